@@ -11,8 +11,8 @@ namespace trinity {
 /// gradient of weights when updates read it, or operators that only hand gradients of weights on:
 /// those that serve a Variable (or what is made of Variables alone), sums, slices, concatenations
 /// and members of collectives. Weight work writes only such tensors. A forward operator that
-/// recompute() repeated never does: it runs before the gradients of inputs. Nor do weight parts that
-/// split_backward() was told not to delay.
+/// recompute() repeated never does: it runs before the gradients of inputs. Nor do weight parts
+/// that split_backward() was told not to delay.
 std::vector<bool> find_weight_work(const Graph& graph);
 
 /// A backward operator that writes gradients of weights beside others, which split_backward() would

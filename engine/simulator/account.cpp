@@ -120,7 +120,8 @@ class Accounting {
           const auto& about = graph_.op(reader);
           if (graph_.csr()[*edge].tensor != output || !is_weight_part(about)) continue;
           const int64_t from_ns = timeline_.end_ns[task(input_of(reader), micro)];
-          auto& [begin_ns, end_ns] = waits.try_emplace(placement_[reader], from_ns, 0).first->second;
+          auto& [begin_ns, end_ns] =
+              waits.try_emplace(placement_[reader], from_ns, 0).first->second;
           begin_ns = std::min(begin_ns, from_ns);
           end_ns = std::max(end_ns, timeline_.end_ns[task(reader, micro)]);
         }

@@ -12,7 +12,6 @@ local core = require 'trinity.core'
 local json = require 'trinity.base.json'
 local model = require 'trinity.graph.model'
 local network = require 'trinity.graph.decoder.network'
-local options_of = require 'trinity.base.options'
 local parallelism = require 'trinity.strategy.parallelism'
 local problems = require 'trinity.strategy.problem'
 local text = require 'trinity.base.text'
@@ -23,36 +22,40 @@ local strategies = {
   options = { cases = { default = '', help = 'file of cases (JSON)' } },
 }
 
-local model_fields = options_of.declare('trinity.CaseModel', { kind = 'field', help = 'The network of a case.',
-  { 'layers', 'integer', 1, least = 1, most = 10000, help = 'of the network' },
-  { 'hidden', 'integer', 1, least = 1, help = 'width of a position' },
-  { 'heads', 'integer', 1, least = 1, help = 'of queries' },
-  { 'kv_heads', 'integer', least = 1, otherwise = 'heads', help = 'of keys and values' },
-  { 'head_dim', 'integer', least = 1, otherwise = 'hidden over heads', help = 'width of a head' },
-  { 'ffn', 'integer', 1, least = 1, help = 'width of the feed-forward network, of one expert where there are some' },
-  { 'gated', 'boolean', false, help = 'three matrices in place of two' },
-  { 'vocabulary', 'integer', 1, least = 1, help = 'tokens known' },
-  { 'tied', 'boolean', false, help = 'the logits share the table of tokens' },
-  { 'positions', 'integer', 0, least = 0, help = 'rows of a learned table' },
-  { 'norm', { 'layernorm', 'rmsnorm' }, 'layernorm', help = 'kind of normalisation' },
-  { 'norms_per_layer', 'integer', 2, least = 2, most = 4, help = 'two, or four with those of results' },
-  { 'qk_norm', 'boolean', false, help = 'queries and keys are normalised head by head' },
-  { 'bias', { 'none', 'qkv', 'all' }, 'none', help = 'which products have one' },
-  { 'dropout', 'boolean', false, help = 'of embedding, shares and results' },
-  { 'experts', 'integer', 0, least = 0, help = 'of a layer' },
-  { 'top_k', 'integer', 0, least = 0, help = 'experts of a token' },
-})
-local batch_fields = options_of.declare('trinity.CaseBatch', { kind = 'field', help = 'What a step of a case takes.',
-  { 'micro_batch', 'integer', least = 1, needed = true, help = 'sequences of a micro-batch of a replica' },
-  { 'sequence', 'integer', least = 1, needed = true, help = 'tokens of each' },
-  { 'micro_batches', 'integer', least = 1, needed = true, help = 'of a step' },
-})
-local bytes_fields = options_of.declare('trinity.CaseBytes', { kind = 'field', help = 'Bytes of an element in a case.',
-  { 'activation', 'integer', 2, least = 1, help = 'of an element' },
-  { 'weight', 'integer', 2, least = 1, help = 'of an element' },
-  { 'gradient', 'integer', 4, least = 1, help = 'of an element' },
-  { 'optimizer', 'integer', 12, least = 0, help = 'of a weight: its copy in float32 and its moments' },
-})
+local function words(...)
+  local set = {}
+  for _, word in ipairs { ... } do set[word] = true end
+  return { 'choice', set }
+end
+
+local model_rules = { layers = { 'integer', 1, 10000 }, hidden = { 'integer', 1, 2 ^ 24 },
+  heads = { 'integer', 1, 2 ^ 20 }, kv_heads = { 'integer', 1, 2 ^ 20 }, head_dim = { 'integer', 1, 2 ^ 20 },
+  ffn = { 'integer', 1, 2 ^ 30 },
+  gated = 'boolean', vocabulary = { 'integer', 1, 2 ^ 31 }, tied = 'boolean', positions = { 'integer', 0, 2 ^ 30 },
+  norm = words('layernorm', 'rmsnorm'), norms_per_layer = { 'integer', 2, 4 }, qk_norm = 'boolean',
+  bias = words('none', 'qkv', 'all'), dropout = 'boolean', experts = { 'integer', 0, 65536 },
+  top_k = { 'integer', 0, 65536 } }
+local model_defaults = { layers = 1, hidden = 1, heads = 1, ffn = 1, gated = false, vocabulary = 1, tied = false,
+  positions = 0, norm = 'layernorm', norms_per_layer = 2, qk_norm = false, bias = 'none', dropout = false, experts = 0,
+  top_k = 0 }
+local batch_rules = { micro_batch = { 'integer', 1, 2 ^ 24 }, sequence = { 'integer', 1, 2 ^ 24 },
+  micro_batches = { 'integer', 1, 2 ^ 20 } }
+local bytes_rules = { activation = { 'integer', 1, 8 }, weight = { 'integer', 1, 8 }, gradient = { 'integer', 1, 8 },
+  optimizer = { 'integer', 0, 64 } }
+local bytes_defaults = { activation = 2, weight = 2, gradient = 4, optimizer = 12 }
+
+local function need(owner, given, ...)
+  for _, name in ipairs { ... } do
+    if given[name] == nil then util.fail("%s: field '%s' is missing", owner, name) end
+  end
+end
+
+-- A part of a case, checked, with what it leaves out.
+local function read(owner, part, given, rules, defaults)
+  check.fields(('%s: %s'):format(owner, part), given or {}, rules, 'field')
+  return util.merged(defaults, given)
+end
+
 local null = 0 / 0 -- as JSON has no number for it
 local own_fields = { 'mesh', 'virtual_stages', 'schedule', 'recompute', 'sequence_parallel', 'shard' }
 
@@ -79,9 +82,10 @@ local dtypes = { [2] = 'bfloat16', [4] = 'float32' }
 
 --- The training graph of a case.
 local function graph_of(owner, case)
-  local m = model_fields:read(owner .. ': model', 'field', 'model', case.model)
-  local batch = batch_fields:read(owner .. ': batch', 'field', 'batch', case.batch)
-  local bytes = bytes_fields:read(owner .. ': bytes', 'field', 'bytes', case.bytes)
+  local m = read(owner, 'model', case.model, model_rules, model_defaults)
+  local batch = read(owner, 'batch', case.batch, batch_rules)
+  need(owner .. ': batch', batch, 'micro_batch', 'sequence', 'micro_batches')
+  local bytes = read(owner, 'bytes', case.bytes, bytes_rules, bytes_defaults)
   local optimiser = optimisers[('%d %d'):format(bytes.weight, bytes.optimizer)]
   if bytes.activation ~= bytes.weight or not optimiser or not dtypes[bytes.gradient] then
     util.fail('%s: bytes: no training here has weights of %d, activations of %d, gradients of %d and an optimiser of '
@@ -214,7 +218,7 @@ function strategies.cases(path, cases)
   return util.map(cases, function(case, i)
     local owner = ('%s: case %d'):format(util.shortened(path), i)
     check.fields(owner, check.argument(owner, 'entry', 'case', case, 'table'), case_rules, 'field')
-    check.needed(owner, case, 'name', 'model', 'batch', 'strategy')
+    need(owner, case, 'name', 'model', 'batch', 'strategy')
     local ok, found = pcall(evaluate, owner, case)
     if ok then return util.merged(found, { name = case.name, refused = null }) end
     local why = util.unplaced(tostring(found)):gsub('^problem:strategy: ', '')

@@ -41,8 +41,8 @@ error 'this file is for editors'
 ---@field capacity? 'bytes'|trinity.DoubleArray|number[]|fun(bytes: number, from: integer, to: integer): number 'bytes': a tensor counts once however many readers it has; else per edge of csr(), math.huge: never cut (default 'bytes')
 ---@field backward? trinity.BackwardEdges what edges cost that lead back (default 'free')
 
---- What trinity.model takes of a config.json beside the options of every model.
----@class trinity.DecoderOptions
+--- What trinity.model takes of a config.json.
+---@class trinity.DecoderOptions: trinity.ModelOptions
 ---@field batch_size? integer sequences of a step (default 1; 1 to 2147483648)
 ---@field sequence? integer tokens of each (default: the longest, of at most 4,096; 1 to 2^24)
 ---@field layers? integer of the network (default: the file's; 1 to 10000)

@@ -11,8 +11,8 @@ local util = require 'trinity.base.util'
 
 local config = {}
 
-local declared = options.declare('trinity.DecoderOptions', {
-  help = 'What trinity.model takes of a config.json beside the options of every model.',
+local declared = options.declare('trinity.DecoderOptions', { extends = require('trinity.graph.options').model,
+  help = 'What trinity.model takes of a config.json.',
   { 'batch_size', 'integer', 1, least = 1, most = 2 ^ 31, help = 'sequences of a step' },
   { 'sequence', 'integer', least = 1, most = 2 ^ 24, otherwise = 'the longest, of at most 4,096',
     help = 'tokens of each' },
@@ -99,7 +99,7 @@ end
 
 local function run_of(about, f, given, dtype)
   local owner = ('trinity.model: %s'):format(util.shortened(f.path))
-  util.refuse_unknown(owner, given, util.merged(require('trinity.graph.options').model.by_name, declared.by_name))
+  util.refuse_unknown(owner, given, declared.by_name)
   local o = declared:read(owner, 'option', 'options', given)
   local longest = f:integer('max_position_embeddings|n_positions', 4096, { quiet = true })
   local sequence = o.sequence or math.min(longest, 4096)

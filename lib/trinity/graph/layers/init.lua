@@ -14,7 +14,7 @@ local begin, begin_tensor = arguments.begin, arguments.begin_tensor
 ---@class trinity.Layers
 ---@field builder trinity.Builder
 ---@field dtype string of activations and weights
----@field products? 'float8' what the operands of products are cast to, where that is not `dtype`
+---@field products string of what net:operand gives: the same, or float8
 local Layers = { __name = 'layers' }
 Layers.__index = Layers
 
@@ -230,7 +230,7 @@ end
 ---@return trinity.Tensor
 function Layers:operand(name, x)
   begin_tensor('layers:operand', name, x)
-  if not self.products then return x end
+  if self.products == self.dtype then return x end
   return (self:operator('Cast', name, { inputs = { x }, shapes = { x.shape }, dtype = self.products }))
 end
 
@@ -330,9 +330,8 @@ function layers.new(name, options)
   if options ~= nil then check.argument('layers.new', 2, 'options', options, 'table') end
   if options and options.dtype ~= nil then check.argument('layers.new', 'option', 'dtype', options.dtype, 'string') end
   local dtype = options and options.dtype or 'float32'
-  local products = dtype == 'float8' and 'float8' or nil
-  return setmetatable({ builder = graph.new { name = name }, dtype = products and 'bfloat16' or dtype,
-    products = products }, Layers)
+  return setmetatable({ builder = graph.new { name = name }, dtype = dtype == 'float8' and 'bfloat16' or dtype,
+    products = dtype }, Layers)
 end
 
 --- The entry of a table of choices that an option names; any other value is an error that lists them.
