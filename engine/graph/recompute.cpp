@@ -10,6 +10,8 @@
 namespace trinity {
 namespace {
 
+constexpr const char* kSuffix = "/recompute";
+
 class Recomputation {
  public:
   Recomputation(const Graph& graph, std::span<const int32_t> stage, const RecomputeOptions& options)
@@ -84,7 +86,7 @@ class Recomputation {
     found->second.added = true;
     for (const int32_t op : found->second.repeated) {
       Operator copy = graph_.op(op);
-      copy.name += "/recompute";
+      copy.name += kSuffix;
       copy.phase = Phase::backward;
       copy.inputs.clear();
       copy.parameters.clear();
@@ -96,7 +98,7 @@ class Recomputation {
       builder_.colocate(id_[op], copy_[op]);
       for (const int32_t output : graph_.op(op).outputs) {
         Tensor tensor = graph_.tensor(output);
-        tensor.name += "/recompute";
+        tensor.name += kSuffix;
         again_[output] = builder_.add_output(copy_[op], std::move(tensor));
       }
     }
@@ -138,7 +140,7 @@ class Recomputation {
         throw ArgumentError(fmt::format(
             "recomputing graph '{}': only some members of collective '{}' would run again",
             graph_.name(), collective.name));
-      again.name += "/recompute";
+      again.name += kSuffix;
       builder_.add_collective(std::move(again));
     }
   }
@@ -162,6 +164,10 @@ class Recomputation {
 };
 
 }  // namespace
+
+bool is_recomputed(const Operator& op) {
+  return op.phase == Phase::backward && op.name.find(kSuffix) != std::string::npos;
+}
 
 Recomputed recompute(const Graph& graph, std::span<const int32_t> stage,
                      const RecomputeOptions& options) {

@@ -7,6 +7,7 @@
 
 #include "base/index.h"
 #include "graph/operator_types.h"
+#include "graph/recompute.h"
 
 namespace trinity {
 namespace {
@@ -31,6 +32,7 @@ class Accounting {
       if (keeps(op)) add_activations(op);
     for (size_t d = 0; d < changes_.size(); ++d) find_peak(d);
     add_traffic();
+    add_times();
     return std::move(result_);
   }
 
@@ -143,6 +145,25 @@ class Accounting {
       if (total <= most) continue;
       most = total;
       best = now;
+    }
+  }
+
+  void add_times() {
+    int64_t end_ns = 0;
+    for (size_t t = 0; t < timeline_.end_ns.size(); ++t) {
+      end_ns = std::max(end_ns, timeline_.end_ns[t]);
+      const auto& op = graph_.op(static_cast<int32_t>(t % placement_.size()));
+      if (op.collective >= 0) continue;
+      auto& device = result_.devices[placement_[t % placement_.size()]];
+      const int64_t time_ns = timeline_.end_ns[t] - timeline_.start_ns[t];
+      device.compute_ns += time_ns;
+      if (is_recomputed(op)) device.recompute_ns += time_ns;
+    }
+    const auto exposed = exposed_communication(problem_, placement_, timeline_);
+    for (size_t d = 0; d < result_.devices.size(); ++d) {
+      auto& device = result_.devices[d];
+      device.exposed_ns = exposed.purpose_ns[d];
+      device.idle_ns = end_ns - device.compute_ns - exposed.device_ns[d];
     }
   }
 

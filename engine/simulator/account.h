@@ -1,9 +1,11 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "simulator/analysis.h"
 #include "simulator/metrics.h"
 #include "simulator/problem.h"
 
@@ -23,6 +25,10 @@ struct DeviceAccount {
   /// end of the last of these readers; data and weights do not count.
   std::vector<int64_t> activation_bytes;
   double flops = 0;
+  /// The step: computing, of that again (recompute()), waiting for messages (Exposure), and idle
+  /// for want of work: the bubble of a pipeline. Of a stream all of it, not a step.
+  int64_t compute_ns = 0, recompute_ns = 0, idle_ns = 0;
+  std::array<int64_t, kPurposes> exposed_ns = {};
 
   bool operator==(const DeviceAccount&) const = default;
 };

@@ -15,6 +15,16 @@ local util = require 'trinity.base.util'
 ---@field activation_bytes integer what backward operators wait for, when it is most
 ---@field activations? { embedding: integer, layers: integer, head: integer } of a mesh: the same by who waits
 ---@field flops number
+---@field computation_s number of a step
+---@field recomputation_s number of this what is computed again
+---@field exposed_s trinity.ExposedSeconds waiting for messages that no computation hides, by what they are for
+---@field idle_s number for want of work: the rest of the step
+
+---@class trinity.ExposedSeconds
+---@field splits number collectives between parts of operators
+---@field activations number from one device to another
+---@field weights number gathered for their use or when they are updated
+---@field gradients number
 
 ---@class trinity.Traffic
 ---@field kind 'send'|'all_reduce'|'reduce_scatter'|'all_gather'|'broadcast'|'all_to_all'
@@ -71,7 +81,7 @@ local function stages_of(found, low, account)
   end)
 end
 
---- timeline: of the strategy's step, where it is there already.
+--- timeline: of the step of it, where it is there already.
 return function(found, timeline)
   local owner, low = 'strategy:account', nil
   if found.mesh then

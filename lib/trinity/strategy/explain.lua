@@ -98,31 +98,42 @@ local function placed_lines(found)
       (found.micro_batches or 1) > 1 and 'es' or '') }
 end
 
--- Where the last device to end waits, from the timeline.
-local function time_line(timeline)
-  local _, exposed = timeline:exposed_communication()
-  local busy, wait, devices = 0, 0, 0
-  for d = 1, #exposed do
-    if timeline.metrics:compute_busy_s(d) > 0 then
-      devices, busy, wait = devices + 1, busy + timeline.metrics:compute_busy_s(d), wait + exposed[d]
+local purposes = { 'splits', 'activations', 'weights', 'gradients' }
+
+-- Where the devices that compute spend the step, in the mean.
+local function time_line(metrics, account)
+  local sums, devices = { computation = 0, again = 0, idle = 0 }, 0
+  for _, device in ipairs(account.devices) do
+    if device.computation_s > 0 then
+      devices = devices + 1
+      sums.computation, sums.again = sums.computation + device.computation_s, sums.again + device.recomputation_s
+      sums.idle = sums.idle + device.idle_s
+      for _, purpose in ipairs(purposes) do sums[purpose] = (sums[purpose] or 0) + device.exposed_s[purpose] end
     end
   end
-  local step_s = timeline.metrics.step_time_s
-  return ('step %.6g s: %.3g s of work, %.3g s waiting for communication, %.3g s idle otherwise (means of %d devices)')
-    :format(step_s, busy / devices, wait / devices, step_s - (busy + wait) / devices, devices)
+  local function share(name) return ('%.3g s'):format((sums[name] or 0) / devices) end
+  local waits = {}
+  for _, purpose in ipairs(purposes) do
+    if (sums[purpose] or 0) > 0 then waits[#waits + 1] = ('%s %s'):format(purpose, share(purpose)) end
+  end
+  local again = sums.again > 0 and (' (%s of it again)'):format(share 'again') or ''
+  return ('step %.6g s: %s of work%s, waiting for %s, %s idle otherwise (means of %d devices)'):format(
+    metrics.step_time_s, share 'computation', again,
+    #waits > 0 and table.concat(waits, ', ') or 'no messages', share 'idle', devices)
 end
 
 return function(found)
   local timeline = simulator.timeline('strategy:explain', found.problem, found)
+  local account = account_of(found, timeline)
   if not found.mesh then
     local lines = placed_lines(found)
-    lines[#lines + 1] = time_line(timeline)
+    lines[#lines + 1] = time_line(timeline.metrics, account)
     return table.concat(lines, '\n')
   end
-  local lines, account = mesh_lines(found), account_of(found, timeline)
+  local lines = mesh_lines(found)
   for _, line in ipairs(stage_lines(timeline.metrics, account)) do lines[#lines + 1] = line end
   lines[#lines + 1] = traffic_line(account)
-  lines[#lines + 1] = time_line(timeline)
+  lines[#lines + 1] = time_line(timeline.metrics, account)
   local every = found.synchronise and found.synchronise.every or 1
   if every > 1 and (found.mesh.data or 1) > 1 then
     lines[#lines + 1] = ('mean of %d steps: %.6g s'):format(every, found.metrics.step_time_s)

@@ -84,7 +84,9 @@ local function check_rules(owner, rules)
     if type(name) ~= 'string' then check.wrong(owner, 'field', 'operators', name, 'names of operators') end
     local of = ("%s: operators: '%s'"):format(owner, name)
     rule:check(of, check.argument(owner, 'operators', name, said, 'table'))
-    if not is_split(said.split) then check.wrong(of, 'field', 'split', said.split, 'the name of a dimension or false') end
+    if not is_split(said.split) then
+      check.wrong(of, 'field', 'split', said.split, 'the name of a dimension or false')
+    end
   end
 end
 
