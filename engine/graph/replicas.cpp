@@ -629,11 +629,14 @@ void check_copies(const Graph& graph, std::span<const int32_t> stage,
 void check_groups(const Graph& graph, int32_t replicas, const ReplicaOptions& options) {
   const auto owner = fmt::format("replicating graph '{}'", graph.name());
   const auto count = at(graph.operator_count());
-  for (const size_t size :
-       {options.spread.size(), options.gathered.size(), options.device_of.size()})
+  const auto check = [&](const char* what, size_t size) {
     if (size > 0 && size != count)
       throw ArgumentError(
-          fmt::format("{}: expected a list of {} operators, got {}", owner, count, size));
+          fmt::format("{}: expected the {} of {} operators, got {}", owner, what, count, size));
+  };
+  check("devices", options.device_of.size());
+  check("spread", options.spread.size());
+  check("gathered bytes", options.gathered.size());
   if (options.ranks < 1 || replicas % options.ranks != 0)
     throw ArgumentError(
         fmt::format("{}: {} ranks do not divide {} replicas", owner, options.ranks, replicas));

@@ -11,14 +11,14 @@ namespace trinity {
 struct ShardingOptions {
   int32_t level = 1;                  ///< 1 the optimiser's state, 2 gradients too, 3 weights too
   int32_t replicas = 2;               ///< that share it out, at least 2
-  /// Of every operator over how many of them its weights are spread already (graph/experts.h), so
-  /// that replicas / spread share them out; empty: none are.
-  std::span<const int32_t> spread = {};
   int64_t bucket_bytes = 25'000'000;  ///< of updated weights that are gathered together
   std::span<const int32_t> device;    ///< of every operator in one replica
   /// Level 3: weights of one number are gathered together where they are on one device; those of a
   /// negative number by themselves.
   std::span<const int32_t> unit;
+  /// Of every operator over how many of them its weights are spread already (graph/experts.h), so
+  /// that replicas / spread share them out; empty: none are.
+  std::span<const int32_t> spread = {};
 };
 
 /// A replica's graph of which every device holds a share.

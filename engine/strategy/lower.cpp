@@ -355,8 +355,8 @@ class Lowering {
   /// Every device keeps a share of its states (ZeRO); bytes of the gathers among what was made.
   std::vector<int64_t> shard(Made& made) const {
     const auto spread = spread_of(made);
-    ShardingOptions options{given_.shard, shard_group(), spread, given_.bucket_bytes, made.device,
-                            {}};
+    ShardingOptions options{given_.shard, shard_group(), given_.bucket_bytes, made.device, {},
+                            spread};
     std::vector<int32_t> unit;
     for (const int32_t op : made.serves) {
       const int32_t layer = layers_.of[op];

@@ -79,6 +79,14 @@ int64_t count(const Graph& graph, const std::function<bool(const Operator&)>& is
   return std::count_if(graph.operators().begin(), graph.operators().end(), is);
 }
 
+/// FLOP of all but updates.
+double work(const Graph& graph) {
+  double flops = 0;
+  for (const auto& op : graph.operators())
+    if (op.phase != Phase::update) flops += op.flops;
+  return flops;
+}
+
 TEST_CASE("experts are found in both forms, and nowhere else") {
   const auto one = find_experts(batched());
   REQUIRE(one.size() == 1);
@@ -104,7 +112,7 @@ TEST_CASE("a rank holds its share of the experts and as much work") {
     const int64_t dense = 36, experts = graph.parameter_count() - dense;
     CHECK(spread.graph.parameter_count() == dense + experts / 2);
     CHECK(count(spread.graph, is_exchange) == 4);
-    CHECK(spread.graph.flops() == doctest::Approx(graph.flops()).epsilon(0.1));
+    CHECK(work(spread.graph) == work(graph));
     const auto exchange = spread.graph.find("dispatch/all_to_all");
     REQUIRE(exchange >= 0);
     const auto& rows = spread.graph.tensor(spread.graph.op(exchange).outputs[0]);
