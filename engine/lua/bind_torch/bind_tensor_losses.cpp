@@ -333,10 +333,11 @@ int loss_ctc(lua_State* L) {
   const auto reduction = how == Reduce::mean  ? at::Reduction::Mean
                          : how == Reduce::sum ? at::Reduction::Sum
                                               : at::Reduction::None;
-  return push_tensor(L, about(1, "log_probabilities", [&] {
-                       return at::ctc_loss(x, targets.clamp_min(0), lengths, target_lengths, blank, reduction,
-                                           zero_infinity);
-                     }));
+  const auto known = targets.clamp_min(0);
+  const auto losses = about(1, "log_probabilities", [&] {
+    return at::ctc_loss(x, known, lengths, target_lengths, blank, reduction, zero_infinity);
+  });
+  return push_tensor(L, losses);
 }
 
 }  // namespace

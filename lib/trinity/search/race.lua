@@ -24,19 +24,22 @@ local least_s = 1          -- seconds that are
 local imbalances = { 0.03, 0.3 }
 local short_budget = 300   -- evaluations in which a ranker's choice is not to be widened
 local evaluation_s = 1.5e-7 -- a colocation unit: of a ranked move and its simulation, about
+local large = 500          -- colocation units from which on a long search begins hotter
 
--- The first temperature of ranked moves by the step time: beyond a thousand evaluations the root of the budget, up to 8.
+-- The first temperature of ranked moves by the step time; on large graphs, where 0.5 a unit is little of the step,
+-- beyond 1,000 evaluations by the root of the budget, up to 8.
 local function first_temperature(problem, budget)
   if budget.evaluations <= short_budget then return 0.3 end
+  if problem.graph.units < large then return 0.5 end
   local likely = math.min(budget.evaluations, (budget.seconds or math.huge) / (evaluation_s * problem.graph.units))
   return math.max(0.5, math.min(8, 0.5 * math.sqrt(likely / 1000)))
 end
 
 --- Annealing as both do it, and as a search that does not race: cooler than by default, since it begins
 --- from a good placement, with moves of whole layers and most seeds on the critical path
---- (engine/search/placement/moves.h); where a ranker chooses moves by the step time as hot as the budget says, and where
---- that is short, greedy, with few trials of the same state. budget: { evaluations =, seconds = nil or those of the
---- search, last_temperature = nil for the default }.
+--- (engine/search/placement/moves.h); where a ranker chooses moves by the step time as hot as the budget says, and
+--- where that is short, greedy, with few trials of the same state. budget: { evaluations =, seconds = nil or those of
+--- the search, last_temperature = nil for the default }.
 function race.annealing(problem, start, seed, budget, ranker)
   local evaluations = budget.evaluations
   local options = { seed = seed, evaluations = math.min(evaluations, 2 ^ 40), starts = { start },
