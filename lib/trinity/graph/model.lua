@@ -136,7 +136,8 @@ function model.load(name, options)
   local forward = read(name, shared, rest)
   local whole = forward.training or (forward.source and forward.source.whole_step)
   if not shared.training or whole then return forward end
-  local training = { colocate = shared.colocate, optimiser = options and options.optimiser or forward.own_optimiser or shared.optimiser, gradient_dtype = shared.gradient_dtype }
+  local optimiser = options and options.optimiser or forward.own_optimiser or shared.optimiser
+  local training = { colocate = shared.colocate, optimiser = optimiser, gradient_dtype = shared.gradient_dtype }
   if shared.granularity == 'framework' then
     training.weight_decay, training.clip_gradients = shared.weight_decay, shared.clip_gradients
     return require('trinity.graph.framework').lower(forward, training)

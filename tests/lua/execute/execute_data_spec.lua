@@ -46,6 +46,13 @@ local function expect_same(found, expected)
   end
 end
 
+local function same(a, b)
+  for k, value in ipairs(a) do
+    if b[k] ~= value then return false end
+  end
+  return #a == #b
+end
+
 describe('training on a table', function()
   it('learns what it has not seen, and says how well', function()
     local run = train({ mesh = {}, micro_batches = 2 }, 1, some)
@@ -91,7 +98,7 @@ describe('a checkpoint', function()
       expect(rest.steps_done):equals(whole.steps_done)
       expect(#rest.losses):equals(20)
       for i = 1, 20 do expect(rest.losses[i]):equals(whole.losses[20 + i]) end
-      for i, weight in ipairs(whole.weights) do expect(rest.weights[i].values):equals(weight.values) end
+      for i, weight in ipairs(whole.weights) do expect(same(rest.weights[i].values, weight.values)):equals(true) end
       local sharded = train({ mesh = { data = 2 }, shard = 3 }, 2, util.merged(few, { epochs = 4, checkpoint = file .. '.2' }), of)
       for i = 1, 20 do expect(sharded.losses[i]):near(whole.losses[20 + i], 1e-5) end
     end)
@@ -108,7 +115,7 @@ describe('a checkpoint', function()
     local text = core.read_file(file)
     expect(text):matches '"layer_1/linear/weight":{"dtype":"F32","shape":%[8,2%]'
     local loaded = train({ mesh = {} }, 1, { data = rows, train_rows = 100, steps = 1, learning_rate = 0, load = file })
-    for i, weight in ipairs(saved.weights) do expect(loaded.weights[i].values):equals(weight.values) end
+    for i, weight in ipairs(saved.weights) do expect(same(loaded.weights[i].values, weight.values)):equals(true) end
   end)
 end)
 
