@@ -181,6 +181,7 @@ return function(problem, plan, options)
   local devices = device_names(problem, options.devices)
   local graph, placement, order, micro_batches = lowered(problem, plan)
   local job = job_of(problem, placement)
+  if job then training.check_alone(options) end
   local executor = core.executor(graph.handle, placement, #problem.cluster.devices, order,
     executor_options(options, micro_batches, devices, job))
   local course = training.new(executor, problem.graph, options)
