@@ -100,8 +100,8 @@ end
 function training.check_alone(options)
   for _, name in ipairs { 'data', 'load', 'save', 'checkpoint', 'keep_weights' } do
     if options[name] then
-      check.refuse('execute', 3, 'options', "'%s': a process has its part of the weights alone, expected workers in one "
-        .. 'process', name)
+      check.refuse('execute', 3, 'options',
+        "'%s': a process has its part of the weights alone, expected workers in one process", name)
     end
   end
 end

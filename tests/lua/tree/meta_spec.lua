@@ -218,7 +218,7 @@ local function see_devices()
   local plan = problem:placement_by_unit(function(unit) return unit > 3 and 2 or 1 end)
   see('trinity.Execution', trinity.execute(problem, plan, { steps = 2, warm_up = 0 }))
   local file = temporary '.txt'
-  core.write_file(file, ('\1\2\3\4'):rep(40))
+  trinity.files.write(file, ('\1\2\3\4'):rep(40))
   local trained = trinity.execute(problem, plan, { steps = 70, data = file, keep_weights = true, quiet = true })
   see('trinity.Execution', trained)
   see('trinity.NamedWeight', trained.weights[1])
