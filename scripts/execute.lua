@@ -194,7 +194,8 @@ else
   if options.trace ~= '' then print(('to see it, open %s in https://ui.perfetto.dev'):format(options.trace)) end
 end
 if found.stopped then
-  progress.warn(('stopped by Ctrl-C after %d of %d steps; times cannot be gone on with: a new run begins at step 1')
-    :format(found.steps, options.steps))
+  progress.warn(options.checkpoint ~= '' and ('stopped by Ctrl-C after %d steps; with --checkpoint the last epoch that '
+    .. 'ended is gone on from'):format(found.steps_done)
+    or ('stopped by Ctrl-C after %d steps; times cannot be gone on with: a new run begins at step 1'):format(found.steps))
   os.exit(130)
 end
