@@ -194,8 +194,8 @@ else
   if options.trace ~= '' then print(('to see it, open %s in https://ui.perfetto.dev'):format(options.trace)) end
 end
 if found.stopped then
-  progress.warn(options.checkpoint ~= '' and ('stopped by Ctrl-C after %d steps; with --checkpoint the last epoch that '
-    .. 'ended is gone on from'):format(found.steps_done)
-    or ('stopped by Ctrl-C after %d steps; times cannot be gone on with: a new run begins at step 1'):format(found.steps))
+  local advice = options.checkpoint ~= '' and 'with --checkpoint the last epoch that ended is gone on from'
+    or 'times cannot be gone on with: a new run begins at step 1'
+  progress.warn(('stopped by Ctrl-C after %d steps; %s'):format(found.steps_done, advice))
   os.exit(130)
 end
