@@ -1,5 +1,5 @@
--- A perceptron of fully connected layers with ReLU between them (Rumelhart, Hinton and Williams 1986), started as He et al.
--- 2015 do ("Delving Deep into Rectifiers", equation 10): normal weights of variance 2 / inputs, biases of 0.
+-- A perceptron of fully connected layers (Rumelhart, Hinton and Williams 1986) with ReLU between them, started as He et
+-- al. 2015 do ("Delving Deep into Rectifiers", equation 10): normal weights of variance 2 / inputs, biases of 0.
 
 local check = require 'trinity.base.check'
 local layers = require 'trinity.graph.layers'

@@ -89,11 +89,21 @@ struct Executor::Impl {
         workers(make_workers(devices, chosen)),
         runs(static_cast<size_t>(layout.tasks())) {
     operators.learning_rate = chosen.learning_rate;
+    check_job();
     if (options.job) transport = std::make_unique<PeerTransport>(layout, *graph, options.job);
     for (auto& worker : workers) {
       cores.push_back(worker.core);
       if (is_here(worker.device)) make_weights(worker);
     }
+  }
+
+  /// Gathers of weights read other threads' shares.
+  void check_job() const {
+    for (int32_t op = 0; options.job && op < graph->operator_count(); ++op)
+      if (program.duty(op) == Duty::gather && !graph->op(op).outputs.empty())
+        throw ArgumentError(
+            "execute: shares of weights (shard = 3) are gathered between the threads of one process, "
+            "not between processes: expected shard = 0, 1 or 2");
   }
 
   std::unique_ptr<Feed> make_feed() const {

@@ -154,33 +154,41 @@ local function measured(course, options, job)
   return all
 end
 
---- Runs training steps of a problem's graph (that of one micro-batch, as everywhere) for real, as a placement or
---- strategy places it: a worker thread a device, LibTorch's kernels, transfers as copies. Every placement computes the
---- same losses. Ctrl-C ends it with what was measured so far, if anything was.
+--- What the engine is told beside graph, placement and order.
+local function executor_options(options, micro_batches, devices, job)
+  return { seed = options.seed, learning_rate = options.learning_rate, micro_batches = micro_batches,
+    devices = devices, double_precision = options.double_precision, data = options.data, scale = options.scale,
+    train_rows = options.train_rows, memory_limit_bytes = options.memory_limit_bytes, job = job and job.handle }
+end
+
+--- Runs training steps of a problem's graph (that of one micro-batch of one replica, as everywhere) for real, as a
+--- placement or strategy has it: a worker thread a device, LibTorch's kernels, transfers as copies. Whatever the
+--- strategy, losses are those of one device that trains the same samples. Ctrl-C ends it with what was measured so far,
+--- if anything was.
 ---@param problem trinity.Problem
----@param plan trinity.Placement|trinity.Strategy of one micro-batch
+---@param plan trinity.Placement|trinity.Strategy
 ---@param options? trinity.ExecuteOptions
 ---@return trinity.Execution
 return function(problem, plan, options)
   check.object('execute', 1, 'problem', problem, 'problem')
   options = declared:read('execute', 3, 'options', options)
-  local steps, warm_up = options.steps, options.data and 0 or options.warm_up
+  if options.data then options.warm_up = 0 end
   training.check(options)
-  if warm_up >= steps then
-    check.refuse('execute', 3, 'options', "'warm_up': expected fewer than the %d steps, got %d", steps, warm_up)
+  if options.warm_up >= options.steps then
+    check.refuse('execute', 3, 'options', "'warm_up': expected fewer than the %d steps, got %d", options.steps,
+      options.warm_up)
   end
   local devices = device_names(problem, options.devices)
   local graph, placement, order, micro_batches = lowered(problem, plan)
   local job = job_of(problem, placement)
+  if job then training.check_alone(options) end
   local executor = core.executor(graph.handle, placement, #problem.cluster.devices, order,
-    { seed = options.seed, learning_rate = options.learning_rate, micro_batches = micro_batches, devices = devices,
-      double_precision = options.double_precision, data = options.data, scale = options.scale,
-      train_rows = options.train_rows, memory_limit_bytes = options.memory_limit_bytes, job = job and job.handle })
-  options.warm_up = warm_up
+    executor_options(options, micro_batches, devices, job))
   local course = training.new(executor, problem.graph, options)
   local all = measured(course, options, job)
-  local result = { losses = all.losses, steps = #all.losses, warm_up = warm_up, micro_batches = micro_batches,
-    last = all.last, step_times_s = all.times, step_time_s = util.median(all.times), cores = executor:cores(),
+  local result = { losses = all.losses, graph = graph, placement = placement, steps = #all.losses,
+    warm_up = options.warm_up, micro_batches = micro_batches, last = all.last, step_times_s = all.times,
+    step_time_s = util.median(all.times), cores = executor:cores(),
     operator_time_s = operator_medians(graph.operators, all.runs),
     operator_start_s = array.double_of(all.last.start_s), transferred_bytes = all.last.transferred_bytes,
     weights = options.keep_weights and executor:weights() or nil,

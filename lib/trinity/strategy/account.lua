@@ -88,7 +88,7 @@ return function(found)
   if found.mesh then
     low = select(3, simulator.lowered(owner, found.problem, found))
   end
-  timeline = timeline or simulator.timeline(owner, found.problem, found)
+  local timeline = simulator.timeline(owner, found.problem, found)
   local devices, traffic = timeline.handle:account(low and low.part)
   for d, device in ipairs(devices) do
     local by_part, total = {}, 0

@@ -2,7 +2,6 @@
 
 local account_of = require 'trinity.strategy.account'
 local parallelism = require 'trinity.strategy.parallelism'
-local simulator = require 'trinity.strategy.simulator'
 local util = require 'trinity.base.util'
 
 local axes = { 'pipeline', 'data', 'expert', 'context', 'tensor' }

@@ -46,6 +46,13 @@ local function expect_same(found, expected)
   end
 end
 
+local function same(a, b)
+  for k, value in ipairs(a) do
+    if b[k] ~= value then return false end
+  end
+  return #a == #b
+end
+
 describe('training on a table', function()
   it('learns what it has not seen, and says how well', function()
     local run = train({ mesh = {}, micro_batches = 2 }, 1, some)
@@ -91,7 +98,7 @@ describe('a checkpoint', function()
       expect(rest.steps_done):equals(whole.steps_done)
       expect(#rest.losses):equals(20)
       for i = 1, 20 do expect(rest.losses[i]):equals(whole.losses[20 + i]) end
-      for i, weight in ipairs(whole.weights) do expect(rest.weights[i].values):equals(weight.values) end
+      for i, weight in ipairs(whole.weights) do expect(same(rest.weights[i].values, weight.values)):equals(true) end
       local sharded = train({ mesh = { data = 2 }, shard = 3 }, 2, util.merged(few, { epochs = 4, checkpoint = file .. '.2' }), of)
       for i = 1, 20 do expect(sharded.losses[i]):near(whole.losses[20 + i], 1e-5) end
     end)
@@ -108,7 +115,7 @@ describe('a checkpoint', function()
     local text = core.read_file(file)
     expect(text):matches '"layer_1/linear/weight":{"dtype":"F32","shape":%[8,2%]'
     local loaded = train({ mesh = {} }, 1, { data = rows, train_rows = 100, steps = 1, learning_rate = 0, load = file })
-    for i, weight in ipairs(saved.weights) do expect(loaded.weights[i].values):equals(weight.values) end
+    for i, weight in ipairs(saved.weights) do expect(same(loaded.weights[i].values, weight.values)):equals(true) end
   end)
 end)
 
@@ -168,22 +175,26 @@ describe('a malformed file is named with its place:', function()
   end)
 end)
 
+-- UCI's handwritten digits as scikit-learn has them: 8 x 8 pixels from 0 to 16, the last 297 by other writers.
 describe('handwritten digits', function()
-  it_shared('are read under a pipeline as on one device', function()
-    local file = shared 'digits/digits.csv.gz'
+  it_shared('are read as well under a mesh as on one device', function()
     local function accuracy(strategy, devices)
       local problem = problem_of({ inputs = 64, hidden = { 128 }, classes = 10, batch_size = 25 }, devices)
       local sum = 0
-      for seed = 1, 2 do
-        sum = sum + trinity.execute(problem, problem:strategy(strategy), { data = file, scale = 1 / 16, train_rows = 1500,
-          epochs = 12, learning_rate = 0.1, seed = seed, quiet = true }).accuracy
+      for seed = 1, 5 do
+        sum = sum + trinity.execute(problem, problem:strategy(strategy), { data = shared 'digits/digits.csv.gz',
+          scale = 1 / 16, train_rows = 1500, epochs = 40, learning_rate = 0.1, seed = seed, quiet = true }).accuracy
       end
-      return sum / 2
+      return sum / 5
     end
     local one = accuracy({ mesh = {}, micro_batches = 2 }, 1)
-    expect(one >= 0.85):equals(true)
-    for _, strategy in ipairs { { mesh = { pipeline = 2 }, micro_batches = 2 }, { mesh = { data = 2 }, shard = 3 } } do
-      expect(accuracy(strategy, 2)):near(one, 0.02)
+    expect(one >= 0.9):equals(true)
+    for _, strategy in ipairs { { mesh = { pipeline = 2 }, schedule = '1f1b', micro_batches = 2 },
+      { mesh = { tensor = 2 }, micro_batches = 2 }, { mesh = { data = 2 } }, { mesh = { data = 2 }, shard = 1 },
+      { mesh = { data = 2 }, shard = 3 } } do
+      local found = accuracy(strategy, 2)
+      expect(found >= 0.9):equals(true)
+      expect(found):near(one, 0.02)
     end
   end)
 end)

@@ -217,6 +217,11 @@ local function see_devices()
   local problem = trinity.problem { cluster = trinity.cluster 'p100x2', graph = graph }
   local plan = problem:placement_by_unit(function(unit) return unit > 3 and 2 or 1 end)
   see('trinity.Execution', trinity.execute(problem, plan, { steps = 2, warm_up = 0 }))
+  local file = temporary '.txt'
+  trinity.files.write(file, ('\1\2\3\4'):rep(40))
+  local trained = trinity.execute(problem, plan, { steps = 70, data = file, keep_weights = true, quiet = true })
+  see('trinity.Execution', trained)
+  see('trinity.NamedWeight', trained.weights[1])
   see('trinity.Profile', trinity.profile.measure(graph, { devices = { 'cpu:0', 'cpu:1' }, steps = 1, warm_up = 0, copies = 1,
     sizes = { 64, 4096 }, quiet = true }))
 end
