@@ -17,9 +17,9 @@ local sizes = {
 }
 
 --- A network gated by SiLU: hidden to hidden, o.feed_forward wide. Gate and values are one product, so
---- that one gradient of the input comes back.
-local function gated(net, name, x, o)
-  local plain, rank, inner = { bias = false }, #x.shape, o.feed_forward
+--- that one gradient of the input comes back. of: where it is one of o.experts, that.
+local function gated(net, name, x, o, of)
+  local plain, rank, inner = { bias = false, attributes = of }, #x.shape, o.feed_forward
   local parts = net:split(name .. '/split', net:linear(name .. '/up', x, 2 * inner, plain), rank, { inner, inner })
   local product = net:mul(name .. '/product', net:swish(name .. '/silu', parts[1]), parts[2])
   return net:linear(name .. '/down', product, x.shape[rank], plain)
@@ -59,7 +59,8 @@ local function mixture(net, name, x, o)
   local rows = net:reshape(name .. '/rows', x, { -1, width })
   local token, weight, loss = route(net, name .. '/router', rows, o)
   local parts = net:unstack(name .. '/split', net:gather(name .. '/dispatch', rows, token), 1)
-  for i, part in ipairs(parts) do parts[i] = gated(net, ('%s/expert_%d'):format(name, i), part, o) end
+  local one = { experts = o.experts, experts_per_token = o.top_k }
+  for i, part in ipairs(parts) do parts[i] = gated(net, ('%s/expert_%d'):format(name, i), part, o, one) end
   local results = net:stack(name .. '/stack', parts, 1)
   local weighted = net:mul(name .. '/weighted', results,
     net:reshape(name .. '/weight', weight, { o.experts, weight.shape[2], 1 }))

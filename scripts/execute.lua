@@ -17,6 +17,7 @@
 --   transferred_bytes       copied between devices in a step
 --   peak_memory_bytes       by device: the most that LibTorch's allocator had handed out
 --   simulated_memory_bytes  by device
+--   accuracy, samples_per_s  with --data: on held-out samples at the end (if there are any); trained in the median step
 --   busy_s                  by device, in the last step: in operators; copy_s: copying what these read
 --   types                   by operator type { type, operators, measured_s, simulated_s } of a step, the longest first
 
@@ -43,7 +44,18 @@ local options = trinity.options {
   steps = { default = 15, help = 'training steps', min = 1, integer = true },
   warm_up = { default = 5, help = 'steps that are not measured', min = 0, integer = true },
   seconds = { default = math.huge, help = 'after which no step begins, once one is measured', min = 0 },
-  learning_rate = { default = 0.01, help = 'of stochastic gradient descent', min = 0 },
+  learning_rate = { default = 0.01, help = 'of the optimiser that the graph names', min = 0 },
+  data = { default = '', help = "a file or folder to train on: CSV (.gz too), CIFAR-10's batches, PTB or another text, "
+    .. "safetensors; '': drawn numbers" },
+  scale = { default = 0, help = "factor of the numbers in --data; 0: 1, of images' bytes 1 / 255" },
+  train_rows = { default = 0, help = 'samples that train, the rest is held out; 0: what the files say', min = 0,
+    integer = true },
+  epochs = { default = 0, help = 'passes over the samples that train; 0: --steps', min = 0, integer = true },
+  warm_up_epochs = { default = 0, help = 'in which the learning rate rises', min = 0, integer = true },
+  decay = { default = 'none', help = 'of the learning rate behind the warm-up: none, step or cosine' },
+  checkpoint = { default = '', writes = '', help = 'a file to go on from, written after every epoch' },
+  load = { default = '', help = 'a safetensors file of weights to begin with' },
+  save = { default = '', writes = '', help = 'where the weights go at the end' },
   seed = { default = 1, help = 'of weights and data', min = 0, integer = true },
   memory_limit = { default = 0, help = "most memory of a worker's tensors; 0: no limit", min = 0, unit = 'bytes' },
   trace = { default = '', writes = '', help = 'where a Chrome trace of the last step goes, measured and simulated' },
@@ -61,6 +73,9 @@ end
 --- The strategy, with the schedule that the command line asks for.
 local function make_plan(problem)
   local found = find_strategy(problem)
+  if found.mesh and (options.schedule ~= '' or options.micro_batches > 0) then
+    util.fail_usage "option '--schedule', '--micro_batches': the strategy has a mesh, which says both"
+  end
   if options.schedule == '' and options.micro_batches == 0 then return found end
   return problem:strategy({ placement = found.placement, priority = options.schedule == '' and found.priority or nil,
     order = options.schedule == '' and found.order or nil, stage = found.stage,
@@ -72,8 +87,8 @@ end
 --- Seconds of a step in operators of each type, measured and simulated, the longest first.
 local function by_type(problem, plan, found)
   local rows, of = {}, {}
-  for op = 1, problem.graph.operators do
-    local about = problem.graph:operator(op)
+  for op = 1, found.graph.operators do
+    local about = found.graph:operator(op)
     local row = of[about.type]
     if not row then
       row = { type = about.type, operators = 0, measured_s = 0, simulated_s = 0 }
@@ -120,7 +135,21 @@ local function print_report(problem, found, about)
   print(('\nmeasured: step time %.4f s (median of %d steps after %d%s), %s copied between devices, loss %.6g to %.6g')
     :format(found.step_time_s, found.steps - found.warm_up, found.warm_up, micro,
       trinity.format_bytes(found.transferred_bytes), found.losses[1], found.losses[#found.losses]))
+  if about.samples_per_s then
+    print(('%.4g samples/s%s'):format(about.samples_per_s, found.accuracy and (', accuracy %.4f on %d held-out samples')
+      :format(found.accuracy, found.held_out_samples) or ''))
+  end
   print(('simulated on %s: %.4f s'):format(problem.cluster.name, about.simulated_step_time_s))
+end
+
+--- A word that was given, else nil.
+local function given(word) return word ~= '' and word or nil end
+
+--- How the learning rate changes by epoch, nil: it does not.
+local function learning_rate()
+  if options.warm_up_epochs == 0 and options.decay == 'none' then return nil end
+  return { warmup_epochs = options.warm_up_epochs, decay = options.decay,
+    epochs = options.epochs > 0 and options.epochs or nil }
 end
 
 local devices = util.words(options.devices)
@@ -129,7 +158,11 @@ local graph = cli.load_model(options)
 local problem = cli.problem_on(graph, model.counted(options.cluster, #devices))
 local plan = make_plan(problem)
 local found = trinity.execute(problem, plan, { steps = options.steps, devices = devices, seed = options.seed,
-  warm_up = math.min(options.warm_up, options.steps - 1), learning_rate = options.learning_rate,
+  warm_up = options.data == '' and math.min(options.warm_up, options.steps - 1) or nil,
+  data = given(options.data), scale = options.scale ~= 0 and options.scale or nil,
+  train_rows = options.train_rows > 0 and options.train_rows or nil,
+  epochs = options.epochs > 0 and options.epochs or nil, checkpoint = given(options.checkpoint),
+  load = given(options.load), save = given(options.save), rate = learning_rate(), learning_rate = options.learning_rate,
   seconds = options.seconds < math.huge and math.max(options.seconds, 1e-9) or nil,
   memory_limit_bytes = options.memory_limit >= 1 and math.floor(options.memory_limit) or nil })
 local job = trinity.dist.current()
@@ -142,6 +175,10 @@ local about = { model = problem.graph.name, devices = devices, steps = found.ste
   simulated_step_time_s = plan.metrics.step_time_s, transferred_bytes = found.transferred_bytes,
   peak_memory_bytes = found.peak_memory_bytes, simulated_memory_bytes = {}, busy_s = found.last.busy_s,
   copy_s = copying(devices, found.last.copies), types = by_type(problem, plan, found) }
+if options.data ~= '' then
+  about.accuracy = found.accuracy
+  about.samples_per_s = plan.metrics.samples / found.step_time_s
+end
 for d = 1, #devices do about.simulated_memory_bytes[d] = plan.metrics:memory_bytes(d) end
 if options.trace ~= '' then
   trinity.files.write(options.trace, require('trinity.execute.trace')(problem, plan, found, devices))
@@ -157,7 +194,8 @@ else
   if options.trace ~= '' then print(('to see it, open %s in https://ui.perfetto.dev'):format(options.trace)) end
 end
 if found.stopped then
-  progress.warn(('stopped by Ctrl-C after %d of %d steps; times cannot be gone on with: a new run begins at step 1')
-    :format(found.steps, options.steps))
+  local advice = options.checkpoint ~= '' and 'with --checkpoint the last epoch that ended is gone on from'
+    or 'times cannot be gone on with: a new run begins at step 1'
+  progress.warn(('stopped by Ctrl-C after %d steps; %s'):format(found.steps_done, advice))
   os.exit(130)
 end

@@ -20,6 +20,7 @@ local options = trinity.options {
   method = { default = 'contiguous', help = 'what makes the placement: a method of trinity.methods' },
   method_set = settings.of_method,
   evaluations = { default = 320, help = 'budget of a method that searches', min = 1, integer = true },
+  seconds = { default = math.huge, help = 'wall-clock limit of that; results then depend on the machine', min = 0 },
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
   strategy = { default = '', help = 'a saved strategy instead of a method (it needs the training step)' },
   device = { default = '', help = "placement: names devices DEVICE:0, DEVICE:1, ...; '': the cluster's names" },
@@ -40,7 +41,8 @@ local function find_plan()
   local name = options.cluster ~= '' and options.cluster or 'p100x2'
   local problem = trinity.problem { graph = load_graph(true), cluster = trinity.cluster(name) }
   if options.strategy ~= '' then return problem, problem:load(options.strategy) end
-  return problem, cli.run_method(options, problem, { seed = options.seed, evaluations = options.evaluations })
+  return problem, cli.run_method(options, problem, { seed = options.seed, evaluations = options.evaluations,
+    seconds = options.seconds })
 end
 
 local function device_names(cluster)

@@ -9,7 +9,7 @@ local util = require 'trinity.base.util'
 local options = trinity.options {
   'Prints what a model file or builder holds: operators, weights, FLOP, and its step on one device.',
   model = { default = 'inception_v3', position = true,
-    help = 'a model in models/, or a file .lua .onnx .json .txt' },
+    help = "a model in models/, a file .lua .onnx .json .txt, or a folder with a decoder's config.json" },
   json = { default = false, help = 'as JSON' },
   training = { default = false, help = 'of the training step instead of the forward pass' },
   granularity = { default = 'layer', help = "layer, or framework (TensorFlow 1.15's operators; a training step)" },
@@ -66,7 +66,8 @@ local function describe(graph)
   local by_type, inputs, outputs, unknown_types = survey(graph)
   local source = graph.source
   return { name = graph.name, format = source and source.format or 'builder', operators = graph.operators,
-    edges = graph.edges, parameters = graph.parameters, parameter_bytes = graph.parameter_bytes, flop = graph.flops,
+    edges = graph.edges, parameters = graph.parameters, active_parameters = graph.active_parameters,
+    parameter_bytes = graph.parameter_bytes, flop = graph.flops,
     types = by_type, inputs = inputs, outputs = outputs, unknown_types = unknown_types,
     warnings = source and source.warnings or {},
     one_device = simulate(graph, trinity.cluster(options.cluster)) }
@@ -86,6 +87,9 @@ local function print_text(about)
   print(('operators    %d'):format(about.operators))
   print(('edges        %d'):format(about.edges))
   print(('parameters   %d (%s)'):format(about.parameters, trinity.format_bytes(about.parameter_bytes)))
+  if about.active_parameters < about.parameters then
+    print(('active       %d of them a token'):format(about.active_parameters))
+  end
   print(('flop         %.6g'):format(about.flop))
   print_values('inputs', about.inputs)
   print_values('outputs', about.outputs)

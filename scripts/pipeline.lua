@@ -4,8 +4,9 @@
 -- where nothing fits.
 
 local trinity = require 'trinity'
-local settings = require 'trinity.command.settings'
 local pipeline_schedule = require 'trinity.pipeline.schedule'
+local progress = require 'trinity.base.progress'
+local settings = require 'trinity.command.settings'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
@@ -88,6 +89,9 @@ local function keep()
       found.max_load, found.unit) or ('No cut of %s fits.'):format(found.network))
 end
 keep()
+if found.stopped then
+  progress.warn 'stopped by Ctrl-C with the best so far, which is not gone on from: a new planning begins anew'
+end
 
 if options.json then
   for _, stage in ipairs((found.least_infeasible or found).stages) do stage.nodes = named(stage) end

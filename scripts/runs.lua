@@ -77,11 +77,12 @@ local function show(name)
     plain.run, plain.all_searches, plain.results = about, searches, results
     return print(trinity.json.encode(plain))
   end
-  print(('%s: %s%s, %s searches, started %s%s'):format(run.name, run.status, run.note and ' (' .. run.note .. ')' or '',
-    run.searches, tostring(about.started_at), run.seconds and (', %.1f s'):format(run.seconds) or ''))
-  print('command  ' .. table.concat(type(about.command) == 'table' and about.command or {}, ' '))
+  local function say(line, ...) print(text.one_line(line:format(...))) end
+  say('%s: %s%s, %s searches, started %s%s', run.name, run.status, run.note and ' (' .. run.note .. ')' or '',
+    run.searches, tostring(about.started_at), run.seconds and (', %.1f s'):format(run.seconds) or '')
+  say('command  %s', table.concat(util.map(type(about.command) == 'table' and about.command or {}, tostring), ' '))
   for key, value in util.sorted_pairs(type(about.options) == 'table' and about.options or {}) do
-    print(('  %-20s %s'):format(key, tostring(value)))
+    say('  %-20s %s', key, tostring(value))
   end
   local rows = {}
   for i, search in ipairs(searches) do
@@ -95,7 +96,7 @@ local function show(name)
       rows))
   end
   for _, result in ipairs(results) do
-    print(('%s: %s'):format(tostring(result.label), tostring(result.summary or result.kind)))
+    say('%s: %s', tostring(result.label), tostring(result.summary or result.kind))
   end
 end
 
@@ -103,8 +104,8 @@ end
 local function by_method(run)
   local best = {}
   for _, search in ipairs(run_list.searches(run)) do
-    local method, best_s = search.method, tonumber(search.best_step_time_s)
-    if method and best_s and (not best[method] or best_s < best[method]) then best[method] = best_s end
+    local method, best_s = tostring(search.method or '-'), tonumber(search.best_step_time_s)
+    if best_s and (not best[method] or best_s < best[method]) then best[method] = best_s end
   end
   return best
 end

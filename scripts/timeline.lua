@@ -14,6 +14,7 @@ local options = trinity.options {
   method = { default = 'contiguous', help = 'what makes the placement: a method of trinity.methods' },
   method_set = settings.of_method,
   evaluations = { default = 320, help = 'budget of a method that searches', min = 1, integer = true },
+  seconds = { default = math.huge, help = 'wall-clock limit of that; results then depend on the machine', min = 0 },
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
   strategy = { default = '', help = 'a saved strategy instead of a method' },
   schedule = { default = '',
@@ -31,7 +32,8 @@ end
 --- The strategy, with the schedule that the command line asks for.
 local function make_plan(problem)
   local found = options.strategy ~= '' and problem:load(options.strategy)
-    or cli.run_method(options, problem, { seed = options.seed, evaluations = options.evaluations })
+    or cli.run_method(options, problem, { seed = options.seed, evaluations = options.evaluations,
+      seconds = options.seconds })
   local micro_batches = options.micro_batches > 0 and options.micro_batches or found.micro_batches
   if options.schedule ~= '' then
     return { placement = found.placement, schedule = options.schedule, micro_batches = micro_batches }

@@ -6,6 +6,7 @@ local trinity = require 'trinity'
 local progress = require 'trinity.base.progress'
 local run_list = require 'trinity.runs.list'
 local run_state = require 'trinity.runs.state'
+local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
@@ -29,14 +30,16 @@ end
 
 local look = progress.terminal(1)
 
+local function say(line, ...) print(text.one_line(line:format(...))) end
+
 local function show_line(run)
   local now = run_list.now(run)
   if not now then return end
   if look.redraws then
-    io.stdout:write('\r\27[K', progress.fit(progress.printable(now.label), now.parts, now.share, look))
+    io.stdout:write('\r\27[K', progress.fit(text.one_line(progress.printable(now.label)), now.parts, now.share, look))
     io.flush()
   else
-    print(now.label .. '  ' .. table.concat(now.parts, '  '))
+    say('%s  %s', now.label, table.concat(now.parts, '  '))
   end
 end
 
@@ -49,25 +52,24 @@ local function tell_searches(run)
       shown[search.id] = true
       local best_s, bound_s = tonumber(search.best_step_time_s), tonumber(search.lower_bound_s)
       if look.redraws then io.stdout:write '\r\27[K' end
-      print(('%s  seed %s  %s%s'):format(tostring(search.method), tostring(search.seed or '-'),
+      say('%s  seed %s  %s%s', tostring(search.method), tostring(search.seed or '-'),
         best_s and ('step time %.4g s'):format(best_s) or tostring(search.error or search.nothing or 'nothing'),
-        best_s and bound_s and bound_s > 0 and ('  %.2fx bound'):format(best_s / bound_s) or ''))
+        best_s and bound_s and bound_s > 0 and ('  %.2fx bound'):format(best_s / bound_s) or '')
     end
   end
 end
 
 local function tell_end(run)
   if look.redraws then io.stdout:write '\r\27[K' end
-  print(('%s: %s%s%s'):format(run.name, run.status, run.note and ' (' .. run.note .. ')' or '',
-    run.seconds and (' after %.1f s'):format(run.seconds) or ''))
+  say('%s: %s%s%s', run.name, run.status, run.note and ' (' .. run.note .. ')' or '',
+    run.seconds and (' after %.1f s'):format(run.seconds) or '')
   for _, result in ipairs(run_list.results(run)) do
-    if result.summary then print(tostring(result.summary)) end
+    if result.summary then say('%s', tostring(result.summary)) end
   end
 end
 
 local run = options.name ~= '' and run_list.find(root, options.name) or latest()
-print(('%s: %s on %s, started %s'):format(run.path, run.model or '?', run.cluster or '?',
-  tostring(run.about.started_at)))
+say('%s: %s on %s, started %s', run.path, run.model or '?', run.cluster or '?', tostring(run.about.started_at))
 local function follow(stop_requested)
   local shown_s, wait_s = -math.huge, options.interval_s
   while true do

@@ -8,7 +8,8 @@ namespace {
 constexpr const char* kKinds[] = {"all_reduce", "reduce_scatter", "all_gather", "broadcast",
                                   "all_to_all"};
 constexpr const char* kAlgorithms[] = {"automatic", "ring",         "halving_doubling",
-                                       "tree",      "hierarchical", "leader"};
+                                       "tree",      "hierarchical", "leader",
+                                       "multicast", "in_network"};
 
 }  // namespace
 

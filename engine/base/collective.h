@@ -23,6 +23,8 @@ enum class CollectiveAlgorithm : uint8_t {
   tree,              ///< double binary tree, pipelined; no all-to-all
   hierarchical,      ///< inside nodes and between nodes, which have equally many members
   leader,            ///< hierarchical with one talking device a node; no all-to-all
+  multicast,         ///< switches in nodes add up (NVLink SHARP); see cluster/library.h
+  in_network,        ///< switches between nodes add up (SHARP); see cluster/library.h
 };
 
 /// Both throw ArgumentError naming the accepted words.

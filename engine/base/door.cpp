@@ -2,7 +2,9 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,6 +41,7 @@ constexpr std::ptrdiff_t kMostFolders = 64;
 
 std::atomic<int64_t> g_calls{0}, g_failing{0};
 std::atomic<int> g_code{0};
+std::atomic<bool> g_stepwise{false};
 
 /// Whether this call is the one that is to fail.
 bool fails() {
@@ -155,9 +158,15 @@ int open_folder(int folder, const std::string& name, int flags) {
   return call::open(folder, name, flags | O_DIRECTORY | O_NOFOLLOW);
 }
 
-/// The folder `inner` below another, step by step.
+/// The folder `inner` below another: by one call that the system keeps below it, or step by step
+/// where folders are to be made or there is no such call.
 Descriptor walk(const std::string& path, int from, const fs::path& inner, bool make_folders) {
-  Descriptor at(open_folder(from, ".", O_PATH));
+  Descriptor at(call::open_beneath(from, inner.empty() ? "." : inner, O_PATH | O_DIRECTORY));
+  if (at) return at;
+  // EPERM: a filter of system calls does not know it. EAGAIN: folders were moved meanwhile.
+  if (errno != ENOSYS && errno != EPERM && errno != EAGAIN && !(make_folders && errno == ENOENT))
+    fail_file(path, make_folders ? "cannot make its folder" : "cannot open", errno);
+  at = Descriptor(open_folder(from, ".", O_PATH));
   if (!at) fail_file(path, "cannot open its folder", errno);
   for (const auto& step : inner) {
     if (step.empty() || step == ".") continue;
@@ -281,6 +290,19 @@ int open(int folder, const std::string& name, int flags, mode_t mode) {
   return persist(Waits::yes, [&] { return openat(folder, name.c_str(), flags | O_CLOEXEC, mode); });
 }
 
+int open_beneath(int folder, const std::string& path, int flags) {
+  if (g_stepwise) {
+    errno = ENOSYS;
+    return -1;
+  }
+  open_how how = {};
+  how.flags = static_cast<uint64_t>(flags | O_CLOEXEC);
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+  return static_cast<int>(persist(Waits::yes, [&] {
+    return syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how);
+  }));
+}
+
 ssize_t read(int file, void* to, size_t bytes) {
   return persist(Waits::yes, [&] { return ::read(file, to, bytes); });
 }
@@ -307,6 +329,8 @@ int remove(int folder, const std::string& name, int flags) {
 }
 
 }  // namespace call
+
+bool open_step_by_step(bool always) { return g_stepwise.exchange(always); }
 
 int64_t fail_call(int64_t nth, int code) {
   g_code = code;

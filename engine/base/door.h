@@ -11,8 +11,9 @@
 
 // The one door to the file system. A name is decided on once, and what is opened then is found
 // from the descriptor of a folder, never by the name again. For scripts of strangers every step
-// from a permitted folder on is taken without following a link: whoever swaps a folder for a link
-// between the decision and the opening gets an error. base/file.h has what is done with files.
+// from a permitted folder on is taken without following a link (by openat2, or one step after the
+// other where there is none): whoever swaps a folder for a link between the decision and the
+// opening gets an error. base/file.h has what is done with files.
 
 namespace trinity {
 
@@ -90,6 +91,9 @@ Descriptor open_regular(const std::string& path);
 /// or -1 and errno.
 namespace call {
 int open(int folder, const std::string& name, int flags, mode_t mode = 0);
+/// openat2 (Linux 5.6): `path` below the folder, or an error where a link or .. is on the way, even
+/// if somebody swaps folders meanwhile. ENOSYS or EPERM where there is no such call.
+int open_beneath(int folder, const std::string& path, int flags);
 ssize_t read(int file, void* to, size_t bytes);
 ssize_t write(int file, const void* from, size_t bytes);
 int sync(int file);
@@ -97,6 +101,10 @@ int rename(int folder, const std::string& from, const std::string& to, unsigned 
 int make_folder(int folder, const std::string& name);
 int remove(int folder, const std::string& name, int flags = 0);
 }  // namespace call
+
+/// For tests: whether folders are opened step by step even where there is openat2. Returns whether
+/// they were.
+bool open_step_by_step(bool always);
 
 /// For tests: from now on the `nth` of the calls above (from 1) fails with `code`, and none after
 /// it; 0: none. Returns how many were made since it was last called.

@@ -11,7 +11,7 @@ struct DTypeInfo {
   const char* name;
   int64_t bytes;
 };
-constexpr std::array<DTypeInfo, 10> kDTypes = {{{"float32", 4},
+constexpr std::array<DTypeInfo, 11> kDTypes = {{{"float32", 4},
                                                {"float16", 2},
                                                {"bfloat16", 2},
                                                {"float64", 8},
@@ -20,7 +20,8 @@ constexpr std::array<DTypeInfo, 10> kDTypes = {{{"float32", 4},
                                                {"int8", 1},
                                                {"bool", 1},
                                                {"uint8", 1},
-                                               {"int16", 2}}};
+                                               {"int16", 2},
+                                               {"float8", 1}}};
 
 }  // namespace
 

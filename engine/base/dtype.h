@@ -6,7 +6,19 @@
 namespace trinity {
 
 /// Element type of a tensor.
-enum class DType : uint8_t { float32, float16, bfloat16, float64, int64, int32, int8, boolean, uint8, int16 };
+enum class DType : uint8_t {
+  float32,
+  float16,
+  bfloat16,
+  float64,
+  int64,
+  int32,
+  int8,
+  boolean,
+  uint8,
+  int16,
+  float8  ///< of products alone (E4M3 or E5M2); what is summed or kept for long is of another
+};
 
 /// Bytes of one element.
 int64_t dtype_bytes(DType dtype);

@@ -1,5 +1,7 @@
 #include "base/words.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 
 namespace trinity {
@@ -11,6 +13,14 @@ size_t parse_word(std::string_view what, std::string_view name,
   const std::vector<std::string> known(words.begin(), words.end());
   throw ArgumentError(fmt::format("unknown {} '{}'{} (known: {})", what, name,
                                   suggestion(name, known), fmt::join(known, ", ")));
+}
+
+std::string divisors_near(int64_t size, int64_t parts) {
+  int64_t below = std::min(parts, size), above = parts;
+  while (size % below != 0) --below;
+  while (above < size && size % above != 0) ++above;
+  return above > parts && size % above == 0 ? fmt::format("{} or {}", below, above)
+                                            : fmt::format("{}", below);
 }
 
 }  // namespace trinity

@@ -137,6 +137,8 @@ ClusterSpec Cluster::checked(ClusterSpec spec) {
   check_devices(spec);
   check_links(spec);
   check_switches(spec);
+  if (spec.collectives)
+    check_library(fmt::format("cluster '{}'", spec.name), *spec.collectives);
   for (auto& device : spec.devices)
     if (const auto slash = device.name.find('/'); device.node.empty() && slash != std::string::npos)
       device.node = device.name.substr(0, slash);
@@ -166,6 +168,14 @@ uint64_t Cluster::fingerprint() const {
   }
   device_count() > kPairedDevices ? add_pieces(hash) : add_pairs(hash);
   hash.add(static_cast<uint64_t>(spec_.queue));
+  if (const auto& library = spec_.collectives) {
+    for (const double value :
+         {library->call_s, library->pipelining, library->low_latency_hop,
+          library->low_latency_bandwidth, library->multicast_bandwidth, library->multicast_s,
+          library->rails})
+      add(hash, value);
+    hash.add(static_cast<uint64_t>(library->in_network));
+  }
   return hash.value();
 }
 

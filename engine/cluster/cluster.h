@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "cluster/library.h"
 #include "cluster/routes.h"
 
 namespace trinity {
@@ -84,6 +85,8 @@ struct ClusterSpec {
   std::vector<Link> links;
   std::vector<Switch> switches;
   QueueModel queue = QueueModel::sender;
+  /// What carries out collectives; without one they cost what the plain formulas say.
+  std::optional<CollectiveLibrary> collectives;
 };
 
 /// The most devices of a cluster.
@@ -108,6 +111,7 @@ class Cluster {
   QueueModel queue() const { return spec_.queue; }
   /// Of every device type the first one that is equal to it but for its name.
   std::vector<int32_t> kinds() const;
+  const std::optional<CollectiveLibrary>& library() const { return spec_.collectives; }
 
   /// Bytes of device memory open to a training step.
   int64_t capacity_bytes(int32_t d) const {

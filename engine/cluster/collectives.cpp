@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "cluster/library.h"
 
 namespace trinity {
 
@@ -29,11 +30,66 @@ class CollectivePricing {
   bool equal_nodes() const { return group_.most_ == group_.least_; }
 
   bool applies(Algorithm algorithm) const {
+    if (switches_add_up(algorithm)) return by_library(algorithm);
     return carries_out(algorithm) && (algorithm != Algorithm::halving_doubling || power_of_two()) &&
            (algorithm != Algorithm::hierarchical || equal_nodes());
   }
 
+  static bool switches_add_up(Algorithm algorithm) {
+    return algorithm == Algorithm::multicast || algorithm == Algorithm::in_network;
+  }
+  /// Whether the cluster's library prices this algorithm; the others keep the plain formulas.
+  bool by_library(Algorithm algorithm) const {
+    if (group_.library_ == nullptr) return false;
+    if (kind_ == Kind::all_to_all) return !switches_add_up(algorithm);
+    return algorithm == Algorithm::automatic || algorithm == Algorithm::ring ||
+           algorithm == Algorithm::tree ||
+           (switches_add_up(algorithm) &&
+            library_applies(*group_.library_, library_members(), kind_, algorithm));
+  }
+
   CollectiveCost price(Algorithm algorithm) const {
+    if (size() > 1 && by_library(algorithm)) return price_by_library(algorithm);
+    return price_plainly(algorithm);
+  }
+
+ private:
+  CollectiveCost price_by_library(Algorithm algorithm) const {
+    CollectiveCost cost;
+    if (kind_ == Kind::all_to_all) {
+      const auto plain = price_plainly(algorithm);
+      cost = in_chunks(*group_.library_, plain.latency_s, plain.transfer_s);
+      cost.algorithm = plain.algorithm;
+    } else {
+      cost = library_cost(*group_.library_, library_members(), kind_, algorithm, bytes_);
+    }
+    cost.sent_bytes = sent_bytes();
+    return cost;
+  }
+
+  /// Where nodes have different sizes every member counts as a node.
+  CollectiveMembers library_members() const {
+    CollectiveMembers members;
+    members.size = members.nodes = static_cast<double>(size());
+    if (!equal_nodes()) {
+      members.network_latency_s = group_.flat_.latency_s;
+      members.network_bandwidth = group_.flat_.bandwidth;
+      return members;
+    }
+    members.nodes = static_cast<double>(nodes());
+    if (group_.most_ > 1) {
+      const auto& inner = broadcast() ? group_.chains_ : group_.inner_;
+      members.node_latency_s = inner.latency_s;
+      members.node_bandwidth = std::max(inner.bandwidth, group_.direct_);
+    }
+    if (nodes() > 1) {
+      members.network_latency_s = group_.rails_.latency_s;
+      members.network_bandwidth = group_.rails_.bandwidth * static_cast<double>(group_.most_);
+    }
+    return members;
+  }
+
+  CollectiveCost price_plainly(Algorithm algorithm) const {
     CollectiveCost cost;
     cost.algorithm = algorithm;
     if (size() == 1) return cost;
@@ -55,12 +111,14 @@ class CollectivePricing {
       case Algorithm::leader:
         leader(cost);
         break;
+      case Algorithm::multicast:
+      case Algorithm::in_network:
+        break;  // only by a library
     }
-    cost.sent_bytes = ring_trips() * (broadcast() ? 1 : part(size())) * bytes_;
+    cost.sent_bytes = sent_bytes();
     return cost;
   }
 
- private:
   size_t size() const { return static_cast<size_t>(group_.size_); }
   size_t nodes() const { return static_cast<size_t>(group_.nodes_); }
   /// (p - 1) / p
@@ -70,14 +128,15 @@ class CollectivePricing {
   /// One of the halves of an all-reduce.
   bool half() const { return kind_ == Kind::reduce_scatter || kind_ == Kind::all_gather; }
   bool broadcast() const { return kind_ == Kind::broadcast; }
+  double sent_bytes() const { return ring_trips() * (broadcast() ? 1 : part(size())) * bytes_; }
 
   /// The least time of all that apply; the first in order where equal.
   CollectiveCost fastest() const {
-    CollectiveCost best = price(Algorithm::ring);
+    CollectiveCost best = price_plainly(Algorithm::ring);
     for (const auto algorithm : {Algorithm::halving_doubling, Algorithm::tree,
                                  Algorithm::hierarchical, Algorithm::leader}) {
       if (!applies(algorithm)) continue;
-      const auto cost = price(algorithm);
+      const auto cost = price_plainly(algorithm);
       if (cost.time_s() < best.time_s()) best = cost;
     }
     return best;
@@ -231,6 +290,7 @@ CollectiveGroup CollectiveGroups::make(Devices devices, bool exchanges) {
     group.most_ = std::max(group.most_, count);
     group.least_ = std::min(group.least_, count);
   }
+  if (cluster_.library()) add_library(group);
   add_ring(devices, group.flat_);
   settle(group.flat_);
   for (size_t n = 0; n < nodes_.size(); ++n) add_ring(node(n), group.inner_);
@@ -243,6 +303,20 @@ CollectiveGroup CollectiveGroups::make(Devices devices, bool exchanges) {
   }
   if (exchanges) add_exchanges(group, devices);
   return group;
+}
+
+/// What a library asks beside the others.
+void CollectiveGroups::add_library(CollectiveGroup& group) {
+  group.library_ = &*cluster_.library();
+  if (group.most_ != group.least_ || group.most_ == 1) return;
+  group.direct_ = std::numeric_limits<double>::infinity();
+  for (size_t n = 0; n < nodes_.size(); ++n) {
+    const auto members = node(n);
+    for (size_t i = 0; i + 1 < members.size(); ++i)
+      cross(members[i], members[i + 1], group.chains_.latency_s);
+    group.direct_ = std::min(group.direct_, direct_bandwidth(cluster_, members));
+  }
+  settle(group.chains_);
 }
 
 /// Notes an edge: its channels are divided among all edges that cross them.
@@ -341,6 +415,14 @@ void check_arguments(const Cluster& cluster, std::span<const int32_t> devices, i
 void require(const Cluster& cluster, const std::vector<int32_t>& devices,
              const CollectivePricing& pricing, Kind kind, Algorithm algorithm) {
   const auto name = collective_algorithm_name(algorithm);
+  if (CollectivePricing::switches_add_up(algorithm) && !pricing.by_library(algorithm)) {
+    std::set<std::string_view> nodes;
+    for (const int32_t device : devices) nodes.insert(cluster.device(device).node);
+    throw ArgumentError(fmt::format(
+        "collective algorithm '{}' expects members whose switches add up, by `collectives` of the "
+        "cluster, and no all_to_all; got {} over {} devices in {} nodes of cluster '{}'",
+        name, collective_kind_name(kind), devices.size(), nodes.size(), cluster.name()));
+  }
   if (!pricing.carries_out(algorithm))
     throw ArgumentError(fmt::format(
         "collective algorithm '{}' does not carry out {}, expected all_reduce, reduce_scatter, "

@@ -56,6 +56,11 @@ class CollectiveGroup {
   Wires inner_;                   // of a ring in every node, all at once
   Wires rails_;                   // of rings between nodes of equal sizes, one a member
   Wires leaders_;                 // of the ring over the nodes' first members
+  // Where the cluster has a library: of a chain in every node, all at once, and what the links that
+  // join a node's members directly carry together, the least of all nodes.
+  const CollectiveLibrary* library_ = nullptr;
+  Wires chains_;
+  double direct_ = 0;
   bool exchanges_ = false;        // whether those below are known
   Exchange all_, inside_, between_;
 };
@@ -96,6 +101,7 @@ class CollectiveGroups {
   void add_exchange(size_t count, Member member, CollectiveGroup::Exchange& all);
   void settle(CollectiveGroup::Exchange& all);
   void add_exchanges(CollectiveGroup& group, Devices devices);
+  void add_library(CollectiveGroup& group);
 
   const Cluster& cluster_;
   std::vector<int32_t> node_of_;  // per device
@@ -133,9 +139,13 @@ class CollectiveGroups {
 /// and all-gather together no less, since they are one (Traeff, Gropp, Thakur, Self-consistent MPI
 /// performance guidelines, IEEE TPDS 21(5), 2010).
 ///
+/// A cluster with a library of collectives (Cluster::library) has ring, tree and automatic from that,
+/// and multicast and in_network beside them: cluster/library.h.
+///
 /// One device costs nothing. Throws ArgumentError for an algorithm that does not apply:
 /// halving-doubling, tree and leader to an all-to-all, halving-doubling over a number that is no
-/// power of two, hierarchical over nodes with different numbers of members.
+/// power of two, hierarchical over nodes with different numbers of members, multicast and in_network
+/// where no switches of a library add up.
 CollectiveCost collective_cost(const Cluster& cluster, CollectiveKind kind,
                                CollectiveAlgorithm algorithm, std::span<const int32_t> devices,
                                int64_t bytes);

@@ -59,18 +59,18 @@ Tensors clip(const KernelCall& call) {
 
 Tensors where(const KernelCall& call) {
   const Tensor condition = call.argument(0).to(at::kBool);
-  const Tensor zero = at::zeros({}, condition.options().dtype(at::kFloat));
+  const Tensor zero = at::zeros({}, condition.options().dtype(call.real));
   const Tensor yes = call.has_argument(1) ? call.argument(1) : zero;
   const Tensor no = call.has_argument(2) ? call.argument(2) : zero.to(yes.scalar_type());
   return {at::where(condition, yes, no)};
 }
 
 /// ONNX numbers its types: 1 float, 6 int32, 7 int64, 9 bool, 10 float16, 11 double, 16 bfloat16.
-/// Everything here runs in float32 and int64.
+/// Everything here runs in one kind of real numbers, and int64.
 Tensors cast(const KernelCall& call) {
   const int64_t to = call.integer("to", 1);
   const bool real = to == 1 || to == 10 || to == 11 || to == 16;
-  const auto kind = to == 9 ? at::kBool : real ? at::kFloat : at::kLong;
+  const auto kind = to == 9 ? at::kBool : real ? call.real : at::kLong;
   return {call.argument(0).to(kind, false, true)};
 }
 
@@ -179,7 +179,9 @@ Tensors attention(const KernelCall& call) {
     scores = mask.scalar_type() == at::kBool ? scores.masked_fill(mask.logical_not(), -1e9)
                                              : scores + mask;
   } else if (call.integer("is_causal", 0) != 0) {
-    const auto ahead = at::ones({scores.size(-2), scores.size(-1)}, at::kBool).triu(1);
+    const auto begin = call.list("block_begin");
+    const int64_t first = begin.size() < 2 ? 0 : begin[begin.size() - 2];
+    const auto ahead = at::ones({scores.size(-2), scores.size(-1)}, at::kBool).triu(1 + first);
     scores = scores.masked_fill(ahead.to(scores.device()), -1e9);
   }
   return {at::matmul(at::softmax(scores, -1), value)};

@@ -10,7 +10,10 @@
 
 #include "base/stop.h"
 #include "distribute/job.h"
+#include "execute/checkpoint.h"
 #include "execute/device.h"
+#include "execute/evaluation.h"
+#include "execute/feed.h"
 #include "execute/memory.h"
 #include "execute/operators.h"
 #include "execute/peer_transport.h"
@@ -77,16 +80,43 @@ struct Executor::Impl {
         program(std::move(given)),
         options(chosen),
         layout(*graph, placement, devices, chosen.micro_batches, order),
-        operators(program, {chosen.seed, chosen.learning_rate, chosen.micro_batches}),
+        real(chosen.double_precision ? at::kDouble : at::kFloat),
+        feed(make_feed()),
+        operators(program, {chosen.seed, chosen.micro_batches, real, data_source()}),
+        sums(graph->tensors().size()),
         values(layout),
         completions(layout.tasks()),
         workers(make_workers(devices, chosen)),
         runs(static_cast<size_t>(layout.tasks())) {
+    operators.learning_rate = chosen.learning_rate;
+    check_job();
     if (options.job) transport = std::make_unique<PeerTransport>(layout, *graph, options.job);
     for (auto& worker : workers) {
       cores.push_back(worker.core);
       if (is_here(worker.device)) make_weights(worker);
     }
+  }
+
+  /// Gathers of weights read other threads' shares.
+  void check_job() const {
+    for (int32_t op = 0; options.job && op < graph->operator_count(); ++op)
+      if (program.duty(op) == Duty::gather && !graph->op(op).outputs.empty())
+        throw ArgumentError(
+            "execute: shares of weights (shard = 3) are gathered between the threads of one process, "
+            "not between processes: expected shard = 0, 1 or 2");
+  }
+
+  std::unique_ptr<Feed> make_feed() const {
+    if (!options.data) return nullptr;
+    return std::make_unique<Feed>(options.data, program.graph(), options.seed,
+                                  int64_t{options.micro_batches} * program.replicas());
+  }
+
+  DataSource data_source() const {
+    if (!feed) return {};
+    return [this](const Operator& input, const Tensor& whole, int64_t batch) {
+      return feed->take(input, whole, batch);
+    };
   }
 
   /// Whether a device's worker is a thread of this process.
@@ -129,7 +159,7 @@ struct Executor::Impl {
       copy.start_s = clock.seconds();
       made = transport->receive(slot, micro_batch).to(worker.torch_device());
     } else {
-      completions.wait_for(copy.task);
+      wait_for(tensor, micro_batch);
       copy.start_s = clock.seconds();
       const at::Tensor source = values.read(home, micro_batch);
       made = source.to(worker.torch_device(), source.scalar_type(), false, true);
@@ -143,6 +173,27 @@ struct Executor::Impl {
     worker.copies.push_back(copy);
     values.keep(slot, micro_batch, made);
     return made;
+  }
+
+  /// Waits until a tensor is there: of one that adds up, until all micro-batches have.
+  void wait_for(int32_t tensor, int32_t micro_batch) const {
+    const int32_t producer = graph->tensor(tensor).producer;
+    const int32_t first = program.adds_up(tensor) ? 0 : micro_batch;
+    for (int32_t m = first; m <= micro_batch; ++m) completions.wait_for(layout.task(m, producer));
+  }
+
+  /// Gradients that are read once a step add up in the order in which they come. The first may be
+  /// another operator's value too, so that the first sum is not made in place.
+  void add_up(int32_t tensor, const at::Tensor& made) {
+    const at::NoGradGuard guard;
+    auto& [sum, count] = sums[tensor];
+    if (count == 0)
+      sum = made;
+    else
+      sum = count == 1 ? sum + made : sum.add_(made);
+    if (++count < layout.micro_batches()) return;
+    keep(tensor, layout.micro_batches() - 1, std::exchange(sum, {}));
+    count = 0;
   }
 
   void keep(int32_t tensor, int32_t micro_batch, const at::Tensor& made) {
@@ -160,7 +211,8 @@ struct Executor::Impl {
     const int32_t op = layout.operator_of(task), micro_batch = layout.micro_batch_of(task);
     const auto& of = graph->op(op);
     std::vector<at::Tensor> inputs;
-    for (const int32_t input : of.inputs) inputs.push_back(fetch(worker, input, micro_batch));
+    for (const int32_t input : layout.reads(op))
+      inputs.push_back(fetch(worker, input, micro_batch));
     TaskRun& times = runs[task];
     times.start_s = clock.seconds();
     auto outputs = operators.run(op, micro_batch, std::move(inputs));
@@ -168,10 +220,15 @@ struct Executor::Impl {
       for (auto& output : outputs) output = output.to(worker.torch_device());
     device.synchronise();
     times.end_s = clock.seconds();
-    if (operators.is_loss(op)) worker.loss += outputs.at(0).sum().item<double>();
-    for (size_t i = 0; i < of.outputs.size(); ++i) keep(of.outputs[i], micro_batch, outputs.at(i));
+    worker.loss += operators.loss(op, outputs);
+    for (size_t i = 0; i < of.outputs.size(); ++i) {
+      if (program.adds_up(of.outputs[i]))
+        add_up(of.outputs[i], outputs.at(i));
+      else
+        keep(of.outputs[i], micro_batch, outputs.at(i));
+    }
     outputs.clear();
-    for (const int32_t input : of.inputs)
+    for (const int32_t input : layout.reads(op))
       values.release(layout.slot(input, worker.device), micro_batch);
     times.memory_bytes = worker.memory->current_bytes();
     completions.finish(task);
@@ -190,7 +247,7 @@ struct Executor::Impl {
 
   /// One device's part of a step; all begin when each has its data.
   template <class Barrier>
-  void work(Worker& worker, Barrier& begin) {
+  void duty(Worker& worker, Barrier& begin) {
     int32_t task = layout.queue(worker.device)[0];
     bool has_begun = false;
     try {
@@ -248,7 +305,7 @@ struct Executor::Impl {
     try {
       for (Worker* worker : active)
         threads.emplace_back([this, worker, &begin, &ended] {
-          work(*worker, begin);
+          duty(*worker, begin);
           ++ended;
         });
     } catch (const std::exception& error) {  // also where there is no memory for one
@@ -277,9 +334,11 @@ struct Executor::Impl {
     completions.clear();
     values.clear();
     std::fill(runs.begin(), runs.end(), TaskRun());
+    for (auto& sum : sums) sum = {};
     run_workers();
     if (failure) std::rethrow_exception(failure);
     ++operators.steps;
+    ++operators.weights().updates;
     ExecutedStep result = report();
     if (transport) join_reports(*options.job, result);
     return result;
@@ -300,7 +359,7 @@ struct Executor::Impl {
         busy += runs[task].end_s - runs[task].start_s;
       result.busy_s.push_back(busy);
       result.peak_memory_bytes.push_back(worker.memory->peak_bytes());
-      result.loss += worker.loss / layout.micro_batches();
+      result.loss += worker.loss / layout.micro_batches() / program.replicas();
       result.copies.insert(result.copies.end(), worker.copies.begin(), worker.copies.end());
       for (const auto& copy : worker.copies) result.transferred_bytes += copy.bytes;
     }
@@ -311,7 +370,10 @@ struct Executor::Impl {
   Program program;
   ExecutorOptions options;
   RunLayout layout;
+  at::ScalarType real;
+  std::unique_ptr<Feed> feed;
   Operators operators;
+  std::vector<std::pair<at::Tensor, int32_t>> sums;  // per tensor that adds up, and how many have
   TensorStore values;
   TaskCompletions completions;
   std::vector<Worker> workers;
@@ -330,6 +392,7 @@ Executor::Executor(std::shared_ptr<const Graph> graph, std::span<const int32_t> 
 Executor::~Executor() = default;
 
 ExecutedStep Executor::step() { return impl_->step(); }
+void Executor::set_learning_rate(double rate) { impl_->operators.learning_rate = rate; }
 const std::vector<int32_t>& Executor::cores() const { return impl_->cores; }
 
 std::vector<double> Executor::data(int32_t op, int32_t micro_batch) const {
@@ -338,18 +401,60 @@ std::vector<double> Executor::data(int32_t op, int32_t micro_batch) const {
   if (micro_batch < 0 || micro_batch >= impl_->layout.micro_batches())
     throw ArgumentError(fmt::format("execute: expected a micro-batch from 1 to {}, got {}",
                                     impl_->layout.micro_batches(), micro_batch + 1));
-  const auto flat = impl_->operators.data(op, micro_batch).at(0).to(at::kDouble).reshape({-1});
+  const auto flat = impl_->operators.data(op, micro_batch).to(at::kDouble).reshape({-1});
   return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
 }
 
-std::vector<float> Executor::weight(int32_t op, size_t parameter) const {
+namespace {
+
+std::vector<double> numbers_of(const at::Tensor& tensor) {
+  const auto flat = tensor.detach().to(at::kCPU, at::kDouble).contiguous().reshape({-1});
+  return {flat.data_ptr<double>(), flat.data_ptr<double>() + flat.numel()};
+}
+
+}  // namespace
+
+int64_t Executor::steps_per_epoch() const {
+  return impl_->feed ? impl_->feed->steps_per_epoch() : 0;
+}
+int64_t Executor::held_out_samples() const {
+  return impl_->feed ? impl_->feed->held_out_samples() : 0;
+}
+
+HeldOut Executor::evaluate(std::shared_ptr<const Graph> graph) const {
+  if (!impl_->feed) throw ArgumentError("execute: there are no data to evaluate on");
+  const Program program(std::move(graph));
+  const auto found = trinity::evaluate(program, impl_->operators.weights().named(false),
+                                       *impl_->feed, impl_->real);
+  return {found.samples, found.loss, found.accuracy};
+}
+
+void Executor::save(const std::string& path, bool checkpoint) const {
+  write_weights(path, impl_->operators.weights().named(checkpoint), impl_->operators.steps);
+}
+
+int64_t Executor::load(const std::string& path, bool checkpoint) {
+  const auto read = read_weights(path);
+  impl_->operators.weights().set_named(read.values, checkpoint);
+  if (!checkpoint) return 0;
+  impl_->operators.steps = impl_->operators.weights().updates = read.steps;
+  return read.steps;
+}
+
+std::vector<NamedValues> Executor::weights() const {
+  std::vector<NamedValues> all;
+  for (const auto& [name, values] : impl_->operators.weights().named(false))
+    all.push_back({name, values.sizes().vec(), numbers_of(values)});
+  return all;
+}
+
+std::vector<double> Executor::weight(int32_t op, size_t parameter) const {
   const bool is_there = op >= 0 && op < impl_->graph->operator_count() &&
-                        parameter < impl_->operators.weights(op).size();
+                        parameter < impl_->operators.weights().of(op).size();
   if (!is_there)
     throw ArgumentError(
         fmt::format("execute: operator {} has no weight {}", op + 1, parameter + 1));
-  const auto flat = impl_->operators.weights(op)[parameter].detach().cpu().reshape({-1});
-  return {flat.data_ptr<float>(), flat.data_ptr<float>() + flat.numel()};
+  return numbers_of(impl_->operators.weights().of(op)[parameter]);
 }
 
 }  // namespace trinity

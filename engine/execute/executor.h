@@ -10,15 +10,18 @@
 namespace trinity {
 
 class Job;
+struct DataSet;
 
 struct ExecutorOptions {
   uint64_t seed = 1;            ///< of weights, data and dropout
-  double learning_rate = 0.01;  ///< of updates: stochastic gradient descent
+  double learning_rate = 0.01;  ///< of updates, whose kind the graph names
   /// Forward and backward run this often on data of their own, then weights are updated once by
   /// the mean of the gradients.
   int32_t micro_batches = 1;
   /// Per device: "cpu:N", the N-th core from 0, or "cuda:N". Empty: "cpu:0", "cpu:1", ...
   std::vector<std::string> devices;
+  bool double_precision = false;   ///< real numbers are float64 instead of float32
+  std::shared_ptr<const DataSet> data;  ///< what inputs hold; null: drawn numbers
   int64_t memory_limit_bytes = 0;  ///< of every device's tensors on the processor; 0: none
   /// Where every device is a process of a job: this one runs the device of its rank alone, and
   /// tensors travel as messages. Null: all devices are threads of this process.
@@ -50,12 +53,28 @@ struct ExecutedStep {
   int64_t transferred_bytes = 0;           ///< copied between devices
 };
 
+/// How weights do on samples that did not train.
+struct HeldOut {
+  int64_t samples = 0;
+  double loss = 0, accuracy = 0;
+};
+
+/// A weight of the graph that a lowered one was made of.
+struct NamedValues {
+  std::string name;  ///< "<operator>/<parameter>"
+  std::vector<int64_t> shape;
+  std::vector<double> values;
+};
+
 /// Runs a placed training graph for real: forward, backward and update, operator by operator with
 /// LibTorch's kernels. A device is a worker: a thread, bound to a core where there are enough,
 /// with one core's worth of LibTorch, which runs its operators in a given order and copies what it
 /// reads from others. Weights, data and dropout depend on the seed, the operator and the step
 /// alone, never on the placement: every placement computes the same numbers, bit for bit, if it
 /// runs micro-batches in the same order.
+/// A lowered graph (strategy/lower.h) of one that says what it means (graph/meaning.h) computes what
+/// that would on one device with as many micro-batches as there are on all replicas, up to the
+/// order of sums.
 class Executor {
  public:
   /// `placement` and `order` as RunLayout takes them. Throws ArgumentError for graphs that cannot
@@ -68,13 +87,30 @@ class Executor {
   /// Runs the next step. Throws Error naming the operator that failed and its device; the executor
   /// is of no use then. Throws Interrupted when the user stops.
   ExecutedStep step();
+  void set_learning_rate(double rate);  ///< of the steps that follow
 
   /// What input operator `op` will hold in a micro-batch of the next step, one number after the
   /// other. Throws ArgumentError for any other operator.
   std::vector<double> data(int32_t op, int32_t micro_batch = 0) const;
 
   /// A weight's values, one after the other. Throws ArgumentError where there is none.
-  std::vector<float> weight(int32_t op, size_t parameter) const;
+  std::vector<double> weight(int32_t op, size_t parameter) const;
+
+  int64_t steps_per_epoch() const;   ///< of `data`; 0 without
+  int64_t held_out_samples() const;  ///< the same
+
+  /// The accuracy on held-out samples of the present weights in `graph`, that of which a lowered
+  /// one was made. Throws ArgumentError without data, and what evaluate() throws.
+  HeldOut evaluate(std::shared_ptr<const Graph> graph) const;
+
+  /// Weights, and with `checkpoint` all that a later step depends on beside the options, to a file;
+  /// and back, of a checkpoint the number of steps that had been made. Throws FileError, and
+  /// ArgumentError for weights that the graph lacks, or of other shapes.
+  void save(const std::string& path, bool checkpoint) const;
+  int64_t load(const std::string& path, bool checkpoint);
+
+  /// All trainable weights of the graph that was lowered, by name, put together from their parts.
+  std::vector<NamedValues> weights() const;
 
   /// The core that each device's thread is bound to, -1 for none.
   const std::vector<int32_t>& cores() const;

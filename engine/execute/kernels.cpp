@@ -24,6 +24,11 @@ const at::Tensor& KernelCall::argument(size_t i) const {
   return i < inputs.size() ? inputs[i] : parameters[i - inputs.size()];
 }
 
+at::Tensor KernelCall::bias(size_t i) const {
+  const auto& value = argument(i);
+  return integer("term", 0) > 0 ? value - value.detach() : value;
+}
+
 std::vector<at::Tensor> KernelCall::arguments() const {
   std::vector<at::Tensor> all;
   for (size_t i = 0; i < argument_count(); ++i) all.push_back(argument(i));
@@ -123,7 +128,7 @@ Tensors other_conv(const KernelCall& call, const Tensor& bias) {
 }
 
 Tensors conv(const KernelCall& call) {
-  const Tensor bias = call.has_argument(2) ? call.argument(2) : Tensor();
+  const Tensor bias = call.has_argument(2) ? call.bias(2) : Tensor();
   if (call.inputs[0].dim() != 4) return other_conv(call, bias);
   const Window window(call);
   const Tensor x =
@@ -173,8 +178,8 @@ Tensors gemm(const KernelCall& call) {
   if (call.integer("transB", 0)) b = b.t();
   const double alpha = call.number("alpha", 1), beta = call.number("beta", 1);
   if (!call.has_argument(2)) return {alpha == 1 ? at::matmul(a, b) : at::matmul(a, b) * alpha};
-  if (a.dim() != 2) return {at::matmul(a, b) * alpha + call.argument(2) * beta};
-  return {at::addmm(call.argument(2), a, b, beta, alpha)};
+  if (a.dim() != 2) return {at::matmul(a, b) * alpha + call.bias(2) * beta};
+  return {at::addmm(call.bias(2), a, b, beta, alpha)};
 }
 
 /// Over the batch's own statistics, as training does; the moving ones follow. Some have no scale.
@@ -232,8 +237,10 @@ Tensors softmax(const KernelCall& call) {
   Tensor x = call.inputs[0];
   if (call.integer("causal", 0)) {
     const int64_t rows = x.size(-2), columns = x.size(-1);
-    const auto ahead =
-        at::ones({rows, columns}, x.options().dtype(at::kBool)).triu(columns - rows + 1);
+    const auto begin = call.list("block_begin"), whole = call.list("block_whole");
+    const int64_t all = begin.empty() ? rows : whole.at(whole.size() - 2);
+    const int64_t first = columns - all + 1 + (begin.empty() ? 0 : begin.at(begin.size() - 2));
+    const auto ahead = at::ones({rows, columns}, x.options().dtype(at::kBool)).triu(first);
     x = x.masked_fill(ahead, -1e9);
   }
   return {at::softmax(x, call.integer("axis", -1))};
@@ -267,15 +274,17 @@ Tensors cross_entropy(const KernelCall& call) {
       labels.dim() > 1 && logits.dim() == labels.dim() + 1 && logits.size(1) != labels.size(1);
   const Tensor rows = second ? logits.movedim(1, -1) : logits;
   const auto flat = rows.reshape({-1, rows.size(-1)});
-  return {MeanCrossEntropy::apply(flat, labels.reshape({-1})).reshape({1})};
+  const auto mean = MeanCrossEntropy::apply(flat, labels.reshape({-1})).reshape({1});
+  const double share = call.number("mean_share", 1);
+  return {share == 1 ? mean : mean * share};
 }
 
 Tensors dropout(const KernelCall& call) {
   const Tensor& x = call.inputs[0];
   const double keep = 1 - call.number("ratio", 0.5);
   if (keep <= 0) return {at::zeros_like(x)};
-  auto random = at::detail::createCPUGenerator(call.seed);
-  const auto mask = at::bernoulli(at::full(x.sizes(), keep, at::kFloat), random);
+  const auto mask = drawn_mask(x.sizes(), call.list("block_begin"), call.list("block_whole"), keep,
+                               call.seed, call.batch);
   return {x * mask.to(x.device(), x.scalar_type()) / keep};
 }
 
@@ -283,7 +292,9 @@ Tensors dropout(const KernelCall& call) {
 /// given (RoFormer, without interleaving).
 Tensors rotary_embedding(const KernelCall& call) {
   const Tensor& x = call.inputs[0];
-  const int64_t heads = call.integer("num_heads", 1);
+  int64_t heads = call.integer("num_heads", 1);
+  if (const auto whole = call.list("block_whole"); !whole.empty())
+    heads = heads * x.size(2) / whole.back();
   const auto split = x.reshape({x.size(0), x.size(1), heads, 2, -1});
   const auto cosine = call.inputs[1].unsqueeze(1), sine = call.inputs[2].unsqueeze(1);
   const auto a = split.select(3, 0), b = split.select(3, 1);

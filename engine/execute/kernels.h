@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "execute/numbers.h"
 #include "graph/types.h"
 #include "libtorch/torch.h"
 
@@ -18,13 +19,18 @@ struct KernelCall {
   std::vector<at::Tensor> inputs;             ///< in the operator's argument order
   std::vector<at::Tensor> parameters;         ///< its own weights, in their order
   std::vector<std::vector<int64_t>> outputs;  ///< shapes
-  uint64_t seed = 0;  ///< of this operator in this step: what is random depends on nothing else
+  uint64_t seed = 0;  ///< of this operator: what is random depends on this and the sample alone
+  int64_t batch = 0;  ///< the number of the samples' batch among all of all steps
+  at::ScalarType real = at::kFloat;  ///< of real numbers
 
   /// Argument `i` of the ONNX operator: the inputs, then the operator's own weights, unless the
   /// attribute parameter_inputs says where these stand.
   const at::Tensor& argument(size_t i) const;
   bool has_argument(size_t i) const { return i < argument_count(); }
   size_t argument_count() const { return inputs.size() + parameters.size(); }
+  /// Argument `i` that is added to a sum of products: in parts that write further terms of one sum
+  /// it counts nothing, but has a gradient.
+  at::Tensor bias(size_t i) const;
   std::vector<at::Tensor> arguments() const;
   const std::vector<int64_t>& output_shape(size_t i = 0) const;
   int64_t integer(const char* attribute, int64_t fallback) const;

@@ -23,7 +23,23 @@ Tensors expand(const KernelCall& call) {
   return {call.argument(0).expand(call.output_shape()).contiguous()};
 }
 
+/// Blocks of a tensor, each where it says that it begins.
+Tensor joined_blocks(const KernelCall& call, const std::vector<int64_t>& begins) {
+  Tensor whole = at::empty(call.output_shape(), call.argument(0).options());
+  const auto axes = call.output_shape().size();
+  for (size_t i = 0; (i + 1) * axes <= begins.size(); ++i) {
+    Tensor to = whole;
+    const auto block = call.argument(i).sizes();
+    for (size_t d = 0; d < axes; ++d)
+      to = to.narrow(static_cast<int64_t>(d), begins[i * axes + d], block[d]);
+    to.copy_(call.argument(i));
+  }
+  return whole;
+}
+
 Tensors concat(const KernelCall& call) {
+  const auto begins = call.list("begins");
+  if (!begins.empty()) return {joined_blocks(call, begins)};
   return {at::cat(call.arguments(), call.integer("axis", 0))};
 }
 
@@ -86,6 +102,19 @@ Tensor select_rows(const Tensor& data, int64_t axis, const Tensor& numbers) {
   }
 }
 
+/// The rows that this part of a table has; zeros where another part has them.
+Tensor rows_of_part(const KernelCall& call, const Tensor& data, int64_t axis,
+                    const Tensor& numbers) {
+  const auto begin = call.list(call.parameters.empty() ? "input_begin" : "weight0_begin");
+  const int64_t first = begin.empty() ? 0 : begin.at(static_cast<size_t>(axis));
+  const auto local = numbers.reshape({-1}).to(at::kLong) - first;
+  const auto inside = local.ge(0).logical_and(local.lt(data.size(axis)));
+  auto rows = data.index_select(axis, local.clamp(0, data.size(axis) - 1));
+  std::vector<int64_t> shape(static_cast<size_t>(rows.dim()), 1);
+  shape[static_cast<size_t>(axis)] = -1;
+  return (rows * inside.to(rows.scalar_type()).reshape(shape)).reshape(call.output_shape());
+}
+
 Tensors gather(const KernelCall& call) {
   // Data comes first for ONNX; our own operators with a table read the numbers alone.
   const bool own = !call.parameters.empty() && !call.inputs.empty();
@@ -98,6 +127,7 @@ Tensors gather(const KernelCall& call) {
   const Tensor numbers = !has_numbers ? at::zeros({rows}, data.options().dtype(at::kLong))
                          : own        ? call.inputs[0]
                                       : call.inputs[1];
+  if (call.op.attributes.contains("term")) return {rows_of_part(call, data, axis, numbers)};
   return {select_rows(data, axis, numbers).reshape(call.output_shape())};
 }
 
@@ -154,7 +184,7 @@ Tensors one_hot(const KernelCall& call) {
   const int64_t axis = given < 0 ? given + static_cast<int64_t>(shape.size()) : given;
   const int64_t depth = call.integer("depth", shape.at(static_cast<size_t>(axis)));
   const auto dense =
-      at::one_hot(call.argument(0).to(at::kLong).remainder(depth), depth).to(at::kFloat);
+      at::one_hot(call.argument(0).to(at::kLong).remainder(depth), depth).to(call.real);
   return {dense.movedim(-1, axis).contiguous()};
 }
 
@@ -197,7 +227,7 @@ Tensors triangle(const KernelCall& call) {
 Tensors constant(const KernelCall& call) {
   const auto& shape = call.output_shape();
   return {at::full(shape.empty() ? std::vector<int64_t>{1} : shape, call.number("value_float", 0),
-                   at::kFloat)};
+                   call.real)};
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "base/stop.h"
+#include "graph/meaning.h"
 
 namespace trinity {
 
@@ -37,16 +38,48 @@ at::Tensor drawn_normal(at::IntArrayRef shape, at::Generator& random) {
 
 }  // namespace
 
-at::Tensor first_weight(const Parameter& parameter, uint64_t seed, const Operator& op) {
+at::Tensor first_weight(const Parameter& parameter, uint64_t seed, const Operator& op,
+                        bool first) {
   const auto& shape = parameter.shape;
   const bool scales = op.type == "Mul" ||
-                      (op.type.ends_with("Normalization") && &parameter == op.parameters.data());
+                      (op.type.ends_with("Normalization") && first);
   if (scales || parameter.name == "scale" || parameter.name == "variance") return at::ones(shape);
   if (shape.size() <= 1) return at::zeros(shape);
   const double fan_in = static_cast<double>(parameter.elements()) / static_cast<double>(shape[0]);
+  const auto source = text_attribute(op, kSource);
+  const auto& name = source.empty() ? op.name : source;
   auto random =
-      at::detail::createCPUGenerator(seed_of(seed, "weight", op.name + "/" + parameter.name, 0));
-  return drawn_normal(shape, random).div_(std::sqrt(std::max(1.0, fan_in)));
+      at::detail::createCPUGenerator(seed_of(seed, "weight", name + "/" + parameter.name, 0));
+  const double gain = text_attribute(op, "start") == "he" ? 2 : 1;
+  return drawn_normal(shape, random).div_(std::sqrt(std::max(1.0, fan_in) / gain));
+}
+
+at::Tensor drawn_mask(at::IntArrayRef shape, const std::vector<int64_t>& begin,
+                      const std::vector<int64_t>& whole, double keep, uint64_t key, int64_t batch) {
+  auto mask = at::empty(shape, at::kFloat);
+  auto* numbers = mask.data_ptr<float>();
+  const int64_t count = mask.numel(), row = shape.empty() ? 1 : shape.back();
+  const auto all = whole.empty() ? shape.vec() : whole;
+  int64_t elements = 1;
+  for (const int64_t extent : all) elements *= extent;
+  const uint64_t first = key + static_cast<uint64_t>(batch * elements);
+  const auto least = static_cast<uint64_t>(keep * static_cast<double>(uint64_t{1} << 40));
+  std::vector<int64_t> at(shape.size(), 0);
+  StopPoll poll;
+  for (int64_t done = 0; done < count; done += row) {
+    int64_t place = 0;
+    for (size_t d = 0; d < at.size(); ++d)
+      place = place * all[d] + at[d] + (begin.empty() ? 0 : begin[d]);
+    const uint64_t from = first + static_cast<uint64_t>(place);
+    for (int64_t i = 0; i < row; ++i)
+      numbers[done + i] = (mix64(from + static_cast<uint64_t>(i)) >> 24) < least ? 1.0F : 0.0F;
+    for (size_t d = at.size() < 2 ? 0 : at.size() - 1; d-- > 0;) {
+      if (++at[d] < shape[d]) break;
+      at[d] = 0;
+    }
+    poll.step();
+  }
+  return mask;
 }
 
 at::Tensor drawn_data(const Tensor& tensor, uint64_t key, int64_t first_sample, int64_t bound) {

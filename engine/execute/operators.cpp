@@ -5,7 +5,11 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/index.h"
+#include "execute/collectives.h"
 #include "execute/numbers.h"
+#include "graph/meaning.h"
+#include "graph/operator_types.h"
 
 namespace trinity {
 namespace {
@@ -43,80 +47,150 @@ at::Tensor like(const Edge& edge) {
   return edge.function->input_metadata(edge.input_nr).zeros_like();
 }
 
+/// All of them, one behind the other.
+at::Tensor bundle(const Operators::Tensors& parts) {
+  if (parts.size() == 1) return parts[0].reshape({-1});
+  Operators::Tensors flat;
+  for (const auto& part : parts) flat.push_back(part.reshape({-1}));
+  return at::cat(flat);
+}
+
+/// Where the classes of a part of logits begin.
+int64_t first_class(const Operator& loss, const at::Tensor& logits, const at::Tensor& labels) {
+  const auto begin = list_attribute(loss, "input_begin");
+  if (begin.empty()) return 0;
+  const bool second =
+      labels.dim() > 1 && logits.dim() == labels.dim() + 1 && logits.size(1) != labels.size(1);
+  return second ? begin.at(1) : begin.back();
+}
+
 }  // namespace
 
 Operators::Operators(const Program& program, const Options& options)
-    : program_(program), graph_(program.graph()), options_(options) {
-  const auto count = static_cast<size_t>(graph_.operator_count());
-  weights_.resize(count);
+    : program_(program),
+      graph_(program.graph()),
+      options_(options),
+      weights_(program, {options.seed, options.real, 0.9, 0.9, 0.999, 1e-8, options.micro_batches}) {
+  const auto count = at(graph_.operator_count());
   gradients_.resize(count);
   added_.resize(count);
-  data_.resize(count * static_cast<size_t>(options.micro_batches));
+  data_.resize(count * at(options.micro_batches));
   saved_.resize(data_.size());
-}
-
-void Operators::make_weights(int32_t op, const at::Device& device) {
-  for (const auto& parameter : graph_.op(op).parameters) {
-    auto weight = first_weight(parameter, options_.seed, graph_.op(op)).to(device);
-    if (parameter.trainable) weight.requires_grad_();
-    weights_[op].push_back(std::move(weight));
+  wanted_.resize(count);
+  for (int32_t op = 0; op < graph_.operator_count(); ++op) {
+    if (program.duty(op) != Duty::gradient) continue;
+    auto& wanted = wanted_[graph_.op(op).forward];
+    wanted.resize(std::max(wanted.size(), graph_.op(graph_.op(op).forward).inputs.size()), false);
+    for (const int64_t input : program.gradient(op).inputs) wanted[at(input)] = true;
   }
 }
 
-Operators::Tensors Operators::data(int32_t op, int32_t micro_batch) const {
-  Tensors outputs;
+int64_t Operators::batch(int32_t op, int32_t micro_batch) const {
+  const int64_t replica = integer_attribute(graph_.op(op).attributes, "replica", 0);
+  const int64_t each = options_.micro_batches;
+  return (steps * program_.replicas() + replica) * each + micro_batch;
+}
+
+at::Tensor Operators::data(int32_t op, int32_t micro_batch) const {
   const auto& of = graph_.op(op);
-  for (const int32_t output : of.outputs) {
-    const auto& tensor = graph_.tensor(output);
-    const int64_t samples = tensor.shape.empty() ? 1 : tensor.shape[0];
-    const int64_t batch = steps * options_.micro_batches + micro_batch;
+  Tensor whole = graph_.tensor(of.outputs.at(0));
+  const auto begin = list_attribute(of, "block_begin"), shape = list_attribute(of, "block_whole");
+  const auto own = whole.shape;
+  if (!shape.empty()) whole.shape = shape;
+  const int64_t number = batch(op, micro_batch);
+  at::Tensor drawn;
+  if (options_.source) drawn = options_.source(of, whole, number);
+  if (!drawn.defined()) {
+    const int64_t samples = whole.shape.empty() ? 1 : whole.shape[0];
     // Whole numbers that nothing is numbered by are masks: 0 or 1.
-    const int64_t least = program_.index_bound(output),
+    const int64_t least = integer_attribute(of.attributes, "index_bound", int64_t{1} << 40),
                   bound = least < int64_t{1} << 31 ? least : 2;
-    const uint64_t key =
-        seed_of(options_.seed, "data", of.name, static_cast<int64_t>(outputs.size()));
-    outputs.push_back(drawn_data(tensor, key, batch * samples, std::max<int64_t>(1, bound)));
+    const uint64_t key = seed_of(options_.seed, "data", text_attribute(of, kSource), 0);
+    drawn = drawn_data(whole, key, number * samples, std::max<int64_t>(1, bound));
   }
-  return outputs;
+  for (size_t d = 0; d < begin.size(); ++d)
+    drawn = drawn.narrow(static_cast<int64_t>(d), begin[d], own[d]);
+  return drawn.is_floating_point() ? drawn.to(options_.real).contiguous() : drawn.contiguous();
 }
 
 void Operators::make_data(int32_t op, int32_t micro_batch, const at::Device& device) {
-  auto drawn = data(op, micro_batch);
-  for (auto& tensor : drawn) tensor = tensor.to(device);
-  data_[at(op, micro_batch)] = std::move(drawn);
+  data_[at_task(op, micro_batch)] = data(op, micro_batch).to(device);
 }
 
-bool Operators::is_loss(int32_t op) const {
-  return program_.backward(op) >= 0 && program_.gradient(program_.backward(op)).outputs.empty();
+double Operators::loss(int32_t op, const Tensors& outputs) const {
+  const auto& of = graph_.op(op);
+  if (program_.duty(op) == Duty::reduce && text_attribute(of, "reduction") == "total")
+    return mean_loss(outputs.at(0)) * number_attribute(of, "mean_share", 1) * number_attribute(of, "counts", 1);
+  if (!program_.is_loss(op) || program_.is_part_of_loss(op)) return 0;
+  return outputs.at(0).sum().item<double>() * number_attribute(of, "counts", 1);
 }
 
 Operators::Tensors Operators::run(int32_t op, int32_t micro_batch, Tensors inputs) {
-  const auto& of = graph_.op(op);
-  if (of.phase == Phase::update) {
-    update(op);
-    return {};
+  switch (program_.duty(op)) {
+    case Duty::data: return {std::exchange(data_[at_task(op, micro_batch)], {})};
+    case Duty::forward:
+    case Duty::replay: {
+      auto outputs = forward(op, micro_batch, std::move(inputs));
+      stand_in(op, outputs);
+      return outputs;
+    }
+    case Duty::gradient: return backward(op, micro_batch, inputs);
+    case Duty::move: {
+      const at::NoGradGuard guard;
+      inputs.resize(program_.arguments(op));
+      return compute(op, micro_batch, std::move(inputs), {});
+    }
+    case Duty::update: return update(op, inputs);
+    case Duty::reduce: return reduce(op, inputs);
+    case Duty::gather: return gather(op, inputs);
   }
-  if (program_.is_input(op)) return std::exchange(data_[at(op, micro_batch)], {});
-  if (of.phase == Phase::forward) {
-    auto outputs = forward(op, micro_batch, std::move(inputs));
-    stand_in(op, outputs);
-    return outputs;
+  return {};
+}
+
+/// The operator whose work it repeats: itself of most.
+int32_t Operators::source_of(int32_t op) const {
+  return program_.duty(op) == Duty::replay ? graph_.op(op).forward : op;
+}
+
+/// Where in what a gather writes the weights of an owner begin.
+int32_t Operators::position(int32_t gather, int32_t owner, int64_t& begin) const {
+  begin = 0;
+  const auto& owners = program_.owners(gather);
+  for (size_t i = 0; i < owners.size(); ++i) {
+    if (owners[i] == owner) return static_cast<int32_t>(i);
+    begin += weights_.elements(owners[i]);
   }
-  return backward(op, micro_batch, inputs);
+  return -1;
+}
+
+/// The weights that an operator runs with: its own, or those of what was gathered for it.
+Operators::Tensors Operators::parameters(int32_t op, const Tensors& inputs) const {
+  const int32_t of = source_of(op), from = program_.gathered_by(op);
+  if (from < 0) return weights_.of(of);
+  int64_t begin = 0;
+  if (position(from, of, begin) < 0) return {};
+  const auto& reads = graph_.op(op).inputs;
+  size_t i = 0;
+  while (graph_.tensor(reads[i]).producer != from) ++i;
+  return weights_.unbundle(of, inputs[i].narrow(0, begin, weights_.elements(of)));
 }
 
 /// A kernel's outputs in the shapes that the graph gives them (a split may leave dimensions of 1,
 /// an operand that was not kept may have been larger).
-Operators::Tensors Operators::compute(int32_t op, int32_t micro_batch, Tensors inputs) const {
+Operators::Tensors Operators::compute(int32_t op, int32_t micro_batch, Tensors inputs,
+                                      Tensors parameters) const {
   const auto& of = graph_.op(op);
-  KernelCall call{of, std::move(inputs), weights_[op], {}, 0};
+  KernelCall call{graph_.op(source_of(op)), std::move(inputs), std::move(parameters), {}, 0, 0,
+                  options_.real};
   for (const int32_t output : of.outputs) call.outputs.push_back(graph_.tensor(output).shape);
-  call.seed =
-      seed_of(options_.seed, "operator", of.name, steps * options_.micro_batches + micro_batch);
-  Tensors outputs = program_.kernel(op)(call);
+  if (of.type == "Dropout") {
+    call.seed = seed_of(options_.seed, "operator", text_attribute(call.op, kSource), 0);
+    call.batch = batch(op, micro_batch);
+  }
+  auto outputs = program_.kernel(op)(call);
   for (size_t i = 0; i < outputs.size() && i < of.outputs.size(); ++i) {
     const auto& shape = graph_.tensor(of.outputs[i]).shape;
-    if (outputs[i].sizes() == at::IntArrayRef(shape)) continue;
+    if (shape.empty() || outputs[i].sizes() == at::IntArrayRef(shape)) continue;
     const bool same_size = outputs[i].numel() == graph_.tensor(of.outputs[i]).elements();
     outputs[i] = same_size ? outputs[i].reshape(shape) : outputs[i].expand(shape).contiguous();
   }
@@ -140,24 +214,57 @@ void Operators::stand_in(int32_t op, Tensors& outputs) const {
 }
 
 Operators::Tensors Operators::forward(int32_t op, int32_t micro_batch, Tensors inputs) {
-  const int32_t backward = program_.backward(op);
-  if (backward < 0) {
+  const int32_t of = source_of(op);
+  auto own = parameters(op, inputs);
+  const int32_t from = program_.gathered_by(op);
+  for (size_t i = 0; from >= 0 && i < program_.arguments(op); ++i) {
+    const int32_t variable = graph_.tensor(graph_.op(op).inputs[i]).producer;
+    int64_t begin = 0;
+    if (!is_variable(graph_.op(variable)) || position(from, variable, begin) < 0) continue;
+    const auto& reads = graph_.op(op).inputs;
+    size_t gathered = 0;
+    while (graph_.tensor(reads[gathered]).producer != from) ++gathered;
+    inputs[i] = weights_
+                    .unbundle(variable, inputs[gathered].narrow(0, begin,
+                                                                weights_.elements(variable)))
+                    .at(0)
+                    .detach();
+  }
+  inputs.resize(program_.arguments(op));
+  if (program_.is_part_of_loss(of)) {
     const at::NoGradGuard guard;
-    return compute(op, micro_batch, std::move(inputs));
+    return {loss_statistics(inputs[0], inputs[1], first_class(graph_.op(of), inputs[0], inputs[1]))};
   }
-  Saved& keeps = saved_[at(op, micro_batch)];
+  if (is_variable(graph_.op(of)) || !program_.keeps(op)) {
+    const at::NoGradGuard guard;
+    if (own.empty() && !graph_.op(of).parameters.empty()) return {at::empty({0})};  // a share
+    auto outputs = compute(op, micro_batch, std::move(inputs), std::move(own));
+    for (auto& output : outputs) output = output.detach();
+    return outputs;
+  }
+  Saved& keeps = saved_[at_task(of, micro_batch)];
   keeps = {};
-  for (const int32_t tensor : program_.gradient(backward).inputs) {
-    at::Tensor begin;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (graph_.op(op).inputs[i] != tensor) continue;
-      if (!begin.defined()) keeps.inputs.push_back(begin_history(begin = inputs[i].detach()));
-      inputs[i] = begin;
+  keeps.left = program_.gradient_parts(of);
+  keeps.inputs.resize(inputs.size());
+  const auto& arguments = graph_.op(op).inputs;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].is_floating_point()) continue;
+    const auto same = std::find(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(i),
+                                arguments[i]) -
+                      arguments.begin();
+    if (static_cast<size_t>(same) < i) {
+      inputs[i] = inputs[at(same)];
+      continue;
     }
+    inputs[i] = inputs[i].detach();
+    if (wants_gradient(of, i)) keeps.inputs[i] = begin_history(inputs[i]);
   }
+  for (const auto& weight : own)
+    if (weight.requires_grad())
+      keeps.weights.push_back(torch::autograd::impl::gradient_edge(weight));
   const at::AutoGradMode enable(true);
   Tensors result;
-  for (const auto& output : compute(op, micro_batch, std::move(inputs))) {
+  for (const auto& output : compute(op, micro_batch, std::move(inputs), std::move(own))) {
     keeps.outputs.push_back(torch::autograd::impl::gradient_edge(output));
     result.push_back(output.detach());
   }
@@ -165,36 +272,66 @@ Operators::Tensors Operators::forward(int32_t op, int32_t micro_batch, Tensors i
 }
 
 Operators::Tensors Operators::backward(int32_t op, int32_t micro_batch, const Tensors& inputs) {
-  if (program_.is_sum(op)) {
-    const at::NoGradGuard guard;
-    return compute(op, micro_batch, inputs);
+  const int32_t forward = graph_.op(op).forward;
+  if (program_.is_part_of_loss(forward)) return gradients_of_loss(op, inputs);
+  const bool weights = program_.gradient(op).weights;
+  if (is_variable(graph_.op(forward))) {  // hands on what it is given
+    if (!program_.keeps_gradient(forward)) return {inputs[0].reshape({-1})};
+    const auto like = weights_.of(forward).at(0).sizes();
+    add_gradients(forward, {inputs[0].reshape(like)});
+    return {at::empty({0})};
   }
+  auto found = differentiate(op, micro_batch, inputs);
+  if (!weights) return found;
+  const auto own = found.begin() + static_cast<std::ptrdiff_t>(program_.gradient(op).inputs.size());
+  Tensors gradients(own, found.end());
+  found.erase(own, found.end());
+  if (program_.keeps_gradient(forward)) {
+    add_gradients(forward, std::move(gradients));
+    found.push_back(at::empty({0}));
+  } else {
+    found.push_back(bundle(gradients));
+  }
+  return found;
+}
+
+/// The gradients of inputs, then those of weights, by autograd of the forward operator alone.
+Operators::Tensors Operators::differentiate(int32_t op, int32_t micro_batch,
+                                            const Tensors& inputs) {
   const int32_t forward = graph_.op(op).forward;
   const Gradient& gradient = program_.gradient(op);
-  const Saved keeps = std::exchange(saved_[at(forward, micro_batch)], {});
-  std::vector<torch::autograd::Edge> outputs, sources = keeps.inputs;
+  Saved& keeps = saved_[at_task(forward, micro_batch)];
+  std::vector<Edge> outputs, sources;
+  for (const int64_t input : gradient.inputs) sources.push_back(keeps.inputs.at(at(input)));
   Tensors given;
   for (size_t i = 0; i < gradient.outputs.size(); ++i) {
-    const auto output = static_cast<size_t>(gradient.outputs[i]);
-    outputs.push_back(keeps.outputs[output]);
+    const auto output = at(gradient.outputs[i]);
+    outputs.push_back(keeps.outputs.at(output));
     given.push_back(inputs[i].reshape(graph_.tensor(graph_.op(forward).outputs[output]).shape));
   }
   if (outputs.empty()) {
-    outputs.push_back(keeps.outputs[0]);
+    outputs.push_back(keeps.outputs.at(0));
     given.push_back(at::ones_like(like(outputs.back())));
   }
-  for (const auto& weight : weights_[forward])
-    if (weight.requires_grad()) sources.push_back(torch::autograd::impl::gradient_edge(weight));
-  auto found = torch::autograd::Engine::get_default_engine().execute(outputs, given, false, false,
+  if (gradient.weights) sources.insert(sources.end(), keeps.weights.begin(), keeps.weights.end());
+  const bool last = --keeps.left == 0;
+  auto found = torch::autograd::Engine::get_default_engine().execute(outputs, given, !last, false,
                                                                      false, sources);
   for (size_t i = 0; i < found.size(); ++i)
     if (!found[i].defined()) found[i] = like(sources[i]);
-  const auto own = found.begin() + static_cast<std::ptrdiff_t>(keeps.inputs.size());
-  add_gradients(forward, {own, found.end()});
-  found.resize(keeps.inputs.size());
-  // The weights' gradients stay where the update is; this stands for them.
-  if (gradient.weights) found.push_back(at::empty({0}));
+  if (last) keeps = {};
   return found;
+}
+
+Operators::Tensors Operators::gradients_of_loss(int32_t op, const Tensors& inputs) const {
+  const auto& forward = graph_.op(graph_.op(op).forward);
+  const auto &logits = inputs.at(0), &labels = inputs.at(1), &statistics = inputs.at(2);
+  return {loss_gradient(logits, labels, statistics, first_class(forward, logits, labels),
+                        number_attribute(forward, "mean_share", 1))};
+}
+
+bool Operators::wants_gradient(int32_t forward, size_t argument) const {
+  return wanted_[at(forward)].size() > argument && wanted_[at(forward)][argument];
 }
 
 /// Micro-batches add up in the order in which they come, as in every framework. The first gradient
@@ -212,15 +349,56 @@ void Operators::add_gradients(int32_t forward, Tensors gradients) {
   }
 }
 
-void Operators::update(int32_t op) {
-  const at::NoGradGuard guard;
-  const auto forward = static_cast<size_t>(graph_.op(op).forward);
-  const double rate = options_.learning_rate / options_.micro_batches;
-  size_t next = 0;
-  for (auto& weight : weights_[forward])
-    if (weight.requires_grad()) weight.sub_(gradients_[forward][next++], rate);
+Operators::Tensors Operators::update(int32_t op, const Tensors& inputs) {
+  const int32_t forward = graph_.op(op).forward;
+  if (!program_.keeps_gradient(forward)) {
+    auto share = weights_.update(op, {inputs.at(0)}, learning_rate);
+    if (graph_.op(op).outputs.empty()) return {};
+    return {share.defined() ? share : at::empty({0})};
+  }
+  weights_.update(op, gradients_[forward], learning_rate);
   gradients_[forward].clear();
   added_[forward] = 0;
+  return {};
+}
+
+Operators::Tensors Operators::reduce(int32_t op, const Tensors& inputs) const {
+  const auto& of = graph_.op(op);
+  const auto& list = graph_.collectives()[at(of.collective)].members;
+  std::vector<const Operator*> members;
+  for (const int32_t member : list) members.push_back(&graph_.op(member));
+  Tensors outputs;
+  for (size_t k = 0; k < of.outputs.size(); ++k) {
+    const auto first = inputs.begin() + static_cast<std::ptrdiff_t>(k * members.size());
+    const Tensors given(first, first + static_cast<std::ptrdiff_t>(members.size()));
+    outputs.push_back(combine(of, members, given, graph_.tensor(of.outputs[k]).shape));
+  }
+  return outputs;
+}
+
+/// All weights of a unit from everybody's shares; or updated ones, which replace what was there.
+Operators::Tensors Operators::gather(int32_t op, const Tensors& inputs) {
+  const at::NoGradGuard guard;
+  const auto& of = graph_.op(op);
+  auto members = graph_.collectives()[at(of.collective)].members;
+  std::vector<size_t> by_replica(members.size());
+  for (size_t i = 0; i < members.size(); ++i)
+    by_replica[at(integer_attribute(graph_.op(members[i]).attributes, "replica",
+                                    static_cast<int64_t>(i)))] = i;
+  if (of.outputs.empty()) {
+    for (size_t k = 0; k < of.inputs.size(); ++k) {
+      Tensors shares;
+      for (const size_t i : by_replica) shares.push_back(inputs[k * members.size() + i]);
+      const int32_t update = graph_.tensor(of.inputs[k]).producer;
+      weights_.assign(graph_.op(update).forward, at::cat(shares));
+    }
+    return {};
+  }
+  Tensors parts;
+  for (size_t k = 0; k < program_.owners(op).size(); ++k)
+    for (const size_t i : by_replica)
+      parts.push_back(weights_.share(program_.owners(members[i]).at(k)));
+  return {at::cat(parts)};
 }
 
 }  // namespace trinity

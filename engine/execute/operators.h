@@ -1,71 +1,96 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "execute/program.h"
+#include "execute/weights.h"
 #include "libtorch/torch.h"
 
 namespace trinity {
 
+/// What inputs hold: the whole tensor of input `source` in a batch, of the kind and shape that the
+/// graph gives it. Called by the workers' threads.
+using DataSource =
+    std::function<at::Tensor(const Operator& input, const Tensor& whole, int64_t batch)>;
+
 /// What operators compute, one at a time, and what they keep for that: weights, gradients that
 /// add up over a step's micro-batches, and what autograd saved of a forward run. Operators of
-/// different workers may run at once; nothing is shared between colocation units.
+/// different workers may run at once; nothing is shared between colocation units, except the shares
+/// of weights that gathers read.
 class Operators {
  public:
   using Tensors = std::vector<at::Tensor>;
 
   struct Options {
     uint64_t seed = 1;
-    double learning_rate = 0.01;
     int32_t micro_batches = 1;
+    at::ScalarType real = at::kFloat;
+    DataSource source;  ///< none: drawn numbers
   };
 
   Operators(const Program& program, const Options& options);
 
   /// Draws the weights of an operator, on its device.
-  void make_weights(int32_t op, const at::Device& device);
-  /// Draws what an input holds in a micro-batch of the next step, before that begins.
+  void make_weights(int32_t op, const at::Device& device) { weights_.make(op, device); }
+  /// Reads or draws what an input holds in a micro-batch of the next step, before that begins.
   void make_data(int32_t op, int32_t micro_batch, const at::Device& device);
-  Tensors data(int32_t op, int32_t micro_batch) const;
-  /// Weights as they are; empty where another process has them.
-  const Tensors& weights(int32_t op) const { return weights_[op]; }
+  at::Tensor data(int32_t op, int32_t micro_batch) const;
+  Weights& weights() { return weights_; }
+  const Weights& weights() const { return weights_; }
 
-  /// Runs an operator of any phase in a micro-batch. Outputs are as the graph has them; an
-  /// update has none.
+  /// Runs an operator in a micro-batch on what RunLayout::reads() lists. Outputs are as the graph
+  /// has them, or an empty tensor for what stays where it is: gradients and weights that only
+  /// operators of their unit read.
   Tensors run(int32_t op, int32_t micro_batch, Tensors inputs);
-  /// Whether the first output of an operator is a loss: what gradients begin at.
-  bool is_loss(int32_t op) const;
+  /// What the run of an operator adds to the loss of its micro-batch: 0 of most.
+  double loss(int32_t op, const Tensors& outputs) const;
   /// Steps that have ended; numbers data and dropout.
   int64_t steps = 0;
+  double learning_rate = 0.01;  ///< of the next step
 
  private:
-  /// What a forward run leaves for its backward operator: where gradients enter and leave
+  /// What a forward run leaves for its backward operators: where gradients enter and leave
   /// autograd's graph. Tensors are alive only where that graph has saved them, because the gradient
   /// needs them.
   struct Saved {
-    std::vector<torch::autograd::Edge> inputs;   ///< of those that want gradients
+    std::vector<torch::autograd::Edge> inputs;   ///< by argument, of those that want gradients
     std::vector<torch::autograd::Edge> outputs;  ///< of all; without a function: has no gradient
+    std::vector<torch::autograd::Edge> weights;  ///< of trainable ones
+    int32_t left = 0;                            ///< backward operators that have not run
   };
 
-  size_t at(int32_t op, int32_t micro_batch) const {
-    return static_cast<size_t>(micro_batch) * weights_.size() + static_cast<size_t>(op);
+  size_t at_task(int32_t op, int32_t micro_batch) const {
+    return static_cast<size_t>(micro_batch) * added_.size() + static_cast<size_t>(op);
   }
-  Tensors compute(int32_t op, int32_t micro_batch, Tensors inputs) const;
+  /// The number of a replica's micro-batch among all batches of all steps.
+  int64_t batch(int32_t op, int32_t micro_batch) const;
+  int32_t source_of(int32_t op) const;
+  Tensors parameters(int32_t op, const Tensors& inputs) const;
+  Tensors compute(int32_t op, int32_t micro_batch, Tensors inputs, Tensors parameters) const;
   void stand_in(int32_t op, Tensors& outputs) const;
   Tensors forward(int32_t op, int32_t micro_batch, Tensors inputs);
   Tensors backward(int32_t op, int32_t micro_batch, const Tensors& inputs);
+  Tensors differentiate(int32_t op, int32_t micro_batch, const Tensors& inputs);
+  Tensors gradients_of_loss(int32_t op, const Tensors& inputs) const;
+  Tensors reduce(int32_t op, const Tensors& inputs) const;
+  Tensors gather(int32_t op, const Tensors& inputs);
+  Tensors update(int32_t op, const Tensors& inputs);
   void add_gradients(int32_t forward, Tensors gradients);
-  void update(int32_t op);
+  bool wants_gradient(int32_t forward, size_t argument) const;
+  int32_t position(int32_t gather, int32_t owner, int64_t& begin) const;
 
   const Program& program_;
   const Graph& graph_;
   Options options_;
-  std::vector<Tensors> weights_, gradients_;  // per forward operator
-  std::vector<int32_t> added_;                // micro-batches in gradients_
-  std::vector<Tensors> data_;                 // per task
-  std::vector<Saved> saved_;                  // per task
+  Weights weights_;
+  std::vector<Tensors> gradients_;  // per forward operator whose gradient stays
+  std::vector<int32_t> added_;      // micro-batches in gradients_
+  std::vector<std::vector<bool>> wanted_;  // per forward operator: arguments that get gradients
+  std::vector<at::Tensor> data_;    // per task
+  std::vector<Saved> saved_;        // per task
 };
 
 }  // namespace trinity

@@ -3,6 +3,24 @@
 #include "base/error.h"
 
 namespace trinity {
+namespace {
+
+constexpr int64_t kMostDimensions = 8;
+
+/// The kind of a tensor's numbers, its dimensions, their extents.
+at::Tensor describe(const at::Tensor& tensor) {
+  if (tensor.dim() > kMostDimensions)
+    throw Error(fmt::format("a message of {} dimensions, expected at most {}", tensor.dim(),
+                            kMostDimensions));
+  auto about = at::zeros({2 + kMostDimensions}, at::kLong);
+  auto* numbers = about.data_ptr<int64_t>();
+  numbers[0] = static_cast<int64_t>(tensor.scalar_type());
+  numbers[1] = tensor.dim();
+  for (int64_t d = 0; d < tensor.dim(); ++d) numbers[2 + d] = tensor.size(d);
+  return about;
+}
+
+}  // namespace
 
 void PeerTransport::begin(const at::Tensor& tensor, int32_t to, int32_t tag) {
   const auto message = job_->send(tensor, to, tag);
@@ -16,10 +34,10 @@ void PeerTransport::begin(const at::Tensor& tensor, int32_t to, int32_t tag) {
 
 void PeerTransport::send(int32_t slot, int32_t micro_batch, const at::Tensor& tensor) {
   const int32_t to = layout_.slots()[slot].device;
-  int64_t& kind = kind_[slot];
-  if (kind < 0) {
-    kind = static_cast<int64_t>(tensor.scalar_type());
-    begin(at::full({1}, kind, at::kLong), to, tag(slot, 0) + 1);
+  at::Tensor& about = about_[slot];
+  if (!about.defined()) {
+    about = describe(tensor);
+    begin(about, to, tag(slot, 0) + 1);
   }
   begin(tensor.cpu().contiguous(), to, tag(slot, micro_batch));
 }
@@ -46,13 +64,15 @@ void PeerTransport::wait(const at::Tensor& tensor, int32_t from, int32_t tag) {
 at::Tensor PeerTransport::receive(int32_t slot, int32_t micro_batch) {
   const auto& of = graph_.tensor(layout_.slots()[slot].tensor);
   const int32_t from = layout_.device_of(of.producer);
-  int64_t& kind = kind_[slot];
-  if (kind < 0) {
-    const at::Tensor first = at::empty({1}, at::kLong);
+  at::Tensor& about = about_[slot];
+  if (!about.defined()) {
+    const at::Tensor first = at::empty({2 + kMostDimensions}, at::kLong);
     wait(first, from, tag(slot, 0) + 1);
-    kind = first.item<int64_t>();
+    about = first;
   }
-  at::Tensor made = at::empty(of.shape, static_cast<at::ScalarType>(kind));
+  const auto* numbers = about.data_ptr<int64_t>();
+  at::Tensor made = at::empty(at::IntArrayRef(numbers + 2, static_cast<size_t>(numbers[1])),
+                              static_cast<at::ScalarType>(numbers[0]));
   wait(made, from, tag(slot, micro_batch));
   return made;
 }

@@ -13,12 +13,12 @@ namespace trinity {
 
 /// Copies between workers that are processes: what a device makes is sent at once to all that read
 /// it, and received where it is first read. A message's tag is its slot and micro-batch; the kind
-/// of numbers goes ahead in a message of its own, once a slot. Sends end on a thread of their
+/// of numbers and the shape go ahead in a message of their own, once a slot. Sends end on a thread of their
 /// own, so that no worker waits for a reader.
 class PeerTransport {
  public:
   PeerTransport(const RunLayout& layout, const Graph& graph, std::shared_ptr<Job> job)
-      : layout_(layout), graph_(graph), job_(std::move(job)), kind_(layout.slots().size(), -1) {}
+      : layout_(layout), graph_(graph), job_(std::move(job)), about_(layout.slots().size()) {}
   ~PeerTransport() { abort(); }
 
   /// Begins to send a tensor to the device of a slot.
@@ -40,7 +40,7 @@ class PeerTransport {
   const RunLayout& layout_;
   const Graph& graph_;
   std::shared_ptr<Job> job_;
-  std::vector<int64_t> kind_;  // of numbers, by slot; -1 before the first message
+  std::vector<at::Tensor> about_;  // by slot: kind of numbers, dimensions, extents; once known
   std::mutex mutex_;           // of what follows
   std::shared_ptr<Message> awaited_;
   std::vector<std::weak_ptr<Message>> sent_;  // since the last flush

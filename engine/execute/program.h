@@ -9,48 +9,85 @@
 
 namespace trinity {
 
-/// What a backward operator does: the gradients of one forward operator.
-struct Gradient {
-  std::vector<int32_t>
-      outputs;                  ///< outputs of the forward operator that have a gradient: the first
-                                ///< inputs of the backward one, in this order. None: the loss
-  std::vector<int32_t> inputs;  ///< tensors whose gradients are the backward operator's outputs
-  bool weights = false;         ///< its last output is the gradient of the weights
+/// What an operator does when it runs.
+enum class Duty : uint8_t {
+  data,      ///< hands out what was read or drawn for it
+  forward,   ///< its kernel, which keeps what gradients need
+  replay,    ///< the same of its forward operator, once more
+  gradient,  ///< gradients of its forward operator
+  move,      ///< a kernel that has no gradient: sums of gradients, slices, concatenations
+  update,    ///< an optimiser's step
+  reduce,    ///< a member of a collective
+  gather,    ///< a member of a collective that puts shares of weights together
 };
 
-/// A training graph as an executor runs it: every operator with its kernel or with what its
-/// backward means, told from the graph alone (the lowering of graph/training.h).
+/// What a backward operator does: the gradients of one forward operator.
+struct Gradient {
+  std::vector<int64_t> outputs;  ///< of the forward operator, whose gradients it reads first
+  std::vector<int64_t> inputs;   ///< of the forward operator, whose gradients it writes
+  bool weights = false;          ///< its last output is the gradient of the weights
+};
+
+/// A training graph as an executor runs it: every operator with its kernel or with what it means
+/// (graph/meaning.h).
 class Program {
  public:
-  /// Throws ArgumentError naming all operator types without a kernel, and for graphs with
-  /// collectives or of profiles (their operators have no meaning beside their times).
+  /// A graph that does not say what it means is that of a training step as graph/training.h makes
+  /// it. Throws ArgumentError naming all operator types without a kernel, and for graphs of
+  /// profiles (their operators have no meaning beside their times), for operators that are cut
+  /// along a dimension whose points need each other, and what state_meaning() throws.
   explicit Program(std::shared_ptr<const Graph> graph);
 
   const Graph& graph() const { return *graph_; }
-  /// Null for backward operators with a gradient(), inputs and updates.
+  std::shared_ptr<const Graph> shared_graph() const { return graph_; }
+  Duty duty(int32_t op) const { return duty_[op]; }
+  /// Of what runs forward, is repeated, or moves.
   Kernel kernel(int32_t op) const { return kernels_[op]; }
-  /// Of a backward operator other than a sum.
   const Gradient& gradient(int32_t op) const { return gradients_[op]; }
-  /// The backward operator of a forward one, or -1.
-  int32_t backward(int32_t op) const { return backward_[op]; }
-  bool is_input(int32_t op) const { return graph_->op(op).type == "Input"; }
-  bool is_sum(int32_t op) const;
-  /// Integers of an input lie below this: the least extent that any reader indexes with them.
-  int64_t index_bound(int32_t tensor) const;
+  /// Operators that write gradients of a forward one: none, one, or an input and a weight part.
+  int32_t gradient_parts(int32_t forward) const { return parts_[forward]; }
+  /// Whether a forward operator, or its replay, keeps what gradients need.
+  bool keeps(int32_t op) const;
+  /// How many of its first inputs are arguments of its kernel: behind them stand gathered weights
+  /// and what it waits for.
+  size_t arguments(int32_t op) const;
+  /// The gather whose output it reads, -1: none.
+  int32_t gathered_by(int32_t op) const { return gathered_by_[op]; }
+  /// The forward operators whose weights a gather puts together, in the order in which they stand
+  /// in what it writes.
+  const std::vector<int32_t>& owners(int32_t gather) const { return owners_[gather]; }
+  bool is_input(int32_t op) const { return duty_[op] == Duty::data; }
+  /// Whether its first output is a loss: what gradients begin at.
+  bool is_loss(int32_t op) const { return is_loss_[op]; }
+  /// Whether it is the loss of a part of the classes, of which it writes statistics by row.
+  bool is_part_of_loss(int32_t op) const { return is_part_of_loss_[op]; }
+  /// Whether updates, or what comes before them once a step, read a tensor: the sum over
+  /// micro-batches of what backward operators write.
+  bool adds_up(int32_t tensor) const { return adds_up_[tensor]; }
+  /// Whether the gradient of an operator's weights goes nowhere but to its update: it then stays
+  /// with the weights, and an empty tensor stands for it.
+  bool keeps_gradient(int32_t forward) const { return keeps_gradient_[forward]; }
+  /// Replicas of the batch.
+  int32_t replicas() const { return replicas_; }
 
  private:
+  void find_duties();
+  Duty duty_of(const Operator& op) const;
   void find_kernels();
-  void find_gradients();
-  void find_gradient(int32_t forward, std::vector<std::vector<int32_t>>& arrived);
-  std::vector<int32_t> wanted_inputs(int32_t op) const;
-  int64_t bound_of_reader(int32_t op, int32_t tensor) const;
+  void find_readers();
+  void find_losses();
+  void find_gathers();
+  void check_splits() const;
 
   std::shared_ptr<const Graph> graph_;
+  std::vector<Duty> duty_;
   std::vector<Kernel> kernels_;
   std::vector<Gradient> gradients_;
-  std::vector<int32_t> backward_;
-  std::vector<bool> wanted_;     // of tensors: whether a gradient flows to them
-  std::vector<int32_t> sum_of_;  // per tensor that a sum reads: its output
+  std::vector<int32_t> parts_, replay_, gathered_by_;
+  std::vector<std::vector<int32_t>> owners_;
+  std::vector<bool> is_loss_, is_part_of_loss_, keeps_gradient_;
+  std::vector<bool> adds_up_;  // of tensors
+  int32_t replicas_ = 1;
 };
 
 }  // namespace trinity

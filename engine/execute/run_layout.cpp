@@ -14,6 +14,7 @@ RunLayout::RunLayout(const Graph& graph, std::span<const int32_t> placement, int
       micro_batches_(micro_batches),
       queues_(static_cast<size_t>(devices)) {
   check_placement(graph, order);
+  make_reads(graph);
   make_queues(graph, order);
   make_slots(graph);
 }
@@ -42,28 +43,67 @@ void RunLayout::check_placement(const Graph& graph, std::span<const double> orde
   }
 }
 
+void RunLayout::make_reads(const Graph& graph) {
+  for (const auto& op : graph.operators()) reads_.push_back(op.inputs);
+  for (const auto& collective : graph.collectives()) {
+    const bool gathers = graph.op(collective.members[0]).type == "WeightGather";
+    for (const int32_t member : collective.members) {
+      const auto& own = graph.op(member);
+      // What gathers updated weights has no outputs; what gathers weights waits for its inputs.
+      const size_t pairs = !gathers              ? own.outputs.size()
+                           : own.outputs.empty() ? own.inputs.size()
+                                                 : 0;
+      std::vector<int32_t> reads;
+      for (size_t k = 0; k < pairs; ++k)
+        for (const int32_t other : collective.members)
+          reads.push_back(graph.op(other).inputs.at(k));
+      reads.insert(reads.end(), own.inputs.begin() + static_cast<std::ptrdiff_t>(pairs),
+                   own.inputs.end());
+      reads_[member] = std::move(reads);
+    }
+  }
+}
+
+/// The order's keys, where the members of a collective have that of the last of them.
+std::vector<double> RunLayout::joined_keys(const Graph& graph,
+                                           std::span<const double> order) const {
+  std::vector<double> keys(order.begin(), order.end());
+  for (const auto& collective : graph.collectives())
+    for (int32_t m = 0; m < micro_batches_; ++m) {
+      double last = keys[task(m, collective.members[0])];
+      for (const int32_t member : collective.members) last = std::max(last, keys[task(m, member)]);
+      for (const int32_t member : collective.members) keys[task(m, member)] = last;
+    }
+  return keys;
+}
+
 void RunLayout::make_queues(const Graph& graph, std::span<const double> order) {
+  if (order.empty() && !graph.collectives().empty())
+    throw ArgumentError(fmt::format("execute: graph {} has collectives: expected an order of tasks",
+                                    graph.name()));
   std::vector<int32_t> all;
   for (int32_t task = 0; task < tasks(); ++task)
     if (!runs_once(graph.op(operator_of(task))) || micro_batch_of(task) + 1 == micro_batches_)
       all.push_back(task);
-  if (!order.empty())
+  if (!order.empty()) {
+    const auto keys = joined_keys(graph, order);
     std::stable_sort(all.begin(), all.end(),
-                     [&](int32_t a, int32_t b) { return order[a] < order[b]; });
+                     [&](int32_t a, int32_t b) { return keys[a] < keys[b]; });
+  }
   // No two devices wait for each other if all of them follow one order of the whole graph.
   std::vector<int32_t> place(static_cast<size_t>(tasks()), -1);
   for (size_t i = 0; i < all.size(); ++i) {
     const int32_t task = all[i], op = operator_of(task);
     queues_[device_of(op)].push_back(task);
     place[task] = static_cast<int32_t>(i);
-    const int32_t from = runs_once(graph.op(op)) ? 0 : micro_batch_of(task);
-    for (const int32_t input : graph.op(op).inputs)
-      for (int32_t m = from; m <= micro_batch_of(task); ++m) {
-        const int32_t producer = graph.tensor(input).producer;
+    for (const int32_t input : reads(op)) {
+      const int32_t producer = graph.tensor(input).producer;
+      const bool adds_up = runs_once(graph.op(op)) && !runs_once(graph.op(producer));
+      for (int32_t m = adds_up ? 0 : micro_batch_of(task); m <= micro_batch_of(task); ++m)
         if (place[this->task(m, producer)] < 0)
           throw ArgumentError(fmt::format("execute: operator {} comes before {} that it reads",
                                           graph.op(op).name, graph.op(producer).name));
-      }
+    }
   }
 }
 
@@ -71,7 +111,7 @@ void RunLayout::make_slots(const Graph& graph) {
   const auto tensors = static_cast<int32_t>(graph.tensors().size());
   std::vector<std::vector<int32_t>> readers(graph.tensors().size());
   for (int32_t op = 0; op < operators_; ++op)
-    for (const int32_t input : graph.op(op).inputs) readers[input].push_back(op);
+    for (const int32_t input : reads(op)) readers[input].push_back(op);
   for (int32_t tensor = 0; tensor < tensors; ++tensor) {
     first_slot_.push_back(static_cast<int32_t>(slots_.size()));
     const size_t home = slots_.size();

@@ -23,7 +23,8 @@ class RunLayout {
 
   /// `placement` gives every operator's device, `order` a key per task by whose size a device runs
   /// its tasks (a simulated start time; entries of tasks that do not run are not looked at). Equal
-  /// keys, and an empty order, go by number. Throws ArgumentError for counts that differ,
+  /// keys, and an empty order, go by number. Members of a collective run when the last of them
+  /// would. Throws ArgumentError for counts that differ,
   /// devices out of range, operators of a colocation unit on two devices and an order in which an
   /// operator comes before one that it reads; LimitError for more than 2^26 tasks.
   RunLayout(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
@@ -36,6 +37,10 @@ class RunLayout {
   int32_t micro_batch_of(int32_t task) const { return task / operators_; }
   int32_t task(int32_t micro_batch, int32_t op) const { return micro_batch * operators_ + op; }
   int32_t device_of(int32_t op) const { return placement_[op]; }
+  /// The tensors that an operator reads on its device: its inputs; of a member of a collective what
+  /// all members hand in (of the first output the inputs of all, then of the next), then what else
+  /// it reads itself.
+  const std::vector<int32_t>& reads(int32_t op) const { return reads_[op]; }
   /// The tasks of a device in turn.
   const std::vector<int32_t>& queue(int32_t device) const { return queues_[device]; }
   /// Every tensor's slots, its producer's first.
@@ -52,12 +57,14 @@ class RunLayout {
 
  private:
   void check_placement(const Graph& graph, std::span<const double> order) const;
+  void make_reads(const Graph& graph);
+  std::vector<double> joined_keys(const Graph& graph, std::span<const double> order) const;
   void make_queues(const Graph& graph, std::span<const double> order);
   void make_slots(const Graph& graph);
 
   std::vector<int32_t> placement_;
   int32_t operators_, micro_batches_;
-  std::vector<std::vector<int32_t>> queues_;
+  std::vector<std::vector<int32_t>> queues_, reads_;
   std::vector<Slot> slots_;
   std::vector<int32_t> first_slot_;  // per tensor, and the end
 };

@@ -124,6 +124,17 @@ int64_t Graph::parameter_count() const {
   return total;
 }
 
+int64_t Graph::active_parameter_count() const {
+  int64_t total = 0;
+  for (const auto& op : operators_) {
+    const int64_t experts = integer_attribute(op.attributes, "experts", 0);
+    const int64_t chosen = integer_attribute(op.attributes, "experts_per_token", experts);
+    const int64_t count = op.parameter_count();
+    total += experts > chosen && chosen >= 0 ? count / experts * chosen : count;
+  }
+  return total;
+}
+
 double Graph::flops() const {
   double total = 0;
   for (const auto& op : operators_) total += op.flops;

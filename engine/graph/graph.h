@@ -55,6 +55,9 @@ class Graph {
 
   int64_t parameter_bytes() const;
   int64_t parameter_count() const;
+  /// Of these the ones that a token meets: of an operator with attributes `experts` and
+  /// `experts_per_token` that share, of all others all.
+  int64_t active_parameter_count() const;
   double flops() const;
   bool has_backward() const;
 

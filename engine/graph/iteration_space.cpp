@@ -15,8 +15,7 @@ using Shape = std::vector<int64_t>;
 
 /// Types whose parts need more than blocks of their inputs.
 const std::set<std::string_view>& whole_types() {
-  static const std::set<std::string_view> types = {"TopK",
-                                                   "CumSum",
+  static const std::set<std::string_view> types = {"CumSum",
                                                    "NonZero",
                                                    "Scatter",
                                                    "ScatterElements",
@@ -40,6 +39,8 @@ const std::set<std::string_view>& whole_types() {
                                                    "LRN",
                                                    "ConvInteger",
                                                    "MatMulInteger",
+                                                   "ExpertDispatch",
+                                                   "ExpertCombine",
                                                    "GroupNormalization"};
   return types;
 }
@@ -70,6 +71,11 @@ class Space {
         {"MatMul", &Space::product},
         {"Gather", &Space::gather},
         {"Attention", &Space::attention},
+        {"LatentKeyValue", &Space::latent_key_value},
+        {"ExpertDispatch", &Space::expert_dispatch},
+        {"ExpertCombine", &Space::expert_combine},
+        {"AllToAll", &Space::all_to_all},
+        {"TopK", &Space::top_k},
         {"LSTM", &Space::lstm},
         {"Einsum", &Space::einsum},
         {"Softmax", &Space::normalised},
@@ -258,9 +264,61 @@ class Space {
     const int64_t groups = integer_attribute(op_.attributes, "kv_num_heads", heads);
     if (heads < 1 || groups < 1 || op_.inputs.size() != 3 || out().size() != 3) return whole();
     const int32_t b = add("b", out()[0]), s = add("s", out()[1]), h = add("h", groups);
-    space_.inputs = {{{b}, {s}, {h}}, {{b}, {}, {h}}, {{b}, {}, {h}}};
+    const bool ring = is_ring(op_) && in(1).size() == 3 && in(1)[1] == out()[1];
+    const TensorAxes seen = {{b}, ring ? std::vector{s} : std::vector<int32_t>{}, {h}};
+    space_.inputs = {{{b}, {s}, {h}}, seen, seen};
     space_.outputs = {{{b}, {s}, {h}}, {{b}, {h}, {s}}};
     space_.outputs.resize(op_.outputs.size());
+  }
+
+  /// Heads side by side [b, s, h ...], with what they share [b, s, .], to keys and to values.
+  void latent_key_value() {
+    const int64_t heads = integer_attribute(op_.attributes, "num_heads", 0);
+    if (heads < 1 || op_.inputs.size() != 2 || op_.outputs.size() != 2 || out().size() != 3)
+      return whole();
+    const int32_t b = add("b", out()[0]), s = add("s", out()[1]), h = add("h", heads);
+    space_.inputs = {{{b}, {s}, {h}}, {{b}, {s}, {}}};
+    space_.outputs = {{{b}, {s}, {h}}, {{b}, {s}, {h}}};
+  }
+
+  /// Tokens [b, s, h] to rows of experts [E, C, h]: a part along s deals out its own tokens, and has
+  /// its share of every expert's rows.
+  void expert_dispatch() {
+    if (in(0).size() != 3 || out().size() != 3) return whole();
+    const int32_t s = add("s", in(0)[1]);
+    space_.inputs.assign(op_.inputs.size(), {{}, {s}, {}});
+    space_.outputs.assign(op_.outputs.size(), {{}, {s}, {}});
+  }
+  void expert_combine() {
+    if (in(0).size() != 3 || out().size() != 3) return whole();
+    const int32_t s = add("s", out()[1]);
+    space_.inputs.assign(op_.inputs.size(), {{}, {s}, {}});
+    space_.outputs = {{{}, {s}, {}}};
+  }
+
+  /// [E, C, ...] to [E / r, C r, ...] or back: parts along rows exchange with the same parts.
+  void all_to_all() {
+    if (in(0).size() < 2 || out().size() != in(0).size()) return whole();
+    const auto names = axis_names(in(0).size());
+    TensorAxes axes(in(0).size());
+    for (size_t i = 1; i < axes.size(); ++i) {
+      const int64_t size = std::min(in(0)[i], out()[i]);
+      if (size > 1) axes[i] = {add(names[i], size)};
+    }
+    space_.inputs = {axes};
+    space_.outputs = {axes};
+  }
+
+  /// The largest of every row of an axis.
+  void top_k() {
+    const size_t axis = axis_of("axis", -1);
+    const auto names = axis_names(in(0).size());
+    TensorAxes axes(in(0).size());
+    for (size_t i = 0; i < axes.size(); ++i)
+      if (i != axis && in(0)[i] > 1) axes[i] = {add(names[i], in(0)[i])};
+    space_.inputs.assign(op_.inputs.size(), {});
+    space_.inputs[0] = axes;
+    space_.outputs.assign(op_.outputs.size(), axes);
   }
 
   void lstm() {
@@ -482,6 +540,11 @@ class Space {
 };
 
 }  // namespace
+
+bool is_ring(const Operator& op) {
+  return (op.type == "Attention" || op.type == "AttentionGrad") &&
+         integer_attribute(op.attributes, "ring", 0) != 0;
+}
 
 const char* dimension_role_name(DimensionRole role) {
   constexpr const char* kNames[] = {"rows", "batch", "columns", "reduced", "coupled"};

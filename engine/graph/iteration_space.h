@@ -53,7 +53,12 @@ struct IterationSpace {
 ///   MaxPool, ...      b c h w           output positions
 ///   Gemm, MatMul      b (s ...) n c     [b s c] times [c n]; batch axes of MatMul first
 ///   Gather (rows)     b s d v           numbers [b s], table [v d]: a product with one-hot rows
-///   Attention         b s h             queries [b s h], keys and values [b . h] of h heads
+///   Attention         b s h             queries [b s h], keys and values [b . h] of h heads; in a
+///                                       ring all [b s h]
+///   LatentKeyValue    b s h             heads [b s h], shared [b s .], keys and values [b s h]
+///   ExpertDispatch    s                 tokens [. s .] to rows [E s .]; ExpertCombine: back
+///   AllToAll          s d               rows [. s d] on both sides
+///   TopK              b s ...           all but the axis of which it takes the largest
 ///   LSTM              s b n c           one layer; s (time) does not split; weights [4n c], [4n n]
 ///   Einsum            its letters       output letters first, then summed ones
 ///   Softmax, norms    b (c h w | s d)   the normalised axis is coupled; BatchNormalization: b
@@ -65,6 +70,10 @@ struct IterationSpace {
 /// Operators whose parts would need more than blocks of their inputs (sorting, scattering, padding)
 /// have dimensions that do not split. Never fails: a tensor without a shape is not cut.
 IterationSpace iteration_space(const Graph& graph, int32_t op);
+
+/// Whether attention passes keys and values round a ring (attribute `ring`): parts along s then have
+/// their own rows of these, and all see all by turns.
+bool is_ring(const Operator& op);
 
 /// Names of `count` dimensions of a tensor: b c h w of images, b s d of sequences, b n of matrices.
 std::vector<std::string> axis_names(size_t count);

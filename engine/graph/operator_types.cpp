@@ -96,7 +96,7 @@ constexpr std::array kRules = {
     from_neither("Mod"),
     from_neither("IsNaN"),
     from_neither("Where"),
-    from_neither("Cast"),
+    OperatorRule{"Cast", F::per_output, 1, 0, false, false, false, false, true},
     from_neither("CastLike"),
     from_input("Mul"),
     from_input("Div"),
@@ -111,6 +111,8 @@ constexpr std::array kRules = {
     from_input("HardSigmoid", 3),
     from_input("Mish", 12),
     from_input("Swish", 6),
+    from_input("SwiGLU", 7),
+    from_input("GeGLU", 13),
     from_input("Selu", 10),
     from_input("Celu", 10),
     from_input("Sin", 10),
@@ -159,6 +161,10 @@ constexpr std::array kRules = {
     movement("ReverseSequence"),
     movement("Trilu"),
     movement("OneHot"),
+    movement("LatentKeyValue"),
+    movement("ExpertDispatch"),
+    movement("ExpertCombine"),
+    movement("AllToAll"),
     movement("EyeLike"),
     movement("RandomUniformLike"),
     movement("RandomNormalLike"),
@@ -329,6 +335,13 @@ double einsum_extents(const Operator& op, std::span<const Tensor* const> inputs)
   return product;
 }
 
+/// Key positions that a query meets: all, or those of its window.
+double seen_keys(const Operator& op, std::span<const Tensor* const> inputs) {
+  const double keys = extent(inputs, 1, 2);
+  const int64_t window = integer_attribute(op.attributes, "window", 0);
+  return window > 0 ? std::min(keys, static_cast<double>(window)) : keys;
+}
+
 }  // namespace
 
 const OperatorRule& operator_rule(std::string_view type) {
@@ -376,7 +389,7 @@ double forward_flops(const Operator& op, std::span<const Tensor* const> inputs,
     case F::einsum:
       return rule.factor * einsum_extents(op, inputs);
     case F::attention:
-      return 2 * rule.factor * elements(inputs, 0) * extent(inputs, 1, 2);
+      return rule.factor * (elements(inputs, 0) + elements(outputs, 0)) * seen_keys(op, inputs);
   }
   return 0;
 }

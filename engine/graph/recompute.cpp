@@ -6,9 +6,12 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "graph/meaning.h"
 
 namespace trinity {
 namespace {
+
+constexpr const char* kSuffix = "/recompute";
 
 class Recomputation {
  public:
@@ -84,19 +87,20 @@ class Recomputation {
     found->second.added = true;
     for (const int32_t op : found->second.repeated) {
       Operator copy = graph_.op(op);
-      copy.name += "/recompute";
+      copy.name += kSuffix;
       copy.phase = Phase::backward;
       copy.inputs.clear();
       copy.parameters.clear();
       copy.extra_parameter_bytes = copy.persistent_bytes = 0;
       copy.measured_backward_time_s = -1;
       copy.forward = id_[op];
+      if (has_meaning(copy)) copy.attributes["replay"] = int64_t{1};
       copy_[op] = builder_.add_operator(std::move(copy));
       origin_.push_back(op);
       builder_.colocate(id_[op], copy_[op]);
       for (const int32_t output : graph_.op(op).outputs) {
         Tensor tensor = graph_.tensor(output);
-        tensor.name += "/recompute";
+        tensor.name += kSuffix;
         again_[output] = builder_.add_output(copy_[op], std::move(tensor));
       }
     }
@@ -138,7 +142,7 @@ class Recomputation {
         throw ArgumentError(fmt::format(
             "recomputing graph '{}': only some members of collective '{}' would run again",
             graph_.name(), collective.name));
-      again.name += "/recompute";
+      again.name += kSuffix;
       builder_.add_collective(std::move(again));
     }
   }
@@ -162,6 +166,10 @@ class Recomputation {
 };
 
 }  // namespace
+
+bool is_recomputed(const Operator& op) {
+  return op.phase == Phase::backward && op.name.find(kSuffix) != std::string::npos;
+}
 
 Recomputed recompute(const Graph& graph, std::span<const int32_t> stage,
                      const RecomputeOptions& options) {

@@ -43,4 +43,7 @@ struct Recomputed {
 Recomputed recompute(const Graph& graph, std::span<const int32_t> stage,
                      const RecomputeOptions& options = {});
 
+/// Whether an operator is such a copy, or a part or replica of one.
+bool is_recomputed(const Operator& op);
+
 }  // namespace trinity

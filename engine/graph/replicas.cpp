@@ -10,6 +10,8 @@
 #include "base/error.h"
 #include "base/free_aside.h"
 #include "base/index.h"
+#include "graph/experts.h"
+#include "graph/meaning.h"
 #include "graph/operator_types.h"
 
 namespace trinity {
@@ -28,12 +30,15 @@ struct Piece {
   int32_t tensor;  // in the builder
 };
 
-/// Gradients that are reduced together.
+/// What is joined over replicas together: gradients, in the order of production, or weights.
 struct Bucket {
-  int32_t stage;
-  std::vector<int32_t> gradients;  // tensors of the original graph, in the order of production
+  int32_t stage, spread;
+  std::vector<int32_t> items;  // tensors of the original graph; of weights tensors + update
   int64_t bytes = 0;
 };
+
+/// Replicas that take part in collectives of one kind at the same time.
+using Groups = std::vector<std::vector<int32_t>>;
 
 class Replication {
  public:
@@ -45,6 +50,7 @@ class Replication {
         replicas_(replicas),
         group_(group),
         options_(options),
+        meaning_(has_meaning(graph)),
         builder_(graph.name()),
         whole_(graph.tensors().size(), false),
         pieces_(graph.tensors().size()),
@@ -53,19 +59,22 @@ class Replication {
   }
 
   Replicated run() {
-    const AsideOnStop aside(reduced_, pieces_);
+    const AsideOnStop aside(joined_, pieces_);
     find_whole();
+    fill_buckets();
     for (int32_t replica = 0; replica < most_; ++replica)
       for (int32_t op = 0; op < graph_.operator_count(); ++op)
         if (replica < replicas_of(op)) add_copy(op, replica);
     name_forwards();
     connect(false);
     copy_collectives();
-    for (size_t op = 0; op < options_.gathered.size(); ++op)
-      if (options_.gathered[op] > 0) join_copies(static_cast<int32_t>(op));
-    fill_buckets();
-    for (size_t k = 0; k < buckets_.size(); ++k) add_all_reduce(k);
+    for (int32_t op = 0; op < graph_.operator_count(); ++op)
+      if ((!options_.gathered.empty() && options_.gathered[op] > 0) ||
+          (options_.ranks > 1 && is_exchange(graph_.op(op))))
+        join_copies(op);
+    for (size_t k = 0; k < buckets_.size(); ++k) reduce(k);
     connect(true);
+    for (size_t k = 0; k < weights_.size(); ++k) average(k);
     colocate();
     return finish();
   }
@@ -134,11 +143,78 @@ class Replication {
     Operator copy = shared(op);
     copy.name = fmt::format("{}@{}", graph_.op(op).name, replica);
     copy.inputs.clear();
+    if (is_fetch(op, replica)) {
+      copy.type = "WeightCopy";
+      copy.flops = 0;
+      copy.persistent_bytes = copy.workspace_bytes = 0;
+      copy.traffic_bytes = static_cast<double>(weight_bytes(op));
+    }
+    if (meaning_) {
+      copy.attributes["replica"] = int64_t{replica};
+      copy.attributes["replicas"] = int64_t{replicas_of(op)};
+    }
     const int32_t id = builder_.add_operator(std::move(copy));
     ids_[op].push_back(id);
     origin_.push_back({op, stage_[op], replica});
     stop_.step();
     for (const int32_t output : graph_.op(op).outputs) add_pieces(output, id, replica);
+    const bool hands_out = server_.contains(op) && !is_fetch(op, replica);
+    if (hands_out || (options_.meeting == Meeting::weights && is_update(op))) {
+      Tensor weights;
+      weights.name = fmt::format("{}/weights@{}", graph_.op(op).name, replica);
+      weights.bytes = weight_bytes(op);
+      joined_[{item_of(op), replica}] = builder_.add_output(id, std::move(weights));
+    }
+  }
+
+  bool is_update(int32_t op) const {
+    const auto& about = graph_.op(op);
+    return about.phase == Phase::update && about.collective < 0 && about.forward >= 0;
+  }
+  int64_t weight_bytes(int32_t update) const {
+    return graph_.op(graph_.op(update).forward).trainable_bytes();
+  }
+  /// Weights among the items of buckets.
+  int32_t item_of(int32_t update) const {
+    return static_cast<int32_t>(graph_.tensors().size()) + update;
+  }
+  /// Whether a copy of an update takes the weights that a server has updated.
+  bool is_fetch(int32_t op, int32_t replica) const {
+    const auto found = server_.find(op);
+    return found != server_.end() && found->second != replica;
+  }
+
+  int32_t spread_of(int32_t op) const { return options_.spread.empty() ? 1 : options_.spread[op]; }
+  /// Replicas that hold the same weights.
+  Groups alike(int32_t stage, int32_t spread) const {
+    Groups groups(at(std::min(spread, replicas_[stage])));
+    for (int32_t replica = 0; replica < replicas_[stage]; ++replica)
+      groups[at(replica % spread)].push_back(replica);
+    return groups;
+  }
+  /// Those of every group in one run of `inner`.
+  Groups within(const Groups& groups) const {
+    Groups runs;
+    for (const auto& group : groups)
+      for (size_t i = 0; i < group.size(); ++i) {
+        if (i == 0 || group[i] / options_.inner != group[i - 1] / options_.inner)
+          runs.emplace_back();
+        runs.back().push_back(group[i]);
+      }
+    return runs;
+  }
+  /// Those of every group in the same place of their runs.
+  Groups across(const Groups& groups) const {
+    Groups lines;
+    for (const auto& group : groups) {
+      const size_t from = lines.size();
+      for (const auto& run : within({group}))
+        for (size_t i = 0; i < run.size(); ++i) {
+          if (lines.size() == from + i) lines.emplace_back();
+          lines[from + i].push_back(run[i]);
+        }
+    }
+    return lines;
   }
 
   /// Copies serve the copies of the forward operators, which may have later numbers.
@@ -207,10 +283,14 @@ class Replication {
     stop_.step();
     const Cut begin{replica, replicas_of(op)}, end{replica + 1, replicas_of(op)};
     for (const int32_t input : graph_.op(op).inputs) {
-      const auto reduced = reduced_.find({input, replica});
-      if (reduced != reduced_.end() && reads_reduced(op)) {
+      const auto reduced = joined_.find({input, replica});
+      if (reduced != joined_.end() && reads_reduced(op)) {
         builder_.read(id_of(op, replica), reduced->second);
         continue;
+      }
+      if (is_fetch(op, replica)) {
+        builder_.read(id_of(op, replica), joined_.at({item_of(op), server_.at(op)}));
+        break;
       }
       const int32_t from = graph_.tensor(input).producer;
       if (whole_[input] && replicas_of(from) != replicas_of(op)) refuse_whole(input, op);
@@ -220,19 +300,21 @@ class Replication {
     }
   }
 
-  /// Whether an operator reads gradients behind their reduction. At level 1 what sums them within a
-  /// replica comes first.
+  /// Whether what sums gradients within a replica comes before their reduction.
+  bool sums_first() const { return options_.shard == 1 || options_.meeting == Meeting::servers; }
+  /// Whether an operator reads gradients behind their reduction.
   bool reads_reduced(int32_t op) const {
     const auto& about = graph_.op(op);
-    return about.phase == Phase::update && (options_.shard != 1 || about.collective < 0);
+    return about.phase == Phase::update && (!sums_first() || about.collective < 0);
   }
 
   /// Whether a tensor is a gradient that is reduced over the replicas.
   bool is_reduced(int32_t tensor) const {
     const int32_t op = graph_.tensor(tensor).producer;
-    if (!whole_[tensor] || is_variable(graph_.op(op)) || all_replicas_of(stage_[op]) == 1)
+    const bool alone = all_replicas_of(stage_[op]) <= spread_of(op);
+    if (!whole_[tensor] || is_variable(graph_.op(op)) || alone)
       return false;
-    if (options_.shard != 1) return graph_.op(op).phase == Phase::backward;
+    if (!sums_first()) return graph_.op(op).phase == Phase::backward;
     const auto [first, last] = boost::out_edges(op, graph_.csr());
     return std::any_of(first, last, [&](const auto& edge) {
       const auto reader = static_cast<int32_t>(boost::target(edge, graph_.csr()));
@@ -242,16 +324,33 @@ class Replication {
     });
   }
 
-  /// The copies of a gather of weights become members of a collective.
+  /// The copies of a gather of weights, or of an exchange of tokens, become members of collectives.
   void join_copies(int32_t op) {
-    Collective collective;
-    collective.kind = CollectiveKind::all_gather;
-    collective.name = graph_.op(op).name;
-    collective.algorithm = options_.algorithm;
-    collective.bytes = options_.gathered[op];
-    for (int32_t replica = 0; replica < replicas_of(op); ++replica)
-      collective.members.push_back(id_of(op, replica));
-    builder_.add_collective(std::move(collective));
+    const bool exchange = is_exchange(graph_.op(op));
+    auto groups = alike(stage_[op], exchange ? 1 : spread_of(op));
+    if (exchange) groups = runs_of(options_.ranks, stage_[op]);
+    if (!exchange && options_.inner > 1) groups = within(groups);
+    for (size_t g = 0; g < groups.size(); ++g) {
+      Collective collective;
+      collective.kind = exchange ? CollectiveKind::all_to_all : CollectiveKind::all_gather;
+      collective.name = numbered(graph_.op(op).name, g, groups.size());
+      if (!exchange) collective.algorithm = options_.algorithm;
+      collective.bytes = exchange ? graph_.tensor(graph_.op(op).outputs[0]).bytes
+                                  : options_.gathered[op];
+      for (const int32_t replica : groups[g]) collective.members.push_back(id_of(op, replica));
+      builder_.add_collective(std::move(collective));
+    }
+  }
+  Groups runs_of(int32_t length, int32_t stage) const {
+    Groups runs;
+    for (int32_t replica = 0; replica < replicas_[stage]; ++replica) {
+      if (replica % length == 0) runs.emplace_back();
+      runs.back().push_back(replica);
+    }
+    return runs;
+  }
+  static std::string numbered(const std::string& name, size_t number, size_t of) {
+    return of > 1 ? fmt::format("{}.{}", name, number) : name;
   }
 
   [[noreturn]] void refuse_whole(int32_t tensor, int32_t reader) const {
@@ -265,64 +364,178 @@ class Replication {
 
   /// Tensors are in the order of their producers.
   void fill_buckets() {
-    std::map<int32_t, size_t> open;  // by group
-    for (int32_t t = 0; t < static_cast<int32_t>(graph_.tensors().size()); ++t) {
-      const int32_t op = graph_.tensor(t).producer;
-      if (!is_reduced(t)) continue;
-      const int64_t bytes = shared_tensor(t).bytes;
-      const auto found = open.find(group_[op]);
-      if (found == open.end() || buckets_[found->second].bytes + bytes > options_.bucket_bytes) {
-        open[group_[op]] = buckets_.size();
-        buckets_.push_back({stage_[op], {}, 0});
-      }
-      auto& bucket = buckets_[open[group_[op]]];
-      bucket.gradients.push_back(t);
-      bucket.bytes += bytes;
+    const bool gradients = options_.meeting == Meeting::gradients || options_.inner > 1 ||
+                           options_.meeting == Meeting::servers;
+    for (int32_t t = 0; gradients && t < static_cast<int32_t>(graph_.tensors().size()); ++t)
+      if (is_reduced(t)) fill(buckets_, t, graph_.tensor(t).producer, shared_tensor(t).bytes);
+    for (int32_t op = 0; op < graph_.operator_count(); ++op)
+      if (options_.meeting == Meeting::weights && is_update(op) && replicas_of(op) > spread_of(op))
+        fill(weights_, item_of(op), op, weight_bytes(op));
+    for (size_t k = 0; options_.meeting == Meeting::servers && k < buckets_.size(); ++k)
+      for (const int32_t gradient : buckets_[k].items) give_to_server(gradient, k);
+  }
+
+  void fill(std::vector<Bucket>& buckets, int32_t item, int32_t op, int64_t bytes) const {
+    const auto found =
+        std::find_if(buckets.rbegin(), buckets.rend(), [&](const Bucket& bucket) {
+          const int32_t first = bucket.items[0];
+          const auto tensors = static_cast<int32_t>(graph_.tensors().size());
+          const int32_t of = first < tensors ? graph_.tensor(first).producer : first - tensors;
+          return group_[of] == group_[op] && bucket.spread == spread_of(op);
+        });
+    if (found == buckets.rend() || found->bytes + bytes > options_.bucket_bytes) {
+      buckets.push_back({stage_[op], spread_of(op), {item}, bytes});
+      return;
+    }
+    found->items.push_back(item);
+    found->bytes += bytes;
+  }
+
+  int32_t server_of(size_t bucket, int32_t replicas) const {
+    return static_cast<int32_t>(bucket % at(std::min(options_.servers, replicas)));
+  }
+
+  /// Who reads a gradient of a bucket updates on its server alone.
+  void give_to_server(int32_t gradient, size_t bucket) {
+    const int32_t op = graph_.tensor(gradient).producer;
+    const auto server = server_of(bucket, replicas_of(op));
+    const auto [first, last] = boost::out_edges(op, graph_.csr());
+    for (auto edge = first; edge != last; ++edge) {
+      const auto reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
+      if (graph_.csr()[*edge].tensor == gradient && is_update(reader)) server_[reader] = server;
     }
   }
 
   bool one_unit(const Bucket& bucket) const {
-    return std::all_of(bucket.gradients.begin(), bucket.gradients.end(), [&](int32_t gradient) {
-      return producer(gradient).unit == producer(bucket.gradients[0]).unit;
+    return std::all_of(bucket.items.begin(), bucket.items.end(), [&](int32_t gradient) {
+      return producer(gradient).unit == producer(bucket.items[0]).unit;
     });
   }
 
-  void add_all_reduce(size_t k) {
+  /// What the copies of a bucket's gradients become for the updates.
+  void reduce(size_t k) {
     const Bucket& bucket = buckets_[k];
-    Collective collective;
-    collective.name = fmt::format("all_reduce{}", k);
-    collective.algorithm = options_.algorithm;
-    collective.bytes = bucket.bytes;
-    const bool scatter = options_.shard > 0;
-    if (scatter) {
-      collective.kind = CollectiveKind::reduce_scatter;
-      collective.name = fmt::format("reduce_scatter{}", k);
+    if (options_.meeting == Meeting::servers) return add_server(bucket, k);
+    using Kind = CollectiveKind;
+    const Phase phase = options_.shard >= 2 ? Phase::backward : Phase::update;
+    const Groups all = alike(bucket.stage, bucket.spread);
+    const Groups runs = options_.inner > 1 ? within(all) : all;
+    const auto name = [&](const char* what) { return fmt::format("{}{}", what, k); };
+    if (options_.meeting != Meeting::gradients)
+      return add_step(bucket, name("all_reduce"), Kind::all_reduce, phase, runs);
+    if (options_.inner < 2 || runs[0].size() < 2) {
+      const bool scatter = options_.shard > 0 && options_.inner < 2;
+      return scatter
+                 ? add_step(bucket, name("reduce_scatter"), Kind::reduce_scatter, phase, all)
+                 : add_step(bucket, name("all_reduce"), Kind::all_reduce, Phase::update, all);
     }
-    for (int32_t replica = 0; replica < replicas_[bucket.stage]; ++replica) {
-      Operator member;
-      member.name = fmt::format("{}@{}", collective.name, replica);
-      member.type = scatter ? "ReduceScatter" : "AllReduce";
-      member.phase = options_.shard >= 2 ? Phase::backward : Phase::update;
-      member.traffic_bytes = 0;
-      const int32_t id = builder_.add_operator(std::move(member));
-      origin_.push_back({-1, bucket.stage, replica});
-      for (const int32_t gradient : bucket.gradients) {
-        const auto& piece = pieces_[gradient][replica];
-        builder_.read(id, piece.tensor);
-        Tensor reduced = builder_.tensor(piece.tensor);
-        reduced.name = fmt::format("{}/reduced@{}", graph_.tensor(gradient).name, replica);
-        if (scatter) {
-          const int64_t shares = all_replicas_of(bucket.stage);
-          reduced.bytes = (reduced.bytes + shares - 1) / shares;
-          reduced.shape.clear();
-        }
-        reduced_[{gradient, replica}] = builder_.add_output(id, std::move(reduced));
+    add_step(bucket, name("reduce_scatter"), Kind::reduce_scatter, phase, runs);
+    add_step(bucket, name("all_reduce"), Kind::all_reduce, Phase::update, across(all));
+    if (options_.shard == 0) add_step(bucket, name("all_gather"), Kind::all_gather, phase, runs);
+  }
+
+  /// Weights behind the updates: averaged over all, or over the first of every run, who hands them
+  /// out.
+  void average(size_t k) {
+    const Bucket& bucket = weights_[k];
+    Groups groups = alike(bucket.stage, bucket.spread);
+    if (options_.inner > 1) groups = across(groups);
+    const size_t lines = alike(bucket.stage, bucket.spread).size();
+    if (options_.inner > 1) {
+      Groups first;
+      for (size_t g = 0; g < groups.size(); g += groups.size() / lines) first.push_back(groups[g]);
+      groups = std::move(first);
+    }
+    const auto name = fmt::format("average{}", k);
+    add_step(bucket, name, CollectiveKind::all_reduce, Phase::update, groups);
+    if (options_.inner > 1)
+      add_step(bucket, fmt::format("hand_out{}", k), CollectiveKind::broadcast, Phase::update,
+               within(alike(bucket.stage, bucket.spread)));
+  }
+
+  int32_t current(int32_t item, int32_t replica) const {
+    const auto found = joined_.find({item, replica});
+    return found == joined_.end() ? pieces_[item][replica].tensor : found->second;
+  }
+
+  /// Collectives of groups of replicas on what they have of a bucket by now.
+  void add_step(const Bucket& bucket, const std::string& name, CollectiveKind kind, Phase phase,
+                const Groups& groups) {
+    for (size_t g = 0; g < groups.size(); ++g) {
+      if (groups[g].size() < 2 && options_.of < 2) continue;
+      Collective collective;
+      collective.name = numbered(name, g, groups.size());
+      collective.algorithm = options_.algorithm;
+      collective.kind = kind;
+      collective.bytes = 0;
+      for (const int32_t item : bucket.items) {
+        const int32_t first = groups[g][0];
+        const bool whole = kind == CollectiveKind::all_gather;
+        const int32_t of = whole ? pieces_[item][first].tensor : current(item, first);
+        collective.bytes += builder_.tensor(of).bytes;
       }
-      if (one_unit(bucket))
-        builder_.colocate(id, id_of(graph_.tensor(bucket.gradients[0]).producer, replica));
-      collective.members.push_back(id);
+      for (size_t place = 0; place < groups[g].size(); ++place)
+        collective.members.push_back(add_member(bucket, name, kind, phase, groups[g], place));
+      builder_.add_collective(std::move(collective));
     }
-    builder_.add_collective(std::move(collective));
+  }
+
+  /// The member at a place of a group of replicas.
+  int32_t add_member(const Bucket& bucket, const std::string& name, CollectiveKind kind,
+                     Phase phase, const std::vector<int32_t>& group, size_t place) {
+    constexpr const char* kTypes[] = {"AllReduce", "ReduceScatter", "AllGather", "Broadcast"};
+    const int32_t replica = group[place];
+    const auto members = std::max<int64_t>(static_cast<int64_t>(group.size()), options_.of);
+    Operator member;
+    member.name = fmt::format("{}@{}", name, replica);
+    member.type = kTypes[static_cast<size_t>(kind)];
+    member.phase = phase;
+    member.traffic_bytes = 0;
+    if (meaning_) {
+      member.attributes["replica"] = static_cast<int64_t>(place);
+      member.attributes["replicas"] = members;
+      if (kind == CollectiveKind::reduce_scatter) member.attributes["shares"] = members;
+    }
+    const int32_t id = builder_.add_operator(std::move(member));
+    origin_.push_back({-1, bucket.stage, replica});
+    const auto tensors = static_cast<int32_t>(graph_.tensors().size());
+    for (const int32_t item : bucket.items) {
+      const int32_t read = current(item, replica);
+      builder_.read(id, read);
+      Tensor made = builder_.tensor(read);
+      if (item < tensors)
+        made.name = fmt::format("{}/reduced@{}", graph_.tensor(item).name, replica);
+      if (kind == CollectiveKind::reduce_scatter) {
+        made.bytes = (made.bytes + members - 1) / members;
+        made.shape.clear();
+      } else if (kind == CollectiveKind::all_gather) {
+        made = builder_.tensor(pieces_[item][replica].tensor);
+      }
+      joined_[{item, replica}] = builder_.add_output(id, std::move(made));
+    }
+    if (bucket.items[0] < tensors && one_unit(bucket))
+      builder_.colocate(id, id_of(graph_.tensor(bucket.items[0]).producer, replica));
+    return id;
+  }
+
+  /// Sums a bucket's gradients of all replicas on the device of one.
+  void add_server(const Bucket& bucket, size_t k) {
+    const auto members = replicas_[bucket.stage];
+    const int32_t server = server_of(k, members);
+    Operator sum;
+    sum.name = fmt::format("server{}@{}", k, server);
+    sum.type = "Sum";
+    sum.phase = Phase::update;
+    sum.flops = static_cast<double>(bucket.bytes) / 4 * (members - 1);
+    const int32_t id = builder_.add_operator(std::move(sum));
+    origin_.push_back({-1, bucket.stage, server});
+    for (const int32_t gradient : bucket.items) {
+      for (int32_t i = 0; i < members; ++i)  // first its own, where the sum is placed
+        builder_.read(id, pieces_[gradient][(server + i) % members].tensor);
+      Tensor made = builder_.tensor(pieces_[gradient][server].tensor);
+      made.name = fmt::format("{}/reduced@{}", graph_.tensor(gradient).name, server);
+      joined_[{gradient, server}] = builder_.add_output(id, std::move(made));
+    }
   }
 
   /// A unit's operators of one stage stay together in every replica.
@@ -383,13 +596,15 @@ class Replication {
   const Graph& graph_;
   std::span<const int32_t> stage_, replicas_, group_;
   const ReplicaOptions& options_;
+  bool meaning_;  // whether attributes say what copies mean (graph/meaning.h)
   GraphBuilder builder_;
   std::vector<bool> whole_;                 // per tensor: it has no samples to share out
   std::vector<std::vector<Piece>> pieces_;  // per tensor, in order of replica and cut
   std::vector<std::vector<int32_t>> ids_;   // in the builder: of the copies of an operator
   std::vector<Origin> origin_;              // per operator of the builder
-  std::map<std::pair<int32_t, int32_t>, int32_t> reduced_;  // by gradient and replica
-  std::vector<Bucket> buckets_;
+  std::map<std::pair<int32_t, int32_t>, int32_t> joined_;  // by item of a bucket and replica
+  std::vector<Bucket> buckets_, weights_;
+  std::map<int32_t, int32_t> server_;  // of updates that one replica alone makes: which
   int32_t most_ = 0;  // replicas of any stage
   StopPoll stop_;
 };
@@ -418,6 +633,33 @@ void check_copies(const Graph& graph, std::span<const int32_t> stage,
   if (copies > kMaxOperators || tensors > std::numeric_limits<int32_t>::max())
     throw LimitError(fmt::format("replicating graph '{}': {} copies of operators are more than {}",
                                  graph.name(), copies, kMaxOperators));
+}
+
+/// That lists of operators are of this graph, and that runs and ranks divide the replicas.
+void check_groups(const Graph& graph, int32_t replicas, const ReplicaOptions& options) {
+  const auto owner = fmt::format("replicating graph '{}'", graph.name());
+  const auto count = at(graph.operator_count());
+  const auto check = [&](const char* what, size_t size) {
+    if (size > 0 && size != count)
+      throw ArgumentError(
+          fmt::format("{}: expected the {} of {} operators, got {}", owner, what, count, size));
+  };
+  check("devices", options.device_of.size());
+  check("spread", options.spread.size());
+  check("gathered bytes", options.gathered.size());
+  if (options.ranks < 1 || replicas % options.ranks != 0)
+    throw ArgumentError(
+        fmt::format("{}: {} ranks do not divide {} replicas", owner, options.ranks, replicas));
+  if (options.inner > 1 && replicas % options.inner != 0)
+    throw ArgumentError(
+        fmt::format("{}: runs of {} do not divide {} replicas", owner, options.inner, replicas));
+  if (options.inner > 1 && options.inner % options.ranks != 0 && options.ranks % options.inner != 0)
+    throw ArgumentError(
+        fmt::format("{}: runs of {} replicas and {} ranks: neither divides the other", owner,
+                    options.inner, options.ranks));
+  if (options.meeting == Meeting::servers && options.servers < 1)
+    throw ArgumentError(
+        fmt::format("{}: expected at least 1 server, got {}", owner, options.servers));
 }
 
 void check_bucket(const Graph& graph, const ReplicaOptions& options) {
@@ -453,10 +695,7 @@ Replicated replicate(const Graph& graph, int32_t replicas, const ReplicaOptions&
                                     graph.name(), replicas));
   check_bucket(graph, options);
   const auto count = at(graph.operator_count());
-  if (!options.device_of.empty() && options.device_of.size() != count)
-    throw ArgumentError(
-        fmt::format("replicating graph '{}': expected the devices of {} operators, got {}",
-                    graph.name(), count, options.device_of.size()));
+  check_groups(graph, replicas, options);
   const std::vector<int32_t> stage(count, 0);
   if (std::max(replicas, options.of) == 1) {
     std::vector<int32_t> origin(count);

@@ -8,6 +8,14 @@
 
 namespace trinity {
 
+/// What keeps replicas alike.
+enum class Meeting : uint8_t {
+  gradients,  ///< reduced before the updates
+  weights,    ///< averaged behind the updates
+  apart,      ///< nothing
+  servers,    ///< gradients are summed and weights updated by some, who hand them out
+};
+
 struct ReplicaOptions {
   /// Gradients are reduced in buckets. A bucket closes when the next gradient would make it larger
   /// than this; a single larger gradient has its own.
@@ -28,8 +36,22 @@ struct ReplicaOptions {
   /// replicate() only: of every operator the bytes that its copies gather in a collective of their
   /// own, 0 of those that gather nothing; or empty.
   std::span<const int64_t> gathered = {};
-  /// replicate() only: how many replicas there are of which those that are asked for are made; 0:
-  /// no others. Collectives are between those that are made.
+  /// replicate() only: ranks that share out experts, and of every operator over how many of them
+  /// its weights are spread (graph/experts.h); empty: none are. Replicas r and s hold the same
+  /// weights of an operator where r and s are equal modulo its spread, and meet for these alone;
+  /// exchanges join the replicas of every run of `ranks`.
+  int32_t ranks = 1;
+  std::span<const int32_t> spread = {};
+  /// replicate() only.
+  Meeting meeting = Meeting::gradients;
+  /// replicate() only: above 1 replicas meet in two levels, runs of so many among themselves and
+  /// across. Gradients: a reduce-scatter within, an all-reduce of the shares across, an all-gather
+  /// within; sharded states are shared out within. Weights: gradients meet within in every step,
+  /// weights of the first of every run across, who broadcasts them within; apart: gradients within.
+  int32_t inner = 1;
+  int32_t servers = 1;  ///< of Meeting::servers: the first replicas, who take buckets in turn
+  /// replicate() only, without ranks, other meetings and inner runs: how many replicas there are of
+  /// which those that are asked for are made; 0: no others. Collectives are between those made.
   int32_t of = 0;
 };
 

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/index.h"
+#include "graph/meaning.h"
 #include "graph/operator_types.h"
 #include "graph/split_backward.h"
 
@@ -39,14 +41,19 @@ class Sharding {
     builder_.colocate_as(graph_, {});
     for (Collective collective : graph_.collectives()) {
       if (holds_shares(graph_.op(collective.members[0])))
-        collective.bytes = share(collective.bytes);
+        collective.bytes = share(collective.bytes, collective.members[0]);
       builder_.add_collective(std::move(collective));
     }
     return finish();
   }
 
  private:
-  int64_t share(int64_t whole) const { return (whole + options_.replicas - 1) / options_.replicas; }
+  /// How many replicas share out the states of an operator.
+  int32_t copies(int32_t op) const {
+    return options_.spread.empty() ? options_.replicas
+                                   : std::max(1, options_.replicas / options_.spread[op]);
+  }
+  int64_t share(int64_t whole, int32_t op) const { return (whole + copies(op) - 1) / copies(op); }
   /// Whether what an operator writes is shares of gradients.
   bool holds_shares(const Operator& op) const {
     return options_.level >= 2 && op.phase == Phase::update && op.collective >= 0;
@@ -60,26 +67,35 @@ class Sharding {
     Operator copy = graph_.op(op);
     copy.inputs.clear();
     if (is_update(copy)) {
-      copy.flops /= options_.replicas;
-      copy.traffic_bytes /= options_.replicas;
-      copy.persistent_bytes = share(copy.persistent_bytes);
+      copy.flops /= copies(op);
+      copy.traffic_bytes /= copies(op);
+      copy.persistent_bytes = share(copy.persistent_bytes, op);
+      if (has_meaning(copy)) copy.attributes["shares"] = int64_t{copies(op)};
     }
-    if (options_.level == 3) shrink_weights(copy);
+    if (options_.level == 3 && copies(op) > 1) shrink_weights(copy, op);
     const int32_t id = builder_.add_operator(std::move(copy));
     made_.push_back({op, op, 0});
     for (const int32_t output : graph_.op(op).outputs) {
       Tensor tensor = graph_.tensor(output);
       if (holds_shares(graph_.op(op))) {
-        tensor.bytes = share(tensor.bytes);
+        tensor.bytes = share(tensor.bytes, op);
         tensor.shape.clear();
       }
       tensor_[output] = builder_.add_output(id, std::move(tensor));
     }
   }
 
-  void shrink_weights(Operator& op) const {
-    for (auto& parameter : op.parameters) parameter.shape = {share(parameter.elements())};
-    op.extra_parameter_bytes = share(op.extra_parameter_bytes);
+  void shrink_weights(Operator& copy, int32_t op) const {
+    if (has_meaning(copy) && !copy.parameters.empty()) state_shares(copy, copies(op));
+    for (auto& parameter : copy.parameters) parameter.shape = {share(parameter.elements(), op)};
+    copy.extra_parameter_bytes = share(copy.extra_parameter_bytes, op);
+  }
+
+  /// The shapes that the weights have when they are whole.
+  static void state_shares(Operator& op, int64_t shares) {
+    op.attributes["shares"] = shares;
+    for (size_t i = 0; i < op.parameters.size(); ++i)
+      op.attributes[fmt::format("weight{}_shape", i)] = op.parameters[i].shape;
   }
 
   int32_t add_gather(std::string name, int64_t bytes, int32_t near, Phase phase) {
@@ -92,18 +108,19 @@ class Sharding {
     return builder_.add_operator(std::move(gather));
   }
 
-  /// Updated weights, in buckets of one device.
+  /// Updated weights, in buckets of one device and as many copies.
   void gather_updated() {
-    std::map<int32_t, std::pair<int32_t, int64_t>> open;  // gather and bytes, by device
+    std::map<std::pair<int32_t, int32_t>, std::pair<int32_t, int64_t>> open;  // gather and bytes
     int32_t count = 0;
     for (int32_t op = 0; op < graph_.operator_count(); ++op) {
-      if (!is_update(graph_.op(op))) continue;
+      if (!is_update(graph_.op(op)) || copies(op) == 1) continue;
       const int64_t bytes = graph_.op(graph_.op(op).forward).trainable_bytes();
       Tensor updated;
       updated.name = graph_.op(op).name + "/share";
-      updated.bytes = share(bytes);
+      updated.bytes = share(bytes, op);
       const int32_t token = builder_.add_output(op, std::move(updated));
-      auto& [gather, held] = open.try_emplace(options_.device[op], -1, 0).first->second;
+      const auto key = std::pair(options_.device[op], copies(op));
+      auto& [gather, held] = open.try_emplace(key, -1, 0).first->second;
       if (gather < 0 || held + bytes > options_.bucket_bytes) {
         gather = add_gather(fmt::format("weights{}", count++), 0, op, Phase::update);
         held = 0;
@@ -131,13 +148,15 @@ class Sharding {
   }
 
   void gather_units() {
-    std::map<std::pair<int32_t, int32_t>, size_t> number;  // of device and unit
+    std::map<std::tuple<int32_t, int32_t, int32_t>, size_t> number;  // of device, unit, copies
     std::vector<bool> counted(at(graph_.operator_count()), false);
     for (int32_t op = 0; op < graph_.operator_count(); ++op)
       for (const int32_t owner : weights_read(op)) {
+        if (copies(owner) == 1) continue;
         const int32_t key = options_.unit[owner] >= 0 ? options_.unit[owner] : -1 - owner;
         const int32_t device = options_.device[owner];
-        const auto found = number.emplace(std::pair(device, key), units_.size()).first;
+        const auto of = std::tuple(device, key, copies(owner));
+        const auto found = number.emplace(of, units_.size()).first;
         if (found->second == units_.size()) {
           units_.push_back({graph_.op(owner).name, 0, owner, {}, {}});
           of_device_[device].push_back(found->second);
@@ -220,6 +239,10 @@ Sharded shard_states(const Graph& graph, const ShardingOptions& options) {
   if (options.level < 1 || options.level > 3)
     throw ArgumentError(fmt::format("sharding graph '{}': expected level 1, 2 or 3, got {}",
                                     graph.name(), options.level));
+  if (!options.spread.empty() && options.spread.size() != count)
+    throw ArgumentError(
+        fmt::format("sharding graph '{}': expected how {} operators are spread, got {}",
+                    graph.name(), count, options.spread.size()));
   if (options.replicas < 2)
     throw ArgumentError(fmt::format("sharding graph '{}': expected at least 2 replicas, got {}",
                                     graph.name(), options.replicas));

@@ -16,6 +16,9 @@ struct ShardingOptions {
   /// Level 3: weights of one number are gathered together where they are on one device; those of a
   /// negative number by themselves.
   std::span<const int32_t> unit;
+  /// Of every operator over how many of them its weights are spread already (graph/experts.h), so
+  /// that replicas / spread share them out; empty: none are.
+  std::span<const int32_t> spread = {};
 };
 
 /// A replica's graph of which every device holds a share.

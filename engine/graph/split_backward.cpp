@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/index.h"
+#include "graph/meaning.h"
 #include "graph/operator_types.h"
 
 namespace trinity {
@@ -99,8 +100,9 @@ bool is_linear(const Operator& op) {
 
 class BackwardCut {
  public:
-  explicit BackwardCut(const Graph& graph)
+  BackwardCut(const Graph& graph, const std::vector<bool>& at_once)
       : graph_(graph),
+        at_once_(at_once),
         gradients_(graph),
         write_gradients_(write_gradients(graph)),
         builder_(graph.name()),
@@ -135,17 +137,34 @@ class BackwardCut {
     if (kind == Kind::weight) {
       part.name += "/weight";
       part.attributes["weight_part"] = int64_t{1};
+      if (!at_once_.empty() && at_once_[at(op)]) part.attributes["at_once"] = int64_t{1};
     }
     if (kind != Kind::whole) {
       part.flops /= 2;
       if (part.measured()) part.measured_time_s /= 2;
       part.traffic_bytes = traffic(op, kind, inputs);
+      if (has_meaning(part)) restrict(part, op, kind);
     }
     const int32_t id = builder_.add_operator(std::move(part));
     origin_.push_back(op);
     for (const int32_t output : graph_.op(op).outputs)
       if (writes(kind, output)) tensor_[output] = builder_.add_output(id, graph_.tensor(output));
     return id;
+  }
+
+  /// States which of the whole's gradients a part writes.
+  void restrict(Operator& part, int32_t op, Kind kind) const {
+    const auto& outputs = graph_.op(op).outputs;
+    const auto found = part.attributes.find("gradient_inputs");
+    if (found == part.attributes.end()) return;
+    auto& inputs = std::get<std::vector<int64_t>>(found->second);
+    const size_t own = inputs.size();
+    std::vector<int64_t> kept;
+    for (size_t i = 0; i < own; ++i)
+      if (writes(kind, outputs[i])) kept.push_back(inputs[i]);
+    inputs = std::move(kept);
+    const bool weights = outputs.size() > own && writes(kind, outputs.back());
+    part.attributes["gradient_weights"] = int64_t{weights};
   }
 
   bool writes(Kind kind, int32_t output) const {
@@ -195,6 +214,7 @@ class BackwardCut {
   }
 
   const Graph& graph_;
+  const std::vector<bool>& at_once_;
   Gradients gradients_;
   std::vector<bool> write_gradients_;  // per operator
   GraphBuilder builder_;
@@ -213,7 +233,8 @@ std::vector<bool> find_weight_work(const Graph& graph) {
   const Gradients gradients(graph);
   std::vector<bool> found;
   for (int32_t op = 0; op < graph.operator_count(); ++op)
-    found.push_back(graph.op(op).phase == Phase::backward && gradients.all(op));
+    found.push_back(graph.op(op).phase == Phase::backward && gradients.all(op) &&
+                    integer_attribute(graph.op(op).attributes, "at_once", 0) == 0);
   return found;
 }
 
@@ -224,6 +245,8 @@ int32_t find_joined_backward(const Graph& graph) {
   return -1;
 }
 
-SplitBackward split_backward(const Graph& graph) { return BackwardCut(graph).run(); }
+SplitBackward split_backward(const Graph& graph, const std::vector<bool>& at_once) {
+  return BackwardCut(graph, at_once).run();
+}
 
 }  // namespace trinity

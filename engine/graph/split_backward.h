@@ -11,7 +11,8 @@ namespace trinity {
 /// gradient of weights when updates read it, or operators that only hand gradients of weights on:
 /// those that serve a Variable (or what is made of Variables alone), sums, slices, concatenations
 /// and members of collectives. Weight work writes only such tensors. A forward operator that
-/// recompute() repeated never does: it runs before the gradients of inputs.
+/// recompute() repeated never does: it runs before the gradients of inputs. Nor do weight parts
+/// that split_backward() was told not to delay.
 std::vector<bool> find_weight_work(const Graph& graph);
 
 /// A backward operator that writes gradients of weights beside others, which split_backward() would
@@ -37,8 +38,9 @@ struct SplitBackward {
 /// take as many; of norms it counts little beside their traffic. A part's traffic is what it reads
 /// and writes, so that what both read counts twice.
 ///
-/// Throws LimitError for more than kMaxOperators operators.
-SplitBackward split_backward(const Graph& graph);
+/// at_once: of every operator whether its weight part is not delayed (attribute `at_once`), or
+/// empty. Throws LimitError for more than kMaxOperators operators.
+SplitBackward split_backward(const Graph& graph, const std::vector<bool>& at_once = {});
 
 /// Whether an operator is a weight part that split_backward() made: it reads no weights.
 bool is_weight_part(const Operator& op);

@@ -115,9 +115,9 @@ class Lowering {
     if (!operator_rule(op.type).passes || op.measured() || op.collective >= 0) return false;
     if (gradients.size() != 1 || op.outputs.size() != 1 || op.trainable_bytes() > 0) return false;
     const auto wanted = [&](int32_t input) { return wanted_[input]; };
+    const int64_t bytes = gradient_of(op.outputs[0]).bytes;
     for (const int32_t input : op.inputs)
-      if (wanted(input) && forward_.tensor(input).bytes != forward_.tensor(op.outputs[0]).bytes)
-        return false;
+      if (wanted(input) && gradient_of(input).bytes != bytes) return false;
     for (const int32_t input : op.inputs)
       if (wanted(input)) arrived_[input].push_back(gradients[0]);
     return true;
@@ -164,6 +164,10 @@ class Lowering {
     gradient.shape = of.shape;
     gradient.dtype = of.dtype;
     gradient.bytes = of.bytes;
+    if (of.dtype == DType::float8) {  // products of float8 write results of 16 bits
+      gradient.dtype = DType::bfloat16;
+      gradient.bytes = of.elements() * dtype_bytes(gradient.dtype);
+    }
     if (options_.gradient && is_variable(forward_.op(of.producer))) {
       gradient.dtype = *options_.gradient;
       gradient.bytes = of.elements() * dtype_bytes(gradient.dtype);

@@ -31,9 +31,10 @@ TrainingOptions::Optimiser parse_optimiser(std::string_view name);
 /// operators, whose profile has no such step); `<name>/update` for every operator with weights,
 /// reading their gradient. Backward FLOP follow operator_rule(); a measured operator's backward
 /// takes its measured_backward_time_s. A Dropout that writes a mask keeps that alone, an Attention
-/// that writes the logarithms of its sums (attribute log_sum_exp) all of its outputs. Backward
-/// operators of a collective's members form a collective `<name>/grad` of the opposite kind. Throws
-/// ArgumentError when the graph has backward operators already.
+/// that writes the logarithms of its sums (attribute log_sum_exp) all of its outputs. Gradients of
+/// float8 tensors are bfloat16. Backward operators of a collective's members form a collective
+/// `<name>/grad` of the opposite kind. Throws ArgumentError when the graph has backward operators
+/// already.
 Graph lower_to_training(const Graph& forward, const TrainingOptions& options);
 
 }  // namespace trinity

@@ -2,10 +2,10 @@
 
 #include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/json.h"
 #include "formats/export/safetensors.h"
 
 namespace trinity {
@@ -16,7 +16,7 @@ constexpr const char *kTerms = "list_terms", *kCircumstances = "list_circumstanc
 
 template <class Names>
 std::string names_text(const Names& names) {
-  return nlohmann::json(std::vector<std::string>(names.begin(), names.end())).dump();
+  return JsonWriter().texts(names).take();
 }
 
 void check_names(const SavedArrays& file, const char* key, const std::string& own) {

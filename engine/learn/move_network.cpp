@@ -31,6 +31,18 @@ float dot(const float* a, const float* b, int32_t count) {
   return sum;
 }
 
+constexpr size_t kRows = 4;     // of a block: what fits a vector of every processor
+constexpr size_t kOutputs = 4;  // whose sums go on side by side
+
+/// Sums of kOutputs outputs for kRows rows, inputs in their order: [output][row] in `sums`, which
+/// begin with the biases. Weights are [output][input], activations [input][stride].
+void add_block(const float* weights, int32_t inputs, const float* from, size_t stride,
+               float (&sums)[kOutputs][kRows]) {
+  for (int32_t i = 0; i < inputs; ++i, from += stride)
+    for (size_t o = 0; o < kOutputs; ++o)
+      for (size_t r = 0; r < kRows; ++r) sums[o][r] += weights[at(inputs) * o + at(i)] * from[r];
+}
+
 /// to += factor x from.
 void add(float factor, const float* from, int32_t count, float* to) {
   for (int32_t i = 0; i < count; ++i) to[i] += factor * from[i];
@@ -58,36 +70,59 @@ MoveNetwork::MoveNetwork(std::vector<int32_t> hidden, uint64_t seed)
   activations_.resize(layers_.size() + 1);
 }
 
+/// The activations of a layer's outputs, kOutputs x kRows at a time.
+void MoveNetwork::pass(size_t l) {
+  const auto& layer = layers_[l];
+  const float* values = parameters_.values.data();
+  const bool rectified = l + 1 < layers_.size();
+  auto& to = activations_[l + 1];
+  to.resize(at(layer.outputs) * stride_);
+  const auto finish = [&](int32_t o, size_t row, float sum) {
+    to[at(o) * stride_ + row] = rectified ? std::max(0.0f, sum) : sum;
+  };
+  const auto blocks = static_cast<int32_t>(kOutputs);
+  for (size_t row = 0; row < stride_; row += kRows) {
+    const float* from = activations_[l].data() + row;
+    int32_t o = 0;
+    for (; o + blocks <= layer.outputs; o += blocks) {
+      float sums[kOutputs][kRows];
+      for (size_t k = 0; k < kOutputs; ++k)
+        std::fill_n(sums[k], kRows, values[at(layer.bias) + at(o) + k]);
+      add_block(values + layer.weight + int64_t{o} * layer.inputs, layer.inputs, from, stride_,
+                sums);
+      for (size_t k = 0; k < kOutputs; ++k)
+        for (size_t r = 0; r < kRows; ++r)
+          finish(o + static_cast<int32_t>(k), row + r, sums[k][r]);
+    }
+    for (; o < layer.outputs; ++o)
+      for (size_t r = 0; r < kRows; ++r) {
+        float sum = values[layer.bias + o];
+        for (int32_t i = 0; i < layer.inputs; ++i)
+          sum += values[layer.weight + int64_t{o} * layer.inputs + i] * from[at(i) * stride_ + r];
+        finish(o, row + r, sum);
+      }
+  }
+}
+
 void MoveNetwork::score(const float* features, int32_t count, float* scores) {
   rows_ = count;
-  const auto n = at(count);
+  const auto n = (at(count) + kRows - 1) / kRows * kRows;
+  stride_ = n;
   const float* shift = parameters_.data("shift");
   const float* scale = parameters_.data("scale");
   auto& first = activations_[0];
-  first.resize(at(kMoveFeatureCount) * n);
-  for (size_t row = 0; row < n; ++row)
+  first.assign(at(kMoveFeatureCount) * n, 0);
+  for (size_t row = 0; row < at(count); ++row)
     for (size_t f = 0; f < kMoveFeatures.size(); ++f)
       first[f * n + row] = (features[row * kMoveFeatures.size() + f] - shift[f]) * scale[f];
-  for (size_t l = 0; l < layers_.size(); ++l) {
-    const auto& layer = layers_[l];
-    const float* weights = parameters_.values.data() + layer.weight;
-    auto& to = activations_[l + 1];
-    to.resize(at(layer.outputs) * n);
-    for (int32_t o = 0; o < layer.outputs; ++o, weights += layer.inputs) {
-      float* out = to.data() + at(o) * n;
-      std::fill_n(out, n, parameters_.values[layer.bias + o]);
-      for (int32_t i = 0; i < layer.inputs; ++i)
-        add(weights[i], activations_[l].data() + at(i) * n, count, out);
-      if (l + 1 < layers_.size())
-        for (size_t row = 0; row < n; ++row) out[row] = std::max(0.0f, out[row]);
-    }
-  }
-  std::copy(activations_.back().begin(), activations_.back().end(), scores);
+  for (size_t l = 0; l < layers_.size(); ++l) pass(l);
+  std::copy_n(activations_.back().begin(), count, scores);
 }
 
 void MoveNetwork::add_gradient(const float* slopes, std::vector<float>& gradient) {
-  const auto n = at(rows_);
+  const size_t n = stride_;  // rows behind rows_ have slopes of 0
   std::vector<float> upper(slopes, slopes + rows_), lower;
+  upper.resize(n, 0);
   for (size_t l = layers_.size(); l-- > 0;) {
     const auto& layer = layers_[l];
     const float* weights = parameters_.values.data() + layer.weight;

@@ -39,12 +39,15 @@ class MoveNetwork : public MoveRanker {
     int64_t weight = 0, bias = 0;  // offsets; weights are [outputs][inputs]
   };
 
+  void pass(size_t l);
+
   std::vector<int32_t> hidden_;
   Parameters
       parameters_;  // "shift" and "scale" of the features, "layer1.weight", "layer1.bias", ...
   std::vector<Layer> layers_;
   int32_t rows_ = 0;                             // of the last score()
-  std::vector<std::vector<float>> activations_;  // per layer and before the first: [unit][row]
+  size_t stride_ = 0;                            // rows_ up to a multiple of a block
+  std::vector<std::vector<float>> activations_;  // per layer and before the first: [unit][stride]
 };
 
 /// What a training goes on from.

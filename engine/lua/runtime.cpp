@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <sstream>
@@ -235,8 +236,9 @@ int Runtime::run_file(const std::string& path, const std::vector<std::string>& a
   auto outcome = impl_->runner.run(load, arguments);
   const auto failure = impl_->call_end(outcome);
   const int status = impl_->end(outcome);
-  if (failure && !outcome.error) std::fprintf(stderr, "trinity: %s\n", failure->message.c_str());
-  return status;
+  if (!failure || outcome.error) return status;
+  std::fprintf(stderr, "trinity: %s\n", failure->message.c_str());
+  return std::max(status, 1);  // what the script did is not all kept
 }
 
 int Runtime::run_text(const std::string& text, const std::string& name) {

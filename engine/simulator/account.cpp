@@ -7,6 +7,8 @@
 
 #include "base/index.h"
 #include "graph/operator_types.h"
+#include "graph/recompute.h"
+#include "graph/split_backward.h"
 
 namespace trinity {
 namespace {
@@ -20,17 +22,27 @@ class Accounting {
         placement_(placement),
         timeline_(timeline),
         group_(group),
-        changes_(at(problem.devices())) {
+        changes_(at(problem.devices())),
+        input_part_(at(problem.operators()), -1) {
+    for (int32_t op = 0; op < graph_.operator_count(); ++op) {
+      const auto& about = graph_.op(op);
+      const bool input = about.phase == Phase::backward && about.forward >= 0 &&
+                         about.type == graph_.op(about.forward).type + "Grad";
+      if (input && !is_weight_part(about)) input_part_[about.forward] = op;
+    }
     result_.devices.resize(at(problem.devices()));
     for (auto& device : result_.devices) device.activation_bytes.assign(at(groups), 0);
   }
 
   Account run() {
     for (int32_t op = 0; op < graph_.operator_count(); ++op) add_states(op);
-    for (int32_t op = 0; op < graph_.operator_count(); ++op)
+    for (int32_t op = 0; op < graph_.operator_count(); ++op) {
       if (keeps(op)) add_activations(op);
+      if (graph_.op(op).phase == Phase::backward) add_delayed_gradients(op);
+    }
     for (size_t d = 0; d < changes_.size(); ++d) find_peak(d);
     add_traffic();
+    add_times();
     return std::move(result_);
   }
 
@@ -78,22 +90,61 @@ class Accounting {
   void add_activations(int32_t op) {
     for (size_t o = 0; o < graph_.op(op).outputs.size(); ++o)
       for (int32_t micro = 0; micro < timeline_.micro_batches; ++micro) {
-        Until until;
-        last_reads(op, o, micro, until);
-        for (const auto& [device, last] : until) {
-          const auto& [end_ns, reader] = last;
+        Waits waits;
+        last_reads(op, o, micro, waits);
+        for (const auto& [device, wait] : waits) {
           int64_t begin_ns = timeline_.end_ns[task(op, micro)];
           if (device != placement_[op]) begin_ns = first_read(op, o, micro, device, begin_ns);
           const int64_t bytes = graph_.tensor(graph_.op(op).outputs[o]).bytes;
-          changes_[device].push_back({begin_ns, bytes, group_[reader]});
-          changes_[device].push_back({end_ns, -bytes, group_[reader]});
+          keep(device, begin_ns, wait.end_ns, bytes, group_[wait.reader]);
+          keep(device, std::max(begin_ns, wait.end_ns), wait.delayed_ns, bytes, kDelayed);
         }
       }
   }
 
-  /// Of a tensor and its views the last backward reader on every device: when it ends, and which.
-  using Until = std::map<int32_t, std::pair<int64_t, int32_t>>;
-  void last_reads(int32_t op, size_t output, int32_t micro, Until& until) const {
+  void keep(int32_t device, int64_t begin_ns, int64_t end_ns, int64_t bytes, int32_t group) {
+    if (end_ns <= begin_ns) return;
+    changes_[device].push_back({begin_ns, bytes, group});
+    changes_[device].push_back({end_ns, -bytes, group});
+  }
+
+  /// Gradients that weight parts on a device read after the input parts of their operators; a view
+  /// of one is read in its stead.
+  void add_delayed_gradients(int32_t op) {
+    for (const int32_t output : graph_.op(op).outputs)
+      for (int32_t micro = 0; micro < timeline_.micro_batches; ++micro) {
+        std::map<int32_t, std::pair<int64_t, int64_t>> waits;  // from, until, by device
+        const auto [first, last] = boost::out_edges(op, graph_.csr());
+        for (auto edge = first; edge != last; ++edge) {
+          const auto reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
+          const auto& about = graph_.op(reader);
+          if (graph_.csr()[*edge].tensor != output || !is_weight_part(about)) continue;
+          const int64_t from_ns = timeline_.end_ns[task(input_of(reader), micro)];
+          auto& [begin_ns, end_ns] =
+              waits.try_emplace(placement_[reader], from_ns, 0).first->second;
+          begin_ns = std::min(begin_ns, from_ns);
+          end_ns = std::max(end_ns, timeline_.end_ns[task(reader, micro)]);
+        }
+        for (const auto& [device, wait] : waits)
+          keep(device, wait.first, wait.second, graph_.tensor(output).bytes, kDelayed);
+      }
+  }
+  /// The input part beside a weight part; itself where there is none.
+  int32_t input_of(int32_t weight) const {
+    const int32_t input = input_part_[graph_.op(weight).forward];
+    return input < 0 ? weight : input;
+  }
+
+  /// What a device waits for with a tensor: until the end of its last reader, and of the last
+  /// weight part, for which others have run before.
+  struct Wait {
+    int64_t end_ns = -1;
+    int32_t reader = -1;
+    int64_t delayed_ns = -1;
+  };
+  using Waits = std::map<int32_t, Wait>;
+  /// Of a tensor and its views.
+  void last_reads(int32_t op, size_t output, int32_t micro, Waits& waits) const {
     const int32_t tensor = graph_.op(op).outputs[output];
     const auto [first, last] = boost::out_edges(op, graph_.csr());
     for (auto edge = first; edge != last; ++edge) {
@@ -101,11 +152,17 @@ class Accounting {
       const auto reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
       const auto& about = graph_.op(reader);
       if (about.phase == Phase::forward && stored_by(reader) == op && about.inputs[0] == tensor)
-        last_reads(reader, 0, micro, until);
+        last_reads(reader, 0, micro, waits);
       if (about.phase != Phase::backward) continue;
-      const std::pair reads{timeline_.end_ns[task(reader, micro)], reader};
-      auto& last_read = until.emplace(placement_[reader], reads).first->second;
-      last_read = std::max(last_read, reads);
+      auto& wait = waits[placement_[reader]];
+      int32_t until = reader;
+      if (is_weight_part(about)) {
+        until = input_of(reader);
+        wait.delayed_ns = std::max(wait.delayed_ns, timeline_.end_ns[task(reader, micro)]);
+      }
+      const std::pair reads{timeline_.end_ns[task(until, micro)], until};
+      if (reads > std::pair{wait.end_ns, wait.reader})
+        std::tie(wait.end_ns, wait.reader) = reads;
     }
   }
 
@@ -123,6 +180,7 @@ class Accounting {
     return first_ns == std::numeric_limits<int64_t>::max() ? written_ns : first_ns;
   }
 
+  static constexpr int32_t kDelayed = -1;  ///< the group of what weight parts wait for
   struct Change {
     int64_t time_ns, bytes;
     int32_t group;
@@ -134,15 +192,36 @@ class Accounting {
     std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
       return std::tie(a.time_ns, a.bytes) < std::tie(b.time_ns, b.bytes);
     });
-    auto& best = result_.devices[device].activation_bytes;
-    std::vector<int64_t> now(best.size(), 0);
-    int64_t total = 0, most = 0;
+    auto& about = result_.devices[device];
+    std::vector<int64_t> now(about.activation_bytes.size(), 0);
+    int64_t total = 0, most = 0, delayed = 0;
     for (const auto& change : changes) {
-      now[change.group] += change.bytes;
+      (change.group == kDelayed ? delayed : now[change.group]) += change.bytes;
       total += change.bytes;
-      if (total <= most) continue;
+      const bool written = change.bytes > 0 && change.group != kDelayed;
+      if (!written || total <= most) continue;
       most = total;
-      best = now;
+      about.activation_bytes = now;
+      about.delayed_bytes = delayed;
+    }
+  }
+
+  void add_times() {
+    int64_t end_ns = 0;
+    for (size_t t = 0; t < timeline_.end_ns.size(); ++t) {
+      end_ns = std::max(end_ns, timeline_.end_ns[t]);
+      const auto& op = graph_.op(static_cast<int32_t>(t % placement_.size()));
+      if (op.collective >= 0) continue;
+      auto& device = result_.devices[placement_[t % placement_.size()]];
+      const int64_t time_ns = timeline_.end_ns[t] - timeline_.start_ns[t];
+      device.compute_ns += time_ns;
+      if (is_recomputed(op)) device.recompute_ns += time_ns;
+    }
+    const auto exposed = exposed_communication(problem_, placement_, timeline_);
+    for (size_t d = 0; d < result_.devices.size(); ++d) {
+      auto& device = result_.devices[d];
+      device.exposed_ns = exposed.purpose_ns[d];
+      device.idle_ns = end_ns - device.compute_ns - exposed.device_ns[d];
     }
   }
 
@@ -176,6 +255,7 @@ class Accounting {
   const Timeline& timeline_;
   std::span<const int32_t> group_;
   std::vector<std::vector<Change>> changes_;  // by device
+  std::vector<int32_t> input_part_;           // of forward operators: their backward one
   Account result_;
 };
 

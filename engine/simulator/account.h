@@ -1,9 +1,11 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "simulator/analysis.h"
 #include "simulator/metrics.h"
 #include "simulator/problem.h"
 
@@ -18,11 +20,19 @@ struct DeviceAccount {
   int64_t gathered_bytes =
       0;  ///< the largest unit of weights that is gathered for its use (ZeRO-3)
   /// Outputs of forward operators that backward operators on the device still wait for, by the
-  /// group of the last of these, at the moment when together they are most. From the end of their
-  /// task (what was sent to the device: of the first forward operator that reads it there) to the
-  /// end of the last of these readers; data and weights do not count.
+  /// group of the last of these, at the moment when together with what is delayed they are most, of
+  /// those when one has just been written. From the end of their task (what was sent to the device:
+  /// of the first forward operator that reads it there) to the end of the last of these readers;
+  /// data and weights do not count.
   std::vector<int64_t> activation_bytes;
+  /// At the same moment, beside these: what weight parts of a backward pass in two still wait for
+  /// after their input parts have run (Qi et al. 2024, table 1): activations, and gradients.
+  int64_t delayed_bytes = 0;
   double flops = 0;
+  /// The step: computing, of that again (recompute()), waiting for messages (Exposure), and idle
+  /// for want of work: the bubble of a pipeline. Of a stream all of it, not a step.
+  int64_t compute_ns = 0, recompute_ns = 0, idle_ns = 0;
+  std::array<int64_t, kPurposes> exposed_ns = {};
 
   bool operator==(const DeviceAccount&) const = default;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include "base/error.h"
@@ -227,24 +228,54 @@ int64_t length(const std::vector<Interval>& intervals) {
 
 using PerDevice = std::vector<std::vector<Interval>>;
 
-/// When each device has something under way towards it.
-PerDevice incoming(const Problem& problem, std::span<const int32_t> placement,
-                   const Timeline& timeline) {
-  PerDevice incoming(at(problem.devices()));
+bool is_read_by_updates(const Graph& graph, int32_t op) {
+  const auto [first, last] = boost::out_edges(op, graph.csr());
+  return std::any_of(first, last, [&](const auto& edge) {
+    return graph.op(static_cast<int32_t>(boost::target(edge, graph.csr()))).phase == Phase::update;
+  });
+}
+
+MessagePurpose purpose_of_send(const Operator& op) {
+  if (op.type == "WeightGather") return MessagePurpose::weights;
+  return op.phase == Phase::update ? MessagePurpose::gradients : MessagePurpose::activations;
+}
+
+MessagePurpose purpose_of_collective(const Graph& graph, const Collective& collective) {
+  const int32_t member = collective.members[0];
+  const auto& op = graph.op(member);
+  const bool updates = op.phase == Phase::update;
+  if (op.type == "WeightGather" || (updates && collective.kind == CollectiveKind::all_gather))
+    return MessagePurpose::weights;
+  const bool sums = updates || is_read_by_updates(graph, member);
+  return sums ? MessagePurpose::gradients : MessagePurpose::splits;
+}
+
+/// When each device has something under way towards it, by what it is for.
+std::array<PerDevice, kPurposes> incoming(const Problem& problem,
+                                          std::span<const int32_t> placement,
+                                          const Timeline& timeline) {
+  const auto& graph = problem.graph();
+  std::array<PerDevice, kPurposes> incoming;
+  incoming.fill(PerDevice(at(problem.devices())));
   for (const auto& sent : timeline.transfers) {
     const Interval interval{sent.enqueued_ns, sent.end_ns};
-    incoming[sent.to].push_back(interval);
+    const int32_t op = sent.task % problem.operators();
+    auto& these = incoming[static_cast<size_t>(purpose_of_send(graph.op(op)))];
+    these[sent.to].push_back(interval);
     if (!problem.rules().broadcast) continue;
-    for (const auto& reader : problem.readers(sent.task % problem.operators())) {
+    for (const auto& reader : problem.readers(op)) {
       const int32_t to = placement[reader.op];
-      if (reader.output == sent.output && to != sent.from) incoming[to].push_back(interval);
+      if (reader.output == sent.output && to != sent.from) these[to].push_back(interval);
     }
   }
-  for (const auto& run : timeline.collectives)
-    for (const int32_t member : problem.graph().collectives()[run.collective].members) {
+  for (const auto& run : timeline.collectives) {
+    const auto& collective = graph.collectives()[run.collective];
+    auto& these = incoming[static_cast<size_t>(purpose_of_collective(graph, collective))];
+    for (const int32_t member : collective.members) {
       const int32_t task = run.micro_batch * problem.operators() + member;
-      incoming[placement[member]].push_back({timeline.ready_ns[task], run.end_ns});
+      these[placement[member]].push_back({timeline.ready_ns[task], run.end_ns});
     }
+  }
   return incoming;
 }
 
@@ -266,6 +297,11 @@ CriticalPath critical_path(const Problem& problem, std::span<const int32_t> plac
   return PathWalk(problem, placement, timeline).walk();
 }
 
+const char* purpose_name(MessagePurpose purpose) {
+  constexpr const char* kNames[] = {"splits", "activations", "weights", "gradients"};
+  return kNames[static_cast<size_t>(purpose)];
+}
+
 Exposure exposed_communication(const Problem& problem, std::span<const int32_t> placement,
                                const Timeline& timeline) {
   auto under_way = incoming(problem, placement, timeline);
@@ -273,9 +309,17 @@ Exposure exposed_communication(const Problem& problem, std::span<const int32_t> 
   Exposure exposure;
   std::vector<Interval> any;
   for (size_t d = 0; d < busy.size(); ++d) {
-    const auto exposed = without(merged(std::move(under_way[d])), merged(std::move(busy[d])));
-    exposure.device_ns.push_back(length(exposed));
-    any.insert(any.end(), exposed.begin(), exposed.end());
+    auto hidden = merged(std::move(busy[d]));
+    auto& of_purpose = exposure.purpose_ns.emplace_back();
+    for (size_t p = 0; p < kPurposes; ++p) {
+      const auto exposed = without(merged(std::move(under_way[p][d])), hidden);
+      of_purpose[p] = length(exposed);
+      any.insert(any.end(), exposed.begin(), exposed.end());
+      hidden.insert(hidden.end(), exposed.begin(), exposed.end());
+      hidden = merged(std::move(hidden));
+    }
+    exposure.device_ns.push_back(
+        std::accumulate(of_purpose.begin(), of_purpose.end(), int64_t{0}));
   }
   exposure.any_ns = length(merged(std::move(any)));
   return exposure;

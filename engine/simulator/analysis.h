@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
 #include <tuple>
@@ -76,11 +77,24 @@ struct CriticalPath {
 CriticalPath critical_path(const Problem& problem, std::span<const int32_t> placement,
                            const Timeline& timeline);
 
+/// What a message is for.
+enum class MessagePurpose : uint8_t {
+  splits,       ///< collectives between parts of operators, in the passes
+  activations,  ///< tensors from one device to another, in the passes
+  weights,      ///< gathered for their use, or when they are updated
+  gradients,    ///< summed for updates, and sent to them
+};
+inline constexpr size_t kPurposes = 4;
+const char* purpose_name(MessagePurpose purpose);
+
 /// Communication that no computation hides.
 struct Exposure {
   /// Per device: how long it ran nothing while a transfer towards it was queued or under way, or a
   /// collective waited for other members or ran after its own member was ready.
   std::vector<int64_t> device_ns;
+  /// The same by what it was for: their sum is device_ns. Where several are under way at a time, it
+  /// counts to the first in the order of MessagePurpose.
+  std::vector<std::array<int64_t, kPurposes>> purpose_ns;
   int64_t any_ns = 0;  ///< how long that held for at least one device
 
   bool operator==(const Exposure&) const = default;

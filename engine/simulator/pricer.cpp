@@ -1,11 +1,57 @@
 #include "simulator/pricer.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "base/stop.h"
 
 namespace trinity {
+
+namespace {
+
+/// The mean of steps of which there are `counts`: times, bytes and copies; memory is the most of
+/// any. Rounded up.
+Metrics mean_of(const std::vector<Metrics>& steps, const std::vector<int32_t>& counts) {
+  int64_t all = 0;
+  for (const int32_t count : counts) all += count;
+  const auto mean = [&](auto field) {
+    double sum = 0;
+    for (size_t i = 0; i < steps.size(); ++i)
+      sum += static_cast<double>(field(steps[i])) * static_cast<double>(counts[i]);
+    return static_cast<int64_t>(std::ceil(sum / static_cast<double>(all)));
+  };
+  const auto most = [&](auto field) {
+    int64_t found = field(steps[0]);
+    for (const auto& step : steps) found = std::max(found, field(step));
+    return found;
+  };
+  Metrics metrics = steps[0];
+  metrics.step_time_ns = mean([](const Metrics& m) { return m.step_time_ns; });
+  metrics.total_communication_bytes =
+      mean([](const Metrics& m) { return m.total_communication_bytes; });
+  metrics.transfers =
+      static_cast<int32_t>(mean([](const Metrics& m) { return int64_t{m.transfers}; }));
+  metrics.peak_memory_bytes = most([](const Metrics& m) { return m.peak_memory_bytes; });
+  metrics.excess_memory_bytes = most([](const Metrics& m) { return m.excess_memory_bytes; });
+  metrics.peak_communication_bytes = 0;
+  for (size_t d = 0; d < metrics.devices.size(); ++d) {
+    auto& device = metrics.devices[d];
+    device.compute_busy_ns = mean([d](const Metrics& m) { return m.devices[d].compute_busy_ns; });
+    device.send_busy_ns = mean([d](const Metrics& m) { return m.devices[d].send_busy_ns; });
+    device.bytes_sent = mean([d](const Metrics& m) { return m.devices[d].bytes_sent; });
+    device.bytes_received = mean([d](const Metrics& m) { return m.devices[d].bytes_received; });
+    device.peak_memory_bytes =
+        most([d](const Metrics& m) { return m.devices[d].peak_memory_bytes; });
+    metrics.peak_communication_bytes =
+        std::max(metrics.peak_communication_bytes, device.bytes_sent + device.bytes_received);
+  }
+  for (const auto& step : steps) metrics.unscheduled = metrics.unscheduled || step.unscheduled;
+  return metrics;
+}
+
+}  // namespace
 
 /// Says that a structure is being made, as long as it lives.
 class StrategyPricer::Making {
@@ -112,13 +158,32 @@ void StrategyPricer::price(const Strategy& strategy, Metrics& metrics, int64_t l
     if (metrics.step_time_ns > limit_ns) metrics.reject(limit_ns);
     return;
   }
-  if (strategy.parallelism && !bind) {
+  if (strategy.parallelism && !bind && copies_are_alike(*strategy.parallelism)) {
     check_mesh(*strategy.parallelism, problem_->cluster());
     if (symmetry_.price(strategy, metrics, limit_ns)) {
       if (!metrics.rejected) keep_price(strategy, metrics);
       return;
     }
   }
+  const auto cycle = cycle_of(strategy);
+  if (cycle.size() == 1) {
+    price_step(strategy, metrics, limit_ns, on_contradiction, bind);
+  } else {
+    std::vector<Metrics> steps;
+    std::vector<int32_t> counts;
+    for (const auto& step : cycle) {
+      price_step(step.strategy, steps.emplace_back(), std::numeric_limits<int64_t>::max(),
+                 on_contradiction, bind);
+      counts.push_back(step.count);
+    }
+    metrics = mean_of(steps, counts);
+    if (metrics.step_time_ns > limit_ns) metrics.reject(limit_ns);
+  }
+  if (!metrics.rejected) keep_price(strategy, metrics);
+}
+
+void StrategyPricer::price_step(const Strategy& strategy, Metrics& metrics, int64_t limit_ns,
+                                OnContradiction on_contradiction, const BindGraph& bind) {
   const auto made = structure(strategy, bind);
   const auto arranged = arrange(*made->made, strategy);
   const auto schedule =
@@ -126,7 +191,6 @@ void StrategyPricer::price(const Strategy& strategy, Metrics& metrics, int64_t l
   auto simulator = take_simulator(*made);
   simulate(*simulator, {arranged.placement, &schedule}, metrics, limit_ns, on_contradiction);
   give_back(*made, std::move(simulator));
-  if (!metrics.rejected) keep_price(strategy, metrics);
 }
 
 bool StrategyPricer::find_price(const Strategy& strategy, Metrics& metrics) {

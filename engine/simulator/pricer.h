@@ -23,7 +23,8 @@ struct BoundStrategy {
 };
 
 /// Prices strategies of all kinds: each is lowered, bound to the cluster and simulated under the
-/// rules of the problem. Graphs are kept by the structure of what they were made of
+/// rules of the problem; one whose replicas meet every few steps costs the mean step from meeting to
+/// meeting, and the memory of the largest. Graphs are kept by the structure of what they were made of
 /// (structure_of()): the latest, up to kMostOperators operators. So are prices. Results depend
 /// neither on the number of threads nor on what is kept. For threads.
 class StrategyPricer {
@@ -66,6 +67,8 @@ class StrategyPricer {
   void keep(std::shared_ptr<Structure> made);
   void price(const Strategy& strategy, Metrics& metrics, int64_t limit_ns,
              OnContradiction on_contradiction, const BindGraph& bind);
+  void price_step(const Strategy& strategy, Metrics& metrics, int64_t limit_ns,
+                  OnContradiction on_contradiction, const BindGraph& bind);
   bool find_price(const Strategy& strategy, Metrics& metrics);
   void keep_price(const Strategy& strategy, const Metrics& metrics);
   std::unique_ptr<Simulator> take_simulator(Structure& structure);

@@ -8,8 +8,17 @@
 namespace trinity {
 namespace {
 
+/// The dtype of the first output; of a product that reads float8, that.
+DType computed_in(const Graph& graph, const Operator& op) {
+  if (operator_rule(op.type).matrix)
+    for (const int32_t input : op.inputs)
+      if (graph.tensor(input).dtype == DType::float8) return DType::float8;
+  return op.outputs.empty() ? DType::float32 : graph.tensor(op.outputs[0]).dtype;
+}
+
 double peak_flops_per_s(const Graph& graph, const Operator& op, const DeviceType& type) {
-  const DType dtype = op.outputs.empty() ? DType::float32 : graph.tensor(op.outputs[0]).dtype;
+  DType dtype = computed_in(graph, op);
+  if (dtype == DType::float8 && !type.peak_flops_per_s.contains(dtype)) dtype = DType::bfloat16;
   const auto found = type.peak_flops_per_s.find(dtype);
   return found != type.peak_flops_per_s.end() ? found->second
                                               : type.peak_flops_per_s.at(DType::float32);

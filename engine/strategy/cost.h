@@ -14,7 +14,8 @@ namespace trinity {
 /// roofline: launch + max(flops / (compute_efficiency * peak), traffic / (memory_efficiency *
 /// memory bandwidth)), with memory_efficiency in both terms for operators that are no matrix
 /// product or convolution. Both are divided by the device's speed. The peak is that of the first
-/// output's dtype, float32's where the device states none. Efficiencies and launch are the
+/// output's dtype (of float8 where a product reads that, or else of bfloat16), float32's where the
+/// device states none. Efficiencies and launch are the
 /// device's, unless its type states others for the operator: of cost_keys() the last that it states
 /// counts. Inputs, variables and views (Reshape, Flatten) cost nothing.
 double operator_time_s(const Graph& graph, const Operator& op, const Device& device,

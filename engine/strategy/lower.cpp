@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/words.h"
+#include "graph/experts.h"
 #include "graph/layers.h"
 #include "graph/operator_types.h"
 #include "graph/recompute.h"
@@ -63,18 +64,87 @@ void check_devices(const Mesh& mesh, const Cluster& cluster) {
       throw ArgumentError(fmt::format("order: axis '{}' is there twice", axis_name(mesh.order[i])));
 }
 
+/// The divisors of replicas that may be runs of them: not 1, not all.
+std::string runs_of(int32_t data) {
+  std::vector<int32_t> found;
+  for (int32_t inner = 2; inner < data && found.size() < 8; ++inner)
+    if (data % inner == 0) found.push_back(inner);
+  return found.empty() ? "none" : fmt::format("{}", fmt::join(found, ", "));
+}
+
+void check_inner(const Synchronisation& given, const Mesh& mesh) {
+  const char* kind = synchronise_name(given.kind);
+  if (given.inner < 2 || given.inner >= mesh.data || mesh.data % given.inner != 0)
+    throw ArgumentError(fmt::format(
+        "synchronise: {} expects runs of replicas that are fewer than all and divide data = {}, "
+        "got inner = {} (would do: {})",
+        kind, mesh.data, given.inner, runs_of(mesh.data)));
+  if (mesh.expert % given.inner != 0 && given.inner % mesh.expert != 0)
+    throw ArgumentError(fmt::format(
+        "synchronise: {} in runs of {} replicas with expert = {}: copies of an expert would be "
+        "spread over runs unevenly; one must divide the other",
+        kind, given.inner, mesh.expert));
+}
+
+/// Why replicas cannot be kept alike in this way.
+void check_synchronise(const Parallelism& parallelism) {
+  const auto& given = parallelism.synchronise;
+  const auto& mesh = parallelism.mesh;
+  if (mesh.data == 1 || given.kind == Synchronise::all_reduce) return;
+  const char* kind = synchronise_name(given.kind);
+  const bool server = given.kind == Synchronise::parameter_server;
+  const char* others = "shard = 0, or kind all_reduce or hierarchical";
+  if (parallelism.shard > 0 && given.seldom())
+    throw ArgumentError(fmt::format(
+        "synchronise: {} with shard = {}: replicas that differ between meetings have no common "
+        "state to share out ({})",
+        kind, parallelism.shard, others));
+  if (parallelism.shard > 0 && server)
+    throw ArgumentError(
+        fmt::format("synchronise: {} with shard = {}: a server holds the states of its weights, "
+                    "replicas have none to share out ({})",
+                    kind, parallelism.shard, others));
+  if (mesh.expert > 1 && given.seldom())
+    throw ArgumentError(fmt::format(
+        "synchronise: {} with mesh: expert = {}: experts would see tokens of replicas whose other "
+        "weights have drifted apart (expert = 1, or kind all_reduce or hierarchical)",
+        kind, mesh.expert));
+  if (mesh.expert > 1 && server)
+    throw ArgumentError(fmt::format(
+        "synchronise: {} with mesh: expert = {}: no one server would see all copies of a weight "
+        "(expert = 1, or kind all_reduce or hierarchical)",
+        kind, mesh.expert));
+  if (server && given.servers > mesh.data)
+    throw ArgumentError(fmt::format("synchronise: {} servers of data = {} replicas (1 to {})",
+                                    given.servers, mesh.data, mesh.data));
+  if (given.kind == Synchronise::hierarchical || given.kind == Synchronise::daso)
+    check_inner(given, mesh);
+}
+
+/// How replicas meet.
+void set_meeting(const Parallelism& given, ReplicaOptions& options) {
+  const auto& way = given.synchronise;
+  options.algorithm = way.algorithm;
+  options.ranks = given.mesh.expert;
+  if (way.kind == Synchronise::hierarchical || way.kind == Synchronise::daso)
+    options.inner = way.inner;
+  if (way.kind == Synchronise::parameter_server) {
+    options.meeting = Meeting::servers;
+    options.servers = way.servers;
+  }
+  if (way.seldom()) options.meeting = way.every > 0 ? Meeting::weights : Meeting::apart;
+}
+
 class Lowering {
  public:
-  Lowering(const Parallelism& given, const Graph& graph)
+  /// spread: of every operator over how many ranks of `expert` its weights are spread; empty: none.
+  Lowering(const Parallelism& given, const Graph& graph, std::span<const int32_t> spread)
       : given_(given),
         graph_(graph),
         layers_(repeated_layers(graph)),
-        schedule_(schedule_of(given)) {
+        schedule_(schedule_of(given)),
+        spread_(spread) {
     read_rules();
-    if (given.mesh.expert > 1)
-      throw ArgumentError(
-          fmt::format("mesh: expert = {}: graph '{}' has no experts that trinity could share out",
-                      given.mesh.expert, graph_.name()));
     share_out_layers();
   }
 
@@ -85,6 +155,7 @@ class Lowering {
     if (splits_backward(schedule_)) cut_backward(made);
     LoweredReplica result;
     if (given_.shard > 0 && given_.mesh.data > 1) result.gathered = shard(made);
+    result.spread = spread_of(made);
     describe(std::move(made), result);
     return result;
   }
@@ -170,16 +241,33 @@ class Lowering {
       devices_of.push_back(std::move(devices));
     }
     const auto splits = tensor_splits(
-        graph_, {given_.mesh.tensor, given_.mesh.context, given_.sequence_parallel, said_}, devices_of);
-    auto lowered = lower_splits(graph_, splits, placement, p * t, {given_.bucket_bytes, true});
+        graph_, {given_.mesh.tensor, given_.mesh.context, given_.sequence_parallel, said_},
+        devices_of);
+    auto lowered =
+        lower_splits(graph_, splits, placement, p * t, {given_.bucket_bytes, spread_, true, true});
     std::vector<int32_t> stage;
     for (size_t op = 0; op < lowered.serves.size(); ++op) {
       const int32_t serves = lowered.serves[op];
+      const bool source = graph_.op(serves).inputs.empty();
       const bool own = lowered.placement[op] / t == device_of_chunk(schedule_, p, stage_[serves]);
-      stage.push_back(own ? stage_[serves] : stage_of_terms(serves));
+      stage.push_back(own || source ? stage_[serves] : stage_of_terms(serves));
     }
+    put_sources_at_readers(lowered, stage);
     return {std::move(lowered.graph), std::move(lowered.placement), std::move(lowered.origin),
             std::move(lowered.serves), std::move(stage)};
+  }
+
+  /// A source stands on every device that reads it: there, in the first stage that does.
+  void put_sources_at_readers(const Lowered& lowered, std::vector<int32_t>& stage) const {
+    const auto& graph = lowered.graph;
+    for (int32_t op = 0; op < graph.operator_count(); ++op) {
+      if (!graph.op(op).inputs.empty() || is_variable(graph.op(op))) continue;
+      const auto [first, last] = boost::out_edges(op, graph.csr());
+      if (first == last) continue;
+      stage[at(op)] = virtual_stages();
+      for (auto edge = first; edge != last; ++edge)
+        stage[at(op)] = std::min(stage[at(op)], stage[at(boost::target(*edge, graph.csr()))]);
+    }
   }
 
   /// Where a sum of gradients is made that is not made in the stage of its forward operator: in
@@ -270,9 +358,24 @@ class Lowering {
             of(made.stage)};
   }
 
+  /// Of what was made over how many ranks its weights are spread.
+  std::vector<int32_t> spread_of(const Made& made) const {
+    std::vector<int32_t> spread;
+    for (const int32_t op : made.serves) spread.push_back(spread_.empty() ? 1 : spread_[op]);
+    return spread;
+  }
+
+  /// Replicas that share out states: all, or those of a run.
+  int32_t shard_group() const {
+    const auto& way = given_.synchronise;
+    return way.kind == Synchronise::hierarchical ? way.inner : given_.mesh.data;
+  }
+
   /// Every device keeps a share of its states (ZeRO); bytes of the gathers among what was made.
   std::vector<int64_t> shard(Made& made) const {
-    ShardingOptions options{given_.shard, given_.mesh.data, given_.bucket_bytes, made.device, {}};
+    const auto spread = spread_of(made);
+    ShardingOptions options{given_.shard, shard_group(), given_.bucket_bytes, made.device, {},
+                            spread};
     std::vector<int32_t> unit;
     for (const int32_t op : made.serves) {
       const int32_t layer = layers_.of[op];
@@ -292,9 +395,15 @@ class Lowering {
     return std::move(sharded.gathered);
   }
 
-  /// Weight parts of their own, which wait until a device would be idle.
+  /// Weight parts of their own, which wait until a device would be idle; but of what is no product,
+  /// which is little work, and of what stands behind the layers, whose logits would be kept for so
+  /// long (Qi et al. 2024, table 1, counts the products of layers).
   void cut_backward(Made& made) const {
-    auto cut = split_backward(made.graph);
+    std::vector<bool> at_once;
+    for (const int32_t op : made.serves)
+      at_once.push_back(layers_.of[op] >= layers_.count ||
+                        !operator_rule(graph_.op(op).type).matrix);
+    auto cut = split_backward(made.graph, at_once);
     made.graph = std::move(cut.graph);
     for (auto* list : {&made.device, &made.origin, &made.serves, &made.stage}) {
       std::vector<int32_t> taken;
@@ -327,10 +436,98 @@ class Lowering {
   const Graph& graph_;
   Layers layers_;
   PipelineSchedule schedule_;
+  std::span<const int32_t> spread_;  // per operator of the graph
   std::vector<int32_t> per_stage_, stage_;
   std::map<int32_t, bool> repeated_;  // by operator, where it is said
   std::map<int32_t, int32_t> said_;   // the same: TensorParts::said
 };
+
+/// What is said of single operators, of those that the first rank has; operators that are in the
+/// same place on different ranks are told apart by nothing.
+std::map<std::string, OperatorChoice> choices_of_rank(const Parallelism& given, const Graph& graph,
+                                                      const SpreadExperts& spread) {
+  auto choices = given.operators;
+  const auto said = [&](const std::string& name) {
+    const auto found = given.operators.find(name);
+    return found == given.operators.end() ? OperatorChoice{} : found->second;
+  };
+  for (const auto& rank : spread.origin)
+    for (size_t op = 0; op < rank.size() && !choices.empty(); ++op) {
+      if (rank[op] == spread.origin[0][op]) continue;
+      const auto &first = graph.op(spread.origin[0][op]).name, &other = graph.op(rank[op]).name;
+      if (said(first) != said(other))
+        throw ArgumentError(fmt::format(
+            "operators: '{}' has the place of '{}' on another rank of expert = {}, of which "
+            "something else is said",
+            other, first, given.mesh.expert));
+      choices.erase(other);
+    }
+  return choices;
+}
+
+/// A mesh whose experts are shared out: what one rank has is lowered, and every replica is one.
+LoweredGraph spread_graph(Parallelism given, const Graph& graph) {
+  const auto& mesh = given.mesh;
+  const auto spread = spread_experts(graph, mesh.expert);
+  given.operators = choices_of_rank(given, graph, spread);
+  LoweredGraph result =
+      copy_replica(Lowering(given, spread.graph, spread.spread).run(), mesh.data).lowered;
+  const auto rank_of = [&](int32_t replica) { return at(replica % mesh.expert); };
+  for (size_t op = 0; op < result.origin.size(); ++op) {
+    auto& origin = result.origin[op];
+    const int32_t replica = result.rank[op] / mesh.width() % mesh.data;
+    if (origin >= 0) origin = spread.origin[rank_of(replica)][origin];
+  }
+  std::vector<int32_t> home(at(graph.operator_count()), -1);
+  for (size_t rank = 0; rank < spread.origin.size(); ++rank)
+    for (size_t op = 0; op < spread.origin[rank].size(); ++op) {
+      const int32_t of = spread.origin[rank][op];
+      if (of >= 0 && home[of] < 0)
+        home[of] = result.home[op] + static_cast<int32_t>(rank) * mesh.width();
+    }
+  result.home = std::move(home);
+  return result;
+}
+
+/// The graph with attention in rings: what is one operator and attends to its own sequence.
+Graph with_rings(const Graph& graph) {
+  GraphBuilder builder(graph.name());
+  std::vector<int32_t> ids;
+  bool any = false;
+  const auto shape = [&](int32_t tensor) { return graph.tensor(tensor).shape; };
+  for (int32_t op = 0; op < graph.operator_count(); ++op) {
+    Operator copy = graph.op(op);
+    const auto& of = copy.forward >= 0 ? graph.op(copy.forward) : graph.op(op);
+    const bool attends = of.type == "Attention" && of.inputs.size() == 3 &&
+                         shape(of.inputs[1]).size() == 3 && shape(of.outputs[0]).size() == 3 &&
+                         shape(of.inputs[1])[1] == shape(of.outputs[0])[1];
+    if (attends && copy.type.starts_with("Attention")) {
+      copy.attributes["ring"] = int64_t{1};
+      any = true;
+    }
+    ids.push_back(builder.add_operator(std::move(copy)));
+    for (const int32_t output : graph.op(op).outputs) builder.add_output(op, graph.tensor(output));
+  }
+  if (!any)
+    throw ArgumentError(fmt::format(
+        "context_kind: ring: graph '{}' has no attention that is one operator (kernels = 'flash'); "
+        "all_gather takes it apart as it is",
+        graph.name()));
+  builder.colocate_as(graph, {});
+  builder.add_collectives_of(graph, ids);
+  return builder.build();
+}
+
+/// That tokens of experts are dealt out once.
+void check_experts(const Parallelism& given, const Graph& graph) {
+  if (given.mesh.tensor == 1 || given.sequence_parallel) return;
+  const auto experts = find_experts(graph);
+  if (experts.empty()) return;
+  throw ArgumentError(fmt::format(
+      "mesh: tensor = {} with the {} experts of '{}': every device of a tensor group would deal "
+      "out the same tokens; sequence_parallel = true shares these out",
+      given.mesh.tensor, experts[0].experts, experts[0].name));
+}
 
 /// Stages of a split graph's operators.
 std::vector<int32_t> stages_of_parts(const Lowered& low, const std::vector<int32_t>& stage,
@@ -379,6 +576,9 @@ Strategy structure_of(const Strategy& strategy) {
   given.micro_batches = 1;
   given.schedule = pipeline_schedule_name(schedule_of(given));
   if (given.schedule == "gpipe") given.schedule = "1f1b";
+  if (given.mesh.data == 1) given.synchronise = {};
+  if (given.mesh.context == 1) given.context_kind = {};
+  given.synchronise.every = std::min(given.synchronise.every, 1);
   same.placement.clear();
   same.schedule = {};
   return same;
@@ -387,22 +587,31 @@ Strategy structure_of(const Strategy& strategy) {
 void check_mesh(const Parallelism& parallelism, const Cluster& cluster) {
   check_devices(parallelism.mesh, cluster);
   check_pipeline(parallelism);
+  check_synchronise(parallelism);
 }
 
 LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
                              const Cluster& cluster) {
   check_mesh(parallelism, cluster);
-  return Lowering(parallelism, graph).run();
+  check_experts(parallelism, graph);
+  return Lowering(parallelism, graph, {}).run();
+}
+
+bool copies_are_alike(const Parallelism& given) {
+  const bool rings = given.context_kind == ContextKind::ring && given.mesh.context > 1;
+  return given.mesh.expert == 1 && given.synchronise.kind == Synchronise::all_reduce && !rings;
 }
 
 LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies) {
   const auto& mesh = replica.of.mesh;
   ReplicaOptions options;
+  if (mesh.data > 1) set_meeting(replica.of, options);
   options.gathered = replica.gathered;
   if (!replica.gathered.empty()) options.shard = replica.of.shard;
   options.bucket_bytes = replica.of.bucket_bytes;
   options.device_of = replica.device;
-  options.of = mesh.data;
+  options.spread = replica.spread;
+  if (copies < mesh.data) options.of = mesh.data;
   auto made = replicate(replica.graph, copies, options);
   LoweredCopies all;
   auto& result = all.lowered;
@@ -410,9 +619,12 @@ LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies) {
     return (device / mesh.width() * copies + copy) * mesh.width() + device % mesh.width();
   };
   for (int32_t op = 0; op < made.graph.operator_count(); ++op) {
-    int32_t of = made.origin[op];
+    int32_t of = made.origin[op], from = op;
     const bool sum = of < 0;  // goes where its gradients are
-    if (sum) of = made.origin[made.graph.tensor(made.graph.op(op).inputs[0]).producer];
+    while (of < 0) {
+      from = made.graph.tensor(made.graph.op(from).inputs[0]).producer;
+      of = made.origin[from];
+    }
     result.rank.push_back(rank(replica.device[of], made.replica[op]));
     result.origin.push_back(sum ? -1 : replica.origin[of]);
     result.stage.push_back(replica.stage[of]);
@@ -435,12 +647,13 @@ LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devi
   for (const int32_t device : replica.device) keep.push_back(devices[device]);
   auto part = subgraph(replica.graph, keep);
   LoweredReplica result{replica.of, std::move(part.graph), {}, {}, {}, {}, {}, replica.home,
-                        replica.layers, replica.pipeline, {}};
+                        replica.layers, replica.pipeline, {}, {}};
   for (const int32_t op : part.origin) {
     result.device.push_back(replica.device[op]);
     result.origin.push_back(replica.origin[op]);
     result.stage.push_back(replica.stage[op]);
     result.part.push_back(replica.part[op]);
+    result.spread.push_back(replica.spread[op]);
     if (!replica.gathered.empty()) result.gathered.push_back(replica.gathered[op]);
   }
   for (const int32_t collective : part.collective)
@@ -450,9 +663,15 @@ LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devi
 
 LoweredGraph lower_graph(const Strategy& strategy, const Graph& graph, const Cluster& cluster) {
   if (!strategy.parallelism) return split_graph(strategy, graph, cluster);
-  return copy_replica(lower_replica(*strategy.parallelism, graph, cluster),
-                      strategy.parallelism->mesh.data)
-      .lowered;
+  check_mesh(*strategy.parallelism, cluster);
+  const auto& given = *strategy.parallelism;
+  check_experts(given, graph);
+  const auto lowered = [&](const Graph& from) {
+    return given.mesh.expert > 1 ? spread_graph(given, from)
+                                 : copy_replica(Lowering(given, from, {}).run(), given.mesh.data).lowered;
+  };
+  const bool rings = given.context_kind == ContextKind::ring && given.mesh.context > 1;
+  return rings ? lowered(with_rings(graph)) : lowered(graph);
 }
 
 Arrangement arrange(const LoweredGraph& made, const Strategy& strategy) {
@@ -479,6 +698,18 @@ Arrangement arrange(const LoweredGraph& made, const Strategy& strategy) {
   result.schedule.micro_batches = given.micro_batches;
   result.schedule.stage = made.stage;
   return result;
+}
+
+std::vector<CycleStep> cycle_of(const Strategy& strategy) {
+  if (!strategy.parallelism) return {{strategy, 1}};
+  const auto& given = *strategy.parallelism;
+  const int32_t every = given.synchronise.every;
+  if (!given.synchronise.seldom() || given.mesh.data == 1 || every < 2) return {{strategy, 1}};
+  std::vector<CycleStep> steps(2, {strategy, 1});
+  steps[0].strategy.parallelism->synchronise.every = 1;
+  steps[1].strategy.parallelism->synchronise.every = 0;
+  steps[1].count = every - 1;
+  return steps;
 }
 
 LoweredStrategy lower(const Strategy& strategy, const Graph& graph, const Cluster& cluster) {

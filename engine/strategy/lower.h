@@ -40,6 +40,7 @@ struct LoweredReplica {
   std::vector<int32_t> pipeline; ///< of every virtual stage: where on that axis it is, from 0
   /// Of every collective the number that it had before operators were left out (kept()).
   std::vector<int32_t> collective;
+  std::vector<int32_t> spread;  ///< as in ReplicaOptions
 };
 
 /// Some replicas of it, with the collectives between all.
@@ -67,10 +68,23 @@ struct LoweredStrategy {
 /// it, however they are placed and however many micro-batches there are.
 Strategy structure_of(const Strategy& strategy);
 
+/// A step of a strategy, and how many of a cycle are like it.
+struct CycleStep {
+  Strategy strategy;
+  int32_t count = 1;
+};
+
+/// The steps from one meeting of replicas to the next: first that in which they meet, then those
+/// without. One where they meet in every step.
+std::vector<CycleStep> cycle_of(const Strategy& strategy);
+
 /// Throws what lower() throws of a strategy's mesh and schedule on a cluster.
 void check_mesh(const Parallelism& parallelism, const Cluster& cluster);
 
-/// A mesh's graph in two steps. Throws what lower() throws.
+/// Whether all replicas of a mesh are copies of one, which meet in every step: not so where experts
+/// are shared out, keys go round rings, or replicas meet in other ways than an all-reduce.
+bool copies_are_alike(const Parallelism& given);
+/// The graph of such a mesh in two steps. Throws what lower() throws.
 LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
                              const Cluster& cluster);
 /// `copies` of the mesh's replicas, at most all of them.
@@ -85,7 +99,8 @@ LoweredGraph lower_graph(const Strategy& strategy, const Graph& graph, const Clu
 Arrangement arrange(const LoweredGraph& made, const Strategy& strategy);
 
 /// Lowers a training graph. One of repeated layers (graph/layers.h) by a mesh, in this order:
-/// operators are split over `tensor` (tensor_splits()), layers are recomputed, the backward pass is
+/// attention goes in rings (context_kind), experts are shared out over `expert` (spread_experts()), operators are split over `tensor`
+/// (tensor_splits()), layers are recomputed, the backward pass is
 /// cut in two where the schedule wants it (split_backward()), replicas are added with all-reduces
 /// of gradients in buckets (replicate()), micro-batches are scheduled (pipeline_schedule()). Any
 /// other by the splits of its operators (lower_splits()); slices, joins and collectives are of the
@@ -95,7 +110,8 @@ Arrangement arrange(const LoweredGraph& made, const Strategy& strategy);
 /// devices than the cluster has; layers that do not divide over the stages, a list of stages of
 /// another length or sum; virtual stages of a schedule that has none, or other than two of one in V
 /// shape; micro-batches of interleaved that are no multiple of the pipeline, or fewer than fill a
-/// zero-bubble schedule: the pipeline, twice that in V shape; a network without repeated layers
+/// zero-bubble schedule: the pipeline, twice that in V shape; experts without `expert`'s divisors, or
+/// over `tensor` without sequence_parallel; ways to synchronise beside what they contradict; a network without repeated layers
 /// where there are stages or recomputation; splits beside priorities or an order, which number the
 /// operators; and what tensor_splits() and lower_splits() throw.
 LoweredStrategy lower(const Strategy& strategy, const Graph& graph, const Cluster& cluster);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/error.h"
 #include "base/index.h"
 #include "base/words.h"
 
@@ -11,6 +12,9 @@ namespace {
 
 constexpr const char* kAxisNames[] = {"tensor", "context", "expert", "data", "pipeline"};
 constexpr const char* kRecomputes[] = {"none", "selective", "full"};
+constexpr const char* kContextKinds[] = {"all_gather", "ring"};
+constexpr const char* kSynchronises[] = {"all_reduce", "hierarchical", "local_sgd",
+                                         "parameter_server", "daso"};
 
 }  // namespace
 
@@ -26,6 +30,30 @@ Recompute parse_recompute(std::string_view name) {
 
 const char* recompute_name(Recompute recompute) {
   return kRecomputes[static_cast<size_t>(recompute)];
+}
+
+ContextKind parse_context_kind(std::string_view name) {
+  return static_cast<ContextKind>(parse_word("context_kind", name, kContextKinds));
+}
+
+const char* context_kind_name(ContextKind kind) { return kContextKinds[static_cast<size_t>(kind)]; }
+
+Synchronise parse_synchronise(std::string_view name) {
+  return static_cast<Synchronise>(parse_word("synchronise", name, kSynchronises));
+}
+
+const char* synchronise_name(Synchronise kind) { return kSynchronises[static_cast<size_t>(kind)]; }
+
+void check_fields(const Synchronisation& given) {
+  const auto refuse = [&](const char* field, const char* kinds) {
+    throw ArgumentError(fmt::format("synchronise: field '{}' is of {}, not of {}", field, kinds,
+                                    synchronise_name(given.kind)));
+  };
+  const bool runs = given.kind == Synchronise::hierarchical || given.kind == Synchronise::daso;
+  if (given.inner != 1 && !runs) refuse("inner", "hierarchical and daso");
+  if (given.every != 1 && !given.seldom()) refuse("every", "local_sgd and daso");
+  if (given.servers != 1 && given.kind != Synchronise::parameter_server)
+    refuse("servers", "parameter_server");
 }
 
 std::vector<Axis> Mesh::axes() const {

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/collective.h"
+
 namespace trinity {
 
 /// The axes of a mesh, innermost first where nothing else is said: as in Megatron-LM.
@@ -48,6 +50,41 @@ enum class Recompute : uint8_t {
 Recompute parse_recompute(std::string_view name);
 const char* recompute_name(Recompute recompute);
 
+/// How parts of the sequence see the keys and values of the others.
+enum class ContextKind : uint8_t {
+  all_gather,  ///< all at once
+  ring,        ///< part by part, from neighbour to neighbour (ring attention, Liu et al. 2023)
+};
+ContextKind parse_context_kind(std::string_view name);
+const char* context_kind_name(ContextKind kind);
+
+/// How replicas are kept alike.
+enum class Synchronise : uint8_t {
+  all_reduce,        ///< gradients are reduced over all, in every step
+  hierarchical,      ///< the same in two levels: within runs of `inner` replicas, and across
+  local_sgd,         ///< each trains alone; weights are averaged every few steps (Stich 2019)
+  parameter_server,  ///< gradients go to `servers` replicas, which update and hand out weights
+  daso,  ///< gradients within runs in every step, weights across every few (Coquelin et al. 2022)
+};
+Synchronise parse_synchronise(std::string_view name);
+const char* synchronise_name(Synchronise kind);
+
+struct Synchronisation {
+  Synchronise kind = Synchronise::all_reduce;
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;  ///< of what replicas do together
+  int32_t inner = 1;    ///< hierarchical, daso: replicas of a run, neighbours on `data`
+  /// local_sgd, daso: steps from one meeting to the next; 0: none, as between two.
+  int32_t every = 1;
+  int32_t servers = 1;  ///< parameter_server: the first replicas, who take gradients in turn
+
+  bool operator==(const Synchronisation&) const = default;
+  /// Whether replicas differ between their meetings.
+  bool seldom() const { return kind == Synchronise::local_sgd || kind == Synchronise::daso; }
+};
+
+/// Throws ArgumentError for a field that another kind has, with the kinds that have it.
+void check_fields(const Synchronisation& given);
+
 /// What holds for one operator in place of the words of a mesh.
 struct OperatorChoice {
   std::optional<bool> recompute;  ///< whether it is computed again before the backward pass
@@ -77,6 +114,8 @@ struct Parallelism {
   /// gradients too, 3 weights too; 0 nothing.
   int32_t shard = 0;
   int64_t bucket_bytes = 25'000'000;  ///< of gradients that are reduced together
+  ContextKind context_kind = ContextKind::all_gather;  ///< with `context` above one
+  Synchronisation synchronise;
   std::map<std::string, OperatorChoice> operators;  ///< by the names of forward operators
 
   bool operator==(const Parallelism&) const = default;

@@ -16,14 +16,15 @@ bool is_sum(const Operator& op) { return op.phase == Phase::backward && op.type 
 }  // namespace
 
 SplitLayout::SplitLayout(const Graph& graph, const Splits& splits,
-                         std::span<const int32_t> placement, int32_t devices, bool sum_at_terms)
+                         std::span<const int32_t> placement, int32_t devices,
+                         const SplitOptions& options)
     : graph_(graph),
       partial_(at(graph.operator_count()), false),
       cuts_(at(graph.operator_count())),
       devices_of_(at(graph.operator_count())),
       homes_(graph.tensors().size()),
       scattered_(graph.tensors().size(), false) {
-  find_leaders(splits);
+  find_leaders(splits, options.sources_at_readers);
   cut_of_ = leader_;
   StopPoll poll;
   for (int32_t op = 0; op < graph.operator_count(); ++op) {
@@ -37,7 +38,7 @@ SplitLayout::SplitLayout(const Graph& graph, const Splits& splits,
       assign(op, split, placement, devices);
     else if (passes_sums(op))
       add_where_partial(op);
-    if (sum_at_terms && is_sum(graph.op(op))) add_at_terms(op);
+    if (options.sum_at_terms && is_sum(graph.op(op))) add_at_terms(op);
     settle_outputs(op);
     demand_sources(op);
   }
@@ -52,14 +53,15 @@ SplitLayout::SplitLayout(const Graph& graph, const Splits& splits,
     for (size_t o = 0; o < graph.op(op).outputs.size() && cut(op).parts() > 1; ++o) scatter(op, o);
 }
 
-void SplitLayout::find_leaders(const Splits& splits) {
+void SplitLayout::find_leaders(const Splits& splits, bool sources_at_readers) {
   for (int32_t id = 0; id < graph_.operator_count(); ++id) {
     const auto& op = graph_.op(id);
     const bool follows = op.phase != Phase::forward && op.forward >= 0;
     leader_.push_back(follows ? op.forward : id);
     source_.push_back(false);
     const bool split = !splits.empty() && splits[leader(id)].parts() > 1;
-    for (const int32_t input : split ? op.inputs : std::vector<int32_t>()) {
+    for (const int32_t input :
+         split || sources_at_readers ? op.inputs : std::vector<int32_t>()) {
       const auto& source = graph_.op(graph_.tensor(input).producer);
       if (source.type == "Input" || source.type == "Constant")
         source_[graph_.tensor(input).producer] =
@@ -299,7 +301,7 @@ bool SplitLayout::passes_sums(int32_t op) const {
 }
 
 /// A sum of what are partial sums in the same blocks on the same devices is made there, before they
-/// are joined: by its own cut where its copies are these, else on whole tensors.
+/// are joined: by its own cut where its copies are these, else by one along a single dimension.
 void SplitLayout::add_where_partial(int32_t sum) {
   const auto& inputs = graph_.op(sum).inputs;
   const Terms given = partial_terms(inputs[0]);
@@ -310,15 +312,33 @@ void SplitLayout::add_where_partial(int32_t sum) {
     partial_[sum] = true;
     return;
   }
-  const int32_t first = graph_.tensor(inputs[0]).producer;
-  if (given.begin()->second.second.size() != at(cut(first).parts())) return;
-  const auto& space = cut(sum).space();
-  const int32_t parts = cut(first).parts();
-  std::vector<int32_t> devices = devices_of_[cut_of_[first]];
-  cuts_[sum] = OperatorCut(space, std::vector<int32_t>(space.dimensions.size(), 1), parts);
+  const IterationSpace space = cut(sum).space();
+  for (size_t d = 0; d < space.dimensions.size() && !partial_[sum]; ++d)
+    partial_[sum] = cut_as(sum, given, space, d);
+}
+
+/// Cuts a sum along one dimension, in as many copies as devices hold terms of a block; false, with
+/// its cut as it was, where that gives other blocks.
+bool SplitLayout::cut_as(int32_t sum, const Terms& given, const IterationSpace& space, size_t d) {
+  std::map<Block, std::vector<int32_t>> holders;
+  for (const auto& [device, term] : given) holders[term.first].push_back(device);
+  const size_t copies = holders.begin()->second.size();
+  std::vector<int32_t> factors(space.dimensions.size(), 1), devices;
+  factors[d] = static_cast<int32_t>(holders.size());
+  const OperatorCut tried(space, factors, static_cast<int32_t>(copies));
+  const auto& shape = graph_.tensor(graph_.op(sum).outputs[0]).shape;
+  for (int32_t part = 0; part < tried.parts(); ++part) {
+    const auto held = holders.find(tried.block(shape, views_[sum].outputs[0], part));
+    if (held == holders.end() || held->second.size() != copies) return false;
+    devices.push_back(held->second[at(part) % copies]);
+  }
+  const int32_t before = cut_of_[sum];
+  cuts_[sum] = tried;
   devices_of_[sum] = std::move(devices);
   cut_of_[sum] = sum;
-  partial_[sum] = true;
+  if (terms(sum, copies_of(sum), 0) == given) return true;
+  cut_of_[sum] = before;
+  return false;
 }
 
 bool SplitLayout::same_homes(int32_t a, int32_t b) const {

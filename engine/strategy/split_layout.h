@@ -23,7 +23,7 @@ class SplitLayout {
  public:
   /// The arguments of lower_splits(), checked.
   SplitLayout(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
-              int32_t devices, bool sum_at_terms);
+              int32_t devices, const SplitOptions& options);
 
   /// The operator whose split `op` follows: its forward operator, or itself.
   int32_t leader(int32_t op) const { return leader_[op]; }
@@ -75,10 +75,11 @@ class SplitLayout {
   bool passes_sums(int32_t op) const;
   bool same_homes(int32_t a, int32_t b) const;
   void add_where_partial(int32_t sum);
+  bool cut_as(int32_t sum, const Terms& given, const IterationSpace& space, size_t d);
   void add_at_terms(int32_t sum);
   void scatter(int32_t op, size_t output);
   std::map<int32_t, Block> wanted_blocks(int32_t tensor) const;
-  void find_leaders(const Splits& splits);
+  void find_leaders(const Splits& splits, bool sources_at_readers);
   View forward_view(int32_t op) const;
   View backward_view(int32_t op) const;
   TensorAxes weight_axes(const Operator& forward) const;

@@ -8,8 +8,10 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/stop.h"
+#include "graph/meaning.h"
 #include "graph/operator_types.h"
 #include "strategy/split_layout.h"
+#include "strategy/split_meaning.h"
 
 namespace trinity {
 namespace {
@@ -17,10 +19,12 @@ namespace {
 /// Builds the lowered graph from a layout.
 class SplitLowering {
  public:
-  SplitLowering(const Graph& graph, const SplitLayout& layout, int64_t bucket_bytes)
+  SplitLowering(const Graph& graph, const SplitLayout& layout, const SplitOptions& options)
       : graph_(graph),
         layout_(layout),
-        bucket_bytes_(bucket_bytes),
+        bucket_bytes_(options.bucket_bytes),
+        apart_(options.apart),
+        meaning_(has_meaning(graph)),
         builder_(graph.name()),
         parts_of_(at(graph.operator_count())),
         held_(graph.tensors().size()) {}
@@ -49,6 +53,7 @@ class SplitLowering {
     std::vector<std::pair<int32_t, size_t>> gradients;  // operator, output
     std::vector<std::pair<int32_t, int32_t>> where;     // by part: group, device
     int64_t bytes = 0;
+    int32_t apart = 0;
   };
 
   void add_whole(int32_t op) {
@@ -56,7 +61,12 @@ class SplitLowering {
     if (builder_.operator_count() > static_cast<int32_t>(kMaxOperators))
       throw LimitError(fmt::format("the splits of graph '{}' make more than {} operators",
                                    graph_.name(), kMaxOperators));
-    layout_.is_source(op) ? add_source(op) : add_parts(op);
+    if (layout_.is_source(op))
+      add_source(op);
+    else if (const auto ring = ring_of(op); !ring.empty())
+      graph_.op(op).phase == Phase::forward ? attend(op, ring) : attend_back(op, ring);
+    else
+      add_parts(op);
   }
 
   int32_t add(Operator op, int32_t device, int32_t origin, int32_t part) {
@@ -89,6 +99,7 @@ class SplitLowering {
     for (size_t k = 0; k < homes.size(); ++k) {
       Operator copy = original;
       copy.name = part_name(original.name, static_cast<int32_t>(k), homes.size());
+      if (meaning_) state_block(copy, homes[k].block, graph_.tensor(tensor).shape);
       const int32_t id = add(std::move(copy), homes[k].device, op, static_cast<int32_t>(k));
       parts_of_[op].push_back(id);
       held_[tensor].push_back(add_block(id, tensor, homes[k].block, homes.size(), ""));
@@ -115,6 +126,168 @@ class SplitLowering {
     for (size_t o = 0; o < graph_.op(op).outputs.size() && parts > 1; ++o) join_parts(op, o);
   }
 
+  /// For every part of an attention in a ring the part before it; empty where it is none.
+  std::vector<int32_t> ring_of(int32_t op) const {
+    const auto& cut = layout_.cut(op);
+    if (!is_ring(graph_.op(op))) return {};
+    const int32_t s = cut.space().find("s"), length = s < 0 ? 1 : cut.factors()[s];
+    if (length < 2) return {};
+    const auto group = cut.groups({s});
+    std::vector<int32_t> before(at(cut.parts()), -1);
+    for (int32_t part = 0; part < cut.parts(); ++part)
+      for (int32_t other = 0; other < cut.parts(); ++other)
+        if (group[part] == group[other] &&
+            (cut.coordinates(other)[s] + 1) % length == cut.coordinates(part)[s])
+          before[part] = other;
+    return before;
+  }
+  int32_t ring_length(int32_t op) const {
+    const auto& cut = layout_.cut(op);
+    return cut.factors()[cut.space().find("s")];
+  }
+
+  /// An operator of a ring on the device of a part, with an output of so many bytes.
+  int32_t add_to_ring(int32_t op, const char* what, int32_t step, int32_t part, Operator made,
+                      const std::vector<int32_t>& inputs, std::vector<Tensor> outputs) {
+    made.name = fmt::format("{}/{}{}@{}", graph_.op(op).name, what, step, part);
+    made.phase = graph_.op(op).phase;
+    made.inputs = inputs;
+    const int32_t id = add_for(op, std::move(made), layout_.device(op, part), part);
+    int32_t first = -1;
+    for (auto& output : outputs) {
+      output.name.clear();
+      const int32_t tensor = builder_.add_output(id, std::move(output));
+      first = first < 0 ? tensor : first;
+    }
+    return first;
+  }
+  /// Bytes of elements like those of another tensor.
+  Tensor like(int32_t other, int64_t bytes) const {
+    Tensor tensor;
+    tensor.dtype = builder_.tensor(other).dtype;
+    tensor.bytes = bytes;
+    return tensor;
+  }
+  static Operator carrier(const char* type, double traffic_bytes) {
+    Operator made;
+    made.type = type;
+    made.traffic_bytes = traffic_bytes;
+    return made;
+  }
+
+  /// Keys and values of every part in one tensor, when all that it reads has come, and what each
+  /// part has of them after every step of the ring: by step and part.
+  std::vector<std::vector<int32_t>> pass_round(int32_t op, const std::vector<int32_t>& ring,
+                                               const std::vector<std::vector<int32_t>>& inputs) {
+    std::vector<std::vector<int32_t>> held(1);
+    for (size_t part = 0; part < ring.size(); ++part) {
+      const int32_t keys = inputs[part][at(keys_of(op))];
+      const int32_t values = inputs[part][at(keys_of(op) + 1)];
+      const int64_t bytes = builder_.tensor(keys).bytes + builder_.tensor(values).bytes;
+      held[0].push_back(add_to_ring(op, "pack", 0, static_cast<int32_t>(part),
+                                    carrier("Concat", 2 * static_cast<double>(bytes)), inputs[part],
+                                    {like(keys, bytes)}));
+    }
+    for (int32_t step = 1; step < ring_length(op); ++step) {
+      held.emplace_back();
+      for (size_t part = 0; part < ring.size(); ++part) {
+        const int32_t from = held[at(step - 1)][at(ring[part])];
+        held.back().push_back(add_to_ring(op, "ring", step, static_cast<int32_t>(part),
+                                          carrier("Identity", 0), {from},
+                                          {like(from, builder_.tensor(from).bytes)}));
+      }
+    }
+    return held;
+  }
+  /// Which input of an attention, or of its gradient, is its keys; its values follow.
+  int32_t keys_of(int32_t op) const {
+    const auto& forward = graph_.op(layout_.leader(op));
+    const auto& inputs = graph_.op(op).inputs;
+    const auto found = std::find(inputs.begin(), inputs.end(), forward.inputs[1]);
+    return static_cast<int32_t>(found - inputs.begin());
+  }
+
+  /// What a part of an attention does in one step of a ring.
+  Operator step_of(int32_t op, int32_t part) const {
+    Operator made = part_of(op, part);
+    const auto steps = static_cast<double>(ring_length(op));
+    made.flops /= steps;
+    made.traffic_bytes /= steps;
+    if (made.measured()) made.measured_time_s /= steps;
+    return made;
+  }
+
+  std::vector<std::vector<int32_t>> fetched(int32_t op) {
+    std::vector<std::vector<int32_t>> inputs(at(layout_.cut(op).parts()));
+    for (size_t part = 0; part < inputs.size(); ++part)
+      for (size_t k = 0; k < graph_.op(op).inputs.size(); ++k)
+        inputs[part].push_back(fetch(op, k, static_cast<int32_t>(part)));
+    return inputs;
+  }
+
+  void finish_part(int32_t op, int32_t part, std::vector<int32_t> inputs) {
+    Operator made = step_of(op, part);
+    made.inputs = std::move(inputs);
+    const int32_t id = add(std::move(made), layout_.device(op, part), op, part);
+    parts_of_[op].push_back(id);
+    for (size_t o = 0; o < graph_.op(op).outputs.size(); ++o)
+      held_[graph_.op(op).outputs[o]].push_back(
+          add_block(id, graph_.op(op).outputs[o], layout_.written(op, o, part), 2, ""));
+  }
+
+  /// Attention in a ring: every part sees its own keys and values, then those of the part before
+  /// it, of the one before that, and so on, adding up (online softmax). Each step needs what has
+  /// come by then, so that what comes next is under way meanwhile.
+  void attend(int32_t op, const std::vector<int32_t>& ring) {
+    const auto inputs = fetched(op);
+    const auto held = pass_round(op, ring, inputs);
+    const int32_t steps = ring_length(op);
+    for (size_t p = 0; p < ring.size(); ++p) {
+      const auto part = static_cast<int32_t>(p);
+      int32_t sum = -1;
+      for (int32_t step = 0; step + 1 < steps; ++step) {
+        std::vector<int32_t> read = inputs[p];
+        if (step > 0) read = {inputs[p][0], held[at(step)][p], sum};
+        const int32_t queries = inputs[p][0];
+        sum = add_to_ring(op, "step", step, part, step_of(op, part), read,
+                          {like(queries, builder_.tensor(queries).bytes)});
+      }
+      finish_part(op, part, {inputs[p][0], held[at(steps - 1)][p], sum});
+    }
+  }
+
+  /// Its gradient: keys and values go round again, and behind them the sums of their gradients,
+  /// which end where these belong.
+  void attend_back(int32_t op, const std::vector<int32_t>& ring) {
+    const auto inputs = fetched(op);
+    const auto held = pass_round(op, ring, inputs);
+    const int32_t steps = ring_length(op), keys = keys_of(op);
+    std::vector<int32_t> sums(ring.size(), -1), queries(ring.size(), -1);
+    for (int32_t step = 1; step < steps; ++step) {
+      std::vector<int32_t> arrived(ring.size(), -1);
+      for (size_t p = 0; p < ring.size(); ++p) {
+        std::vector<int32_t> read = inputs[p];
+        read.erase(read.begin() + keys, read.begin() + keys + 2);
+        read.push_back(held[at(step)][p]);
+        if (queries[p] >= 0) read.push_back(queries[p]);
+        if (step > 1) read.push_back(sums[at(ring[p])]);
+        const int32_t own = inputs[p][at(keys - 1)], others = held[at(step)][p];
+        arrived[p] = add_to_ring(op, "step", step, static_cast<int32_t>(p),
+                                 step_of(op, static_cast<int32_t>(p)), read,
+                                 {like(others, builder_.tensor(others).bytes),
+                                  like(own, builder_.tensor(own).bytes)});
+        queries[p] = arrived[p] + 1;
+      }
+      sums = std::move(arrived);
+    }
+    for (size_t p = 0; p < ring.size(); ++p) {
+      std::vector<int32_t> read = inputs[p];
+      read.push_back(queries[p]);
+      read.push_back(sums[at(ring[p])]);
+      finish_part(op, static_cast<int32_t>(p), std::move(read));
+    }
+  }
+
   Operator part_of(int32_t op, int32_t part) const {
     const auto& original = graph_.op(op);
     const auto& cut = layout_.cut(op);
@@ -126,6 +299,7 @@ class SplitLowering {
       made.forward = forwards[std::min(at(part), forwards.size() - 1)];
     }
     if (cut.parts() == 1) return made;
+    if (meaning_) state_part(graph_, layout_, op, part, coupled_dimensions(op), made);
     const bool update = original.phase == Phase::update;
     const double share = update ? layout_.weight_share(op, part) : work_share(op, part);
     made.flops *= share;
@@ -182,7 +356,7 @@ class SplitLowering {
     if (!sums.empty()) {
       if (bucket_bytes_ > 0 && layout_.is_weight_gradient(op, output))
         return fill_bucket(op, output, sums);
-      return join(op, output, sums, "sum", [&](int32_t part) {
+      return join(op, output, sums, "sum", "", [&](int32_t part) {
         return builder_.tensor(held_[graph_.op(op).outputs[output]][part]).bytes;
       });
     }
@@ -190,7 +364,7 @@ class SplitLowering {
     if (output != 0 || coupled.empty()) return;
     const bool loss = graph_.op(op).type == "SoftmaxCrossEntropyLoss";
     for (const char* what : loss ? std::vector{"maximum", "target", "total"} : std::vector{"sum"})
-      join(op, output, coupled, what, [&](int32_t part) {
+      join(op, output, coupled, what, loss ? what : "statistics", [&](int32_t part) {
         const DType dtype = graph_.tensor(graph_.op(op).outputs[0]).dtype;
         return rows(op, part) * (loss ? dtype_bytes(DType::float32) : 2 * dtype_bytes(dtype));
       });
@@ -225,7 +399,7 @@ class SplitLowering {
   /// reduce-scatters that the layout has found.
   template <class Bytes>
   void join(int32_t op, size_t output, const std::vector<int32_t>& dimensions,
-            const std::string& what, Bytes bytes) {
+            const std::string& what, const std::string& reduction, Bytes bytes) {
     const auto& original = graph_.op(op);
     const int32_t tensor = original.outputs[output];
     const bool weights = layout_.is_weight_gradient(op, output);
@@ -244,6 +418,14 @@ class SplitLowering {
       const int32_t id = add_member(op, fmt::format("{}@{}", name, part), collective.kind,
                                     weights ? Phase::update : original.phase, part);
       builder_.read(id, held);
+      if (meaning_) {
+        const auto& made = builder_.op(parts_of_[op][part]);
+        if (!reduction.empty())
+          state_reduction(made, reduction, builder_.op(id));
+        else if (scatters)
+          state_range(builder_.op(id), layout_.homes(tensor)[part].block,
+                      layout_.written(op, output, part));
+      }
       if (scatters)
         held = add_block(id, tensor, layout_.homes(tensor)[part].block, 2, "piece");
       else
@@ -273,10 +455,12 @@ class SplitLowering {
     for (int32_t part = 0; part < layout_.cut(op).parts(); ++part)
       where.emplace_back(group[part], layout_.device(op, part));
     const int64_t bytes = builder_.tensor(held_[graph_.op(op).outputs[output]][0]).bytes;
-    auto found = std::find_if(buckets_.rbegin(), buckets_.rend(),
-                              [&](const Bucket& bucket) { return bucket.where == where; });
+    const int32_t apart = apart_.empty() ? 0 : apart_[op];
+    auto found = std::find_if(buckets_.rbegin(), buckets_.rend(), [&](const Bucket& bucket) {
+      return bucket.apart == apart && bucket.where == where;
+    });
     if (found == buckets_.rend() || found->bytes + bytes > bucket_bytes_) {
-      buckets_.push_back({{}, std::move(where), 0});
+      buckets_.push_back({{}, std::move(where), 0, apart});
       found = buckets_.rbegin();
     }
     found->gradients.emplace_back(op, output);
@@ -316,12 +500,21 @@ class SplitLowering {
     }
     const size_t exact = holder(homes, device, block);
     if (exact < homes.size()) return held[exact];
-    const auto gathered = std::make_tuple(tensor, device, block, graph_.op(op).phase);
+    const auto gathered = std::make_tuple(tensor, device, block, gather_phase(op, tensor));
     if (const auto found = gathered_.find(gathered); found != gathered_.end()) return found->second;
     const auto key = std::make_tuple(tensor, device, block);
     if (const auto found = joined_.find(key); found != joined_.end()) return found->second;
     if (gather(op, input, block)) return gathered_.at(gathered);
     return joined_[key] = collect(op, tensor, device, block);
+  }
+
+  /// Whose readers share a gather of a tensor: those of one pass, of rows of experts both.
+  Phase gather_phase(int32_t op, int32_t tensor) const {
+    const auto& from = graph_.op(graph_.tensor(tensor).producer);
+    const auto& before =
+        from.type == "Cast" ? graph_.op(graph_.tensor(from.inputs[0]).producer) : from;
+    const bool kept = before.type == "AllToAll" || before.type == "ExpertDispatch";
+    return kept ? Phase::forward : graph_.op(op).phase;
   }
 
   /// The pieces of a block, by the groups of devices that hold all of them: the k-th copies of each
@@ -345,7 +538,8 @@ class SplitLowering {
   }
 
   /// All-gathers of a block, where every device that holds a piece of it reads it with this
-  /// operator; false where some do not.
+  /// operator, or as many others do (those of the next stage), which get a piece each first; false
+  /// where some do not.
   bool gather(int32_t op, size_t input, const Block& block) {
     const int32_t tensor = graph_.op(op).inputs[input];
     std::map<int32_t, int32_t> readers;  // part, by device
@@ -360,10 +554,20 @@ class SplitLowering {
         ++count;
       }
     if (groups.empty() || groups[0].size() < 2 || count != members.size()) return false;
-    for (const auto& [device, part] : readers)
-      if (!members.contains(device)) return false;
     if (readers.size() != members.size()) return false;
-    for (const auto& group : groups) add_gather(op, tensor, group, block, readers);
+    std::map<int32_t, int32_t> taking;  // part, by the device that holds its piece
+    const auto inside = std::count_if(readers.begin(), readers.end(), [&](const auto& reader) {
+      return members.contains(reader.first);
+    });
+    if (inside == 0) {
+      auto holder = members.begin();
+      for (const auto& [device, part] : readers) taking[*holder++] = part;
+    } else if (at(inside) == readers.size()) {
+      taking = readers;
+    } else {
+      return false;
+    }
+    for (const auto& group : groups) add_gather(op, tensor, group, block, taking);
     return true;
   }
 
@@ -378,22 +582,26 @@ class SplitLowering {
     return -1;
   }
 
+  /// taking: the parts that read, by the device that holds their piece.
   void add_gather(int32_t op, int32_t tensor, const std::vector<size_t>& group, const Block& block,
-                  const std::map<int32_t, int32_t>& readers) {
+                  const std::map<int32_t, int32_t>& taking) {
     Collective collective;
     collective.kind = CollectiveKind::all_gather;
     const auto name = fmt::format("{}/gather", producer_name(tensor));
     const int32_t before = gathers_[name]++;
     collective.name = before == 0 ? name : fmt::format("{}{}", name, before + 1);
     for (const size_t home : group) {
-      const int32_t device = layout_.homes(tensor)[home].device, part = readers.at(device);
+      const int32_t part = taking.at(layout_.homes(tensor)[home].device);
+      const int32_t device = layout_.device(op, part);
       const int32_t gate = gradient_for(op, tensor, part);
       const int32_t id = add_member(op, fmt::format("{}@{}", collective.name, part),
                                     collective.kind, graph_.op(op).phase, part);
       builder_.read(id, held_[tensor][home]);
       if (gate >= 0) builder_.read(id, gate);
+      if (meaning_)
+        builder_.op(id).attributes["begins"] = begins(layout_.homes(tensor)[home].block, block);
       const int32_t whole = add_block(id, tensor, block, 2, "whole");
-      gathered_[std::make_tuple(tensor, device, block, graph_.op(op).phase)] = whole;
+      gathered_[std::make_tuple(tensor, device, block, gather_phase(op, tensor))] = whole;
       collective.bytes = builder_.tensor(whole).bytes;
       collective.members.push_back(id);
     }
@@ -417,10 +625,12 @@ class SplitLowering {
     const auto& homes = layout_.homes(tensor);
     std::set<Block> seen;
     std::vector<int32_t> pieces;
+    std::vector<int64_t> begin;
     for (const auto& home : homes) {
       const Block piece = overlap(home.block, block);
       if (is_empty(piece) || !seen.insert(home.block).second) continue;
       pieces.push_back(slice(tensor, holder(homes, device, home.block), piece));
+      for (const int64_t first : begins(piece, block)) begin.push_back(first);
     }
     if (pieces.size() == 1) return pieces[0];
     Operator concat;
@@ -428,6 +638,7 @@ class SplitLowering {
     concat.type = "Concat";
     concat.phase = graph_.op(op).phase;
     concat.inputs = std::move(pieces);
+    if (meaning_) concat.attributes["begins"] = std::move(begin);
     const int32_t id = add_for(op, std::move(concat), device, 0);
     return add_block(id, tensor, block, 2, "block");
   }
@@ -441,6 +652,7 @@ class SplitLowering {
     slice.type = "Slice";
     slice.phase = graph_.op(graph_.tensor(tensor).producer).phase;
     slice.inputs = {held_[tensor][home]};
+    if (meaning_) state_range(slice, piece, layout_.homes(tensor)[home].block);
     const int32_t id = add_for(graph_.tensor(tensor).producer, std::move(slice),
                                layout_.homes(tensor)[home].device, 0);
     return sliced_[key] = add_block(id, tensor, piece, 2, "piece");
@@ -478,6 +690,8 @@ class SplitLowering {
   const Graph& graph_;
   const SplitLayout& layout_;
   int64_t bucket_bytes_;
+  std::span<const int32_t> apart_;
+  bool meaning_;  ///< whether attributes say what parts mean (graph/meaning.h)
   GraphBuilder builder_;
   StopPoll poll_;
   std::vector<Bucket> buckets_;
@@ -559,8 +773,8 @@ Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const i
     if (device < 0 || device >= devices)
       throw ArgumentError(
           fmt::format("splits: there is no device {} (of {})", device + 1, devices));
-  const SplitLayout layout(graph, splits, placement, devices, options.sum_at_terms);
-  return SplitLowering(graph, layout, options.bucket_bytes).run();
+  const SplitLayout layout(graph, splits, placement, devices, options);
+  return SplitLowering(graph, layout, options).run();
 }
 
 }  // namespace trinity

@@ -49,9 +49,15 @@ struct SplitOptions {
   /// Above 0: partial gradients of weights are reduced together, in buckets of at most so many
   /// bytes (or one gradient), as replicate() does.
   int64_t bucket_bytes = 0;
+  /// With buckets, per operator of the graph or empty: gradients of operators of different numbers
+  /// are in different ones.
+  std::span<const int32_t> apart = {};
   /// A sum of gradients is made on the devices that hold all its terms, instead of where its
   /// forward operator is.
   bool sum_at_terms = false;
+  /// Data sources that operators on several devices read stand at each of these, whether or not any
+  /// of them is split.
+  bool sources_at_readers = false;
 };
 
 /// Applies splits to a graph (a training step, or a forward graph):
@@ -70,8 +76,9 @@ struct SplitOptions {
 ///     the label, the sum of exponentials; its gradient none. Batch normalisation takes the
 ///     statistics of its part.
 ///   - A reader whose block lies on its device in one piece reads it there. Pieces that a group of
-///     devices holds and all of them read whole meet in an all-gather, which the forward readers
-///     share, and the backward ones: nobody keeps it from one pass to the other. Any other block
+///     devices holds and all of them read whole (or as many others, to which they are sent first)
+///     meet in an all-gather, which the forward readers share, and the backward ones: nobody keeps
+///     it from one pass to the other, but for what was dealt out to experts. Any other block
 ///     comes from parts that hold it: whole tensors as they are, others through a "Slice" on the
 ///     sender's device and a "Concat" where several pieces meet. Windows read a halo.
 ///   - The parts of an operator go to those of its devices that hold most of their inputs, parts

@@ -60,6 +60,8 @@ class Reader {
   Mesh read_mesh(const Json& json) const;
   OperatorChoice read_rule(const Json& json, const std::string& name) const;
   Parallelism read_parallelism() const;
+  Synchronisation read_synchronise(const Json& json) const;
+  std::string word(const Json& value, const char* what) const;
   const Json& list(const Json& json, const char* what) const;
   void read_placed(Strategy& strategy) const;
   OperatorSplit read_split(const Json& json, int32_t op, const std::string& what) const;
@@ -181,15 +183,38 @@ const Json& Reader::list(const Json& json, const char* what) const {
   return json;
 }
 
+std::string Reader::word(const Json& value, const char* what) const {
+  if (!value.is_string()) fail(fmt::format("{}: expected a string, got {}", what, value.dump()));
+  return value.get<std::string>();
+}
+
+Synchronisation Reader::read_synchronise(const Json& json) const {
+  refuse_unknown(json, "synchronise", {"algorithm", "every", "inner", "kind", "servers"});
+  Synchronisation given;
+  given.kind = parse_synchronise(word(member(json, "kind"), "synchronise: kind"));
+  if (json.contains("algorithm"))
+    given.algorithm =
+        parse_collective_algorithm(word(json["algorithm"], "synchronise: algorithm"));
+  const auto read = [&](const char* name, int32_t& number) {
+    if (json.contains(name))
+      number = whole_number(json[name], 1 << 20, fmt::format("synchronise: {}", name));
+  };
+  read("inner", given.inner);
+  if (json.contains("every") && json["every"] == 0)
+    given.every = 0;
+  else
+    read("every", given.every);
+  read("servers", given.servers);
+  check_fields(given);
+  return given;
+}
+
 Parallelism Reader::read_parallelism() const {
   Parallelism given;
-  const auto word = [&](const Json& value, const char* what) {
-    if (!value.is_string()) fail(fmt::format("{}: expected a string, got {}", what, value.dump()));
-    return value.get<std::string>();
-  };
   refuse_unknown(json_, "strategy",
-                 {"bucket_bytes", "cluster", "devices", "format", "graph", "mesh", "notes", "operators",
-                  "order", "recompute", "schedule", "sequence_parallel", "shard", "version"});
+                 {"bucket_bytes", "cluster", "context_kind", "devices", "format", "graph", "mesh",
+                  "notes", "operators", "order", "recompute", "schedule", "sequence_parallel",
+                  "shard", "synchronise", "version"});
   given.mesh = read_mesh(member(json_, "mesh"));
   if (json_.contains("order"))
     for (const auto& axis : list(json_["order"], "order"))
@@ -220,6 +245,9 @@ Parallelism Reader::read_parallelism() const {
     given.sequence_parallel = said.get<bool>();
   }
   if (json_.contains("shard")) given.shard = whole_number(json_["shard"], 3, "shard");
+  if (json_.contains("context_kind"))
+    given.context_kind = parse_context_kind(word(json_["context_kind"], "context_kind"));
+  if (json_.contains("synchronise")) given.synchronise = read_synchronise(json_["synchronise"]);
   if (json_.contains("operators")) {
     const auto& rules = json_["operators"];
     if (!rules.is_object()) fail("field 'operators': expected an object");

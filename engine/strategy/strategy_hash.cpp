@@ -42,6 +42,11 @@ void add(Hasher& hash, const Parallelism& given) {
   add_all(hash, given.stages);
   hash.add(static_cast<uint64_t>(given.recompute)).add(uint64_t{given.sequence_parallel});
   hash.add(static_cast<uint64_t>(given.shard)).add(static_cast<uint64_t>(given.bucket_bytes));
+  hash.add(static_cast<uint64_t>(given.context_kind));
+  const auto& way = given.synchronise;
+  hash.add(static_cast<uint64_t>(way.kind)).add(static_cast<uint64_t>(way.algorithm));
+  for (const int32_t number : {way.inner, way.every, way.servers})
+    hash.add(static_cast<uint64_t>(number));
   for (const auto& [name, rule] : given.operators) {
     hash.add(name).add(uint64_t{rule.recompute.has_value()});
     hash.add(uint64_t{rule.recompute.value_or(false)}).add(uint64_t{rule.split.has_value()});

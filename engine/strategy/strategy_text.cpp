@@ -84,7 +84,20 @@ void write_schedule(JsonWriter& json, const ScheduleSpec& spec, const Graph& gra
   json.end_object();
 }
 
-/// Fields mesh, schedule, recompute and bucket_bytes.
+/// Fields kind and, where they are not the default, algorithm, inner, every and servers.
+void write_synchronise(JsonWriter& json, const Synchronisation& given) {
+  const Synchronisation plain;
+  json.key("synchronise").begin_object();
+  json.key("kind").text(synchronise_name(given.kind));
+  if (given.algorithm != plain.algorithm)
+    json.key("algorithm").text(collective_algorithm_name(given.algorithm));
+  if (given.inner != plain.inner) json.key("inner").integer(given.inner);
+  if (given.every != plain.every) json.key("every").integer(given.every);
+  if (given.servers != plain.servers) json.key("servers").integer(given.servers);
+  json.end_object();
+}
+
+/// Fields mesh, schedule, recompute, bucket_bytes and those beside them.
 void write_parallelism(JsonWriter& json, const Parallelism& given, const Cluster& cluster) {
   const Parallelism plain;
   json.key("mesh").begin_object();
@@ -116,6 +129,9 @@ void write_parallelism(JsonWriter& json, const Parallelism& given, const Cluster
     json.key("bucket_bytes").integer(given.bucket_bytes);
   if (given.sequence_parallel) json.key("sequence_parallel").boolean(true);
   if (given.shard > 0) json.key("shard").integer(given.shard);
+  if (given.context_kind != plain.context_kind)
+    json.key("context_kind").text(context_kind_name(given.context_kind));
+  if (given.synchronise != plain.synchronise) write_synchronise(json, given.synchronise);
   if (given.operators.empty()) return;
   json.key("operators").begin_object();
   for (const auto& [name, rule] : given.operators) {

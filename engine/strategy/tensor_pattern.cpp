@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "base/words.h"
 #include "graph/operator_types.h"
 #include "strategy/blocks.h"
 
@@ -59,7 +60,7 @@ class Pattern {
   }
   bool is_product(int32_t op) const {
     const auto& type = graph_.op(op).type;
-    return (type == "Gemm" || type == "MatMul") && has_weights(op);
+    return (type == "Gemm" || type == "MatMul" || type == "Einsum") && has_weights(op);
   }
 
   /// The outermost dimension along an axis of a tensor of an operator; -1: it is never cut.
@@ -195,7 +196,7 @@ class Pattern {
         if (is_source(inputs[k])) continue;
         const auto carried = axis_of(spaces_[op].inputs[k], dimension_[op]);
         if (carried != axis_[inputs[k]]) {
-          const bool pending = carried && !axis_[inputs[k]] && may_be_cut(inputs[k]);
+          const bool pending = carried && !axis_[inputs[k]] && may_be_cut(inputs[k], carried);
           if (!pending) return false;
         }
       }
@@ -203,16 +204,24 @@ class Pattern {
     return true;
   }
 
-  /// Whether a whole tensor comes from a product that is cut next: queries wait for their keys.
-  bool may_be_cut(int32_t tensor) const {
+  /// Whether a whole tensor comes from a product that is cut next, by way of what can be cut along
+  /// its axis: queries wait for their keys.
+  bool may_be_cut(int32_t tensor, CutAxis axis) const {
     int32_t op = graph_.tensor(tensor).producer;
     while (!is_product(op)) {
-      const auto& inputs = graph_.op(op).inputs;
-      const auto data = std::find_if(inputs.begin(), inputs.end(),
-                                     [&](int32_t input) { return !is_source(input); });
-      const auto& type = graph_.op(op).type;
-      if (data == inputs.end() || type.ends_with("Normalization") || type == "Add") return false;
-      op = graph_.tensor(*data).producer;
+      const auto& about = graph_.op(op);
+      const auto output = std::find(about.outputs.begin(), about.outputs.end(), tensor);
+      const int32_t cut = along(spaces_[op].outputs[at(output - about.outputs.begin())], *axis);
+      if (cut < 0 || about.type == "Add" || spaces_[op].dimensions[cut].role == Role::coupled)
+        return false;
+      axis.reset();
+      for (size_t k = 0; k < about.inputs.size() && !axis; ++k) {
+        if (is_source(about.inputs[k])) continue;
+        axis = axis_of(spaces_[op].inputs[k], cut);
+        tensor = about.inputs[k];
+      }
+      if (!axis) return false;
+      op = graph_.tensor(tensor).producer;
     }
     return dimension_[op] < 0;
   }
@@ -228,14 +237,6 @@ class Pattern {
   int32_t joined_ = -1;
   std::vector<bool> vocabulary_;  // per operator
 };
-
-std::string divisors_near(int64_t size, int32_t parts) {
-  int64_t below = parts, above = parts;
-  while (size % below != 0) --below;
-  while (above < size && size % above != 0) ++above;
-  return size % above == 0 && above > parts ? fmt::format("{} or {}", below, above)
-                                            : fmt::format("{}", below);
-}
 
 /// That the parts of an operator are equal, but for the vocabulary, which is padded.
 void check_even(const Operator& op, const Dimension& dimension, int32_t parts) {
@@ -340,12 +341,25 @@ std::vector<int32_t> devices_in_order(const OperatorSplit& split, int32_t cut, i
       parts, graph.op(op).name));
 }
 
+/// Experts go with tensor where the sequence is cut, too (Megatron-LM's rule): all devices of a
+/// group would else dispatch the same tokens.
+void check_experts(const Graph& graph, const TensorParts& parts) {
+  if (parts.tensor == 1 || parts.sequence) return;
+  for (const auto& op : graph.operators())
+    if (op.type == "ExpertDispatch")
+      throw ArgumentError(fmt::format(
+          "tensor = {} and experts (operator '{}') need sequence_parallel = true, without which "
+          "every device of the group would dispatch the same tokens",
+          parts.tensor, op.name));
+}
+
 }  // namespace
 
 Splits tensor_splits(const Graph& graph, const TensorParts& parts,
                      std::span<const std::vector<int32_t>> devices_of) {
   Splits splits(at(graph.operator_count()));
   Pattern pattern(graph, parts.tensor);
+  check_experts(graph, parts);
   if (parts.tensor > 1) pattern.run();
   if (pattern.joined() >= 0 && !parts.said.contains(pattern.joined())) refuse_joined(graph, pattern.joined(), parts.tensor);
   const SequenceAxis sequence(graph, pattern);

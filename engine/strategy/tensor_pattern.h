@@ -29,7 +29,7 @@ struct TensorParts {
 /// the product stays whole where one of them could not follow (a norm over the axis, a sum with
 /// what is not cut). Throws ArgumentError where a layer that would be cut has an axis (heads) of a
 /// size that the parts do not divide, naming it and the nearest numbers of parts that do, and where
-/// queries, keys and values are one product.
+/// queries, keys and values are one product, or experts are dispatched and the sequence is whole.
 ///
 /// The sequence is the second axis of what a table of embeddings gives, and what it becomes on the
 /// way. Every head of attention sees all keys: the parts of the sequence gather them (and scatter

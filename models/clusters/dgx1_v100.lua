@@ -6,6 +6,8 @@
 -- bundle go over PCIe: two GPUs and one EDR card on each of four switches, two switches on each of two
 -- processors, QPI between these. GPUs do not forward.
 --
+-- Collectives run as many rings at once as the NVLinks hold (NCCL prints six of one NVLink each).
+--
 -- Devices are numbered along the ring of double bundles, 0 3 2 1 5 6 7 4, so that neighbours in a pipeline
 -- and in the ring of a collective are joined by NVLink. Names are those of nvidia-smi.
 
@@ -36,5 +38,6 @@ end
 return function(machines)
   local net = topology.new { queue = 'route' }
   net:machines(machines, function(name) add_machine(net, name) end)
+  net:collectives()
   return net:spec()
 end

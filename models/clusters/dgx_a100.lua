@@ -3,18 +3,4 @@
 -- InfiniBand, here one to each GPU. The fabric between machines is taken as free of blocking (a fat
 -- tree), as in the DGX SuperPOD.
 
-local topology = require 'trinity.cluster.topology'
-
-return function(machines)
-  local net = topology.new { queue = 'route' }
-  net:machines(machines, function(name)
-    local gpus = net:devices(name, 8, 'a100')
-    net:link(gpus, name .. '/nvswitch', 'nvswitch3', 12)
-    for i, gpu in ipairs(gpus) do
-      local nic = ('%s/nic%d'):format(name, i - 1)
-      net:link(gpu, nic, 'pcie4_x16')
-      net:link(nic, 'infiniband', 'infiniband_hdr')
-    end
-  end)
-  return net:spec()
-end
+return require('trinity.cluster.nodes').machines 'dgx_a100'

@@ -3,18 +3,4 @@
 -- here one to each GPU. The fabric between machines is taken as free of blocking (a fat tree). For a
 -- DGX H200, device type h200.
 
-local topology = require 'trinity.cluster.topology'
-
-return function(machines)
-  local net = topology.new { queue = 'route' }
-  net:machines(machines, function(name)
-    local gpus = net:devices(name, 8, 'h100')
-    net:link(gpus, name .. '/nvswitch', 'nvswitch4', 18)
-    for i, gpu in ipairs(gpus) do
-      local nic = ('%s/nic%d'):format(name, i - 1)
-      net:link(gpu, nic, 'pcie5_x16')
-      net:link(nic, 'infiniband', 'infiniband_ndr')
-    end
-  end)
-  return net:spec()
-end
+return require('trinity.cluster.nodes').machines 'dgx_h100'

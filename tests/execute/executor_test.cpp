@@ -135,7 +135,7 @@ TEST_CASE("three devices compute the bits of one, twenty pipelines through") {
     const auto expected = train(alone, *graph), found = train(three, *graph);
     CHECK(expected[0] > 0);
     CHECK(expected[1] != expected[0]);
-    CHECK(std::vector<float>(expected.begin() + 3, expected.end()) != before);
+    CHECK(std::vector<double>(expected.begin() + 3, expected.end()) != before);
     CHECK(found == expected);
   }
 }

@@ -71,6 +71,13 @@ TEST_CASE("FLOP of recurrent layers, attention and Einsum") {
   CHECK(flops(operator_of("LSTMCell", {}), cell, shaped({3, 4})) == 2.0 * 3 * 14 * 16);
   const auto q = shaped({2, 4, 5, 8}), k = shaped({2, 4, 9, 8});
   CHECK(flops(operator_of("Attention", {}), {q, k, k}, q) == 2.0 * 2 * (2 * 4 * 5 * 9 * 8));
+  // Values of another width than queries and keys; a window of three keys.
+  const auto v = shaped({2, 4, 9, 6}), y = shaped({2, 4, 5, 6});
+  CHECK(flops(operator_of("Attention", {}), {q, k, v}, y) == 2.0 * 2 * 4 * 5 * 9 * (8 + 6));
+  CHECK(flops(operator_of("Attention", {}, {{"window", int64_t{3}}}), {q, k, k}, q) ==
+        2.0 * 2 * 4 * 5 * 3 * 16);
+  CHECK(flops(operator_of("Attention", {}, {{"window", int64_t{30}}}), {q, k, k}, q) ==
+        2.0 * 2 * 4 * 5 * 9 * 16);
   CHECK(flops(operator_of("Einsum", {}, {{"equation", std::string("bij,bjk->bik")}}),
               {shaped({2, 3, 4}), shaped({2, 4, 5})}, shaped({2, 3, 5})) == 2.0 * 2 * 3 * 4 * 5);
 }

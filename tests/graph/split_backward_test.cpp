@@ -107,6 +107,17 @@ TEST_CASE("weight work is what no earlier stage waits for") {
         "embedding/grad\ntable/grad_sum\ntable/grad\n");
 }
 
+TEST_CASE("weight parts that are not delayed are no weight work") {
+  const auto whole = two_part_network();
+  std::vector<bool> at_once(static_cast<size_t>(whole.operator_count()), false);
+  at_once[static_cast<size_t>(whole.find("norm/grad"))] = true;
+  const auto graph = split_backward(whole, at_once).graph;
+  const auto weight = find_weight_work(graph);
+  CHECK(is_weight_part(graph.op(graph.find("norm/grad/weight"))));
+  CHECK_FALSE(weight[static_cast<size_t>(graph.find("norm/grad/weight"))]);
+  CHECK(weight[static_cast<size_t>(graph.find("second/grad/weight"))]);
+}
+
 TEST_CASE("what is computed again runs before the input part, and is kept for the weight part") {
   const auto whole = two_part_network();
   std::vector<int32_t> stage(static_cast<size_t>(whole.operator_count()), 0);

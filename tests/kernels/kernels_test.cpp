@@ -21,7 +21,7 @@ std::vector<float> numbers(size_t count, uint64_t seed, double range = 1) {
   return values;
 }
 
-double at(const std::vector<float>& values, int64_t index) {
+double element(const std::vector<float>& values, int64_t index) {
   return static_cast<double>(values[index]);
 }
 
@@ -45,8 +45,9 @@ TEST_CASE("products of every shape, plain and transposed, equal plain loops") {
           for (int64_t n = 0; n < columns; ++n) {
             double sum = 0.5;
             for (int64_t d = 0; d < depth; ++d)
-              sum += at(a, i * depth + d) * at(b, transposed ? n * depth + d : d * columns + n);
-            CHECK(at(c, i * (columns + 2) + n) == doctest::Approx(sum).epsilon(1e-4));
+              sum += element(a, i * depth + d) *
+                     element(b, transposed ? n * depth + d : d * columns + n);
+            CHECK(element(c, i * (columns + 2) + n) == doctest::Approx(sum).epsilon(1e-4));
           }
           CHECK(c[i * (columns + 2) + columns] == 0.5f);  // not beyond
         }
@@ -68,11 +69,11 @@ TEST_CASE("tanh and softmax agree with the library's to some units in the last p
     k->log_softmax(3, 11, logs.data(), p.data());
     for (int64_t r = 0; r < 3; ++r) {
       double sum = 0;
-      for (int64_t i = 0; i < 11; ++i) sum += std::exp(at(x, r * 11 + i));
+      for (int64_t i = 0; i < 11; ++i) sum += std::exp(element(x, r * 11 + i));
       for (int64_t i = 0; i < 11; ++i) {
-        const double expected = std::exp(at(x, r * 11 + i)) / sum;
-        CHECK(at(p, r * 11 + i) == doctest::Approx(expected).epsilon(1e-5));
-        CHECK(at(logs, r * 11 + i) == doctest::Approx(std::log(expected)).epsilon(1e-5));
+        const double expected = std::exp(element(x, r * 11 + i)) / sum;
+        CHECK(element(p, r * 11 + i) == doctest::Approx(expected).epsilon(1e-5));
+        CHECK(element(logs, r * 11 + i) == doctest::Approx(std::log(expected)).epsilon(1e-5));
       }
     }
   }

@@ -35,7 +35,6 @@ local words = {
   own_reward = '--model resnet50 --evaluations 100000',
   own_heuristic = '--model nasnet_large', own_path = '--model nasnet_large',
   own_baseline = '--model resnet50 --evaluations 100000',
-  trinity_policy = '--batches 1000',
   custom_policy = '--model resnet50 --evaluations 20000',
   launch = '-n 2 scripts/train_distributed.lua --epochs 100',
   train_distributed = '--epochs 100',

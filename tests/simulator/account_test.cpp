@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <numeric>
+
 #include "simulator/simulator.h"
 #include "support/build.h"
 
@@ -54,6 +56,14 @@ TEST_CASE("an account says what is held for the backward pass, and what is sent"
   REQUIRE(found.traffic.size() == 2);
   CHECK(found.traffic[0] == Traffic{true, {}, {0, 1}, Phase::forward, 0, 100, 3});
   CHECK(found.traffic[1] == Traffic{true, {}, {1, 0}, Phase::backward, 1, 100, 3});
+  for (const auto& device : found.devices) {
+    const int64_t waits = std::accumulate(device.exposed_ns.begin(), device.exposed_ns.end(), 0L);
+    CHECK(device.compute_ns + waits + device.idle_ns == metrics.step_time_ns);
+    CHECK(device.recompute_ns == 0);
+  }
+  CHECK(first.compute_ns == metrics.devices[0].compute_busy_ns);
+  CHECK(first.exposed_ns[static_cast<size_t>(MessagePurpose::gradients)] == 0);
+  CHECK(found.devices[1].exposed_ns[static_cast<size_t>(MessagePurpose::activations)] > 0);
   int64_t sent = 0;
   for (const auto& row : found.traffic) sent += row.bytes * row.count;
   CHECK(sent == metrics.total_communication_bytes);

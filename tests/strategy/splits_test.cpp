@@ -177,7 +177,7 @@ TEST_CASE("partial gradients of weights share buckets where a size is given") {
   const auto splits = both(split(graph, "first", {2, 1, 1}), split(graph, "second", {2, 1, 1}));
   const auto apart = lower_splits(graph, splits, placement, 8);
   CHECK(find(apart.graph, "first/grad/sum1.0") != nullptr);
-  const auto low = lower_splits(graph, splits, placement, 8, {1 << 20, false});
+  const auto low = lower_splits(graph, splits, placement, 8, {1 << 20, {}, false});
   CHECK(find(low.graph, "first/grad/sum1.0") == nullptr);
   const auto* bucket = find(low.graph, "shared_gradients0.0");
   REQUIRE(bucket != nullptr);

@@ -204,9 +204,28 @@ void read_machines(lua_State* L, int list, int types, const std::string& owner,
   });
 }
 
+/// {call_s=, pipelining=, low_latency_hop=, low_latency_bandwidth=, multicast_bandwidth=,
+/// multicast_s=, rails=, in_network=} at the top of the stack; see cluster/library.h
+CollectiveLibrary read_library(lua_State* L, const std::string& owner) {
+  Fields fields(L, -1, owner + ": collectives");
+  CollectiveLibrary library;
+  library.call_s = fields.number("call_s", library.call_s);
+  library.pipelining = fields.number("pipelining", library.pipelining);
+  library.low_latency_hop = fields.number("low_latency_hop", library.low_latency_hop);
+  library.low_latency_bandwidth =
+      fields.number("low_latency_bandwidth", library.low_latency_bandwidth);
+  library.multicast_bandwidth = fields.number("multicast_bandwidth", library.multicast_bandwidth);
+  library.multicast_s = fields.number("multicast_s", library.multicast_s);
+  library.rails = fields.number("rails", library.rails);
+  library.in_network = fields.boolean("in_network", library.in_network);
+  fields.refuse_unknown();
+  return library;
+}
+
 /// cluster{name=, device_types={name={...}}, devices={{name=, type=, speed=, node=}},
 /// links={{from=, to=, bandwidth_bytes_per_s=, latency_s=, duplex='full'}},
-/// switches={{name=, bandwidth_bytes_per_s=}}, machines=read_machines(), queue='sender'} -> cluster
+/// switches={{name=, bandwidth_bytes_per_s=}}, machines=read_machines(), queue='sender',
+/// collectives=read_library()} -> cluster
 int cluster_new(lua_State* L) {
   Fields fields(L, 1, "cluster");
   ClusterSpec spec;
@@ -222,6 +241,10 @@ int cluster_new(lua_State* L) {
     throw ArgumentError(fmt::format("{}: field 'devices' is missing", owner));
   Listing(types, spec, owner).read(fields);
   if (machines) read_machines(L, list, types, owner, spec);
+  if (fields.push_table("collectives")) {
+    spec.collectives = read_library(L, owner);
+    lua_pop(L, 1);
+  }
   fields.refuse_unknown();
   push_object<const Cluster>(L, std::make_shared<const Cluster>(std::move(spec)));
   return 1;

@@ -421,6 +421,7 @@ int graph_summary(lua_State* L) {
   set_field(L, "edges", graph.edge_count());
   set_field(L, "units", graph.unit_count());
   set_field(L, "parameters", static_cast<double>(graph.parameter_count()));
+  set_field(L, "active_parameters", static_cast<double>(graph.active_parameter_count()));
   set_field(L, "parameter_bytes", static_cast<double>(graph.parameter_bytes()));
   set_field(L, "flops", graph.flops());
   set_field(L, "fingerprint", fmt::format("{:016x}", graph.fingerprint()));

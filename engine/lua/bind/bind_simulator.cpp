@@ -319,7 +319,15 @@ void push_device_account(lua_State* L, const DeviceAccount& device) {
   set_field(L, "gradient_bytes", static_cast<double>(device.gradient_bytes));
   set_field(L, "optimizer_bytes", static_cast<double>(device.optimizer_bytes));
   set_field(L, "gathered_weight_bytes", static_cast<double>(device.gathered_bytes));
+  set_field(L, "delayed_bytes", static_cast<double>(device.delayed_bytes));
   set_field(L, "flops", device.flops);
+  set_field(L, "computation_s", seconds(device.compute_ns));
+  set_field(L, "recomputation_s", seconds(device.recompute_ns));
+  set_field(L, "idle_s", seconds(device.idle_ns));
+  lua_newtable(L);
+  for (size_t p = 0; p < kPurposes; ++p)
+    set_field(L, purpose_name(static_cast<MessagePurpose>(p)), seconds(device.exposed_ns[p]));
+  lua_setfield(L, -2, "exposed_s");
   push_numbers(L, device.activation_bytes, 0);
   lua_setfield(L, -2, "activations");
 }

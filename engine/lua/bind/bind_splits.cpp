@@ -1,3 +1,4 @@
+#include "graph/meaning.h"
 #include "lua/bind/module.h"
 #include "strategy/splits.h"
 
@@ -92,8 +93,16 @@ int lower(lua_State* L) {
   return 4;
 }
 
+/// state_meaning(graph) -> the same training graph, whose operators say what they mean
+int stated(lua_State* L) {
+  push_object<const Graph>(
+      L, std::make_shared<const Graph>(state_meaning(object_arg<const Graph>(L, 1, "graph"))));
+  return 1;
+}
+
 constexpr luaL_Reg kSplitsFunctions[] = {TRINITY_BIND("iteration_space", iteration_space_of),
-                                         TRINITY_BIND("lower_splits", lower)};
+                                         TRINITY_BIND("lower_splits", lower),
+                                         TRINITY_BIND("state_meaning", stated)};
 
 }  // namespace
 

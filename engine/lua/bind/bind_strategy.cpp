@@ -63,6 +63,35 @@ Mesh mesh_arg(Fields& fields) {
   return mesh;
 }
 
+Synchronisation synchronise_arg(Fields& fields) {
+  Synchronisation given;
+  if (!fields.push_table("synchronise")) return given;
+  lua_State* L = fields.state();
+  Fields said(L, lua_gettop(L), "synchronise");
+  given.kind = parse_synchronise(said.string("kind", "all_reduce"));
+  given.algorithm = parse_collective_algorithm(said.string("algorithm", "automatic"));
+  given.inner = static_cast<int32_t>(said.integer("inner", 1, 1, 1 << 20));
+  given.every = static_cast<int32_t>(said.integer("every", 1, 0, 1 << 20));
+  given.servers = static_cast<int32_t>(said.integer("servers", 1, 1, 1 << 20));
+  said.refuse_unknown();
+  check_fields(given);
+  lua_pop(L, 1);
+  return given;
+}
+
+void push_synchronise(lua_State* L, const Synchronisation& given) {
+  const Synchronisation plain;
+  if (given == plain) return;
+  lua_newtable(L);
+  set_field(L, "kind", std::string(synchronise_name(given.kind)));
+  if (given.algorithm != plain.algorithm)
+    set_field(L, "algorithm", std::string(collective_algorithm_name(given.algorithm)));
+  if (given.inner != plain.inner) set_field(L, "inner", given.inner);
+  if (given.every != plain.every) set_field(L, "every", given.every);
+  if (given.servers != plain.servers) set_field(L, "servers", given.servers);
+  lua_setfield(L, -2, "synchronise");
+}
+
 }  // namespace
 
 Parallelism parallelism_arg(lua_State* L, int index) {
@@ -92,6 +121,8 @@ Parallelism parallelism_arg(lua_State* L, int index) {
   fields.take("bucket_bytes", given.bucket_bytes);
   given.sequence_parallel = fields.boolean("sequence_parallel", false);
   given.shard = static_cast<int32_t>(fields.integer("shard", 0, 0, 3));
+  given.context_kind = parse_context_kind(fields.string("context_kind", "all_gather"));
+  given.synchronise = synchronise_arg(fields);
   if (fields.push_table("stages")) {
     for (const int64_t layers : integers(L, lua_gettop(L), "stages")) {
       if (layers < 0 || layers > 1 << 20)
@@ -144,6 +175,9 @@ void push_parallelism(lua_State* L, const Parallelism& given) {
     set_field(L, "bucket_bytes", static_cast<double>(given.bucket_bytes));
   if (given.sequence_parallel) set_boolean(L, "sequence_parallel", true);
   if (given.shard > 0) set_field(L, "shard", given.shard);
+  if (given.context_kind != plain.context_kind)
+    set_field(L, "context_kind", std::string(context_kind_name(given.context_kind)));
+  push_synchronise(L, given.synchronise);
   if (!given.operators.empty()) {
     push_rules(L, given.operators);
     lua_setfield(L, -2, "operators");

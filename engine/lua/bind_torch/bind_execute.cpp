@@ -1,3 +1,4 @@
+#include "data/dataset.h"
 #include "execute/executor.h"
 #include "lua/bind/module.h"
 #include "lua/bind_torch/job.h"
@@ -21,6 +22,16 @@ std::vector<std::string> device_names(lua_State* L, Fields& fields) {
   return names;
 }
 
+/// What field `data` (a path), with `scale` and `train_rows`, says.
+std::shared_ptr<const DataSet> data_set(lua_State*, Fields& fields) {
+  DataOptions options;
+  const auto path = fields.string("data");
+  fields.take("scale", options.scale);
+  options.train_rows = fields.integer("train_rows", 0, 0, int64_t{1} << 40);
+  if (!path) return nullptr;
+  return std::make_shared<const DataSet>(read_dataset(*path, options));
+}
+
 ExecutorOptions executor_options(lua_State* L, int index) {
   table_arg(L, index, "options");
   Fields fields(L, index, "execution options");
@@ -28,6 +39,8 @@ ExecutorOptions executor_options(lua_State* L, int index) {
   fields.take("seed", options.seed);
   fields.take("learning_rate", options.learning_rate);
   options.micro_batches = static_cast<int32_t>(fields.integer("micro_batches", 1, 1, 1 << 20));
+  fields.take("double_precision", options.double_precision);
+  options.data = data_set(L, fields);
   fields.take("memory_limit_bytes", options.memory_limit_bytes);
   options.devices = device_names(L, fields);
   fields.push_any("job");
@@ -38,8 +51,10 @@ ExecutorOptions executor_options(lua_State* L, int index) {
 }
 
 /// executor(graph, placement, devices, order, options) -> executor; order: nil or a double array;
-/// options: seed, learning_rate, micro_batches, devices (names), memory_limit_bytes, job.
+/// options: seed, learning_rate, micro_batches, devices (names), double_precision, data (a path), scale, train_rows,
+/// memory_limit_bytes, job.
 int executor_new(lua_State* L) {
+  count_tensor_memory();  // below the executor's own count, whichever came first
   auto graph = handle_arg<const Graph>(L, 1);
   const auto placement = integers_arg(L, 2, "placement", "a placement");
   const auto devices = static_cast<int32_t>(integer_arg(L, 3, "devices", 1, 4096));
@@ -67,9 +82,55 @@ void push_copies(lua_State* L, const std::vector<CopyRun>& copies) {
   lua_setfield(L, -2, "copies");
 }
 
-/// executor:step() -> what the next step took
+/// executor:evaluate(graph) -> samples, loss, accuracy
+int executor_evaluate(lua_State* L) {
+  const auto found =
+      object_arg<Executor>(L, 1).evaluate(handle_arg<const Graph>(L, 2, "graph"));
+  lua_pushnumber(L, static_cast<double>(found.samples));
+  lua_pushnumber(L, found.loss);
+  lua_pushnumber(L, found.accuracy);
+  return 3;
+}
+
+/// executor:epoch() -> steps of an epoch, held-out samples; 0 without data
+int executor_epoch(lua_State* L) {
+  const auto& executor = object_arg<Executor>(L, 1);
+  lua_pushnumber(L, static_cast<double>(executor.steps_per_epoch()));
+  lua_pushnumber(L, static_cast<double>(executor.held_out_samples()));
+  return 2;
+}
+
+/// executor:save(path, checkpoint)
+int executor_save(lua_State* L) {
+  object_arg<Executor>(L, 1).save(luaL_checkstring(L, 2), lua_toboolean(L, 3) != 0);
+  return 0;
+}
+
+/// executor:load(path, checkpoint) -> steps that had been made
+int executor_load(lua_State* L) {
+  lua_pushnumber(L, static_cast<double>(object_arg<Executor>(L, 1).load(
+                        luaL_checkstring(L, 2), lua_toboolean(L, 3) != 0)));
+  return 1;
+}
+
+/// executor:weights() -> list of { name =, shape =, values = }
+int executor_weights(lua_State* L) {
+  push_list(L, object_arg<Executor>(L, 1).weights(), [&](const NamedValues& weight) {
+    lua_createtable(L, 0, 3);
+    set_field(L, "name", weight.name);
+    push_list(L, weight.shape,
+              [&](int64_t extent) { lua_pushnumber(L, static_cast<double>(extent)); });
+    lua_setfield(L, -2, "shape");
+    set_numbers(L, "values", weight.values);
+  });
+  return 1;
+}
+
+/// executor:step([learning_rate]) -> what the next step took
 int executor_step(lua_State* L) {
-  const auto step = object_arg<Executor>(L, 1).step();
+  auto& executor = object_arg<Executor>(L, 1);
+  if (!lua_isnoneornil(L, 2)) executor.set_learning_rate(luaL_checknumber(L, 2));
+  const auto step = executor.step();
   const auto& tasks = step.tasks;
   lua_newtable(L);
   set_field(L, "loss", step.loss);
@@ -112,6 +173,9 @@ int executor_cores(lua_State* L) { return push_numbers(L, object_arg<Executor>(L
 
 constexpr luaL_Reg kExecutor[] = {
     TRINITY_BIND("step", executor_step), TRINITY_BIND("weight", executor_weight),
+    TRINITY_BIND("weights", executor_weights), TRINITY_BIND("evaluate", executor_evaluate),
+    TRINITY_BIND("epoch", executor_epoch),     TRINITY_BIND("save", executor_save),
+    TRINITY_BIND("load", executor_load),
     TRINITY_BIND("data", executor_data), TRINITY_BIND("cores", executor_cores)};
 constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("executor", executor_new)};
 

@@ -267,6 +267,79 @@ int loss_multi_margin(lua_State* L) {
   return push_tensor(L, reduced(losses, reduce_arg(L, 3)));
 }
 
+/// multilabel_margin(scores, targets, reduction): rows of targets end at the first 0
+int loss_multilabel_margin(lua_State* L) {
+  const auto& x = scores_arg(L, "scores");
+  const auto targets = indices_arg(L, 2, "targets", x.size(-1), 0);
+  if (targets.sizes() != x.sizes())
+    throw WrongArgument(2, "targets",
+                        fmt::format("expected shape {}, got {}", describe_shape(x.sizes()),
+                                    describe_shape(targets.sizes())));
+  const auto how = reduce_arg(L, 3);
+  const auto shape = x.sizes().slice(0, static_cast<size_t>(x.dim()) - 1);
+  if (x.numel() == 0) throw WrongArgument(1, "scores", "expected at least one category and row");
+  const int64_t width = x.size(-1);
+  const auto losses = at::multilabel_margin_loss(x.reshape({-1, width}),
+                                                 targets.reshape({-1, width}), at::Reduction::None);
+  return push_tensor(L, reduced(losses.reshape(shape), how));
+}
+
+/// The lengths of N sequences at `index`, from `least` to `most`.
+std::vector<int64_t> lengths_arg(lua_State* L, int index, const char* name, int64_t n,
+                                 int64_t least, int64_t most) {
+  const auto lengths = indices_arg(L, index, name, most, least);
+  if (lengths.dim() != 1 || lengths.numel() != n)
+    throw WrongArgument(
+        index, name,
+        fmt::format("expected {} lengths, got {}", n, describe_shape(lengths.sizes())));
+  const auto values = (lengths + 1).contiguous();
+  return {values.data_ptr<int64_t>(), values.data_ptr<int64_t>() + n};
+}
+
+/// Targets of ctc, 0-based [N, S]; what counts of them must not be the blank.
+Tensor ctc_targets(lua_State* L, int64_t n, int64_t categories) {
+  const auto targets = indices_arg(L, 2, "targets", categories, 0);
+  if (targets.dim() != 2 || targets.size(0) != n)
+    throw WrongArgument(
+        2, "targets",
+        fmt::format("expected [{} x longest], got {}", n, describe_shape(targets.sizes())));
+  return targets;
+}
+
+/// ctc(log_probabilities, targets, lengths, target_lengths, reduction, blank, zero_infinity)
+int loss_ctc(lua_State* L) {
+  const auto& x = tensor_arg(L, 1, "log_probabilities");
+  const bool is_float = x.scalar_type() == at::kFloat || x.scalar_type() == at::kDouble;
+  if (x.dim() != 3 || !is_float || x.numel() == 0)
+    throw WrongArgument(1, "log_probabilities",
+                        "expected float32 or float64 [steps, sequences, categories], got " +
+                            describe_tensor(x));
+  const int64_t n = x.size(1), categories = x.size(2);
+  const auto targets = ctc_targets(L, n, categories);
+  const auto lengths = lengths_arg(L, 3, "lengths", n, 1, x.size(0));
+  const auto target_lengths = lengths_arg(L, 4, "target_lengths", n, 0, targets.size(1));
+  const auto how = reduce_arg(L, 5);
+  const int64_t blank =
+      lua_isnoneornil(L, 6) ? 0 : integer_arg(L, 6, "blank", 1, categories) - 1;
+  const bool zero_infinity = flag_arg(L, 7, "zero_infinity");
+  for (int64_t i = 0; i < n; ++i) {
+    const auto own = targets[i].narrow(0, 0, target_lengths[static_cast<size_t>(i)]);
+    if (own.numel() > 0 && (own < 0).logical_or(own == blank).any().item<bool>())
+      throw WrongArgument(
+          2, "targets",
+          fmt::format("sequence {}: expected categories other than the blank, {}", i + 1,
+                      blank + 1));
+  }
+  const auto reduction = how == Reduce::mean  ? at::Reduction::Mean
+                         : how == Reduce::sum ? at::Reduction::Sum
+                                              : at::Reduction::None;
+  const auto known = targets.clamp_min(0);
+  const auto losses = about(1, "log_probabilities", [&] {
+    return at::ctc_loss(x, known, lengths, target_lengths, blank, reduction, zero_infinity);
+  });
+  return push_tensor(L, losses);
+}
+
 }  // namespace
 
 const std::vector<luaL_Reg> kTensorLossFunctions = {
@@ -287,6 +360,8 @@ const std::vector<luaL_Reg> kTensorLossFunctions = {
     TRINITY_BIND("cosine_embedding", loss_cosine_embedding),
     TRINITY_BIND("triplet_margin", loss_triplet_margin),
     TRINITY_BIND("multi_margin", loss_multi_margin),
-    TRINITY_BIND("multilabel_soft_margin", loss_multilabel_soft_margin)};
+    TRINITY_BIND("multilabel_margin", loss_multilabel_margin),
+    TRINITY_BIND("multilabel_soft_margin", loss_multilabel_soft_margin),
+    TRINITY_BIND("ctc", loss_ctc)};
 
 }  // namespace trinity::lua

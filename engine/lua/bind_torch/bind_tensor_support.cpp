@@ -145,7 +145,7 @@ std::vector<int64_t> shape_arg(lua_State* L, int index, const char* name, bool i
   return shape;
 }
 
-at::Tensor indices_arg(lua_State* L, int index, const char* name, int64_t count) {
+at::Tensor indices_arg(lua_State* L, int index, const char* name, int64_t count, int64_t least) {
   at::Tensor indices;
   if (lua_type(L, index) == LUA_TTABLE) {
     std::vector<int64_t> list;
@@ -165,8 +165,9 @@ at::Tensor indices_arg(lua_State* L, int index, const char* name, int64_t count)
   }
   if (indices.numel() == 0) return indices;
   for (const int64_t value : {indices.min().item<int64_t>(), indices.max().item<int64_t>()})
-    if (value < 1 || value > count)
-      throw WrongArgument(index, name, fmt::format("index {} is outside 1 to {}", value, count));
+    if (value < least || value > count)
+      throw WrongArgument(index, name,
+                          fmt::format("index {} is outside {} to {}", value, least, count));
   return indices - 1;
 }
 

@@ -16,4 +16,7 @@ void open_distribute(lua_State* L);
 void open_execute(lua_State* L);
 void open_measure(lua_State* L);
 
+/// Counts what tensors take from now on (bind_tensor_memory.cpp); once.
+void count_tensor_memory();
+
 }  // namespace trinity::lua

@@ -68,8 +68,8 @@ int64_t dimension_arg_or(lua_State* L, int index, int64_t dimensions, int64_t fa
 std::vector<int64_t> shape_arg(lua_State* L, int index, const char* name, bool infer = false);
 /// Throws WrongArgument(index, name) for more than kMaxElements elements.
 void check_elements(at::IntArrayRef shape, int index, const char* name);
-/// Indices 0-based: an int64 tensor or a list of integers, all from 1 to `count`.
-at::Tensor indices_arg(lua_State* L, int index, const char* name, int64_t count);
+/// Indices 0-based: an int64 tensor or a list of integers, all from `least` to `count`.
+at::Tensor indices_arg(lua_State* L, int index, const char* name, int64_t count, int64_t least = 1);
 /// `true` or nil for false; throws for anything else.
 bool flag_arg(lua_State* L, int index, const char* name, bool fallback = false);
 

@@ -99,7 +99,8 @@ void Annealing::propose(int32_t most, std::vector<Assignment>& trials) {
   thresholds_.clear();
   next_.clear();
   if (!cooling_ || evaluations() - first_evaluation_ >= options_.evaluations) begin_cooling();
-  const auto batch = static_cast<size_t>(follow_path(most, ranked_ ? &*ranked_ : nullptr));
+  const auto batch = static_cast<size_t>(
+      follow_path(most, ranked_ ? &*ranked_ : nullptr, options_.batch));
   if (ranked_) ranked_->begin(state_);
   while (trials.size() < batch && draw(trials)) {
   }

@@ -10,6 +10,7 @@ struct AnnealingOptions {
   int64_t evaluations = 2000;  ///< length of one cooling, see Annealing
   double first_temperature = 2;
   double last_temperature = 0.01;
+  int32_t batch = 8;               ///< trials of the same state, see Annealing
   MoveMix mix;                     ///< of the moves
   RankingOptions ranking;          ///< who chooses among them
   std::vector<Assignment> starts;  ///< scored first, the best is the start
@@ -20,15 +21,15 @@ struct AnnealingOptions {
 /// geometrically from first_temperature to last_temperature, both as multiples of the start's value
 /// per unit, over `evaluations`; after that it cools again from the best.
 ///
-/// A batch holds 8 trials from the same state; they are judged in order, the first accepted one
+/// A batch holds a few trials from the same state; they are judged in order, the first accepted one
 /// becomes the state, and a later one only if it is better still. At equal evaluations a batch of 8
 /// costs nothing measurable on the reference graphs, where 4 chains side by side lose 3 to 10 %.
 ///
 /// Whether a trial will be accepted is drawn before its simulation, which makes the threshold its
-/// limit. With a ranker every trial is a move that it chose (ranked_moves.h), beside the step of the
-/// state of the last replay. Placements with a known score are walked through without asking again; the temperature
-/// doubles with every 64 of them until there is a new one. Where memory is exceeded, the excess
-/// alone decides, without temperature.
+/// limit. With a ranker every trial is a move that it chose (ranked_moves.h), beside the step of
+/// the state of the last replay. Placements with a known score are walked through without asking
+/// again; the temperature doubles with every 64 of them until there is a new one. Where memory is
+/// exceeded, the excess alone decides, without temperature.
 class Annealing : public MovingSearch {
  public:
   /// Throws ArgumentError for options out of range and starts that do not fit the space.

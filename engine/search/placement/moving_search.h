@@ -50,9 +50,9 @@ class MovingSearch : public Searcher {
     stale_ = true;
   }
 
-  /// How many trials a batch has of which the budget allows `most`; its evaluation counts. ranked:
-  /// what looks at the state then, or null for the moves alone.
-  int32_t follow_path(int32_t most, RankedMoves* ranked = nullptr) {
+  /// How many trials a batch of at most `batch` has of which the budget allows `most`; its
+  /// evaluation counts. ranked: what looks at the state then, or null for the moves alone.
+  int32_t follow_path(int32_t most, RankedMoves* ranked = nullptr, int32_t batch = kBatch) {
     const bool due = last_replay_ == 0 || evaluations() - last_replay_ >= kReplayInterval;
     if (most > 1 && stale_ && due) {
       if (ranked) {
@@ -65,20 +65,20 @@ class MovingSearch : public Searcher {
       last_replay_ = evaluations();
       --most;
     }
-    return std::min(most, kBatch);
+    return std::min(most, batch);
   }
 
   void remember(std::span<const Assignment> trials, std::span<const Score> scores) {
     for (size_t i = 0; i < trials.size(); ++i) memo_.add(trials[i], scores[i], limit());
   }
 
+  static constexpr int32_t kBatch = 8;
   Moves moves_;
   ScoreMemo memo_;
   Assignment state_;
   Score score_;
 
  private:
-  static constexpr int32_t kBatch = 8;
   static constexpr int64_t kReplayInterval = 20;  // evaluations between two looks
   int64_t last_replay_ = 0;
   bool stale_ = true;

@@ -15,6 +15,7 @@ void each_annealing_option(Options&& o, Visit&& visit) {
         "in multiples of the start's value per unit");
   visit("last_temperature", o.last_temperature, 1e-12, 1e12,
         "in multiples of the start's value per unit, at most first_temperature");
+  visit("batch", o.batch, 1, 4096, "trials of one state, simulated together");
   visit("groups", o.mix.groups, "one move in eight takes a group of units of any level");
   visit("evenly_one_in", o.mix.evenly_one_in, 1, 1e6,
         "one seed in so many is drawn evenly, others by how long they hold up the step");

@@ -12,11 +12,25 @@ error 'this file is for editors'
 ---@field transferred_bytes number copied between devices in a step
 ---@field peak_memory_bytes number[] by device: the most that LibTorch's allocator had handed out, weights included
 ---@field cores integer[] by device: the core that its thread is bound to, -1 for none
+---@field graph trinity.Graph that was executed: the problem's, or what the strategy lowers it to
+---@field placement trinity.Placement of that graph
 ---@field steps integer
+---@field steps_done integer with those before a checkpoint that was gone on with
 ---@field warm_up integer
 ---@field micro_batches integer
 ---@field last trinity.ExecutedStep
 ---@field stopped boolean by Ctrl-C: it holds fewer steps than were asked for
+---@field weights? trinity.NamedWeight[] at the end, in order of name, where `keep_weights` asks for them
+---@field accuracy? number on held-out samples at the end: the share whose label has the largest logit
+---@field accuracies? number[] the same after every epoch, of trainings on data
+---@field held_out_loss? number their mean loss
+---@field held_out_samples? integer how many they are
+
+--- A weight of a problem's graph, put together from its parts.
+---@class trinity.NamedWeight
+---@field name string "operator/parameter"
+---@field shape integer[]
+---@field values number[] the last axis fastest
 
 --- One step, measured. Tasks are numbered (micro_batch - 1) * operators + operator; seconds count from its beginning.
 ---@class trinity.ExecutedStep

@@ -18,12 +18,16 @@ local function check_rows(head, rows)
   end
 end
 
+--- A text that may be anybody's name on one line: a line break in it would make a row of its own.
+function text.one_line(words) return (words:gsub('[\r\n]', { ['\r'] = '\\x0D', ['\n'] = '\\x0A' })) end
+
 local function is_left(left, column) return column == 1 or left ~= nil and left[column] == true end
 
 --- Rows of text as a table under a head, the first column and those of the set `left` flush left, the others flush
 --- right.
 function text.aligned(head, rows, left)
   check_rows(head, rows)
+  rows = util.map(rows, function(row) return util.map(row, text.one_line) end)
   local width, rule, lines = {}, {}, {}
   for c = 1, #head do
     width[c] = #head[c]
@@ -56,7 +60,7 @@ function text.markdown(head, rows, left)
   local lines = {}
   local function add(row)
     local cells = {}
-    for c = 1, #head do cells[c] = row[c]:gsub('|', '\\|') end
+    for c = 1, #head do cells[c] = text.one_line(row[c]):gsub('|', '\\|') end
     lines[#lines + 1] = '| ' .. table.concat(cells, ' | ') .. ' |'
   end
   add(head)

@@ -71,23 +71,68 @@ gpu('gtx1080ti', 11, 0.5, 484e9, { float32 = 11.34e12, float64 = 0.354e12 },
 gpu('v100', 16, 0.5, 900e9, { float32 = 15.7e12, float16 = 125e12, float64 = 7.8e12 })
 gpu('v100_32gb', 32, 0.5, 900e9, { float32 = 15.7e12, float16 = 125e12, float64 = 7.8e12 })
 gpu('v100_pcie', 16, 0.5, 900e9, { float32 = 14e12, float16 = 112e12, float64 = 7e12 })
+gpu('v100_pcie_32gb', 32, 0.5, 900e9, { float32 = 14e12, float16 = 112e12, float64 = 7e12 })
 
--- NVIDIA T4 (float64 at 1/32) and GeForce RTX 2080 Ti at its reference clock. Source: data sheet
--- "NVIDIA T4"; whitepaper "NVIDIA Turing GPU Architecture", table of the RTX 2080 Ti.
+-- NVIDIA T4 (float64 at 1/32), GeForce RTX 2080 Ti at its reference clock, Titan RTX. Source: data sheet
+-- "NVIDIA T4"; whitepaper "NVIDIA Turing GPU Architecture", tables of the RTX 2080 Ti and (130.5 TFLOP/s) the Titan
+-- RTX.
 gpu('t4', 16, 0.5, 320e9, { float32 = 8.1e12, float16 = 65e12, float64 = 0.254e12 })
 gpu('rtx2080ti', 11, 0.5, 616e9, { float32 = 13.4e12, float16 = 53.8e12, float64 = 0.42e12 })
+
+gpu('titan_rtx', 24, 0.5, 672e9, { float32 = 16.3e12, float16 = 130.5e12, float64 = 0.51e12 })
 
 -- NVIDIA GeForce RTX 3090. Source: whitepaper "NVIDIA Ampere GA102 GPU Architecture", appendix A.
 gpu('rtx3090', 24, 1, 936e9, { float32 = 35.6e12, float16 = 71e12, bfloat16 = 71e12, float64 = 0.556e12 })
 
--- NVIDIA A100 SXM4. Source: data sheet "NVIDIA A100 Tensor Core GPU".
+-- NVIDIA GeForce RTX 4090; float16 and float8 with float32 sums. Source: whitepaper "NVIDIA Ada GPU Architecture",
+-- appendix A.
+gpu('rtx4090', 24, 1, 1008e9, { float32 = 82.6e12, float16 = 165.2e12, bfloat16 = 165.2e12, float8 = 330.3e12,
+  float64 = 1.29e12 })
+
+-- NVIDIA A40 and L40S. Source: data sheets "NVIDIA A40" and "NVIDIA L40S".
+gpu('a40', 48, 1, 696e9, { float32 = 37.4e12, float16 = 149.7e12, bfloat16 = 149.7e12, float64 = 0.585e12 })
+gpu('l40s', 48, 1, 864e9, { float32 = 91.6e12, float16 = 362e12, bfloat16 = 362e12, float8 = 733e12,
+  float64 = 1.43e12 })
+
+-- NVIDIA A100, SXM4 and PCIe. Source: data sheet "NVIDIA A100 Tensor Core GPU".
 gpu('a100', 40, 1, 1555e9, { float32 = 19.5e12, float16 = 312e12, bfloat16 = 312e12, float64 = 19.5e12 })
 gpu('a100_80gb', 80, 1, 2039e9, { float32 = 19.5e12, float16 = 312e12, bfloat16 = 312e12, float64 = 19.5e12 })
 
--- NVIDIA H100 and H200 SXM5; the sheets print rates with sparsity, which are twice these. Source: data
--- sheets "NVIDIA H100 Tensor Core GPU" and "NVIDIA H200 Tensor Core GPU".
-gpu('h100', 80, 1, 3350e9, { float32 = 67e12, float16 = 989.4e12, bfloat16 = 989.4e12, float64 = 67e12 })
-gpu('h200', 141, 1, 4800e9, { float32 = 67e12, float16 = 989.4e12, bfloat16 = 989.4e12, float64 = 67e12 })
+local ampere = { float32 = 19.5e12, float16 = 312e12, bfloat16 = 312e12, float64 = 19.5e12 }
+gpu('a100_pcie', 40, 1, 1555e9, ampere)
+gpu('a100_pcie_80gb', 80, 1, 1935e9, ampere)
+
+-- NVIDIA H100, H200, GH200 (of which the GPU); the sheets print rates with sparsity, which are twice these. Source:
+-- data sheets "NVIDIA H100 Tensor Core GPU" (SXM5 and PCIe), "NVIDIA H200 Tensor Core GPU", "NVIDIA GH200 Grace Hopper
+-- Superchip".
+local hopper = { float32 = 67e12, float16 = 989.4e12, bfloat16 = 989.4e12, float8 = 1978.9e12, float64 = 67e12 }
+gpu('h100', 80, 1, 3350e9, hopper)
+gpu('h200', 141, 1, 4800e9, hopper)
+gpu('gh200', 96, 1, 4000e9, hopper)
+gpu('gh200_141gb', 141, 1, 4800e9, hopper)
+gpu('h100_pcie', 80, 1, 2000e9, { float32 = 51e12, float16 = 756e12, bfloat16 = 756e12, float8 = 1513e12,
+  float64 = 51e12 })
+-- The H100 of Meta's Grand Teton: 96 GB of HBM2e, 500 W of 700 W. Source of memory, bandwidth and power: torchtitan,
+-- its benchmark of Llama 3 on H100, December 2024, which says that its peak is not known; the rates are upper bounds.
+gpu('h100_96gb', 96, 1, 2400e9, hopper)
+
+-- NVIDIA B200, B300, and one GPU of the superchips GB200 and GB300. Source: data sheets "NVIDIA DGX B200", "NVIDIA
+-- GB200 NVL72", "NVIDIA GB300 NVL72"; B300: 75 or 80 TFLOP/s float32 are printed, here the less. FP4 has no dtype here.
+gpu('b200', 180, 1, 8000e9, { float32 = 80e12, float16 = 2250e12, bfloat16 = 2250e12, float8 = 4500e12,
+  float64 = 37e12 })
+gpu('b300', 288, 1, 8000e9, { float32 = 75e12, float16 = 2250e12, bfloat16 = 2250e12, float8 = 4500e12,
+  float64 = 1.25e12 })
+gpu('gb200', 186, 1, 8000e9, { float32 = 80e12, float16 = 2500e12, bfloat16 = 2500e12, float8 = 5000e12,
+  float64 = 40e12 })
+gpu('gb300', 288, 1, 8000e9, { float32 = 80e12, float16 = 2500e12, bfloat16 = 2500e12, float8 = 5000e12,
+  float64 = 1.3e12 })
+
+-- AMD Instinct MI250X, a module of two dies that software sees as two GPUs (mi250x_die is one of them), and MI300X;
+-- float32 and float64 of the matrix units. Source: data sheets "AMD Instinct MI250X", "AMD Instinct MI300X".
+gpu('mi250x', 128, 1, 3277e9, { float32 = 95.7e12, float16 = 383e12, bfloat16 = 383e12, float64 = 95.7e12 })
+gpu('mi250x_die', 64, 1, 1638.5e9, { float32 = 47.85e12, float16 = 191.5e12, bfloat16 = 191.5e12, float64 = 47.85e12 })
+gpu('mi300x', 192, 1, 5300e9, { float32 = 163.4e12, float16 = 1307.4e12, bfloat16 = 1307.4e12, float8 = 2614.9e12,
+  float64 = 163.4e12 })
 
 -- One core of an Intel Xeon E5-2690 v3 (12 cores, 2.6 GHz): two AVX2 units for multiply and add make 32
 -- float32 or 16 float64 operations a cycle (Intel's optimisation manual). A core alone reaches 19.9 GB/s
@@ -120,22 +165,40 @@ end
 
 --- Every access gives a table of its own. Sources of the figures: lib/trinity/cluster/devices.lua.
 ---@class trinity.DevicesModule
----@field a100 trinity.DeviceTypeSpec 40 GB
+---@field a100 trinity.DeviceTypeSpec SXM4, 40 GB
 ---@field a100_80gb trinity.DeviceTypeSpec
+---@field a100_pcie trinity.DeviceTypeSpec 40 GB
+---@field a100_pcie_80gb trinity.DeviceTypeSpec
+---@field a40 trinity.DeviceTypeSpec
+---@field b200 trinity.DeviceTypeSpec
+---@field b300 trinity.DeviceTypeSpec
 ---@field cpu_core trinity.DeviceTypeSpec of a Xeon E5-2690 v3
+---@field gb200 trinity.DeviceTypeSpec one GPU of a superchip
+---@field gb300 trinity.DeviceTypeSpec one GPU of a superchip
+---@field gh200 trinity.DeviceTypeSpec 96 GB
+---@field gh200_141gb trinity.DeviceTypeSpec
 ---@field gtx1080ti trinity.DeviceTypeSpec
 ---@field h100 trinity.DeviceTypeSpec SXM5, 80 GB
+---@field h100_96gb trinity.DeviceTypeSpec HBM2e, 500 W
+---@field h100_pcie trinity.DeviceTypeSpec
 ---@field h200 trinity.DeviceTypeSpec
 ---@field k80 trinity.DeviceTypeSpec one of the board's two GPUs
+---@field l40s trinity.DeviceTypeSpec
+---@field mi250x trinity.DeviceTypeSpec a module of two dies
+---@field mi250x_die trinity.DeviceTypeSpec
+---@field mi300x trinity.DeviceTypeSpec
 ---@field p100 trinity.DeviceTypeSpec PCIe, 16 GB
 ---@field p100_12gb trinity.DeviceTypeSpec
 ---@field p100_sxm2 trinity.DeviceTypeSpec
 ---@field rtx2080ti trinity.DeviceTypeSpec
 ---@field rtx3090 trinity.DeviceTypeSpec
+---@field rtx4090 trinity.DeviceTypeSpec
 ---@field t4 trinity.DeviceTypeSpec
+---@field titan_rtx trinity.DeviceTypeSpec
 ---@field v100 trinity.DeviceTypeSpec SXM2, 16 GB
 ---@field v100_32gb trinity.DeviceTypeSpec
 ---@field v100_pcie trinity.DeviceTypeSpec
+---@field v100_pcie_32gb trinity.DeviceTypeSpec
 local devices = {}
 
 --- Names of all kinds, sorted.

@@ -15,45 +15,57 @@
 -- mention. spec() is the plain table that trinity.cluster takes, to be changed at will before.
 
 local check = require 'trinity.base.check'
+local collective_constants = require 'trinity.cluster.collective_constants'
 local options_of = require 'trinity.base.options'
 local util = require 'trinity.base.util'
 
 -- Links by name: what a copy or a collective gets from them in one direction, not the raw rate.
 --
--- Bandwidths are what NVIDIA's NCCL reckons with (src/graph/topo.h: SM60_NVLINK_BW 18, SM70 and SM80 20,
--- SM90 20.6 GB/s a link, PCI_BW 12 for PCIe 3 x16 and in proportion for 4 and 5, BDW_QPI_BW 6,
--- SKL_QPI_BW 10, NET_BW 12 for 100 Gbit/s), raw rates in brackets. Latencies add up along a route to
+-- Bandwidths are what NVIDIA's NCCL reckons with (src/graph/topo.h: SM60_NVLINK_BW 18, SM70 and SM80 20, SM86 12,
+-- SM90 20.6, SM100 40.1 GB/s a link, PCI_BW 12 for PCIe 3 x16 and in proportion for 4 to 6, BDW_QPI_BW 6,
+-- SKL_QPI_BW 10, SRP_QPI_BW 22, AMD_BW 16, NET_BW 12 for 100 Gbit/s), of xGMI what AMD's RCCL does (the same file:
+-- MI200_XGMI_WIDTH 36, GFX94X_XGMI_WIDTH 48), raw rates in brackets. Latencies add up along a route to
 -- NCCL's for one step of a ring (src/graph/tuning.cc, Ring with protocol Simple): 3.4 us over NVLink,
 -- 5.7 us over PCIe, 9.6 us over a network. They include the software at both ends, so the end at a
 -- device carries them and links between switches none.
 local wires = {
-  -- A GPU's PCIe slot [PCIe 3: 15.75, 4: 31.5, 5: 63 GB/s].
+  -- A GPU's PCIe slot [PCIe 3: 15.75, 4: 31.5, 5: 63, 6: 121 GB/s].
   pcie3_x16 = { bandwidth_bytes_per_s = 12e9, latency_s = 2.85e-6 },
   pcie4_x16 = { bandwidth_bytes_per_s = 24e9, latency_s = 2.85e-6 },
   pcie5_x16 = { bandwidth_bytes_per_s = 48e9, latency_s = 2.85e-6 },
+  pcie6_x16 = { bandwidth_bytes_per_s = 96e9, latency_s = 2.85e-6 },
   -- Between PCIe switches, or to a network card.
   pcie3_x16_inner = { bandwidth_bytes_per_s = 12e9, latency_s = 0 },
   pcie4_x16_inner = { bandwidth_bytes_per_s = 24e9, latency_s = 0 },
   pcie5_x16_inner = { bandwidth_bytes_per_s = 48e9, latency_s = 0 },
+  pcie6_x16_inner = { bandwidth_bytes_per_s = 96e9, latency_s = 0 },
   -- From a PCIe switch to an Intel processor: it cuts what one device sends to another into packets of
   -- 64 bytes, so that 6/5 of the bytes cross (INTEL_P2P_OVERHEAD).
   pcie3_x16_root = { bandwidth_bytes_per_s = 10e9, latency_s = 0 },
   -- Between the two processors of a machine, for what GPUs send: QPI of Broadwell and before, UPI of
-  -- Skylake and after.
+  -- Skylake, of Sapphire Rapids; Infinity Fabric of EPYC.
   qpi = { bandwidth_bytes_per_s = 6e9, latency_s = 0 },
   upi = { bandwidth_bytes_per_s = 10e9, latency_s = 0 },
+  upi2 = { bandwidth_bytes_per_s = 22e9, latency_s = 0 },
+  infinity_fabric = { bandwidth_bytes_per_s = 16e9, latency_s = 0 },
   -- One NVLink between two GPUs [P100 20, V100 25 GB/s]; `count` of net:link makes bundles.
   nvlink1 = { bandwidth_bytes_per_s = 18e9, latency_s = 3.4e-6 },
   nvlink2 = { bandwidth_bytes_per_s = 20e9, latency_s = 3.4e-6 },
   nvlink3 = { bandwidth_bytes_per_s = 20e9, latency_s = 3.4e-6 },
   nvlink4 = { bandwidth_bytes_per_s = 20.6e9, latency_s = 3.4e-6 },
-  -- One NVLink from a GPU to an NVSwitch, half of the way [A100, H100 25 GB/s].
+  -- The same of a GeForce or A40 of that time [14.1 GB/s], and one xGMI link between two AMD GPUs [50, 64 GB/s].
+  nvlink3_bridge = { bandwidth_bytes_per_s = 12e9, latency_s = 3.4e-6 },
+  xgmi_mi200 = { bandwidth_bytes_per_s = 36e9, latency_s = 3.4e-6 },
+  xgmi_mi300 = { bandwidth_bytes_per_s = 48e9, latency_s = 3.4e-6 },
+  -- One NVLink from a GPU to an NVSwitch, half of the way [A100, H100 25, B200 50 GB/s].
   nvswitch3 = { bandwidth_bytes_per_s = 20e9, latency_s = 1.7e-6 },
   nvswitch4 = { bandwidth_bytes_per_s = 20.6e9, latency_s = 1.7e-6 },
-  -- A network card to its fabric, half of the way less the PCIe slot [EDR 12.5, HDR 25, NDR 50 GB/s].
+  nvswitch5 = { bandwidth_bytes_per_s = 40.1e9, latency_s = 1.7e-6 },
+  -- A network card to its fabric, half of the way less the PCIe slot [EDR 12.5, HDR 25, NDR 50, XDR 100 GB/s].
   infiniband_edr = { bandwidth_bytes_per_s = 12e9, latency_s = 1.95e-6 },
   infiniband_hdr = { bandwidth_bytes_per_s = 24e9, latency_s = 1.95e-6 },
   infiniband_ndr = { bandwidth_bytes_per_s = 48e9, latency_s = 1.95e-6 },
+  infiniband_xdr = { bandwidth_bytes_per_s = 96e9, latency_s = 1.95e-6 },
   -- A machine to an Ethernet switch: the payload of TCP in frames of 1,500 bytes is 1448/1538 of the line
   -- rate. 15 us each way through kernel and switch is an assumption: measure yours.
   ethernet_1g = { bandwidth_bytes_per_s = 0.1177e9, latency_s = 15e-6 },
@@ -73,6 +85,23 @@ local topology_options = options_of.declare('trinity.TopologyOptions', { help = 
   { 'name', 'string', help = 'of the cluster' },
   { 'queue', options_of.words('trinity.QueueModel', { 'sender', 'pair', 'none', 'route', 'fair', 'receiver' }),
     'sender', late = true, help = 'what transfers contend for' },
+})
+local library = collective_constants.library()
+local library_options = options_of.declare('trinity.CollectiveLibrary', { kind = 'field',
+  help = 'A library of collectives (engine/cluster/library.h); defaults are fitted to measurements.',
+  { 'call_s', 'number', library.call_s, least = 0, most = 1, help = 'a call: launching it, and the members meeting' },
+  { 'pipelining', 'number', library.pipelining, least = 0, most = 4,
+    help = "part of the steps' latency that chunks pay again" },
+  { 'low_latency_hop', 'number', library.low_latency_hop, least = 0, most = 1,
+    help = 'latency of a step in small packets, of that in chunks' },
+  { 'low_latency_bandwidth', 'number', library.low_latency_bandwidth, least = 0, most = 1,
+    help = 'bandwidth of small packets, of that of chunks; 0: no such packets' },
+  { 'multicast_bandwidth', 'number', 0, least = 0, most = 1,
+    help = 'what switches in nodes that add up reach, of what a device sends; 0: they do not' },
+  { 'multicast_s', 'number', library.multicast_s, least = 0, most = 1, help = 'their latency' },
+  { 'rails', 'number', library.rails, least = 1,
+    help = 'network cards over which the rings of a node leave it, at most' },
+  { 'in_network', 'boolean', false, help = 'whether switches between nodes add up' },
 })
 local device_options = options_of.declare('trinity.TopologyDevices', { help = 'What topology:devices takes.',
   { 'name', 'string', 'gpu', help = 'what stands before the number in their names' },
@@ -161,6 +190,15 @@ function Topology:machines(count, describe)
   machine_at_hand[self] = nil
   if not ok then error(message, 0) end
   table.insert(whole.machines, machine)
+end
+
+--- Has collectives run by a library as NCCL is: as many rings at once as links hold, trees, chunks and small packets,
+--- switches that add up. Without it they cost what the plain formulas say (`trinity help simulator`).
+---@param options? trinity.CollectiveLibrary
+function Topology:collectives(options)
+  if options ~= nil then check.argument('topology:collectives', 1, 'options', options, 'table') end
+  library_options:check('topology:collectives', options or {})
+  self.description.collectives = util.merged(library, options)
 end
 
 --- Defines a kind of device for this cluster, as device_types of a description does. Those of

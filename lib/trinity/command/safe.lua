@@ -72,9 +72,23 @@ local function methods_of(class)
   return base and set(methods, { __index = base }) or methods
 end
 
+-- The same of a class whose fields a function finds.
+local finders = set({}, { __mode = 'k' })
+local function finder_of(index)
+  local function find(object, key)
+    if type(key) == 'string' and key:byte(1) == 95 and key:byte(2) == 95 then return nil end
+    return index(object, key)
+  end
+  finders[find] = true
+  return find
+end
+
 function globals.setmetatable(object, meta)
-  if meta ~= nil and type(rawget(meta, '__index')) == 'table' and rawget(meta.__index, '__index') ~= nil then
-    meta.__index = methods_of(meta.__index)
+  local index = meta ~= nil and rawget(meta, '__index')
+  if type(index) == 'table' and rawget(index, '__index') ~= nil then
+    meta.__index = methods_of(index)
+  elseif type(index) == 'function' and rawget(meta, '__name') and not finders[index] then
+    meta.__index = finder_of(index)
   end
   return set(object, meta)
 end

@@ -5,30 +5,36 @@
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
+local graphs = require 'trinity.graph'
 local options_of = require 'trinity.base.options'
 local progress = require 'trinity.base.progress'
 local simulator = require 'trinity.strategy.simulator'
 local strategies = require 'trinity.strategy.strategy'
+local training = require 'trinity.execute.training'
 local util = require 'trinity.base.util'
 
-local declared = options_of.declare('trinity.ExecuteOptions', { help = 'What trinity.execute takes.',
+local entries = { help = 'What trinity.execute takes.',
   { 'steps', 'integer', 15, least = 1, most = 1e6, help = 'how many' },
   { 'warm_up', 'integer', 5, least = 0, help = 'steps of these that are not measured' },
   { 'seed', 'integer', 1, least = 0, help = 'of weights, data and dropout' },
-  { 'learning_rate', 'number', 0.01, least = 0, help = 'of stochastic gradient descent' },
+  { 'learning_rate', 'number', 0.01, least = 0, help = 'of the optimiser that the graph names' },
   { 'devices', 'table', as = 'string[]', otherwise = "'cpu:0', 'cpu:1', ...",
     help = "per device of the cluster 'cpu:N', the N-th core from 0, or 'cuda:N'" },
+  { 'double_precision', 'boolean', false, help = 'real numbers are float64 instead of float32' },
+  { 'keep_weights', 'boolean', false, help = 'the result has the weights at the end' },
   { 'memory_limit_bytes', 'integer', least = 0, most = 2 ^ 53, otherwise = 'no limit',
     help = 'the most that tensors of a device may take; more is an error' },
   { 'seconds', 'number', above = 0, otherwise = 'no limit', help = 'after which no step begins' },
   { 'quiet', 'boolean', false, help = 'no progress line' },
-})
+}
+for _, entry in ipairs(training.options) do entries[#entries + 1] = entry end
+local declared = options_of.declare('trinity.ExecuteOptions', entries)
 
 local most_runs = 1000 -- of which times by operator are kept: the latest
 
 --- What the simulator says of a plan: its micro-batches, and the start of every task.
 local function simulated_order(problem, plan)
-  local timeline = problem:timeline(plan)
+  local timeline = simulator.timeline('execute', problem, plan)
   local micro_batches, order = timeline.micro_batches, array.double(timeline.tasks)
   for task = 1, timeline.tasks do
     local start_s = timeline.start_s[task]
@@ -38,20 +44,32 @@ local function simulated_order(problem, plan)
   return order, micro_batches
 end
 
+--- The problem of a graph whose operators say what they mean: so do those of what its strategies lower to.
+local function stated(problem)
+  return simulator.make('execute', { graph = graphs.wrap(core.state_meaning(problem.graph.handle)),
+    cluster = problem.cluster, rules = problem.rules, cost = problem.cost })
+end
+
 --- The placement of a plan that can be executed.
 local function placement_of(problem, plan)
   local is_plan = strategies.is(plan) or array.is_int32(plan) or type(plan) == 'table' and plan.placement ~= nil
   if not is_plan then check.wrong('execute', 2, 'plan', plan, 'a placement or a strategy') end
-  local splits = type(plan) == 'table' and plan.splits
-  if splits and next(splits) ~= nil then
-    check.refuse('execute', 2, 'plan', 'expected whole operators: parts of operators are simulated only')
-  end
   local placement, schedule = simulator.parts('execute', problem, plan)
   if schedule and schedule.schedule == 'pipedream' then
     check.refuse('execute', 2, 'plan', "schedule 'pipedream' updates weights while others still need the old ones: "
       .. "expected one whose steps end with one update, such as '1f1b'")
   end
   return placement
+end
+
+--- The graph that a plan makes, its placement, the order of its tasks, and micro-batches.
+local function lowered(problem, plan)
+  if type(plan) == 'table' and (plan.mesh or plan.splits and next(plan.splits) ~= nil) then
+    local own = stated(problem)
+    local inner, there = simulator.lowered('execute', own, plan)
+    return inner.graph, there.placement, simulated_order(own, plan)
+  end
+  return problem.graph, placement_of(problem, plan), simulated_order(problem, plan)
 end
 
 --- The job whose ranks are the workers, if there is one.
@@ -101,65 +119,81 @@ local function time_left(options, start_s, job)
 end
 
 --- Executes steps into `all`, until they are done or there is no time.
-local function measure(executor, options, job, all)
+local function measure(course, options, job, all)
   local start_s, line = core.clock_s(), progress.new('execute', options.quiet or job and job.rank > 0)
-  for step = 1, options.steps do
+  local executor, steps = course.executor, course.steps - course.done
+  for step = 1, steps do
     if #all.times > 0 and not time_left(options, start_s, job) then break end
-    local took = executor:step()
+    local took = executor:step(course:learning_rate())
     all.losses[step] = took.loss
     if step > options.warm_up then
       all.times[#all.times + 1], all.last = took.step_time_s, took
       all.runs[(step - options.warm_up - 1) % most_runs + 1] = took
       for d, bytes in ipairs(took.peak_memory_bytes) do all.peaks[d] = math.max(all.peaks[d] or 0, bytes) end
     end
-    line:update { text = ('step %d/%d  loss %.6g  %.4g s'):format(step, options.steps, took.loss, took.step_time_s) }
+    line:update { text = ('step %d/%d  loss %.6g  %.4g s'):format(step, steps, took.loss, took.step_time_s) }
+    course:step_done(took.loss)
   end
   line:finish()
 end
 
 --- What steps told: losses, times, runs (the latest), peaks, last, stopped. The first Ctrl-C ends it with the steps so
 --- far, where any was measured and there are no other ranks, which would wait.
-local function measured(executor, options, job)
+local function measured(course, options, job)
   local all = { losses = {}, times = {}, runs = {}, peaks = {} }
   if job then
-    measure(executor, options, job, all)
+    measure(course, options, job, all)
     return all
   end
   core.begin_search()
-  local ok, message = xpcall(function() measure(executor, options, nil, all) end, function(raised) return raised end)
+  local ok, message = xpcall(function() measure(course, options, nil, all) end, function(raised) return raised end)
   all.stopped = core.stop_requested()
   core.end_search()
+  if ok and all.stopped then course:keep() end
   if not ok and not (all.stopped and #all.times > 0) then error(message, 0) end
   return all
 end
 
---- Runs training steps of a problem's graph (that of one micro-batch, as everywhere) for real, as a placement or
---- strategy places it: a worker thread a device, LibTorch's kernels, transfers as copies. Every placement computes the
---- same losses. Ctrl-C ends it with what was measured so far, if anything was.
+--- What the engine is told beside graph, placement and order.
+local function executor_options(options, micro_batches, devices, job)
+  return { seed = options.seed, learning_rate = options.learning_rate, micro_batches = micro_batches,
+    devices = devices, double_precision = options.double_precision, data = options.data, scale = options.scale,
+    train_rows = options.train_rows, memory_limit_bytes = options.memory_limit_bytes, job = job and job.handle }
+end
+
+--- Runs training steps of a problem's graph (that of one micro-batch of one replica, as everywhere) for real, as a
+--- placement or strategy has it: a worker thread a device, LibTorch's kernels, transfers as copies. Whatever the
+--- strategy, losses are those of one device that trains the same samples. Ctrl-C ends it with what was measured so far,
+--- if anything was.
 ---@param problem trinity.Problem
----@param plan trinity.Placement|trinity.Strategy of one micro-batch
+---@param plan trinity.Placement|trinity.Strategy
 ---@param options? trinity.ExecuteOptions
 ---@return trinity.Execution
 return function(problem, plan, options)
   check.object('execute', 1, 'problem', problem, 'problem')
   options = declared:read('execute', 3, 'options', options)
-  local placement = placement_of(problem, plan)
-  local steps, warm_up = options.steps, options.warm_up
-  if warm_up >= steps then
-    check.refuse('execute', 3, 'options', "'warm_up': expected fewer than the %d steps, got %d", steps, warm_up)
+  if options.data then options.warm_up = 0 end
+  training.check(options)
+  if options.warm_up >= options.steps then
+    check.refuse('execute', 3, 'options', "'warm_up': expected fewer than the %d steps, got %d", options.steps,
+      options.warm_up)
   end
   local devices = device_names(problem, options.devices)
-  local order, micro_batches = simulated_order(problem, plan)
+  local graph, placement, order, micro_batches = lowered(problem, plan)
   local job = job_of(problem, placement)
-  local executor = core.executor(problem.graph.handle, placement, #problem.cluster.devices, order,
-    { seed = options.seed, learning_rate = options.learning_rate, micro_batches = micro_batches, devices = devices,
-      memory_limit_bytes = options.memory_limit_bytes, job = job and job.handle })
-  local all = measured(executor, options, job)
-  local result = { losses = all.losses, steps = #all.losses, warm_up = warm_up, micro_batches = micro_batches,
-    last = all.last, step_times_s = all.times, step_time_s = util.median(all.times), cores = executor:cores(),
-    operator_time_s = operator_medians(problem.graph.operators, all.runs),
+  if job then training.check_alone(options) end
+  local executor = core.executor(graph.handle, placement, #problem.cluster.devices, order,
+    executor_options(options, micro_batches, devices, job))
+  local course = training.new(executor, problem.graph, options)
+  local all = measured(course, options, job)
+  local result = { losses = all.losses, graph = graph, placement = placement, steps = #all.losses,
+    warm_up = options.warm_up, micro_batches = micro_batches, last = all.last, step_times_s = all.times,
+    step_time_s = util.median(all.times), cores = executor:cores(),
+    operator_time_s = operator_medians(graph.operators, all.runs),
     operator_start_s = array.double_of(all.last.start_s), transferred_bytes = all.last.transferred_bytes,
+    weights = options.keep_weights and executor:weights() or nil,
     peak_memory_bytes = all.peaks, stopped = all.stopped or false }
+  course:result(result)
   executor:close()
   return result
 end

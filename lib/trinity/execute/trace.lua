@@ -4,7 +4,6 @@
 -- needs them; simulated transfers lie where their wires are busy.
 
 local core = require 'trinity.core'
-local simulator = require 'trinity.strategy.simulator'
 
 --- The events of the measured step, of process `pid`.
 local function measured(graph, placement, last, devices, pid)
@@ -43,8 +42,7 @@ return function(problem, plan, execution, devices)
   local timeline = problem:timeline(plan)
   local text = timeline:chrome_trace()
   timeline:close()
-  local placement = simulator.parts('execution trace', problem, plan)
-  local events = measured(problem.graph, placement, execution.last, devices, #problem.cluster.devices)
+  local events = measured(execution.graph, execution.placement, execution.last, devices, #problem.cluster.devices)
   text = text:gsub('"step_time_s":', ('"measured_step_time_s":%.9g,%%0'):format(execution.step_time_s), 1)
   return (text:gsub('\n%]}\n$', function() return ',\n' .. table.concat(events, ',\n') .. '\n]}\n' end))
 end

@@ -19,6 +19,7 @@ local graph = {}
 ---@field edges integer number of edges, one a tensor and reader
 ---@field units integer number of colocation units, which share a device each
 ---@field parameters integer number of weights
+---@field active_parameters integer of these the ones that a token meets: of experts those that it goes to
 ---@field parameter_bytes integer
 ---@field flops number floating-point operations of a step
 ---@field training boolean whether it has backward operators

@@ -6,6 +6,7 @@ local devices = require 'trinity.cluster.devices'
 local graph = require 'trinity.graph'
 local hooks = require 'trinity.base.hooks'
 local json = require 'trinity.base.json'
+local nodes = require 'trinity.cluster.nodes'
 local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
@@ -27,16 +28,22 @@ local function load_file(path)
   return chunk()
 end
 
---- What a misspelt name may mean: one of which it is a whole word ('a100' of 'dgx_a100') or else the nearest.
+--- What a misspelt name may mean: the shortest of which it is a whole word ('a100' of 'dgx_a100') or else the nearest.
 local function suggested(word, names)
+  local best
   for _, name in ipairs(names) do
-    if ('_' .. name .. '_'):find('_' .. word .. '_', 1, true) then return (", did you mean '%s'?"):format(name) end
+    local holds = ('_' .. name .. '_'):find('_' .. word .. '_', 1, true)
+    if holds and (not best or #name < #best) then best = name end
   end
-  return core.suggestion(word, names)
+  return best and (", did you mean '%s'?"):format(best) or core.suggestion(word, names)
 end
 
 local function missing(kind, name, folder, note)
   local names = lua_names(folder)
+  for _, known in ipairs(kind == 'cluster' and nodes.names() or {}) do
+    if not util.exists(('%s/%s.lua'):format(folder, known)) then names[#names + 1] = known end
+  end
+  table.sort(names)
   util.fail("no %s %s%s (known: %s%s)", kind, util.quoted(name), suggested(name:match '^(.-)x%d+$' or name, names),
     table.concat(names, ', '), note)
 end
@@ -68,26 +75,33 @@ local function split(options)
   for key, value in util.sorted_pairs(options or {}) do
     if common.by_name[key] then shared[key] = value else rest[key] = value end
   end
-  return common:read('trinity.model', 2, 'options', shared), rest
+  local given = common:read('trinity.model', 2, 'options', shared)
+  given.dtype = shared.dtype -- each kind of model has its own default
+  return given, rest, shared
 end
 
 local function build(name, path, options, dtype)
+  if dtype == 'float8' then
+    util.fail("trinity.model: model '%s': dtype 'float8' is of networks that a config.json describes", name)
+  end
   local model = load_file(path)
   if type(model) ~= 'table' or type(model.build) ~= 'function' then
     util.fail('%s: expected a table with a function `build`, got %s', path, util.describe(model))
   end
   model.options = model.options or {}
   local values = model_options(name, model, options)
-  values.dtype = dtype
+  values.dtype = dtype or 'float32'
   local built = model.build(values)
   if util.class_of(built) ~= 'graph' then
     util.fail("model '%s': the function `build` at %s returned %s, expected a graph (net:build())", name,
       util.function_place(model.build), util.describe(built))
   end
+  built.own_optimiser = model.optimiser
   return built
 end
 
-local file_types = '.lua, .onnx, .json (own, dnn-partitioning, Piper), .txt (PipeDream, DAPPLE profile, Doppler)'
+local file_types = '.lua, .onnx, .json (own, dnn-partitioning, Piper, config.json of decoders), .txt (PipeDream, '
+  .. 'DAPPLE profile, Doppler)'
 
 --- A graph from a file that others wrote; batch_size and dimensions are those that an ONNX file
 --- leaves open. What a person should know goes to standard error.
@@ -103,12 +117,29 @@ local function import(name, rest, shared)
   return imported
 end
 
+--- The network of a config.json, and how it is trained where nothing is said.
+local function decoder(path, shared, rest)
+  local forward, training = require('trinity.graph.decoder.config').load(path, rest, shared.dtype)
+  for _, warning in ipairs(forward.source.warnings) do progress.warn(('%s: %s'):format(path, warning)) end
+  return forward, training
+end
+
+--- Whether a .json file is one.
+local function is_decoder(path)
+  return require('trinity.graph.decoder.config').is(core.read_file(path))
+end
+
 local function read(name, shared, rest)
   local extension = name:match('%.(%w+)$')
+  local within = name:gsub('/+$', '') .. '/config.json'
+  if util.exists(within) and not util.exists(('%s/models/%s.lua'):format(home, name)) then
+    return decoder(within, shared, rest)
+  end
   local known = extension == 'lua' or extension == 'onnx' or extension == 'json' or extension == 'txt'
   if known then
     if not util.exists(name) then util.fail('no model file %s', util.shortened(name)) end
     if extension == 'lua' then return build(name, name, rest, shared.dtype) end
+    if extension == 'json' and is_decoder(name) then return decoder(name, shared, rest) end
     return import(name, rest, shared)
   elseif name:find('/', 1, true) or extension then
     util.fail('model file %s: expected the ending %s', util.shortened(name), file_types)
@@ -123,7 +154,8 @@ end
 local model = {}
 
 --- The graph of a model: a name in models/, a Lua file like those, or a file .onnx, .json (own, dnn-partitioning,
---- Piper) or .txt (PipeDream, DAPPLE, Doppler). Files with measured times ignore batch_size; those that hold a whole
+--- Piper, a decoder's config.json or the folder of one: options trinity.DecoderOptions) or .txt (PipeDream, DAPPLE,
+--- Doppler). Files with measured times ignore batch_size; those that hold a whole
 --- step stay as they are.
 ---@param name string
 ---@param options? trinity.ModelOptions
@@ -131,11 +163,12 @@ local model = {}
 function model.load(name, options)
   check.argument('trinity.model', 1, 'name', name, 'string')
   if options ~= nil then check.argument('trinity.model', 2, 'options', options, 'table') end
-  local shared, rest = split(options)
-  local forward = read(name, shared, rest)
+  local shared, rest, given = split(options)
+  local forward, defaults = read(name, shared, rest)
   local whole = forward.training or (forward.source and forward.source.whole_step)
   if not shared.training or whole then return forward end
-  local training = { colocate = shared.colocate, optimiser = shared.optimiser, gradient_dtype = shared.gradient_dtype }
+  local training = util.merged({ colocate = shared.colocate, optimiser = forward.own_optimiser or shared.optimiser,
+    gradient_dtype = shared.gradient_dtype }, defaults, util.picked(given, { 'optimiser', 'gradient_dtype' }))
   if shared.granularity == 'framework' then
     training.weight_decay, training.clip_gradients = shared.weight_decay, shared.clip_gradients
     return require('trinity.graph.framework').lower(forward, training)
@@ -267,6 +300,11 @@ local function cluster_spec(name)
   if path then
     return cluster_file(path, ('%sx%s'):format(family:match '([^/]*)%.lua$' or family, count), tonumber(count))
   end
+  local machines, unknown = nodes.is(name)
+  if machines then return nodes.spec(name), name end
+  if unknown then
+    util.fail("cluster %s: no machine %s", util.quoted(name), util.unknown(unknown, nodes.names()))
+  end
   missing('cluster', name, cluster_folder,
     ', most with a count as in p100x2; or a file .lua, with a count as in file.luax2, a profile .json')
 end
@@ -274,6 +312,7 @@ end
 --- The name of a cluster with `count` where it can take one and says none: 'p100' is 'p100x2', 'p100x4' stays.
 function model.counted(name, count)
   local path = not name:match '%.json$' and cluster_path(name)
+  if not path and nodes.find(name) then return ('%sx%d'):format(name, count) end
   if not path or type(load_file(path)) ~= 'function' then return name end
   return ('%sx%d'):format(name, count)
 end
@@ -327,7 +366,8 @@ local function build_cluster(spec, path)
 end
 
 --- A cluster: a name in models/clusters, with a count of devices or machines where it takes one ('p100x4',
---- 'dgx_a100x2'), a Lua file that returns a description ('mine.lua') or a function of a count ('mine.luax2'; without
+--- 'dgx_a100x2'), machines by name, parts of them and unlike ones (trinity.cluster.nodes: 'dgx_h200:4x2+dgx_b200'), a
+--- Lua file that returns a description ('mine.lua') or a function of a count ('mine.luax2'; without
 --- one the count is 1), a profile (.json: see trinity.profile), or a description (see trinity.topology).
 ---@param description string|trinity.ClusterSpec
 ---@return trinity.Cluster

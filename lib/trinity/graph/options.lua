@@ -8,7 +8,7 @@ local colocate = options.words('trinity.Colocate', { 'forward', 'parameters' })
 local optimiser = options.words('trinity.Optimiser', { 'sgd', 'momentum', 'adam' })
 
 graph_options.algorithms = options.words('trinity.CollectiveAlgorithm', { 'automatic', 'ring', 'halving_doubling',
-  'tree', 'hierarchical', 'leader' })
+  'tree', 'hierarchical', 'leader', 'multicast', 'in_network' })
 
 graph_options.training = options.declare('trinity.TrainingOptions', { help = 'What a training step is made by.',
   { 'colocate', colocate, 'forward', help = 'which backward operators stay with their forward operator' },
@@ -20,8 +20,9 @@ graph_options.training = options.declare('trinity.TrainingOptions', { help = 'Wh
 graph_options.model = options.declare('trinity.ModelOptions', { extends = graph_options.training,
   help = 'What trinity.model takes.', open = 'options of the model',
   { 'training', 'boolean', true, help = 'false: the forward graph alone' },
-  { 'dtype', { 'float32', 'float16', 'bfloat16', 'float64' }, 'float32',
-    help = 'of activations and weights (builders only)' },
+  { 'dtype', { 'float32', 'float16', 'bfloat16', 'float64', 'float8' }, 'float32', late = true,
+    help = "of activations and weights (builders only); a config.json's: what it says, or bfloat16; its 'float8': "
+      .. 'bfloat16, with operands of products in FP8' },
   { 'granularity', { 'layer', 'framework' }, 'layer', help = "'framework': the operators of a TensorFlow 1.15 graph" },
   { 'dimensions', 'table', as = 'table<string, integer>', help = 'sizes that an ONNX file leaves open, by name' },
   { 'copy_shared_vectors', 'boolean', true, late = true, help = 'of ONNX files: a vector read by several operators is '

@@ -232,7 +232,7 @@ local function refiner(self, start, rival, budget)
     return core.searcher(problem.handle, 'local_search', { seed = seed, starts = { start } })
   end
   if rival and race.pays(self) then return race.new(problem, start, rival, seed, budget, self.ranker) end
-  return race.annealing(problem, start, seed, budget, self.ranker)
+  return race.annealing(problem, start, seed, { evaluations = budget, seconds = self.options.seconds }, self.ranker)
 end
 
 -- A placement or nil as a checkpoint keeps it, and back.

@@ -228,6 +228,29 @@ function nn.multilabel_soft_margin(logits, labels, reduction)
   return operations.multilabel_soft_margin(logits, labels, reduction)
 end
 
+--- The mean over categories of max(0, 1 - score of a target + score), over all targets and all that are none.
+---@param scores trinity.TorchTensor [..., categories]
+---@param targets trinity.TorchTensor int64 [..., categories], from 1; those of a row end at the first 0
+---@param reduction? trinity.LossReduction default 'mean'
+---@return trinity.TorchTensor
+function nn.multilabel_margin(scores, targets, reduction)
+  return operations.multilabel_margin(scores, targets, reduction)
+end
+
+--- Minus the log-probability of all paths that become the targets once repeats, then blanks are left out
+--- (connectionist temporal classification, Graves et al. 2006). Derivatives are right behind a log_softmax.
+---@param log_probabilities trinity.TorchTensor float32 or float64 [steps, sequences, categories]
+---@param targets trinity.TorchTensor int64 [sequences, longest], from 1
+---@param lengths trinity.TorchTensor|integer[] steps of every sequence
+---@param target_lengths trinity.TorchTensor|integer[] targets of every sequence
+---@param reduction? trinity.LossReduction default 'mean': each over its targets, then over sequences
+---@param blank? integer the category of the blank, default 1
+---@param zero_infinity? boolean whether sequences too short for their targets count 0
+---@return trinity.TorchTensor
+function nn.ctc(log_probabilities, targets, lengths, target_lengths, reduction, blank, zero_infinity)
+  return operations.ctc(log_probabilities, targets, lengths, target_lengths, reduction, blank, zero_infinity)
+end
+
 --- Scales gradients so that their common norm is at most max_norm.
 ---@param parameters trinity.TorchTensor[]
 ---@param max_norm number

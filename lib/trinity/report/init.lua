@@ -23,7 +23,7 @@ local folder = core.home .. '/lib/trinity/report/'
 local function problem_of(run, data)
   for _, row in ipairs(type(data.rows) == 'table' and data.rows or {}) do
     for _, found in ipairs(type(row) == 'table' and type(row.runs) == 'table' and row.runs or {}) do
-      local search = run.searches[tostring(found.search)]
+      local search = type(found) == 'table' and run.searches[tostring(found.search)]
       if search then return tostring(search.problem) end
     end
   end
@@ -34,6 +34,7 @@ local function run_data(page, path)
   local about = run.about
   local data = util.picked(about, { 'name', 'status', 'error', 'script', 'command', 'options', 'seed', 'started_at',
     'ended_at', 'seconds', 'versions', 'blas', 'machine', 'model', 'cluster', 'ranks' })
+  if type(data.name) ~= 'string' then data.name = path:match '([^/]*)/*$' end
   data.problems = problems.of(page, run)
   data.curves = curves.of(run)
   data.results = run.results

@@ -157,7 +157,7 @@ function run_list.differences(a, b)
   local function text(value) return value == nil and '-' or tostring(value) end
   for name in util.sorted_pairs(util.merged(of_a, of_b)) do
     local one, other = text(of_a[name]), text(of_b[name])
-    if one ~= other then list[#list + 1] = { name = name, a = one, b = other } end
+    if one ~= other then list[#list + 1] = { name = tostring(name), a = one, b = other } end
   end
   return list
 end

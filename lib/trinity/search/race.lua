@@ -23,18 +23,33 @@ local least_budget = 200   -- evaluations that are worth a race
 local least_s = 1          -- seconds that are
 local imbalances = { 0.03, 0.3 }
 local short_budget = 300   -- evaluations in which a ranker's choice is not to be widened
+local evaluation_s = 1.5e-7 -- a colocation unit: of a ranked move and its simulation, about
+local large = 500          -- colocation units from which on a long search begins hotter
+
+-- The first temperature of ranked moves by the step time; on large graphs, where 0.5 a unit is little of the step,
+-- beyond 1,000 evaluations by the root of the budget, up to 8.
+local function first_temperature(problem, budget)
+  if budget.evaluations <= short_budget then return 0.3 end
+  if problem.graph.units < large then return 0.5 end
+  local likely = math.min(budget.evaluations, (budget.seconds or math.huge) / (evaluation_s * problem.graph.units))
+  return math.max(0.5, math.min(8, 0.5 * math.sqrt(likely / 1000)))
+end
 
 --- Annealing as both do it, and as a search that does not race: cooler than by default, since it begins
 --- from a good placement, with moves of whole layers and most seeds on the critical path
---- (engine/search/placement/moves.h); cooler still where a ranker chooses moves by the step time, and greedy where the
---- budget is short. last_temperature: nil for the default.
-function race.annealing(problem, start, seed, evaluations, ranker, last_temperature)
+--- (engine/search/placement/moves.h); where a ranker chooses moves by the step time as hot as the budget says, and
+--- where that is short, greedy, with few trials of the same state. budget: { evaluations =, seconds = nil or those of
+--- the search, last_temperature = nil for the default }.
+function race.annealing(problem, start, seed, budget, ranker)
+  local evaluations = budget.evaluations
   local options = { seed = seed, evaluations = math.min(evaluations, 2 ^ 40), starts = { start },
-    first_temperature = 1, last_temperature = last_temperature, groups = true, evenly_one_in = 5 }
+    first_temperature = 1, last_temperature = budget.last_temperature, groups = true, evenly_one_in = 5 }
   local by_time, short = problem.reward == rewards.step_time(), evaluations <= short_budget
-  if ranker and by_time then options.first_temperature = short and 0.3 or 0.5 end
+  if ranker and by_time then options.first_temperature = first_temperature(problem, budget) end
   if ranker and not by_time then options.candidates = 16 end
-  if ranker and short then options.candidates, options.sharpness, options.plain_one_in = 24, 3, 50 end
+  if ranker and short then
+    options.candidates, options.sharpness, options.plain_one_in, options.batch = 24, 3, 50, 3
+  end
   return ranked.searcher(problem, 'annealing', options, ranker)
 end
 
@@ -72,7 +87,7 @@ end
 --- budget: evaluations of the whole race. Its result depends on the seed and the budget alone where progress() is not
 --- used.
 function race.new(problem, start, rival, seed, budget, ranker)
-  local function racer(from) return race.annealing(problem, from, seed, 2 ^ 40, ranker) end
+  local function racer(from) return race.annealing(problem, from, seed, { evaluations = 2 ^ 40 }, ranker) end
   return setmetatable({ used = 0, share = 0, budget = budget, now = 1, best = {}, half = {},
     racers = { racer(start), racer(rival) } }, Race)
 end

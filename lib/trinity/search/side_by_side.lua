@@ -51,8 +51,8 @@ function side_by_side.new(self, start, rival)
   local searchers, seed = {}, self.options.seed
   for i = 1, core.threads() do
     local own = i == 1 and seed or core.random(seed, 'side by side', i):integer(2 ^ 53) - 1
-    searchers[i] = race.annealing(self.problem, i % 2 == 0 and rival or start, own, 2 ^ 40, nil,
-      last_temperatures[(i - 1) % 2 + 1])
+    searchers[i] = race.annealing(self.problem, i % 2 == 0 and rival or start, own,
+      { evaluations = 2 ^ 40, last_temperature = last_temperatures[(i - 1) % 2 + 1] })
   end
   local team = setmetatable({ searchers = searchers, each = probe, best = {}, told = 0 }, Team)
   if is_quick(self, searchers) then return team end

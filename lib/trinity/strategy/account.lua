@@ -13,12 +13,23 @@ local util = require 'trinity.base.util'
 ---@field optimizer_bytes integer
 ---@field gathered_weight_bytes integer the largest unit of weights that is gathered for its use
 ---@field activation_bytes integer what backward operators wait for, when it is most
+---@field delayed_bytes integer of these: what gradients of weights wait for that a zero-bubble schedule delays
 ---@field activations? { embedding: integer, layers: integer, head: integer } of a mesh: the same by who waits
 ---@field flops number
+---@field computation_s number of a step
+---@field recomputation_s number of this what is computed again
+---@field exposed_s trinity.ExposedSeconds waiting for messages that no computation hides, by what they are for
+---@field idle_s number for want of work: the rest of the step
+
+---@class trinity.ExposedSeconds
+---@field splits number collectives between parts of operators
+---@field activations number from one device to another
+---@field weights number gathered for their use or when they are updated
+---@field gradients number
 
 ---@class trinity.Traffic
 ---@field kind 'send'|'all_reduce'|'reduce_scatter'|'all_gather'|'broadcast'|'all_to_all'
----@field axis? 'data'|'tensor'|'context'|'pipeline' along which the devices differ, where there is a mesh and it is one
+---@field axis? 'data'|'expert'|'tensor'|'context'|'pipeline' along which the devices of a mesh differ, where it is one
 ---@field devices integer[]
 ---@field phase trinity.Phase of what writes it
 ---@field part? 'embedding'|'layers'|'head' of a mesh: of the network
@@ -71,13 +82,13 @@ local function stages_of(found, low, account)
   end)
 end
 
---- timeline: of the strategy's step, where it is there already.
-return function(found, timeline)
+--- The account, and the timeline of the step that it counts.
+return function(found)
   local owner, low = 'strategy:account', nil
   if found.mesh then
     low = select(3, simulator.lowered(owner, found.problem, found))
   end
-  timeline = timeline or simulator.timeline(owner, found.problem, found)
+  local timeline = simulator.timeline(owner, found.problem, found)
   local devices, traffic = timeline.handle:account(low and low.part)
   for d, device in ipairs(devices) do
     local by_part, total = {}, 0
@@ -85,14 +96,15 @@ return function(found, timeline)
       by_part[name] = device.activations[i] or 0
       total = total + by_part[name]
     end
-    device.device, device.activation_bytes, device.activations = d, total, low and by_part
+    device.device, device.activation_bytes, device.activations = d, total + device.delayed_bytes, low and by_part
   end
   for _, row in ipairs(traffic) do
     if low then row.part, row.axis = parts[row.group], axis_of(low.coordinates, row.devices) end
+    if row.kind == 'all_to_all' and row.axis == 'data' then row.axis = 'expert' end -- a factor of data
     row.group = nil
   end
   local account = { devices = devices, traffic = traffic, samples = found.metrics.samples,
     samples_per_s = found.metrics.samples_per_s }
   if low then account.stages = stages_of(found, low, account) end
-  return account
+  return account, timeline
 end

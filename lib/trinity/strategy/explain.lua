@@ -2,7 +2,6 @@
 
 local account_of = require 'trinity.strategy.account'
 local parallelism = require 'trinity.strategy.parallelism'
-local simulator = require 'trinity.strategy.simulator'
 local util = require 'trinity.base.util'
 
 local axes = { 'pipeline', 'data', 'expert', 'context', 'tensor' }
@@ -14,6 +13,23 @@ local function bubble_line(found)
   local of_device, of_step = parallelism.schedule_bubble(found)
   return ('bubble of equal stages: %.4g of their work%s'):format(of_device,
     of_step - of_device > 1e-9 and (', %.4g with the last one\'s start'):format(of_step) or '')
+end
+
+-- How replicas are kept alike; nil where gradients are reduced over all in every step.
+local function replicas_line(found)
+  local way = found.synchronise or {}
+  local kind, every = way.kind or 'all_reduce', way.every or 1
+  local steps = every > 1 and ('every %d steps (the step below is one of these)'):format(every)
+    or every == 1 and 'every step' or 'never'
+  if (found.mesh.data or 1) == 1 or kind == 'all_reduce' then return nil end
+  if kind == 'hierarchical' then
+    return ('replicas: gradients are reduced within runs of %d and across these'):format(way.inner)
+  elseif kind == 'parameter_server' then
+    return ('replicas: weights are updated by %d of them, for all'):format(way.servers or 1)
+  elseif kind == 'local_sgd' then
+    return ('replicas: weights are averaged %s'):format(steps)
+  end
+  return ('replicas: gradients are reduced within runs of %d, weights averaged across %s'):format(way.inner, steps)
 end
 
 local function mesh_lines(found)
@@ -30,6 +46,10 @@ local function mesh_lines(found)
       micro_batches, micro_batches > 1 and 'es' or '', data, data > 1 and 's' or ''),
     bubble_line(found),
     ('recomputed before backward: %s'):format(found.recompute or 'none') }
+  if found.context_kind == 'ring' and (mesh.context or 1) > 1 then
+    lines[#lines + 1] = 'keys and values go round a ring of context'
+  end
+  lines[#lines + 1] = replicas_line(found)
   if found.sequence_parallel then lines[#lines + 1] = 'what tensor leaves whole is cut along the sequence' end
   if (found.shard or 0) > 0 then lines[#lines + 1] = ('shared out over data: %s'):format(sharded[found.shard]) end
   if (found.shard or 0) > 1 and (mesh.pipeline or 1) > 1 and data > 1 then
@@ -42,8 +62,7 @@ end
 local function gigabytes(bytes) return ('%.3g'):format(bytes / 1e9) end
 
 -- Of the first replica's first device of every stage: layers, seconds of work, memory by kind.
-local function stage_lines(found, account)
-  local metrics = found.metrics
+local function stage_lines(metrics, account)
   return util.map(account.stages, function(stage)
     local d = stage.device
     return ('stage %d: %d layers, device %d: busy %.6g of %.6g s; %s GB at most: weights %s, '
@@ -78,31 +97,45 @@ local function placed_lines(found)
       (found.micro_batches or 1) > 1 and 'es' or '') }
 end
 
--- Where the last device to end waits, from the timeline.
-local function time_line(found, timeline)
-  local _, exposed = timeline:exposed_communication()
-  local busy, wait, devices = 0, 0, 0
-  for d = 1, #exposed do
-    if found.metrics:compute_busy_s(d) > 0 then
-      devices, busy, wait = devices + 1, busy + found.metrics:compute_busy_s(d), wait + exposed[d]
+local purposes = { 'splits', 'activations', 'weights', 'gradients' }
+
+-- Where the devices that compute spend the step, in the mean.
+local function time_line(timeline, account)
+  local sums, devices = { computation = 0, again = 0, idle = 0 }, 0
+  for _, device in ipairs(account.devices) do
+    if device.computation_s > 0 then
+      devices = devices + 1
+      sums.computation, sums.again = sums.computation + device.computation_s, sums.again + device.recomputation_s
+      sums.idle = sums.idle + device.idle_s
+      for _, purpose in ipairs(purposes) do sums[purpose] = (sums[purpose] or 0) + device.exposed_s[purpose] end
     end
   end
-  local step_s = found.metrics.step_time_s
-  return ('step %.6g s: %.3g s of work, %.3g s waiting for communication, %.3g s idle otherwise (means of %d devices)')
-    :format(step_s, busy / devices, wait / devices, step_s - (busy + wait) / devices, devices)
+  local function share(name) return ('%.3g s'):format((sums[name] or 0) / devices) end
+  local waits = {}
+  for _, purpose in ipairs(purposes) do
+    if (sums[purpose] or 0) > 0 then waits[#waits + 1] = ('%s %s'):format(purpose, share(purpose)) end
+  end
+  local again = sums.again > 0 and (' (%s of it again)'):format(share 'again') or ''
+  return ('step %.6g s: %s of work%s, waiting for %s, %s idle otherwise (means of %d devices)'):format(
+    timeline.metrics.step_time_s, share 'computation', again,
+    #waits > 0 and table.concat(waits, ', ') or 'no messages', share 'idle', devices)
 end
 
 return function(found)
-  local timeline = simulator.timeline('strategy:explain', found.problem, found)
+  local account, timeline = account_of(found)
   if not found.mesh then
     local lines = placed_lines(found)
-    lines[#lines + 1] = time_line(found, timeline)
+    lines[#lines + 1] = time_line(timeline, account)
     return table.concat(lines, '\n')
   end
-  local lines, account = mesh_lines(found), account_of(found, timeline)
-  for _, line in ipairs(stage_lines(found, account)) do lines[#lines + 1] = line end
+  local lines = mesh_lines(found)
+  for _, line in ipairs(stage_lines(timeline.metrics, account)) do lines[#lines + 1] = line end
   lines[#lines + 1] = traffic_line(account)
-  lines[#lines + 1] = time_line(found, timeline)
+  lines[#lines + 1] = time_line(timeline, account)
+  local every = found.synchronise and found.synchronise.every or 1
+  if every > 1 and (found.mesh.data or 1) > 1 then
+    lines[#lines + 1] = ('mean of %d steps: %.6g s'):format(every, found.metrics.step_time_s)
+  end
   if account.samples > 0 then
     lines[#lines + 1] = ('samples: %d a step, %.6g a second'):format(account.samples, account.samples_per_s)
   end

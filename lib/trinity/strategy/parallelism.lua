@@ -19,6 +19,19 @@ local mesh = options.declare('trinity.Mesh', { kind = 'axis',
 
 local schedules = { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-interleaved', 'zb-v', 'dualpipe-v' }
 
+local synchronise = options.declare('trinity.MeshSynchronisation', { kind = 'field',
+  help = 'How the replicas of a mesh are kept alike.',
+  { 'kind', options.words('trinity.MeshSynchronisationKind', { 'all_reduce', 'hierarchical', 'local_sgd',
+    'parameter_server', 'daso' }), 'all_reduce',
+    help = 'gradients in every step (in one level or two), weights every few, servers, or gradients and weights' },
+  { 'algorithm', options.words('trinity.MeshAlgorithm', { 'automatic', 'ring', 'halving_doubling', 'tree',
+    'hierarchical', 'leader' }), 'automatic', help = 'of what replicas do together' },
+  { 'inner', 'integer', least = 1, most = 2 ^ 20, otherwise = '1, which hierarchical and daso refuse',
+    help = 'hierarchical, daso: replicas of a run' },
+  { 'every', 'integer', 1, least = 0, most = 2 ^ 20,
+    help = 'local_sgd, daso: steps from meeting to meeting (0: there is none)' },
+  { 'servers', 'integer', 1, least = 1, most = 2 ^ 20, help = 'parameter_server: replicas that are servers' },
+})
 local words = options.words('trinity.RecomputeWord', { 'none', 'selective', 'full' })
 
 local function check_recompute(owner, place, name, value)
@@ -49,10 +62,13 @@ local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
   { 'shard', 'integer', 0, least = 0, most = 3,
     help = 'over data: 1 states of the optimiser, 2 gradients too, 3 weights too' },
   { 'bucket_bytes', 'integer', 25000000, least = 1, most = 2 ^ 50, help = 'of gradients that are reduced together' },
+  { 'context_kind', options.words('trinity.ContextKind', { 'all_gather', 'ring' }), 'all_gather',
+    help = 'how parts of the sequence see keys and values of others' },
+  { 'synchronise', synchronise, help = 'how replicas are kept alike' },
 })
 
 local fields = { 'mesh', 'order', 'devices', 'schedule', 'micro_batches', 'virtual_stages', 'stages', 'recompute',
-  'sequence_parallel', 'shard', 'bucket_bytes', 'split', 'operators' }
+  'sequence_parallel', 'shard', 'bucket_bytes', 'context_kind', 'synchronise', 'split', 'operators' }
 
 local rule = options.declare('trinity.OperatorChoice', { kind = 'field',
   help = 'What holds for one forward operator in place of the words of a mesh.',
@@ -68,7 +84,9 @@ local function check_rules(owner, rules)
     if type(name) ~= 'string' then check.wrong(owner, 'field', 'operators', name, 'names of operators') end
     local of = ("%s: operators: '%s'"):format(owner, name)
     rule:check(of, check.argument(owner, 'operators', name, said, 'table'))
-    if not is_split(said.split) then check.wrong(of, 'field', 'split', said.split, 'the name of a dimension or false') end
+    if not is_split(said.split) then
+      check.wrong(of, 'field', 'split', said.split, 'the name of a dimension or false')
+    end
   end
 end
 
@@ -107,6 +125,13 @@ function parallelism.fields(owner, plan, graph)
   if given.operators then check_rules(owner, given.operators) end
   if given.split or type(given.recompute) == 'function' then resolve(owner, given, graph) end
   return given
+end
+
+--- A plan no step of which costs more than one of this: of replicas that meet every few steps, one that never meet.
+function parallelism.cheapest(plan)
+  local way = plan.synchronise
+  if not way or (way.every or 1) < 2 then return plan end
+  return util.merged(util.picked(plan, fields), { synchronise = util.merged(way, { every = 0 }) })
 end
 
 --- The first replica's first device of every stage of the pipeline, of what such a plan lowers to.

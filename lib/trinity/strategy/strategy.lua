@@ -28,6 +28,8 @@ local util = require 'trinity.base.util'
 ---@field sequence_parallel? boolean
 ---@field shard? integer
 ---@field bucket_bytes? integer
+---@field context_kind? trinity.ContextKind
+---@field synchronise? trinity.MeshSynchronisation
 ---@field problem trinity.Problem
 ---@field metrics trinity.Metrics
 ---@field reward number
@@ -108,7 +110,7 @@ end
 ---@return number
 function Strategy:lower_bound_s()
   if self.mesh then
-    local inner = simulator.lowered('strategy:lower_bound_s', self.problem, self)
+    local inner = simulator.lowered('strategy:lower_bound_s', self.problem, parallelism.cheapest(self))
     return inner.handle:bounds(self.micro_batches or 1, false).step_time_s
   end
   return self.problem:bounds(self.micro_batches or 1, self.schedule or 'fifo').step_time_s
@@ -142,7 +144,7 @@ function Strategy:explain() return require 'trinity.strategy.explain'(self) end
 
 --- What every device holds, computes and exchanges in a step, by kind; of a strategy with a mesh by stage, too.
 ---@return trinity.Account
-function Strategy:account() return require('trinity.strategy.account')(self) end
+function Strategy:account() return (require('trinity.strategy.account')(self)) end
 
 --- The earlier name of strategy:infeasibility().
 ---@return trinity.Infeasibility?

@@ -110,14 +110,3 @@ describe('the policy', function()
     expect(function() agent:actions() end):raises 'actions: there is no batch'
   end)
 end)
-
-describe('scripts/trinity_policy.lua', function()
-  it('draws what the ready-made policy draws, with the same log-probabilities', function()
-    local output = trinity_says('trinity_policy --batches 2 --samples 8 --hidden 16 --seed 3', 0)
-    local groups, devices, apart, apart_too = output:match '1 +([%d.]+) %% +([%d.]+) %% +([%d.e+-]+) +([%d.e+-]+)'
-    expect(tonumber(groups)):equals(100)
-    expect(tonumber(devices)):equals(100)
-    expect(tonumber(apart)):below(1e-5)
-    expect(tonumber(apart_too)):below(1e-5)
-  end)
-end)

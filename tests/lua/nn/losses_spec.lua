@@ -113,6 +113,50 @@ describe('losses', function()
     expect(function() nn.triplet_margin(anchor, near, double { 1 }) end):raises "argument 3 %('far'%): expected shape %[2 x 2%]"
     expect(function() nn.multi_margin(scores, tensor.new({ 1 }, { dtype = 'int64' })) end):raises "argument 2 %('targets'%)"
   end)
+  it('of rows with several targets', function()
+    local function rows(t) return tensor.new(t, { dtype = 'int64' }) end
+    local scores, targets = double { { 0.1, 0.2, 0.4, 0.8 }, { 3, 0, 0, 0 } }, rows { { 4, 1, 0, 2 }, { 1, 0, 0, 0 } }
+    -- The first row's targets are 4 and 1: what is behind its 0 does not count.
+    close_to(nn.multilabel_margin(scores, targets, 'none'), { (0.4 + 0.6 + 1.1 + 1.3) / 4, 0 })
+    close_to(nn.multilabel_margin(scores, targets), { 0.85 / 2 })
+    check_gradient({ 0.1, 0.2, 0.4, 0.8 }, function(v) return nn.multilabel_margin(v, rows { 4, 1, 0, 2 }, 'sum') end)
+    expect(function() nn.multilabel_margin(scores, rows { { 5, 0, 0, 0 }, { 1, 0, 0, 0 } }) end):raises(
+      "nn.multilabel_margin: argument 2 %('targets'%): index 5 is outside 0 to 4")
+    expect(function() nn.multilabel_margin(scores, rows { 1, 2 }) end):raises "argument 2 %('targets'%): expected shape %[2 x 4%]"
+  end)
+  it('of sequences: ctc sums over all paths', function()
+    -- Three categories, the blank first; two steps. The paths of target 2 are (2, 2), (1, 2) and (2, 1), of 2 3 (2, 3).
+    local p = { { { 0.2, 0.5, 0.3 }, { 0.1, 0.6, 0.3 } }, { { 0.3, 0.6, 0.1 }, { 0.7, 0.1, 0.2 } } }
+    local x = double(p):log()
+    local function rows(t) return tensor.new(t, { dtype = 'int64' }) end
+    local first, second = -log(0.5 * 0.6 + 0.2 * 0.6 + 0.5 * 0.3), -log(0.6 * 0.2)
+    local targets = rows { { 2, 0 }, { 2, 3 } }
+    close_to(nn.ctc(x, targets, { 2, 2 }, { 1, 2 }, 'none'), { first, second })
+    close_to(nn.ctc(x, targets, rows { 2, 2 }, rows { 1, 2 }, 'sum'), { first + second })
+    close_to(nn.ctc(x, targets, { 2, 2 }, { 1, 2 }), { (first + second / 2) / 2 })
+    close_to(nn.ctc(x, rows { { 2, 0 }, { 1, 2 } }, { 2, 1 }, { 1, 1 }, 'none', 3), {
+      -log(0.5 * 0.6 + 0.3 * 0.6 + 0.5 * 0.1), -log(0.1) })
+    close_to(nn.ctc(x, targets, { 2, 1 }, { 1, 2 }, 'none', nil, true), { first, 0 })
+    expect(nn.ctc(x, targets, { 2, 1 }, { 1, 2 }, 'sum'):item()):equals(math.huge)
+    check_gradient({ { { 0.3, -1, 0.2 } }, { { 0.5, 0.1, -0.4 } } }, function(v)
+      return nn.ctc(nn.log_softmax(v), rows { { 2 } }, { 2 }, { 1 }, 'sum')
+    end)
+  end)
+  it('ctc says which argument does not fit', function()
+    local x, targets = double { { { -1, -1, -1 } } }, tensor.new({ { 2 } }, { dtype = 'int64' })
+    local function refused(pattern, ...)
+      local given = { ... }
+      expect(function() nn.ctc(unpack(given, 1, 6)) end):raises('nn.ctc: ' .. pattern)
+    end
+    refused("argument 1 .*expected float32 or float64 %[steps, sequences, categories%]", double { 1 }, targets, { 1 }, { 1 })
+    refused("argument 2 %('targets'%): expected %[1 x longest%], got %[2%]", x, { 1, 2 }, { 1 }, { 1 })
+    refused("argument 2 %('targets'%): index 4 is outside 0 to 3", x, tensor.new({ { 4 } }, { dtype = 'int64' }), { 1 }, { 1 })
+    refused("argument 2 %('targets'%): sequence 1: expected categories other than the blank, 2", x, targets, { 1 }, { 1 }, 'sum', 2)
+    refused("argument 3 %('lengths'%): index 2 is outside 1 to 1", x, targets, { 2 }, { 1 })
+    refused("argument 3 %('lengths'%): expected 1 lengths, got %[2%]", x, targets, { 1, 1 }, { 1 })
+    refused("argument 4 %('target_lengths'%): index 2 is outside 0 to 1", x, targets, { 1 }, { 2 })
+    refused("argument 6 %('blank'%)", x, targets, { 1 }, { 1 }, 'sum', 4)
+  end)
   it('activations that they stand on', function()
     close_to(nn.softplus(double { 0.3, -2 }), { log(1 + exp(0.3)), log(1 + exp(-2)) })
     close_to(nn.log_sigmoid(double { 0.3, -2 }), { -log(1 + exp(-0.3)), -log(1 + exp(2)) })

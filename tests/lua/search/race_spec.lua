@@ -84,9 +84,22 @@ describe('a race', function()
     expect(evaluations { evaluations = 201, seconds = 0.9 }):equals(1)
   end)
   it('has annealings for any budget', function()
-    local searcher = race.annealing(problem, problem:placement(), 1, math.huge)
+    local searcher = race.annealing(problem, problem:placement(), 1, { evaluations = math.huge })
     expect(searcher:evaluations()):equals(0)
     searcher:close()
+  end)
+  it('tries three ranked moves of a state where the budget is short, eight otherwise', function()
+    local ranker = trinity.rankers.load(trinity.rankers.shipped)
+    for evaluations, most in trinity.sorted_pairs { [300] = 3, [301] = 8 } do
+      local searcher = race.annealing(problem, problem:placement(), 1, { evaluations = evaluations }, ranker)
+      local room = problem:placements(16)
+      expect((searcher:ask(room, 16))):equals(1) -- the start
+      local values, excess = array.double(16), array.double(16)
+      values[1] = problem:evaluate(room[1]).step_time_s
+      searcher:tell(values, excess)
+      expect((searcher:ask(room, 16))):equals(most)
+      searcher:close()
+    end
   end)
   it('is lost by one that does not fit', function()
     local first, second = run(function() return 10 end, function() return 1 end, { 0, 5 })

@@ -2,10 +2,18 @@
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
+local mixture = dofile(core.home .. '/tests/lua/support/mixture.lua')
 
 local clusters = { trinity.cluster 'dgx_a100', trinity.cluster 'p100x4', trinity.cluster 'juwels_boosterx2' }
 
-local function network(random)
+local function experts(random)
+  return mixture({ layers = random:pick { 2, 4 }, heads = 4, key_heads = random:pick { 2, 4 }, hidden = 32,
+    feed_forward = 16, experts = random:pick { 4, 6 }, top_k = random:pick { 1, 2 }, vocabulary = random:pick { 50, 96 },
+    batch_size = random:pick { 1, 2 }, sequence = 24, dtype = random:pick { 'float32', 'bfloat16' } })
+    :to_training { optimiser = 'adam' }
+end
+
+local function dense(random)
   local heads = random:pick { 2, 4, 6 }
   return trinity.model('gpt2', { layers = random:pick { 2, 4, 6 }, heads = heads, hidden = heads * random:pick { 4, 8 },
     sequence = random:pick { 8, 16 }, positions = 16, vocabulary = random:pick { 50, 96 }, batch_size = random:pick { 1, 2 },
@@ -13,17 +21,31 @@ local function network(random)
     optimiser = 'adam', dtype = random:pick { 'float32', 'bfloat16' } })
 end
 
+local function network(random) return random:pick { dense, dense, experts }(random) end
+
 local function draws(seed)
   local stream = trinity.random(seed, 'laws of meshes')
   return { pick = function(_, list) return list[1 + math.floor(stream:uniform() * #list)] end }
 end
 
-local function plan_of(random)
-  local plan = { mesh = { data = random:pick { 1, 2, 3 }, tensor = random:pick { 1, 2 }, pipeline = random:pick { 1, 2, 3 },
-    context = random:pick { 1, 1, 2 } }, micro_batches = random:pick { 1, 2, 4, 6 },
+local function way_of(random)
+  local kind = random:pick { 'all_reduce', 'all_reduce', 'all_reduce', 'all_reduce', 'hierarchical', 'local_sgd',
+    'parameter_server', 'daso' }
+  local way = { kind = kind, algorithm = random:pick { 'automatic', 'ring' } }
+  if kind == 'hierarchical' or kind == 'daso' then way.inner = 2 end
+  if kind == 'local_sgd' or kind == 'daso' then way.every = random:pick { 1, 2, 5 } end
+  if kind == 'parameter_server' then way.servers = random:pick { 1, 2 } end
+  return way
+end
+
+local function plan_of(random, graph)
+  local of_experts = graph.name == 'mixture'
+  local plan = { mesh = { data = random:pick { 1, 2, 3, 4 }, expert = random:pick { 1, of_experts and 2 or 1 },
+    tensor = random:pick { 1, 2 }, pipeline = random:pick { 1, 2, 3 }, context = random:pick { 1, 1, 2 } }, micro_batches = random:pick { 1, 2, 4, 6 },
     schedule = random:pick { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-v', 'dualpipe-v' },
     recompute = random:pick { 'none', 'selective', 'full' }, shard = random:pick { 0, 1, 2, 3 },
-    sequence_parallel = random:pick { true, false }, bucket_bytes = random:pick { 1, 1000, 1e9 } }
+    sequence_parallel = random:pick { true, of_experts }, context_kind = random:pick { 'all_gather', 'ring' },
+    synchronise = way_of(random), bucket_bytes = random:pick { 1, 1000, 1e9 } }
   if plan.schedule == 'interleaved' then plan.virtual_stages = random:pick { 1, 2 } end
   if plan.schedule == 'zb-v' or plan.schedule == 'dualpipe-v' then plan.virtual_stages = 2 end
   if random:pick { true, false } then plan.order = random:pick { { 'pipeline' }, { 'data', 'tensor' }, { 'context' } } end
@@ -38,7 +60,7 @@ local function for_random(seed, count, law)
   for _ = 1, count do
     local problem = trinity.problem { graph = network(random), cluster = random:pick(clusters) }
     for _ = 1, 4 do
-      local plan = plan_of(random)
+      local plan = plan_of(random, problem.graph)
       local ok, found = pcall(problem.strategy, problem, plan)
       if ok then
         lowered = lowered + 1
@@ -86,7 +108,7 @@ describe('every mesh', function()
     local cluster = trinity.cluster 'p100x4'
     local random = draws(4)
     for _ = 1, 12 do
-      local problem = trinity.problem { graph = network(random), cluster = cluster }
+      local problem = trinity.problem { graph = dense(random), cluster = cluster }
       local plan = { mesh = { data = 2, tensor = 2 }, micro_batches = 2, shard = random:pick { 0, 1, 2, 3 } }
       local there = problem:evaluate(plan)
       plan.devices = { 3, 4, 1, 2 }
@@ -98,7 +120,7 @@ describe('every mesh', function()
   it('holds a share of what is shared out', function()
     local random = draws(5)
     for _ = 1, 12 do
-      local problem = trinity.problem { graph = network(random), cluster = clusters[1] }
+      local problem = trinity.problem { graph = dense(random), cluster = clusters[1] }
       local plan = { mesh = { data = random:pick { 2, 4 }, tensor = random:pick { 1, 2 } }, micro_batches = 2 }
       local function account(level)
         plan.shard = level
@@ -116,7 +138,7 @@ describe('every mesh', function()
   it('is not changed by sizes of one', function()
     local random = draws(6)
     for _ = 1, 10 do
-      local problem = trinity.problem { graph = network(random), cluster = clusters[1] }
+      local problem = trinity.problem { graph = dense(random), cluster = clusters[1] }
       local plain = problem:evaluate { mesh = { data = 2 }, micro_batches = 2 }
       for _, more in ipairs { { schedule = 'gpipe' }, { schedule = 'interleaved', virtual_stages = 1 },
         { sequence_parallel = true }, { order = { 'pipeline', 'tensor' } } } do

@@ -220,3 +220,23 @@ describe('a mesh refuses', function()
     expect(single:strategy({ mesh = { data = 2, tensor = 2 } }).metrics.feasible):equals(true)
   end)
 end)
+
+describe('the account of a mesh', function()
+  local problem = on(gpt2())
+
+  it('shares out the step of every device, and says what each part costs', function()
+    local found = problem:strategy { mesh = { pipeline = 2, data = 2, tensor = 2 }, micro_batches = 4,
+      recompute = 'full', shard = 3 }
+    for d, device in ipairs(found:account().devices) do
+      local waits = device.exposed_s
+      expect(device.computation_s + waits.splits + waits.activations + waits.weights + waits.gradients + device.idle_s)
+        :near(found.metrics.step_time_s, 1e-12)
+      expect(device.recomputation_s > 0):equals(d <= 8)
+      expect(waits.splits > 0 and waits.weights > 0):equals(d <= 8)
+    end
+    local plain = problem:strategy({ mesh = { data = 2 } }):account().devices[1]
+    expect(plain.recomputation_s):equals(0)
+    expect(plain.exposed_s.splits + plain.exposed_s.activations + plain.exposed_s.weights):equals(0)
+    expect(plain.exposed_s.gradients > 0):equals(true)
+  end)
+end)

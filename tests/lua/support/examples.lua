@@ -395,6 +395,12 @@ layer('self_attention', function(t) return { 'y', t.sequence(), { heads = 2 } } 
 layer('rotary', function(t) return { 'y', t.sequence(), { t.of('cos', { 6, 2 }), t.of('sin', { 6, 2 }) }, 2 } end)
 layer('feed_forward', function(t) return { 'y', t.sequence(), { heads = 2, feed_forward = 16 } } end)
 layer('transformer_block', function(t) return { 'y', t.sequence(), { heads = 2, feed_forward = 16 } } end)
+layer('gated_feed_forward', function(t) return { 'y', t.sequence(), { feed_forward = 16 } } end)
+layer('mixture_of_experts', function(t) return { 'y', t.sequence(), { feed_forward = 16, experts = 4, top_k = 2 } } end)
+layer('latent_attention', function(t)
+  return { 'y', t.sequence(), { heads = 2, latent = 4, plain_width = 4, rotary_width = 2, value_width = 4,
+    rotary = { t.of('cos', { 6, 1 }), t.of('sin', { 6, 1 }) } } }
+end)
 layer('additive_attention', function(t) return { 'y', t.sequence(), 4 } end)
 layer('multiplicative_attention', function(t) return { 'y', t.sequence(), 4 } end)
 

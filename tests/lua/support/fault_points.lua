@@ -47,7 +47,10 @@ end
 local Trial = {}
 Trial.__index = Trial
 
-function Trial:fault(...) table.insert(self.faults, (...):format(select(2, ...))) end
+function Trial:fault(...)
+  table.insert(self.faults, (...):format(select(2, ...)))
+  self.tell('FAULT ' .. self.faults[#self.faults]) -- at once, as the end may not come
+end
 
 -- Calls a function whose nth point of a kind fails. Returns whether it succeeded, its error, and how many points it has.
 function Trial:call(class, method, kind, nth)

@@ -15,9 +15,21 @@ return function(examples)
   local function small_features() return { node2vec = { dimensions = 2, walks_per_node = 1, epochs = 1 } } end
 
   local function ranker() return trinity.rankers.new { hidden = { 2 } } end
+  -- A chain long enough that moves seldom lead to a placement that is known.
+  local chain
+  local function long_problem()
+    if chain then return chain end
+    local builder, last = trinity.graph.new { name = 'long' }, nil
+    for i = 1, 12 do
+      last = builder:add { name = 'work' .. i, type = 'Work', inputs = { last }, outputs = { { bytes = 8 } },
+        measured_time_s = i * 1e-3 }
+    end
+    chain = trinity.problem { graph = builder:build(), cluster = examples.shared().cluster }
+    return chain
+  end
   local function trainer()
-    local made = trinity.rankers.trainer(ranker(), { evaluations = 32 })
-    made:add(problem(), { examples.shared().placement })
+    local made = trinity.rankers.trainer(ranker(), { evaluations = 16 })
+    made:add(long_problem(), { long_problem():placement() })
     return made
   end
   local function candidates()
@@ -135,6 +147,12 @@ return function(examples)
   of('NnModule', 'triplet_margin', function() return { halves(), ones(), halves(), 'mean', 0.5 } end)
   of('NnModule', 'multi_margin', function()
     return { halves(), trinity.tensor.new({ 1, 2 }, { dtype = 'int64' }), 'mean', 0.5 }
+  end)
+  of('NnModule', 'multilabel_margin', function()
+    return { halves(), trinity.tensor.new({ { 1, 0, 0 }, { 2, 3, 0 } }, { dtype = 'int64' }), 'mean' }
+  end)
+  of('NnModule', 'ctc', function()
+    return { trinity.tensor.ones { 2, 1, 3 }, trinity.tensor.new({ { 2 } }, { dtype = 'int64' }), { 2 }, { 1 }, 'mean', 1, true }
   end)
   of('NnModule', 'multilabel_soft_margin', function() return { halves(), ones(), 'mean' } end)
   of('MoveCandidates', 'get', function() return { 1, 'wait' } end)

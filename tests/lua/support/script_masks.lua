@@ -50,7 +50,6 @@ local tables = {
     return drawn and (column == 4 or column == 7 or count == 1 and column == 3)
   end,
   train_distributed = columns { { 3, 4 } },
-  trinity_policy = columns { { 4, 5 } },
   whole_loop = columns { { 3, 4, 5, 6 } },
 }
 
@@ -66,7 +65,6 @@ local texts = {
   reproduce_tapp = { { 'TAPP by default.-\n\n', function(part) return (part:gsub(unpack(numbers))) end } },
   timeline = { { 'simulated in [%d.]+ ms', 'simulated in ~ ms' } },
   train_distributed = { measured },
-  trinity_policy = { { '(%-?%d%.%d%d%d)%d%d%d', '%1~~~' } },
   watch = { { 'started [^\n]*', 'started ~' } },
   whole_loop = { { 'vocabulary=40: [^\n]*', 'vocabulary=40: ~' }, { '%([^()]*%d+ cores%)', '(~)' } },
 }

@@ -7,7 +7,14 @@ return function(examples)
   local function make() return trinity.pase(graph, { devices = 2, cutoff = 1 }) end
   local shared = make()
 
-  examples.objects['trinity.Pase'] = function(method) return method == 'close' and make() or shared end
+  local function least()
+    local net = trinity.layers.new 'least'
+    net:linear('linear', net:input('x', { 2, 4 }), 2)
+    return trinity.pase(net:build(), { devices = 2, cutoff = 1 })
+  end
+  examples.objects['trinity.Pase'] = function(method)
+    return method == 'close' and make() or method == 'brute_force' and least() or shared
+  end
   local arguments = examples.arguments
   arguments['trinity.pase'] = function() return { graph, { devices = 2, cutoff = 1 } } end
   arguments['trinity.lower'] = function() return { { graph = graph, cluster = trinity.cluster 'p100x2' } } end

@@ -217,6 +217,11 @@ local function see_devices()
   local problem = trinity.problem { cluster = trinity.cluster 'p100x2', graph = graph }
   local plan = problem:placement_by_unit(function(unit) return unit > 3 and 2 or 1 end)
   see('trinity.Execution', trinity.execute(problem, plan, { steps = 2, warm_up = 0 }))
+  local file = temporary '.txt'
+  trinity.files.write(file, ('\1\2\3\4'):rep(40))
+  local trained = trinity.execute(problem, plan, { steps = 70, data = file, keep_weights = true, quiet = true })
+  see('trinity.Execution', trained)
+  see('trinity.NamedWeight', trained.weights[1])
   see('trinity.Profile', trinity.profile.measure(graph, { devices = { 'cpu:0', 'cpu:1' }, steps = 1, warm_up = 0, copies = 1,
     sizes = { 64, 4096 }, quiet = true }))
 end
@@ -281,11 +286,14 @@ describe('the editor types', function()
   local gpt2 = trinity.problem { graph = trinity.model('gpt2', { layers = 2, batch_size = 1 }),
     cluster = trinity.cluster 'p100x2' }
   local meshed = { mesh = { data = 2 }, stages = { 2 }, virtual_stages = 1, recompute = 'none', bucket_bytes = 1e6,
-    sequence_parallel = true, shard = 1,
+    sequence_parallel = true, shard = 1, synchronise = { kind = 'all_reduce' }, context_kind = 'ring',
     operators = { ['block_1/feed_forward/gelu'] = { recompute = true } } }
   probe(function(plan) return gpt2:strategy(plan) end, 'trinity.MeshStrategy', meshed, 0)
   see('trinity.Strategy', gpt2:strategy(meshed))
   see('trinity.Account', gpt2:strategy(meshed):account())
+  local decoder = os.tmpname() .. '.json'
+  require('trinity.core').write_file(decoder, '{"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_head": 2, "vocab_size": 9}')
+  probe(function(value) return trinity.model(decoder, value) end, 'trinity.DecoderOptions', {}, 0)
   try_all()
   see_infeasibility()
   see_training()

@@ -148,8 +148,11 @@ it('the objects that a script is handed have no class behind them, and a search 
   local _, run = place(search:format [[
     local search = require 'trinity.search'
     local function inner(what, object)
-      local found = select(2, pcall(function() return object.__index end))
-      print(what, type(found) == 'table')
+      for _, name in ipairs { '__index', '__newindex', '__tostring', '__call', '__gc' } do
+        local ok, found = pcall(function() return object[name] end)
+        if ok and found ~= nil then return print(what, true) end
+      end
+      print(what, false)
     end
     search.run('mine', problem, search.options('mine', {}, { evaluations = 3, quiet = true }), function(self)
       self:evaluate { problem:placement() }
@@ -160,11 +163,14 @@ it('the objects that a script is handed have no class behind them, and a search 
     local found = trinity.methods.random(problem, { evaluations = 3, quiet = true })
     for name, object in pairs { problem = problem, graph = problem.graph, cluster = problem.cluster, strategy = found,
       run = trinity.run, builder = trinity.graph.new { name = 'g' }, devices = trinity.devices, metrics = found.metrics,
-      placement = found.placement, options = search.declared, policy = trinity.daso.cycling } do inner(name, object) end]])
+      placement = found.placement, options = search.declared, policy = trinity.daso.cycling,
+      timeline = problem:timeline(found.placement), stream = trinity.random(1, 'x'), layers = trinity.layers.new 'x',
+      topology = trinity.topology.new(), depth = problem.graph.depth, library = trinity, methods = trinity.methods,
+      comparison = trinity.compare(problem, { 'random' }, { evaluations = 2, quiet = true }) } do inner(name, object) end]])
   local output = run '--safe stranger.lua --run none'
   expect(output):matches 'status=0'
   expect(output):matches 'record\tnil'
-  expect(select(2, output:gsub('\tfalse\n', ''))):equals(13)
+  expect(select(2, output:gsub('\tfalse\n', ''))):equals(21)
   expect(output:find('\ttrue\n', 1, true)):equals(nil)
 end)
 
@@ -224,6 +230,24 @@ describe('a forged run.json', function()
       expect(resumed(function(about) about.start = start end)):matches "field 'start': expected how the run was started"
     end
   end)
+  it('is shown, whatever its fields hold, and makes no rows of its own', function()
+    local folder, run = failed_run 'trinity.compare(problem, { "random" }, { evaluations = 5, quiet = true })'
+    os.execute(("cp -r '%s/runs/r' '%s/runs/other'"):format(folder, folder))
+    edit(folder, function(about)
+      about.command, about.options, about.name = { 'a\nforged  done', {}, true }, { 'x', { 1 } }, { 'r' }
+      about.model, about.error = 'm\nforged-run  done', 'e\nforged'
+    end)
+    local path = folder .. '/runs/r/results/comparison.json'
+    local result = require('trinity.base.json').read(path)
+    result.data.rows[1].runs = { 7, 'x', { search = {} } }
+    core.write_file(path, core.to_json(result))
+    for _, words in ipairs { 'runs', 'runs show r', 'runs compare r other', 'watch --once r', 'report runs/r' } do
+      local output = run(words)
+      expect(output):matches 'status=0\n$'
+      expect(output:find '\n%s*forged'):equals(nil)
+    end
+    expect(run 'runs'):matches 'm\\x0Aforged%-run  done'
+  end)
   it('and forged searches are shown, whatever their fields hold', function()
     local folder, run = failed_run 'trinity.methods.random(problem, { evaluations = 5, quiet = true })'
     local path = folder .. '/runs/r/searches/1/search.json'
@@ -233,11 +257,15 @@ describe('a forged run.json', function()
         if field ~= 'kind' and field ~= 'id' then about[field] = value end
       end
       core.write_file(path, core.to_json(about))
-      for _, words in ipairs { 'runs', 'runs show r', 'watch --once r' } do
+      local function shown(words)
         local output = run(words)
         expect(output):matches 'status=0\n$'
         expect(output:find '[\27\r]'):equals(nil)
       end
+      for _, words in ipairs { 'runs', 'runs show r', 'watch --once r' } do shown(words) end
+      about.best_step_time_s = 1
+      core.write_file(path, core.to_json(about))
+      shown 'runs compare r r'
     end
   end)
 end)

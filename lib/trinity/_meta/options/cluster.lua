@@ -6,6 +6,17 @@ error 'this file is for editors'
 ---@alias trinity.Duplex 'full'|'half'
 ---@alias trinity.QueueModel 'sender'|'pair'|'none'|'route'|'fair'|'receiver'
 
+--- A library of collectives (engine/cluster/library.h); defaults are fitted to measurements.
+---@class trinity.CollectiveLibrary
+---@field call_s? number a call: launching it, and the members meeting (default 8.279e-6; 0 to 1)
+---@field pipelining? number part of the steps' latency that chunks pay again (default 0.06081; 0 to 4)
+---@field low_latency_hop? number latency of a step in small packets, of that in chunks (default 0.7; 0 to 1)
+---@field low_latency_bandwidth? number bandwidth of small packets, of that of chunks; 0: no such packets (default 0.3315; 0 to 1)
+---@field multicast_bandwidth? number what switches in nodes that add up reach, of what a device sends; 0: they do not (default 0; 0 to 1)
+---@field multicast_s? number their latency (default 4.197e-5; 0 to 1)
+---@field rails? number network cards over which the rings of a node leave it, at most (default 8.31; 1 or more)
+---@field in_network? boolean whether switches between nodes add up (default false)
+
 --- What topology:devices takes.
 ---@class trinity.TopologyDevices
 ---@field name? string what stands before the number in their names (default 'gpu')

@@ -8,11 +8,21 @@ error 'this file is for editors'
 ---@field steps? integer how many (default 15; 1 to 1e6)
 ---@field warm_up? integer steps of these that are not measured (default 5; 0 or more)
 ---@field seed? integer of weights, data and dropout (default 1; 0 or more)
----@field learning_rate? number of stochastic gradient descent (default 0.01; 0 or more)
+---@field learning_rate? number of the optimiser that the graph names (default 0.01; 0 or more)
 ---@field devices? string[] per device of the cluster 'cpu:N', the N-th core from 0, or 'cuda:N' (default: 'cpu:0', 'cpu:1', ...)
+---@field double_precision? boolean real numbers are float64 instead of float32 (default false)
+---@field keep_weights? boolean the result has the weights at the end (default false)
 ---@field memory_limit_bytes? integer the most that tensors of a device may take; more is an error (default: no limit; 0 to 2^53)
 ---@field seconds? number after which no step begins (default: no limit; above 0)
 ---@field quiet? boolean no progress line (default false)
+---@field data? string a file or folder: CSV (.gz too), CIFAR-10 batches, PTB or another text, safetensors (default: drawn numbers)
+---@field scale? number factor of the numbers in `data` (default: 1, of images' bytes 1 / 255)
+---@field train_rows? integer samples (symbols of a text) that train; the rest is held out (default: what the files say; 1 to 2^40)
+---@field epochs? integer passes over the samples that train (default: `steps`; 1 to 1e6)
+---@field rate? trinity.LearningRateOptions warm-up and decay of the learning rate by epoch (default: the same in every epoch)
+---@field checkpoint? string a file that is written after every epoch and when the training stops, and gone on with where it is there (default: none)
+---@field load? string a safetensors file of weights to begin with (default: drawn weights)
+---@field save? string where the weights go at the end, as safetensors (default: none)
 
 --- What trinity.profile.measure takes.
 ---@class trinity.ProfileOptions

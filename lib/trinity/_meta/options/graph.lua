@@ -4,7 +4,7 @@
 error 'this file is for editors'
 
 ---@alias trinity.BackwardEdges 'free'|'counted'|'forbidden'
----@alias trinity.CollectiveAlgorithm 'automatic'|'ring'|'halving_doubling'|'tree'|'hierarchical'|'leader'
+---@alias trinity.CollectiveAlgorithm 'automatic'|'ring'|'halving_doubling'|'tree'|'hierarchical'|'leader'|'multicast'|'in_network'
 ---@alias trinity.Colocate 'forward'|'parameters'
 ---@alias trinity.Kernels 'onnx'|'megatron'|'flash'
 ---@alias trinity.Optimiser 'sgd'|'momentum'|'adam'
@@ -13,10 +13,15 @@ error 'this file is for editors'
 ---@class trinity.AttentionOptions
 ---@field heads? integer of queries; needed but for feed_forward (1 or more)
 ---@field key_heads? integer heads of keys and values (default: heads; 1 or more)
+---@field head_width? integer of queries and keys (default: the width over the heads; 1 or more)
 ---@field mask? trinity.Tensor added to the scores
 ---@field dropout? number of shares and results (default 0; 0 to 1)
 ---@field causal? boolean no position sees later ones (default false)
+---@field window? integer nearest positions that one sees (default: all; 1 or more)
+---@field softcap? boolean scores are bounded by a tanh (default false)
 ---@field bias? boolean of the projections (default true)
+---@field output_bias? boolean of the projection behind attention (default: bias)
+---@field head_norm? boolean queries and keys are normalised head by head (default false)
 ---@field fused? boolean one product for queries, keys and values (default false)
 ---@field rotary? trinity.Tensor[] tables of cosines and sines
 ---@field feed_forward? integer width between the two linear layers (1 or more)
@@ -36,6 +41,14 @@ error 'this file is for editors'
 ---@field capacity? 'bytes'|trinity.DoubleArray|number[]|fun(bytes: number, from: integer, to: integer): number 'bytes': a tensor counts once however many readers it has; else per edge of csr(), math.huge: never cut (default 'bytes')
 ---@field backward? trinity.BackwardEdges what edges cost that lead back (default 'free')
 
+--- What trinity.model takes of a config.json.
+---@class trinity.DecoderOptions: trinity.ModelOptions
+---@field batch_size? integer sequences of a step (default 1; 1 to 2147483648)
+---@field sequence? integer tokens of each (default: the longest, of at most 4,096; 1 to 2^24)
+---@field layers? integer of the network (default: the file's; 1 to 10000)
+---@field kernels? 'onnx'|'megatron'|'flash' what is one operator, and so what is kept (default 'flash')
+---@field dropout? number ratio of all dropouts (default: the file's; 0 to 1)
+
 --- A picture of a graph.
 ---@class trinity.DotOptions
 ---@field units? boolean a node per colocation unit (default false)
@@ -46,15 +59,36 @@ error 'this file is for editors'
 ---@field features? integer width of a row (1 or more)
 ---@field weight? trinity.Tensor a variable [rows, features] (default: weights of its own)
 
+--- Of a feed-forward network whose values are multiplied by an activation of others (Shazeer 2020).
+---@class trinity.GatedOptions
+---@field feed_forward integer width between the linear layers (1 or more)
+---@field activation? 'silu'|'gelu'|'relu' of the gate (default 'silu')
+---@field bias? boolean of the linear layers (default false)
+---@field kernels? 'onnx'|'megatron'|'flash' 'onnx': the activation and the product are two operators, which keep four widths; else one, which keeps three (default 'onnx')
+
 --- What graph:critical_path takes.
 ---@class trinity.GraphPathOptions
 ---@field time_s trinity.DoubleArray|number[]|fun(i: integer): number seconds of every operator
 ---@field transfer_s? trinity.DoubleArray|number[]|fun(bytes: number, from: integer, to: integer): number seconds of every edge of csr() (default: none)
 
+--- Of attention whose keys and values come from a vector a position (DeepSeek-V2, 2024, section 2.1).
+---@class trinity.LatentAttentionOptions
+---@field heads integer of queries, keys and values (1 or more)
+---@field latent integer width of that vector (1 or more)
+---@field query_latent? integer width of another for queries (default: queries come from x; 1 or more)
+---@field plain_width integer of a head's queries and keys: what is not turned (0 or more)
+---@field rotary_width integer the rest, which is turned; of keys all heads share it (1 or more)
+---@field value_width integer of a head's values (1 or more)
+---@field rotary trinity.Tensor[] tables of cosines and sines
+---@field bias? boolean of the products of x and of the result (default false)
+---@field epsilon? number of the normalisations (default 1e-6; 0 or more)
+---@field kernels? 'onnx'|'megatron'|'flash' as of layers:attention (default 'onnx')
+
 --- What layers:linear takes.
 ---@class trinity.LinearLayerOptions
 ---@field bias? boolean whether something is added (default true)
 ---@field weight? trinity.Tensor a variable [features, K] (default: weights of its own)
+---@field attributes? table of the operator, beside its own
 
 --- What layers:lrn takes.
 ---@class trinity.LrnOptions
@@ -82,10 +116,18 @@ error 'this file is for editors'
 ---@field c? trinity.Tensor the cell [N, hidden] before the first step (default: h)
 ---@field batch_size? integer N of a state that is zero (1 or more)
 
+--- Of a mixture of experts, each a gated feed-forward network.
+---@class trinity.MixtureOptions: trinity.GatedOptions
+---@field experts integer of the layer (1 to 65536)
+---@field top_k integer experts that a token goes to (1 or more)
+---@field router? 'softmax'|'sigmoid' what makes weights of scores (default 'softmax')
+---@field normalise? boolean weights of the chosen experts add up to one (default true)
+---@field shared? integer width of a network beside the experts, which all tokens pass (default 0; 0 or more)
+
 --- What trinity.model takes.
 ---@class trinity.ModelOptions: trinity.TrainingOptions
 ---@field training? boolean false: the forward graph alone (default true)
----@field dtype? 'float32'|'float16'|'bfloat16'|'float64' of activations and weights (builders only) (default 'float32')
+---@field dtype? 'float32'|'float16'|'bfloat16'|'float64'|'float8' of activations and weights (builders only); a config.json's: what it says, or bfloat16; its 'float8': bfloat16, with operands of products in FP8 (default 'float32')
 ---@field granularity? 'layer'|'framework' 'framework': the operators of a TensorFlow 1.15 graph (default 'layer')
 ---@field dimensions? table<string, integer> sizes that an ONNX file leaves open, by name
 ---@field copy_shared_vectors? boolean of ONNX files: a vector read by several operators is copied (exporters merge equal vectors), or one Variable (default true)

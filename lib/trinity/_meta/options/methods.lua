@@ -68,6 +68,7 @@ error 'this file is for editors'
 ---@field rank? boolean|string|trinity.Ranker|fun(candidates: trinity.MoveCandidates): number[] who chooses among moves: true for the weights that come with trinity, a file, a ranker, a function (default: moves are tried as they are drawn)
 ---@field first_temperature? number in multiples of the start's value per unit (default 2; 1e-12 to 1e12)
 ---@field last_temperature? number in multiples of the start's value per unit, at most first_temperature (default 0.01; 1e-12 to 1e12)
+---@field batch? integer trials of one state, simulated together (default 8; 1 to 4096)
 ---@field groups? boolean one move in eight takes a group of units of any level (default false)
 ---@field evenly_one_in? integer one seed in so many is drawn evenly, others by how long they hold up the step (default 2; 1 to 1e6)
 ---@field candidates? integer moves drawn for each that is tried (default 10; 2 to 1024)

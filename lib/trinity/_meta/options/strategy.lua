@@ -3,9 +3,12 @@
 -- `build/trinity tests/lua/golden.lua --accept options`.
 error 'this file is for editors'
 
+---@alias trinity.ContextKind 'all_gather'|'ring'
 ---@alias trinity.MdpeMode 'linear'|'hinge'|'both'
 ---@alias trinity.MdpeScale 'log'|'log_time'|'sqrt'|'linear'
+---@alias trinity.MeshAlgorithm 'automatic'|'ring'|'halving_doubling'|'tree'|'hierarchical'|'leader'
 ---@alias trinity.MeshSchedule 'gpipe'|'1f1b'|'interleaved'|'zb-h1'|'zb-interleaved'|'zb-v'|'dualpipe-v'
+---@alias trinity.MeshSynchronisationKind 'all_reduce'|'hierarchical'|'local_sgd'|'parameter_server'|'daso'
 ---@alias trinity.RecomputeWord 'none'|'selective'|'full'
 
 --- How many plans are priced.
@@ -55,6 +58,16 @@ error 'this file is for editors'
 ---@field sequence_parallel? boolean what tensor leaves whole is cut along the sequence (default false)
 ---@field shard? integer over data: 1 states of the optimiser, 2 gradients too, 3 weights too (default 0; 0 to 3)
 ---@field bucket_bytes? integer of gradients that are reduced together (default 2.5e7; 1 to 2^50)
+---@field context_kind? trinity.ContextKind how parts of the sequence see keys and values of others (default 'all_gather')
+---@field synchronise? trinity.MeshSynchronisation how replicas are kept alike
+
+--- How the replicas of a mesh are kept alike.
+---@class trinity.MeshSynchronisation
+---@field kind? trinity.MeshSynchronisationKind gradients in every step (in one level or two), weights every few, servers, or gradients and weights (default 'all_reduce')
+---@field algorithm? trinity.MeshAlgorithm of what replicas do together (default 'automatic')
+---@field inner? integer hierarchical, daso: replicas of a run (default: 1, which hierarchical and daso refuse; 1 to 1048576)
+---@field every? integer local_sgd, daso: steps from meeting to meeting (0: there is none) (default 1; 0 to 1048576)
+---@field servers? integer parameter_server: replicas that are servers (default 1; 1 to 1048576)
 
 --- What holds for one forward operator in place of the words of a mesh.
 ---@class trinity.OperatorChoice

@@ -1,7 +1,7 @@
 -- The vocabulary of model builders: layers over a graph builder, with ONNX's operator types and
 -- attributes. Shapes of outputs and parameters are computed here, FLOP and gradients by the engine
 -- from type, shapes and parameters. Layers of images (NCHW) are in trinity.graph.layers.images, those of
--- sequences ([N, T, H]) in trinity.graph.layers.sequences; all are methods of one object.
+-- sequences ([N, T, H]) in sequences, attention and decoders beside it; all are methods of one object.
 
 local arguments = require 'trinity.graph.layers.arguments'
 local check = require 'trinity.base.check'
@@ -14,6 +14,7 @@ local begin, begin_tensor = arguments.begin, arguments.begin_tensor
 ---@class trinity.Layers
 ---@field builder trinity.Builder
 ---@field dtype string of activations and weights
+---@field products string of what net:operand gives: the same, or float8
 local Layers = { __name = 'layers' }
 Layers.__index = Layers
 
@@ -221,6 +222,18 @@ function Layers:flatten(name, x)
     attributes = { axis = 1 } }))
 end
 
+--- What a product reads of x: x itself, or with dtype = 'float8' a copy of a byte an element, which is what its
+--- backward pass keeps. Several products of one x share one. (Transformer Engine's recipes for FP8; weights stay
+--- bfloat16 with a master copy.)
+---@param name string
+---@param x trinity.Tensor
+---@return trinity.Tensor
+function Layers:operand(name, x)
+  begin_tensor('layers:operand', name, x)
+  if self.products == self.dtype then return x end
+  return (self:operator('Cast', name, { inputs = { x }, shapes = { x.shape }, dtype = self.products }))
+end
+
 --- Fully connected layer over the last axis: [..., K] to [..., features], one Gemm with its bias.
 ---@param name string
 ---@param x trinity.Tensor
@@ -245,7 +258,7 @@ function Layers:linear(name, x, features, o)
   end
   if o.bias then parameters[#parameters + 1] = self:weight('bias', { features }) end
   return (self:operator('Gemm', name, { inputs = inputs, shapes = { shape }, parameters = parameters,
-    attributes = { transB = 1 } }))
+    attributes = util.merged(o.attributes, { transB = 1, start = o.start == 'he' and 'he' or nil }) }))
 end
 
 --- Product of matrices [..., M, K] and [..., K, N]; leading axes must be equal.
@@ -296,7 +309,7 @@ end
 ---@return trinity.Graph
 function Layers:build() return self.builder:build() end
 
-for _, part in ipairs { 'images', 'sequences' } do
+for _, part in ipairs { 'images', 'sequences', 'attention', 'decoders' } do
   local methods = require('trinity.graph.layers.' .. part)
   for name, method in util.sorted_pairs(methods) do Layers[name] = method end
 end
@@ -307,7 +320,8 @@ check.methods(Layers)
 local layers = {}
 
 --- Layers over a new graph called `name`. options.dtype: that of activations and weights (default
---- 'float32'); a model's own options can be given as they are.
+--- 'float32'; 'float8': bfloat16, with operands of products cast where a layer says so: net:operand); a model's own
+--- options can be given as they are.
 ---@param name string
 ---@param options? table<string, any>
 ---@return trinity.Layers
@@ -315,7 +329,9 @@ function layers.new(name, options)
   check.argument('layers.new', 1, 'name', name, 'string')
   if options ~= nil then check.argument('layers.new', 2, 'options', options, 'table') end
   if options and options.dtype ~= nil then check.argument('layers.new', 'option', 'dtype', options.dtype, 'string') end
-  return setmetatable({ builder = graph.new { name = name }, dtype = options and options.dtype or 'float32' }, Layers)
+  local dtype = options and options.dtype or 'float32'
+  return setmetatable({ builder = graph.new { name = name }, dtype = dtype == 'float8' and 'bfloat16' or dtype,
+    products = dtype }, Layers)
 end
 
 --- The entry of a table of choices that an option names; any other value is an error that lists them.

@@ -7,6 +7,8 @@ local layer_options = {}
 layer_options.linear = options.declare('trinity.LinearLayerOptions', { help = 'What layers:linear takes.',
   { 'bias', 'boolean', true, help = 'whether something is added' },
   { 'weight', 'tensor', axes = 2, otherwise = 'weights of its own', help = 'a variable [features, K]' },
+  { 'start', { 'plain', 'he' }, 'plain', help = 'variance of the first weights: 1 / K, or 2 / K (He et al. 2015)' },
+  { 'attributes', 'table', help = 'of the operator, beside its own' },
 })
 
 layer_options.embedding = options.declare('trinity.EmbeddingLayerOptions', {

@@ -1,0 +1,126 @@
+#include "execute/collectives.h"
+
+#include "base/error.h"
+#include "execute/kernels.h"
+#include "graph/meaning.h"
+
+namespace trinity {
+namespace {
+
+at::Tensor sum_in_order(const std::vector<at::Tensor>& given) {
+  at::Tensor sum = given.size() > 1 ? given[0] + given[1] : given[0].clone();
+  for (size_t i = 2; i < given.size(); ++i) sum.add_(given[i]);
+  return sum;
+}
+
+/// Of statistics by row, column `column`: 0 the largest, 1 the label's, 2 the sum of exponentials.
+at::Tensor reduced_statistics(const at::Tensor& own, const std::vector<at::Tensor>& given,
+                          const std::string& what) {
+  const auto columns = own.unbind(1);
+  if (what == "maximum") {
+    at::Tensor largest = given[0].select(1, 0);
+    for (const auto& other : given) largest = at::maximum(largest, other.select(1, 0));
+    return at::stack({largest, columns[1], columns[2] * (columns[0] - largest).exp()}, 1);
+  }
+  const int64_t column = what == "target" ? 1 : 2;
+  std::vector<at::Tensor> terms;
+  for (const auto& other : given) terms.push_back(other.select(1, column));
+  const at::Tensor sum = sum_in_order(terms);
+  return column == 1 ? at::stack({columns[0], sum, columns[2]}, 1)
+                     : at::stack({columns[0], columns[1], sum}, 1);
+}
+
+at::Tensor range_of(at::Tensor x, const Operator& op) {
+  const auto axes = list_attribute(op, "axes"), starts = list_attribute(op, "starts"),
+             ends = list_attribute(op, "ends");
+  for (size_t i = 0; i < axes.size(); ++i) x = x.slice(axes[i], starts[i], ends[i]);
+  return x;
+}
+
+/// The share of a replica, in one dimension.
+at::Tensor share_of(const at::Tensor& x, int64_t shares, int64_t replica) {
+  const auto flat = x.reshape({-1});
+  const int64_t begin = share_begin(flat.numel(), shares, replica);
+  return flat.narrow(0, begin, share_begin(flat.numel(), shares, replica + 1) - begin);
+}
+
+at::Tensor scattered(const Operator& member, const std::vector<at::Tensor>& given) {
+  const int64_t shares = integer_attribute(member.attributes, "shares", 1);
+  const int64_t replica = integer_attribute(member.attributes, "replica", 0);
+  std::vector<at::Tensor> terms;
+  for (const auto& term : given)
+    terms.push_back(shares > 1 ? share_of(term, shares, replica) : range_of(term, member));
+  return sum_in_order(terms).contiguous();
+}
+
+at::Tensor gathered(const std::vector<const Operator*>& members, const std::vector<at::Tensor>& given,
+                const std::vector<int64_t>& shape) {
+  at::Tensor whole = at::empty(shape, given[0].options());
+  for (size_t i = 0; i < given.size(); ++i) {
+    at::Tensor to = whole;
+    const auto begins = list_attribute(*members[i], "begins");
+    for (size_t d = 0; d < begins.size(); ++d)
+      to = to.narrow(static_cast<int64_t>(d), begins[d], given[i].size(static_cast<int64_t>(d)));
+    to.copy_(given[i]);
+  }
+  return whole;
+}
+
+/// Rows of logits with the class last, and of labels, as numbers of this part's classes.
+struct Rows {
+  at::Tensor logits, numbers, inside;
+
+  Rows(const at::Tensor& x, const at::Tensor& labels, int64_t first_class) {
+    const bool second = labels.dim() > 1 && x.dim() == labels.dim() + 1 && x.size(1) != labels.size(1);
+    const at::Tensor rows = second ? x.movedim(1, -1) : x;
+    logits = rows.reshape({-1, rows.size(-1)});
+    const auto local = labels.reshape({-1}) - first_class;
+    inside = local.ge(0).logical_and(local.lt(logits.size(1)));
+    numbers = local.clamp(0, logits.size(1) - 1).unsqueeze(1);
+  }
+};
+
+}  // namespace
+
+at::Tensor combine(const Operator& member, const std::vector<const Operator*>& members,
+               const std::vector<at::Tensor>& given, const std::vector<int64_t>& shape) {
+  const at::NoGradGuard guard;
+  if (member.type == "AllGather") return gathered(members, given, shape);
+  if (member.type == "ReduceScatter") return scattered(member, given);
+  const auto reduction = text_attribute(member, "reduction");
+  if (reduction.empty()) return sum_in_order(given);
+  size_t own = 0;
+  while (members[own] != &member) ++own;
+  return reduced_statistics(given[own], given, reduction);
+}
+
+at::Tensor loss_statistics(const at::Tensor& logits, const at::Tensor& labels, int64_t first_class) {
+  const Rows rows(logits, labels, first_class);
+  const auto largest = rows.logits.amax(1);
+  const auto total = (rows.logits - largest.unsqueeze(1)).exp_().sum(1);
+  const auto target = rows.logits.gather(1, rows.numbers).squeeze(1);
+  return at::stack({largest, target * rows.inside.to(target.scalar_type()), total}, 1);
+}
+
+double mean_loss(const at::Tensor& statistics) {
+  const auto columns = statistics.unbind(1);
+  return (columns[2].log() + columns[0] - columns[1]).mean().item<double>();
+}
+
+at::Tensor loss_gradient(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& statistics,
+                     int64_t first_class, double scale) {
+  const at::NoGradGuard guard;
+  const Rows rows(logits, labels, first_class);
+  auto gradient = (rows.logits - statistics.select(1, 0).unsqueeze(1)).exp_();
+  gradient.div_(statistics.select(1, 2).unsqueeze(1));
+  gradient.scatter_add_(1, rows.numbers,
+                        rows.inside.to(gradient.scalar_type()).neg_().unsqueeze(1));
+  gradient.mul_(scale / static_cast<double>(gradient.size(0)));
+  const bool second =
+      labels.dim() > 1 && logits.dim() == labels.dim() + 1 && logits.size(1) != labels.size(1);
+  if (!second) return gradient.reshape(logits.sizes());
+  auto shape = logits.movedim(1, -1).sizes().vec();
+  return gradient.reshape(shape).movedim(-1, 1).contiguous();
+}
+
+}  // namespace trinity

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <vector>
+
+#include "execute/kernels.h"
+#include "graph/types.h"
+#include "libtorch/torch.h"
+
+namespace trinity {
+
+/// What a member of a collective makes of what all members handed in, in their order, of one of
+/// its outputs (graph/meaning.h says which attributes tell what it is). Every member sums in the
+/// same order, so that all get the same bits.
+at::Tensor combine(const Operator& member, const std::vector<const Operator*>& members,
+                   const std::vector<at::Tensor>& given, const std::vector<int64_t>& shape);
+
+/// Statistics by row [rows, 3] of logits of some of the classes, which begin at `first_class`: the
+/// largest, the one of the label (0 where another part has it), the sum of exponentials less the
+/// largest. Reduced by "maximum", "target" and "total" they are those of all classes.
+at::Tensor loss_statistics(const at::Tensor& logits, const at::Tensor& labels, int64_t first_class);
+/// The mean over rows of the loss that the statistics of all classes give.
+double mean_loss(const at::Tensor& statistics);
+/// Its gradient with respect to logits of some of the classes, times `scale`.
+at::Tensor loss_gradient(const at::Tensor& logits, const at::Tensor& labels,
+                         const at::Tensor& statistics, int64_t first_class, double scale);
+
+}  // namespace trinity

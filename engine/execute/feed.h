@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "data/dataset.h"
+#include "graph/graph.h"
+#include "libtorch/torch.h"
+
+namespace trinity {
+
+/// Mini-batches of a data set for the inputs of a graph. Samples (of a text: rows of as many symbols
+/// as the inputs have) go in an order that the seed gives for every epoch; what is left over in an
+/// epoch, less than a step has, is left out. Which samples a step has depends on the seed and on
+/// how many they are, not on who reads them.
+class Feed {
+ public:
+  /// `batch` samples a micro-batch, `batches` micro-batches a step on all replicas. Throws
+  /// ArgumentError where a graph's inputs do not fit the data: other extents, classes that the
+  /// graph does not have, fewer samples than a step has.
+  Feed(std::shared_ptr<const DataSet> data, const Graph& graph, uint64_t seed, int64_t batches);
+
+  /// Input `input`, whose whole tensor is given, in a batch, numbered through all steps.
+  at::Tensor take(const Operator& input, const Tensor& whole, int64_t batch) const;
+  /// The same of the held-out samples, in their order; beyond the last they begin anew.
+  at::Tensor held_out(const Operator& input, const Tensor& whole, int64_t batch) const;
+  int64_t steps_per_epoch() const { return steps_; }
+  int64_t held_out_samples() const { return held_out_; }
+  int64_t batch() const { return batch_; }
+
+ private:
+  void check(const Graph& graph);
+  void check_input(const Operator& op, const Tensor& tensor) const;
+  int64_t sample_at(int64_t position) const;
+  at::Tensor read(const Operator& input, const Tensor& whole, const std::vector<int64_t>& samples,
+                  bool held_out) const;
+
+  std::shared_ptr<const DataSet> data_;
+  uint64_t seed_;
+  int64_t batches_, batch_ = 1, length_ = 0;  ///< length_: symbols of a text's sample
+  int64_t samples_ = 0, held_out_ = 0, steps_ = 0;
+  mutable std::mutex mutex_;  // of the order
+  mutable int64_t epoch_ = -1;
+  mutable std::shared_ptr<const std::vector<int32_t>> order_;
+};
+
+}  // namespace trinity

@@ -1,0 +1,338 @@
+#include "execute/weights.h"
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.h"
+#include "base/index.h"
+#include "execute/numbers.h"
+#include "graph/meaning.h"
+
+namespace trinity {
+namespace {
+
+/// The block of a whole that begins at `begin`; all of it where that is empty.
+at::Tensor block_of(at::Tensor whole, const std::vector<int64_t>& begin,
+                    const std::vector<int64_t>& shape) {
+  for (size_t d = 0; d < begin.size(); ++d)
+    whole = whole.narrow(static_cast<int64_t>(d), begin[d], shape[d]);
+  return whole;
+}
+
+int64_t replica_of(const Operator& op) { return integer_attribute(op.attributes, "replica", 0); }
+int64_t shares_of(const Operator& op) { return integer_attribute(op.attributes, "shares", 1); }
+
+}  // namespace
+
+Weights::Weights(const Program& program, const Options& options)
+    : program_(program), graph_(program.graph()), options_(options) {
+  const auto count = at(graph_.operator_count());
+  weights_.resize(count);
+  shares_.resize(count);
+  states_.resize(count);
+  updates_.assign(count, -1);
+  for (int32_t op = 0; op < graph_.operator_count(); ++op)
+    if (program.duty(op) == Duty::update && graph_.op(op).forward >= 0)
+      updates_[graph_.op(op).forward] = op;
+}
+
+/// The shape of a weight's block when it is whole.
+const std::vector<int64_t> Weights::shape(int32_t op, size_t parameter) const {
+  const auto stated = fmt::format("weight{}_shape", parameter);
+  const auto& of = graph_.op(op);
+  return of.attributes.contains(stated) ? list_attribute(of, stated)
+                                        : of.parameters[parameter].shape;
+}
+
+int64_t Weights::elements(int32_t op) const {
+  int64_t sum = 0;
+  for (size_t i = 0; i < graph_.op(op).parameters.size(); ++i) {
+    if (!graph_.op(op).parameters[i].trainable) continue;
+    int64_t count = 1;
+    for (const int64_t extent : shape(op, i)) count *= extent;
+    sum += count;
+  }
+  return sum;
+}
+
+void Weights::make(int32_t op, const at::Device& device) {
+  const auto& of = graph_.op(op);
+  if (of.phase != Phase::forward || of.parameters.empty()) return;
+  auto& made = weights_[op];
+  made.clear();
+  for (size_t i = 0; i < of.parameters.size(); ++i) {
+    Parameter whole = of.parameters[i];
+    const auto block = shape(op, i), begin = list_attribute(of, fmt::format("weight{}_begin", i));
+    whole.shape = begin.empty() ? block : list_attribute(of, fmt::format("weight{}_whole", i));
+    auto drawn = first_weight(whole, options_.seed, of, i == 0);
+    auto weight = block_of(std::move(drawn), begin, block).to(device, options_.real).contiguous();
+    if (whole.trainable) weight.requires_grad_();
+    made.push_back(std::move(weight));
+  }
+  const int64_t shares = shares_of(of);
+  if (shares == 1) return;
+  const at::NoGradGuard guard;
+  const int64_t count = elements(op), begin = share_begin(count, shares, replica_of(of));
+  const int64_t end = share_begin(count, shares, replica_of(of) + 1);
+  Tensors flat;
+  for (const auto& weight : made)
+    if (weight.requires_grad()) flat.push_back(weight.detach().reshape({-1}));
+  shares_[op] = at::cat(flat).narrow(0, begin, end - begin).clone();
+  made.clear();
+}
+
+Weights::Tensors Weights::unbundle(int32_t op, const at::Tensor& bundle) const {
+  Tensors result;
+  int64_t begin = 0;
+  for (size_t i = 0; i < graph_.op(op).parameters.size(); ++i) {
+    const auto shape_of = shape(op, i);
+    int64_t count = 1;
+    for (const int64_t extent : shape_of) count *= extent;
+    auto weight = bundle.narrow(0, begin, count).view(shape_of).detach();
+    weight.requires_grad_();
+    result.push_back(std::move(weight));
+    begin += count;
+  }
+  return result;
+}
+
+void Weights::assign(int32_t op, const at::Tensor& bundle) {
+  const at::NoGradGuard guard;
+  int64_t begin = 0;
+  for (auto& weight : weights_[op]) {
+    if (!weight.requires_grad()) continue;
+    weight.copy_(bundle.narrow(0, begin, weight.numel()).view(weight.sizes()));
+    begin += weight.numel();
+  }
+}
+
+std::string Weights::kind_of(int32_t op) const {
+  const int32_t update = update_of(op);
+  return update < 0 ? std::string() : text_attribute(graph_.op(update), "optimiser");
+}
+
+/// Plain: Robbins and Monro 1951. Momentum as PyTorch's: v = 0.9 v + g, w -= rate v. Adam: Kingma
+/// and Ba 2015, algorithm 1.
+void Weights::step(const std::string& kind, at::Tensor& weight, const at::Tensor& gradient,
+                   State& state, size_t number, double learning_rate) const {
+  const double parts = static_cast<double>(options_.micro_batches) * program_.replicas();
+  if (kind == "sgd" || kind.empty()) {
+    weight.sub_(gradient, learning_rate / parts);
+    return;
+  }
+  const auto mean = parts == 1 ? gradient : gradient / parts;
+  for (auto* list : {&state.first, &state.second})
+    while (list->size() <= number) list->emplace_back();
+  auto& first = state.first[number];
+  auto& second = state.second[number];
+  if (!first.defined()) first = at::zeros_like(weight.detach());
+  if (kind == "momentum") {
+    first.mul_(options_.momentum).add_(mean);
+    weight.sub_(first, learning_rate);
+    return;
+  }
+  if (!second.defined()) second = at::zeros_like(weight.detach());
+  const auto steps = static_cast<double>(updates + 1);
+  const double b1 = options_.beta1, b2 = options_.beta2;
+  first.mul_(b1).add_(mean, 1 - b1);
+  second.mul_(b2).addcmul_(mean, mean, 1 - b2);
+  const auto scale = (second / (1 - std::pow(b2, steps))).sqrt_().add_(options_.epsilon);
+  weight.addcdiv_(first, scale, -learning_rate / (1 - std::pow(b1, steps)));
+}
+
+at::Tensor Weights::update(int32_t op, const Tensors& gradient, double learning_rate) {
+  const at::NoGradGuard guard;
+  const int32_t forward = graph_.op(op).forward;
+  auto& state = states_[forward];
+  const auto kind = text_attribute(graph_.op(op), "optimiser");
+  if (has_share(forward)) {
+    step(kind, shares_[forward], gradient[0], state, 0, learning_rate);
+    return {};
+  }
+  const int64_t shares = shares_of(graph_.op(op));
+  if (shares > 1) {
+    const int64_t count = elements(forward);
+    const int64_t begin = share_begin(count, shares, replica_of(graph_.op(op)));
+    auto own = at::empty_like(gradient[0]);
+    int64_t at_weight = 0;
+    for (const auto& weight : weights_[forward]) {
+      if (!weight.requires_grad()) continue;
+      const int64_t first = std::max(begin, at_weight);
+      const int64_t last = std::min(begin + own.numel(), at_weight + weight.numel());
+      if (first < last)
+        own.narrow(0, first - begin, last - first)
+            .copy_(weight.detach().reshape({-1}).narrow(0, first - at_weight, last - first));
+      at_weight += weight.numel();
+    }
+    step(kind, own, gradient[0], state, 0, learning_rate);
+    return own;
+  }
+  size_t number = 0;
+  int64_t begin = 0;
+  for (auto& weight : weights_[forward]) {
+    if (!weight.requires_grad()) continue;
+    const auto own = gradient.size() > 1 || gradient[0].sizes() == weight.sizes()
+                         ? gradient[number]
+                         : gradient[0].narrow(0, begin, weight.numel()).view(weight.sizes());
+    step(kind, weight, own, state, number++, learning_rate);
+    begin += weight.numel();
+  }
+  return {};
+}
+
+/// What names a bundle of a whole: its operator and where its blocks begin.
+std::string Weights::key(int32_t op) const {
+  std::string text = text_attribute(graph_.op(op), kSource);
+  for (size_t i = 0; i < graph_.op(op).parameters.size(); ++i) {
+    text += '|';
+    for (const int64_t begin : list_attribute(graph_.op(op), fmt::format("weight{}_begin", i)))
+      text += fmt::format("{},", begin);
+  }
+  return text;
+}
+
+std::vector<Weights::Piece> Weights::weight_pieces(int32_t op) const {
+  const auto& of = graph_.op(op);
+  if (has_share(op)) return {{share_begin(elements(op), shares_of(of), replica_of(of)), shares_[op]}};
+  return state_pieces(op, weights_[op]);
+}
+
+/// Tensors by trainable weight, or of a share, as pieces of the bundle.
+std::vector<Weights::Piece> Weights::state_pieces(int32_t op, const Tensors& states) const {
+  const int32_t update = update_of(op);
+  std::vector<Piece> pieces;
+  if (states.size() == 1 && update >= 0 && shares_of(graph_.op(update)) > 1 &&
+      states.data() != weights_[op].data()) {
+    const auto& of = graph_.op(update);
+    return {{share_begin(elements(op), shares_of(of), replica_of(of)), states[0]}};
+  }
+  int64_t begin = 0;
+  for (const auto& tensor : states) {
+    if (states.data() == weights_[op].data() && !tensor.requires_grad()) continue;
+    pieces.push_back({begin, tensor.detach().view({-1})});
+    begin += tensor.numel();
+  }
+  return pieces;
+}
+
+void Weights::collect(const Select& select, const std::string& suffix,
+                      std::vector<NamedTensor>& into) const {
+  std::map<std::string, std::pair<int32_t, at::Tensor>> bundles;
+  for (int32_t op = 0; op < graph_.operator_count(); ++op) {
+    if (graph_.op(op).phase != Phase::forward || graph_.op(op).parameters.empty()) continue;
+    const auto pieces = select(op);
+    if (pieces.empty()) continue;
+    auto& [owner, bundle] = bundles.try_emplace(key(op), op, at::Tensor()).first->second;
+    if (!bundle.defined())
+      bundle = at::zeros({elements(op)}, pieces[0].values.options().device(at::kCPU));
+    for (const auto& piece : pieces)
+      bundle.narrow(0, piece.begin, piece.values.numel()).copy_(piece.values);
+  }
+  std::map<std::string, at::Tensor> wholes;
+  for (const auto& [name, entry] : bundles) {
+    const auto& [op, bundle] = entry;
+    const auto& of = graph_.op(op);
+    int64_t begin = 0;
+    for (size_t i = 0; i < of.parameters.size(); ++i) {
+      if (!of.parameters[i].trainable) continue;
+      const auto block = shape(op, i), at_whole = list_attribute(of, fmt::format("weight{}_begin", i));
+      auto& whole =
+          wholes[text_attribute(of, kSource) + "/" + of.parameters[i].name + suffix];
+      if (!whole.defined())
+        whole = at::zeros(at_whole.empty() ? block
+                                           : list_attribute(of, fmt::format("weight{}_whole", i)),
+                          bundle.options());
+      int64_t count = 1;
+      for (const int64_t extent : block) count *= extent;
+      block_of(whole, at_whole, block).copy_(bundle.narrow(0, begin, count).view(block));
+      begin += count;
+    }
+  }
+  for (auto& [name, whole] : wholes) into.push_back({name, whole});
+}
+
+void Weights::spread(const Select& select, const std::string& suffix,
+                     const std::vector<NamedTensor>& from) const {
+  std::map<std::string, const at::Tensor*> given;
+  for (const auto& entry : from) given[entry.name] = &entry.values;
+  for (int32_t op = 0; op < graph_.operator_count(); ++op) {
+    const auto& of = graph_.op(op);
+    if (of.phase != Phase::forward || of.parameters.empty()) continue;
+    const auto pieces = select(op);
+    if (pieces.empty()) continue;
+    Tensors parts;
+    for (size_t i = 0; i < of.parameters.size(); ++i) {
+      if (!of.parameters[i].trainable) continue;
+      const auto name = text_attribute(of, kSource) + "/" + of.parameters[i].name + suffix;
+      const auto found = given.find(name);
+      if (found == given.end())
+        throw ArgumentError(fmt::format("weights: there is no '{}' among them", name));
+      const auto block = shape(op, i), begin = list_attribute(of, fmt::format("weight{}_begin", i));
+      const auto whole = begin.empty() ? block : list_attribute(of, fmt::format("weight{}_whole", i));
+      if (found->second->sizes() != at::IntArrayRef(whole))
+        throw ArgumentError(fmt::format("weights: '{}': expected the shape [{}], got [{}]", name,
+                                        fmt::join(whole, ", "),
+                                        fmt::join(found->second->sizes(), ", ")));
+      parts.push_back(block_of(*found->second, begin, block).reshape({-1}));
+    }
+    const auto bundle = at::cat(parts);
+    for (const auto& piece : pieces) {
+      auto values = piece.values;
+      values.copy_(bundle.narrow(0, piece.begin, values.numel()));
+    }
+  }
+}
+
+std::vector<NamedTensor> Weights::named(bool with_states) const {
+  const at::NoGradGuard guard;
+  std::vector<NamedTensor> all;
+  collect([&](int32_t op) { return weight_pieces(op); }, "", all);
+  if (!with_states) return all;
+  const auto of_kind = [&](const std::string& kind, bool second) {
+    return [this, kind, second](int32_t op) {
+      if (kind_of(op) != kind) return std::vector<Piece>();
+      return state_pieces(op, second ? states_[op].second : states_[op].first);
+    };
+  };
+  collect(of_kind("momentum", false), "#momentum", all);
+  collect(of_kind("adam", false), "#adam_m", all);
+  collect(of_kind("adam", true), "#adam_v", all);
+  return all;
+}
+
+void Weights::set_named(const std::vector<NamedTensor>& values, bool with_states) {
+  const at::NoGradGuard guard;
+  spread([&](int32_t op) { return weight_pieces(op); }, "", values);
+  if (!with_states) return;
+  for (int32_t op = 0; op < graph_.operator_count(); ++op) {
+    const auto kind = kind_of(op);
+    if (kind.empty() || kind == "sgd" || (weights_[op].empty() && !has_share(op))) continue;
+    State& state = states_[op];
+    const int32_t update = update_of(op);
+    for (auto* list : {&state.first, &state.second}) {
+      list->clear();
+      if (list == &state.second && kind != "adam") continue;
+      const int64_t shares = shares_of(graph_.op(update));
+      const auto like = has_share(op) ? shares_[op] : weights_[op][0].detach();
+      if (shares > 1) {
+        const int64_t count = elements(op), replica = replica_of(graph_.op(update));
+        list->push_back(at::zeros({share_begin(count, shares, replica + 1) -
+                                   share_begin(count, shares, replica)}, like.options()));
+        continue;
+      }
+      for (const auto& weight : weights_[op])
+        if (weight.requires_grad()) list->push_back(at::zeros_like(weight.detach()));
+    }
+  }
+  const auto of_kind = [&](const std::string& kind, bool second) {
+    return [this, kind, second](int32_t op) {
+      if (kind_of(op) != kind) return std::vector<Piece>();
+      return state_pieces(op, second ? states_[op].second : states_[op].first);
+    };
+  };
+  spread(of_kind("momentum", false), "#momentum", values);
+  spread(of_kind("adam", false), "#adam_m", values);
+  spread(of_kind("adam", true), "#adam_v", values);
+}
+
+}  // namespace trinity

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+
+namespace trinity {
+
+/// Attributes that say what an operator of a lowered graph computes, for whoever runs it. They are
+/// written by state_meaning(), and by the lowerings where they find `source`: a graph that is only
+/// priced has none of them.
+///
+/// state_meaning() writes
+///   source            of every operator: its name, which all its copies and parts keep
+///   gradient_outputs  of a backward operator: the outputs of its forward operator whose gradients
+///                     are its first inputs, in this order; none: it begins at a loss
+///   gradient_inputs   the same: the inputs of its forward operator whose gradients it writes
+///   gradient_weights  the same: 1 where its last output is the gradient of the weights, those of
+///                     all trainable ones, one behind the other
+///   optimiser         of an update: "sgd", "momentum" or "adam"
+///   index_bound       of an input: whole numbers in it lie below this
+/// lower_splits() writes, of a part of an operator,
+///   block_begin, block_whole  where its first output begins in the tensor of which it is a block,
+///                             and the shape of that
+///   input_begin               where what it reads of its first input begins in the whole of that
+///   weight<i>_begin, weight<i>_whole  the same of its i-th weight, from 0
+///   term              which of the terms of a sum it writes, from 0; a bias is in the first alone
+///   mean_share        of a mean loss: its share of the rows
+///   counts            the same: what its loss counts in a sum over all parts
+/// and of what moves and sums blocks
+///   axes, starts, ends  of a Slice, as in ONNX; of a ReduceScatter: the piece of the sum it writes
+///   begins            where in the whole its piece begins, of an AllGather; of a Concat the same
+///                     of all of its inputs, one behind the other
+///   reduction         of an AllReduce: "maximum", "target" or "total" of a loss of split logits,
+///                     "statistics" of other rows that are cut; none: the sum
+/// recompute() writes `replay` of copies. shard_states() writes, of an update, a gather and what
+/// owns weights, `shares`: how many have one (its share is that of its replica), and of weights of
+/// which it has a share alone weight<i>_shape, that of the whole block. replicate() writes
+///   replica, replicas  of every copy, and of members of the collectives between them
+///   shares            of a ReduceScatter: of each sum a member gets the share of its replica
+inline constexpr const char* kSource = "source";
+
+/// The same training graph with attributes that say what its operators mean. Throws ArgumentError
+/// for graphs with collectives or replayed operators, which do not say it themselves.
+Graph state_meaning(const Graph& training);
+
+/// Whether an operator says what it means.
+inline bool has_meaning(const Operator& op) { return op.attributes.contains(kSource); }
+bool has_meaning(const Graph& graph);
+
+/// Where the `share`-th of `shares` equal parts, rounded up, of `elements` begins.
+inline int64_t share_begin(int64_t elements, int64_t shares, int64_t share) {
+  const int64_t length = (elements + shares - 1) / shares, begin = length * share;
+  return begin < elements ? begin : elements;
+}
+
+/// Attributes of other kinds than integers; empty, or `fallback`, where there is none.
+std::string text_attribute(const Operator& op, const std::string& name);
+std::vector<int64_t> list_attribute(const Operator& op, const std::string& name);
+double number_attribute(const Operator& op, const std::string& name, double fallback);
+
+}  // namespace trinity

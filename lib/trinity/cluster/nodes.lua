@@ -1,0 +1,180 @@
+-- Machines by name, and clusters of them: 'dgx_h100x4' is four of them, 'dgx_h100:2x4' two GPUs of each of four,
+-- 'dgx_h100x2+dgx_a100' unlike ones on one network. (Clusters that are no row of machines are files of
+-- models/clusters.)
+--
+-- A kind says how its GPUs are joined: behind switches ('switch'), each with each ('mesh'), or over PCIe and the
+-- processors ('pcie': four GPUs a processor; bridges join pairs). Network cards are one to each GPU in the first two;
+-- of PCIe machines they hang on the processors. The network between machines is free of blocking (a fat tree). A part
+-- of a machine has its first GPUs, and the cards of these. Sources: the makers' data sheets of the machine or its
+-- board, unless a kind says otherwise; sheets and pages that they were read in are named at the GPUs
+-- (lib/trinity/cluster/devices.lua).
+
+local check = require 'trinity.base.check'
+local topology = require 'trinity.cluster.topology'
+local util = require 'trinity.base.util'
+
+local nodes = {}
+
+local kinds = {}
+
+local function switched(gpu, count, wire, links, pcie, nic)
+  return { layout = 'switch', gpu = gpu, gpus = count, wire = wire, links = links, pcie = pcie, nic = nic }
+end
+local function meshed(gpu, count, wire, links, pcie, nic)
+  return { layout = 'mesh', gpu = gpu, gpus = count, wire = wire, links = links, pcie = pcie, nic = nic }
+end
+--- between: of the two processors; nics: how many; bridge, links: of pairs.
+local function over_pcie(gpu, count, pcie, between, nics, nic, bridge, links)
+  return { layout = 'pcie', gpu = gpu, gpus = count, pcie = pcie, between = between, nics = nics, nic = nic,
+    wire = bridge, links = links }
+end
+
+-- NVSwitch: six of them with 12 NVLinks a GPU (DGX A100), four with 18 (DGX H100 and H200), two (DGX B200, B300).
+kinds.dgx_a100 = switched('a100', 8, 'nvswitch3', 12, 'pcie4', 'infiniband_hdr')
+kinds.dgx_a100_80gb = switched('a100_80gb', 8, 'nvswitch3', 12, 'pcie4', 'infiniband_hdr')
+kinds.dgx_h100 = switched('h100', 8, 'nvswitch4', 18, 'pcie5', 'infiniband_ndr')
+kinds.dgx_h200 = switched('h200', 8, 'nvswitch4', 18, 'pcie5', 'infiniband_ndr')
+kinds.dgx_b200 = switched('b200', 8, 'nvswitch5', 18, 'pcie5', 'infiniband_ndr')
+kinds.dgx_b300 = switched('b300', 8, 'nvswitch5', 18, 'pcie6', 'infiniband_xdr')
+-- HGX boards: of eight GPUs as Meta's Grand Teton has them (torchtitan, its benchmark of Llama 3 on H100, December
+-- 2024: 400 Gbit/s a GPU); of four, 12 or 18 NVLinks a GPU in equal bundles to the three others (A100: as JUWELS
+-- Booster's).
+kinds.hgx_h100_96gb = switched('h100_96gb', 8, 'nvswitch4', 18, 'pcie5', 'infiniband_ndr')
+kinds.hgx_a100_4 = meshed('a100', 4, 'nvlink3', 4, 'pcie4', 'infiniband_hdr')
+kinds.hgx_h100_4 = meshed('h100', 4, 'nvlink4', 6, 'pcie5', 'infiniband_ndr')
+-- Collectives of machines with NVSwitch run as NCCL runs them; the bandwidth of switches that add up is fitted (`trinity
+-- fidelity --constants`, multicast4 and multicast5).
+local plain, fourth, fifth = {}, { multicast_bandwidth = 0.82 }, { multicast_bandwidth = 0.76 }
+for name, library in util.sorted_pairs { dgx_a100 = plain, dgx_a100_80gb = plain, dgx_h100 = fourth, dgx_h200 = fourth,
+  hgx_h100_96gb = fourth, dgx_b200 = fifth, dgx_b300 = fifth } do kinds[name].collectives = library end
+-- Domains of NVLink: 18 trays with four GPUs each, all 72 behind the same switches.
+kinds.gb200_nvl72 = switched('gb200', 72, 'nvswitch5', 18, 'pcie5', 'infiniband_ndr')
+kinds.gb300_nvl72 = switched('gb300', 72, 'nvswitch5', 18, 'pcie6', 'infiniband_xdr')
+kinds.gb200_nvl72.collectives, kinds.gb300_nvl72.collectives = plain, plain -- their switches add up nothing as measured
+-- Four GH200 with six NVLinks to each of three others (HPE Cray EX254n), and one a host.
+kinds.gh200_4 = meshed('gh200', 4, 'nvlink4', 6, 'pcie5', 'infiniband_hdr')
+kinds.gh200_1 = meshed('gh200_141gb', 1, 'nvlink4', 1, 'pcie5', 'infiniband_ndr')
+-- AMD: eight MI300X with one xGMI link between every two; four MI250X (HPE Cray EX235a).
+kinds.mi300x_8 = meshed('mi300x', 8, 'xgmi_mi300', 1, 'pcie5', 'infiniband_ndr')
+kinds.mi250x_4 = meshed('mi250x', 4, 'xgmi_mi200', 1, 'pcie4', 'infiniband_hdr')
+-- Servers and workstations without NVSwitch; cards of one machine as they are common, not the only ones.
+kinds.p100_4 = over_pcie('p100', 4, 'pcie3', 'upi', 1, 'infiniband_edr')
+kinds.v100_pcie_4 = over_pcie('v100_pcie', 4, 'pcie3', 'upi', 1, 'infiniband_edr')
+kinds.v100_pcie_32gb_4 = over_pcie('v100_pcie_32gb', 4, 'pcie3', 'upi', 1, 'infiniband_edr')
+kinds.t4_4 = over_pcie('t4', 4, 'pcie3', 'upi', 1, 'infiniband_edr')
+kinds.titan_rtx_4 = over_pcie('titan_rtx', 4, 'pcie3', 'upi', 1, 'infiniband_edr', 'nvlink2', 2)
+kinds.rtx2080ti_8 = over_pcie('rtx2080ti', 8, 'pcie3', 'upi', 1, 'infiniband_edr')
+kinds.rtx3090_8 = over_pcie('rtx3090', 8, 'pcie4', 'infinity_fabric', 1, 'infiniband_edr')
+kinds.rtx4090_8 = over_pcie('rtx4090', 8, 'pcie4', 'infinity_fabric', 1, 'infiniband_edr')
+kinds.a40_8 = over_pcie('a40', 8, 'pcie4', 'infinity_fabric', 1, 'infiniband_edr', 'nvlink3_bridge', 4)
+kinds.l40s_8 = over_pcie('l40s', 8, 'pcie4', 'infinity_fabric', 2, 'infiniband_hdr')
+kinds.a100_pcie_8 = over_pcie('a100_pcie', 8, 'pcie4', 'infinity_fabric', 2, 'infiniband_hdr', 'nvlink3', 12)
+kinds.a100_pcie_80gb_8 = over_pcie('a100_pcie_80gb', 8, 'pcie4', 'infinity_fabric', 2, 'infiniband_hdr', 'nvlink3', 12)
+kinds.h100_pcie_8 = over_pcie('h100_pcie', 8, 'pcie5', 'upi2', 2, 'infiniband_ndr', 'nvlink4', 12)
+
+local function each_with_a_card(net, kind, name, gpus)
+  for i, gpu in ipairs(gpus) do
+    local nic = ('%s/nic%d'):format(name, i - 1)
+    net:link(gpu, nic, kind.pcie .. '_x16')
+    net:link(nic, 'infiniband', kind.nic)
+  end
+end
+
+local layouts = {}
+
+function layouts.switch(net, kind, name, gpus)
+  net:link(gpus, name .. '/nvswitch', kind.wire, kind.links)
+  each_with_a_card(net, kind, name, gpus)
+end
+
+function layouts.mesh(net, kind, name, gpus)
+  if #gpus > 1 then net:mesh(gpus, kind.wire, kind.links) end
+  each_with_a_card(net, kind, name, gpus)
+end
+
+function layouts.pcie(net, kind, name, gpus)
+  local processors = math.max(1, math.ceil(#gpus / 4))
+  local function processor(i) return ('%s/cpu%d'):format(name, i) end
+  for i, gpu in ipairs(gpus) do net:link(gpu, processor(math.floor((i - 1) / 4)), kind.pcie .. '_x16') end
+  for i = 2, kind.wire and #gpus or 0, 2 do net:link(gpus[i - 1], gpus[i], kind.wire, kind.links) end
+  for i = 1, processors - 1 do net:link(processor(0), processor(i), kind.between) end
+  for i = 0, kind.nics - 1 do
+    local nic = ('%s/nic%d'):format(name, i)
+    net:link(processor(i % processors), nic, kind.pcie .. '_x16_inner')
+    net:link(nic, 'infiniband', kind.nic)
+  end
+end
+
+--- Names of all kinds, sorted.
+---@return string[]
+function nodes.names() return util.sorted_keys(kinds) end
+
+--- The GPUs of a machine of this kind, and which; nil where there is none.
+---@param name string
+---@return integer? gpus
+---@return string? type
+function nodes.find(name)
+  local kind = kinds[check.argument('nodes.find', 1, 'name', name, 'string')]
+  if kind then return kind.gpus, kind.gpu end
+end
+
+local most = 131072
+
+local function refuse(name, message, ...) util.fail('cluster %s: %s', util.quoted(name), message:format(...)) end
+
+--- The parts of a name: kind, GPUs of each machine, machines; nil where one is no kind of machine.
+local function parse(name)
+  local parts = {}
+  for word in (name .. '+'):gmatch '([^+]*)%+' do
+    local rest, count = word:match '^(.-)x(%d+)$'
+    if not rest then rest = word end
+    local kind, gpus = rest:match '^(.-):(%d+)$'
+    kind = kind or rest
+    if not kinds[kind] then return nil, kind end
+    parts[#parts + 1] = { kind = kind, gpus = tonumber(gpus or kinds[kind].gpus), count = tonumber(count or 1) }
+  end
+  return parts
+end
+
+--- Whether a name is of machines alone; of one in the form of several or of parts, the word that is none.
+---@param name string
+---@return boolean
+---@return string? unknown
+function nodes.is(name)
+  local parts, unknown = parse(name)
+  return parts ~= nil, not parts and name:find '[+:]' and unknown or nil
+end
+
+--- The description of a cluster by the names of its machines.
+---@param name string
+---@return trinity.ClusterSpec
+function nodes.spec(name)
+  local parts = parse(check.argument('nodes.spec', 1, 'name', name, 'string'))
+  if not parts then refuse(name, 'expected kinds of machines') end
+  local net, devices = topology.new { queue = 'route' }, 0
+  local first = kinds[parts[1].kind].collectives
+  for _, part in ipairs(parts) do
+    local kind = kinds[part.kind]
+    if part.gpus < 1 or part.gpus > kind.gpus then
+      refuse(name, '%s has %d GPUs, got a part of %.0f', part.kind, kind.gpus, part.gpus)
+    end
+    if part.count < 1 then refuse(name, 'expected at least 1 %s, got %.0f', part.kind, part.count) end
+    devices = devices + part.gpus * part.count
+    if devices > most then refuse(name, 'has %.0f devices, more than %d', devices, most) end
+    net:machines(part.count, function(at)
+      layouts[kind.layout](net, kind, at, net:devices(at, part.gpus, kind.gpu))
+    end)
+    if kind.collectives ~= first then first = nil end -- of machines that are all alike
+  end
+  if first then net:collectives(first) end
+  return net:spec()
+end
+
+--- A function of a count, as a file of models/clusters returns it.
+---@param name string
+---@return fun(machines: integer): trinity.ClusterSpec
+function nodes.machines(name)
+  return function(machines) return nodes.spec(('%sx%d'):format(name, machines)) end
+end
+
+return nodes

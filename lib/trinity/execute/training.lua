@@ -1,0 +1,109 @@
+-- Training on data that someone else made: epochs, the learning rate, accuracy on held-out samples, checkpoints.
+
+local core = require 'trinity.core'
+local check = require 'trinity.base.check'
+local learning_rate = require 'trinity.dist.learning_rate'
+local util = require 'trinity.base.util'
+
+local training = {}
+
+--- What trainings take beside what every execution takes.
+training.options = {
+  { 'data', 'string', otherwise = 'drawn numbers',
+    help = 'a file or folder: CSV (.gz too), CIFAR-10 batches, PTB or another text, safetensors' },
+  { 'scale', 'number', otherwise = "1, of images' bytes 1 / 255", help = 'factor of the numbers in `data`' },
+  { 'train_rows', 'integer', least = 1, most = 2 ^ 40, otherwise = 'what the files say',
+    help = 'samples (symbols of a text) that train; the rest is held out' },
+  { 'epochs', 'integer', least = 1, most = 1e6, otherwise = '`steps`', help = 'passes over the samples that train' },
+  { 'rate', 'table', as = 'trinity.LearningRateOptions', otherwise = 'the same in every epoch',
+    help = 'warm-up and decay of the learning rate by epoch' },
+  { 'checkpoint', 'string', otherwise = 'none',
+    help = 'a file that is written after every epoch and when the training stops, and gone on with where it is there' },
+  { 'load', 'string', otherwise = 'drawn weights', help = 'a safetensors file of weights to begin with' },
+  { 'save', 'string', otherwise = 'none', help = 'where the weights go at the end, as safetensors' },
+}
+
+local Training = {}
+Training.__index = Training
+
+--- A training whose executor has just been made.
+function training.new(executor, graph, options)
+  local per_epoch, held_out = executor:epoch()
+  local self = setmetatable({ executor = executor, graph = graph, options = options, per_epoch = per_epoch,
+    held_out = held_out, done = 0, accuracies = {} }, Training)
+  if options.load then executor:load(options.load, false) end
+  if options.checkpoint and util.exists(options.checkpoint) then
+    self.done = executor:load(options.checkpoint, true)
+  end
+  self.rate = options.rate and learning_rate.new('execute', options.learning_rate, options.rate)
+  self.steps = options.epochs and per_epoch > 0 and options.epochs * per_epoch or options.steps
+  if self.done >= self.steps then
+    check.refuse('execute', 3, 'options', "'checkpoint': %s has %d steps, expected fewer than the %d of this training",
+      options.checkpoint, self.done, self.steps)
+  end
+  for _ = 1, per_epoch > 0 and math.floor(self.done / per_epoch) or 0 do
+    if self.rate then self.rate:after_epoch(0) end
+  end
+  self.epoch_loss, self.epoch_steps = 0, 0
+  return self
+end
+
+--- The learning rate of the next step, nil: the one that the executor has.
+function Training:learning_rate() return self.rate and self.rate:rate() end
+
+--- Accuracy on the held-out samples, nil where there are none.
+function Training:evaluate()
+  if self.held_out == 0 then return nil end
+  local samples, loss, accuracy = self.executor:evaluate(self.graph.handle)
+  return accuracy, loss, samples
+end
+
+--- A step is done: at the end of an epoch what belongs there.
+function Training:step_done(loss)
+  self.done = self.done + 1
+  self.epoch_loss, self.epoch_steps = self.epoch_loss + loss, self.epoch_steps + 1
+  if self.per_epoch == 0 or self.done % self.per_epoch > 0 then return end
+  if self.rate then self.rate:after_epoch(self.epoch_loss / self.epoch_steps) end
+  self.epoch_loss, self.epoch_steps = 0, 0
+  self.accuracies[#self.accuracies + 1] = self:evaluate()
+  self:keep()
+end
+
+--- Writes the checkpoint.
+function Training:keep()
+  if self.options.checkpoint then self.executor:save(self.options.checkpoint, true) end
+end
+
+--- What a result tells of it.
+function Training:result(result)
+  if self.per_epoch > 0 then
+    result.accuracies = self.accuracies
+    result.accuracy, result.held_out_loss, result.held_out_samples = self:evaluate()
+  end
+  if self.options.save then self.executor:save(self.options.save, false) end
+  result.steps_done = self.done
+  return result
+end
+
+--- Refuses what cannot be, before anything is computed: a file that cannot be written, a rate that a checkpoint does
+--- not tell.
+function training.check(options)
+  if options.checkpoint and options.rate and options.rate.decay == 'plateau' then
+    check.refuse('execute', 3, 'options', "'rate': decay 'plateau' depends on losses that a checkpoint does not keep")
+  end
+  for _, name in ipairs { 'checkpoint', 'save' } do
+    if options[name] then core.check_output(options[name]) end
+  end
+end
+
+--- Refuses what needs all weights, where each worker is a process.
+function training.check_alone(options)
+  for _, name in ipairs { 'data', 'load', 'save', 'checkpoint', 'keep_weights' } do
+    if options[name] then
+      check.refuse('execute', 3, 'options',
+        "'%s': a process has its part of the weights alone, expected workers in one process", name)
+    end
+  end
+end
+
+return training

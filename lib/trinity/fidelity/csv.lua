@@ -1,0 +1,83 @@
+-- Tables of measurements: CSV with a header (RFC 4180: fields in quotes may hold commas and line ends).
+
+local core = require 'trinity.core'
+local util = require 'trinity.base.util'
+
+local csv = {}
+
+--- The next field from `at` on: its text, and what ends it (',' or '\n', '' at the end of the text).
+local function field(text, at, path)
+  if text:sub(at, at) ~= '"' then
+    local value, stop = text:match('^([^,\r\n]*)\r?([,\n]?)', at)
+    local after = at + #value + (text:sub(at + #value, at + #value) == '\r' and 1 or 0) + #stop
+    return value, stop, after
+  end
+  local parts, from = {}, at + 1
+  while true do
+    local close = text:find('"', from, true)
+    if not close then util.fail('%s: a field in quotes does not end', util.shortened(path)) end
+    parts[#parts + 1] = text:sub(from, close - 1)
+    from = close + 1
+    if text:sub(from, from) ~= '"' then break end
+    parts[#parts + 1] = '"'
+    from = from + 1
+  end
+  local space, stop = text:match('^([ \t\r]*)([,\n]?)', from)
+  return table.concat(parts), stop, from + #space + #stop
+end
+
+--- The rows of a file as tables by column; `row.line` counts them from 1.
+---@param path string
+---@param ... string columns that must be there
+---@return table<string, string>[]
+function csv.read(path, ...)
+  local text, at, lines, line = core.read_file(path):gsub('^\239\187\191', ''), 1, {}, {}
+  while at <= #text do
+    local value, stop, after = field(text, at, path)
+    line[#line + 1], at = value, after
+    if stop ~= ',' then
+      if #line > 1 or line[1] ~= '' then lines[#lines + 1] = line end
+      line = {}
+      if stop == '' then break end
+    elseif at > #text then
+      line[#line + 1] = ''
+      lines[#lines + 1], line = line, {}
+    end
+  end
+  local head, known = lines[1] or {}, {}
+  for _, name in ipairs(head) do known[name] = true end
+  for _, name in ipairs { ... } do
+    if not known[name] then
+      util.fail("%s: column '%s' is missing%s", util.shortened(path), name, core.suggestion(name, head))
+    end
+  end
+  local rows = {}
+  for i = 2, #lines do
+    if #lines[i] ~= #head then
+      util.fail('%s: row %d: expected %d fields, got %d', util.shortened(path), i - 1, #head, #lines[i])
+    end
+    local row = { line = i - 1 }
+    for c, name in ipairs(head) do row[name] = lines[i][c] end
+    rows[i - 1] = row
+  end
+  return rows
+end
+
+--- A number of a row; where the field is empty: otherwise (without one it must be there).
+---@param path string
+---@param row table<string, string>
+---@param column string
+---@param otherwise? number
+---@return number
+function csv.number(path, row, column, otherwise)
+  local text = row[column]
+  if (text == nil or text == '') and otherwise ~= nil then return otherwise end
+  local value = tonumber(text)
+  if not value or value ~= value then
+    util.fail("%s: row %d: column '%s': expected a number, got %s", util.shortened(path), row.line, column,
+      util.describe(text))
+  end
+  return value
+end
+
+return csv

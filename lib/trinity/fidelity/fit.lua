@@ -1,0 +1,117 @@
+-- Constants fitted to measurements: positive numbers within bounds, with log-normal priors, by Levenberg and Marquardt
+-- on the logarithms of told over measured (Marquardt, SIAM J. Appl. Math. 11(2), 1963), each weighed down as it grows
+-- (soft L1: 2 (sqrt(1 + (e / noise)^2) - 1)), so that disturbed runs do not decide.
+
+local fit = {}
+
+--- A residual of squared size 2 (sqrt(1 + e^2) - 1).
+local function softened(e)
+  local size = math.sqrt(2 * (math.sqrt(1 + e * e) - 1))
+  return e < 0 and -size or size
+end
+
+--- Solves a x = b in place by Gaussian elimination with pivots; a is symmetric and positive.
+local function solve(a, b)
+  local n = #b
+  for k = 1, n do
+    local pivot = k
+    for i = k + 1, n do if math.abs(a[i][k]) > math.abs(a[pivot][k]) then pivot = i end end
+    a[k], a[pivot], b[k], b[pivot] = a[pivot], a[k], b[pivot], b[k]
+    for i = k + 1, n do
+      local factor = a[i][k] / a[k][k]
+      for j = k, n do a[i][j] = a[i][j] - factor * a[k][j] end
+      b[i] = b[i] - factor * b[k]
+    end
+  end
+  for k = n, 1, -1 do
+    for j = k + 1, n do b[k] = b[k] - a[k][j] * b[j] end
+    b[k] = b[k] / a[k][k]
+  end
+  return b
+end
+
+local function squares(list)
+  local sum = 0
+  for i = 1, #list do sum = sum + list[i] * list[i] end
+  return sum
+end
+
+--- Values by name from logarithms.
+local function values_of(constants, x)
+  local values = {}
+  for i, constant in ipairs(constants) do values[constant.name] = math.exp(x[i]) end
+  return values
+end
+
+--- What is squared and summed: softened errors, then how far constants are from where they start.
+local function residuals(constants, x, errors, noise)
+  local list = {}
+  for i, e in ipairs(errors(values_of(constants, x))) do list[i] = softened(e / noise) end
+  for i, constant in ipairs(constants) do
+    list[#list + 1] = (x[i] - math.log(constant.start)) / constant.spread
+  end
+  return list
+end
+
+--- Derivatives by every constant, [constant][residual].
+local function slopes(constants, x, here, errors, noise)
+  local result, step = {}, 1e-3
+  for i in ipairs(constants) do
+    local before = x[i]
+    x[i] = before + step
+    local there = residuals(constants, x, errors, noise)
+    x[i] = before
+    for r = 1, #there do there[r] = (there[r] - here[r]) / step end
+    result[i] = there
+  end
+  return result
+end
+
+--- The next point, within bounds.
+local function moved(constants, x, slope, here, damping)
+  local a, b = {}, {}
+  for i = 1, #x do
+    a[i], b[i] = {}, 0
+    for r = 1, #here do b[i] = b[i] - slope[i][r] * here[r] end
+    for j = 1, #x do
+      local sum = 0
+      for r = 1, #here do sum = sum + slope[i][r] * slope[j][r] end
+      a[i][j] = i == j and sum * (1 + damping) or sum
+    end
+  end
+  local step, next_x = solve(a, b), {}
+  for i, constant in ipairs(constants) do
+    next_x[i] = math.max(math.log(constant.least), math.min(math.log(constant.most), x[i] + step[i]))
+  end
+  return next_x
+end
+
+--- Values by name. constants: { name, start, least, most, spread } each; errors(values) gives the logarithms of told
+--- over measured, always in one order; noise: the error from which they count less than their square; steps: at most.
+---@param constants table[]
+---@param errors fun(values: table<string, number>): number[]
+---@param noise number
+---@param steps integer
+---@return table<string, number> values
+function fit.constants(constants, errors, noise, steps)
+  local x, damping = {}, 1e-2
+  for i, constant in ipairs(constants) do x[i] = math.log(constant.start) end
+  local here = residuals(constants, x, errors, noise)
+  for _ = 1, steps do
+    local slope, better = slopes(constants, x, here, errors, noise), nil
+    for _ = 1, 8 do
+      local next_x = moved(constants, x, slope, here, damping)
+      local there = residuals(constants, next_x, errors, noise)
+      if squares(there) < squares(here) then
+        better = squares(there) / squares(here)
+        x, here, damping = next_x, there, damping / 5
+        break
+      end
+      damping = damping * 4
+    end
+    if not better or better > 1 - 1e-4 then break end
+  end
+  return values_of(constants, x)
+end
+
+return fit

@@ -1,0 +1,256 @@
+-- trinity fidelity strategies: what regular strategies of decoders come to, stage by stage (weights, gradients,
+-- optimiser, activations, messages), counted in the graphs that they lower to; beside counts of others where a case has
+-- some.
+--
+-- A case is { name, model, batch, strategy, bytes, expected or refused }: model has layers, hidden, heads, ffn,
+-- vocabulary and kv_heads, head_dim, gated, tied, positions, norm, norms_per_layer, qk_norm, bias (none, qkv, all),
+-- dropout, experts, top_k; batch micro_batch, sequence, micro_batches; strategy mesh, virtual_stages, schedule,
+-- recompute, sequence_parallel, shard, flash; bytes (of one element) activation, weight, gradient, optimizer.
+
+local check = require 'trinity.base.check'
+local core = require 'trinity.core'
+local json = require 'trinity.base.json'
+local model = require 'trinity.graph.model'
+local network = require 'trinity.graph.decoder.network'
+local parallelism = require 'trinity.strategy.parallelism'
+local problems = require 'trinity.strategy.problem'
+local text = require 'trinity.base.text'
+local util = require 'trinity.base.util'
+
+local strategies = {
+  help = 'memory, messages and bubbles of strategies, from the graphs that they lower to',
+  options = { cases = { default = '', help = 'file of cases (JSON)' } },
+}
+
+local function words(...)
+  local set = {}
+  for _, word in ipairs { ... } do set[word] = true end
+  return { 'choice', set }
+end
+
+local model_rules = { layers = { 'integer', 1, 10000 }, hidden = { 'integer', 1, 2 ^ 24 },
+  heads = { 'integer', 1, 2 ^ 20 }, kv_heads = { 'integer', 1, 2 ^ 20 }, head_dim = { 'integer', 1, 2 ^ 20 },
+  ffn = { 'integer', 1, 2 ^ 30 },
+  gated = 'boolean', vocabulary = { 'integer', 1, 2 ^ 31 }, tied = 'boolean', positions = { 'integer', 0, 2 ^ 30 },
+  norm = words('layernorm', 'rmsnorm'), norms_per_layer = { 'integer', 2, 4 }, qk_norm = 'boolean',
+  bias = words('none', 'qkv', 'all'), dropout = 'boolean', experts = { 'integer', 0, 65536 },
+  top_k = { 'integer', 0, 65536 } }
+local model_defaults = { layers = 1, hidden = 1, heads = 1, ffn = 1, gated = false, vocabulary = 1, tied = false,
+  positions = 0, norm = 'layernorm', norms_per_layer = 2, qk_norm = false, bias = 'none', dropout = false, experts = 0,
+  top_k = 0 }
+local batch_rules = { micro_batch = { 'integer', 1, 2 ^ 24 }, sequence = { 'integer', 1, 2 ^ 24 },
+  micro_batches = { 'integer', 1, 2 ^ 20 } }
+local bytes_rules = { activation = { 'integer', 1, 8 }, weight = { 'integer', 1, 8 }, gradient = { 'integer', 1, 8 },
+  optimizer = { 'integer', 0, 64 } }
+local bytes_defaults = { activation = 2, weight = 2, gradient = 4, optimizer = 12 }
+
+local function need(owner, given, ...)
+  for _, name in ipairs { ... } do
+    if given[name] == nil then util.fail("%s: field '%s' is missing", owner, name) end
+  end
+end
+
+-- A part of a case, checked, with what it leaves out.
+local function read(owner, part, given, rules, defaults)
+  check.fields(('%s: %s'):format(owner, part), given or {}, rules, 'field')
+  return util.merged(defaults, given)
+end
+
+local null = 0 / 0 -- as JSON has no number for it
+local own_fields = { 'mesh', 'virtual_stages', 'schedule', 'recompute', 'sequence_parallel', 'shard' }
+
+-- The network of a case, as trinity.graph.decoder.network takes it.
+local function description(name, m)
+  local width, all = m.head_dim or m.hidden / m.heads, m.bias == 'all'
+  local attention = { heads = m.heads, key_heads = m.kv_heads, head_width = m.head_dim, bias = m.bias ~= 'none',
+    output_bias = all, head_norm = m.qk_norm }
+  local feed = { feed_forward = m.ffn }
+  if m.experts > 0 then feed.experts, feed.top_k = m.experts, m.top_k
+  elseif m.gated then feed.bias = all
+  else feed.plain, feed.bias, feed.approximate = true, all, 'tanh' end
+  return { name = name, layers = m.layers, hidden = m.hidden, vocabulary = m.vocabulary, tied = m.tied,
+    positions = m.positions, norm = m.norm == 'rmsnorm' and 'rms' or 'layer', epsilon = 1e-5,
+    dropout = m.dropout and 0.1 or 0, post_norms = m.norms_per_layer == 4,
+    rotary_width = m.positions > 0 and 0 or 2 * math.floor(width / 2),
+    attention = function() return attention end, feed_forward = function() return feed end }
+end
+
+-- How weights of so many bytes are trained that their optimiser holds so many an element.
+local optimisers = { ['2 12'] = 'adam', ['2 8'] = 'momentum', ['2 4'] = 'sgd', ['4 8'] = 'adam', ['4 4'] = 'momentum',
+  ['4 0'] = 'sgd' }
+local dtypes = { [2] = 'bfloat16', [4] = 'float32' }
+
+--- The training graph of a case.
+local function graph_of(owner, case)
+  local m = read(owner, 'model', case.model, model_rules, model_defaults)
+  local batch = read(owner, 'batch', case.batch, batch_rules)
+  need(owner .. ': batch', batch, 'micro_batch', 'sequence', 'micro_batches')
+  local bytes = read(owner, 'bytes', case.bytes, bytes_rules, bytes_defaults)
+  local optimiser = optimisers[('%d %d'):format(bytes.weight, bytes.optimizer)]
+  if bytes.activation ~= bytes.weight or not optimiser or not dtypes[bytes.gradient] then
+    util.fail('%s: bytes: no training here has weights of %d, activations of %d, gradients of %d and an optimiser of '
+      .. '%d bytes an element', owner, bytes.weight, bytes.activation, bytes.gradient, bytes.optimizer)
+  end
+  local parts = type(case.strategy.mesh) == 'table' and tonumber(case.strategy.mesh.tensor) or 1
+  m.vocabulary = math.ceil(m.vocabulary / math.max(1, parts)) * math.max(1, parts) -- padded, as Megatron-LM does
+  local forward = network.build(description(case.name, m), { batch_size = batch.micro_batch, sequence = batch.sequence,
+    dtype = dtypes[bytes.weight], kernels = case.strategy.flash == false and 'megatron' or 'flash' })
+  return forward:to_training { optimiser = optimiser, gradient_dtype = dtypes[bytes.gradient] }, batch.micro_batches
+end
+
+--- Devices of one kind behind one switch, with more memory than any case needs: what is counted depends on no time.
+local function cluster_of(count)
+  local spec = { name = ('%d devices'):format(count), devices = {}, links = {}, device_types = { any = {
+    peak_flops_per_s = { float32 = 1e15 }, memory_bandwidth_bytes_per_s = 1e13, memory_bytes = 2 ^ 49 } } }
+  for d = 1, count do
+    spec.devices[d] = { name = 'd' .. d, type = 'any' }
+    spec.links[d] = { from = 'd' .. d, to = 'switch', bandwidth_bytes_per_s = 1e15, latency_s = 0 }
+  end
+  return model.cluster(spec)
+end
+
+local function devices_of(mesh)
+  local count = 1
+  for _, axis in ipairs { 'data', 'tensor', 'pipeline', 'context' } do
+    local size = type(mesh) == 'table' and mesh[axis] or 1
+    if type(size) == 'number' then count = count * math.max(1, size) end
+  end
+  return math.min(count, 4096)
+end
+
+--- Messages of a stage by kind, axis and size. What level 3 gathers layer by layer of weights is one gather of all of
+--- them a pass and micro-batch: as many bytes.
+local function messages(stage, plan)
+  local rows, by_key = {}, {}
+  local function add(key, kind, axis, count, bytes)
+    if not by_key[key] then
+      by_key[key] = { kind = kind:gsub('_', '-'), axis = axis, count = 0, bytes = 0 }
+      rows[#rows + 1] = by_key[key]
+    end
+    local found = by_key[key]
+    found.count, found.bytes = found.count + count, found.bytes + bytes
+    return found
+  end
+  for _, row in ipairs(stage.traffic) do
+    if plan.shard == 3 and row.kind == 'all_gather' and row.axis == 'data' then
+      add(row.phase, row.kind, row.axis, 0, row.count * row.bytes / plan.micro_batches).count = plan.micro_batches
+    else
+      local key = ('%s %s %d'):format(row.kind, row.axis, row.bytes)
+      add(key, row.kind, row.axis, row.count, by_key[key] and 0 or row.bytes)
+    end
+  end
+  return rows
+end
+
+--- Weights by device of a lowered graph; only: those for what stands in this part of the network.
+local function weights_by_device(low, only)
+  local count, placement = {}, low.plan.placement
+  for op = 1, low.graph.operators do
+    local at = placement[op]
+    if low.graph.parameter_bytes_of[op] > 0 and (not only or low.part[op] == only) then
+      for _, parameter in ipairs(low.graph:operator(op).parameters) do
+        local elements = 1
+        for _, extent in ipairs(parameter.shape) do elements = elements * extent end
+        count[at] = (count[at] or 0) + elements
+      end
+    end
+  end
+  return count
+end
+
+--- Weights of the layers on the first device of stage `s` of a strategy.
+---@param found trinity.Strategy
+---@param s integer
+---@return integer
+function strategies.layer_parameters(found, s)
+  local owner = 'trinity fidelity'
+  local low = parallelism.lower(owner, found.problem.graph, found.problem.cluster, parallelism.fields(owner, found))
+  return weights_by_device(low, 2)[parallelism.first_devices(low)[s]] or 0
+end
+
+--- Weights of the first device of every stage before they are shared out.
+local function parameters_of(problem, plan)
+  local low = parallelism.lower('trinity fidelity strategies', problem.graph, problem.cluster,
+    util.merged(plan, { shard = 0 }))
+  local count = weights_by_device(low)
+  return util.map(parallelism.first_devices(low), function(device) return count[device] or 0 end)
+end
+
+--- The strategy of a case, with its network on as many devices as it takes.
+---@param owner string what begins messages
+---@param case table
+---@return trinity.Strategy
+---@return table plan
+function strategies.lowered(owner, case)
+  local graph, micro_batches = graph_of(owner, case)
+  local plan = util.merged(util.picked(case.strategy, own_fields), { micro_batches = micro_batches,
+    bucket_bytes = 2 ^ 50 })
+  plan.mesh = plan.mesh or {}
+  local problem = problems.new { graph = graph, cluster = cluster_of(devices_of(plan.mesh)) }
+  return problem:strategy(plan), plan
+end
+
+--- What a case comes to, or why it is refused.
+local function evaluate(owner, case)
+  local found, plan = strategies.lowered(owner, case)
+  local account, idle = found:account(), parallelism.schedule_bubble(plan)
+  local whole = plan.shard == 3 and parameters_of(found.problem, plan)
+  local stages = util.map(account.stages, function(stage, s)
+    local kept = stage.activations
+    return { parameters = whole and whole[s] or stage.parameters, weight_bytes = stage.weight_bytes,
+      gradient_bytes = stage.gradient_bytes, optimizer_bytes = stage.optimizer_bytes,
+      gathered_weight_bytes = stage.gathered_weight_bytes,
+      activation_bytes = { layers = kept.layers, embedding = kept.embedding, head = kept.head,
+        delayed = stage.delayed_bytes },
+      collectives = json.list(messages(stage, plan)) }
+  end)
+  return { bubble_fraction = idle / (1 + idle), stages = json.list(stages) }
+end
+
+local case_rules = { name = 'string', model = 'table', batch = 'table', strategy = 'table', bytes = 'table',
+  expected = 'table', refused = 'string' }
+
+--- What every case of a list comes to; one that contradicts itself is refused in a sentence.
+---@param path string of the file, for messages
+---@param cases table[]
+---@return table[]
+function strategies.cases(path, cases)
+  return util.map(cases, function(case, i)
+    local owner = ('%s: case %d'):format(util.shortened(path), i)
+    check.fields(owner, check.argument(owner, 'entry', 'case', case, 'table'), case_rules, 'field')
+    need(owner, case, 'name', 'model', 'batch', 'strategy')
+    local ok, found = pcall(evaluate, owner, case)
+    if ok then return util.merged(found, { name = case.name, refused = null }) end
+    local why = util.unplaced(tostring(found)):gsub('^problem:strategy: ', '')
+    return { name = case.name, refused = why, bubble_fraction = null, stages = json.list {} }
+  end)
+end
+
+local function print_text(results)
+  local rows = {}
+  for _, result in ipairs(results) do
+    if result.refused == result.refused then rows[#rows + 1] = { result.name, '-', '', '', '', '', 'refused' } end
+    for s, stage in ipairs(result.stages) do
+      local kept = stage.activation_bytes
+      rows[#rows + 1] = { s == 1 and result.name or '', tostring(s), core.format_bytes(stage.weight_bytes),
+        core.format_bytes(stage.gradient_bytes), core.format_bytes(stage.optimizer_bytes),
+        core.format_bytes(kept.layers + kept.embedding + kept.head + kept.delayed),
+        s == 1 and ('%.4f'):format(result.bubble_fraction) or '' }
+    end
+  end
+  print(text.format_table({ 'case', 'stage', 'weights', 'gradients', 'optimiser', 'activations', 'bubble' }, rows))
+  for _, result in ipairs(results) do
+    if result.refused == result.refused then print(('%s: refused: %s'):format(result.name, result.refused)) end
+  end
+end
+
+function strategies.run(options)
+  if options.cases == '' then util.fail_usage "trinity fidelity strategies: option '--cases' is missing" end
+  local file = json.read(options.cases)
+  local cases = check.argument(options.cases, 'field', 'cases', type(file) == 'table' and file.cases, 'table')
+  local results = strategies.cases(options.cases, cases)
+  if not options.json then return print_text(results) end
+  print(require('trinity.files.json').encode { cases = json.list(results) })
+end
+
+return strategies

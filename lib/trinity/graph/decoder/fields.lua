@@ -1,0 +1,107 @@
+-- The fields of a config.json (Hugging Face), read with their types and defaults; what is missing or of another type is
+-- one sentence, a default that is used is a warning.
+
+local core = require 'trinity.core'
+local util = require 'trinity.base.util'
+
+-- path; values, the object; text of the file, in which a null is told from what is absent; warnings.
+local Fields = {}
+Fields.__index = Fields
+
+local fields = {}
+
+--- The fields of a JSON object.
+---@param path string
+---@param values table<string, any>
+---@param text string
+---@return table
+function fields.new(path, values, text)
+  return setmetatable({ path = path, values = values, text = text, warnings = {} }, Fields)
+end
+
+function Fields:fail(message, ...) util.fail('%s: %s', util.shortened(self.path), message:format(...)) end
+
+function Fields:warn(message, ...) self.warnings[#self.warnings + 1] = message:format(...) end
+
+--- The first of several names of a field that is there, and its value.
+local function find(self, names)
+  for name in names:gmatch '[^|]+' do
+    if self.values[name] ~= nil then return name, self.values[name] end
+  end
+  return names:match '^[^|]+', nil
+end
+
+--- Whether a field is there as null.
+function Fields:null(names)
+  for name in names:gmatch '[^|]+' do
+    if self.text:find('"' .. name .. '"%s*:%s*null') then return true end
+  end
+  return false
+end
+
+--- Whether it is there and no null.
+function Fields:has(names) return select(2, find(self, names)) ~= nil end
+
+function Fields:missing(name)
+  self:fail("field '%s' is missing%s", name, core.suggestion(name, util.sorted_keys(self.values)))
+end
+
+local function expected(self, name, what, value)
+  self:fail("field '%s': expected %s, got %s", name, what, util.describe(value))
+end
+
+--- A whole number of at least `least` (default 1). otherwise: what an absent one is, with a warning; without one it
+--- must be there. as_null: what a null is (default the same). Names of one field are separated by '|'.
+function Fields:integer(names, otherwise, o)
+  o = o or {}
+  local name, value = find(self, names)
+  if value == nil then
+    if self:null(names) and o.as_null ~= nil then return o.as_null or nil end
+    if otherwise == nil then self:missing(name) end
+    if otherwise and not o.quiet then
+      self:warn("field '%s' is missing: %d, the default of its kind", name, otherwise)
+    end
+    return otherwise or nil
+  end
+  local least = o.least or 1
+  if type(value) ~= 'number' or value % 1 ~= 0 or value < least or value > 2 ^ 40 then
+    expected(self, name, ('an integer of at least %d'):format(least), value)
+  end
+  return value
+end
+
+--- A number of at least 0; absent: otherwise.
+function Fields:number(names, otherwise)
+  local name, value = find(self, names)
+  if value == nil then return otherwise end
+  if type(value) ~= 'number' or value < 0 then expected(self, name, 'a number of at least 0', value) end
+  return value
+end
+
+--- true or false; absent: otherwise.
+function Fields:boolean(names, otherwise)
+  local name, value = find(self, names)
+  if value == nil then return otherwise end
+  if type(value) ~= 'boolean' then expected(self, name, 'true or false', value) end
+  return value
+end
+
+--- One of the words that are the keys of `known`: what stands there.
+function Fields:word(names, otherwise, known)
+  local name, value = find(self, names)
+  if value == nil then value = otherwise end
+  if type(value) ~= 'string' then expected(self, name, 'a word', value) end
+  if known[value] == nil then
+    self:fail("field '%s': unknown value %s", name, util.unknown(value, util.sorted_keys(known)))
+  end
+  return known[value]
+end
+
+--- A list; absent: nil.
+function Fields:list(names)
+  local name, value = find(self, names)
+  if value ~= nil and type(value) ~= 'table' then expected(self, name, 'a list', value) end
+  return value
+end
+
+return fields

@@ -1,0 +1,107 @@
+-- The network of a decoder that a description names: what config.json files and cases of strategies come to
+-- (trinity.graph.decoder.families, trinity.fidelity.strategies).
+--
+-- A description has name, layers, hidden, vocabulary, tied, norm ('rms' or 'layer'), epsilon, positions (rows of a
+-- learned table; 0: none), dropout, parallel (both sublayers read the layer's input), post_norms (both results are
+-- normalised, too), final_softcap, attention (a function of the layer's number from 1: what layers:self_attention
+-- takes, or with `latent` what layers:latent_attention takes), feed_forward (the same of layers:gated_feed_forward,
+-- layers:mixture_of_experts (with `experts`) or, with `plain`, layers:feed_forward), and rotary_width (0: none).
+
+local layers = require 'trinity.graph.layers'
+local util = require 'trinity.base.util'
+
+local network = {}
+
+--- Whether kernels other than ONNX's have dropouts that keep masks.
+local function masked(run) return run.kernels ~= 'onnx' end
+
+local function normalise(net, name, x, about)
+  local o = { epsilon = about.epsilon }
+  if about.norm == 'rms' then return net:rms_norm(name, x, o) end
+  return net:layer_norm(name, x, o)
+end
+
+local function attend(net, name, x, about, run, i)
+  local o = util.merged({ causal = true, epsilon = about.epsilon }, about.attention(i), { kernels = run.kernels,
+    rotary = run.rotary })
+  if o.latent then
+    o.causal = nil
+    return net:latent_attention(name, x, o)
+  end
+  o.dropout = about.dropout
+  return net:self_attention(name, x, o)
+end
+
+local function feed(net, name, x, about, run, i)
+  local o = util.merged(about.feed_forward(i), { kernels = run.kernels })
+  if o.plain then
+    o.plain = nil
+    return net:feed_forward(name, x, o)
+  end
+  return o.experts and net:mixture_of_experts(name, x, o) or net:gated_feed_forward(name, x, o)
+end
+
+-- One layer: attention and a feed-forward network, each with a residual connection.
+local function add_layer(net, x, about, run, i)
+  local at = 'layer_' .. i
+  local function result(part, norm, layer, of)
+    local y = layer(net, at .. part, normalise(net, at .. norm, of, about), about, run, i)
+    if about.post_norms then y = normalise(net, at .. norm .. '_post', y, about) end
+    return net:drop(at .. part .. '/output_dropout', y, about.dropout, masked(run))
+  end
+  if about.parallel then
+    local both = net:add(at .. '/sum', result('/attention', '/norm_1', attend, x),
+      result('/feed_forward', '/norm_2', feed, x))
+    return net:add(at .. '/residual', x, both)
+  end
+  x = net:add(at .. '/attention/residual', x, result('/attention', '/norm_1', attend, x))
+  return net:add(at .. '/feed_forward/residual', x, result('/feed_forward', '/norm_2', feed, x))
+end
+
+-- Tokens (and positions) looked up: [N, T, H]; the table, where the logits share it.
+local function embed(net, about, run)
+  local shape = { run.batch_size, run.sequence }
+  local tokens, table_of = net:input('tokens', shape, 'int64'), nil
+  local o = { rows = about.vocabulary, features = about.hidden }
+  if about.tied then
+    table_of = net:variable('embedding', { about.vocabulary, about.hidden })
+    o = { weight = table_of }
+  end
+  local x = net:embedding(about.positions > 0 and 'embed/token' or 'embed', tokens, o)
+  if about.positions > 0 then
+    local places = net:input('positions', { 1, run.sequence }, 'int64')
+    x = net:add('embed/sum', x, net:embedding('embed/position', places, { rows = about.positions,
+      features = about.hidden }))
+  end
+  return net:drop('embed/dropout', x, about.dropout, masked(run)), table_of
+end
+
+-- The logits' loss. Half precision: in float32, but of ONNX's kernels.
+local function finish(net, x, about, run, table_of)
+  local logits = net:linear('logits', x, about.vocabulary, { bias = false, weight = table_of })
+  if about.final_softcap then logits = net:tanh('logits/softcap', logits) end
+  if run.kernels ~= 'onnx' and (net.dtype == 'float16' or net.dtype == 'bfloat16') then
+    logits = net:operator('Cast', 'logits/float32', { inputs = { logits }, shapes = { logits.shape },
+      dtype = 'float32' })
+  end
+  net:softmax_cross_entropy('loss', logits, net:input('labels', { run.batch_size, run.sequence }, 'int64'))
+end
+
+--- The forward graph. run: batch_size, sequence, dtype, kernels.
+---@param about table
+---@param run { batch_size: integer, sequence: integer, dtype: string, kernels: string }
+---@return trinity.Graph
+function network.build(about, run)
+  local net = layers.new(about.name, { dtype = run.dtype })
+  run = util.merged(run)
+  if about.rotary_width > 0 then
+    local angles = { run.sequence, about.rotary_width / 2 }
+    run.rotary = { net:input('rotary/cos', angles), net:input('rotary/sin', angles) }
+  end
+  local x, table_of = embed(net, about, run)
+  for i = 1, about.layers do x = add_layer(net, x, about, run, i) end
+  finish(net, normalise(net, 'norm', x, about), about, run, table_of)
+  return net:build()
+end
+
+return network

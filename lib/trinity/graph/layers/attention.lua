@@ -1,0 +1,248 @@
+-- Layers of attention and the blocks around it, for sequences [N, T, H]: methods of what trinity.layers gives.
+
+local arguments = require 'trinity.graph.layers.arguments'
+local check = require 'trinity.base.check'
+local options_of = require 'trinity.base.options'
+local util = require 'trinity.base.util'
+
+local begin, begin_tensor = arguments.begin, arguments.begin_tensor
+
+---@class trinity.Layers
+local Layers = {}
+
+local attention_options = options_of.declare('trinity.AttentionOptions', {
+  help = 'Of attention and the blocks around it; see the methods for which they take and need.',
+  { 'heads', 'integer', least = 1, help = 'of queries; needed but for feed_forward' },
+  { 'key_heads', 'integer', least = 1, otherwise = 'heads', help = 'heads of keys and values' },
+  { 'head_width', 'integer', least = 1, otherwise = 'the width over the heads', help = 'of queries and keys' },
+  { 'mask', 'tensor', help = 'added to the scores' },
+  { 'dropout', 'number', 0, least = 0, most = 1, help = 'of shares and results' },
+  { 'causal', 'boolean', false, help = 'no position sees later ones' },
+  { 'window', 'integer', least = 1, otherwise = 'all', help = 'nearest positions that one sees' },
+  { 'softcap', 'boolean', false, help = 'scores are bounded by a tanh' },
+  { 'bias', 'boolean', true, help = 'of the projections' },
+  { 'output_bias', 'boolean', otherwise = 'bias', help = 'of the projection behind attention' },
+  { 'head_norm', 'boolean', false, help = 'queries and keys are normalised head by head' },
+  { 'fused', 'boolean', false, help = 'one product for queries, keys and values' },
+  { 'rotary', 'tensors', help = 'tables of cosines and sines' },
+  { 'feed_forward', 'integer', least = 1, help = 'width between the two linear layers' },
+  { 'approximate', 'string', 'none', help = 'of the GELU' },
+  { 'norm_first', 'boolean', false, help = 'normalise before the sublayers' },
+  { 'epsilon', 'number', 1e-5, least = 0, help = 'of the normalisations' },
+  { 'kernels', options_of.words('trinity.Kernels', { 'onnx', 'megatron', 'flash' }), 'onnx',
+    help = 'what is one operator, and kept: as ONNX has it; as Megatron-LM; that with one operator of attention' },
+})
+
+-- Reads them; those named must be there.
+local function read_attention(owner, place, o, ...)
+  return check.needed(owner, attention_options:read(owner, place, 'o', check.argument(owner, place, 'o', o, 'table')),
+    ...)
+end
+
+--- Queries [N, T, H] as [N, G, R T, D] for G heads of keys, which R = heads / G heads of queries
+--- share: their rows stand below each other, so that one product serves them.
+local function query_heads(net, name, q, heads, groups)
+  local n, t, width = q.shape[1], q.shape[2], q.shape[3] / heads
+  if groups == heads then
+    return net:transpose(name .. '/transpose', net:reshape(name .. '/heads', q, { n, t, heads, width }), { 1, 3, 2, 4 })
+  end
+  local shared = heads / groups
+  local split = net:reshape(name .. '/heads', q, { n, t, groups, shared, width })
+  local turned = net:transpose(name .. '/transpose', split, { 1, 3, 4, 2, 5 })
+  return net:reshape(name .. '/rows', turned, { n, groups, shared * t, width })
+end
+
+--- What query_heads did, undone: [N, G, R T, D] to [N, T, H].
+local function join_heads(net, name, x, heads, t)
+  local n, groups, width = x.shape[1], x.shape[2], x.shape[4]
+  if groups == heads then
+    x = net:transpose(name .. '/transpose', x, { 1, 3, 2, 4 })
+  else
+    local split = net:reshape(name .. '/rows', x, { n, groups, heads / groups, t, width })
+    x = net:transpose(name .. '/transpose', split, { 1, 4, 2, 3, 5 })
+  end
+  return net:reshape(name .. '/join', x, { n, t, heads * width })
+end
+
+--- What divides `whole`, as a text.
+local function divisors_of(whole)
+  local list = {}
+  for part = 1, math.min(whole, 256) do
+    if whole % part == 0 then list[#list + 1] = part end
+  end
+  return table.concat(list, ', ')
+end
+
+local function check_heads(name, width, heads, groups)
+  if width % heads == 0 and heads % groups == 0 then return end
+  local of, divisors = 'heads', divisors_of(width)
+  if width % heads == 0 then of, divisors = 'heads of keys', divisors_of(heads) end
+  util.fail("attention '%s': a width of %d, %d heads and %d heads of keys do not divide each other; %s may be %s", name,
+    width, heads, groups, of, divisors)
+end
+
+-- Attention as one operator, which keeps the logarithm of the sum of each row's exponentials and skips what no query of
+-- its window sees (Dao et al. 2022).
+local function flash_attention(net, name, parts, o)
+  local q, k, v = unpack(parts)
+  if o.mask then check.refuse('layers:attention', 'option', 'mask', "expected none with kernels = 'flash'") end
+  local groups, shape = o.key_heads or o.heads, { q.shape[1], q.shape[2], 0 }
+  shape[3] = v.shape[3] / groups * o.heads
+  return (net.builder:add { name = name, type = 'Attention', inputs = parts,
+    attributes = { q_num_heads = o.heads, kv_num_heads = groups, is_causal = o.causal and 1 or 0, log_sum_exp = 1,
+      window = o.window and o.window < k.shape[2] and o.window or nil, softcap = o.softcap and 1 or nil },
+    outputs = { { shape = shape, dtype = q.dtype },
+      { shape = { shape[1], o.heads, shape[2] }, dtype = 'float32', gradient = false } } })
+end
+
+--- Scaled dot-product attention in its ONNX parts: queries [N, T, A D], keys [N, S, K D] and values [N, S, K V] to
+--- [N, T, A V]. Queries are scaled before the product, which is less than scaling its result. o: heads (A), key_heads
+--- (K; default heads), mask (added to the scores [N, K, A / K T, S]), dropout (of the probabilities), causal and window
+--- (each position sees those before it, the nearest of them: attributes of the Softmax; all products are computed but
+--- with kernels = 'flash'), softcap.
+---@param name string
+---@param q trinity.Tensor
+---@param k trinity.Tensor
+---@param v trinity.Tensor
+---@param o trinity.AttentionOptions
+---@return trinity.Tensor
+function Layers:attention(name, q, k, v, o)
+  begin('layers:attention', name)
+  check.tensor('layers:attention', 2, 'q', q, 3)
+  check.tensor('layers:attention', 3, 'k', k, 3)
+  check.tensor('layers:attention', 4, 'v', v, 3)
+  o = read_attention('layers:attention', 5, o, 'heads')
+  local heads, groups = o.heads, o.key_heads or o.heads
+  check_heads(name, q.shape[3], heads, groups)
+  if v.shape[3] % groups ~= 0 then check_heads(name, v.shape[3], groups, groups) end
+  if o.kernels == 'flash' then return flash_attention(self, name, { q, k, v }, o) end
+  local n, t, s, width = q.shape[1], q.shape[2], k.shape[2], q.shape[3] / heads
+  local masked = o.kernels == 'megatron'
+  if not masked then -- there the softmax scales
+    q = self:mul(name .. '/q/scaled', q, self:constant(name .. '/q/scale', width ^ -0.5, { 1 }))
+  end
+  local queries = query_heads(self, name .. '/q', q, heads, groups)
+  local keys = self:transpose(name .. '/k/transpose',
+    self:reshape(name .. '/k/heads', k, { n, s, groups, width }), { 1, 3, 4, 2 })
+  local values = self:transpose(name .. '/v/transpose',
+    self:reshape(name .. '/v/heads', v, { n, s, groups, v.shape[3] / groups }), { 1, 3, 2, 4 })
+  local scores = self:matmul(name .. '/scores', queries, keys)
+  if o.softcap then scores = self:tanh(name .. '/softcap', scores) end
+  if o.mask then scores = self:add(name .. '/masked', scores, o.mask) end
+  if #scores.shape ~= 4 then
+    check.refuse('layers:attention', 'option', 'mask', 'expected at most 4 dimensions, got %d', #scores.shape)
+  end
+  local shares = self:softmax(name .. '/softmax', scores,
+    { axis = -1, causal = o.causal and 1 or 0, window = o.window and o.window < s and o.window or nil })
+  shares = self:drop(name .. '/dropout', shares, o.dropout, masked)
+  return join_heads(self, name .. '/context', self:matmul(name .. '/context', shares, values), heads, t)
+end
+
+-- A linear layer whose bias is an operator of its own in Megatron-LM, behind the sum over the parts of the product.
+local function row_linear(net, name, x, features, o)
+  x = net:operand(name .. '/input', x)
+  if o.kernels == 'onnx' or not o.bias then return net:linear(name, x, features, { bias = o.bias }) end
+  local y = net:linear(name, x, features, { bias = false })
+  return (net:operator('Add', name .. '/bias', { inputs = { y }, shapes = { y.shape }, dtype = y.dtype,
+    parameters = { net:weight('bias', { features }) } }))
+end
+
+-- Every head of x [N, T, H] normalised by itself, with one scale for all.
+local function norm_heads(net, name, x, heads, o)
+  local parts = net:reshape(name .. '/heads', x, { x.shape[1], x.shape[2], heads, x.shape[3] / heads })
+  return net:reshape(name .. '/joined', net:rms_norm(name, parts, { epsilon = o.epsilon }), x.shape)
+end
+
+-- Queries, keys and values [N, T, ...] of x.
+local function project(net, name, x, width, narrow, o)
+  local bias = { bias = o.bias }
+  x = net:operand(name .. '/input', x)
+  if o.fused then
+    local all = net:linear(name .. '/qkv', x, width + 2 * narrow, bias)
+    return unpack(net:split(name .. '/split', all, 3, { width, narrow, narrow }))
+  end
+  return net:linear(name .. '/query', x, width, bias), net:linear(name .. '/key', x, narrow, bias),
+    net:linear(name .. '/value', x, narrow, bias)
+end
+
+--- Attention of x [N, T, H] to itself between its projections. o: as for attention; head_width (default H over the
+--- heads), bias (default true), output_bias, fused: one product for queries, keys and values; head_norm: a root-mean-
+--- square normalisation of every head of queries and keys; rotary = { cos, sin }: tables [T, width / 2] by which they
+--- are turned (Su et al. 2021), of less than the heads' width: their first elements alone.
+---@param name string
+---@param x trinity.Tensor
+---@param o trinity.AttentionOptions
+---@return trinity.Tensor
+function Layers:self_attention(name, x, o)
+  begin_tensor('layers:self_attention', name, x)
+  check.tensor('layers:self_attention', 2, 'x', x, 3)
+  o = read_attention('layers:self_attention', 3, o, 'heads')
+  local groups = o.key_heads or o.heads
+  local width = o.head_width and o.head_width * o.heads or x.shape[3]
+  check_heads(name, width, o.heads, groups)
+  local q, k, v = project(self, name, x, width, width / o.heads * groups, o)
+  if o.head_norm then
+    q = norm_heads(self, name .. '/query_norm', q, o.heads, o)
+    k = norm_heads(self, name .. '/key_norm', k, groups, o)
+  end
+  if o.rotary then
+    q = self:rotary(name .. '/query_rotary', q, o.rotary, o.heads)
+    k = self:rotary(name .. '/key_rotary', k, o.rotary, groups)
+  end
+  local bias = o.output_bias
+  if bias == nil then bias = o.bias end
+  return row_linear(self, name .. '/output', self:attention(name, q, k, v, o), x.shape[3],
+    { kernels = o.kernels, bias = bias })
+end
+
+--- Turns the heads of x [N, T, H] by angles that grow with the position: tables = { cos, sin }.
+---@param name string
+---@param x trinity.Tensor
+---@param tables trinity.Tensor[]
+---@param heads integer
+---@return trinity.Tensor
+function Layers:rotary(name, x, tables, heads)
+  begin_tensor('layers:rotary', name, x)
+  check.tensors('layers:rotary', 3, 'tables', tables)
+  check.integer('layers:rotary', 4, 'heads', heads, 1)
+  return (self:operator('RotaryEmbedding', name, { inputs = { x, tables[1], tables[2] }, shapes = { x.shape },
+    attributes = { num_heads = heads } }))
+end
+
+--- Two linear layers with a GELU between them. o: feed_forward (width between), approximate, bias (default true).
+---@param name string
+---@param x trinity.Tensor
+---@param o trinity.AttentionOptions
+---@return trinity.Tensor
+function Layers:feed_forward(name, x, o)
+  begin_tensor('layers:feed_forward', name, x)
+  o = read_attention('layers:feed_forward', 3, o, 'feed_forward')
+  local inner = self:linear(name .. '/inner', self:operand(name .. '/input', x), o.feed_forward,
+    { bias = o.bias })
+  inner = self:gelu(name .. '/gelu', inner, { approximate = o.approximate })
+  return row_linear(self, name .. '/outer', inner, x.shape[#x.shape], { kernels = o.kernels, bias = o.bias })
+end
+
+--- A block of a transformer: self-attention and a feed-forward network, each with a residual
+--- connection. o: as for self_attention and feed_forward; norm_first: layers are normalised before
+--- them (GPT-2, ViT) instead of after the sum (BERT); epsilon; dropout: of shares and of both results.
+---@param name string
+---@param x trinity.Tensor
+---@param o trinity.AttentionOptions
+---@return trinity.Tensor
+function Layers:transformer_block(name, x, o)
+  begin_tensor('layers:transformer_block', name, x)
+  o = read_attention('layers:transformer_block', 3, o, 'heads', 'feed_forward')
+  local epsilon = { epsilon = o.epsilon }
+  local function residual(part, layer, norm)
+    local inner = o.norm_first and self:layer_norm(norm, x, epsilon) or x
+    inner = self:drop(part .. '/output_dropout', layer(self, part, inner, o), o.dropout, o.kernels ~= 'onnx')
+    x = self:add(part .. '/residual', x, inner)
+    if not o.norm_first then x = self:layer_norm(norm, x, epsilon) end
+  end
+  residual(name .. '/attention', self.self_attention, name .. '/norm_1')
+  residual(name .. '/feed_forward', self.feed_forward, name .. '/norm_2')
+  return x
+end
+
+return Layers

@@ -1,0 +1,200 @@
+-- Training on data: files of every kind, samples by seed whatever the strategy, accuracy, checkpoints, malformed files.
+
+local core = require 'trinity.core'
+local trinity = require 'trinity'
+local util = require 'trinity.base.util'
+
+with_torch()
+
+local folder = temporary()
+os.execute("mkdir '" .. folder .. "'")
+
+local function write(name, text)
+  core.write_file(folder .. '/' .. name, text)
+  return folder .. '/' .. name
+end
+
+--- Rows of two numbers and a class, which is whether the first is larger.
+local function table_text(rows)
+  local random, lines = trinity.random(5, 'rows'), {}
+  for i = 1, rows do
+    local a, b = random:uniform(), random:uniform()
+    lines[i] = ('%.6f,%.6f,%d'):format(a, b, a > b and 1 or 0)
+  end
+  return table.concat(lines, '\n') .. '\n'
+end
+
+local function problem_of(options, devices)
+  return trinity.problem { graph = trinity.model('mlp', util.merged({ inputs = 2, hidden = { 8 }, classes = 2, batch_size = 5 },
+    options)), cluster = trinity.cluster('p100x' .. devices) }
+end
+
+local function train(strategy, devices, options, of)
+  local problem = problem_of(of or {}, devices)
+  return trinity.execute(problem, problem:strategy(strategy), util.merged({ quiet = true, learning_rate = 0.5,
+    keep_weights = true }, options))
+end
+
+local rows = write('rows.csv', table_text(120))
+local some = { data = rows, train_rows = 100, epochs = 30 }
+
+local function expect_same(found, expected)
+  expect(#found.losses):equals(#expected.losses)
+  for i, loss in ipairs(expected.losses) do expect(found.losses[i]):near(loss, 1e-5) end
+  for i, weight in ipairs(expected.weights) do
+    for k, value in ipairs(weight.values) do expect(found.weights[i].values[k]):near(value, 1e-5) end
+  end
+end
+
+local function same(a, b)
+  for k, value in ipairs(a) do
+    if b[k] ~= value then return false end
+  end
+  return #a == #b
+end
+
+describe('training on a table', function()
+  it('learns what it has not seen, and says how well', function()
+    local run = train({ mesh = {}, micro_batches = 2 }, 1, some)
+    expect(#run.losses):equals(300)
+    expect(run.held_out_samples):equals(20)
+    expect(#run.accuracies):equals(30)
+    expect(run.accuracies[30]):equals(run.accuracy)
+    expect(run.accuracy >= 0.9):equals(true)
+    expect(run.losses[300] < 0.5 * run.losses[1]):equals(true)
+  end)
+  it('has the same samples whatever the strategy', function()
+    local one = train({ mesh = {}, micro_batches = 2 }, 1, some)
+    expect_same(train({ mesh = { data = 2 } }, 2, some), one)
+    expect_same(train({ mesh = { data = 2 }, shard = 2 }, 2, some), one)
+    expect_same(train({ mesh = { pipeline = 2 }, micro_batches = 2 }, 2, some), one)
+    expect_same(train({ mesh = { tensor = 2 }, micro_batches = 2 }, 2, some), one)
+    local other = train({ mesh = {}, micro_batches = 2 }, 1, util.merged(some, { seed = 2 }))
+    expect(other.losses[1] == one.losses[1]):equals(false)
+  end)
+  it('reads what gzip compressed', function()
+    os.execute(("gzip -kf '%s'"):format(rows))
+    local short = util.merged(some, { epochs = 1 })
+    local one = train({ mesh = {} }, 1, short)
+    expect(train({ mesh = {} }, 1, util.merged(short, { data = rows .. '.gz' })).losses[3]):equals(one.losses[3])
+  end)
+  it('scales its numbers', function()
+    local big = write('big.csv', (table_text(120):gsub('(%d)%.(%d%d%d%d%d%d)', '%1%2')))
+    local short = util.merged(some, { epochs = 1 })
+    local scaled = train({ mesh = {} }, 1, util.merged(short, { data = big, scale = 1e-6 }))
+    expect(scaled.losses[3]):near(train({ mesh = {} }, 1, short).losses[3], 1e-5)
+  end)
+end)
+
+describe('a checkpoint', function()
+  for _, optimiser in ipairs { 'sgd', 'momentum', 'adam' } do
+    it('goes on to the same bytes, under another strategy too: ' .. optimiser, function()
+      local file, of = folder .. '/' .. optimiser .. '.safetensors', { optimiser = optimiser }
+      local few = { data = rows, train_rows = 100, learning_rate = 0.05 }
+      local whole = train({ mesh = {}, micro_batches = 2 }, 1, util.merged(few, { epochs = 4 }), of)
+      train({ mesh = {}, micro_batches = 2 }, 1, util.merged(few, { epochs = 2, checkpoint = file }), of)
+      core.write_file(file .. '.2', core.read_file(file))
+      local rest = train({ mesh = {}, micro_batches = 2 }, 1, util.merged(few, { epochs = 4, checkpoint = file }), of)
+      expect(rest.steps_done):equals(whole.steps_done)
+      expect(#rest.losses):equals(20)
+      for i = 1, 20 do expect(rest.losses[i]):equals(whole.losses[20 + i]) end
+      for i, weight in ipairs(whole.weights) do expect(same(rest.weights[i].values, weight.values)):equals(true) end
+      local sharded = train({ mesh = { data = 2 }, shard = 3 }, 2, util.merged(few, { epochs = 4, checkpoint = file .. '.2' }), of)
+      for i = 1, 20 do expect(sharded.losses[i]):near(whole.losses[20 + i], 1e-5) end
+    end)
+  end
+  it('is not gone on with beyond its end', function()
+    expect(function()
+      train({ mesh = {}, micro_batches = 2 }, 1, { data = rows, train_rows = 100, epochs = 4,
+        checkpoint = folder .. '/sgd.safetensors' })
+    end):raises "'checkpoint': .* has 40 steps, expected fewer than the 40 of this training"
+  end)
+  it('weights are saved and loaded by the names of the graph', function()
+    local file = folder .. '/weights.safetensors'
+    local saved = train({ mesh = { tensor = 2 } }, 2, util.merged(some, { epochs = 1, save = file }))
+    local text = core.read_file(file)
+    expect(text):matches '"layer_1/linear/weight":{"dtype":"F32","shape":%[8,2%]'
+    local loaded = train({ mesh = {} }, 1, { data = rows, train_rows = 100, steps = 1, learning_rate = 0, load = file })
+    for i, weight in ipairs(saved.weights) do expect(same(loaded.weights[i].values, weight.values)):equals(true) end
+  end)
+end)
+
+describe('other files', function()
+  it('a text is learnt byte by byte', function()
+    local text = write('text.txt', ('the quick brown fox jumps over the lazy dog. '):rep(60))
+    local graph = trinity.model('gpt2', { batch_size = 4, sequence = 16, layers = 2, hidden = 32, heads = 4, vocabulary = 256,
+      positions = 16, fused = false, dropout = 0, optimiser = 'adam' })
+    local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x2' }
+    local run = trinity.execute(problem, problem:strategy { mesh = { tensor = 2 } },
+      { data = text, steps = 60, learning_rate = 0.01, quiet = true })
+    expect(run.losses[60] < 0.3 * run.losses[1]):equals(true)
+    expect(run.accuracy > 0.7):equals(true)
+  end)
+  it('batches of CIFAR-10, a folder of them', function()
+    os.execute(("mkdir '%s/cifar'"):format(folder))
+    local images = {}
+    for i = 0, 19 do images[#images + 1] = string.char(i % 10) .. string.char(i):rep(3072) end
+    write('cifar/data_batch_1.bin', table.concat(images))
+    write('cifar/test_batch.bin', table.concat(images))
+    local run = train({ mesh = {} }, 1, { data = folder .. '/cifar', epochs = 2 }, { inputs = 3072, classes = 10 })
+    expect(#run.losses):equals(8)
+    expect(run.held_out_samples):equals(20)
+  end)
+  it('the words of the Penn Treebank', function()
+    os.execute(("mkdir '%s/ptb'"):format(folder))
+    write('ptb/ptb.train.txt', (' a <unk> b c \n'):rep(40))
+    write('ptb/ptb.valid.txt', (' a d b c \n'):rep(10))
+    local problem = trinity.problem { graph = trinity.model('rnnlm', { batch_size = 2, sequence = 5, hidden = 8, layers = 1,
+      vocabulary = 5 }), cluster = trinity.cluster 'p100' }
+    local run = trinity.execute(problem, problem:placement(), { data = folder .. '/ptb', epochs = 1, quiet = true })
+    expect(#run.losses):equals(19) -- 199 labels are 39 rows of 5, of which a step has 2
+    expect(run.held_out_samples):equals(9)
+  end)
+end)
+
+describe('a malformed file is named with its place:', function()
+  local function refused(name, text, pattern, of)
+    it(name, function()
+      local file = write(name, text)
+      expect(function() train({ mesh = {} }, 1, { data = file, epochs = 1 }, of) end):raises(pattern)
+    end)
+  end
+  refused('word.csv', '1,2,0\n1,x,1\n', "word.csv: line 2, field 2: expected a number, got 'x'")
+  refused('short.csv', '1,2,0\n\n1,1\n', 'short.csv: line 3, field 2: expected 3 fields, as in the lines before, got 2')
+  refused('class.csv', '1,2,0.5\n', 'class.csv: line 1, field 3: expected a class, a whole number from 0, got 0.5')
+  refused('empty.csv', '', 'empty.csv: expected lines of numbers, got none')
+  refused('cut.csv.gz', '\31\139\8\0\0\0\0\0', 'cut.csv.gz: byte 8: expected a whole file of gzip')
+  refused('cut.bin', ('x'):rep(100), 'cut.bin: expected images of 3073 bytes each, got 100 bytes')
+  refused('class.bin', '\12' .. ('x'):rep(3072), 'class.bin: byte 0: expected a class from 0 to 9, got 12')
+  refused('few.csv', '1,2,0\n', 'expected at least the 5 samples that a step trains')
+  refused('wide.csv', ('1,2,3,0\n'):rep(9), "input 'inputs' takes samples of 2 numbers, the data have samples of 3")
+  refused('classes.csv', ('1,2,7\n'):rep(9), "input 'labels' takes numbers below 2, the data have 7")
+  refused('no.safetensors', 'nonsense', 'no.safetensors')
+  it('one that is not there', function()
+    expect(function() train({ mesh = {} }, 1, { data = folder .. '/none.csv' }) end):raises 'none.csv'
+  end)
+end)
+
+-- UCI's handwritten digits as scikit-learn has them: 8 x 8 pixels from 0 to 16, the last 297 by other writers.
+describe('handwritten digits', function()
+  it_shared('are read as well under a mesh as on one device', function()
+    local function accuracy(strategy, devices)
+      local problem = problem_of({ inputs = 64, hidden = { 128 }, classes = 10, batch_size = 25 }, devices)
+      local sum = 0
+      for seed = 1, 5 do
+        sum = sum + trinity.execute(problem, problem:strategy(strategy), { data = shared 'digits/digits.csv.gz',
+          scale = 1 / 16, train_rows = 1500, epochs = 40, learning_rate = 0.1, seed = seed, quiet = true }).accuracy
+      end
+      return sum / 5
+    end
+    local one = accuracy({ mesh = {}, micro_batches = 2 }, 1)
+    expect(one >= 0.9):equals(true)
+    for _, strategy in ipairs { { mesh = { pipeline = 2 }, schedule = '1f1b', micro_batches = 2 },
+      { mesh = { tensor = 2 }, micro_batches = 2 }, { mesh = { data = 2 } }, { mesh = { data = 2 }, shard = 1 },
+      { mesh = { data = 2 }, shard = 3 } } do
+      local found = accuracy(strategy, 2)
+      expect(found >= 0.9):equals(true)
+      expect(found):near(one, 0.02)
+    end
+  end)
+end)

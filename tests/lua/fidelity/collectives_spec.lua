@@ -1,0 +1,172 @@
+-- trinity fidelity collectives: words of systems become clusters, whose collectives the engine prices.
+
+local constants = require 'trinity.cluster.collective_constants'
+local core = require 'trinity.core'
+local csv = require 'trinity.fidelity.csv'
+local fit = require 'trinity.fidelity.fit'
+local json = require 'trinity.base.json'
+local systems = require 'trinity.fidelity.collective_systems'
+local trinity = require 'trinity'
+
+local head = 'run,system,gpus,nodes,inside,between,collective,bytes,time_us,busbw_GBps,algorithm\n'
+local function table_of(...)
+  local path = temporary '.csv'
+  core.write_file(path, head .. table.concat({ ... }, '\n') .. '\n')
+  return path
+end
+
+local function row(changes)
+  local fields = { run = 'r', system = '8 x H100', gpus = '8', nodes = '1', inside = '"NVSwitch, NVLink4 x18"', between = '',
+    collective = 'all_reduce', bytes = '1073741824', time_us = '', busbw_GBps = '', algorithm = '' }
+  local list = {}
+  for i, name in ipairs { 'run', 'system', 'gpus', 'nodes', 'inside', 'between', 'collective', 'bytes', 'time_us',
+    'busbw_GBps', 'algorithm' } do list[i] = (changes or {})[name] or fields[name] end
+  return table.concat(list, ',')
+end
+
+local function predicted(...)
+  local output = trinity_says(("fidelity collectives --json --rows '%s'"):format(table_of(...)), 0)
+  return json.decode(output).rows
+end
+
+local values = constants.fitted()
+
+local function cluster_of(words)
+  local found, why = systems.describe(words)
+  if not found then return nil, why end
+  return trinity.cluster(systems.cluster(found, values)), found
+end
+
+local function described(changes)
+  local words = { gpus = 8, nodes = 1, inside = '', between = '', system = '', algorithm = '' }
+  for name, value in trinity.sorted_pairs(changes) do words[name] = value end
+  return cluster_of(words)
+end
+
+describe('words of a system', function()
+  it('NVSwitch: every GPU sends what its links carry', function()
+    local cluster = described { inside = 'NVSwitch, NVLink3 x12', system = '8 x A100' }
+    local latency_s, bandwidth = cluster:wire(1, 5)
+    expect(bandwidth):near(12 * 25e9 * values.nvlink3_share, 1)
+    expect(latency_s):near(values.nvlink3_s, 1e-15)
+  end)
+  it('a hybrid cube mesh: six links at every GPU, all of which rings use', function()
+    local cluster = described { inside = 'NVLink2 hybrid cube mesh', system = '8 x V100-SXM2' }
+    local query = { kind = 'all_reduce', devices = { 1, 2, 3, 4, 5, 6, 7, 8 }, bytes = 2 ^ 40 }
+    expect(1.75 * 2 ^ 40 / cluster:collective(query).time_s):near(6 * 25e9 * values.nvlink2_share, 1e9)
+  end)
+  it('a mesh: a part of a node has the links among its members', function()
+    local two = described { gpus = 2, inside = 'xGMI full mesh', system = '2 of 8 x MI300X' }
+    expect(select(2, two:wire(1, 2))):near(64e9 * values.xgmi_share, 1)
+    local four = described { gpus = 4, inside = 'NVLink3 x12, full mesh', system = '4 x A100' }
+    expect(select(2, four:wire(1, 4))):near(4 * 25e9 * values.nvlink3_share, 1)
+  end)
+  it('cards of nodes, shared or bundled; one route inside stays inside', function()
+    local shared = described { gpus = 16, nodes = 2, inside = 'NVSwitch, NVLink3 x12', between = '4 x 100 Gbit/s EFA a node',
+      system = '2 x A100' }
+    expect(select(2, shared:wire(1, 9))):near(12.5e9 * values.network_share, 1)
+    expect(select(2, shared:wire(1, 2))):near(300e9 * values.nvlink3_share, 1)
+    expect((shared:wire(1, 9))):near(values.efa_s, 1e-12)
+    local bundled = described { gpus = 16, nodes = 2, inside = 'NVSwitch, NVLink4 x18',
+      between = '32 x 100 Gbit/s EFA a node', system = '2 x H100' }
+    expect(select(2, bundled:wire(1, 9))):near(50e9 * values.network_share, 1)
+  end)
+  it('a rack is one domain across its nodes, without multicast', function()
+    local cluster, found = described { gpus = 144, nodes = 36, inside = 'NVLink5 over the rack (domain 72)',
+      between = 'NDR InfiniBand, 1 x 400 Gbit/s a GPU', system = 'GB200 NVL72' }
+    expect(found.nodes):equals(2)
+    expect(#cluster.devices):equals(144)
+    expect(cluster.devices[72].node ~= cluster.devices[73].node):truthy()
+  end)
+  it('says what is not stated', function()
+    for words, reason in trinity.sorted_pairs { [''] = 'links inside are not stated', carrier_pigeons = 'unknown links inside',
+      ['xGMI full mesh'] = 'rate of an xGMI link is not stated' } do
+      local cluster, why = described { inside = words }
+      expect(cluster):equals(nil)
+      expect(why):matches(reason)
+    end
+    expect(select(2, described { gpus = 2, nodes = 2 })):matches 'links between nodes are not stated'
+  end)
+end)
+
+describe('trinity fidelity collectives', function()
+  it('tells rows in their order, with or without measurements', function()
+    local rows = predicted(row { bytes = '16777216' }, row { inside = '"?"', system = '?' },
+      row { algorithm = 'Ring (NVLS off)' }, row { algorithm = 'NVLS' }, row { collective = 'gather' },
+      row { gpus = '2', nodes = '2', inside = '', between = '1 x 200 Gbit/s Slingshot a GPU' })
+    expect(#rows):equals(6)
+    expect(rows[2].predicted_s):equals(nil)
+    expect(rows[2].why):matches 'unknown links inside'
+    expect(rows[3].algorithm):equals 'ring'
+    expect(rows[4].algorithm):equals 'multicast'
+    expect(rows[4].predicted_s < rows[3].predicted_s):truthy()
+    expect(rows[5].why):matches "unknown collective 'gather'"
+    expect(rows[6].predicted_s > 2 ^ 30 / 25e9):truthy()
+  end)
+  it('is what the engine says of the cluster: half of the links, twice the time', function()
+    local function of(links)
+      return predicted(row { inside = ('"NVSwitch, NVLink4 x%d"'):format(links), bytes = '1099511627776' })[1].predicted_s
+    end
+    expect(of(9) / of(18)):near(2, 0.02)
+  end)
+  it('lists constants with units, bounds and meanings; values lie within their bounds', function()
+    local list = json.decode(trinity_says('fidelity --constants --json', 0)).constants
+    expect(#list):equals(#constants.list)
+    for _, one in ipairs(list) do
+      expect(one.least <= one.value and one.value <= one.most):truthy()
+      expect(#one.unit > 0 and #one.meaning > 0):truthy()
+    end
+  end)
+  it('refuses tables that it cannot read, in one line', function()
+    local function refuses(path, pattern)
+      trinity_says(("fidelity collectives --rows '%s'"):format(path), 1, pattern)
+    end
+    refuses(table_of(row { gpus = 'eight' }), "row 1: column 'gpus': expected a number, got string 'eight'")
+    refuses(table_of(row(), row { gpus = '0' }), "row 2: expected whole numbers 'gpus'")
+    refuses(table_of(row { bytes = '-1' }), "column 'bytes': expected from 0 to 2%^50, got %-1")
+    local path = temporary '.csv'
+    core.write_file(path, 'gpus,nodes,inside,betwen,collective,bytes\n')
+    refuses(path, "column 'between' is missing, did you mean 'betwen'")
+    refuses(table_of() .. '.missing', 'missing')
+  end)
+  it('fits constants to the rows of a table, which tell these then', function()
+    local rows = {}
+    for size = 22, 34, 2 do rows[#rows + 1] = row { bytes = ('%d'):format(2 ^ size), busbw_GBps = '300', algorithm = 'Ring' } end
+    local path, saved = table_of(unpack(rows)), temporary()
+    trinity_says(("fidelity collectives --fit --rows '%s' --save '%s'"):format(path, saved), 0, 'runs that the constants')
+    local fitted = dofile(saved)
+    expect(fitted.runs[1]):equals 'r'
+    expect(fitted.values.nvlink4_share < 0.78):truthy() -- 300 of 450 GB/s, against a start of 0.83
+    expect(fitted.values.nvlink3_share):near(0.82, 1e-3) -- what no row tells stays at its start
+  end)
+end)
+
+describe('the fit', function()
+  it('finds constants of exact data, whatever a disturbed row says', function()
+    local list = { { name = 'a', start = 1, least = 0.1, most = 100, spread = 3 },
+      { name = 'b', start = 1, least = 0.1, most = 100, spread = 3 } }
+    local found = fit.constants(list, function(v)
+      local errors = {}
+      for i = 1, 20 do
+        local measured = 5 + 0.7 * i
+        if i == 7 then measured = 10 * measured end
+        errors[i] = math.log((v.a + v.b * i) / measured)
+      end
+      return errors
+    end, 0.01, 50)
+    expect(found.a):near(5, 0.2)
+    expect(found.b):near(0.7, 0.02)
+  end)
+end)
+
+describe('published measurements', function()
+  it_shared('of fitted systems: 12 % in the mean from 1 MiB up at most', function()
+    local path = root .. '/../shared/data/collectives/collectives.csv'
+    local output = trinity_says(("fidelity collectives --rows '%s'"):format(path), 0, 'runs that the constants were fitted to')
+    local rows, mean = output:match 'all +(%d+) +([%d.]+) %%'
+    expect(tonumber(rows) > 150):truthy()
+    expect(tonumber(mean) <= 12):truthy()
+    expect(#json.decode(trinity_says(("fidelity collectives --json --rows '%s'"):format(path), 0)).rows)
+      :equals(#csv.read(path, 'gpus'))
+  end)
+end)

@@ -1,0 +1,197 @@
+-- trinity fidelity strategies and published: strategies of decoders beside an independent count (data/strategies of the
+-- shared folder, and cases of the same kind), published memory, what is refused.
+
+local core = require 'trinity.core'
+local trinity = require 'trinity'
+local strategies = require 'trinity.fidelity.strategies'
+
+-- Bytes and number by kind and axis.
+local function sums(rows)
+  local found = {}
+  for _, row in ipairs(rows) do
+    local key = ('%s %s'):format(row.kind, tostring(row.axis))
+    found[key] = found[key] or { count = 0, bytes = 0 }
+    found[key].count = found[key].count + row.count
+    found[key].bytes = found[key].bytes + row.count * row.bytes
+  end
+  local words = {}
+  for key, sum in trinity.sorted_pairs(found) do words[#words + 1] = ('%s %d x, %.0f'):format(key, sum.count, sum.bytes) end
+  return table.concat(words, '; ')
+end
+
+local function near(what, got, wanted)
+  if math.abs(got - wanted) > 0.01 * wanted then
+    error(('%s: expected %.6g within 1 %%, got %.6g'):format(what, wanted, got), 0)
+  end
+end
+
+local function compare(case, result)
+  if case.refused then
+    expect(result.refused):matches '.'
+    expect(#result.stages):equals(0)
+    return
+  end
+  expect(result.refused ~= result.refused or result.refused):equals(true) -- null
+  expect(result.bubble_fraction):near(case.expected.bubble_fraction, 1e-9)
+  expect(#result.stages):equals(#case.expected.stages)
+  for s, wanted in ipairs(case.expected.stages) do
+    local got, at = result.stages[s], ('%s, stage %d, '):format(case.name, wanted.stage)
+    for _, field in ipairs { 'parameters', 'weight_bytes', 'gradient_bytes', 'optimizer_bytes',
+      'gathered_weight_bytes' } do
+      near(at .. field, got[field], wanted[field])
+    end
+    for part, bytes in trinity.sorted_pairs(wanted.activation_bytes) do
+      near(at .. 'activations of ' .. part, got.activation_bytes[part], bytes)
+    end
+    expect(at .. sums(got.collectives)):equals(at .. sums(wanted.collectives))
+  end
+end
+
+describe('strategies of decoders', function()
+  local path = core.home .. '/../shared/data/strategies/expected.json'
+  local here = io.open(path)
+  if not here then return it_shared('agree with an independent count', function() end) end
+  here:close()
+  for _, case in ipairs(trinity.json.read(path).cases) do
+    local mesh = case.strategy.mesh or {}
+    if case.refused or not (mesh.expert or mesh.context) then
+      it_shared(('agree with an independent count: %s'):format(case.name), function()
+        compare(case, strategies.cases(path, { case })[1])
+      end)
+    end
+  end
+end)
+
+-- A small Llama; numbers of the formulas of tests/lua/fidelity/strategies_spec.lua's source above, by hand: w 2 bytes.
+local function small(strategy, changes)
+  local case = { name = 'small', model = { layers = 4, hidden = 64, heads = 4, kv_heads = 2, ffn = 96, gated = true,
+    vocabulary = 100, norm = 'rmsnorm' }, batch = { micro_batch = 2, sequence = 32, micro_batches = 4 },
+    strategy = strategy }
+  for key, value in trinity.sorted_pairs(changes or {}) do case[key] = value end
+  return strategies.cases('cases.json', { case })[1]
+end
+
+describe('a small gated decoder', function()
+  local layer = 64 * (64 + 2 * 32) + 64 * 64 + 3 * 64 * 96 + 2 * 64 -- q, k, v, output, gated network, norms
+  it('keeps what its formula says', function()
+    local stage = small { mesh = {} }.stages[1]
+    expect(stage.parameters):equals(4 * layer + 2 * 100 * 64 + 64)
+    expect(stage.weight_bytes):equals(2 * stage.parameters)
+    expect(stage.gradient_bytes):equals(4 * stage.parameters)
+    expect(stage.optimizer_bytes):equals(12 * stage.parameters)
+    local tokens = 2 * 32
+    expect(stage.activation_bytes.layers):equals(4 * tokens * (2 * (4 * 64 + 2 * 64 + 2 * 32 + 3 * 96) + 4 * 4))
+    expect(stage.activation_bytes.head):near(tokens * (2 * 2 * 64 + 4 * 100), 2) -- and the loss itself
+    expect(#stage.collectives):equals(0)
+  end)
+  it('sends between stages what the next one reads, and no table of angles', function()
+    local result = small { mesh = { pipeline = 2 } }
+    expect(sums(result.stages[1].collectives)):equals('send pipeline 4 x, ' .. 4 * 2 * 64 * 64)
+    expect(sums(result.stages[2].collectives)):equals('send pipeline 4 x, ' .. 4 * 2 * 64 * 64)
+  end)
+  it('gathers gradients that come from the next stage in pieces', function()
+    local tokens, a = 2 * 32, 2 * 64 * 64
+    local result = small { mesh = { pipeline = 2, tensor = 2 }, sequence_parallel = true }
+    -- Two layers a stage: two gathers forwards, four backwards (two of kept inputs), and that of the embedding.
+    expect(sums(result.stages[1].collectives)):matches(('all%%-gather tensor %d x, %d;'):format(4 * (2 * 6 + 1),
+      4 * (2 * 6 + 1) * a))
+    expect(sums(result.stages[1].collectives)):matches(('send pipeline 4 x, %d$'):format(4 * a / 2))
+    expect(tokens):equals(64)
+  end)
+  it('has its vocabulary padded, and norms of heads', function()
+    local stage = small({ mesh = { tensor = 2 } }, { model = { layers = 2, hidden = 64, heads = 4, ffn = 96, gated = true,
+      vocabulary = 99, norm = 'rmsnorm', qk_norm = true } }).stages[1]
+    expect(stage.parameters):equals(2 * ((4 * 64 * 64 + 3 * 64 * 96) / 2 + 2 * 64 + 2 * 16) + 100 * 64 + 64)
+  end)
+  it('delays products of layers alone in a zero-bubble schedule', function()
+    local stages = small({ mesh = { pipeline = 2 }, schedule = 'zb-h1' }).stages
+    expect(stages[1].activation_bytes.delayed):equals(0)
+    -- Inputs and gradients of outputs of a layer's products (Qi et al. 2024): 4h + 2q + 2kv + 3f elements a token.
+    expect(stages[2].activation_bytes.delayed):equals(2 * 2 * 64 * (4 * 64 + 2 * 64 + 2 * 32 + 3 * 96))
+  end)
+  it('is trained in other precisions', function()
+    local function states(bytes)
+      local stage = small({ mesh = {} }, { bytes = bytes }).stages[1]
+      return ('%g %g %g'):format(stage.weight_bytes / stage.parameters, stage.gradient_bytes / stage.parameters,
+        stage.optimizer_bytes / stage.parameters)
+    end
+    expect(states { gradient = 2 }):equals '2 2 12'
+    expect(states { activation = 4, weight = 4, optimizer = 8 }):equals '4 4 8'
+    expect(small({ mesh = {} }, { bytes = { optimizer = 5 } }).refused):matches 'no training here has weights of 2'
+  end)
+end)
+
+describe('cases of strategies', function()
+  it('are refused in a sentence, the others go on', function()
+    expect(small { mesh = { tensor = 8 } }.refused):matches "which 8 does not divide; nearest that do: "
+    expect(small { mesh = { pipeline = 3 } }.refused):matches '4 layers do not divide over 3 stages'
+    expect(small({ mesh = { tensor = 2 } }, { model = { layers = 2, hidden = 64, heads = 4, ffn = 96, gated = true,
+      experts = 4, top_k = 2, vocabulary = 100 } }).refused):matches 'need sequence_parallel = true'
+    expect(small({ mesh = {} }, { model = { layer = 2 } }).refused):matches "unknown field 'layer', did you mean 'layers'"
+    expect(small { mesh = { pipelin = 2 } }.refused):matches "unknown axis 'pipelin', did you mean 'pipeline'"
+    expect(function() strategies.cases('cases.json', { { name = 'x' } }) end):raises 'cases.json: case 1'
+  end)
+  it('are a command', function()
+    local path, out = os.tmpname(), os.tmpname()
+    local trinity_path = ('%q'):format(core.home .. '/build/trinity')
+    core.write_file(path, '{"cases": [{"name": "one", "model": {"layers": 2, "hidden": 64, "heads": 4, "ffn": 96, '
+      .. '"vocabulary": 100}, "batch": {"micro_batch": 1, "sequence": 16, "micro_batches": 2}, '
+      .. '"strategy": {"mesh": {"data": 2}}}]}')
+    if not io.open(core.home .. '/build/trinity') then skip 'needs build/trinity' end
+    expect(os.execute(('%s fidelity strategies --cases %s --json > %s'):format(trinity_path, path, out))):equals(0)
+    local text = core.read_file(out)
+    expect(text):matches '"refused": null'
+    local case = trinity.json.decode(text).cases[1]
+    expect(case.name):equals 'one'
+    expect(case.stages[1].collectives[1].kind):equals 'all-reduce'
+    os.remove(path)
+    os.remove(out)
+  end)
+end)
+
+describe('published memory', function()
+  local published = require 'trinity.fidelity.published'
+  local head = 'id,hidden,layers,heads,sequence,micro_batch,tp,pp,vpp,recompute,sequence_parallel,what,unit,value\n'
+  local function rows(text)
+    local path = os.tmpname()
+    core.write_file(path, head .. text)
+    local ok, found = pcall(published.memory, path)
+    os.remove(path)
+    if not ok then error(found, 0) end
+    return found
+  end
+  it('is that of the formula: s b h (10 + 24 / t + 5 a s / h t) a layer (Korthikanti et al. 2022, equation 2)', function()
+    local found = rows 'a,256,4,8,128,2,2,1,1,none,0,activations of the fullest GPU,GiB,\n'
+    expect(found[1].predicted * 2 ^ 30):near(4 * 128 * 2 * 256 * (10 + 24 / 2 + 5 * 8 * 128 / (256 * 2)), 1)
+  end)
+  it('relates to that without recomputation, and has the states of layers', function()
+    local found = rows('b,256,4,8,128,2,2,1,1,full,0,activations relative to none,percent,\n'
+      .. 'c,256,4,8,128,2,2,2,1,none,0,"weights, gradients and optimiser",GiB,1\n')
+    expect(found[1].predicted):near(100 * 2 / (10 + 24 / 2 + 5 * 8 * 128 / (256 * 2)), 0.01)
+    expect(found[2].predicted * 2 ^ 30):near(18 * 12 * 256 ^ 2 * 2 / 2 + 18 * 4 * 256 * 2, 1) -- and the norms
+    expect(found[2].row):equals 'c'
+  end)
+  it('refuses a damaged table in a sentence', function()
+    expect(function() rows 'a,256\n' end):raises 'row 1: expected 14 fields, got 2'
+    expect(function() rows 'a,256,x,8,128,2,2,1,1,none,0,activations,GiB,\n' end):raises
+      "row 1: column 'layers': expected a number, got string 'x'"
+    expect(function() rows 'a,256,4,8,128,2,2,1,1,none,0,speed,GiB,\n' end):raises "column 'what': expected activations"
+    expect(function() rows 'a,256,4,8,128,2,2,1,1,none,0,activations,MB,\n' end):raises 'expected GiB or percent'
+  end)
+  it_shared('is met within 3 % by rows of all models but the two largest', function()
+    local path, count = os.tmpname(), 0
+    local lines = {}
+    for line in io.lines(shared 'llm-published/memory.csv') do
+      if not line:find('530B', 1, true) and not line:find('1T', 1, true) then lines[#lines + 1] = line end
+    end
+    core.write_file(path, table.concat(lines, '\n') .. '\n')
+    for _, row in ipairs(published.memory(path)) do
+      if math.abs(row.predicted / row.published - 1) > 0.03 then
+        error(('%s: published %g, predicted %g'):format(row.row, row.published, row.predicted), 0)
+      end
+      count = count + 1
+    end
+    os.remove(path)
+    expect(count):equals(#lines - 1)
+  end)
+end)

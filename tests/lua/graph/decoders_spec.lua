@@ -1,0 +1,262 @@
+-- Decoders that a config.json describes: weights and FLOP beside those that PyTorch counts, options, what is refused, and
+-- the layers that they are made of.
+
+local core = require 'trinity.core'
+local trinity = require 'trinity'
+
+local folder = os.tmpname()
+os.remove(folder)
+os.execute(('mkdir %q'):format(folder))
+local path = folder .. '/config.json'
+
+local function encode(value) return require('trinity.base.json').encode(value) end
+
+-- The network of a config.json of this text or these fields.
+local function network(config, options)
+  core.write_file(path, type(config) == 'string' and config or encode(config))
+  return trinity.model(path, options)
+end
+
+local llama = { model_type = 'llama', hidden_size = 64, intermediate_size = 96, num_hidden_layers = 2,
+  num_attention_heads = 4, num_key_value_heads = 2, vocab_size = 100, max_position_embeddings = 64 }
+local function with(changes)
+  local config = {}
+  for key, value in trinity.sorted_pairs(llama) do config[key] = value end
+  for key, value in trinity.sorted_pairs(changes) do config[key] = value end
+  return config
+end
+
+-- FLOP of products alone, which is what PyTorch counts.
+local function products(graph)
+  local sum = 0
+  for i = 1, graph.operators do
+    local op = graph:operator(i)
+    local type = op.type:gsub('Grad$', '')
+    if type == 'Gemm' or type == 'MatMul' or type == 'Einsum' or type == 'Attention' then sum = sum + op.flops end
+  end
+  return sum
+end
+
+-- Recorded cases: the text of the file (which has nulls), and what PyTorch counts.
+local function cases()
+  local lines = core.read_file(root .. '/tests/data/decoders/cases.json'):gmatch '{"config": [^\n]*'
+  return function()
+    local line = lines()
+    if line then return line:match '"config": (%b{})', trinity.json.decode((line:gsub(',$', ''))) end
+  end
+end
+
+describe('config.json', function()
+  it('has the weights that PyTorch counts, of every kind and with odd options', function()
+    local count = 0
+    for text, case in cases() do
+      local graph = network(text, { training = false, sequence = 16, batch_size = 2 })
+      expect(('%s %d'):format(text, graph.parameters)):equals(('%s %d'):format(text, case.parameters))
+      expect(graph.active_parameters):equals(case.active or graph.active_parameters)
+      count = count + 1
+    end
+    expect(count):equals(72)
+  end)
+  it('has the FLOP that PyTorch counts, forward and backward', function()
+    local count = 0
+    for text, case in cases() do
+      if case.training_flop then
+        local graph = network(text, { sequence = 16, batch_size = 2, kernels = 'onnx', dropout = 0 })
+        expect(('%s %.0f'):format(case.config.model_type, products(graph))):equals(
+          ('%s %.0f'):format(case.config.model_type, case.training_flop))
+        count = count + 1
+      end
+    end
+    expect(count):equals(12)
+  end)
+  it_shared('has the weights of well-known models', function()
+    local expected, count = trinity.json.read(shared 'hf-configs/expected.json'), 0
+    for name, wanted in trinity.sorted_pairs(expected) do
+      local graph = trinity.model(shared('hf-configs/' .. name), { training = false, sequence = 128 })
+      expect(('%s %d'):format(name, graph.parameters)):equals(('%s %d'):format(name, wanted.parameters))
+      expect(('%s %d'):format(name, graph.active_parameters)):equals(('%s %d'):format(name, wanted.active_per_token))
+      count = count + 1
+    end
+    expect(count):equals(10)
+  end)
+  it('is read from a folder, too, and by info', function()
+    network(llama)
+    expect(trinity.model(folder).parameters):equals(trinity.model(path).parameters)
+  end)
+  it('is trained in mixed precision by Adam: 2 + 4 + 12 bytes a weight, or as it says', function()
+    local function bytes(graph)
+      local weights, gradients, states = graph.parameter_bytes, 0, 0
+      for i = 1, graph.operators do
+        local op = graph:operator(i)
+        states = states + graph.persistent_bytes_of[i]
+        if op.phase == 'update' then gradients = gradients + op.inputs[1].bytes end
+      end
+      return weights / graph.parameters, gradients / graph.parameters, states / graph.parameters
+    end
+    local function all(graph) return ('%g %g %g'):format(bytes(graph)) end
+    expect(all(network(llama))):equals '2 4 12'
+    expect(all(network(with { torch_dtype = 'float16' }))):equals '2 4 12'
+    expect(all(network(with { dtype = 'float32' }))):equals '4 4 8'
+    expect(all(network(llama, { dtype = 'float8' }))):equals '2 4 12'
+    expect(all(network(llama, { gradient_dtype = 'bfloat16', optimiser = 'sgd' }))):equals '2 2 4'
+  end)
+  it('computes products of layers in FP8 where it is told so, and keeps a byte of their operands', function()
+    local graph = network(llama, { dtype = 'float8', training = false })
+    local eight, sixteen = 0, 0
+    for i = 1, graph.operators do
+      local op = graph:operator(i)
+      if op.type == 'Gemm' then
+        if op.inputs[1].dtype == 'float8' then eight = eight + 1 else sixteen = sixteen + 1 end
+        expect(op.outputs[1].dtype):equals 'bfloat16'
+      end
+    end
+    expect(eight):equals(2 * 7)
+    expect(sixteen):equals(1) -- the logits
+    local function step_time_s(options)
+      local problem = trinity.problem { graph = network(with { hidden_size = 4096, intermediate_size = 14336 }, options),
+        cluster = trinity.cluster 'dgx_h100' }
+      return problem:evaluate(problem:placement()).step_time_s
+    end
+    expect(step_time_s { dtype = 'float8', sequence = 64, batch_size = 64 }):below(
+      0.8 * step_time_s { sequence = 64, batch_size = 64 })
+  end)
+  it('counts the keys of a window alone where a kernel skips the others', function()
+    local full = network(with { model_type = 'mistral', sliding_window = 64 }, { training = false })
+    local narrow = network(with { model_type = 'mistral', sliding_window = 16 }, { training = false })
+    local unfused = network(with { model_type = 'mistral', sliding_window = 16 }, { training = false, kernels = 'onnx' })
+    expect(products(full) - products(narrow)):equals(2 * 4 * 64 * 64 * (64 - 16))
+    expect(products(unfused)):equals(products(full))
+  end)
+end)
+
+describe('a mesh', function()
+  it('splits decoders of every kind: products by heads, columns and rows, vocabularies, stages', function()
+    local cluster, count = trinity.cluster 'dgx_h100', 0
+    for text, case in cases() do
+      if case.training_flop then
+        local problem = trinity.problem { graph = network(text, { sequence = 16, batch_size = 2 }), cluster = cluster }
+        local function share(plan)
+          local stages = problem:strategy(plan):account().stages
+          local sum = 0
+          for _, stage in ipairs(stages) do sum = sum + stage.parameters end
+          return sum / problem.graph.parameters
+        end
+        local kind = case.config.model_type
+        local tied = kind == 'gemma2' or kind == 'gpt2'
+        expect(share { mesh = { tensor = 2, data = 2 }, sequence_parallel = true, shard = 1 }):below(0.56)
+        local halves = share { mesh = { tensor = 2, pipeline = 2 }, sequence_parallel = true, micro_batches = 4 }
+        expect(halves):below(tied and 0.66 or 0.56) -- tied tables are in both stages
+        expect(share { mesh = { pipeline = 2 }, schedule = 'zb-h1', micro_batches = 4 }):below(tied and 1.15 or 1.0001)
+        expect(share { mesh = { context = 2, data = 2 }, recompute = 'full', shard = 3 }):near(0.5, 0.01)
+        count = count + 1
+      end
+    end
+    expect(count):equals(12)
+  end)
+end)
+
+describe('config.json is refused', function()
+  local function refused(config, message, options)
+    expect(function() network(config, options) end):raises(message)
+  end
+  it('in a sentence that names the field', function()
+    refused(with { model_type = 'lama' }, "config.json: no network of model_type 'lama', did you mean 'llama'")
+    refused({ num_hidden_layers = 2 }, "config.json: field 'model_type' is missing")
+    refused({ model_type = 'llama', num_hidden_layers = 2, hidden_sizes = 64 },
+      "config.json: field 'hidden_size' is missing, did you mean 'hidden_sizes'")
+    refused(with { hidden_size = '64' }, "field 'hidden_size': expected an integer of at least 1, got string '64'")
+    refused(with { num_attention_heads = 3 }, 'hidden_size 64 is not divided by 3 attention heads')
+    refused(with { num_key_value_heads = 3 }, 'num_attention_heads 4 is not divided by num_key_value_heads 3')
+    refused(with { hidden_act = 'mish' }, "field 'hidden_act': unknown value 'mish'")
+    refused(with { tie_word_embeddings = 1 }, "field 'tie_word_embeddings': expected true or false, got number 1")
+    refused(with { rope_scaling = { rope_type = 'yarm', factor = 2 } }, "unknown type 'yarm', did you mean 'yarn'")
+    refused(with { model_type = 'mixtral', num_local_experts = 2, num_experts_per_tok = 3 }, 'more than the 2 experts')
+    refused('{"model_type": "llama", ', 'config.json:1:24: not valid JSON')
+    refused({ model_type = 'llava', text_config = {} }, "its language model stands in 'text_config'")
+  end)
+  it('where an option is none of its', function()
+    refused(llama, "unknown option 'heads'", { heads = 4 })
+    refused({ model_type = 'gpt2', n_embd = 8, n_layer = 1, n_head = 2, vocab_size = 9, n_positions = 16 },
+      'a sequence of 32 tokens needs as many positions, it has 16', { sequence = 32 })
+    expect(function() trinity.model('vgg16', { dtype = 'float8' }) end):raises "dtype 'float8' is of networks that"
+  end)
+end)
+
+describe('config.json warns', function()
+  local function warnings(changes)
+    return table.concat(network(with(changes), { training = false }).source.warnings, '; ')
+  end
+  it('in a sentence of what changes nothing, or nothing here', function()
+    expect(warnings {}):equals ''
+    expect(warnings { rope_scaling = { rope_type = 'llama3' } }):matches "^rope_scaling 'llama3' changes the angles"
+    expect(warnings { quantization_config = { quant_method = 'fp8' } }):matches "dtype = 'float8' computes products in FP8"
+    expect(warnings { quantization_config = { quant_method = 'gptq' } }):matches 'stored for inference'
+    expect(warnings { model_type = 'qwen3' }):matches "field 'head_dim' is missing: 128, the default of its kind"
+  end)
+end)
+
+describe('activations of a GPT layer', function()
+  -- Korthikanti et al. 2022, equation 1: a layer keeps s b h (34 + 5 a s / h) bytes; with flash attention, of which the
+  -- core keeps 4 bytes a row and head, and no masks: s b h 34 - 2 s b h (masks of a byte) + 4 s b a.
+  local function kept(kernels, dropout)
+    local b, s, h, a = 2, 64, 128, 4
+    local function total(layers)
+      local problem = trinity.problem { cluster = trinity.cluster 'dgx_a100', graph = network({ model_type = 'gpt2',
+        n_embd = h, n_layer = layers, n_head = a, vocab_size = 50, n_positions = s }, { sequence = s, batch_size = b,
+        kernels = kernels, dropout = dropout }) }
+      return problem:strategy({ mesh = {} }):account().stages[1].activation_bytes
+    end
+    return total(3) - total(2), s * b * h, a * s / h, 4 * s * b * a
+  end
+  it('are those of the published formula', function()
+    local bytes, sbh, scores = kept('megatron', 0.1)
+    expect(bytes):equals(sbh * (34 + 5 * scores))
+    local flash, _, _, rows = kept('flash', 0)
+    expect(flash):equals(sbh * 32 + rows)
+  end)
+end)
+
+describe('FLOP of a GPT', function()
+  it('are those of the published formula', function()
+    -- The same, equation 7: 72 B L s h^2 (1 + s / 6h + V / 12hL), on the full square of attention.
+    local batch, layers, s, h, v = 2, 3, 64, 128, 500
+    local graph = network({ model_type = 'gpt2', n_embd = h, n_layer = layers, n_head = 4, vocab_size = v, n_positions = s },
+      { sequence = s, batch_size = batch, kernels = 'onnx', dropout = 0 })
+    expect(products(graph)):near(72 * batch * layers * s * h ^ 2 * (1 + s / (6 * h) + v / (12 * h * layers)), 1)
+  end)
+end)
+
+describe('a graph of 126 layers and 405 B weights', function()
+  it('is built in half a second', function()
+    core.write_file(path, encode(with { hidden_size = 16384, intermediate_size = 53248, num_hidden_layers = 126,
+      num_attention_heads = 128, num_key_value_heads = 8, vocab_size = 128256, max_position_embeddings = 131072 }))
+    local best = math.huge
+    for _ = 1, 3 do
+      local begun = os.clock()
+      local graph = trinity.model(path)
+      best = math.min(best, os.clock() - begun)
+      expect(graph.parameters):equals(405853388800)
+    end
+    expect(best):below(0.5)
+  end)
+end)
+
+describe('layers of decoders', function()
+  local net = trinity.layers.new('pieces', { dtype = 'bfloat16' })
+  local x = net:input('x', { 2, 16, 64 })
+  it('refuse what does not fit', function()
+    expect(function() net:mixture_of_experts('m', x, { experts = 2, top_k = 3, feed_forward = 8 }) end):raises(
+      'expected at most the 2 experts, got 3')
+    expect(function() net:gated_feed_forward('g', x, {}) end):raises 'feed_forward'
+    expect(function() net:latent_attention('l', x, { heads = 2 }) end):raises 'latent'
+  end)
+  it('gather tokens for experts so that the load is even', function()
+    net:mixture_of_experts('even', x, { experts = 5, top_k = 2, feed_forward = 8, kernels = 'flash' })
+    net:softmax_cross_entropy('loss', net:linear('logits', net:rms_norm('norm', x), 4), net:input('y', { 2, 16 }, 'int64'))
+    local graph = net:build()
+    local shape = graph:operator('even/dispatch').outputs[1].shape
+    expect(table.concat(shape, ' ')):equals '5 13 64' -- 2 x 16 x 2 choices over 5 experts, rounded up
+    expect(graph:operator('even/experts/up').flops):equals(2 * 5 * 13 * 64 * 8)
+    expect(graph.active_parameters):equals(graph.parameters - 3 * 5 * 64 * 8 * 3 / 5)
+  end)
+end)

@@ -1,0 +1,80 @@
+-- Attention with the sequence shared out: keys and values gathered, or passed round a ring.
+
+local trinity = require 'trinity'
+
+local cluster = trinity.cluster 'dgx_a100'
+local about = { layers = 2, hidden = 64, heads = 4, sequence = 64, positions = 64, vocabulary = 200, batch_size = 2,
+  dropout = 0, fused = false, kernels = 'flash' }
+local problem = trinity.problem { cluster = cluster, graph = trinity.model('gpt2', about) }
+local own = 4 * 2 * about.batch_size * about.sequence * about.hidden -- bytes of all keys and values of a layer
+
+local function plan(kind, more)
+  local given = { mesh = { context = 4 }, context_kind = kind }
+  for key, value in trinity.sorted_pairs(more or {}) do given[key] = value end
+  return given
+end
+
+-- Number and bytes of the first device's messages by kind and phase, on the axis context.
+local function messages(given)
+  local found = {}
+  for _, row in ipairs(problem:strategy(given):account().stages[1].traffic) do
+    if row.axis == 'context' and row.part == 'layers' and row.phase ~= 'update' then
+      local key = row.kind .. ' ' .. row.phase
+      found[key] = found[key] or { 0, 0 }
+      found[key][1], found[key][2] = found[key][1] + row.count, found[key][2] + row.count * row.bytes
+    end
+  end
+  return found
+end
+
+describe('attention over context', function()
+  it('passes keys and values round a ring, and their gradients behind them', function()
+    for _, c in ipairs { 2, 4, 8 } do
+      local found = messages(plan('ring', { mesh = { context = c } }))
+      expect(found['send forward'][1]):equals(about.layers * (c - 1))
+      expect(found['send forward'][2]):equals(about.layers * (c - 1) * own / c)
+      expect(found['send backward'][1]):equals(about.layers * 2 * (c - 1))
+      expect(found['send backward'][2]):equals(about.layers * 2 * (c - 1) * own / c)
+      expect(found['all_gather forward']):equals(nil)
+      expect(found['reduce_scatter backward']):equals(nil)
+    end
+  end)
+  it('sends to the neighbour alone', function()
+    for _, row in ipairs(problem:strategy(plan 'ring'):account().traffic) do
+      if row.kind == 'send' then expect((row.devices[2] - row.devices[1]) % 4):equals(1) end
+    end
+  end)
+  it('does the same work in a ring, and repeats it with its layers', function()
+    local gathered, ring = problem:strategy(plan()):account(), problem:strategy(plan 'ring'):account()
+    for d = 1, 4 do expect(ring.devices[d].flops):near(gathered.devices[d].flops, 1e-6 * ring.devices[d].flops) end
+    local again = messages(plan('ring', { recompute = 'full' }))
+    local sends = again['send forward'][1] + again['send backward'][1]
+    expect(sends):equals(about.layers * 4 * 3)
+  end)
+  it('takes as long at work in a ring, but for launches and what packs keys and values', function()
+    local long = {}
+    for key, value in trinity.sorted_pairs(about) do long[key] = value end
+    long.sequence, long.positions, long.hidden, long.dtype = 8192, 8192, 768, 'bfloat16'
+    local of = trinity.problem { cluster = cluster, graph = trinity.model('gpt2', long) }
+    local gathered, ring = of:evaluate(plan()), of:evaluate(plan 'ring')
+    expect(ring:compute_busy_s(1)):below(1.1 * gathered:compute_busy_s(1))
+    expect(gathered:compute_busy_s(1)):below(ring:compute_busy_s(1))
+  end)
+  it('cuts heads over tensor beside it', function()
+    local found = messages(plan('ring', { mesh = { context = 2, tensor = 2 }, sequence_parallel = true }))
+    expect(found['send forward'][1]):equals(about.layers)
+    expect(found['send forward'][2]):equals(about.layers * own / 4)
+  end)
+  it('keeps no more than a part of keys and values for backward', function()
+    local gathered, ring = problem:strategy(plan()), problem:strategy(plan 'ring')
+    expect(ring:account().devices[1].activation_bytes <= gathered:account().devices[1].activation_bytes):truthy()
+    expect(ring:lower_bound_s() <= ring.metrics.step_time_s):truthy()
+  end)
+  it('is refused where attention is several operators', function()
+    about.kernels = 'onnx'
+    local several = trinity.problem { cluster = cluster, graph = trinity.model('gpt2', about) }
+    expect(function() several:strategy(plan 'ring') end):raises 'context_kind: ring: graph .* has no attention that is one'
+    expect(several:evaluate(plan('ring', { mesh = { data = 2 } })).step_time_s):equals(
+      several:evaluate({ mesh = { data = 2 } }).step_time_s)
+  end)
+end)

@@ -1,0 +1,148 @@
+-- How the replicas of a mesh are kept alike: what meets whom, what a step costs where they meet seldom, what is refused.
+
+local core = require 'trinity.core'
+local trinity = require 'trinity'
+
+local cluster = trinity.cluster 'dgx_a100x4'
+local problem = trinity.problem { cluster = cluster, graph = trinity.model('gpt2', { layers = 2, hidden = 64, heads = 4,
+  sequence = 32, positions = 32, vocabulary = 200, batch_size = 2, dropout = 0, fused = false, optimiser = 'adam' }) }
+
+local function plan(synchronise, more)
+  local given = { mesh = { data = 8 }, micro_batches = 2, bucket_bytes = 1e5, synchronise = synchronise }
+  for key, value in trinity.sorted_pairs(more or {}) do given[key] = value end
+  return given
+end
+
+-- Bytes of collectives of the first device by kind and number of devices.
+local function met(given)
+  local found = {}
+  for _, row in ipairs(problem:strategy(given):account().stages[1].traffic) do
+    local key = row.kind == 'send' and 'send' or ('%s %d'):format(row.kind, #row.devices)
+    found[key] = (found[key] or 0) + row.count * row.bytes
+  end
+  return found
+end
+
+local gradients = met(plan())['all_reduce 8']
+
+describe('replicas of a mesh', function()
+  it('reduce gradients in two levels', function()
+    local found = met(plan { kind = 'hierarchical', inner = 4 })
+    expect(found['reduce_scatter 4']):equals(gradients)
+    expect(found['all_gather 4']):equals(gradients)
+    expect(math.abs(found['all_reduce 2'] - gradients / 4)):below(1000) -- rounded up by gradient
+    expect(found['all_reduce 8']):equals(nil)
+  end)
+  it('share out states within a run, and reduce shares across', function()
+    local whole = problem:strategy(plan()):account().devices[1]
+    local given = plan({ kind = 'hierarchical', inner = 4 }, { shard = 1 })
+    local share, found = problem:strategy(given):account().devices[1], met(given)
+    expect(math.abs(share.optimizer_bytes - whole.optimizer_bytes / 4)):below(1000)
+    expect(found['reduce_scatter 4']):equals(gradients)
+    expect(math.abs(found['all_reduce 2'] - gradients / 4)):below(1000)
+    expect(found['all_gather 4']):equals(gradients) -- of weights, as many bytes
+    given.shard = 3
+    local weights = problem:strategy(given):account().devices[1].weight_bytes
+    expect(math.abs(weights - whole.weight_bytes / 4)):below(1000)
+  end)
+  it('cost the mean step from meeting to meeting', function()
+    for _, kind in ipairs { 'local_sgd', 'daso' } do
+      local function step(every)
+        return problem:evaluate(plan { kind = kind, every = every, inner = kind == 'daso' and 4 or nil })
+      end
+      local meets, apart = step(1), step(0)
+      expect(apart.step_time_s):below(meets.step_time_s)
+      local last = meets.step_time_s
+      for _, every in ipairs { 2, 5, 64 } do
+        local found = step(every)
+        expect(found.step_time_s):near((meets.step_time_s + (every - 1) * apart.step_time_s) / every, 2e-9)
+        expect(found.step_time_s):below(last)
+        expect(found.samples):equals(meets.samples)
+        expect(found.samples_per_s):near(found.samples / found.step_time_s, 1e-6 * found.samples_per_s)
+        expect(found.peak_memory_bytes):equals(math.max(meets.peak_memory_bytes, apart.peak_memory_bytes))
+        expect(found.total_communication_bytes):near((meets.total_communication_bytes
+          + (every - 1) * apart.total_communication_bytes) / every, 1)
+        last = found.step_time_s
+      end
+    end
+  end)
+  it('average weights where they meet, and nothing between', function()
+    expect(met(plan { kind = 'local_sgd' })['all_reduce 8']):equals(gradients)
+    expect(next(met(plan { kind = 'local_sgd', every = 0 }))):equals(nil)
+    local found = met(plan { kind = 'daso', inner = 4 })
+    expect(found['all_reduce 4']):equals(gradients)
+    expect(found['all_reduce 2']):equals(gradients)
+    expect(found['broadcast 4']):equals(gradients)
+    local between = met(plan { kind = 'daso', inner = 4, every = 0 })
+    expect(between['all_reduce 4']):equals(gradients)
+    expect(between['all_reduce 2']):equals(nil)
+  end)
+  it('have servers that hold the states', function()
+    local whole = problem:strategy(plan()):account().devices[1].optimizer_bytes
+    for _, servers in ipairs { 1, 2 } do
+      local account = problem:strategy(plan { kind = 'parameter_server', servers = servers }):account()
+      local sum, sent = 0, 0
+      for d = 1, 8 do
+        local held = account.devices[d].optimizer_bytes
+        if d > servers then expect(held):equals(0) end
+        sum = sum + held
+      end
+      for _, row in ipairs(account.traffic) do
+        expect(row.kind):equals 'send'
+        sent = sent + row.count * row.bytes
+      end
+      expect(sum):equals(whole)
+      expect(sent):equals(2 * 7 * gradients) -- gradients there, weights back
+    end
+  end)
+  it('take an algorithm', function()
+    local ring = problem:evaluate(plan { algorithm = 'ring' })
+    local automatic = problem:evaluate(plan())
+    expect(automatic.step_time_s <= ring.step_time_s):truthy()
+    expect(problem:evaluate(plan { algorithm = 'tree' }).step_time_s ~= ring.step_time_s):truthy()
+  end)
+  it('meet stage by stage in a pipeline, beside tensor and context', function()
+    for _, kind in ipairs { 'hierarchical', 'local_sgd', 'parameter_server', 'daso' } do
+      local inner = (kind == 'hierarchical' or kind == 'daso') and 2 or nil
+      local found = problem:strategy { mesh = { data = 4, pipeline = 2, tensor = 2, context = 2 }, micro_batches = 2,
+        synchronise = { kind = kind, inner = inner, every = kind == 'local_sgd' and 3 or nil } }
+      expect(found:lower_bound_s() <= found.metrics.step_time_s):truthy()
+      for _, row in ipairs(found:account().traffic) do
+        expect(row.axis ~= nil or row.kind == 'send'):truthy()
+      end
+    end
+  end)
+  it('say how in words', function()
+    local text = problem:strategy(plan { kind = 'local_sgd', every = 8 }):explain()
+    expect(text):matches 'replicas: weights are averaged every 8 steps'
+    expect(text):matches 'mean of 8 steps'
+    expect(problem:strategy(plan { kind = 'hierarchical', inner = 4 }):explain()):matches 'within runs of 4 and across these'
+  end)
+  it('are written, read, and equal', function()
+    local path = os.tmpname()
+    for _, way in ipairs { { kind = 'daso', inner = 2, every = 3, algorithm = 'ring' }, { kind = 'local_sgd', every = 0 },
+      { kind = 'parameter_server', servers = 3 } } do
+      local found = problem:strategy(plan(way))
+      found:save(path)
+      expect(core.read_file(path)):matches('"synchronise": {%s+"kind": "' .. way.kind)
+      local loaded = problem:load(path)
+      expect(loaded.metrics.step_time_s):equals(found.metrics.step_time_s)
+      for key, value in trinity.sorted_pairs(way) do expect(loaded.synchronise[key]):equals(value) end
+    end
+    os.remove(path)
+  end)
+  it('are refused beside what they contradict', function()
+    local function refused(way, more, text)
+      expect(function() problem:evaluate(plan(way, more)) end):raises(text)
+    end
+    refused({ kind = 'local_sgd' }, { shard = 1 }, 'local_sgd with shard = 1: replicas that differ between meetings')
+    refused({ kind = 'parameter_server' }, { shard = 3 }, 'a server holds the states')
+    refused({ kind = 'hierarchical', inner = 3 }, {}, 'divide data = 8, got inner = 3 %(would do: 2, 4%)')
+    refused({ kind = 'daso' }, {}, 'got inner = 1 %(would do: 2, 4%)')
+    refused({ kind = 'parameter_server', servers = 9 }, {}, '9 servers of data = 8 replicas')
+    refused({ kind = 'local_sgd', servers = 2 }, {}, "field 'servers' is of parameter_server, not of local_sgd")
+    refused({ kind = 'local_sdg', every = 2 }, {}, "did you mean 'local_sgd'")
+    refused({ kind = 'local_sgd' }, { mesh = { data = 8, expert = 2 } }, 'have drifted apart')
+    refused({ kind = 'parameter_server' }, { mesh = { data = 8, expert = 2 } }, 'no one server would see')
+  end)
+end)
