@@ -75,7 +75,8 @@ StrategyPricer::StrategyPricer(std::shared_ptr<const Problem> problem, ThreadPoo
     : problem_(std::move(problem)), pool_(pool), symmetry_(problem_) {}
 
 std::vector<int32_t> StrategyPricer::home(const Strategy& strategy, const BindGraph& bind) {
-  if (!strategy.parallelism || bind) return this->bind(strategy, bind).arranged.home;
+  if (!strategy.parallelism || bind || !copies_are_alike(*strategy.parallelism))
+    return this->bind(strategy, bind).arranged.home;
   check_mesh(*strategy.parallelism, problem_->cluster());
   return symmetry_.home(strategy);
 }

@@ -213,8 +213,8 @@ void Simulator::Scratch::account(const Plan& plan, Metrics& metrics, Timeline* t
   metrics.peak_memory_bytes = 0;
   metrics.excess_memory_bytes = std::numeric_limits<int64_t>::min();
   for (int32_t d = 0; d < problem.devices(); ++d) {
-    const int32_t simulated = plan.quotient ? plan.quotient->of[d] : d;
-    const int64_t peak = simulated < 0 ? 0 : metrics.devices[simulated].peak_memory_bytes;
+    const int32_t instead = plan.quotient ? plan.quotient->of[d] : d;
+    const int64_t peak = instead < 0 ? 0 : metrics.devices[instead].peak_memory_bytes;
     metrics.peak_memory_bytes = std::max(metrics.peak_memory_bytes, peak);
     metrics.excess_memory_bytes =
         std::max(metrics.excess_memory_bytes, peak - problem.cluster().capacity_bytes(d));

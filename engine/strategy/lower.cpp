@@ -667,8 +667,8 @@ LoweredGraph lower_graph(const Strategy& strategy, const Graph& graph, const Clu
   const auto& given = *strategy.parallelism;
   check_experts(given, graph);
   const auto lowered = [&](const Graph& from) {
-    return given.mesh.expert > 1 ? spread_graph(given, from)
-                                 : copy_replica(Lowering(given, from, {}).run(), given.mesh.data).lowered;
+    if (given.mesh.expert > 1) return spread_graph(given, from);
+    return copy_replica(Lowering(given, from, {}).run(), given.mesh.data).lowered;
   };
   const bool rings = given.context_kind == ContextKind::ring && given.mesh.context > 1;
   return rings ? lowered(with_rings(graph)) : lowered(graph);

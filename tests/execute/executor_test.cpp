@@ -112,7 +112,7 @@ std::vector<int32_t> random_placement(const Graph& graph, int32_t devices, Rando
 std::vector<double> train(Executor& executor, const Graph& graph) {
   std::vector<double> numbers;
   for (int step = 0; step < 3; ++step) numbers.push_back(executor.step().loss);
-  for (const float weight : executor.weight(graph.find("left1"), 0)) numbers.push_back(weight);
+  for (const double weight : executor.weight(graph.find("left1"), 0)) numbers.push_back(weight);
   return numbers;
 }
 

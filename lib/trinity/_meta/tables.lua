@@ -153,6 +153,7 @@ error 'this file is for editors'
 ---@field links? trinity.LinkSpec[]
 ---@field switches? trinity.SwitchSpec[]
 ---@field machines? trinity.MachinesSpec[] behind what the lists above name
+---@field collectives? trinity.CollectiveLibrary what runs collectives (default: the plain formulas)
 
 --- Machines that are alike: '*' in a name stands for the machine's number.
 ---@class trinity.MachinesSpec
@@ -161,7 +162,6 @@ error 'this file is for editors'
 ---@field devices trinity.DeviceSpec[] of one
 ---@field links? trinity.LinkSpec[]
 ---@field switches? trinity.SwitchSpec[]
----@field collectives? trinity.CollectiveLibrary what runs collectives (default: the plain formulas)
 
 ---@class trinity.DeviceTypeSpec: trinity.EfficiencySpec
 ---@field peak_flops_per_s table<string, number> by dtype

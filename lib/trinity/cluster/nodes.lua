@@ -42,15 +42,15 @@ kinds.dgx_b300 = switched('b300', 8, 'nvswitch5', 18, 'pcie6', 'infiniband_xdr')
 kinds.hgx_h100_96gb = switched('h100_96gb', 8, 'nvswitch4', 18, 'pcie5', 'infiniband_ndr')
 kinds.hgx_a100_4 = meshed('a100', 4, 'nvlink3', 4, 'pcie4', 'infiniband_hdr')
 kinds.hgx_h100_4 = meshed('h100', 4, 'nvlink4', 6, 'pcie5', 'infiniband_ndr')
--- Collectives of machines with NVSwitch run as NCCL runs them; the bandwidth of switches that add up is fitted (`trinity
--- fidelity --constants`, multicast4 and multicast5).
+-- Collectives of machines with NVSwitch run as NCCL runs them; the bandwidth of switches that add up is fitted
+-- (`trinity fidelity --constants`, multicast4 and multicast5). Those of racks add up nothing, as measured.
 local plain, fourth, fifth = {}, { multicast_bandwidth = 0.82 }, { multicast_bandwidth = 0.76 }
 for name, library in util.sorted_pairs { dgx_a100 = plain, dgx_a100_80gb = plain, dgx_h100 = fourth, dgx_h200 = fourth,
   hgx_h100_96gb = fourth, dgx_b200 = fifth, dgx_b300 = fifth } do kinds[name].collectives = library end
 -- Domains of NVLink: 18 trays with four GPUs each, all 72 behind the same switches.
 kinds.gb200_nvl72 = switched('gb200', 72, 'nvswitch5', 18, 'pcie5', 'infiniband_ndr')
 kinds.gb300_nvl72 = switched('gb300', 72, 'nvswitch5', 18, 'pcie6', 'infiniband_xdr')
-kinds.gb200_nvl72.collectives, kinds.gb300_nvl72.collectives = plain, plain -- their switches add up nothing as measured
+kinds.gb200_nvl72.collectives, kinds.gb300_nvl72.collectives = plain, plain
 -- Four GH200 with six NVLinks to each of three others (HPE Cray EX254n), and one a host.
 kinds.gh200_4 = meshed('gh200', 4, 'nvlink4', 6, 'pcie5', 'infiniband_hdr')
 kinds.gh200_1 = meshed('gh200_141gb', 1, 'nvlink4', 1, 'pcie5', 'infiniband_ndr')

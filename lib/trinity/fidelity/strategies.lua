@@ -14,6 +14,7 @@ local model = require 'trinity.graph.model'
 local network = require 'trinity.graph.decoder.network'
 local parallelism = require 'trinity.strategy.parallelism'
 local problems = require 'trinity.strategy.problem'
+local simulator = require 'trinity.strategy.simulator'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
@@ -142,6 +143,12 @@ local function messages(stage, plan)
   return rows
 end
 
+--- What a strategy lowers to: its graph and the plan there, beside what is said of its operators.
+local function lowered(owner, problem, plan)
+  local inner, there, low = simulator.lowered(owner, problem, plan)
+  return util.merged(low, { graph = inner.graph, plan = there })
+end
+
 --- Weights by device of a lowered graph; only: those for what stands in this part of the network.
 local function weights_by_device(low, only)
   local count, placement = {}, low.plan.placement
@@ -164,14 +171,13 @@ end
 ---@return integer
 function strategies.layer_parameters(found, s)
   local owner = 'trinity fidelity'
-  local low = parallelism.lower(owner, found.problem.graph, found.problem.cluster, parallelism.fields(owner, found))
+  local low = lowered(owner, found.problem, found)
   return weights_by_device(low, 2)[parallelism.first_devices(low)[s]] or 0
 end
 
 --- Weights of the first device of every stage before they are shared out.
 local function parameters_of(problem, plan)
-  local low = parallelism.lower('trinity fidelity strategies', problem.graph, problem.cluster,
-    util.merged(plan, { shard = 0 }))
+  local low = lowered('trinity fidelity strategies', problem, util.merged(plan, { shard = 0 }))
   local count = weights_by_device(low)
   return util.map(parallelism.first_devices(low), function(device) return count[device] or 0 end)
 end

@@ -327,7 +327,7 @@ TEST_CASE("wrong fields of operators, their tensors and weights name the place")
        "13"},
       {with(R"("outputs": [{"dtype": "float31"}])"),
        "x.json: operators[0].outputs[0].dtype: unknown dtype 'float31', did you mean 'float32'? "
-       "(known: float32, float16, bfloat16, float64, int64, int32, int8, bool, uint8, int16)"},
+       "(known: float32, float16, bfloat16, float64, int64, int32, int8, bool, uint8, int16, float8)"},
       {with(R"("outputs": [{"gradient": 1}])"),
        "x.json: operators[0].outputs[0].gradient: expected true or false, got 1"},
       {with(R"("outputs": [{"bytes": 18446744073709551615}])"),

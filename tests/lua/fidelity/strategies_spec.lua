@@ -126,7 +126,7 @@ describe('cases of strategies', function()
     expect(small { mesh = { tensor = 8 } }.refused):matches "which 8 does not divide; nearest that do: "
     expect(small { mesh = { pipeline = 3 } }.refused):matches '4 layers do not divide over 3 stages'
     expect(small({ mesh = { tensor = 2 } }, { model = { layers = 2, hidden = 64, heads = 4, ffn = 96, gated = true,
-      experts = 4, top_k = 2, vocabulary = 100 } }).refused):matches 'need sequence_parallel = true'
+      experts = 4, top_k = 2, vocabulary = 100 } }).refused):matches 'sequence_parallel = true shares these out'
     expect(small({ mesh = {} }, { model = { layer = 2 } }).refused):matches "unknown field 'layer', did you mean 'layers'"
     expect(small { mesh = { pipelin = 2 } }.refused):matches "unknown axis 'pipelin', did you mean 'pipeline'"
     expect(function() strategies.cases('cases.json', { { name = 'x' } }) end):raises 'cases.json: case 1'

@@ -354,7 +354,7 @@ describe('the prompt', function()
     expect(completed("trinity.model 'ale", 'ale')):equals 'alexnet'
     expect(completed("trinity.cluster('p100_", 'p100_')):equals 'p100_ib p100_paper'
     expect(completed('trinity.compare(p, { "single_device", "hie', 'hie')):equals 'hierarchical'
-    expect(completed("trinity.devices.with('h1", 'h1')):equals 'h100'
+    expect(completed("trinity.devices.with('h100_p", 'h100_p')):equals 'h100_pcie'
     expect(completed("print 'x", 'x')):equals 'nil'
     expect(completed("help 'tut", 'tut')):equals 'tutorial'
     local p = trinity.problem { graph = trinity.model 'alexnet', cluster = trinity.cluster 'p100x2' }

@@ -88,6 +88,7 @@ error 'this file is for editors'
 ---@class trinity.LinearLayerOptions
 ---@field bias? boolean whether something is added (default true)
 ---@field weight? trinity.Tensor a variable [features, K] (default: weights of its own)
+---@field start? 'plain'|'he' variance of the first weights: 1 / K, or 2 / K (He et al. 2015) (default 'plain')
 ---@field attributes? table of the operator, beside its own
 
 --- What layers:lrn takes.
