@@ -235,7 +235,7 @@ describe('machines by name', function()
     expect(function() trinity.cluster 'dgx_h100x0+dgx_a100' end):raises 'expected at least 1 dgx_h100, got 0'
     expect(function() trinity.cluster 'dgx_h10+dgx_a100' end):raises "no machine 'dgx_h10', did you mean 'dgx_h100'"
     expect(function() trinity.cluster 'dgx_h20x2' end):raises "no cluster 'dgx_h20x2', did you mean 'dgx_h"
-    expect(function() trinity.cluster 'gb200_nvl72x57' end):raises 'has 4104 devices, more than 4096'
+    expect(function() trinity.cluster 'gb200_nvl72x1821' end):raises 'has 131112 devices, more than 131072'
   end)
 end)
 
@@ -486,7 +486,7 @@ return net:spec()
     expect(function() trinity.cluster 'p100x0' end):raises "cluster 'p100x0': expected a count from 1 to 131072, got 0"
     expect(function() trinity.cluster('p100x' .. ('9'):rep(400)) end):raises 'expected a count from 1 to 131072'
     expect(function() trinity.cluster 'pcie_treex2' end):raises "cluster 'pcie_treex2': pcie_tree%.lua takes no count"
-    expect(function() trinity.cluster 'dgx_a100x20000' end):raises '20000 machines of 8 devices are more than 131072 devices'
+    expect(function() trinity.cluster 'dgx_a100x20000' end):raises 'has 160000 devices, more than 131072'
     expect(function() trinity.cluster { devices = 3 } end):raises "field 'devices': expected a table, got 3"
   end)
 end)
