@@ -99,8 +99,8 @@ LoweredGraph lower_graph(const Strategy& strategy, const Graph& graph, const Clu
 Arrangement arrange(const LoweredGraph& made, const Strategy& strategy);
 
 /// Lowers a training graph. One of repeated layers (graph/layers.h) by a mesh, in this order:
-/// attention goes in rings (context_kind), experts are shared out over `expert` (spread_experts()), operators are split over `tensor`
-/// (tensor_splits()), layers are recomputed, the backward pass is
+/// attention goes in rings (context_kind), experts are shared out over `expert` (spread_experts()),
+/// operators are split over `tensor` (tensor_splits()), layers are recomputed, the backward pass is
 /// cut in two where the schedule wants it (split_backward()), replicas are added with all-reduces
 /// of gradients in buckets (replicate()), micro-batches are scheduled (pipeline_schedule()). Any
 /// other by the splits of its operators (lower_splits()); slices, joins and collectives are of the
@@ -110,10 +110,11 @@ Arrangement arrange(const LoweredGraph& made, const Strategy& strategy);
 /// devices than the cluster has; layers that do not divide over the stages, a list of stages of
 /// another length or sum; virtual stages of a schedule that has none, or other than two of one in V
 /// shape; micro-batches of interleaved that are no multiple of the pipeline, or fewer than fill a
-/// zero-bubble schedule: the pipeline, twice that in V shape; experts without `expert`'s divisors, or
-/// over `tensor` without sequence_parallel; ways to synchronise beside what they contradict; a network without repeated layers
-/// where there are stages or recomputation; splits beside priorities or an order, which number the
-/// operators; and what tensor_splits() and lower_splits() throw.
+/// zero-bubble schedule: the pipeline, twice that in V shape; experts without `expert`'s divisors,
+/// or over `tensor` without sequence_parallel; ways to synchronise beside what they contradict; a
+/// network without repeated layers where there are stages or recomputation; splits beside
+/// priorities or an order, which number the operators; and what tensor_splits() and lower_splits()
+/// throw.
 LoweredStrategy lower(const Strategy& strategy, const Graph& graph, const Cluster& cluster);
 
 }  // namespace trinity

@@ -361,7 +361,8 @@ Splits tensor_splits(const Graph& graph, const TensorParts& parts,
   Pattern pattern(graph, parts.tensor);
   check_experts(graph, parts);
   if (parts.tensor > 1) pattern.run();
-  if (pattern.joined() >= 0 && !parts.said.contains(pattern.joined())) refuse_joined(graph, pattern.joined(), parts.tensor);
+  if (pattern.joined() >= 0 && !parts.said.contains(pattern.joined()))
+    refuse_joined(graph, pattern.joined(), parts.tensor);
   const SequenceAxis sequence(graph, pattern);
   const bool along = parts.context > 1 || (parts.sequence && parts.tensor > 1);
   bool any = false;

@@ -1,0 +1,170 @@
+#include "strategy/split_lowering.h"
+
+#include <algorithm>
+#include <set>
+
+#include "strategy/split_meaning.h"
+
+// The blocks that parts read: where they stand, all-gathers, slices and joins.
+
+namespace trinity {
+
+int32_t SplitLowering::fetch(int32_t op, size_t input, int32_t part) {
+  const int32_t tensor = graph_.op(op).inputs[input];
+  const int32_t device = layout_.device(op, part);
+  const auto& homes = layout_.homes(tensor);
+  const auto& held = held_[tensor];
+  const Block block = layout_.needed(op, input, part);
+  if (block.empty()) {  // no shape: parts of one operator match
+    const auto same = std::min(at(part), homes.size() - 1);
+    return held[same];
+  }
+  const size_t exact = holder(homes, device, block);
+  if (exact < homes.size()) return held[exact];
+  const auto gathered = std::make_tuple(tensor, device, block, gather_phase(op, tensor));
+  if (const auto found = gathered_.find(gathered); found != gathered_.end()) return found->second;
+  const auto key = std::make_tuple(tensor, device, block);
+  if (const auto found = joined_.find(key); found != joined_.end()) return found->second;
+  if (gather(op, input, block)) return gathered_.at(gathered);
+  return joined_[key] = collect(op, tensor, device, block);
+}
+
+Phase SplitLowering::gather_phase(int32_t op, int32_t tensor) const {
+  const auto& from = graph_.op(graph_.tensor(tensor).producer);
+  const auto& before =
+      from.type == "Cast" ? graph_.op(graph_.tensor(from.inputs[0]).producer) : from;
+  const bool kept = before.type == "AllToAll" || before.type == "ExpertDispatch";
+  return kept ? Phase::forward : graph_.op(op).phase;
+}
+
+std::vector<std::vector<size_t>> SplitLowering::holders(int32_t tensor, const Block& block) const {
+  std::map<Block, std::vector<size_t>> pieces;
+  const auto& homes = layout_.homes(tensor);
+  for (size_t i = 0; i < homes.size(); ++i)
+    if (!is_empty(homes[i].block) && overlap(homes[i].block, block) == homes[i].block)
+      pieces[homes[i].block].push_back(i);
+  int64_t covered = 0;
+  std::vector<std::vector<size_t>> groups;
+  for (const auto& [piece, copies] : pieces) {
+    covered += block_elements(piece);
+    groups.resize(std::max(groups.size(), copies.size()));
+    if (copies.size() != groups.size()) return {};
+    for (size_t k = 0; k < copies.size(); ++k) groups[k].push_back(copies[k]);
+  }
+  if (covered != block_elements(block)) return {};
+  return groups;
+}
+
+bool SplitLowering::gather(int32_t op, size_t input, const Block& block) {
+  const int32_t tensor = graph_.op(op).inputs[input];
+  std::map<int32_t, int32_t> readers;  // part, by device
+  for (int32_t part = 0; part < layout_.cut(op).parts(); ++part)
+    if (layout_.needed(op, input, part) == block) readers[layout_.device(op, part)] = part;
+  const auto groups = holders(tensor, block);
+  std::set<int32_t> members;
+  size_t count = 0;
+  for (const auto& group : groups)
+    for (const size_t home : group) {
+      members.insert(layout_.homes(tensor)[home].device);
+      ++count;
+    }
+  if (groups.empty() || groups[0].size() < 2 || count != members.size()) return false;
+  if (readers.size() != members.size()) return false;
+  std::map<int32_t, int32_t> taking;  // part, by the device that holds its piece
+  const auto inside = std::count_if(readers.begin(), readers.end(), [&](const auto& reader) {
+    return members.contains(reader.first);
+  });
+  if (inside == 0) {
+    auto holder = members.begin();
+    for (const auto& [device, part] : readers) taking[*holder++] = part;
+  } else if (at(inside) == readers.size()) {
+    taking = readers;
+  } else {
+    return false;
+  }
+  for (const auto& group : groups) add_gather(op, tensor, group, block, taking);
+  return true;
+}
+
+int32_t SplitLowering::gradient_for(int32_t op, int32_t tensor, int32_t part) {
+  const auto phase = [&](int32_t of) { return graph_.op(graph_.tensor(of).producer).phase; };
+  const auto& inputs = graph_.op(op).inputs;
+  if (graph_.op(op).phase != Phase::backward || phase(tensor) != Phase::forward) return -1;
+  for (size_t k = 0; k < inputs.size(); ++k)
+    if (phase(inputs[k]) == Phase::backward) return fetch(op, k, part);
+  return -1;
+}
+
+void SplitLowering::add_gather(int32_t op, int32_t tensor, const std::vector<size_t>& group,
+                               const Block& block, const std::map<int32_t, int32_t>& taking) {
+  Collective collective;
+  collective.kind = CollectiveKind::all_gather;
+  const auto name = fmt::format("{}/gather", producer_name(tensor));
+  const int32_t before = gathers_[name]++;
+  collective.name = before == 0 ? name : fmt::format("{}{}", name, before + 1);
+  for (const size_t home : group) {
+    const int32_t part = taking.at(layout_.homes(tensor)[home].device);
+    const int32_t device = layout_.device(op, part);
+    const int32_t gate = gradient_for(op, tensor, part);
+    const int32_t id = add_member(op, fmt::format("{}@{}", collective.name, part),
+                                  collective.kind, graph_.op(op).phase, part);
+    builder_.read(id, held_[tensor][home]);
+    if (gate >= 0) builder_.read(id, gate);
+    if (meaning_)
+      builder_.op(id).attributes["begins"] = begins(layout_.homes(tensor)[home].block, block);
+    const int32_t whole = add_block(id, tensor, block, 2, "whole");
+    gathered_[std::make_tuple(tensor, device, block, gather_phase(op, tensor))] = whole;
+    collective.bytes = builder_.tensor(whole).bytes;
+    collective.members.push_back(id);
+  }
+  builder_.add_collective(std::move(collective));
+}
+
+size_t SplitLowering::holder(const std::vector<Home>& homes, int32_t device, const Block& block) {
+  std::vector<size_t> equal;
+  for (size_t i = 0; i < homes.size(); ++i) {
+    if (homes[i].block != block) continue;
+    if (homes[i].device == device) return i;
+    equal.push_back(i);
+  }
+  return equal.empty() ? homes.size() : equal[at(device) % equal.size()];
+}
+
+int32_t SplitLowering::collect(int32_t op, int32_t tensor, int32_t device, const Block& block) {
+  const auto& homes = layout_.homes(tensor);
+  std::set<Block> seen;
+  std::vector<int32_t> pieces;
+  std::vector<int64_t> begin;
+  for (const auto& home : homes) {
+    const Block piece = overlap(home.block, block);
+    if (is_empty(piece) || !seen.insert(home.block).second) continue;
+    pieces.push_back(slice(tensor, holder(homes, device, home.block), piece));
+    for (const int64_t first : begins(piece, block)) begin.push_back(first);
+  }
+  if (pieces.size() == 1) return pieces[0];
+  Operator concat;
+  concat.name = fmt::format("{}/block{}", producer_name(tensor), ++joins_);
+  concat.type = "Concat";
+  concat.phase = graph_.op(op).phase;
+  concat.inputs = std::move(pieces);
+  if (meaning_) concat.attributes["begins"] = std::move(begin);
+  const int32_t id = add_for(op, std::move(concat), device, 0);
+  return add_block(id, tensor, block, 2, "block");
+}
+
+int32_t SplitLowering::slice(int32_t tensor, size_t home, const Block& piece) {
+  if (layout_.homes(tensor)[home].block == piece) return held_[tensor][home];
+  const auto key = std::make_tuple(tensor, static_cast<int32_t>(home), piece);
+  if (const auto found = sliced_.find(key); found != sliced_.end()) return found->second;
+  Operator slice;
+  slice.name = fmt::format("{}/piece{}", producer_name(tensor), sliced_.size() + 1);
+  slice.type = "Slice";
+  slice.phase = graph_.op(graph_.tensor(tensor).producer).phase;
+  slice.inputs = {held_[tensor][home]};
+  if (meaning_) state_range(slice, piece, layout_.homes(tensor)[home].block);
+  const int32_t id = add_for(graph_.tensor(tensor).producer, std::move(slice),
+                             layout_.homes(tensor)[home].device, 0);
+  return sliced_[key] = add_block(id, tensor, piece, 2, "piece");
+}
+
+}  // namespace trinity

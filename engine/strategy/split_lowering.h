@@ -1,0 +1,185 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "base/collective.h"
+#include "base/index.h"
+#include "base/stop.h"
+#include "graph/graph.h"
+#include "graph/meaning.h"
+#include "strategy/split_layout.h"
+#include "strategy/splits.h"
+
+// Of strategy/splits alone: what splits.cpp (parts and their sums), split_ring.cpp (attention in
+// rings) and split_gathers.cpp (what parts read) share.
+
+namespace trinity {
+
+/// Builds the lowered graph from a layout.
+class SplitLowering {
+ public:
+  SplitLowering(const Graph& graph, const SplitLayout& layout, const SplitOptions& options)
+      : graph_(graph),
+        layout_(layout),
+        bucket_bytes_(options.bucket_bytes),
+        apart_(options.apart),
+        meaning_(has_meaning(graph)),
+        builder_(graph.name()),
+        parts_of_(at(graph.operator_count())),
+        held_(graph.tensors().size()) {}
+
+  Lowered run();
+
+ private:
+  struct Made {
+    int32_t device, origin, part, serves;
+  };
+  /// Partial gradients of weights that are reduced together, on the same groups of devices.
+  struct Bucket {
+    std::vector<std::pair<int32_t, size_t>> gradients;  // operator, output
+    std::vector<std::pair<int32_t, int32_t>> where;     // by part: group, device
+    int64_t bytes = 0;
+    int32_t apart = 0;
+  };
+
+  void add_whole(int32_t op);
+
+  int32_t add(Operator op, int32_t device, int32_t origin, int32_t part);
+  /// What is no part of an operator, but made for one.
+  int32_t add_for(int32_t serves, Operator op, int32_t device, int32_t part);
+  static std::string part_name(const std::string& name, int32_t part, size_t parts);
+
+  /// A tensor's block: the extents of its shape, or its share of the bytes where it has no shape.
+  int32_t add_block(int32_t producer, int32_t original, const Block& block, size_t parts,
+                    const std::string& suffix, double share = 1);
+
+  void add_source(int32_t op);
+
+  void add_parts(int32_t op);
+
+  /// For every part of an attention in a ring the part before it; empty where it is none.
+  std::vector<int32_t> ring_of(int32_t op) const;
+  int32_t ring_length(int32_t op) const;
+
+  /// An operator of a ring on the device of a part, with an output of so many bytes.
+  int32_t add_to_ring(int32_t op, const char* what, int32_t step, int32_t part, Operator made,
+                      const std::vector<int32_t>& inputs, std::vector<Tensor> outputs);
+  /// Bytes of elements like those of another tensor.
+  Tensor like(int32_t other, int64_t bytes) const;
+  static Operator carrier(const char* type, double traffic_bytes);
+
+  /// Keys and values of every part in one tensor, when all that it reads has come, and what each
+  /// part has of them after every step of the ring: by step and part.
+  std::vector<std::vector<int32_t>> pass_round(int32_t op, const std::vector<int32_t>& ring,
+                                               const std::vector<std::vector<int32_t>>& inputs);
+  /// Which input of an attention, or of its gradient, is its keys; its values follow.
+  int32_t keys_of(int32_t op) const;
+
+  /// What a part of an attention does in one step of a ring.
+  Operator step_of(int32_t op, int32_t part) const;
+
+  std::vector<std::vector<int32_t>> fetched(int32_t op);
+
+  void finish_part(int32_t op, int32_t part, std::vector<int32_t> inputs);
+
+  /// Attention in a ring: every part sees its own keys and values, then those of the part before
+  /// it, of the one before that, and so on, adding up (online softmax). Each step needs what has
+  /// come by then, so that what comes next is under way meanwhile.
+  void attend(int32_t op, const std::vector<int32_t>& ring);
+
+  /// Its gradient: keys and values go round again, and behind them the sums of their gradients,
+  /// which end where these belong.
+  void attend_back(int32_t op, const std::vector<int32_t>& ring);
+
+  Operator part_of(int32_t op, int32_t part) const;
+
+  /// A sum of gradients is as much work as its block has elements; others share the whole.
+  double work_share(int32_t op, int32_t part) const;
+
+  /// Memory traffic by the rules that made the original's, from the blocks that a part touches;
+  /// where those do not give the original's, its share stays.
+  void restate_traffic(int32_t op, int32_t part, Operator& made) const;
+
+  /// Partial sums become sums; parts along a coupled dimension exchange their statistics.
+  void join_parts(int32_t op, size_t output);
+
+  std::vector<int32_t> coupled_dimensions(int32_t op) const;
+  /// Rows of a part: a softmax has a sum and a maximum of each, a norm a mean and a variance.
+  int64_t rows(int32_t op, int32_t part) const;
+
+  /// All-reduces of an output between parts that differ along `dimensions` alone, or the
+  /// reduce-scatters that the layout has found.
+  template <class Bytes>
+  void join(int32_t op, size_t output, const std::vector<int32_t>& dimensions,
+            const std::string& what, const std::string& reduction, Bytes bytes);
+
+  /// A member of a collective beside a part of an operator.
+  int32_t add_member(int32_t op, std::string name, CollectiveKind kind, Phase phase, int32_t part);
+
+  void fill_bucket(int32_t op, size_t output, const std::vector<int32_t>& dimensions);
+
+  void reduce(const Bucket& bucket);
+
+  /// The tensor from which a part reads its block of an input.
+  int32_t fetch(int32_t op, size_t input, int32_t part);
+
+  /// Whose readers share a gather of a tensor: those of one pass, of rows of experts both.
+  Phase gather_phase(int32_t op, int32_t tensor) const;
+
+  /// The pieces of a block, by the groups of devices that hold all of them: the k-th copies of each
+  /// (numbers of homes). None where these differ in number or do not make up the block.
+  std::vector<std::vector<size_t>> holders(int32_t tensor, const Block& block) const;
+
+  /// All-gathers of a block, where every device that holds a piece of it reads it with this
+  /// operator, or as many others do (those of the next stage), which get a piece each first; false
+  /// where some do not.
+  bool gather(int32_t op, size_t input, const Block& block);
+
+  /// What the gather of a forward tensor for a backward operator waits for, so that it is gathered
+  /// no earlier than it is used: the first gradient that the operator reads; -1: nothing.
+  int32_t gradient_for(int32_t op, int32_t tensor, int32_t part);
+
+  /// taking: the parts that read, by the device that holds their piece.
+  void add_gather(int32_t op, int32_t tensor, const std::vector<size_t>& group, const Block& block,
+                  const std::map<int32_t, int32_t>& taking);
+
+  /// The home with exactly this block, on the device if there is one there; of others each device
+  /// takes its turn.
+  static size_t holder(const std::vector<Home>& homes, int32_t device, const Block& block);
+
+  /// Pieces of all homes that cover the block, joined on the device where there are several.
+  int32_t collect(int32_t op, int32_t tensor, int32_t device, const Block& block);
+
+  int32_t slice(int32_t tensor, size_t home, const Block& piece);
+
+  const std::string& producer_name(int32_t tensor) const;
+
+  /// Parts of one number share a unit where they share a device.
+  void colocate(std::span<const int32_t> unit);
+
+  Lowered finish();
+
+  const Graph& graph_;
+  const SplitLayout& layout_;
+  int64_t bucket_bytes_;
+  std::span<const int32_t> apart_;
+  bool meaning_;  ///< whether attributes say what parts mean (graph/meaning.h)
+  GraphBuilder builder_;
+  StopPoll poll_;
+  std::vector<Bucket> buckets_;
+  std::vector<std::vector<int32_t>> parts_of_;  // by operator, in the builder
+  std::vector<std::vector<int32_t>> held_;      // by tensor and home, in the builder
+  std::map<std::tuple<int32_t, int32_t, Block>, int32_t> joined_, sliced_;
+  std::map<std::tuple<int32_t, int32_t, Block, Phase>, int32_t> gathered_;
+  std::vector<Made> made_;  // per operator of the builder
+  int64_t joins_ = 0;
+  std::map<std::string, int32_t> gathers_;  // by name
+};
+
+}  // namespace trinity
