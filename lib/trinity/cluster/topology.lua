@@ -169,21 +169,27 @@ function topology.new(options)
   return setmetatable({ description = description }, Topology)
 end
 
---- Adds `count` machines that are alike: n0, n1, ... `describe` is called once, with the name 'n*', and adds what
---- one of them has; '*' in a name stands for the machine's number, names without it are shared by all. However
---- many they are, the description lists one (field `machines`).
+local most_listed = 64 -- machines that a description lists one by one, for scripts that change some of them
+local machines_of = setmetatable({}, { __mode = 'k' }) -- by topology: how many it has
+
+--- Adds `count` machines that are alike: n0, n1, ... `describe` is called with the name of each and adds what it has,
+--- or, for many, once with the name 'n*': '*' stands for the machine's number then, names without it are shared by
+--- all, and the description lists one (field `machines`).
 ---@param count integer
 ---@param describe fun(name: string)
 function Topology:machines(count, describe)
   check.integer('topology:machines', 1, 'count', count, 1, most)
   check.argument('topology:machines', 2, 'describe', describe, 'function')
-  local whole = self.description
+  local whole, first = self.description, machines_of[self] or 0
   if machine_at_hand[self] then
     check.refuse('topology:machines', 2, 'describe', 'machines within machines: describe each by itself')
   end
+  machines_of[self] = first + count
+  if count <= most_listed then
+    for m = first, first + count - 1 do describe('n' .. m) end
+    return
+  end
   whole.machines = whole.machines or {}
-  local first = 0
-  for _, before in ipairs(whole.machines) do first = math.max(first, before.first + before.count) end
   local machine = { count = count, first = first, devices = {}, links = {}, switches = {} }
   machine_at_hand[self] = machine
   local ok, message = pcall(describe, 'n*')
