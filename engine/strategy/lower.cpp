@@ -30,97 +30,6 @@ struct Made {
   std::vector<int32_t> stage;  ///< virtual stage
 };
 
-void check_listed(const Mesh& mesh, const Cluster& cluster, const std::string& shown) {
-  const auto& devices = mesh.devices;
-  if (static_cast<int64_t>(devices.size()) != mesh.device_count())
-    throw ArgumentError(fmt::format("{}, 'devices' lists {}", shown, devices.size()));
-  std::vector<bool> seen(at(cluster.device_count()), false);
-  for (const int32_t device : devices) {
-    if (device < 0 || device >= cluster.device_count())
-      throw ArgumentError(fmt::format("devices: there is no device {} in cluster '{}' (1 to {})",
-                                      int64_t{device} + 1, cluster.name(), cluster.device_count()));
-    if (seen[device])
-      throw ArgumentError(
-          fmt::format("devices: device '{}' is listed twice", cluster.device(device).name));
-    seen[device] = true;
-  }
-}
-
-void check_devices(const Mesh& mesh, const Cluster& cluster) {
-  const auto shown = fmt::format("mesh: data {} x tensor {} x pipeline {}{} are {} devices",
-                                 mesh.data, mesh.tensor, mesh.pipeline,
-                                 mesh.context > 1 ? fmt::format(" x context {}", mesh.context) : "",
-                                 mesh.device_count());
-  if (mesh.device_count() > cluster.device_count())
-    throw ArgumentError(
-        fmt::format("{}, cluster '{}' has {}", shown, cluster.name(), cluster.device_count()));
-  if (mesh.data % mesh.expert != 0)
-    throw ArgumentError(
-        fmt::format("mesh: expert = {} does not divide data = {}", mesh.expert, mesh.data));
-  if (!mesh.devices.empty()) check_listed(mesh, cluster, shown);
-  for (size_t i = 0; i < mesh.order.size(); ++i)
-    if (std::find(mesh.order.begin(), mesh.order.begin() + static_cast<std::ptrdiff_t>(i),
-                  mesh.order[i]) != mesh.order.begin() + static_cast<std::ptrdiff_t>(i))
-      throw ArgumentError(fmt::format("order: axis '{}' is there twice", axis_name(mesh.order[i])));
-}
-
-/// The divisors of replicas that may be runs of them: not 1, not all.
-std::string runs_of(int32_t data) {
-  std::vector<int32_t> found;
-  for (int32_t inner = 2; inner < data && found.size() < 8; ++inner)
-    if (data % inner == 0) found.push_back(inner);
-  return found.empty() ? "none" : fmt::format("{}", fmt::join(found, ", "));
-}
-
-void check_inner(const Synchronisation& given, const Mesh& mesh) {
-  const char* kind = synchronise_name(given.kind);
-  if (given.inner < 2 || given.inner >= mesh.data || mesh.data % given.inner != 0)
-    throw ArgumentError(fmt::format(
-        "synchronise: {} expects runs of replicas that are fewer than all and divide data = {}, "
-        "got inner = {} (would do: {})",
-        kind, mesh.data, given.inner, runs_of(mesh.data)));
-  if (mesh.expert % given.inner != 0 && given.inner % mesh.expert != 0)
-    throw ArgumentError(fmt::format(
-        "synchronise: {} in runs of {} replicas with expert = {}: copies of an expert would be "
-        "spread over runs unevenly; one must divide the other",
-        kind, given.inner, mesh.expert));
-}
-
-/// Why replicas cannot be kept alike in this way.
-void check_synchronise(const Parallelism& parallelism) {
-  const auto& given = parallelism.synchronise;
-  const auto& mesh = parallelism.mesh;
-  if (mesh.data == 1 || given.kind == Synchronise::all_reduce) return;
-  const char* kind = synchronise_name(given.kind);
-  const bool server = given.kind == Synchronise::parameter_server;
-  const char* others = "shard = 0, or kind all_reduce or hierarchical";
-  if (parallelism.shard > 0 && given.seldom())
-    throw ArgumentError(fmt::format(
-        "synchronise: {} with shard = {}: replicas that differ between meetings have no common "
-        "state to share out ({})",
-        kind, parallelism.shard, others));
-  if (parallelism.shard > 0 && server)
-    throw ArgumentError(
-        fmt::format("synchronise: {} with shard = {}: a server holds the states of its weights, "
-                    "replicas have none to share out ({})",
-                    kind, parallelism.shard, others));
-  if (mesh.expert > 1 && given.seldom())
-    throw ArgumentError(fmt::format(
-        "synchronise: {} with mesh: expert = {}: experts would see tokens of replicas whose other "
-        "weights have drifted apart (expert = 1, or kind all_reduce or hierarchical)",
-        kind, mesh.expert));
-  if (mesh.expert > 1 && server)
-    throw ArgumentError(fmt::format(
-        "synchronise: {} with mesh: expert = {}: no one server would see all copies of a weight "
-        "(expert = 1, or kind all_reduce or hierarchical)",
-        kind, mesh.expert));
-  if (server && given.servers > mesh.data)
-    throw ArgumentError(fmt::format("synchronise: {} servers of data = {} replicas (1 to {})",
-                                    given.servers, mesh.data, mesh.data));
-  if (given.kind == Synchronise::hierarchical || given.kind == Synchronise::daso)
-    check_inner(given, mesh);
-}
-
 /// How replicas meet.
 void set_meeting(const Parallelism& given, ReplicaOptions& options) {
   const auto& way = given.synchronise;
@@ -566,40 +475,11 @@ LoweredGraph split_graph(const Strategy& strategy, const Graph& graph, const Clu
 
 }  // namespace
 
-Strategy structure_of(const Strategy& strategy) {
-  Strategy same = strategy;
-  same.replication.reset();
-  if (!same.parallelism) return same;
-  auto& given = *same.parallelism;
-  given.mesh.order.clear();
-  given.mesh.devices.clear();
-  given.micro_batches = 1;
-  given.schedule = pipeline_schedule_name(schedule_of(given));
-  if (given.schedule == "gpipe") given.schedule = "1f1b";
-  if (given.mesh.data == 1) given.synchronise = {};
-  if (given.mesh.context == 1) given.context_kind = {};
-  given.synchronise.every = std::min(given.synchronise.every, 1);
-  same.placement.clear();
-  same.schedule = {};
-  return same;
-}
-
-void check_mesh(const Parallelism& parallelism, const Cluster& cluster) {
-  check_devices(parallelism.mesh, cluster);
-  check_pipeline(parallelism);
-  check_synchronise(parallelism);
-}
-
 LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
                              const Cluster& cluster) {
   check_mesh(parallelism, cluster);
   check_experts(parallelism, graph);
   return Lowering(parallelism, graph, {}).run();
-}
-
-bool copies_are_alike(const Parallelism& given) {
-  const bool rings = given.context_kind == ContextKind::ring && given.mesh.context > 1;
-  return given.mesh.expert == 1 && given.synchronise.kind == Synchronise::all_reduce && !rings;
 }
 
 LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies) {
@@ -672,44 +552,6 @@ LoweredGraph lower_graph(const Strategy& strategy, const Graph& graph, const Clu
   };
   const bool rings = given.context_kind == ContextKind::ring && given.mesh.context > 1;
   return rings ? lowered(with_rings(graph)) : lowered(graph);
-}
-
-Arrangement arrange(const LoweredGraph& made, const Strategy& strategy) {
-  if (!strategy.parallelism) {
-    Arrangement same{made.rank, made.home, strategy.schedule};
-    same.schedule.stage = made.stage;
-    return same;
-  }
-  const auto& given = *strategy.parallelism;
-  const auto& mesh = given.mesh;
-  std::vector<int32_t> device;
-  for (int32_t stage = 0; stage < mesh.pipeline; ++stage)
-    for (int32_t replica = 0; replica < mesh.data; ++replica)
-      for (int32_t part = 0; part < mesh.width(); ++part)
-        device.push_back(mesh.device(stage, replica, part));
-  const auto placed = [&](const std::vector<int32_t>& ranks) {
-    std::vector<int32_t> devices(ranks.size());
-    std::transform(ranks.begin(), ranks.end(), devices.begin(),
-                   [&](int32_t r) { return device[r]; });
-    return devices;
-  };
-  Arrangement result{placed(made.rank), placed(made.home), {}};
-  result.schedule.name = pipeline_schedule_name(schedule_of(given));
-  result.schedule.micro_batches = given.micro_batches;
-  result.schedule.stage = made.stage;
-  return result;
-}
-
-std::vector<CycleStep> cycle_of(const Strategy& strategy) {
-  if (!strategy.parallelism) return {{strategy, 1}};
-  const auto& given = *strategy.parallelism;
-  const int32_t every = given.synchronise.every;
-  if (!given.synchronise.seldom() || given.mesh.data == 1 || every < 2) return {{strategy, 1}};
-  std::vector<CycleStep> steps(2, {strategy, 1});
-  steps[0].strategy.parallelism->synchronise.every = 1;
-  steps[1].strategy.parallelism->synchronise.every = 0;
-  steps[1].count = every - 1;
-  return steps;
 }
 
 LoweredStrategy lower(const Strategy& strategy, const Graph& graph, const Cluster& cluster) {

@@ -1,0 +1,70 @@
+// Where a lowered graph runs, and what of a strategy decides the graph.
+#include <algorithm>
+
+#include "strategy/lower.h"
+#include "strategy/mesh_schedule.h"
+
+namespace trinity {
+
+Strategy structure_of(const Strategy& strategy) {
+  Strategy same = strategy;
+  same.replication.reset();
+  if (!same.parallelism) return same;
+  auto& given = *same.parallelism;
+  given.mesh.order.clear();
+  given.mesh.devices.clear();
+  given.micro_batches = 1;
+  given.schedule = pipeline_schedule_name(schedule_of(given));
+  if (given.schedule == "gpipe") given.schedule = "1f1b";
+  if (given.mesh.data == 1) given.synchronise = {};
+  if (given.mesh.context == 1) given.context_kind = {};
+  given.synchronise.every = std::min(given.synchronise.every, 1);
+  same.placement.clear();
+  same.schedule = {};
+  return same;
+}
+
+bool copies_are_alike(const Parallelism& given) {
+  const bool rings = given.context_kind == ContextKind::ring && given.mesh.context > 1;
+  return given.mesh.expert == 1 && given.synchronise.kind == Synchronise::all_reduce && !rings;
+}
+
+Arrangement arrange(const LoweredGraph& made, const Strategy& strategy) {
+  if (!strategy.parallelism) {
+    Arrangement same{made.rank, made.home, strategy.schedule};
+    same.schedule.stage = made.stage;
+    return same;
+  }
+  const auto& given = *strategy.parallelism;
+  const auto& mesh = given.mesh;
+  std::vector<int32_t> device;
+  for (int32_t stage = 0; stage < mesh.pipeline; ++stage)
+    for (int32_t replica = 0; replica < mesh.data; ++replica)
+      for (int32_t part = 0; part < mesh.width(); ++part)
+        device.push_back(mesh.device(stage, replica, part));
+  const auto placed = [&](const std::vector<int32_t>& ranks) {
+    std::vector<int32_t> devices(ranks.size());
+    std::transform(ranks.begin(), ranks.end(), devices.begin(),
+                   [&](int32_t r) { return device[r]; });
+    return devices;
+  };
+  Arrangement result{placed(made.rank), placed(made.home), {}};
+  result.schedule.name = pipeline_schedule_name(schedule_of(given));
+  result.schedule.micro_batches = given.micro_batches;
+  result.schedule.stage = made.stage;
+  return result;
+}
+
+std::vector<CycleStep> cycle_of(const Strategy& strategy) {
+  if (!strategy.parallelism) return {{strategy, 1}};
+  const auto& given = *strategy.parallelism;
+  const int32_t every = given.synchronise.every;
+  if (!given.synchronise.seldom() || given.mesh.data == 1 || every < 2) return {{strategy, 1}};
+  std::vector<CycleStep> steps(2, {strategy, 1});
+  steps[0].strategy.parallelism->synchronise.every = 1;
+  steps[1].strategy.parallelism->synchronise.every = 0;
+  steps[1].count = every - 1;
+  return steps;
+}
+
+}  // namespace trinity
