@@ -30,10 +30,10 @@ local function random_problem(seed)
   end
   for t, link in ipairs { { 0 }, { 1, 0 }, { 2, 1 }, { 3, 2 }, { 4, 0 }, { 4, 3 } } do
     local others = link[2] and 3 or 1
-    local function cost() return random:integer(8) == 1 and json.null or random:integer(20) end
+    local function cost() return random:integer(8) == 1 and math.huge or random:integer(20) end
     tables[t] = { node = link[1], argument = 0, from = link[2], compute = list(3, function() return random:integer(9) end),
       comm = list(3, function() return json.list(list(others, cost)) end),
-      transition = list(3, function() return list(others, function() return random:integer(2) - 1 end) end) }
+      transition = list(3, function() return list(others, function() return random:integer(2) % 2 end) end) }
   end
   for v = 0, 1 do for o = 0, 2 do weights[#weights + 1] = { v, o, 1 / 2 ^ o } end end
   local equal = {}
