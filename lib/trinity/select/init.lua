@@ -1,8 +1,10 @@
 -- trinity.select: strategies for the nodes of a graph, with costs of nodes and edges and a limit on what they use over
 -- time (engine/selection/selection.h has the problem, selection_solver.h how it is solved).
 
-local core = require 'trinity.core'
+local autoparallel = require 'trinity.select.autoparallel'
 local check = require 'trinity.base.check'
+local core = require 'trinity.core'
+local json = require 'trinity.base.json'
 local options_of = require 'trinity.base.options'
 local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
@@ -16,11 +18,22 @@ local declared = options_of.declare('trinity.SelectOptions', { help = 'What trin
   { 'quiet', 'boolean', false, help = 'no progress line' },
 })
 
+--- A problem in a file: of the contest's format, which is read as a stream, or of AutoParallel. Of the latter also what
+--- its file says of nodes.
+local function read_problem(path, line)
+  local ok, problem = pcall(core.read_selection, path, function(share)
+    line:update { text = ('reading %d %%'):format(100 * share) }
+  end)
+  if ok or core.stop_requested() or not path:find '%.json$' then return ok and problem or error(problem, 0) end
+  local read = json.try(path)
+  if not autoparallel.is(read) then error(problem, 0) end
+  local made = autoparallel.problem(path, read)
+  return core.selection_problem(made.problem), made
+end
+
 -- The problem that `what` stands for.
 local function load_problem(what, line)
-  if type(what) == 'string' then
-    return core.read_selection(what, function(share) line:update { text = ('reading %d %%'):format(100 * share) } end)
-  end
+  if type(what) == 'string' then return read_problem(what, line) end
   if type(what) == 'table' then return core.selection_problem(what) end
   if util.class_of(what) == 'selection problem' then return what end
   check.wrong('select', 1, 'problem', what, 'a file name, a table or a selection problem')
@@ -28,8 +41,8 @@ end
 
 -- An error of the engine as one of this function.
 local function renamed(f, ...)
-  local ok, result = pcall(f, ...)
-  if ok then return result end
+  local ok, result, more = pcall(f, ...)
+  if ok then return result, more end
   local message = util.unplaced(tostring(result)):gsub('^trinity%.[%w_]+: ', ''):gsub('^select: ', '')
   util.fail('select: %s', message)
 end
@@ -52,9 +65,17 @@ local function infeasibility_of(result)
   return table.concat(words, ', and ')
 end
 
+--- What a result says of AutoParallel's nodes alone: copies of them that stand for the memory's lower bound are left
+--- out.
+local function of_autoparallel(result, read)
+  for v = #result.solution, read.count + 1, -1 do result.solution[v] = nil end
+  result.nodes, result.objective = read.count, read.objective
+  result.placements = autoparallel.placements(read, result.solution)
+end
+
 --- Chooses a strategy for every node of a graph so that costs of nodes and edges are least within a limit on usages
---- over time: a file in the IOPDDL contest's format (.json or .json.gz), a table of the same fields, or a problem
---- object of the engine. Exact where dynamic programming can, else as good as found in the time, with a bound. Ctrl-C
+--- over time: a file in the IOPDDL contest's format (.json or .json.gz) or AutoParallel's problem (.json), a table of the
+--- contest's fields, or a problem object of the engine. Exact where dynamic programming can, else as good as found in the time, with a bound. Ctrl-C
 --- ends it with the best so far; while a file is read there is none, and the script ends.
 ---@param problem string|trinity.SelectionTable
 ---@param options? trinity.SelectOptions
@@ -62,7 +83,7 @@ end
 return function(problem, options)
   options = declared:read('select', 2, 'options', options)
   local line, start = progress.new('select', options.quiet), core.clock_s()
-  local object = renamed(load_problem, problem, line)
+  local object, read = renamed(load_problem, problem, line)
   local settings = { seconds = math.max(0, options.seconds - (core.clock_s() - start)), seed = options.seed,
     table_bytes = options.table_bytes, rounds = options.rounds }
   local function tell(state) line:update { text = text_of(state) } end
@@ -70,6 +91,7 @@ return function(problem, options)
   line:finish()
   result.seconds = core.clock_s() - start
   for key, value in util.sorted_pairs(object:describe()) do result[key] = value end
+  if read then of_autoparallel(result, read) end
   result.infeasibility = infeasibility_of(result)
   return result
 end

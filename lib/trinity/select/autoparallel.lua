@@ -1,0 +1,225 @@
+-- The problem that AutoParallel hands to its integer program (meta-pytorch/autoparallel, optimize_sharding.py), as JSON:
+--   mesh { shape, dim_names }
+--   nodes [{ name, op, choices: [placement], inputs?: [[placement]] by choice }]
+--   tables [{ node, argument, from: node or null, compute: [o], comm: [o][i], transition: [o][i] }], null = forbidden
+--   equal [[[[node, choice]..], [[node, choice]..]]]: as many of the one as of the other are chosen
+--   pinned [[[node, choice]..]]: one of these is chosen
+--   memory { low, high, weights: [[node, choice, weight]] }, objective
+-- Nodes and choices count from 0. One choice o a node; an argument costs compute[o] + comm[o][i] + transition[o][i]
+-- where i is the choice of the node that it comes from. Everything is costs of nodes and of pairs but the memory, whose
+-- lower bound becomes a limit on what copies of the weighted nodes leave unused.
+
+local json = require 'trinity.base.json'
+local util = require 'trinity.base.util'
+
+local autoparallel = {}
+
+local forbidden = math.huge
+local scale = 2 ^ 30 -- usages are whole numbers; weights are shares of an array, sums of halves mostly
+
+local function fail(path, what, ...) util.fail('%s: %s', util.shortened(path), what:format(...)) end
+
+--- A list in an object that was read, or an error that names it.
+local function list_in(path, where, value, length)
+  if type(value) ~= 'table' or length and #value ~= length then
+    fail(path, '%s: expected a list%s, got %s', where, length and (' of %d'):format(length) or '',
+      type(value) == 'table' and ('one of %d'):format(#value) or util.describe(value))
+  end
+  return value
+end
+
+--- A number from 0 below `count` as an index from 1.
+local function index_in(path, where, value, count)
+  if type(value) ~= 'number' or value < 0 or value >= count or value % 1 ~= 0 then
+    fail(path, '%s: expected a number from 0 to %d, got %s', where, count - 1, util.describe(value))
+  end
+  return value + 1
+end
+
+--- A cost; null in a list is false.
+local function cost_in(path, where, value)
+  if value == false then return forbidden end
+  if type(value) ~= 'number' or value ~= value then
+    fail(path, '%s: expected a number or null, got %s', where, util.describe(value))
+  end
+  return value
+end
+
+--- Whether a value that was read is such a problem.
+function autoparallel.is(read)
+  return type(read) == 'table' and type(read.tables) == 'table' and type(read.nodes) == 'table'
+    and type(read.mesh) == 'table'
+end
+
+--- The selection problem so far: costs by node, tables by pair of nodes (the first one smaller).
+local function pairs_of(costs)
+  local list, by_key = {}, {}
+  return list, function(u, v)
+    local key = u * (#costs + 1) + v
+    if not by_key[key] then
+      local rows = {}
+      for a = 1, #costs[u] do
+        rows[a] = {}
+        for b = 1, #costs[v] do rows[a][b] = 0 end
+      end
+      by_key[key] = { from = u, to = v, rows = rows }
+      list[#list + 1] = by_key[key]
+    end
+    return by_key[key].rows
+  end
+end
+
+local function add_table(path, t, read, costs, pair)
+  local where = ('table %d'):format(t - 1)
+  local given = list_in(path, where, read.tables[t])
+  local node = index_in(path, where .. ": field 'node'", given.node, #costs)
+  local from = given.from and index_in(path, where .. ": field 'from'", given.from, #costs)
+  local count = #costs[node]
+  local compute = list_in(path, where .. ": field 'compute'", given.compute, count)
+  local comm = list_in(path, where .. ": field 'comm'", given.comm, count)
+  local transition = list_in(path, where .. ": field 'transition'", given.transition, count)
+  local others = from and #costs[from] or 1
+  local rows = from and from ~= node and (node < from and pair(node, from) or pair(from, node))
+  for o = 1, count do
+    local here = ("%s: choice %d"):format(where, o - 1)
+    costs[node][o] = costs[node][o] + cost_in(path, here .. ": field 'compute'", compute[o])
+    local c = list_in(path, here .. ": field 'comm'", comm[o], others)
+    local x = list_in(path, here .. ": field 'transition'", transition[o], others)
+    for i = 1, others do
+      local cost = cost_in(path, here .. ": field 'comm'", c[i]) + cost_in(path, here .. ": field 'transition'", x[i])
+      if not rows then
+        if i == (from and o or 1) then costs[node][o] = costs[node][o] + cost end
+      elseif node < from then
+        rows[o][i] = rows[o][i] + cost
+      else
+        rows[i][o] = rows[i][o] + cost
+      end
+    end
+  end
+end
+
+--- The choices of one side of an equality: its node, and which of them count.
+local function side_of(path, where, side, costs)
+  local node, set = nil, {}
+  for _, literal in ipairs(list_in(path, where, side)) do
+    local v = index_in(path, where .. ': node', literal[1], #costs)
+    if node and node ~= v then fail(path, '%s: expected choices of one node, got two nodes', where) end
+    node = v
+    set[index_in(path, where .. ': choice', literal[2], #costs[v])] = true
+  end
+  if not node then fail(path, '%s: expected a choice, got none', where) end
+  return node, set
+end
+
+local function add_equality(path, e, equality, costs, pair)
+  local where = ('equal %d'):format(e - 1)
+  list_in(path, where, equality, 2)
+  local u, left = side_of(path, where, equality[1], costs)
+  local v, right = side_of(path, where, equality[2], costs)
+  if u == v then
+    for o = 1, #costs[u] do if left[o] ~= right[o] then costs[u][o] = forbidden end end
+    return
+  end
+  if v < u then u, v, left, right = v, u, right, left end
+  local rows = pair(u, v)
+  for a = 1, #costs[u] do
+    for b = 1, #costs[v] do if left[a] ~= right[b] then rows[a][b] = forbidden end end
+  end
+end
+
+--- The memory as usages: of the weighted nodes between times 0 and 1, of copies of them between 1 and 2, which use what
+--- the nodes leave of their largest weight. Returns usages by node and the limit, and adds copies and what keeps them.
+local function add_memory(path, memory, costs, intervals, pair)
+  local usages, weight, most, total = {}, {}, {}, 0
+  for v = 1, #costs do
+    usages[v], weight[v] = {}, {}
+    for o = 1, #costs[v] do usages[v][o] = 0 end
+  end
+  for w, given in ipairs(list_in(path, "memory: field 'weights'", memory.weights)) do
+    local where = ('memory: weight %d'):format(w - 1)
+    list_in(path, where, given, 3)
+    local v = index_in(path, where .. ': node', given[1], #costs)
+    local value = cost_in(path, where, given[3])
+    weight[v][index_in(path, where .. ': choice', given[2], #costs[v])] = value
+    most[v] = math.max(most[v] or 0, value)
+  end
+  local nodes = #costs
+  for v = 1, nodes do total = total + (most[v] or 0) end
+  local low, high = memory.low or 0, memory.high or total
+  local limit = math.max(high, total - low, 0)
+  local slack = nodes + 1 -- of rounding, one a node
+  local function whole(value) return math.floor(value * scale + 0.5) end
+  for v = 1, nodes do
+    if most[v] then
+      local copy, costs_of_copy, left = #costs + 1, {}, {}
+      for o = 1, #costs[v] do
+        usages[v][o] = whole(weight[v][o] or 0)
+        left[o], costs_of_copy[o] = whole(most[v] - (weight[v][o] or 0)), 0
+      end
+      costs[copy], usages[copy], intervals[copy] = costs_of_copy, left, { 1, 2 }
+      local rows = pair(v, copy)
+      for a = 1, #rows do for b = 1, #rows[a] do rows[a][b] = a == b and 0 or forbidden end end
+    end
+  end
+  for at, used in ipairs { limit - high, limit - (total - low) } do -- what the other bound leaves of the limit
+    local filler = #costs + 1
+    costs[filler], usages[filler], intervals[filler] = { 0 }, { math.max(0, whole(used)) }, { at - 1, at }
+  end
+  return usages, whole(limit) + slack
+end
+
+local function add_pinned(path, p, literals, costs)
+  local node, set = side_of(path, ('pinned %d'):format(p - 1), literals, costs)
+  for o = 1, #costs[node] do if not set[o] then costs[node][o] = forbidden end end
+end
+
+---@class trinity.AutoparallelProblem
+---@field problem table what trinity.select takes
+---@field nodes table[] as they were read
+---@field mesh { shape: integer[], dim_names: string[] }
+---@field objective? number that AutoParallel states
+
+--- The choice problem of such a file; an error names the file and the field.
+---@param path string
+---@param read table its JSON
+---@return trinity.AutoparallelProblem
+function autoparallel.problem(path, read)
+  local costs, intervals = {}, {}
+  for v, node in ipairs(list_in(path, "field 'nodes'", read.nodes)) do
+    local where = ('node %d'):format(v - 1)
+    local choices = list_in(path, where .. ": field 'choices'", type(node) == 'table' and node.choices)
+    if #choices == 0 then fail(path, "%s: field 'choices': expected a choice, got none", where) end
+    costs[v], intervals[v] = util.map(choices, function() return 0 end), { 0, 1 }
+  end
+  local nodes = #costs
+  local list, pair = pairs_of(costs)
+  for t = 1, #read.tables do add_table(path, t, read, costs, pair) end
+  for e, equality in ipairs(read.equal or {}) do add_equality(path, e, equality, costs, pair) end
+  for p, literals in ipairs(read.pinned or {}) do add_pinned(path, p, literals, costs) end
+  local problem = { name = util.shortened(path), nodes = { costs = costs, intervals = intervals } }
+  if type(read.memory) == 'table' then
+    problem.nodes.usages, problem.usage_limit = add_memory(path, read.memory, costs, intervals, pair)
+  end
+  problem.edges = { nodes = util.map(list, function(p) return { p.from, p.to } end),
+    costs = util.map(list, function(p)
+      local flat = {}
+      for _, row in ipairs(p.rows) do for _, cost in ipairs(row) do flat[#flat + 1] = cost end end
+      return flat
+    end) }
+  return { problem = problem, nodes = read.nodes, count = nodes, mesh = read.mesh, objective = read.objective }
+end
+
+--- The solution as AutoParallel's load_placements reads it; inputs only where the file has them.
+---@param read trinity.AutoparallelProblem
+---@param solution integer[] choices from 1
+function autoparallel.placements(read, solution)
+  local placements = {}
+  for v = 1, read.count do
+    local node, o = read.nodes[v], solution[v]
+    placements[node.name] = { output = node.choices[o], inputs = node.inputs and json.list(node.inputs[o]) or nil }
+  end
+  return { version = 1, mesh_shape = json.list(read.mesh.shape), mesh_dim_names = json.list(read.mesh.dim_names),
+    placements = placements }
+end
+
+return autoparallel

@@ -1,0 +1,113 @@
+-- AutoParallel's problem in trinity.select: random ones beside every combination, one that AutoParallel wrote
+-- (data/formats of the shared folder).
+
+local core = require 'trinity.core'
+local json = require 'trinity.base.json'
+local trinity = require 'trinity'
+
+local folder = os.tmpname()
+os.remove(folder)
+
+local function write(name, value)
+  local path = ('%s/%s'):format(folder, name)
+  trinity.files.write(path, json.encode(value))
+  return path
+end
+
+--- A chain of nodes with a second reader of the first, a fixed last one, two that are equal and an exact memory.
+local function random_problem(seed)
+  local random = trinity.random(seed)
+  local nodes, tables, weights = {}, {}, {}
+  for v = 0, 4 do
+    local choices = {}
+    for o = 1, 3 do choices[o] = ('S(%d)'):format(o) end
+    nodes[v + 1] = { name = 'n' .. v, op = 'mm', choices = choices, inputs = { { 'R' }, { 'R' }, { 'R' } } }
+  end
+  local function list(n, make)
+    local l = {}
+    for i = 1, n do l[i] = make(i) end
+    return l
+  end
+  for t, link in ipairs { { 0 }, { 1, 0 }, { 2, 1 }, { 3, 2 }, { 4, 0 }, { 4, 3 } } do
+    local others = link[2] and 3 or 1
+    local function cost() return random:integer(8) == 1 and math.huge or random:integer(20) end
+    tables[t] = { node = link[1], argument = 0, from = link[2], compute = list(3, function() return random:integer(9) end),
+      comm = list(3, function() return json.list(list(others, cost)) end),
+      transition = list(3, function() return list(others, function() return random:integer(2) % 2 end) end) }
+  end
+  for v = 0, 1 do for o = 0, 2 do weights[#weights + 1] = { v, o, 1 / 2 ^ o } end end
+  local equal = {}
+  for o = 0, 2 do equal[o + 1] = { { { 0, o } }, { { 3, (o + 1) % 3 } } } end
+  return { mesh = { shape = { 2 }, dim_names = { 'dp' } }, nodes = nodes, tables = tables, equal = equal,
+    pinned = { { { 4, 1 }, { 4, 2 } } }, memory = { low = 0.75, high = 1.25, weights = weights } }
+end
+
+--- The least cost by trying everything, by the words of the format alone.
+local function least(read)
+  local best = math.huge
+  for code = 0, 3 ^ 5 - 1 do
+    local choice, cost, rest = {}, 0, code
+    for v = 0, 4 do
+      choice[v] = rest % 3
+      rest = (rest - choice[v]) / 3
+    end
+    for _, t in ipairs(read.tables) do
+      local o, i = choice[t.node] + 1, t.from and choice[t.from] + 1 or 1
+      local comm = t.comm[o][i]
+      cost = cost + t.compute[o] + (type(comm) == 'number' and comm or math.huge) + t.transition[o][i]
+    end
+    local used = 0
+    for _, w in ipairs(read.memory.weights) do if choice[w[1]] == w[2] then used = used + w[3] end end
+    local same = choice[3] == (choice[0] + 1) % 3
+    if same and choice[4] > 0 and used >= read.memory.low and used <= read.memory.high then best = math.min(best, cost) end
+  end
+  return best
+end
+
+describe("AutoParallel's problem", function()
+  it('is solved to the optimum of all combinations', function()
+    local solved = 0
+    for seed = 1, 60 do
+      local read = random_problem(seed)
+      local path = write(('%d.json'):format(seed), read)
+      local result, wanted = trinity.select(path, { quiet = true, seconds = 10 }), least(json.read(path))
+      expect(result.feasible):equals(wanted < math.huge)
+      if result.feasible then
+        solved = solved + 1
+        expect(result.cost):near(wanted, 1e-9)
+        expect(result.optimal):equals(true)
+        expect(#result.solution):equals(5)
+        expect(result.placements.placements.n0.output):equals(('S(%d)'):format(result.solution[1]))
+        expect(result.placements.placements.n0.inputs[1]):equals 'R'
+      end
+    end
+    expect(solved > 20):equals(true)
+  end)
+
+  it('has the objective of its own integer program', function()
+    local path = '../shared/data/formats/autoparallel_mlp_2x2.problem.json'
+    if not core.exists(path) then skip 'needs ../shared/data/formats' end
+    local result = trinity.select(path, { quiet = true, seconds = 10 })
+    expect(result.cost):near(result.objective, 1e-6)
+    expect(result.optimal):equals(true)
+    expect(result.nodes):equals(27)
+  end)
+
+  it('names file and field of what is wrong', function()
+    local function refusal(change)
+      local read = random_problem(1)
+      change(read)
+      local path = write('wrong.json', read)
+      local ok, message = pcall(trinity.select, path, { quiet = true })
+      expect(ok):equals(false)
+      expect(message):matches 'wrong%.json: '
+      return message
+    end
+    expect(refusal(function(r) r.tables[2].node = 9 end)):matches "table 1: field 'node': expected a number from 0 to 4, got 9"
+    expect(refusal(function(r) r.tables[2].comm[1] = { 1 } end)):matches "table 1: choice 0: field 'comm': expected a list of 3"
+    expect(refusal(function(r) r.nodes[1].choices = json.list {} end)):matches "node 0: field 'choices'"
+    expect(refusal(function(r) r.memory.weights[1] = { 0, 7, 1 } end)):matches 'memory: weight 0: choice'
+    expect(refusal(function(r) r.equal[1] = { { { 0, 0 } } } end)):matches 'equal 0: expected a list of 2'
+    expect(refusal(function(r) r.pinned[1] = { { 0, 0 }, { 1, 0 } } end)):matches 'pinned 0: expected choices of one node'
+  end)
+end)
