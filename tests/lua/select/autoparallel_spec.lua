@@ -16,7 +16,7 @@ end
 
 --- A chain of nodes with a second reader of the first, a fixed last one, two that are equal and an exact memory.
 local function random_problem(seed)
-  local random = trinity.random(seed)
+  local random = trinity.random(seed, 'autoparallel')
   local nodes, tables, weights = {}, {}, {}
   for v = 0, 4 do
     local choices = {}
@@ -103,7 +103,7 @@ describe("AutoParallel's problem", function()
       expect(message):matches 'wrong%.json: '
       return message
     end
-    expect(refusal(function(r) r.tables[2].node = 9 end)):matches "table 1: field 'node': expected a number from 0 to 4, got 9"
+    expect(refusal(function(r) r.tables[2].node = 9 end)):matches "table 1: field 'node': expected a number from 0 to 4, got number 9"
     expect(refusal(function(r) r.tables[2].comm[1] = { 1 } end)):matches "table 1: choice 0: field 'comm': expected a list of 3"
     expect(refusal(function(r) r.nodes[1].choices = json.list {} end)):matches "node 0: field 'choices'"
     expect(refusal(function(r) r.memory.weights[1] = { 0, 7, 1 } end)):matches 'memory: weight 0: choice'

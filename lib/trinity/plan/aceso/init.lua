@@ -109,6 +109,8 @@ end
 --- The price of a plan by Aceso's rules. An operator whose choice is not profiled is named.
 ---@param read trinity.AcesoProfiles
 ---@param plan trinity.AcesoPlan
+---@param layers integer
+---@param gpus_per_node integer
 ---@return { step_time_ms: number, stage_us: number[], stage_mb: number[] }
 function aceso.price(read, plan, layers, gpus_per_node)
   local rows = price.rows(#read.operators, layers)

@@ -114,7 +114,7 @@ function price.table_of(self, plan, o)
 end
 
 --- us of a stage for one micro-batch: computation, recomputation, what it receives and sends, changes of layout.
----@param before integer GPUs of the stages before
+--- `before` counts the GPUs of the stages before.
 function price.stage_us(self, plan, rows, stage, before, gpus_per_node)
   local names, total, received, sent = self.operators, 0, 0, 0
   for o = stage.first, stage.last do
@@ -179,9 +179,6 @@ function price.stage_mb(self, plan, rows, stage, left)
 end
 
 --- The price of a whole plan: ms of an iteration, us and MB by stage.
----@param self trinity.AcesoProfiles
----@param plan trinity.AcesoPlan
----@param gpus_per_node integer
 function price.of(self, plan, rows, gpus_per_node)
   local stage_us, stage_mb, before, sum, most = {}, {}, 0, 0, 0
   for s, stage in ipairs(plan.stages) do

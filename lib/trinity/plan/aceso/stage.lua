@@ -15,9 +15,8 @@ local price_steps = 24    -- of the bisection of the price
 local first_price = 1     -- us a MB
 local doubles, bytes = ffi.typeof 'double[?]', ffi.typeof 'uint8_t[?]'
 
----@class trinity.AcesoChoices what operators on so many GPUs may do with one size of micro-batches
----@field rows table<integer, table> choices by row of the tables: columns by choice from 0, `count` of them
----@field edges table<integer, table<integer, any>> us between choices of neighbouring rows
+-- Choices of stages on so many GPUs with one size of micro-batches: `rows` has them by row of the tables (columns by
+-- choice from 0, `count` of them), `edges` the us between choices of neighbouring rows.
 
 --- Choices that one row has: tensor degree, data degree, algorithm, recomputed.
 local function choices_of_row(self, row, micro_batch, gpus, most_tensor)
@@ -67,9 +66,7 @@ local function edges_between(self, row, before, next_row, after)
 end
 
 --- The choices of stages on so many GPUs; nil where some operator has none.
----@param self trinity.AcesoProfiles
----@param micro_batch integer sequences of all replicas together
----@return trinity.AcesoChoices?
+--- `micro_batch` counts the sequences of all replicas together.
 function stage.choices(self, micro_batch, gpus, gpus_per_node)
   local found = { rows = {}, edges = {} }
   local last = #self.operators
@@ -85,14 +82,11 @@ function stage.choices(self, micro_batch, gpus, gpus_per_node)
   return found
 end
 
----@class trinity.AcesoStages what searches of stages share: profiles, rows, room for the paths
+-- Stages: what searches of stages share: profiles, rows, room for the paths
 local Stages = {}
 Stages.__index = Stages
 
 --- For plans of a model of so many layers.
----@param self trinity.AcesoProfiles
----@param layers integer
----@return trinity.AcesoStages
 function stage.new(self, layers, gpus_per_node)
   local rows = price.rows(#self.operators, layers)
   local most, n = 2 * 2 * #self.degrees, #rows
@@ -205,8 +199,7 @@ end
 
 --- The least us found for operators `first` to `last` within the memory; nil where none is, or none below `most_us`,
 --- which a bound then shows. What reaches it stands in `plan` where one is given.
----@param left integer stages from this one on
----@return number? us
+--- `left` counts the stages from this one on.
 function Stages:best(choices, first, last, left, before, gpus, most_us, plan)
   local received, sent = self:wires(before, gpus)
   local low, high, best = 0, nil, nil
