@@ -1,6 +1,7 @@
 -- `trinity help [TOPIC]`: scripts and chapters, or one chapter of the manual, the methods, the options of a model, or
 -- an entry of the reference. The program itself shows the options of a script.
 
+local commands = require 'trinity.command.commands'
 local core = require 'trinity.core'
 local declarations = require 'trinity.command.declarations'
 local manual = require 'trinity.command.manual'
@@ -36,15 +37,9 @@ local function summary(path)
   return sentence:sub(1, most):match '^(.*) ' .. ' ...'
 end
 
-local function script_names()
-  local names = {}
-  for _, file in ipairs(core.list_folder(core.home .. '/scripts')) do names[#names + 1] = file:match '^(.*)%.lua$' end
-  return names
-end
-
 local function show_all()
   local scripts, chapters = {}, {}
-  for i, name in ipairs(script_names()) do
+  for i, name in ipairs(commands.names()) do
     scripts[i] = { name, summary(('%s/scripts/%s.lua'):format(core.home, name)) }
   end
   for i, name in ipairs(manual.names()) do chapters[i] = { name, manual.title(name) } end
@@ -82,7 +77,7 @@ end
 ---@return string[]
 function help.topics()
   local all = { 'methods' }
-  for _, list in ipairs { script_names(), manual.names(), model.names() } do
+  for _, list in ipairs { commands.names(), manual.names(), model.names() } do
     for _, name in ipairs(list) do all[#all + 1] = name end
   end
   return all

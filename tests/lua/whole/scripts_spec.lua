@@ -26,6 +26,7 @@ local smoke = {
     profile = '--model alexnet --batch_size 1 --devices cpu:0,cpu:1 --steps 1 --warm_up 0 --copies 1 --largest_copy 65536 --out '
       .. temporary(),
     compare = '--model vgg16 --methods single_device,metis,random --evaluations 20 --seeds 2',
+    completion = 'bash',
     export = 'resnet50 --batch_size 1 --format placement --device cuda',
     fidelity = ([[collectives --rows '%s/tests/data/collectives.csv']]):format(root),
     runs = '--sort name --runs ' .. example_runs(),

@@ -1,0 +1,176 @@
+-- Completion of command lines for bash, zsh and fish, and the manual page, both from what the commands declare.
+
+local commands = require 'trinity.command.commands'
+local core = require 'trinity.core'
+local manual = require 'trinity.command.manual'
+local util = require 'trinity.base.util'
+
+local completion = {}
+
+-- Options of the program before a command; those with a value end in '='.
+local program = { { '-e=', 'run a piece of Lua' }, { '-l=', 'require a module' }, { '-i', 'go on at the prompt' },
+  { '--threads=', 'worker threads' }, { '--no-strict', 'do not refuse globals that were never declared' },
+  { '--safe', 'for scripts of strangers' }, { '--write=', 'which safe scripts may read and write, too' },
+  { '--memory-limit=', 'for values of Lua, and beside them for tensors and graphs' },
+  { '--time-limit=', 'for each script, in seconds' }, { '--version', 'print the version' }, { '--help', 'print help' } }
+
+-- Options of every command that declares some.
+local common = { { name = 'run', help = "name of the run's folder", default = '' },
+  { name = 'runs', help = 'where folders of runs are', default = '' },
+  { name = 'resume', help = 'goes on with the interrupted run of --run', default = false },
+  { name = 'quiet', help = 'no progress on standard error', default = false },
+  { name = 'help', help = 'lists the options', default = false } }
+
+--- The options of a command with those of every command.
+local function all_options(command)
+  local list, seen = {}, {}
+  for _, part in ipairs { command.options, #command.options > 0 and common or {} } do
+    for _, option in ipairs(part) do
+      if not seen[option.name] then seen[option.name], list[#list + 1] = true, option end
+    end
+  end
+  return list
+end
+
+local function every_command()
+  return util.map(commands.names(), commands.about)
+end
+
+local function topics()
+  local list = {}
+  for _, names in ipairs { commands.names(), manual.names() } do
+    for _, name in ipairs(names) do list[#list + 1] = name end
+  end
+  return list
+end
+
+local function flag(option) return '--' .. option.name end
+
+--- Completion for bash: commands, options of each, topics of help; elsewhere names of files.
+function completion.bash()
+  local out = { '# bash completion of trinity: source it, or put it where bash-completion looks.', '_trinity() {',
+    '  local word=${COMP_WORDS[COMP_CWORD]} command= options= i', '  for ((i = 1; i < COMP_CWORD; i++)); do',
+    '    case ${COMP_WORDS[i]} in', '      -e|-l|--threads|--write|--memory-limit|--time-limit) ((i++)) ;;',
+    '      -*) ;;', '      *) command=${COMP_WORDS[i]}; break ;;', '    esac', '  done', '  case $command in' }
+  local names = commands.names()
+  local words = util.map(program, function(p) return (p[1]:gsub('=$', '')) end)
+  out[#out + 1] = ("    '') options='%s help reference %s' ;;"):format(table.concat(words, ' '), table.concat(names, ' '))
+  out[#out + 1] = ("    help) options='%s' ;;"):format(table.concat(topics(), ' '))
+  for _, command in ipairs(every_command()) do
+    local list = util.map(all_options(command), flag)
+    out[#out + 1] = ("    %s) options='%s' ;;"):format(command.name, table.concat(list, ' '))
+  end
+  local rest = { '  esac', "  if [[ $command && $command != help && $word != -* ]]; then", '    COMPREPLY=()', '  else',
+    '    COMPREPLY=($(compgen -W "$options" -- "$word"))', '  fi', '}',
+    'complete -o default -o bashdefault -F _trinity trinity' }
+  for _, line in ipairs(rest) do out[#out + 1] = line end
+  return table.concat(out, '\n') .. '\n'
+end
+
+--- A text in single quotes of a shell.
+local function quoted(text) return "'" .. text:gsub("'", "'\\''") .. "'" end
+
+--- The description of an option of zsh: brackets and colons have a meaning there.
+local function zsh_text(text) return (text:gsub('[%[%]:\\]', '\\%0'):gsub('\n', ' ')) end
+
+--- Completion for zsh.
+function completion.zsh()
+  local out = { '#compdef trinity', '_trinity() {', '  local line state', '  local -a commands topics', '  commands=(' }
+  local every = every_command()
+  for _, command in ipairs(every) do
+    out[#out + 1] = '    ' .. quoted(command.name .. ':' .. zsh_text(command.description))
+  end
+  out[#out + 1] = "    'help:chapters and scripts'"
+  out[#out + 1] = '  )'
+  out[#out + 1] = '  topics=(' .. table.concat(topics(), ' ') .. ')'
+  out[#out + 1] = '  _arguments -C \\'
+  for _, p in ipairs(program) do
+    local name, value = p[1]:gsub('=$', '')
+    out[#out + 1] = ('    %s \\'):format(quoted(('%s[%s]%s'):format(name, zsh_text(p[2]), value > 0 and ':value:_files' or '')))
+  end
+  out[#out + 1] = "    '1: :->command' '*:: :->rest'"
+  out[#out + 1] = '  case $state in'
+  out[#out + 1] = '    command) _describe command commands; _files ;;'
+  out[#out + 1] = '    rest) case $line[1] in'
+  out[#out + 1] = '      help) _values topic $topics ;;'
+  for _, command in ipairs(every) do
+    local list = util.map(all_options(command), function(option)
+      return quoted(('--%s[%s]%s'):format(option.name, zsh_text(option.help), option.default == false and ''
+        or ':value:_files'))
+    end)
+    out[#out + 1] = ("      %s) _arguments %s '*:file:_files' ;;"):format(command.name, table.concat(list, ' '))
+  end
+  out[#out + 1] = '      *) _files ;;'
+  out[#out + 1] = '    esac ;;'
+  out[#out + 1] = '  esac'
+  out[#out + 1] = '}'
+  out[#out + 1] = 'compdef _trinity trinity'
+  return table.concat(out, '\n') .. '\n'
+end
+
+--- Completion for fish.
+function completion.fish()
+  local out = { '# fish completion of trinity' }
+  for _, p in ipairs(program) do
+    local name, value = p[1]:gsub('=$', '')
+    out[#out + 1] = ('complete -c trinity -n __fish_use_subcommand %s %s%s -d %s'):format(name:sub(1, 2) == '--' and '-l'
+      or '-s', name:gsub('^%-+', ''), value > 0 and ' -r' or '', quoted(p[2]))
+  end
+  for _, command in ipairs(every_command()) do
+    out[#out + 1] = ('complete -c trinity -n __fish_use_subcommand -a %s -d %s'):format(command.name,
+      quoted(command.description))
+    for _, option in ipairs(all_options(command)) do
+      out[#out + 1] = ("complete -c trinity -n '__fish_seen_subcommand_from %s' -l %s%s -d %s"):format(command.name,
+        option.name, option.default == false and '' or ' -r', quoted((option.help:gsub('\n', ' '))))
+    end
+  end
+  out[#out + 1] = ("complete -c trinity -f -n '__fish_seen_subcommand_from help' -a %s"):format(
+    quoted(table.concat(topics(), ' ')))
+  return table.concat(out, '\n') .. '\n'
+end
+
+--- A text for roff: backslashes, hyphens that are to be copied, and letters that begin a request.
+local function roff(text)
+  return (text:gsub('\\', '\\e'):gsub('%-', '\\-'):gsub('\n', ' '):gsub("^([.'])", '\\&%1'))
+end
+
+local function shown(value)
+  if type(value) == 'table' then return 'none' end
+  return value == '' and "''" or tostring(value)
+end
+
+local function command_in_roff(command)
+  local out = { '.SS trinity ' .. command.name, roff(command.description) }
+  for _, option in ipairs(command.options) do
+    out[#out + 1] = '.TP'
+    out[#out + 1] = ('\\fB\\-\\-%s\\fR'):format(roff(option.name))
+    out[#out + 1] = roff(('%s%s(default: %s)'):format(option.help, option.help ~= '' and ' ' or '',
+      shown(option.default)))
+  end
+  return table.concat(out, '\n')
+end
+
+--- The manual page trinity(1), in roff.
+function completion.man()
+  local out = { '.TH TRINITY 1 "" "trinity ' .. core.version .. '" "User Commands"', '.SH NAME',
+    'trinity \\- a laboratory for parallel\\-training strategies', '.SH SYNOPSIS',
+    '.B trinity\n[\\fIoptions\\fR] \\fISCRIPT.lua\\fR [\\fIarguments\\fR]\n.br',
+    '.B trinity\n[\\fIoptions\\fR] \\fICOMMAND\\fR [\\fIarguments\\fR]\n.br', '.B trinity help\n[\\fINAME\\fR]',
+    '.SH OPTIONS' }
+  for _, p in ipairs(program) do
+    local name, value = p[1]:gsub('=$', '')
+    out[#out + 1] = ('.TP\n\\fB%s\\fR%s\n%s'):format(roff(name), value > 0 and ' \\fIVALUE\\fR' or '', roff(p[2]))
+  end
+  out[#out + 1] = '.SH OPTIONS OF EVERY COMMAND'
+  for _, option in ipairs(common) do
+    out[#out + 1] = ('.TP\n\\fB\\-\\-%s\\fR\n%s'):format(roff(option.name), roff(option.help))
+  end
+  out[#out + 1] = '.SH COMMANDS'
+  for _, command in ipairs(every_command()) do out[#out + 1] = command_in_roff(command) end
+  out[#out + 1] = '.SH EXIT STATUS\n0 on success, 1 on an error or where nothing fits, 2 for a wrong command line, '
+    .. '130 after Ctrl\\-C.'
+  out[#out + 1] = '.SH SEE ALSO\n\\fBtrinity help\\fR lists the chapters of the manual.'
+  return table.concat(out, '\n') .. '\n'
+end
+
+return completion

@@ -1,0 +1,85 @@
+-- trinity completion: what shells offer and the manual page, made of the options that scripts declare.
+
+local commands = require 'trinity.command.commands'
+local completion = require 'trinity.command.completion'
+local core = require 'trinity.core'
+
+--- What bash offers for a command line whose last word is being written.
+local function offered(words)
+  local path = os.tmpname()
+  core.write_file(path, completion.bash())
+  local quoted = {}
+  for i, word in ipairs(words) do quoted[i] = "'" .. word .. "'" end
+  local pipe = io.popen(("bash -c 'source %s; COMP_WORDS=(%s); COMP_CWORD=%d; _trinity; echo \"${COMPREPLY[@]}\"' 2>&1")
+    :format(path, table.concat(words, ' '), #words - 1))
+  local text = pipe:read '*a'
+  pipe:close()
+  os.remove(path)
+  return (text:gsub('%s+$', ''))
+end
+
+local function has(name)
+  local pipe = io.popen(('command -v %s'):format(name))
+  local found = pipe:read '*a' ~= ''
+  pipe:close()
+  return found
+end
+
+describe('completion', function()
+  it('knows every script and every option that it declares', function()
+    local names = commands.names()
+    expect(#names > 30):equals(true)
+    for _, name in ipairs(names) do
+      local about, help = commands.about(name), nil
+      if #about.options > 0 then
+        local pipe = io.popen(('"%s/build/trinity" %s --help 2>&1'):format(core.home, name))
+        help = pipe:read '*a'
+        pipe:close()
+        for _, option in ipairs(about.options) do
+          if not help:find('--' .. option.name, 1, true) then error(('%s --%s'):format(name, option.name), 0) end
+        end
+      end
+    end
+  end)
+
+  it('completes commands, their options and topics of help in bash', function()
+    expect(offered { 'trinity', 'simu' }):equals 'simulate'
+    expect(offered { 'trinity', 'search', '--eval' }):equals '--evaluations'
+    expect(offered { 'trinity', '--threads', '2', 'select', '--pla' }):equals '--placements'
+    expect(offered { 'trinity', 'help', 'tutor' }):equals 'tutorial'
+    expect(offered { 'trinity', '--saf' }):equals '--safe'
+    expect(offered { 'trinity', 'search', 'gp' }):equals ''
+  end)
+
+  it('is understood by the shells that are here', function()
+    for shell, check in pairs { zsh = 'zsh -n', fish = 'fish -n' } do
+      if has(shell) then
+        local path = os.tmpname()
+        core.write_file(path, completion[shell]())
+        expect(os.execute(('%s %s'):format(check, path))):equals(0)
+        os.remove(path)
+      end
+    end
+    expect(completion.zsh()):matches '#compdef trinity\n'
+    expect(completion.fish()):matches 'complete %-c trinity %-n __fish_use_subcommand %-a search'
+  end)
+
+  it('makes a page that groff reads without a warning', function()
+    local page = completion.man()
+    expect(page):matches '%.SS trinity search\n'
+    expect(page):matches '\\fB\\%-\\%-evaluations\\fR'
+    if not has 'groff' then skip 'needs groff' end
+    local path = os.tmpname()
+    core.write_file(path, page)
+    local pipe = io.popen(('groff -man -ww -Wbreak -z %s 2>&1'):format(path))
+    expect((pipe:read '*a':gsub('[^\n]*cannot adjust line\n', ''))):equals ''
+    pipe:close()
+    os.remove(path)
+  end)
+
+  it('says which shells there are', function()
+    local pipe = io.popen(('"%s/build/trinity" completion bsh 2>&1'):format(core.home))
+    expect(pipe:read '*a'):matches "unknown name 'bsh', did you mean 'bash'%?"
+    pipe:close()
+  end)
+end)
