@@ -1,0 +1,33 @@
+-- What other programs write for theirs: PyTorch's exported programs, AutoParallel's problems. An input that begins like an
+-- archive is the one, any other the other.
+
+local core = require 'trinity.core'
+local trinity = require 'trinity'
+local frame = require 'frame'
+
+local problem = [[{"mesh":{"shape":[2],"dim_names":["dp"]},"nodes":[{"name":"a","op":"a","choices":["R","S(0)"]},
+{"name":"b","op":"mm","choices":["R","S(0)"]}],"tables":[{"node":0,"argument":0,"from":null,"compute":[1,2],
+"comm":[[0],[0]],"transition":[[0],[0]]},{"node":1,"argument":0,"from":0,"compute":[3,1],"comm":[[0,null],[2,0]],
+"transition":[[0,1],[1,0]]}],"equal":[[[[0,0]],[[1,0]]]],"pinned":[[[1,0],[1,1]]],
+"memory":{"low":0.5,"high":1,"weights":[[0,0,1],[0,1,0.5]]},"objective":4}]]
+
+local function exported(text)
+  local ok, graph = frame.try(trinity.model, frame.file('input.pt2', text), { training = false })
+  if not ok then return end
+  if not (graph.flops >= 0) then frame.finding('FLOP %.17g', graph.flops) end
+  graph:close()
+end
+
+local function autoparallel(text)
+  local ok, result = frame.try(trinity.select, frame.file('input.json', text), { seconds = 0.2, quiet = true })
+  if ok and result.feasible and result.bound > result.cost + 1e-6 * math.abs(result.cost) then
+    frame.finding('bound %.17g above cost %.17g', result.bound, result.cost)
+  end
+end
+
+return {
+  seeds = { core.read_file(core.home .. '/tests/data/exported/lstm.pt2'), problem },
+  run = function(text)
+    if text:sub(1, 2) == 'PK' then exported(text) else autoparallel(text) end
+  end,
+}

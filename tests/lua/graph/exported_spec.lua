@@ -1,0 +1,85 @@
+-- Programs that PyTorch exported (the files of tests/data/exported): weights and
+-- products beside what PyTorch counts, the whole beside the ONNX files of the same networks, and files that are none.
+
+local core = require 'trinity.core'
+local trinity = require 'trinity'
+
+local folder = root .. '/tests/data/exported'
+local facts = trinity.json.decode(trinity.files.read(folder .. '/facts.json'))
+local names = { 'bert', 'densenet', 'llama', 'lstm', 'mobilenet_v3', 'unet', 'vit' }
+local products = { Gemm = true, MatMul = true, Conv = true, ConvTranspose = true, Attention = true, LSTM = true }
+
+local function forward(name) return trinity.model(('%s/%s.pt2'):format(folder, name), { training = false }) end
+
+--- A text with some of its bytes changed, cut at a place every fourth time.
+local function damaged(text, random)
+  for _ = 1, random:integer(4) do
+    local at = random:integer(#text)
+    text = text:sub(1, at - 1) .. string.char(random:integer(256) - 1) .. text:sub(at + 1)
+  end
+  return random:integer(4) == 1 and text:sub(1, random:integer(#text)) or text
+end
+
+describe('programs that PyTorch exported', function()
+  for _, name in ipairs(names) do
+    it('have the weights and products that PyTorch counts: ' .. name, function()
+      local graph, flops = forward(name), 0
+      expect(graph.parameters):equals(facts[name].parameters)
+      for o = 1, graph.operators do
+        if products[graph:operator(o).type] then flops = flops + graph:operator(o).flops end
+      end
+      expect(flops):near(2 * facts[name].macs, 1e-9)
+      expect(#graph.source.unknown_types):equals(0)
+    end)
+  end
+
+  it('are within 1 % of the ONNX files of the same networks', function()
+    local open = { bert = { batch = 2, sequence = 8 }, llama = { batch = 2, sequence = 8 },
+      unet = { batch = 2, ['4*side'] = 32 } }
+    for _, name in ipairs { 'bert', 'llama', 'lstm', 'unet', 'vit' } do
+      local onnx = trinity.model(('%s/tests/data/onnx/%s.onnx'):format(root, name), { training = false,
+        dimensions = open[name] })
+      local graph = forward(name)
+      expect(graph.flops / onnx.flops):near(1, 0.01)
+      expect(graph.parameters / onnx.parameters):near(1, 0.01)
+    end
+  end)
+
+  it('keep the paths of modules', function()
+    for _, name in ipairs { 'llama', 'densenet' } do
+      local graph, seen = forward(name), {}
+      for o = 1, graph.operators do seen[graph:operator(o).attributes.module or ''] = true end
+      local missing = 0
+      for _, module in ipairs(facts[name].modules) do
+        if not seen[module] and not module:find 'rotary_emb' then missing = missing + 1 end
+      end
+      expect(missing / #facts[name].modules < 0.05):equals(true)
+    end
+  end)
+
+  it('train, and run on a cluster', function()
+    local graph = trinity.model(folder .. '/unet.pt2')
+    expect(graph.training):equals(true)
+    local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x2' }
+    expect(problem:evaluate(problem:placement()).step_time_s > 0):equals(true)
+  end)
+
+  it('are refused in a sentence where they are damaged', function()
+    local text, random = core.read_file(folder .. '/lstm.pt2'), trinity.random(1, 'exported')
+    local path, refused = temporary '.pt2', 0
+    for _ = 1, 300 do
+      core.write_file(path, damaged(text, random))
+      local ok, message = pcall(trinity.model, path, { training = false })
+      if not ok then
+        refused = refused + 1
+        if not tostring(message):find(path, 1, true) or message:find 'attempt to' or message:find '\n' then
+          error(message, 0)
+        end
+      end
+    end
+    expect(refused > 50):equals(true)
+    core.write_file(path, 'no archive')
+    expect(function() trinity.model(path) end):raises 'expected a zip archive'
+    expect(function() trinity.model(path .. 'x') end):raises 'model file'
+  end)
+end)
