@@ -122,6 +122,17 @@ int perform(Runtime& runtime, const std::vector<Action>& actions) {
   return 0;
 }
 
+/// A script under lib/trinity/command/profiler.lua, which writes where its time went however it
+/// ends.
+int profiled(Runtime& runtime, const std::string& file, const std::string& script,
+             const std::vector<std::string>& arguments) {
+  const auto begin = fmt::format("require('trinity.command.profiler').start([=[{}]=])", file);
+  if (const int status = runtime.run_text(begin, "=(profile)")) return status;
+  const int status = runtime.run_file(script, arguments);
+  const int written = runtime.run_text("require('trinity.command.profiler').stop()", "=(profile)");
+  return status != 0 ? status : written;
+}
+
 /// The script, or without one the prompt or standard input, unless -e or -l was all.
 int run_main(Runtime& runtime, const CommandLine& line, const std::vector<std::string>& words,
              const std::string& script) {
@@ -135,7 +146,8 @@ int run_main(Runtime& runtime, const CommandLine& line, const std::vector<std::s
   const int prepared = perform(runtime, line.actions);
   if (prepared != 0 || runtime.exited()) return prepared;
   if (!script.empty()) {
-    const int status = runtime.run_file(script, arguments);
+    const int status = line.profile.empty() ? runtime.run_file(script, arguments)
+                                            : profiled(runtime, line.profile, script, arguments);
     if (status == 0) trinity::warn_of_copies();
     if (!line.interactive || status == 130 || runtime.exited()) return status;
   } else if (!line.interactive) {

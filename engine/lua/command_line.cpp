@@ -26,6 +26,7 @@ const char* const kUsage =
     "  --memory-limit BYTES  for values of Lua, and beside them for tensors and graphs: 64M, "
     "1.5Gi\n"
     "  --time-limit SECONDS  for each script; 2 s later the process is ended\n"
+    "  --profile FILE        where the script's time goes: folded stacks, and the hottest lines\n"
     "  -v, --version         print the version\n"
     "  -h, --help            print this text\n"
     "  --                    what follows is the script\n"
@@ -43,7 +44,7 @@ namespace {
 
 const std::vector<std::string> kLongOptions = {"--threads",    "--no-strict", "--safe",
                                                "--write",      "--version",   "--memory-limit",
-                                               "--time-limit", "--help"};
+                                               "--time-limit", "--profile",   "--help"};
 
 // Those that scripts take (lib/trinity/command/options.lua).
 const std::vector<std::string> kScriptOptions = {"--run", "--runs", "--resume", "--quiet"};
@@ -146,6 +147,8 @@ bool set_value(CommandLine& line, Words& words) {
     line.threads = parse_threads(words.value());
   else if (option == "--write" || option == "--allow")  // its earlier name
     line.options.writable_folders.push_back(words.value());
+  else if (option == "--profile")
+    line.profile = words.value();
   else if (option == "--memory-limit")
     line.options.memory_limit_bytes = parse_bytes(option, words.value());
   else if (option == "--time-limit")
@@ -189,6 +192,8 @@ CommandLine parse_command_line(const std::vector<std::string>& words_given) {
   line.script = words.position();
   if (!line.options.safe && !line.options.writable_folders.empty())
     throw UsageError("--write needs --safe: other scripts open any file");
+  if (line.options.safe && !line.profile.empty())
+    throw UsageError("--profile cannot be used with --safe");
   if (line.options.safe)
     for (const auto& action : line.actions)
       if (action.kind == Action::Kind::jit)

@@ -24,6 +24,8 @@ struct CommandLine {
   bool interactive = false, version = false, help = false;
   /// -1: not given; 0: one per core.
   int threads = -1;
+  /// File for folded stacks of where time went (lib/trinity/command/profiler.lua); empty: none.
+  std::string profile;
   /// Where the script stands among the words; the number of words when there is none.
   size_t script = 0;
 };

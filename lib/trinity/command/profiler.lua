@@ -1,0 +1,94 @@
+-- `trinity --profile FILE SCRIPT`: where the wall time of a script goes. LuaJIT's sampler calls back some thousand times a
+-- second of processor time (jit.profile); each time what has passed since the last one is put down to the stack that is
+-- there, so that all stacks add up to the wall time. Where a sample was taken outside of Lua, its leaf is [engine],
+-- [garbage collector] or [compiler].
+
+local core = require 'trinity.core'
+local text = require 'trinity.base.text'
+local util = require 'trinity.base.util'
+
+local profiler = {}
+
+local interval_ms = 1
+local deepest = 60   -- frames of a stack that are told apart
+local hottest = 10   -- lines that are printed
+
+local leaves = { C = '[engine]', G = '[garbage collector]', J = '[compiler]' }
+local state
+
+--- A path as people write it: below the library or the working folder.
+local function short(path)
+  return (path:gsub(core.home:gsub('%p', '%%%0') .. '/', ''))
+end
+
+local function add(to, key, seconds) to[key] = (to[key] or 0) + seconds end
+
+--- Puts the time since the last sample down to a stack.
+local function sample(thread, vm)
+  local now = core.clock_s()
+  local passed, leaf = now - state.last_s, leaves[vm]
+  state.last_s = now
+  local stack = short(state.dump(thread, 'pFZ;', -deepest))
+  add(state.stacks, leaf and (stack == '' and leaf or stack .. ';' .. leaf) or stack, passed)
+  add(state.lines, short(state.dump(thread, 'plZ', 1)), passed)
+  add(state.shares, leaf or 'Lua', passed)
+end
+
+--- Begins. An error says what FILE cannot be, before the script runs.
+---@param path string what the folded stacks are written to
+function profiler.start(path)
+  local ok, message = pcall(core.check_output, path)
+  if not ok then
+    util.fail('--profile: %s', (util.unplaced(tostring(message)):gsub('^trinity%.check_output: ', '')))
+  end
+  local sampler = require 'jit.profile'
+  state = { path = path, start_s = core.clock_s(), last_s = core.clock_s(), stacks = {}, lines = {}, shares = {},
+    dump = sampler.dumpstack, stop = sampler.stop }
+  sampler.start('fi' .. interval_ms, function(thread, _, vm) sample(thread, vm) end)
+end
+
+--- What all stacks come to, as lines `frame;frame;frame MICROSECONDS` (flamegraph.pl, speedscope), sorted.
+---@param stacks table<string, number> seconds by stack
+---@return string
+function profiler.folded(stacks)
+  local lines = {}
+  for stack, seconds in util.sorted_pairs(stacks) do
+    local us = math.floor(seconds * 1e6 + 0.5)
+    if us > 0 then lines[#lines + 1] = ('%s %d\n'):format(stack == '' and '[start]' or stack, us) end
+  end
+  return table.concat(lines)
+end
+
+--- The hottest lines as a table, and the shares of Lua and the engine before it.
+local function summary(wall_s)
+  local list, parts = {}, {}
+  for line, seconds in util.sorted_pairs(state.lines) do list[#list + 1] = { line = line, seconds = seconds } end
+  table.sort(list, function(a, b)
+    if a.seconds ~= b.seconds then return a.seconds > b.seconds end
+    return a.line < b.line
+  end)
+  local rows = {}
+  for i = 1, math.min(hottest, #list) do
+    rows[i] = { list[i].line, ('%.3f'):format(list[i].seconds), ('%.1f %%'):format(100 * list[i].seconds / wall_s) }
+  end
+  for name, seconds in util.sorted_pairs(state.shares) do
+    parts[#parts + 1] = ('%s %.1f %%'):format(name, 100 * seconds / wall_s)
+  end
+  return ('profile: %.3f s: %s\n%s\n'):format(wall_s, table.concat(parts, ', '),
+    text.format_table({ 'line', 'seconds', 'of all' }, rows))
+end
+
+--- Ends: writes the file and prints the hottest lines to standard error.
+function profiler.stop()
+  if not state then return end
+  state.stop()
+  local now = core.clock_s()
+  add(state.stacks, '[end]', now - state.last_s)
+  add(state.shares, 'Lua', now - state.last_s)
+  local wall_s = math.max(now - state.start_s, 1e-9)
+  core.write_file(state.path, profiler.folded(state.stacks))
+  io.stderr:write(summary(wall_s))
+  state = nil
+end
+
+return profiler
