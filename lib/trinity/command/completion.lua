@@ -12,7 +12,7 @@ local program = { { '-e=', 'run a piece of Lua' }, { '-l=', 'require a module' }
   { '--threads=', 'worker threads' }, { '--no-strict', 'do not refuse globals that were never declared' },
   { '--safe', 'for scripts of strangers' }, { '--write=', 'which safe scripts may read and write, too' },
   { '--memory-limit=', 'for values of Lua, and beside them for tensors and graphs' },
-  { '--time-limit=', 'for each script, in seconds' }, { '--version', 'print the version' }, { '--help', 'print help' } }
+  { '--time-limit=', 'for each script, in seconds' }, { '--profile=', "where the script's time goes" }, { '--version', 'print the version' }, { '--help', 'print help' } }
 
 -- Options of every command that declares some.
 local common = { { name = 'run', help = "name of the run's folder", default = '' },
@@ -50,7 +50,7 @@ local function flag(option) return '--' .. option.name end
 function completion.bash()
   local out = { '# bash completion of trinity: source it, or put it where bash-completion looks.', '_trinity() {',
     '  local word=${COMP_WORDS[COMP_CWORD]} command= options= i', '  for ((i = 1; i < COMP_CWORD; i++)); do',
-    '    case ${COMP_WORDS[i]} in', '      -e|-l|--threads|--write|--memory-limit|--time-limit) ((i++)) ;;',
+    '    case ${COMP_WORDS[i]} in', '      -e|-l|--threads|--write|--memory-limit|--time-limit|--profile) ((i++)) ;;',
     '      -*) ;;', '      *) command=${COMP_WORDS[i]}; break ;;', '    esac', '  done', '  case $command in' }
   local names = commands.names()
   local words = util.map(program, function(p) return (p[1]:gsub('=$', '')) end)

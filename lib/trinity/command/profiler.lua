@@ -16,9 +16,9 @@ local hottest = 10   -- lines that are printed
 local leaves = { C = '[engine]', G = '[garbage collector]', J = '[compiler]' }
 local state
 
---- A path as people write it: below the library or the working folder.
+--- Frames as people write them: paths from the library's folder, addresses of C functions left out.
 local function short(path)
-  return (path:gsub(core.home:gsub('%p', '%%%0') .. '/', ''))
+  return (path:gsub(core.home:gsub('%p', '%%%0') .. '/', ''):gsub('@0x%x+', '[C]'))
 end
 
 local function add(to, key, seconds) to[key] = (to[key] or 0) + seconds end
