@@ -123,7 +123,9 @@ function tasks.characters(seed)
   end
 end
 
-if not tasks[options.task] then util.fail_usage "option '--task': expected images, characters or deep" end
+if not tasks[options.task] then
+  util.fail_usage("option '--task': unknown task %s", util.unknown(options.task, { 'characters', 'deep', 'images' }))
+end
 for name, value in trinity.sorted_pairs(usual[options.task]) do
   if options[name] == 0 then options[name] = value end
 end
