@@ -62,26 +62,11 @@ local options = trinity.options {
   json = { default = false, help = 'JSON on standard output and nothing else' },
 }
 
---- The strategy of a file, or of a method.
-local function find_strategy(problem)
-  if options.strategy == '' then return cli.run_method(options, problem, { seed = options.seed }) end
-  local ok, found = pcall(problem.load, problem, options.strategy)
-  if not ok then util.fail_usage("option '--strategy': %s", util.unplaced(found)) end
-  return found
-end
-
---- The strategy, with the schedule that the command line asks for.
+--- The strategy of a file, or of a method, with the schedule that the command line asks for.
 local function make_plan(problem)
-  local found = find_strategy(problem)
-  if found.mesh and (options.schedule ~= '' or options.micro_batches > 0) then
-    util.fail_usage "option '--schedule', '--micro_batches': the strategy has a mesh, which says both"
-  end
-  if options.schedule == '' and options.micro_batches == 0 then return found end
-  return problem:strategy({ placement = found.placement, priority = options.schedule == '' and found.priority or nil,
-    order = options.schedule == '' and found.order or nil, stage = found.stage,
-    schedule = options.schedule ~= '' and options.schedule or found.schedule,
-    micro_batches = options.micro_batches > 0 and options.micro_batches or found.micro_batches },
-    { method = found.method, evaluations = found.evaluations or 1 })
+  local found = options.strategy ~= '' and cli.load_strategy(options, problem)
+    or cli.run_method(options, problem, { seed = options.seed })
+  return cli.rescheduled(options, problem, found)
 end
 
 --- Seconds of a step in operators of each type, measured and simulated, the longest first.

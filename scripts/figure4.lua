@@ -28,7 +28,7 @@ local options = trinity.options {
 
 local problem = trinity.problem { cluster = trinity.cluster(options.cluster), graph = cli.load_model(options, {
   hidden = options.hidden > 0 and options.model == 'nmt' and options.hidden or nil }) }
-local found = options.strategy ~= '' and problem:load(options.strategy)
+local found = options.strategy ~= '' and cli.load_strategy(options, problem, true)
   or assert(cli.run_method(options, problem, { evaluations = options.evaluations, seed = options.seed }))
 
 if found.stopped then

@@ -22,7 +22,8 @@ local options = trinity.options {
   graphs = { default = '', help = "MODEL, MODEL:BATCH or MODEL:BATCH:GRANULARITY, with commas; '': no searches" },
   clusters = { default = 'p100x4', help = 'with commas' },
   evaluations = { default = '1000', help = 'placements that each search may simulate; of a study with commas' },
-  seconds = { default = 0, help = 'instead of evaluations: seconds of each search', min = 0 },
+  seconds = { default = 0, help = 'instead of evaluations: seconds of each search, or of what a policy of optima draws',
+    min = 0 },
   seeds = { default = 5, help = 'searches of each', min = 1, integer = true },
   families = { default = '', help = "of a study, with commas; '': all" },
   variants = { default = false, help = 'a study with untrained weights, a linear score and one made by hand, too' },
@@ -155,14 +156,15 @@ end
 
 -- What a policy learns on a problem whose optimum is known, a seed each.
 local function row_of_optimum(kind, units, enough)
-  local case = known_optima.case(kind, units)
+  local case, seconds = known_optima.case(kind, units), options.seconds > 0 and options.seconds or nil
   local row = { kind = kind, units = case.problem.graph.units, etf = known_optima.constructed(case, 'etf'),
     learned = {}, samples = {}, frozen = {} }
   for seed = 1, options.seeds do
     say('%s of %d units, seed %d of %d', kind, row.units, seed, options.seeds)
-    row.learned[seed], row.samples[seed] = known_optima.learn(case, seed, options.samples, enough)
+    row.learned[seed], row.samples[seed] = known_optima.learn(case, seed, options.samples, enough, false,
+      seconds)
     row.samples[seed] = row.samples[seed] or false
-    row.frozen[seed] = known_optima.learn(case, seed, options.samples, enough, true)
+    row.frozen[seed] = known_optima.learn(case, seed, options.samples, enough, true, seconds)
   end
   return row
 end
@@ -196,7 +198,7 @@ local function show_front()
       say('%s: seed %d of %d', case.label, seed, options.seeds)
       for _, name in ipairs { 'annealing', 'best', 'trinity' } do
         local rank = name == 'trinity' and ranker or nil
-        row[name] = row[name] + fronts.run(name, case, budgets[1].evaluations, seed, rank) / options.seeds
+        row[name] = row[name] + fronts.run(name, case, budgets[1], seed, rank) / options.seeds
       end
     end
     rows[#rows + 1] = row
@@ -215,6 +217,7 @@ local function show_front()
 end
 
 local function show_schedulers()
+  if options.seconds > 0 then util.fail_usage "option '--seconds' is not of schedulers, which search for nothing" end
   local rows = list_study.run({ folder = options.folder, families = family_set() },
     function(text) say('%s', text) end)
   if options.json then return print(trinity.json.encode { rows = rows, heuristics = list_study.heuristics }) end

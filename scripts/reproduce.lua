@@ -21,6 +21,8 @@ local options = trinity.options {
   seed = { default = 1, help = 'the first seed', min = 0, integer = true },
   updates = { default = 0, help = "updates of every policy; 0: 100 as the paper's figures have, and 3 with --quick "
     .. '(tapp: 100)', min = 0, integer = true },
+  seconds = { default = math.huge, help = 'wall-clock limit: what is not measured by then is missing; rows then depend '
+    .. 'on the machine', min = 0 },
   format = { default = 'text', help = 'text, or markdown' },
   json = { default = false, help = 'JSON on standard output and nothing else' },
   output = { default = 'runs/reproduce', writes = '/x.csv', help = 'folder of pictures, CSV and what is kept' },
@@ -49,6 +51,8 @@ local function sections()
   return list
 end
 
+local began_s = trinity.clock_s()
+
 local function settings_of()
   chosen(options.format, { 'text', 'markdown' }, 'option --format')
   local models
@@ -60,7 +64,8 @@ local function settings_of()
   local seeds = options.seeds > 0 and options.seeds or options.quick and quick.seeds or paper.seeds or 3
   return { quick = options.quick, seeds = seeds,
     seed = options.seed, updates = updates, models = models, format = options.format,
-    output = ('%s/%s'):format(options.output, paper.name), json = options.json }
+    output = ('%s/%s'):format(options.output, paper.name), json = options.json,
+    end_s = began_s + options.seconds }
 end
 
 local settings, chosen_sections, all = settings_of(), sections(), {}

@@ -27,7 +27,7 @@ if options.placement ~= '' and options.strategy ~= '' then
 end
 local found
 if options.strategy ~= '' then
-  found = problem:load(options.strategy)
+  found = cli.load_strategy(options, problem)
 else
   local placement = options.placement ~= '' and cli.read_placement(problem, options.placement) or problem:placement()
   found = problem:strategy(placement, { method = 'given', evaluations = 1 })

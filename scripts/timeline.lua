@@ -31,23 +31,23 @@ end
 
 --- The strategy, with the schedule that the command line asks for.
 local function make_plan(problem)
-  local found = options.strategy ~= '' and problem:load(options.strategy)
+  local found = options.strategy ~= '' and cli.load_strategy(options, problem)
     or cli.run_method(options, problem, { seed = options.seed, evaluations = options.evaluations,
       seconds = options.seconds })
-  local micro_batches = options.micro_batches > 0 and options.micro_batches or found.micro_batches
-  if options.schedule ~= '' then
-    return { placement = found.placement, schedule = options.schedule, micro_batches = micro_batches }
-  end
-  return { placement = found.placement, schedule = found.schedule, micro_batches = micro_batches,
-    priority = found.priority, stage = found.stage, order = found.order }
+  return cli.rescheduled(options, problem, found)
 end
 
 local function percent(part, whole) return whole > 0 and ('%.1f %%'):format(100 * part / whole) or '-' end
 local function seconds(s) return ('%.6f s'):format(s) end
 
-local function print_step(metrics, bounds)
+local function print_step(metrics, plan, bounds)
   print(('step time    %s%s'):format(seconds(metrics.step_time_s), metrics.feasible and ''
     or (', does not fit by %s'):format(trinity.format_bytes(metrics.excess_memory_bytes))))
+  if plan.mesh or plan.splits then -- whose bound is that of the graph that it lowers to
+    local bound_s = plan.mesh and plan:lower_bound_s()
+    return print(bound_s and ('lower bound  %s, the step is %.2f times that\n'):format(seconds(bound_s),
+      metrics.step_time_s / bound_s) or '')
+  end
   print(('lower bound  %s, the step is %.2f times that (longest path %s, work / devices %s, intervals %s)\n'):format(
     seconds(bounds.step_time_s), metrics.step_time_s / bounds.step_time_s, seconds(bounds.critical_path_s),
     seconds(bounds.work_s), seconds(bounds.interval_s)))
@@ -109,7 +109,7 @@ print(('%s on %s, %s: %s, %d micro-batch%s'):format(problem.graph.name, problem.
 print(('%d tasks, %d transfers, simulated in %.2f ms\n'):format(timeline.tasks, timeline.metrics.transfers, 1e3 * took))
 local exposed_s, exposed = timeline:exposed_communication()
 local span_s = span_of(timeline)
-print_step(timeline.metrics, problem:bounds(plan.micro_batches or 1, plan.schedule))
+print_step(timeline.metrics, plan, problem:bounds(plan.micro_batches or 1, plan.schedule))
 if plan.schedule == 'pipedream' then
   print(('a stream of %d mini-batches, %s: waiting and what follows are of all of it\n'):format(timeline.micro_batches,
     seconds(span_s)))

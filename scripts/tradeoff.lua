@@ -16,6 +16,8 @@ local options = trinity.options {
   cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, or a Lua file' },
   batch_size = { default = 64, help = 'samples per step (a profile has its own)', min = 1, integer = true },
   evaluations = { default = 1000, help = 'placements that each search may simulate', min = 1, integer = true },
+  seconds = { default = math.huge, help = 'wall-clock limit of each search; results then depend on the machine',
+    min = 0 },
   seeds = { default = 3, help = 'searches of each setting; the table has medians', min = 1, integer = true },
   tolerance = { default = 8e9, help = 'bytes of communication and memory tolerated', min = 1,
     unit = 'bytes' },
@@ -40,7 +42,8 @@ local function measure(setting)
     memory_tolerance_bytes = options.tolerance } }
   local runs = {}
   for seed = 1, options.seeds do
-    runs[seed] = trinity.methods.trinity(problem, { evaluations = options.evaluations, seed = seed })
+    runs[seed] = trinity.methods.trinity(problem, { evaluations = options.evaluations,
+      seconds = options.seconds, seed = seed })
     if runs[seed].stopped then return nil end
   end
   local function median(name)
@@ -113,5 +116,6 @@ plot $sends using 1:2 with linespoints pt 7 title 'peak communication, beta as l
 ]]):format(plot.in_quotes(('%s on %s: Trinity under weights of communication (beta) and memory (gamma)'):format(
   graph.name, cluster.name))))
 print(('in %s.csv%s'):format(options.output, picture and ' and ' .. picture or '; no picture: ' .. reason))
-print(('simulated; medians of seeds 1 to %d, %d evaluations a search\nmade by: trinity scripts/tradeoff.lua %s'):format(
-  options.seeds, options.evaluations, cli.words()))
+print(('simulated; medians of seeds 1 to %d, %d evaluations%s a search\nmade by: trinity scripts/tradeoff.lua %s'):format(
+  options.seeds, options.evaluations, options.seconds < math.huge and (' or %g s'):format(options.seconds) or '',
+  cli.words()))

@@ -18,6 +18,8 @@ local options = trinity.options {
   method = { default = 'both', help = 'bsp, daso or both' },
   epochs = { default = 0, help = 'of the training; 0: as many as the task needs (characters 16, others 12)', min = 0,
     integer = true },
+  seconds = { default = math.huge, help = 'of each training, after which none of its epochs begins; results then depend '
+    .. 'on the machine', min = 0 },
   batches = { default = 20, help = 'an epoch, on every rank', min = 1, integer = true },
   batch_size = { default = 32, help = 'samples a batch and rank', min = 1, integer = true },
   learning_rate = { default = 0, min = 0,
@@ -121,7 +123,9 @@ function tasks.characters(seed)
   end
 end
 
-if not tasks[options.task] then util.fail_usage "option '--task': expected images, characters or deep" end
+if not tasks[options.task] then
+  util.fail_usage("option '--task': unknown task %s", util.unknown(options.task, { 'characters', 'deep', 'images' }))
+end
 for name, value in trinity.sorted_pairs(usual[options.task]) do
   if options[name] == 0 then options[name] = value end
 end
@@ -148,6 +152,12 @@ local function tell(text, ...)
   if job.rank == 0 then progress.note(text:format(...)) end
 end
 
+--- Whether rank 0's clock says that a training has had its seconds: all ranks say the same.
+local function is_over(began_s)
+  if options.seconds == math.huge then return false end
+  return job:mean(job.rank == 0 and trinity.clock_s() - began_s >= options.seconds and 1 or 0) > 0
+end
+
 --- One training: wall time, seconds in communication that computation did not hide, loss on data that no rank saw.
 local function train(method, seed, stop_requested)
   local net, loss_of = tasks[options.task](seed)
@@ -162,7 +172,8 @@ local function train(method, seed, stop_requested)
   end
   job:barrier()
   local began_s = trinity.clock_s()
-  while trainer.epochs_done < options.epochs do
+  local first = trainer.epochs_done
+  while trainer.epochs_done < options.epochs and (trainer.epochs_done == first or not is_over(began_s)) do
     local epoch = trainer.epochs_done + 1
     local skips = trainer.schedule and trainer.schedule.global_skips or 0
     local loss = trainer:epoch(options.batches, function(batch)
@@ -176,7 +187,7 @@ local function train(method, seed, stop_requested)
   job:barrier()
   local seconds = trinity.clock_s() - began_s
   local test_loss = tensor.no_grad(function() return loss_of(trinity.random(1, 'test'), 1000):item() end)
-  return { method = method, seed = seed, seconds = seconds, waited_s = trainer.wait_s, loss = job:mean(test_loss) }
+  return { method = method, seed = seed, epochs = trainer.epochs_done, seconds = seconds, waited_s = trainer.wait_s, loss = job:mean(test_loss) }
 end
 
 local found = {}
@@ -197,9 +208,9 @@ if job.rank == 0 and #found > 0 then
 end
 say('%s on %s: %d x %d batches of %d a rank; link between nodes %g Mbit/s, %g ms', options.task, tostring(job),
   options.epochs, options.batches, options.batch_size, options.link_mbit_s, options.link_ms)
-say('%s', trinity.format_table({ 'method', 'seed', 'seconds', 'of them waiting', 'test loss' },
+say('%s', trinity.format_table({ 'method', 'seed', 'epochs', 'seconds', 'of them waiting', 'test loss' },
   util.map(found, function(row)
-    return { row.method, tostring(row.seed), ('%.2f'):format(row.seconds), ('%.2f'):format(row.waited_s),
+    return { row.method, tostring(row.seed), tostring(row.epochs), ('%.2f'):format(row.seconds), ('%.2f'):format(row.waited_s),
       ('%.4f'):format(row.loss) }
   end)))
 if stopped then

@@ -12,6 +12,7 @@
 #include "base/process.h"
 #include "base/units.h"
 #include "libtorch/setup.h"
+#include "lua/bind_torch/open.h"
 #include "lua/bind_torch/tensor.h"
 
 // Memory of tensors. Lua's collector sees 16 bytes a handle, so it would let gigabytes of dead

@@ -16,7 +16,8 @@ void open_distribute(lua_State* L);
 void open_execute(lua_State* L);
 void open_measure(lua_State* L);
 
-/// Counts what tensors take from now on (bind_tensor_memory.cpp); once.
+/// Replaces LibTorch's allocator by one that counts, once; runs LibTorch on one thread
+/// (bind_tensor_memory.cpp).
 void count_tensor_memory();
 
 }  // namespace trinity::lua

@@ -104,8 +104,6 @@ auto about(int index, const char* name, Body body) {
   }
 }
 
-/// Replaces LibTorch's allocator by one that counts, once; runs LibTorch on one thread.
-void count_tensor_memory();
 /// Bytes of all live tensors on the processor, LibTorch's own included.
 int64_t live_tensor_bytes();
 

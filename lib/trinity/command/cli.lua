@@ -78,6 +78,35 @@ function cli.load_model(options, further)
   end)
 end
 
+--- The strategy of the file that option --strategy names. plain: one without a mesh or splits, in which every operator
+--- is on one device.
+function cli.load_strategy(options, problem, plain)
+  local ok, found = pcall(problem.load, problem, options.strategy)
+  if not ok then
+    util.fail_usage("option '--strategy': %s", (util.unplaced(tostring(found)):gsub('^problem:[%w_]+: ', '')
+      :gsub('^trinity%.read_file: ', '')))
+  end
+  if plain and (found.mesh or found.splits) then
+    util.fail_usage("option '--strategy': %s has %s, and this command takes one that has every operator on one device",
+      options.strategy, found.mesh and 'a mesh' or 'splits')
+  end
+  return found
+end
+
+--- The strategy with the schedule of options --schedule and --micro_batches, where they are given.
+function cli.rescheduled(options, problem, found)
+  local own = options.schedule == ''
+  if own and options.micro_batches == 0 then return found end
+  if found.mesh then
+    util.fail_usage "option '--schedule', '--micro_batches': the strategy has a mesh, which says both"
+  end
+  return problem:strategy({ placement = found.placement, priority = own and found.priority or nil,
+    order = own and found.order or nil, stage = found.stage, splits = found.splits,
+    schedule = own and found.schedule or options.schedule,
+    micro_batches = options.micro_batches > 0 and options.micro_batches or found.micro_batches },
+    { method = found.method, evaluations = found.evaluations or 1 })
+end
+
 --- What `method` finds with the options of --method_set beside `own`.
 function cli.run_method(options, problem, own)
   local given = settings.read('method_set', options.method_set)

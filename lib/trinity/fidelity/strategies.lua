@@ -119,10 +119,23 @@ local function devices_of(mesh)
   return math.min(count, 4096)
 end
 
+-- Bytes of the messages that take the weights of experts' rows, a number each, to where the rows go: of all rows, and of
+-- a share of tensor.
+local function row_weight_bytes(case)
+  local m, batch, mesh = case.model, case.batch, case.strategy.mesh or {}
+  if (m.experts or 0) == 0 then return {} end
+  local bytes = read('', 'bytes', case.bytes, bytes_rules, bytes_defaults).activation
+  local rows = m.experts * math.ceil(batch.micro_batch * batch.sequence * m.top_k / m.experts) * bytes
+  return { [rows] = true, [rows / (mesh.tensor or 1)] = true }
+end
+
+local dealing = { all_to_all = true, all_gather = true, reduce_scatter = true }
+
 --- Messages of a stage by kind, axis and size. What level 3 gathers layer by layer of weights is one gather of all of
---- them a pass and micro-batch: as many bytes.
-local function messages(stage, plan)
-  local rows, by_key = {}, {}
+--- them a pass and micro-batch: as many bytes. The second value is { count =, bytes = } of the messages that take the
+--- weights of experts' rows: they are sent, as Megatron-LM does, but counted apart, as published counts leave them out.
+local function messages(stage, plan, small)
+  local rows, by_key, apart = {}, {}, { count = 0, bytes = 0 }
   local function add(key, kind, axis, count, bytes)
     if not by_key[key] then
       by_key[key] = { kind = kind:gsub('_', '-'), axis = axis, count = 0, bytes = 0 }
@@ -133,14 +146,16 @@ local function messages(stage, plan)
     return found
   end
   for _, row in ipairs(stage.traffic) do
-    if plan.shard == 3 and row.kind == 'all_gather' and row.axis == 'data' then
+    if small[row.bytes] and dealing[row.kind] and row.axis ~= 'data' and row.part == 'layers' then
+      apart.count, apart.bytes = apart.count + row.count, apart.bytes + row.count * row.bytes
+    elseif plan.shard == 3 and row.kind == 'all_gather' and row.axis == 'data' then
       add(row.phase, row.kind, row.axis, 0, row.count * row.bytes / plan.micro_batches).count = plan.micro_batches
     else
       local key = ('%s %s %d'):format(row.kind, row.axis, row.bytes)
       add(key, row.kind, row.axis, row.count, by_key[key] and 0 or row.bytes)
     end
   end
-  return rows
+  return rows, apart
 end
 
 --- What a strategy lowers to: its graph and the plan there, beside what is said of its operators.
@@ -192,6 +207,7 @@ function strategies.lowered(owner, case)
   local plan = util.merged(util.picked(case.strategy, own_fields), { micro_batches = micro_batches,
     bucket_bytes = 2 ^ 50 })
   plan.mesh = plan.mesh or {}
+  if (plan.mesh.context or 1) > 1 and case.strategy.flash ~= false then plan.context_kind = 'ring' end
   local problem = problems.new { graph = graph, cluster = cluster_of(devices_of(plan.mesh)) }
   return problem:strategy(plan), plan
 end
@@ -200,15 +216,17 @@ end
 local function evaluate(owner, case)
   local found, plan = strategies.lowered(owner, case)
   local account, idle = found:account(), parallelism.schedule_bubble(plan)
+  local small = row_weight_bytes(case)
   local whole = plan.shard == 3 and parameters_of(found.problem, plan)
   local stages = util.map(account.stages, function(stage, s)
     local kept = stage.activations
+    local rows, apart = messages(stage, plan, small)
     return { parameters = whole and whole[s] or stage.parameters, weight_bytes = stage.weight_bytes,
       gradient_bytes = stage.gradient_bytes, optimizer_bytes = stage.optimizer_bytes,
       gathered_weight_bytes = stage.gathered_weight_bytes,
       activation_bytes = { layers = kept.layers, embedding = kept.embedding, head = kept.head,
         delayed = stage.delayed_bytes },
-      collectives = json.list(messages(stage, plan)) }
+      collectives = json.list(rows), row_weights = apart }
   end)
   return { bubble_fraction = idle / (1 + idle), stages = json.list(stages) }
 end

@@ -10,6 +10,7 @@
 --   blocks   two stacks of rows of four, each of which reads two of the row before: no step is shorter than half of the
 --            work.
 
+local core = require 'trinity.core'
 local graphs = require 'trinity.graph'
 local methods = require 'trinity.methods'
 local model = require 'trinity.graph.model'
@@ -83,12 +84,12 @@ function known.constructed(case, name)
 end
 
 --- The largest gain of the placements that the policy drew, and how many it took to reach `enough`; nil if it never
---- did. most: placements in all. frozen: it is never updated.
-function known.learn(case, seed, most, enough, frozen)
+--- did. most: placements in all. frozen: it is never updated. seconds: after which it draws no more, where it is given.
+function known.learn(case, seed, most, enough, frozen, seconds)
   local agent = policies.trinity(case.problem, { seed = seed, samples = samples, groups = 2, contiguity = 0,
     switch_probability = 0, credit = 'action', dealt = 0.98, schedule_learns = false, entropy_weight = 0.3,
     entropy_last = 0.1, entropy_updates = 200 })
-  local best = -math.huge
+  local best, end_s = -math.huge, core.clock_s() + (seconds or math.huge)
   for update = 1, math.floor(most / samples) do
     local metrics, rewards = case.problem:evaluate_batch(agent:sample()), {}
     for i = 1, #metrics do
@@ -99,6 +100,7 @@ function known.learn(case, seed, most, enough, frozen)
       agent:close()
       return best, update * samples
     end
+    if core.clock_s() >= end_s then break end
     if not frozen then agent:update(rewards, nil, metrics) end
   end
   agent:close()

@@ -39,14 +39,15 @@ local function watched(start, share, points)
   end
 end
 
---- The hypervolume of a method's front from the first start of a case, `evaluations` a share of memory.
-function fronts.run(method, case, evaluations, seed, rank)
+--- The hypervolume of a method's front from the first start of a case, a budget { evaluations =, seconds = } a share of
+--- memory.
+function fronts.run(method, case, budget, seed, rank)
   local points, start = {}, case.starts[1].placement
   local metrics = case.problem:evaluate(start)
   for i, share in ipairs(shares_of_memory) do
     local problem = problems.new { graph = case.problem.graph, cluster = case.problem.cluster,
       reward = watched(metrics, share, points) }
-    local options = { evaluations = evaluations, seed = 100 * seed + i, quiet = true }
+    local options = { evaluations = budget.evaluations, seconds = budget.seconds, seed = 100 * seed + i, quiet = true }
     if method == 'annealing' then options.starts = { start } else options.warm_start, options.rank = { start }, rank end
     methods[method](problem, options)
   end

@@ -15,7 +15,8 @@
 --
 -- whose run() adds a row as soon as it is measured (rows:add) and returns what stands below them, if anything.
 -- settings: quick, seeds, seed, updates, models (a set or nil), output (a folder), json, keep(kind, data, sentence)
--- (adds a result to the run; nil in tests), quiet. A row has
+-- (adds a result to the run; nil in tests), quiet, end_s (the clock after which nothing is measured; nil: never). A row
+-- has
 --
 --   what      the cell of the paper or the question
 --   claimed   what the paper says: a text, or a number with `unit`
@@ -120,9 +121,11 @@ local left = { [#columns] = true } -- beside the first: texts
 local known = { what = 'string', claimed = 'any', literal = 'any', ours = 'any', updates = 'any', seeds = 'any',
   verdict = 'table', unit = 'string' }
 
---- Adds a row (see above) and says so on standard error, but where the settings are `quiet`.
+--- Adds a row (see above) and says so on standard error, but where the settings are `quiet`. Ends the section where its
+--- time is up: what was measured for the row may have been cut short.
 function Rows:add(row)
   check.fields('paper row', row, known)
+  if core.clock_s() >= self.end_s then util.fail 'interrupted' end
   self[#self + 1] = row
   if not self.quiet then progress.note(('%s: %s'):format(self.section, row.what)) end
 end
@@ -203,16 +206,23 @@ function page.unless_stopped(found)
   return found
 end
 
+local out_of_time = 'The time is up: rows are missing.'
+
 --- Runs a section: its rows, its notes, and whether Ctrl-C ended it, with the rows so far. The first Ctrl-C ends what
---- runs there; the second one ends the script.
+--- runs there; the second one ends the script. So does the end of its time, with a note.
 function page.run(section, settings)
-  local rows = setmetatable({ section = section.name, quiet = settings.quiet }, Rows)
+  local end_s = settings.end_s or math.huge
+  local rows = setmetatable({ section = section.name, quiet = settings.quiet, end_s = end_s }, Rows)
+  if core.clock_s() >= end_s then return rows, out_of_time, false end
   if not settings.quiet then progress.note(('%s: %s'):format(section.name, section.title)) end
   core.begin_search()
+  if end_s < math.huge then core.begin_limit(end_s - core.clock_s()) end
   local ok, notes = xpcall(section.run, function(raised) return raised end, rows, settings)
+  local late = end_s < math.huge and core.end_limit()
   local stopped = core.stop_requested() or core.was_interrupted()
   core.end_search()
   if ok then return rows, notes, stopped end
+  if late and not stopped and tostring(notes):find('interrupted', 1, true) then return rows, out_of_time, false end
   if not stopped and not tostring(notes):match 'interrupted$' then error(notes, 0) end
   return rows, 'Stopped by Ctrl-C: rows are missing.', true
 end

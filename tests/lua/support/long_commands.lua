@@ -6,7 +6,8 @@
 --   files       what stands in its folder before: { name = text }
 --   kept        what it finds, as a pattern of the shell below its folder (runs/r of its run, or a file that it writes)
 --   same        what of that is the same for the same seed, as a command of the shell; without: all but what clocks say
---   seconds     whether --seconds bounds it; `endless`: its words for that
+--   seconds     seconds that --seconds gives it (each of its searches, where it has several), or a text that says why it has
+--               no such option; `endless`: its words for that
 --   seed        false: it takes none, since it draws nothing, or has `--seeds`
 --   seeded      whether another seed gives another result
 --   resumes     whether, stopped by Ctrl-C, it goes on to the same bytes
@@ -41,49 +42,59 @@ local function selection()
     .. '"usage_limit":700}}'):format(list(intervals), list(costs), list(usages), list(nodes), list(edges))
 end
 
+local home = require('trinity.core').home
 local network = '--model rnnlm --set hidden=64,vocabulary=200,sequence=8 --batch_size 4'
 
 return {
   { name = 'search', words = '--model inception_v3 --cluster p100x4 --method local_search --evaluations 16000', kept = best,
-    seconds = true, seeded = true, resumes = true, after = begun },
+    seconds = 1, seeded = true, resumes = true, after = begun },
   { name = 'search', words = '--model inception_v3 --cluster p100x4 --method random --evaluations 9000', kept = best,
-    seconds = true, seeded = true, resumes = true, after = begun },
+    seconds = 1, seeded = true, resumes = true, after = begun },
   { name = 'compare', words = '--model alexnet --cluster p100x4 --methods random,local_search,metis --seeds 2 '
-    .. '--evaluations 20000', kept = best, seconds = true, seeded = true, resumes = true, after = begun },
+    .. '--evaluations 20000', kept = best, seconds = 1, seeded = true, resumes = true, after = begun },
   { name = 'train', words = '--graphs alexnet:8 --clusters p100x2 --rounds 3 --save w.safetensors', kept = 'w.safetensors',
-    seeded = true, resumes = true, resume = '--resume', after = 'test -e w.safetensors.training' },
+    seconds = 1, endless = '--graphs alexnet:8 --clusters p100x2 --save w.safetensors', seeded = true, resumes = true,
+    resume = '--resume', after = 'test -e w.safetensors.training' },
   { name = 'pipeline', words = '--model gpt2 --devices 4 --method max_load_annealing --rounds 3', kept = result,
-    seconds = true, after = 'grep -q best out', endless = '--model gpt2 --devices 4 --method max_load_annealing',
+    seconds = 1, after = 'grep -q best out', endless = '--model gpt2 --devices 4 --method max_load_annealing',
     says = 'stopped by Ctrl%-C with the best so far, which is not gone on from' },
-  { name = 'execute', words = network .. ' --steps 500 --warm_up 1', kept = result, seconds = true, seeded = true,
+  { name = 'execute', words = network .. ' --steps 500 --warm_up 1', kept = result, seconds = 1, seeded = true,
     endless = network .. ' --steps 1000000 --warm_up 1', after = 'grep -q "step [3-9]" out', memory = '2G',
     same = [[sed -n '/"losses"/,/]/p' runs/r/results/measured.json]],
     says = 'stopped by Ctrl%-C after %d+ of 500 steps; [^\n]*a new run begins at step 1' },
   { name = 'profile', words = network .. ' --steps 300 --warm_up 1 --largest_copy 4096 --out p.json', kept = 'p.json',
-    seconds = true, after = 'grep -q "step [1-9]" out', memory = '2G', same = [[grep -o '"fingerprint": "[^"]*"' p.json]],
+    seconds = 1, after = 'grep -q "step [1-9]" out', memory = '2G', same = [[grep -o '"fingerprint": "[^"]*"' p.json]],
     endless = network .. ' --steps 1000000 --warm_up 1 --largest_copy 4096 --out p.json',
     says = 'stopped by Ctrl%-C after %d+ of 300 measured steps, [^\n]*a new one begins at step 1' },
-  { name = 'select', words = 'p.json --rounds 60', files = { ['p.json'] = selection() }, kept = result, seconds = true,
+  { name = 'select', words = 'p.json --rounds 60', files = { ['p.json'] = selection() }, kept = result, seconds = 1,
     endless = 'p.json', after = 'sleep 0.7', says = 'stopped by Ctrl%-C with the best so far' },
   { name = 'train_distributed', words = '--method bsp --epochs 8 --batches 30 --checkpoint saved', kept = 'saved/last',
+    seconds = 1, endless = '--method bsp --epochs 1000000 --batches 30 --checkpoint saved',
     same = '(cd saved && cksum last epoch-*/*)', seeded = true, resumes = true, resume = '', after = 'test -e saved/last',
     says = '0 of 1 trainings are done; the one that ran goes on from its last epoch', memory = '2G' },
   { name = 'train_distributed', words = '--seeds 2 --epochs 5 --batches 20', kept = result, seeded = true,
+    seconds = 1, endless = '--seeds 2 --epochs 1000000 --batches 20',
     same = [[grep '"loss"' runs/r/results/training.json]], after = 'grep -q "daso, seed 1, epoch 1" out', memory = '2G',
     says = '%d of 4 trainings are done; the one that ran was not saved' },
   { name = 'reproduce', words = 'trinity --only stages --quick --updates 8 --models gnmt', kept = result, seeded = true,
+    seconds = 1, endless = 'trinity --only stages --models gnmt',
     resumes = true, after = 'test -e runs/r/searches/2', memory = '2G' },
   { name = 'tradeoff', words = '--evaluations 600 --seeds 2', kept = 'runs/tradeoff.csv', seed = false, resumes = true,
+    seconds = 0.2, endless = '--evaluations 100000000 --seeds 1',
     after = 'test -e runs/r/searches/3', says = '%d+ of 10 settings are done', gentle = false },
   { name = 'placement_benchmark', words = ("--folder '%s/tests/data/profiles' --evaluations 9000 --seeds 2 "
-    .. '--methods random,annealing'):format(require('trinity.core').home), kept = best, seed = false, resumes = true,
+    .. '--methods random,annealing'):format(home), kept = best, seed = false, resumes = true,
+    seconds = 0.5, endless = ("--folder '%s/tests/data/profiles' --only small --seeds 1 --methods random,annealing"):format(
+      home),
     after = 'test -e runs/r/searches/2', says = '%d+ of %d+ rows are done' },
   { name = 'policy', words = 'show --graphs alexnet:8 --clusters p100x2,p100x4 --evaluations 2500 --seeds 3', kept = best,
+    seconds = 0.5, endless = 'show --graphs alexnet:8 --clusters p100x4 --seeds 1',
     seed = false, resumes = true, after = 'test -e runs/r/searches/4', says = '%d+ problems are done' },
   { name = 'policy', words = 'optima --units 20,30 --seeds 2 --samples 400', kept = best, seed = false, resumes = true,
+    seconds = 0.5, endless = 'optima --units 200 --seeds 1 --samples 100000000',
     after = 'test -e runs/r/searches/1', says = '%d+ rows are done', memory = '2G' },
-  { name = 'timeline', words = '--method trinity --evaluations 30000', kept = best, seconds = true, seeded = true,
+  { name = 'timeline', words = '--method trinity --evaluations 30000', kept = best, seconds = 1, seeded = true,
     resumes = true, after = begun },
   { name = 'export', words = '--format placement --cluster p100x4 --method annealing --evaluations 60000', kept = best,
-    seconds = true, seeded = true, resumes = true, after = begun },
+    seconds = 1, seeded = true, resumes = true, after = begun },
 }

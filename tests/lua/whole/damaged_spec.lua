@@ -44,6 +44,56 @@ for _, format in ipairs(damage.formats()) do
   end)
 end
 
+describe('a strategy that a command is given', function()
+  it('is refused in one sentence by each of them where it is damaged, missing or for another network', function()
+    local names, sound = {}, path .. '.json'
+    for _, file in ipairs(core.list_folder(root .. '/scripts')) do
+      local name = file:match '^(.*)%.lua$'
+      local text = name and core.read_file(('%s/scripts/%s'):format(root, file)) or ''
+      if text:find '\n  strategy = {' then names[#names + 1] = name end
+    end
+    expect(#names > 4):equals(true)
+    local small = trinity.problem { graph = trinity.model('alexnet', { batch_size = 4 }),
+      cluster = trinity.cluster 'p100x2' }
+    trinity.methods.metis(small, { quiet = true }):save(sound)
+    local text = core.read_file(sound)
+    local cases = { '', '{', 'null', '[1]', '{"format":"trinity-strategy"}', text:sub(1, #text / 2), text:sub(1, -4),
+      (text:gsub('"version": %d', '"version": 99')), (text:gsub('"conv_1"', '"conv_9"')), (text:gsub('gpu1', 'gpu7')),
+      (text:gsub('"placement": {', '"schedule": "1f2b", %0')), (text:gsub('"operators": %d+', '"operators": "\27[2J"')) }
+    for _, name in ipairs(names) do
+      local format = name == 'export' and ' --format placement' or ''
+      local function refused(file, content)
+        local output = output_of(("'%s' %s --model alexnet --batch_size 4 --cluster p100x2 --runs none%s --strategy '%s'"
+          .. " 2>&1; echo status=$?"):format(program, name, format, file))
+        if not output:match "^trinity: option '%-%-strategy': [^\n\27]+\nstatus=2\n$" then
+          error(('%s of %q: %s'):format(name, content, output))
+        end
+      end
+      for _, content in ipairs(cases) do
+        core.write_file(sound, content)
+        refused(sound, content)
+      end
+      refused(path .. '.none', 'no file')
+      refused(folder, 'a folder')
+    end
+    os.remove(sound)
+  end)
+  it('with a mesh is simulated as one by timeline, and refused where every operator is on one device', function()
+    local small = trinity.problem { graph = trinity.model('gpt2', { layers = 2, batch_size = 1, fused = false }),
+      cluster = trinity.cluster 'dgx_a100x1' }
+    local found = small:strategy { mesh = { data = 2, tensor = 2 }, micro_batches = 2 }
+    found:save(path .. '.json')
+    local function output(words)
+      return output_of(("cd '%s' && '%s' %s --model gpt2 --set layers=2,fused=false --batch_size 1 --cluster dgx_a100x1 "
+        .. "--runs none --strategy '%s.json' 2>&1"):format(folder, program, words, path))
+    end
+    expect(output('timeline --output trace.json'):find(('step time    %.6f s\n'):format(found.metrics.step_time_s), 1, true) ~= nil):truthy()
+    expect(output 'timeline --schedule gpipe'):matches 'the strategy has a mesh, which says both'
+    expect(output 'figure4'):matches 'has a mesh, and this command takes one that has every operator on one device'
+    expect(output 'export --format placement'):matches 'has a mesh, and this command takes one'
+  end)
+end)
+
 describe('a file for something else', function()
   local function problem(operators, cluster)
     local graph = graphs.chain(operators, function(i) return { time_s = i * 1e-3 } end)

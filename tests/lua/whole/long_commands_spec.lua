@@ -53,12 +53,13 @@ for i, command in ipairs(commands) do
       local _, other = shell(command, 'COMMAND SEED=2 --run r')
       expect(kept(command, other) ~= whole):equals(true)
     end)
-    if command.seconds then
+    if type(command.seconds) == 'number' then
       it('ends after --seconds', function()
         local words = command.endless
           or command.words:gsub('%-%-evaluations %d+', '--evaluations 100000000'):gsub('%-%-rounds %d+', '')
         local start = core.clock_s()
-        local output = shell(command, 'COMMAND --seconds 1 --run r >/dev/null; echo status=$?', nil, words)
+        local output = shell(command, ('COMMAND --seconds %g --run r >/dev/null; echo status=$?'):format(
+          command.seconds), nil, words)
         expect(output):matches 'status=0\n$'
         expect(core.clock_s() - start):below(20)
       end)
@@ -78,6 +79,13 @@ for i, command in ipairs(commands) do
     end
   end)
 end
+
+it('each has --seconds, or a word why not', function()
+  for i, command in ipairs(commands) do
+    local says = type(command.seconds) == 'number' or type(command.seconds) == 'string' and command.seconds:find ' '
+    expect(says and '' or ('%d %s'):format(i, command.name)):equals ''
+  end
+end)
 
 it('every command that takes --evaluations, --seconds or --steps is in the table', function()
   local listed, missing = { run = 'execute' }, {}

@@ -48,6 +48,33 @@ it('commands print them as text', function()
   expect(shown > 10):equals(true)
 end)
 
+it('the newer commands print names of cases, data, settings and columns as text', function()
+  with_torch()
+  local mark, shown = '\\u001b[31mX\\u0007\\u009b\\u202e', 0
+  local batch = '"batch":{"micro_batch":1,"sequence":16,"micro_batches":2}'
+  local small = '"model":{"layers":2,"hidden":64,"heads":4,"ffn":96,"vocabulary":100}'
+  core.write_file(folder .. '/cases.json', (('{"cases":[{"name":"aM",S,B,"strategy":{"mesh":{"data":2}}},'
+    .. '{"name":"bM",S,B,"strategy":{"mesh":{"dM":2}}},{"name":"c",S,B,"strategy":{"mesh":{},"schedule":"xM"}}]}')
+    :gsub('%u', { S = small, B = batch, M = mark })))
+  core.write_file(folder .. '/memory.csv', 'id,hidden,layers,heads,sequence,micro_batch,tp,pp,vpp,recompute,'
+    .. 'sequence_parallel,what,unit,value\na\27[31m\194\155,256,4,8,128,2,2,1,1,none,0,activations of the fullest GPU,GiB,1\n')
+  core.write_file(folder .. '/d\27[31m.csv', 'a\27[31m,b,label\194\155\n1,2,x\27[2J\n')
+  core.write_file(folder .. '/select.json', (('{"problem":{"name":"nM","nodes":{"intervals":[[0,1]],"costs":[[1,2]],'
+    .. '"usages":[[1,1]]},"edges":{"nodes":[],"costs":[]},"usage_limit":7}}'):gsub('M', function() return mark end)))
+  core.write_file(folder .. '/hf/config.json', '{"model_type":"llama' .. mark .. '","hidden_size":64}')
+  core.write_file(folder .. '/strategy.json', '{"format":"trinity-strategy' .. mark .. '"}')
+  for _, words in ipairs { 'fidelity strategies --cases cases.json', 'fidelity published --memory memory.csv',
+    "fidelity collectives --rows 'd\27[31m.csv'", "fidelity 'x\27[31m'",
+    "execute --model mlp --data 'd\27[31m.csv' --steps 1 --warm_up 0", "execute --model mlp --load 'x\27[31m'",
+    'info --model hf/config.json', "info --model 'x\27[31m'", 'select select.json', "policy show 'x\27[31m'",
+    'timeline --model alexnet --strategy strategy.json', "train_distributed --task 'x\27[31m'",
+    "train --graphs 'x\27[31m'", "reproduce 'x\27[31m'", "launch -n 1 'x\27[31m.lua'", "help 'x\27[31m'",
+    "reference 'x\27[31m'" } do
+    if check(words .. ' --runs none'):find('[31m', 1, true) then shown = shown + 1 end
+  end
+  expect(shown > 12):equals(true)
+end)
+
 it('a script prints what it likes', function()
   script_says(0, '^\27%[1mx\27%[0m\n$', 'SCRIPT', 'print "\\27[1mx\\27[0m"')
 end)

@@ -1,0 +1,254 @@
+// Where replicas meet: buckets of gradients or weights, collectives, servers.
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include "graph/experts.h"
+#include "graph/operator_types.h"
+#include "graph/replication.h"
+
+namespace trinity {
+
+Replication::Groups Replication::alike(int32_t stage, int32_t spread) const {
+  Groups groups(at(std::min(spread, replicas_[stage])));
+  for (int32_t replica = 0; replica < replicas_[stage]; ++replica)
+    groups[at(replica % spread)].push_back(replica);
+  return groups;
+}
+
+Replication::Groups Replication::within(const Groups& groups) const {
+  Groups runs;
+  for (const auto& group : groups)
+    for (size_t i = 0; i < group.size(); ++i) {
+      if (i == 0 || group[i] / options_.inner != group[i - 1] / options_.inner)
+        runs.emplace_back();
+      runs.back().push_back(group[i]);
+    }
+  return runs;
+}
+
+Replication::Groups Replication::across(const Groups& groups) const {
+  Groups lines;
+  for (const auto& group : groups) {
+    const size_t from = lines.size();
+    for (const auto& run : within({group}))
+      for (size_t i = 0; i < run.size(); ++i) {
+        if (lines.size() == from + i) lines.emplace_back();
+        lines[from + i].push_back(run[i]);
+      }
+  }
+  return lines;
+}
+
+bool Replication::reads_reduced(int32_t op) const {
+  const auto& about = graph_.op(op);
+  return about.phase == Phase::update && (!sums_first() || about.collective < 0);
+}
+
+bool Replication::is_reduced(int32_t tensor) const {
+  const int32_t op = graph_.tensor(tensor).producer;
+  const bool alone = all_replicas_of(stage_[op]) <= spread_of(op);
+  if (!whole_[tensor] || is_variable(graph_.op(op)) || alone)
+    return false;
+  if (!sums_first()) return graph_.op(op).phase == Phase::backward;
+  const auto [first, last] = boost::out_edges(op, graph_.csr());
+  return std::any_of(first, last, [&](const auto& edge) {
+    const auto reader = static_cast<int32_t>(boost::target(edge, graph_.csr()));
+    const auto& about = graph_.op(reader);
+    return graph_.csr()[edge].tensor == tensor && about.phase == Phase::update &&
+           about.forward >= 0 && about.collective < 0;
+  });
+}
+
+void Replication::join_copies(int32_t op) {
+  const bool exchange = is_exchange(graph_.op(op));
+  auto groups = alike(stage_[op], exchange ? 1 : spread_of(op));
+  if (exchange) groups = runs_of(options_.ranks, stage_[op]);
+  if (!exchange && options_.inner > 1) groups = within(groups);
+  for (size_t g = 0; g < groups.size(); ++g) {
+    Collective collective;
+    collective.kind = exchange ? CollectiveKind::all_to_all : CollectiveKind::all_gather;
+    collective.name = numbered(graph_.op(op).name, g, groups.size());
+    if (!exchange) collective.algorithm = options_.algorithm;
+    collective.bytes = exchange ? graph_.tensor(graph_.op(op).outputs[0]).bytes
+                                : options_.gathered[op];
+    for (const int32_t replica : groups[g]) collective.members.push_back(id_of(op, replica));
+    builder_.add_collective(std::move(collective));
+  }
+}
+
+Replication::Groups Replication::runs_of(int32_t length, int32_t stage) const {
+  Groups runs;
+  for (int32_t replica = 0; replica < replicas_[stage]; ++replica) {
+    if (replica % length == 0) runs.emplace_back();
+    runs.back().push_back(replica);
+  }
+  return runs;
+}
+
+void Replication::fill_buckets() {
+  const bool gradients = options_.meeting == Meeting::gradients || options_.inner > 1 ||
+                         options_.meeting == Meeting::servers;
+  for (int32_t t = 0; gradients && t < static_cast<int32_t>(graph_.tensors().size()); ++t)
+    if (is_reduced(t)) fill(buckets_, t, graph_.tensor(t).producer, shared_tensor(t).bytes);
+  for (int32_t op = 0; op < graph_.operator_count(); ++op)
+    if (options_.meeting == Meeting::weights && is_update(op) && replicas_of(op) > spread_of(op))
+      fill(weights_, item_of(op), op, weight_bytes(op));
+  for (size_t k = 0; options_.meeting == Meeting::servers && k < buckets_.size(); ++k)
+    for (const int32_t gradient : buckets_[k].items) give_to_server(gradient, k);
+}
+
+void Replication::fill(std::vector<Bucket>& buckets, int32_t item, int32_t op,
+                       int64_t bytes) const {
+  const auto found =
+      std::find_if(buckets.rbegin(), buckets.rend(), [&](const Bucket& bucket) {
+        const int32_t first = bucket.items[0];
+        const auto tensors = static_cast<int32_t>(graph_.tensors().size());
+        const int32_t of = first < tensors ? graph_.tensor(first).producer : first - tensors;
+        return group_[of] == group_[op] && bucket.spread == spread_of(op);
+      });
+  if (found == buckets.rend() || found->bytes + bytes > options_.bucket_bytes) {
+    buckets.push_back({stage_[op], spread_of(op), {item}, bytes});
+    return;
+  }
+  found->items.push_back(item);
+  found->bytes += bytes;
+}
+
+void Replication::give_to_server(int32_t gradient, size_t bucket) {
+  const int32_t op = graph_.tensor(gradient).producer;
+  const auto server = server_of(bucket, replicas_of(op));
+  const auto [first, last] = boost::out_edges(op, graph_.csr());
+  for (auto edge = first; edge != last; ++edge) {
+    const auto reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
+    if (graph_.csr()[*edge].tensor == gradient && is_update(reader)) server_[reader] = server;
+  }
+}
+
+bool Replication::one_unit(const Bucket& bucket) const {
+  return std::all_of(bucket.items.begin(), bucket.items.end(), [&](int32_t gradient) {
+    return producer(gradient).unit == producer(bucket.items[0]).unit;
+  });
+}
+
+void Replication::reduce(size_t k) {
+  const Bucket& bucket = buckets_[k];
+  if (options_.meeting == Meeting::servers) return add_server(bucket, k);
+  using Kind = CollectiveKind;
+  const Phase phase = options_.shard >= 2 ? Phase::backward : Phase::update;
+  const Groups all = alike(bucket.stage, bucket.spread);
+  const Groups runs = options_.inner > 1 ? within(all) : all;
+  const auto name = [&](const char* what) { return fmt::format("{}{}", what, k); };
+  if (options_.meeting != Meeting::gradients)
+    return add_step(bucket, name("all_reduce"), Kind::all_reduce, phase, runs);
+  if (options_.inner < 2 || runs[0].size() < 2) {
+    const bool scatter = options_.shard > 0 && options_.inner < 2;
+    return scatter
+               ? add_step(bucket, name("reduce_scatter"), Kind::reduce_scatter, phase, all)
+               : add_step(bucket, name("all_reduce"), Kind::all_reduce, Phase::update, all);
+  }
+  add_step(bucket, name("reduce_scatter"), Kind::reduce_scatter, phase, runs);
+  add_step(bucket, name("all_reduce"), Kind::all_reduce, Phase::update, across(all));
+  if (options_.shard == 0) add_step(bucket, name("all_gather"), Kind::all_gather, phase, runs);
+}
+
+void Replication::average(size_t k) {
+  const Bucket& bucket = weights_[k];
+  Groups groups = alike(bucket.stage, bucket.spread);
+  if (options_.inner > 1) groups = across(groups);
+  const size_t lines = alike(bucket.stage, bucket.spread).size();
+  if (options_.inner > 1) {
+    Groups first;
+    for (size_t g = 0; g < groups.size(); g += groups.size() / lines) first.push_back(groups[g]);
+    groups = std::move(first);
+  }
+  const auto name = fmt::format("average{}", k);
+  add_step(bucket, name, CollectiveKind::all_reduce, Phase::update, groups);
+  if (options_.inner > 1)
+    add_step(bucket, fmt::format("hand_out{}", k), CollectiveKind::broadcast, Phase::update,
+             within(alike(bucket.stage, bucket.spread)));
+}
+
+int32_t Replication::current(int32_t item, int32_t replica) const {
+  const auto found = joined_.find({item, replica});
+  return found == joined_.end() ? pieces_[item][replica].tensor : found->second;
+}
+
+void Replication::add_step(const Bucket& bucket, const std::string& name, CollectiveKind kind,
+                           Phase phase, const Groups& groups) {
+  for (size_t g = 0; g < groups.size(); ++g) {
+    if (groups[g].size() < 2 && options_.of < 2) continue;
+    Collective collective;
+    collective.name = numbered(name, g, groups.size());
+    collective.algorithm = options_.algorithm;
+    collective.kind = kind;
+    collective.bytes = 0;
+    for (const int32_t item : bucket.items) {
+      const int32_t first = groups[g][0];
+      const bool whole = kind == CollectiveKind::all_gather;
+      const int32_t of = whole ? pieces_[item][first].tensor : current(item, first);
+      collective.bytes += builder_.tensor(of).bytes;
+    }
+    for (size_t place = 0; place < groups[g].size(); ++place)
+      collective.members.push_back(add_member(bucket, name, kind, phase, groups[g], place));
+    builder_.add_collective(std::move(collective));
+  }
+}
+
+int32_t Replication::add_member(const Bucket& bucket, const std::string& name, CollectiveKind kind,
+                                Phase phase, const std::vector<int32_t>& group, size_t place) {
+  constexpr const char* kTypes[] = {"AllReduce", "ReduceScatter", "AllGather", "Broadcast"};
+  const int32_t replica = group[place];
+  const auto members = std::max<int64_t>(static_cast<int64_t>(group.size()), options_.of);
+  Operator member;
+  member.name = fmt::format("{}@{}", name, replica);
+  member.type = kTypes[static_cast<size_t>(kind)];
+  member.phase = phase;
+  member.traffic_bytes = 0;
+  if (meaning_) {
+    member.attributes["replica"] = static_cast<int64_t>(place);
+    member.attributes["replicas"] = members;
+    if (kind == CollectiveKind::reduce_scatter) member.attributes["shares"] = members;
+  }
+  const int32_t id = builder_.add_operator(std::move(member));
+  origin_.push_back({-1, bucket.stage, replica});
+  const auto tensors = static_cast<int32_t>(graph_.tensors().size());
+  for (const int32_t item : bucket.items) {
+    const int32_t read = current(item, replica);
+    builder_.read(id, read);
+    Tensor made = builder_.tensor(read);
+    if (item < tensors)
+      made.name = fmt::format("{}/reduced@{}", graph_.tensor(item).name, replica);
+    if (kind == CollectiveKind::reduce_scatter) {
+      made.bytes = (made.bytes + members - 1) / members;
+      made.shape.clear();
+    } else if (kind == CollectiveKind::all_gather) {
+      made = builder_.tensor(pieces_[item][replica].tensor);
+    }
+    joined_[{item, replica}] = builder_.add_output(id, std::move(made));
+  }
+  if (bucket.items[0] < tensors && one_unit(bucket))
+    builder_.colocate(id, id_of(graph_.tensor(bucket.items[0]).producer, replica));
+  return id;
+}
+
+void Replication::add_server(const Bucket& bucket, size_t k) {
+  const auto members = replicas_[bucket.stage];
+  const int32_t server = server_of(k, members);
+  Operator sum;
+  sum.name = fmt::format("server{}@{}", k, server);
+  sum.type = "Sum";
+  sum.phase = Phase::update;
+  sum.flops = static_cast<double>(bucket.bytes) / 4 * (members - 1);
+  const int32_t id = builder_.add_operator(std::move(sum));
+  origin_.push_back({-1, bucket.stage, server});
+  for (const int32_t gradient : bucket.items) {
+    for (int32_t i = 0; i < members; ++i)  // first its own, where the sum is placed
+      builder_.read(id, pieces_[gradient][(server + i) % members].tensor);
+    Tensor made = builder_.tensor(pieces_[gradient][server].tensor);
+    made.name = fmt::format("{}/reduced@{}", graph_.tensor(gradient).name, server);
+    joined_[{gradient, server}] = builder_.add_output(id, std::move(made));
+  }
+}
+
+}  // namespace trinity

@@ -1,0 +1,258 @@
+#include "graph/replication.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+
+#include "base/error.h"
+#include "base/free_aside.h"
+#include "graph/experts.h"
+#include "graph/operator_types.h"
+
+namespace trinity {
+
+Replicated Replication::run() {
+  const AsideOnStop aside(joined_, pieces_);
+  find_whole();
+  fill_buckets();
+  for (int32_t replica = 0; replica < most_; ++replica)
+    for (int32_t op = 0; op < graph_.operator_count(); ++op)
+      if (replica < replicas_of(op)) add_copy(op, replica);
+  name_forwards();
+  connect(false);
+  copy_collectives();
+  for (int32_t op = 0; op < graph_.operator_count(); ++op)
+    if ((!options_.gathered.empty() && options_.gathered[op] > 0) ||
+        (options_.ranks > 1 && is_exchange(graph_.op(op))))
+      join_copies(op);
+  for (size_t k = 0; k < buckets_.size(); ++k) reduce(k);
+  connect(true);
+  for (size_t k = 0; k < weights_.size(); ++k) average(k);
+  colocate();
+  return finish();
+}
+
+const Graph* Replication::at_share(int32_t op) const {
+  const auto s = at(stage_[op]);
+  return s < options_.at_share.size() ? options_.at_share[s] : nullptr;
+}
+
+void Replication::find_whole() {
+  for (const auto& op : graph_.operators()) {
+    if (is_variable(op) || op.phase == Phase::update)
+      for (const int32_t output : op.outputs) whole_[output] = true;
+    if (op.phase == Phase::update)
+      for (const int32_t input : op.inputs) whole_[input] = true;
+  }
+}
+
+Operator Replication::shared(int32_t op) const {
+  if (const Graph* share = at_share(op)) return share->op(op);
+  Operator copy = graph_.op(op);
+  const auto parts = static_cast<double>(replicas_of(op));
+  if (copy.phase == Phase::update || parts == 1) return copy;
+  const auto weights = static_cast<double>(copy.parameter_bytes());
+  copy.flops /= parts;
+  copy.traffic_bytes =
+      std::max(copy.traffic_bytes - weights, 0.0) / parts + std::min(copy.traffic_bytes, weights);
+  if (copy.measured()) copy.measured_time_s /= parts;
+  copy.workspace_bytes =
+      static_cast<int64_t>(std::ceil(static_cast<double>(copy.workspace_bytes) / parts));
+  return copy;
+}
+
+Tensor Replication::shared_tensor(int32_t tensor) const {
+  Tensor copy = graph_.tensor(tensor);
+  const int64_t parts = whole_[tensor] ? 1 : replicas_of(copy.producer);
+  if (const Graph* share = at_share(copy.producer)) {
+    const auto& same = share->tensor(share->op(copy.producer).outputs[output_number(tensor)]);
+    copy.shape = same.shape;
+    copy.bytes = same.bytes;
+  } else if (parts > 1) {
+    copy.shape.clear();
+    copy.bytes = (copy.bytes + parts - 1) / parts;
+  }
+  return copy;
+}
+
+void Replication::add_copy(int32_t op, int32_t replica) {
+  Operator copy = shared(op);
+  copy.name = fmt::format("{}@{}", graph_.op(op).name, replica);
+  copy.inputs.clear();
+  if (is_fetch(op, replica)) {
+    copy.type = "WeightCopy";
+    copy.flops = 0;
+    copy.persistent_bytes = copy.workspace_bytes = 0;
+    copy.traffic_bytes = static_cast<double>(weight_bytes(op));
+  }
+  if (meaning_) {
+    copy.attributes["replica"] = int64_t{replica};
+    copy.attributes["replicas"] = int64_t{replicas_of(op)};
+  }
+  const int32_t id = builder_.add_operator(std::move(copy));
+  ids_[op].push_back(id);
+  origin_.push_back({op, stage_[op], replica});
+  stop_.step();
+  for (const int32_t output : graph_.op(op).outputs) add_pieces(output, id, replica);
+  const bool hands_out = server_.contains(op) && !is_fetch(op, replica);
+  if (hands_out || (options_.meeting == Meeting::weights && is_update(op))) {
+    Tensor weights;
+    weights.name = fmt::format("{}/weights@{}", graph_.op(op).name, replica);
+    weights.bytes = weight_bytes(op);
+    joined_[{item_of(op), replica}] = builder_.add_output(id, std::move(weights));
+  }
+}
+
+bool Replication::is_update(int32_t op) const {
+  const auto& about = graph_.op(op);
+  return about.phase == Phase::update && about.collective < 0 && about.forward >= 0;
+}
+
+bool Replication::is_fetch(int32_t op, int32_t replica) const {
+  const auto found = server_.find(op);
+  return found != server_.end() && found->second != replica;
+}
+
+void Replication::name_forwards() {
+  for (int32_t op = 0; op < graph_.operator_count(); ++op) {
+    const int32_t forward = graph_.op(op).forward;
+    for (int32_t replica = 0; forward >= 0 && replica < replicas_of(op); ++replica)
+      builder_.op(id_of(op, replica)).forward =
+          id_of(forward, std::min(replica, replicas_of(forward) - 1));
+  }
+}
+
+std::vector<Replication::Cut> Replication::cuts_of(int32_t tensor, int32_t replica) const {
+  const int32_t op = graph_.tensor(tensor).producer;
+  const int64_t own = replicas_of(op);
+  std::vector<Cut> cuts = {{replica, own}, {replica + 1, own}};
+  if (whole_[tensor]) return cuts;
+  const auto [first, last] = boost::out_edges(op, graph_.csr());
+  for (auto edge = first; edge != last; ++edge) {
+    if (graph_.csr()[*edge].tensor != tensor) continue;
+    const int64_t parts = replicas_of(static_cast<int32_t>(boost::target(*edge, graph_.csr())));
+    for (int64_t part = replica * parts / own; part <= (replica + 1) * parts / own; ++part) {
+      const Cut cut{part, parts};
+      if (Cut{replica, own}.before(cut) && cut.before({replica + 1, own})) cuts.push_back(cut);
+    }
+  }
+  std::sort(cuts.begin(), cuts.end(), [](const Cut& a, const Cut& b) { return a.before(b); });
+  cuts.erase(std::unique(cuts.begin(), cuts.end(),
+                         [](const Cut& a, const Cut& b) { return !a.before(b) && !b.before(a); }),
+             cuts.end());
+  return cuts;
+}
+
+void Replication::add_pieces(int32_t tensor, int32_t id, int32_t replica) {
+  const auto cuts = cuts_of(tensor, replica);
+  const Tensor all = shared_tensor(tensor);
+  const double begin = cuts.front().share(), length = cuts.back().share() - begin;
+  int64_t given = 0;
+  for (size_t k = 0; k + 1 < cuts.size(); ++k) {
+    Tensor piece = all;
+    piece.name = fmt::format("{}@{}", piece.name, replica);
+    if (cuts.size() > 2) {
+      piece.name += fmt::format(".{}", k);
+      piece.shape.clear();
+    }
+    const double upto = (cuts[k + 1].share() - begin) / length;
+    const int64_t end =
+        k + 2 == cuts.size() ? all.bytes : std::llround(static_cast<double>(all.bytes) * upto);
+    piece.bytes = end - given;
+    given = end;
+    pieces_[tensor].push_back({cuts[k], cuts[k + 1], builder_.add_output(id, piece)});
+  }
+}
+
+void Replication::connect(bool updates) {
+  for (int32_t op = 0; op < graph_.operator_count(); ++op)
+    if ((graph_.op(op).phase == Phase::update) == updates)
+      for (int32_t replica = 0; replica < replicas_of(op); ++replica) connect(op, replica);
+}
+
+void Replication::connect(int32_t op, int32_t replica) {
+  stop_.step();
+  const Cut begin{replica, replicas_of(op)}, end{replica + 1, replicas_of(op)};
+  for (const int32_t input : graph_.op(op).inputs) {
+    const auto reduced = joined_.find({input, replica});
+    if (reduced != joined_.end() && reads_reduced(op)) {
+      builder_.read(id_of(op, replica), reduced->second);
+      continue;
+    }
+    if (is_fetch(op, replica)) {
+      builder_.read(id_of(op, replica), joined_.at({item_of(op), server_.at(op)}));
+      break;
+    }
+    const int32_t from = graph_.tensor(input).producer;
+    if (whole_[input] && replicas_of(from) != replicas_of(op)) refuse_whole(input, op);
+    for (const auto& piece : pieces_[input])
+      if (begin.before(piece.to) && piece.from.before(end))
+        builder_.read(id_of(op, replica), piece.tensor);
+  }
+}
+
+void Replication::refuse_whole(int32_t tensor, int32_t reader) const {
+  const int32_t from = graph_.tensor(tensor).producer;
+  throw ArgumentError(fmt::format(
+      "replicating the stages of graph '{}': tensor '{}' has no samples to share out, and goes "
+      "from stage {} with {} replicas to stage {} with {}",
+      graph_.name(), graph_.tensor(tensor).name, stage_[from] + 1, replicas_of(from),
+      stage_[reader] + 1, replicas_of(reader)));
+}
+
+void Replication::colocate() {
+  for (int32_t unit = 0; unit < graph_.unit_count(); ++unit) {
+    std::map<int32_t, int32_t> first;  // of every stage
+    for (const int32_t op : graph_.unit(unit)) {
+      const int32_t lead = first.emplace(stage_[op], op).first->second;
+      for (int32_t replica = 0; replica < replicas_of(op); ++replica)
+        builder_.colocate(id_of(lead, replica), id_of(op, replica));
+    }
+  }
+}
+
+void Replication::copy_collectives() {
+  for (int32_t replica = 0; replica < most_; ++replica)
+    for (size_t c = 0; c < graph_.collectives().size(); ++c)
+      if (replica < replicas_of_collective(c)) copy_collective(c, replica);
+}
+
+int32_t Replication::replicas_of_collective(size_t c) const {
+  const auto& collective = graph_.collectives()[c];
+  const int32_t count = replicas_of(collective.members.front());
+  for (const int32_t member : collective.members)
+    if (replicas_of(member) != count)
+      throw ArgumentError(fmt::format(
+          "replicating the stages of graph '{}': collective '{}' has members in stages of {} "
+          "and of {} replicas",
+          graph_.name(), collective.name, count, replicas_of(member)));
+  return count;
+}
+
+void Replication::copy_collective(size_t c, int32_t replica) {
+  Collective copy = graph_.collectives()[c];
+  const int64_t parts = replicas_of(copy.members.front());
+  const Graph* share = at_share(copy.members.front());
+  copy.bytes = share ? share->collectives()[c].bytes : (copy.bytes + parts - 1) / parts;
+  copy.name = fmt::format("{}@{}", copy.name, replica);
+  for (int32_t& member : copy.members) member = id_of(member, replica);
+  builder_.add_collective(std::move(copy));
+}
+
+Replicated Replication::finish() {
+  Replicated result;
+  std::vector<int32_t> numbers;
+  result.graph = builder_.build(&numbers);
+  const AsideOnStop aside(result.graph);
+  for (const int32_t number : numbers) {
+    stop_.step();
+    const auto& origin = origin_[number];
+    result.origin.push_back(origin.op);
+    result.stage.push_back(origin.stage);
+    result.replica.push_back(origin.replica);
+  }
+  return result;
+}
+
+}  // namespace trinity
