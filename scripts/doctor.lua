@@ -48,15 +48,16 @@ local function look_at_gpus()
     names[#names + 1] = (first_line(('/proc/driver/nvidia/gpus/%s/information'):format(entry)) or ''):match ':%s*(.*)$'
   end
   say('GPUs', '%s', #names > 0 and table.concat(names, ', ') or 'none')
-  if #names == 0 or not trinity.has_torch() then return end
+  if #names == 0 then return end
   local opened, message = pcall(function() return trinity.tensor.zeros(1, { device = 'cuda:0' }) end)
   if not opened then complain('GPUs', 'LibTorch opens none of %d: %s', #names, util.unplaced(tostring(message))) end
 end
 
 local function look_at_machine()
   local machine = trinity.describe_machine()
-  say('program', 'trinity %s, %s', core.version, trinity.has_torch() and core.describe_torch() or 'without LibTorch')
-  if not trinity.has_torch() then complain('program', 'jobs of several processes need LibTorch') end
+  local opens, torch = pcall(core.describe_torch)
+  say('program', 'trinity %s, %s', core.version, opens and torch or 'without LibTorch')
+  if not opens then complain('program', 'jobs of several processes need LibTorch: %s', util.unplaced(tostring(torch))) end
   say('processor', '%s, %d cores, %s', machine.processor, machine.cores, trinity.format_bytes(machine.memory_bytes))
   look_at_gpus()
 end
@@ -159,7 +160,7 @@ look_at_machine()
 look_at_name()
 look_at_interfaces()
 local launched = look_at_launcher()
-if launched and launched.size > 1 and trinity.has_torch() and wrong == 0 then
+if launched and launched.size > 1 and wrong == 0 then
   job = join()
   if job then
     look_at_echoes()
