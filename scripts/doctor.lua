@@ -33,6 +33,11 @@ local function complain(what, text, ...)
   io.stderr:write(('trinity: %swrong: %s: %s\n'):format(who, what, text:format(...)))
 end
 
+-- An error's message without where it was raised.
+local function plain(message)
+  return (tostring(message):gsub('^[^\n]-%.lua:%d+: ', ''):gsub('^[%w_]+%.[%w_.]+: ', ''))
+end
+
 local function first_line(path)
   local file = io.open(path)
   local text = file and file:read '*l'
@@ -50,14 +55,14 @@ local function look_at_gpus()
   say('GPUs', '%s', #names > 0 and table.concat(names, ', ') or 'none')
   if #names == 0 then return end
   local opened, message = pcall(function() return trinity.tensor.zeros(1, { device = 'cuda:0' }) end)
-  if not opened then complain('GPUs', 'LibTorch opens none of %d: %s', #names, util.unplaced(tostring(message))) end
+  if not opened then complain('GPUs', 'LibTorch opens none of %d: %s', #names, plain(message)) end
 end
 
 local function look_at_machine()
   local machine = trinity.describe_machine()
   local opens, torch = pcall(core.describe_torch)
   say('program', 'trinity %s, %s', core.version, opens and torch or 'without LibTorch')
-  if not opens then complain('program', 'jobs of several processes need LibTorch: %s', util.unplaced(tostring(torch))) end
+  if not opens then complain('program', 'jobs of several processes need LibTorch: %s', plain(torch)) end
   say('processor', '%s, %d cores, %s', machine.processor, machine.cores, trinity.format_bytes(machine.memory_bytes))
   look_at_gpus()
 end
@@ -66,7 +71,7 @@ end
 local function look_at_name()
   local name = first_line '/proc/sys/kernel/hostname' or '?'
   local ok, found = pcall(core.addresses_of, name)
-  if not ok then return say('name', '%s, which resolves to nothing: %s', name, util.unplaced(tostring(found))) end
+  if not ok then return say('name', '%s, which resolves to nothing: %s', name, plain(found)) end
   local reaches = false
   for _, address in ipairs(found) do reaches = reaches or not core.is_loopback(address) end
   say('name', '%s: %s%s', name, table.concat(found, ', '), reaches and ''
@@ -84,7 +89,7 @@ end
 -- What the launcher has set. nil where that is wrong.
 local function look_at_launcher()
   local ok, found = pcall(core.launch_variables)
-  if not ok then return complain('launcher', '%s', (util.unplaced(tostring(found)):gsub('^trinity%.[%w_]+: ', ''))) end
+  if not ok then return complain('launcher', '%s', plain(found)) end
   if found.size == 1 then
     say('launcher', 'none, or one process: trinity launch -n 2 doctor looks at a job')
     return found
@@ -93,7 +98,7 @@ local function look_at_launcher()
     found.local_size > 0 and (', %d on this machine'):format(found.local_size) or '', found.address, found.port)
   local resolved, addresses = pcall(core.addresses_of, found.address)
   if not resolved then
-    complain('launcher', 'MASTER_ADDR: %s', (util.unplaced(tostring(addresses)):gsub('^trinity%.[%w_]+: ', '')))
+    complain('launcher', 'MASTER_ADDR: %s', plain(addresses))
     return nil
   end
   if found.rank == 0 and core.environment 'TORCHELASTIC_USE_AGENT_STORE' ~= 'True' then
@@ -140,7 +145,7 @@ local function look_at_files()
   local name = ranks.text(job, job.rank == 0 and ('.trinity-doctor-%d'):format(core.process().pid) or nil)
   if job.rank == 0 then
     local ok, message = pcall(core.write_file, name, 'of trinity doctor\n')
-    if not ok then complain('files', '%s', util.unplaced(tostring(message))) end
+    if not ok then complain('files', '%s', plain(message)) end
   end
   job:barrier()
   if not util.exists(name) then
@@ -153,7 +158,7 @@ end
 local function join()
   local ok, joined = pcall(trinity.dist.init)
   if ok then return joined end
-  complain('job', '%s', (util.unplaced(tostring(joined)):gsub('^trinity%.[%w_]+: ', '')))
+  complain('job', '%s', plain(joined))
 end
 
 look_at_machine()

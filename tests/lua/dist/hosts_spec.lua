@@ -118,7 +118,7 @@ describe('on two hosts, within 30 s,', function()
     expect(output):matches '\nwhole\n'
   end)
   it('the host of rank 0, too', function()
-    local output = hosts(torchrun(search .. ' --run r') .. strike('vanish a', 2))
+    local output = hosts(torchrun(search .. ' --run r') .. strike('vanish a', 2) .. '; wait $p3')
     expect(output):matches "trinity: rank 0, which keeps the job's store, [ih]"
     expect(seconds_of(output)):below(30)
   end)
