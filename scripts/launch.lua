@@ -10,7 +10,6 @@
 -- writes a job file instead, by which the scheduler starts them, ends them in order and starts them again.
 
 local trinity = require 'trinity'
-local core = require 'trinity.core'
 local job_files = require 'trinity.dist.job_files'
 local util = require 'trinity.base.util'
 
@@ -63,7 +62,7 @@ end
 if not options.time:match '^[%d:-]+$' then
   util.fail_usage("option '--time': expected HH:MM:SS, or D-HH:MM:SS, got %s", util.quoted(options.time))
 end
-io.stdout:write(kinds[options.write] { program = core.program(), folder = core.process().folder, words = rest,
+io.stdout:write(kinds[options.write] { words = rest,
   command = { 'launch', unpack(words) }, processes = options.processes,
   per_node = options.per_node > 0 and options.per_node or options.processes, threads = math.max(1, options.threads),
   backend = options.backend, time = options.time, image = options.image })

@@ -12,7 +12,6 @@
 -- seconds, searches, step_time_s (the fastest that fits), over_bound, method; `show` adds run (its run.json),
 -- all_searches and results; `compare` gives { a, b, differences = [{ name, a, b }], searches = [{ method, a, b }] }.
 
-local core = require 'trinity.core'
 local trinity = require 'trinity'
 local run_list = require 'trinity.runs.list'
 local run_state = require 'trinity.runs.state'
@@ -233,7 +232,7 @@ local function resume(name)
   add { start.script }
   add(own_arguments(start.arguments))
   add { '--run', run.name, '--runs', run_list.absolute(root), '--resume' }
-  core.become(start.folder, line)
+  run_list.become(start.folder, line)
 end
 
 local function delete(names)

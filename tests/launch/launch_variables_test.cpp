@@ -113,7 +113,11 @@ TEST_CASE("launch variables of jsrun, Flux, PALS, Kubernetes and PMIx") {
   CHECK(read(pals).source == "Cray PALS");
   CHECK(read(pals).node == "1");
   CHECK(read(pals).local_size == 4);
-  CHECK(read({{"PALS_RANKID", "0"}, {"PMI_SIZE", "2"}, {"PMI_LOCAL_SIZE", "2"}}).address ==
+  CHECK(read({{"PALS_RANKID", "0"},
+              {"PMI_RANK", "0"},
+              {"PMI_SIZE", "2"},
+              {"PMI_LOCAL_SIZE", "2"}})
+            .address ==
         "127.0.0.1");
   CHECK(refusal({{"PALS_RANKID", "0"}}) ==
         "PALS_RANKID is set but PMI_SIZE is not: Cray PALS sets both");

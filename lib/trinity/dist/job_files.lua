@@ -8,6 +8,10 @@
 local core = require 'trinity.core'
 local util = require 'trinity.base.util'
 
+-- Settings: words (the script and its arguments), command (words after trinity by which the file is written), processes,
+-- per_node (ranks), threads (of a rank), backend (of collectives: 'gloo', 'nccl', ''), time (Slurm's limit: 'HH:MM:SS'),
+-- image (of the containers), and where they are not this process's: program (the command's file on the machines of the
+-- job), folder (where the script runs).
 local job_files = {}
 
 -- What the scheduler leaves between SIGTERM and the end, of which a search takes a few seconds.
@@ -36,7 +40,7 @@ local function with_run(settings)
 end
 
 --- A job file of Slurm: for sbatch.
----@param settings trinity.JobFile
+---@param settings table as above
 ---@return string
 function job_files.slurm(settings)
   local words, name = with_run(settings)
@@ -57,11 +61,11 @@ function job_files.slurm(settings)
   option 'open-mode=append'
   option('output=%s-%%j.txt', name)
   add ''
-  add('cd %s || exit 1', quoted(settings.folder))
+  add('cd %s || exit 1', quoted(settings.folder or core.process().folder))
   add 'export TRINITY_JOIN=1 TRINITY_RESUME=1 TRINITY_JOIN_TIMEOUT_S=120'
   if settings.backend ~= '' then add('export TRINITY_BACKEND=%s', settings.backend) end
-  add('srun --kill-on-bad-exit=0 --wait=60 \\\n  %s', line { settings.program, '--threads', ('%d'):format(settings.threads),
-    unpack(words) })
+  add('srun --kill-on-bad-exit=0 --wait=60 \\\n  %s', line { settings.program or core.program(), '--threads',
+    ('%d'):format(settings.threads), unpack(words) })
   add 'status=$?'
   add '# Errors are not tried again.'
   add('if [ "$status" -eq 143 ] && [ "${SLURM_RESTART_COUNT:-0}" -lt %d ]; then', most_restarts)
@@ -90,7 +94,7 @@ end
 
 --- A job file of Kubernetes, as JSON: for kubectl apply. A service by whose name the ranks find rank 0, and an indexed
 --- job with a pod for each rank; the runs lie on the claim of a volume with the job's name.
----@param settings trinity.JobFile
+---@param settings table as above
 ---@return string
 function job_files.kubernetes(settings)
   local words, run = with_run(settings)
@@ -111,17 +115,5 @@ function job_files.kubernetes(settings)
       template = { metadata = { labels = labels }, spec = pod } } }
   return core.to_json { apiVersion = 'v1', kind = 'List', items = { service, job } } .. '\n'
 end
-
----@class trinity.JobFile
----@field program string file of the command, on the machines of the job
----@field folder string where the script runs
----@field words string[] the script and its arguments
----@field command string[] of trinity, by which the file was written
----@field processes integer ranks
----@field per_node integer ranks a node
----@field threads integer of a rank
----@field backend string of collectives: 'gloo', 'nccl', ''
----@field time string the limit of Slurm: 'HH:MM:SS'
----@field image string of the containers
 
 return job_files
