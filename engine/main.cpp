@@ -149,7 +149,8 @@ int run_main(Runtime& runtime, const CommandLine& line, const std::vector<std::s
     const int status = line.profile.empty() ? runtime.run_file(script, arguments)
                                             : profiled(runtime, line.profile, script, arguments);
     if (status == 0) trinity::warn_of_copies();
-    if (!line.interactive || status == 130 || runtime.exited()) return status;
+    if (!line.interactive || status == trinity::lua::kInterruptedStatus ||
+        status == trinity::lua::kEndedStatus || runtime.exited()) return status;
   } else if (!line.interactive) {
     const bool is_all = std::any_of(line.actions.begin(), line.actions.end(),
                                     [](const Action& a) { return a.kind == Action::Kind::code; });
@@ -184,6 +185,7 @@ int run(const std::vector<std::string>& given) {
   if (wants_help) options.safe = false;  // nobody's script runs but our own, with --help
   std::string script;
   if (line.script < words.size() && !wants_help) script = find_script(words[line.script], home);
+  trinity::lua::take_requests_to_end(line.stops_on_usr1);
   auto runtime = std::make_unique<Runtime>(options);
   const auto first = static_cast<std::ptrdiff_t>(std::min(line.script + 1, words.size()));
   const std::vector<std::string> topics(words.begin() + first, words.end());
@@ -246,6 +248,7 @@ void have_stack(char** words) {
 
 int main(int count, char** words) {
   keep_standard_numbers();
+  trinity::silence_other_ranks();
   // Whole lines at once also into a file or pipe, in order with what goes to standard error.
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is an error like a full disk

@@ -49,5 +49,5 @@ elseif options.format ~= 'text' then
 else
   print(columns and ('%s\n%s'):format(comparison:table { columns = columns }, comparison:notes(true)) or comparison)
 end
-if comparison.stopped then os.exit(130) end
+if comparison.stopped then os.exit(trinity.stop_status()) end
 if comparison:failed() then os.exit(1) end

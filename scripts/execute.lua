@@ -182,6 +182,6 @@ if found.stopped then
   local advice = options.checkpoint ~= '' and 'with --checkpoint the last epoch that ended is gone on from'
     or 'times cannot be gone on with: a new run begins at step 1'
   local whole = options.epochs > 0 and '' or (' of %d'):format(options.steps)
-  progress.warn(('stopped by Ctrl-C after %d%s steps; %s'):format(found.steps_done, whole, advice))
-  os.exit(130)
+  progress.warn(('stopped by %s after %d%s steps; %s'):format(trinity.stop_name(), found.steps_done, whole, advice))
+  os.exit(trinity.stop_status())
 end

@@ -4,10 +4,13 @@
 --   trinity launch -n 4 --per_node 2 script.lua
 -- A search that learns is shared by the ranks (lib/trinity/search/shared.lua):
 --   trinity launch -n 2 scripts/search.lua --method trinity
--- Standard output is rank 0's. When a rank dies, hangs or fails, all end, and one message names it. Across machines
--- use torchrun, mpirun or srun: trinity.dist reads their variables.
+-- Standard output is rank 0's. When a rank dies, hangs or fails, all end, and one message names it. On a cluster the
+-- launchers there start the ranks: torchrun, mpirun, srun, Flux, PALS, jsrun, Kubernetes (trinity help processes).
+--   trinity launch -n 8 --per_node 4 --write slurm scripts/search.lua --method trinity > job.sh
+-- writes a job file instead, by which the scheduler starts them, ends them in order and starts them again.
 
 local trinity = require 'trinity'
+local job_files = require 'trinity.dist.job_files'
 local util = require 'trinity.base.util'
 
 local declaration = {
@@ -19,11 +22,14 @@ local declaration = {
     integer = true },
   backend = { default = '', help = 'gloo or nccl (a GPU for each rank); default: as the script chooses, else gloo' },
   all_output = { default = false, help = 'standard output of every rank, with its number' },
+  write = { default = '', help = 'slurm or kubernetes: prints a job file that starts the ranks on a cluster' },
+  time = { default = '01:00:00', help = "of --write slurm: the job's limit, as Slurm has it" },
+  image = { default = 'trinity', help = 'of --write kubernetes: the image of the containers' },
 }
 
 -- What comes before the script is ours, the rest the script's.
 local takes_value = { ['-n'] = true, ['--processes'] = true, ['--per_node'] = true, ['--threads'] = true,
-  ['--backend'] = true }
+  ['--backend'] = true, ['--write'] = true, ['--time'] = true, ['--image'] = true }
 local ours, rest, words, i = {}, {}, arg, 1
 while words[i] and words[i]:sub(1, 1) == '-' do
   local word = words[i]
@@ -44,4 +50,19 @@ if #rest == 0 then util.fail_usage 'launch: which script? (trinity launch -n 4 s
 if options.per_node > 0 and options.processes % options.per_node ~= 0 then
   util.fail_usage("option '--per_node': %d processes do not fill nodes of %d", options.processes, options.per_node)
 end
-os.exit(trinity.dist.launch(rest, options))
+if options.write == '' then
+  options.write, options.time, options.image = nil, nil, nil
+  os.exit(trinity.dist.launch(rest, options))
+end
+
+local kinds = { kubernetes = job_files.kubernetes, slurm = job_files.slurm }
+if not kinds[options.write] then
+  util.fail_usage("option '--write': unknown kind %s", util.unknown(options.write, util.sorted_keys(kinds)))
+end
+if not options.time:match '^[%d:-]+$' then
+  util.fail_usage("option '--time': expected HH:MM:SS, or D-HH:MM:SS, got %s", util.quoted(options.time))
+end
+io.stdout:write(kinds[options.write] { words = rest,
+  command = { 'launch', unpack(words) }, processes = options.processes,
+  per_node = options.per_node > 0 and options.per_node or options.processes, threads = math.max(1, options.threads),
+  backend = options.backend, time = options.time, image = options.image })

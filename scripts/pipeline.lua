@@ -90,7 +90,8 @@ local function keep()
 end
 keep()
 if found.stopped then
-  progress.warn 'stopped by Ctrl-C with the best so far, which is not gone on from: a new planning begins anew'
+  progress.warn(('stopped by %s with the best so far, which is not gone on from: a new planning begins anew'):format(
+    trinity.stop_name()))
 end
 
 if options.json then
@@ -98,7 +99,7 @@ if options.json then
   local text = trinity.json.encode(found)
   if not found.max_load then text = text:gsub('^{', '{\n  "max_load": null,') end
   print(text)
-  os.exit(found.stopped and 130 or 0)
+  os.exit(found.stopped and trinity.stop_status() or 0)
 end
 
 local function load_text(value) return value and ('%.9g %s'):format(value, found.unit) or '' end
@@ -125,4 +126,4 @@ if #stages > 0 then
   print(trinity.format_table({ 'stage', 'devices', 'nodes', 'load', 'from .. to' }, rows))
 end
 print(('planned in %.3f s'):format(found.seconds))
-if found.stopped then os.exit(130) end
+if found.stopped then os.exit(trinity.stop_status()) end

@@ -43,9 +43,9 @@ profile:save(options.out)
 
 local function leave()
   if not stopped then return end
-  progress.warn(('stopped by Ctrl-C after %d of %d measured steps, whose profile is in %s; a new one begins at step 1')
-    :format(profile.settings.steps, options.steps, options.out))
-  os.exit(130)
+  progress.warn(('stopped by %s after %d of %d measured steps, whose profile is in %s; a new one begins at step 1')
+    :format(trinity.stop_name(), profile.settings.steps, options.steps, options.out))
+  os.exit(trinity.stop_status())
 end
 
 if options.json then

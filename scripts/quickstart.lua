@@ -58,7 +58,7 @@ local comparison = trinity.compare(problem, { 'single_device', 'heuristics', 'an
 print(comparison)
 
 local best, found = comparison:best(), comparison:find 'trinity'
-if not found then os.exit(130) end -- Ctrl-C came before the search
+if not found then os.exit(trinity.stop_status()) end -- Ctrl-C came before the search
 found = best and best.best or found
 found:save(options.save)
 local again = problem:load(options.save)

@@ -91,7 +91,7 @@ for _, section in ipairs(chosen_sections) do
     print(page.text(section, rows, notes, own))
     io.stdout:flush()
   end
-  if stopped then os.exit(130) end
+  if stopped then os.exit(trinity.stop_status()) end
 end
 local made_by = ('trinity reproduce %s'):format(cli.words())
 if options.json then

@@ -136,10 +136,8 @@ local function compare(first, second)
   print(text.format_table({ 'best step', a.name, b.name, 'ratio' }, rows))
 end
 
-local function quoted(word) return "'" .. word:gsub("'", "'\\''") .. "'" end
-
 -- Options of the program that a run is started with again: those without a value, and those with one.
-local flags = { ['--safe'] = true, ['--no-strict'] = true, ['-joff'] = true }
+local flags = { ['--safe'] = true, ['--no-strict'] = true, ['-joff'] = true, ['--stop-on-usr1'] = true }
 local valued = { ['--write'] = true, ['--allow'] = true, ['--memory-limit'] = true, ['--time-limit'] = true,
   ['--threads'] = true }
 
@@ -227,15 +225,14 @@ local function resume(name)
   if run.status == 'done' then util.fail_usage("run '%s' is done", run.name) end
   if run.status == 'running' then util.fail_usage("run '%s' is still running", run.name) end
   local start = start_of(run)
-  local line = { quoted(run_list.program()) }
-  local function add(more) for _, word in ipairs(more) do line[#line + 1] = quoted(word) end end
+  local line = { run_list.program() }
+  local function add(more) for _, word in ipairs(more) do line[#line + 1] = word end end
   add(start.options)
   if start.ranks > 1 then add { 'launch', '-n', ('%d'):format(start.ranks) } end
   add { start.script }
   add(own_arguments(start.arguments))
   add { '--run', run.name, '--runs', run_list.absolute(root), '--resume' }
-  local status = os.execute(('cd %s && exec %s'):format(quoted(start.folder), table.concat(line, ' ')))
-  os.exit(status > 255 and math.floor(status / 256) or status > 0 and 128 + status or 0)
+  run_list.become(start.folder, line)
 end
 
 local function delete(names)

@@ -51,7 +51,7 @@ local function train_schedulers()
       scheduler.members, first, all))
     print(('the weights are saved in %s'):format(options.save))
   end)
-  os.exit(stopped and 130 or 0)
+  os.exit(stopped and trinity.stop_status() or 0)
 end
 if options.learns == 'schedulers' then train_schedulers() end
 
@@ -117,7 +117,7 @@ print(trinity.format_table({ 'round', 'learns by', 'trials', 'improving', 'loss'
   end)))
 if round == 0 then
   print '\nno round was made: nothing is saved'
-  os.exit(stopped and 130 or 1)
+  os.exit(stopped and trinity.stop_status() or 1)
 end
 ranker:save(options.save, { rounds = tostring(round), seed = tostring(options.seed),
   trained_on = table.concat(util.map(cases, function(case) return case.label end), ', '),
@@ -127,4 +127,4 @@ ranker:save(options.save, { rounds = tostring(round), seed = tostring(options.se
     options.start ~= '' and ' --start ' .. options.start or '', weights and (' --reward mdpe --alpha %g --beta %g '
     .. '--gamma %g'):format(weights.alpha, weights.beta, weights.gamma) or '') })
 print(('\nthe weights are saved in %s'):format(options.save))
-if stopped then os.exit(130) end
+if stopped then os.exit(trinity.stop_status()) end

@@ -39,7 +39,7 @@ local function found_by(problem, name)
     if ok then
       entries[#entries + 1] = { name = method, placement = found.placement }
       if method == 'trinity' then found:save(('%s.%s.strategy.json'):format(options.output, name)) end
-      if found.stopped then os.exit(130) end
+      if found.stopped then os.exit(trinity.stop_status()) end
     else
       progress.note(('%s: %s found nothing: %s'):format(name, method, tostring(found)))
     end

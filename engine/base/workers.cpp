@@ -104,7 +104,8 @@ std::string describe_end(int status) {
 }
 
 /// What makes a forked process a worker. Standard input is nobody's: ours would lose bytes to it.
-/// Ctrl-C is its parent's to tell, by another signal, since terminals send theirs to both.
+/// Ctrl-C and requests to end are its parent's to tell, by another signal, since terminals and
+/// schedulers send theirs to both.
 void settle(const Worker& worker, pid_t parent, const WorkerJob& job) {
   g_in_worker = true;
   leave_lock_to_parent();
@@ -113,7 +114,7 @@ void settle(const Worker& worker, pid_t parent, const WorkerJob& job) {
     action.sa_handler = job.on_interrupt;
     sigaction(kInterrupt, &action, nullptr);
   }
-  signal(SIGINT, SIG_IGN);
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1}) signal(number, SIG_IGN);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(70);
   const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);

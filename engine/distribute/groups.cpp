@@ -40,11 +40,12 @@ struct Group::Backend {
 
 namespace {
 
-std::shared_ptr<gloo::transport::Device> device_of(bool on_one_host) {
+/// Not what the machine's own name resolves to, which is Gloo's default: Debian has 127.0.1.1 there.
+std::shared_ptr<gloo::transport::Device> device_of(const std::string& address) {
   using Gloo = c10d::ProcessGroupGloo;
   if (const char* interface = std::getenv("GLOO_SOCKET_IFNAME"))
     return Gloo::createDeviceForInterface(interface);
-  return on_one_host ? Gloo::createDeviceForHostname("127.0.0.1") : Gloo::createDefaultDevice();
+  return Gloo::createDeviceForHostname(address);
 }
 
 }  // namespace
@@ -55,7 +56,7 @@ Group::Group(const JobStore& store, const GroupOptions& options)
   // The monitor ends jobs that hang, long before this.
   auto settings = c10d::ProcessGroupGloo::Options::create(std::chrono::hours(24));
   settings->threads = 1;
-  settings->devices.push_back(device_of(options.on_one_host));
+  settings->devices.push_back(device_of(options.address));
   backend_->gloo = c10::make_intrusive<c10d::ProcessGroupGloo>(
       c10::make_intrusive<c10d::PrefixStore>(options.name, store.parts().store), options.rank,
       options.size, settings);

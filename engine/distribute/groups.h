@@ -12,7 +12,7 @@ namespace trinity {
 struct GroupOptions {
   std::string name;  ///< begins its keys in the store
   int rank = 0, size = 1;
-  bool on_one_host = false;  ///< then the connections are those of the loopback
+  std::string address;  ///< of this machine, at which the others connect (Gloo)
   int gpu = -1;              ///< number of this rank's: NCCL carries collectives; -1: Gloo
   InjectedLink link;
 };

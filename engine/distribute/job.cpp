@@ -12,6 +12,7 @@
 #include "base/words.h"
 #include "distribute/c10d.h"
 #include "distribute/groups.h"
+#include "launch/network.h"
 
 namespace trinity {
 namespace {
@@ -28,18 +29,29 @@ std::string host_name() {
   return name;
 }
 
+/// This machine's address as those see it that the store's machine sees; "-" where no way leads
+/// there.
+std::string own_address(const LaunchVariables& variables) {
+  try {
+    return address_towards(variables.address, variables.port);
+  } catch (const Error&) {
+    return "-";
+  }
+}
+
 /// What a rank says when it joins.
 struct Hello {
   int size = 1, local_rank = -1, local_size = -1;
-  std::string node = "-", host;
+  std::string node = "-", host, address = "-";
 
   std::string text() const {
-    return fmt::format("{} {} {} {} {}", size, local_rank, local_size, node, host);
+    return fmt::format("{} {} {} {} {} {}", size, local_rank, local_size, node, host, address);
   }
   static Hello parse(const std::string& text) {
     Hello hello;
     std::istringstream in(text);
-    in >> hello.size >> hello.local_rank >> hello.local_size >> hello.node >> hello.host;
+    in >> hello.size >> hello.local_rank >> hello.local_size >> hello.node >> hello.host >>
+        hello.address;
     return hello;
   }
 };
@@ -108,13 +120,23 @@ std::string Job::store_advice() const {
          "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 for it: rank 0 then keeps the store";
 }
 
+/// What the failure to meet may come from, where ranks are on several machines.
+std::string Job::address_advice() const {
+  if (variables_.local_size == size()) return "";
+  const auto advice = loopback_advice(variables_.address);
+  return advice.empty() ? "" : "; " + advice;
+}
+
 void Job::meet() {
+  // Who writes an address means it, as jobs do that pretend several nodes on one machine.
+  if (variables_.local_size > 0 && !is_loopback(variables_.address) && !address_advice().empty())
+    throw Error("the machine of rank 0: " + loopback_advice(variables_.address));
   if (keeps_store()) server_ = JobStore::serve(variables_.address, variables_.port);
   const auto connect = [&] {
     try {
       return JobStore::connect(variables_.address, variables_.port, options_.join_timeout_s);
     } catch (const Error& error) {
-      throw Error(error.what() + store_advice());
+      throw Error(error.what() + store_advice() + address_advice());
     }
   };
   {
@@ -152,7 +174,9 @@ void Job::say_hello(StoreWatch& watch) {
   hello.local_rank = variables_.local_rank;
   hello.local_size = variables_.local_size;
   hello.host = host_name();
-  hello.node = variables_.node.empty() ? hello.host : variables_.node;
+  hello.address = own_address(variables_);
+  // Containers on two machines may have the same name.
+  hello.node = variables_.node.empty() ? hello.host + "/" + hello.address : variables_.node;
   find_nodes(gather(kHello, hello.text()));
   compare_identities();
   if (rank() == 0)  // a launcher judges from now on
@@ -235,7 +259,7 @@ void Job::connect_groups(std::unique_ptr<JobStore> store) {
     group.name = key(fmt::format("group/{}/{}/", scope_name(scope), ranks[0]));
     group.rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
     group.size = static_cast<int>(ranks.size());
-    group.on_one_host = on_one_host_;
+    group.address = on_one_host_ ? "127.0.0.1" : own_address(variables_);
     if (options_.collectives == Collectives::nccl) group.gpu = local_rank_;
     if (nodes_ > 1 && scope != Scope::node) group.link = options_.link;
     groups_->scopes[static_cast<size_t>(scope)] = std::make_unique<Group>(*store, group);
@@ -261,7 +285,12 @@ void Job::find_nodes(const std::vector<std::string>& hellos) {
           fmt::format("rank {} says local rank {}, expected {}: ranks of one node count up", r,
                       all[r].local_rank, count));
     local_rank_of_.push_back(count++);
-    on_one_host_ = on_one_host_ && all[r].host == all[0].host;
+    on_one_host_ = on_one_host_ && all[r].address == all[0].address;
+    if (is_loopback(all[r].address) != is_loopback(all[0].address))
+      fail_joining(fmt::format(
+          "rank {} on host {} sees the job's store at {}, rank 0 on host {} at {}: the name {} has "
+          "to mean an address that all machines reach; set MASTER_ADDR to one",
+          r, all[r].host, all[r].address, all[0].host, all[0].address, variables_.address));
   }
   for (size_t r = 0; r < all.size(); ++r) {
     const int count = members[node_of_[r]];

@@ -133,6 +133,7 @@ class Job {
   std::vector<Seen> seen_ranks() const;
   std::string keeper() const { return variables_.has_store ? "the launcher" : "rank 0"; }
   std::string store_advice() const;
+  std::string address_advice() const;
   std::string await(const std::string& topic, int r);
   std::vector<std::string> gather(const std::string& topic, const std::string& text);
   std::shared_ptr<Work> begin(const std::string& what, Scope scope,

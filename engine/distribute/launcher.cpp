@@ -28,7 +28,7 @@ constexpr const char* kVerdict = "trinity/0/verdict";
 constexpr const char* kTaken = "trinity/0/taken/";
 constexpr const char* kPatience = "trinity/0/timeouts";
 constexpr double kGrace_s = 3;         // for ranks to end by themselves after a verdict
-constexpr double kCtrlC_grace_s = 15;  // for ranks to finish after Ctrl-C
+constexpr double kStop_grace_s = 15;   // for ranks to finish after Ctrl-C or SIGTERM
 
 /// Lines of a rank's stream, passed on with its number before them.
 class Stream {
@@ -83,8 +83,9 @@ int threads_of_rank(const LaunchOptions& options) {
 bool is_of_launcher(std::string_view variable) {
   for (const char* name :
        {"RANK=", "WORLD_SIZE=", "LOCAL_RANK=", "LOCAL_WORLD_SIZE=", "GROUP_RANK=", "MASTER_ADDR=",
-        "MASTER_PORT=", "TORCHELASTIC_", "TRINITY_LAUNCH=", "OMPI_", "PMIX_", "PMI_",
-        "MPI_LOCALRANKID=", "MPI_LOCALNRANKS=", "SLURM_STEP_ID="})
+        "MASTER_PORT=", "TORCHELASTIC_", "TRINITY_LAUNCH=", "TRINITY_JOIN=", "OMPI_", "PMIX_", "PMI_",
+        "MPI_LOCALRANKID=", "MPI_LOCALNRANKS=", "SLURM_STEP_ID=", "PALS_", "JSM_NAMESPACE_",
+        "FLUX_TASK_", "FLUX_JOB_", "JOB_COMPLETION_INDEX="})
     if (variable.starts_with(name)) return true;
   return false;
 }
@@ -107,6 +108,7 @@ std::vector<std::string> environment_of(int rank, const LaunchOptions& options, 
   add("GROUP_RANK", rank / per_node);
   add("MASTER_PORT", port);
   add("TRINITY_LAUNCH", 1);
+  add("TRINITY_JOIN", 1);
   if (!options.backend.empty()) variables.push_back("TRINITY_BACKEND=" + options.backend);
   variables.emplace_back("MASTER_ADDR=127.0.0.1");
   variables.emplace_back("TORCHELASTIC_USE_AGENT_STORE=True");
@@ -181,6 +183,7 @@ class Crew {
   bool has_joined(size_t r);
   std::string name(size_t r) const;
   void look_for_ctrl_c();
+  void stop_all(int signal);
   void end_job(const std::string& message, int status);
 
   const LaunchOptions& options_;
@@ -214,6 +217,7 @@ void Crew::start(int r) {
     throw Error(fmt::format("cannot start rank {}: {}", r, std::strerror(errno)));
   std::vector<std::string> words = {options_.program, "--threads",
                                     std::to_string(threads_of_rank(options_))};
+  words.insert(words.end(), options_.program_options.begin(), options_.program_options.end());
   words.insert(words.end(), options_.arguments.begin(), options_.arguments.end());
   auto variables = environment_of(r, options_, store_->port());
   const auto argument_list = pointers(words), environment = pointers(variables);
@@ -258,9 +262,16 @@ void Crew::look_for_ends() {
     ranks_[r].status = status;
     if (status == 0 || status_ != 0) continue;
     pass_on(0);  // what it said comes before what we say
+    const int code = exit_status(status);
+    if (WIFEXITED(status) && (code == 128 + SIGINT || code == 128 + SIGTERM)) {
+      stop_all(code - 128);
+      std::fprintf(stderr, "trinity: a rank was asked to end by %s: all ranks stop\n",
+                   code == 128 + SIGINT ? "Ctrl-C" : "SIGTERM");
+      continue;
+    }
     const auto verdict = store_->get(kVerdict);
     end_job(verdict ? *verdict : fmt::format("{} ended {}", name(r), describe_end(status)),
-            exit_status(status));
+            code);
   }
 }
 
@@ -305,10 +316,14 @@ void Crew::look_for_verdict() {
 
 void Crew::look_for_ctrl_c() {
   if (stopping_ || !stop_flag().load()) return;
+  stop_all(options_.stop_signal ? options_.stop_signal() : SIGINT);
+}
+
+void Crew::stop_all(int signal) {
   stopping_ = true;
-  status_ = 130;
-  kill_all(SIGINT);
-  until_s_ = steady_s() + kCtrlC_grace_s;
+  status_ = 128 + signal;
+  kill_all(signal);
+  until_s_ = steady_s() + kStop_grace_s;
 }
 
 void Crew::end_job(const std::string& message, int status) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,9 @@ struct LaunchOptions {
   int per_node = 0;     ///< ranks that pretend to share a machine; 0: all
   int threads = 0;      ///< worker threads of a rank (--threads); 0: cores over processes, from 1
   std::string backend;  ///< of collectives, "gloo" or "nccl"; empty: as the ranks choose
+  std::vector<std::string> program_options;  ///< that every rank gets before the script
+  /// What is passed on once stop_flag() is set: SIGINT, or SIGTERM.
+  std::function<int()> stop_signal;
   bool all_output = false;  ///< standard output of all ranks, "[2] " before the lines of rank 2
 };
 
@@ -22,7 +26,8 @@ struct LaunchOptions {
 /// ranks die with this process, whatever ends it.
 ///
 /// Returns 0 when all ranks did, else the status of the rank that failed (128 and the signal's
-/// number for a signal), 130 after Ctrl-C (stop_flag()). Throws Error when a process cannot start.
+/// number for a signal), 130 or 143 after stop_flag() or when a rank ends with it, which stops the
+/// others, too. Throws Error when a process cannot start.
 int launch(const LaunchOptions& options);
 
 }  // namespace trinity

@@ -205,7 +205,8 @@ void Monitor::end_job(const std::string& message) {
 }
 
 void Monitor::end_without_store(const std::string& what) const {
-  if (!options_.is_watched && options_.rank == 1)
+  // On every machine one does: rank 1's may be gone with the keeper.
+  if (!options_.is_watched && (options_.rank == 1 || options_.local_rank == 0))
     say(fmt::format("{}, which keeps the job's store, {}", options_.keeper, what));
   end_process();
 }

@@ -84,7 +84,8 @@ class Monitor {
   void leave();
   /// Makes `message` the verdict for all ranks, says it once in the whole job, ends this process.
   [[noreturn]] void end_job(const std::string& message);
-  /// Ends this process because the store is gone with its keeper; rank 1 says so.
+  /// Ends this process because the store is gone with its keeper; rank 1 says so, and the first
+  /// rank of every node.
   [[noreturn]] void end_without_store(const std::string& what) const;
 
  private:

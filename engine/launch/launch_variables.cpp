@@ -1,5 +1,8 @@
 #include "launch/launch_variables.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <charconv>
 #include <cstdio>
@@ -18,21 +21,38 @@ constexpr int kMaxRanks = 1 << 20;
 
 /// The variables of one launcher; an empty name is one that it does not have.
 struct Names {
-  const char *source, *rank, *size, *local_rank, *local_size, *node;
+  const char *source, *rank, *size, *local_rank, *local_size, *node, *nodes;
 };
 
-constexpr Names kTorchrun = {"torchrun",         "RANK",      "WORLD_SIZE", "LOCAL_RANK",
-                             "LOCAL_WORLD_SIZE", "GROUP_RANK"};
+constexpr Names kTorchrun = {
+    "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK", ""};
 constexpr Names kOpenMpi = {"Open MPI",
                             "OMPI_COMM_WORLD_RANK",
                             "OMPI_COMM_WORLD_SIZE",
                             "OMPI_COMM_WORLD_LOCAL_RANK",
                             "OMPI_COMM_WORLD_LOCAL_SIZE",
+                            "",
                             ""};
-constexpr Names kMpich = {"MPICH",           "PMI_RANK",        "PMI_SIZE",
-                          "MPI_LOCALRANKID", "MPI_LOCALNRANKS", ""};
-constexpr Names kSlurm = {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID",
-                          "",      "SLURM_NODEID"};
+constexpr Names kJsm = {"JSM",
+                        "JSM_NAMESPACE_RANK",
+                        "JSM_NAMESPACE_SIZE",
+                        "JSM_NAMESPACE_LOCAL_RANK",
+                        "JSM_NAMESPACE_LOCAL_SIZE",
+                        "",
+                        ""};
+constexpr Names kFlux = {"Flux", "FLUX_TASK_RANK", "FLUX_JOB_SIZE", "FLUX_TASK_LOCAL_ID", "", "",
+                         "FLUX_JOB_NNODES"};
+// PALS tells of a rank and its node, PMI beside it of the size.
+constexpr Names kPals = {"Cray PALS",         "PALS_RANKID",    "PMI_SIZE",
+                         "PALS_LOCAL_RANKID", "PMI_LOCAL_SIZE", "PALS_NODEID",
+                         ""};
+constexpr Names kMpich = {"MPICH",           "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID",
+                          "MPI_LOCALNRANKS", "",         ""};
+constexpr Names kSlurm = {"Slurm",         "SLURM_PROCID", "SLURM_NTASKS",       "SLURM_LOCALID",
+                          "",              "SLURM_NODEID", "SLURM_STEP_NUM_NODES"};
+// Those whose own variables tell of a rank alone: the size is the caller's to set.
+constexpr Names kKubernetes = {"Kubernetes", "JOB_COMPLETION_INDEX", "WORLD_SIZE", "", "", "", ""};
+constexpr Names kPmix = {"PMIx", "PMIX_RANK", "WORLD_SIZE", "", "", "", ""};
 
 class Reader {
  public:
@@ -75,6 +95,7 @@ class Reader {
     if (found.local_size > found.size)
       throw ArgumentError(fmt::format("{} is {}, more than the {} ranks of {}", names.local_size,
                                       found.local_size, found.size, names.size));
+    if (integer(names.nodes, 1, kMaxRanks) == 1) found.local_size = found.size;
     found.node = text(names.node).value_or("");
     return found;
   }
@@ -114,25 +135,58 @@ bool in_slurm_step(const Reader& reader) {
 int default_port(const Reader& reader) {
   std::string job;
   for (const char* name :
-       {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "SLURM_JOB_ID", "SLURM_STEP_ID"})
+       {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "SLURM_JOB_ID", "SLURM_STEP_ID",
+        "FLUX_JOB_ID", "PALS_APID", "LSB_JOBID"})
     job += reader.text(name).value_or("");
   if (job.empty()) return 29500;
   return 20000 + static_cast<int>(Hasher().add(job).value() % 10000);
 }
 
+/// Of the address that mpirun listens at, "1.0;tcp://10.0.0.1,10.1.0.1:57655", the first host.
+std::string host_of_uri(const std::string& uri) {
+  constexpr std::string_view kScheme = "tcp://";
+  const auto at = uri.find(kScheme);
+  if (at == std::string::npos) return "";
+  const auto from = at + kScheme.size();
+  return uri.substr(from, uri.find_first_of(",:", from) - from);
+}
+
+/// Where rank 0 is most likely, as far as the launcher tells; empty where it does not.
+std::string host_of_rank_0(const Reader& reader, const LaunchVariables& found) {
+  if (found.source == "Slurm") {
+    auto hosts = reader.text("SLURM_STEP_NODELIST");
+    if (!hosts) hosts = reader.text("SLURM_JOB_NODELIST");
+    if (hosts) return first_host(*hosts);
+  }
+  if (found.local_size == found.size) return "127.0.0.1";
+  if (found.source == "Open MPI")
+    return host_of_uri(reader.text("OMPI_MCA_orte_hnp_uri").value_or(""));
+  return "";
+}
+
 void find_store(const Reader& reader, LaunchVariables& found) {
   found.port = reader.integer("MASTER_PORT", 1, 65535).value_or(default_port(reader));
   found.address = reader.text("MASTER_ADDR").value_or("");
-  if (found.address.empty() && found.source == "Slurm") {
-    auto hosts = reader.text("SLURM_STEP_NODELIST");
-    if (!hosts) hosts = reader.text("SLURM_JOB_NODELIST");
-    if (hosts) found.address = first_host(*hosts);
-  }
-  if (found.address.empty() && found.local_size == found.size) found.address = "127.0.0.1";
+  if (found.address.empty()) found.address = host_of_rank_0(reader, found);
   if (found.address.empty())
     throw ArgumentError(fmt::format(
         "MASTER_ADDR is not set: it names the machine of rank 0, and {} starts ranks on several",
         found.source));
+}
+
+/// Those that tell of a rank alone, which WORLD_SIZE completes.
+std::optional<LaunchVariables> read_incomplete(const Reader& reader) {
+  if (reader.text("RANK")) return std::nullopt;
+  for (const Names* names : {&kKubernetes, &kPmix}) {
+    if (!reader.text(names->rank)) continue;
+    if (reader.text("WORLD_SIZE")) return reader.read(*names);
+    // An index of a Kubernetes job is often all that there is: its pods work on their own.
+    if (names == &kKubernetes) return std::nullopt;
+    throw ArgumentError(
+        fmt::format("{} is set, but nothing tells how many ranks there are: set WORLD_SIZE, too",
+                    names->rank));
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -141,7 +195,11 @@ LaunchVariables read_ranks(const Environment& environment) {
   const Reader reader(environment);
   std::optional<LaunchVariables> found;
   const Names* from = nullptr;
-  for (const Names* names : {&kTorchrun, &kOpenMpi, &kMpich}) {
+  const bool is_torchrun = reader.text("RANK") || !(reader.text("JOB_COMPLETION_INDEX") ||
+                                                   reader.text("PMIX_RANK"));
+  for (const Names* names : {&kTorchrun, &kOpenMpi, &kJsm, &kFlux, &kPals, &kMpich}) {
+    if (names == &kTorchrun && !is_torchrun) continue;
+    if (names == &kPals && !reader.text(names->rank)) continue;
     auto here = reader.read(*names);
     if (!here) continue;
     if (found)
@@ -150,6 +208,7 @@ LaunchVariables read_ranks(const Environment& environment) {
       found = std::move(here), from = names;
   }
   if (!found && in_slurm_step(reader)) found = reader.read(kSlurm);
+  if (!found) found = read_incomplete(reader);
   if (!found) return {};
   found->is_watched = reader.text("TRINITY_LAUNCH") == "1";
   return *found;
@@ -188,12 +247,24 @@ void warn_of_copies() {
     variables = read_ranks(process_environment);
   } catch (const ArgumentError&) {  // who joins is told
   }
-  if (variables.size == 1 || variables.rank != 0 || variables.is_watched) return;
+  const bool joins = process_environment("TRINITY_JOIN") == "1";
+  if (variables.size == 1 || variables.rank != 0 || variables.is_watched || joins) return;
   std::fprintf(stderr,
                "trinity: warning: %s started %d processes of this script, which has joined no job: "
                "each does all of the work, into the same files; trinity.dist.init() joins them, "
-               "trinity launch starts processes that share a search\n",
+               "as do TRINITY_JOIN=1 and trinity launch for a search\n",
                variables.source.c_str(), variables.size);
+}
+
+void silence_other_ranks() {
+  if (process_environment("TRINITY_JOIN") != "1" || process_environment("TRINITY_LAUNCH")) return;
+  try {
+    if (read_ranks(process_environment).rank == 0) return;
+  } catch (const ArgumentError&) {  // who joins is told
+    return;
+  }
+  const int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (nothing >= 0) dup2(nothing, STDOUT_FILENO);
 }
 
 void know_of_copies() { g_knows_of_copies = true; }

@@ -22,20 +22,25 @@ struct LaunchVariables {
   bool is_watched = false;  ///< `trinity launch` watches over the job and speaks for it
   /// Tells apart attempts that share a launcher's store (torchrun restarts).
   std::string attempt;
-  std::string source = "none";  ///< "torchrun", "Open MPI", "MPICH", "Slurm", "none"
+  /// "torchrun", "Open MPI", "JSM", "Flux", "Cray PALS", "MPICH", "Slurm", "Kubernetes", "PMIx",
+  /// "none"
+  std::string source = "none";
 };
 
 /// Reads the variables of torchrun and `trinity launch` (RANK, WORLD_SIZE, LOCAL_RANK,
 /// LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR, MASTER_PORT), else Open MPI's mpirun
-/// (OMPI_COMM_WORLD_RANK, ...), else MPICH's (PMI_RANK, ...), else those of a Slurm step started by
-/// srun (SLURM_PROCID, ...). Without any: a job of one process.
+/// (OMPI_COMM_WORLD_RANK, ...), else IBM's jsrun (JSM_NAMESPACE_RANK, ...), else Flux
+/// (FLUX_TASK_RANK, ...), else Cray's PALS (PALS_RANKID with PMI_SIZE), else MPICH's (PMI_RANK,
+/// ...), else those of a Slurm step started by srun (SLURM_PROCID, ...), else, each with
+/// WORLD_SIZE, an indexed job of Kubernetes (JOB_COMPLETION_INDEX; without WORLD_SIZE its pods are
+/// no job) and other launchers that speak PMIx (PMIX_RANK). Without any: a job of one process.
 ///
 /// The address is MASTER_ADDR, else the first host of Slurm's list, else this machine when all
-/// ranks are on it; the port MASTER_PORT, else one that follows from the launcher's job number,
-/// else 29500.
+/// ranks are on it, else the host of mpirun, where Open MPI starts rank 0 unless told otherwise;
+/// the port MASTER_PORT, else one that follows from the launcher's job number, else 29500.
 ///
 /// Throws ArgumentError naming the variable for a value that is no number in its range, a rank
-/// without a size or the other way round, two launchers that disagree, and several nodes without
+/// without a size or the other way round (PMIX_RANK without WORLD_SIZE, too), two launchers that disagree, and several nodes without
 /// MASTER_ADDR. Slurm's variables are not compared: under srun, mpirun's and torchrun's children
 /// inherit those of their daemons.
 LaunchVariables read_launch_variables(const Environment& environment);
@@ -50,6 +55,9 @@ std::optional<std::string> process_environment(const std::string& name);
 /// `trinity launch` has started several processes and this one has joined no job: each then does
 /// the whole work, into the same files.
 void warn_of_copies();
+/// Where TRINITY_JOIN=1 asks for processes that share their searches, standard output is rank 0's:
+/// that of the others goes nowhere. `trinity launch` does so itself.
+void silence_other_ranks();
 /// This process has joined a job: there is nothing to warn of.
 void know_of_copies();
 

@@ -27,6 +27,7 @@ const char* const kUsage =
     "1.5Gi\n"
     "  --time-limit SECONDS  for each script; 2 s later the process is ended\n"
     "  --profile FILE        where the script's time goes: folded stacks, and the hottest lines\n"
+    "  --stop-on-usr1        SIGUSR1 stops the script in order, as Ctrl-C and SIGTERM do\n"
     "  -v, --version         print the version\n"
     "  -h, --help            print this text\n"
     "  --                    what follows is the script\n"
@@ -44,7 +45,8 @@ namespace {
 
 const std::vector<std::string> kLongOptions = {"--threads",    "--no-strict", "--safe",
                                                "--write",      "--version",   "--memory-limit",
-                                               "--time-limit", "--profile",   "--help"};
+                                               "--time-limit", "--profile",   "--stop-on-usr1",
+                                               "--help"};
 
 // Those that scripts take (lib/trinity/command/options.lua).
 const std::vector<std::string> kScriptOptions = {"--run", "--runs", "--resume", "--quiet"};
@@ -128,6 +130,8 @@ bool set_flag(CommandLine& line, const Words& words) {
     line.options.strict = false;
   else if (option == "--safe")
     line.options.safe = true;
+  else if (option == "--stop-on-usr1")
+    line.stops_on_usr1 = true;
   else
     return false;
   words.refuse_value();

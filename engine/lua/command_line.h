@@ -22,6 +22,7 @@ struct CommandLine {
   RuntimeOptions options;
   std::vector<Action> actions;
   bool interactive = false, version = false, help = false;
+  bool stops_on_usr1 = false;  ///< SIGUSR1 stops scripts as SIGTERM does
   /// -1: not given; 0: one per core.
   int threads = -1;
   /// File for folded stacks of where time went (lib/trinity/command/profiler.lua); empty: none.

@@ -192,6 +192,7 @@ class Prompt {
   bool terminal_;
   std::unique_ptr<LineSource> lines_;
   std::string text_;
+  int status_ = 0;  // of the interruption
 };
 
 bool Prompt::is_incomplete() {
@@ -206,6 +207,7 @@ Prompt::End Prompt::read_statement() {
   do {
     const auto line = lines_->read(prompt);
     if (!line && was_interrupted()) {
+      status_ = stop_status();
       forget_interrupt(runner_.state());
       return End::interrupted;
     }
@@ -221,7 +223,7 @@ int Prompt::run() {
     const auto end = read_statement();
     if (end == End::input) break;
     if (end == End::interrupted) {
-      if (!terminal_) return 130;
+      if (!terminal_ || status_ == kEndedStatus) return status_;
       std::fputc('\n', stdout);
       continue;
     }
@@ -232,7 +234,9 @@ int Prompt::run() {
     };
     const auto outcome = runner_.run(load, {}, show);
     report(outcome);
-    if (outcome.exited || (outcome.status == 130 && !terminal_)) return outcome.status;
+    if (outcome.exited || outcome.status == kEndedStatus ||
+        (outcome.status == kInterruptedStatus && !terminal_))
+      return outcome.status;
     note_locals(*host_state(runner_.state()), text_);
   }
   if (terminal_) std::fputc('\n', stdout);

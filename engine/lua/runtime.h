@@ -56,7 +56,7 @@ class Runtime {
 
   /// Runs a file ("-" for standard input) with its folder first on the search path. Returns the
   /// process exit status: 0, 1 after an error (printed to standard error), 2 after a usage error
-  /// (an error value with field `usage`), 130 when interrupted, or what the script gave os.exit.
+  /// (an error value with field `usage`), 130 or 143 when interrupted, or what the script gave os.exit.
   int run_file(const std::string& path, const std::vector<std::string>& arguments = {});
 
   /// Whether the last run ended with os.exit (which ends the script, never the host).

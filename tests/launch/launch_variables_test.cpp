@@ -82,6 +82,73 @@ TEST_CASE("launch variables of mpirun, MPICH and srun") {
   CHECK(read(with(with(slurm, {{"SLURM_STEP_ID", "0"}}), open_mpi)).source == "Open MPI");
 }
 
+TEST_CASE("launch variables of jsrun, Flux, PALS, Kubernetes and PMIx") {
+  const Variables jsm = {{"JSM_NAMESPACE_RANK", "3"},
+                         {"JSM_NAMESPACE_SIZE", "8"},
+                         {"JSM_NAMESPACE_LOCAL_RANK", "1"},
+                         {"JSM_NAMESPACE_LOCAL_SIZE", "2"},
+                         {"PMIX_RANK", "3"},
+                         {"MASTER_ADDR", "n0"}};
+  CHECK(read(jsm).source == "JSM");
+  CHECK(read(jsm).local_rank == 1);
+  CHECK(read(jsm).local_size == 2);
+
+  const Variables flux = {{"FLUX_TASK_RANK", "2"}, {"FLUX_JOB_SIZE", "4"},
+                          {"FLUX_JOB_NNODES", "1"}, {"FLUX_TASK_LOCAL_ID", "2"},
+                          {"FLUX_JOB_ID", "7"},     {"PMI_RANK", "2"},
+                          {"PMI_SIZE", "4"},        {"PMIX_RANK", "2"}};
+  CHECK(read(flux).source == "Flux");
+  CHECK(read(flux).rank == 2);
+  CHECK(read(flux).address == "127.0.0.1");  // all are on one node
+  CHECK(read(with(flux, {{"FLUX_JOB_ID", "8"}})).port != read(flux).port);
+  CHECK(refusal(with(flux, {{"FLUX_JOB_NNODES", "2"}})).starts_with("MASTER_ADDR is not set"));
+  CHECK(refusal(with(flux, {{"PMI_RANK", "1"}})) ==
+        "FLUX_TASK_RANK is 2 but PMI_RANK is 1: two launchers disagree, unset the variables of "
+        "one");
+
+  const Variables pals = {{"PALS_RANKID", "5"},       {"PALS_LOCAL_RANKID", "1"},
+                          {"PALS_NODEID", "1"},       {"PMI_SIZE", "8"},
+                          {"PMI_LOCAL_SIZE", "4"},    {"PMI_RANK", "5"},
+                          {"PALS_APID", "x-y"},       {"MASTER_ADDR", "x1000"}};
+  CHECK(read(pals).source == "Cray PALS");
+  CHECK(read(pals).node == "1");
+  CHECK(read(pals).local_size == 4);
+  CHECK(read({{"PALS_RANKID", "0"},
+              {"PMI_RANK", "0"},
+              {"PMI_SIZE", "2"},
+              {"PMI_LOCAL_SIZE", "2"}})
+            .address ==
+        "127.0.0.1");
+  CHECK(refusal({{"PALS_RANKID", "0"}}) ==
+        "PALS_RANKID is set but PMI_SIZE is not: Cray PALS sets both");
+
+  const Variables pod = {{"JOB_COMPLETION_INDEX", "1"}, {"WORLD_SIZE", "2"},
+                         {"MASTER_ADDR", "job-0.net"}};
+  CHECK(read(pod).source == "Kubernetes");
+  CHECK(read(pod).rank == 1);
+  CHECK(read(pod).address == "job-0.net");
+  CHECK(read({{"JOB_COMPLETION_INDEX", "1"}}).size == 1);  // pods that work on their own
+  CHECK(read(with(kTorchrun, {{"JOB_COMPLETION_INDEX", "0"}})).source == "torchrun");
+
+  CHECK(read({{"PMIX_RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "n0"}}).source == "PMIx");
+  CHECK(refusal({{"PMIX_RANK", "1"}}) ==
+        "PMIX_RANK is set, but nothing tells how many ranks there are: set WORLD_SIZE, too");
+}
+
+TEST_CASE("launch variables: mpirun's own host is rank 0's where nobody names another") {
+  const Variables two_hosts = {{"OMPI_COMM_WORLD_RANK", "1"},
+                               {"OMPI_COMM_WORLD_SIZE", "2"},
+                               {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                               {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}};
+  const char* uri = "1248133120.0;tcp://10.77.0.1,10.78.0.1:57655;tcp6://[fd00::2]:43079";
+  CHECK(read(with(two_hosts, {{"OMPI_MCA_orte_hnp_uri", uri}})).address == "10.77.0.1");
+  CHECK(read(with(two_hosts, {{"OMPI_MCA_orte_hnp_uri", uri}, {"MASTER_ADDR", "b"}})).address ==
+        "b");
+  CHECK(refusal(two_hosts).starts_with("MASTER_ADDR is not set"));
+  CHECK(refusal(with(two_hosts, {{"OMPI_MCA_orte_hnp_uri", "1.0;usock"}}))
+            .starts_with("MASTER_ADDR is not set"));
+}
+
 TEST_CASE("launch variables: the first host of a list") {
   CHECK(first_host("n1") == "n1");
   CHECK(first_host("n1,n2") == "n1");

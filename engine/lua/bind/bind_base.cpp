@@ -124,6 +124,24 @@ int base_begin_limit(lua_State* L) {
 /// end_limit() -> whether the time was up
 int base_end_limit(lua_State* L) { return push_boolean(L, end_limit()); }
 
+/// Of a search that ranks of a job share, as in interrupt.h.
+int base_begin_agreement(lua_State*) {
+  begin_agreement();
+  return 0;
+}
+
+int base_end_agreement(lua_State*) {
+  end_agreement();
+  return 0;
+}
+
+int base_noted_status(lua_State* L) { return push_number(L, noted_status()); }
+
+int base_accept_stop(lua_State* L) {
+  accept_stop(static_cast<int>(integer_arg(L, 1, "status", kInterruptedStatus, kEndedStatus)));
+  return 0;
+}
+
 int base_stop_requested(lua_State* L) { return push_boolean(L, stop_requested()); }
 
 /// How many engine objects scripts hold, neither closed nor collected: for tests of leaks.
@@ -201,6 +219,10 @@ constexpr luaL_Reg kBaseFunctions[] = {TRINITY_BIND("clock_s", base_clock_s),
                                        TRINITY_BIND("begin_limit", base_begin_limit),
                                        TRINITY_BIND("end_limit", base_end_limit),
                                        TRINITY_BIND("stop_requested", base_stop_requested),
+                                       TRINITY_BIND("begin_agreement", base_begin_agreement),
+                                       TRINITY_BIND("end_agreement", base_end_agreement),
+                                       TRINITY_BIND("noted_status", base_noted_status),
+                                       TRINITY_BIND("accept_stop", base_accept_stop),
                                        TRINITY_BIND("open_objects", base_open_objects),
                                        TRINITY_BIND("position", base_position),
                                        TRINITY_BIND("random", base_random)};

@@ -97,11 +97,20 @@ int parallel_in_worker(lua_State* L) { return push_boolean(L, in_worker()); }
 
 int parallel_was_interrupted(lua_State* L) { return push_boolean(L, was_interrupted()); }
 
+int parallel_stop_status(lua_State* L) { return push_number(L, stop_status()); }
+
+int parallel_stop_name(lua_State* L) {
+  lua_pushstring(L, stop_name());
+  return 1;
+}
+
 constexpr luaL_Reg kParallelFunctions[] = {
     TRINITY_BIND("run_workers", parallel_run_workers),
     TRINITY_BIND("print_output", parallel_print_output),
     TRINITY_BIND("in_worker", parallel_in_worker),
-    TRINITY_BIND("was_interrupted", parallel_was_interrupted)};
+    TRINITY_BIND("was_interrupted", parallel_was_interrupted),
+    TRINITY_BIND("stop_status", parallel_stop_status),
+    TRINITY_BIND("stop_name", parallel_stop_name)};
 
 }  // namespace
 

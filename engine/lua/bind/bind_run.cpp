@@ -1,14 +1,20 @@
+#include <signal.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "base/file.h"
 #include "base/hold.h"
 #include "base/machine.h"
 #include "base/process.h"
 #include "launch/launch_variables.h"
+#include "launch/network.h"
 #include "lua/bind/module.h"
 #include "lua/host/host.h"
 
@@ -157,6 +163,94 @@ int run_warn_of_copies(lua_State*) {
   return 0;
 }
 
+/// interfaces() -> list of { name =, address =, is_loopback = }
+int run_interfaces(lua_State* L) {
+  lua_newtable(L);
+  int i = 0;
+  for (const auto& found : interfaces()) {
+    lua_newtable(L);
+    set_field(L, "name", found.name);
+    set_field(L, "address", found.address);
+    lua_pushboolean(L, found.is_loopback);
+    lua_setfield(L, -2, "is_loopback");
+    lua_rawseti(L, -2, ++i);
+  }
+  return 1;
+}
+
+/// addresses_of(host) -> list of addresses; raises why there are none
+int run_addresses_of(lua_State* L) {
+  lua_newtable(L);
+  int i = 0;
+  for (const auto& address : addresses_of(string_arg(L, 1, "host"))) {
+    push_text(L, address);
+    lua_rawseti(L, -2, ++i);
+  }
+  return 1;
+}
+
+int run_is_loopback(lua_State* L) {
+  return push_boolean(L, is_loopback(string_arg(L, 1, "address")));
+}
+
+int port_arg(lua_State* L) { return static_cast<int>(integer_arg(L, 2, "port", 0, 65535)); }
+
+/// address_towards(host, port) -> the address of this machine on the way there
+int run_address_towards(lua_State* L) {
+  return push_text(L, address_towards(string_arg(L, 1, "host"), port_arg(L)));
+}
+
+/// listening_failure(host, port) -> why nothing can listen there, "" where something can
+int run_listening_failure(lua_State* L) {
+  return push_text(L, listening_failure(string_arg(L, 1, "host"), port_arg(L)));
+}
+
+/// connecting_failure(host, port, timeout_s) -> why there is no connection, "" where there is one
+int run_connecting_failure(lua_State* L) {
+  return push_text(L, connecting_failure(string_arg(L, 1, "host"), port_arg(L),
+                                         number_arg(L, 3, "timeout_s")));
+}
+
+/// launch_variables() -> { rank =, size =, local_rank =, local_size =, address =, port =, source =
+/// }; raises what is wrong with them
+int run_launch_variables(lua_State* L) {
+  const auto found = read_launch_variables(process_environment);
+  lua_newtable(L);
+  set_field(L, "rank", found.rank);
+  set_field(L, "size", found.size);
+  set_field(L, "local_rank", found.local_rank);
+  set_field(L, "local_size", found.local_size);
+  set_field(L, "address", found.address);
+  set_field(L, "port", found.port);
+  set_field(L, "source", found.source);
+  return 1;
+}
+
+/// become(folder, words): this process goes on as the program words[1], found as a shell finds it,
+/// with these words, in that folder: signals then reach it without a process between. Returns only
+/// by raising.
+int run_become(lua_State* L) {
+  if (is_restricted()) throw ArgumentError("safe scripts start no programs");
+  const auto folder = string_arg(L, 1, "folder");
+  table_arg(L, 2, "words");
+  std::vector<std::string> words;
+  for_each(L, 2, [&](int i) {
+    if (lua_type(L, -1) != LUA_TSTRING)
+      throw WrongArgument(2, "words", fmt::format("entry {}: expected a string", i));
+    words.emplace_back(lua_tostring(L, -1));
+  });
+  if (words.empty()) throw WrongArgument(2, "words", "expected a program, got an empty list");
+  std::vector<char*> list;
+  for (auto& word : words) list.push_back(word.data());
+  list.push_back(nullptr);
+  std::fflush(nullptr);
+  if (chdir(folder.c_str()) != 0)
+    throw FileError(fmt::format("{}: {}", folder, std::strerror(errno)));
+  signal(SIGXFSZ, SIG_DFL);
+  execvp(list[0], list.data());
+  throw Error(fmt::format("cannot start {}: {}", words[0], std::strerror(errno)));
+}
+
 /// describe_machine() -> { processor =, cores =, memory_bytes = }
 int run_describe_machine(lua_State* L) {
   const auto machine = describe_machine();
@@ -182,6 +276,14 @@ constexpr luaL_Reg kRunFunctions[] = {TRINITY_BIND("script", run_script),
                                       TRINITY_BIND("remove_tree", run_remove_tree),
                                       TRINITY_BIND("warn_of_copies", run_warn_of_copies),
                                       TRINITY_BIND("describe_machine", run_describe_machine),
+                                      TRINITY_BIND("become", run_become),
+                                      TRINITY_BIND("interfaces", run_interfaces),
+                                      TRINITY_BIND("addresses_of", run_addresses_of),
+                                      TRINITY_BIND("is_loopback", run_is_loopback),
+                                      TRINITY_BIND("address_towards", run_address_towards),
+                                      TRINITY_BIND("listening_failure", run_listening_failure),
+                                      TRINITY_BIND("connecting_failure", run_connecting_failure),
+                                      TRINITY_BIND("launch_variables", run_launch_variables),
                                       TRINITY_BIND("remove_leftovers", run_remove_leftovers)};
 
 }  // namespace

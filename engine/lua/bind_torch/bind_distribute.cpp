@@ -287,6 +287,8 @@ int dist_launch(lua_State* L) {
   options.backend = fields.string("backend", "");
   if (!options.backend.empty()) parse_collectives(options.backend);
   fields.refuse_unknown();
+  options.stop_signal = [] { return stop_status() - 128; };
+  if (takes_usr1()) options.program_options.emplace_back("--stop-on-usr1");
   const AsSearch as_search;
   return push_number(L, launch(options));
 }

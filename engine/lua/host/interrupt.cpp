@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,26 +27,44 @@ struct Watch {
   std::shared_ptr<Stopper> stopper;
 };
 
-/// All watched states, the latest last; changed with SIGINT held back.
+/// Ctrl-C, what schedulers send, and by option what Slurm is told to send before.
+constexpr int kSignals[] = {SIGINT, SIGTERM, SIGUSR1};
+static_assert(kInterruptedStatus == 128 + SIGINT && kEndedStatus == 128 + SIGTERM);
+
+/// A request to end within this time of the first is the same one: launchers pass on what the
+/// scheduler sends to every process of a job.
+constexpr double kEcho_s = 1;
+
+/// What ranks of a job have to agree on a stop.
+constexpr double kAgreement_s = 10;
+
+/// All watched states, the latest last; changed with the signals held back.
 std::vector<Watch> g_watches;
 std::mutex g_mutex;
 /// Of the latest, for the handler, which looks at the stopper on its own thread only.
 std::atomic<Stopper*> g_stopper{nullptr};
 std::atomic<pid_t> g_thread{0};
-struct sigaction g_previous = {};
+struct sigaction g_previous[std::size(kSignals)] = {};
+std::atomic<int> g_taken{1};  // of kSignals, the first ones
+/// What asked first since start_afresh(), and when; that a request to end came stays.
+std::atomic<int> g_signal{0};
+std::atomic<double> g_asked_at_s{-1};
+std::atomic<bool> g_is_ending{false};
+std::atomic<int> g_agreeing{0};
+std::atomic<bool> g_noted{false};
 std::atomic<int> g_searches{0};
 std::atomic<int> g_series{0};
 std::atomic<int> g_presses{0};
 std::atomic<bool> g_interrupted{false};
 std::atomic<int> g_last_status{0};
 
-/// Holds SIGINT back in this thread; the handler passes it on to the thread of the state.
+/// Holds the signals back in this thread; the handler passes them on to the thread of the state.
 class HeldBack {
  public:
   HeldBack() {
     sigset_t set;
     sigemptyset(&set);
-    sigaddset(&set, SIGINT);
+    for (const int number : kSignals) sigaddset(&set, number);
     pthread_sigmask(SIG_BLOCK, &set, &old_);
   }
   ~HeldBack() { pthread_sigmask(SIG_SETMASK, &old_, nullptr); }
@@ -54,24 +73,55 @@ class HeldBack {
   sigset_t old_;
 };
 
-/// Async-signal-safe: atomics, tgkill, signal, and Stopper::stop.
+double monotonic_s() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+/// Whether a request to end repeats the first one's signal. Ends the process where it is a second.
+bool is_echo(int number) {
+  const double now_s = monotonic_s();
+  const bool ends = number == SIGTERM || number == SIGUSR1;
+  if (g_asked_at_s < 0) {
+    g_asked_at_s = now_s;
+    g_is_ending = ends;
+    return false;
+  }
+  if (!ends && !g_is_ending) return false;  // Ctrl-C after Ctrl-C
+  if (now_s - g_asked_at_s > kEcho_s) _exit(kEndedStatus);
+  return true;
+}
+
+/// The first request is only noted where ranks have to agree on it.
+void stop_script(Stopper& stopper, int number) {
+  const int presses = ++g_presses;
+  if (g_signal == 0) g_signal = number;
+  if (presses >= 3) {
+    signal(SIGINT, SIG_DFL);
+    raise(SIGINT);
+  }
+  if (presses == 1 && g_agreeing > 0) {
+    g_noted = true;
+    stopper.stop_in(kAgreement_s);
+    return;
+  }
+  g_interrupted = true;
+  stop_flag() = true;
+  const bool in_search = g_searches > 0 || g_series > 0;
+  if (!in_search || presses >= 2) stopper.stop(StopReason::interrupted);
+}
+
+/// Async-signal-safe: atomics, tgkill, signal, clock_gettime, _exit, and Stopper's stop() and
+/// stop_in().
 void on_interrupt(int number) {
   const int saved = errno;
   const pid_t thread = g_thread;
   Stopper* stopper = g_stopper;
-  if (thread != 0 && syscall(SYS_gettid) != thread) {
+  if (thread != 0 && syscall(SYS_gettid) != thread)
     syscall(SYS_tgkill, getpid(), thread, number);
-  } else if (stopper) {
-    g_interrupted = true;
-    stop_flag() = true;
-    const int presses = ++g_presses;
-    if (presses >= 3) {
-      signal(SIGINT, SIG_DFL);
-      raise(SIGINT);
-    }
-    const bool in_search = g_searches > 0 || g_series > 0;
-    if (!in_search || presses >= 2) stopper->stop(StopReason::interrupted);
-  }
+  else if (stopper && !is_echo(number))
+    stop_script(*stopper, number);
   errno = saved;
 }
 
@@ -83,6 +133,10 @@ void use_latest() {
 
 void start_afresh() {
   g_presses = 0;
+  g_signal = 0;
+  if (!g_is_ending) g_asked_at_s = -1;
+  g_noted = false;
+  g_agreeing = 0;
   g_searches = 0;
   g_series = 0;
   g_interrupted = false;
@@ -162,7 +216,7 @@ void take_flag_back() {
 
 /// Ends the watch; returns the stopper of the state that is now the latest.
 std::shared_ptr<Stopper> end_watch(lua_State* L) {
-  std::shared_ptr<Stopper> last, heir;  // the first may die here, after SIGINT is let through
+  std::shared_ptr<Stopper> last, heir;  // the first may die here, after signals are let through
   const HeldBack held;
   const std::lock_guard lock(g_mutex);
   const auto at = std::find_if(g_watches.begin(), g_watches.end(),
@@ -172,7 +226,7 @@ std::shared_ptr<Stopper> end_watch(lua_State* L) {
   g_watches.erase(at);
   use_latest();
   if (g_watches.empty())
-    sigaction(SIGINT, &g_previous, nullptr);
+    for (int i = 0; i < g_taken; ++i) sigaction(kSignals[i], &g_previous[i], nullptr);
   else
     heir = g_watches.back().stopper;
   return heir;
@@ -204,6 +258,10 @@ bool end_limit() {
 
 bool stop_requested() { return stop_flag() && (!limit_passed() || user_stops()); }
 
+void take_requests_to_end(bool and_usr1) { g_taken = and_usr1 ? 3 : 2; }
+
+bool takes_usr1() { return g_taken == 3; }
+
 void watch_interrupts(lua_State* L) {
   auto stopper = Stopper::of(L);
   // After that of Stopper: a forked child has a thread of another number.
@@ -215,7 +273,7 @@ void watch_interrupts(lua_State* L) {
   if (g_watches.empty()) {
     struct sigaction action = {};
     action.sa_handler = on_interrupt;  // no SA_RESTART: a read that sleeps must wake up
-    sigaction(SIGINT, &action, &g_previous);
+    for (int i = 0; i < g_taken; ++i) sigaction(kSignals[i], &action, &g_previous[i]);
     start_afresh();
   }
   g_watches.push_back({L, std::move(stopper)});
@@ -231,6 +289,16 @@ void (*interrupt_handler())(int) { return on_interrupt; }
 
 bool was_interrupted() { return g_interrupted; }
 
+int stop_status() {
+  const int number = g_signal;
+  return number == SIGTERM || number == SIGUSR1 ? kEndedStatus : kInterruptedStatus;
+}
+
+const char* stop_name() {
+  const int number = g_signal;
+  return number == SIGTERM ? "SIGTERM" : number == SIGUSR1 ? "SIGUSR1" : "Ctrl-C";
+}
+
 bool was_stopped() { return Stopper::has_stopped(); }
 
 void forget_interrupt(lua_State* L) {
@@ -243,9 +311,11 @@ void leave_on_interrupt(int status) {
   g_last_status = status;
   const HeldBack held;
   const std::lock_guard lock(g_mutex);
-  g_previous = {};
-  g_previous.sa_handler = [](int) { _exit(g_last_status); };
-  sigaction(SIGINT, &g_previous, nullptr);
+  for (int i = 0; i < g_taken; ++i) {
+    g_previous[i] = {};
+    g_previous[i].sa_handler = [](int) { _exit(g_last_status); };
+    sigaction(kSignals[i], &g_previous[i], nullptr);
+  }
 }
 
 void begin_search() {
@@ -260,6 +330,25 @@ void begin_series() { ++g_series; }
 
 void end_series() {
   if (--g_series == 0 && g_searches == 0) take_flag_back();
+}
+
+void begin_agreement() {
+  if (++g_agreeing != 1 || !g_interrupted) return;
+  g_noted = true;  // asked before: the others have to hear of it
+  stop_flag() = limit_passed();
+}
+
+void end_agreement() {
+  if (--g_agreeing == 0) g_noted = false;
+}
+
+int noted_status() { return g_noted ? stop_status() : 0; }
+
+void accept_stop(int status) {
+  if (g_signal == 0) g_signal = status == kEndedStatus ? SIGTERM : SIGINT;
+  if (g_presses == 0) g_presses = 1;
+  g_interrupted = true;
+  stop_flag() = true;
 }
 
 }  // namespace trinity::lua

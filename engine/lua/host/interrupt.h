@@ -4,29 +4,41 @@
 
 #include "base/stop.h"
 
-// Ctrl-C. While a search runs, the first one asks it to stop and keep its best, with which the
-// script has five seconds to finish; otherwise, and from the second on, the script is stopped with
-// an error; the third ends the process. Compiled Lua loops are stopped too: LuaJIT's profiler makes
-// them look at their hooks.
+// Ctrl-C and requests to end. While a search runs, the first one asks it to stop and keep its best,
+// with which the script has five seconds to finish; otherwise, and from the second Ctrl-C on, the
+// script is stopped with an error; the third ends the process. SIGTERM, which Slurm and Kubernetes
+// send, and SIGUSR1 by option do what a first Ctrl-C does; a second one ends the process at once,
+// with status 143, but for one that comes within a second: launchers pass on what every process of
+// a job got. Compiled Lua loops are stopped too: LuaJIT's profiler makes them look at their hooks.
 
 namespace trinity::lua {
 
-/// Installs the SIGINT handler for scripts on `L`, and what makes compiled loops stop. One state at
+/// SIGTERM, and SIGUSR1 where `and_usr1`, are to be handled, too: for a process that lives for
+/// scripts alone. Call before watch_interrupts.
+void take_requests_to_end(bool and_usr1);
+bool takes_usr1();
+/// Installs the handler of signals for scripts on `L`, and what makes compiled loops stop. One state at
 /// a time is watched, the latest.
 void watch_interrupts(lua_State* L);
 /// Ends the watch when `L` is the watched state. Call before lua_close.
 void unwatch_interrupts(lua_State* L);
-/// What handles SIGINT, for processes that are told of it by another signal.
+/// What handles signals, for processes that are told of it by another signal.
 void (*interrupt_handler())(int);
-/// Whether Ctrl-C was pressed since watch_interrupts or forget_interrupt (the host then exits with
-/// status 130).
+/// Whether Ctrl-C was pressed, or a request to end came, since watch_interrupts or forget_interrupt
+/// (the host then exits with stop_status()).
 bool was_interrupted();
+/// What the host exits with: after Ctrl-C, and after a request to end.
+inline constexpr int kInterruptedStatus = 130, kEndedStatus = 143;
+/// That of what came first.
+int stop_status();
+/// "Ctrl-C", "SIGTERM" or "SIGUSR1": what came first.
+const char* stop_name();
 /// Whether Ctrl-C or a time limit has ended any script of this process.
 bool was_stopped();
 /// Makes the next script start afresh: the REPL after an interrupted line.
 void forget_interrupt(lua_State* L);
 
-/// The script has ended, and what it kept says how: from now on Ctrl-C ends the process at once
+/// The script has ended, and what it kept says how: from now on signals end the process at once
 /// with its `status`.
 void leave_on_interrupt(int status);
 
@@ -40,6 +52,15 @@ void end_search();
 /// between two of them, too, does not stop the script. Each of them takes the flag back at its end.
 void begin_series();
 void end_series();
+
+/// Brackets a search that ranks of a job share, who have to agree on a stop: the first signal is
+/// only noted, for ten seconds; then, or at the next, the script is stopped as usual. May be nested.
+void begin_agreement();
+void end_agreement();
+/// What stop_status() would be of a signal that was noted, else 0.
+int noted_status();
+/// The ranks agreed to stop: as by a signal of that status.
+void accept_stop(int status);
 
 /// Brackets work that must end in so many seconds: then stop_flag() is set, as by Ctrl-C, so that
 /// whatever polls it ends; end_limit() takes the flag back, unless a limit around this one has

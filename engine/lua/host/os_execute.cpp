@@ -53,7 +53,7 @@ pid_t start_shell(const std::string& command, std::optional<Redirection> redirec
   sigset_t defaults, none;
   sigemptyset(&none);
   sigemptyset(&defaults);
-  for (const int signal : {SIGINT, SIGQUIT, SIGPIPE, SIGXFSZ}) sigaddset(&defaults, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGQUIT, SIGPIPE, SIGXFSZ}) sigaddset(&defaults, signal);
   posix_spawnattr_setsigdefault(&attributes, &defaults);
   posix_spawnattr_setsigmask(&attributes, &none);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);

@@ -78,7 +78,7 @@ Outcome ScriptRunner::finish(std::optional<ScriptError> error) {
   Outcome outcome{error ? (error->usage ? 2 : 1) : 0, std::move(error), false};
   if (handle_interrupts_ && was_interrupted()) {
     if (outcome.error) outcome.error->traceback.clear();
-    outcome.status = 130;
+    outcome.status = stop_status();
     forget_interrupt(L_);
   }
   if (const auto status = take_exit(L_)) outcome = {*status, std::nullopt, true};

@@ -14,7 +14,7 @@ namespace trinity::lua {
 
 /// How a chunk ended.
 struct Outcome {
-  /// 0, 1 after an error, 2 after a usage error, 130 when interrupted, or what os.exit was given.
+  /// 0, 1 after an error, 2 after a usage error, 130 or 143 when interrupted, or what os.exit was given.
   int status = 0;
   std::optional<ScriptError> error;
   /// The script called os.exit.

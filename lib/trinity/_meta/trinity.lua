@@ -12,7 +12,9 @@ error 'this file is for editors'
 ---@field clock_s fun(): number Seconds of a clock that only goes forward, to measure with.
 ---@field describe_machine fun(): trinity.Machine The processor that runs the script.
 ---@field stop_requested fun(): boolean Whether Ctrl-C or a time limit asked what runs to end: within trinity.stoppable and searches.
----@field was_interrupted fun(): boolean Whether Ctrl-C was pressed since the script began; the program then exits with status 130.
+---@field was_interrupted fun(): boolean Whether Ctrl-C was pressed or SIGTERM came since the script began; the program then exits with stop_status().
+---@field stop_status fun(): integer What the program exits with after what stopped it: 130 after Ctrl-C, 143 after SIGTERM (and SIGUSR1, with --stop-on-usr1).
+---@field stop_name fun(): string What stopped it: 'Ctrl-C', 'SIGTERM' or 'SIGUSR1'.
 local trinity = {}
 
 ---@class trinity.Machine

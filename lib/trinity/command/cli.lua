@@ -61,12 +61,13 @@ function cli.words()
   return table.concat(words, ' ')
 end
 
---- Ends the script after Ctrl-C with status 130, and says what was done ('3 of 10 settings') and how to go on.
+--- Ends the script after Ctrl-C or SIGTERM with its status, and says what was done ('3 of 10 settings') and how to go
+--- on.
 function cli.leave_stopped(what)
   local name = require('trinity.runs').name
-  progress.warn(('stopped by Ctrl-C: %s are done%s'):format(what,
+  progress.warn(('stopped by %s: %s are done%s'):format(core.stop_name(), what,
     name and (", 'trinity runs resume %s' goes on"):format(name) or ''))
-  os.exit(130)
+  os.exit(core.stop_status())
 end
 
 --- The graph that options `model`, `batch_size` (0: the model's own) and `set` name; `further` are options beside.

@@ -1,5 +1,5 @@
 -- trinity.dist: the processes of one training. A script joins the job that a launcher started it in (trinity
--- launch, torchrun, mpirun, srun) and adds up tensors with the other ranks over LibTorch's c10d, with Gloo or NCCL:
+-- launch, torchrun, mpirun, srun, ...) and adds up tensors with the other ranks over LibTorch's c10d, with Gloo or NCCL:
 --
 --   local job = trinity.dist.init()
 --   local trainer = trinity.dist.trainer(job, { module = net, optimiser = sgd, method = 'bsp' })
@@ -29,7 +29,8 @@ local dist = {}
 ---@field nodes integer
 ---@field local_rank integer within the node, from 0
 ---@field local_size integer ranks a node
----@field source string the launcher: 'torchrun' (also of trinity launch), 'Open MPI', 'MPICH', 'Slurm', 'none'
+---@field source string the launcher: 'torchrun' (also of trinity launch), 'Open MPI', 'Slurm', ... (trinity help
+--- processes), 'none'
 local Job = { __name = 'job' }
 Job.__index = Job
 
@@ -54,7 +55,8 @@ local link = options_of.declare('trinity.InjectedLink', { help = 'A link that is
 local join_options = options_of.declare('trinity.JobOptions', { help = 'What dist.init takes.',
   { 'timeout_s', 'number', 20, least = 0.1, most = 1e6, help = 'a rank that others wait for this long hangs' },
   { 'silence_s', 'number', 10, least = 0.1, most = 1e6, help = 'a rank that gives no sign for this long is dead' },
-  { 'join_timeout_s', 'number', 25, least = 0.1, most = 1e6, help = 'for all ranks to come' },
+  { 'join_timeout_s', 'number', otherwise = 'TRINITY_JOIN_TIMEOUT_S, else 25', least = 0.1, most = 1e6,
+    help = 'for all ranks to come' },
   { 'backend', 'string', otherwise = "TRINITY_BACKEND, else 'gloo'", help = "'gloo', or 'nccl' where LibTorch has "
     .. 'CUDA and every rank of a node a GPU: tensors stay on the processor and travel by way of the GPU' },
   { 'arguments_differ', 'boolean', false,
@@ -81,15 +83,25 @@ local function identity(arguments_differ)
     script_text = script_text, arguments = table.concat(words, ' ') }
 end
 
---- Joins the job that a launcher started this process in (trinity launch, torchrun, mpirun, srun); without one, a job
---- of one process. Once a process: a second call gives the same job.
+-- Seconds for all ranks to come, where the script does not say.
+local function join_timeout_s()
+  local text = core.environment 'TRINITY_JOIN_TIMEOUT_S'
+  local seconds = tonumber(text or 25)
+  if not seconds or seconds < 0.1 or seconds > 1e6 then
+    util.fail('TRINITY_JOIN_TIMEOUT_S: expected seconds from 0.1 to 1e6, got %s', util.quoted(text))
+  end
+  return seconds
+end
+
+--- Joins the job that a launcher started this process in (trinity launch, torchrun, mpirun, srun, ...); without one, a
+--- job of one process. Once a process: a second call gives the same job.
 ---@param options? trinity.JobOptions
 ---@return trinity.Job
 function dist.init(options)
   options = join_options:read('dist.init', 1, 'options', options)
   if joined then return joined end
   local handle = core.dist.join { timeout_s = options.timeout_s, silence_s = options.silence_s,
-    join_timeout_s = options.join_timeout_s, link = options.link, backend = options.backend,
+    join_timeout_s = options.join_timeout_s or join_timeout_s(), link = options.link, backend = options.backend,
     identity = identity(options.arguments_differ) }
   local self = handle:facts()
   self.handle = handle
@@ -101,13 +113,17 @@ function dist.init(options)
   return joined
 end
 
+--- Whether searches join the job that this process was started in without being told to.
+---@return boolean
+function dist.joins() return core.environment 'TRINITY_JOIN' == '1' end
+
 --- The job that this process has joined, when it has several ranks; else nil, as in dist.alone() and in workers of
---- trinity.parallel_map. Under `trinity launch` it joins if that has not been done; other launchers may mean processes
---- that have nothing to do with each other: rank 0 of these warns, once.
+--- trinity.parallel_map. Under `trinity launch`, and with TRINITY_JOIN=1 under any launcher, it joins if that has not
+--- been done; else launchers may mean processes that have nothing to do with each other: rank 0 of these warns, once.
 ---@return trinity.Job?
 function dist.current()
   if alone > 0 or core.in_worker() then return nil end
-  if not joined and core.environment 'TRINITY_LAUNCH' then dist.init() end
+  if not joined and dist.joins() then dist.init() end
   if not joined then core.warn_of_copies() end
   if joined and joined.size > 1 and not joined.closed then return joined end
 end

@@ -16,6 +16,15 @@ function ranks.rows(job, row)
   return rows
 end
 
+--- The text of rank `owner` (default: 0), on every rank; nil for nil.
+function ranks.text(job, text, owner)
+  local root = { root = owner or 0 }
+  local count = job:broadcast(tensor.new({ text and #text or -1 }, { dtype = 'int64' }), root):totable()[1]
+  if count <= 0 then return count == 0 and '' or nil end
+  local bytes = util.listed(count, function(i) return job.rank == root.root and text:byte(i) or 0 end)
+  return string.char(unpack(job:broadcast(tensor.new(bytes, { dtype = 'int64' }), root):totable()))
+end
+
 --- A result { metrics =, reward = } as the three numbers by which ranks.best compares it.
 function ranks.worth(result)
   return result.metrics.feasible and 1 or 0, result.metrics.excess_memory_bytes, result.reward

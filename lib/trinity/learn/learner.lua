@@ -312,8 +312,9 @@ end
 function learner.begin(self, run)
   join(self, run)
   if self.keeps == false then return nil end
-  checkpoints.begin(run, self.job ~= nil)
+  checkpoints.begin(run, dist_search.share(self.job))
   local notes = learner_checkpoint.restore(self.owner, run, self.parameters, self.optimiser)
+  if notes and self.job then self.job:agree(('the checkpoint %s'):format(run.resume), run.resumed_at) end
   if notes then self.baseline, self.squares = tonumber(notes.baseline), tonumber(notes.squares) end
   return notes
 end

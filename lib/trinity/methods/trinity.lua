@@ -174,7 +174,7 @@ local function learn(self, agent, state, stages)
   local batch = self.problem:placements(own)
   local end_s = self.start + options.seconds
   if stages.refine then end_s = core.clock_s() + stages.policy * (end_s - core.clock_s()) end
-  local function goes_on() return dist_search.agreed(self.job, self:more() and core.clock_s() < end_s) end
+  local function goes_on() return dist_search.goes_on(self, self.job, self:more() and core.clock_s() < end_s) end
   while goes_on() and (not stages.refine or state.idle < options.patience) do
     local allowed = math.min(self:allowance(samples), state.last - self.evaluations)
     if allowed < samples and (stages.refine or allowed <= 0) then break end
@@ -265,8 +265,8 @@ end
 local function refine_together(self, start, rival)
   local job, options, budget = self.job, self.options, self.options.evaluations - self.evaluations
   wait_for_all(self)
-  if options.checkpoint ~= '' and job.rank == 0 then
-    checkpoints.write(options.checkpoint, self, { stage = 'refine', first = self.evaluations,
+  if self.checkpoint and job.rank == 0 then
+    checkpoints.write(self.checkpoint, self, { stage = 'refine', first = self.evaluations,
       start = checkpoints.pack(start), rival = packed(rival) })
   end
   local alike = exhaustive(self.problem, budget)
@@ -326,10 +326,9 @@ end
 local function resumed_notes(self)
   if not self.resume then return nil end
   local owner = 'methods.' .. self.method
-  if self.options.resume == '' then
-    return checkpoints.restore_kept(owner, self, function() end) -- which checks the policy's file, too
-  end
-  local notes = checkpoints.restore(owner, self, self.resume)
+  local kept = self.options.resume == ''
+  local notes = kept and checkpoints.restore_kept(owner, self, function() end) -- which checks the policy's file, too
+    or checkpoints.restore(owner, self, self.resume)
   if self.job then self.job:agree(('the checkpoint %s'):format(self.resume), self.resumed_at) end
   return notes
 end
@@ -351,7 +350,7 @@ local function register(methods, name, declared, about)
     local options, settings, stages = read_options(name, declared, methods, given or {})
     return search.run(name, problem, options, function(self)
       self.job = dist_search.begin(self, dist.current())
-      checkpoints.begin(self, self.job ~= nil)
+      checkpoints.begin(self, dist_search.share(self.job))
       local resumed = resumed_notes(self)
       local refining = resumed and resumed.stage == 'refine'
       local ranks

@@ -224,7 +224,7 @@ function page.run(section, settings)
   if ok then return rows, notes, stopped end
   if late and not stopped and tostring(notes):find('interrupted', 1, true) then return rows, out_of_time, false end
   if not stopped and not tostring(notes):match 'interrupted$' then error(notes, 0) end
-  return rows, 'Stopped by Ctrl-C: rows are missing.', true
+  return rows, ('Stopped by %s: rows are missing.'):format(core.stop_name()), true
 end
 
 --- Rows as plain data, for --json and for the run.

@@ -91,12 +91,15 @@ end
 -- Whether the caller named a file for checkpoints.
 local function asked(self) return (self.options.checkpoint or '') ~= '' end
 
---- Sets the files of the search `self`: checkpoint and resume of its options, else those of the run's folder (for a
---- search that no other rank shares, whose batches are all its own).
-function checkpoints.begin(self, shared)
-  local options, record = self.options, not shared and records[self] or nil
+--- Sets the files of the search `self`: checkpoint and resume of its options, else those of the run's folder, which of
+--- the ranks that share a search rank 0 writes and all read: share(text) gives rank 0's text, nil for nil; without it
+--- nothing is shared.
+function checkpoints.begin(self, share)
+  local options, record = self.options, records[self]
   self.checkpoint = asked(self) and options.checkpoint or record and record:checkpoint_path() or nil
-  self.resume = (options.resume or '') ~= '' and options.resume or record and record.resume or nil
+  local kept = record and record.resume
+  if share then kept = share(kept) end
+  self.resume = (options.resume or '') ~= '' and options.resume or kept or nil
   self.kept_at, self.keeping_s = core.clock_s(), 0
   if record and self.checkpoint then record.keeps = true end
 end
@@ -303,7 +306,7 @@ function checkpoints.restore_kept(owner, self, load)
   if not self.resume then return nil end
   local notes = checkpoints.restore(owner, self, self.resume)
   if load and notes.policy then load(checkpoints.file_of(owner, self, self.resume, notes)) end
-  records[self]:tell_resumed(self)
+  if records[self] then records[self]:tell_resumed(self) end
   return notes
 end
 

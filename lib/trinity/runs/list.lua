@@ -15,6 +15,9 @@ function run_list.absolute(path) return path:match '^/' and path or core.process
 --- The file of this program.
 run_list.program = core.program
 
+--- Goes on as another program, in a folder, with these words; the process stays the same, so that signals reach it.
+run_list.become = core.become
+
 --- A field of what may be anybody's JSON, when it has the type that is expected.
 local function field(t, key, kind)
   local value = type(t) == 'table' and t[key]

@@ -88,11 +88,22 @@ local function read_about(path)
   return about
 end
 
---- Refuses to go on with a run that is not this script's, done, or still running. Returns its run.json.
+--- Whether a launcher started this process again, for a job that goes on where it was: torchrun (--max-restarts) and
+--- Slurm (requeue) count, others are told to by TRINITY_RESUME=1.
+local function is_restart()
+  if core.environment 'TRINITY_RESUME' == '1' then return true end
+  for _, count in ipairs { 'TORCHELASTIC_RESTART_COUNT', 'SLURM_RESTART_COUNT' } do
+    if (tonumber(core.environment(count) or 0) or 0) > 0 then return true end
+  end
+  return false
+end
+
+--- Refuses to go on with a run that is not this script's, still running, or, unless it is started again, done. Returns
+--- its run.json.
 local function check_resume(path, name, script, options)
   if not util.exists(path .. '/run.json') then util.fail_usage("option '--resume': there is no run %s", path) end
   local about = read_about(path .. '/run.json')
-  if about.status == 'done' then util.fail_usage("option '--resume': run '%s' is done", name) end
+  if about.status == 'done' and not is_restart() then util.fail_usage("option '--resume': run '%s' is done", name) end
   if about.status == 'running' and state.is_alive(path, about) then
     util.fail_usage("option '--resume': run '%s' is still running (process %d)", name, about.pid or 0)
   end
@@ -127,6 +138,7 @@ function state.configure(settings)
   local script = core.script()
   if root == 'none' or not script then return end
   local path = root .. '/' .. name
+  if is_restart() and util.exists(path .. '/run.json') then settings.resume = true end
   if settings.resume then
     check_resume(path, name, script_text(script), settings.options)
   elseif util.exists(path .. '/run.json') then
@@ -361,15 +373,17 @@ function state.take_item(map, i)
   pcall(core.remove_tree, path)
 end
 
+local stops = { [130] = true, [143] = true } -- after Ctrl-C, after SIGTERM
+
 local function ending(status, message)
-  if core.was_interrupted() or status == 130 then return 'interrupted' end
+  if core.was_interrupted() or stops[status] then return 'interrupted' end
   if status == 0 then return 'done' end
   return 'failed', message or ('exit status %d'):format(status)
 end
 
 --- Ends the run: says how the script ended. A folder in which nothing was kept goes. Returns the status to exit with:
---- that of the script, but 1 in place of 0 where the folder was given up, and 130 where Ctrl-C came before it was
---- written how the script ended.
+--- that of the script, but 1 in place of 0 where the folder was given up, and that of Ctrl-C or SIGTERM where it came
+--- before it was written how the script ended.
 function state.finish(status, message)
   local run = state.run
   if not run then return status end
@@ -391,7 +405,7 @@ function state.finish(status, message)
     run.folder:record(about_text(about))
     pcall(core.remove_tree, run.path .. '/spool')
   end
-  if about.status == 'interrupted' then return 130 end
+  if about.status == 'interrupted' then return stops[status] and status or core.stop_status() end
   return status == 0 and run.folder.broken and 1 or status
 end
 

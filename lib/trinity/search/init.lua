@@ -5,6 +5,7 @@ local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local checkpoints = require 'trinity.runs.checkpoints'
 local dist = require 'trinity.dist'
+local dist_search = require 'trinity.search.shared'
 local hooks = require 'trinity.base.hooks'
 local json = require 'trinity.base.json'
 local options_of = require 'trinity.base.options'
@@ -258,11 +259,15 @@ local function grace_s(seconds) return math.max(0.4, 0.05 * seconds) end
 --- that is interrupted because its time is up ends well; one that had no time for any placement prices one.
 local function run_body(self, body)
   -- Ranks of a job share their work: rank 0 alone says when it ends.
-  local shared = core.environment 'TRINITY_LAUNCH' or dist.current()
+  local shared = dist.joins() or dist.current()
   local limited = self.options.seconds < math.huge and not shared
   core.begin_search()
   if limited then core.begin_limit(self.options.seconds + grace_s(self.options.seconds)) end
-  local ok, message = xpcall(function() body(self) end, function(text) return text end)
+  local ok, message = xpcall(function()
+    body(self)
+    if self.agrees then dist_search.settle(self) end
+  end, function(text) return text end)
+  if self.agrees then core.end_agreement() end
   local stopped = core.stop_requested()
   local late = limited and core.end_limit()
   if late and not ok and not stopped and tostring(message):match 'interrupted$' then ok = true end

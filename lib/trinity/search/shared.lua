@@ -36,11 +36,41 @@ function dist_search.range(job, count)
   return math.floor(count * job.rank / job.size) + 1, math.floor(count * (job.rank + 1) / job.size)
 end
 
---- Whether a search whose batches evaluate() prices goes on: rank 0's clock decides, as of the latest batch.
+-- What asks this rank to stop, as a number whose sum over all ranks tells whether any was asked, and how: 1 for Ctrl-C,
+-- more for SIGTERM.
+local by_sigterm, statuses = 2 ^ 20, { ctrl_c = 130, sigterm = 143 }
+local function asks(status)
+  return status == statuses.sigterm and by_sigterm or status == statuses.ctrl_c and 1 or 0
+end
+
+local function status_of(asked) return asked >= by_sigterm and statuses.sigterm or statuses.ctrl_c end
+
+-- Ends the search `run` where that sum says so; the script hears of it at the end of the search, in settle().
+local function heed(run, asked)
+  if asked > 0 then run.stopped, run.stop_status = true, status_of(asked) end
+end
+
+--- Whether a search goes on: rank 0 says so, whose clock is all ranks', and no rank was asked to stop. All stop with the
+--- same batch, whichever of them Ctrl-C or SIGTERM reached.
+function dist_search.goes_on(run, job, yes)
+  if not job then return yes end
+  local values = summed(job, { job.rank == 0 and yes and 1 or 0, asks(core.noted_status()) })
+  heed(run, values[2])
+  return values[1] > 0 and values[2] == 0
+end
+
+--- The same for a search whose batches evaluate() prices, which ask as they are priced.
 function dist_search.more(run, job)
   if not job then return run:more() end
-  if run.in_time == nil then return dist_search.agreed(job, run:more()) end
-  return run.in_time and run:allowance(1) > 0
+  local whole = run.whole or run
+  if run.in_time == nil then return dist_search.goes_on(whole, job, run:more()) end
+  return run.in_time and not whole.stopped and run:allowance(1) > 0
+end
+
+--- The end of a shared search: where any rank was asked to stop, every one is.
+function dist_search.settle(run)
+  local asked = summed(run.agrees, { asks(run.stop_status or core.noted_status()) })[1]
+  if asked > 0 then core.accept_stop(status_of(asked)) end
 end
 
 -- Options that change nothing in what ranks do together.
@@ -57,10 +87,18 @@ local function describe(run)
   return table.concat(lines, '\n')
 end
 
+--- How rank 0's checkpoint is known to all ranks (checkpoints.begin): a function that gives rank 0's text; nil without
+--- a job.
+function dist_search.share(job)
+  return job and function(text) return ranks.text(job, text) end or nil
+end
+
 --- Begins to share the search `run` over a job (nil: nothing is shared). Ends the job, naming who, when a rank searches
 --- something else.
 function dist_search.begin(run, job)
   if not job then return nil end
+  core.begin_agreement() -- which search.run ends
+  run.agrees = job
   job:agree('the search', describe(run))
   run.progress.quiet = run.progress.quiet or job.rank > 0
   return job
@@ -79,12 +117,13 @@ local shared_fields = { 'step_time_s', 'peak_memory_bytes', 'peak_communication_
   'excess_memory_bytes', 'transfers' }
 local values_each = #shared_fields + 2
 
--- Rewards and metrics of `total` samples of which this rank priced those from `first` on, and whether rank 0 says that
--- time is left.
+-- Rewards and metrics of `total` samples of which this rank priced those from `first` on, whether rank 0 says that time
+-- is left, and whether any rank was asked to stop.
 local function gather(run, job, placements, metrics, first, total)
   local mine, problem, in_time = {}, run.problem, job.rank == 0 and run:more()
   for i = 1, total * values_each do mine[i] = 0 end
   mine[#mine + 1] = in_time and 1 or 0
+  mine[#mine + 1] = asks(core.noted_status())
   for i = 1, #metrics do
     local at = (first + i - 2) * values_each
     mine[at + 1], mine[at + 2] = problem:score(metrics[i], placements[i]), metrics[i].feasible and 1 or 0
@@ -96,7 +135,8 @@ local function gather(run, job, placements, metrics, first, total)
     rewards[i], list[i] = all[at + 1], { feasible = all[at + 2] == 1 }
     for k, name in ipairs(shared_fields) do list[i][name] = all[at + 2 + k] end
   end
-  run.in_time = all[#all] == 1
+  run.in_time = all[#all - 1] == 1
+  heed(run.whole or run, all[#all])
   return rewards, list
 end
 
@@ -169,14 +209,15 @@ end
 local pulse_s = 1 -- between two meetings of ranks that search on their own
 
 --- A hook on_scores of ask_tell() by which ranks that search on their own meet now and then: none is taken for one that
---- hangs, and under a limit in seconds all end with rank 0. Call the second function when this rank's search has ended.
+--- hangs, under a limit in seconds all end with rank 0, and all stop when one is asked to. Call the second function when this rank's search has ended.
 function dist_search.pulse(own, job)
   local last, rank_0 = core.clock_s(), job.rank == 0
   local function meet(done)
     local ended = rank_0 and core.clock_s() - own.start >= own.options.seconds
-    local values = summed(job, { done and 1 or 0, ended and 1 or 0 })
+    local values = summed(job, { done and 1 or 0, ended and 1 or 0, asks(core.noted_status()) })
     last = core.clock_s()
     if values[2] > 0 then own.stopped = true end
+    heed(own, values[3])
     return values[1] == job.size
   end
   local function now_and_then()
@@ -199,6 +240,7 @@ function dist_search.join(run, job, own, alike)
     sum, batches = sum + row[2], batches + row[3]
   end
   adopt(run, job, ranks.best(rows, 4), own.placement)
+  if own.stop_status then run.stopped, run.stop_status = true, own.stop_status end
   run.evaluations = run.evaluations + used
   if batches > 0 then search_curve.note(run, sum / batches) end
 end

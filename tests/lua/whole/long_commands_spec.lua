@@ -27,17 +27,27 @@ local function kept(command, folder)
     command.same or clocks:format(command.kept), command.kept))
 end
 
-local function interrupted(command, folder)
+local function interrupted(command, signal, folder)
   return shell(command, ([[COMMAND SEED=1 --run r > out 2>&1 & pid=$!
     for i in $(seq 400); do { %s; } && break; kill -0 $pid 2>/dev/null || break; sleep 0.05; done
-    kill -INT $pid; wait $pid; echo status=$?; ls %s; cat out]]):format(command.after, command.kept), folder)
+    kill -%s $pid; wait $pid; echo status=$?; ls %s; cat out]]):format(command.after, signal, command.kept), folder)
+end
+
+-- SIGTERM after so many seconds. What is left is gone on with by the same command, as schedulers start it again.
+local function ended(command, after_s, folder)
+  return shell(command, ([[again=; { %s; } && again='%s'; export TRINITY_RESUME=1
+    COMMAND SEED=1 --run r $again > out 2>&1 & pid=$!
+    sleep %.3f; kill -TERM $pid 2>/dev/null; wait $pid; echo status=$?; cat out]]):format(command.after,
+    command.resume or '', after_s), folder)
 end
 
 for i, command in ipairs(commands) do
   describe(('%d %s'):format(i, command.name), function()
-    local whole
+    local whole, took_s
     it('shows progress on standard error alone, and nothing with --quiet', function()
+      local begun = core.clock_s()
       local status, folder = shell(command, 'COMMAND SEED=1 --run r > out 2> err; echo status=$?; tail -3 err >&2')
+      took_s = core.clock_s() - begun
       expect(status):matches '^status=0\n'
       whole = kept(command, folder)
       expect(whole):matches '\n[1-9]%d*\n$'
@@ -67,13 +77,32 @@ for i, command in ipairs(commands) do
     if command.after then
       it(command.resumes and 'keeps its best at Ctrl-C, and goes on to the same bytes'
         or 'keeps its best at Ctrl-C, and says that it does not go on', function()
-        local output, folder = interrupted(command)
+        local output, folder = interrupted(command, 'INT')
         expect(output):matches 'status=130\n'
         if command.gentle ~= false then expect(output:match 'status=130\n([^\n]*)'):matches '^[^:]+$' end
         if command.says then expect(output):matches(command.says) end
         if not command.resumes then return end
         shell(command, command.resume and 'COMMAND SEED=1 --run q --quiet ' .. command.resume
           or ("'%s' runs resume r > /dev/null 2>&1"):format(program), folder)
+        expect(kept(command, folder)):equals(whole)
+      end)
+      it('keeps its best at SIGTERM, with status 143', function()
+        local output = interrupted(command, 'TERM')
+        expect(output):matches 'status=143\n'
+        if command.gentle ~= false then expect(output:match 'status=143\n([^\n]*)'):matches '^[^:]+$' end
+        if command.says then expect(output):matches((command.says:gsub('Ctrl%%%-C', 'SIGTERM'))) end
+      end)
+    end
+    if command.resumes then
+      it('ended by SIGTERM at any time, twice, goes on to the same bytes', function()
+        local draw, folder = require('trinity').random(1, 'SIGTERM', i), nil
+        for _ = 1, 2 do
+          local output
+          output, folder = ended(command, 0.05 + draw:uniform() * took_s, folder)
+          local status = output:match '^status=(%d+)\n'
+          if status ~= '0' then expect(status):equals '143' end -- 0: it had come to its end
+        end
+        expect((ended(command, 100, folder))):matches '^status=0\n'
         expect(kept(command, folder)):equals(whole)
       end)
     end

@@ -54,7 +54,7 @@ error 'this file is for editors'
 ---@class trinity.JobOptions
 ---@field timeout_s? number a rank that others wait for this long hangs (default 20; 0.1 to 1e6)
 ---@field silence_s? number a rank that gives no sign for this long is dead (default 10; 0.1 to 1e6)
----@field join_timeout_s? number for all ranks to come (default 25; 0.1 to 1e6)
+---@field join_timeout_s? number for all ranks to come (default: TRINITY_JOIN_TIMEOUT_S, else 25; 0.1 to 1e6)
 ---@field backend? string 'gloo', or 'nccl' where LibTorch has CUDA and every rank of a node a GPU: tensors stay on the processor and travel by way of the GPU (default: TRINITY_BACKEND, else 'gloo')
 ---@field arguments_differ? boolean false: ranks whose program, script or arguments differ are refused by name; true: arguments may (default false)
 ---@field link? trinity.InjectedLink makes what crosses nodes slower by a ring's time over such a link, for experiments on one machine

@@ -1,0 +1,118 @@
+-- SIGTERM on one of four ranks at random times: all stop with the same batch, the best and a checkpoint are kept, the
+-- status is 143, and the run goes on to the strategy and the curve of an unbroken one, byte for byte. A killed rank whose
+-- launcher starts all of them again, too.
+
+with_torch()
+
+local core = require 'trinity.core'
+local trinity = require 'trinity'
+
+local processes = dofile(root .. '/tests/lua/support/processes.lua')
+local shell = processes.shell
+
+-- A search that ranks share, kept in a run whose checkpoints come often. Every rank tells who it is.
+local script = processes.write_script [[
+  local core, trinity, util = require 'trinity.core', require 'trinity', require 'trinity.base.util'
+  local options = trinity.options { 'Searches.', method = { default = 'policy' }, pids = { default = '' } }
+  require('trinity.runs.checkpoints').least_s = 0.3
+  local problem = trinity.problem { graph = trinity.model 'inception_v3', cluster = trinity.cluster 'p100x4' }
+  local small = { groups = 8, hidden = 8, samples = 8, epochs = 2 }
+  local methods = {
+    policy = function(o) return trinity.methods.trinity(problem, util.merged(o, small, { policy = 0.8, patience = 1e6 })) end,
+    stages = function(o)
+      o.evaluations = 8 * o.evaluations
+      return trinity.methods.trinity(problem, util.merged(o, small, { policy = 0.05 }))
+    end,
+    ppo = function(o)
+      local function table_policy(p) return trinity.policies.table(p, { groups = 12 }) end
+      return trinity.ppo { policy = table_policy, samples = 8, epochs = 2 }(problem, o)
+    end,
+  }
+  local rank = os.getenv 'RANK'
+  core.write_file(options.pids .. '-' .. rank, tostring(core.process().pid))
+  local found = methods[options.method] { evaluations = 500, seed = 3, quiet = true }
+  print(found.stopped and 'stopped' or 'whole')
+]]
+
+-- What a run kept of its search.
+local function kept(folder)
+  local path = folder .. '/runs/r/searches/1/'
+  return core.read_file(path .. 'strategy.json') .. core.read_file(path .. 'curve.csv')
+end
+
+-- Runs the search in `ranks` processes in `folder`; before: what the shell does to it once all ranks are there.
+local function run(folder, method, before)
+  local arguments = ("--method %s --pids %s/pid --run r"):format(method, folder)
+  return shell(([[unset TRINITY_RUNS; mkdir -p %s; cd %s; rm -f pid-*; timeout -k 20 100 "$T" launch -n 4 %s %s & p=$!
+    for i in $(seq 400); do [ -s pid-0 ] && [ -s pid-1 ] && [ -s pid-2 ] && [ -s pid-3 ] && [ -e runs/r/run.json ] &&
+      break; sleep 0.05; done
+    %s; wait $p]]):format(folder, folder, script, arguments, before or ':'))
+end
+
+local function resume(folder)
+  return shell(('unset TRINITY_RUNS; cd %s; timeout -k 20 100 "$T" runs resume r'):format(folder))
+end
+
+for _, method in ipairs { 'policy', 'stages', 'ppo' } do
+  describe('SIGTERM on one of four ranks that share a search by ' .. method, function()
+    local whole, took_s -- from the beginning of the run
+    it('has a whole search to compare with', function()
+      local folder = temporary()
+      local status, output = run(folder, method)
+      expect(output):equals '[0] run: runs/r\nwhole\n'
+      expect(status):equals(0)
+      whole, took_s = kept(folder), tonumber(core.read_file(folder .. '/runs/r/run.json'):match '"seconds": ([%d.]+)')
+    end)
+    it('stops all of them in order, and the run goes on to the same bytes', function()
+      local draw, stopped = trinity.random(1, method), 0
+      for _ = 1, 3 do
+        local folder, rank = temporary(), draw:integer(4) - 1
+        local status, output = run(folder, method, ('sleep %.3f; kill -TERM $(cat pid-%d)'):format(
+          draw:uniform() * took_s, rank))
+        if status == 143 then
+          stopped = stopped + 1
+          local says = output:gsub('trinity: a rank was asked to end by SIGTERM: all ranks stop\n', '')
+            :gsub('%[0%] run: runs/r\n', ''):gsub('%[%d%] trinity: [^\n]*interrupted\n', '') -- before the search
+          if says ~= '' then expect(says):matches '^stopped\n$' end
+          local again, text = resume(folder)
+          expect(text):matches 'whole\n$'
+          expect(again):equals(0)
+        else
+          expect(('%d: %s'):format(status, output)):matches '^0: .*whole\n' -- it had come to its end
+        end
+        expect(kept(folder) == whole):equals(true)
+      end
+      expect(stopped > 0):equals(true)
+    end)
+  end)
+end
+
+describe('a job that its launcher starts again, as torchrun --max-restarts does', function()
+  it('goes on by itself where a rank was killed, to the same bytes', function()
+    local function attempt(folder, count, before)
+      return shell(([[unset TRINITY_RUNS; mkdir -p %s; cd %s; rm -f pid-*
+        export WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 GROUP_RANK=0 MASTER_ADDR=127.0.0.1 MASTER_PORT=%d TRINITY_JOIN=1
+        export TORCHELASTIC_RESTART_COUNT=%d
+        for r in 0 1; do RANK=$r LOCAL_RANK=$r timeout -k 5 90 "$T" --threads 1 %s --pids %s/pid --run r & eval p$r=$!; done
+        for i in $(seq 400); do [ -s pid-0 ] && [ -s pid-1 ] && break; sleep 0.05; done
+        %s; wait $p1; echo "rank 1: $?"; wait $p0]]):format(folder, folder, 24100 + 7 * count, count, script, folder,
+        before or ':'))
+    end
+    local unbroken, broken = temporary(), temporary()
+    local status, output = attempt(unbroken, 0)
+    expect(status):equals(0)
+    expect(output):matches 'whole\nrank 1: 0\n'
+    local failed, said, failed_s = attempt(broken, 0, [[
+      for i in $(seq 400); do [ -e runs/r/searches/1/checkpoint.json ] && break; sleep 0.05; done; kill -9 $(cat pid-1)]])
+    expect(said):matches 'trinity: rank 1[^\n]* has not answered for %d+ s[^\n]*\n'
+    expect(failed):equals(1)
+    expect(failed_s):below(40) -- 10 s without an answer, after the search until then
+    local again, text = attempt(broken, 1)
+    expect(again):equals(0)
+    expect(text):matches 'run: runs/r goes on'
+    expect(text):matches 'whole\nrank 1: 0\n'
+    expect(kept(broken) == kept(unbroken)):equals(true)
+  end)
+end)
+
+processes.clean()
