@@ -184,9 +184,27 @@ int order_schedule(lua_State* L) {
   return 1;
 }
 
+/// collectives(graph) -> { { name =, kind =, bytes =, members = {operators} } }
+int collectives_of(lua_State* L) {
+  const auto& graph = object_arg<const Graph>(L, 1, "graph");
+  lua_newtable(L);
+  int count = 0;
+  for (const auto& collective : graph.collectives()) {
+    lua_createtable(L, 0, 4);
+    set_field(L, "name", collective.name);
+    set_field(L, "kind", std::string(collective_kind_name(collective.kind)));
+    set_field(L, "bytes", static_cast<double>(collective.bytes));
+    push_numbers(L, collective.members, 1);
+    lua_setfield(L, -2, "members");
+    lua_rawseti(L, -2, ++count);
+  }
+  return 1;
+}
+
 constexpr luaL_Reg kOutline[] = {TRINITY_BIND("module_paths", module_paths),
                                  TRINITY_BIND("repeated_layers", layers_of),
                                  TRINITY_BIND("chunk_orders", chunk_orders),
+                                 TRINITY_BIND("collectives", collectives_of),
                                  TRINITY_BIND("order_schedule", order_schedule),
                                  TRINITY_BIND("tensor_dimensions", tensor_dimensions)};
 

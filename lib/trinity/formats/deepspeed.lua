@@ -50,7 +50,7 @@ function deepspeed.write(outline)
   local words = util.merged(said, { stages = true, schedule = true, virtual_stages = true })
   local unspoken, mesh = unsaid.of(outline, words), outline.mesh
   check_pipeline(outline, unspoken)
-  local micro = math.max(outline.graph.batch_size, 1)
+  local micro = outline.batch_size
   local fields = { { 'train_batch_size', micro * outline.micro_batches * mesh.data },
     { 'train_micro_batch_size_per_gpu', micro }, { 'gradient_accumulation_steps', outline.micro_batches } }
   precision(fields, deepspeed.dtype(outline.graph))

@@ -90,9 +90,8 @@ function megatron.arguments(outline, options)
     add('--expert-model-parallel-size', mesh.expert)
     add('--expert-tensor-parallel-size', 1)
   end
-  local batch = math.max(outline.graph.batch_size, 1)
-  add('--micro-batch-size', batch)
-  add('--global-batch-size', batch * mesh.data * outline.micro_batches)
+  add('--micro-batch-size', outline.batch_size)
+  add('--global-batch-size', outline.batch_size * mesh.data * outline.micro_batches)
   add_recompute(add, outline.strategy)
   add_sharding(add, outline)
   return lines, unspoken

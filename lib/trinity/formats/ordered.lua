@@ -35,7 +35,9 @@ local function write_all(value, indent, out)
   for i, entry in ipairs(value) do
     out[#out + 1] = (i > 1 and (flat and ', ' or ',') or '') .. (flat and '' or '\n' .. indent .. '  ')
     if object then out[#out + 1] = scalar(entry[1]) .. ': ' end
-    write(object and entry[2] or entry, indent .. '  ', out)
+    local inside = entry
+    if object then inside = entry[2] end
+    write(inside, indent .. '  ', out)
   end
   out[#out + 1] = (flat and '' or '\n' .. indent) .. close
 end

@@ -28,6 +28,7 @@ local util = require 'trinity.base.util'
 ---@field virtual_stages integer stages a rank
 ---@field schedule string
 ---@field micro_batches integer
+---@field batch_size integer samples of a micro-batch of one replica, at least 1
 local Outline = {}
 Outline.__index = Outline
 
@@ -145,6 +146,16 @@ local function of_placement(self, strategy)
   end
 end
 
+-- Samples of a micro-batch: of the tokens where there are any (other inputs may be tables of angles).
+local function batch_size(graph)
+  for i = 1, graph.operators do
+    local op = graph:operator(i)
+    local tensor = op.type == 'Input' and op.outputs[1]
+    if tensor and tensor.dtype == 'int64' and #tensor.shape > 1 then return math.max(tensor.shape[1], 1) end
+  end
+  return math.max(graph.batch_size, 1)
+end
+
 --- What a strategy says. Cheap for a mesh of any size: nothing is lowered.
 ---@param strategy trinity.Strategy
 ---@return trinity.Outline
@@ -152,7 +163,7 @@ function outline.of(strategy)
   local graph = strategy.problem.graph
   local layers, stem, layer_of = core.repeated_layers(graph.handle)
   local self = setmetatable({ strategy = strategy, graph = graph, layers = layers, stem = stem, layer_of = layer_of,
-    mesh = {}, pipeline = 1, virtual_stages = 1 }, Outline)
+    mesh = {}, pipeline = 1, virtual_stages = 1, batch_size = batch_size(graph) }, Outline)
   for _, axis in ipairs(axes) do self.mesh[axis] = 1 end
   if parallelism.is(strategy) then of_mesh(self, strategy) else of_placement(self, strategy) end
   return self

@@ -29,12 +29,15 @@ function styles.of(outline, owner)
     util.fail("%s: network '%s' has queries, keys and values in one module (%s), which no style cuts rightly", owner,
       outline.graph.name, names.fused)
   end
-  local _, roles = core.tensor_dimensions(outline.graph.handle,
+  if names.library == 'transformers' and next(names.inner) == nil then
+    util.fail("%s: what is within the layers of network '%s' is not known", owner, outline.graph.name)
+  end
+  local along, roles = core.tensor_dimensions(outline.graph.handle,
     parallelism.fields(owner, strategy, outline.graph))
   local paths, list = modules.paths(outline), {}
   outline:each_operator(function(i, op)
     local style = products[op.type] and (op.type == 'Gather' and roles[i] ~= '' and 'RowwiseParallel' or by_role[roles[i]])
-    if op.type:find 'Normalization$' and strategy.sequence_parallel then style = 'SequenceParallel' end
+    if op.type:find 'Normalization$' and strategy.sequence_parallel and along[i] == 's' then style = 'SequenceParallel' end
     local path = names.library == 'own' and paths[i] or names.library ~= 'own' and modules.of_operator(names, outline, i)
     if style and path then
       list[#list + 1] = { path = path, style = style, table = op.type == 'Gather',

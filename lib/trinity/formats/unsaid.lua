@@ -26,7 +26,7 @@ local features = {
       o.stages and counted(#o.stages, 'stage') or 'stages', o.broken and ' (' .. o.broken .. ')' or '') or nil
   end },
   { 'schedule', function(o)
-    return (o.pipeline > 1 or o.micro_batches > 1) and ("schedule '%s'"):format(o.schedule) or nil
+    return o.pipeline > 1 and ("schedule '%s'"):format(o.schedule) or nil
   end },
   { 'virtual_stages', function(o)
     return o.virtual_stages > 1 and counted(o.virtual_stages, 'stage') .. ' a rank' or nil
