@@ -12,7 +12,7 @@
 #include "base/words.h"
 #include "graph/operator_types.h"
 #include "graph/split_backward.h"
-#include "strategy/given_order.h"
+#include "strategy/mesh_schedule.h"
 
 namespace trinity {
 namespace {

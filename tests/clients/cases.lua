@@ -1,5 +1,5 @@
 -- Plans that are written in every format that takes them, for the scripts beside this one and the specs of formats.
--- `trinity tests/clients/cases.lua FOLDER` writes each to FOLDER/FORMAT/CASE/; what a file does not say stands in UNSAID.
+-- `trinity tests/clients/cases.lua FOLDER` writes each to FOLDER/FORMAT/CASE/, what a file does not say to UNSAID there.
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
@@ -10,7 +10,8 @@ local cases = {}
 
 -- name, model (tests/data/clients/models), cluster, plan, and by format the options of strategy:export.
 cases.list = {
-  { name = 'llama_pipeline', model = 'llama', cluster = 'p100x4', plan = { mesh = { pipeline = 4 }, micro_batches = 8 },
+  { name = 'llama_pipeline', model = 'llama', cluster = 'p100x4',
+    plan = { mesh = { pipeline = 4 }, micro_batches = 8 },
     formats = { megatron = {}, torchtitan = {}, split_spec = {}, accelerate = {}, pytorch_schedule = {}, chakra = {} } },
   { name = 'llama_uneven', model = 'llama', cluster = 'p100x4',
     plan = { mesh = { pipeline = 4 }, micro_batches = 4, stages = { 1, 3, 3, 1 }, schedule = 'gpipe' },
@@ -37,7 +38,8 @@ cases.list = {
       pytorch_schedule = {}, accelerate = {} } },
   { name = 'llama_tensor', model = 'llama', cluster = 'p100x2', plan = { mesh = { tensor = 2 } },
     formats = { megatron = {}, torchtitan = {}, dtensor = {} } },
-  { name = 'llama_fsdp', model = 'llama', cluster = 'p100x4', plan = { mesh = { data = 4 }, shard = 3, micro_batches = 2 },
+  { name = 'llama_fsdp', model = 'llama', cluster = 'p100x4',
+    plan = { mesh = { data = 4 }, shard = 3, micro_batches = 2 },
     formats = { megatron = {}, torchtitan = {}, deepspeed = {}, fsdp2 = {}, chakra = {} } },
   { name = 'qwen3_sharded', model = 'qwen3', cluster = 'p100x8',
     plan = { mesh = { data = 4, tensor = 2 }, shard = 2, micro_batches = 2, sequence_parallel = true },

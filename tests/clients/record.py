@@ -5,7 +5,6 @@ client took (their text, or of binary files length and Adler-32) with what it ma
 """
 import json
 import pathlib
-import subprocess
 import sys
 import zlib
 

@@ -6,7 +6,6 @@
 #include "graph/layers.h"
 #include "lua/bind/module.h"
 #include "strategy/chunk_order.h"
-#include "strategy/given_order.h"
 #include "strategy/mesh_schedule.h"
 #include "strategy/tensor_pattern.h"
 

@@ -48,7 +48,7 @@ local function devices_of_blocks(outline, device_of)
   return first, whole
 end
 
-local function refuse_cut(outline, names, layer)
+local function refuse_cut(names, layer)
   util.fail("export: accelerate: layer %d is on several devices, but %s is kept whole, since a residual crosses it "
     .. '(cut_blocks allows it)', layer, names.block_class or ("module '%s'"):format(names.block(layer)))
 end
@@ -68,15 +68,15 @@ local function fill(map, outline, options, names)
   local device_of, paths = devices_of(outline, options), modules.paths(outline)
   local first, whole = devices_of_blocks(outline, device_of)
   outline:each_operator(function(i)
-    local layer, path = outline.layer_of[i], nil
-    local in_block = layer > 0 and layer <= outline.layers
+    local layer = outline.layer_of[i]
+    local in_block, path = layer > 0 and layer <= outline.layers, paths[i]
     if in_block and whole[layer] then
       path = names.block(layer)
     elseif in_block then
-      if not options.cut_blocks then refuse_cut(outline, names, layer) end
+      if not options.cut_blocks then refuse_cut(names, layer) end
       path = inner_path(outline, names, paths, i)
-    else
-      path = names.library == 'own' and paths[i] or names.library ~= 'own' and modules.of_operator(names, outline, i)
+    elseif names.library ~= 'own' then
+      path = modules.of_operator(names, outline, i)
     end
     if path then map:add(path, device_of(i)) end
   end)
@@ -95,6 +95,11 @@ local function join_tied(map, tied, unspoken)
   end
 end
 
+--- The files of a plan, and what they do not say.
+---@param outline trinity.Outline
+---@param options trinity.ExportOptions
+---@return trinity.ExportedFile[] files
+---@return string[] unsaid
 function accelerate.write(outline, options)
   local names, unspoken = modules.of(outline, nil), unsaid.of(outline, said)
   local map = setmetatable({ device = {}, paths = {} }, Map)

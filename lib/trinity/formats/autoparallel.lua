@@ -17,21 +17,26 @@ local axis_of = { dp = 'data', data = 'data', fsdp = 'data', dp_shard = 'data', 
   tensor = 'tensor', model = 'tensor' }
 
 local function field(value, path, name, kind)
-  if type(value) ~= kind then util.fail('%s: field %s: expected a %s, got %s', path, name, kind, util.describe(value)) end
+  if type(value) ~= kind then
+    util.fail('%s: field %s: expected a %s, got %s', path, name, kind, util.describe(value))
+  end
   return value
 end
 
 -- The axes of the file's mesh, which must be those of the plan.
 local function axes_of(mesh, outline, path)
   local axes, seen = {}, {}
-  local names, shape = field(mesh.dim_names, path, 'mesh.dim_names', 'table'), field(mesh.shape, path, 'mesh.shape', 'table')
+  local names = field(mesh.dim_names, path, 'mesh.dim_names', 'table')
+  local shape = field(mesh.shape, path, 'mesh.shape', 'table')
   for k, name in ipairs(names) do
     local axis = axis_of[name]
     if not axis then
-      util.fail('%s: field mesh.dim_names: unknown axis %s', path, util.unknown(tostring(name), util.sorted_keys(axis_of)))
+      util.fail('%s: field mesh.dim_names: unknown axis %s', path,
+        util.unknown(tostring(name), util.sorted_keys(axis_of)))
     end
     if shape[k] ~= outline.mesh[axis] then
-      util.fail("%s: axis '%s' has %s devices, the plan %s = %d", path, name, tostring(shape[k]), axis, outline.mesh[axis])
+      util.fail("%s: axis '%s' has %s devices, the plan %s = %d", path, name, tostring(shape[k]), axis,
+        outline.mesh[axis])
     end
     axes[k], seen[axis] = axis, true
   end
@@ -74,6 +79,11 @@ local function placement_of(node, by_path, axes, shard)
   return of_parameter(style and style[parameter], entry, axes, shard)
 end
 
+--- The files of a plan, and what they do not say.
+---@param outline trinity.Outline
+---@param options trinity.ExportOptions
+---@return trinity.ExportedFile[] files
+---@return string[] unsaid
 function autoparallel.write(outline, options)
   local path = options.nodes
   if not path then
@@ -96,7 +106,8 @@ function autoparallel.write(outline, options)
     end
   end
   local unspoken = unsaid.of(outline, said)
-  unspoken[#unspoken + 1] = ('placements of %d nodes that are no parameters or inputs: AutoParallel finds them'):format(counted)
+  unspoken[#unspoken + 1] = ('placements of %d nodes that are no parameters or inputs: AutoParallel finds them')
+    :format(counted)
   return { { name = 'placements.json', text = ordered.text(ordered.object { { 'version', 1 },
     { 'mesh_shape', solved.mesh.shape }, { 'mesh_dim_names', solved.mesh.dim_names },
     { 'placements', ordered.object(placements) } }) } }, unspoken

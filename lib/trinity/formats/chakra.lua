@@ -1,6 +1,6 @@
--- Execution traces of MLCommons' Chakra, schema 1.0.0 (schema/protobuf/et_def.proto at commit 21585d8): a file a rank, of
--- the simulated step. Operators are COMP nodes, in the order of their device; what devices join in is COMM_COLL, what
--- goes from one to another COMM_SEND and COMM_RECV, with a tag each. Whatever one node waits for is in data_deps, since
+-- Execution traces of MLCommons' Chakra, schema 1.0.0 (schema/protobuf/et_def.proto at commit 21585d8): a file a rank,
+-- of the simulated step. Operators are COMP nodes, in the order of their device; what devices join in is COMM_COLL,
+-- what goes from one to another COMM_SEND and COMM_RECV, with a tag each. Whatever one node waits for is in data_deps, since
 -- feeders heed these alone. groups.json has the ranks of every group that a node names.
 
 local core = require 'trinity.core'
@@ -122,7 +122,8 @@ function Trace:add_tasks()
         kind = joined[i] and 'collective' or 'comp', start_s = timeline.start_s[task], end_s = timeline.end_s[task] }
       node.attributes = joined[i] and { { 'comm_type', 'int64', kinds[joined[i].kind] },
         { 'comm_size', 'int64', joined[i].bytes }, { 'pg_name', 'string', joined[i].group } }
-        or { { 'num_ops', 'int64', math.floor(op.flops) }, { 'tensor_size', 'uint64', math.floor(op.traffic_bytes or 0) } }
+        or { { 'num_ops', 'int64', math.floor(op.flops) },
+          { 'tensor_size', 'uint64', math.floor(op.traffic_bytes or 0) } }
       self.node_of_task[task] = node
     end
   end
@@ -219,6 +220,10 @@ function Trace:text(rank)
   return table.concat(parts)
 end
 
+--- The files of a plan, and what they do not say.
+---@param outline trinity.Outline
+---@return trinity.ExportedFile[] files
+---@return string[] unsaid
 function chakra.write(outline)
   local trace = new_trace(outline.strategy)
   trace:add_tasks()

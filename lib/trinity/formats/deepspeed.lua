@@ -4,7 +4,8 @@ local ordered = require 'trinity.formats.ordered'
 local unsaid = require 'trinity.formats.unsaid'
 local util = require 'trinity.base.util'
 
-local deepspeed = { name = 'deepspeed', writes = 'ZeRO, batches and precision, JSON', of = 'DeepSpeed edaa722 (0.19.6)' }
+local deepspeed = { name = 'deepspeed', writes = 'ZeRO, batches and precision, JSON',
+  of = 'DeepSpeed edaa722 (0.19.6)' }
 
 local said = unsaid.set 'data tensor micro_batches shard pipeline bucket_bytes'
 
@@ -45,8 +46,14 @@ local function check_pipeline(outline, unspoken)
   unspoken[#unspoken + 1] = 'the cut in stages: PipelineModule(partition_method=) makes it in the program'
 end
 
+--- The files of a plan, and what they do not say.
+---@param outline trinity.Outline
+---@return trinity.ExportedFile[] files
+---@return string[] unsaid
 function deepspeed.write(outline)
-  if not outline.strategy.mesh then util.fail 'export: deepspeed: expected a mesh, the plan is a placement of operators' end
+  if not outline.strategy.mesh then
+    util.fail 'export: deepspeed: expected a mesh, the plan is a placement of operators'
+  end
   local words = util.merged(said, { stages = true, schedule = true, virtual_stages = true })
   local unspoken, mesh = unsaid.of(outline, words), outline.mesh
   check_pipeline(outline, unspoken)

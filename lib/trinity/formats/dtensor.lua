@@ -6,7 +6,6 @@ local modules = require 'trinity.formats.modules'
 local ordered = require 'trinity.formats.ordered'
 local styles = require 'trinity.formats.styles'
 local unsaid = require 'trinity.formats.unsaid'
-local util = require 'trinity.base.util'
 
 local dtensor = { name = 'dtensor', writes = 'a plan of parallelize_module, JSON', of = 'PyTorch 2.13.0' }
 
@@ -59,6 +58,10 @@ local function gathers(names)
   }
 end
 
+--- The files of a plan, and what they do not say.
+---@param outline trinity.Outline
+---@return trinity.ExportedFile[] files
+---@return string[] unsaid
 function dtensor.write(outline)
   local entries = styles.of(outline, 'export: dtensor')
   local names, unspoken = modules.of(outline, nil), unsaid.of(outline, said)

@@ -29,8 +29,14 @@ local function wrapped(outline, names)
   return list
 end
 
+--- The files of a plan, and what they do not say.
+---@param outline trinity.Outline
+---@return trinity.ExportedFile[] files
+---@return string[] unsaid
 function fsdp2.write(outline)
-  if not outline.strategy.mesh then util.fail 'export: fsdp2: expected a mesh, the plan is a placement of operators' end
+  if not outline.strategy.mesh then
+    util.fail 'export: fsdp2: expected a mesh, the plan is a placement of operators'
+  end
   local unspoken, names = unsaid.of(outline, said), modules.of(outline, nil)
   local mesh, reshard = mesh_of(outline, unspoken)
   local fields = { { 'mesh', ordered.object(mesh) }, { 'wrap', wrapped(outline, names) },

@@ -49,8 +49,8 @@ local declared = options_of.declare('trinity.ExportOptions', { help = 'How a pla
   { 'names', { 'transformers', 'torchtitan' }, otherwise = "transformers', else the network's own",
     help = 'split_spec: whose names modules have' },
   { 'cut_blocks', 'boolean', false, help = 'accelerate: layers may be on several devices' },
-  { 'device_names', 'table', as = 'string[]', otherwise = 'numbers from 0', help = 'accelerate: what devices are called' },
-  { 'empty_stages', 'boolean', false, help = 'megatron: stages without a layer, which users saw hang' },
+  { 'device_names', 'table', as = 'string[]', otherwise = 'numbers from 0',
+    help = 'accelerate: what devices are called' },
   { 'nodes', 'string', help = 'autoparallel: the file of get_json(), whose nodes get placements' },
 })
 

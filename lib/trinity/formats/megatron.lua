@@ -16,7 +16,7 @@ local one_order = { ['1f1b'] = true, interleaved = true }
 local strategies = { 'optim', 'optim_grads', 'optim_grads_params' }
 
 -- A layout that says the stages; nil where Megatron's ranks would hold others.
-local function layout_of(outline, options, unspoken)
+local function layout_of(outline, unspoken)
   if outline.pipeline == 1 then return nil end
   if not outline.stages then
     unspoken[#unspoken + 1] = ('the cut in stages: %s'):format(outline.broken or 'it has none')
@@ -31,15 +31,15 @@ local function layout_of(outline, options, unspoken)
     return { embedding = stage.embedding, layers = stage.last - stage.first + 1, ahead = 0, head = stage.head }
   end)
   local text = layout.text(stages)
-  local why = layout.refusal(layout.read(text), outline.pipeline, outline.layers, 0, options.empty_stages)
+  local why = layout.refusal(layout.read(text), outline.pipeline, outline.layers)
   if why then util.fail("export: megatron: it would refuse the layout '%s': %s", text, why) end
   return text
 end
 
 -- Arguments about the schedule.
-local function add_pipeline(add, outline, options, unspoken)
+local function add_pipeline(add, outline, unspoken)
   add('--pipeline-model-parallel-size', outline.pipeline)
-  local text = layout_of(outline, options, unspoken)
+  local text = layout_of(outline, unspoken)
   if text then add('--pipeline-model-parallel-layout', "'" .. text .. "'") end
   if outline.pipeline > 1 and not one_order[outline.schedule] then
     unspoken[#unspoken + 1] = ("schedule '%s': Megatron-LM runs 1F1B, or interleaved 1F1B where ranks have several "
@@ -73,15 +73,14 @@ end
 
 --- The arguments of a plan as a list of texts, a flag and its values each, and what they do not say.
 ---@param outline trinity.Outline
----@param options trinity.ExportOptions
 ---@return string[] lines
 ---@return string[] unsaid
-function megatron.arguments(outline, options)
+function megatron.arguments(outline)
   local lines, mesh, unspoken = {}, outline.mesh, unsaid.of(outline, said)
   local function add(flag, value) lines[#lines + 1] = value and ('%s %s'):format(flag, value) or flag end
   add('--tensor-model-parallel-size', mesh.tensor)
   if outline.strategy.sequence_parallel then add '--sequence-parallel' end
-  add_pipeline(add, outline, options, unspoken)
+  add_pipeline(add, outline, unspoken)
   if mesh.context > 1 then
     add('--context-parallel-size', mesh.context)
     add('--cp-comm-type', outline.strategy.context_kind == 'ring' and 'p2p' or 'all_gather')
@@ -97,12 +96,16 @@ function megatron.arguments(outline, options)
   return lines, unspoken
 end
 
-function megatron.write(outline, options)
+--- The files of a plan, and what they do not say.
+---@param outline trinity.Outline
+---@return trinity.ExportedFile[] files
+---@return string[] unsaid
+function megatron.write(outline)
   if not outline.strategy.mesh and not outline.stages then
     util.fail('export: megatron: expected a mesh or a pipeline of whole layers: %s',
       outline.broken or 'the plan is a placement of operators')
   end
-  local lines, unspoken = megatron.arguments(outline, options)
+  local lines, unspoken = megatron.arguments(outline)
   local text = ('# %s: torchrun --nproc-per-node ... pretrain_gpt.py "${MODEL_PARALLEL_ARGS[@]}" ... (%d ranks)\n'
     .. 'MODEL_PARALLEL_ARGS=(\n    %s\n)\n'):format(core.printable(outline.graph.name), outline:device_count(),
     table.concat(lines, '\n    '))

@@ -1,7 +1,7 @@
 -- Names of a network's modules in the libraries that run it: transformers 5.23.0 (Hugging Face,
--- src/transformers/models/KIND/modeling_KIND.py) and torchtitan (torchtitan/models/common/decoder.py). Of other networks
--- the paths that their file gives (an attribute `module`, the scopes of PyTorch's ONNX exporter), or else the names of
--- operators with dots.
+-- src/transformers/models/KIND/modeling_KIND.py) and torchtitan (torchtitan/models/common/decoder.py). Of other
+-- networks the paths that their file gives (an attribute `module`, the scopes of PyTorch's ONNX exporter), or else the
+-- names of operators with dots.
 
 local core = require 'trinity.core'
 local util = require 'trinity.base.util'
@@ -19,7 +19,8 @@ local util = require 'trinity.base.util'
 
 local modules = {}
 
-local gated = { norm_1 = 'input_layernorm', norm_2 = 'post_attention_layernorm', ['attention/query'] = 'self_attn.q_proj',
+local gated = { norm_1 = 'input_layernorm', norm_2 = 'post_attention_layernorm',
+  ['attention/query'] = 'self_attn.q_proj',
   ['attention/key'] = 'self_attn.k_proj', ['attention/value'] = 'self_attn.v_proj',
   ['attention/output'] = 'self_attn.o_proj', ['feed_forward/gate'] = 'mlp.gate_proj',
   ['feed_forward/up'] = 'mlp.up_proj', ['feed_forward/down'] = 'mlp.down_proj' }

@@ -137,7 +137,9 @@ local function of_placement(self, strategy)
   local low, high = span_of_layers(self, stage_of)
   self.broken = why_broken(self, low, high, #device_of)
   if self.broken then return end
-  self.stages = util.map(device_of, function(device) return { first = 1, last = 0, rank = seen[device], device = device } end)
+  self.stages = util.map(device_of, function(device)
+    return { first = 1, last = 0, rank = seen[device], device = device }
+  end)
   local layer = 1
   for s, stage in ipairs(self.stages) do
     stage.first, stage.embedding, stage.head = layer, s == 1, s == #device_of
@@ -170,6 +172,7 @@ function outline.of(strategy)
 end
 
 --- Whether its stages go round the ranks in turn, as Megatron-LM and looped schedules have them.
+---@return boolean
 function Outline:in_turn()
   for s, stage in ipairs(self.stages or {}) do
     if stage.rank ~= (s - 1) % self.pipeline then return false end
@@ -178,11 +181,13 @@ function Outline:in_turn()
 end
 
 --- Devices of the mesh.
+---@return integer
 function Outline:device_count()
   return self.mesh.data * self.mesh.tensor * self.mesh.pipeline * self.mesh.context
 end
 
 --- Forward operators that are no sources, in order: body(number, operator).
+---@param body fun(i: integer, op: trinity.Operator)
 function Outline:each_operator(body)
   for i = 1, self.graph.operators do
     local op = self.graph:operator(i)

@@ -54,6 +54,10 @@ function pytorch_schedule.text(ranks)
   return table.concat(rows)
 end
 
+--- The files of a plan, and what they do not say.
+---@param outline trinity.Outline
+---@return trinity.ExportedFile[] files
+---@return string[] unsaid
 function pytorch_schedule.write(outline)
   if not outline.stage_of then
     util.fail "export: pytorch_schedule: expected a pipeline, the plan's schedule has no stages"

@@ -11,6 +11,11 @@ local split_spec = { name = 'split_spec', writes = 'where a traced model is cut 
 
 local said = unsaid.set 'pipeline stages'
 
+--- The files of a plan, and what they do not say.
+---@param outline trinity.Outline
+---@param options trinity.ExportOptions
+---@return trinity.ExportedFile[] files
+---@return string[] unsaid
 function split_spec.write(outline, options)
   if not outline.stages then
     util.fail('export: split_spec: expected stages of whole layers: %s', outline.broken or 'the plan has no stages')

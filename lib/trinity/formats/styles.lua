@@ -36,9 +36,12 @@ function styles.of(outline, owner)
     parallelism.fields(owner, strategy, outline.graph))
   local paths, list = modules.paths(outline), {}
   outline:each_operator(function(i, op)
-    local style = products[op.type] and (op.type == 'Gather' and roles[i] ~= '' and 'RowwiseParallel' or by_role[roles[i]])
-    if op.type:find 'Normalization$' and strategy.sequence_parallel and along[i] == 's' then style = 'SequenceParallel' end
-    local path = names.library == 'own' and paths[i] or names.library ~= 'own' and modules.of_operator(names, outline, i)
+    local style = products[op.type] and by_role[roles[i]]
+    if op.type:find 'Normalization$' and strategy.sequence_parallel and along[i] == 's' then
+      style = 'SequenceParallel'
+    end
+    local path = paths[i]
+    if names.library ~= 'own' then path = modules.of_operator(names, outline, i) end
     if style and path then
       list[#list + 1] = { path = path, style = style, table = op.type == 'Gather',
         head = path == names.after[2] or op.name == 'logits', layer = outline.layer_of[i] }

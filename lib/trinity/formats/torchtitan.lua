@@ -50,7 +50,8 @@ local function degrees(outline, unspoken)
     return 1, data, shard == 3 and 'always' or 'never'
   end
   if expert > 1 and outline.mesh.context * outline.mesh.tensor % expert ~= 0 then
-    unspoken[#unspoken + 1] = ('shard = 0: torchtitan shares out the weights over the %d ranks of expert'):format(expert)
+    unspoken[#unspoken + 1] = ('shard = 0: torchtitan shares out the weights over the %d ranks of expert'):format(
+      expert)
     return data / expert, expert, 'never'
   end
   return data, 1
@@ -82,6 +83,10 @@ local function recompute_of(outline, unspoken)
   return word == 'full' and 'FullAC' or nil
 end
 
+--- The files of a plan, and what they do not say.
+---@param outline trinity.Outline
+---@return trinity.ExportedFile[] files
+---@return string[] unsaid
 function torchtitan.write(outline)
   if not outline.strategy.mesh and not outline.stage_of then
     util.fail 'export: torchtitan: expected a mesh or a pipeline, the plan is a placement of operators'

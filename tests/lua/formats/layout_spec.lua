@@ -1,5 +1,5 @@
 -- Megatron-LM's layouts: any stages to text and back, and what its own parser and rules say of layouts of all kinds
--- (tests/clients/megatron.py).
+-- (tests/clients/megatron_arguments.py).
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'

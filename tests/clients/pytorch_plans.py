@@ -1,6 +1,6 @@
 """PyTorch: schedules loaded by its runtime and run under Gloo, cuts of traced models, DTensor plans, FSDP2.
 
-  python tests/clients/pytorch.py CASES [schedules|cuts|dtensor|fsdp2 ...]
+  python tests/clients/pytorch_plans.py CASES [schedules|cuts|dtensor|fsdp2 ...]
 """
 import json
 import os

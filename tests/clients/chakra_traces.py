@@ -1,6 +1,6 @@
 """Chakra (21585d8): traces are read by its own protolib and schema, and nodes counted.
 
-  python tests/clients/chakra.py CASES CHECKOUT      (grpcio-tools compiles the schema)
+  python tests/clients/chakra_traces.py CASES CHECKOUT      (grpcio-tools compiles the schema)
 """
 import collections
 import json
