@@ -1,5 +1,5 @@
 -- Plans that are written in every format that takes them, for the scripts beside this one and the specs of formats.
--- `trinity tests/clients/cases.lua FOLDER` writes each to FOLDER/FORMAT/CASE/, what a file does not say to UNSAID there.
+-- `trinity tests/clients/cases.lua FOLDER` writes each to FOLDER/FORMAT/CASE/, what files do not say to UNSAID there.
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
@@ -12,7 +12,8 @@ local cases = {}
 cases.list = {
   { name = 'llama_pipeline', model = 'llama', cluster = 'p100x4',
     plan = { mesh = { pipeline = 4 }, micro_batches = 8 },
-    formats = { megatron = {}, torchtitan = {}, split_spec = {}, accelerate = {}, pytorch_schedule = {}, chakra = {} } },
+    formats = { megatron = {}, torchtitan = {}, split_spec = {}, accelerate = {}, pytorch_schedule = {},
+      chakra = {} } },
   { name = 'llama_uneven', model = 'llama', cluster = 'p100x4',
     plan = { mesh = { pipeline = 4 }, micro_batches = 4, stages = { 1, 3, 3, 1 }, schedule = 'gpipe' },
     formats = { megatron = {}, torchtitan = {}, split_spec = {}, accelerate = {}, pytorch_schedule = {} } },

@@ -40,7 +40,7 @@ def loss_of(output, target):
 
 def ranks_of(path):
     """Rows of a schedule as lists of stages, and the number of micro-batches."""
-    rows = [row.split(",") for row in path.read_bytes().decode().split("\r\n")[:-1]]
+    rows = [row.split(",") for row in path.read_text().splitlines()]
     stages, micro_batches = [], 0
     for row in rows:
         stages.append(sorted({int(cell[: next(i for i, c in enumerate(cell) if not c.isdigit())]) for cell in row}))
@@ -211,24 +211,13 @@ def run_cuts():
 
 
 def styles_of(entry):
-    """The ten lines that turn an entry of dtensor.json into an object."""
+    """The few lines that turn an entry of dtensor.json into an object."""
     from torch.distributed.tensor import Replicate, Shard
-    from torch.distributed.tensor.parallel import (ColwiseParallel, PrepareModuleInput, RowwiseParallel,
-                                                   SequenceParallel)
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel
 
-    kinds = {"ColwiseParallel": ColwiseParallel, "RowwiseParallel": RowwiseParallel,
-             "SequenceParallel": SequenceParallel, "PrepareModuleInput": PrepareModuleInput}
-
-    def placement(value):
-        if isinstance(value, dict):
-            return {name: placement(inner) for name, inner in value.items()}
-        return Replicate() if value == "R" else Shard(int(value[2:-1]))
-
-    given = {name: placement(value) for name, value in entry.items() if name != "style"}
-    if entry["style"] == "PrepareModuleInput":
-        given["use_local_output"] = True
-    elif entry["style"] == "SequenceParallel":
-        given["use_local_output"] = True
+    kinds = {"ColwiseParallel": ColwiseParallel, "RowwiseParallel": RowwiseParallel}
+    given = {name: Replicate() if value == "R" else Shard(int(value[2:-1])) for name, value in entry.items()
+             if name != "style"}
     return kinds[entry["style"]](**given)
 
 

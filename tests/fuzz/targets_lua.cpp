@@ -106,6 +106,7 @@ std::vector<Target> lua_targets() {
           target("strategy", "strategy files with schedules, splits, replication"),
           target("checkpoint", "checkpoints of searches, policies, tensors, networks"),
           target("records", "profiles, run folders, JSON"),
+          target("formats", "schedules, layouts and nodes of other programs"),
           target("api", "random programs over everything that scripts can call")};
 }
 

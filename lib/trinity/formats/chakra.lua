@@ -1,7 +1,7 @@
 -- Execution traces of MLCommons' Chakra, schema 1.0.0 (schema/protobuf/et_def.proto at commit 21585d8): a file a rank,
 -- of the simulated step. Operators are COMP nodes, in the order of their device; what devices join in is COMM_COLL,
--- what goes from one to another COMM_SEND and COMM_RECV, with a tag each. Whatever one node waits for is in data_deps, since
--- feeders heed these alone. groups.json has the ranks of every group that a node names.
+-- what goes from one to another COMM_SEND and COMM_RECV, with a tag each. Whatever one node waits for is in data_deps,
+-- since feeders heed these alone. groups.json has the ranks of every group that a node names.
 
 local core = require 'trinity.core'
 local ordered = require 'trinity.formats.ordered'

@@ -1,6 +1,7 @@
 -- Tensor parallelism for torch.distributed.tensor.parallel.parallelize_module of PyTorch 2.13.0, which has no file: a
--- form of ours, { mesh, plan: { module path: { style, its arguments } } }. Placements are 'R' and 'S(d)'; '*' stands
--- for the number of any layer.
+-- form of ours, { mesh, plan: { module path: { style, its arguments } } }. Placements are 'R'; '*' stands for the number
+-- of any layer. Models of transformers make masks and positions by the length of what the embedding gives, so that
+-- nothing is cut along the sequence.
 
 local modules = require 'trinity.formats.modules'
 local ordered = require 'trinity.formats.ordered'
@@ -9,18 +10,13 @@ local unsaid = require 'trinity.formats.unsaid'
 
 local dtensor = { name = 'dtensor', writes = 'a plan of parallelize_module, JSON', of = 'PyTorch 2.13.0' }
 
-local said = unsaid.set 'tensor sequence_parallel operators'
+local said = unsaid.set 'tensor operators'
 
--- The arguments of a style; along the sequence what is between blocks is cut.
-local function arguments_of(entry, sequence)
+-- The arguments of a style: results are whole between blocks, and so are the logits.
+local function arguments_of(entry)
   local list = { { 'style', entry.style } }
   if entry.table then list[#list + 1] = { 'input_layouts', 'R' } end
-  if entry.head then
-    if sequence then list[#list + 1] = { 'input_layouts', 'S(1)' } end
-    list[#list + 1] = { 'output_layouts', 'R' }
-  elseif entry.style == 'RowwiseParallel' and sequence then
-    list[#list + 1] = { 'output_layouts', 'S(1)' }
-  end
+  if entry.head then list[#list + 1] = { 'output_layouts', 'R' } end
   return ordered.object(list)
 end
 
@@ -45,19 +41,6 @@ local function starred(entries, outline, names)
   end
 end
 
--- What a block's parts are given where the sequence is cut: all of it.
-local function gathers(names)
-  if names.library ~= 'transformers' then return {} end
-  local prefix = names.block(1):match '^(.*)%d$'
-  return {
-    { prefix .. '*.self_attn', ordered.object { { 'style', 'PrepareModuleInput' },
-      { 'input_kwarg_layouts', ordered.object { { 'hidden_states', 'S(1)' } } },
-      { 'desired_input_kwarg_layouts', ordered.object { { 'hidden_states', 'R' } } } } },
-    { prefix .. '*.mlp', ordered.object { { 'style', 'PrepareModuleInput' }, { 'input_layouts', 'S(1)' },
-      { 'desired_input_layouts', 'R' } } },
-  }
-end
-
 --- The files of a plan, and what they do not say.
 ---@param outline trinity.Outline
 ---@return trinity.ExportedFile[] files
@@ -65,12 +48,11 @@ end
 function dtensor.write(outline)
   local entries = styles.of(outline, 'export: dtensor')
   local names, unspoken = modules.of(outline, nil), unsaid.of(outline, said)
-  local sequence = outline.strategy.sequence_parallel
-  local name_of, seen, plan = starred(entries, outline, names), {}, sequence and gathers(names) or {}
+  local name_of, seen, plan = starred(entries, outline, names), {}, {}
   for _, entry in ipairs(entries) do
     local path = name_of(entry)
     if not seen[path] then
-      seen[path], plan[#plan + 1] = true, { path, arguments_of(entry, sequence) }
+      seen[path], plan[#plan + 1] = true, { path, arguments_of(entry) }
     end
     if entry.head then
       unspoken[#unspoken + 1] = ("the loss of split logits: '%s' gathers them"):format(path)

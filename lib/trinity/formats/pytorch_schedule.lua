@@ -49,7 +49,7 @@ function pytorch_schedule.text(ranks)
   for r, order in ipairs(ranks) do
     local cells = {}
     for i = 1, #order.work do cells[i] = ('%d%s%d'):format(order.chunk[i], order.work[i], order.micro_batch[i]) end
-    rows[r] = table.concat(cells, ',') .. '\r\n'
+    rows[r] = table.concat(cells, ',') .. '\n'
   end
   return table.concat(rows)
 end

@@ -1,5 +1,5 @@
--- How modules of a tensor-parallel plan are cut, in the words of torch.distributed.tensor.parallel: 'ColwiseParallel',
--- 'RowwiseParallel', 'SequenceParallel'. Found from what the plan cuts of every operator.
+-- How modules of a tensor-parallel plan are cut, in the words of torch.distributed.tensor.parallel: 'ColwiseParallel'
+-- and 'RowwiseParallel'. Found from what the plan cuts of every operator.
 
 local core = require 'trinity.core'
 local modules = require 'trinity.formats.modules'
@@ -8,7 +8,7 @@ local util = require 'trinity.base.util'
 
 ---@class trinity.ModuleStyle
 ---@field path string
----@field style 'ColwiseParallel'|'RowwiseParallel'|'SequenceParallel'
+---@field style 'ColwiseParallel'|'RowwiseParallel'
 ---@field table boolean a table of embeddings
 ---@field head boolean the product in front of the loss
 ---@field layer integer
@@ -32,14 +32,11 @@ function styles.of(outline, owner)
   if names.library == 'transformers' and next(names.inner) == nil then
     util.fail("%s: what is within the layers of network '%s' is not known", owner, outline.graph.name)
   end
-  local along, roles = core.tensor_dimensions(outline.graph.handle,
+  local _, roles = core.tensor_dimensions(outline.graph.handle,
     parallelism.fields(owner, strategy, outline.graph))
   local paths, list = modules.paths(outline), {}
   outline:each_operator(function(i, op)
     local style = products[op.type] and by_role[roles[i]]
-    if op.type:find 'Normalization$' and strategy.sequence_parallel and along[i] == 's' then
-      style = 'SequenceParallel'
-    end
     local path = paths[i]
     if names.library ~= 'own' then path = modules.of_operator(names, outline, i) end
     if style and path then

@@ -1,6 +1,6 @@
--- torchtitan's job configuration of a plan (torchtitan/config/configs.py, torchtitan/distributed/pipeline_parallel.py
--- at commit b5bcd76): a fragment in Python for the function that returns Trainer.Config, and beside it a schedule as CSV
--- where torchtitan has no name for the plan's.
+-- torchtitan's job configuration of a plan (torchtitan/config/configs.py and distributed/pipeline_parallel.py at commit
+-- b5bcd76): a fragment in Python for the function that returns Trainer.Config, and beside it a schedule as CSV where
+-- torchtitan has no name for the plan's.
 
 local core = require 'trinity.core'
 local modules = require 'trinity.formats.modules'
