@@ -1,5 +1,5 @@
 #!/usr/bin/env trinity
--- A model or a placement as a file for other programs.
+-- A model, or a plan for it, as a file for other programs ('trinity help formats' lists them).
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
@@ -7,29 +7,44 @@ local settings = require 'trinity.command.settings'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
-  'Writes a model, or where its operators go, for other programs.',
+  'Writes a model, where its operators go, or a plan for it, for other programs.',
   model = { default = 'inception_v3', position = true, help = 'a model in models/, or a file .lua .onnx .json .txt' },
-  format = { default = 'json',
-    help = "json (trinity's graph), dot (a picture for Graphviz), placement (devices for PyTorch)" },
+  format = { default = 'json', help = "json (trinity's graph), dot (a picture for Graphviz), placement (devices for "
+    .. "PyTorch), or a program's: " .. table.concat(trinity.formats.names(), ', ') },
   output = { default = '', writes = '', help = "file; '': to standard output" },
+  out = { default = '', writes = '', help = 'folder, for formats of several files' },
   training = { default = false, help = 'json and dot: of the training step instead of the forward pass' },
   granularity = { default = 'layer', help = "layer, or framework (TensorFlow 1.15's operators; a training step)" },
   batch_size = { default = 0, help = "samples a step (0: the model's own)", min = 0, integer = true },
   set = settings.of_model,
-  cluster = { default = '', help = 'dot and placement: devices, as p100x2' },
+  cluster = { default = '', help = 'all but json: devices, as p100x2' },
   method = { default = 'contiguous', help = 'what makes the placement: a method of trinity.methods' },
   method_set = settings.of_method,
   evaluations = { default = 320, help = 'budget of a method that searches', min = 1, integer = true },
   seconds = { default = math.huge, help = 'wall-clock limit of that; results then depend on the machine', min = 0 },
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
   strategy = { default = '', help = 'a saved strategy instead of a method (it needs the training step)' },
-  device = { default = '', help = "placement: names devices DEVICE:0, DEVICE:1, ...; '': the cluster's names" },
+  device = { default = '', help = "placement, accelerate: names devices DEVICE:0, DEVICE:1, ...; '': the cluster's "
+    .. 'names, numbers' },
   units = { default = false, help = 'dot: a node per colocation unit, for large graphs' },
+  lossless = { default = false, help = 'refuse what a format cannot say, instead of naming it on standard error' },
+  names = { default = '', help = "split_spec: modules as in transformers or torchtitan; '': by the network" },
+  cut_blocks = { default = false, help = 'accelerate: layers may be on several devices' },
+  nodes = { default = '', help = "autoparallel: the file of get_json(), whose nodes get placements" },
 }
 
-if not ({ json = true, dot = true, placement = true })[options.format] then
-  error('unknown format ' .. util.unknown(options.format, { 'dot', 'json', 'placement' }), 0)
+local own = { json = true, dot = true, placement = true }
+local known = { 'dot', 'json', 'placement' }
+for _, name in ipairs(trinity.formats.names()) do known[#known + 1] = name end
+
+local function check_format(format)
+  for _, name in ipairs(known) do
+    if name == format then return end
+  end
+  error('unknown format ' .. util.unknown(format, known), 0)
 end
+
+check_format(options.format)
 
 local function load_graph(training)
   return cli.load_model(options, { granularity = options.granularity,
@@ -50,7 +65,20 @@ local function device_names(cluster)
   return util.listed(#cluster.devices, function(i) return ('%s:%d'):format(options.device, i - 1) end)
 end
 
+local function given(text) return text ~= '' and text or nil end
+
+--- A plan as another program's: its text, nil where files were written to --out.
+local function export_plan()
+  local problem, plan = find_plan()
+  local result = plan:export { format = options.format, folder = given(options.out), lossless = options.lossless,
+    names = given(options.names), cut_blocks = options.cut_blocks,
+    nodes = given(options.nodes), device_names = device_names(problem.cluster) }
+  if type(result) == 'string' then return result end
+  for _, path in ipairs(result) do print('wrote ' .. path) end
+end
+
 local function make_text()
+  if not own[options.format] then return export_plan() end
   if options.format == 'json' then return load_graph(options.training):to_json() end
   if options.format == 'dot' and options.cluster == '' and options.strategy == '' then
     return load_graph(options.training):to_dot { units = options.units }
@@ -61,9 +89,9 @@ local function make_text()
 end
 
 local text = make_text()
-if options.output == '' then
+if text and options.output == '' then
   io.write(text)
-else
+elseif text then
   trinity.files.write(options.output, text)
   print(('wrote %s (%s)'):format(options.output, trinity.format_bytes(#text)))
 end

@@ -19,6 +19,8 @@ local options = trinity.options(cli.declare {
   placement = { default = '', help = 'devices from 0 with commas, one an operator in file order or one a unit; '
     .. 'default: all on device 0' },
   strategy = { default = '', help = 'a strategy that was saved as JSON' },
+  schedule_csv = { default = '', help = "of a strategy with a mesh: the order of its pipeline, as PyTorch's schedules "
+    .. 'are dumped' },
 })
 
 local problem = cli.problem(options)
@@ -32,4 +34,10 @@ else
   local placement = options.placement ~= '' and cli.read_placement(problem, options.placement) or problem:placement()
   found = problem:strategy(placement, { method = 'given', evaluations = 1 })
 end
-cli.report(options, found)
+local further
+if options.schedule_csv ~= '' then
+  local orders = trinity.formats.read_schedule(options.schedule_csv)
+  found.metrics = trinity.formats.simulate_schedule(found, orders)
+  further = { order = ('%s (%s)'):format(options.schedule_csv, orders.name or 'no schedule of trinity') }
+end
+cli.report(options, found, further)

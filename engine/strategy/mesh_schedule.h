@@ -2,6 +2,7 @@
 
 #include "strategy/chunk_order.h"
 #include "strategy/mesh.h"
+#include "strategy/schedule.h"
 
 namespace trinity {
 
@@ -20,5 +21,14 @@ PipelineSchedule schedule_of(const Parallelism& given);
 /// forward once more before the gradients of inputs, the core of attention counts nothing. Throws
 /// what check_pipeline() and the other schedule_bubble() throw.
 ScheduleBubble schedule_bubble(const Parallelism& given);
+
+/// pipeline_schedule() with another order of tasks: `orders` has one list a place on the pipeline, of
+/// the stages that it has by `schedule`, which says where stages are and whether weight parts are
+/// tasks of their own. Throws ScheduleError, too, for another number of lists, and for tasks of
+/// stages or micro-batches that there are not. (In schedule.cpp.)
+Schedule pipeline_schedule(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
+                           std::span<const int32_t> stage, int32_t micro_batches,
+                           PipelineSchedule schedule,
+                           std::span<const std::vector<ChunkTask>> orders);
 
 }  // namespace trinity

@@ -12,6 +12,7 @@
 #include "base/words.h"
 #include "graph/operator_types.h"
 #include "graph/split_backward.h"
+#include "strategy/mesh_schedule.h"
 
 namespace trinity {
 namespace {
@@ -152,10 +153,12 @@ struct Part {
 class Pipeline {
  public:
   Pipeline(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
-           std::span<const int32_t> stage, int32_t micro_batches, PipelineSchedule schedule)
+           std::span<const int32_t> stage, int32_t micro_batches, PipelineSchedule schedule,
+           std::span<const std::vector<ChunkTask>> orders)
       : graph_(graph),
         micro_batches_(micro_batches),
         schedule_(schedule),
+        orders_(orders),
         updates_(static_cast<size_t>(devices)),
         rank_(static_cast<size_t>(devices), -1) {
     if (splits_backward(schedule)) find_weights();
@@ -175,7 +178,9 @@ class Pipeline {
       runs_ = micro_batches_;
     else
       begin_stream();
-    if (used_ > 1 && schedule_ != PipelineSchedule::gpipe && chunks() == 1) check_circles();
+    check_orders();
+    if (used_ > 1 && schedule_ != PipelineSchedule::gpipe && chunks() == 1 && orders_.empty())
+      check_circles();
     result_.order_first.push_back(0);
     for (size_t device = 0; device < rank_.size(); ++device) {
       if (rank_[device] >= 0) add_device(device);
@@ -366,8 +371,27 @@ class Pipeline {
     return part.backward;
   }
 
+  void check_orders() const {
+    if (!orders_.empty() && orders_.size() != used_)
+      throw ScheduleError(fmt::format("the order is of {} ranks, the stages are on {}",
+                                      orders_.size(), used_));
+    for (const auto& order : orders_)
+      for (const auto& task : order)
+        if (at(task.chunk) >= stages_.size() || task.micro_batch < 0 ||
+            task.micro_batch >= micro_batches_)
+          throw ScheduleError(fmt::format(
+              "the order has micro-batch {} of stage {}, there are {} of {} stages",
+              task.micro_batch, task.chunk, micro_batches_, stages_.size()));
+  }
+
+  /// The tasks of a place on the pipeline in order.
+  std::vector<ChunkTask> tasks_of(int32_t rank) const {
+    if (orders_.empty()) return chunk_order(schedule_, used(), chunks(), runs_, rank);
+    return orders_[at(rank)];
+  }
+
   void add_device(size_t device) {
-    for (const auto& task : chunk_order(schedule_, used(), chunks(), runs_, rank_[device])) {
+    for (const auto& task : tasks_of(rank_[device])) {
       for (const Part& part : stages_[task.chunk])
         if (at(part.device) == device)
           for (const int32_t op : operators(part, task.work)) add_task(op, task.micro_batch);
@@ -380,6 +404,7 @@ class Pipeline {
   std::span<const int32_t> placement_, stage_;
   int32_t micro_batches_, runs_ = 0;
   PipelineSchedule schedule_;
+  std::span<const std::vector<ChunkTask>> orders_;  // in place of the schedule's; or empty
   std::vector<std::vector<Part>> stages_;
   std::vector<bool> weight_;                   // per operator; empty where weights are no tasks
   std::vector<std::vector<int32_t>> updates_;  // per device
@@ -466,6 +491,13 @@ std::vector<int32_t> stages_by_device(const Graph& graph, std::span<const int32_
 Schedule pipeline_schedule(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
                            std::span<const int32_t> stage, int32_t micro_batches,
                            PipelineSchedule schedule) {
+  return pipeline_schedule(graph, placement, devices, stage, micro_batches, schedule, {});
+}
+
+Schedule pipeline_schedule(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
+                           std::span<const int32_t> stage, int32_t micro_batches,
+                           PipelineSchedule schedule,
+                           std::span<const std::vector<ChunkTask>> orders) {
   check_length("placements", placement.size(), graph);
   check_length("stages", stage.size(), graph);
   if (devices < 1)
@@ -478,7 +510,7 @@ Schedule pipeline_schedule(const Graph& graph, std::span<const int32_t> placemen
         fmt::format("{} micro-batches of the {} operators of graph '{}' are more than "
                     "2^31 tasks",
                     micro_batches, graph.operator_count(), graph.name()));
-  return Pipeline(graph, placement, devices, stage, micro_batches, schedule).run();
+  return Pipeline(graph, placement, devices, stage, micro_batches, schedule, orders).run();
 }
 
 }  // namespace trinity

@@ -16,6 +16,7 @@ hooks.searches = late.table(function() return require 'trinity.runs.search' end)
 hooks.moves = late.table(function() return require 'trinity.search.moves' end)
 function hooks.job() return require('trinity.dist').current() end
 function hooks.read_replication(...) return require('trinity.dist.replication_file').read(...) end
+function hooks.export(...) return require('trinity.formats').export(...) end
 function hooks.read_profile(...) return require('trinity.profile.object').load(...) end
 
 ---@class trinity
@@ -40,6 +41,7 @@ function hooks.read_profile(...) return require('trinity.profile.object').load(.
 ---@field home string the folder of lib, models and scripts
 ---@field files trinity.FilesModule files and folders
 ---@field json trinity.JsonModule JSON as people read it
+---@field formats trinity.FormatsModule plans as files of other programs
 ---@field plot trinity.PlotModule pictures as SVG and PNG, numbers as CSV
 ---@field pipeline trinity.PipelineModule cuts networks into pipelines: trinity.pipeline(source, options)
 --- A method that trains a policy by proximal policy optimisation, with a ratio per choice.
@@ -70,6 +72,7 @@ local trinity = late.modules(function()
     select = require 'trinity.select',
     execute = require 'trinity.execute',
     profile = require 'trinity.execute.profile',
+    formats = require 'trinity.formats',
     features = require 'trinity.learn.features',
     policies = require 'trinity.learn.policies',
     rankers = require 'trinity.search.rankers',

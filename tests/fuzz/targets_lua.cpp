@@ -107,6 +107,7 @@ std::vector<Target> lua_targets() {
           target("checkpoint", "checkpoints of searches, policies, tensors, networks"),
           target("records", "profiles, run folders, JSON"),
           target("foreign", "programs that PyTorch exported, AutoParallel's problems"),
+          target("formats", "schedules, layouts and nodes of other programs"),
           target("api", "random programs over everything that scripts can call")};
 }
 

@@ -136,6 +136,7 @@ void open_selection(lua_State* L);
 void open_pase(lua_State* L);
 void open_splits(lua_State* L);
 void open_strategy(lua_State* L);  // and more methods of problems, after open_problem()
+void open_outline(lua_State* L);
 void open_replicas(lua_State* L);
 void open_parallel(lua_State* L);
 void open_features(lua_State* L);

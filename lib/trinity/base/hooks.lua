@@ -16,6 +16,9 @@ function hooks.read_profile() error('no trinity', 0) end
 --- What a strategy's file says of its replicas: read() of lib/trinity/dist/replication_file.lua.
 function hooks.read_replication() error('no trinity', 0) end
 
+--- Plans as files of other programs: export() of lib/trinity/formats.
+function hooks.export() error('no trinity', 0) end
+
 --- Moves and step states of a problem: lib/trinity/search/moves.lua.
 hooks.moves = {}
 

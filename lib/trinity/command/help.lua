@@ -61,6 +61,16 @@ local function show_methods()
     manual.listing(rows))
 end
 
+local function show_formats()
+  local written, read = require('trinity.formats').table()
+  local function rows(list)
+    return util.map(list, function(row) return { row[1], ('%s (%s)'):format(row[2], row[3]) } end)
+  end
+  io.write('formats that plans are written in (trinity export --format NAME, strategy:export):\n',
+    manual.listing(rows(written)), 'files that are read (trinity.model and the commands take them):\n',
+    manual.listing(rows(read)))
+end
+
 --- The options of a model of models/.
 local function show_model(name, about)
   local rows = {}
@@ -76,7 +86,7 @@ end
 --- What there is to be asked for but entries of the reference.
 ---@return string[]
 function help.topics()
-  local all = { 'methods' }
+  local all = { 'methods', 'formats' }
   for _, list in ipairs { commands.names(), manual.names(), model.names() } do
     for _, name in ipairs(list) do all[#all + 1] = name end
   end
@@ -89,6 +99,7 @@ function help.show(words)
   local topic = words[1]
   if not topic then return show_all() end
   if topic == 'methods' then return show_methods() end
+  if topic == 'formats' then return show_formats() end
   for _, name in ipairs(manual.names()) do
     if name == topic then return io.write(manual.plain(manual.source(name))) end
   end

@@ -170,6 +170,13 @@ function Strategy:save(path)
   return path
 end
 
+--- Writes the strategy as a file of another program (trinity.formats): returns its text, or with option folder the
+--- paths of the files written there, and what they do not say, which is told on standard error, too.
+---@param options trinity.ExportOptions
+---@return string|string[] text_or_paths
+---@return string[] unsaid
+function Strategy:export(options) return hooks.export(self, options) end
+
 --- What a strategy costs as plain data.
 function strategy.facts(found)
   local m = found.metrics

@@ -1,0 +1,74 @@
+-- DeepSpeed's configuration of a plan (deepspeed/runtime/config.py at commit edaa722, 0.19.6).
+
+local ordered = require 'trinity.formats.ordered'
+local unsaid = require 'trinity.formats.unsaid'
+local util = require 'trinity.base.util'
+
+local deepspeed = { name = 'deepspeed', writes = 'ZeRO, batches and precision, JSON',
+  of = 'DeepSpeed edaa722 (0.19.6)' }
+
+local said = unsaid.set 'data tensor micro_batches shard pipeline bucket_bytes'
+
+--- What type the weights of a graph's products have.
+---@param graph trinity.Graph
+---@return string?
+function deepspeed.dtype(graph)
+  for i = 1, graph.operators do
+    for _, parameter in ipairs(graph:operator(i).parameters or {}) do
+      if parameter.trainable then return parameter.dtype end
+    end
+  end
+end
+
+local function precision(pairs_of, dtype)
+  if dtype == 'bfloat16' then pairs_of[#pairs_of + 1] = { 'bf16', ordered.object { { 'enabled', true } } } end
+  if dtype == 'float16' then pairs_of[#pairs_of + 1] = { 'fp16', ordered.object { { 'enabled', true } } } end
+end
+
+local function zero(outline)
+  local shard, bytes = outline.strategy.shard or 0, outline.strategy.bucket_bytes
+  local fields = { { 'stage', shard } }
+  -- Buckets are counted in elements, of gradients in 32 bits.
+  if bytes then fields[2] = { 'reduce_bucket_size', math.max(1, math.floor(bytes / 4)) } end
+  return ordered.object(fields)
+end
+
+-- What the pipeline engine cannot do.
+local function check_pipeline(outline, unspoken)
+  if outline.pipeline == 1 then return end
+  if (outline.strategy.shard or 0) > 1 then
+    util.fail('export: deepspeed: its pipeline engine refuses ZeRO stage %d (shard), expected 0 or 1',
+      outline.strategy.shard)
+  end
+  if outline.schedule ~= '1f1b' or outline.virtual_stages > 1 then
+    unspoken[#unspoken + 1] = ("schedule '%s': its pipeline engine runs 1F1B"):format(outline.schedule)
+  end
+  unspoken[#unspoken + 1] = 'the cut in stages: PipelineModule(partition_method=) makes it in the program'
+end
+
+--- The files of a plan, and what they do not say.
+---@param outline trinity.Outline
+---@return trinity.ExportedFile[] files
+---@return string[] unsaid
+function deepspeed.write(outline)
+  if not outline.strategy.mesh then
+    util.fail 'export: deepspeed: expected a mesh, the plan is a placement of operators'
+  end
+  local words = util.merged(said, { stages = true, schedule = true, virtual_stages = true })
+  local unspoken, mesh = unsaid.of(outline, words), outline.mesh
+  check_pipeline(outline, unspoken)
+  local micro = outline.batch_size
+  local fields = { { 'train_batch_size', micro * outline.micro_batches * mesh.data },
+    { 'train_micro_batch_size_per_gpu', micro }, { 'gradient_accumulation_steps', outline.micro_batches } }
+  precision(fields, deepspeed.dtype(outline.graph))
+  fields[#fields + 1] = { 'zero_optimization', zero(outline) }
+  if mesh.tensor > 1 then
+    fields[#fields + 1] = { 'tensor_parallel', ordered.object { { 'autotp_size', mesh.tensor } } }
+  end
+  if outline.pipeline > 1 then
+    fields[#fields + 1] = { 'pipeline', ordered.object { { 'stages', outline.pipeline } } }
+  end
+  return { { name = 'deepspeed.json', text = ordered.text(ordered.object(fields)) } }, unspoken
+end
+
+return deepspeed

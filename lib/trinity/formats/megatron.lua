@@ -1,0 +1,115 @@
+-- Megatron-LM's arguments of a plan (megatron/training/arguments.py at commit d98e8a64): an array of bash that a script
+-- sources and passes on.
+
+local core = require 'trinity.core'
+local layout = require 'trinity.formats.layout'
+local unsaid = require 'trinity.formats.unsaid'
+local util = require 'trinity.base.util'
+
+local megatron = { name = 'megatron', writes = 'arguments of Megatron-LM, an array of bash to source',
+  of = 'Megatron-LM d98e8a64' }
+
+local said = unsaid.set [[data tensor pipeline context expert stages virtual_stages micro_batches recompute
+  sequence_parallel shard schedule]]
+
+local one_order = { ['1f1b'] = true, interleaved = true }
+local strategies = { 'optim', 'optim_grads', 'optim_grads_params' }
+
+-- A layout that says the stages; nil where Megatron's ranks would hold others.
+local function layout_of(outline, unspoken)
+  if outline.pipeline == 1 then return nil end
+  if not outline.stages then
+    unspoken[#unspoken + 1] = ('the cut in stages: %s'):format(outline.broken or 'it has none')
+    return nil
+  end
+  if not outline:in_turn() then
+    unspoken[#unspoken + 1] = ("where stages are: schedule '%s' goes forth and back over the ranks, its layout is of "
+      .. 'stages in turn'):format(outline.schedule)
+    return nil
+  end
+  local stages = util.map(outline.stages, function(stage)
+    return { embedding = stage.embedding, layers = stage.last - stage.first + 1, ahead = 0, head = stage.head }
+  end)
+  local text = layout.text(stages)
+  local why = layout.refusal(layout.read(text), outline.pipeline, outline.layers)
+  if why then util.fail("export: megatron: it would refuse the layout '%s': %s", text, why) end
+  return text
+end
+
+-- Arguments about the schedule.
+local function add_pipeline(add, outline, unspoken)
+  add('--pipeline-model-parallel-size', outline.pipeline)
+  local text = layout_of(outline, unspoken)
+  if text then add('--pipeline-model-parallel-layout', "'" .. text .. "'") end
+  if outline.pipeline > 1 and not one_order[outline.schedule] then
+    unspoken[#unspoken + 1] = ("schedule '%s': Megatron-LM runs 1F1B, or interleaved 1F1B where ranks have several "
+      .. 'stages'):format(outline.schedule)
+  end
+end
+
+-- Arguments about what is computed again; `full` is one layer a group.
+local function add_recompute(add, strategy)
+  local word = strategy.recompute or 'none'
+  if word == 'none' then return end
+  add('--recompute-granularity', word)
+  if word == 'full' then
+    add('--recompute-method', 'uniform')
+    add('--recompute-num-layers', 1)
+  else
+    add('--recompute-modules', 'core_attn')
+  end
+end
+
+local function add_sharding(add, outline)
+  local shard = outline.strategy.shard or 0
+  if shard == 0 then return end
+  if shard == 1 then
+    add '--use-distributed-optimizer'
+    return
+  end
+  add '--use-megatron-fsdp'
+  add('--data-parallel-sharding-strategy', strategies[shard])
+end
+
+--- The arguments of a plan as a list of texts, a flag and its values each, and what they do not say.
+---@param outline trinity.Outline
+---@return string[] lines
+---@return string[] unsaid
+function megatron.arguments(outline)
+  local lines, mesh, unspoken = {}, outline.mesh, unsaid.of(outline, said)
+  local function add(flag, value) lines[#lines + 1] = value and ('%s %s'):format(flag, value) or flag end
+  add('--tensor-model-parallel-size', mesh.tensor)
+  if outline.strategy.sequence_parallel then add '--sequence-parallel' end
+  add_pipeline(add, outline, unspoken)
+  if mesh.context > 1 then
+    add('--context-parallel-size', mesh.context)
+    add('--cp-comm-type', outline.strategy.context_kind == 'ring' and 'p2p' or 'all_gather')
+  end
+  if mesh.expert > 1 then
+    add('--expert-model-parallel-size', mesh.expert)
+    add('--expert-tensor-parallel-size', 1)
+  end
+  add('--micro-batch-size', outline.batch_size)
+  add('--global-batch-size', outline.batch_size * mesh.data * outline.micro_batches)
+  add_recompute(add, outline.strategy)
+  add_sharding(add, outline)
+  return lines, unspoken
+end
+
+--- The files of a plan, and what they do not say.
+---@param outline trinity.Outline
+---@return trinity.ExportedFile[] files
+---@return string[] unsaid
+function megatron.write(outline)
+  if not outline.strategy.mesh and not outline.stages then
+    util.fail('export: megatron: expected a mesh or a pipeline of whole layers: %s',
+      outline.broken or 'the plan is a placement of operators')
+  end
+  local lines, unspoken = megatron.arguments(outline)
+  local text = ('# %s: torchrun --nproc-per-node ... pretrain_gpt.py "${MODEL_PARALLEL_ARGS[@]}" ... (%d ranks)\n'
+    .. 'MODEL_PARALLEL_ARGS=(\n    %s\n)\n'):format(core.printable(outline.graph.name), outline:device_count(),
+    table.concat(lines, '\n    '))
+  return { { name = 'megatron.sh', text = text } }, unspoken
+end
+
+return megatron

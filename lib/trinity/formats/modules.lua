@@ -1,0 +1,157 @@
+-- Names of a network's modules in the libraries that run it: transformers 5.23.0 (Hugging Face,
+-- src/transformers/models/KIND/modeling_KIND.py) and torchtitan (torchtitan/models/common/decoder.py). Of other
+-- networks the paths that their file gives (an attribute `module`, the scopes of PyTorch's ONNX exporter), or else the
+-- names of operators with dots.
+
+local core = require 'trinity.core'
+local util = require 'trinity.base.util'
+
+---@class trinity.ModuleNames
+---@field library string 'transformers', 'torchtitan' or 'own'
+---@field block_class? string of transformers: the class of a layer, which is never cut
+---@field before string[] modules that stand before the layers
+---@field after string[] modules that stand behind them
+---@field plain string[] modules without weights that go with the first
+---@field block fun(layer: integer): string the module of a layer, from 1
+---@field inner table<string, string> names of operators within a layer, and of modules within its block
+---@field tied? string[] modules that share a weight
+---@field fused? string why products of a layer are not modules of their own
+
+local modules = {}
+
+local gated = { norm_1 = 'input_layernorm', norm_2 = 'post_attention_layernorm',
+  ['attention/query'] = 'self_attn.q_proj',
+  ['attention/key'] = 'self_attn.k_proj', ['attention/value'] = 'self_attn.v_proj',
+  ['attention/output'] = 'self_attn.o_proj', ['feed_forward/gate'] = 'mlp.gate_proj',
+  ['feed_forward/up'] = 'mlp.up_proj', ['feed_forward/down'] = 'mlp.down_proj' }
+local head_norms = util.merged(gated, { ['attention/query_norm'] = 'self_attn.q_norm',
+  ['attention/key_norm'] = 'self_attn.k_norm' })
+
+-- What decoders of transformers are alike in.
+local function decoder(class, inner, further)
+  return util.merged({ library = 'transformers', block_class = class, before = { 'model.embed_tokens' },
+    after = { 'model.norm', 'lm_head' }, plain = { 'model.rotary_emb' }, inner = inner or gated,
+    block = function(layer) return ('model.layers.%d'):format(layer - 1) end }, further)
+end
+
+local without_inner = {}
+
+local families = {
+  llama = decoder 'LlamaDecoderLayer',
+  mistral = decoder 'MistralDecoderLayer',
+  mixtral = decoder('MixtralDecoderLayer', without_inner),
+  qwen2 = decoder 'Qwen2DecoderLayer',
+  qwen3 = decoder('Qwen3DecoderLayer', head_norms),
+  qwen3_moe = decoder('Qwen3MoeDecoderLayer', without_inner),
+  deepseek_v2 = decoder('DeepseekV2DecoderLayer', without_inner),
+  deepseek_v3 = decoder('DeepseekV3DecoderLayer', without_inner),
+  phi3 = decoder('Phi3DecoderLayer', without_inner, { fused = 'qkv_proj and gate_up_proj' }),
+  gemma2 = decoder('Gemma2DecoderLayer', util.merged(gated, { norm_1_post = 'post_attention_layernorm',
+    norm_2 = 'pre_feedforward_layernorm', norm_2_post = 'post_feedforward_layernorm' })),
+  gpt2 = decoder('GPT2Block', without_inner, { before = { 'transformer.wte', 'transformer.wpe' },
+    after = { 'transformer.ln_f', 'lm_head' }, plain = { 'transformer.drop' }, fused = 'c_attn',
+    block = function(layer) return ('transformer.h.%d'):format(layer - 1) end }),
+  gpt_neox = decoder('GPTNeoXLayer', without_inner, { before = { 'gpt_neox.embed_in' },
+    after = { 'gpt_neox.final_layer_norm', 'embed_out' }, plain = { 'gpt_neox.emb_dropout', 'gpt_neox.rotary_emb' },
+    fused = 'query_key_value', block = function(layer) return ('gpt_neox.layers.%d'):format(layer - 1) end }),
+}
+
+local torchtitan = { library = 'torchtitan', before = { 'tok_embeddings' }, after = { 'norm', 'lm_head' }, plain = {},
+  inner = {}, block = function(layer) return ('layers.%d'):format(layer - 1) end }
+
+--- The operator that looks tokens up, and the one of the logits: which a decoder of a config.json has.
+local function is_decoder(outline)
+  local seen = {}
+  outline:each_operator(function(_, op) seen[op.name] = true end)
+  return outline.stem == 'layer_' and seen.logits and seen.norm and (seen.embed or seen['embed/token'])
+end
+
+--- Whether the logits read the table of the embedding.
+local function is_tied(graph)
+  for i = 1, graph.operators do
+    local op = graph:operator(i)
+    if op.name == 'embedding' and op.type == 'Variable' then return true end
+  end
+  return false
+end
+
+-- The kind of a decoder that transformers has, nil for other networks.
+local function family_of(outline)
+  local family = families[outline.graph.name]
+  return family and is_decoder(outline) and family or nil
+end
+
+--- Module of every forward operator that is no source, by its number: a file's paths or own names.
+---@param outline trinity.Outline
+---@return table<integer, string>
+function modules.paths(outline)
+  local given, paths = core.module_paths(outline.graph.handle), {}
+  outline:each_operator(function(i, op)
+    paths[i] = given[i] ~= '' and given[i] or op.name:gsub('^/', ''):gsub('/', '.')
+  end)
+  return paths
+end
+
+-- What own paths begin with up to the number of a layer: its block.
+local function block_prefix(path, stem)
+  local own = stem:gsub('^/', ''):gsub('/', '.')
+  local at, to = path:find(own, 1, true)
+  local number = at and path:match('^%d+', to + 1)
+  return number and path:sub(1, to) .. number
+end
+
+local function add_once(list, seen, path)
+  if not seen[path] then
+    seen[path], list[#list + 1] = true, path
+  end
+end
+
+-- Names of a network that no library knows.
+local function own_names(outline)
+  local self = { library = 'own', before = {}, after = {}, plain = {}, inner = {} }
+  local blocks, seen, paths = {}, {}, modules.paths(outline)
+  outline:each_operator(function(i)
+    local layer = outline.layer_of[i]
+    if layer > 0 and layer <= outline.layers then
+      blocks[layer] = blocks[layer] or block_prefix(paths[i], outline.stem)
+    else
+      add_once(layer == 0 and self.before or self.after, seen, paths[i])
+    end
+  end)
+  self.block = function(layer) return blocks[layer] or (outline.stem .. layer) end
+  return self
+end
+
+--- How the modules of a network are called. library: 'torchtitan', or nil: by transformers where it has the network,
+--- else by its own paths.
+---@param outline trinity.Outline
+---@param library? string
+---@return trinity.ModuleNames
+function modules.of(outline, library)
+  local family = family_of(outline)
+  if library == 'torchtitan' then return torchtitan end
+  if not family then return own_names(outline) end
+  return util.merged(family, { tied = is_tied(outline.graph) and { family.before[1], family.after[2] } or nil })
+end
+
+--- Whether it is a decoder whose layers stand behind one table of embeddings, as torchtitan's models do.
+function modules.is_decoder(outline) return is_decoder(outline) end
+
+--- The module of an operator of a decoder that transformers has: of its own where products are modules, else its block;
+--- nil where nothing is known of it (sums, the loss).
+---@param names trinity.ModuleNames
+---@param outline trinity.Outline
+---@param i integer
+---@return string?
+function modules.of_operator(names, outline, i)
+  local layer, name = outline.layer_of[i], outline.graph:operator(i).name
+  if layer > 0 and layer <= outline.layers then
+    local within = names.inner[name:match '^layer_%d+/(.*)$' or '']
+    return within and names.block(layer) .. '.' .. within
+  end
+  local top = { embed = names.before[1], ['embed/token'] = names.before[1], ['embed/position'] = names.before[2],
+    norm = names.after[1], logits = names.after[2] }
+  return top[name]
+end
+
+return modules

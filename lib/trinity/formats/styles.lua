@@ -1,0 +1,50 @@
+-- How modules of a tensor-parallel plan are cut, in the words of torch.distributed.tensor.parallel: 'ColwiseParallel'
+-- and 'RowwiseParallel'. Found from what the plan cuts of every operator.
+
+local core = require 'trinity.core'
+local modules = require 'trinity.formats.modules'
+local parallelism = require 'trinity.strategy.parallelism'
+local util = require 'trinity.base.util'
+
+---@class trinity.ModuleStyle
+---@field path string
+---@field style 'ColwiseParallel'|'RowwiseParallel'
+---@field table boolean a table of embeddings
+---@field head boolean the product in front of the loss
+---@field layer integer
+
+local styles = {}
+
+local products = { Gemm = true, MatMul = true, Einsum = true, Gather = true }
+local by_role = { columns = 'ColwiseParallel', reduced = 'RowwiseParallel' }
+
+--- The styles of all modules that `tensor` cuts, in order. `owner` begins messages.
+---@param outline trinity.Outline
+---@param owner string
+---@return trinity.ModuleStyle[]
+function styles.of(outline, owner)
+  local strategy, names = outline.strategy, modules.of(outline, nil)
+  if not strategy.mesh then util.fail('%s: expected a mesh, the plan is a placement of operators', owner) end
+  if names.fused then
+    util.fail("%s: network '%s' has queries, keys and values in one module (%s), which no style cuts rightly", owner,
+      outline.graph.name, names.fused)
+  end
+  if names.library == 'transformers' and next(names.inner) == nil then
+    util.fail("%s: what is within the layers of network '%s' is not known", owner, outline.graph.name)
+  end
+  local _, roles = core.tensor_dimensions(outline.graph.handle,
+    parallelism.fields(owner, strategy, outline.graph))
+  local paths, list = modules.paths(outline), {}
+  outline:each_operator(function(i, op)
+    local style = products[op.type] and by_role[roles[i]]
+    local path = paths[i]
+    if names.library ~= 'own' then path = modules.of_operator(names, outline, i) end
+    if style and path then
+      list[#list + 1] = { path = path, style = style, table = op.type == 'Gather',
+        head = path == names.after[2] or op.name == 'logits', layer = outline.layer_of[i] }
+    end
+  end)
+  return list
+end
+
+return styles

@@ -1,0 +1,119 @@
+-- torchtitan's job configuration of a plan (torchtitan/config/configs.py and distributed/pipeline_parallel.py at commit
+-- b5bcd76): a fragment in Python for the function that returns Trainer.Config, and beside it a schedule as CSV where
+-- torchtitan has no name for the plan's.
+
+local core = require 'trinity.core'
+local modules = require 'trinity.formats.modules'
+local pytorch_schedule = require 'trinity.formats.pytorch_schedule'
+local unsaid = require 'trinity.formats.unsaid'
+local util = require 'trinity.base.util'
+
+local torchtitan = { name = 'torchtitan', writes = 'the parallelism of a job, Python (and a schedule, CSV)',
+  of = 'torchtitan b5bcd76' }
+
+local said = unsaid.set [[data tensor pipeline context expert stages schedule virtual_stages micro_batches
+  sequence_parallel]]
+
+local schedules = { gpipe = 'GPipe', ['1f1b'] = '1F1B', interleaved = 'Interleaved1F1B',
+  ['zb-interleaved'] = 'InterleavedZeroBubble', ['zb-v'] = 'ZBVZeroBubble', ['dualpipe-v'] = 'DualPipeV' }
+
+--- Module names of every stage: each module stands in exactly one, which torchtitan does not check.
+---@param outline trinity.Outline
+---@return string[][]
+function torchtitan.stage_modules(outline)
+  local names = modules.of(outline, 'torchtitan')
+  return util.map(outline.stages, function(stage)
+    local list = {}
+    if stage.embedding then list = util.map(names.before, function(name) return name end) end
+    for layer = stage.first, stage.last do list[#list + 1] = names.block(layer) end
+    for _, name in ipairs(stage.head and names.after or {}) do list[#list + 1] = name end
+    return list
+  end)
+end
+
+local function python_lists(lists)
+  local lines = {}
+  for i, list in ipairs(lists) do
+    lines[i] = '        ["' .. table.concat(list, '", "') .. '"],\n'
+    if #list == 0 then lines[i] = '        [],\n' end
+  end
+  return '[\n' .. table.concat(lines) .. '    ]'
+end
+
+-- Degrees of replicas: how many have weights of their own, how many share them out.
+local function degrees(outline, unspoken)
+  local shard, data, expert = outline.strategy.shard or 0, outline.mesh.data, outline.mesh.expert
+  if shard > 0 then
+    if shard == 1 then
+      unspoken[#unspoken + 1] = "shard = 1 (the optimiser's state): torchtitan shares out gradients, too, as shard = 2"
+    end
+    return 1, data, shard == 3 and 'always' or 'never'
+  end
+  if expert > 1 and outline.mesh.context * outline.mesh.tensor % expert ~= 0 then
+    unspoken[#unspoken + 1] = ('shard = 0: torchtitan shares out the weights over the %d ranks of expert'):format(
+      expert)
+    return data / expert, expert, 'never'
+  end
+  return data, 1
+end
+
+local function add_pipeline(add, outline, unspoken)
+  if outline.pipeline == 1 then return nil end
+  add('pipeline_parallel_degree', outline.pipeline)
+  add('num_pp_microbatches', outline.micro_batches)
+  local v = outline.virtual_stages
+  local word = v == 1 and outline.schedule:gsub('interleaved', '1f1b'):gsub('^zb%-1f1b$', 'zb-h1') or outline.schedule
+  local csv = not schedules[word] and pytorch_schedule.write(outline)[1] or nil
+  add('pipeline_parallel_schedule', ('"%s"'):format(schedules[word] or '1F1B'))
+  if csv then add('pipeline_parallel_schedule_csv', '"schedule.csv"') end
+  if outline.stages then
+    add('module_fqns_per_model_part', python_lists(torchtitan.stage_modules(outline)))
+  else
+    unspoken[#unspoken + 1] = 'the cut in stages: ' .. (outline.broken or 'it has none')
+  end
+  return csv
+end
+
+-- The recomputation's import and setting, or nil.
+local function recompute_of(outline, unspoken)
+  local word = outline.strategy.recompute or 'none'
+  if word == 'selective' then
+    unspoken[#unspoken + 1] = "recompute = 'selective': torchtitan's is of single operators"
+  end
+  return word == 'full' and 'FullAC' or nil
+end
+
+--- The files of a plan, and what they do not say.
+---@param outline trinity.Outline
+---@return trinity.ExportedFile[] files
+---@return string[] unsaid
+function torchtitan.write(outline)
+  if not outline.strategy.mesh and not outline.stage_of then
+    util.fail 'export: torchtitan: expected a mesh or a pipeline, the plan is a placement of operators'
+  end
+  if not modules.is_decoder(outline) then
+    util.fail("export: torchtitan: expected a decoder that a config.json describes, got network '%s'",
+      outline.graph.name)
+  end
+  local lines, unspoken = {}, unsaid.of(outline, util.merged(said, { shard = true, recompute = true }))
+  local function add(name, value) lines[#lines + 1] = ('    %s=%s,\n'):format(name, tostring(value)) end
+  local replicate, shard, reshard = degrees(outline, unspoken)
+  add('data_parallel_replicate_degree', replicate)
+  add('data_parallel_shard_degree', shard)
+  if reshard then add('fsdp_reshard_after_forward', ('"%s"'):format(reshard)) end
+  add('tensor_parallel_degree', outline.mesh.tensor)
+  add('enable_sequence_parallel', outline.strategy.sequence_parallel and 'True' or 'False')
+  add('context_parallel_degree', outline.mesh.context)
+  add('expert_parallel_degree', outline.mesh.expert)
+  local csv = add_pipeline(add, outline, unspoken)
+  local again = recompute_of(outline, unspoken)
+  local text = ('# %s: %d ranks; for the function that returns Trainer.Config\nfrom torchtitan.config import '
+    .. 'ParallelismConfig\n%s\nparallelism = ParallelismConfig(\n%s)\n%s'):format(core.printable(outline.graph.name),
+    outline:device_count(), again and 'from torchtitan.distributed.activation_checkpoint import FullAC\n' or '',
+    table.concat(lines), again and 'activation_checkpoint = FullAC.Config()\n' or '')
+  local files = { { name = 'parallelism.py', text = text } }
+  files[2] = csv
+  return files, unspoken
+end
+
+return torchtitan

@@ -1,0 +1,93 @@
+-- What a plan says that a file has no words for. Every feature of a plan stands here once; a format names those that
+-- it says.
+
+local unsaid = {}
+
+local function counted(number, what) return ('%d %s%s'):format(number, what, number == 1 and '' or 's') end
+
+local function above_one(axis, words)
+  return function(o)
+    return o.mesh[axis] > 1 and ('%s = %d (%s)'):format(axis, o.mesh[axis], words) or nil
+  end
+end
+
+local shared = { "the optimiser's state", "the optimiser's state and gradients",
+  "the optimiser's state, gradients and weights" }
+
+-- In the order in which they are told: a name, and what a plan has of it (nil: nothing).
+local features = {
+  { 'data', above_one('data', 'replicas: the file is of one') },
+  { 'tensor', above_one('tensor', 'every operator is shared') },
+  { 'pipeline', above_one('pipeline', 'stages') },
+  { 'context', above_one('context', 'the sequence is shared') },
+  { 'expert', above_one('expert', 'experts are shared out') },
+  { 'stages', function(o)
+    return (o.broken or o.stages and #o.stages > 1) and ('the cut in %s%s'):format(
+      o.stages and counted(#o.stages, 'stage') or 'stages', o.broken and ' (' .. o.broken .. ')' or '') or nil
+  end },
+  { 'schedule', function(o)
+    return o.pipeline > 1 and ("schedule '%s'"):format(o.schedule) or nil
+  end },
+  { 'virtual_stages', function(o)
+    return o.virtual_stages > 1 and counted(o.virtual_stages, 'stage') .. ' a rank' or nil
+  end },
+  { 'micro_batches', function(o)
+    return o.micro_batches > 1 and ('%d micro-batches'):format(o.micro_batches) or nil
+  end },
+  { 'recompute', function(o)
+    local word = o.strategy.recompute or 'none'
+    return word ~= 'none' and ("recompute = '%s'"):format(word) or nil
+  end },
+  { 'sequence_parallel', function(o) return o.strategy.sequence_parallel and 'sequence_parallel' or nil end },
+  { 'shard', function(o)
+    local shard = o.strategy.shard or 0
+    return shard > 0 and ('shard = %d (%s)'):format(shard, shared[shard]) or nil
+  end },
+  { 'bucket_bytes', function(o)
+    local bytes = o.strategy.bucket_bytes
+    return bytes and ('bucket_bytes = %d'):format(bytes) or nil
+  end },
+  { 'context_kind', function(o)
+    return o.mesh.context > 1 and ("context_kind = '%s'"):format(o.strategy.context_kind or 'all_gather') or nil
+  end },
+  { 'synchronise', function(o)
+    local way = o.strategy.synchronise
+    local kind = way and way.kind or 'all_reduce'
+    return way and (kind ~= 'all_reduce' or way.algorithm) and ("synchronise = { kind = '%s' }"):format(kind) or nil
+  end },
+  { 'operators', function(o)
+    return o.strategy.operators and 'what holds for single operators' or nil
+  end },
+  { 'order', function(o) return o.strategy.mesh and o.strategy.order and type(o.strategy.order[1]) == 'string'
+    and 'the order of the axes' or nil end },
+  { 'devices', function(o) return o.strategy.mesh and o.strategy.devices and 'the list of devices' or nil end },
+  { 'placement', function(o)
+    return not o.strategy.mesh and not o.stage_of and 'the placement of operators' or nil
+  end },
+  { 'splits', function(o) return o.strategy.splits and next(o.strategy.splits) and 'splits of operators' or nil end },
+  { 'replication', function(o) return o.strategy.replication and 'its replication' or nil end },
+}
+
+--- What `outline` has of features that are not among `said` (names as keys), in words.
+---@param outline trinity.Outline
+---@param said table<string, boolean>
+---@return string[]
+function unsaid.of(outline, said)
+  local list = {}
+  for _, feature in ipairs(features) do
+    local text = not said[feature[1]] and feature[2](outline)
+    if text then list[#list + 1] = text end
+  end
+  return list
+end
+
+--- Names as the keys of a set.
+---@param names string
+---@return table<string, boolean>
+function unsaid.set(names)
+  local set = {}
+  for name in names:gmatch '%S+' do set[name] = true end
+  return set
+end
+
+return unsaid

@@ -1,0 +1,100 @@
+-- Plans that are written in every format that takes them, for the scripts beside this one and the specs of formats.
+-- `trinity tests/clients/cases.lua FOLDER` writes each to FOLDER/FORMAT/CASE/, what files do not say to UNSAID there.
+
+local core = require 'trinity.core'
+local trinity = require 'trinity'
+
+local data = core.home .. '/tests/data/clients/'
+
+local cases = {}
+
+-- name, model (tests/data/clients/models), cluster, plan, and by format the options of strategy:export.
+cases.list = {
+  { name = 'llama_pipeline', model = 'llama', cluster = 'p100x4',
+    plan = { mesh = { pipeline = 4 }, micro_batches = 8 },
+    formats = { megatron = {}, torchtitan = {}, split_spec = {}, accelerate = {}, pytorch_schedule = {},
+      chakra = {} } },
+  { name = 'llama_uneven', model = 'llama', cluster = 'p100x4',
+    plan = { mesh = { pipeline = 4 }, micro_batches = 4, stages = { 1, 3, 3, 1 }, schedule = 'gpipe' },
+    formats = { megatron = {}, torchtitan = {}, split_spec = {}, accelerate = {}, pytorch_schedule = {} } },
+  { name = 'llama_interleaved', model = 'llama', cluster = 'p100x2',
+    plan = { mesh = { pipeline = 2 }, micro_batches = 4, virtual_stages = 2, schedule = 'interleaved' },
+    formats = { megatron = {}, torchtitan = {}, split_spec = {}, accelerate = {}, pytorch_schedule = {} } },
+  { name = 'llama_zero_bubble', model = 'llama', cluster = 'p100x4',
+    plan = { mesh = { pipeline = 4 }, micro_batches = 8, schedule = 'zb-h1' },
+    formats = { megatron = {}, torchtitan = {}, pytorch_schedule = {} } },
+  { name = 'llama_zb_interleaved', model = 'llama', cluster = 'p100x4',
+    plan = { mesh = { pipeline = 4 }, micro_batches = 8, virtual_stages = 2, schedule = 'zb-interleaved' },
+    formats = { torchtitan = {}, pytorch_schedule = {} } },
+  { name = 'llama_v', model = 'llama', cluster = 'p100x4',
+    plan = { mesh = { pipeline = 4 }, micro_batches = 8, virtual_stages = 2, schedule = 'zb-v' },
+    formats = { megatron = {}, torchtitan = {}, accelerate = {}, pytorch_schedule = {} } },
+  { name = 'llama_dual', model = 'llama', cluster = 'p100x4',
+    plan = { mesh = { pipeline = 4 }, micro_batches = 8, virtual_stages = 2, schedule = 'dualpipe-v' },
+    formats = { torchtitan = {}, pytorch_schedule = {} } },
+  { name = 'llama_mesh', model = 'llama', cluster = 'p100x8',
+    plan = { mesh = { data = 2, tensor = 2, pipeline = 2 }, micro_batches = 4, sequence_parallel = true, shard = 1,
+      recompute = 'full' },
+    formats = { megatron = {}, torchtitan = {}, deepspeed = {}, dtensor = {}, chakra = {}, split_spec = {},
+      pytorch_schedule = {}, accelerate = {} } },
+  { name = 'llama_tensor', model = 'llama', cluster = 'p100x2', plan = { mesh = { tensor = 2 } },
+    formats = { megatron = {}, torchtitan = {}, dtensor = {} } },
+  { name = 'llama_fsdp', model = 'llama', cluster = 'p100x4',
+    plan = { mesh = { data = 4 }, shard = 3, micro_batches = 2 },
+    formats = { megatron = {}, torchtitan = {}, deepspeed = {}, fsdp2 = {}, chakra = {} } },
+  { name = 'qwen3_sharded', model = 'qwen3', cluster = 'p100x8',
+    plan = { mesh = { data = 4, tensor = 2 }, shard = 2, micro_batches = 2, sequence_parallel = true },
+    formats = { megatron = {}, deepspeed = {}, fsdp2 = {}, dtensor = {} } },
+  { name = 'gpt2_replicas', model = 'gpt2', cluster = 'p100x2', plan = { mesh = { data = 2 } },
+    formats = { deepspeed = {}, fsdp2 = {} } },
+  { name = 'gpt2_tied', model = 'gpt2', cluster = 'p100x2', plan = { mesh = { pipeline = 2 }, micro_batches = 2 },
+    formats = { megatron = {}, accelerate = {}, split_spec = {} } },
+  { name = 'deepseek_pipeline', model = 'deepseek_v3', cluster = 'p100x4',
+    plan = { mesh = { pipeline = 2, data = 2, expert = 2 }, micro_batches = 4, stages = { 2, 4 } },
+    formats = { megatron = {}, torchtitan = {}, accelerate = {}, chakra = {} } },
+  { name = 'mlp_parameters', model = false, cluster = 'p100x4', plan = { mesh = { data = 2, tensor = 2 } },
+    formats = { autoparallel = { nodes = 'autoparallel_nodes.json' }, dtensor = {} } },
+}
+
+-- The network of AutoParallel's example: two products without biases.
+local function mlp()
+  local net = trinity.layers.new('mlp', { batch_size = 16 })
+  local x = net:linear('a', net:input('x', { 16, 64 }), 256, { bias = false })
+  x = net:linear('b', net:relu('relu', x), 64, { bias = false })
+  net:softmax_cross_entropy('loss', x, net:input('y', { 16 }, 'int64'))
+  return net:build():to_training()
+end
+
+--- The strategy of a case.
+function cases.strategy(case)
+  local graph = case.model and trinity.model(data .. 'models/' .. case.model .. '.json', { sequence = 32 }) or mlp()
+  return trinity.problem { graph = graph, cluster = trinity.cluster(case.cluster) }:strategy(case.plan)
+end
+
+--- The files of a case in a format, and what they do not say.
+function cases.files(strategy, case, format)
+  local options = { format = format }
+  for key, value in trinity.sorted_pairs(case.formats[format]) do
+    options[key] = key == 'nodes' and data .. value or value
+  end
+  return trinity.formats.files(strategy, options)
+end
+
+local function write_all(folder)
+  for _, case in ipairs(cases.list) do
+    local strategy = cases.strategy(case)
+    for format in trinity.sorted_pairs(case.formats) do
+      local files, unsaid = cases.files(strategy, case, format)
+      local within = ('%s/%s/%s/'):format(folder, format, case.name)
+      for _, file in ipairs(files) do trinity.files.write(within .. file.name, file.text) end
+      trinity.files.write(within .. 'UNSAID', table.concat(unsaid, '\n') .. '\n')
+    end
+  end
+end
+
+if arg and arg[0] and arg[0]:match 'clients/cases%.lua$' then
+  if #arg ~= 1 then error('usage: trinity tests/clients/cases.lua FOLDER', 0) end
+  write_all(arg[1])
+end
+
+return cases

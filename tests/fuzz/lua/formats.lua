@@ -1,0 +1,59 @@
+-- Files of other programs that plans are read from: schedules as CSV, Megatron-LM's layouts, the nodes that AutoParallel
+-- names. The first letter of the input says which.
+
+local core = require 'trinity.core'
+local frame = require 'frame'
+local layout = require 'trinity.formats.layout'
+local schedules = require 'trinity.formats.pytorch_schedule'
+local trinity = require 'trinity'
+
+local strategy
+
+local function mesh()
+  if not strategy then
+    local net = trinity.layers.new('two', { batch_size = 4 })
+    local x = net:input('x', { 4, 8 })
+    for i = 1, 2 do x = net:relu(('block_%d/relu'):format(i), net:linear(('block_%d/linear'):format(i), x, 8)) end
+    net:softmax_cross_entropy('loss', net:linear('last', x, 4), net:input('y', { 4 }, 'int64'))
+    local problem = trinity.problem { graph = net:build():to_training(), cluster = trinity.cluster 'p100x2' }
+    strategy = problem:strategy { mesh = { pipeline = 2 } }
+  end
+  return strategy
+end
+
+local readers = {}
+
+-- What is read is written as the same, and costs something.
+function readers.s(text)
+  local fine, orders = frame.try(schedules.parse, text, 'input')
+  if not fine then return end
+  if schedules.text(schedules.parse(schedules.text(orders.ranks), 'again').ranks) ~= schedules.text(orders.ranks) then
+    frame.finding('orders read again are others')
+  end
+  if #orders.ranks == 2 and orders.stages == 2 and orders.micro_batches < 9 then
+    frame.try(trinity.formats.simulate_schedule, mesh(), orders)
+  end
+end
+
+function readers.l(text)
+  local fine, stages = frame.try(layout.read, text, 'input')
+  if not fine then return end
+  for pipeline = 1, 4 do layout.refusal(stages, pipeline, 4, 1) end
+end
+
+function readers.a(text)
+  local path = frame.file('nodes.json', text)
+  frame.try(trinity.formats.files, mesh(), { format = 'autoparallel', nodes = path })
+end
+
+local folder = core.home .. '/tests/data/clients/'
+
+return {
+  seeds = { 's0F0,0F1,0B0,0B1\r\n1F0,1B0,1F1,1B1\r\n', 's(0F0;1B0)OVERLAP_F_B,0I0,0W0,0UNSHARD,0SEND_F0\n',
+    'lEt*3|(tt|)*29,m|L', 'lEtt||ttL', 'a' .. core.read_file(folder .. 'autoparallel_nodes.json'),
+    'a{"mesh": {"shape": [1], "dim_names": ["dp"]}, "nodes": [{"name": "x", "placeholder_kind": "param"}]}' },
+  run = function(text)
+    local read = readers[text:sub(1, 1)]
+    if read then read(text:sub(2)) end
+  end,
+}

@@ -1,0 +1,170 @@
+-- Plans as files of other programs: what a format cannot say, what is refused, one file or several.
+
+local core = require 'trinity.core'
+local trinity = require 'trinity'
+local examples = core.home .. '/tests/data/clients/models/'
+
+local function problem_of(model, cluster, options)
+  return trinity.problem { graph = trinity.model(examples .. model .. '.json', options or { sequence = 32, layers = 4 }),
+    cluster = trinity.cluster(cluster or 'p100x4') }
+end
+
+local llama = problem_of 'llama'
+
+local function plain(text) return (text:gsub('%p', '%%%0')) end
+
+local function refused(strategy, options, message)
+  expect(function() strategy:export(options) end):raises(plain(message))
+end
+
+--- A placement of whole layers: device_of(layer), the number in an operator's name; 0 before the layers, 5 behind.
+local function placed(problem, device_of)
+  local graph, behind = problem.graph, false
+  return problem:placement_by_unit(function(_, op)
+    local name = graph:operator(op).name
+    local layer = tonumber(name:match '^layer_(%d+)')
+    behind = behind or layer ~= nil
+    return device_of(layer or (name:match '^norm' or name:match '^lo') and 5 or 0, name)
+  end)
+end
+
+describe('what a format cannot say', function()
+  local strategy = llama:strategy { mesh = { data = 2, pipeline = 2 }, micro_batches = 4, shard = 1 }
+  it('is returned, and refused where nothing may be lost', function()
+    local text, unsaid = strategy:export { format = 'accelerate' }
+    expect(trinity.json.decode(text)['model.layers.2']):equals(1)
+    expect(table.concat(unsaid, '\n')):equals(table.concat({ 'data = 2 (replicas: the file is of one)', "schedule '1f1b'",
+      '4 micro-batches', "shard = 1 (the optimiser's state)" }, '\n'))
+    refused(strategy, { format = 'accelerate', lossless = true },
+      'export: accelerate: cannot say data = 2 (replicas: the file is of one); schedule')
+    local _, nothing = strategy:export { format = 'megatron', lossless = true }
+    expect(#nothing):equals(0)
+  end)
+  it('is never the order of axes, a list of devices or what holds for single operators', function()
+    local mesh = { data = 2, tensor = 2 }
+    for _, further in ipairs { { order = { 'data', 'tensor' } }, { devices = { 4, 3, 2, 1 } },
+      { operators = { ['layer_1/feed_forward/gate'] = { recompute = true } } },
+      { synchronise = { kind = 'local_sgd', every = 4 } } } do
+      further.mesh = mesh
+      refused(llama:strategy(further), { format = 'megatron', lossless = true }, 'export: megatron: cannot say ')
+    end
+  end)
+end)
+
+describe('files', function()
+  local strategy = llama:strategy { mesh = { pipeline = 2 }, micro_batches = 2, schedule = 'zb-h1' }
+  it('are one text, or several in a folder', function()
+    refused(strategy, { format = 'torchtitan' }, 'export: torchtitan: 2 files (parallelism.py and others), expected a folder')
+    local folder = os.tmpname()
+    os.remove(folder)
+    local paths = strategy:export { format = 'torchtitan', folder = folder }
+    expect(table.concat(paths, ' ')):equals(('%s/parallelism.py %s/schedule.csv'):format(folder, folder))
+    expect(trinity.files.read(paths[2])):equals((strategy:export { format = 'pytorch_schedule' }))
+    for _, path in ipairs(paths) do os.remove(path) end
+    os.remove(folder)
+  end)
+  it('have formats with names', function()
+    refused(strategy, { format = 'megatorn' }, "did you mean 'megatron'")
+    refused(strategy, {}, 'format')
+    refused(strategy, { format = 'megatron', foldr = 'x' }, "unknown option 'foldr', did you mean 'folder'")
+  end)
+end)
+
+describe('device maps', function()
+  it('are of the shortest modules that share a device', function()
+    local strategy = llama:strategy(placed(llama, function(layer) return layer < 3 and 2 or 3 end))
+    local map = trinity.json.decode((strategy:export { format = 'accelerate' }))
+    expect(map['model.embed_tokens']):equals(1)
+    expect(map['model.layers.1']):equals(1)
+    expect(map['model.layers.2']):equals(2)
+    expect(map['model.rotary_emb']):equals(1)
+    expect(map.lm_head):equals(2)
+    local named = strategy:export { format = 'accelerate', device_names = { 'cuda:0', 'cuda:1', 'cpu', 'disk' } }
+    expect(trinity.json.decode(named)['model.norm']):equals 'cpu'
+  end)
+  it('cut no block unless that is asked', function()
+    local strategy = llama:strategy(placed(llama, function(layer, name)
+      return (layer > 2 or layer == 2 and name:match 'feed_forward' or name:match '^layer_2/norm_2') and 2 or 1
+    end))
+    refused(strategy, { format = 'accelerate' },
+      'export: accelerate: layer 2 is on several devices, but LlamaDecoderLayer is kept whole')
+    local map = trinity.json.decode((strategy:export { format = 'accelerate', cut_blocks = true }))
+    expect(map['model.layers.1']):equals(nil)
+    expect(map['model.layers.1.self_attn.q_proj']):equals(0)
+    expect(map['model.layers.1.mlp.down_proj']):equals(1)
+    expect(map['model.layers.1.input_layernorm']):equals(0)
+    expect(map['model.layers.2']):equals(1)
+  end)
+  it('keep tied weights together, and say so', function()
+    local problem = problem_of('gpt2', 'p100x2')
+    local strategy = problem:strategy { mesh = { pipeline = 2 } }
+    local text, unsaid = strategy:export { format = 'accelerate' }
+    expect(trinity.json.decode(text).lm_head):equals(0)
+    expect(table.concat(unsaid)):matches "shares the weight of 'transformer.wte'"
+  end)
+  it('of other networks have the names of their operators', function()
+    local net = trinity.layers.new('own', { batch_size = 8 })
+    local x = net:input('x', { 8, 16 })
+    for i = 1, 4 do x = net:relu(('block_%d/relu'):format(i), net:linear(('block_%d/linear'):format(i), x, 16)) end
+    net:softmax_cross_entropy('loss', net:linear('last', x, 4), net:input('y', { 8 }, 'int64'))
+    local problem = trinity.problem { graph = net:build():to_training(), cluster = trinity.cluster 'p100x2' }
+    local text, unsaid = problem:strategy({ mesh = { pipeline = 2 } }):export { format = 'accelerate' }
+    local map = trinity.json.decode(text)
+    expect(map.block_2):equals(0)
+    expect(map.block_3):equals(1)
+    expect(map.last):equals(1)
+    expect(unsaid[#unsaid]):matches "those of network 'own' are its own"
+  end)
+end)
+
+describe('stages of placements', function()
+  it('are those of a mesh where they are whole layers', function()
+    local function device(layer) return layer <= 2 and 1 or layer == 3 and 2 or 3 end
+    local strategy = llama:strategy { placement = placed(llama, device), schedule = '1f1b', micro_batches = 4 }
+    local text = strategy:export { format = 'megatron' }
+    expect(text):matches "pipeline%-model%-parallel%-layout 'Ett|t|tL'"
+    expect((strategy:export { format = 'split_spec' })):equals '{\n  "model.layers.2": "BEGINNING",\n  "model.layers.3": "BEGINNING"\n}\n'
+    expect((strategy:export { format = 'pytorch_schedule' })):matches '^0F0,0F1,0F2,0B0,'
+  end)
+  it('are refused by name where they cut a layer', function()
+    local strategy = llama:strategy { schedule = '1f1b', micro_batches = 4, placement = placed(llama, function(layer, name)
+      return (layer > 2 or layer == 2 and name:match 'feed_forward' or name:match '^layer_2/norm_2') and 2 or 1
+    end) }
+    refused(strategy, { format = 'megatron' }, 'layer 2 is cut: in stages 1 and 2')
+    refused(strategy, { format = 'split_spec' }, 'layer 2 is cut: in stages 1 and 2')
+  end)
+  it('are none of a placement without a pipeline', function()
+    local strategy = llama:strategy(llama:placement())
+    refused(strategy, { format = 'megatron' }, 'the plan is a placement of operators')
+    refused(strategy, { format = 'pytorch_schedule' }, "expected a pipeline, the plan's schedule has no stages")
+    refused(strategy, { format = 'deepspeed' }, 'expected a mesh, the plan is a placement of operators')
+  end)
+end)
+
+describe('what programs refuse', function()
+  it('is refused by name', function()
+    local sharded = llama:strategy { mesh = { pipeline = 2, data = 2 }, shard = 2, micro_batches = 2 }
+    refused(sharded, { format = 'deepspeed' }, 'its pipeline engine refuses ZeRO stage 2 (shard), expected 0 or 1')
+    local fused = problem_of('gpt2', 'p100x2'):strategy { mesh = { tensor = 2 } }
+    refused(fused, { format = 'dtensor' }, 'has queries, keys and values in one module (c_attn)')
+  end)
+end)
+
+describe('placements for AutoParallel', function()
+  local strategy = llama:strategy { mesh = { data = 2, tensor = 2 } }
+  local function with(content, message)
+    local path = os.tmpname()
+    trinity.files.write(path, content)
+    refused(strategy, { format = 'autoparallel', nodes = path }, message)
+    os.remove(path)
+  end
+  it('need the names of nodes, and the mesh of the plan', function()
+    refused(strategy, { format = 'autoparallel' }, 'expected option nodes: the file of get_json()')
+    with('{"mesh": {"dim_names": ["dp", "tp"], "shape": [2, 4]}, "nodes": []}', "axis 'tp' has 4 devices, the plan tensor = 2")
+    with('{"mesh": {"dim_names": ["dp", "pt"], "shape": [2, 2]}, "nodes": []}', 'field mesh.dim_names: unknown axis')
+    with('{"mesh": {"dim_names": ["dp"], "shape": [2]}, "nodes": []}', 'no axis for tensor = 2 of the plan')
+    with('{"mesh": {"dim_names": ["dp", "tp"], "shape": [2, 2]}, "nodes": [3]}', 'field nodes[1]: expected a table, got number 3')
+    with('{"nodes": []}', 'field mesh: expected a table, got nil')
+    with('[1', 'not valid JSON')
+  end)
+end)

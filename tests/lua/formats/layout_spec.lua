@@ -1,0 +1,70 @@
+-- Megatron-LM's layouts: any stages to text and back, and what its own parser and rules say of layouts of all kinds
+-- (tests/clients/megatron_arguments.py).
+
+local core = require 'trinity.core'
+local trinity = require 'trinity'
+local layout = require 'trinity.formats.layout'
+
+local function random_stages(random)
+  local count, stages = random:integer(12), {}
+  for s = 1, count do
+    stages[s] = { embedding = s == 1, layers = random:integer(10) - 1, ahead = 0, head = s == count }
+    if random:integer(3) == 1 and s > 1 then stages[s].layers = stages[s - 1].layers end
+  end
+  return stages
+end
+
+describe('layouts of stages', function()
+  it('say the same stages when they are read', function()
+    local random = trinity.random(1, 'layouts')
+    for _ = 1, 500 do
+      local stages = random_stages(random)
+      local text = layout.text(stages)
+      local back = layout.read(text)
+      expect(#back):equals(#stages, text)
+      for s, stage in ipairs(stages) do
+        expect(back[s].layers):equals(stage.layers, text)
+        expect(back[s].embedding == 1):equals(stage.embedding, text)
+        expect(back[s].head == 1):equals(stage.head, text)
+      end
+    end
+  end)
+  it('are short', function()
+    local stages = { { embedding = true, layers = 3, head = false } }
+    for s = 2, 30 do stages[s] = { layers = 2 } end
+    stages[31] = { layers = 0, head = true }
+    expect(layout.text(stages)):equals 'Ettt|(tt|)*29L'
+  end)
+  it("are read, taken and refused as by Megatron-LM's parser and rules", function()
+    local record = trinity.json.decode(trinity.files.read(core.home .. '/tests/data/clients/megatron_layouts.json'))
+    local names, taken = { E = 'embedding', t = 'decoder', m = 'mtp', L = 'loss' }, 0
+    for _, row in ipairs(record.layouts) do
+      local what = ('%s on %d, %d layers, %d ahead'):format(row.text, row.pipeline, row.layers, row.ahead)
+      local ok, stages = pcall(layout.read, row.text)
+      local why = ok and layout.refusal(stages, row.pipeline, row.layers, row.ahead, true) or not ok and stages
+      expect(why == nil or why == false):equals(row.taken, what)
+      taken = taken + (row.taken and 1 or 0)
+      for s, units in ipairs(row.stages or {}) do
+        expect(#units):equals(#stages[s].order, what)
+        for k, unit in ipairs(units) do expect(names[stages[s].order:sub(k, k)]):equals(unit, what) end
+      end
+    end
+    expect(10):below(taken)
+  end)
+  it('of stages without a layer are refused, though it takes them: users saw them hang', function()
+    expect(layout.refusal(layout.read 'Ett|tt||ttL', 4, 6)):equals 'stage 3 is empty'
+    expect(layout.refusal(layout.read 'Ett|tt||ttL', 4, 6, 0, true)):equals(nil)
+  end)
+  it('name what is wrong', function()
+    local function refused(text, pipeline, layers, message)
+      expect(layout.refusal(layout.read(text), pipeline, layers)):equals(message)
+    end
+    refused('Ett|tt|ttL', 2, 6, '3 stages, expected a multiple of pipeline-model-parallel-size = 2')
+    refused('tt|ttL', 2, 4, 'the first unit is not E (the embedding)')
+    refused('Ett|tt', 2, 4, 'the last unit is not L (head and loss)')
+    refused('Ett|ttL', 2, 5, '4 t, expected num-layers = 5')
+    refused('Etm|ttL', 2, 3, 'stage 2 has layers behind the first m')
+    expect(function() layout.read('Etx|L', 'plan.txt') end):raises "plan.txt: stage 1 %('Etx'%): expected E, t, m or L, got 'x'"
+    expect(function() layout.read('Et*9999999|L', 'plan.txt') end):raises 'more than 65536 units'
+  end)
+end)
