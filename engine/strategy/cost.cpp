@@ -196,6 +196,7 @@ struct Kernel {
 };
 
 void join_elementwise(const Graph& graph, const Operator& op, Kernel& kernel) {
+  if (op.type == "Update") kernel.launches = 0;
   if (!is_elementwise(op.type)) return;
   for (const int32_t input : op.inputs)
     if (stays_inside(graph, input))

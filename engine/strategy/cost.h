@@ -25,7 +25,8 @@ namespace trinity {
 ///                  so a product of n columns reaches half of the efficiency (Hockney and Jesshope,
 ///                  "Parallel Computers 2", 1988: n_1/2)
 ///   fuses_elementwise  an element-wise operator whose result only another one reads is one kernel
-///                  with it: neither is the result written and read, nor does the first have a launch
+///                  with it: neither is the result written and read, nor does the first have a launch;
+///                  the updates of all weights are one kernel, whose launch does not count
 ///   joins_products     n products of one input with weights of their own are one kernel: together
 ///                  they are as wide as their results, read the input and write its gradient once,
 ///                  have one launch, and no sum of n gradients

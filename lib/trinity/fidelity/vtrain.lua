@@ -40,10 +40,18 @@ local function tell_all(list)
   return list
 end
 
+--- The constants of a kind: composed times know no network and no other groups beside one, and have the loss of
+--- kernels of their own.
+local function constants_of(composed)
+  if not composed then return calibration.constants() end
+  return calibration.constants { compute_efficiency = true, half_width = true, memory_efficiency = true,
+    launch_s = true, dispatch_s = true, inside_share = true, loss_share = true }
+end
+
 --- Constants fitted to rows, all of one kind.
 local function fitted_to(list, tell)
   if #list == 0 then util.fail('no row to fit to: expected some with a time') end
-  return fit.constants(calibration.list, function(values)
+  return fit.constants(constants_of(list[1].composed), function(values)
     local told = tell(list, values)
     return util.map(list, function(row, i) return math.log(told[i] / row.measured_s) end)
   end, noise, most_steps)
@@ -69,7 +77,7 @@ local function fitted_file(name, values, rows)
     lines[#lines + 1] = ('  %s = {\n    rows = {'):format(set)
     for _, row in ipairs(entry.rows) do lines[#lines + 1] = ("      '%s',"):format(row) end
     lines[#lines + 1] = '    },\n    values = {'
-    for _, one in ipairs(calibration.list) do
+    for _, one in ipairs(calibration.constants(entry.values)) do
       lines[#lines + 1] = ('      %s = %.4g,'):format(one.name, entry.values[one.name])
     end
     lines[#lines + 1] = '    },\n  },'
@@ -200,7 +208,7 @@ function vtrain.constants()
   local all = {}
   for _, composed in ipairs { false, true } do
     local values = calibration.fitted(set_of[composed])
-    for _, one in ipairs(calibration.list) do
+    for _, one in ipairs(constants_of(composed)) do
       all[#all + 1] = util.merged(one, { name = ('%s.%s'):format(set_of[composed], one.name), value = values[one.name] })
     end
   end
