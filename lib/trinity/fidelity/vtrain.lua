@@ -7,6 +7,7 @@ local core = require 'trinity.core'
 local errors = require 'trinity.fidelity.errors'
 local fit = require 'trinity.fidelity.fit'
 local json = require 'trinity.base.json'
+local plot = require 'trinity.report.plot'
 local rows_of = require 'trinity.fidelity.vtrain_rows'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
@@ -18,6 +19,10 @@ local vtrain = {
     fit = { default = false, help = 'fits the constants to the rows and prints these' },
     left_out = { default = false, help = 'fits without each network in turn, and tells its rows' },
     save = { default = '', help = 'with --fit: the file for the constants' },
+    cluster = { default = '',
+      help = "Lua file of a function from a number of GPUs to a description of one's own cluster" },
+    values = { default = '', help = "file that --save wrote, for one's own cluster" },
+    picture = { default = '', help = 'told against given times, as PATH.svg and PATH.png' },
     only = { default = '', help = 'with --fit: rows whose group has these words in its name' },
   },
 }
@@ -26,9 +31,49 @@ local noise, most_steps, most_listed = 0.05, 12, 100
 --- Sets of constants: of measured runs, and of vTrain's composed times.
 local set_of = { [false] = 'a100_vtrain', [true] = 'a100_vtrain_composed' }
 
---- Seconds of all rows, each by the constants of its kind.
-local function tell_all(list)
-  local tell = rows_of.teller()
+--- What a file of Lua returns.
+local function returned_by(path)
+  local chunk, why = util.load_file(path)
+  if not chunk then util.fail('%s', why) end
+  local ok, value = pcall(chunk)
+  if not ok then util.fail('%s', tostring(value)) end
+  return value
+end
+
+--- What describes one's own cluster; nil for vTrain's.
+local function describer(path)
+  if path == '' then return nil end
+  local describe = returned_by(path)
+  if type(describe) ~= 'function' then
+    util.fail('%s: expected a function from a number of GPUs to a description, got %s', util.shortened(path),
+      util.describe(describe))
+  end
+  return describe
+end
+
+--- Values that --save wrote of one's own cluster, and the groups that they were fitted to; without a file vTrain's.
+local function own_values(path)
+  if path == '' then return (calibration.fitted(set_of[false])), {} end
+  local sets = returned_by(path)
+  local own = type(sets) == 'table' and sets.own
+  if type(own) ~= 'table' or type(own.values) ~= 'table' or type(own.rows) ~= 'table' then
+    util.fail("%s: expected what 'fidelity vtrain --save' writes for one's own cluster", util.shortened(path))
+  end
+  for _, one in ipairs(calibration.constants()) do
+    if type(own.values[one.name]) ~= 'number' then
+      util.fail("%s: value '%s' is missing", util.shortened(path), one.name)
+    end
+  end
+  return own.values, own.rows
+end
+
+--- Seconds of all rows, each by the constants of its kind, or on one's own cluster by its own.
+local function tell_all(list, options)
+  local tell = rows_of.teller(false, describer(options.cluster))
+  if options.cluster ~= '' then
+    for i, told in ipairs(tell(list, (own_values(options.values)))) do list[i].told_s = told end
+    return list
+  end
   for _, composed in ipairs { false, true } do
     local own = {}
     for _, row in ipairs(list) do if row.composed == composed then own[#own + 1] = row end end
@@ -50,7 +95,6 @@ end
 
 --- Constants fitted to rows, all of one kind.
 local function fitted_to(list, tell)
-  if #list == 0 then util.fail('no row to fit to: expected some with a time') end
   return fit.constants(constants_of(list[1].composed), function(values)
     local told = tell(list, values)
     return util.map(list, function(row, i) return math.log(told[i] / row.measured_s) end)
@@ -70,7 +114,8 @@ end
 
 --- The file that calibration.lua reads, with one set made anew.
 local function fitted_file(name, values, rows)
-  local all = util.merged(require 'trinity.cluster.calibration_fitted', { [name] = { values = values, rows = rows } })
+  local before = name ~= 'own' and require 'trinity.cluster.calibration_fitted' or {}
+  local all = util.merged(before, { [name] = { values = values, rows = rows } })
   local lines = { '-- Fitted sets of constants by name (calibration.lua has units and meanings), and the rows that each '
     .. 'was fitted to.', 'return {' }
   for set, entry in util.sorted_pairs(all) do
@@ -125,18 +170,36 @@ local function print_rows(list)
   print ''
 end
 
+--- Draws rows with a time, network by network.
+local function draw(path, list)
+  local series, by = {}, {}
+  for _, row in ipairs(measured(list)) do
+    if not by[row.model] then
+      by[row.model] = { name = row.model, points = {} }
+      series[#series + 1] = by[row.model]
+    end
+    table.insert(by[row.model].points, { row.measured_s, row.told_s })
+  end
+  if #series == 0 then util.fail('no picture: no row has a time') end
+  local picture, reason = plot.scatter(path, { series = series, x = 'given time in s', y = 'told time in s', width = 700,
+    height = 650 })
+  print(picture and ('drawn in %s'):format(picture) or 'no picture: ' .. reason)
+end
+
 --- Whether a row is of a group that its constants were fitted to.
-local function served(row)
-  local _, groups = calibration.fitted(set_of[row.composed])
+local function served(row, options)
+  local _, groups
+  if options.cluster ~= '' then _, groups = own_values(options.values)
+  else _, groups = calibration.fitted(set_of[row.composed]) end
   for _, group in ipairs(groups) do
     if group:find(row.group .. ':', 1, true) == 1 then return true end
   end
   return false
 end
 
-local function show(list, as_json)
-  tell_all(list)
-  if as_json then
+local function show(list, options)
+  tell_all(list, options)
+  if options.json then
     return print(json.encode { rows = json.list(util.map(list, function(row) return { predicted_s = row.told_s } end)) })
   end
   if #list <= most_listed then print_rows(list) end
@@ -145,12 +208,13 @@ local function show(list, as_json)
   for _, kind in ipairs(kinds) do
     local fitted, predicted = {}, {}
     for _, row in ipairs(measured(list)) do
-      if row.composed == kind[1] then table.insert(served(row) and fitted or predicted, row) end
+      if row.composed == kind[1] then table.insert(served(row, options) and fitted or predicted, row) end
     end
     print_summary(kind[2] .. ': rows that the constants were fitted to', fitted)
     print_summary(kind[2] .. ': predicted rows', predicted)
   end
   for _, line in ipairs(rows_of.assumptions) do print('assumed: ' .. line) end
+  if options.picture ~= '' then draw(options.picture, list) end
 end
 
 --- Rows of one kind; refuses both together.
@@ -168,19 +232,21 @@ local function show_fit(list, options)
   for _, row in ipairs(of_one_kind(measured(list))) do
     if row.group:find(options.only, 1, true) then used[#used + 1] = row end
   end
-  local tell = rows_of.teller(true)
+  if #used == 0 then util.fail('no row to fit to: expected some with a time') end
+  local tell = rows_of.teller(true, describer(options.cluster))
   local values = fitted_to(used, tell)
-  local written = fitted_file(set_of[used[1].composed], values, groups_named(used))
+  local set = options.cluster ~= '' and 'own' or set_of[used[1].composed]
+  local written = fitted_file(set, values, groups_named(used))
   if options.save ~= '' then core.write_file(options.save, written) else io.write(written) end
   for i, told in ipairs(tell(used, values)) do used[i].told_s = told end
   print_summary('rows that the constants were fitted to', used)
 end
 
 --- Every network told by constants that were fitted to the others.
-local function leave_each_out(list)
+local function leave_each_out(list, options)
   local used, names, told_rows = of_one_kind(measured(list)), {}, {}
   for _, row in ipairs(used) do names[row.model] = true end
-  local tell = rows_of.teller(true)
+  local tell = rows_of.teller(true, describer(options.cluster))
   for name in util.sorted_pairs(names) do
     local own, others = {}, {}
     for _, row in ipairs(used) do table.insert(row.model == name and own or others, row) end
@@ -198,9 +264,10 @@ function vtrain.run(options)
     util.fail_usage("trinity fidelity vtrain: option '--rows' is missing: a table of runs (CSV)")
   end
   local list = rows_of.read(options.rows)
+  if options.cluster ~= '' then for _, row in ipairs(list) do row.composed = false end end
   if options.fit then return show_fit(list, options) end
-  if options.left_out then return leave_each_out(list) end
-  return show(list, options.json)
+  if options.left_out then return leave_each_out(list, options) end
+  return show(list, options)
 end
 
 --- The constants of this comparison with their values.

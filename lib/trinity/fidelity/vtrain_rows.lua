@@ -18,7 +18,7 @@ rows.assumptions = {
     .. 'gathered there; ranks in the order tensor, pipeline, data',
   'more than 8 GPUs: layers are computed again before their backward pass (use_checkpoint of the configuration); '
     .. 'machines of 8 A100 80 GB behind NVSwitches with a network card of 200 Gbit/s for every two (800 in all)',
-  'up to 8 GPUs: one machine, nothing computed again',
+  'up to 8 GPUs: one machine, nothing computed again; a column `recompute` (none, selective, full) says otherwise',
   'layers that do not divide: embedding and head count as one layer each, stages are as equal as they can be',
   'memory is not checked: the source does not say which A100',
 }
@@ -27,6 +27,7 @@ local columns = { gpus = '# GPUs', batch = 'global batch', micro_batch = 'micro 
   heads = 'attention heads', layers = '# layers', sequence = 'sequence length', tensor = 'tensor parallelism',
   data = 'data parallelism', pipeline = 'pipeline parallelism' }
 local time_column, a_node = 'iteration time (ms)', 8
+local recomputed = { none = true, selective = true, full = true }
 
 local most = { gpus = 4096, batch = 2 ^ 20, micro_batch = 4096, hidden = 2 ^ 17, heads = 4096, layers = 1024,
   sequence = 2 ^ 17, tensor = 4096, data = 4096, pipeline = 1024 }
@@ -82,6 +83,10 @@ function rows.read(path)
     row.model = ('hidden %d, %d layers'):format(row.hidden, row.layers)
     row.group = ('%d GPUs, batch %d, %s'):format(row.gpus, row.batch, row.model)
     row.composed = row.gpus <= a_node
+    row.recompute = (line.recompute or '') ~= '' and line.recompute or row.composed and 'none' or 'full'
+    if not recomputed[row.recompute] then
+      refuse(path, line, "column 'recompute': expected none, selective or full, got %s", util.quoted(row.recompute))
+    end
     return row
   end)
 end
@@ -105,7 +110,7 @@ end
 function rows.plan(row)
   return { mesh = { tensor = row.tensor, data = row.data, pipeline = row.pipeline },
     order = { 'tensor', 'pipeline', 'data' }, schedule = '1f1b', micro_batches = row.batch / row.data / row.micro_batch,
-    stages = rows.stages(row.layers, row.pipeline), recompute = row.composed and 'none' or 'full', shard = 0,
+    stages = rows.stages(row.layers, row.pipeline), recompute = row.recompute, shard = 0,
     scatter_gather = true, bucket_bytes = 2 ^ 50 }
 end
 
@@ -135,13 +140,14 @@ function rows.cluster_spec(gpus)
   return net:spec()
 end
 
---- What is told of rows: a function of them and of values of constants that returns seconds, in their order. change:
---- what is done to the description of a cluster before it is built. Networks are kept with what strategies lower to, so
---- that other values cost less, where `keep` is true.
+--- What is told of rows: a function of them and of values of constants that returns seconds, in their order. Networks
+--- are kept with what strategies lower to, so that other values cost less, where `keep` is true. describe: the
+--- description of a cluster of so many GPUs, by default vTrain's.
 ---@param keep? boolean
----@param change? fun(spec: trinity.ClusterSpec): trinity.ClusterSpec
+---@param describe? fun(gpus: integer): trinity.ClusterSpec
 ---@return fun(list: table[], values: table<string, number>): number[]
-function rows.teller(keep, change)
+function rows.teller(keep, describe)
+  describe = describe or rows.cluster_spec
   local graphs, kept = {}, {}
   return function(list, values)
     local told, clusters, order, members = {}, {}, {}, {}
@@ -156,8 +162,7 @@ function rows.teller(keep, change)
     for _, key in ipairs(order) do
       local first = list[members[key][1]]
       if not clusters[first.gpus] then
-        local spec = calibration.apply(rows.cluster_spec(first.gpus), values)
-        clusters[first.gpus] = model.cluster(change and change(spec) or spec)
+        clusters[first.gpus] = model.cluster(calibration.apply(describe(first.gpus), values))
       end
       local graph = graphs[key] or rows.graph(first)
       local problem = problems.simulator { graph = graph, cluster = clusters[first.gpus] }

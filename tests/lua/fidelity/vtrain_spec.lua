@@ -55,7 +55,8 @@ describe('rows of vTrain', function()
   it('move with the links: half of a network, half of the switches', function()
     local list = rows_of.read(file_of { head, small(16, 32, 1, 1, 16, 1), small(8, 8, 4, 8, 1, 1) })
     local function seconds(changed)
-      return rows_of.teller(false, function(spec)
+      return rows_of.teller(false, function(gpus)
+        local spec = rows_of.cluster_spec(gpus)
         for _, link in ipairs(spec.links) do
           local network = link.to == 'infiniband' or link.from == 'infiniband'
           local switch = link.to:find('nvswitch', 1, true) ~= nil
