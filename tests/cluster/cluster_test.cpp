@@ -64,6 +64,12 @@ TEST_CASE("rates that are no positive numbers and latencies that are none are re
     fails("compute_efficiency must be a positive number",
           [=](ClusterSpec& s) { s.device_types[0].compute_efficiency = wrong; });
     if (wrong == 0) continue;
+    fails("half_width must not be negative",
+          [=](ClusterSpec& s) { s.device_types[0].half_width = wrong; });
+    fails("dispatch_s must not be negative",
+          [=](ClusterSpec& s) { s.device_types[0].dispatch_s = wrong; });
+    fails("overlap must lie in [0, 1]",
+          [=](ClusterSpec& s) { s.device_types[0].overlap = wrong; });
     fails("link 'd1' - 'switch': latency_s must not be negative",
           [=](ClusterSpec& s) { s.links[1].latency_s = wrong; });
     fails("launch_s must not be negative",

@@ -388,6 +388,19 @@ TEST_CASE("small packets, switches that add up, and cards in use") {
              chunks(1e-5, 2 * 2e-6 + 2 * 8e-6, 2 * 8e6 / 2e8)));
 }
 
+TEST_CASE("a part of a node's devices shares its inside with others") {
+  CollectiveLibrary library = plain_library();
+  library.shared_bandwidth = 0.5;
+  const Cluster node(machines(1, 8, library)), alone(machines(1, 4, library));
+  const auto near = [](double a, double b) { return a == doctest::Approx(b).epsilon(1e-12); };
+  CHECK(near(time_s(node, Kind::all_reduce, Algorithm::ring, 8'000'000),
+             chunks(1e-5, 14 * 2e-6, 14e-3)));
+  CHECK(near(collective_cost(node, Kind::all_reduce, Algorithm::ring, first(4), 8'000'000).time_s(),
+             chunks(1e-5, 6 * 2e-6, 12e-3 / 0.5)));
+  CHECK(near(time_s(alone, Kind::all_reduce, Algorithm::ring, 8'000'000),
+             chunks(1e-5, 6 * 2e-6, 12e-3)));
+}
+
 TEST_CASE("direct links carry as many rings as the least cut") {
   // DGX-1: single and double NVLinks, six at every GPU (NCCL runs six rings)
   constexpr std::array<std::array<int, 3>, 16> kCube{{{0, 1, 1}, {0, 2, 1}, {0, 3, 2}, {0, 4, 2},
@@ -443,6 +456,10 @@ TEST_CASE("what a library refuses") {
   CollectiveLibrary library;
   library.pipelining = -1;
   fails("collectives: pipelining must lie in [0, 4], got -1",
+        [&] { Cluster(machines(1, 2, library)); });
+  library = {};
+  library.shared_bandwidth = 0;
+  fails("collectives: shared_bandwidth must lie above 0, up to 1, got 0",
         [&] { Cluster(machines(1, 2, library)); });
   library = {};
   library.rails = std::nan("");

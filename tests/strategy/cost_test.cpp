@@ -98,6 +98,105 @@ TEST_CASE("a gradient has its own efficiency, or that of its forward type") {
   CHECK(operator_time_s(graph, graph.op(1), device, type) == doctest::Approx(1e-6 + 4e-3));
 }
 
+namespace {
+
+/// x [4, 6] into three products of 8, 16 and 8 columns whose results are joined by Add and Relu, and
+/// the gradients of the products with their sum.
+struct Products {
+  Graph graph;
+  int32_t product(int32_t k) const { return graph.find("p" + std::to_string(k)); }
+  double time_s(const char* name, const DeviceType& type) const {
+    return operator_time_s(graph, graph.op(graph.find(name)), {"d", 0, 1.0, ""}, type);
+  }
+};
+
+Products products() {
+  GraphBuilder builder("products");
+  const auto add = [&](const char* name, const char* type, Phase phase, std::vector<int32_t> inputs,
+                       std::vector<int64_t> shape, double flops, int32_t forward = -1,
+                       std::vector<Parameter> weights = {}) {
+    Operator op;
+    op.name = name;
+    op.type = type;
+    op.phase = phase;
+    op.inputs = std::move(inputs);
+    op.flops = flops;
+    op.forward = forward;
+    op.parameters = std::move(weights);
+    const int32_t id = builder.add_operator(std::move(op));
+    Tensor tensor;
+    tensor.shape = std::move(shape);
+    return std::pair{id, builder.add_output(id, tensor)};
+  };
+  const auto [input, x] = add("x", "Input", Phase::forward, {}, {4, 6}, 0);
+  std::vector<int32_t> results, gradients, forward;
+  for (const int64_t columns : {8, 16, 8}) {
+    const auto name = "p" + std::to_string(results.size());
+    const auto [id, y] = add(name.c_str(), "Gemm", Phase::forward, {x}, {4, columns},
+                             2.0 * 4 * 6 * static_cast<double>(columns), -1,
+                             {{"weight", {6, columns}, DType::float32, true}});
+    results.push_back(y);
+    forward.push_back(id);
+  }
+  const auto sum = add("add", "Add", Phase::forward, {results[0], results[2]}, {4, 8}, 32).second;
+  add("relu", "Relu", Phase::forward, {sum}, {4, 8}, 32);
+  for (size_t k = 0; k < 3; ++k) {
+    const auto name = "g" + std::to_string(k);
+    gradients.push_back(add(name.c_str(), "GemmGrad", Phase::backward, {results[k], x}, {4, 6}, 1000,
+                            forward[k]).second);
+  }
+  add("total", "Sum", Phase::backward, gradients, {4, 6}, 48);
+  add("update", "Update", Phase::update, {gradients[0]}, {1}, 8);
+  return {builder.build()};
+}
+
+}  // namespace
+
+TEST_CASE("narrow products reach less") {
+  auto type = machine();
+  type.launch_s = 0;
+  type.memory_bandwidth_bytes_per_s = 1e18;
+  const auto made = products();
+  const double wide = made.time_s("p1", type), gradient = made.time_s("g0", type);
+  type.half_width = 6;  // 6 is summed over, which is less than the columns
+  CHECK(made.time_s("p1", type) == doctest::Approx(2 * wide));
+  CHECK(made.time_s("g0", type) == doctest::Approx(2 * gradient));
+}
+
+TEST_CASE("element-wise operators in a row are one kernel") {
+  auto type = machine();
+  type.fuses_elementwise = true;
+  const auto made = products();
+  // Two results read, nothing written: 256 bytes at 0.8 GB/s. The launch is the last one's.
+  CHECK(made.time_s("add", type) == doctest::Approx(256 / 0.8e9));
+  CHECK(made.time_s("relu", type) == doctest::Approx(1e-6 + 128 / 0.8e9));
+  CHECK(made.time_s("update", type) < 1e-6);
+  type.dispatch_s = 1e-3;
+  CHECK(made.time_s("add", type) == doctest::Approx(256 / 0.8e9));
+  CHECK(made.time_s("relu", type) == doctest::Approx(1e-3));
+}
+
+TEST_CASE("products of one input are one kernel") {
+  auto type = machine();
+  const auto made = products();
+  const double one = made.time_s("p1", type) - 1e-6;
+  type.joins_products = true;
+  // A third of the launch; of three reads of x (96 bytes) one remains.
+  CHECK(made.time_s("p1", type) == doctest::Approx(1e-6 / 3 + one - 64 / 0.8e9));
+  CHECK(made.time_s("total", type) == 0);
+  type.joins_products = false;
+  CHECK(made.time_s("total", type) > 1e-6);
+}
+
+TEST_CASE("arithmetic and traffic hide each other, or follow each other") {
+  auto type = machine();
+  const auto made = products();
+  const double flops_s = 768 / 0.5e12, bytes_s = (96 + 256 + 384) / 0.8e9;
+  CHECK(made.time_s("p1", type) == doctest::Approx(1e-6 + bytes_s));
+  type.overlap = 0;
+  CHECK(made.time_s("p1", type) == doctest::Approx(1e-6 + bytes_s + flops_s));
+}
+
 TEST_CASE("a cost function replaces the model, and its nonsense is refused") {
   const auto graph = std::make_shared<const Graph>(conv_net(1));
   ClusterSpec spec = test::uniform_spec(2, 1e9, 0);

@@ -49,6 +49,7 @@ local parts = {
   { 'ZeRO 3', 'data', { mesh = data, shard = 3 } },
   { 'tensor', 'tensor', { mesh = { tensor = 2 } } },
   { 'sequence', 'tensor', { mesh = { tensor = 2 }, sequence_parallel = true } },
+  { 'parts sent', 'tensor', { mesh = { tensor = 2 }, scatter_gather = true } },
   { 'context', 'context', { mesh = { context = 2 } } },
   { 'recompute', 'recompute', { recompute = 'full' } },
   { 'selective', 'recompute', { recompute = 'selective' } },
