@@ -91,7 +91,7 @@ end
 local function graph_of(plan, data, values, cost, send_s)
   local builder, first = graphs.new { name = plan.network }, edges_of(plan)
   local layers, gradient = add_forward(builder, plan, data.info, values, cost), nil
-  local group, weights = plan.groups[1][1], nil
+  local group, weights = plan.groups[1][1] -- the latter of the layer at hand
   for layer = plan.layers - 1, 0, -1 do
     local name, own, before = name_of(layer), layers[layer], layers[layer - 1]
     gradient, weights = builder:add { name = name .. '/grad', type = 'WorkGrad', phase = 'backward', forward = name,
