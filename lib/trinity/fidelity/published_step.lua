@@ -64,11 +64,12 @@ local function device_type(kind, row, values)
 end
 
 --- Changes links of a description: those inside machines, and those of network cards.
-local function scale_links(links, values)
+local function scale_links(links, values, row)
   for _, link in ipairs(links or {}) do
     local inside = link.to:find('nvswitch', 1, true) ~= nil
     local network_link = link.to == 'infiniband'
-    local share = inside and values.inside or network_link and values.network or 1
+    local cards = row.plan.unfused and row.plan.shard == 3 and values.zero3 or values.network
+    local share = inside and values.inside or network_link and cards or 1
     link.bandwidth_bytes_per_s = link.bandwidth_bytes_per_s * share
   end
 end
@@ -82,8 +83,8 @@ function published_step.cluster(row, values)
   local spec = nodes.spec(('%s:%dx%d'):format(row.machine, size, math.ceil(row.plan.gpus / size)))
   local _, kind = nodes.find(row.machine)
   spec.device_types = util.merged(spec.device_types or {}, { [kind] = device_type(kind, row, values) })
-  scale_links(spec.links, values)
-  for _, machine in ipairs(spec.machines or {}) do scale_links(machine.links, values) end
+  scale_links(spec.links, values, row)
+  for _, machine in ipairs(spec.machines or {}) do scale_links(machine.links, values, row) end
   return spec
 end
 
@@ -117,12 +118,12 @@ function published_step.predict(row, values, spec)
     metrics = problem:evaluate(strategy)
   end
   price()
-  if recompute == 'none' and metrics.peak_memory_bytes > margin * problem.cluster.devices[1].capacity_bytes then
+  if row.plan.unfused and recompute == 'none' and metrics.peak_memory_bytes > margin * problem.cluster.devices[1].capacity_bytes then
     recompute = 'full'
     price()
   end
   return { tokens_per_s_per_gpu = row.tokens / (metrics.step_time_s * row.plan.gpus),
-    memory_bytes = metrics.peak_memory_bytes, recompute = recompute }
+    memory_bytes = metrics.peak_memory_bytes, recompute = recompute }, problem
 end
 
 return published_step

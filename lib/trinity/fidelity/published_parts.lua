@@ -1,0 +1,87 @@
+-- What a published run's step is made of, by the constant that it goes by: parts of the step, from the operators of its
+-- graph and the collectives of its cluster. The fit moves constants along these parts and then asks problem:evaluate
+-- again, so that a few rounds do what hundreds of simulations would.
+
+local published_parts = {}
+
+local matrix = { Gemm = true, MatMul = true, Linear = true }
+
+--- Which constant an operator's time goes by, beside its launch.
+local function class_of(op, eight_bit)
+  local type = op.type:gsub('Grad$', '')
+  if type == 'Attention' then return 'attention' end
+  if type == 'Einsum' then return 'expert' end
+  if matrix[type] then
+    return eight_bit and not op.name:find('^logits') and not op.name:find '/router/' and 'eight_bit' or 'products'
+  end
+  return 'memory'
+end
+
+--- Seconds of every all-gather of a boundary tensor over the GPUs that share layers, and how many a layer has.
+local function tensor_s(row, problem, recompute)
+  local plan, members = row.plan, {}
+  if plan.tensor == 1 then return 0 end
+  for d = 1, plan.tensor do members[d] = d end
+  local bytes = 2 * plan.micro_batch * row.sequence / plan.context * row.network.hidden
+  local one = problem.cluster:collective { kind = 'all_gather', devices = members, bytes = math.floor(bytes) }
+  local count = (plan.sequence_parallel and 10 or 8) + (recompute == 'full' and 4 or 0)
+  return row.network.layers * count * one.time_s
+end
+
+--- Parts of the step by constant, each at most 1, together at most `most`.
+---@param row table
+---@param problem trinity.Problem of published_step.problem
+---@param values table<string, number>
+---@param recompute string
+---@return table<string, number>
+function published_parts.of(row, problem, values, recompute)
+  local graph, plan, parts = problem.graph, row.plan, {}
+  local times, width = problem:operator_times(1), plan.tensor * plan.context
+  local function add(name, seconds) parts[name] = (parts[name] or 0) + seconds end
+  for i = 1, graph.operators do
+    local op = graph:operator(i)
+    if op.phase ~= 'update' and times[i] > 0 then
+      local again = recompute == 'full' and op.phase == 'forward' and 2 or 1
+      local launch = math.min(times[i], values.launch_s)
+      add('launch_s', again * launch)
+      add(class_of(op, row.precision ~= 'bf16'), again * (times[i] - launch) / width)
+    end
+  end
+  add('inside', tensor_s(row, problem, recompute))
+  local sum, most = 0, 0.95
+  for _, name in ipairs { 'launch_s', 'attention', 'expert', 'eight_bit', 'products', 'memory', 'inside' } do
+    sum = sum + (parts[name] or 0)
+  end
+  local shares = {}
+  for _, name in ipairs { 'launch_s', 'attention', 'products', 'memory', 'inside' } do
+    shares[name] = (parts[name] or 0) / sum * most
+  end
+  local kind = row.precision == 'bf16' and 'products' or row.precision
+  shares.expert = (parts.expert or 0) / sum * most
+  shares[kind] = (shares[kind] or 0) + ((parts.eight_bit or 0) + (parts.expert or 0)) / sum * most
+  return shares
+end
+
+--- How many times as long a step takes when constants move from `before` to `after`.
+---@param shares table<string, number>
+---@param before table<string, number>
+---@param after table<string, number>
+---@return number
+function published_parts.factor(shares, before, after)
+  local factor, fixed = 0, 1
+  local expert = shares.expert or 0
+  for _, name in ipairs { 'attention', 'expert', 'fp8', 'fp8_rowwise', 'inside', 'launch_s', 'memory', 'mxfp8', 'nvfp4',
+    'products' } do
+    local share = shares[name] or 0
+    if name ~= 'expert' and share > 0 then
+      local ratio = name == 'launch_s' and after[name] / before[name] or before[name] / after[name]
+      local own = math.min(share, name ~= 'launch_s' and name ~= 'attention' and name ~= 'memory' and name ~= 'inside'
+        and expert or 0)
+      factor = factor + (share - own) * ratio + own * ratio * before.expert / after.expert
+      fixed = fixed - share
+    end
+  end
+  return factor + fixed
+end
+
+return published_parts
