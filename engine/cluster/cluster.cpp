@@ -53,6 +53,14 @@ void check_type(const std::string& cluster, const DeviceType& type) {
   if (!(type.launch_s >= 0) || std::isinf(type.launch_s))
     throw ArgumentError(
         fmt::format("{}: launch_s must not be negative, got {}", owner, type.launch_s));
+  if (!(type.dispatch_s >= 0) || std::isinf(type.dispatch_s))
+    throw ArgumentError(
+        fmt::format("{}: dispatch_s must not be negative, got {}", owner, type.dispatch_s));
+  if (!(type.half_width >= 0) || std::isinf(type.half_width))
+    throw ArgumentError(
+        fmt::format("{}: half_width must not be negative, got {}", owner, type.half_width));
+  if (!(type.overlap >= 0 && type.overlap <= 1))
+    throw ArgumentError(fmt::format("{}: overlap must lie in [0, 1], got {}", owner, type.overlap));
   if (type.reserved_memory_bytes < 0 || type.reserved_memory_bytes >= type.memory_bytes)
     throw ArgumentError(fmt::format("{}: reserved_memory_bytes must lie in [0, {}), got {}", owner,
                                     type.memory_bytes, type.reserved_memory_bytes));
@@ -159,6 +167,11 @@ uint64_t Cluster::fingerprint() const {
                               type.compute_efficiency, type.memory_efficiency})
       add(hash, rate);
     if (type.contention != 1) add(hash, type.contention);
+    if (type.dispatch_s != 0) add(hash.add(std::string_view("dispatch")), type.dispatch_s);
+    if (type.half_width != 0) add(hash.add(std::string_view("width")), type.half_width);
+    if (type.overlap != 1) add(hash.add(std::string_view("overlap")), type.overlap);
+    if (type.joins_products) hash.add(std::string_view("joins"));
+    if (type.fuses_elementwise) hash.add(std::string_view("fuses"));
     for (const auto& [name, reached] : type.operators) {
       hash.add(name);
       for (const auto& rate : {reached.compute, reached.memory, reached.launch_s})
@@ -175,6 +188,7 @@ uint64_t Cluster::fingerprint() const {
           library->rails})
       add(hash, value);
     hash.add(static_cast<uint64_t>(library->in_network));
+    if (library->shared_bandwidth != 1) add(hash, library->shared_bandwidth);
   }
   return hash.value();
 }

@@ -32,8 +32,19 @@ struct DeviceType {
   int64_t memory_bytes = 0;
   int64_t reserved_memory_bytes = 0;  ///< context and libraries, not for tensors
   double launch_s = 0;                ///< added to every operator
+  /// The least that an operator takes: what the host needs to dispatch it, while kernels are short.
+  double dispatch_s = 0;
   double compute_efficiency = 0.5;    ///< convolutions and matrix products
   double memory_efficiency = 0.75;
+  /// Columns at which a matrix product reaches half of compute_efficiency (Hockney's n_1/2); see
+  /// cost.h.
+  double half_width = 0;
+  /// Whether element-wise operators that follow each other are one kernel; see cost.h.
+  bool fuses_elementwise = false;
+  /// Whether matrix products of one input are one kernel (queries, keys and values); see cost.h.
+  bool joins_products = false;
+  /// How much of the lesser of arithmetic and traffic the greater hides, 0 to 1.
+  double overlap = 1;
   /// How many times as long operators take while all devices of this type on a node compute, which
   /// share its memory's bandwidth; see simulator.h.
   double contention = 1;

@@ -81,6 +81,7 @@ class CollectivePricing {
       const auto& inner = broadcast() ? group_.chains_ : group_.inner_;
       members.node_latency_s = inner.latency_s;
       members.node_bandwidth = std::max(inner.bandwidth, group_.direct_);
+      if (group_.shares_) members.node_bandwidth *= group_.library_->shared_bandwidth;
     }
     if (nodes() > 1) {
       members.network_latency_s = group_.rails_.latency_s;
@@ -249,6 +250,8 @@ CollectiveGroups::CollectiveGroups(const Cluster& cluster)
     node_of_.push_back(known.emplace(device.node, count).first->second);
   }
   node_count_.assign(known.size(), 0);
+  node_size_ = node_count_;
+  for (const int32_t node : node_of_) ++node_size_[node];
 }
 
 const CollectiveGroup& CollectiveGroups::find(Devices devices, bool exchanges) {
@@ -312,6 +315,7 @@ void CollectiveGroups::add_library(CollectiveGroup& group) {
   group.direct_ = std::numeric_limits<double>::infinity();
   for (size_t n = 0; n < nodes_.size(); ++n) {
     const auto members = node(n);
+    group.shares_ = group.shares_ || node_size_[nodes_[n]] > group.most_;
     for (size_t i = 0; i + 1 < members.size(); ++i)
       cross(members[i], members[i + 1], group.chains_.latency_s);
     group.direct_ = std::min(group.direct_, direct_bandwidth(cluster_, members));

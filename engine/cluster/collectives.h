@@ -61,6 +61,7 @@ class CollectiveGroup {
   const CollectiveLibrary* library_ = nullptr;
   Wires chains_;
   double direct_ = 0;
+  bool shares_ = false;  // whether nodes have other devices, too
   bool exchanges_ = false;        // whether those below are known
   Exchange all_, inside_, between_;
 };
@@ -104,7 +105,8 @@ class CollectiveGroups {
   void add_library(CollectiveGroup& group);
 
   const Cluster& cluster_;
-  std::vector<int32_t> node_of_;  // per device
+  std::vector<int32_t> node_of_;    // per device
+  std::vector<int32_t> node_size_;  // per node: its devices
   std::unordered_map<std::vector<int32_t>, CollectiveGroup, Hash, Equal> kept_;
   size_t kept_devices_ = 0;
   std::vector<int32_t> members_;     // of the group at hand, node after node

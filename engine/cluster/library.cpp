@@ -131,6 +131,10 @@ void check_library(std::string_view owner, const CollectiveLibrary& library) {
     if (!(range.value >= range.least && range.value <= range.most))
       throw ArgumentError(fmt::format("{}: collectives: {} must lie in [{}, {}], got {}", owner,
                                       range.field, range.least, range.most, range.value));
+  if (!(library.shared_bandwidth > 0 && library.shared_bandwidth <= 1))
+    throw ArgumentError(
+        fmt::format("{}: collectives: shared_bandwidth must lie above 0, up to 1, got {}", owner,
+                    library.shared_bandwidth));
 }
 
 bool library_applies(const CollectiveLibrary& library, const CollectiveMembers& members, Kind kind,

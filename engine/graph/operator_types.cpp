@@ -349,6 +349,17 @@ const OperatorRule& operator_rule(std::string_view type) {
   return rule ? *rule : kElementwise;
 }
 
+bool is_elementwise(std::string_view type) {
+  constexpr std::array<std::string_view, 9> kOverRows = {
+      "Softmax",           "LogSoftmax",         "BatchNormalization",
+      "LayerNormalization", "GroupNormalization", "InstanceNormalization",
+      "RMSNormalization",  "LpNormalization",    "RotaryEmbedding"};
+  const OperatorRule* rule = find_rule(type);
+  return rule && rule->flops == F::per_output && !rule->matrix &&
+         std::find(kOverRows.begin(), kOverRows.end(), rule->type) == kOverRows.end() &&
+         std::string_view(rule->type) != "LRN";
+}
+
 bool has_operator_rule(std::string_view type) { return find_rule(type) != nullptr; }
 
 std::vector<std::string> operator_types() {

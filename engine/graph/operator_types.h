@@ -47,6 +47,10 @@ struct OperatorRule {
 /// backward as costly, input kept. "Grad" types have the rule of their forward type.
 const OperatorRule& operator_rule(std::string_view type);
 
+/// Whether every element of its outputs is made of the elements at the same place of its inputs, or
+/// of ones repeated there: what compilers join into one kernel. Gradients count as their type.
+bool is_elementwise(std::string_view type);
+
 /// Whether a type has a rule of its own.
 bool has_operator_rule(std::string_view type);
 /// All types that have one, in the table's order.

@@ -43,7 +43,8 @@ std::vector<int32_t> bind_symmetry(const LoweredCopies& copies, const Mesh& mesh
 
 /// Prices meshes by one replica and lane of every class of those that behave alike
 /// (simulator/symmetry.h); their graphs have the operators of these alone. Results are those of the
-/// whole graph, bit for bit. Keeps what it made for the latest structures and meshes. For threads.
+/// whole graph, bit for bit. Keeps what it made for the latest structures and meshes; what does not
+/// depend on the cluster pricers of one graph have together. For threads.
 class SymmetryPricer {
  public:
   explicit SymmetryPricer(std::shared_ptr<const Problem> problem);
@@ -64,7 +65,9 @@ class SymmetryPricer {
   struct Made;
   struct Bound;
   struct Structure;
+  struct Lowered;
 
+  std::shared_ptr<Lowered> lowered(const Strategy& strategy, const Strategy& of) const;
   std::shared_ptr<Bound> bound(const Strategy& strategy);
   std::shared_ptr<Structure> structure(const Strategy& strategy);
   std::shared_ptr<Bound> bind(Structure& structure, const Mesh& mesh) const;

@@ -8,11 +8,53 @@
 
 namespace trinity {
 
-/// The graph of some replicas and lanes, with simulators that nobody uses now.
-struct SymmetryPricer::Made {
+namespace {
+
+/// The graph of some replicas and lanes.
+struct Copies {
   std::vector<bool> devices;
   size_t replicas = 0;
   LoweredCopies copies;
+};
+
+}  // namespace
+
+/// What strategies of one structure make of a graph. It is the same on all clusters, so that the
+/// problems of a graph have it together: whoever changes constants of a cluster lowers once.
+struct SymmetryPricer::Lowered {
+  const Graph* graph = nullptr;  // lives as long as a pricer that has this
+  Strategy of;
+  LoweredReplica replica;
+  std::mutex mutex;  // of what follows
+  std::optional<ReplicaLanes> lanes, whole;  // made when first asked for
+  std::vector<std::shared_ptr<const Copies>> copies;
+
+  const ReplicaLanes& lanes_of(bool all_one) {
+    const std::lock_guard lock(mutex);
+    auto& found = all_one ? whole : lanes;
+    if (!found) found.emplace(replica, all_one);
+    return *found;
+  }
+  std::shared_ptr<const Copies> copies_of(const Symmetry& symmetry) {
+    const std::lock_guard lock(mutex);
+    for (const auto& made : copies)
+      if (made->replicas == symmetry.replicas.size() && made->devices == symmetry.devices)
+        return made;
+    auto made = std::make_shared<Copies>();
+    made->devices = symmetry.devices;
+    made->replicas = symmetry.replicas.size();
+    const bool all = std::all_of(symmetry.devices.begin(), symmetry.devices.end(),
+                                 [](bool simulated) { return simulated; });
+    made->copies = copy_replica(all ? replica : kept(replica, symmetry.devices),
+                                static_cast<int32_t>(made->replicas));
+    copies.push_back(made);
+    return made;
+  }
+};
+
+/// Copies bound to the cluster, with simulators that nobody uses now.
+struct SymmetryPricer::Made {
+  std::shared_ptr<const Copies> of;
   std::shared_ptr<const Problem> problem;
   std::vector<std::unique_ptr<Simulator>> idle;
 };
@@ -28,9 +70,7 @@ struct SymmetryPricer::Bound {
 };
 
 struct SymmetryPricer::Structure {
-  Strategy of;
-  LoweredReplica replica;
-  std::optional<ReplicaLanes> lanes, whole;  // made when first asked for
+  std::shared_ptr<Lowered> lowered;
   std::vector<std::shared_ptr<Made>> made;
   std::list<std::shared_ptr<Bound>> bound;  // the latest first
 };
@@ -39,21 +79,40 @@ SymmetryPricer::SymmetryPricer(std::shared_ptr<const Problem> problem)
     : problem_(std::move(problem)) {}
 SymmetryPricer::~SymmetryPricer() = default;
 
+std::shared_ptr<SymmetryPricer::Lowered> SymmetryPricer::lowered(const Strategy& strategy,
+                                                                 const Strategy& of) const {
+  static std::mutex mutex;
+  static std::list<std::weak_ptr<Lowered>> known;  // those that some pricer has
+  const Graph* graph = &problem_->graph();
+  {
+    const std::lock_guard lock(mutex);
+    known.remove_if([](const auto& one) { return one.expired(); });
+    for (const auto& one : known)
+      if (auto found = one.lock(); found && found->graph == graph && found->of == of) return found;
+  }
+  auto made = std::make_shared<Lowered>();
+  made->graph = graph;
+  made->of = of;
+  made->replica = lower_replica(*strategy.parallelism, problem_->graph(), problem_->cluster());
+  const std::lock_guard lock(mutex);
+  known.push_back(made);
+  return made;
+}
+
 std::shared_ptr<SymmetryPricer::Structure> SymmetryPricer::structure(const Strategy& strategy) {
   const Strategy of = structure_of(strategy);
   const auto found = std::find_if(structures_.begin(), structures_.end(),
-                                  [&](const auto& kept) { return kept->of == of; });
+                                  [&](const auto& kept) { return kept->lowered->of == of; });
   if (found != structures_.end()) {
     structures_.splice(structures_.begin(), structures_, found);
     return structures_.front();
   }
   auto made = std::make_shared<Structure>();
-  made->of = of;
-  made->replica = lower_replica(*strategy.parallelism, problem_->graph(), problem_->cluster());
+  made->lowered = lowered(strategy, of);
   structures_.push_front(made);
   int64_t operators = 0;
   for (auto kept = structures_.begin(); kept != structures_.end();) {
-    operators += (*kept)->replica.graph.operator_count();
+    operators += (*kept)->lowered->replica.graph.operator_count();
     const bool goes = operators > kMostOperators && kept != structures_.begin();
     kept = goes ? structures_.erase(kept) : std::next(kept);
   }
@@ -78,35 +137,25 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure
                                                             const Mesh& mesh) const {
   auto result = std::make_shared<Bound>();
   result->mesh = mesh;
-  if (!structure.lanes) structure.lanes.emplace(structure.replica, false);
-  const ReplicaLanes* lanes = &*structure.lanes;
-  if (lanes_share_queues(*lanes, mesh, *problem_)) {
-    if (!structure.whole) structure.whole.emplace(structure.replica, true);
-    lanes = &*structure.whole;
-  }
+  const ReplicaLanes* lanes = &structure.lowered->lanes_of(false);
+  if (lanes_share_queues(*lanes, mesh, *problem_)) lanes = &structure.lowered->lanes_of(true);
   const auto symmetry = find_symmetry(*lanes, mesh, *problem_);
   if (!symmetry) return result;
   result->made = make(structure, *symmetry);
   result->placement =
-      bind_symmetry(result->made->copies, mesh, *symmetry, result->quotient, *lanes);
+      bind_symmetry(result->made->of->copies, mesh, *symmetry, result->quotient, *lanes);
   return result;
 }
 
 std::shared_ptr<SymmetryPricer::Made> SymmetryPricer::make(Structure& structure,
                                                            const Symmetry& symmetry) const {
+  const auto copies = structure.lowered->copies_of(symmetry);
   for (const auto& made : structure.made)
-    if (made->replicas == symmetry.replicas.size() && made->devices == symmetry.devices)
-      return made;
+    if (made->of == copies) return made;
   auto made = std::make_shared<Made>();
-  made->devices = symmetry.devices;
-  made->replicas = symmetry.replicas.size();
-  const auto copies = static_cast<int32_t>(made->replicas);
-  const bool all = std::all_of(symmetry.devices.begin(), symmetry.devices.end(),
-                               [](bool simulated) { return simulated; });
-  made->copies = copy_replica(all ? structure.replica : kept(structure.replica, symmetry.devices),
-                              copies);
+  made->of = copies;
   // The problem lives no longer than what it is in, which it must not keep alive.
-  const std::shared_ptr<const Graph> graph(std::shared_ptr<void>(), &made->copies.lowered.graph);
+  const std::shared_ptr<const Graph> graph(std::shared_ptr<void>(), &copies->copies.lowered.graph);
   made->problem =
       std::make_shared<const Problem>(graph, problem_->shared_cluster(), problem_->rules());
   structure.made.push_back(made);
@@ -121,7 +170,7 @@ std::shared_ptr<const Schedule> SymmetryPricer::schedule(Bound& bound, const Par
   const auto& problem = *bound.made->problem;
   bound.schedule = std::make_shared<const Schedule>(pipeline_schedule(
       problem.graph(), bound.placement, static_cast<int32_t>(bound.quotient.devices.size()),
-      bound.made->copies.lowered.stage, given.micro_batches, parse_pipeline_schedule(name)));
+      bound.made->of->copies.lowered.stage, given.micro_batches, parse_pipeline_schedule(name)));
   bound.schedule_name = name;
   return bound.schedule;
 }
@@ -165,7 +214,7 @@ std::vector<int32_t> SymmetryPricer::home(const Strategy& strategy) {
   const auto& mesh = strategy.parallelism->mesh;
   const int32_t width = mesh.width();
   const std::lock_guard lock(mutex_);
-  auto devices = structure(strategy)->replica.home;
+  auto devices = structure(strategy)->lowered->replica.home;
   for (int32_t& device : devices) device = mesh.device(device / width, 0, device % width);
   return devices;
 }

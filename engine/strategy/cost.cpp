@@ -109,14 +109,154 @@ bool has_contention(const DeviceType& type) {
                      [](const auto& entry) { return entry.second.contention.value_or(1) > 1; });
 }
 
+namespace {
+
+bool is_gradient(const Operator& op) { return op.type.ends_with("Grad"); }
+
+/// The operator that a gradient is of, else the operator itself.
+const Operator& product_of(const Graph& graph, const Operator& op) {
+  return is_gradient(op) && op.forward >= 0 ? graph.op(op.forward) : op;
+}
+
+bool is_weight_product(const Operator& op) {
+  const auto flops = operator_rule(op.type).flops;
+  return flops == OperatorRule::Flops::product && !op.parameters.empty() && !op.inputs.empty() &&
+         !op.outputs.empty();
+}
+
+/// Calls visit(reader) for every operator that reads a tensor.
+template <class Visit>
+void each_reader(const Graph& graph, int32_t tensor, Visit visit) {
+  const int32_t producer = graph.tensor(tensor).producer;
+  if (producer < 0) return;
+  const auto& csr = graph.csr();
+  const auto [first, last] = boost::out_edges(producer, csr);
+  for (auto edge = first; edge != last; ++edge)
+    if (csr[*edge].tensor == tensor) visit(static_cast<int32_t>(boost::target(*edge, csr)));
+}
+
+double columns_of(const Graph& graph, const Operator& op) {
+  const auto& shape = graph.tensor(op.outputs[0]).shape;
+  return shape.empty() ? 0 : static_cast<double>(shape.back());
+}
+
+/// Products of one input that are one kernel: how many, and their columns together.
+struct Siblings {
+  double count = 1, columns = 0;
+};
+
+Siblings siblings_of(const Graph& graph, const Operator& product) {
+  Siblings found{0, 0};
+  each_reader(graph, product.inputs[0], [&](int32_t reader) {
+    const auto& other = graph.op(reader);
+    if (other.type != product.type || other.phase != product.phase || !is_weight_product(other) ||
+        other.inputs[0] != product.inputs[0])
+      return;
+    found.count += 1;
+    found.columns += columns_of(graph, other);
+  });
+  return found;
+}
+
+/// The less of a product's columns and its reduced length; 0 where it is none.
+double product_width(const Graph& graph, const Operator& product, const Siblings& siblings) {
+  const auto flops = operator_rule(product.type).flops;
+  if (flops != OperatorRule::Flops::product && flops != OperatorRule::Flops::einsum) return 0;
+  if (product.outputs.empty()) return 0;
+  const auto& result = graph.tensor(product.outputs[0]);
+  if (result.shape.empty() || result.elements() <= 0 || product.flops <= 0) return 0;
+  const double columns =
+      siblings.count > 1 ? siblings.columns : static_cast<double>(result.shape.back());
+  return std::min(columns, product.flops / (2 * static_cast<double>(result.elements())));
+}
+
+/// The operator that alone reads a tensor; -1 where there are none or several.
+int32_t sole_reader(const Graph& graph, int32_t tensor) {
+  int32_t reader = -1, count = 0;
+  each_reader(graph, tensor, [&](int32_t one) {
+    reader = one;
+    ++count;
+  });
+  return count == 1 ? reader : -1;
+}
+
+/// Whether a tensor never leaves its kernel where element-wise operators are joined.
+bool stays_inside(const Graph& graph, int32_t tensor) {
+  const int32_t producer = graph.tensor(tensor).producer;
+  if (producer < 0 || !is_elementwise(graph.op(producer).type)) return false;
+  const int32_t reader = sole_reader(graph, tensor);
+  return reader >= 0 && is_elementwise(graph.op(reader).type) &&
+         graph.op(reader).phase == graph.op(producer).phase;
+}
+
+/// What a kernel is beside the operator: bytes that are not moved, the part of a launch that it pays
+/// for, and the width of its product, 0 where that does not count.
+struct Kernel {
+  double saved_bytes = 0, launches = 1, width = 0;
+};
+
+void join_elementwise(const Graph& graph, const Operator& op, Kernel& kernel) {
+  if (!is_elementwise(op.type)) return;
+  for (const int32_t input : op.inputs)
+    if (stays_inside(graph, input))
+      kernel.saved_bytes += static_cast<double>(graph.tensor(input).bytes);
+  for (const int32_t output : op.outputs)
+    if (stays_inside(graph, output)) {
+      kernel.saved_bytes += static_cast<double>(graph.tensor(output).bytes);
+      if (output == op.outputs[0]) kernel.launches = 0;
+    }
+}
+
+/// Whether a sum adds up gradients that one joined kernel writes.
+bool sums_joined(const Graph& graph, const Operator& op) {
+  if (op.type != "Sum" || op.phase != Phase::backward || op.inputs.size() < 2) return false;
+  int32_t input = -1;
+  for (const int32_t term : op.inputs) {
+    const int32_t from = graph.tensor(term).producer;
+    if (from < 0 || !is_gradient(graph.op(from))) return false;
+    const auto& product = product_of(graph, graph.op(from));
+    if (is_gradient(product) || !is_weight_product(product)) return false;
+    if (input >= 0 && product.inputs[0] != input) return false;
+    input = product.inputs[0];
+  }
+  return true;
+}
+
+Kernel kernel_of(const Graph& graph, const Operator& op, const DeviceType& type) {
+  Kernel kernel;
+  if (type.fuses_elementwise) join_elementwise(graph, op, kernel);
+  const auto& product = product_of(graph, op);
+  Siblings siblings;
+  if (type.joins_products && is_weight_product(product) && !is_gradient(product)) {
+    siblings = siblings_of(graph, product);
+    if (siblings.count > 1) {
+      const auto input = static_cast<double>(graph.tensor(product.inputs[0]).bytes);
+      kernel.saved_bytes += (is_gradient(op) ? 2 : 1) * input * (1 - 1 / siblings.count);
+      kernel.launches /= siblings.count;
+    }
+  }
+  if (type.half_width > 0) kernel.width = product_width(graph, product, siblings);
+  return kernel;
+}
+
+}  // namespace
+
 double operator_time_s(const Graph& graph, const Operator& op, const Device& device,
                        const DeviceType& type) {
   if (op.measured()) return op.measured_time_s / device.speed;
   if (operator_rule(op.type).view || (op.flops == 0 && op.traffic_bytes == 0)) return 0;
+  if (type.joins_products && sums_joined(graph, op)) return 0;
   const auto reached = reached_by(op, type);
-  const double compute_s = op.flops / (reached.compute * peak_flops_per_s(graph, op, type));
-  const double memory_s = op.traffic_bytes / (reached.memory * type.memory_bandwidth_bytes_per_s);
-  return (reached.launch_s + std::max(compute_s, memory_s)) / device.speed;
+  const auto kernel = kernel_of(graph, op, type);
+  double compute_s = op.flops / (reached.compute * peak_flops_per_s(graph, op, type));
+  if (kernel.width > 0) compute_s *= 1 + type.half_width / kernel.width;
+  const double bytes = std::max(0.0, op.traffic_bytes - kernel.saved_bytes);
+  const double memory_s = bytes / (reached.memory * type.memory_bandwidth_bytes_per_s);
+  const double work_s = std::max(compute_s, memory_s) +
+                        (1 - type.overlap) * std::min(compute_s, memory_s);
+  if (kernel.launches == 0) return work_s / device.speed;
+  return kernel.launches * std::max(type.dispatch_s, reached.launch_s + work_s / kernel.launches) /
+         device.speed;
 }
 
 }  // namespace trinity

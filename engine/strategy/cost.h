@@ -18,6 +18,20 @@ namespace trinity {
 /// device states none. Efficiencies and launch are the
 /// device's, unless its type states others for the operator: of cost_keys() the last that it states
 /// counts. Inputs, variables and views (Reshape, Flatten) cost nothing.
+///
+/// What else a device type can state:
+///   half_width n   a matrix product takes 1 + n / w times its arithmetic, w being the less of its
+///                  result's columns and its reduced length (of a gradient: of its forward product);
+///                  so a product of n columns reaches half of the efficiency (Hockney and Jesshope,
+///                  "Parallel Computers 2", 1988: n_1/2)
+///   fuses_elementwise  an element-wise operator whose result only another one reads is one kernel
+///                  with it: neither is the result written and read, nor does the first have a launch
+///   joins_products     n products of one input with weights of their own are one kernel: together
+///                  they are as wide as their results, read the input and write its gradient once,
+///                  have one launch, and no sum of n gradients
+///   overlap        1 is the roofline; 0: arithmetic and traffic one after the other, as in kernels
+///                  whose blocks load, compute and store in step
+///   dispatch_s     no kernel takes less
 double operator_time_s(const Graph& graph, const Operator& op, const Device& device,
                        const DeviceType& type);
 

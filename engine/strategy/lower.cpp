@@ -15,6 +15,7 @@
 #include "graph/split_backward.h"
 #include "graph/subgraph.h"
 #include "strategy/mesh_schedule.h"
+#include "strategy/sent_parts.h"
 #include "strategy/shared_variables.h"
 #include "strategy/splits.h"
 #include "strategy/tensor_pattern.h"
@@ -61,6 +62,7 @@ class Lowering {
     Made made = split();
     share(made);
     if (given_.recompute != Recompute::none || !repeated_.empty()) repeat(made);
+    if (given_.scatter_gather && given_.mesh.tensor > 1 && given_.mesh.pipeline > 1) cut_sends(made);
     if (splits_backward(schedule_)) cut_backward(made);
     LoweredReplica result;
     if (given_.shard > 0 && given_.mesh.data > 1) result.gathered = shard(made);
@@ -229,6 +231,29 @@ class Lowering {
     }
     for (size_t op = 0; op < count; ++op) after[op] = after[op] && before[op];
     return after;
+  }
+
+  /// Whether a tensor is all of what an operator of the original graph writes.
+  bool is_whole(const Made& made, int32_t op, size_t output) const {
+    const auto& original = graph_.op(made.serves[op]).outputs;
+    return output < original.size() && graph_.tensor(original[output]).bytes ==
+                                           made.graph.tensor(made.graph.op(op).outputs[output]).bytes;
+  }
+
+  /// Stages send each other parts of what tensor leaves whole.
+  void cut_sends(Made& made) const {
+    std::vector<bool> whole(made.graph.tensors().size(), false);
+    for (int32_t op = 0; op < made.graph.operator_count(); ++op)
+      for (size_t k = 0; k < made.graph.op(op).outputs.size(); ++k)
+        whole[made.graph.op(op).outputs[k]] = is_whole(made, op, k);
+    auto sent = send_parts(made.graph, made.device, given_.mesh.tensor, whole);
+    Made after{std::move(sent.graph), std::move(sent.device), {}, {}, {}};
+    for (size_t op = 0; op < sent.origin.size(); ++op) {
+      after.origin.push_back(sent.added[op] ? -1 : made.origin[sent.origin[op]]);
+      after.serves.push_back(made.serves[sent.with[op]]);
+      after.stage.push_back(made.stage[sent.with[op]]);
+    }
+    made = std::move(after);
   }
 
   /// What is computed again at one time: a layer, what stands before all, what stands behind them.

@@ -100,8 +100,8 @@ Arrangement arrange(const LoweredGraph& made, const Strategy& strategy);
 
 /// Lowers a training graph. One of repeated layers (graph/layers.h) by a mesh, in this order:
 /// attention goes in rings (context_kind), experts are shared out over `expert` (spread_experts()),
-/// operators are split over `tensor` (tensor_splits()), layers are recomputed, the backward pass is
-/// cut in two where the schedule wants it (split_backward()), replicas are added with all-reduces
+/// operators are split over `tensor` (tensor_splits()), layers are recomputed, what stages send each
+/// other is cut in parts (scatter_gather), the backward pass is cut in two where the schedule wants it (split_backward()), replicas are added with all-reduces
 /// of gradients in buckets (replicate()), micro-batches are scheduled (pipeline_schedule()). Any
 /// other by the splits of its operators (lower_splits()); slices, joins and collectives are of the
 /// stage that their device works for.

@@ -110,6 +110,9 @@ struct Parallelism {
   /// sequence (Korthikanti et al. 2022), so that reduce-scatters and all-gathers replace
   /// all-reduces.
   bool sequence_parallel = false;
+  /// What a stage's devices all hold whole goes to the next stage in parts, which are gathered there
+  /// (strategy/sent_parts.h).
+  bool scatter_gather = false;
   /// What replicas hold a share of (ZeRO, Rajbhandari et al. 2020): 1 the optimiser's state, 2
   /// gradients too, 3 weights too; 0 nothing.
   int32_t shard = 0;

@@ -213,7 +213,7 @@ Parallelism Reader::read_parallelism() const {
   Parallelism given;
   refuse_unknown(json_, "strategy",
                  {"bucket_bytes", "cluster", "context_kind", "devices", "format", "graph", "mesh",
-                  "notes", "operators", "order", "recompute", "schedule", "sequence_parallel",
+                  "notes", "operators", "order", "recompute", "scatter_gather", "schedule", "sequence_parallel",
                   "shard", "synchronise", "version"});
   given.mesh = read_mesh(member(json_, "mesh"));
   if (json_.contains("order"))
@@ -238,12 +238,15 @@ Parallelism Reader::read_parallelism() const {
     given.recompute = parse_recompute(word(json_["recompute"], "recompute"));
   if (json_.contains("bucket_bytes"))
     given.bucket_bytes = large_number(json_["bucket_bytes"], int64_t{1} << 53, "bucket_bytes");
-  if (json_.contains("sequence_parallel")) {
-    const auto& said = json_["sequence_parallel"];
+  const auto boolean = [&](const char* field, bool& value) {
+    if (!json_.contains(field)) return;
+    const auto& said = json_[field];
     if (!said.is_boolean())
-      fail(fmt::format("sequence_parallel: expected true or false, got {}", said.dump()));
-    given.sequence_parallel = said.get<bool>();
-  }
+      fail(fmt::format("{}: expected true or false, got {}", field, said.dump()));
+    value = said.get<bool>();
+  };
+  boolean("sequence_parallel", given.sequence_parallel);
+  boolean("scatter_gather", given.scatter_gather);
   if (json_.contains("shard")) given.shard = whole_number(json_["shard"], 3, "shard");
   if (json_.contains("context_kind"))
     given.context_kind = parse_context_kind(word(json_["context_kind"], "context_kind"));

@@ -58,6 +58,11 @@ DeviceType read_type(lua_State* L, const std::string& name, const std::string& o
   type.reserved_memory_bytes =
       bytes("reserved_memory_bytes", fields.number("reserved_memory_bytes", 0));
   type.launch_s = fields.number("launch_s", 0);
+  type.dispatch_s = fields.number("dispatch_s", 0);
+  type.half_width = fields.number("half_width", 0);
+  type.fuses_elementwise = fields.boolean("fuses_elementwise", false);
+  type.joins_products = fields.boolean("joins_products", false);
+  type.overlap = fields.number("overlap", 1);
   type.compute_efficiency = fields.number("compute_efficiency", type.compute_efficiency);
   type.memory_efficiency = fields.number("memory_efficiency", type.memory_efficiency);
   type.contention = fields.number("contention", type.contention);
@@ -205,7 +210,7 @@ void read_machines(lua_State* L, int list, int types, const std::string& owner,
 }
 
 /// {call_s=, pipelining=, low_latency_hop=, low_latency_bandwidth=, multicast_bandwidth=,
-/// multicast_s=, rails=, in_network=} at the top of the stack; see cluster/library.h
+/// multicast_s=, rails=, in_network=, shared_bandwidth=} at the top of the stack; see cluster/library.h
 CollectiveLibrary read_library(lua_State* L, const std::string& owner) {
   Fields fields(L, -1, owner + ": collectives");
   CollectiveLibrary library;
@@ -218,6 +223,7 @@ CollectiveLibrary read_library(lua_State* L, const std::string& owner) {
   library.multicast_s = fields.number("multicast_s", library.multicast_s);
   library.rails = fields.number("rails", library.rails);
   library.in_network = fields.boolean("in_network", library.in_network);
+  library.shared_bandwidth = fields.number("shared_bandwidth", library.shared_bandwidth);
   fields.refuse_unknown();
   return library;
 }

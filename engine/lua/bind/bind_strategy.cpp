@@ -120,6 +120,7 @@ Parallelism parallelism_arg(lua_State* L, int index) {
   given.recompute = parse_recompute(fields.string("recompute", "none"));
   fields.take("bucket_bytes", given.bucket_bytes);
   given.sequence_parallel = fields.boolean("sequence_parallel", false);
+  given.scatter_gather = fields.boolean("scatter_gather", false);
   given.shard = static_cast<int32_t>(fields.integer("shard", 0, 0, 3));
   given.context_kind = parse_context_kind(fields.string("context_kind", "all_gather"));
   given.synchronise = synchronise_arg(fields);
@@ -174,6 +175,7 @@ void push_parallelism(lua_State* L, const Parallelism& given) {
   if (given.bucket_bytes != plain.bucket_bytes)
     set_field(L, "bucket_bytes", static_cast<double>(given.bucket_bytes));
   if (given.sequence_parallel) set_boolean(L, "sequence_parallel", true);
+  if (given.scatter_gather) set_boolean(L, "scatter_gather", true);
   if (given.shard > 0) set_field(L, "shard", given.shard);
   if (given.context_kind != plain.context_kind)
     set_field(L, "context_kind", std::string(context_kind_name(given.context_kind)));

@@ -168,6 +168,11 @@ error 'this file is for editors'
 ---@field memory_bandwidth_bytes_per_s number
 ---@field memory_bytes number
 ---@field reserved_memory_bytes? number what the runtime takes for itself
+---@field dispatch_s? number the least that an operator takes: the host dispatches it (default 0)
+---@field half_width? number columns at which a matrix product reaches half of compute_efficiency (default 0)
+---@field fuses_elementwise? boolean whether element-wise operators that follow each other are one kernel
+---@field joins_products? boolean whether matrix products of one input are one kernel
+---@field overlap? number how much of the lesser of arithmetic and traffic the greater hides (default 1: all)
 ---@field operators? table<string, trinity.EfficiencySpec> by operator type, where it reaches something else
 
 ---@class trinity.EfficiencySpec

@@ -26,6 +26,7 @@ local util = require 'trinity.base.util'
 ---@field recompute? trinity.RecomputeWord
 ---@field operators? table<string, trinity.OperatorChoice> what holds for single operators instead
 ---@field sequence_parallel? boolean
+---@field scatter_gather? boolean
 ---@field shard? integer
 ---@field bucket_bytes? integer
 ---@field context_kind? trinity.ContextKind

@@ -1,0 +1,82 @@
+-- How far predictions are from measurements: errors of rows, ranks within groups, the plan that a planner would name.
+
+local statistics = require 'trinity.base.statistics'
+local util = require 'trinity.base.util'
+
+local errors = {}
+
+--- Of relative errors (told / measured - 1): how many, and mean, median and worst size.
+---@param list number[]
+---@return { count: integer, mean: number, median: number, worst: number }
+function errors.summary(list)
+  local sizes = util.map(list, math.abs)
+  if #sizes == 0 then return { count = 0, mean = 0 / 0, median = 0 / 0, worst = 0 / 0 } end
+  return { count = #sizes, mean = statistics.mean(sizes), median = util.median(sizes), worst = math.max(unpack(sizes)) }
+end
+
+--- Kendall's tau-b of pairs { told, measured }; nil where one side is all equal (Kendall, Biometrika 33(3), 1945).
+---@param pairs_of { [1]: number, [2]: number }[]
+---@return number?
+function errors.tau(pairs_of)
+  local sum, told, measured = 0, 0, 0
+  local function sign(x) return x > 0 and 1 or x < 0 and -1 or 0 end
+  for i = 1, #pairs_of do
+    for j = i + 1, #pairs_of do
+      local a, b = sign(pairs_of[i][1] - pairs_of[j][1]), sign(pairs_of[i][2] - pairs_of[j][2])
+      sum, told, measured = sum + a * b, told + a * a, measured + b * b
+    end
+  end
+  if told == 0 or measured == 0 then return nil end
+  return sum / math.sqrt(told * measured)
+end
+
+--- How much slower the plan that is told fastest was than the fastest, as a part.
+---@param pairs_of { [1]: number, [2]: number }[]
+---@return number
+function errors.choice(pairs_of)
+  local named, fastest = 1, math.huge
+  for i, pair in ipairs(pairs_of) do
+    if pair[1] < pairs_of[named][1] then named = i end
+    fastest = math.min(fastest, pair[2])
+  end
+  return pairs_of[named][2] / fastest - 1
+end
+
+--- Rows with fields told_s, measured_s and group by group, in the order of their first rows: { name, pairs }.
+---@param rows table[]
+---@return { name: string, pairs: number[][] }[]
+function errors.groups(rows)
+  local list, by = {}, {}
+  for _, row in ipairs(rows) do
+    if row.measured_s then
+      if not by[row.group] then
+        by[row.group] = { name = row.group, pairs = {} }
+        list[#list + 1] = by[row.group]
+      end
+      table.insert(by[row.group].pairs, { row.told_s, row.measured_s })
+    end
+  end
+  return list
+end
+
+--- Means over groups of at least `least` rows: how many groups, tau, and the choice of plan with its worst.
+---@param rows table[]
+---@param least integer
+---@return { groups: integer, tau: number, choice: number, worst_choice: number }
+function errors.ranking(rows, least)
+  local taus, choices = {}, {}
+  for _, group in ipairs(errors.groups(rows)) do
+    if #group.pairs >= least then
+      taus[#taus + 1] = errors.tau(group.pairs)
+      choices[#choices + 1] = errors.choice(group.pairs)
+    end
+  end
+  if #choices == 0 then return { groups = 0, tau = 0 / 0, choice = 0 / 0, worst_choice = 0 / 0 } end
+  return { groups = #choices, tau = #taus > 0 and statistics.mean(taus) or 0 / 0, choice = statistics.mean(choices),
+    worst_choice = math.max(unpack(choices)) }
+end
+
+--- A part as text, in percent.
+function errors.percent(x) return x ~= x and '-' or ('%.1f %%'):format(100 * x) end
+
+return errors

@@ -1,0 +1,210 @@
+-- trinity fidelity vtrain: training runs of GPT on 64 to 512 A100 that the authors of vTrain measured, and plans on one
+-- machine whose times they put together, beside what evaluating the rows' strategies gives (vtrain_rows.lua says how a
+-- row is read; the eight constants are trinity.cluster.calibration's).
+
+local calibration = require 'trinity.cluster.calibration'
+local core = require 'trinity.core'
+local errors = require 'trinity.fidelity.errors'
+local fit = require 'trinity.fidelity.fit'
+local json = require 'trinity.base.json'
+local rows_of = require 'trinity.fidelity.vtrain_rows'
+local text = require 'trinity.base.text'
+local util = require 'trinity.base.util'
+
+local vtrain = {
+  help = 'training runs of GPT on A100',
+  options = {
+    rows = { default = '', help = 'table of runs, or of what is asked (CSV)' },
+    fit = { default = false, help = 'fits the constants to the rows and prints these' },
+    left_out = { default = false, help = 'fits without each network in turn, and tells its rows' },
+    save = { default = '', help = 'with --fit: the file for the constants' },
+    only = { default = '', help = 'with --fit: rows whose group has these words in its name' },
+  },
+}
+
+local noise, most_steps, most_listed = 0.05, 12, 100
+--- Sets of constants: of measured runs, and of vTrain's composed times.
+local set_of = { [false] = 'a100_vtrain', [true] = 'a100_vtrain_composed' }
+
+--- Seconds of all rows, each by the constants of its kind.
+local function tell_all(list)
+  local tell = rows_of.teller()
+  for _, composed in ipairs { false, true } do
+    local own = {}
+    for _, row in ipairs(list) do if row.composed == composed then own[#own + 1] = row end end
+    if #own > 0 then
+      local told = tell(own, (calibration.fitted(set_of[composed])))
+      for i, row in ipairs(own) do row.told_s = told[i] end
+    end
+  end
+  return list
+end
+
+--- Constants fitted to rows, all of one kind.
+local function fitted_to(list, tell)
+  if #list == 0 then util.fail('no row to fit to: expected some with a time') end
+  return fit.constants(calibration.list, function(values)
+    local told = tell(list, values)
+    return util.map(list, function(row, i) return math.log(told[i] / row.measured_s) end)
+  end, noise, most_steps)
+end
+
+local function measured(list)
+  local found = {}
+  for _, row in ipairs(list) do if row.measured_s then found[#found + 1] = row end end
+  return found
+end
+
+--- Names of the groups of rows, in their order, with how many rows each has.
+local function groups_named(list)
+  return util.map(errors.groups(list), function(group) return ('%s: %d rows'):format(group.name, #group.pairs) end)
+end
+
+--- The file that calibration.lua reads, with one set made anew.
+local function fitted_file(name, values, rows)
+  local all = util.merged(require 'trinity.cluster.calibration_fitted', { [name] = { values = values, rows = rows } })
+  local lines = { '-- Fitted sets of constants by name (calibration.lua has units and meanings), and the rows that each '
+    .. 'was fitted to.', 'return {' }
+  for set, entry in util.sorted_pairs(all) do
+    lines[#lines + 1] = ('  %s = {\n    rows = {'):format(set)
+    for _, row in ipairs(entry.rows) do lines[#lines + 1] = ("      '%s',"):format(row) end
+    lines[#lines + 1] = '    },\n    values = {'
+    for _, one in ipairs(calibration.list) do
+      lines[#lines + 1] = ('      %s = %.4g,'):format(one.name, entry.values[one.name])
+    end
+    lines[#lines + 1] = '    },\n  },'
+  end
+  return table.concat(lines, '\n') .. '\n}\n'
+end
+
+local function line_of(name, list)
+  local all, ranking = errors.summary(util.map(list, function(row) return row.told_s / row.measured_s - 1 end)),
+    errors.ranking(list, 4)
+  return { name, ('%d'):format(all.count), errors.percent(all.mean), errors.percent(all.median),
+    errors.percent(all.worst), ranking.tau ~= ranking.tau and '-' or ('%.3f'):format(ranking.tau),
+    errors.percent(ranking.choice), errors.percent(ranking.worst_choice) }
+end
+
+--- Prints what rows come to, network by network and together.
+local function print_summary(heading, list)
+  if #list == 0 then return end
+  local lines, by, names = {}, {}, {}
+  for _, row in ipairs(list) do
+    if not by[row.model] then
+      by[row.model] = {}
+      names[#names + 1] = row.model
+    end
+    table.insert(by[row.model], row)
+  end
+  for _, name in ipairs(names) do lines[#lines + 1] = line_of(name, by[name]) end
+  if #names > 1 then lines[#lines + 1] = line_of('all', list) end
+  print(heading)
+  print(text.format_table({ 'network', 'rows', 'mean error', 'median', 'worst', 'tau in groups', 'choice slower by',
+    'worst choice' }, lines))
+  print ''
+end
+
+local function print_rows(list)
+  local lines = {}
+  for _, row in ipairs(list) do
+    lines[#lines + 1] = { ('%d'):format(row.line), ('%d'):format(row.hidden), ('%d'):format(row.gpus),
+      ('%d x %d x %d'):format(row.tensor, row.pipeline, row.data), ('%d'):format(row.micro_batch),
+      row.measured_s and ('%.3f'):format(row.measured_s) or '', ('%.3f'):format(row.told_s),
+      row.measured_s and ('%+.1f %%'):format(100 * (row.told_s / row.measured_s - 1)) or '' }
+  end
+  print(text.format_table({ 'row', 'hidden', 'GPUs', 'tensor x pipeline x data', 'micro-batch', 'given s', 'told s',
+    'off' }, lines))
+  print ''
+end
+
+--- Whether a row is of a group that its constants were fitted to.
+local function served(row)
+  local _, groups = calibration.fitted(set_of[row.composed])
+  for _, group in ipairs(groups) do
+    if group:find(row.group .. ':', 1, true) == 1 then return true end
+  end
+  return false
+end
+
+local function show(list, as_json)
+  tell_all(list)
+  if as_json then
+    return print(json.encode { rows = json.list(util.map(list, function(row) return { predicted_s = row.told_s } end)) })
+  end
+  if #list <= most_listed then print_rows(list) end
+  local kinds = { { false, 'measured runs' }, { true, "agreement with vTrain's simulator (times put together, not "
+    .. 'measured)' } }
+  for _, kind in ipairs(kinds) do
+    local fitted, predicted = {}, {}
+    for _, row in ipairs(measured(list)) do
+      if row.composed == kind[1] then table.insert(served(row) and fitted or predicted, row) end
+    end
+    print_summary(kind[2] .. ': rows that the constants were fitted to', fitted)
+    print_summary(kind[2] .. ': predicted rows', predicted)
+  end
+  for _, line in ipairs(rows_of.assumptions) do print('assumed: ' .. line) end
+end
+
+--- Rows of one kind; refuses both together.
+local function of_one_kind(list)
+  for _, row in ipairs(list) do
+    if row.composed ~= list[1].composed then
+      util.fail('fits take measured runs (more than 8 GPUs) or composed times (up to 8), got both')
+    end
+  end
+  return list
+end
+
+local function show_fit(list, options)
+  local used = {}
+  for _, row in ipairs(of_one_kind(measured(list))) do
+    if row.group:find(options.only, 1, true) then used[#used + 1] = row end
+  end
+  local tell = rows_of.teller(true)
+  local values = fitted_to(used, tell)
+  local written = fitted_file(set_of[used[1].composed], values, groups_named(used))
+  if options.save ~= '' then core.write_file(options.save, written) else io.write(written) end
+  for i, told in ipairs(tell(used, values)) do used[i].told_s = told end
+  print_summary('rows that the constants were fitted to', used)
+end
+
+--- Every network told by constants that were fitted to the others.
+local function leave_each_out(list)
+  local used, names, told_rows = of_one_kind(measured(list)), {}, {}
+  for _, row in ipairs(used) do names[row.model] = true end
+  local tell = rows_of.teller(true)
+  for name in util.sorted_pairs(names) do
+    local own, others = {}, {}
+    for _, row in ipairs(used) do table.insert(row.model == name and own or others, row) end
+    local told = tell(own, fitted_to(others, tell))
+    for i, row in ipairs(own) do
+      row.told_s = told[i]
+      told_rows[#told_rows + 1] = row
+    end
+  end
+  print_summary('networks told by constants that were fitted to the others', told_rows)
+end
+
+function vtrain.run(options)
+  if options.rows == '' then
+    util.fail_usage("trinity fidelity vtrain: option '--rows' is missing: a table of runs (CSV)")
+  end
+  local list = rows_of.read(options.rows)
+  if options.fit then return show_fit(list, options) end
+  if options.left_out then return leave_each_out(list) end
+  return show(list, options.json)
+end
+
+--- The constants of this comparison with their values.
+function vtrain.constants()
+  local all = {}
+  for _, composed in ipairs { false, true } do
+    local values = calibration.fitted(set_of[composed])
+    for _, one in ipairs(calibration.list) do
+      all[#all + 1] = util.merged(one, { name = ('%s.%s'):format(set_of[composed], one.name), value = values[one.name] })
+    end
+  end
+  return all
+end
+
+return vtrain
