@@ -1,5 +1,6 @@
 -- What predictions of published training speeds rest on beside data sheets: at most eight constants a kind of GPU, with
--- bounds and where the fit starts. Each is a field of the cluster's device type or of its links (published_step.lua);
+-- bounds and where the fit starts. Each is a field of the cluster's device type or of its links
+-- (trinity.cluster.calibration, published_step.lua);
 -- values are those of published_fitted.lua, which `trinity fidelity published --fit --save` writes. `spread` is the
 -- deviation of the logarithm that costs the fit as much as a row that is a twentieth off.
 
@@ -8,7 +9,7 @@ local util = require 'trinity.base.util'
 local constants = { families = { 'a100', 'h100', 'h100_96gb', 'b200', 'b300', 'gb200', 'gb300' } }
 
 local known = {
-  products = { unit = '1', start = 0.7, least = 0.5, most = 0.87, spread = 0.15,
+  compute_efficiency = { unit = '1', start = 0.7, least = 0.5, most = 0.87, spread = 0.15,
     meaning = 'what wide products of 16 bits reach of the data sheet' },
   fp8 = { unit = '1', start = 0.6, least = 0.35, most = 0.8, spread = 0.15,
     meaning = 'what products of FP8 scaled by tensor reach of its own peak' },
@@ -20,11 +21,11 @@ local known = {
     meaning = 'the same of FP4, of 10 or (GB300) 15 PFLOP/s' },
   attention = { unit = '1', start = 0.8, least = 0.4, most = 1.3, spread = 0.2,
     meaning = 'what fused attention reaches of the 16-bit peak, all of the causal square counted: it does half' },
-  memory = { unit = '1', start = 0.75, least = 0.5, most = 1.05, spread = 0.15,
+  memory_efficiency = { unit = '1', start = 0.75, least = 0.5, most = 1.05, spread = 0.15,
     meaning = 'what memory-bound operators reach of the data sheet; more where some are fused' },
   launch_s = { unit = 's', start = 6e-6, least = 1e-6, most = 40e-6, spread = 0.5,
     meaning = 'gap before an operator: launch, small kernels beside it' },
-  inside = { unit = '1', start = 1.5, least = 0.7, most = 4, spread = 0.4,
+  inside_share = { unit = '1', start = 1.5, least = 0.7, most = 4, spread = 0.4,
     meaning = 'links inside machines as splits of layers see them: 1 over what is exposed beside overlap' },
   zero3 = { unit = '1', start = 0.3, least = 0.1, most = 1, spread = 0.5,
     meaning = 'what gathers of weights reach of network cards in DeepSpeed ZeRO-3' },
@@ -34,13 +35,13 @@ local known = {
 
 --- Which a kind of GPU has: those that its rows tell apart.
 local own = {
-  a100 = { 'products', 'memory', 'launch_s', 'inside', 'zero3' },
-  h100 = { 'products', 'fp8', 'attention', 'memory', 'launch_s', 'inside', 'expert' },
-  h100_96gb = { 'products', 'fp8', 'fp8_rowwise', 'attention', 'memory', 'launch_s', 'inside' },
+  a100 = { 'compute_efficiency', 'memory_efficiency', 'launch_s', 'inside_share', 'zero3' },
+  h100 = { 'compute_efficiency', 'fp8', 'attention', 'memory_efficiency', 'launch_s', 'inside_share', 'expert' },
+  h100_96gb = { 'compute_efficiency', 'fp8', 'fp8_rowwise', 'attention', 'memory_efficiency', 'launch_s', 'inside_share' },
   b200 = { 'mxfp8', 'launch_s', 'expert' },
   b300 = { 'mxfp8', 'launch_s', 'expert' },
-  gb200 = { 'products', 'fp8', 'mxfp8', 'nvfp4', 'launch_s', 'inside', 'expert' },
-  gb300 = { 'products', 'fp8', 'mxfp8', 'nvfp4', 'launch_s', 'inside', 'expert' },
+  gb200 = { 'compute_efficiency', 'fp8', 'mxfp8', 'nvfp4', 'launch_s', 'inside_share', 'expert' },
+  gb300 = { 'compute_efficiency', 'fp8', 'mxfp8', 'nvfp4', 'launch_s', 'inside_share', 'expert' },
 }
 
 --- Constants of a kind of GPU, for trinity.fidelity.fit.
@@ -55,7 +56,7 @@ end
 ---@param fitted? table<string, number>
 ---@return table<string, number>
 function constants.values(family, fitted)
-  local values = { network = 1 }
+  local values = { half_width = 60 }
   for name, one in util.sorted_pairs(known) do values[name] = one.start end
   if family ~= 'a100' then values.zero3 = 1 end
   return util.merged(values, fitted)

@@ -12,9 +12,9 @@ local function class_of(op, eight_bit)
   if type == 'Attention' then return 'attention' end
   if type == 'Einsum' then return 'expert' end
   if matrix[type] then
-    return eight_bit and not op.name:find('^logits') and not op.name:find '/router/' and 'eight_bit' or 'products'
+    return eight_bit and not op.name:find('^logits') and not op.name:find '/router/' and 'eight_bit' or 'compute_efficiency'
   end
-  return 'memory'
+  return 'memory_efficiency'
 end
 
 --- Seconds of every all-gather of a boundary tensor over the GPUs that share layers, and how many a layer has.
@@ -47,16 +47,16 @@ function published_parts.of(row, problem, values, recompute)
       add(class_of(op, row.precision ~= 'bf16'), again * (times[i] - launch) / width)
     end
   end
-  add('inside', tensor_s(row, problem, recompute))
+  add('inside_share', tensor_s(row, problem, recompute))
   local sum, most = 0, 0.95
-  for _, name in ipairs { 'launch_s', 'attention', 'expert', 'eight_bit', 'products', 'memory', 'inside' } do
+  for _, name in ipairs { 'launch_s', 'attention', 'expert', 'eight_bit', 'compute_efficiency', 'memory_efficiency', 'inside_share' } do
     sum = sum + (parts[name] or 0)
   end
   local shares = {}
-  for _, name in ipairs { 'launch_s', 'attention', 'products', 'memory', 'inside' } do
+  for _, name in ipairs { 'launch_s', 'attention', 'compute_efficiency', 'memory_efficiency', 'inside_share' } do
     shares[name] = (parts[name] or 0) / sum * most
   end
-  local kind = row.precision == 'bf16' and 'products' or row.precision
+  local kind = row.precision == 'bf16' and 'compute_efficiency' or row.precision
   shares.expert = (parts.expert or 0) / sum * most
   shares[kind] = (shares[kind] or 0) + ((parts.eight_bit or 0) + (parts.expert or 0)) / sum * most
   return shares
@@ -70,12 +70,12 @@ end
 function published_parts.factor(shares, before, after)
   local factor, fixed = 0, 1
   local expert = shares.expert or 0
-  for _, name in ipairs { 'attention', 'expert', 'fp8', 'fp8_rowwise', 'inside', 'launch_s', 'memory', 'mxfp8', 'nvfp4',
-    'products' } do
+  for _, name in ipairs { 'attention', 'expert', 'fp8', 'fp8_rowwise', 'inside_share', 'launch_s', 'memory_efficiency', 'mxfp8', 'nvfp4',
+    'compute_efficiency' } do
     local share = shares[name] or 0
     if name ~= 'expert' and share > 0 then
       local ratio = name == 'launch_s' and after[name] / before[name] or before[name] / after[name]
-      local own = math.min(share, name ~= 'launch_s' and name ~= 'attention' and name ~= 'memory' and name ~= 'inside'
+      local own = math.min(share, name ~= 'launch_s' and name ~= 'attention' and name ~= 'memory_efficiency' and name ~= 'inside_share'
         and expert or 0)
       factor = factor + (share - own) * ratio + own * ratio * before.expert / after.expert
       fixed = fixed - share

@@ -75,27 +75,6 @@ local function read_network(row, assume)
   return m
 end
 
---- Layers of N virtual stages: equal where they divide; else embedding and head count as a layer each, stages are as
---- equal as can be, and the last ones have one less where that does not divide.
----@param layers integer
----@param count integer
----@return integer[]
-function published_row.stages(layers, count)
-  local stages = {}
-  if layers % count == 0 then
-    for s = 1, count do stages[s] = layers / count end
-    return stages
-  end
-  local units = layers + 2
-  local base, more = math.floor(units / count), units % count
-  for s = 1, count do stages[s] = base + (s <= more and 1 or 0) end
-  stages[1], stages[count] = stages[1] - 1, stages[count] - 1
-  for s = 1, count do -- a stage of the head alone is none of layers
-    if stages[s] < 0 then stages[s], stages[s - 1] = 0, stages[s - 1] + stages[s] end
-  end
-  return stages
-end
-
 local function contains(row, column, word) return (row[column] or ''):lower():find(word, 1, true) ~= nil end
 
 --- Micro-batch and micro-batches of a step, where none is stated. torchtitan cuts the local batch into as many as
@@ -169,6 +148,7 @@ local function read_plan(row, m, about, assume)
   end
   plan.torchtitan = contains(row, 'source', 'torchtitan') or about.family == 'h100_96gb'
   plan.unfused = about.family == 'a100'
+  plan.eager = plan.torchtitan and filled(row, 'note') and not contains(row, 'note', 'compile')
   read_virtual(row, plan, m, assume)
   read_batch(row, plan, assume)
   if plan.virtual > 1 and plan.micro_batches % plan.pipeline ~= 0 then

@@ -1,15 +1,19 @@
 -- The step of a published run: its network as a graph, its plan as a mesh, its machines as a cluster whose device type
 -- and links the fitted constants change. The prediction is problem:evaluate's and nothing else.
 
+local calibration = require 'trinity.cluster.calibration'
 local devices = require 'trinity.cluster.devices'
 local model = require 'trinity.graph.model'
 local network = require 'trinity.graph.decoder.network'
 local nodes = require 'trinity.cluster.nodes'
 local problems = require 'trinity.strategy.problem'
-local published_row = require 'trinity.fidelity.published_row'
 local util = require 'trinity.base.util'
+local vtrain_rows = require 'trinity.fidelity.vtrain_rows'
 
 local published_step = {}
+
+--- Constants that are fields of a description; the others are the device type's below.
+local fields = { 'compute_efficiency', 'half_width', 'memory_efficiency', 'launch_s', 'inside_share' }
 
 local function attention_of(m)
   local d = m.deepseek
@@ -49,32 +53,21 @@ end
 --- times that (data sheets "NVIDIA GB200 NVL72", "NVIDIA GB300 NVL72").
 local fp4_rate = { gb200 = 2, b200 = 2, gb300 = 3, b300 = 3 }
 
---- A device type as the constants have it. Products of 8 and 4 bits reach their own share of their own peak.
+--- A device type beside what calibration.apply() gives it: products of 8 and 4 bits reach their own share of their own
+--- peak, fused attention and experts' products their own. Kernels are those of today: joined where they can be.
 local function device_type(kind, row, values)
   local type = devices[kind]
-  local share = row.precision ~= 'bf16' and (values[row.precision] or values.fp8) or values.products
   local rate = row.precision == 'nvfp4' and fp4_rate[row.family] or 1
-  local peaks = util.merged(type.peak_flops_per_s)
-  if peaks.float8 and row.precision ~= 'bf16' then peaks.float8 = peaks.float8 * rate * share / values.products end
-  local expert = { compute_efficiency = values.products * (values.expert or 1) }
-  local attention = { compute_efficiency = values.attention or values.products }
-  return util.merged(type, { peak_flops_per_s = peaks, compute_efficiency = values.products,
-    memory_efficiency = values.memory, launch_s = values.launch_s,
+  local peaks, wide = util.merged(type.peak_flops_per_s), values.compute_efficiency
+  if peaks.float8 and row.precision ~= 'bf16' then
+    peaks.float8 = peaks.float8 * rate * values[row.precision] / wide
+  end
+  local expert, attention = { compute_efficiency = wide * values.expert }, { compute_efficiency = values.attention }
+  return util.merged(type, { peak_flops_per_s = peaks, joins_products = true,
     operators = { Attention = attention, AttentionGrad = attention, Einsum = expert, EinsumGrad = expert } })
 end
 
---- Changes links of a description: those inside machines, and those of network cards.
-local function scale_links(links, values, row)
-  for _, link in ipairs(links or {}) do
-    local inside = link.to:find('nvswitch', 1, true) ~= nil
-    local network_link = link.to == 'infiniband'
-    local cards = row.plan.unfused and row.plan.shard == 3 and values.zero3 or values.network
-    local share = inside and values.inside or network_link and cards or 1
-    link.bandwidth_bytes_per_s = link.bandwidth_bytes_per_s * share
-  end
-end
-
---- The cluster of a row: as many machines as its GPUs fill.
+--- The cluster of a row: as many machines as its GPUs fill, of a rack's GPUs those that a job takes.
 ---@param row table
 ---@param values table<string, number>
 ---@return trinity.ClusterSpec
@@ -83,9 +76,9 @@ function published_step.cluster(row, values)
   local spec = nodes.spec(('%s:%dx%d'):format(row.machine, size, math.ceil(row.plan.gpus / size)))
   local _, kind = nodes.find(row.machine)
   spec.device_types = util.merged(spec.device_types or {}, { [kind] = device_type(kind, row, values) })
-  scale_links(spec.links, values, row)
-  for _, machine in ipairs(spec.machines or {}) do scale_links(machine.links, values, row) end
-  return spec
+  local deepspeed = row.plan.unfused and row.plan.shard == 3
+  return calibration.apply(spec, util.merged(util.picked(values, fields), { network_share = deepspeed and values.zero3,
+    fuses_elementwise = not row.plan.eager }))
 end
 
 --- What problem:evaluate is asked of a row; recompute: in place of its own.
@@ -95,7 +88,7 @@ function published_step.problem(row, values, recompute, spec)
   local plan, m = row.plan, row.network
   local problem = problems.simulator { graph = graph_of(row),
     cluster = model.cluster(spec or published_step.cluster(row, values)) }
-  local stages = plan.pipeline > 1 and published_row.stages(m.layers, plan.pipeline * plan.virtual) or nil
+  local stages = vtrain_rows.stages(m.layers, plan.pipeline * plan.virtual)
   return problem, { mesh = { data = plan.data, tensor = plan.tensor, pipeline = plan.pipeline, context = plan.context,
     expert = plan.expert }, schedule = plan.virtual > 1 and 'interleaved' or '1f1b', virtual_stages = plan.virtual,
     stages = stages, micro_batches = plan.micro_batches, recompute = recompute or plan.recompute, shard = plan.shard,

@@ -1,4 +1,4 @@
--- trinity fidelity sailor: plans that Sailor's authors measured (seconds of an iteration, memory of the fullest GPU),
+-- trinity fidelity sailor: plans that Sailor's authors measured (seconds of an iteration, memory of the fullest GPU)
 -- told by problem:evaluate over their profiles of layers (sailor_step.lua). --plans: a folder of plans; --data: one with
 -- llm_info.json, profiles_tmp.json, providers/multizone_bandwidths_het.json, and NETWORK_GPU_measured.json where
 -- a profile is to be replaced by another.
@@ -167,8 +167,8 @@ local function print_plans(plans, told)
   print(text.format_table({ 'plan', 'measured', 'told', 'off', 'memory', 'told', 'off' }, util.map(plans,
     function(plan, i)
       local t = told[i]
-      return { plan.name, plan.measured_s and ('%.3f s'):format(plan.measured_s) or '', ('%.3f s'):format(t.predicted_s),
-        summary.percent(t.time_e), plan.measured_bytes and ('%.2f GB'):format(plan.measured_bytes / 1e9) or '',
+      return { plan.name, plan.measured_s and ('%.3f s'):format(plan.measured_s) or '',
+        ('%.3f s'):format(t.predicted_s), summary.percent(t.time_e), plan.measured_bytes and ('%.2f GB'):format(plan.measured_bytes / 1e9) or '',
         ('%.2f GB'):format(t.predicted_memory_bytes / 1e9), summary.percent(t.memory_e) }
     end)))
 end
@@ -237,7 +237,8 @@ local function show(plans, data, as_json)
       end
     end
     if #own > 0 then
-      print_errors(fitted_ones and 'plans that the constants were fitted to' or 'plans that are left out', own, own_told)
+      local heading = fitted_ones and 'plans that the constants were fitted to' or 'plans that are left out'
+      print_errors(heading, own, own_told)
     end
   end
   for _, line in ipairs(sailor.assumptions) do print('assumed: ' .. line) end
