@@ -29,6 +29,8 @@ local known = {
     meaning = 'links inside machines as splits of layers see them: 1 over what is exposed beside overlap' },
   zero3 = { unit = '1', start = 0.3, least = 0.1, most = 1, spread = 0.5,
     meaning = 'what gathers of weights reach of network cards in DeepSpeed ZeRO-3' },
+  release = { unit = '1', start = 1.3, least = 1, most = 1.6, spread = 0.1,
+    meaning = 'speed on mixtures of experts under NeMo 26.06 and later, of before' },
   expert = { unit = '1', start = 0.7, least = 0.3, most = 1, spread = 0.2,
     meaning = "what experts' products reach of what others do" },
 }
@@ -37,11 +39,12 @@ local known = {
 local own = {
   a100 = { 'compute_efficiency', 'memory_efficiency', 'launch_s', 'inside_share', 'zero3' },
   h100 = { 'compute_efficiency', 'fp8', 'attention', 'memory_efficiency', 'launch_s', 'inside_share', 'expert' },
-  h100_96gb = { 'compute_efficiency', 'fp8', 'fp8_rowwise', 'attention', 'memory_efficiency', 'launch_s', 'inside_share' },
+  h100_96gb = { 'compute_efficiency', 'fp8', 'fp8_rowwise', 'attention', 'memory_efficiency', 'launch_s',
+    'inside_share' },
   b200 = { 'mxfp8', 'launch_s', 'expert' },
   b300 = { 'mxfp8', 'launch_s', 'expert' },
-  gb200 = { 'compute_efficiency', 'fp8', 'mxfp8', 'nvfp4', 'launch_s', 'inside_share', 'expert' },
-  gb300 = { 'compute_efficiency', 'fp8', 'mxfp8', 'nvfp4', 'launch_s', 'inside_share', 'expert' },
+  gb200 = { 'compute_efficiency', 'fp8', 'mxfp8', 'nvfp4', 'launch_s', 'inside_share', 'expert', 'release' },
+  gb300 = { 'compute_efficiency', 'fp8', 'mxfp8', 'nvfp4', 'launch_s', 'inside_share', 'expert', 'release' },
 }
 
 --- Constants of a kind of GPU, for trinity.fidelity.fit.

@@ -2,6 +2,8 @@
 -- graph and the collectives of its cluster. The fit moves constants along these parts and then asks problem:evaluate
 -- again, so that a few rounds do what hundreds of simulations would.
 
+local util = require 'trinity.base.util'
+
 local published_parts = {}
 
 local matrix = { Gemm = true, MatMul = true, Linear = true }
@@ -12,7 +14,8 @@ local function class_of(op, eight_bit)
   if type == 'Attention' then return 'attention' end
   if type == 'Einsum' then return 'expert' end
   if matrix[type] then
-    return eight_bit and not op.name:find('^logits') and not op.name:find '/router/' and 'eight_bit' or 'compute_efficiency'
+    local wide = op.name:find '^logits' or op.name:find '/router/'
+    return eight_bit and not wide and 'eight_bit' or 'compute_efficiency'
   end
   return 'memory_efficiency'
 end
@@ -48,40 +51,27 @@ function published_parts.of(row, problem, values, recompute)
     end
   end
   add('inside_share', tensor_s(row, problem, recompute))
-  local sum, most = 0, 0.95
-  for _, name in ipairs { 'launch_s', 'attention', 'expert', 'eight_bit', 'compute_efficiency', 'memory_efficiency', 'inside_share' } do
-    sum = sum + (parts[name] or 0)
-  end
-  local shares = {}
-  for _, name in ipairs { 'launch_s', 'attention', 'compute_efficiency', 'memory_efficiency', 'inside_share' } do
-    shares[name] = (parts[name] or 0) / sum * most
-  end
-  local kind = row.precision == 'bf16' and 'compute_efficiency' or row.precision
-  shares.expert = (parts.expert or 0) / sum * most
-  shares[kind] = (shares[kind] or 0) + ((parts.eight_bit or 0) + (parts.expert or 0)) / sum * most
+  local sum, most, shares = 0, 0.95, {}
+  for _, seconds in util.sorted_pairs(parts) do sum = sum + seconds end
+  for name, seconds in util.sorted_pairs(parts) do shares[name] = seconds / sum * most end
   return shares
 end
 
 --- How many times as long a step takes when constants move from `before` to `after`.
+---@param row table
 ---@param shares table<string, number>
 ---@param before table<string, number>
 ---@param after table<string, number>
 ---@return number
-function published_parts.factor(shares, before, after)
-  local factor, fixed = 0, 1
-  local expert = shares.expert or 0
-  for _, name in ipairs { 'attention', 'expert', 'fp8', 'fp8_rowwise', 'inside_share', 'launch_s', 'memory_efficiency', 'mxfp8', 'nvfp4',
-    'compute_efficiency' } do
-    local share = shares[name] or 0
-    if name ~= 'expert' and share > 0 then
-      local ratio = name == 'launch_s' and after[name] / before[name] or before[name] / after[name]
-      local own = math.min(share, name ~= 'launch_s' and name ~= 'attention' and name ~= 'memory_efficiency' and name ~= 'inside_share'
-        and expert or 0)
-      factor = factor + (share - own) * ratio + own * ratio * before.expert / after.expert
-      fixed = fixed - share
-    end
-  end
-  return factor + fixed
+function published_parts.factor(row, shares, before, after)
+  local narrow = row.precision == 'bf16' and 'compute_efficiency' or row.precision
+  local function slower(name) return before[name] / after[name] end
+  local moved = { launch_s = 1 / slower 'launch_s', attention = slower 'attention', eight_bit = slower(narrow),
+    compute_efficiency = slower 'compute_efficiency', memory_efficiency = slower 'memory_efficiency',
+    inside_share = slower 'inside_share', expert = slower(narrow) * slower 'expert' }
+  local factor = 1
+  for name, share in util.sorted_pairs(shares) do factor = factor + share * (moved[name] - 1) end
+  return row.recent and factor * slower 'release' or factor
 end
 
 return published_parts

@@ -1,7 +1,7 @@
--- A row of published training speeds as a network and a plan. Columns: id, model, parameters_b, hidden, layers, heads,
--- kv_heads, ffn, vocab, experts, experts_per_token, sequence, global_batch, micro_batch, gpus, gpu, tp, pp, vpp, dp, cp,
--- ep, zero, recompute, precision, source, note, value, unit. What a row leaves empty is assumed by the rules below, each
--- of which adds its sentence to the row's `assumed`.
+-- A row of published training speeds as a network and a plan. Columns: id, model, parameters_b, hidden, layers,
+-- heads, kv_heads, ffn, vocab, experts, experts_per_token, sequence, global_batch, micro_batch, gpus, gpu, tp, pp, vpp,
+-- dp, cp, ep, zero, recompute, precision, source, note, value, unit. What a row leaves empty is assumed by the rules
+-- below, each of which adds its sentence to the row's `assumed`.
 
 local csv = require 'trinity.fidelity.csv'
 local util = require 'trinity.base.util'
@@ -16,7 +16,8 @@ local gpus = {
   ['H100-80GB'] = { machine = 'dgx_h100', size = 8, family = 'h100' },
   ['H100-96GB'] = { machine = 'hgx_h100_96gb', size = 8, family = 'h100_96gb' },
   ['H200-141GB'] = { machine = 'dgx_h200', size = 8, family = 'h100_96gb' },
-  B200 = { machine = 'dgx_b200', size = 8, family = 'b200' }, B300 = { machine = 'dgx_b300', size = 8, family = 'b300' },
+  B200 = { machine = 'dgx_b200', size = 8, family = 'b200' },
+  B300 = { machine = 'dgx_b300', size = 8, family = 'b300' },
   GB200 = { machine = 'gb200_nvl72', size = 64, family = 'gb200' },
   GB300 = { machine = 'gb300_nvl72', size = 64, family = 'gb300' },
 }
@@ -41,7 +42,7 @@ end
 
 local function filled(row, column) return row[column] ~= nil and row[column] ~= '' end
 
---- Latent attention and widths of DeepSeek-V3's layers (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, section 4.2).
+--- Latent attention and widths of DeepSeek-V3's layers (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, 4.2).
 local deepseek_v3 = { latent = 512, query_latent = 1536, plain_width = 128, rotary_width = 64, value_width = 128,
   expert_ffn = 2048, shared = 2048, dense_layers = 3 }
 
@@ -165,8 +166,8 @@ local function read_plan(row, m, about, assume)
   return plan
 end
 
---- Tokens per second and GPU that a row states; nil where it states none. Formulas of FLOP a token: Narayanan et al., SC
---- 2021, equation 3 (with recomputation); 6 a weight and 12 l s h for attention without.
+--- Tokens per second and GPU that a row states; nil where it states none. Formulas of FLOP a token: Narayanan et al.,
+--- SC 2021, equation 3 (with recomputation); 6 a weight and 12 l s h for attention without.
 local function measured_of(row, m, plan)
   if not filled(row, 'value') then return nil end
   local value, s, h = csv.number(row.path, row, 'value'), whole(row, 'sequence'), m.hidden
@@ -190,6 +191,12 @@ local function measured_of(row, m, plan)
   return units[row.unit]()
 end
 
+--- Whether a row's source names a release of NeMo from 26.06 on.
+local function is_recent(row)
+  local year, month = (row.source or ''):match 'NeMo (%d%d)%.(%d%d)'
+  return year ~= nil and tonumber(year .. month) >= 2606
+end
+
 --- What a row comes to: { id, network, plan, sequence, family, machine, precision, assumed, measured }.
 ---@param path string
 ---@param row table<string, string>
@@ -209,7 +216,7 @@ function published_row.read(path, row)
   return { id = row.id, network = m, plan = plan, sequence = whole(row, 'sequence'), family = about.family,
     gpu = row.gpu, machine = about.machine, size = about.size, precision = kind, assumed = assumed,
     tokens = whole(row, 'global_batch') * whole(row, 'sequence'), measured = measured_of(row, m, plan),
-    model = row.model or '', source = row.source or '' }
+    model = row.model or '', recent = m.experts > 0 and is_recent(row) }
 end
 
 --- All rows of a table, in its order.

@@ -76,6 +76,11 @@ function published_step.cluster(row, values)
   local spec = nodes.spec(('%s:%dx%d'):format(row.machine, size, math.ceil(row.plan.gpus / size)))
   local _, kind = nodes.find(row.machine)
   spec.device_types = util.merged(spec.device_types or {}, { [kind] = device_type(kind, row, values) })
+  local function set_speeds(list)
+    for _, device in ipairs(list.devices or {}) do device.speed = row.recent and values.release or 1 end
+  end
+  set_speeds(spec)
+  for _, machine in ipairs(spec.machines or {}) do set_speeds(machine) end
   local deepspeed = row.plan.unfused and row.plan.shard == 3
   return calibration.apply(spec, util.merged(util.picked(values, fields), { network_share = deepspeed and values.zero3,
     fuses_elementwise = not row.plan.eager }))
@@ -111,7 +116,8 @@ function published_step.predict(row, values, spec)
     metrics = problem:evaluate(strategy)
   end
   price()
-  if row.plan.unfused and recompute == 'none' and metrics.peak_memory_bytes > margin * problem.cluster.devices[1].capacity_bytes then
+  local most = margin * problem.cluster.devices[1].capacity_bytes
+  if row.plan.unfused and recompute == 'none' and metrics.peak_memory_bytes > most then
     recompute = 'full'
     price()
   end

@@ -1,6 +1,6 @@
 -- trinity fidelity sailor: plans that Sailor's authors measured (seconds of an iteration, memory of the fullest GPU)
--- told by problem:evaluate over their profiles of layers (sailor_step.lua). --plans: a folder of plans; --data: one with
--- llm_info.json, profiles_tmp.json, providers/multizone_bandwidths_het.json, and NETWORK_GPU_measured.json where
+-- told by problem:evaluate over their profiles of layers (sailor_step.lua). --plans: a folder of plans; --data: one
+-- with llm_info.json, profiles_tmp.json, providers/multizone_bandwidths_het.json, and NETWORK_GPU_measured.json where
 -- a profile is to be replaced by another.
 
 local constants = require 'trinity.fidelity.sailor_constants'
@@ -168,7 +168,8 @@ local function print_plans(plans, told)
     function(plan, i)
       local t = told[i]
       return { plan.name, plan.measured_s and ('%.3f s'):format(plan.measured_s) or '',
-        ('%.3f s'):format(t.predicted_s), summary.percent(t.time_e), plan.measured_bytes and ('%.2f GB'):format(plan.measured_bytes / 1e9) or '',
+        ('%.3f s'):format(t.predicted_s), summary.percent(t.time_e),
+        plan.measured_bytes and ('%.2f GB'):format(plan.measured_bytes / 1e9) or '',
         ('%.2f GB'):format(t.predicted_memory_bytes / 1e9), summary.percent(t.memory_e) }
     end)))
 end
