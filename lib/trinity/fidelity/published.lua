@@ -1,15 +1,23 @@
--- trinity fidelity published: what others published of training large language models. --memory: bytes by formula
--- (Korthikanti et al. 2022, figures 1 and 7), beside those of the strategies as they are lowered.
+-- trinity fidelity published: what others published of training large language models. --rows: speeds
+-- (published_speeds.lua). --memory: bytes by formula (Korthikanti et al. 2022, figures 1 and 7), beside those of the
+-- strategies as they are lowered.
 
 local csv = require 'trinity.fidelity.csv'
 local json = require 'trinity.base.json'
+local speeds = require 'trinity.fidelity.published_speeds'
 local strategies = require 'trinity.fidelity.strategies'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
 local published = {
-  help = 'published memory of GPT models',
-  options = { memory = { default = '', help = 'table of bytes (CSV)' } },
+  help = 'published speeds and memory of training large language models',
+  options = {
+    rows = { default = '', help = 'table of speeds, or of what is asked (CSV)' },
+    memory = { default = '', help = 'table of bytes (CSV)' },
+    fit = { default = false, help = 'fits the constants to the rows and prints these' },
+    left_out = { default = false, help = 'fits without each network on each kind of GPU in turn, and tells that one' },
+    save = { default = '', help = 'with --fit: the file for the constants' },
+  },
 }
 
 local columns = { 'id', 'hidden', 'layers', 'heads', 'sequence', 'micro_batch', 'tp', 'pp', 'vpp', 'recompute',
@@ -101,12 +109,17 @@ local function print_memory(rows)
 end
 
 function published.run(options)
-  if options.memory == '' then util.fail_usage "trinity fidelity published: option '--memory' is missing" end
+  if options.rows ~= '' then return speeds.run(options) end
+  if options.memory == '' then
+    util.fail_usage "trinity fidelity published: option '--rows' or '--memory' is missing: a table (CSV)"
+  end
   local rows = published.memory(options.memory)
   if not options.json then return print_memory(rows) end
   print(require('trinity.files.json').encode { rows = json.list(util.map(rows, function(row)
     return { row = row.row, predicted = row.predicted }
   end)) })
 end
+
+published.constants = speeds.constants
 
 return published

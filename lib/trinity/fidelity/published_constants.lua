@@ -1,0 +1,71 @@
+-- What predictions of published training speeds rest on beside data sheets: at most eight constants a kind of GPU, with
+-- bounds and where the fit starts. Each is a field of the cluster's device type or of its links
+-- (trinity.cluster.calibration, published_step.lua);
+-- values are those of published_fitted.lua, which `trinity fidelity published --fit --save` writes. `spread` is the
+-- deviation of the logarithm that costs the fit as much as a row that is a twentieth off.
+
+local util = require 'trinity.base.util'
+
+local constants = { families = { 'a100', 'h100', 'h100_96gb', 'b200', 'b300', 'gb200', 'gb300' } }
+
+local known = {
+  compute_efficiency = { unit = '1', start = 0.7, least = 0.5, most = 0.87, spread = 0.15,
+    meaning = 'what wide products of 16 bits reach of the data sheet' },
+  fp8 = { unit = '1', start = 0.6, least = 0.35, most = 0.8, spread = 0.15,
+    meaning = 'what products of FP8 scaled by tensor reach of its own peak' },
+  fp8_rowwise = { unit = '1', start = 0.45, least = 0.25, most = 0.7, spread = 0.2,
+    meaning = 'the same of FP8 scaled by row, casts included' },
+  mxfp8 = { unit = '1', start = 0.6, least = 0.4, most = 0.75, spread = 0.15,
+    meaning = 'the same of FP8 scaled in blocks of 32' },
+  nvfp4 = { unit = '1', start = 0.45, least = 0.3, most = 0.6, spread = 0.15,
+    meaning = 'the same of FP4, of 10 or (GB300) 15 PFLOP/s' },
+  attention = { unit = '1', start = 0.8, least = 0.4, most = 1.3, spread = 0.2,
+    meaning = 'what fused attention reaches of the 16-bit peak, all of the causal square counted: it does half' },
+  memory_efficiency = { unit = '1', start = 0.75, least = 0.5, most = 1.05, spread = 0.15,
+    meaning = 'what memory-bound operators reach of the data sheet; more where some are fused' },
+  launch_s = { unit = 's', start = 6e-6, least = 1e-6, most = 40e-6, spread = 0.5,
+    meaning = 'gap before an operator: launch, small kernels beside it' },
+  inside_share = { unit = '1', start = 1.5, least = 0.7, most = 4, spread = 0.4,
+    meaning = 'links inside machines as splits of layers see them: 1 over what is exposed beside overlap' },
+  zero3 = { unit = '1', start = 0.3, least = 0.1, most = 1, spread = 0.5,
+    meaning = 'what gathers of weights reach of network cards in DeepSpeed ZeRO-3' },
+  release = { unit = '1', start = 1.3, least = 1, most = 1.6, spread = 0.1,
+    meaning = 'speed on mixtures of experts under NeMo 26.06 and later, of before' },
+  expert = { unit = '1', start = 0.7, least = 0.3, most = 1, spread = 0.2,
+    meaning = "what experts' products reach of what others do" },
+}
+
+--- Which a kind of GPU has: those that its rows tell apart.
+local own = {
+  a100 = { 'compute_efficiency', 'memory_efficiency', 'launch_s', 'inside_share', 'zero3' },
+  h100 = { 'compute_efficiency', 'fp8', 'attention', 'memory_efficiency', 'launch_s', 'inside_share', 'expert' },
+  h100_96gb = { 'compute_efficiency', 'fp8', 'fp8_rowwise', 'attention', 'memory_efficiency', 'launch_s',
+    'inside_share' },
+  b200 = { 'mxfp8', 'launch_s', 'expert' },
+  b300 = { 'mxfp8', 'launch_s', 'expert' },
+  gb200 = { 'compute_efficiency', 'fp8', 'mxfp8', 'nvfp4', 'launch_s', 'inside_share', 'expert', 'release' },
+  gb300 = { 'compute_efficiency', 'fp8', 'mxfp8', 'nvfp4', 'launch_s', 'inside_share', 'expert', 'release' },
+}
+
+--- Constants of a kind of GPU, for trinity.fidelity.fit.
+---@param family string
+---@return table[]
+function constants.list(family)
+  return util.map(own[family], function(name) return util.merged(known[name], { name = name }) end)
+end
+
+--- Values by name: of constants that a kind of GPU does not have, where the fit starts.
+---@param family string
+---@param fitted? table<string, number>
+---@return table<string, number>
+function constants.values(family, fitted)
+  local values = { half_width = 60 }
+  for name, one in util.sorted_pairs(known) do values[name] = one.start end
+  if family ~= 'a100' then values.zero3 = 1 end
+  return util.merged(values, fitted)
+end
+
+--- Fitted values by kind of GPU and name, and the rows that they were fitted to.
+function constants.fitted() return require 'trinity.fidelity.published_fitted' end
+
+return constants

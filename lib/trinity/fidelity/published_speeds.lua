@@ -1,0 +1,263 @@
+-- trinity fidelity published --rows: published training speeds, told by problem:evaluate of each row's strategy
+-- (published_row.lua reads rows, published_step.lua has the problem, published_constants.lua what is fitted).
+
+local constants = require 'trinity.fidelity.published_constants'
+local core = require 'trinity.core'
+local fit = require 'trinity.fidelity.fit'
+local json = require 'trinity.base.json'
+local parallel_map = require 'trinity.parallel'
+local parts = require 'trinity.fidelity.published_parts'
+local published_row = require 'trinity.fidelity.published_row'
+local published_step = require 'trinity.fidelity.published_step'
+local summary = require 'trinity.fidelity.summary'
+local text = require 'trinity.base.text'
+local util = require 'trinity.base.util'
+
+local speeds = {}
+
+local noise, most_steps, rounds = 0.05, 60, 3
+
+--- What decides a prediction beside constants: rows of one configuration are priced once.
+local function key_of(row)
+  local m, p, list = row.network, row.plan, { row.gpu, row.precision, row.sequence, row.tokens, row.family }
+  for _, of in ipairs { m, p } do
+    for name, value in util.sorted_pairs(of) do
+      if type(value) ~= 'table' then list[#list + 1] = ('%s=%s'):format(name, tostring(value)) end
+    end
+  end
+  return table.concat(list, ' ')
+end
+
+--- What published_step.predict says of rows, once for each configuration; values_of(row) gives constants. parts_too:
+--- with `parts` of the step.
+---@param rows table[]
+---@param values_of fun(row: table): table<string, number>
+---@param parts_too? boolean
+---@return table[]
+function speeds.tell(rows, values_of, parts_too)
+  local keys, unique, at = {}, {}, {}
+  for i, row in ipairs(rows) do
+    local values = {}
+    for name, value in util.sorted_pairs(values_of(row)) do values[#values + 1] = ('%s=%.9g'):format(name, value) end
+    keys[i] = key_of(row) .. ' ' .. table.concat(values, ' ')
+    if not at[keys[i]] then
+      unique[#unique + 1] = i
+      at[keys[i]] = #unique
+    end
+  end
+  local told = parallel_map(unique, function(i)
+    local row = rows[i]
+    local values = values_of(row)
+    local found, problem = published_step.predict(row, values)
+    if parts_too then found.parts = parts.of(row, problem, values, found.recompute) end
+    return found
+  end, { quiet = true })
+  return util.map(rows, function(_, i) return told[at[keys[i]]] end)
+end
+
+--- Rows that constants can be fitted to: measured ones, by kind of GPU.
+local function measured(rows, family, serves)
+  local found = {}
+  for _, row in ipairs(rows) do
+    if row.measured and (not family or row.family == family) and (not serves or serves(row)) then
+      found[#found + 1] = row
+    end
+  end
+  return found
+end
+
+--- Weights of rows: those of one configuration count as the root of how many there are.
+local function weights_of(rows)
+  local count = {}
+  for _, row in ipairs(rows) do count[key_of(row)] = (count[key_of(row)] or 0) + 1 end
+  return util.map(rows, function(row) return 1 / math.sqrt(count[key_of(row)]) end)
+end
+
+--- Constants of a kind of GPU that bring `told` (priced with `before`, with parts) nearest to what was measured.
+local function refit(family, rows, told, before)
+  local weights = weights_of(rows)
+  return constants.values(family, fit.constants(constants.list(family), function(values)
+    local after = constants.values(family, values)
+    return util.map(rows, function(row, i)
+      local factor = parts.factor(row, told[i].parts, before, after)
+      return weights[i] * math.log(told[i].tokens_per_s_per_gpu / factor / row.measured)
+    end)
+  end, noise, most_steps))
+end
+
+local function groups_of(rows, told)
+  local list, by = {}, {}
+  for i, row in ipairs(rows) do
+    local name = ('%s, %s'):format(row.gpu, row.network.experts > 0 and 'mixtures of experts' or 'dense')
+    if not by[name] then
+      by[name] = { name = name, errors = {} }
+      list[#list + 1] = by[name]
+    end
+    table.insert(by[name].errors, told[i].tokens_per_s_per_gpu / row.measured - 1)
+  end
+  table.sort(list, function(a, b) return a.name < b.name end)
+  return list
+end
+
+--- Constants by kind of GPU, fitted to the measured rows: priced, moved along the parts of steps, priced again.
+---@param rows table[]
+---@param start? table<string, table<string, number>> values by kind of GPU to begin with
+---@return table<string, table<string, number>> values
+---@return table[] told of the last round, with parts, in order of the rows
+function speeds.fit(rows, start)
+  local values, told = {}, nil
+  for _, family in ipairs(constants.families) do values[family] = constants.values(family, start and start[family]) end
+  for _ = 1, rounds do
+    told = speeds.tell(rows, function(row) return values[row.family] end, true)
+    local next_values = {}
+    for _, family in ipairs(constants.families) do
+      local own, own_told = {}, {}
+      for i, row in ipairs(rows) do
+        if row.family == family then own[#own + 1], own_told[#own_told + 1] = row, told[i] end
+      end
+      next_values[family] = #own > 0 and refit(family, own, own_told, values[family]) or values[family]
+    end
+    values = next_values
+  end
+  return values, told
+end
+
+--- The file that published_constants.lua reads.
+local function fitted_file(values, rows)
+  local lines = { '-- Fitted by `trinity fidelity published --fit --save`: values by kind of GPU and name',
+    '-- (published_constants.lua has units and meanings), and the rows that they were fitted to.', 'return {',
+    '  rows = {' }
+  local line = '   '
+  for _, row in ipairs(rows) do
+    if #line > 108 then lines[#lines + 1], line = line, '   ' end
+    line = line .. (" '%s',"):format(row.id)
+  end
+  lines[#lines + 1] = line
+  lines[#lines + 1] = '  },\n  values = {'
+  for _, family in ipairs(constants.families) do
+    lines[#lines + 1] = ('    %s = {'):format(family)
+    for _, one in ipairs(constants.list(family)) do
+      lines[#lines + 1] = ('      %s = %.4g,'):format(one.name, values[family][one.name])
+    end
+    lines[#lines + 1] = '    },'
+  end
+  return table.concat(lines, '\n') .. '\n  },\n}\n'
+end
+
+local function fitted_values()
+  local fitted, values = constants.fitted(), {}
+  for _, family in ipairs(constants.families) do values[family] = constants.values(family, fitted.values[family]) end
+  return values, fitted
+end
+
+local function print_rows(rows, told)
+  print(text.format_table({ 'row', 'network', 'GPUs', 'plan', 'published', 'told', 'off', 'memory' },
+    util.map(rows, function(row, i)
+      local p, t = row.plan, told[i]
+      return { row.id, row.model, ('%d %s'):format(p.gpus, row.gpu),
+        ('%s t%d p%dx%d d%d c%d e%d b%d'):format(row.precision, p.tensor, p.pipeline, p.virtual, p.data, p.context,
+          p.expert, p.micro_batch), row.measured and ('%.1f'):format(row.measured) or '',
+        ('%.1f'):format(t.tokens_per_s_per_gpu),
+        summary.percent(row.measured and t.tokens_per_s_per_gpu / row.measured - 1),
+        ('%.1f GB'):format(t.memory_bytes / 1e9) }
+    end)))
+  print 'published, told: tokens per second and GPU'
+end
+
+--- What rows leave open, each with what was assumed.
+local function print_assumptions(rows, told)
+  print ''
+  for i, row in ipairs(rows) do
+    local list = util.merged({}, row.assumed)
+    if told[i].recompute ~= row.plan.recompute then
+      list[#list + 1] = 'full recomputation: without it the plan does not fit'
+    end
+    if #list > 0 then print(('%s: assumed: %s'):format(row.id, table.concat(list, '; '))) end
+  end
+end
+
+local function show_fit(rows, options)
+  local used = measured(rows)
+  if #used == 0 then util.fail('no row to fit to: expected some with a value') end
+  local values = speeds.fit(used, fitted_values())
+  local written = fitted_file(values, used)
+  if options.save ~= '' then core.write_file(options.save, written) else io.write(written) end
+  local told = speeds.tell(used, function(row) return values[row.family] end)
+  summary.print('rows that the constants were fitted to', groups_of(used, told))
+end
+
+--- Every network on a kind of GPU told by constants that were fitted to the others. The fitted constants are where each
+--- fit begins; parts of steps are those there.
+local function leave_each_out(rows)
+  local used, start = measured(rows), fitted_values()
+  local told = speeds.tell(used, function(row) return start[row.family] end, true)
+  local values, order = {}, {}
+  for _, row in ipairs(used) do
+    local key = row.family .. ' ' .. row.model:upper():gsub('%-3%.1', '3.1')
+    row.group = key
+    if not values[key] then
+      values[key], order[#order + 1] = true, { key = key, family = row.family }
+    end
+  end
+  for _, group in ipairs(order) do
+    local own, own_told = {}, {}
+    for i, row in ipairs(used) do
+      if row.family == group.family and row.group ~= group.key then
+        own[#own + 1], own_told[#own_told + 1] = row, told[i]
+      end
+    end
+    values[group.key] = #own > 0 and refit(group.family, own, own_told, start[group.family])
+      or constants.values(group.family)
+  end
+  local left = speeds.tell(used, function(row) return values[row.group] end)
+  print_rows(used, left)
+  print ''
+  summary.print('every network on a kind of GPU told by constants that were fitted to the others',
+    groups_of(used, left))
+end
+
+local function show(rows, as_json)
+  local values, fitted = fitted_values()
+  local told = speeds.tell(rows, function(row) return values[row.family] end)
+  if as_json then
+    return print(json.encode { rows = json.list(util.map(rows, function(row, i)
+      return { row = row.id, predicted_tokens_per_s_per_gpu = told[i].tokens_per_s_per_gpu,
+        predicted_memory_bytes = told[i].memory_bytes }
+    end)) })
+  end
+  print_rows(rows, told)
+  print_assumptions(rows, told)
+  print ''
+  local served = {}
+  for _, id in ipairs(fitted.rows) do served[id] = true end
+  for _, heading in ipairs { 'rows that the constants were fitted to', 'predicted rows' } do
+    local own, own_told = {}, {}
+    for i, row in ipairs(rows) do
+      if row.measured and (served[row.id] or false) == (heading ~= 'predicted rows') then
+        own[#own + 1], own_told[#own_told + 1] = row, told[i]
+      end
+    end
+    if #own > 0 then summary.print(heading, groups_of(own, own_told)) end
+  end
+end
+
+--- Tells the rows of a table, or fits to them. options: rows, fit, left_out, save, json.
+function speeds.run(options)
+  local rows = published_row.all(options.rows)
+  if options.fit then return show_fit(rows, options) end
+  if options.left_out then return leave_each_out(rows) end
+  return show(rows, options.json)
+end
+
+--- The constants with their values.
+function speeds.constants()
+  local values, all = fitted_values(), {}
+  for _, family in ipairs(constants.families) do
+    for _, one in ipairs(constants.list(family)) do
+      all[#all + 1] = util.merged(one, { name = family .. '.' .. one.name, value = values[family][one.name] })
+    end
+  end
+  return all
+end
+
+return speeds

@@ -1,0 +1,128 @@
+-- The step of a published run: its network as a graph, its plan as a mesh, its machines as a cluster whose device type
+-- and links the fitted constants change. The prediction is problem:evaluate's and nothing else.
+
+local calibration = require 'trinity.cluster.calibration'
+local devices = require 'trinity.cluster.devices'
+local model = require 'trinity.graph.model'
+local network = require 'trinity.graph.decoder.network'
+local nodes = require 'trinity.cluster.nodes'
+local problems = require 'trinity.strategy.problem'
+local util = require 'trinity.base.util'
+local vtrain_rows = require 'trinity.fidelity.vtrain_rows'
+
+local published_step = {}
+
+--- Constants that are fields of a description; the others are the device type's below.
+local fields = { 'compute_efficiency', 'half_width', 'memory_efficiency', 'launch_s', 'inside_share' }
+
+local function attention_of(m)
+  local d = m.deepseek
+  if d then
+    return { heads = m.heads, latent = d.latent, query_latent = d.query_latent, plain_width = d.plain_width,
+      rotary_width = d.rotary_width, value_width = d.value_width }
+  end
+  return { heads = m.heads, key_heads = m.kv_heads, head_width = m.head_width, bias = not m.gated,
+    output_bias = not m.gated }
+end
+
+local function feed_of(m, layer)
+  local d = m.deepseek
+  if m.experts > 0 and not (d and layer <= d.dense_layers) then
+    return { feed_forward = d and d.expert_ffn or m.ffn, experts = m.experts, top_k = m.top_k,
+      shared = d and d.shared or nil, router = d and 'sigmoid' or nil }
+  end
+  if m.gated then return { feed_forward = m.ffn } end
+  return { plain = true, feed_forward = m.ffn, bias = true, approximate = 'tanh' }
+end
+
+--- The training graph of a row's micro-batch.
+local function graph_of(row)
+  local m, plan = row.network, row.plan
+  local parts = plan.tensor
+  local width = m.deepseek and m.deepseek.rotary_width or m.head_width or m.hidden / m.heads
+  local about = { name = row.id, layers = m.layers, hidden = m.hidden, vocabulary = math.ceil(m.vocab / parts) * parts,
+    tied = false, positions = m.gated and 0 or row.sequence, norm = m.gated and 'rms' or 'layer', epsilon = 1e-5,
+    dropout = plan.unfused and 0.1 or 0, rotary_width = m.gated and 2 * math.floor(width / 2) or 0,
+    attention = function() return attention_of(m) end, feed_forward = function(layer) return feed_of(m, layer) end }
+  local forward = network.build(about, { batch_size = plan.micro_batch, sequence = row.sequence,
+    dtype = row.precision == 'bf16' and 'bfloat16' or 'float8', kernels = plan.unfused and 'megatron' or 'flash' })
+  return forward:to_training { optimiser = 'adam', gradient_dtype = 'float32' }
+end
+
+--- Arithmetic of products that is not in 16 bits, of the data sheet's FP8 rate: FP4 has twice, on GB300 and B300 three
+--- times that (data sheets "NVIDIA GB200 NVL72", "NVIDIA GB300 NVL72").
+local fp4_rate = { gb200 = 2, b200 = 2, gb300 = 3, b300 = 3 }
+
+--- A device type beside what calibration.apply() gives it: products of 8 and 4 bits reach their own share of their own
+--- peak, fused attention and experts' products their own. Kernels are those of today: joined where they can be.
+local function device_type(kind, row, values)
+  local type = devices[kind]
+  local rate = row.precision == 'nvfp4' and fp4_rate[row.family] or 1
+  local peaks, wide = util.merged(type.peak_flops_per_s), values.compute_efficiency
+  if peaks.float8 and row.precision ~= 'bf16' then
+    peaks.float8 = peaks.float8 * rate * values[row.precision] / wide
+  end
+  local expert, attention = { compute_efficiency = wide * values.expert }, { compute_efficiency = values.attention }
+  return util.merged(type, { peak_flops_per_s = peaks, joins_products = true,
+    operators = { Attention = attention, AttentionGrad = attention, Einsum = expert, EinsumGrad = expert } })
+end
+
+--- The cluster of a row: as many machines as its GPUs fill, of a rack's GPUs those that a job takes.
+---@param row table
+---@param values table<string, number>
+---@return trinity.ClusterSpec
+function published_step.cluster(row, values)
+  local size = math.min(row.size, row.plan.gpus)
+  local spec = nodes.spec(('%s:%dx%d'):format(row.machine, size, math.ceil(row.plan.gpus / size)))
+  local _, kind = nodes.find(row.machine)
+  spec.device_types = util.merged(spec.device_types or {}, { [kind] = device_type(kind, row, values) })
+  local function set_speeds(list)
+    for _, device in ipairs(list.devices or {}) do device.speed = row.recent and values.release or 1 end
+  end
+  set_speeds(spec)
+  for _, machine in ipairs(spec.machines or {}) do set_speeds(machine) end
+  local deepspeed = row.plan.unfused and row.plan.shard == 3
+  return calibration.apply(spec, util.merged(util.picked(values, fields), { network_share = deepspeed and values.zero3,
+    fuses_elementwise = not row.plan.eager }))
+end
+
+--- What problem:evaluate is asked of a row; recompute: in place of its own.
+---@return trinity.Problem
+---@return trinity.MeshStrategy
+function published_step.problem(row, values, recompute, spec)
+  local plan, m = row.plan, row.network
+  local problem = problems.simulator { graph = graph_of(row),
+    cluster = model.cluster(spec or published_step.cluster(row, values)) }
+  local stages = vtrain_rows.stages(m.layers, plan.pipeline * plan.virtual)
+  return problem, { mesh = { data = plan.data, tensor = plan.tensor, pipeline = plan.pipeline, context = plan.context,
+    expert = plan.expert }, schedule = plan.virtual > 1 and 'interleaved' or '1f1b', virtual_stages = plan.virtual,
+    stages = stages, micro_batches = plan.micro_batches, recompute = recompute or plan.recompute, shard = plan.shard,
+    sequence_parallel = plan.sequence_parallel }
+end
+
+local margin = 1.2 -- what memory may be counted above the GPU's before a plan is said not to fit
+
+--- Tokens per second and GPU, bytes of the fullest GPU, and the recomputation that was priced: a plan without any that
+--- does not fit is priced with all of it.
+---@param row table
+---@param values table<string, number>
+---@param spec? trinity.ClusterSpec
+---@return { tokens_per_s_per_gpu: number, memory_bytes: number, recompute: string }
+function published_step.predict(row, values, spec)
+  local recompute, problem, metrics = row.plan.recompute, nil, nil
+  local function price()
+    local strategy
+    problem, strategy = published_step.problem(row, values, recompute, spec)
+    metrics = problem:evaluate(strategy)
+  end
+  price()
+  local most = margin * problem.cluster.devices[1].capacity_bytes
+  if row.plan.unfused and recompute == 'none' and metrics.peak_memory_bytes > most then
+    recompute = 'full'
+    price()
+  end
+  return { tokens_per_s_per_gpu = row.tokens / (metrics.step_time_s * row.plan.gpus),
+    memory_bytes = metrics.peak_memory_bytes, recompute = recompute }, problem
+end
+
+return published_step

@@ -1,0 +1,212 @@
+-- A plan of Sailor as a problem and a strategy: a graph with one operator a layer and pass, whose seconds and bytes are
+-- those of Sailor's profiles; its stages as a mesh with 1F1B; a cluster of one GPU for each group of tp that share
+-- every layer (the others work and send at the same time, each its own part).
+--
+-- What the pipeline engine (DeepSpeed's) does beside the layers: a stage copies what comes in before it computes (queue
+-- 'receiver'); it sends a gradient before it goes on, and an activation while it waits for the next gradient
+-- (runtime/pipe/engine.py, TrainSchedule); gradients are all-reduced after the last micro-batch; the optimiser is one
+-- fused call for all layers of a stage, which takes as long as for one.
+
+local devices = require 'trinity.cluster.devices'
+local graphs = require 'trinity.graph'
+local model = require 'trinity.graph.model'
+local problems = require 'trinity.strategy.problem'
+local sailor_plan = require 'trinity.fidelity.sailor_plan'
+local util = require 'trinity.base.util'
+
+local sailor_step = {}
+
+local function kind_of(group) return ('%s, 1 of %d'):format(group.gpu, group.tp) end
+
+local function rounded(x) return math.floor(x + 0.5) end
+
+--- Bytes of what a stage sends for a layer's output: where every GPU has a card each sends all of it, else they share
+--- the card and send a part each.
+local function sent_bytes(plan, group, elements)
+  local parts = sailor_plan.gpus[group.gpu].card and 1 or group.tp
+  return rounded(4 * plan.micro_batch * elements / parts)
+end
+
+--- Seconds { forward, backward, update } of a layer on a group. Profiles of small micro-batches hold what launching
+--- cost while layers were timed one by one: no pass takes longer than the same with a larger micro-batch.
+local function times_of(plan, profiles, group, layer)
+  local by_batch = sailor_plan.entry(plan, 'profiles', profiles, plan.network, group.gpu)
+  local function at(batch)
+    return sailor_plan.entry(plan, 'profiles', by_batch, batch, tostring(group.tp), tostring(layer))
+  end
+  local times = at(tostring(plan.micro_batch))
+  local forward, backward = times[1], times[2]
+  for batch, by_tp in util.sorted_pairs(by_batch) do
+    if tonumber(batch) > plan.micro_batch and by_tp[tostring(group.tp)] then
+      forward, backward = math.min(forward, at(batch)[1]), math.min(backward, at(batch)[2])
+    end
+  end
+  return { forward = forward, backward = backward, update = times[3] }
+end
+
+--- Of every layer, from 0: whether a stage begins or ends with it.
+local function edges_of(plan)
+  local first, last, at = {}, {}, 0
+  for _, layers in ipairs(plan.stages) do
+    first[at], last[at + layers - 1] = true, true
+    at = at + layers
+  end
+  return first, last
+end
+
+--- A function of (group, layer, phase): seconds.
+local function cost_of(plan, profiles, values)
+  local first, last = edges_of(plan)
+  local kept = {}
+  return function(group, layer, phase)
+    local key = ('%s %d'):format(kind_of(group), layer)
+    kept[key] = kept[key] or times_of(plan, profiles, group, layer)
+    if phase == 'update' then return first[layer] and kept[key].update or 0 end
+    local ends = phase == 'forward' and first or last
+    return kept[key][phase] + (ends[layer] and values.slot_s / 2 or 0)
+  end
+end
+
+local function name_of(layer) return ('block_%d/layer'):format(layer) end
+
+--- Adds the forward passes; returns by layer what each keeps and sends, and its sizes.
+local function add_forward(builder, plan, info, values, cost)
+  local group, b, carried, layers = plan.groups[1][1], plan.micro_batch, nil, {}
+  for layer = 0, plan.layers - 1 do
+    local size = sailor_plan.entry(plan, 'llm_info.json', info, plan.network, tostring(group.tp), tostring(layer))
+    local kept
+    carried, kept = builder:add { name = name_of(layer), type = 'Work', inputs = { carried },
+      measured_time_s = cost(group, layer, 'forward'),
+      outputs = { { bytes = sent_bytes(plan, group, size.act_output_floats) },
+        { bytes = rounded(values.activation_share * 4 * b * size.act_mem_floats) } },
+      parameters = { { name = name_of(layer) .. '/weights', shape = { size.params_floats } } },
+      persistent_bytes = rounded((values.state_bytes - 8) * size.params_floats),
+      workspace_bytes = layer == plan.layers - 1 and rounded(values.logits_share * 4 * b * size.act_mem_floats) or 0 }
+    layers[layer] = { sent = carried, kept = kept, size = size }
+  end
+  return layers
+end
+
+--- The training graph. send_s: seconds for which a gradient's sender is held up.
+local function graph_of(plan, data, values, cost, send_s)
+  local builder, first = graphs.new { name = plan.network }, edges_of(plan)
+  local layers, gradient = add_forward(builder, plan, data.info, values, cost), nil
+  local group, weights = plan.groups[1][1] -- the latter of the layer at hand
+  for layer = plan.layers - 1, 0, -1 do
+    local name, own, before = name_of(layer), layers[layer], layers[layer - 1]
+    gradient, weights = builder:add { name = name .. '/grad', type = 'WorkGrad', phase = 'backward', forward = name,
+      inputs = { gradient or own.sent, own.kept }, measured_time_s = cost(group, layer, 'backward'),
+      outputs = { { bytes = before and sent_bytes(plan, group, before.size.act_output_floats) or 0 },
+        { shape = { own.size.params_floats } } } }
+    if first[layer] and before then
+      builder:add { name = ('block_%d/send'):format(layer), type = 'WorkGrad', phase = 'backward', forward = name,
+        inputs = { gradient }, measured_time_s = send_s, outputs = {} }
+    end
+    builder:add { name = name .. '/update', type = 'Update', phase = 'update', forward = name, inputs = { weights },
+      measured_time_s = cost(group, layer, 'update'), outputs = {} }
+  end
+  return builder:build()
+end
+
+--- Bytes/s between two groups by the curve that Sailor measured, c2 L^2 + c1 L + c0 GB/s with L = log2(bytes / 1e6).
+local function measured_rate(plan, bandwidths, a, b, bytes)
+  local curve = sailor_plan.entry(plan, 'multizone_bandwidths_het.json', bandwidths, a.zone, a.gpu, tostring(a.tp),
+    b.zone, b.gpu, tostring(b.tp))
+  local c, l = curve[1], math.log(bytes / 1e6) / math.log(2)
+  return math.max(1e6, math.min(curve[2], 1e9 * (c[1] * l * l + c[2] * l + c[3])))
+end
+
+local curve_at_bytes = 16 * 2 ^ 20 -- a boundary of two sequences of the smaller network; curves are flat from there on
+
+--- The cluster of a plan: a GPU of each group, in the order of a mesh (replicas of the first stage, of the next).
+--- Groups without cards of their own share what their node reaches of another.
+---@param plan table
+---@param bandwidths table multizone_bandwidths_het.json
+---@param values table<string, number>
+---@return trinity.ClusterSpec
+function sailor_step.cluster(plan, bandwidths, values)
+  local spec, all = { name = 'sailor', queue = 'receiver', device_types = {}, devices = {}, links = {} }, {}
+  local function link(from, to, rate, latency_s)
+    table.insert(spec.links, { from = from, to = to, latency_s = latency_s,
+      bandwidth_bytes_per_s = rate * values.network_share })
+  end
+  for s, groups in ipairs(plan.groups) do
+    for r, group in ipairs(groups) do
+      spec.device_types[kind_of(group)] = devices[sailor_plan.gpus[group.gpu].kind]
+      all[#all + 1] = group
+      spec.devices[#all] = { name = ('stage%d_%d'):format(s, r), type = kind_of(group) }
+    end
+  end
+  for i, group in ipairs(all) do
+    local card, name = sailor_plan.gpus[group.gpu].card, spec.devices[i].name
+    if card then link(name, 'network', card, 2e-6) end
+    for j = i + 1, card and 0 or #all do
+      link(name, spec.devices[j].name, measured_rate(plan, bandwidths, group, all[j], curve_at_bytes) / group.tp, 20e-6)
+    end
+  end
+  return spec
+end
+
+--- Seconds for which a gradient holds up the device that sends it to the stage before.
+local function send_times(plan, info, cluster)
+  local group, found, layer = plan.groups[1][1], {}, 0
+  for s = 2, #plan.stages do
+    layer = layer + plan.stages[s - 1]
+    local before = info[plan.network][tostring(group.tp)][tostring(layer - 1)]
+    for r = 1, plan.replicas do
+      local device = (s - 1) * plan.replicas + r
+      local latency_s, rate = cluster:wire(device, device - plan.replicas)
+      found[device] = latency_s + sent_bytes(plan, group, before.act_output_floats) / rate
+    end
+  end
+  return found
+end
+
+--- The costs of a plan on unlike devices.
+local function costs_by_device(plan, cost, cluster, send_s)
+  local groups, number = {}, {}
+  for i, device in ipairs(cluster.devices) do
+    groups[device.name] = plan.groups[math.ceil(i / plan.replicas)][(i - 1) % plan.replicas + 1]
+    number[device.name] = i
+  end
+  return function(op, device)
+    local layer, what = op.name:match 'block_(%d+)/(%a+)'
+    if not layer or op.collective then return nil end
+    if what == 'send' then return send_s[number[device.name]] or 0 end
+    return cost(groups[device.name], tonumber(layer), op.phase)
+  end
+end
+
+--- What problem:evaluate is asked of a plan. data: { info, profiles, bandwidths } (sailor.data).
+---@param plan table
+---@param data table
+---@param values table<string, number> constants by name
+---@param spec? trinity.ClusterSpec in place of sailor_step.cluster's
+---@return trinity.Problem
+---@return trinity.MeshStrategy
+function sailor_step.problem(plan, data, values, spec)
+  local cluster = model.cluster(spec or sailor_step.cluster(plan, data.bandwidths, values))
+  local cost, send_s = cost_of(plan, data.profiles, values), send_times(plan, data.info, cluster)
+  local alike = true
+  for _, device in ipairs(cluster.devices) do alike = alike and device.type == cluster.devices[1].type end
+  local graph = graph_of(plan, data, values, cost, send_s[plan.replicas + 1])
+  local problem = problems.simulator { graph = graph, cluster = cluster,
+    cost = not alike and costs_by_device(plan, cost, cluster, send_s) or nil }
+  return problem, { mesh = { data = plan.replicas, pipeline = #plan.stages }, stages = plan.stages, schedule = '1f1b',
+    micro_batches = plan.micro_batches, bucket_bytes = 2 ^ 50 }
+end
+
+--- Seconds of an iteration, and bytes of the fullest GPU as its driver counts them.
+---@param plan table
+---@param data table
+---@param values table<string, number>
+---@param spec? trinity.ClusterSpec
+---@return { predicted_s: number, predicted_memory_bytes: number }
+function sailor_step.predict(plan, data, values, spec)
+  local problem, strategy = sailor_step.problem(plan, data, values, spec)
+  local metrics = problem:evaluate(strategy)
+  return { predicted_s = metrics.step_time_s,
+    predicted_memory_bytes = metrics.peak_memory_bytes + values.context_bytes }
+end
+
+return sailor_step

@@ -1,0 +1,206 @@
+-- trinity fidelity published --rows: rows as problems, what they leave open, constants.
+
+local constants = require 'trinity.fidelity.published_constants'
+local core = require 'trinity.core'
+local csv = require 'trinity.fidelity.csv'
+local json = require 'trinity.base.json'
+local parts = require 'trinity.fidelity.published_parts'
+local published_row = require 'trinity.fidelity.published_row'
+local step = require 'trinity.fidelity.published_step'
+local util = require 'trinity.base.util'
+
+local columns = { 'id', 'model', 'parameters_b', 'hidden', 'layers', 'heads', 'kv_heads', 'ffn', 'vocab', 'experts',
+  'experts_per_token', 'sequence', 'global_batch', 'micro_batch', 'gpus', 'gpu', 'tp', 'pp', 'vpp', 'dp', 'cp', 'ep', 'zero',
+  'recompute', 'precision', 'value', 'unit', 'source', 'note' }
+local small = { id = 'r1', model = 'GPT', parameters_b = '0.09', hidden = '1024', layers = '6', heads = '8', ffn = '4096',
+  vocab = '8192', sequence = '1024', global_batch = '64', micro_batch = '2', gpus = '8', gpu = 'H100-80GB', tp = '2', pp = '2',
+  dp = '2', precision = 'bf16', value = '1000', unit = 'tokens_per_s_per_gpu' }
+
+local function text_of(...)
+  local lines = { table.concat(columns, ',') }
+  for _, changes in ipairs { ... } do
+    lines[#lines + 1] = table.concat(util.map(columns, function(name) return changes[name] or small[name] or '' end), ',')
+  end
+  return table.concat(lines, '\n') .. '\n'
+end
+
+local function file_of(...)
+  local path = temporary '.csv'
+  core.write_file(path, text_of(...))
+  return path
+end
+
+local function row_of(changes) return published_row.all(file_of(changes or {}))[1] end
+
+local function values_of(row) return constants.values(row.family) end
+local function told(changes)
+  local row = row_of(changes)
+  return step.predict(row, values_of(row))
+end
+
+local function has(list, words)
+  for _, line in ipairs(list) do if line:find(words, 1, true) then return true end end
+  return false
+end
+
+describe('what a row leaves open', function()
+  it('is assumed, and said', function()
+    local row = row_of { recompute = '', zero = '', micro_batch = '', vpp = '', heads = '', vocab = '' }
+    expect(row.plan.recompute):equals 'none'
+    expect(row.plan.shard):equals(1)
+    expect(row.plan.micro_batch):equals(1)
+    expect(row.network.vocab):equals(51200)
+    for _, words in ipairs { 'no recomputation', 'ZeRO 1', 'micro-batches of one', 'heads of 128', 'vocabulary',
+      '3 model chunks' } do expect(has(row.assumed, words)):truthy() end
+  end)
+  it('is less of runs of 2021: no chunks, four sequences where the pipeline is short', function()
+    local old = row_of { gpu = 'A100-80GB', micro_batch = '', precision = 'fp16', recompute = 'full' }
+    expect(old.plan.virtual):equals(1)
+    expect(old.plan.micro_batch):equals(4)
+    expect(old.plan.sequence_parallel):equals(false)
+  end)
+  it('of torchtitan: as many micro-batches as stages', function()
+    local row = row_of { gpu = 'H100-96GB', micro_batch = '', zero = '3', note = 'Interleaved 1F1B' }
+    expect(row.plan.virtual):equals(2)
+    expect(row.plan.micro_batches):equals(4)
+    expect(row.plan.shard):equals(1)
+  end)
+  it('no interleaving where micro-batches do not fill the pipeline', function()
+    expect(row_of { vpp = '3', micro_batch = '32' }.plan.virtual):equals(1)
+  end)
+  it('a gate: by the number of weights', function()
+    expect(row_of {}.network.gated):equals(false)
+    expect(row_of { ffn = '2752', parameters_b = '0.0926' }.network.gated):equals(true)
+  end)
+end)
+
+describe('units', function()
+  it('all come to tokens per second and GPU', function()
+    expect(row_of { value = '1', unit = 's_per_iteration' }.measured):near(64 * 1024 / 8, 1e-6)
+    expect(row_of { value = '800', unit = 'tokens_per_s_total' }.measured):near(100, 1e-9)
+    local flops = 96 * 6 * 1024 ^ 2 * (1 + 1 / 6 + 8192 / (16 * 6 * 1024))
+    expect(row_of { value = '1', unit = 'hardware_tflops_per_gpu' }.measured):near(1e12 / flops, 1e-6)
+    local model = 6 * (6 * (4 * 1024 ^ 2 + 2 * 1024 * 4096) + 8192 * 1024) + 12 * 6 * 1024 * 1024
+    expect(row_of { value = '1', unit = 'model_tflops_per_gpu' }.measured):near(1e12 / model, 1e-6)
+    expect(row_of { value = '' }.measured):equals(nil)
+  end)
+end)
+
+describe('a prediction', function()
+  it('is problem:evaluate of the strategy', function()
+    local row = row_of()
+    local problem, strategy = step.problem(row, values_of(row))
+    expect(told().tokens_per_s_per_gpu):near(64 * 1024 / 8 / problem:evaluate(strategy).step_time_s, 1e-6)
+  end)
+  it('moves when links have half of their bandwidth, and with every constant', function()
+    local row = row_of()
+    local before = step.predict(row, values_of(row)).tokens_per_s_per_gpu
+    local spec = step.cluster(row, values_of(row))
+    for _, link in ipairs(spec.links) do link.bandwidth_bytes_per_s = link.bandwidth_bytes_per_s / 2 end
+    expect(step.predict(row, values_of(row), spec).tokens_per_s_per_gpu < before):truthy()
+    for _, name in ipairs { 'compute_efficiency', 'attention', 'memory_efficiency', 'inside_share' } do
+      local values = util.merged(values_of(row), { [name] = values_of(row)[name] * 1.2 })
+      expect(step.predict(row, values).tokens_per_s_per_gpu > before):truthy()
+    end
+  end)
+  it('is faster with 8 bits than with 16, and with 4 than with 8', function()
+    local wide = { gpu = 'GB200', hidden = '8192', heads = '64', ffn = '32768', layers = '2', parameters_b = '', tp = '1',
+      pp = '1', dp = '8', vocab = '1024' }
+    local function speed(precision) return told(util.merged(wide, { precision = precision })).tokens_per_s_per_gpu end
+    expect(speed 'mxfp8' > 1.1 * speed 'bf16'):truthy()
+    expect(speed 'nvfp4' > 1.1 * speed 'mxfp8'):truthy()
+  end)
+  it('of experts that are shared out, and of DeepSeek\'s layers', function()
+    local experts = { experts = '8', experts_per_token = '2', ffn = '512', tp = '1', pp = '1', dp = '8', ep = '8', gpu = 'GB200',
+      precision = 'mxfp8' }
+    expect(told(experts).tokens_per_s_per_gpu > 0):truthy()
+    local recent = util.merged(experts, { source = 'NeMo 26.06.01' })
+    expect(told(recent).tokens_per_s_per_gpu > told(experts).tokens_per_s_per_gpu):truthy()
+    expect(row_of(util.merged(experts, { model = 'DeepSeekV3' })).network.deepseek.expert_ffn):equals(2048)
+  end)
+  it('recomputes where the plan of a network without fused attention cannot fit', function()
+    local row = row_of { gpu = 'A100-80GB', hidden = '12288', heads = '96', ffn = '49152', layers = '8', parameters_b = '',
+      micro_batch = '8', tp = '1', pp = '1', dp = '8', sequence = '2048' }
+    expect(step.predict(row, values_of(row)).recompute):equals 'full'
+    expect(told().recompute):equals 'none'
+  end)
+end)
+
+describe('constants', function()
+  it('are eight a kind of GPU at most, within bounds that hold where the fit starts', function()
+    for _, family in ipairs(constants.families) do
+      local fitted = constants.fitted().values[family]
+      expect(#constants.list(family) <= 8):truthy()
+      for _, one in ipairs(constants.list(family)) do
+        expect(one.least < one.start and one.start < one.most):truthy()
+        expect(fitted[one.name] >= one.least and fitted[one.name] <= one.most):truthy()
+      end
+    end
+  end)
+  it('parts of a step tell where it goes when they move', function()
+    local row = row_of { hidden = '4096', heads = '32', ffn = '16384', parameters_b = '' }
+    local before = values_of(row)
+    local found, problem = step.predict(row, before)
+    local shares = parts.of(row, problem, before, found.recompute)
+    for _, name in ipairs { 'compute_efficiency', 'inside_share', 'attention' } do
+      local after = util.merged(before, { [name] = before[name] * 1.1 })
+      local really = found.tokens_per_s_per_gpu / step.predict(row, after).tokens_per_s_per_gpu
+      expect(parts.factor(row, shares, before, after)):near(really, 0.02)
+    end
+  end)
+  it('are fitted to the rows there and no others', function()
+    local saved = temporary '.lua'
+    trinity_says(("fidelity published --rows '%s' --fit --save '%s'"):format(file_of({ value = '30000' }), saved), 0)
+    local fitted = dofile(saved)
+    expect(table.concat(fitted.rows, ' ')):equals 'r1'
+    expect(fitted.values.gb300.mxfp8):near(constants.values('gb300', constants.fitted().values.gb300).mxfp8, 1e-3)
+  end)
+end)
+
+describe('the command', function()
+  it('tells rows without a value, in order, by their id', function()
+    local path = file_of({ id = 'b', value = '' }, { id = 'a', value = '', gpus = '4', dp = '1' })
+    local rows = json.decode(trinity_says(("fidelity published --rows '%s' --json"):format(path), 0)).rows
+    expect(rows[1].row .. rows[2].row):equals 'ba'
+    expect(rows[1].predicted_tokens_per_s_per_gpu > 0 and rows[1].predicted_memory_bytes > 0):truthy()
+    trinity_says(("fidelity published --rows '%s'"):format(path), 0, 'b: assumed: ')
+    trinity_says(("fidelity published --rows '%s'"):format(file_of {}), 0, 'predicted rows')
+  end)
+  it('names what is wrong in one sentence', function()
+    local function refused(changes, words)
+      trinity_says(("fidelity published --rows '%s'"):format(file_of(changes)), 1, words)
+    end
+    refused({ gpu = 'H10-80GB' }, "row 1: column 'gpu': unknown GPU 'H10%-80GB', did you mean 'H100%-80GB'")
+    refused({ precision = 'fp7' }, "column 'precision': unknown precision 'fp7'")
+    refused({ dp = '3' }, 'dp 3 x tp 2 x pp 2 x cp 1 is not 8 GPUs')
+    refused({ hidden = 'wide' }, "column 'hidden': expected a number")
+    refused({ micro_batch = '5' }, "column 'micro_batch': 32 sequences of a replica are no multiple of 5")
+    refused({ global_batch = '63' }, '63 sequences do not divide over 2 replicas')
+    refused({ unit = 'miles' }, "unknown unit 'miles'")
+    refused({ recompute = 'some' }, "expected none, selective or full, got 'some'")
+    refused({ zero = '5' }, "column 'zero': expected 0 to 3")
+    trinity_says('fidelity published', 2, "option '%-%-rows' or '%-%-memory' is missing")
+  end)
+end)
+
+describe('published speeds', function()
+  it_shared('of dense networks on at most 64 H100 and GB300', function()
+    local path, kept, lines = root .. '/../shared/data/llm-published/throughput.csv', {}, {}
+    for _, row in ipairs(csv.read(path, 'id')) do
+      if row.experts == '' and tonumber(row.gpus) <= 64 and (row.gpu == 'H100-80GB' or row.gpu == 'GB300') then
+        kept[row.id] = true
+      end
+    end
+    for line in core.read_file(path):gmatch '[^\n]+' do
+      if #lines == 0 or kept[line:match '^[^,]+'] then lines[#lines + 1] = line end
+    end
+    local some = temporary '.csv'
+    core.write_file(some, table.concat(lines, '\n') .. '\n')
+    local output = trinity_says(("fidelity published --rows '%s'"):format(some), 0, 'rows that the constants were fitted to')
+    for _, name in ipairs { 'GB300', 'H100%-80GB' } do
+      local rows, mean = output:match(name .. ', dense +(%d+) +([%d.]+) %%')
+      expect(tonumber(rows) >= 10):truthy()
+      expect(tonumber(mean) <= 12):truthy()
+    end
+  end)
+end)
