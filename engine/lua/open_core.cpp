@@ -22,6 +22,7 @@ int open_core(lua_State* L) {
   open_pase(L);
   open_splits(L);
   open_strategy(L);
+  open_mesh_bound(L);
   open_replicas(L);
   open_parallel(L);
   open_features(L);
