@@ -49,13 +49,11 @@ local function graph(micro_batch)
   end)
 end
 
-local line = progress.new and progress.new() or nil
 local found = trinity.plan { graph = graph, cluster = trinity.cluster(options.cluster),
   global_batch = options.global_batch, space = dimensions.space(options), plans = options.plans,
   simulations = options.simulations, refinements = options.refinements, seconds = options.seconds }
 local problem = found.networks:problem((found.plans[1] or { micro_batch = 1 }).micro_batch)
 local tokens = text.tokens(problem.graph)
-local _ = line
 
 local function row(plan)
   return { step_time_s = plan.step_time_s, lower_bound_s = plan.lower_bound_s,

@@ -22,7 +22,7 @@ struct ChunkPass {
 struct Chunk {
   bool empty = true;  // no units: what arrives is handed on
   ChunkPass forward, backward;
-  double weight_ns = 0, update_ns = 0;
+  double weight_ns = 0, update_ns = 0, backward_work_ns = 0;
   SpreadBytes weights, optimizer, gradients, trained, gathered;
   int64_t kept_bytes = 0;
 };
@@ -56,6 +56,7 @@ Chunk chunk_of(const Units& units, size_t first, size_t end) {
   for (size_t u = first; u < end; ++u) {
     const auto& unit = units[u];
     chunk.weight_ns += unit.weight_ns;
+    chunk.backward_work_ns += unit.backward_work_ns;
     chunk.update_ns += unit.update_ns;
     chunk.kept_bytes += unit.kept_bytes;
     add(chunk.weights, unit.weights);
@@ -252,7 +253,9 @@ class MeshBounder::Bounding {
     there_[back][own] = chunk.empty ? arrival : std::max(stage.free + pass.hands_on,
                                                          arrival + pass.hands_on_after);
     if (!back) ++stage.live[task.chunk];
-    stage.free = std::max(stage.free + pass.alone, arrival + pass.alone_after);
+    const bool both = task.work == ChunkWork::backward;  // weight parts fill what messages leave
+    const double alone = both ? std::max(pass.alone, chunk.backward_work_ns) : pass.alone;
+    stage.free = std::max(stage.free + alone, arrival + pass.alone_after);
     return true;
   }
 

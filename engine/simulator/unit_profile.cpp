@@ -205,8 +205,8 @@ Parallelism UnitProfiler::part_of(const Parallelism& given) {
   return part;
 }
 
-UnitProfiler::UnitProfiler(const Parallelism& given, const Graph& graph, const Cluster& cluster)
-    : of_(part_of(given)) {
+UnitProfiler::UnitProfiler(const Parallelism& part, const Graph& graph, const Cluster& cluster)
+    : of_(part) {
   const int32_t layers = repeated_layers(graph).count;
   const int32_t width = of_.mesh.width();
   units_ = layers + 2;

@@ -66,9 +66,8 @@ class UnitProfiler {
   /// What of a strategy decides its units.
   static Parallelism part_of(const Parallelism& given);
 
-  /// Lowers the graph for one stage of one replica. Rings of attention are taken for gathers
-  /// without messages. Throws what lower() throws.
-  UnitProfiler(const Parallelism& given, const Graph& graph, const Cluster& cluster);
+  /// Lowers the graph for one stage of one replica. part: from part_of(). Throws what lower() throws.
+  UnitProfiler(const Parallelism& part, const Graph& graph, const Cluster& cluster);
 
   const Parallelism& of() const { return of_; }
   /// What stands before the layers, the layers, what stands behind them, on a device of the

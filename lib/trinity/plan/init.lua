@@ -8,6 +8,7 @@ local model = require 'trinity.graph.model'
 local moves = require 'trinity.plan.moves'
 local networks = require 'trinity.plan.networks'
 local options_of = require 'trinity.base.options'
+local progress = require 'trinity.base.progress'
 local refine = require 'trinity.plan.refine'
 local space = require 'trinity.plan.space'
 local util = require 'trinity.base.util'
@@ -48,7 +49,7 @@ local declared = options_of.declare('trinity.PlanOptions', { help = 'What trinit
   { 'simulations', 'integer', 24, least = 1, most = 2 ^ 30, help = 'strategies that are simulated at most' },
   { 'refinements', 'integer', 12, least = 0, most = 2 ^ 30, help = 'of moves from the best, beside these' },
   { 'seconds', 'number', math.huge, least = 0, help = 'limit; results then depend on the machine' },
-  { 'on_progress', 'function', as = 'fun(search: table)', help = 'called now and then' },
+  { 'quiet', 'boolean', false, help = 'shows no progress' },
 })
 
 local function per_node_of(cluster)
@@ -91,7 +92,7 @@ end
 -- The samples of a micro-batch that the space begins with, and whether the graph has a batch of its own.
 local function first_micro_batch(owner, spec, given)
   if type(spec.graph) ~= 'function' then
-    local batch = spec.graph.batch_size
+    local batch = networks.batch_of(spec.graph)
     if given.micro_batch ~= nil and given.micro_batch ~= batch then
       check.refuse(owner, 'dimension', 'micro_batch', "the graph's batch is %g: give graph = function(micro_batch)", batch)
     end
@@ -175,16 +176,18 @@ function plan.run(spec)
   local used = own_of(given.space or {})
   local made, first = make_space(owner, given, nets, used)
   local capacity, sorted = about_devices(given.cluster, nets.kinds)
+  local line = progress.new('plan', given.quiet)
   local search = Search.new { owner = owner, networks = nets, space = made, count = given.plans, least = 10,
     simulations = math.max(given.simulations, 1), seconds = given.seconds, reward = given.reward, own = used,
     cluster = given.cluster, capacity_bytes = capacity, unequal = #nets.kinds > 1, sorted_devices = sorted,
-    say = given.on_progress or function() end }
+    say = function(search) line:update { text = search:progress_text(), share = search:share() } end }
   core.begin_search()
   local ok, message = xpcall(function()
     search:run()
     refine(search, 3, given.refinements)
   end, function(raised) return raised end)
   core.end_search()
+  line:finish()
   if not ok and not (search.stopped and search.results[1]) then error(message, 0) end
   return plan.result(search, nets, given, first)
 end

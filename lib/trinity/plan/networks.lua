@@ -24,6 +24,17 @@ local function kinds_of(cluster)
   return list
 end
 
+--- Samples of a step of a graph: the first extent of its first input of whole numbers (tokens), or its batch where
+--- there is none.
+function networks.batch_of(graph)
+  for i = 1, graph.operators do
+    local op = graph:operator(i)
+    local out = op.type == 'Input' and op.outputs[1]
+    if out and #out.shape > 0 and out.dtype:match '^int' then return out.shape[1] end
+  end
+  return graph.batch_size
+end
+
 --- graph: a graph, whose batch is the one micro-batch, or a function of the micro-batch.
 function networks.new(owner, graph, cluster)
   return setmetatable({ owner = owner, source = graph, cluster = cluster, kinds = kinds_of(cluster), made = {},
@@ -37,9 +48,9 @@ function Networks:problem(micro_batch)
     local graph = self.source
     if type(graph) == 'function' then graph = graph(micro_batch) end
     if util.class_of(graph) ~= 'graph' then check.wrong(self.owner, 'option', 'graph', graph, 'a graph of the function') end
-    if graph.batch_size ~= micro_batch then
+    if networks.batch_of(graph) ~= micro_batch then
       check.refuse(self.owner, 'option', 'graph', 'the graph of micro-batch %d has a batch of %g', micro_batch,
-        graph.batch_size)
+        networks.batch_of(graph))
     end
     self.made[micro_batch] = problems.simulator { graph = graph, cluster = self.cluster }
   end

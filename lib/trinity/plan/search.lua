@@ -59,6 +59,16 @@ end
 
 local function count(self, name, by) self.pruned[name] = self.pruned[name] + (by or 1) end
 
+--- What is shown meanwhile.
+function Search:progress_text()
+  local best = self.results[1]
+  return ('%d points, %d bounded, %d simulated%s'):format(self.counts.points, self.counts.bounded, self.counts.simulated,
+    best and (', best %.4g s%s'):format(best.metrics.step_time_s, best.metrics.feasible and '' or ' (does not fit)') or '')
+end
+
+--- The part of the simulations that is done.
+function Search:share() return math.min(1, self.counts.simulated / self.simulations) end
+
 --- Counts a refusal under its sentence.
 function Search:refuse(reason, by, example)
   for _, entry in ipairs(self.refused) do
