@@ -43,11 +43,12 @@ if options.threads > 0 then core.set_threads(options.threads) end
 
 local model_options = settings.read('set', options.set)
 if options.sequence > 0 then model_options.sequence = options.sequence end
-local function graph(micro_batch)
+local function graph(micro_batch, layers)
   return settings.checked('set', model_options, 'trinity%.model: (.*)', function()
-    return trinity.model(options.model, util.merged(model_options, { batch_size = micro_batch }))
+    return trinity.model(options.model, util.merged(model_options, { batch_size = micro_batch, layers = layers }))
   end)
 end
+
 
 local found = trinity.plan { graph = graph, cluster = trinity.cluster(options.cluster),
   global_batch = options.global_batch, space = dimensions.space(options), plans = options.plans,

@@ -12,7 +12,7 @@ local Search = {}
 Search.__index = Search
 
 -- How many are taken from the head of the queue at a time.
-local at_once = { family = 4, point = 128, simulation = 8 }
+local at_once = { family = 1, point = 128, simulation = 8 }
 
 --- A queue by (bound, number).
 local Heap = {}
@@ -52,7 +52,7 @@ function Search.new(options)
   self.queue, self.number, self.results, self.seen = setmetatable({}, Heap), 0, {}, {}
   self.counts = { points = 0, families = 0, opened = 0, bounded = 0, simulated = 0 }
   self.pruned = { contradictory = 0, memory = 0, bound = 0, duplicates = 0, refused = 0 }
-  self.refused, self.started_s = {}, core.clock_s()
+  self.refused, self.splits, self.started_s = {}, {}, core.clock_s()
   self.nearest = nil
   return self
 end
@@ -118,6 +118,7 @@ function Search:add_family(family)
   local open = next(self.own) ~= nil -- what a dimension of one's own does is known behind it alone
   local entry = { kind = 'family', family = family, bound_s = math.huge, points = 0, fitting = 0 }
   self.counts.families = self.counts.families + 1
+  local twin = ok and family.recompute == 'selective' and self.networks:repeats_nothing(family)
   local least, fitting, points, wrong = math.huge, 0, 0, 0
   local most = self.capacity_bytes
   local near, near_bytes
@@ -125,6 +126,8 @@ function Search:add_family(family)
     points = points + 1
     if reason then
       wrong = wrong + 1
+    elseif twin then
+      return
     elseif ok and open then
       least, fitting = 0, fitting + 1
     elseif ok then
@@ -140,6 +143,7 @@ function Search:add_family(family)
   self.counts.points = self.counts.points + points
   count(self, 'contradictory', wrong)
   if not ok then return self:lose(util.unplaced(tostring(totals)), points - wrong, family) end
+  if twin then return count(self, 'duplicates', points - wrong) end
   count(self, 'memory', points - wrong - fitting)
   if near then self:note_memory(near, near_bytes) end
   if fitting == 0 then return end
@@ -153,11 +157,6 @@ function Search:lose(reason, by, example)
   self:refuse((reason:gsub('^problem:[%w_]+: ', '')), by, space.kept(example))
 end
 
---- What tells families apart whose devices do the same.
-local function signature(totals)
-  return ('%.17g %.17g %.17g'):format(totals.work_s, totals.kept_bytes, totals.weight_bytes)
-end
-
 --- Takes more of one kind from the head of the queue, at most so many in all; those above the limit stay.
 function Search:take(first, most)
   local list = { first }
@@ -167,41 +166,18 @@ function Search:take(first, most)
   return list
 end
 
---- A point of every family to make its profile by, on all threads.
-local function prepare(self, entries)
-  local by_batch = {}
-  for _, entry in ipairs(entries) do
-    local f = entry.family
-    by_batch[f.micro_batch] = by_batch[f.micro_batch] or {}
-    table.insert(by_batch[f.micro_batch], { mesh = { tensor = f.tensor, context = f.context, expert = f.expert,
-      data = f.expert }, recompute = f.recompute, sequence_parallel = f.sequence_parallel })
-  end
-  for micro_batch, list in util.sorted_pairs(by_batch) do
-    self.networks:problem(micro_batch).handle:mesh_bounds(list)
-  end
-end
-
 --- Opens families: their own profiles, and their points into the queue.
 function Search:open(entries)
-  prepare(self, entries)
   for _, entry in ipairs(entries) do
     local family = entry.family
     self.counts.opened = self.counts.opened + 1
     local ok, totals = pcall(self.networks.totals, self.networks, family, true)
     if not ok then
       self:lose(util.unplaced(tostring(totals)), entry.points, family)
-    elseif family.recompute == 'selective' and self:computes_nothing_again(family, totals) then
-      count(self, 'duplicates', entry.points)
     else
       self:add_points(family, totals, entry.points)
     end
   end
-end
-
-function Search:computes_nothing_again(family, totals)
-  local plain = util.merged(family, { recompute = 'none' })
-  local ok, other = pcall(self.networks.totals, self.networks, plain, true)
-  return ok and signature(other) == signature(totals)
 end
 
 function Search:add_points(family, totals, known)
@@ -233,6 +209,14 @@ end
 
 --- Layers of the stages where they are to be balanced; nil where that is the even split.
 function Search:balanced(point)
+  local key = table.concat({ point.micro_batch, point.tensor, point.context, point.expert, point.recompute, point.pipeline,
+    point.virtual_stages, tostring(point.sequence_parallel), tostring(space.delays(point.schedule, point.pipeline)),
+    tostring(point.schedule == 'zb-v' or point.schedule == 'dualpipe-v'), tostring(point.order), point.data }, ' ')
+  if self.splits[key] == nil then self.splits[key] = self:split(point) or false end
+  return self.splits[key] or nil
+end
+
+function Search:split(point)
   local problem, p = self.networks:problem(point.micro_batch), point.pipeline
   local plain = space.strategy(util.merged(point, { stages = 'even' }))
   local units = problem.handle:mesh_units(plain, 1)

@@ -154,7 +154,7 @@ local defaults = {
     return about.layers % (point.pipeline * point.virtual_stages) == 0 and { 'even', 'balanced' } or { 'balanced' }
   end,
   shard = function(point) return point.data > 1 and { 0, 1, 2, 3 } or { 0 } end,
-  bucket_bytes = function(point) return point.data > 1 and { 25000000, 200000000 } or { 25000000 } end,
+  bucket_bytes = function() return { 200000000 } end, -- moves try others
   algorithm = function() return { 'automatic' } end,
   order = function(point, about)
     return about.unequal and point.pipeline > 1 and { 'natural', 'fastest_first', 'fastest_last' } or { 'natural' }

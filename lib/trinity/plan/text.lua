@@ -27,11 +27,12 @@ end
 function text.plans(found, tokens)
   local rows = {}
   for i, plan in ipairs(found.plans) do
-    rows[i] = { tostring(i), seconds_text(plan.step_time_s), ('%.5g'):format(plan.samples_per_s * tokens),
+    rows[i] = { ('%d: %s%s'):format(i, space.text(plan.point), plan.moved and (' (move: %s)'):format(plan.moved) or ''),
+      seconds_text(plan.step_time_s), ('%.5g'):format(plan.samples_per_s * tokens),
       ('%.1f %%'):format(100 * plan.model_flop_utilisation), bytes_text(plan.memory_bytes),
-      seconds_text(plan.lower_bound_s), space.text(plan.point) .. (plan.moved and (' (move: %s)'):format(plan.moved) or '') }
+      seconds_text(plan.lower_bound_s) }
   end
-  return format_table({ 'plan', 'step', tokens > 1 and 'tokens/s' or 'samples/s', 'FLOP used', 'memory', 'bound', 'what' },
+  return format_table({ 'plan', 'step', tokens > 1 and 'tokens/s' or 'samples/s', 'FLOP used', 'memory', 'bound' },
     rows)
 end
 
