@@ -23,6 +23,7 @@ int open_core(lua_State* L) {
   open_splits(L);
   open_strategy(L);
   open_outline(L);
+  open_mesh_bound(L);
   open_replicas(L);
   open_parallel(L);
   open_features(L);

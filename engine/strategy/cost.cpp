@@ -8,12 +8,15 @@
 namespace trinity {
 namespace {
 
-/// The dtype of the first output; of a product that reads float8, that.
+/// The dtype of the first output; of a product that reads float8, that; of a product's gradients that
+/// of the product, however wide the sums are that are kept of them.
 DType computed_in(const Graph& graph, const Operator& op) {
   if (operator_rule(op.type).matrix)
     for (const int32_t input : op.inputs)
       if (graph.tensor(input).dtype == DType::float8) return DType::float8;
-  return op.outputs.empty() ? DType::float32 : graph.tensor(op.outputs[0]).dtype;
+  const bool gradient = operator_rule(op.type).matrix && op.forward >= 0;
+  const auto& of = gradient ? graph.op(op.forward) : op;
+  return of.outputs.empty() ? DType::float32 : graph.tensor(of.outputs[0]).dtype;
 }
 
 double peak_flops_per_s(const Graph& graph, const Operator& op, const DeviceType& type) {

@@ -351,6 +351,7 @@ class Lowering {
     for (const int32_t serves : made.serves) {
       const int32_t layer = layers_.of[serves];
       result.part.push_back(layer < 0 ? 0 : layer < layers_.count ? 1 : 2);
+      result.layer.push_back(layer);
     }
     result.collective.resize(made.graph.collectives().size());
     std::iota(result.collective.begin(), result.collective.end(), 0);
@@ -551,13 +552,18 @@ LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devi
   std::vector<bool> keep;
   for (const int32_t device : replica.device) keep.push_back(devices[device]);
   auto part = subgraph(replica.graph, keep);
-  LoweredReplica result{replica.of, std::move(part.graph), {}, {}, {}, {}, {}, replica.home,
-                        replica.layers, replica.pipeline, {}, {}};
+  LoweredReplica result;
+  result.of = replica.of;
+  result.graph = std::move(part.graph);
+  result.home = replica.home;
+  result.layers = replica.layers;
+  result.pipeline = replica.pipeline;
   for (const int32_t op : part.origin) {
     result.device.push_back(replica.device[op]);
     result.origin.push_back(replica.origin[op]);
     result.stage.push_back(replica.stage[op]);
     result.part.push_back(replica.part[op]);
+    result.layer.push_back(replica.layer[op]);
     result.spread.push_back(replica.spread[op]);
     if (!replica.gathered.empty()) result.gathered.push_back(replica.gathered[op]);
   }

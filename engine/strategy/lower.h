@@ -34,6 +34,8 @@ struct LoweredReplica {
   std::vector<int32_t> origin;   ///< operator of the original graph; -1: what moves or sums
   std::vector<int32_t> stage;    ///< virtual stage of every operator
   std::vector<int32_t> part;     ///< as in LoweredGraph
+  /// Of every operator the layer that it works for, from 0; -1 before them, their count behind.
+  std::vector<int32_t> layer;
   std::vector<int64_t> gathered; ///< as in ReplicaOptions; empty: nothing is
   std::vector<int32_t> home;     ///< the device of every original operator's first part
   std::vector<int32_t> layers;   ///< of every virtual stage

@@ -44,6 +44,7 @@ function hooks.read_profile(...) return require('trinity.profile.object').load(.
 ---@field formats trinity.FormatsModule plans as files of other programs
 ---@field plot trinity.PlotModule pictures as SVG and PNG, numbers as CSV
 ---@field pipeline trinity.PipelineModule cuts networks into pipelines: trinity.pipeline(source, options)
+---@field plan trinity.PlanModule one search over the whole strategy: trinity.plan { graph =, cluster =, global_batch = }
 --- A method that trains a policy by proximal policy optimisation, with a ratio per choice.
 ---@field ppo fun(settings: trinity.PpoSettings): trinity.Method
 --- A method that trains a policy by REINFORCE with a moving-average baseline.
@@ -83,6 +84,7 @@ local trinity = late.modules(function()
     schedule_bubble = require('trinity.strategy.parallelism').schedule_bubble,
     iteration_space = require('trinity.strategy.splits').iteration_space,
     pipeline = require 'trinity.pipeline',
+    plan = require 'trinity.plan',
     parallel_map = require 'trinity.parallel',
     plot = require 'trinity.report.plot',
     dist = require 'trinity.dist',

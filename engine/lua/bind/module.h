@@ -21,6 +21,10 @@
 // What Lua sees of the engine: the module `trinity.core`, one open_<room> per room. Scripts use
 // `require 'trinity'`, which wraps it.
 
+namespace trinity {
+class MeshBounder;
+}
+
 namespace trinity::lua {
 
 /// A problem with the simulators of all threads and their results.
@@ -34,6 +38,7 @@ struct BoundProblem {
   std::vector<Metrics> metrics;
   std::optional<Bounds> bounds;  // of one micro-batch, once asked for
   std::unique_ptr<StrategyPricer> pricer;  // once a strategy that lowers is priced
+  std::shared_ptr<MeshBounder> bounder;    // once a bound of one is asked for
 };
 
 /// A simulated step with the plan that it belongs to.
@@ -137,6 +142,7 @@ void open_pase(lua_State* L);
 void open_splits(lua_State* L);
 void open_strategy(lua_State* L);  // and more methods of problems, after open_problem()
 void open_outline(lua_State* L);
+void open_mesh_bound(lua_State* L);  // more methods of problems, after open_problem()
 void open_replicas(lua_State* L);
 void open_parallel(lua_State* L);
 void open_features(lua_State* L);

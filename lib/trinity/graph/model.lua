@@ -402,6 +402,9 @@ function model.cluster_json(cluster)
   return json.encode { kind = kept_kind, cluster = descriptions[cluster] }
 end
 
+--- A type of the devices of a cluster, as its description has it.
+function model.device_type(cluster, name) return descriptions[cluster].device_types[name] end
+
 --- Names of the clusters in models/clusters, most of which take a count.
 ---@return string[]
 function model.cluster_names() return lua_names(cluster_folder) end

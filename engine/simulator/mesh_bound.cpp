@@ -1,0 +1,401 @@
+#include "simulator/mesh_bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/index.h"
+#include "strategy/mesh_schedule.h"
+
+namespace trinity {
+namespace {
+
+using Units = std::vector<UnitProfile>;
+
+/// A chunk in one pass: UnitPass of its units one after the other.
+struct ChunkPass {
+  double alone = 0, alone_after = kNever, hands_on = kNever, hands_on_after = kNever;
+  int64_t least_bytes = 0;
+};
+
+struct Chunk {
+  bool empty = true;  // no units: what arrives is handed on
+  ChunkPass forward, backward;
+  double weight_ns = 0, update_ns = 0, backward_work_ns = 0;
+  SpreadBytes weights, optimizer, gradients, trained, gathered;
+  int64_t kept_bytes = 0;
+};
+
+void add(SpreadBytes& sum, const SpreadBytes& bytes) {
+  sum.all += bytes.all;
+  sum.spread += bytes.spread;
+}
+
+/// Adds the unit that follows in a pass.
+void follow(ChunkPass& chunk, double& to_next, double& to_next_after, const UnitPass& unit,
+            bool first) {
+  chunk.alone = (first ? 0 : to_next) + unit.alone;
+  chunk.alone_after = first ? unit.alone_after : to_next_after + unit.alone;
+  chunk.hands_on = (first ? 0 : to_next) + unit.hands_on;
+  chunk.hands_on_after = first ? unit.hands_on_after : to_next_after + unit.hands_on;
+  chunk.least_bytes = unit.least_bytes;
+  to_next_after = first ? unit.to_next_after : to_next_after + unit.to_next;
+  to_next = (first ? 0 : to_next) + unit.to_next;
+}
+
+Chunk chunk_of(const Units& units, size_t first, size_t end) {
+  Chunk chunk;
+  chunk.empty = first == end;
+  double next = 0, after = kNever;
+  for (size_t u = first; u < end; ++u)
+    follow(chunk.forward, next, after, units[u].forward, u == first);
+  next = 0, after = kNever;
+  for (size_t u = end; u-- > first;)
+    follow(chunk.backward, next, after, units[u].backward, u + 1 == end);
+  for (size_t u = first; u < end; ++u) {
+    const auto& unit = units[u];
+    chunk.weight_ns += unit.weight_ns;
+    chunk.backward_work_ns += unit.backward_work_ns;
+    chunk.update_ns += unit.update_ns;
+    chunk.kept_bytes += unit.kept_bytes;
+    add(chunk.weights, unit.weights);
+    add(chunk.optimizer, unit.optimizer);
+    add(chunk.gradients, unit.gradients);
+    add(chunk.trained, unit.trained);
+    if (u > 0 && u + 1 < units.size()) add(chunk.gathered, unit.trained);
+  }
+  return chunk;
+}
+
+}  // namespace
+
+/// The profiler of some strategies, and its profiles on devices that differ.
+struct MeshBounder::Profile {
+  Parallelism of;
+  std::unique_ptr<UnitProfiler> profiler;  // null where it is refused
+  std::string refused;
+
+  void make(const Problem& problem) {
+    try {
+      profiler = std::make_unique<UnitProfiler>(of, problem.graph(), problem.cluster());
+    } catch (const ArgumentError& error) {
+      refused = error.what();
+    }
+  }
+  struct On {
+    int32_t type = 0;
+    double speed = 1;
+    std::vector<CollectiveGroup> groups;
+    std::shared_ptr<const Units> units;
+  };
+  std::list<On> on;
+};
+
+/// Runs the order of one strategy's chunks.
+class MeshBounder::Bounding {
+ public:
+  Bounding(MeshBounder& bounder, const Parallelism& given)
+      : problem_(*bounder.problem_), given_(given), schedule_(schedule_of(given)),
+        p_(given.mesh.pipeline), v_(p_ > 1 ? given.virtual_stages : 1), m_(given.micro_batches) {
+    const auto profile = bounder.profile(UnitProfiler::part_of(given));
+    std::vector<std::shared_ptr<const Units>> units;
+    for (int32_t stage = 0; stage < p_; ++stage)
+      units.push_back(bounder.units_at(*profile, given.mesh, stage));
+    share_out(units);
+    find_messages(bounder.groups_);
+  }
+
+  MeshBound run() {
+    MeshBound bound;
+    const auto count = at(int64_t{chunks()} * m_);
+    there_[0].assign(count, kNever), there_[1].assign(count, kNever);
+    done_[0].assign(count, false), done_[1].assign(count, false);
+    stages_.resize(at(p_));
+    for (int32_t s = 0; s < p_; ++s) begin(s);
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (int32_t s = 0; s < p_; ++s)
+        while (stages_[s].next < stages_[s].order.size() && step(s)) moved = true;
+    }
+    for (int32_t s = 0; s < p_; ++s) {
+      const double end = end_of(s);
+      bound.step_time_ns = std::max(bound.step_time_ns, static_cast<int64_t>(end));
+      bound.memory_bytes.push_back(stages_[s].most);
+      bound.weight_bytes.push_back(stages_[s].weights);
+      bound.optimizer_bytes.push_back(stages_[s].resident - stages_[s].weights);
+      bound.gradient_bytes.push_back(stages_[s].summed);
+    }
+    return bound;
+  }
+
+ private:
+  struct Stage {
+    std::vector<ChunkTask> order;
+    size_t next = 0;
+    double free = 0;
+    double first_gradient = -1, first_complete = -1;  // starts of backward parts
+    std::vector<int32_t> live, back;  // per chunk: micro-batches kept, gradients summed
+    int64_t weights = 0, resident = 0, most = 0, summed = 0;
+  };
+
+  int32_t chunks() const { return p_ * v_; }
+  int32_t stage_of(int32_t chunk) const { return device_of_chunk(schedule_, p_, chunk); }
+
+  void share_out(const std::vector<std::shared_ptr<const Units>>& units) {
+    const auto layers = static_cast<int64_t>(units[0]->size()) - 2;
+    auto per_chunk = given_.stages;
+    if (per_chunk.empty() && chunks() == 1) per_chunk = {static_cast<int32_t>(layers)};
+    if (per_chunk.empty()) {
+      if (layers % chunks() != 0)
+        throw ArgumentError(fmt::format("mesh: {} layers do not divide over {} stages", layers,
+                                        chunks()));
+      per_chunk.assign(at(chunks()), static_cast<int32_t>(layers / chunks()));
+    }
+    const int64_t sum = std::accumulate(per_chunk.begin(), per_chunk.end(), int64_t{0});
+    if (static_cast<int32_t>(per_chunk.size()) != chunks() || sum != layers)
+      throw ArgumentError(fmt::format("stages: expected {} numbers with the sum {}, got {} with {}",
+                                      chunks(), layers, per_chunk.size(), sum));
+    size_t first = 0;
+    for (int32_t c = 0; c < chunks(); ++c) {
+      size_t end = first + at(per_chunk[c]);
+      if (c == 0) ++end;
+      if (c + 1 == chunks()) ++end;
+      chunks_.push_back(chunk_of(*units[stage_of(c)], first, end));
+      first = end;
+    }
+    for (int32_t c = 0; c + 1 < chunks(); ++c) {
+      wire_[0].push_back(wire(c, c + 1, chunks_[c].forward.least_bytes));
+      wire_[1].push_back(wire(c + 1, c, chunks_[c + 1].backward.least_bytes));
+    }
+  }
+
+  double wire(int32_t from, int32_t to, int64_t bytes) const {
+    const int32_t a = given_.mesh.device(stage_of(from), 0, 0);
+    const int32_t b = given_.mesh.device(stage_of(to), 0, 0);
+    if (a == b) return 0;
+    return std::max<double>(0, static_cast<double>(problem_.wire_ns(a, b, bytes)) - 1);
+  }
+
+  /// Replicas that hold the same weights, and whether messages between them queue.
+  void find_messages(CollectiveGroups& groups) {
+    const auto queue = problem_.rules().queue;
+    const bool queues = queue == QueueModel::sender || queue == QueueModel::pair ||
+                        queue == QueueModel::route;
+    if (given_.mesh.data == 1 || !queues || given_.synchronise.kind != Synchronise::all_reduce)
+      return;
+    for (int32_t s = 0; s < p_; ++s) {
+      std::vector<int32_t> devices;
+      for (int32_t r = 0; r < given_.mesh.data; ++r)
+        devices.push_back(given_.mesh.device(s, r, 0));
+      std::sort(devices.begin(), devices.end());
+      groups_.push_back(groups.find(devices, false));
+    }
+  }
+
+  double message(int32_t stage, CollectiveKind kind, const SpreadBytes& bytes) const {
+    const int64_t whole = bytes.all - bytes.spread;
+    if (groups_.empty() || whole <= 0) return 0;
+    const auto algorithm = given_.synchronise.algorithm;
+    const auto& group = groups_[stage];
+    const bool applies = group.applies(kind, algorithm);
+    return std::floor(
+        group.cost(kind, applies ? algorithm : CollectiveAlgorithm::automatic, whole).time_s() * 1e9);
+  }
+
+  int64_t share(const SpreadBytes& bytes, bool shared) const {
+    const auto& mesh = given_.mesh;
+    if (!shared) return bytes.all;
+    const int64_t others = given_.synchronise.kind == Synchronise::hierarchical
+                               ? given_.synchronise.inner : mesh.data;
+    return (bytes.all - bytes.spread) / others + bytes.spread / others;
+  }
+
+  void begin(int32_t s) {
+    auto& stage = stages_[s];
+    stage.order = chunk_order(schedule_, p_, v_, m_, s);
+    stage.live.assign(at(chunks()), 0), stage.back.assign(at(chunks()), 0);
+    for (int32_t c = 0; c < chunks(); ++c)
+      if (stage_of(c) == s) {
+        stage.weights += share(chunks_[c].weights, given_.shard > 2);
+        stage.resident += share(chunks_[c].optimizer, given_.shard > 0);
+      }
+    stage.resident += stage.weights;
+    stage.most = stage.resident;
+  }
+
+  /// Runs the next task of a stage; false: what it reads is not known yet.
+  bool step(int32_t s) {
+    auto& stage = stages_[s];
+    const auto& task = stage.order[stage.next];
+    const auto& chunk = chunks_[task.chunk];
+    ++stage.next;
+    if (task.work == ChunkWork::weight) {
+      complete(stage, task);
+      stage.free += chunk.weight_ns;
+      return true;
+    }
+    const bool back = task.work != ChunkWork::forward;
+    const auto& pass = back ? chunk.backward : chunk.forward;
+    const int32_t from = back ? task.chunk + 1 : task.chunk - 1;
+    double arrival = kNever;
+    if (from >= 0 && from < chunks()) {
+      const auto slot = at(int64_t{from} * m_ + task.micro_batch);
+      if (!done_[back][slot]) {
+        --stage.next;
+        return false;
+      }
+      arrival = there_[back][slot] + wire_[back][at(std::min(from, task.chunk))];
+    }
+    if (back) go_back(stage, task);
+    const auto own = at(int64_t{task.chunk} * m_ + task.micro_batch);
+    done_[back][own] = true;
+    there_[back][own] = chunk.empty ? arrival : std::max(stage.free + pass.hands_on,
+                                                         arrival + pass.hands_on_after);
+    if (!back) ++stage.live[task.chunk];
+    const bool both = task.work == ChunkWork::backward;  // weight parts fill what messages leave
+    const double alone = both ? std::max(pass.alone, chunk.backward_work_ns) : pass.alone;
+    stage.free = std::max(stage.free + alone, arrival + pass.alone_after);
+    return true;
+  }
+
+  /// At the start of a backward part.
+  void go_back(Stage& stage, const ChunkTask& task) {
+    int64_t bytes = stage.resident + stage.summed;
+    for (int32_t c = 0; c < chunks(); ++c) bytes += stage.live[c] * chunks_[c].kept_bytes;
+    stage.most = std::max(stage.most, bytes);
+    --stage.live[task.chunk];
+    if (stage.first_gradient < 0) stage.first_gradient = stage.free;
+    if (task.work == ChunkWork::backward) complete(stage, task);
+  }
+
+  /// At the start of what writes gradients of weights.
+  void complete(Stage& stage, const ChunkTask& task) {
+    if (stage.back[task.chunk]++ == 0)
+      stage.summed += share(chunks_[task.chunk].gradients, given_.shard > 1);
+    if (stage.back[task.chunk] == m_ && stage.first_complete < 0) stage.first_complete = stage.free;
+  }
+
+  /// The end of a stage's work: updates, and messages that are left.
+  double end_of(int32_t s) {
+    auto& stage = stages_[s];
+    double update = 0;
+    SpreadBytes gradients, trained, gathered;
+    for (int32_t c = 0; c < chunks(); ++c) {
+      if (stage_of(c) != s) continue;
+      update += chunks_[c].update_ns;
+      add(gradients, chunks_[c].gradients);
+      add(trained, chunks_[c].trained);
+      add(gathered, chunks_[c].gathered);
+    }
+    if (given_.shard < 1 && given_.mesh.data == 1) stage.most = std::max(stage.most, stage.resident + stage.summed);
+    if (given_.shard > 0 && given_.mesh.data > 1) update /= given_.mesh.data;
+    const double end = stage.free;
+    if (groups_.empty()) return end + update;
+    const double scatter = message(s, CollectiveKind::reduce_scatter, gradients);
+    const double gather = message(s, CollectiveKind::all_gather, trained);
+    switch (given_.shard) {
+      case 0:
+        return std::max(end + update, stage.first_complete +
+                                          message(s, CollectiveKind::all_reduce, gradients));
+      case 1:
+        return std::max(end + std::max(update, gather), stage.first_complete + scatter + gather);
+      case 2:
+        return std::max(end + std::max(update, gather),
+                        stage.first_gradient + m_ * scatter + gather);
+      default:
+        return std::max(end + update,
+                        m_ * (scatter + 2 * message(s, CollectiveKind::all_gather, gathered)));
+    }
+  }
+
+  const Problem& problem_;
+  const Parallelism& given_;
+  PipelineSchedule schedule_;
+  int32_t p_, v_, m_;
+  std::vector<Chunk> chunks_;
+  std::vector<double> wire_[2];   // forwards, backwards; of every boundary
+  std::vector<CollectiveGroup> groups_;  // of every stage's replicas; empty: no messages that count
+  std::vector<Stage> stages_;
+  std::vector<double> there_[2];  // what a chunk hands on, by micro-batch
+  std::vector<bool> done_[2];
+};
+
+MeshBounder::MeshBounder(std::shared_ptr<const Problem> problem, ThreadPool& pool)
+    : problem_(std::move(problem)), pool_(pool), groups_(problem_->cluster()) {}
+MeshBounder::~MeshBounder() = default;
+
+std::shared_ptr<MeshBounder::Profile> MeshBounder::profile(const Parallelism& part) {
+  for (const auto& kept : profiles_)
+    if (kept->of == part) return kept;
+  auto made = std::make_shared<Profile>();
+  made->of = part;
+  made->make(*problem_);
+  profiles_.push_back(made);
+  return made;
+}
+
+void MeshBounder::make_profiles(std::span<const Parallelism> given) {
+  std::vector<std::shared_ptr<Profile>> missing;
+  for (const auto& strategy : given) {
+    const auto part = UnitProfiler::part_of(strategy);
+    const auto same = [&](const auto& kept) { return kept->of == part; };
+    if (std::any_of(profiles_.begin(), profiles_.end(), same)) continue;
+    if (std::any_of(missing.begin(), missing.end(), same)) continue;
+    missing.push_back(std::make_shared<Profile>());
+    missing.back()->of = part;
+  }
+  pool_.parallel_for(static_cast<int>(missing.size()), [&](int i, int) {
+    missing[at(i)]->make(*problem_);
+  });
+  for (auto& made : missing) profiles_.push_back(std::move(made));
+}
+
+std::shared_ptr<const Units> MeshBounder::units_at(Profile& profile, const Mesh& mesh,
+                                                   int32_t stage) {
+  if (!profile.profiler) throw ArgumentError(profile.refused);
+  std::vector<int32_t> devices;
+  for (int32_t part = 0; part < mesh.width(); ++part)
+    devices.push_back(mesh.device(stage, 0, part));
+  const auto& device = problem_->cluster().device(devices[0]);
+  auto groups = profile.profiler->groups_of(devices, groups_);
+  for (const auto& kept : profile.on)
+    if (kept.type == device.type && kept.speed == device.speed && kept.groups == groups)
+      return kept.units;
+  auto units = std::make_shared<const Units>(profile.profiler->run(device, groups));
+  profile.on.push_back({device.type, device.speed, std::move(groups), units});
+  return units;
+}
+
+std::vector<UnitProfile> MeshBounder::units(const Parallelism& given, int32_t stage) {
+  check_mesh(given, problem_->cluster());
+  const std::lock_guard lock(mutex_);
+  return *units_at(*profile(UnitProfiler::part_of(given)), given.mesh, stage);
+}
+
+std::vector<MeshBound> MeshBounder::run(std::span<const Parallelism> given) {
+  const std::lock_guard lock(mutex_);
+  std::vector<MeshBound> bounds(given.size());
+  std::vector<Parallelism> fine;
+  std::vector<size_t> number;
+  for (size_t i = 0; i < given.size(); ++i) {
+    try {
+      check_mesh(given[i], problem_->cluster());
+      fine.push_back(given[i]);
+      number.push_back(i);
+    } catch (const ArgumentError& error) {
+      bounds[i].refused = error.what();
+    }
+  }
+  make_profiles(fine);
+  for (size_t i = 0; i < fine.size(); ++i) {
+    try {
+      bounds[number[i]] = Bounding(*this, fine[i]).run();
+    } catch (const ArgumentError& error) {
+      bounds[number[i]].refused = error.what();
+    }
+  }
+  return bounds;
+}
+
+}  // namespace trinity

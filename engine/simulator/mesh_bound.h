@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "simulator/problem.h"
+#include "simulator/unit_profile.h"
+
+namespace trinity {
+
+/// What no step of a mesh's strategy can beat.
+struct MeshBound {
+  int64_t step_time_ns = 0;
+  std::vector<int64_t> memory_bytes;  ///< of the first device of every stage of the pipeline
+  /// Of these what is resident, and gradients once all have begun to sum up.
+  std::vector<int64_t> weight_bytes, optimizer_bytes, gradient_bytes;
+  std::string refused;  ///< why it cannot be lowered, as far as that is seen here; empty: it can
+};
+
+/// Bounds of strategies with meshes without lowering them: from profiles of the network's units
+/// (simulator/unit_profile.h), which strategies share that differ in pipeline, stages, replicas,
+/// micro-batches, schedule and sharding alone. For threads.
+///
+/// TIME. Of replica 0's first device of every stage: its sequence of chunks (chunk_order()), each of
+/// which takes at least what its units' longest paths take, from the device's last task and from the
+/// arrival of what it reads of the chunk before, sent with nothing in the way. Behind its last
+/// backward part stand updates and, with shard 1 and 2, the gathers of what was updated; messages of
+/// gradients (and with shard 3 weights) fit between the moment that the first is complete and the
+/// end. All messages of one group are one after the other in its queues; a number of messages takes
+/// no less than one with all their bytes, since the time of the fastest algorithm is concave in them.
+///
+/// MEMORY. What is resident and, at the start of a backward part, what is kept of the micro-batches
+/// that went forward and not yet back, and the gradients that have begun to sum up; of what replicas
+/// share out a share.
+class MeshBounder {
+ public:
+  MeshBounder(std::shared_ptr<const Problem> problem, ThreadPool& pool);
+  ~MeshBounder();
+
+  /// Lowers the network once for each part_of() that is new, on all threads. O(tasks of the pipelines).
+  std::vector<MeshBound> run(std::span<const Parallelism> given);
+  /// The units of a strategy on the first device of a stage (from 0) of the pipeline. Throws what
+  /// check_mesh() and UnitProfiler throw.
+  std::vector<UnitProfile> units(const Parallelism& given, int32_t stage);
+
+ private:
+  struct Profile;
+  class Bounding;
+
+  std::shared_ptr<Profile> profile(const Parallelism& part);
+  std::shared_ptr<const std::vector<UnitProfile>> units_at(Profile& profile, const Mesh& mesh,
+                                                           int32_t stage);
+  void make_profiles(std::span<const Parallelism> given);
+
+  std::shared_ptr<const Problem> problem_;
+  ThreadPool& pool_;
+  std::mutex mutex_;  // of all below
+  std::list<std::shared_ptr<Profile>> profiles_;
+  CollectiveGroups groups_;
+};
+
+}  // namespace trinity

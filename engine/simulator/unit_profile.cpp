@@ -1,0 +1,360 @@
+#include "simulator/unit_profile.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/index.h"
+#include "graph/experts.h"
+#include "graph/layers.h"
+#include "graph/operator_types.h"
+#include "graph/split_backward.h"
+#include "strategy/cost.h"
+#include "strategy/mesh_schedule.h"
+#include "strategy/schedule.h"
+
+namespace trinity {
+namespace {
+
+/// What is lowered: one stage of one replica; where weight parts are delayed two stages, of which
+/// the second has no layers.
+Parallelism one_stage(const Parallelism& of, int32_t layers) {
+  Parallelism one = of;
+  one.mesh.data = one.mesh.expert = 1;
+  if (one.schedule == "1f1b") return one;
+  one.mesh.pipeline = 2;
+  one.micro_batches = 2;
+  one.stages = {layers, 0};
+  return one;
+}
+
+/// The tensor whose memory a tensor shares through views and sums in place.
+int32_t root_of(const Graph& graph, int32_t tensor) {
+  for (;;) {
+    const auto& op = graph.op(graph.tensor(tensor).producer);
+    const bool in_place = op.collective >= 0 ? op.outputs.size() == 1 && op.inputs.size() == 1
+                                             : operator_rule(op.type).view;
+    if (!in_place || op.inputs.empty()) return tensor;
+    if (graph.tensor(op.inputs.front()).bytes != graph.tensor(tensor).bytes) return tensor;
+    tensor = op.inputs.front();
+  }
+}
+
+bool is_data(const Operator& op) { return op.type == "Input" || is_variable(op); }
+
+double later(double a, double b) { return std::max(a, b); }
+
+/// What of an operator's time does not depend on its size.
+double launch_ns(const Graph& graph, const Operator& op, const Device& device,
+                 const DeviceType& type) {
+  if (op.measured()) return 0;
+  Operator small;
+  small.type = op.type;
+  small.attributes = op.attributes;
+  small.inputs = op.inputs;
+  small.outputs = op.outputs;
+  small.traffic_bytes = 1e-30;
+  return std::floor(operator_time_s(graph, small, device, type) * 1e9);
+}
+
+}  // namespace
+
+/// Follows the tasks of one pass, unit after unit.
+class UnitProfiler::Follower {
+ public:
+  Follower(const UnitProfiler& of, Pass pass, const std::vector<double>& cost)
+      : of_(of), pass_(pass), step_(pass == Pass::forward ? 1 : -1), cost_(cost),
+        start_(of.tasks_.size(), kNever), after_(of.tasks_.size(), kNever),
+        run_(of.tasks_.size(), 0) {
+    for (size_t t = 0; t < of.tasks_.size(); ++t)
+      if (of.tasks_[t].pass == pass) turn_.push_back(static_cast<int32_t>(t));
+  }
+
+  void run(std::vector<UnitProfile>& units) {
+    std::vector<int32_t> runs(units.size(), 0);
+    for (size_t first = 0; first < turn_.size();) {
+      size_t end = first;
+      while (end < turn_.size() && unit(end) == unit(first)) ++end;
+      ++now_;
+      for (size_t i = first; i < end; ++i) run_[turn_[i]] = now_;
+      add(first, end, pass_of(units[at(unit(first))]), runs[at(unit(first))]++ == 0);
+      first = end;
+    }
+    for (const int32_t t : turn_) hand_on(t, units);
+    for (size_t u = 0; u < units.size(); ++u)
+      if (runs[u] > 1) pass_of(units[u]).to_next = pass_of(units[u]).alone;
+  }
+
+ private:
+  /// Where a device is, from its first start and from the arrival.
+  struct Clock {
+    double start = kNever, after = kNever;
+  };
+
+  const Task& task(int32_t t) const { return of_.tasks_[t]; }
+  int32_t unit(size_t turn) const { return task(turn_[turn]).unit; }
+  UnitPass& pass_of(UnitProfile& unit) const {
+    return pass_ == Pass::forward ? unit.forward : unit.backward;
+  }
+  /// Whether a task reads what the unit before has to write first.
+  bool arrives(const Task& reader, int32_t read) const {
+    const auto& writer = task(read);
+    return writer.pass == pass_ && writer.unit == reader.unit - step_ && start_[read] > kNever;
+  }
+
+  /// One run of operators of a unit; `first`: the unit's first.
+  void add(size_t from, size_t end, UnitPass& result, bool first) {
+    Clock free;
+    for (size_t i = from; i < end; ++i) step(turn_[i], free);
+    const double alone = later(free.start, 0);
+    if (!first) {  // what stands between the runs may not be there in a stage
+      result.alone += alone;
+      if (result.alone_after > kNever) result.alone_after += alone;
+      result.to_next_after = result.alone_after;
+      return;
+    }
+    result.alone = alone;
+    result.alone_after = free.after;
+    const Clock next = begin_next(end, unit(from), free);
+    result.to_next = later(next.start, alone);
+    result.to_next_after = next.after;
+  }
+
+  /// Runs a task of a unit: times from the unit's first start that costs something.
+  void step(int32_t t, Clock& free) {
+    const auto& task = this->task(t);
+    Clock ready;
+    for (const int32_t read : task.reads) {
+      if (run_[read] == now_) {
+        ready.start = later(ready.start, start_[read]);
+        ready.after = later(ready.after, after_[read]);
+      } else if (arrives(task, read)) {
+        ready.after = later(ready.after, 0);
+      }
+    }
+    if (task.collective >= 0) {
+      start_[t] = ready.start + cost_[t];
+      after_[t] = ready.after + cost_[t];
+      return;
+    }
+    after_[t] = free.after = later(free.after, ready.after) + cost_[t];
+    if (cost_[t] == 0 && free.start == kNever) return;  // may have run before
+    start_[t] = free.start = later(later(free.start, 0), ready.start) + cost_[t];
+  }
+
+  /// When the first operator that costs something can start behind a unit on its device.
+  Clock begin_next(size_t from, int32_t before, Clock free) {
+    if (from == turn_.size() || unit(from) != before + step_) return free;
+    std::vector<std::pair<int32_t, Clock>> written;
+    const auto find = [&](int32_t t) -> Clock {
+      if (run_[t] == now_) return {start_[t], after_[t]};
+      for (const auto& [other, clock] : written)
+        if (other == t) return clock;
+      return {};
+    };
+    for (size_t i = from; i < turn_.size() && unit(i) == before + step_; ++i) {
+      const int32_t t = turn_[i];
+      Clock ready;
+      for (const int32_t read : task(t).reads) {
+        const Clock there = find(read);
+        ready = {later(ready.start, there.start), later(ready.after, there.after)};
+      }
+      if (task(t).collective >= 0) {
+        written.push_back({t, {ready.start + cost_[t], ready.after + cost_[t]}});
+        continue;
+      }
+      free = {later(free.start, ready.start), later(free.after, ready.after)};
+      if (cost_[t] > 0) return free;
+      written.push_back({t, free});
+    }
+    return free;
+  }
+
+  /// What a task reads of the unit before it, for that unit.
+  void hand_on(int32_t t, std::vector<UnitProfile>& units) {
+    const auto& reader = task(t);
+    for (size_t i = 0; i < reader.reads.size(); ++i) {
+      const int32_t read = reader.reads[i];
+      if (!arrives(reader, read)) continue;
+      auto& pass = pass_of(units[at(reader.unit - step_)]);
+      const bool none = pass.hands_on == kNever;
+      pass.hands_on = none ? start_[read] : std::min(pass.hands_on, start_[read]);
+      pass.hands_on_after = none ? after_[read] : std::min(pass.hands_on_after, after_[read]);
+      pass.least_bytes = none ? reader.bytes[i] : std::min(pass.least_bytes, reader.bytes[i]);
+    }
+  }
+
+  const UnitProfiler& of_;
+  Pass pass_;
+  int32_t step_;
+  const std::vector<double>& cost_;  // ns per task
+  std::vector<double> start_, after_;  // ends, per task, in its run of operators of a unit
+  std::vector<int32_t> run_;           // of every task, from 1
+  int32_t now_ = 0;
+  std::vector<int32_t> turn_;
+};
+
+Parallelism UnitProfiler::part_of(const Parallelism& given) {
+  Parallelism part;
+  part.mesh.tensor = given.mesh.tensor;
+  part.mesh.context = given.mesh.context;
+  part.mesh.expert = part.mesh.data = given.mesh.expert;
+  part.recompute = given.recompute;
+  part.sequence_parallel = given.sequence_parallel;
+  part.operators = given.operators;
+  part.schedule = splits_backward(schedule_of(given)) ? "zb-h1" : "1f1b";
+  return part;
+}
+
+UnitProfiler::UnitProfiler(const Parallelism& part, const Graph& graph, const Cluster& cluster)
+    : of_(part) {
+  const int32_t layers = repeated_layers(graph).count;
+  const int32_t width = of_.mesh.width();
+  units_ = layers + 2;
+  bytes_.resize(at(units_));
+  const auto one = one_stage(of_, layers);
+  LoweredReplica replica;
+  std::vector<int32_t> spread;
+  if (of_.mesh.expert > 1) {
+    const auto shared = spread_experts(graph, of_.mesh.expert);
+    replica = lower_replica(one, shared.graph, cluster);
+    for (const int32_t origin : replica.origin)
+      spread.push_back(origin < 0 ? 1 : shared.spread[origin]);
+  } else {
+    replica = lower_replica(one, graph, cluster);
+    spread.assign(replica.origin.size(), 1);
+  }
+  add_tasks(replica, width);
+  count_bytes(replica, spread);
+  find_costs(replica.graph, cluster);
+}
+
+void UnitProfiler::add_tasks(const LoweredReplica& replica, int32_t width) {
+  const auto& graph = replica.graph;
+  const bool delayed = of_.schedule != "1f1b";
+  const auto weight = delayed ? find_weight_work(graph) : std::vector<bool>();
+  std::vector<int32_t> task_of(at(graph.operator_count()), -1), message(graph.collectives().size(), -1);
+  for (int32_t o = 0; o < graph.operator_count(); ++o) {
+    if (replica.device[o] % width != 0) continue;
+    const auto& op = graph.op(o);
+    Task task;
+    task.op = o;
+    task.unit = std::clamp(replica.layer[o] + 1, 0, units_ - 1);
+    task.pass = runs_once(op) ? Pass::update
+                : op.phase == Phase::forward ? Pass::forward
+                : delayed && weight[o]       ? Pass::weight
+                                             : Pass::backward;
+    if (op.collective >= 0) {
+      if (message[op.collective] < 0)
+        message[op.collective] = add_message(replica, op.collective, width);
+      task.collective = message[op.collective];
+    }
+    for (const int32_t tensor : op.inputs) {
+      const int32_t writer = task_of[graph.tensor(tensor).producer];
+      if (writer < 0) continue;
+      task.reads.push_back(writer);
+      task.bytes.push_back(graph.tensor(tensor).bytes);
+    }
+    task_of[o] = static_cast<int32_t>(tasks_.size());
+    tasks_.push_back(std::move(task));
+  }
+}
+
+int32_t UnitProfiler::add_message(const LoweredReplica& replica, int32_t collective,
+                                  int32_t width) {
+  const auto& about = replica.graph.collectives()[collective];
+  std::vector<int32_t> parts;
+  for (const int32_t member : about.members) parts.push_back(replica.device[member] % width);
+  std::sort(parts.begin(), parts.end());
+  parts.erase(std::unique(parts.begin(), parts.end()), parts.end());
+  const auto found = std::find(parts_.begin(), parts_.end(), parts);
+  messages_.push_back({about.kind, about.algorithm, about.bytes,
+                       static_cast<size_t>(found - parts_.begin())});
+  if (found == parts_.end()) parts_.push_back(std::move(parts));
+  return static_cast<int32_t>(messages_.size()) - 1;
+}
+
+void UnitProfiler::count_bytes(const LoweredReplica& replica, std::span<const int32_t> spread) {
+  const auto& graph = replica.graph;
+  std::vector<int32_t> unit_of(at(graph.operator_count()), -1);
+  std::vector<bool> kept(graph.tensors().size(), false), summed(graph.tensors().size(), false);
+  const auto add = [&](SpreadBytes& sum, int32_t op, int64_t bytes) {
+    sum.all += bytes;
+    if (spread[op] > 1) sum.spread += bytes;
+  };
+  for (const auto& task : tasks_) {
+    const auto& op = graph.op(task.op);
+    auto& unit = bytes_[at(task.unit)];
+    unit_of[task.op] = task.unit;
+    add(unit.weights, task.op, op.parameter_bytes());
+    add(unit.optimizer, task.op, op.persistent_bytes);
+    add(unit.trained, task.op, op.trainable_bytes());
+    if (task.pass == Pass::forward) continue;
+    for (const int32_t tensor : op.inputs) {
+      const int32_t root = root_of(graph, tensor), writer = graph.tensor(root).producer;
+      if (unit_of[writer] < 0 || is_data(graph.op(writer))) continue;
+      if (task.pass != Pass::update) {
+        if (graph.op(writer).phase != Phase::forward || kept[root]) continue;
+        kept[root] = true;
+        bytes_[at(unit_of[writer])].kept_bytes += graph.tensor(root).bytes;
+      } else if (root == tensor && !runs_once(graph.op(writer)) && !summed[root]) {
+        summed[root] = true;
+        add(bytes_[at(unit_of[writer])].gradients, writer, graph.tensor(root).bytes);
+      }
+    }
+  }
+}
+
+std::vector<CollectiveGroup> UnitProfiler::groups_of(std::span<const int32_t> devices,
+                                                     CollectiveGroups& groups) const {
+  std::vector<CollectiveGroup> result;
+  for (const auto& parts : parts_) {
+    std::vector<int32_t> members;
+    for (const int32_t part : parts) members.push_back(devices[part]);
+    std::sort(members.begin(), members.end());
+    result.push_back(groups.find(members, true));
+  }
+  return result;
+}
+
+void UnitProfiler::find_costs(const Graph& graph, const Cluster& cluster) {
+  for (int32_t d = 0; d < cluster.device_count(); ++d) {
+    const auto& device = cluster.device(d);
+    auto& costs = costs_[{device.type, device.speed}];
+    if (!costs.all_ns.empty()) continue;
+    for (const auto& task : tasks_) {
+      const auto& op = graph.op(task.op);
+      const double seconds =
+          op.collective >= 0 ? 0 : operator_time_s(graph, op, device, cluster.type_of(d));
+      costs.all_ns.push_back(static_cast<double>(std::llround(seconds * 1e9)));
+      costs.launch_ns.push_back(seconds > 0 ? launch_ns(graph, op, device, cluster.type_of(d)) : 0);
+    }
+  }
+}
+
+std::vector<UnitProfile> UnitProfiler::run(const Device& device,
+                                           std::span<const CollectiveGroup> groups) const {
+  const auto& costs = costs_.at({device.type, device.speed});
+  auto cost = costs.all_ns;
+  auto units = bytes_;
+  for (size_t t = 0; t < tasks_.size(); ++t) {
+    const auto& task = tasks_[t];
+    const bool forward = task.pass == Pass::forward;
+    if (task.pass != Pass::update) {
+      auto& unit = units[at(task.unit)];
+      (forward ? unit.forward_work_ns : unit.backward_work_ns) += cost[t];
+      (forward ? unit.forward_launch_ns : unit.backward_launch_ns) += costs.launch_ns[t];
+    }
+    if (task.pass == Pass::weight) units[at(task.unit)].weight_ns += cost[t];
+    if (task.pass == Pass::update) units[at(task.unit)].update_ns += cost[t];
+    if (task.collective < 0) continue;
+    const auto& message = messages_[task.collective];
+    const auto& group = groups[message.group];
+    if (group.size() > 1 && group.applies(message.kind, message.algorithm))
+      cost[t] = std::floor(group.cost(message.kind, message.algorithm, message.bytes).time_s() * 1e9);
+  }
+  Follower(*this, Pass::forward, cost).run(units);
+  Follower(*this, Pass::backward, cost).run(units);
+  return units;
+}
+
+}  // namespace trinity

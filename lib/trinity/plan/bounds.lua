@@ -1,0 +1,109 @@
+-- What no plan of a point can beat, in closed form from sums over a network's units (engine/simulator/unit_profile.h):
+-- weak, but a thousandth of the cost of the engine's bound (engine/simulator/mesh_bound.h), which the search asks for
+-- where this one does not decide.
+--
+-- TIME of p stages, m micro-batches, F + B = T seconds of work on all units, chains of one device:
+--   one stage                     m T
+--   one chunk a device, order     T / (1 - (1 - 1/m)^p): stage s begins behind what stages before it take for the first
+--   without weight parts          micro-batch and ends before what these take for the last, so no step is shorter than
+--                                 sum of T_j below s, plus m T_s, of any s; least where all of these are equal
+--   else                          m T / p: the device that works most does no less than the mean
+-- plus, of m T / p, the mean of the updates. MEMORY: the mean over stages of what is resident, of gradients where there
+-- are two micro-batches or more, and of what is kept of the micro-batches in flight: c_r of them on stage r, so that the
+-- fullest stage keeps no less than K / sum of 1 / c_r of the K bytes of one.
+
+local space = require 'trinity.plan.space'
+
+local bounds = {}
+
+---@class trinity.PlanTotals
+---@field work_s number forward and backward of one micro-batch on one device of every stage
+---@field gap_s number the longest wait between two units, which a cut between them takes away
+---@field update_s number
+---@field weight_bytes number
+---@field optimizer_bytes number
+---@field gradient_bytes number
+---@field kept_bytes number of one micro-batch
+
+--- Sums over the units of a profile. parts: devices that share every operator; then what each takes at least, of a
+--- profile of one device.
+---@param units table[]
+---@param parts? integer
+---@return trinity.PlanTotals
+function bounds.totals(units, parts)
+  local sum = { work_s = 0, gap_s = 0, update_s = 0, weight_bytes = 0, optimizer_bytes = 0, gradient_bytes = 0,
+    kept_bytes = 0 }
+  local n = parts or 1
+  for _, unit in ipairs(units) do
+    if parts then
+      local launch = unit.forward_launch_s + unit.backward_launch_s
+      sum.work_s = sum.work_s + launch + (unit.forward_work_s + unit.backward_work_s - launch) / n
+    else
+      sum.work_s = sum.work_s + unit.forward_to_next_s + unit.backward_to_next_s + unit.weight_s
+      sum.gap_s = math.max(sum.gap_s, unit.forward_to_next_s - unit.forward_s
+        + unit.backward_to_next_s - unit.backward_s)
+    end
+    sum.update_s = sum.update_s + unit.update_s / n
+    sum.weight_bytes = sum.weight_bytes + unit.weight_bytes / n
+    sum.optimizer_bytes = sum.optimizer_bytes + unit.optimizer_bytes / n
+    sum.gradient_bytes = sum.gradient_bytes + unit.gradient_bytes / n
+    sum.kept_bytes = sum.kept_bytes + unit.kept_bytes / n
+  end
+  return sum
+end
+
+--- The least of several sums, field by field: of devices that differ.
+function bounds.least(list)
+  local least = {}
+  for name, value in pairs(list[1]) do
+    for i = 2, #list do value = math.min(value, list[i][name]) end
+    least[name] = value
+  end
+  return least
+end
+
+--- No step of the point is shorter.
+---@param point trinity.PlanPoint
+---@param totals trinity.PlanTotals
+---@return number
+function bounds.step_time_s(point, totals)
+  local p, m = point.pipeline, point.micro_batches
+  local work = totals.work_s
+  if p > 1 then work = math.max(0, work - (p * point.virtual_stages - 1) * totals.gap_s) end
+  local update = totals.update_s / p / (point.shard > 0 and point.data or 1)
+  local least = m * work / p + update
+  if p > 1 and point.virtual_stages == 1 and not space.delays(point.schedule, p) then
+    least = math.max(least, work / (1 - (1 - 1 / m) ^ p))
+  end
+  return least * (1 - 1e-9) -- sums of doubles
+end
+
+--- Micro-batches in flight on stage r of p, from 0, at the start of a backward pass; whether gradients have begun.
+local function in_flight(point, r)
+  local p, m = point.pipeline, point.micro_batches
+  local schedule = point.schedule
+  if p == 1 then return 1, m > 1 end
+  if schedule == 'gpipe' then return m > 1 and m - 1 or 1, m > 1 end
+  if schedule == '1f1b' or schedule == 'zb-h1' then
+    if m == 1 then return 1, false end
+    return math.min(m - 1, p - r), schedule == '1f1b'
+  end
+  if schedule == 'interleaved' then return math.max(1, math.min(m, p, 2 * (p - r) - 1)), false end
+  return 1, false
+end
+
+--- No plan of the point has a fullest device with fewer bytes.
+function bounds.memory_bytes(point, totals)
+  local p, shard = point.pipeline, point.data > 1 and point.shard or 0
+  local function share(bytes, level) return shard >= level and bytes / point.data or bytes end
+  local resident = share(totals.weight_bytes, 3) + share(totals.optimizer_bytes, 1)
+  local inverse, most, gradients = 0, 0, true
+  for r = 0, p - 1 do
+    local count, begun = in_flight(point, r)
+    inverse, most, gradients = inverse + 1 / count, math.max(most, count), gradients and begun
+  end
+  if gradients then resident = resident + share(totals.gradient_bytes, 2) end
+  return math.max((resident + totals.kept_bytes) / p, (resident / most + totals.kept_bytes) / inverse) * (1 - 1e-9)
+end
+
+return bounds

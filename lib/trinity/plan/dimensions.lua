@@ -1,0 +1,66 @@
+-- Dimensions of a plan as options of a command: `--pipeline 4`, `--tensor 1,2,4,8`.
+
+local space = require 'trinity.plan.space'
+local util = require 'trinity.base.util'
+
+local dimensions = {}
+
+-- In the order of the loops, with what each says.
+local declared = {
+  { 'micro_batch', 'samples that a replica works on at a time', 'number' },
+  { 'tensor', 'devices that share every operator; powers of two within a machine', 'number' },
+  { 'context', 'devices that share the sequence', 'number' },
+  { 'expert', 'of data: devices that share the experts', 'number' },
+  { 'sequence_parallel', 'what tensor leaves whole is cut along the sequence', 'boolean' },
+  { 'recompute', 'none, selective, full' },
+  { 'pipeline', 'stages', 'number' },
+  { 'data', 'replicas; the most that the other axes leave room for', 'number' },
+  { 'schedule', 'gpipe, 1f1b, interleaved, zb-h1, zb-interleaved, zb-v, dualpipe-v' },
+  { 'virtual_stages', 'of a device', 'number' },
+  { 'stages', 'even, balanced' },
+  { 'shard', "0 to 3: what replicas share out, the optimiser's state, gradients, weights", 'number' },
+  { 'bucket_bytes', 'of gradients that are reduced together', 'number' },
+  { 'algorithm', 'of all-reduces: automatic, ring, tree, ...' },
+  { 'order', 'of the devices of an unequal cluster: natural, fastest_first, fastest_last' },
+}
+
+--- Their declarations, for trinity.options.
+function dimensions.options()
+  local list = {}
+  for _, entry in ipairs(declared) do
+    list[entry[1]] = { default = '', help = ("%s: one, or several with commas ('': all that make sense)"):format(entry[2]) }
+  end
+  return list
+end
+
+local booleans = { ['true'] = true, ['false'] = false, yes = true, no = false }
+
+--- What such options say, for trinity.plan.
+function dimensions.space(options)
+  local given = {}
+  for _, entry in ipairs(declared) do
+    local name, kind = entry[1], entry[3]
+    if options[name] ~= '' then
+      if kind == 'number' then
+        given[name] = util.numbers(name, options[name], name == 'shard' and 0 or 1, 2 ^ 50, true,
+          name == 'bucket_bytes' and 'bytes' or nil)
+      else
+        given[name] = util.map(util.words(options[name]), function(word)
+          if kind ~= 'boolean' then return word end
+          if booleans[word] == nil then
+            util.fail_usage("option '--%s': expected true or false, got '%s'", name, word)
+          end
+          return booleans[word]
+        end)
+      end
+    end
+  end
+  local ok, message = pcall(space.check, 'plan', given, {})
+  if not ok then
+    local name, rest = util.unplaced(tostring(message)):match "dimension '?([%w_]+)'?:? ?(.*)$"
+    util.fail_usage("option '--%s': %s", name or '?', rest or message)
+  end
+  return given
+end
+
+return dimensions

@@ -1,0 +1,236 @@
+-- trinity.plan: one search over meshes, schedules, recomputation, sharding and stages of a network on a cluster, and
+-- `trinity plan`. The bounds: engine/simulator/mesh_bound.h and plan/bounds.lua; the search: plan/search.lua.
+
+local Search = require 'trinity.plan.search'
+local check = require 'trinity.base.check'
+local core = require 'trinity.core'
+local model = require 'trinity.graph.model'
+local moves = require 'trinity.plan.moves'
+local networks = require 'trinity.plan.networks'
+local options_of = require 'trinity.base.options'
+local progress = require 'trinity.base.progress'
+local refine = require 'trinity.plan.refine'
+local space = require 'trinity.plan.space'
+local util = require 'trinity.base.util'
+
+local plan = {}
+
+local own = {}
+
+--- A dimension of one's own, which trinity.plan lays over every point whose space names it.
+---@class trinity.PlanDimension
+---@field values any[] that it takes where the space does not list others
+---@field apply fun(strategy: trinity.MeshStrategy, value: any, point: trinity.PlanPoint): trinity.MeshStrategy? what a value makes of a strategy: another, or the same, changed
+
+--- Registers a dimension under a name.
+---@param name string
+---@param dimension trinity.PlanDimension
+function plan.dimension(name, dimension)
+  check.argument('plan.dimension', 1, 'name', name, 'string')
+  if space.names[name] then check.refuse('plan.dimension', 1, 'name', "'%s' is built in", name) end
+  check.argument('plan.dimension', 2, 'dimension', dimension, 'table')
+  check.list('plan.dimension', 2, 'dimension.values', dimension.values)
+  check.argument('plan.dimension', 2, 'dimension.apply', dimension.apply, 'function')
+  own[name] = { values = dimension.values, apply = dimension.apply }
+end
+
+plan.move, plan.moves = moves.register, moves.names
+
+local declared = options_of.declare('trinity.PlanOptions', { help = 'What trinity.plan takes.',
+  { 'graph', 'any', needed = true, as = 'trinity.Graph|fun(micro_batch: integer): trinity.Graph',
+    help = 'a training step; a function of the samples of a micro-batch where these may vary' },
+  { 'cluster', 'object', class = 'cluster', needed = true, help = 'where it runs' },
+  { 'global_batch', 'integer', needed = true, least = 1, most = 2 ^ 30, help = 'samples of a step of all replicas' },
+  { 'space', 'table', as = 'table<string, any>', otherwise = 'all of it',
+    help = 'values of dimensions: one, a list, or a function of the point so far that returns a list' },
+  { 'reward', 'function', as = 'trinity.Reward', otherwise = 'minus the step time',
+    help = 'is maximised; by any other than the default the simulated are those of the least bounds on the step' },
+  { 'plans', 'integer', 5, least = 1, most = 1000, help = 'that are kept: bounds prune what cannot be among them' },
+  { 'simulations', 'integer', 24, least = 1, most = 2 ^ 30, help = 'strategies that are simulated at most' },
+  { 'refinements', 'integer', 12, least = 0, most = 2 ^ 30, help = 'of moves from the best, beside these' },
+  { 'seconds', 'number', math.huge, least = 0, help = 'limit; results then depend on the machine' },
+  { 'quiet', 'boolean', false, help = 'shows no progress' },
+})
+
+local function per_node_of(cluster)
+  local counts, least = {}, nil
+  for _, device in ipairs(cluster.devices) do counts[device.node] = (counts[device.node] or 0) + 1 end
+  for _, count in util.sorted_pairs(counts) do least = math.min(least or count, count) end
+  return least
+end
+
+-- What is equal of all devices, and an order of them by peak where not.
+local function about_devices(cluster, kinds)
+  local most = 0
+  for _, kind in ipairs(kinds) do most = math.max(most, cluster.devices[kind.device].capacity_bytes) end
+  if #kinds == 1 then return most end
+  local rate, sorted = {}, {}
+  for _, kind in ipairs(kinds) do
+    local least = 0
+    for _, flop in util.sorted_pairs(model.device_type(cluster, kind.type).peak_flops_per_s) do
+      least = math.max(least, flop)
+    end
+    rate[('%s %.17g'):format(kind.type, kind.speed)] = least * kind.speed
+  end
+  local function rate_of(d) return rate[('%s %.17g'):format(cluster.devices[d].type, cluster.devices[d].speed)] end
+  for d = 1, #cluster.devices do sorted[d] = d end
+  table.sort(sorted, function(a, b)
+    if rate_of(a) ~= rate_of(b) then return rate_of(a) > rate_of(b) end
+    return a < b
+  end)
+  return most, sorted
+end
+
+local function own_of(given)
+  local used = {}
+  for name, dimension in util.sorted_pairs(own) do
+    if given[name] ~= nil then used[name] = dimension end
+  end
+  return used
+end
+
+-- The samples of a micro-batch that the space begins with, and whether the graph has a batch of its own.
+local function first_micro_batch(owner, spec, given)
+  if type(spec.graph) ~= 'function' then
+    local batch = networks.batch_of(spec.graph)
+    if given.micro_batch ~= nil and given.micro_batch ~= batch then
+      check.refuse(owner, 'dimension', 'micro_batch', "the graph's batch is %g: give graph = function(micro_batch)", batch)
+    end
+    given.micro_batch = batch
+    return batch
+  end
+  local first = given.micro_batch
+  if type(first) == 'table' then first = first[1] end
+  return type(first) == 'number' and first or 1
+end
+
+local function make_space(owner, spec, nets, own_used)
+  local given = util.merged({}, spec.space or {})
+  local first = first_micro_batch(owner, spec, given)
+  space.check(owner, given, own_used)
+  local graph = nets:problem(first).graph
+  local units = nets:problem(first).handle:mesh_units({ mesh = {} }, 1)
+  return space.new(owner, given, { devices = #spec.cluster.devices, per_node = per_node_of(spec.cluster),
+    layers = #units - 2, batch = spec.global_batch, experts = graph.active_parameters < graph.parameters,
+    unequal = #nets.kinds > 1 }, own_used), first
+end
+
+--- A result as users see it.
+local function public(result, nets, spec, peak)
+  local point, metrics = result.point, result.metrics
+  local problem = nets:problem(point.micro_batch)
+  local flop = nets:model_flop(point.micro_batch) * spec.global_batch
+  local made = { metrics = metrics, reward = result.reward, step_time_s = metrics.step_time_s,
+    lower_bound_s = math.min(result.bounds.step_time_s, metrics.step_time_s),
+    samples_per_s = spec.global_batch / metrics.step_time_s,
+    model_flop_utilisation = flop / (metrics.step_time_s * peak), memory_bytes = metrics.peak_memory_bytes,
+    feasible = metrics.feasible, point = point, fields = result.strategy, bounds = result.bounds,
+    moved = result.moved, problem = problem, stages = result.strategy.stages }
+  for _, name in ipairs { 'tensor', 'pipeline', 'virtual_stages', 'data', 'expert', 'context', 'micro_batch',
+    'micro_batches', 'schedule', 'recompute', 'shard', 'sequence_parallel', 'bucket_bytes' } do
+    made[name] = point[name]
+  end
+  return setmetatable(made, { __index = function(self, key)
+    if key ~= 'strategy' then return nil end
+    local strategy = problem:strategy(result.strategy, { method = 'plan' })
+    rawset(self, 'strategy', strategy)
+    return strategy
+  end })
+end
+
+-- Those that nothing beats both in time and in memory, by time.
+local function pareto(results)
+  local front, least = {}, math.huge
+  for _, result in ipairs(results) do
+    if result.metrics.feasible and result.metrics.peak_memory_bytes < least then
+      least = result.metrics.peak_memory_bytes
+      front[#front + 1] = result
+    end
+  end
+  return front
+end
+
+--- FLOP a second of all devices in the type that products of the network are computed in.
+local function peak_of(cluster, nets, micro_batch)
+  local graph, most, dtype = nets:problem(micro_batch).graph, -1, 'float32'
+  for i = 1, graph.operators do
+    local op = graph:operator(i)
+    if op.phase == 'forward' and op.flops > most and op.outputs[1] then most, dtype = op.flops, op.outputs[1].dtype end
+  end
+  local sum = 0
+  for _, kind in ipairs(nets.kinds) do
+    local peaks = model.device_type(cluster, kind.type).peak_flops_per_s
+    sum = sum + (peaks[dtype] or peaks.float32) * kind.speed * kind.count
+  end
+  return sum
+end
+
+--- Searches a strategy for a network on a cluster.
+---@param spec trinity.PlanOptions
+---@return trinity.PlanResult
+function plan.run(spec)
+  local owner = 'trinity.plan'
+  local given = declared:read(owner, 1, 'spec', spec)
+  if type(given.graph) ~= 'function' then check.object(owner, 'option', 'graph', given.graph, 'graph') end
+  local nets = networks.new(owner, given.graph, given.cluster)
+  local used = own_of(given.space or {})
+  local made, first = make_space(owner, given, nets, used)
+  local capacity, sorted = about_devices(given.cluster, nets.kinds)
+  local line = progress.new('plan', given.quiet)
+  local search = Search.new { owner = owner, networks = nets, space = made, count = given.plans, least = 10,
+    simulations = math.max(given.simulations, 1), seconds = given.seconds, reward = given.reward, own = used,
+    cluster = given.cluster, capacity_bytes = capacity, unequal = #nets.kinds > 1, sorted_devices = sorted,
+    say = function(search) line:update { text = search:progress_text(), share = search:share() } end }
+  core.begin_search()
+  local ok, message = xpcall(function()
+    search:run()
+    refine(search, 3, given.refinements)
+  end, function(raised) return raised end)
+  core.end_search()
+  line:finish()
+  if not ok and not (search.stopped and search.results[1]) then error(message, 0) end
+  return plan.result(search, nets, given, first)
+end
+
+--- What a search came to.
+function plan.result(search, nets, given, first)
+  local peak = peak_of(given.cluster, nets, first)
+  local function shown(result) return public(result, nets, given, peak) end
+  local fitting = {}
+  for _, result in ipairs(search.results) do
+    if result.metrics.feasible then fitting[#fitting + 1] = result end
+  end
+  local lower = search.lower_bound_s
+  if fitting[1] then lower = math.min(lower, fitting[1].metrics.step_time_s) end
+  return { plans = util.map({ unpack(fitting, 1, math.min(given.plans, #fitting)) }, shown),
+    pareto = util.map(pareto(search.results), shown), simulated = util.map(search.results, shown),
+    refused = search.refused, counts = search.counts, pruned = search.pruned, left = search.left or 0,
+    lower_bound_s = lower, stopped = search.stopped, nearest = search.nearest, capacity_bytes = search.capacity_bytes,
+    global_batch = given.global_batch, cluster = given.cluster, networks = nets, seconds = core.clock_s()
+      - search.started_s }
+end
+
+---@class trinity.PlanResult
+---@field plans trinity.FoundPlan[] that fit, the best first
+---@field pareto trinity.FoundPlan[] of those simulated the ones that none beats both in time and in memory
+---@field simulated trinity.FoundPlan[] all, the best first
+---@field refused { reason: string, points: integer }[] what could not be lowered, and why
+---@field counts { points: integer, families: integer, opened: integer, bounded: integer, simulated: integer }
+---@field pruned { contradictory: integer, memory: integer, bound: integer, duplicates: integer, refused: integer }
+---@field left integer points that a limit left, whose bound does not rule them out
+---@field lower_bound_s number that no plan of the space is below
+---@field stopped? string what ended it early
+---@field nearest? { point: trinity.PlanPoint, excess_bytes: number, memory_bytes: number } by the bounds on memory
+---@field seconds number
+
+---@class trinity.FoundPlan: trinity.PlanPoint
+---@field strategy trinity.Strategy made when first asked for
+---@field metrics trinity.Metrics
+---@field reward number
+---@field step_time_s number
+---@field lower_bound_s number of its point
+---@field samples_per_s number
+---@field model_flop_utilisation number FLOP of products, without what is computed again, over what all devices could do
+---@field memory_bytes number of the fullest device
+
+return setmetatable(plan, { __call = function(_, spec) return plan.run(spec) end })

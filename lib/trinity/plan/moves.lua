@@ -1,0 +1,104 @@
+-- Moves from a plan to its neighbours: what the search tries from the best plans when its queue is done, beyond the
+-- values that its space lists.
+
+local check = require 'trinity.base.check'
+local space = require 'trinity.plan.space'
+local util = require 'trinity.base.util'
+
+local moves = {}
+
+local registered, order = {}, {}
+
+--- Registers a move under a name: a function of a point and of what the search knows ({ space =, result = }) that
+--- returns a list of points. A move of a name that is there takes its place.
+---@param name string
+---@param move fun(point: trinity.PlanPoint, about: { space: table, result: table }): trinity.PlanPoint[]
+function moves.register(name, move)
+  check.argument('plan.move', 1, 'name', name, 'string')
+  check.argument('plan.move', 2, 'move', move, 'function')
+  if not registered[name] then order[#order + 1] = name end
+  registered[name] = move
+end
+
+--- Their names, in the order in which they are tried.
+---@return string[]
+function moves.names() return util.merged({}, order) end
+
+local function changed(point, fields)
+  local copy = space.kept(point)
+  for name, value in pairs(fields) do copy[name] = value end
+  return copy
+end
+
+-- Layers of every virtual stage of a point.
+local function layers_of(point, layers)
+  if type(point.stages) == 'table' then return point.stages end
+  local count = point.pipeline * point.virtual_stages
+  return util.listed(count, function() return layers / count end)
+end
+
+--- A layer less on the stages whose devices work longest or are fullest, one more on any other neighbour.
+moves.register('stage', function(point, about)
+  local list = {}
+  if point.pipeline == 1 or about.space.given.stages ~= nil then return list end
+  local counts = layers_of(point, about.space.about.layers)
+  local seen = {}
+  for from = 1, #counts do
+    for _, to in ipairs { from - 1, from + 1, 1, #counts } do
+      local key = ('%d %d'):format(from, to)
+      if counts[to] and to ~= from and counts[from] > 0 and not seen[key] then
+        seen[key] = true
+        local other = util.merged({}, counts)
+        other[from], other[to] = other[from] - 1, other[to] + 1
+        list[#list + 1] = changed(point, { stages = other })
+      end
+    end
+  end
+  return list
+end)
+
+--- Half and twice the bucket.
+moves.register('bucket', function(point, about)
+  local list = {}
+  if point.data == 1 or about.space.given.bucket_bytes then return list end
+  for _, factor in ipairs { 0.25, 4, 16 } do
+    local bytes = math.floor(point.bucket_bytes * factor)
+    if bytes >= 1e6 and bytes <= 8e9 then list[#list + 1] = changed(point, { bucket_bytes = bytes }) end
+  end
+  return list
+end)
+
+--- The value before and behind, of each dimension that no other follows from.
+moves.register('dimension', function(point, about)
+  local list = {}
+  for _, name in ipairs { 'shard', 'sequence_parallel', 'recompute', 'virtual_stages', 'schedule', 'micro_batch' } do
+    local values = space.values_of(about.space, name, point)
+    for i, value in ipairs(values) do
+      if value == point[name] then
+        for _, other in ipairs { values[i - 1], values[i + 1] } do
+          local fields = { [name] = other }
+          if type(point.stages) == 'table' and name ~= 'shard' and name ~= 'micro_batch' then fields.stages = 'balanced' end
+          list[#list + 1] = changed(point, fields)
+        end
+      end
+    end
+  end
+  return list
+end)
+
+--- All neighbours of a result, move by move; a move that fails is an error that names it.
+---@return { point: trinity.PlanPoint, move: string }[]
+function moves.of(owner, result, about)
+  local list = {}
+  for _, name in ipairs(order) do
+    local made = registered[name](space.kept(result.point), { space = about, result = result })
+    if type(made) ~= 'table' then
+      util.fail('%s: the move \'%s\' at %s returned %s, expected a list of points', owner, name,
+        util.function_place(registered[name]), util.describe(made))
+    end
+    for _, point in ipairs(made) do list[#list + 1] = { point = point, move = name } end
+  end
+  return list
+end
+
+return moves

@@ -1,0 +1,166 @@
+-- The network of a plan at every micro-batch: graphs, problems, profiles of their units, FLOP of products.
+
+local bounds = require 'trinity.plan.bounds'
+local check = require 'trinity.base.check'
+local problems = require 'trinity.strategy.problem'
+local util = require 'trinity.base.util'
+
+local networks = {}
+
+local Networks = {}
+Networks.__index = Networks
+
+-- The first device of every kind, and how many there are of it.
+local function kinds_of(cluster)
+  local list, by_key = {}, {}
+  for d, device in ipairs(cluster.devices) do
+    local key = ('%s %.17g'):format(device.type, device.speed)
+    if not by_key[key] then
+      by_key[key] = { device = d, type = device.type, speed = device.speed, count = 0 }
+      list[#list + 1] = by_key[key]
+    end
+    by_key[key].count = by_key[key].count + 1
+  end
+  return list
+end
+
+--- Samples of a step of a graph: the first extent of its first input of whole numbers (tokens), or its batch where
+--- there is none.
+function networks.batch_of(graph)
+  for i = 1, graph.operators do
+    local op = graph:operator(i)
+    local out = op.type == 'Input' and op.outputs[1]
+    if out and #out.shape > 0 and out.dtype:match '^int' then return out.shape[1] end
+  end
+  return graph.batch_size
+end
+
+--- graph: a graph, whose batch is the one micro-batch, or a function of the micro-batch.
+function networks.new(owner, graph, cluster)
+  return setmetatable({ owner = owner, source = graph, cluster = cluster, kinds = kinds_of(cluster), made = {},
+    base = {}, stands = {} }, Networks)
+end
+
+--- The problem of a micro-batch. layers: of the same network with so few.
+---@return trinity.Problem
+function Networks:problem(micro_batch, layers)
+  local key = layers and ('%d %d'):format(micro_batch, layers) or micro_batch
+  if not self.made[key] then
+    local graph = self.source
+    if type(graph) == 'function' then graph = graph(micro_batch, layers) end
+    if util.class_of(graph) ~= 'graph' then check.wrong(self.owner, 'option', 'graph', graph, 'a graph of the function') end
+    if networks.batch_of(graph) ~= micro_batch then
+      check.refuse(self.owner, 'option', 'graph', 'the graph of micro-batch %d has a batch of %g', micro_batch,
+        networks.batch_of(graph))
+    end
+    self.made[key] = problems.simulator { graph = graph, cluster = self.cluster }
+  end
+  return self.made[key]
+end
+
+--- Units of a family's profile on a kind of device, the first of whose devices make the stage.
+function Networks:units(family, device, layers)
+  local mesh = { tensor = family.tensor, context = family.context, expert = family.expert, data = family.expert }
+  local count, devices = family.tensor * family.context * family.expert, nil
+  if device > 1 then
+    local first = math.max(1, math.min(device, #self.cluster.devices - count + 1))
+    devices = util.listed(count, function(i) return first + i - 1 end)
+  end
+  return self:problem(family.micro_batch, layers).handle:mesh_units({ mesh = mesh, recompute = family.recompute,
+    sequence_parallel = family.sequence_parallel, devices = devices }, 1)
+end
+
+local few = 3 -- layers of a network that stands for one of many
+
+local function same(a, b)
+  for name, value in pairs(a) do
+    if b[name] ~= value then return false end
+  end
+  return true
+end
+
+--- Units of many layers from those of few: the middle one as often as there are more.
+local function stretched(units, layers)
+  local list = { units[1], units[2] }
+  for i = 2, layers - 1 do list[i + 1] = units[3] end
+  list[layers + 1], list[layers + 2] = units[4], units[5]
+  return list
+end
+
+--- Whether a network of few layers has the units of all, those between the first and the last layer being alike: where
+--- the function of the graph takes a number of layers, and units of one device are the same to the bit.
+function Networks:few(micro_batch, expert, recompute)
+  local key = ('%d %d %s'):format(micro_batch, expert, recompute)
+  if self.stands[key] == nil then
+    self.stands[key] = false
+    if type(self.source) == 'function' and debug.getinfo(self.source, 'u').nparams > 1 then
+      local whole, alike = self:base_units(micro_batch, expert, recompute)[1], true
+      local layers = #whole - 2
+      if layers > 2 * few then
+        local ok, short = pcall(self.units, self, { micro_batch = micro_batch, tensor = 1, context = 1, expert = expert,
+          recompute = recompute, sequence_parallel = false }, 1, few)
+        short = ok and #short == few + 2 and stretched(short, layers) or nil -- not of a network of another kind
+        for i = 1, #whole do alike = alike and short ~= nil and same(whole[i], short[i]) end
+        self.stands[key] = alike and layers or false
+      end
+    end
+  end
+  return self.stands[key]
+end
+
+--- The same of one device alone, on every kind.
+function Networks:base_units(micro_batch, expert, recompute)
+  local key = ('%d %d %s'):format(micro_batch, expert, recompute)
+  if not self.base[key] then
+    self.base[key] = util.map(self.kinds, function(kind)
+      return self:units({ micro_batch = micro_batch, tensor = 1, context = 1, expert = expert, recompute = recompute,
+        sequence_parallel = false }, kind.device)
+    end)
+  end
+  return self.base[key]
+end
+
+--- Whether computing selectively again comes to nothing: to the units of no recomputation.
+function Networks:repeats_nothing(family)
+  local plain = self:base_units(family.micro_batch, family.expert, 'none')[1]
+  for i, unit in ipairs(self:base_units(family.micro_batch, family.expert, family.recompute)[1]) do
+    if not same(unit, plain[i]) then return false end
+  end
+  return true
+end
+
+--- Sums over the units of a family of points, least over the kinds of devices. known: of its own profile (of few layers
+--- where these stand for all), in place of what follows from that of one device. Throws what lowering throws.
+---@return trinity.PlanTotals
+function Networks:totals(family, known)
+  local b, e, again = family.micro_batch, family.expert, family.recompute
+  if not known then
+    return bounds.least(util.map(self:base_units(b, e, again), function(units)
+      return bounds.totals(units, family.tensor * family.context)
+    end))
+  end
+  local layers = self:few(b, e, again)
+  return bounds.least(util.map(self.kinds, function(kind)
+    if layers then return bounds.totals(stretched(self:units(family, kind.device, few), layers)) end
+    return bounds.totals(self:units(family, kind.device))
+  end))
+end
+
+local products = { MatMul = true, Gemm = true, Conv = true, ConvTranspose = true, Einsum = true, Attention = true,
+  LSTM = true, GRU = true, RNN = true, LSTMCell = true }
+
+--- FLOP of a sample's products forwards and backwards, without what is computed again; and the peak of a device for the
+--- type that most of them are computed in.
+function Networks:model_flop(micro_batch)
+  if not self.flop then
+    local graph, flop = self:problem(micro_batch).graph, 0
+    for i = 1, graph.operators do
+      local op = graph:operator(i)
+      if op.phase ~= 'update' and products[(op.type:gsub('Grad$', ''))] then flop = flop + op.flops end
+    end
+    self.flop = flop / micro_batch
+  end
+  return self.flop
+end
+
+return networks

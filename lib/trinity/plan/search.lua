@@ -1,0 +1,430 @@
+-- The search of a plan: best first over families of points, points, and points with the engine's bound; what is at the
+-- head is opened, bounded or simulated in turn, and what is bounded above the k-th best never. Everything that is done
+-- goes by counts, so that neither threads nor clocks change a result that no limit in seconds cut short.
+
+local bounds = require 'trinity.plan.bounds'
+local core = require 'trinity.core'
+local space = require 'trinity.plan.space'
+local stages = require 'trinity.plan.stages'
+local util = require 'trinity.base.util'
+
+local Search = {}
+Search.__index = Search
+
+-- How many are taken from the head of the queue at a time.
+local at_once = { family = 1, point = 128, simulation = 8 }
+
+--- A queue by (bound, number).
+local Heap = {}
+Heap.__index = Heap
+
+local function before(a, b) return a.bound_s < b.bound_s or (a.bound_s == b.bound_s and a.number < b.number) end
+
+function Heap:push(entry)
+  local i = #self + 1
+  while i > 1 do
+    local parent = math.floor(i / 2)
+    if not before(entry, self[parent]) then break end
+    self[i], i = self[parent], parent
+  end
+  self[i] = entry
+end
+
+function Heap:pop()
+  local top, last, n = self[1], self[#self], #self - 1
+  self[n + 1] = nil
+  if n == 0 then return top end
+  local i = 1
+  while true do
+    local child = 2 * i
+    if child > n then break end
+    if child < n and before(self[child + 1], self[child]) then child = child + 1 end
+    if not before(self[child], last) then break end
+    self[i], i = self[child], child
+  end
+  self[i] = last
+  return top
+end
+
+--- options: networks, space, count (plans), simulations, seconds, reward, own (dimensions), say(text), capacity_bytes.
+function Search.new(options)
+  local self = setmetatable(util.merged({}, options), Search)
+  self.queue, self.number, self.results, self.seen = setmetatable({}, Heap), 0, {}, {}
+  self.counts = { points = 0, families = 0, opened = 0, bounded = 0, simulated = 0 }
+  self.pruned = { contradictory = 0, memory = 0, bound = 0, duplicates = 0, refused = 0 }
+  self.refused, self.splits, self.started_s = {}, {}, core.clock_s()
+  self.nearest = nil
+  return self
+end
+
+local function count(self, name, by) self.pruned[name] = self.pruned[name] + (by or 1) end
+
+--- What is shown meanwhile.
+function Search:progress_text()
+  local best = self.results[1]
+  return ('%d points, %d bounded, %d simulated%s'):format(self.counts.points, self.counts.bounded, self.counts.simulated,
+    best and (', best %.4g s%s'):format(best.metrics.step_time_s, best.metrics.feasible and '' or ' (does not fit)') or '')
+end
+
+--- The part of the simulations that is done.
+function Search:share() return math.min(1, self.counts.simulated / self.simulations) end
+
+--- Counts a refusal under its sentence.
+function Search:refuse(reason, by, example)
+  for _, entry in ipairs(self.refused) do
+    if entry.reason == reason then
+      entry.points = entry.points + by
+      return
+    end
+  end
+  self.refused[#self.refused + 1] = { reason = reason, points = by, example = example }
+end
+
+--- Whether to end: asked to, or out of time.
+function Search:stopping()
+  if core.stop_requested() then
+    self.stopped = 'Ctrl-C'
+  elseif core.clock_s() - self.started_s > self.seconds then
+    self.stopped = 'seconds'
+  end
+  return self.stopped ~= nil
+end
+
+--- The step that a plan must beat to be among those kept; infinite before there are that many. By any other reward than
+--- the step time no bound decides.
+function Search:limit_s()
+  if self.reward or #self.results < math.max(self.count, self.least) then return math.huge end
+  local kept = self.results[self.count]
+  return kept.metrics.feasible and kept.metrics.step_time_s or math.huge
+end
+
+local function push(self, entry)
+  self.number = self.number + 1
+  entry.number = self.number
+  self.queue:push(entry)
+end
+
+--- The nearest that does not fit: by the bound of the fullest device.
+function Search:note_memory(point, memory_bytes)
+  local excess = memory_bytes - self.capacity_bytes
+  if not self.nearest or excess < self.nearest.excess_bytes then
+    self.nearest = { point = space.kept(point), excess_bytes = excess, memory_bytes = memory_bytes }
+  end
+end
+
+--- Puts a family into the queue by the least bound of its points, from the profile of one device.
+function Search:add_family(family)
+  local ok, totals = pcall(self.networks.totals, self.networks, family, false)
+  local open = next(self.own) ~= nil -- what a dimension of one's own does is known behind it alone
+  local entry = { kind = 'family', family = family, bound_s = math.huge, points = 0, fitting = 0 }
+  self.counts.families = self.counts.families + 1
+  local twin = ok and family.recompute == 'selective' and self.networks:repeats_nothing(family)
+  local least, fitting, points, wrong = math.huge, 0, 0, 0
+  local most = self.capacity_bytes
+  local near, near_bytes
+  self.space:each(family, function(point, reason)
+    points = points + 1
+    if reason then
+      wrong = wrong + 1
+    elseif twin then
+      return
+    elseif ok and open then
+      least, fitting = 0, fitting + 1
+    elseif ok then
+      local memory = bounds.memory_bytes(point, totals)
+      if memory <= most then
+        fitting = fitting + 1
+        least = math.min(least, bounds.step_time_s(point, totals))
+      elseif not near_bytes or memory < near_bytes then
+        near, near_bytes = space.kept(point), memory
+      end
+    end
+  end)
+  self.counts.points = self.counts.points + points
+  count(self, 'contradictory', wrong)
+  if not ok then return self:lose(util.unplaced(tostring(totals)), points - wrong, family) end
+  if twin then return count(self, 'duplicates', points - wrong) end
+  count(self, 'memory', points - wrong - fitting)
+  if near then self:note_memory(near, near_bytes) end
+  if fitting == 0 then return end
+  entry.bound_s, entry.points = least, fitting
+  push(self, entry)
+end
+
+--- What lowering refuses.
+function Search:lose(reason, by, example)
+  count(self, 'refused', by)
+  self:refuse((reason:gsub('^problem:[%w_]+: ', '')), by, space.kept(example))
+end
+
+--- Takes more of one kind from the head of the queue, at most so many in all; those above the limit stay.
+function Search:take(first, most)
+  local list = { first }
+  while #list < most and self.queue[1] and self.queue[1].kind == first.kind and self.queue[1].bound_s < self:limit_s() do
+    list[#list + 1] = self.queue:pop()
+  end
+  return list
+end
+
+--- Opens families: their own profiles, and their points into the queue.
+function Search:open(entries)
+  for _, entry in ipairs(entries) do
+    local family = entry.family
+    self.counts.opened = self.counts.opened + 1
+    local ok, totals = pcall(self.networks.totals, self.networks, family, true)
+    if not ok then
+      self:lose(util.unplaced(tostring(totals)), entry.points, family)
+    else
+      self:add_points(family, totals, entry.points)
+    end
+  end
+end
+
+function Search:add_points(family, totals, known)
+  local limit, most, seen = self:limit_s(), self.capacity_bytes, 0
+  self.space:each(family, function(point, reason)
+    if reason then return end
+    local bound = 0
+    if not next(self.own) then
+      local memory = bounds.memory_bytes(point, totals)
+      if memory > most then return self:note_memory(point, memory) end
+      bound = bounds.step_time_s(point, totals)
+    end
+    seen = seen + 1
+    if bound >= limit then return count(self, 'bound') end
+    push(self, { kind = 'point', bound_s = bound, point = space.kept(point) })
+  end)
+  count(self, 'memory', math.max(0, known - seen))
+end
+
+--- The devices of an unequal cluster in the order that a point says.
+function Search:devices_of(point)
+  if not point.order or point.order == 'natural' then return nil end
+  local used = point.tensor * point.context * point.pipeline * point.data
+  local sorted = self.sorted_devices
+  return util.listed(used, function(i)
+    return sorted[point.order == 'fastest_first' and i or #sorted + 1 - i]
+  end)
+end
+
+--- Layers of the stages where they are to be balanced; nil where that is the even split.
+function Search:balanced(point)
+  local key = table.concat({ point.micro_batch, point.tensor, point.context, point.expert, point.recompute, point.pipeline,
+    point.virtual_stages, tostring(point.sequence_parallel), tostring(space.delays(point.schedule, point.pipeline)),
+    tostring(point.schedule == 'zb-v' or point.schedule == 'dualpipe-v'), tostring(point.order), point.data }, ' ')
+  if self.splits[key] == nil then self.splits[key] = self:split(point) or false end
+  return self.splits[key] or nil
+end
+
+function Search:split(point)
+  local problem, p = self.networks:problem(point.micro_batch), point.pipeline
+  local plain = space.strategy(util.merged(point, { stages = 'even' }))
+  local units = problem.handle:mesh_units(plain, 1)
+  local function load(unit) return unit.forward_to_next_s + unit.backward_to_next_s + unit.weight_s end
+  local cost, speed = {}, {}
+  for i = 2, #units - 1 do cost[#cost + 1] = load(units[i]) end
+  for stage = 1, p do
+    speed[stage] = 1
+    if self.unequal and stage > 1 then
+      local there = problem.handle:mesh_units(plain, stage)
+      local middle = math.floor(#units / 2) + 1
+      speed[stage] = load(there[middle]) / load(units[middle])
+    end
+  end
+  local v_shaped = point.schedule == 'zb-v' or point.schedule == 'dualpipe-v'
+  local first, last = load(units[1]), load(units[#units])
+  local counts
+  if v_shaped and p > 1 then
+    counts = stages.split(cost, p, first + last, 0, speed)
+  else
+    counts = stages.split(cost, p, first, last, speed)
+  end
+  if not counts then return nil end
+  local list = stages.virtual(counts, point.virtual_stages, v_shaped)
+  return not stages.even(list) and list or nil
+end
+
+--- Settles what of a point is words: stages and devices; false where it is one that is there already.
+function Search:settle(entry)
+  local point = entry.point
+  if entry.settled then return true end
+  entry.settled = true
+  point.devices = self:devices_of(point)
+  if point.stages == 'balanced' and point.pipeline > 1 then
+    local ok, list = pcall(self.balanced, self, point)
+    if not ok then
+      self:lose(util.unplaced(tostring(list)), 1, point)
+      return false
+    end
+    if not list and self.space.about.layers % (point.pipeline * point.virtual_stages) == 0 then
+      count(self, 'duplicates')
+      return false
+    end
+    point.stages = list or 'even'
+  end
+  return true
+end
+
+--- The strategy of an entry, with what dimensions of one's own make of it.
+function Search:strategy(entry)
+  local strategy = space.strategy(entry.point)
+  for name, value in util.sorted_pairs(entry.point.own or {}) do
+    strategy = self.own[name].apply(strategy, value, entry.point) or strategy
+  end
+  return strategy
+end
+
+--- Calls body(micro_batch, entries) for entries of equal micro-batches.
+local function by_micro_batch(entries, body)
+  local groups = {}
+  for _, entry in ipairs(entries) do
+    local b = entry.point.micro_batch
+    groups[b] = groups[b] or {}
+    table.insert(groups[b], entry)
+  end
+  for b, list in util.sorted_pairs(groups) do body(b, list) end
+end
+
+--- What the fullest stage exceeds its device by, of the engine's bound; and its bytes.
+function Search:excess(entry, memory)
+  local most, worst = 0, -math.huge
+  local mesh = entry.strategy.mesh
+  local per_stage = #memory > 1 and (mesh.data or 1) * (mesh.tensor or 1) * (mesh.context or 1) or 0
+  for stage, bytes in ipairs(memory) do
+    local capacity = self.capacity_bytes
+    if self.unequal then
+      local rank = (stage - 1) * per_stage + 1
+      local device = entry.strategy.devices and entry.strategy.devices[rank] or rank
+      capacity = self.cluster.devices[device].capacity_bytes
+    end
+    most, worst = math.max(most, bytes), math.max(worst, bytes - capacity)
+  end
+  return worst, most
+end
+
+--- Gives entries the engine's bounds; those that may be among the best go on.
+function Search:bound(entries)
+  local settled = {}
+  for _, entry in ipairs(entries) do
+    if self:settle(entry) then
+      entry.strategy = self:strategy(entry)
+      settled[#settled + 1] = entry
+    end
+  end
+  by_micro_batch(settled, function(micro_batch, list)
+    local found = self.networks:problem(micro_batch).handle:mesh_bounds(util.map(list, function(entry)
+      return entry.strategy
+    end))
+    for i, entry in ipairs(list) do self:bounded(entry, found[i]) end
+  end)
+end
+
+function Search:bounded(entry, found)
+  self.counts.bounded = self.counts.bounded + 1
+  if found.refused then return self:lose(found.refused, 1, entry.point) end
+  local worst, most = self:excess(entry, found.memory_bytes)
+  entry.bounds = found
+  if worst > 0 then
+    count(self, 'memory')
+    return self:note_memory(entry.point, most)
+  end
+  entry.kind, entry.bound_s = 'simulation', math.max(found.step_time_s, entry.own_bound_s or 0)
+  if entry.bound_s >= self:limit_s() then return count(self, 'bound') end
+  push(self, entry)
+end
+
+--- Prices entries; a plan that contradicts its graph is refused with its sentence.
+function Search:simulate(entries)
+  by_micro_batch(entries, function(micro_batch, list)
+    local problem = self.networks:problem(micro_batch)
+    local plans = util.map(list, function(entry) return entry.strategy end)
+    local ok, metrics = pcall(problem.evaluate_batch, problem, plans)
+    for i, entry in ipairs(list) do
+      local priced, what = ok, ok and metrics[i] or nil
+      if not ok then priced, what = pcall(problem.evaluate, problem, plans[i]) end
+      if priced then
+        self:priced(entry, what, problem)
+      elseif tostring(what):find('interrupted', 1, true) then
+        error(what, 0)
+      else
+        self:lose(util.unplaced(tostring(what)), 1, entry.point)
+      end
+    end
+  end)
+end
+
+--- Whether result a is better than b: one that fits, the smaller excess, the reward, the number.
+local function better(a, b)
+  if a.metrics.feasible ~= b.metrics.feasible then return a.metrics.feasible end
+  if not a.metrics.feasible and a.metrics.excess_memory_bytes ~= b.metrics.excess_memory_bytes then
+    return a.metrics.excess_memory_bytes < b.metrics.excess_memory_bytes
+  end
+  if a.reward ~= b.reward then return a.reward > b.reward end
+  return a.number < b.number
+end
+
+function Search:priced(entry, metrics, problem)
+  self.counts.simulated = self.counts.simulated + 1
+  local reward = -metrics.step_time_s
+  if self.reward then
+    reward = self.reward(metrics, problem:strategy(entry.strategy))
+    if type(reward) ~= 'number' or reward ~= reward then
+      util.fail('%s: the reward function at %s returned %s, expected a number', self.owner,
+        util.function_place(self.reward), util.describe(reward))
+    end
+  end
+  local result = { point = entry.point, strategy = entry.strategy, bounds = entry.bounds, bound_s = entry.bound_s,
+    metrics = metrics, reward = reward, number = entry.number, moved = entry.moved }
+  local at = #self.results + 1
+  while at > 1 and better(result, self.results[at - 1]) do at = at - 1 end
+  table.insert(self.results, at, result)
+  return result
+end
+
+--- One turn: what is at the head. False when there is nothing left to do.
+function Search:turn()
+  local head = self.queue[1]
+  if not head or head.bound_s >= self:limit_s() then return false end
+  self.queue:pop()
+  if head.kind == 'family' then
+    self:open(self:take(head, at_once.family))
+  elseif head.kind == 'point' then
+    self:bound(self:take(head, at_once.point))
+  else
+    local left = self.simulations - self.counts.simulated
+    if left <= 0 then
+      self.queue:push(head)
+      return false
+    end
+    self:simulate(self:take(head, math.min(at_once.simulation, left)))
+  end
+  return true
+end
+
+--- Adds all families with their points of dimensions of one's own.
+function Search:begin()
+  for _, family in ipairs(self.space:families()) do
+    if self:stopping() then return end
+    self:add_family(family)
+  end
+end
+
+--- Runs until nothing can be among the best, or a limit.
+function Search:run()
+  self:begin()
+  while not self:stopping() and self:turn() do
+    self.say(self)
+  end
+  local rest = 0
+  local limit = self:limit_s()
+  self.lower_bound_s = self.results[1] and self.results[1].metrics.feasible and self.results[1].metrics.step_time_s
+    or math.huge
+  for _, entry in ipairs(self.queue) do
+    local points = entry.points or 1
+    if entry.bound_s >= limit then count(self, 'bound', points) else rest = rest + points end
+    self.lower_bound_s = math.min(self.lower_bound_s, entry.bound_s)
+  end
+  self.left = rest
+end
+
+return Search

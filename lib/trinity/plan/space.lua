@@ -1,0 +1,315 @@
+-- The space of a plan: dimensions, their values, and the points that they make together. A point has the fields of a
+-- mesh strategy in short, and `micro_batch`, the samples that a replica works on at a time.
+
+local check = require 'trinity.base.check'
+local util = require 'trinity.base.util'
+
+local space = {}
+
+---@class trinity.PlanPoint
+---@field micro_batch integer samples of a micro-batch of a replica
+---@field micro_batches integer of a step
+---@field tensor integer
+---@field context integer
+---@field pipeline integer
+---@field data integer
+---@field expert integer
+---@field sequence_parallel boolean
+---@field recompute 'none'|'selective'|'full'
+---@field schedule trinity.MeshSchedule
+---@field virtual_stages integer
+---@field stages 'even'|'balanced'|integer[] how layers are shared out over virtual stages
+---@field shard integer
+---@field bucket_bytes integer
+---@field algorithm trinity.MeshAlgorithm of all-reduces of gradients
+---@field devices? integer[] of an unequal cluster: an order of its devices
+---@field own table<string, any> values of dimensions of one's own
+
+--- Those that decide what one device does for one micro-batch: points that share them share a profile.
+space.family = { 'micro_batch', 'tensor', 'context', 'expert', 'sequence_parallel', 'recompute' }
+--- The rest, in the order of the loops.
+space.rest = { 'pipeline', 'data', 'schedule', 'virtual_stages', 'stages', 'shard', 'bucket_bytes', 'algorithm', 'order' }
+
+local schedules = { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-interleaved', 'zb-v', 'dualpipe-v' }
+local split_backward = { ['zb-h1'] = true, ['zb-interleaved'] = true, ['zb-v'] = true, ['dualpipe-v'] = true }
+local v_shaped = { ['zb-v'] = true, ['dualpipe-v'] = true }
+
+--- Whether a schedule delays gradients of weights.
+function space.delays(schedule, pipeline) return pipeline > 1 and split_backward[schedule] or false end
+
+--- What a dimension takes: 'integer' (from 1 or, of shard, 0), or words.
+local words = {
+  sequence_parallel = { [true] = true, [false] = true },
+  recompute = { none = true, selective = true, full = true },
+  stages = { even = true, balanced = true },
+  algorithm = { automatic = true, ring = true, halving_doubling = true, tree = true, hierarchical = true, leader = true },
+  order = { natural = true, fastest_first = true, fastest_last = true },
+}
+words.schedule = {}
+for _, name in ipairs(schedules) do words.schedule[name] = true end
+
+local integers = { micro_batch = { 1, 2 ^ 20 }, tensor = { 1, 4096 }, context = { 1, 4096 }, expert = { 1, 4096 },
+  pipeline = { 1, 4096 }, data = { 1, 4096 }, virtual_stages = { 1, 4096 }, shard = { 0, 3 },
+  bucket_bytes = { 1, 2 ^ 50 } }
+
+local names = {}
+for _, list in ipairs { space.family, space.rest } do
+  for _, name in ipairs(list) do names[name] = true end
+end
+space.names = names
+
+--- Checks a value of a dimension that is built in.
+local function check_value(owner, name, value)
+  local range = integers[name]
+  if range then return check.integer(owner, 'dimension', name, value, range[1], range[2]) end
+  if type(value) ~= 'boolean' then check.argument(owner, 'dimension', name, value, 'string') end
+  if words[name][value] == nil then
+    local known = {}
+    for word in pairs(words[name]) do known[tostring(word)] = true end
+    util.fail('%s: dimension \'%s\': %s', owner, name, util.unknown(tostring(value), known))
+  end
+end
+
+--- A list of what a dimension was given: a value, a list, or what a function of the point so far returns.
+local function listed(owner, name, given, point)
+  if type(given) == 'function' then
+    local made = given(point)
+    if made == nil then return nil end
+    given = made
+  end
+  if type(given) ~= 'table' then given = { given } end
+  for i = 1, #given do
+    if names[name] then check_value(owner, name, given[i]) end
+  end
+  if #given == 0 then check.refuse(owner, 'dimension', name, 'expected one value or more, got an empty list') end
+  return given
+end
+
+--- Checks a description of a space: known names, or those of dimensions of one's own.
+function space.check(owner, given, own)
+  local known = util.merged({}, names)
+  for name in pairs(own) do known[name] = true end
+  util.refuse_unknown(owner .. ': space', given, known, 'dimension')
+  for name, value in util.sorted_pairs(given) do
+    if type(value) ~= 'function' then listed(owner, name, value) end
+  end
+end
+
+local function powers_of_two(most)
+  local list, n = {}, 1
+  while n <= most do
+    list[#list + 1] = n
+    n = 2 * n
+  end
+  return list
+end
+
+local function divisors(n, most)
+  local list = {}
+  for i = 1, math.min(n, most) do
+    if n % i == 0 then list[#list + 1] = i end
+  end
+  return list
+end
+
+--- The largest number of replicas on so many places that a batch can be dealt out to in whole micro-batches.
+local function most_replicas(places, batch)
+  for d = math.min(places, batch), 1, -1 do
+    if batch % d == 0 then return d end
+  end
+end
+
+-- What each dimension ranges over where nothing is said. about: devices, per_node, layers, batch (global), experts,
+-- unequal.
+local defaults = {
+  micro_batch = function(_, about)
+    local list = {}
+    for _, b in ipairs { 1, 2, 4, 8 } do
+      if about.batch % b == 0 then list[#list + 1] = b end
+    end
+    return list
+  end,
+  tensor = function(_, about) return powers_of_two(about.per_node) end,
+  context = function(point, about) return powers_of_two(math.min(16, math.floor(about.devices / point.tensor))) end,
+  expert = function(_, about) return about.experts and powers_of_two(math.min(about.devices, 256)) or { 1 } end,
+  sequence_parallel = function(point) return point.tensor > 1 and { true, false } or { false } end,
+  recompute = function() return { 'none', 'selective', 'full' } end,
+  pipeline = function(point, about)
+    return divisors(math.floor(about.devices / (point.tensor * point.context)), math.max(1, about.layers))
+  end,
+  data = function(point, about)
+    local places = math.floor(about.devices / (point.tensor * point.context * point.pipeline))
+    return { places > 0 and most_replicas(places, about.batch / point.micro_batch) or nil }
+  end,
+  schedule = function(point) return point.pipeline > 1 and schedules or { '1f1b' } end,
+  virtual_stages = function(point, about)
+    if v_shaped[point.schedule] then return { 2 } end
+    if point.schedule ~= 'interleaved' and point.schedule ~= 'zb-interleaved' then return { 1 } end
+    local list = {}
+    for v = 2, math.floor(about.layers / point.pipeline) do list[#list + 1] = v end
+    return list
+  end,
+  stages = function(point, about)
+    if point.pipeline == 1 then return { 'even' } end
+    return about.layers % (point.pipeline * point.virtual_stages) == 0 and { 'even', 'balanced' } or { 'balanced' }
+  end,
+  shard = function(point) return point.data > 1 and { 0, 1, 2, 3 } or { 0 } end,
+  bucket_bytes = function() return { 200000000 } end, -- moves try others
+  algorithm = function() return { 'automatic' } end,
+  order = function(point, about)
+    return about.unequal and point.pipeline > 1 and { 'natural', 'fastest_first', 'fastest_last' } or { 'natural' }
+  end,
+}
+
+local function fits_axes(point, about)
+  return point.tensor * point.context * (point.pipeline or 1) * (point.data or 1) <= about.devices
+end
+
+--- Why the words of a point contradict each other; nil where they do not. Of what the whole point decides.
+local function contradiction(point, about)
+  local p, v, m = point.pipeline, point.virtual_stages, point.micro_batches
+  if not fits_axes(point, about) then return 'more devices than the cluster has' end
+  if about.batch % (point.micro_batch * point.data) ~= 0 then
+    return 'the batch is no multiple of micro_batch x data'
+  end
+  if point.data % point.expert ~= 0 then return 'expert does not divide data' end
+  if p * v > math.max(1, about.layers) then return 'more stages than layers' end
+  if v_shaped[point.schedule] and p > 1 then
+    if v ~= 2 then return 'schedules in V shape have two virtual stages' end
+    if m < 2 * p then return 'fewer micro-batches than fill a schedule in V shape' end
+  elseif v > 1 then
+    if p == 1 then return 'virtual stages without a pipeline' end
+    if point.schedule ~= 'interleaved' and point.schedule ~= 'zb-interleaved' then
+      return 'virtual stages of a schedule that has none'
+    end
+    if m % p ~= 0 then return 'micro-batches that interleaving cannot deal out' end
+  end
+  if space.delays(point.schedule, p) and m < p then return 'fewer micro-batches than fill a zero-bubble schedule' end
+  if point.stages == 'even' and about.layers > 0 and about.layers % (p * v) ~= 0 then
+    return 'layers that do not divide over the stages'
+  end
+  return nil
+end
+
+--- What a dimension ranges over at a point; nil: nothing.
+local function values_of(self, name, point)
+  local given = self.given[name]
+  local list = given ~= nil and listed(self.owner, name, given, point) or nil
+  return list or defaults[name](point, self.about)
+end
+
+local Space = {}
+Space.__index = Space
+
+--- A space over a network and a cluster.
+---@param about { devices: integer, per_node: integer, layers: integer, batch: integer, experts: boolean, unequal: boolean }
+function space.new(owner, given, about, own)
+  return setmetatable({ owner = owner, given = given, about = about, own = own, own_names = util.sorted_keys(own) }, Space)
+end
+
+local function loop(self, dimensions, i, point, visit)
+  local name = dimensions[i]
+  if not name then return visit(point) end
+  for _, value in ipairs(values_of(self, name, point)) do
+    point[name] = value
+    loop(self, dimensions, i + 1, point, visit)
+  end
+  point[name] = nil
+end
+
+--- The families of points, each { micro_batch =, tensor =, ... }.
+function Space:families()
+  local list = {}
+  loop(self, space.family, 1, {}, function(point)
+    if point.tensor * point.context <= self.about.devices and self.about.batch % point.micro_batch == 0 then
+      list[#list + 1] = util.merged({}, point)
+    end
+  end)
+  return list
+end
+
+local function each_own(self, point, i, visit)
+  local name = self.own_names[i]
+  if not name then return visit() end
+  for _, value in ipairs(listed(self.owner, name, self.given[name] or self.own[name].values, point)) do
+    point.own[name] = value
+    each_own(self, point, i + 1, visit)
+  end
+  point.own[name] = nil
+end
+
+--- Calls visit(point, reason) for every point of a family; reason: what it contradicts, or nil. The point is one table.
+function Space:each(family, visit)
+  local start = util.merged({}, family)
+  if #self.own_names > 0 then start.own = {} end
+  loop(self, space.rest, 1, start, function(point)
+    point.micro_batches = self.about.batch / (point.micro_batch * point.data)
+    local reason = contradiction(point, self.about)
+    if not point.own then return visit(point, reason) end
+    each_own(self, point, 1, function() visit(point, reason) end)
+  end)
+end
+
+--- Why a point is none of this space, or contradicts itself; nil where it is fine.
+function Space:wrong(point)
+  if self.about.batch % (point.micro_batch * point.data) ~= 0 then return "the batch does not divide" end
+  point.micro_batches = self.about.batch / (point.micro_batch * point.data)
+  return contradiction(point, self.about)
+end
+
+--- Whether a value of a dimension is one that the space was given, or ranges over by itself.
+function Space:takes(point, name, value)
+  local list = space.names[name] and values_of(self, name, point) or self.given[name] or self.own[name].values
+  for _, other in ipairs(listed(self.owner, name, list, point)) do
+    if other == value then return true end
+  end
+  return false
+end
+
+space.values_of = values_of
+
+--- The point as a strategy of a mesh. stages: a list in place of 'balanced'; devices: of an unequal cluster.
+---@return trinity.MeshStrategy
+function space.strategy(point)
+  local plain = point.pipeline == 1 and '1f1b' or point.schedule
+  return {
+    mesh = { data = point.data, tensor = point.tensor, pipeline = point.pipeline, context = point.context,
+      expert = point.expert },
+    schedule = plain, micro_batches = point.micro_batches,
+    virtual_stages = point.virtual_stages, stages = type(point.stages) == 'table' and point.stages or nil,
+    recompute = point.recompute, sequence_parallel = point.sequence_parallel, shard = point.shard,
+    bucket_bytes = point.bucket_bytes,
+    synchronise = point.algorithm ~= 'automatic' and point.data > 1
+      and { kind = 'all_reduce', algorithm = point.algorithm } or nil,
+    devices = point.devices,
+  }
+end
+
+--- A copy of a point that does not change any more.
+function space.kept(point)
+  local copy = util.merged({}, point)
+  if type(point.stages) == "table" then copy.stages = util.merged({}, point.stages) end
+  if point.own then copy.own = util.merged({}, point.own) end
+  return copy
+end
+
+--- The point in a line.
+function space.text(point)
+  local words_list = {}
+  for _, name in ipairs { 'tensor', 'pipeline', 'data', 'context', 'expert' } do
+    if point[name] > 1 then words_list[#words_list + 1] = ('%s %d'):format(name, point[name]) end
+  end
+  if #words_list == 0 then words_list[1] = 'one device' end
+  local line = { table.concat(words_list, ' x '), ('micro-batch %d x %d'):format(point.micro_batch, point.micro_batches) }
+  if point.pipeline > 1 then
+    line[#line + 1] = point.schedule .. (point.virtual_stages > 1 and (' v %d'):format(point.virtual_stages) or '')
+  end
+  if type(point.stages) == 'table' then line[#line + 1] = 'uneven stages' end
+  if point.recompute ~= 'none' then line[#line + 1] = 'recompute ' .. point.recompute end
+  if point.shard > 0 then line[#line + 1] = ('shard %d'):format(point.shard) end
+  if point.sequence_parallel then line[#line + 1] = 'sequence' end
+  if point.order and point.order ~= 'natural' then line[#line + 1] = (point.order:gsub('_', ' ')) end
+  return table.concat(line, ', ')
+end
+
+return space

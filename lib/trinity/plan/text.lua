@@ -1,0 +1,202 @@
+-- What a plan came to, in words: `trinity plan`.
+
+local core = require 'trinity.core'
+local format_table = require('trinity.base.text').format_table
+local space = require 'trinity.plan.space'
+local util = require 'trinity.base.util'
+
+local text = {}
+
+local bytes_text = core.format_bytes
+
+local function seconds_text(seconds) return ('%.4g s'):format(seconds) end
+
+local function percent(part, whole) return ('%.1f %%'):format(100 * part / whole) end
+
+--- Tokens of a sample: of the first input of whole numbers with two dimensions; 1 where there is none.
+function text.tokens(graph)
+  for i = 1, graph.operators do
+    local op = graph:operator(i)
+    local out = op.type == 'Input' and op.outputs[1]
+    if out and #out.shape == 2 and out.dtype:match '^int' then return out.shape[2] end
+  end
+  return 1
+end
+
+--- The best plans as a table.
+function text.plans(found, tokens)
+  local rows = {}
+  for i, plan in ipairs(found.plans) do
+    rows[i] = { ('%d: %s%s'):format(i, space.text(plan.point), plan.moved and (' (move: %s)'):format(plan.moved) or ''),
+      seconds_text(plan.step_time_s), ('%.5g'):format(plan.samples_per_s * tokens),
+      ('%.1f %%'):format(100 * plan.model_flop_utilisation), bytes_text(plan.memory_bytes),
+      seconds_text(plan.lower_bound_s) }
+  end
+  return format_table({ 'plan', 'step', tokens > 1 and 'tokens/s' or 'samples/s', 'FLOP used', 'memory', 'bound' },
+    rows)
+end
+
+--- Where a device of every stage spends a step: computing, waiting for messages within a stage, for other stages, and
+--- what the bound does not have (queues, gradients that nothing hides). Seconds, means over the stages.
+function text.shares(plan)
+  local handle, fields, m = plan.problem.handle, plan.fields, plan.micro_batches
+  local p, first = plan.pipeline, {}
+  local stride = plan.data * plan.tensor * plan.context
+  local busy, inner = 0, 0
+  local units = handle:mesh_units(fields, 1)
+  local waits = 0
+  for _, unit in ipairs(units) do
+    waits = waits + unit.forward_to_next_s + unit.backward_to_next_s + unit.weight_s
+      - unit.forward_work_s - unit.backward_work_s
+  end
+  inner = math.max(0, m * waits / p)
+  for stage = 1, p do
+    local rank = (stage - 1) * stride + 1
+    first[stage] = fields.devices and fields.devices[rank] or rank
+    busy = busy + plan.metrics:compute_busy_s(first[stage]) / p
+  end
+  local bound = math.min(plan.bounds.step_time_s, plan.step_time_s)
+  inner = math.min(inner, math.max(0, bound - busy))
+  return { computing = busy, within_stages = inner, between_stages = math.max(0, bound - busy - inner),
+    rest = plan.step_time_s - math.max(bound, busy + inner), first = first }
+end
+
+--- Layers of every stage of the pipeline: what its virtual stages have together.
+local function layers_of(plan, layers)
+  local list, p, v = {}, plan.pipeline, plan.virtual_stages
+  for stage = 1, p do list[stage] = 0 end
+  for chunk = 0, p * v - 1 do
+    local stage, turn = chunk % p + 1, math.floor(chunk / p)
+    if (plan.schedule == 'zb-v' or plan.schedule == 'dualpipe-v') and turn % 2 == 1 then stage = p + 1 - stage end
+    list[stage] = list[stage] + (plan.stages and plan.stages[chunk + 1] or layers / (p * v))
+  end
+  return list
+end
+
+--- Memory of the first device of every stage of the pipeline, by kind.
+function text.memory(plan, layers)
+  local first, counts, bounds, rows = text.shares(plan).first, layers_of(plan, layers), plan.bounds, {}
+  for stage = 1, plan.pipeline do
+    local peak = plan.metrics:memory_bytes(first[stage])
+    local w, o, g = bounds.weight_bytes[stage], bounds.optimizer_bytes[stage], bounds.gradient_bytes[stage]
+    rows[stage] = { stage = stage, device = first[stage], layers = counts[stage], memory_bytes = peak, weight_bytes = w,
+      optimizer_bytes = o, gradient_bytes = g, activation_bytes = math.max(0, peak - w - o - g),
+      compute_busy_s = plan.metrics:compute_busy_s(first[stage]) }
+  end
+  return rows
+end
+
+local function memory_table(plan, layers)
+  local rows = util.map(text.memory(plan, layers), function(row)
+    return { tostring(row.stage), tostring(row.layers), tostring(row.device), bytes_text(row.memory_bytes),
+      bytes_text(row.weight_bytes), bytes_text(row.optimizer_bytes), bytes_text(row.gradient_bytes),
+      bytes_text(row.activation_bytes), percent(row.compute_busy_s, plan.step_time_s) }
+  end)
+  while #rows > 16 do table.remove(rows, 9) end -- of many stages the first and the last
+  return format_table({ 'stage', 'layers', 'device', 'memory', 'weights', 'optimiser', 'gradients', 'activations, rest',
+    'computes' }, rows)
+end
+
+--- Why one plan loses against another: the largest difference of what their steps are made of.
+function text.loses(best, other)
+  local a, b = text.shares(best), text.shares(other)
+  local words = { computing = 'computes longer', within_stages = 'waits longer for messages within a stage',
+    between_stages = 'waits longer for other stages', rest = 'waits longer in queues and for gradients' }
+  local name, most = nil, 0
+  for _, part in ipairs { 'computing', 'within_stages', 'between_stages', 'rest' } do
+    if b[part] - a[part] > most then name, most = part, b[part] - a[part] end
+  end
+  local slower = other.step_time_s - best.step_time_s
+  if slower <= 0 then return 'as fast; it comes later in the order of the search' end
+  if not name then return ('%s slower'):format(percent(slower, best.step_time_s)) end
+  return ('%s slower: it %s (%s more)'):format(percent(slower, best.step_time_s), words[name], seconds_text(most))
+end
+
+local function shares_line(plan)
+  local s, step = text.shares(plan), plan.step_time_s
+  return ('step %s: %s computing, %s waiting for messages within a stage, %s for other stages, %s in queues and for '
+    .. 'gradients'):format(seconds_text(step), percent(s.computing, step), percent(s.within_stages, step),
+    percent(s.between_stages, step), percent(s.rest, step))
+end
+
+--- What was looked at, and what for not.
+function text.counts(found)
+  local c, p = found.counts, found.pruned
+  local lines = { ('points: %d in %d families; pruned: %d contradict themselves, %d by memory, %d by bounds on the step, '
+    .. '%d as duplicates, %d refused; %d families profiled, %d points bounded by the engine, %d simulated'):format(
+    c.points, c.families, p.contradictory, p.memory, p.bound, p.duplicates, p.refused, c.opened, c.bounded, c.simulated) }
+  local best = found.plans[1]
+  if best and found.lower_bound_s < best.step_time_s then
+    lines[2] = ('no plan of the space is below %s: the best is within %s of that; %d points are left between'):format(
+      seconds_text(found.lower_bound_s), percent(best.step_time_s - found.lower_bound_s, found.lower_bound_s), found.left)
+  elseif best then
+    lines[2] = 'no plan of the space is faster'
+  end
+  return lines
+end
+
+local function front_lines(found)
+  if #found.pareto < 2 then return {} end
+  local lines = { 'least memory by time, of those simulated:' }
+  for _, plan in ipairs(found.pareto) do
+    lines[#lines + 1] = ('  %s, %s: %s'):format(seconds_text(plan.step_time_s), bytes_text(plan.memory_bytes),
+      space.text(plan.point))
+  end
+  return lines
+end
+
+local function refused_lines(found)
+  local lines = {}
+  for i, entry in ipairs(found.refused) do
+    if i > 6 then
+      lines[#lines + 1] = ('refused: and %d more sentences (--json has all)'):format(#found.refused - 6)
+      break
+    end
+    lines[#lines + 1] = ('refused, %d points: %s'):format(entry.points, entry.reason)
+  end
+  return lines
+end
+
+--- What would help where nothing fits.
+function text.helps(point)
+  local list = {}
+  if point.data > 1 and point.shard < 3 then list[#list + 1] = '--shard 3' end
+  if point.recompute ~= 'full' then list[#list + 1] = '--recompute full' end
+  if point.micro_batch > 1 then list[#list + 1] = 'a smaller --micro_batch' end
+  list[#list + 1] = 'more devices, or devices with more memory'
+  list[#list + 1] = 'a shorter --sequence'
+  return list
+end
+
+--- Lines where nothing fits.
+function text.nothing(found)
+  local near = found.nearest
+  if not near then
+    local lines = refused_lines(found)
+    table.insert(lines, 1, 'no plan: every point of the space contradicts itself or is refused')
+    return lines
+  end
+  return { ('no plan fits. The nearest: %s'):format(space.text(near.point)),
+    ('its fullest device holds at least %s of %s: %s (%.0f bytes) are missing'):format(bytes_text(near.memory_bytes),
+      bytes_text(found.capacity_bytes), bytes_text(near.excess_bytes), near.excess_bytes),
+    'what would help: ' .. table.concat(text.helps(near.point), '; ') }
+end
+
+--- All of it.
+function text.report(found, tokens, layers)
+  local lines = { text.plans(found, tokens) }
+  local best = found.plans[1]
+  lines[#lines + 1] = ''
+  lines[#lines + 1] = shares_line(best)
+  lines[#lines + 1] = memory_table(best, layers)
+  if found.plans[2] then
+    lines[#lines + 1] = ''
+    lines[#lines + 1] = 'plan 2: ' .. text.loses(best, found.plans[2])
+  end
+  for _, list in ipairs { front_lines(found), text.counts(found), refused_lines(found) } do
+    for _, line in ipairs(list) do lines[#lines + 1] = line end
+  end
+  return table.concat(lines, '\n')
+end
+
+return text

@@ -1,0 +1,87 @@
+#!/usr/bin/env trinity
+-- One search over the whole strategy of a network on a cluster. With --json one object with the fields
+--   plans      best first: step_time_s, lower_bound_s, tokens_per_s, model_flop_utilisation, memory_bytes (of the
+--              fullest device), tensor, pipeline, virtual_stages, data, expert, context, micro_batch, schedule,
+--              recompute, shard
+--   refused    { reason =, points = }: what cannot be lowered, and how many points it takes away
+--   pareto     of those simulated the plans that none beats in time and memory, with the same fields
+--   counts, pruned, left, lower_bound_s   what was looked at, what for not, and what no plan is below
+--   nearest    where nothing fits: point, excess_bytes, memory_bytes (a bound)
+-- Exit status 1 where no plan fits, 130 after Ctrl-C.
+
+local core = require 'trinity.core'
+local trinity = require 'trinity'
+local dimensions = require 'trinity.plan.dimensions'
+local progress = require 'trinity.base.progress'
+local settings = require 'trinity.command.settings'
+local text = require 'trinity.plan.text'
+local util = require 'trinity.base.util'
+
+local options = trinity.options(util.merged({
+  'Searches how to train a network on a cluster: parallelism, schedule, recomputation, sharding, stages.',
+  model = { default = '', position = true,
+    help = "a decoder's config.json or its folder, a model in models/ with layers by name, or a .lua file" },
+  set = settings.of_model,
+  cluster = { default = 'dgx_h100x1', help = "a cluster, or machines by name: 'dgx_a100x4', 'dgx_h100:4x2+dgx_a100'" },
+  global_batch = { default = 256, help = 'samples of a step, of all replicas', min = 1, integer = true },
+  sequence = { default = 0, help = "tokens of a sample; 0: the model's own", min = 0, integer = true },
+  plans = { default = 5, help = 'best plans that are shown; bounds prune what cannot be among them', min = 1, max = 1000,
+    integer = true },
+  simulations = { default = 24, help = 'strategies that are simulated at most', min = 1, integer = true },
+  refinements = { default = 12, help = 'of moves from the best, beside these', min = 0, integer = true },
+  seconds = { default = math.huge, help = 'limit: the best by then, with its bound', min = 0 },
+  seed = { default = 1, help = 'this search draws nothing: any seed gives the same bytes', min = 0, integer = true },
+  threads = { default = 0, help = 'worker threads; 0: those of trinity --threads, one per core', min = 0, max = 4096,
+    integer = true },
+  save = { default = '', writes = '', help = 'a file for the best strategy: execute, timeline, report read it' },
+  explain = { default = false, help = 'also what the best strategy says and costs, device by device' },
+  json = { default = false, help = 'JSON on standard output and nothing else' },
+}, dimensions.options()))
+
+if options.model == '' then util.fail_usage 'expected a model to plan for (--help lists options)' end
+if options.threads > 0 then core.set_threads(options.threads) end
+
+local model_options = settings.read('set', options.set)
+if options.sequence > 0 then model_options.sequence = options.sequence end
+local function graph(micro_batch, layers)
+  return settings.checked('set', model_options, 'trinity%.model: (.*)', function()
+    return trinity.model(options.model, util.merged(model_options, { batch_size = micro_batch, layers = layers }))
+  end)
+end
+
+
+local found = trinity.plan { graph = graph, cluster = trinity.cluster(options.cluster),
+  global_batch = options.global_batch, space = dimensions.space(options), plans = options.plans,
+  simulations = options.simulations, refinements = options.refinements, seconds = options.seconds }
+local problem = found.networks:problem((found.plans[1] or { micro_batch = 1 }).micro_batch)
+local tokens = text.tokens(problem.graph)
+
+local function row(plan)
+  return { step_time_s = plan.step_time_s, lower_bound_s = plan.lower_bound_s,
+    tokens_per_s = plan.samples_per_s * tokens, model_flop_utilisation = plan.model_flop_utilisation,
+    memory_bytes = plan.memory_bytes, tensor = plan.tensor, pipeline = plan.pipeline,
+    virtual_stages = plan.virtual_stages, data = plan.data, expert = plan.expert, context = plan.context,
+    micro_batch = plan.micro_batch, schedule = plan.schedule, recompute = plan.recompute, shard = plan.shard }
+end
+
+if options.save ~= '' and found.plans[1] then found.plans[1].strategy:save(options.save) end
+if options.json then
+  local list = require('trinity.base.json').list
+  print(trinity.json.encode { plans = list(util.map(found.plans, row)), refused = list(found.refused),
+    pareto = list(util.map(found.pareto, row)), counts = found.counts, pruned = found.pruned, left = found.left,
+    lower_bound_s = found.plans[1] and found.lower_bound_s or nil, stopped = found.stopped,
+    nearest = found.nearest and not found.plans[1] and found.nearest or nil })
+else
+  local graph_name = problem.graph.name
+  print(('%s on %s: %d devices, %d samples%s a step'):format(graph_name, options.cluster,
+    #found.cluster.devices, options.global_batch, tokens > 1 and (' of %d tokens'):format(tokens) or ''))
+  if found.plans[1] then
+    print(text.report(found, tokens, #problem.handle:mesh_units({ mesh = {} }, 1) - 2))
+    if options.explain then print(found.plans[1].strategy:explain()) end
+  else
+    print(table.concat(text.nothing(found), '\n'))
+  end
+end
+if found.stopped then progress.warn(('ended early (%s) with the best so far'):format(found.stopped)) end
+if not found.plans[1] then os.exit(1) end
+if found.stopped == 'Ctrl-C' then os.exit(130) end

@@ -1,0 +1,130 @@
+-- Bounds of meshes: no simulation is below them, in time or in memory, on random networks, clusters and strategies; and
+-- where nothing queues they are close.
+
+local trinity = require 'trinity'
+local bounds = require 'trinity.plan.bounds'
+local networks = require 'trinity.plan.networks'
+local space = require 'trinity.plan.space'
+
+local function gpt(micro_batch, layers, kernels)
+  return trinity.model('gpt2', { layers = layers, hidden = 256, heads = 8, sequence = 128, positions = 128,
+    vocabulary = 2048, batch_size = micro_batch, dropout = 0, fused = false, kernels = kernels, dtype = 'bfloat16',
+    gradient_dtype = 'float32', optimiser = 'adam' })
+end
+
+local function llama(micro_batch)
+  local folder = temporary()
+  os.execute(("mkdir -p '%s'"):format(folder))
+  local path = folder .. "/config.json"
+  trinity.files.write(path, trinity.json.encode { model_type = 'llama', hidden_size = 512, intermediate_size = 1376,
+    num_hidden_layers = 8, num_attention_heads = 8, num_key_value_heads = 4, vocab_size = 4096, rms_norm_eps = 1e-5,
+    hidden_act = 'silu', max_position_embeddings = 512, tie_word_embeddings = false, rope_theta = 10000.0 })
+  return trinity.model(path, { batch_size = micro_batch, sequence = 512 })
+end
+
+local slow = { name = 'slow', devices = {}, links = {}, queue = 'sender' }
+for i = 1, 8 do slow.devices[i] = { name = 'd' .. i, type = 'v100', node = 'n' .. math.ceil(i / 4) } end
+for i = 1, 8 do
+  slow.links[i] = { from = 'd' .. i, to = 'bus', bandwidth_bytes_per_s = 2e9, latency_s = 1e-5 }
+end
+
+local function between(random, low, high) return low + random:integer(high - low + 1) - 1 end
+
+local function pick(random, list) return list[between(random, 1, #list)] end
+
+--- A strategy drawn at random on so many devices.
+local function drawn(random, layers, devices)
+  local schedule = pick(random, { '1f1b', '1f1b', 'gpipe', 'interleaved', 'zb-h1', 'zb-interleaved', 'zb-v', 'dualpipe-v' })
+  local mesh = { tensor = pick(random, { 1, 2, 4 }), context = pick(random, { 1, 1, 2 }), pipeline = pick(random, { 1, 2, 4 }),
+    data = pick(random, { 1, 2, 4, 8 }) }
+  if mesh.tensor * mesh.context * mesh.pipeline * mesh.data > devices then return nil end
+  local v = (schedule == 'interleaved' or schedule == 'zb-interleaved') and pick(random, { 1, 2 })
+    or (schedule == 'zb-v' or schedule == 'dualpipe-v') and 2 or 1
+  if mesh.pipeline == 1 then v = 1 end
+  local stages
+  if between(random, 1, 2) == 1 and mesh.pipeline > 1 then
+    stages = {}
+    for c = 1, mesh.pipeline * v do stages[c] = 0 end
+    for _ = 1, layers do
+      local c = between(random, 1, #stages)
+      stages[c] = stages[c] + 1
+    end
+  elseif layers % (mesh.pipeline * v) ~= 0 then
+    return nil
+  end
+  return { mesh = mesh, schedule = mesh.pipeline > 1 and schedule or '1f1b', virtual_stages = v, stages = stages,
+    micro_batches = mesh.pipeline * between(random, 1, 4), recompute = pick(random, { 'none', 'selective', 'full' }),
+    sequence_parallel = mesh.tensor > 1 and between(random, 1, 2) == 1, shard = between(random, 0, 3),
+    bucket_bytes = pick(random, { 100000, 25000000 }) }
+end
+
+local function most(list)
+  local found = 0
+  for _, value in ipairs(list) do found = math.max(found, value) end
+  return found
+end
+
+describe('bounds of meshes', function()
+  local random = trinity.random(7, 'bounds')
+  local cases = {
+    { 'a GPT on 16 H100', gpt(2, 8, 'megatron'), trinity.cluster 'dgx_h100x2', 8, 16 },
+    { 'a GPT of one operator an attention on slow links', gpt(1, 4, 'flash'), trinity.cluster(slow), 4, 8 },
+    { 'a Llama on V100', llama(1), trinity.cluster 'dgx1_v100x2', 8, 16 },
+  }
+  for _, case in ipairs(cases) do
+    it('no step and no fullest device is below them: ' .. case[1], function()
+      local problem = trinity.simulator { graph = case[2], cluster = case[3] }
+      local priced, ratio = 0, 0
+      for _ = 1, 220 do
+        local strategy = drawn(random, case[4], case[5])
+        local ok, metrics
+        if strategy then ok, metrics = pcall(problem.evaluate, problem, strategy) end
+        if ok then
+          local bound = problem.handle:mesh_bounds({ strategy })[1]
+          local text = trinity.json.encode(strategy)
+          expect(bound.refused):equals(nil)
+          if bound.step_time_s > metrics.step_time_s + 1e-12 then
+            error(('bound %.9f of %.9f s: %s'):format(bound.step_time_s, metrics.step_time_s, text))
+          end
+          if most(bound.memory_bytes) > metrics.peak_memory_bytes then
+            error(('bound %.0f of %.0f bytes: %s'):format(most(bound.memory_bytes), metrics.peak_memory_bytes, text))
+          end
+          priced, ratio = priced + 1, ratio + bound.step_time_s / metrics.step_time_s
+        end
+      end
+      expect(priced > 40):truthy()
+      expect(ratio / priced > 0.6):truthy()
+    end)
+  end
+
+  it('the closed form is below the bound of the engine, from the profile of one device and from its own', function()
+    local cluster = trinity.cluster 'dgx_h100x2'
+    local nets = networks.new('bounds_spec', function(b) return gpt(b, 8, 'megatron') end, cluster)
+    local points = space.new('bounds_spec', { context = 1, tensor = { 1, 2, 4 }, micro_batch = { 1, 2 } }, { devices = 16,
+      per_node = 8, layers = 8, batch = 64 }, {})
+    local seen = 0
+    for _, family in ipairs(points:families()) do
+      local scaled, own = nets:totals(family, false), nets:totals(family, true)
+      local list = {}
+      points:each(family, function(point, reason)
+        if not reason and point.stages == 'even' and point.bucket_bytes == 25000000 then list[#list + 1] = space.kept(point) end
+      end)
+      local strategies = {}
+      for i, point in ipairs(list) do strategies[i] = space.strategy(point) end
+      for i, found in ipairs(nets:problem(family.micro_batch).handle:mesh_bounds(strategies)) do
+        local point = list[i]
+        for _, totals in ipairs { scaled, own } do
+          if bounds.step_time_s(point, totals) > found.step_time_s + 1e-9 then
+            error(('%s: %.9f above %.9f s'):format(space.text(point), bounds.step_time_s(point, totals), found.step_time_s))
+          end
+          if bounds.memory_bytes(point, totals) > most(found.memory_bytes) then
+            error(('%s: %.0f above %.0f bytes'):format(space.text(point), bounds.memory_bytes(point, totals),
+              most(found.memory_bytes)))
+          end
+        end
+        seen = seen + 1
+      end
+    end
+    expect(seen > 500):truthy()
+  end)
+end)

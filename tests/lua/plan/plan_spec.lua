@@ -1,0 +1,162 @@
+-- trinity.plan: nothing better than what it finds is in its space, what it prints is what is simulated, dimensions,
+-- rewards and moves of one's own, uneven stages, what does not fit.
+
+local trinity = require 'trinity'
+local space = require 'trinity.plan.space'
+
+local function gpt(micro_batch, changes)
+  local options = { layers = 6, hidden = 512, heads = 8, sequence = 256, positions = 256, vocabulary = 8192,
+    batch_size = micro_batch, dropout = 0, fused = false, kernels = 'flash', dtype = 'bfloat16', gradient_dtype = 'float32',
+    optimiser = 'adam' }
+  for name, value in pairs(changes or {}) do options[name] = value end
+  return trinity.model('gpt2', options)
+end
+
+local cluster = trinity.cluster 'dgx_h100'
+
+--- Simulates every point of a space, stages 'even': the best step time that fits, and the number.
+local function exhaust(given, about, graph, on)
+  local points, best, count = space.new('plan_spec', given, about, {}), math.huge, 0
+  local problems = {}
+  for _, family in ipairs(points:families()) do
+    points:each(family, function(point, reason)
+      if reason then return end
+      problems[point.micro_batch] = problems[point.micro_batch]
+        or trinity.simulator { graph = graph(point.micro_batch), cluster = on }
+      local ok, metrics = pcall(problems[point.micro_batch].evaluate, problems[point.micro_batch], space.strategy(point))
+      if ok then
+        count = count + 1
+        if metrics.feasible then best = math.min(best, metrics.step_time_s) end
+      end
+    end)
+  end
+  return best, count
+end
+
+describe('a plan', function()
+  local small = { stages = 'even', bucket_bytes = 25000000, context = { 1, 2 }, recompute = { 'none', 'full' } }
+
+  it('is the best of its space, where all of it is simulated', function()
+    local about = { devices = 8, per_node = 8, layers = 6, batch = 16, experts = false, unequal = false }
+    local best, count = exhaust(small, about, gpt, cluster)
+    expect(count > 300):truthy()
+    local found = trinity.plan { graph = gpt, cluster = cluster, global_batch = 16, space = small, plans = 1,
+      simulations = 100000, refinements = 0 }
+    expect(found.left):equals(0)
+    expect(found.plans[1].step_time_s):equals(best)
+    expect(found.counts.simulated < count / 2):truthy()
+    expect(found.counts.simulated >= 10):truthy()
+  end)
+
+  it('is the best of its space where memory rules plans out', function()
+    local tight = {}
+    for name, value in pairs(trinity.devices.h100) do tight[name] = value end
+    tight.memory_bytes, tight.reserved_memory_bytes = 420e6, 0
+    local spec = { name = 'tight', device_types = { tight = tight }, devices = {}, links = {}, queue = 'route' }
+    for i = 1, 4 do
+      spec.devices[i] = { name = 'd' .. i, type = 'tight', node = 'n' }
+      spec.links[i] = { from = 'd' .. i, to = 'switch', bandwidth_bytes_per_s = 1e11, latency_s = 2e-6 }
+    end
+    local on = trinity.cluster(spec)
+    local about = { devices = 4, per_node = 4, layers = 6, batch = 8, experts = false, unequal = false }
+    local best, count = exhaust(small, about, gpt, on)
+    local found = trinity.plan { graph = gpt, cluster = on, global_batch = 8, space = small, plans = 1,
+      simulations = 100000, refinements = 0 }
+    expect(best < math.huge):truthy()
+    expect(found.pruned.memory > 0):truthy()
+    expect(found.plans[1].step_time_s):equals(best)
+    expect(found.counts.simulated < count):truthy()
+  end)
+
+  it('prints what is simulated, bounds below it, and fields that make the same strategy', function()
+    local found = trinity.plan { graph = gpt, cluster = cluster, global_batch = 32, simulations = 12, refinements = 6 }
+    expect(#found.plans):equals(5)
+    for i, plan in ipairs(found.plans) do
+      expect(plan.lower_bound_s <= plan.step_time_s):truthy()
+      expect(found.lower_bound_s <= plan.step_time_s):truthy()
+      expect(plan.strategy.metrics.step_time_s):equals(plan.step_time_s)
+      expect(plan.strategy.metrics.peak_memory_bytes):equals(plan.memory_bytes)
+      expect(plan.micro_batch * plan.micro_batches * plan.data):equals(32)
+      if i > 1 then expect(found.plans[i - 1].step_time_s <= plan.step_time_s):truthy() end
+    end
+    local ways = found.counts.points - found.pruned.contradictory - found.pruned.memory - found.pruned.bound
+      - found.pruned.duplicates - found.pruned.refused - found.left
+    expect(ways <= found.counts.simulated):truthy()
+  end)
+
+  it('takes dimensions that are fixed, listed, or functions of the point', function()
+    local found = trinity.plan { graph = gpt, cluster = cluster, global_batch = 16, refinements = 0, space = {
+      pipeline = 2, tensor = { 1, 2 }, micro_batch = function(point)
+        expect(point.tensor):equals(nil)
+        return { 2 }
+      end, recompute = function(point) return point.tensor == 1 and { 'none' } or { 'full' } end } }
+    for _, plan in ipairs(found.simulated) do
+      expect(plan.pipeline):equals(2)
+      expect(plan.micro_batch):equals(2)
+      expect(plan.recompute):equals(plan.tensor == 1 and 'none' or 'full')
+    end
+    expect(function()
+      trinity.plan { graph = gpt, cluster = cluster, global_batch = 16, space = { tensors = 2 } }
+    end):raises "unknown dimension 'tensors', did you mean 'tensor'"
+  end)
+
+  it('takes dimensions of one\'s own, rewards, and moves', function()
+    trinity.plan.dimension('links', { values = { 'all_gather', 'ring' }, apply = function(strategy, value)
+      strategy.bucket_bytes = value == 'ring' and 1000000 or 5000000
+    end })
+    local tried = 0
+    trinity.plan.move('mine', function() tried = tried + 1 return {} end)
+    local seen = {}
+    local found = trinity.plan { graph = gpt, cluster = cluster, global_batch = 16, plans = 2,
+      space = { links = { 'all_gather', 'ring' }, tensor = 1, pipeline = 1, context = 1, micro_batch = 1, shard = { 0, 1 },
+        recompute = 'none' },
+      reward = function(metrics, strategy)
+        seen[#seen + 1] = strategy.bucket_bytes
+        return -metrics.peak_memory_bytes
+      end }
+    expect(#seen > 3):truthy()
+    expect(tried > 0):truthy()
+    for _, plan in ipairs(found.simulated) do
+      expect(plan.memory_bytes >= found.plans[1].memory_bytes):truthy()
+    end
+    expect(found.plans[1].shard):equals(1)
+  end)
+
+  it('gives the last stage fewer layers where the head is worth several, and wins by it', function()
+    local function big_head(b) return gpt(b, { vocabulary = 65536, layers = 8 }) end
+    local common = { tensor = 1, context = 1, micro_batch = 1, data = 1, pipeline = 4, recompute = 'none' }
+    local function best(stages)
+      common.stages = stages
+      return trinity.plan { graph = big_head, cluster = cluster, global_batch = 32, refinements = 0, space = common,
+        simulations = 1000 }.plans[1]
+    end
+    local even, uneven = best 'even', best 'balanced'
+    expect(uneven.step_time_s < 0.9 * even.step_time_s):truthy()
+    expect(uneven.stages[#uneven.stages] < uneven.stages[1]):truthy()
+  end)
+
+  it('shares out layers by speed over unlike machines, and wins by it', function()
+    local mixed = trinity.cluster 'dgx_h100:2+dgx_a100:2'
+    local common = { tensor = 1, context = 1, micro_batch = 1, data = 1, pipeline = 4, recompute = 'none', schedule = '1f1b' }
+    local function layers(b) return gpt(b, { layers = 24, hidden = 1024 }) end
+    local function best(stages)
+      common.stages = stages
+      return trinity.plan { graph = layers, cluster = mixed, global_batch = 32, refinements = 0, space = common,
+        simulations = 1000 }.plans[1]
+    end
+    local even, uneven = best 'even', best 'balanced'
+    expect(uneven.step_time_s < 0.8 * even.step_time_s):truthy()
+  end)
+
+  it('says what is missing where nothing fits', function()
+    local tiny = {}
+    for name, value in pairs(trinity.devices.h100) do tiny[name] = value end
+    tiny.memory_bytes, tiny.reserved_memory_bytes = 20e6, 0
+    local on = trinity.cluster { name = 'tiny', device_types = { tiny = tiny }, links = {},
+      devices = { { name = 'd', type = 'tiny' } } }
+    local found = trinity.plan { graph = gpt, cluster = on, global_batch = 4 }
+    expect(#found.plans):equals(0)
+    expect(found.nearest.excess_bytes > 0):truthy()
+    expect(found.nearest.memory_bytes - found.nearest.excess_bytes):equals(20e6)
+  end)
+end)
