@@ -16,11 +16,16 @@ local sizes = {
     top_k = 2, vocabulary = 32000, tied = false },
 }
 
---- A network gated by SiLU: hidden to hidden, o.feed_forward wide. Gate and values are one product, so
+--- A network gated by SiLU: hidden to hidden, o.feed_forward wide. Gate and values are one product (o.fused), so
 --- that one gradient of the input comes back. of: where it is one of o.experts, that.
 local function gated(net, name, x, o, of)
   local plain, rank, inner = { bias = false, attributes = of }, #x.shape, o.feed_forward
-  local parts = net:split(name .. '/split', net:linear(name .. '/up', x, 2 * inner, plain), rank, { inner, inner })
+  local parts
+  if o.fused then
+    parts = net:split(name .. '/split', net:linear(name .. '/up', x, 2 * inner, plain), rank, { inner, inner })
+  else
+    parts = { net:linear(name .. '/gate', x, inner, plain), net:linear(name .. '/up', x, inner, plain) }
+  end
   local product = net:mul(name .. '/product', net:swish(name .. '/silu', parts[1]), parts[2])
   return net:linear(name .. '/down', product, x.shape[rank], plain)
 end
@@ -112,6 +117,7 @@ return {
     every = { default = 1, help = 'every so many blocks the last has experts, the others one network', min = 1,
       integer = true },
     capacity_factor = { default = 1, help = 'places of an expert over the tokens of an even load', min = 0 },
+    fused = { default = true, help = 'one product for gate and values; apart they can be split' },
     balance = { default = 0.01, help = 'weight of the loss that balances the experts (0: none)', min = 0 },
   },
   build = function(options)

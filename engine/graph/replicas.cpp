@@ -69,8 +69,7 @@ class Replication {
     connect(false);
     copy_collectives();
     for (int32_t op = 0; op < graph_.operator_count(); ++op)
-      if ((!options_.gathered.empty() && options_.gathered[op] > 0) ||
-          (options_.ranks > 1 && is_exchange(graph_.op(op))))
+      if (gathers(op) || (options_.ranks > 1 && is_exchange(graph_.op(op))))
         join_copies(op);
     for (size_t k = 0; k < buckets_.size(); ++k) reduce(k);
     connect(true);
@@ -149,10 +148,7 @@ class Replication {
       copy.persistent_bytes = copy.workspace_bytes = 0;
       copy.traffic_bytes = static_cast<double>(weight_bytes(op));
     }
-    if (meaning_) {
-      copy.attributes["replica"] = int64_t{replica};
-      copy.attributes["replicas"] = int64_t{replicas_of(op)};
-    }
+    if (meaning_) state_copy(copy, op, replica);
     const int32_t id = builder_.add_operator(std::move(copy));
     ids_[op].push_back(id);
     origin_.push_back({op, stage_[op], replica});
@@ -165,6 +161,34 @@ class Replication {
       weights.bytes = weight_bytes(op);
       joined_[{item_of(op), replica}] = builder_.add_output(id, std::move(weights));
     }
+  }
+
+  /// What a copy is among the others (graph/meaning.h).
+  void state_copy(Operator& copy, int32_t op, int32_t replica) const {
+    copy.attributes["replica"] = int64_t{replica};
+    copy.attributes["replicas"] = int64_t{replicas_of(op)};
+    if (copy.attributes.contains("shares") || gathers(op))
+      copy.attributes["share"] = place_among(sharers(op), replica);
+    if (!is_update(op)) return;
+    const bool alone =
+        options_.meeting == Meeting::weights || options_.meeting == Meeting::apart;
+    if (alone) copy.attributes["mean_of"] = int64_t{options_.inner};
+    if (options_.meeting == Meeting::weights) copy.attributes["every"] = int64_t{options_.every};
+  }
+
+  /// Replicas that share out the states of an operator.
+  Groups sharers(int32_t op) const {
+    const auto groups = alike(stage_[op], spread_of(op));
+    return options_.inner > 1 ? within(groups) : groups;
+  }
+  bool gathers(int32_t op) const {
+    return !options_.gathered.empty() && options_.gathered[op] > 0;
+  }
+  static int64_t place_among(const Groups& groups, int32_t replica) {
+    for (const auto& group : groups)
+      for (size_t place = 0; place < group.size(); ++place)
+        if (group[place] == replica) return static_cast<int64_t>(place);
+    return 0;
   }
 
   bool is_update(int32_t op) const {
@@ -495,6 +519,10 @@ class Replication {
       member.attributes["replica"] = static_cast<int64_t>(place);
       member.attributes["replicas"] = members;
       if (kind == CollectiveKind::reduce_scatter) member.attributes["shares"] = members;
+      if (bucket.items[0] >= static_cast<int32_t>(graph_.tensors().size())) {
+        member.attributes["reduction"] = std::string("weights");
+        member.attributes["every"] = int64_t{options_.every};
+      }
     }
     const int32_t id = builder_.add_operator(std::move(member));
     origin_.push_back({-1, bucket.stage, replica});
@@ -527,6 +555,7 @@ class Replication {
     sum.type = "Sum";
     sum.phase = Phase::update;
     sum.flops = static_cast<double>(bucket.bytes) / 4 * (members - 1);
+    if (meaning_) sum.attributes["terms"] = int64_t{members};
     const int32_t id = builder_.add_operator(std::move(sum));
     origin_.push_back({-1, bucket.stage, server});
     for (const int32_t gradient : bucket.items) {

@@ -40,6 +40,7 @@ ExecutorOptions executor_options(lua_State* L, int index) {
   fields.take("learning_rate", options.learning_rate);
   options.micro_batches = static_cast<int32_t>(fields.integer("micro_batches", 1, 1, 1 << 20));
   fields.take("double_precision", options.double_precision);
+  fields.take("stream", options.stream);
   options.data = data_set(L, fields);
   fields.take("memory_limit_bytes", options.memory_limit_bytes);
   options.devices = device_names(L, fields);
@@ -51,8 +52,8 @@ ExecutorOptions executor_options(lua_State* L, int index) {
 }
 
 /// executor(graph, placement, devices, order, options) -> executor; order: nil or a double array;
-/// options: seed, learning_rate, micro_batches, devices (names), double_precision, data (a path), scale, train_rows,
-/// memory_limit_bytes, job.
+/// options: seed, learning_rate, micro_batches, devices (names), double_precision, stream, data (a path), scale,
+/// train_rows, memory_limit_bytes, job.
 int executor_new(lua_State* L) {
   count_tensor_memory();  // below the executor's own count, whichever came first
   auto graph = handle_arg<const Graph>(L, 1);

@@ -55,21 +55,23 @@ local function placement_of(problem, plan)
   local is_plan = strategies.is(plan) or array.is_int32(plan) or type(plan) == 'table' and plan.placement ~= nil
   if not is_plan then check.wrong('execute', 2, 'plan', plan, 'a placement or a strategy') end
   local placement, schedule = simulator.parts('execute', problem, plan)
-  if schedule and schedule.schedule == 'pipedream' then
-    check.refuse('execute', 2, 'plan', "schedule 'pipedream' updates weights while others still need the old ones: "
-      .. "expected one whose steps end with one update, such as '1f1b'")
-  end
-  return placement
+  return placement, schedule and schedule.schedule == 'pipedream'
 end
 
---- The graph that a plan makes, its placement, the order of its tasks, and micro-batches.
+--- What runs of a plan: graph, placement, order of tasks, micro_batches, and stream: whether every micro-batch is a
+--- mini-batch with its update.
 local function lowered(problem, plan)
+  local what = {}
   if type(plan) == 'table' and (plan.mesh or plan.splits and next(plan.splits) ~= nil) then
     local own = stated(problem)
     local inner, there = simulator.lowered('execute', own, plan)
-    return inner.graph, there.placement, simulated_order(own, plan)
+    what.graph, what.placement, what.stream = inner.graph, there.placement, there.schedule == 'pipedream'
+    what.order, what.micro_batches = simulated_order(own, plan)
+  else
+    what.graph, what.placement, what.stream = problem.graph, placement_of(problem, plan)
+    what.order, what.micro_batches = simulated_order(problem, plan)
   end
-  return problem.graph, placement_of(problem, plan), simulated_order(problem, plan)
+  return what
 end
 
 --- The job whose ranks are the workers, if there is one.
@@ -155,9 +157,9 @@ local function measured(course, options, job)
 end
 
 --- What the engine is told beside graph, placement and order.
-local function executor_options(options, micro_batches, devices, job)
-  return { seed = options.seed, learning_rate = options.learning_rate, micro_batches = micro_batches,
-    devices = devices, double_precision = options.double_precision, data = options.data, scale = options.scale,
+local function executor_options(options, what, devices, job)
+  return { seed = options.seed, learning_rate = options.learning_rate, micro_batches = what.micro_batches,
+    stream = what.stream or false, devices = devices, double_precision = options.double_precision, data = options.data, scale = options.scale,
     train_rows = options.train_rows, memory_limit_bytes = options.memory_limit_bytes, job = job and job.handle }
 end
 
@@ -179,15 +181,16 @@ return function(problem, plan, options)
       options.warm_up)
   end
   local devices = device_names(problem, options.devices)
-  local graph, placement, order, micro_batches = lowered(problem, plan)
+  local what = lowered(problem, plan)
+  local graph, placement = what.graph, what.placement
   local job = job_of(problem, placement)
   if job then training.check_alone(options) end
-  local executor = core.executor(graph.handle, placement, #problem.cluster.devices, order,
-    executor_options(options, micro_batches, devices, job))
+  local executor = core.executor(graph.handle, placement, #problem.cluster.devices, what.order,
+    executor_options(options, what, devices, job))
   local course = training.new(executor, problem.graph, options)
   local all = measured(course, options, job)
   local result = { losses = all.losses, graph = graph, placement = placement, steps = #all.losses,
-    warm_up = options.warm_up, micro_batches = micro_batches, last = all.last, step_times_s = all.times,
+    warm_up = options.warm_up, micro_batches = what.micro_batches, last = all.last, step_times_s = all.times,
     step_time_s = util.median(all.times), cores = executor:cores(),
     operator_time_s = operator_medians(graph.operators, all.runs),
     operator_start_s = array.double_of(all.last.start_s), transferred_bytes = all.last.transferred_bytes,
