@@ -265,7 +265,7 @@ struct Executor::Impl {
       for (auto& output : outputs) output = output.to(worker.torch_device());
     device.synchronise();
     times.end_s = clock.seconds();
-    worker.loss += operators.loss(op, outputs);
+    worker.loss += operators.loss(op, micro_batch, outputs);
     for (size_t i = 0; i < of.outputs.size(); ++i) {
       if (adds_up(of.outputs[i]))
         add_up(of.outputs[i], outputs.at(i));

@@ -79,6 +79,7 @@ Operators::Operators(const Program& program, const Options& options)
   data_.resize(count * at(options.micro_batches));
   saved_.resize(data_.size());
   statistics_.resize(data_.size());
+  losses_.resize(data_.size());
   wanted_.resize(count);
   for (int32_t op = 0; op < graph_.operator_count(); ++op) {
     if (program.duty(op) != Duty::gradient) continue;
@@ -120,11 +121,12 @@ void Operators::make_data(int32_t op, int32_t micro_batch, const at::Device& dev
   data_[at_task(op, micro_batch)] = data(op, micro_batch).to(device);
 }
 
-double Operators::loss(int32_t op, const Tensors& outputs) const {
+double Operators::loss(int32_t op, int32_t micro_batch, const Tensors& outputs) const {
   if (const int32_t of = program_.loss_of_total(op); of >= 0)
     return mean_loss(outputs.at(0)) * number_attribute(graph_.op(of), "mean_share", 1) *
            program_.loss_share(of);
   if (!program_.is_loss(op) || program_.is_part_of_loss(op)) return 0;
+  if (graph_.op(op).type == "Add") return losses_[at_task(op, micro_batch)];
   return outputs.at(0).sum().item<double>() * program_.loss_share(op);
 }
 
@@ -229,6 +231,19 @@ void Operators::use_losses(int32_t op, Tensors& inputs) const {
   }
 }
 
+/// What a sum of losses counts in that over all parts: what has the loss of its own rows alone
+/// counts whole, what is the same in all of them once.
+double Operators::sum_of_losses(int32_t op, const Tensors& inputs) const {
+  double sum = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto& from = graph_.op(graph_.tensor(graph_.op(op).inputs[i]).producer);
+    const bool own_rows = number_attribute(from, "mean_share", 1) < 1;
+    sum += inputs[i].sum().item<double>() *
+           (own_rows ? number_attribute(from, "counts", 1) : program_.loss_share(op));
+  }
+  return sum;
+}
+
 Operators::Tensors Operators::forward(int32_t op, int32_t micro_batch, Tensors inputs) {
   const int32_t of = source_of(op);
   auto own = parameters(op, inputs);
@@ -248,6 +263,8 @@ Operators::Tensors Operators::forward(int32_t op, int32_t micro_batch, Tensors i
   }
   inputs.resize(program_.arguments(op));
   use_losses(op, inputs);
+  if (program_.is_loss(op) && graph_.op(op).type == "Add")
+    losses_[at_task(op, micro_batch)] = sum_of_losses(op, inputs);
   if (program_.is_part_of_loss(of)) {
     const at::NoGradGuard guard;
     return {loss_statistics(inputs[0], inputs[1], first_class(graph_.op(of), inputs[0], inputs[1]))};

@@ -56,7 +56,7 @@ class Operators {
   /// operators of their unit read.
   Tensors run(int32_t op, int32_t micro_batch, Tensors inputs);
   /// What the run of an operator adds to the loss of its micro-batch: 0 of most.
-  double loss(int32_t op, const Tensors& outputs) const;
+  double loss(int32_t op, int32_t micro_batch, const Tensors& outputs) const;
   /// Steps that have ended; numbers data and dropout.
   int64_t steps = 0;
   double learning_rate = 0.01;  ///< of the next step
@@ -86,6 +86,7 @@ class Operators {
   Tensors differentiate(int32_t op, int32_t micro_batch, const Tensors& inputs);
   Tensors gradients_of_loss(int32_t op, int32_t micro_batch, const Tensors& inputs);
   void use_losses(int32_t op, Tensors& inputs) const;
+  double sum_of_losses(int32_t op, const Tensors& inputs) const;
   Tensors reduce(int32_t op, int32_t micro_batch, const Tensors& inputs);
   Tensors gather(int32_t op, const Tensors& inputs);
   Tensors update(int32_t op, int32_t micro_batch, const Tensors& inputs);
@@ -107,6 +108,7 @@ class Operators {
   std::vector<Tensors> sent_;       // per operator: of gathers
   std::vector<at::Tensor> data_;    // per task
   std::vector<Saved> saved_;        // per task
+  std::vector<double> losses_;      // per task: of sums of losses
   std::vector<at::Tensor> statistics_;  // per task of a loss whose classes are cut: of all of them
 };
 
