@@ -440,6 +440,7 @@ Executor::~Executor() = default;
 
 ExecutedStep Executor::step() { return impl_->step(); }
 void Executor::set_learning_rate(double rate) { impl_->operators.learning_rate = rate; }
+WrittenOut Executor::written_out() const { return write_out(*impl_->graph, impl_->layout); }
 const std::vector<int32_t>& Executor::cores() const { return impl_->cores; }
 
 std::vector<double> Executor::data(int32_t op, int32_t micro_batch) const {

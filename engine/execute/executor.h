@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "execute/written_out.h"
 #include "graph/graph.h"
 
 namespace trinity {
@@ -114,6 +115,9 @@ class Executor {
 
   /// All trainable weights of the graph that was lowered, by name, put together from their parts.
   std::vector<NamedValues> weights() const;
+
+  /// What is executed, as a simulator prices it.
+  WrittenOut written_out() const;
 
   /// The core that each device's thread is bound to, -1 for none.
   const std::vector<int32_t>& cores() const;
