@@ -6,6 +6,8 @@
 --     --micro_batches 4
 -- As processes over c10d, rank r running worker r + 1:
 --   trinity launch -n 2 scripts/execute.lua --model alexnet --devices cpu:0,cpu:1 --method contiguous
+-- --mixtures N sets simulated beside measured step times of N strategies on 2 or 4 devices (a core may be named twice):
+--   trinity execute --model gpt2 --batch_size 1 --set fused=false,layers=4,... --devices cpu:0,cpu:1 --mixtures 20
 -- --trace FILE writes the last step beside the simulated one for https://ui.perfetto.dev.
 -- With --json one object with the fields
 --   model, devices, steps (that were executed), warm_up, schedule, micro_batches, processes (whether workers are)
@@ -23,6 +25,7 @@
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
+local mixtures = require 'trinity.execute.mixtures'
 local model = require 'trinity.graph.model'
 local progress = require 'trinity.base.progress'
 local settings = require 'trinity.command.settings'
@@ -58,6 +61,8 @@ local options = trinity.options {
   save = { default = '', writes = '', help = 'where the weights go at the end' },
   seed = { default = 1, help = 'of weights and data', min = 0, integer = true },
   memory_limit = { default = 0, help = "most memory of a worker's tensors; 0: no limit", min = 0, unit = 'bytes' },
+  mixtures = { default = 0, help = 'strategies for 2 or 4 devices, each simulated and measured; 0: execute one', min = 0,
+    max = 20, integer = true },
   trace = { default = '', writes = '', help = 'where a Chrome trace of the last step goes, measured and simulated' },
   json = { default = false, help = 'JSON on standard output and nothing else' },
 }
@@ -137,9 +142,30 @@ local function learning_rate()
     epochs = options.epochs > 0 and options.epochs or nil }
 end
 
+--- Simulated beside measured step times of mixtures of strategies.
+local function compare_mixtures(graph, devices)
+  local line = progress.new('mixtures', false)
+  local entries = mixtures.measure(graph, { devices = devices, count = options.mixtures, rounds = options.steps,
+    seed = options.seed, progress = function(round, rounds) line:update { text = ('round %d/%d'):format(round, rounds) } end })
+  line:finish()
+  local about = mixtures.summary(entries)
+  about.model, about.devices, about.rounds = graph.name, devices, options.steps
+  trinity.run:result('mixtures', about, ('Simulated step times of %d strategies are %.1f %% off in the mean.'):format(
+    #entries, 100 * about.mean_error))
+  if options.json then return print(trinity.json.encode(about)) end
+  print(trinity.format_table({ 'strategy', 'simulated', 'measured', 'error' }, util.map(about.rows, function(row)
+    return { row.name, ('%.4f s'):format(row.simulated_s), ('%.4f s'):format(row.measured_s),
+      ('%+.1f %%'):format(100 * (row.simulated_s / row.measured_s - 1)) }
+  end)))
+  print(('\nmean error %.1f %%, largest %.1f %%; tau %.2f, of odd rounds with even ones %.2f; medians of %d rounds on %s')
+    :format(100 * about.mean_error, 100 * about.largest_error, about.tau, about.halves_tau, options.steps,
+      table.concat(devices, ', ')))
+end
+
 local devices = util.words(options.devices)
 if #devices == 0 then util.fail_usage "option '--devices': expected at least one device" end
 local graph = cli.load_model(options)
+if options.mixtures > 0 then return compare_mixtures(graph, devices) end
 local problem = cli.problem_on(graph, model.counted(options.cluster, #devices))
 local plan = make_plan(problem)
 local found = trinity.execute(problem, plan, { steps = options.steps, devices = devices, seed = options.seed,

@@ -44,13 +44,13 @@ at::Tensor share_of(const at::Tensor& x, int64_t shares, int64_t replica) {
   return flat.narrow(0, begin, share_begin(flat.numel(), shares, replica + 1) - begin);
 }
 
-at::Tensor scattered(const Operator& member, const std::vector<at::Tensor>& given) {
-  const int64_t shares = integer_attribute(member.attributes, "shares", 1);
-  const int64_t replica = integer_attribute(member.attributes, "replica", 0);
-  std::vector<at::Tensor> terms;
-  for (const auto& term : given)
-    terms.push_back(shares > 1 ? share_of(term, shares, replica) : range_of(term, member));
-  return sum_in_order(terms).contiguous();
+bool is_exchange_of_tokens(const Operator& op) { return op.type.starts_with("AllToAll"); }
+
+/// GShard's exchange (Lepikhin et al. 2021, section 3.2). From [E, C, ...] to [E / n, C n, ...]: rows
+/// of the experts that a rank has, rank behind rank along C; and back.
+at::Tensor exchanged(const std::vector<at::Tensor>& given, const std::vector<int64_t>& shape) {
+  const bool inwards = given[0].size(0) == shape.at(0);
+  return at::cat(given, inwards ? 1 : 0);
 }
 
 at::Tensor gathered(const std::vector<const Operator*>& members, const std::vector<at::Tensor>& given,
@@ -86,12 +86,34 @@ at::Tensor combine(const Operator& member, const std::vector<const Operator*>& m
                const std::vector<at::Tensor>& given, const std::vector<int64_t>& shape) {
   const at::NoGradGuard guard;
   if (member.type == "AllGather") return gathered(members, given, shape);
-  if (member.type == "ReduceScatter") return scattered(member, given);
+  if (member.type == "ReduceScatter") return sum_in_order(given).contiguous();
+  if (is_exchange_of_tokens(member)) return exchanged(given, shape);
+  if (member.type == "Broadcast") return given.at(0);
   const auto reduction = text_attribute(member, "reduction");
   if (reduction.empty()) return sum_in_order(given);
+  if (reduction == "weights")
+    return sum_in_order(given).div_(static_cast<double>(given.size()));
   size_t own = 0;
   while (members[own] != &member) ++own;
   return reduced_statistics(given[own], given, reduction);
+}
+
+at::Tensor needed_of(const Operator& member, size_t place, size_t members, const at::Tensor& given,
+                     const std::vector<int64_t>& shape) {
+  if (member.type == "ReduceScatter") {
+    const int64_t shares = integer_attribute(member.attributes, "shares", 1);
+    const int64_t replica = integer_attribute(member.attributes, "replica", 0);
+    return shares > 1 ? share_of(given, shares, replica) : range_of(given, member);
+  }
+  if (!is_exchange_of_tokens(member)) return given;
+  const auto count = static_cast<int64_t>(members), own = static_cast<int64_t>(place);
+  const int64_t axis = given.size(0) > shape.at(0) ? 0 : 1;
+  const int64_t length = given.size(axis) / count;
+  return given.narrow(axis, own * length, length);
+}
+
+bool needs_part(const Operator& member) {
+  return member.type == "ReduceScatter" || is_exchange_of_tokens(member);
 }
 
 at::Tensor loss_statistics(const at::Tensor& logits, const at::Tensor& labels, int64_t first_class) {

@@ -8,11 +8,18 @@
 
 namespace trinity {
 
-/// What a member of a collective makes of what all members handed in, in their order, of one of
+/// What a member of a collective makes of what it needs of all members, in their order, of one of
 /// its outputs (graph/meaning.h says which attributes tell what it is). Every member sums in the
 /// same order, so that all get the same bits.
 at::Tensor combine(const Operator& member, const std::vector<const Operator*>& members,
                    const std::vector<at::Tensor>& given, const std::vector<int64_t>& shape);
+
+/// What a member at `place` among `members` needs of what each hands in, of one of its outputs: of a
+/// sum that is shared out its own share or piece, of an exchange of tokens what goes to it; else all.
+at::Tensor needed_of(const Operator& member, size_t place, size_t members, const at::Tensor& given,
+                     const std::vector<int64_t>& shape);
+/// Whether it needs less than all.
+bool needs_part(const Operator& member);
 
 /// Statistics by row [rows, 3] of logits of some of the classes, which begin at `first_class`: the
 /// largest, the one of the label (0 where another part has it), the sum of exponentials less the

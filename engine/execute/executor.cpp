@@ -11,6 +11,7 @@
 #include "base/stop.h"
 #include "distribute/job.h"
 #include "execute/checkpoint.h"
+#include "execute/collectives.h"
 #include "execute/device.h"
 #include "execute/evaluation.h"
 #include "execute/feed.h"
@@ -79,31 +80,21 @@ struct Executor::Impl {
       : graph(given),
         program(std::move(given)),
         options(chosen),
-        layout(*graph, placement, devices, chosen.micro_batches, order),
+        layout(*graph, placement, devices, chosen.micro_batches, order, chosen.stream),
         real(chosen.double_precision ? at::kDouble : at::kFloat),
         feed(make_feed()),
-        operators(program, {chosen.seed, chosen.micro_batches, real, data_source()}),
+        operators(program, {chosen.seed, chosen.micro_batches, real, data_source(), chosen.stream}),
         sums(graph->tensors().size()),
         values(layout),
         completions(layout.tasks()),
         workers(make_workers(devices, chosen)),
         runs(static_cast<size_t>(layout.tasks())) {
     operators.learning_rate = chosen.learning_rate;
-    check_job();
     if (options.job) transport = std::make_unique<PeerTransport>(layout, *graph, options.job);
     for (auto& worker : workers) {
       cores.push_back(worker.core);
       if (is_here(worker.device)) make_weights(worker);
     }
-  }
-
-  /// Gathers of weights read other threads' shares.
-  void check_job() const {
-    for (int32_t op = 0; options.job && op < graph->operator_count(); ++op)
-      if (program.duty(op) == Duty::gather && !graph->op(op).outputs.empty())
-        throw ArgumentError(
-            "execute: shares of weights (shard = 3) are gathered between the threads of one process, "
-            "not between processes: expected shard = 0, 1 or 2");
   }
 
   std::unique_ptr<Feed> make_feed() const {
@@ -161,7 +152,7 @@ struct Executor::Impl {
     } else {
       wait_for(tensor, micro_batch);
       copy.start_s = clock.seconds();
-      const at::Tensor source = values.read(home, micro_batch);
+      const at::Tensor source = needed_at(slot, values.read(home, micro_batch));
       made = source.to(worker.torch_device(), source.scalar_type(), false, true);
       values.release(home, micro_batch);
     }
@@ -175,10 +166,57 @@ struct Executor::Impl {
     return made;
   }
 
+  /// What a member of a collective needs of a tensor that it is handed.
+  at::Tensor needed_by(int32_t op, int32_t tensor, const at::Tensor& given) const {
+    const auto& of = graph->op(op);
+    if (of.collective < 0 || !needs_part(of)) return given;
+    const auto& members = graph->collectives()[of.collective].members;
+    const auto& reads = layout.reads(op);
+    const auto number = static_cast<size_t>(
+        std::find(reads.begin(), reads.end(), tensor) - reads.begin());
+    if (number >= members.size() * of.outputs.size()) return given;
+    const auto place = static_cast<size_t>(
+        std::find(members.begin(), members.end(), op) - members.begin());
+    return needed_of(of, place, members.size(), given,
+                     graph->tensor(of.outputs[number / members.size()]).shape);
+  }
+
+  /// What a copy holds of a tensor.
+  at::Tensor needed_at(int32_t slot, const at::Tensor& whole) const {
+    const auto& of = layout.slots()[slot];
+    return of.reader < 0 ? whole : needed_by(of.reader, of.tensor, whole);
+  }
+
+  /// A tensor as an operator takes it: of what was copied for it alone there is no more than that.
+  at::Tensor taken(Worker& worker, int32_t op, int32_t tensor, int32_t micro_batch) {
+    auto made = fetch(worker, tensor, micro_batch);
+    const int32_t slot = layout.slot(tensor, worker.device);
+    const bool is_part = slot != layout.home_slot(tensor) && layout.slots()[slot].reader == op;
+    return is_part ? made : needed_by(op, tensor, made);
+  }
+
+  /// Between processes the members of a gather of weights send each other their shares.
+  void exchange_shares(int32_t op, int32_t micro_batch) {
+    const auto& members = graph->collectives()[graph->op(op).collective].members;
+    std::vector<at::Tensor> sent(members.size());
+    size_t own = 0;
+    while (members[own] != op) ++own;
+    const auto shares = operators.shares_of(op, own);
+    for (const int32_t member : members)
+      if (member != op) transport->send_shares(member, micro_batch, shares);
+    for (size_t i = 0; i < members.size(); ++i)
+      if (i != own)
+        sent[i] = transport->receive_shares(op, micro_batch, layout.device_of(members[i]),
+                                            operators.share_elements(op, i), real);
+    operators.set_sent_shares(op, std::move(sent));
+  }
+
+  bool adds_up(int32_t tensor) const { return !layout.is_stream() && program.adds_up(tensor); }
+
   /// Waits until a tensor is there: of one that adds up, until all micro-batches have.
   void wait_for(int32_t tensor, int32_t micro_batch) const {
     const int32_t producer = graph->tensor(tensor).producer;
-    const int32_t first = program.adds_up(tensor) ? 0 : micro_batch;
+    const int32_t first = adds_up(tensor) ? 0 : micro_batch;
     for (int32_t m = first; m <= micro_batch; ++m) completions.wait_for(layout.task(m, producer));
   }
 
@@ -197,11 +235,12 @@ struct Executor::Impl {
   }
 
   void keep(int32_t tensor, int32_t micro_batch, const at::Tensor& made) {
+    if (program.is_idle(tensor, operators.steps)) return;
     const int32_t home = layout.home_slot(tensor);
     values.keep(home, micro_batch, made);
     if (!transport) return;
     for (int32_t slot = home + 1; slot < layout.end_slot(tensor); ++slot) {
-      transport->send(slot, micro_batch, made);
+      transport->send(slot, micro_batch, needed_at(slot, made));
       values.release(home, micro_batch);
     }
   }
@@ -210,9 +249,15 @@ struct Executor::Impl {
     poll_stop();
     const int32_t op = layout.operator_of(task), micro_batch = layout.micro_batch_of(task);
     const auto& of = graph->op(op);
+    if (!program.runs_in(op, operators.steps)) {
+      completions.finish(task);
+      return;
+    }
     std::vector<at::Tensor> inputs;
     for (const int32_t input : layout.reads(op))
-      inputs.push_back(fetch(worker, input, micro_batch));
+      inputs.push_back(taken(worker, op, input, micro_batch));
+    if (transport && program.duty(op) == Duty::gather && !of.outputs.empty())
+      exchange_shares(op, micro_batch);
     TaskRun& times = runs[task];
     times.start_s = clock.seconds();
     auto outputs = operators.run(op, micro_batch, std::move(inputs));
@@ -220,9 +265,9 @@ struct Executor::Impl {
       for (auto& output : outputs) output = output.to(worker.torch_device());
     device.synchronise();
     times.end_s = clock.seconds();
-    worker.loss += operators.loss(op, outputs);
+    worker.loss += operators.loss(op, micro_batch, outputs);
     for (size_t i = 0; i < of.outputs.size(); ++i) {
-      if (program.adds_up(of.outputs[i]))
+      if (adds_up(of.outputs[i]))
         add_up(of.outputs[i], outputs.at(i));
       else
         keep(of.outputs[i], micro_batch, outputs.at(i));
@@ -338,11 +383,13 @@ struct Executor::Impl {
     run_workers();
     if (failure) std::rethrow_exception(failure);
     ++operators.steps;
-    ++operators.weights().updates;
+    operators.weights().updates += updates_of_step();
     ExecutedStep result = report();
     if (transport) join_reports(*options.job, result);
     return result;
   }
+
+  int64_t updates_of_step() const { return layout.is_stream() ? layout.micro_batches() : 1; }
 
   ExecutedStep report() const {
     ExecutedStep result;
@@ -393,6 +440,7 @@ Executor::~Executor() = default;
 
 ExecutedStep Executor::step() { return impl_->step(); }
 void Executor::set_learning_rate(double rate) { impl_->operators.learning_rate = rate; }
+WrittenOut Executor::written_out() const { return write_out(*impl_->graph, impl_->layout); }
 const std::vector<int32_t>& Executor::cores() const { return impl_->cores; }
 
 std::vector<double> Executor::data(int32_t op, int32_t micro_batch) const {
@@ -437,7 +485,8 @@ int64_t Executor::load(const std::string& path, bool checkpoint) {
   const auto read = read_weights(path);
   impl_->operators.weights().set_named(read.values, checkpoint);
   if (!checkpoint) return 0;
-  impl_->operators.steps = impl_->operators.weights().updates = read.steps;
+  impl_->operators.steps = read.steps;
+  impl_->operators.weights().updates = read.steps * impl_->updates_of_step();
   return read.steps;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "execute/written_out.h"
 #include "graph/graph.h"
 
 namespace trinity {
@@ -22,6 +23,9 @@ struct ExecutorOptions {
   std::vector<std::string> devices;
   bool double_precision = false;   ///< real numbers are float64 instead of float32
   std::shared_ptr<const DataSet> data;  ///< what inputs hold; null: drawn numbers
+  /// Every micro-batch is a mini-batch whose update follows its backward pass, and what is under way
+  /// keeps the weights that it began with (PipeDream, Narayanan et al. 2019, section 3.3).
+  bool stream = false;
   int64_t memory_limit_bytes = 0;  ///< of every device's tensors on the processor; 0: none
   /// Where every device is a process of a job: this one runs the device of its rank alone, and
   /// tensors travel as messages. Null: all devices are threads of this process.
@@ -111,6 +115,9 @@ class Executor {
 
   /// All trainable weights of the graph that was lowered, by name, put together from their parts.
   std::vector<NamedValues> weights() const;
+
+  /// What is executed, as a simulator prices it.
+  WrittenOut written_out() const;
 
   /// The core that each device's thread is bound to, -1 for none.
   const std::vector<int32_t>& cores() const;

@@ -70,12 +70,16 @@ Operators::Operators(const Program& program, const Options& options)
     : program_(program),
       graph_(program.graph()),
       options_(options),
-      weights_(program, {options.seed, options.real, 0.9, 0.9, 0.999, 1e-8, options.micro_batches}) {
+      weights_(program, {options.seed, options.real, 0.9, 0.9, 0.999, 1e-8,
+                         options.stream ? 1 : options.micro_batches, options.stream}) {
   const auto count = at(graph_.operator_count());
   gradients_.resize(count);
   added_.resize(count);
+  sent_.resize(count);
   data_.resize(count * at(options.micro_batches));
   saved_.resize(data_.size());
+  statistics_.resize(data_.size());
+  losses_.resize(data_.size());
   wanted_.resize(count);
   for (int32_t op = 0; op < graph_.operator_count(); ++op) {
     if (program.duty(op) != Duty::gradient) continue;
@@ -117,12 +121,13 @@ void Operators::make_data(int32_t op, int32_t micro_batch, const at::Device& dev
   data_[at_task(op, micro_batch)] = data(op, micro_batch).to(device);
 }
 
-double Operators::loss(int32_t op, const Tensors& outputs) const {
-  const auto& of = graph_.op(op);
-  if (program_.duty(op) == Duty::reduce && text_attribute(of, "reduction") == "total")
-    return mean_loss(outputs.at(0)) * number_attribute(of, "mean_share", 1) * number_attribute(of, "counts", 1);
+double Operators::loss(int32_t op, int32_t micro_batch, const Tensors& outputs) const {
+  if (const int32_t of = program_.loss_of_total(op); of >= 0)
+    return mean_loss(outputs.at(0)) * number_attribute(graph_.op(of), "mean_share", 1) *
+           program_.loss_share(of);
   if (!program_.is_loss(op) || program_.is_part_of_loss(op)) return 0;
-  return outputs.at(0).sum().item<double>() * number_attribute(of, "counts", 1);
+  if (graph_.op(op).type == "Add") return losses_[at_task(op, micro_batch)];
+  return outputs.at(0).sum().item<double>() * program_.loss_share(op);
 }
 
 Operators::Tensors Operators::run(int32_t op, int32_t micro_batch, Tensors inputs) {
@@ -137,11 +142,14 @@ Operators::Tensors Operators::run(int32_t op, int32_t micro_batch, Tensors input
     case Duty::gradient: return backward(op, micro_batch, inputs);
     case Duty::move: {
       const at::NoGradGuard guard;
+      const int64_t terms = integer_attribute(graph_.op(op).attributes, "terms", 0);
+      if (terms > 0) return sums_of_terms(op, inputs, terms);
       inputs.resize(program_.arguments(op));
       return compute(op, micro_batch, std::move(inputs), {});
     }
-    case Duty::update: return update(op, inputs);
-    case Duty::reduce: return reduce(op, inputs);
+    case Duty::update: return update(op, micro_batch, inputs);
+    case Duty::fetch: return fetch(op, inputs);
+    case Duty::reduce: return reduce(op, micro_batch, inputs);
     case Duty::gather: return gather(op, inputs);
   }
   return {};
@@ -213,6 +221,29 @@ void Operators::stand_in(int32_t op, Tensors& outputs) const {
   }
 }
 
+/// What reads the loss of a part of the classes gets the number, not the statistics.
+void Operators::use_losses(int32_t op, Tensors& inputs) const {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const int32_t of = program_.loss_of_total(graph_.tensor(graph_.op(op).inputs[i]).producer);
+    if (of < 0) continue;
+    const double share = number_attribute(graph_.op(of), "mean_share", 1);
+    inputs[i] = at::full({1}, mean_loss(inputs[i]) * share, inputs[i].options());
+  }
+}
+
+/// What a sum of losses counts in that over all parts: what has the loss of its own rows alone
+/// counts whole, what is the same in all of them once.
+double Operators::sum_of_losses(int32_t op, const Tensors& inputs) const {
+  double sum = 0;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const auto& from = graph_.op(graph_.tensor(graph_.op(op).inputs[i]).producer);
+    const bool own_rows = number_attribute(from, "mean_share", 1) < 1;
+    sum += inputs[i].sum().item<double>() *
+           (own_rows ? number_attribute(from, "counts", 1) : program_.loss_share(op));
+  }
+  return sum;
+}
+
 Operators::Tensors Operators::forward(int32_t op, int32_t micro_batch, Tensors inputs) {
   const int32_t of = source_of(op);
   auto own = parameters(op, inputs);
@@ -231,6 +262,9 @@ Operators::Tensors Operators::forward(int32_t op, int32_t micro_batch, Tensors i
                     .detach();
   }
   inputs.resize(program_.arguments(op));
+  use_losses(op, inputs);
+  if (program_.is_loss(op) && graph_.op(op).type == "Add")
+    losses_[at_task(op, micro_batch)] = sum_of_losses(op, inputs);
   if (program_.is_part_of_loss(of)) {
     const at::NoGradGuard guard;
     return {loss_statistics(inputs[0], inputs[1], first_class(graph_.op(of), inputs[0], inputs[1]))};
@@ -273,7 +307,7 @@ Operators::Tensors Operators::forward(int32_t op, int32_t micro_batch, Tensors i
 
 Operators::Tensors Operators::backward(int32_t op, int32_t micro_batch, const Tensors& inputs) {
   const int32_t forward = graph_.op(op).forward;
-  if (program_.is_part_of_loss(forward)) return gradients_of_loss(op, inputs);
+  if (program_.is_part_of_loss(forward)) return gradients_of_loss(op, micro_batch, inputs);
   const bool weights = program_.gradient(op).weights;
   if (is_variable(graph_.op(forward))) {  // hands on what it is given
     if (!program_.keeps_gradient(forward)) return {inputs[0].reshape({-1})};
@@ -323,11 +357,17 @@ Operators::Tensors Operators::differentiate(int32_t op, int32_t micro_batch,
   return found;
 }
 
-Operators::Tensors Operators::gradients_of_loss(int32_t op, const Tensors& inputs) const {
+/// Behind a gradient of the loss, where it is not the last, stand logits and labels.
+Operators::Tensors Operators::gradients_of_loss(int32_t op, int32_t micro_batch,
+                                                const Tensors& inputs) {
   const auto& forward = graph_.op(graph_.op(op).forward);
-  const auto &logits = inputs.at(0), &labels = inputs.at(1), &statistics = inputs.at(2);
-  return {loss_gradient(logits, labels, statistics, first_class(forward, logits, labels),
-                        number_attribute(forward, "mean_share", 1))};
+  const size_t given = program_.gradient(op).outputs.size();
+  const auto &logits = inputs.at(given), &labels = inputs.at(given + 1);
+  double scale = number_attribute(forward, "mean_share", 1);
+  if (given > 0) scale *= inputs[0].item<double>();
+  const auto statistics =
+      std::exchange(statistics_[at_task(graph_.op(op).forward, micro_batch)], {});
+  return {loss_gradient(logits, labels, statistics, first_class(forward, logits, labels), scale)};
 }
 
 bool Operators::wants_gradient(int32_t forward, size_t argument) const {
@@ -349,55 +389,120 @@ void Operators::add_gradients(int32_t forward, Tensors gradients) {
   }
 }
 
-Operators::Tensors Operators::update(int32_t op, const Tensors& inputs) {
+Operators::Tensors Operators::update(int32_t op, int32_t micro_batch, const Tensors& inputs) {
   const int32_t forward = graph_.op(op).forward;
-  if (!program_.keeps_gradient(forward)) {
-    auto share = weights_.update(op, {inputs.at(0)}, learning_rate);
-    if (graph_.op(op).outputs.empty()) return {};
-    return {share.defined() ? share : at::empty({0})};
+  const int64_t before = options_.stream ? micro_batch : 0;
+  at::Tensor share;
+  if (program_.keeps_gradient(forward)) {
+    weights_.update(op, gradients_[forward], learning_rate, before);
+    gradients_[forward].clear();
+    added_[forward] = 0;
+  } else {
+    share = weights_.update(op, {inputs.at(0)}, learning_rate, before);
   }
-  weights_.update(op, gradients_[forward], learning_rate);
-  gradients_[forward].clear();
-  added_[forward] = 0;
+  if (graph_.op(op).outputs.empty()) return {};
+  if (share.defined()) return {share};
+  if (!program_.meets(op, steps)) return {at::empty({0})};
+  return {weights_.bundle(forward)};
+}
+
+/// What another device has updated.
+Operators::Tensors Operators::fetch(int32_t op, const Tensors& inputs) {
+  weights_.assign(graph_.op(op).forward, inputs.at(0));
   return {};
 }
 
-Operators::Tensors Operators::reduce(int32_t op, const Tensors& inputs) const {
+Operators::Tensors Operators::sums_of_terms(int32_t op, const Tensors& inputs,
+                                            int64_t terms) const {
+  Tensors sums;
+  for (size_t k = 0; k < graph_.op(op).outputs.size(); ++k) {
+    const auto first = inputs.begin() + static_cast<std::ptrdiff_t>(k * at(terms));
+    at::Tensor sum = first[0].clone();
+    for (int64_t i = 1; i < terms; ++i) sum.add_(first[i]);
+    sums.push_back(std::move(sum));
+  }
+  return sums;
+}
+
+Operators::Tensors Operators::reduce(int32_t op, int32_t micro_batch, const Tensors& inputs) {
   const auto& of = graph_.op(op);
-  const auto& list = graph_.collectives()[at(of.collective)].members;
   std::vector<const Operator*> members;
-  for (const int32_t member : list) members.push_back(&graph_.op(member));
+  for (const int32_t member : members_of(op)) members.push_back(&graph_.op(member));
+  const size_t each = of.type == "Broadcast" ? 1 : members.size();
   Tensors outputs;
   for (size_t k = 0; k < of.outputs.size(); ++k) {
-    const auto first = inputs.begin() + static_cast<std::ptrdiff_t>(k * members.size());
-    const Tensors given(first, first + static_cast<std::ptrdiff_t>(members.size()));
+    const auto first = inputs.begin() + static_cast<std::ptrdiff_t>(k * each);
+    const Tensors given(first, first + static_cast<std::ptrdiff_t>(each));
     outputs.push_back(combine(of, members, given, graph_.tensor(of.outputs[k]).shape));
   }
+  if (text_attribute(of, "reduction") == "weights") take_weights(op, outputs);
+  if (const int32_t loss = program_.loss_of_total(op); loss >= 0)
+    statistics_[at_task(loss, micro_batch)] = outputs[0];
   return outputs;
+}
+
+/// What a meeting has made of weights becomes those that the updates of its inputs have written.
+void Operators::take_weights(int32_t op, const Tensors& outputs) {
+  const auto& inputs = graph_.op(op).inputs;
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    int32_t update = graph_.tensor(inputs[k]).producer;
+    while (program_.duty(update) == Duty::reduce)
+      update = graph_.tensor(graph_.op(update).inputs[k]).producer;
+    weights_.assign(graph_.op(update).forward, outputs[k]);
+  }
+}
+
+int64_t Operators::share_elements(int32_t gather, size_t member) const {
+  int64_t sum = 0;
+  for (const int32_t owner : program_.owners(members_of(gather)[member]))
+    sum += weights_.share_elements(owner);
+  return sum;
+}
+
+at::Tensor Operators::shares_of(int32_t gather, size_t member) const {
+  const at::NoGradGuard guard;
+  Tensors shares;
+  for (const int32_t owner : program_.owners(members_of(gather)[member]))
+    shares.push_back(weights_.share(owner));
+  return at::cat(shares);
+}
+
+const std::vector<int32_t>& Operators::members_of(int32_t op) const {
+  return graph_.collectives()[at(graph_.op(op).collective)].members;
 }
 
 /// All weights of a unit from everybody's shares; or updated ones, which replace what was there.
 Operators::Tensors Operators::gather(int32_t op, const Tensors& inputs) {
   const at::NoGradGuard guard;
   const auto& of = graph_.op(op);
-  auto members = graph_.collectives()[at(of.collective)].members;
-  std::vector<size_t> by_replica(members.size());
+  const auto& members = members_of(op);
+  std::vector<size_t> by_share(members.size());
   for (size_t i = 0; i < members.size(); ++i)
-    by_replica[at(integer_attribute(graph_.op(members[i]).attributes, "replica",
-                                    static_cast<int64_t>(i)))] = i;
+    by_share[at(integer_attribute(graph_.op(members[i]).attributes, "share",
+                                  static_cast<int64_t>(i)))] = i;
   if (of.outputs.empty()) {
     for (size_t k = 0; k < of.inputs.size(); ++k) {
       Tensors shares;
-      for (const size_t i : by_replica) shares.push_back(inputs[k * members.size() + i]);
+      for (const size_t i : by_share) shares.push_back(inputs[k * members.size() + i]);
       const int32_t update = graph_.tensor(of.inputs[k]).producer;
       weights_.assign(graph_.op(update).forward, at::cat(shares));
     }
     return {};
   }
+  const auto sent = std::exchange(sent_[op], {});
+  std::vector<int64_t> begin(members.size(), 0);
   Tensors parts;
   for (size_t k = 0; k < program_.owners(op).size(); ++k)
-    for (const size_t i : by_replica)
-      parts.push_back(weights_.share(program_.owners(members[i]).at(k)));
+    for (const size_t i : by_share) {
+      const int32_t owner = program_.owners(members[i]).at(k);
+      if (sent.empty() || !sent[i].defined()) {
+        parts.push_back(weights_.share(owner));
+        continue;
+      }
+      const int64_t count = weights_.share_elements(owner);
+      parts.push_back(sent[i].narrow(0, begin[i], count));
+      begin[i] += count;
+    }
   return {at::cat(parts)};
 }
 

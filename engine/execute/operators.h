@@ -29,6 +29,7 @@ class Operators {
     int32_t micro_batches = 1;
     at::ScalarType real = at::kFloat;
     DataSource source;  ///< none: drawn numbers
+    bool stream = false;  ///< every micro-batch has an update of its own (PipeDream)
   };
 
   Operators(const Program& program, const Options& options);
@@ -41,12 +42,21 @@ class Operators {
   Weights& weights() { return weights_; }
   const Weights& weights() const { return weights_; }
 
-  /// Runs an operator in a micro-batch on what RunLayout::reads() lists. Outputs are as the graph
+  /// The shares of the weights that a gather puts together, one behind the other, of a member; and
+  /// how large they are together.
+  at::Tensor shares_of(int32_t gather, size_t member) const;
+  int64_t share_elements(int32_t gather, size_t member) const;
+  /// Where the members of a gather do not see each other's weights: what the others have sent, by
+  /// member, for the next run of it; undefined tensors stand for what is here.
+  void set_sent_shares(int32_t gather, Tensors shares) { sent_[gather] = std::move(shares); }
+
+  /// Runs an operator in a micro-batch on what RunLayout::reads() lists (of what is handed in to a
+  /// collective no more than needed_of() says). Outputs are as the graph
   /// has them, or an empty tensor for what stays where it is: gradients and weights that only
   /// operators of their unit read.
   Tensors run(int32_t op, int32_t micro_batch, Tensors inputs);
   /// What the run of an operator adds to the loss of its micro-batch: 0 of most.
-  double loss(int32_t op, const Tensors& outputs) const;
+  double loss(int32_t op, int32_t micro_batch, const Tensors& outputs) const;
   /// Steps that have ended; numbers data and dropout.
   int64_t steps = 0;
   double learning_rate = 0.01;  ///< of the next step
@@ -74,12 +84,18 @@ class Operators {
   Tensors forward(int32_t op, int32_t micro_batch, Tensors inputs);
   Tensors backward(int32_t op, int32_t micro_batch, const Tensors& inputs);
   Tensors differentiate(int32_t op, int32_t micro_batch, const Tensors& inputs);
-  Tensors gradients_of_loss(int32_t op, const Tensors& inputs) const;
-  Tensors reduce(int32_t op, const Tensors& inputs) const;
+  Tensors gradients_of_loss(int32_t op, int32_t micro_batch, const Tensors& inputs);
+  void use_losses(int32_t op, Tensors& inputs) const;
+  double sum_of_losses(int32_t op, const Tensors& inputs) const;
+  Tensors reduce(int32_t op, int32_t micro_batch, const Tensors& inputs);
   Tensors gather(int32_t op, const Tensors& inputs);
-  Tensors update(int32_t op, const Tensors& inputs);
+  Tensors update(int32_t op, int32_t micro_batch, const Tensors& inputs);
+  Tensors fetch(int32_t op, const Tensors& inputs);
+  void take_weights(int32_t op, const Tensors& outputs);
+  Tensors sums_of_terms(int32_t op, const Tensors& inputs, int64_t terms) const;
   void add_gradients(int32_t forward, Tensors gradients);
   bool wants_gradient(int32_t forward, size_t argument) const;
+  const std::vector<int32_t>& members_of(int32_t op) const;
   int32_t position(int32_t gather, int32_t owner, int64_t& begin) const;
 
   const Program& program_;
@@ -89,8 +105,11 @@ class Operators {
   std::vector<Tensors> gradients_;  // per forward operator whose gradient stays
   std::vector<int32_t> added_;      // micro-batches in gradients_
   std::vector<std::vector<bool>> wanted_;  // per forward operator: arguments that get gradients
+  std::vector<Tensors> sent_;       // per operator: of gathers
   std::vector<at::Tensor> data_;    // per task
   std::vector<Saved> saved_;        // per task
+  std::vector<double> losses_;      // per task: of sums of losses
+  std::vector<at::Tensor> statistics_;  // per task of a loss whose classes are cut: of all of them
 };
 
 }  // namespace trinity

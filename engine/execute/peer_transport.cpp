@@ -77,6 +77,17 @@ at::Tensor PeerTransport::receive(int32_t slot, int32_t micro_batch) {
   return made;
 }
 
+void PeerTransport::send_shares(int32_t gather, int32_t micro_batch, const at::Tensor& shares) {
+  begin(shares.cpu().contiguous(), layout_.device_of(gather), share_tag(gather, micro_batch));
+}
+
+at::Tensor PeerTransport::receive_shares(int32_t gather, int32_t micro_batch, int32_t from,
+                                         int64_t elements, at::ScalarType kind) {
+  at::Tensor made = at::empty({elements}, kind);
+  wait(made, from, share_tag(gather, micro_batch));
+  return made;
+}
+
 void PeerTransport::flush() {
   const auto last = std::make_shared<Work>("end of a step", Scope::world, 0);
   stream_.begin(last, [] {});

@@ -25,6 +25,11 @@ class PeerTransport {
   void send(int32_t slot, int32_t micro_batch, const at::Tensor& tensor);
   /// Waits for the tensor of a slot of this process's device. Throws Interrupted after abort().
   at::Tensor receive(int32_t slot, int32_t micro_batch);
+  /// The same of numbers that are no tensor of the graph but shares of weights, on the way to the
+  /// gather that puts them together.
+  void send_shares(int32_t gather, int32_t micro_batch, const at::Tensor& shares);
+  at::Tensor receive_shares(int32_t gather, int32_t micro_batch, int32_t from, int64_t elements,
+                            at::ScalarType kind);
   /// Waits until all that was sent is there.
   void flush();
   /// Ends all waiting, for good: also for what nobody will receive any more.
@@ -33,6 +38,10 @@ class PeerTransport {
  private:
   int32_t tag(int32_t slot, int32_t micro_batch) const {
     return 2 * (micro_batch * static_cast<int32_t>(layout_.slots().size()) + slot);
+  }
+  /// Behind those of slots.
+  int32_t share_tag(int32_t gather, int32_t micro_batch) const {
+    return tag(0, layout_.micro_batches()) + layout_.task(micro_batch, gather);
   }
   void begin(const at::Tensor& tensor, int32_t to, int32_t tag);
   void wait(const at::Tensor& tensor, int32_t from, int32_t tag);

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/error.h"
@@ -29,6 +30,7 @@ Program::Program(std::shared_ptr<const Graph> graph) : graph_(std::move(graph)) 
   find_readers();
   find_losses();
   find_gathers();
+  find_meetings();
   check_splits();
 }
 
@@ -36,6 +38,7 @@ Duty Program::duty_of(const Operator& op) const {
   if (op.collective >= 0) return op.type == "WeightGather" ? Duty::gather : Duty::reduce;
   if (op.type == "Input") return Duty::data;
   if (!has_meaning(op)) return Duty::move;
+  if (op.type == "WeightCopy") return Duty::fetch;
   if (op.phase == Phase::update) return Duty::update;
   if (op.phase == Phase::forward) return Duty::forward;
   if (integer_attribute(op.attributes, "replay", 0) != 0)
@@ -47,7 +50,7 @@ void Program::find_duties() {
   const auto count = at(graph_->operator_count());
   gradients_.resize(count);
   parts_.assign(count, 0);
-  replay_.assign(count, -1);
+  replays_.assign(count, false);
   gathered_by_.assign(count, -1);
   owners_.resize(count);
   for (int32_t id = 0; id < graph_->operator_count(); ++id) {
@@ -55,17 +58,26 @@ void Program::find_duties() {
     duty_.push_back(duty_of(op));
     replicas_ = std::max(replicas_, static_cast<int32_t>(
                                         integer_attribute(op.attributes, "replicas", 1)));
-    if (duty_[id] == Duty::replay) replay_[op.forward] = id;
     if (duty_[id] != Duty::gradient) continue;
     gradients_[id] = {list_attribute(op, "gradient_outputs"), list_attribute(op, "gradient_inputs"),
                       integer_attribute(op.attributes, "gradient_weights", 0) != 0};
     ++parts_[op.forward];
+    if (reads_replays(op)) replays_[op.forward] = true;
     if (op.unit != graph_->op(op.forward).unit)
       throw ArgumentError(
           fmt::format("graph {}: {} and its backward operator may lie apart, expected them in one "
                       "colocation unit",
                       graph_->name(), graph_->op(op.forward).name));
   }
+}
+
+/// Whether a backward operator reads anything that was computed again. One that does not needs
+/// nothing of a forward run but what that leaves behind, and may come before its replay.
+bool Program::reads_replays(const Operator& op) const {
+  return std::any_of(op.inputs.begin(), op.inputs.end(), [&](int32_t input) {
+    const auto& from = graph_->op(graph_->tensor(input).producer);
+    return integer_attribute(from.attributes, "replay", 0) != 0;
+  });
 }
 
 void Program::find_kernels() {
@@ -121,6 +133,22 @@ void Program::find_losses() {
     if (duty_[id] != Duty::reduce || text_attribute(op, "reduction") != "maximum") continue;
     is_part_of_loss_[graph_->tensor(op.inputs[0]).producer] = true;
   }
+  std::map<std::pair<std::string, int64_t>, double> copies;  // by source and replica
+  const auto key = [&](int32_t id) {
+    const auto& op = graph_->op(id);
+    return std::pair(text_attribute(op, kSource), integer_attribute(op.attributes, "replica", 0));
+  };
+  for (int32_t id = 0; id < graph_->operator_count(); ++id)
+    if (is_loss_[id]) ++copies[key(id)];
+  for (int32_t id = 0; id < graph_->operator_count(); ++id)
+    loss_share_.push_back(
+        is_loss_[id] ? number_attribute(graph_->op(id), "counts", 1 / copies[key(id)]) : 0);
+}
+
+int32_t Program::loss_of_total(int32_t op) const {
+  if (duty_[op] != Duty::reduce || text_attribute(graph_->op(op), "reduction") != "total") return -1;
+  while (duty_[op] == Duty::reduce) op = graph_->tensor(graph_->op(op).inputs[0]).producer;
+  return op;
 }
 
 void Program::find_gathers() {
@@ -147,6 +175,20 @@ void Program::find_gathers() {
   }
 }
 
+void Program::find_meetings() {
+  for (const auto& op : graph_->operators()) {
+    every_.push_back(integer_attribute(op.attributes, "every", 1));
+    differ_ = differ_ || op.attributes.contains("mean_of");
+  }
+  read_every_.assign(graph_->tensors().size(), 0);
+  for (int32_t id = 0; id < graph_->operator_count(); ++id)
+    for (const int32_t input : graph_->op(id).inputs) {
+      const int64_t every = duty_[id] == Duty::reduce ? every_[id] : 1;
+      read_every_[input] = read_every_[input] == 0 || read_every_[input] == every ? every : 1;
+    }
+  for (auto& every : read_every_) every = std::max<int64_t>(1, every);
+}
+
 /// Softmaxes and norms whose rows are cut exchange statistics that no kernel here waits for.
 void Program::check_splits() const {
   for (int32_t id = 0; id < graph_->operator_count(); ++id) {
@@ -160,8 +202,8 @@ void Program::check_splits() const {
 }
 
 bool Program::keeps(int32_t op) const {
-  if (duty_[op] == Duty::replay) return parts_[graph_->op(op).forward] > 0;
-  return duty_[op] == Duty::forward && parts_[op] > 0 && replay_[op] < 0;
+  if (duty_[op] == Duty::replay) return replays_[graph_->op(op).forward];
+  return duty_[op] == Duty::forward && parts_[op] > 0 && !replays_[op];
 }
 
 size_t Program::arguments(int32_t op) const {

@@ -17,6 +17,7 @@ enum class Duty : uint8_t {
   gradient,  ///< gradients of its forward operator
   move,      ///< a kernel that has no gradient: sums of gradients, slices, concatenations
   update,    ///< an optimiser's step
+  fetch,     ///< takes the weights that another device's update has made
   reduce,    ///< a member of a collective
   gather,    ///< a member of a collective that puts shares of weights together
 };
@@ -59,6 +60,10 @@ class Program {
   bool is_input(int32_t op) const { return duty_[op] == Duty::data; }
   /// Whether its first output is a loss: what gradients begin at.
   bool is_loss(int32_t op) const { return is_loss_[op]; }
+  /// What it counts in a sum over all parts of a replica.
+  double loss_share(int32_t op) const { return loss_share_[op]; }
+  /// The forward operator whose statistics a reduction has put together ("total"), -1: it is none.
+  int32_t loss_of_total(int32_t op) const;
   /// Whether it is the loss of a part of the classes, of which it writes statistics by row.
   bool is_part_of_loss(int32_t op) const { return is_part_of_loss_[op]; }
   /// Whether updates, or what comes before them once a step, read a tensor: the sum over
@@ -69,25 +74,42 @@ class Program {
   bool keeps_gradient(int32_t forward) const { return keeps_gradient_[forward]; }
   /// Replicas of the batch.
   int32_t replicas() const { return replicas_; }
+  /// Whether replicas differ between meetings.
+  bool replicas_differ() const { return differ_; }
+  /// Whether what meets does so in a step, numbered from 0; what meets in every step always does.
+  bool meets(int32_t op, int64_t step) const { return (step + 1) % every_[op] == 0; }
+  /// Whether an operator runs in a step: all but collectives of steps in which nobody meets.
+  bool runs_in(int32_t op, int64_t step) const {
+    return duty_[op] != Duty::reduce || meets(op, step);
+  }
+  /// Whether only what does not run in a step reads a tensor.
+  bool is_idle(int32_t tensor, int64_t step) const { return (step + 1) % read_every_[tensor] != 0; }
 
  private:
   void find_duties();
   Duty duty_of(const Operator& op) const;
+  bool reads_replays(const Operator& op) const;
   void find_kernels();
   void find_readers();
   void find_losses();
   void find_gathers();
+  void find_meetings();
   void check_splits() const;
 
   std::shared_ptr<const Graph> graph_;
   std::vector<Duty> duty_;
   std::vector<Kernel> kernels_;
   std::vector<Gradient> gradients_;
-  std::vector<int32_t> parts_, replay_, gathered_by_;
+  std::vector<int32_t> parts_, gathered_by_;
+  std::vector<bool> replays_;  // of forward operators: whether gradients need a replay
   std::vector<std::vector<int32_t>> owners_;
   std::vector<bool> is_loss_, is_part_of_loss_, keeps_gradient_;
+  std::vector<double> loss_share_;
   std::vector<bool> adds_up_;  // of tensors
+  std::vector<int64_t> every_;       // per operator: steps from meeting to meeting
+  std::vector<int64_t> read_every_;  // per tensor: the same of all its readers; 1 where they differ
   int32_t replicas_ = 1;
+  bool differ_ = false;
 };
 
 }  // namespace trinity

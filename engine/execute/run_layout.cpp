@@ -8,10 +8,11 @@
 namespace trinity {
 
 RunLayout::RunLayout(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
-                     int32_t micro_batches, std::span<const double> order)
+                     int32_t micro_batches, std::span<const double> order, bool stream)
     : placement_(placement.begin(), placement.end()),
       operators_(graph.operator_count()),
       micro_batches_(micro_batches),
+      stream_(stream),
       queues_(static_cast<size_t>(devices)) {
   check_placement(graph, order);
   make_reads(graph);
@@ -43,6 +44,9 @@ void RunLayout::check_placement(const Graph& graph, std::span<const double> orde
   }
 }
 
+/// Whether an operator runs once, in the last micro-batch.
+bool RunLayout::once(const Operator& op) const { return !stream_ && runs_once(op); }
+
 void RunLayout::make_reads(const Graph& graph) {
   for (const auto& op : graph.operators()) reads_.push_back(op.inputs);
   for (const auto& collective : graph.collectives()) {
@@ -53,10 +57,12 @@ void RunLayout::make_reads(const Graph& graph) {
       const size_t pairs = !gathers              ? own.outputs.size()
                            : own.outputs.empty() ? own.inputs.size()
                                                  : 0;
+      const bool of_first = own.type == "Broadcast";
       std::vector<int32_t> reads;
       for (size_t k = 0; k < pairs; ++k)
         for (const int32_t other : collective.members)
-          reads.push_back(graph.op(other).inputs.at(k));
+          if (!of_first || other == collective.members[0])
+            reads.push_back(graph.op(other).inputs.at(k));
       reads.insert(reads.end(), own.inputs.begin() + static_cast<std::ptrdiff_t>(pairs),
                    own.inputs.end());
       reads_[member] = std::move(reads);
@@ -83,28 +89,47 @@ void RunLayout::make_queues(const Graph& graph, std::span<const double> order) {
                                     graph.name()));
   std::vector<int32_t> all;
   for (int32_t task = 0; task < tasks(); ++task)
-    if (!runs_once(graph.op(operator_of(task))) || micro_batch_of(task) + 1 == micro_batches_)
+    if (!once(graph.op(operator_of(task))) || micro_batch_of(task) + 1 == micro_batches_)
       all.push_back(task);
+  std::vector<double> keys;
   if (!order.empty()) {
-    const auto keys = joined_keys(graph, order);
+    keys = joined_keys(graph, order);
     std::stable_sort(all.begin(), all.end(),
                      [&](int32_t a, int32_t b) { return keys[a] < keys[b]; });
   }
   // No two devices wait for each other if all of them follow one order of the whole graph.
-  std::vector<int32_t> place(static_cast<size_t>(tasks()), -1);
-  for (size_t i = 0; i < all.size(); ++i) {
-    const int32_t task = all[i], op = operator_of(task);
-    queues_[device_of(op)].push_back(task);
-    place[task] = static_cast<int32_t>(i);
-    for (const int32_t input : reads(op)) {
-      const int32_t producer = graph.tensor(input).producer;
-      const bool adds_up = runs_once(graph.op(op)) && !runs_once(graph.op(producer));
-      for (int32_t m = adds_up ? 0 : micro_batch_of(task); m <= micro_batch_of(task); ++m)
-        if (place[this->task(m, producer)] < 0)
-          throw ArgumentError(fmt::format("execute: operator {} comes before {} that it reads",
-                                          graph.op(op).name, graph.op(producer).name));
+  std::vector<bool> placed(static_cast<size_t>(tasks()), false);
+  std::vector<int32_t> open;
+  for (const int32_t next : all) {
+    open.push_back(next);
+    while (!open.empty()) {  // what a task of the same time reads goes first
+      const int32_t task = open.back(), missing = missing_before(graph, task, placed);
+      if (placed[task] || missing < 0) {
+        open.pop_back();
+        if (!placed[task]) queues_[device_of(operator_of(task))].push_back(task);
+        placed[task] = true;
+        continue;
+      }
+      if (keys.empty() || keys[missing] > keys[task])
+        throw ArgumentError(fmt::format("execute: operator {} comes before {} that it reads",
+                                        graph.op(operator_of(task)).name,
+                                        graph.op(operator_of(missing)).name));
+      open.push_back(missing);
     }
   }
+}
+
+/// A task whose outputs a task reads and that has no place yet, -1: none.
+int32_t RunLayout::missing_before(const Graph& graph, int32_t task,
+                                  const std::vector<bool>& placed) const {
+  const int32_t op = operator_of(task), micro_batch = micro_batch_of(task);
+  for (const int32_t input : reads(op)) {
+    const int32_t producer = graph.tensor(input).producer;
+    const bool adds_up = once(graph.op(op)) && !once(graph.op(producer));
+    for (int32_t m = adds_up ? 0 : micro_batch; m <= micro_batch; ++m)
+      if (!placed[this->task(m, producer)]) return this->task(m, producer);
+  }
+  return -1;
 }
 
 void RunLayout::make_slots(const Graph& graph) {
@@ -124,7 +149,8 @@ void RunLayout::make_slots(const Graph& graph) {
         ++slots_[home].readers;
         ++slots_[home].last_readers;
       }
-      if (!runs_once(graph.op(reader))) ++slots_[at].readers;
+      slots_[at].reader = slots_[at].readers_there++ == 0 ? reader : -1;
+      if (!once(graph.op(reader))) ++slots_[at].readers;
       ++slots_[at].last_readers;
     }
   }

@@ -19,19 +19,24 @@ class RunLayout {
     int32_t tensor = -1, device = -1;
     int32_t readers = 0;       ///< how often it is read in each micro-batch; copies read too
     int32_t last_readers = 0;  ///< the same in the last one, where updates read as well
+    int32_t readers_there = 0;  ///< operators that read a copy
+    /// Of a copy the operator that reads it, where that is one alone; -1: there are more.
+    int32_t reader = -1;
   };
 
   /// `placement` gives every operator's device, `order` a key per task by whose size a device runs
   /// its tasks (a simulated start time; entries of tasks that do not run are not looked at). Equal
-  /// keys, and an empty order, go by number. Members of a collective run when the last of them
+  /// keys, and an empty order, go by number, behind what they read. Members of a collective run when the last of them
   /// would. Throws ArgumentError for counts that differ,
   /// devices out of range, operators of a colocation unit on two devices and an order in which an
   /// operator comes before one that it reads; LimitError for more than 2^26 tasks.
+  /// stream: every micro-batch is a mini-batch with an update of its own.
   RunLayout(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
-            int32_t micro_batches, std::span<const double> order);
+            int32_t micro_batches, std::span<const double> order, bool stream = false);
 
   int32_t devices() const { return static_cast<int32_t>(queues_.size()); }
   int32_t micro_batches() const { return micro_batches_; }
+  bool is_stream() const { return stream_; }
   int32_t tasks() const { return operators_ * micro_batches_; }
   int32_t operator_of(int32_t task) const { return task % operators_; }
   int32_t micro_batch_of(int32_t task) const { return task / operators_; }
@@ -57,13 +62,16 @@ class RunLayout {
 
  private:
   void check_placement(const Graph& graph, std::span<const double> order) const;
+  bool once(const Operator& op) const;
   void make_reads(const Graph& graph);
   std::vector<double> joined_keys(const Graph& graph, std::span<const double> order) const;
+  int32_t missing_before(const Graph& graph, int32_t task, const std::vector<bool>& placed) const;
   void make_queues(const Graph& graph, std::span<const double> order);
   void make_slots(const Graph& graph);
 
   std::vector<int32_t> placement_;
   int32_t operators_, micro_batches_;
+  bool stream_;
   std::vector<std::vector<int32_t>> queues_, reads_;
   std::vector<Slot> slots_;
   std::vector<int32_t> first_slot_;  // per tensor, and the end

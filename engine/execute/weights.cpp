@@ -20,6 +20,9 @@ at::Tensor block_of(at::Tensor whole, const std::vector<int64_t>& begin,
 }
 
 int64_t replica_of(const Operator& op) { return integer_attribute(op.attributes, "replica", 0); }
+int64_t share_of(const Operator& op) {
+  return integer_attribute(op.attributes, "share", replica_of(op));
+}
 int64_t shares_of(const Operator& op) { return integer_attribute(op.attributes, "shares", 1); }
 
 }  // namespace
@@ -55,6 +58,21 @@ int64_t Weights::elements(int32_t op) const {
   return sum;
 }
 
+int64_t Weights::share_elements(int32_t op) const {
+  const auto& of = graph_.op(op);
+  const int64_t count = elements(op), share = share_of(of);
+  return share_begin(count, shares_of(of), share + 1) - share_begin(count, shares_of(of), share);
+}
+
+/// A copy of trainable weights, one behind the other.
+at::Tensor Weights::bundle(int32_t op) const {
+  const at::NoGradGuard guard;
+  Tensors flat;
+  for (const auto& weight : weights_[op])
+    if (weight.requires_grad()) flat.push_back(weight.detach().reshape({-1}));
+  return flat.size() == 1 ? flat[0].clone() : at::cat(flat);
+}
+
 void Weights::make(int32_t op, const at::Device& device) {
   const auto& of = graph_.op(op);
   if (of.phase != Phase::forward || of.parameters.empty()) return;
@@ -72,12 +90,9 @@ void Weights::make(int32_t op, const at::Device& device) {
   const int64_t shares = shares_of(of);
   if (shares == 1) return;
   const at::NoGradGuard guard;
-  const int64_t count = elements(op), begin = share_begin(count, shares, replica_of(of));
-  const int64_t end = share_begin(count, shares, replica_of(of) + 1);
-  Tensors flat;
-  for (const auto& weight : made)
-    if (weight.requires_grad()) flat.push_back(weight.detach().reshape({-1}));
-  shares_[op] = at::cat(flat).narrow(0, begin, end - begin).clone();
+  const int64_t count = elements(op), begin = share_begin(count, shares, share_of(of));
+  const int64_t end = share_begin(count, shares, share_of(of) + 1);
+  shares_[op] = bundle(op).narrow(0, begin, end - begin).clone();
   made.clear();
 }
 
@@ -113,11 +128,11 @@ std::string Weights::kind_of(int32_t op) const {
 
 /// Plain: Robbins and Monro 1951. Momentum as PyTorch's: v = 0.9 v + g, w -= rate v. Adam: Kingma
 /// and Ba 2015, algorithm 1.
-void Weights::step(const std::string& kind, at::Tensor& weight, const at::Tensor& gradient,
-                   State& state, size_t number, double learning_rate) const {
-  const double parts = static_cast<double>(options_.micro_batches) * program_.replicas();
-  if (kind == "sgd" || kind.empty()) {
-    weight.sub_(gradient, learning_rate / parts);
+void Weights::step(const Step& about, at::Tensor& weight, const at::Tensor& gradient,
+                   State& state, size_t number) const {
+  const double parts = about.parts, rate = about.learning_rate;
+  if (about.kind == "sgd" || about.kind.empty()) {
+    weight.sub_(gradient, rate / parts);
     return;
   }
   const auto mean = parts == 1 ? gradient : gradient / parts;
@@ -126,33 +141,37 @@ void Weights::step(const std::string& kind, at::Tensor& weight, const at::Tensor
   auto& first = state.first[number];
   auto& second = state.second[number];
   if (!first.defined()) first = at::zeros_like(weight.detach());
-  if (kind == "momentum") {
+  if (about.kind == "momentum") {
     first.mul_(options_.momentum).add_(mean);
-    weight.sub_(first, learning_rate);
+    weight.sub_(first, rate);
     return;
   }
   if (!second.defined()) second = at::zeros_like(weight.detach());
-  const auto steps = static_cast<double>(updates + 1);
   const double b1 = options_.beta1, b2 = options_.beta2;
   first.mul_(b1).add_(mean, 1 - b1);
   second.mul_(b2).addcmul_(mean, mean, 1 - b2);
-  const auto scale = (second / (1 - std::pow(b2, steps))).sqrt_().add_(options_.epsilon);
-  weight.addcdiv_(first, scale, -learning_rate / (1 - std::pow(b1, steps)));
+  const auto scale = (second / (1 - std::pow(b2, about.number))).sqrt_().add_(options_.epsilon);
+  weight.addcdiv_(first, scale, -rate / (1 - std::pow(b1, about.number)));
 }
 
-at::Tensor Weights::update(int32_t op, const Tensors& gradient, double learning_rate) {
+at::Tensor Weights::update(int32_t op, const Tensors& gradient, double learning_rate,
+                           int64_t before) {
   const at::NoGradGuard guard;
   const int32_t forward = graph_.op(op).forward;
   auto& state = states_[forward];
-  const auto kind = text_attribute(graph_.op(op), "optimiser");
+  const int64_t replicas =
+      integer_attribute(graph_.op(op).attributes, "mean_of", program_.replicas());
+  const Step about{text_attribute(graph_.op(op), "optimiser"),
+                   static_cast<double>(options_.micro_batches * replicas), learning_rate,
+                   static_cast<double>(updates + before + 1)};
   if (has_share(forward)) {
-    step(kind, shares_[forward], gradient[0], state, 0, learning_rate);
+    step(about, shares_[forward], gradient[0], state, 0);
     return {};
   }
   const int64_t shares = shares_of(graph_.op(op));
   if (shares > 1) {
     const int64_t count = elements(forward);
-    const int64_t begin = share_begin(count, shares, replica_of(graph_.op(op)));
+    const int64_t begin = share_begin(count, shares, share_of(graph_.op(op)));
     auto own = at::empty_like(gradient[0]);
     int64_t at_weight = 0;
     for (const auto& weight : weights_[forward]) {
@@ -164,7 +183,7 @@ at::Tensor Weights::update(int32_t op, const Tensors& gradient, double learning_
             .copy_(weight.detach().reshape({-1}).narrow(0, first - at_weight, last - first));
       at_weight += weight.numel();
     }
-    step(kind, own, gradient[0], state, 0, learning_rate);
+    step(about, own, gradient[0], state, 0);
     return own;
   }
   size_t number = 0;
@@ -174,7 +193,9 @@ at::Tensor Weights::update(int32_t op, const Tensors& gradient, double learning_
     const auto own = gradient.size() > 1 || gradient[0].sizes() == weight.sizes()
                          ? gradient[number]
                          : gradient[0].narrow(0, begin, weight.numel()).view(weight.sizes());
-    step(kind, weight, own, state, number++, learning_rate);
+    if (options_.keeps_old) weight = weight.detach().clone();
+    step(about, weight, own, state, number++);
+    if (options_.keeps_old) weight.requires_grad_();
     begin += weight.numel();
   }
   return {};
@@ -193,7 +214,7 @@ std::string Weights::key(int32_t op) const {
 
 std::vector<Weights::Piece> Weights::weight_pieces(int32_t op) const {
   const auto& of = graph_.op(op);
-  if (has_share(op)) return {{share_begin(elements(op), shares_of(of), replica_of(of)), shares_[op]}};
+  if (has_share(op)) return {{share_begin(elements(op), shares_of(of), share_of(of)), shares_[op]}};
   return state_pieces(op, weights_[op]);
 }
 
@@ -204,7 +225,7 @@ std::vector<Weights::Piece> Weights::state_pieces(int32_t op, const Tensors& sta
   if (states.size() == 1 && update >= 0 && shares_of(graph_.op(update)) > 1 &&
       states.data() != weights_[op].data()) {
     const auto& of = graph_.op(update);
-    return {{share_begin(elements(op), shares_of(of), replica_of(of)), states[0]}};
+    return {{share_begin(elements(op), shares_of(of), share_of(of)), states[0]}};
   }
   int64_t begin = 0;
   for (const auto& tensor : states) {
@@ -283,56 +304,94 @@ void Weights::spread(const Select& select, const std::string& suffix,
   }
 }
 
+/// What an operator holds of its weights (`kind` empty) or of the first or second number that an
+/// optimiser of this kind keeps for each, if it is of this replica.
+Weights::Select Weights::select(const std::string& kind, bool second, int32_t replica) const {
+  return [this, kind, second, replica](int32_t op) {
+    const bool other = replica != kAll && replica_of(graph_.op(op)) != replica;
+    if (other || (!kind.empty() && kind_of(op) != kind)) return std::vector<Piece>();
+    if (kind.empty()) return weight_pieces(op);
+    return state_pieces(op, second ? states_[op].second : states_[op].first);
+  };
+}
+
+std::vector<NamedTensor> Weights::mean_of_replicas() const {
+  std::vector<NamedTensor> sum;
+  for (int32_t replica = 0; replica < program_.replicas(); ++replica) {
+    std::vector<NamedTensor> own;
+    collect(select("", false, replica), "", own);
+    if (sum.empty())
+      sum = std::move(own);
+    else
+      for (size_t i = 0; i < sum.size(); ++i) sum[i].values.add_(own[i].values);
+  }
+  for (auto& weight : sum) weight.values.div_(program_.replicas());
+  return sum;
+}
+
+namespace {
+
+struct StateName {
+  const char *kind, *suffix;
+  bool second;
+};
+constexpr StateName kStates[] = {{"", "", false},
+                                 {"momentum", "#momentum", false},
+                                 {"adam", "#adam_m", false},
+                                 {"adam", "#adam_v", true}};
+
+}  // namespace
+
 std::vector<NamedTensor> Weights::named(bool with_states) const {
   const at::NoGradGuard guard;
   std::vector<NamedTensor> all;
-  collect([&](int32_t op) { return weight_pieces(op); }, "", all);
-  if (!with_states) return all;
-  const auto of_kind = [&](const std::string& kind, bool second) {
-    return [this, kind, second](int32_t op) {
-      if (kind_of(op) != kind) return std::vector<Piece>();
-      return state_pieces(op, second ? states_[op].second : states_[op].first);
-    };
-  };
-  collect(of_kind("momentum", false), "#momentum", all);
-  collect(of_kind("adam", false), "#adam_m", all);
-  collect(of_kind("adam", true), "#adam_v", all);
+  if (!with_states) {
+    if (program_.replicas_differ()) return mean_of_replicas();
+    collect(select("", false, kAll), "", all);
+    return all;
+  }
+  const int32_t replicas = program_.replicas_differ() ? program_.replicas() : 1;
+  for (int32_t replica = 0; replica < replicas; ++replica)
+    for (const auto& [kind, suffix, second] : kStates)
+      collect(select(kind, second, replicas > 1 ? replica : kAll),
+              suffix + (replicas > 1 ? fmt::format("@{}", replica) : std::string()), all);
   return all;
 }
 
 void Weights::set_named(const std::vector<NamedTensor>& values, bool with_states) {
   const at::NoGradGuard guard;
-  spread([&](int32_t op) { return weight_pieces(op); }, "", values);
-  if (!with_states) return;
+  if (!with_states) return spread(select("", false, kAll), "", values);
+  make_states();
+  const int32_t replicas = program_.replicas_differ() ? program_.replicas() : 1;
+  for (int32_t replica = 0; replica < replicas; ++replica)
+    for (const auto& [kind, suffix, second] : kStates)
+      spread(select(kind, second, replicas > 1 ? replica : kAll),
+             suffix + (replicas > 1 ? fmt::format("@{}", replica) : std::string()), values);
+}
+
+/// What the optimisers keep, as zeros.
+void Weights::make_states() {
   for (int32_t op = 0; op < graph_.operator_count(); ++op) {
     const auto kind = kind_of(op);
     if (kind.empty() || kind == "sgd" || (weights_[op].empty() && !has_share(op))) continue;
     State& state = states_[op];
-    const int32_t update = update_of(op);
+    const auto& update = graph_.op(update_of(op));
     for (auto* list : {&state.first, &state.second}) {
       list->clear();
       if (list == &state.second && kind != "adam") continue;
-      const int64_t shares = shares_of(graph_.op(update));
+      const int64_t shares = shares_of(update);
       const auto like = has_share(op) ? shares_[op] : weights_[op][0].detach();
       if (shares > 1) {
-        const int64_t count = elements(op), replica = replica_of(graph_.op(update));
-        list->push_back(at::zeros({share_begin(count, shares, replica + 1) -
-                                   share_begin(count, shares, replica)}, like.options()));
+        const int64_t count = elements(op), share = share_of(update);
+        list->push_back(at::zeros(
+            {share_begin(count, shares, share + 1) - share_begin(count, shares, share)},
+            like.options()));
         continue;
       }
       for (const auto& weight : weights_[op])
         if (weight.requires_grad()) list->push_back(at::zeros_like(weight.detach()));
     }
   }
-  const auto of_kind = [&](const std::string& kind, bool second) {
-    return [this, kind, second](int32_t op) {
-      if (kind_of(op) != kind) return std::vector<Piece>();
-      return state_pieces(op, second ? states_[op].second : states_[op].first);
-    };
-  };
-  spread(of_kind("momentum", false), "#momentum", values);
-  spread(of_kind("adam", false), "#adam_m", values);
-  spread(of_kind("adam", true), "#adam_v", values);
 }
 
 }  // namespace trinity

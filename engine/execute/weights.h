@@ -28,7 +28,9 @@ class Weights {
     uint64_t seed = 1;
     at::ScalarType real = at::kFloat;
     double momentum = 0.9, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-    int32_t micro_batches = 1;
+    int32_t micro_batches = 1;  ///< over which the gradient of an update is summed
+    /// Updates make new weights, since backward passes that are under way need the old ones.
+    bool keeps_old = false;
   };
 
   Weights(const Program& program, const Options& options);
@@ -44,17 +46,21 @@ class Weights {
   const at::Tensor& share(int32_t op) const { return shares_[op]; }
   /// Elements of its bundle.
   int64_t elements(int32_t op) const;
+  int64_t share_elements(int32_t op) const;
+  at::Tensor bundle(int32_t op) const;
   /// The weights that a bundle holds, as leaves for autograd.
   Tensors unbundle(int32_t op, const at::Tensor& bundle) const;
   /// Replaces trainable weights.
   void assign(int32_t op, const at::Tensor& bundle);
 
   /// Runs an update: of whole weights (`gradient` the bundle's), or of a share (the share's), which
-  /// it returns. The learning rate is of this step.
-  at::Tensor update(int32_t op, const Tensors& gradient, double learning_rate);
+  /// it returns. The learning rate is of this step; `before`: updates of this step that were
+  /// before.
+  at::Tensor update(int32_t op, const Tensors& gradient, double learning_rate, int64_t before = 0);
 
   /// Every weight as a whole, in order of name, then the optimiser's numbers ("<weight>#momentum",
-  /// "#adam_m", "#adam_v") where `with_states`.
+  /// "#adam_m", "#adam_v") where `with_states`. Of replicas that differ between their meetings the
+  /// mean; with states each ("<name>@<replica>").
   std::vector<NamedTensor> named(bool with_states) const;
   /// Sets what is there by these names, on all devices. Throws ArgumentError for a name that is
   /// missing and for other shapes.
@@ -75,13 +81,22 @@ class Weights {
   const std::vector<int64_t> shape(int32_t op, size_t parameter) const;
   std::vector<Piece> weight_pieces(int32_t op) const;
   std::vector<Piece> state_pieces(int32_t op, const Tensors& states) const;
-  void step(const std::string& kind, at::Tensor& weight, const at::Tensor& gradient, State& state,
-            size_t number, double learning_rate) const;
+  /// What one step of an optimiser depends on beside its numbers.
+  struct Step {
+    std::string kind;
+    double parts = 1, learning_rate = 0, number = 1;  ///< gradients summed; which update, from 1
+  };
+  static constexpr int32_t kAll = -1;
+  void step(const Step& about, at::Tensor& weight, const at::Tensor& gradient, State& state,
+            size_t number) const;
   std::string key(int32_t op) const;
+  Select select(const std::string& kind, bool second, int32_t replica) const;
   void collect(const Select& select, const std::string& suffix,
                std::vector<NamedTensor>& into) const;
   void spread(const Select& select, const std::string& suffix,
               const std::vector<NamedTensor>& from) const;
+  void make_states();
+  std::vector<NamedTensor> mean_of_replicas() const;
   int32_t update_of(int32_t op) const { return updates_[op]; }
   std::string kind_of(int32_t op) const;
 

@@ -12,7 +12,7 @@
 namespace trinity {
 namespace {
 
-enum Side : int32_t { kSource = 0, kSink = 1, kOpen = 2 };
+enum Side : int32_t { kStart = 0, kSink = 1, kOpen = 2 };
 
 /// A tensor and the operators that read it, each once.
 struct Flow {
@@ -91,7 +91,7 @@ class Network {
       graph_[back].reverse = arc;
     }
     uint32_t reads = 0;
-    return boost::push_relabel_max_flow(graph_, kSource, kSink, boost::get(&Arc::capacity, graph_),
+    return boost::push_relabel_max_flow(graph_, kStart, kSink, boost::get(&Arc::capacity, graph_),
                                         PolledMap(boost::get(&Arc::residual, graph_), reads),
                                         boost::get(&Arc::reverse, graph_),
                                         boost::get(boost::vertex_index, graph_));
@@ -100,8 +100,8 @@ class Network {
   /// Per node whether flow could still reach it from the source.
   std::vector<char> source_side() const {
     std::vector<char> reached(boost::num_vertices(graph_), 0);
-    std::vector<size_t> stack{kSource};
-    reached[kSource] = 1;
+    std::vector<size_t> stack{kStart};
+    reached[kStart] = 1;
     while (!stack.empty()) {
       const size_t node = stack.back();
       stack.pop_back();
@@ -221,7 +221,7 @@ void Cutter::close(Side side, std::vector<int32_t>& origin) const {
     stack.pop_back();
     const auto [out, out_end] = boost::out_edges(v, csr);
     for (auto edge = out; edge != out_end; ++edge)
-      if (side == kSource ? tied_forward(at(edge->idx)) : tied_backward(at(edge->idx)))
+      if (side == kStart ? tied_forward(at(edge->idx)) : tied_backward(at(edge->idx)))
         take(boost::target(*edge, csr), v);
     const auto [in, in_end] = boost::in_edges(v, csr);
     for (auto edge = in; edge != in_end; ++edge)
@@ -240,7 +240,7 @@ void Cutter::assign_sides(std::span<const int32_t> sources, std::span<const int3
           fmt::format("operator '{}' is both a source and a sink", graph_.op(v).name));
     sink_of[v] = v;
   }
-  close(kSource, source_of);
+  close(kStart, source_of);
   for (const int32_t v : sinks)
     if (source_of[v] >= 0)
       throw ArgumentError(fmt::format("no cut can part '{}' from '{}'",
@@ -248,7 +248,7 @@ void Cutter::assign_sides(std::span<const int32_t> sources, std::span<const int3
   close(kSink, sink_of);
   node_.assign(count, kOpen);
   for (size_t v = 0; v < count; ++v) {
-    if (source_of[v] >= 0) node_[v] = kSource;
+    if (source_of[v] >= 0) node_[v] = kStart;
     if (sink_of[v] >= 0) node_[v] = kSink;
   }
 }
@@ -259,7 +259,7 @@ void Cutter::add_group(int32_t one, std::vector<int32_t> many, int64_t bytes, bo
   std::sort(many.begin(), many.end());
   many.erase(std::unique(many.begin(), many.end()), many.end());
   // A member that is settled on the other side decides for all.
-  const int32_t decided = leaving ? kSink : kSource;
+  const int32_t decided = leaving ? kSink : kStart;
   if (std::binary_search(many.begin(), many.end(), decided)) many = {decided};
   const auto arc = [&](int32_t from, int32_t to, int64_t capacity) {
     leaving ? network_.add_arc(from, to, capacity) : network_.add_arc(to, from, capacity);
@@ -279,7 +279,7 @@ void Cutter::add_tensors() {
     std::vector<int32_t> readers;
     for (const int32_t reader : flow.readers) readers.push_back(node_[reader]);
     if (producer != kSink) add_group(producer, readers, flow.bytes, true);
-    if (producer != kSource && counted()) add_group(producer, readers, flow.bytes, false);
+    if (producer != kStart && counted()) add_group(producer, readers, flow.bytes, false);
   }
   if (forbidden())
     each_edge([&](size_t, int32_t from, int32_t to) {

@@ -7,6 +7,7 @@
 #include "base/index.h"
 #include "base/words.h"
 #include "graph/iteration_space.h"
+#include "graph/meaning.h"
 #include "graph/operator_types.h"
 
 namespace trinity {
@@ -237,6 +238,11 @@ class Spreading {
   }
   int32_t producer(int32_t tensor) const { return graph_.tensor(tensor).producer; }
 
+  /// Whether an operator is of one expert alone.
+  bool is_of_one(int32_t op) const {
+    return fate_[op] == Fate::branch || fate_[op] == Fate::gone;
+  }
+
   /// Backward and update operators go with their forward ones; a sum of gradients where all its
   /// terms are.
   void find_fates() {
@@ -257,9 +263,10 @@ class Spreading {
       if (about.phase == Phase::backward && about.type == "Sum" && !about.inputs.empty()) {
         const int32_t first = producer(about.inputs[0]);
         const bool one = std::all_of(about.inputs.begin(), about.inputs.end(), [&](int32_t input) {
-          return of_[producer(input)] == of_[first];
+          return of_[producer(input)] == of_[first] &&
+                 fate_[producer(input)] == fate_[first];
         });
-        if (one && of_[first] != of_[with]) with = first;
+        if (one && (of_[first] != of_[with] || is_of_one(first))) with = first;
       }
       of_[op] = of_[with];
       fate_[op] = fate_[with];
@@ -301,7 +308,20 @@ class Spreading {
       if (copy.measured()) copy.measured_time_s *= r;
       copy.workspace_bytes *= ranks_;
     }
+    if (fate_[op] == Fate::joint) {
+      const auto kept = layers_[of_[op]].experts / ranks_;
+      for (const char* list : {"gradient_outputs", "gradient_inputs"}) keep_below(copy, list, kept);
+    }
     return copy;
+  }
+
+  /// Of a joint's outputs or inputs those that are of experts of this rank; one that has all of
+  /// them stays.
+  static void keep_below(Operator& op, const char* name, int64_t kept) {
+    auto list = list_attribute(op, name);
+    if (list.empty()) return;
+    std::erase_if(list, [&](int64_t number) { return number >= kept; });
+    op.attributes[name] = std::move(list);
   }
 
   /// A tensor as the operators of its producer's side have it.

@@ -36,10 +36,20 @@ namespace trinity {
 ///   reduction         of an AllReduce: "maximum", "target" or "total" of a loss of split logits,
 ///                     "statistics" of other rows that are cut; none: the sum
 /// recompute() writes `replay` of copies. shard_states() writes, of an update, a gather and what
-/// owns weights, `shares`: how many have one (its share is that of its replica), and of weights of
-/// which it has a share alone weight<i>_shape, that of the whole block. replicate() writes
+/// owns weights, `shares`: how many have one, and of weights of which it has a share alone
+/// weight<i>_shape, that of the whole block. replicate() writes
 ///   replica, replicas  of every copy, and of members of the collectives between them
+///   share             of what has `shares`, and of gathers: which share it has, from 0
 ///   shares            of a ReduceScatter: of each sum a member gets the share of its replica
+///   mean_of           of an update: over how many replicas' batches its gradient is summed; none:
+///                     over all
+///   reduction         of an AllReduce and a Broadcast behind updates: "weights", the mean of all,
+///                     or the first one's, become those that the updates of what it reads have made
+///   every             of these, and of the updates: they meet in the last of so many steps; in the
+///                     others the collectives do not run
+///   terms             of a Sum of a server: of so many inputs each output is the sum
+/// Where experts are shared out (graph/experts.h), the attributes of their weights are those of the
+/// rank that a copy is on.
 inline constexpr const char* kSource = "source";
 
 /// The same training graph with attributes that say what its operators mean. Throws ArgumentError

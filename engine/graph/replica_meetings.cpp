@@ -209,6 +209,10 @@ int32_t Replication::add_member(const Bucket& bucket, const std::string& name, C
     member.attributes["replica"] = static_cast<int64_t>(place);
     member.attributes["replicas"] = members;
     if (kind == CollectiveKind::reduce_scatter) member.attributes["shares"] = members;
+    if (bucket.items[0] >= static_cast<int32_t>(graph_.tensors().size())) {
+      member.attributes["reduction"] = std::string("weights");
+      member.attributes["every"] = int64_t{options_.every};
+    }
   }
   const int32_t id = builder_.add_operator(std::move(member));
   origin_.push_back({-1, bucket.stage, replica});
@@ -240,6 +244,7 @@ void Replication::add_server(const Bucket& bucket, size_t k) {
   sum.type = "Sum";
   sum.phase = Phase::update;
   sum.flops = static_cast<double>(bucket.bytes) / 4 * (members - 1);
+  if (meaning_) sum.attributes["terms"] = int64_t{members};
   const int32_t id = builder_.add_operator(std::move(sum));
   origin_.push_back({-1, bucket.stage, server});
   for (const int32_t gradient : bucket.items) {

@@ -50,6 +50,7 @@ struct ReplicaOptions {
   /// weights of the first of every run across, who broadcasts them within; apart: gradients within.
   int32_t inner = 1;
   int32_t servers = 1;  ///< of Meeting::servers: the first replicas, who take buckets in turn
+  int32_t every = 1;    ///< of Meeting::weights: steps from one meeting to the next
   /// replicate() only, without ranks, other meetings and inner runs: how many replicas there are of
   /// which those that are asked for are made; 0: no others. Collectives are between those made.
   int32_t of = 0;

@@ -23,9 +23,7 @@ Replicated Replication::run() {
   connect(false);
   copy_collectives();
   for (int32_t op = 0; op < graph_.operator_count(); ++op)
-    if ((!options_.gathered.empty() && options_.gathered[op] > 0) ||
-        (options_.ranks > 1 && is_exchange(graph_.op(op))))
-      join_copies(op);
+    if (gathers(op) || (options_.ranks > 1 && is_exchange(graph_.op(op)))) join_copies(op);
   for (size_t k = 0; k < buckets_.size(); ++k) reduce(k);
   connect(true);
   for (size_t k = 0; k < weights_.size(); ++k) average(k);
@@ -86,10 +84,7 @@ void Replication::add_copy(int32_t op, int32_t replica) {
     copy.persistent_bytes = copy.workspace_bytes = 0;
     copy.traffic_bytes = static_cast<double>(weight_bytes(op));
   }
-  if (meaning_) {
-    copy.attributes["replica"] = int64_t{replica};
-    copy.attributes["replicas"] = int64_t{replicas_of(op)};
-  }
+  if (meaning_) state_copy(copy, op, replica);
   const int32_t id = builder_.add_operator(std::move(copy));
   ids_[op].push_back(id);
   origin_.push_back({op, stage_[op], replica});
@@ -102,6 +97,29 @@ void Replication::add_copy(int32_t op, int32_t replica) {
     weights.bytes = weight_bytes(op);
     joined_[{item_of(op), replica}] = builder_.add_output(id, std::move(weights));
   }
+}
+
+void Replication::state_copy(Operator& copy, int32_t op, int32_t replica) const {
+  copy.attributes["replica"] = int64_t{replica};
+  copy.attributes["replicas"] = int64_t{replicas_of(op)};
+  if (copy.attributes.contains("shares") || gathers(op))
+    copy.attributes["share"] = place_among(sharers(op), replica);
+  if (!is_update(op)) return;
+  const bool alone = options_.meeting == Meeting::weights || options_.meeting == Meeting::apart;
+  if (alone) copy.attributes["mean_of"] = int64_t{options_.inner};
+  if (options_.meeting == Meeting::weights) copy.attributes["every"] = int64_t{options_.every};
+}
+
+Replication::Groups Replication::sharers(int32_t op) const {
+  const auto groups = alike(stage_[op], spread_of(op));
+  return options_.inner > 1 ? within(groups) : groups;
+}
+
+int64_t Replication::place_among(const Groups& groups, int32_t replica) {
+  for (const auto& group : groups)
+    for (size_t place = 0; place < group.size(); ++place)
+      if (group[place] == replica) return static_cast<int64_t>(place);
+  return 0;
 }
 
 bool Replication::is_update(int32_t op) const {

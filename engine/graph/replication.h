@@ -86,6 +86,14 @@ class Replication {
   int32_t output_number(int32_t tensor) const { return tensor - producer(tensor).outputs.front(); }
 
   void add_copy(int32_t op, int32_t replica);
+  /// What a copy is among the others (graph/meaning.h).
+  void state_copy(Operator& copy, int32_t op, int32_t replica) const;
+  /// Replicas that share out the states of an operator.
+  Groups sharers(int32_t op) const;
+  bool gathers(int32_t op) const {
+    return !options_.gathered.empty() && options_.gathered[op] > 0;
+  }
+  static int64_t place_among(const Groups& groups, int32_t replica);
 
   bool is_update(int32_t op) const;
   int64_t weight_bytes(int32_t update) const {

@@ -8,6 +8,7 @@
 #include "base/words.h"
 #include "graph/experts.h"
 #include "graph/layers.h"
+#include "graph/meaning.h"
 #include "graph/operator_types.h"
 #include "graph/recompute.h"
 #include "graph/replicas.h"
@@ -43,6 +44,7 @@ void set_meeting(const Parallelism& given, ReplicaOptions& options) {
     options.servers = way.servers;
   }
   if (way.seldom()) options.meeting = way.every > 0 ? Meeting::weights : Meeting::apart;
+  options.every = way.every;
 }
 
 class Lowering {
@@ -400,6 +402,42 @@ std::map<std::string, OperatorChoice> choices_of_rank(const Parallelism& given, 
   return choices;
 }
 
+/// Says of a copy on a rank which of the original weights it has (graph/meaning.h): those of another
+/// expert, or other rows of those of all.
+void state_expert(Operator& copy, const Operator& original, int64_t rank, int64_t ranks) {
+  if (!has_meaning(copy)) return;
+  copy.attributes[kSource] = text_attribute(original, kSource);
+  for (size_t i = 0; i < copy.parameters.size() && i < original.parameters.size(); ++i) {
+    const auto whole = fmt::format("weight{}_whole", i), begin = fmt::format("weight{}_begin", i);
+    const auto stated = list_attribute(copy, fmt::format("weight{}_shape", i));
+    auto shape = list_attribute(copy, whole), from = list_attribute(copy, begin);
+    if (shape.empty()) shape = stated.empty() ? copy.parameters[i].shape : stated;
+    const auto& all = original.parameters[i].shape;
+    if (shape.empty() || shape.size() != all.size() || shape[0] * ranks != all[0]) continue;
+    if (from.empty()) from.assign(shape.size(), 0);
+    from[0] += rank * shape[0];
+    copy.attributes[whole] = all;
+    copy.attributes[begin] = from;
+  }
+}
+
+/// The same graph, with what state_expert() says of copies that have an original.
+Graph with_experts_stated(const Graph& made, const Graph& original,
+                          const std::vector<int32_t>& origin, const std::vector<int64_t>& rank,
+                          int64_t ranks) {
+  GraphBuilder builder(made.name());
+  std::vector<int32_t> ids;
+  for (int32_t op = 0; op < made.operator_count(); ++op) {
+    Operator copy = made.op(op);
+    if (origin[op] >= 0) state_expert(copy, original.op(origin[op]), rank[op], ranks);
+    ids.push_back(builder.add_operator(std::move(copy)));
+    for (const int32_t output : made.op(op).outputs) builder.add_output(op, made.tensor(output));
+  }
+  builder.colocate_as(made, {});
+  builder.add_collectives_of(made, ids);
+  return builder.build();
+}
+
 /// A mesh whose experts are shared out: what one rank has is lowered, and every replica is one.
 LoweredGraph spread_graph(Parallelism given, const Graph& graph) {
   const auto& mesh = given.mesh;
@@ -407,12 +445,14 @@ LoweredGraph spread_graph(Parallelism given, const Graph& graph) {
   given.operators = choices_of_rank(given, graph, spread);
   LoweredGraph result =
       copy_replica(Lowering(given, spread.graph, spread.spread).run(), mesh.data).lowered;
-  const auto rank_of = [&](int32_t replica) { return at(replica % mesh.expert); };
+  std::vector<int64_t> rank_of;
   for (size_t op = 0; op < result.origin.size(); ++op) {
     auto& origin = result.origin[op];
-    const int32_t replica = result.rank[op] / mesh.width() % mesh.data;
-    if (origin >= 0) origin = spread.origin[rank_of(replica)][origin];
+    rank_of.push_back(result.rank[op] / mesh.width() % mesh.data % mesh.expert);
+    if (origin >= 0) origin = spread.origin[at(rank_of[op])][origin];
   }
+  if (has_meaning(graph))
+    result.graph = with_experts_stated(result.graph, graph, result.origin, rank_of, mesh.expert);
   std::vector<int32_t> home(at(graph.operator_count()), -1);
   for (size_t rank = 0; rank < spread.origin.size(); ++rank)
     for (size_t op = 0; op < spread.origin[rank].size(); ++op) {

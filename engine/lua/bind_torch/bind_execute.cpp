@@ -40,6 +40,7 @@ ExecutorOptions executor_options(lua_State* L, int index) {
   fields.take("learning_rate", options.learning_rate);
   options.micro_batches = static_cast<int32_t>(fields.integer("micro_batches", 1, 1, 1 << 20));
   fields.take("double_precision", options.double_precision);
+  fields.take("stream", options.stream);
   options.data = data_set(L, fields);
   fields.take("memory_limit_bytes", options.memory_limit_bytes);
   options.devices = device_names(L, fields);
@@ -51,8 +52,8 @@ ExecutorOptions executor_options(lua_State* L, int index) {
 }
 
 /// executor(graph, placement, devices, order, options) -> executor; order: nil or a double array;
-/// options: seed, learning_rate, micro_batches, devices (names), double_precision, data (a path), scale, train_rows,
-/// memory_limit_bytes, job.
+/// options: seed, learning_rate, micro_batches, devices (names), double_precision, stream, data (a path), scale,
+/// train_rows, memory_limit_bytes, job.
 int executor_new(lua_State* L) {
   count_tensor_memory();  // below the executor's own count, whichever came first
   auto graph = handle_arg<const Graph>(L, 1);
@@ -168,6 +169,22 @@ int executor_data(lua_State* L) {
                                                          static_cast<int32_t>(micro_batch) - 1));
 }
 
+/// executor:written_out() -> { graph =, origin = (per operator that of the executed graph), order =
+/// (tasks by device) }: what a simulator prices (engine/execute/written_out.h)
+int executor_written_out(lua_State* L) {
+  auto made = std::make_shared<WrittenOut>(object_arg<Executor>(L, 1).written_out());
+  lua_newtable(L);
+  push_object<const Graph>(L, std::shared_ptr<const Graph>(made, &made->graph));
+  lua_setfield(L, -2, "graph");
+  push_list(L, made->origin, [&](int32_t op) { lua_pushinteger(L, op + 1); });
+  lua_setfield(L, -2, "origin");
+  push_list(L, made->order, [&](const std::vector<int32_t>& tasks) {
+    push_list(L, tasks, [&](int32_t task) { lua_pushinteger(L, task + 1); });
+  });
+  lua_setfield(L, -2, "order");
+  return 1;
+}
+
 /// executor:cores() -> list of the cores that the devices are bound to, -1 for none
 int executor_cores(lua_State* L) { return push_numbers(L, object_arg<Executor>(L, 1).cores()); }
 
@@ -175,7 +192,7 @@ constexpr luaL_Reg kExecutor[] = {
     TRINITY_BIND("step", executor_step), TRINITY_BIND("weight", executor_weight),
     TRINITY_BIND("weights", executor_weights), TRINITY_BIND("evaluate", executor_evaluate),
     TRINITY_BIND("epoch", executor_epoch),     TRINITY_BIND("save", executor_save),
-    TRINITY_BIND("load", executor_load),
+    TRINITY_BIND("load", executor_load),       TRINITY_BIND("written_out", executor_written_out),
     TRINITY_BIND("data", executor_data), TRINITY_BIND("cores", executor_cores)};
 constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("executor", executor_new)};
 

@@ -5,11 +5,9 @@
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
-local graphs = require 'trinity.graph'
+local lowered = require 'trinity.execute.lowered'
 local options_of = require 'trinity.base.options'
 local progress = require 'trinity.base.progress'
-local simulator = require 'trinity.strategy.simulator'
-local strategies = require 'trinity.strategy.strategy'
 local training = require 'trinity.execute.training'
 local util = require 'trinity.base.util'
 
@@ -31,46 +29,6 @@ for _, entry in ipairs(training.options) do entries[#entries + 1] = entry end
 local declared = options_of.declare('trinity.ExecuteOptions', entries)
 
 local most_runs = 1000 -- of which times by operator are kept: the latest
-
---- What the simulator says of a plan: its micro-batches, and the start of every task.
-local function simulated_order(problem, plan)
-  local timeline = simulator.timeline('execute', problem, plan)
-  local micro_batches, order = timeline.micro_batches, array.double(timeline.tasks)
-  for task = 1, timeline.tasks do
-    local start_s = timeline.start_s[task]
-    order[task] = start_s == start_s and start_s or 0 -- NaN: updates of earlier micro-batches, which do not run
-  end
-  timeline:close()
-  return order, micro_batches
-end
-
---- The problem of a graph whose operators say what they mean: so do those of what its strategies lower to.
-local function stated(problem)
-  return simulator.make('execute', { graph = graphs.wrap(core.state_meaning(problem.graph.handle)),
-    cluster = problem.cluster, rules = problem.rules, cost = problem.cost })
-end
-
---- The placement of a plan that can be executed.
-local function placement_of(problem, plan)
-  local is_plan = strategies.is(plan) or array.is_int32(plan) or type(plan) == 'table' and plan.placement ~= nil
-  if not is_plan then check.wrong('execute', 2, 'plan', plan, 'a placement or a strategy') end
-  local placement, schedule = simulator.parts('execute', problem, plan)
-  if schedule and schedule.schedule == 'pipedream' then
-    check.refuse('execute', 2, 'plan', "schedule 'pipedream' updates weights while others still need the old ones: "
-      .. "expected one whose steps end with one update, such as '1f1b'")
-  end
-  return placement
-end
-
---- The graph that a plan makes, its placement, the order of its tasks, and micro-batches.
-local function lowered(problem, plan)
-  if type(plan) == 'table' and (plan.mesh or plan.splits and next(plan.splits) ~= nil) then
-    local own = stated(problem)
-    local inner, there = simulator.lowered('execute', own, plan)
-    return inner.graph, there.placement, simulated_order(own, plan)
-  end
-  return problem.graph, placement_of(problem, plan), simulated_order(problem, plan)
-end
 
 --- The job whose ranks are the workers, if there is one.
 local function job_of(problem, placement)
@@ -155,9 +113,9 @@ local function measured(course, options, job)
 end
 
 --- What the engine is told beside graph, placement and order.
-local function executor_options(options, micro_batches, devices, job)
-  return { seed = options.seed, learning_rate = options.learning_rate, micro_batches = micro_batches,
-    devices = devices, double_precision = options.double_precision, data = options.data, scale = options.scale,
+local function executor_options(options, what, devices, job)
+  return { seed = options.seed, learning_rate = options.learning_rate, micro_batches = what.micro_batches,
+    stream = what.stream or false, devices = devices, double_precision = options.double_precision, data = options.data, scale = options.scale,
     train_rows = options.train_rows, memory_limit_bytes = options.memory_limit_bytes, job = job and job.handle }
 end
 
@@ -179,15 +137,16 @@ return function(problem, plan, options)
       options.warm_up)
   end
   local devices = device_names(problem, options.devices)
-  local graph, placement, order, micro_batches = lowered(problem, plan)
+  local what = lowered(problem, plan)
+  local graph, placement = what.graph, what.placement
   local job = job_of(problem, placement)
   if job then training.check_alone(options) end
-  local executor = core.executor(graph.handle, placement, #problem.cluster.devices, order,
-    executor_options(options, micro_batches, devices, job))
+  local executor = core.executor(graph.handle, placement, #problem.cluster.devices, what.order,
+    executor_options(options, what, devices, job))
   local course = training.new(executor, problem.graph, options)
   local all = measured(course, options, job)
   local result = { losses = all.losses, graph = graph, placement = placement, steps = #all.losses,
-    warm_up = options.warm_up, micro_batches = micro_batches, last = all.last, step_times_s = all.times,
+    warm_up = options.warm_up, micro_batches = what.micro_batches, last = all.last, step_times_s = all.times,
     step_time_s = util.median(all.times), cores = executor:cores(),
     operator_time_s = operator_medians(graph.operators, all.runs),
     operator_start_s = array.double_of(all.last.start_s), transferred_bytes = all.last.transferred_bytes,

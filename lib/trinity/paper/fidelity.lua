@@ -127,21 +127,7 @@ function fidelity.measure(problem, entries, options)
   return entries
 end
 
---- Kendall's tau-b of two lists of numbers: agreement in order, from -1 to 1.
-function fidelity.kendall_tau(a, b)
-  local agree, ties_a, ties_b = 0, 0, 0
-  for i = 1, #a do
-    for j = 1, i - 1 do
-      local x, y = a[i] - a[j], b[i] - b[j]
-      if x == 0 then ties_a = ties_a + 1 end
-      if y == 0 then ties_b = ties_b + 1 end
-      if x * y > 0 then agree = agree + 1 elseif x * y < 0 then agree = agree - 1 end
-    end
-  end
-  local pairs_of = #a * (#a - 1) / 2
-  local scale = math.sqrt((pairs_of - ties_a) * (pairs_of - ties_b))
-  return scale > 0 and agree / scale or 1
-end
+fidelity.kendall_tau = require('trinity.execute.mixtures').kendall_tau
 
 --- Simulated over measured peak memory: of the fullest device, as a cluster's limit asks.
 function fidelity.memory_ratio(entry)

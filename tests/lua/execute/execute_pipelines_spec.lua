@@ -116,11 +116,6 @@ describe('an executed pipeline', function()
     end
     expect(products(last.start_s, 1) == products(simulated 'gpipe', 1)):equals(false)
   end)
-  it('refuses streams, whose weights are of several steps', function()
-    expect(function()
-      trinity.execute(three, { placement = stages(three, 3), schedule = 'pipedream', micro_batches = 4 })
-    end):raises "schedule 'pipedream' updates weights while others still need the old ones"
-  end)
 end)
 
 describe('an execution measures', function()

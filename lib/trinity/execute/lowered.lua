@@ -1,0 +1,50 @@
+-- What runs of a plan: the graph that it makes, where, and in which order.
+
+local array = require 'trinity.base.array'
+local check = require 'trinity.base.check'
+local core = require 'trinity.core'
+local graphs = require 'trinity.graph'
+local simulator = require 'trinity.strategy.simulator'
+local strategies = require 'trinity.strategy.strategy'
+
+--- What the simulator says of a plan: its micro-batches, and the start of every task.
+local function simulated_order(problem, plan)
+  local timeline = simulator.timeline('execute', problem, plan)
+  local micro_batches, order = timeline.micro_batches, array.double(timeline.tasks)
+  for task = 1, timeline.tasks do
+    local start_s = timeline.start_s[task]
+    order[task] = start_s == start_s and start_s or 0 -- NaN: updates of earlier micro-batches, which do not run
+  end
+  timeline:close()
+  return order, micro_batches
+end
+
+--- The problem of a graph whose operators say what they mean: so do those of what its strategies lower to.
+local function stated(problem)
+  return simulator.make('execute', { graph = graphs.wrap(core.state_meaning(problem.graph.handle)),
+    cluster = problem.cluster, rules = problem.rules, cost = problem.cost })
+end
+
+--- The placement of a plan that can be executed.
+local function placement_of(problem, plan)
+  local is_plan = strategies.is(plan) or array.is_int32(plan) or type(plan) == 'table' and plan.placement ~= nil
+  if not is_plan then check.wrong('execute', 2, 'plan', plan, 'a placement or a strategy') end
+  local placement, schedule = simulator.parts('execute', problem, plan)
+  return placement, schedule and schedule.schedule == 'pipedream'
+end
+
+--- What runs of a plan: graph, placement, order of tasks, micro_batches, and stream: whether every micro-batch is a
+--- mini-batch with its update.
+return function(problem, plan)
+  local what = {}
+  if type(plan) == 'table' and (plan.mesh or plan.splits and next(plan.splits) ~= nil) then
+    local own = stated(problem)
+    local inner, there = simulator.lowered('execute', own, plan)
+    what.graph, what.placement, what.stream = inner.graph, there.placement, there.schedule == 'pipedream'
+    what.order, what.micro_batches = simulated_order(own, plan)
+  else
+    what.graph, what.placement, what.stream = problem.graph, placement_of(problem, plan)
+    what.order, what.micro_batches = simulated_order(problem, plan)
+  end
+  return what
+end

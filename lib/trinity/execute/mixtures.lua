@@ -1,0 +1,240 @@
+-- Simulated against measured step times of strategies: mixtures of replicas, ZeRO, tensor and sequence splits, context,
+-- pipelines and recomputation on two or four workers, in rounds, so that whatever else the machine does meets all of
+-- them alike.
+--
+-- What is simulated of a mixture is what the executor does (engine/execute/written_out.h): its operators, with those
+-- that sum and move tensors, on their devices, in its order, with the copies between. An operator's time is measured
+-- where all operators of the mixture run on one worker, one after the other; copies and what workers do to each
+-- other's speed are a profile's (lib/trinity/execute/measure.lua). No step of a mixture on its workers serves a fit.
+
+local array = require 'trinity.base.array'
+local core = require 'trinity.core'
+local graphs = require 'trinity.graph'
+local lowered = require 'trinity.execute.lowered'
+local measure = require 'trinity.execute.measure'
+local model = require 'trinity.graph.model'
+local problems = require 'trinity.strategy.problem'
+local simulator = require 'trinity.strategy.simulator'
+local util = require 'trinity.base.util'
+
+local mixtures = {}
+
+local function pipeline(schedule, micro_batches, others)
+  return util.merged({ mesh = { pipeline = 2 }, schedule = schedule, micro_batches = micro_batches }, others)
+end
+
+--- By number of workers, { name, strategy } each.
+local known = {
+  [2] = {
+    { 'replicas', { mesh = { data = 2 } } },
+    { 'tensor', { mesh = { tensor = 2 } } },
+    { '1f1b, 4 micro-batches', pipeline('1f1b', 4) },
+    { 'context', { mesh = { context = 2 } } },
+    { 'ZeRO 1', { mesh = { data = 2 }, shard = 1 } },
+    { 'tensor, sequence', { mesh = { tensor = 2 }, sequence_parallel = true } },
+    { 'gpipe, 4 micro-batches', pipeline('gpipe', 4) },
+    { 'ZeRO 2, 2 micro-batches', { mesh = { data = 2 }, shard = 2, micro_batches = 2 } },
+    { 'interleaved, 4 micro-batches', pipeline('interleaved', 4, { virtual_stages = 2 }) },
+    { 'ZeRO 3', { mesh = { data = 2 }, shard = 3 } },
+    { 'zb-h1, 4 micro-batches', pipeline('zb-h1', 4) },
+    { 'tensor, recomputed', { mesh = { tensor = 2 }, recompute = 'full' } },
+    { 'replicas, 2 micro-batches', { mesh = { data = 2 }, micro_batches = 2 } },
+    { 'zb-v, 4 micro-batches', pipeline('zb-v', 4, { virtual_stages = 2 }) },
+    { 'context, recomputed', { mesh = { context = 2 }, recompute = 'full' } },
+    { 'ZeRO 2, recomputed', { mesh = { data = 2 }, shard = 2, recompute = 'full' } },
+    { '1f1b, 4 micro-batches, recomputed', pipeline('1f1b', 4, { recompute = 'full' }) },
+    { 'tensor, sequence, attention recomputed', { mesh = { tensor = 2 }, sequence_parallel = true,
+      recompute = 'selective' } },
+    { 'tensor, 2 micro-batches', { mesh = { tensor = 2 }, micro_batches = 2 } },
+    { '1f1b, 2 micro-batches', pipeline('1f1b', 2) },
+  },
+  [4] = {
+    { 'replicas of 1f1b', pipeline('1f1b', 2, { mesh = { pipeline = 2, data = 2 } }) },
+    { 'replicas of tensor', { mesh = { data = 2, tensor = 2 } } },
+    { '4 replicas', { mesh = { data = 4 } } },
+    { '1f1b of tensor', pipeline('1f1b', 2, { mesh = { pipeline = 2, tensor = 2 } }) },
+    { 'ZeRO 3 over 4', { mesh = { data = 4 }, shard = 3 } },
+    { '4 stages of 1f1b', pipeline('1f1b', 4, { mesh = { pipeline = 4 } }) },
+    { 'ZeRO 2 of tensor, recomputed', { mesh = { data = 2, tensor = 2 }, shard = 2, recompute = 'full' } },
+    { 'replicas of context', { mesh = { data = 2, context = 2 } } },
+    { 'zb-h1 of tensor', pipeline('zb-h1', 2, { mesh = { pipeline = 2, tensor = 2 } }) },
+    { 'tensor and context', { mesh = { tensor = 2, context = 2 } } },
+  },
+}
+
+--- The first `count` mixtures for so many workers.
+function mixtures.of(workers, count)
+  local list = known[workers]
+  if not list then util.fail_usage("option '--mixtures': there are mixtures for 2 and for 4 devices, got %d", workers) end
+  if count > #list then
+    util.fail_usage("option '--mixtures': there are %d mixtures for %d devices, got %d", #list, workers, count)
+  end
+  return util.listed(count, function(i) return { name = list[i][1], strategy = list[i][2] } end)
+end
+
+--- The names once each, in order.
+local function distinct(names)
+  local seen, list = {}, {}
+  for _, name in ipairs(names) do
+    if not seen[name] then list[#list + 1], seen[name] = name, true end
+  end
+  return list
+end
+
+--- The profile's devices as the workers have them: those of one core are each as fast as the core while the others
+--- wait, and share it while they compute.
+local function cluster_of(profile, devices)
+  local spec, cores = profile:cluster_spec(), distinct(devices)
+  if #cores == #devices then return model.cluster(spec) end
+  local by_core, made = {}, { name = spec.name, queue = spec.queue, device_types = {}, devices = {}, links = {} }
+  local kind = spec.device_types.cpu
+  for _, core_name in ipairs(cores) do
+    local type_name = core_name:gsub(':', '_')
+    made.device_types[type_name] = util.merged(kind, { contention = 0, operators = {}, launch_s = 0 })
+    by_core[core_name] = { type = type_name, workers = 0 }
+  end
+  for d, name in ipairs(devices) do
+    local of = by_core[name]
+    of.workers = of.workers + 1
+    made.device_types[of.type].contention = math.max(1, of.workers)
+    made.devices[d] = { name = ('worker %d'):format(d), type = of.type, node = name }
+    for e = 1, d - 1 do
+      made.links[#made.links + 1] = util.merged(spec.links[1], { from = made.devices[e].name, to = made.devices[d].name })
+    end
+  end
+  return model.cluster(made)
+end
+
+--- Adds to an entry the executor of its workers, and one of all operators on one worker.
+local function make_executors(entry, problem, devices, seed)
+  local what = lowered(problem, problem:strategy(entry.strategy))
+  local options = { seed = seed, micro_batches = what.micro_batches, stream = false, devices = devices }
+  entry.micro_batches, entry.graph = what.micro_batches, what.graph
+  entry.on_workers = core.executor(what.graph.handle, what.placement, #devices, what.order, options)
+  entry.on_one = core.executor(what.graph.handle, array.filled(what.graph.operators, 1), 1, what.order,
+    util.merged(options, { devices = { devices[1] } }))
+  entry.spans = util.listed(what.graph.operators, function() return {} end)
+  entry.alone_s, entry.times_s, entry.halves = {}, {}, { {}, {} }
+  local made = entry.on_workers:written_out()
+  entry.written, entry.origin = graphs.wrap(made.graph), made.origin
+  entry.plan = { schedule = 'order', order = made.order, micro_batches = what.micro_batches,
+    placement = array.int32(what.graph.operators) }
+  for op, origin in ipairs(made.origin) do entry.plan.placement[op] = what.placement[origin] end
+end
+
+--- Adds to spans the time from every task's start to that of the next one.
+local function add_spans(entry, took)
+  local tasks = {}
+  for task = 1, #took.start_s do
+    if took.end_s[task] > 0 then tasks[#tasks + 1] = task end
+  end
+  table.sort(tasks, function(a, b)
+    if took.start_s[a] ~= took.start_s[b] then return took.start_s[a] < took.start_s[b] end
+    if took.end_s[a] ~= took.end_s[b] then return took.end_s[a] < took.end_s[b] end
+    return a < b
+  end)
+  for i, task in ipairs(tasks) do
+    local after = tasks[i + 1] and took.start_s[tasks[i + 1]] or math.max(took.end_s[task], took.step_time_s)
+    local spans = entry.spans[(task - 1) % entry.graph.operators + 1]
+    spans[#spans + 1] = after - took.start_s[task]
+  end
+  entry.alone_s[#entry.alone_s + 1] = took.step_time_s
+end
+
+--- Seconds of every operator: medians, scaled to whole steps (as measure.lua does, and why).
+local function operator_times(entry)
+  local times, sum = {}, 0
+  for op, list in ipairs(entry.spans) do
+    times[op] = #list > 0 and util.median(list) or 0
+    sum = sum + times[op] * (#list / #entry.alone_s)
+  end
+  local scale = util.median(entry.alone_s) / sum
+  for op = 1, #times do times[op] = times[op] * scale end
+  return times
+end
+
+--- Adds the simulated step time of an entry, on the cluster of its workers. busy: how many times as long operators take
+--- while all cores compute; 1 where the cluster's rule of contention says it.
+local function simulate(entry, cluster, busy)
+  local times, number = operator_times(entry), {}
+  for op = 1, entry.written.operators do number[entry.written:operator(op).name] = op end
+  local problem = problems.new { graph = entry.written, cluster = cluster, cost = function(op, device)
+    return times[entry.origin[number[op.name]]] * busy / (device.speed or 1)
+  end }
+  entry.simulated_s = simulator.run('mixtures', problem, entry.plan).step_time_s
+  problem:close()
+end
+
+--- One visit to an entry: a step that is not counted, then one that is, on one worker and on all.
+local function visit(entry, half, counted)
+  entry.on_one:step()
+  local alone = entry.on_one:step()
+  entry.on_workers:step()
+  local took = entry.on_workers:step()
+  if not counted then return end
+  add_spans(entry, alone)
+  entry.times_s[#entry.times_s + 1] = took.step_time_s
+  half[#half + 1] = took.step_time_s
+end
+
+--- Mixtures as { name =, strategy =, simulated_s =, measured_s =, halves_s = } in the order of mixtures.of(). options:
+--- devices, count, rounds (of one counted step of each), seed, progress(round, rounds).
+function mixtures.measure(graph, options)
+  local devices = options.devices
+  local entries = mixtures.of(#devices, options.count)
+  local plain = problems.new { graph = graph, cluster = model.cluster(('p100x%d'):format(#devices)) }
+  local session = measure.start('mixtures', graph, { devices = distinct(devices), quiet = true, seed = options.seed,
+    sizes = measure.copy_sizes(2 ^ 24) })
+  for _, entry in ipairs(entries) do make_executors(entry, plain, devices, options.seed) end
+  for round = 0, options.rounds do -- the first is not counted
+    if options.progress then options.progress(round, options.rounds) end
+    session:visit(round > 0)
+    for _, entry in ipairs(entries) do visit(entry, entry.halves[2 - round % 2], round > 0) end
+  end
+  local profile = session:profile()
+  session:close()
+  local cluster = cluster_of(profile, devices)
+  local busy = #distinct(devices) == #devices and 1 or profile.kinds.cpu.contention
+  for _, entry in ipairs(entries) do
+    entry.on_one:close()
+    entry.on_workers:close()
+    entry.measured_s = util.median(entry.times_s)
+    entry.halves_s = util.map(entry.halves, function(half) return util.median(#half > 0 and half or entry.times_s) end)
+    simulate(entry, cluster, busy)
+  end
+  return entries
+end
+
+--- Kendall's tau-b of two lists of numbers: agreement in order, from -1 to 1.
+function mixtures.kendall_tau(a, b)
+  local agree, ties_a, ties_b = 0, 0, 0
+  for i = 1, #a do
+    for j = 1, i - 1 do
+      local x, y = a[i] - a[j], b[i] - b[j]
+      if x == 0 then ties_a = ties_a + 1 end
+      if y == 0 then ties_b = ties_b + 1 end
+      if x * y > 0 then agree = agree + 1 elseif x * y < 0 then agree = agree - 1 end
+    end
+  end
+  local pairs_of = #a * (#a - 1) / 2
+  local scale = math.sqrt((pairs_of - ties_a) * (pairs_of - ties_b))
+  return scale > 0 and agree / scale or 1
+end
+
+--- How well simulated and measured agree: rows, mean_error and largest_error relative to measured, tau, halves_tau (of
+--- what odd rounds measured with what even ones did: what chance leaves).
+function mixtures.summary(entries)
+  local result, lists = { rows = {}, mean_error = 0, largest_error = 0 }, { {}, {}, {}, {} }
+  for i, entry in ipairs(entries) do
+    local off = math.abs(entry.simulated_s / entry.measured_s - 1)
+    result.mean_error = result.mean_error + off / #entries
+    result.largest_error = math.max(result.largest_error, off)
+    result.rows[i] = util.picked(entry, { 'name', 'simulated_s', 'measured_s', 'halves_s' })
+    lists[1][i], lists[2][i] = entry.simulated_s, entry.measured_s
+    lists[3][i], lists[4][i] = unpack(entry.halves_s)
+  end
+  result.tau, result.halves_tau = mixtures.kendall_tau(lists[1], lists[2]), mixtures.kendall_tau(lists[3], lists[4])
+  return result
+end
+
+return mixtures

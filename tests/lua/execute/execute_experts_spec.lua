@@ -1,0 +1,69 @@
+-- Experts shared out and executed for real: tokens travel to the devices that hold their experts and back, and losses and
+-- weights are those of one device that has all experts and trains the same samples.
+
+local same = dofile(root .. '/tests/lua/support/same_training.lua')
+local trinity = require 'trinity'
+
+with_torch()
+
+local graph = trinity.model('moe_transformer', { batch_size = 2, sequence = 8, layers = 4, hidden = 16, heads = 4,
+  key_heads = 4, feed_forward = 8, experts = 4, top_k = 2, vocabulary = 32, fused = false, optimiser = 'adam' })
+local trained = same.new(graph)
+
+local shared = { mesh = { data = 2, expert = 2 } }
+local pipeline = { pipeline = 2 }
+local others = {
+  { 'all-reduce', {} },
+  { 'ZeRO 1', { shard = 1 } },
+  { 'ZeRO 2', { shard = 2 } },
+  { 'ZeRO 3', { shard = 3 } },
+  { 'ZeRO 2 over copies of the same experts', { mesh = { data = 4 }, shard = 2 } },
+  { 'ZeRO 3 over copies of the same experts', { mesh = { data = 4 }, shard = 3 } },
+  { 'gpipe', { mesh = pipeline, schedule = 'gpipe', micro_batches = 2 } },
+  { '1f1b', { mesh = pipeline, schedule = '1f1b', micro_batches = 2 } },
+  { 'interleaved', { mesh = pipeline, schedule = 'interleaved', virtual_stages = 2, micro_batches = 2 } },
+  { 'zb-h1', { mesh = pipeline, schedule = 'zb-h1', micro_batches = 2 } },
+  { 'zb-v', { mesh = pipeline, schedule = 'zb-v', virtual_stages = 2, micro_batches = 4 } },
+  { 'tensor and sequence', { mesh = { tensor = 2 }, sequence_parallel = true } },
+  { 'context', { mesh = { context = 2 } } },
+  { 'recompute', { recompute = 'full' } },
+  { 'selective recompute', { recompute = 'selective' } },
+}
+
+describe('a small mixture of experts trains as on one device: experts shared out and', function()
+  for _, other in ipairs(others) do
+    it(other[1], function() expect(trained:off(same.together(shared, other[2]))):near(0, 1e-9) end)
+  end
+  it('four ranks', function() expect(trained:off { mesh = { data = 4, expert = 4 } }):near(0, 1e-9) end)
+  it('zero bubble, ZeRO 3 and recompute', function()
+    expect(trained:off { mesh = { pipeline = 2, data = 2, expert = 2 }, schedule = 'zb-h1', micro_batches = 2, shard = 3,
+      recompute = 'full' }):near(0, 1e-9)
+  end)
+end)
+
+--- Experts as products of all of them at once, as decoders by their config.json have them.
+local function batched()
+  local net = trinity.layers.new('batched', { batch_size = 4, optimiser = 'adam' })
+  local x = net:relu('in/relu', net:linear('in', net:input('x', { 8, 6 }), 6))
+  local function product(name, input, width)
+    local e, rows, from = unpack(input.shape)
+    return (net:operator('Einsum', name, { inputs = { input }, shapes = { { e, rows, width } },
+      attributes = { equation = 'ecf,efo->eco' },
+      parameters = { { name = 'weight', shape = { e, from, width }, trainable = true } } }))
+  end
+  local tokens = net:reshape('deal', x, { 4, 2, 6 })
+  local y = product('experts/down', net:relu('experts/relu', product('experts/up', tokens, 5)), 6)
+  local sum = net:add('sum', x, net:reshape('collect', y, { 8, 6 }))
+  net:softmax_cross_entropy('loss', net:linear('out', sum, 4), net:input('labels', { 8 }, 'int64'))
+  return net:build():to_training { optimiser = 'adam' }
+end
+
+describe('experts that are one product', function()
+  it('train as on one device', function()
+    local own = same.new(batched())
+    for _, strategy in ipairs { shared, { mesh = { data = 4, expert = 2 } },
+      { mesh = { data = 2, expert = 2 }, shard = 1 }, { mesh = { data = 4, expert = 2 }, shard = 3, micro_batches = 2 } } do
+      expect(own:off(strategy)):near(0, 1e-9)
+    end
+  end)
+end)

@@ -1,0 +1,283 @@
+-- Replicas that meet seldom, servers, and pipelines without a flush, executed for real: weights and losses are those of a
+-- short reference in plain numbers, written from the definition of each.
+
+local array = require 'trinity.base.array'
+local core = require 'trinity.core'
+local graphs = require 'trinity.graph'
+local same = dofile(root .. '/tests/lua/support/same_training.lua')
+local simulator = require 'trinity.strategy.simulator'
+local trinity = require 'trinity'
+local util = require 'trinity.base.util'
+
+with_torch()
+
+local inputs, hidden, classes, rows, rate = 4, 5, 3, 2, 0.3
+
+local function network(optimiser)
+  return trinity.model('mlp', { inputs = inputs, hidden = { hidden }, classes = classes, batch_size = rows,
+    optimiser = optimiser })
+end
+
+--- y = W x + b of every row; W [out, in] row by row.
+local function linear(x, weight, bias)
+  return util.map(x, function(row)
+    local y = {}
+    for o = 1, #bias do
+      y[o] = bias[o]
+      for i = 1, #row do y[o] = y[o] + weight[(o - 1) * #row + i] * row[i] end
+    end
+    return y
+  end)
+end
+
+--- Gradients of the weights and inputs of that.
+local function linear_gradients(x, weight, given)
+  local of_weight, of_bias, of_x = {}, {}, {}
+  for n, row in ipairs(x) do
+    of_x[n] = {}
+    for i = 1, #row do of_x[n][i] = 0 end
+    for o, g in ipairs(given[n]) do
+      of_bias[o] = (of_bias[o] or 0) + g
+      for i, value in ipairs(row) do
+        local k = (o - 1) * #row + i
+        of_weight[k] = (of_weight[k] or 0) + g * value
+        of_x[n][i] = of_x[n][i] + g * weight[k]
+      end
+    end
+  end
+  return of_weight, of_bias, of_x
+end
+
+--- Loss and gradients of the two layers { W1, b1, W2, b2 } on rows x of classes labels (from 0).
+local function differentiate(w, x, labels)
+  local before = linear(x, w[1], w[2])
+  local h = util.map(before, function(row) return util.map(row, function(v) return math.max(0, v) end) end)
+  local loss, given = 0, {}
+  for n, logits in ipairs(linear(h, w[3], w[4])) do
+    local sum = 0
+    for _, z in ipairs(logits) do sum = sum + math.exp(z) end
+    given[n] = {}
+    for c, z in ipairs(logits) do
+      local is = c == labels[n] + 1 and 1 or 0
+      given[n][c] = (math.exp(z) / sum - is) / #x
+      loss = loss - is * math.log(math.exp(z) / sum) / #x
+    end
+  end
+  local g3, g4, of_h = linear_gradients(h, w[3], given)
+  for n, row in ipairs(of_h) do
+    for i in ipairs(row) do if before[n][i] <= 0 then row[i] = 0 end end
+  end
+  local g1, g2 = linear_gradients(x, w[1], of_h)
+  return loss, { g1, g2, g3, g4 }
+end
+
+--- f of the numbers of lists that stand in the same place.
+local function combine(f, ...)
+  local lists, made = { ... }, {}
+  for k in ipairs(lists[1]) do
+    made[k] = {}
+    for i in ipairs(lists[1][k]) do
+      made[k][i] = f(unpack(util.map(lists, function(list) return list[k][i] end)))
+    end
+  end
+  return made
+end
+
+local function stepped(w, gradient, scale) return combine(function(a, g) return a - scale * g end, w, gradient) end
+local function mean(list)
+  return combine(function(...)
+    local sum = 0
+    for _, value in ipairs { ... } do sum = sum + value end
+    return sum / #list
+  end, unpack(list))
+end
+
+--- Executes steps of a plan; what every replica read, losses, weights before and behind.
+local function execute(graph, plan, devices, steps, options)
+  local cluster = trinity.cluster('p100x' .. devices)
+  local problem = trinity.problem { graph = graphs.wrap(core.state_meaning(graph.handle)), cluster = cluster }
+  local lowered, placement = problem.graph, plan.placement
+  if plan.mesh then
+    local inner, there = simulator.lowered('execute', problem, problem:strategy(plan))
+    lowered, placement = inner.graph, there.placement
+  end
+  local timeline = problem:timeline(plan.mesh and problem:strategy(plan) or plan)
+  local order = array.double(timeline.tasks)
+  for task = 1, timeline.tasks do
+    local start_s = timeline.start_s[task]
+    order[task] = start_s == start_s and start_s or 0
+  end
+  local executor = core.executor(lowered.handle, placement, devices, order, util.merged({ learning_rate = rate,
+    micro_batches = timeline.micro_batches, double_precision = true }, options))
+  local read = {} -- by step, micro-batch and replica
+  local function weights()
+    local by_name = {}
+    for _, weight in ipairs(executor:weights()) do by_name[weight.name] = weight.values end
+    local names = {}
+    for name in pairs(by_name) do names[#names + 1] = name end
+    table.sort(names)
+    return by_name, names
+  end
+  local result = { losses = {}, before = weights(), read = read, micro_batches = timeline.micro_batches }
+  for step = 1, steps do
+    read[step] = {}
+    for m = 1, timeline.micro_batches do
+      local given = {}
+      for op = 1, lowered.operators do
+        local about = lowered:operator(op)
+        local name, replica = about.name:match '^([^@]+)@?(%d*)$'
+        if about.type == 'Input' and (name == 'inputs' or name == 'labels') then
+          replica = (tonumber(replica) or 0) + 1
+          given[replica] = given[replica] or {}
+          given[replica][name] = executor:data(op, m)
+        end
+      end
+      read[step][m] = given
+    end
+    result.losses[step] = executor:step().loss
+  end
+  result.weights = weights()
+  executor:close()
+  return result
+end
+
+local function in_rows(flat)
+  local x = {}
+  for n = 1, rows do x[n] = { unpack(flat, (n - 1) * inputs + 1, n * inputs) } end
+  return x
+end
+
+--- The two layers of executed weights.
+local function layers_of(by_name)
+  local names = {}
+  for name in pairs(by_name) do names[#names + 1] = name end
+  table.sort(names)
+  local found = {}
+  for _, name in ipairs(names) do
+    local layer = #by_name[name] == inputs * hidden and 1 or #by_name[name] == hidden and 2
+      or #by_name[name] == hidden * classes and 3 or 4
+    found[layer] = by_name[name]
+  end
+  return found
+end
+
+local function expect_weights(found, expected)
+  for k, list in ipairs(expected) do
+    for i, value in ipairs(list) do expect(found[k][i]):near(value, 1e-12) end
+  end
+end
+
+--- Replicas that train alone in runs of `inner`, in which gradients are averaged, and average weights every `every` steps.
+local function meeting_seldom(run, replicas, inner, every)
+  local w, losses = {}, {}
+  for r = 1, replicas do w[r] = layers_of(run.before) end
+  for step, given in ipairs(run.read) do
+    local gradient, sum = {}, 0
+    for r = 1, replicas do
+      local loss
+      loss, gradient[r] = differentiate(w[r], in_rows(given[1][r].inputs), given[1][r].labels)
+      sum = sum + loss / replicas
+    end
+    losses[step] = sum
+    for r = 1, replicas do
+      local first = r - (r - 1) % inner
+      local of_run = {}
+      for i = 0, inner - 1 do of_run[i + 1] = gradient[first + i] end
+      w[r] = stepped(w[r], mean(of_run), rate)
+    end
+    if step % every == 0 then
+      local all = mean(w)
+      for r = 1, replicas do w[r] = all end
+    end
+  end
+  return w, losses
+end
+
+local function expect_losses(run, losses)
+  for step, loss in ipairs(losses) do expect(run.losses[step]):near(loss, 1e-12) end
+end
+
+describe('replicas that meet seldom are executed:', function()
+  it('local SGD, also between meetings', function()
+    for _, steps in ipairs { 3, 5, 6 } do
+      local run = execute(network 'sgd', { mesh = { data = 2 }, synchronise = { kind = 'local_sgd', every = 3 } }, 2, steps)
+      local w, losses = meeting_seldom(run, 2, 1, 3)
+      expect_losses(run, losses)
+      expect_weights(layers_of(run.weights), mean(w))
+    end
+  end)
+  it('DASO: gradients in a node in every step, weights between nodes every few', function()
+    local run = execute(network 'sgd', { mesh = { data = 4 }, synchronise = { kind = 'daso', inner = 2, every = 2 } }, 4, 5)
+    local w, losses = meeting_seldom(run, 4, 2, 2)
+    expect_losses(run, losses)
+    expect_weights(layers_of(run.weights), mean(w))
+  end)
+  it('and a checkpoint between meetings goes on to the same numbers', function()
+    local path, data = temporary(), temporary() .. '.csv'
+    core.write_file(data, ('1,2,3,4,0\n-1,0,2,5,1\n3,1,0,-2,2\n0,0,1,1,0\n'):rep(2))
+    local plan = { mesh = { data = 2 }, synchronise = { kind = 'local_sgd', every = 3 } }
+    local problem = trinity.problem { graph = network 'momentum', cluster = trinity.cluster 'p100x2' }
+    local function train(epochs, checkpoint)
+      return trinity.execute(problem, problem:strategy(plan), { epochs = epochs, data = data, learning_rate = rate,
+        double_precision = true, quiet = true, keep_weights = true, checkpoint = checkpoint })
+    end
+    local whole = train(4) -- of two steps each
+    expect(#train(2, path).losses):equals(4)
+    local rest = train(4, path)
+    expect(#rest.losses):equals(4)
+    for i, loss in ipairs(rest.losses) do expect(loss):equals(whole.losses[4 + i]) end
+    for i, weight in ipairs(whole.weights) do
+      for k, value in ipairs(weight.values) do expect(rest.weights[i].values[k]):equals(value) end
+    end
+  end)
+end)
+
+describe('servers', function()
+  local trained = same.new(network 'adam')
+  for _, servers in ipairs { 1, 2 } do
+    it(('%d: sum gradients, update and hand weights out'):format(servers), function()
+      expect(trained:off { mesh = { data = 2 }, micro_batches = 2, bucket_bytes = 100,
+        synchronise = { kind = 'parameter_server', servers = servers } }):near(0, 1e-9)
+    end)
+  end
+  it('keep tied weights and pipelines alike, too', function()
+    local gpt = same.new(trinity.model('gpt2', { batch_size = 2, sequence = 8, layers = 2, hidden = 16, heads = 4,
+      vocabulary = 32, positions = 8, fused = false, dropout = 0.1, optimiser = 'adam' }))
+    expect(gpt:off { mesh = { data = 2, pipeline = 2 }, micro_batches = 2, synchronise = { kind = 'parameter_server' } }):near(0, 1e-9)
+  end)
+end)
+
+describe('a pipeline without a flush', function()
+  it('runs every backward pass with the weights of its forward pass, and updates behind it', function()
+    local graph = network 'sgd'
+    local stage, placement = {}, array.int32(graph.operators)
+    for op = 1, graph.operators do
+      local about = graph:operator(op)
+      local forward = about.forward and graph:operator(about.forward) or about
+      local last = forward.name:find '2' or forward.name:find 'loss' or forward.name == 'labels'
+      stage[op], placement[op] = last and 2 or 1, last and 2 or 1
+    end
+    local run = execute(graph, { placement = placement, schedule = 'pipedream', micro_batches = 12, stage = stage }, 2, 2,
+      { stream = true })
+    local w, versions = layers_of(run.before), nil
+    for step, given in ipairs(run.read) do
+      versions = { [0] = w } -- behind so many updates of this stream
+      local sum = 0
+      for m = 0, run.micro_batches - 1 do
+        -- Stage 1 is one mini-batch ahead: its forward pass came before the last update.
+        local first, second = versions[math.max(0, m - 1)], versions[m]
+        local loss, gradient = differentiate({ first[1], first[2], second[3], second[4] }, in_rows(given[m + 1][1].inputs),
+          given[m + 1][1].labels)
+        versions[m + 1] = stepped(versions[m], gradient, rate)
+        sum = sum + loss / run.micro_batches
+      end
+      w = versions[run.micro_batches]
+      expect(run.losses[step]):near(sum, 1e-12)
+    end
+    expect_weights(layers_of(run.weights), w)
+    local found = trinity.execute(trinity.problem { graph = graph, cluster = trinity.cluster 'p100x2' },
+      { placement = placement, schedule = 'pipedream', micro_batches = 12, stage = stage },
+      { steps = 2, warm_up = 0, learning_rate = rate, double_precision = true, quiet = true })
+    for step, loss in ipairs(run.losses) do expect(found.losses[step]):equals(loss) end
+  end)
+end)
