@@ -12,6 +12,7 @@
 #include "base/index.h"
 #include "graph/experts.h"
 #include "graph/meaning.h"
+#include "graph/nameless.h"
 #include "graph/operator_types.h"
 
 namespace trinity {
@@ -141,7 +142,7 @@ class Replication {
 
   void add_copy(int32_t op, int32_t replica) {
     Operator copy = shared(op);
-    copy.name = fmt::format("{}@{}", graph_.op(op).name, replica);
+    copy.name = copy_name(graph_.op(op).name, replica);
     copy.inputs.clear();
     if (is_fetch(op, replica)) {
       copy.type = "WeightCopy";
@@ -161,7 +162,7 @@ class Replication {
     const bool hands_out = server_.contains(op) && !is_fetch(op, replica);
     if (hands_out || (options_.meeting == Meeting::weights && is_update(op))) {
       Tensor weights;
-      weights.name = fmt::format("{}/weights@{}", graph_.op(op).name, replica);
+      weights.name = copy_name(graph_.op(op).name + "/weights", replica);
       weights.bytes = weight_bytes(op);
       joined_[{item_of(op), replica}] = builder_.add_output(id, std::move(weights));
     }
@@ -256,7 +257,7 @@ class Replication {
     int64_t given = 0;
     for (size_t k = 0; k + 1 < cuts.size(); ++k) {
       Tensor piece = all;
-      piece.name = fmt::format("{}@{}", piece.name, replica);
+      piece.name = copy_name(piece.name, replica);
       if (cuts.size() > 2) {
         piece.name += fmt::format(".{}", k);
         piece.shape.clear();
@@ -349,8 +350,11 @@ class Replication {
     }
     return runs;
   }
+  static std::string copy_name(const std::string& name, int32_t replica) {
+    return name_of([&] { return fmt::format("{}@{}", name, replica); });
+  }
   static std::string numbered(const std::string& name, size_t number, size_t of) {
-    return of > 1 ? fmt::format("{}.{}", name, number) : name;
+    return of > 1 ? name_of([&] { return fmt::format("{}.{}", name, number); }) : name;
   }
 
   [[noreturn]] void refuse_whole(int32_t tensor, int32_t reader) const {
@@ -420,7 +424,9 @@ class Replication {
     const Phase phase = options_.shard >= 2 ? Phase::backward : Phase::update;
     const Groups all = alike(bucket.stage, bucket.spread);
     const Groups runs = options_.inner > 1 ? within(all) : all;
-    const auto name = [&](const char* what) { return fmt::format("{}{}", what, k); };
+    const auto name = [&](const char* what) {
+      return name_of([&] { return fmt::format("{}{}", what, k); });
+    };
     if (options_.meeting != Meeting::gradients)
       return add_step(bucket, name("all_reduce"), Kind::all_reduce, phase, runs);
     if (options_.inner < 2 || runs[0].size() < 2) {
@@ -487,7 +493,7 @@ class Replication {
     const int32_t replica = group[place];
     const auto members = std::max<int64_t>(static_cast<int64_t>(group.size()), options_.of);
     Operator member;
-    member.name = fmt::format("{}@{}", name, replica);
+    member.name = copy_name(name, replica);
     member.type = kTypes[static_cast<size_t>(kind)];
     member.phase = phase;
     member.traffic_bytes = 0;
@@ -504,7 +510,7 @@ class Replication {
       builder_.read(id, read);
       Tensor made = builder_.tensor(read);
       if (item < tensors)
-        made.name = fmt::format("{}/reduced@{}", graph_.tensor(item).name, replica);
+        made.name = copy_name(graph_.tensor(item).name + "/reduced", replica);
       if (kind == CollectiveKind::reduce_scatter) {
         made.bytes = (made.bytes + members - 1) / members;
         made.shape.clear();
@@ -573,7 +579,7 @@ class Replication {
     const int64_t parts = replicas_of(copy.members.front());
     const Graph* share = at_share(copy.members.front());
     copy.bytes = share ? share->collectives()[c].bytes : (copy.bytes + parts - 1) / parts;
-    copy.name = fmt::format("{}@{}", copy.name, replica);
+    copy.name = copy_name(copy.name, replica);
     for (int32_t& member : copy.members) member = id_of(member, replica);
     builder_.add_collective(std::move(copy));
   }

@@ -8,6 +8,7 @@
 #include "base/words.h"
 #include "graph/experts.h"
 #include "graph/layers.h"
+#include "graph/nameless.h"
 #include "graph/operator_types.h"
 #include "graph/recompute.h"
 #include "graph/replicas.h"
@@ -57,16 +58,23 @@ class Lowering {
     share_out_layers();
   }
 
-  LoweredReplica run() {
-    Made made = split();
+  LoweredReplica run() { return *run(false); }
+
+  /// first_lane: as lower_lane(), nothing included.
+  std::optional<LoweredReplica> run(bool first_lane) {
+    auto parts = split(first_lane);
+    if (!parts) return std::nullopt;
+    Made made = std::move(*parts);
     share(made);
     if (given_.recompute != Recompute::none || !repeated_.empty()) repeat(made);
     if (splits_backward(schedule_)) cut_backward(made);
-    LoweredReplica result;
+    std::optional<LoweredReplica> lowered(std::in_place);
+    LoweredReplica& result = *lowered;
+    result.first_lane = first_lane;
     if (given_.shard > 0 && given_.mesh.data > 1) result.gathered = shard(made);
     result.spread = spread_of(made);
     describe(std::move(made), result);
-    return result;
+    return lowered;
   }
 
  private:
@@ -139,7 +147,7 @@ class Lowering {
   }
 
   /// The graph of one replica: every stage on `tensor` devices.
-  Made split() const {
+  std::optional<Made> split(bool first_lane) const {
     const int32_t t = given_.mesh.width(), p = given_.mesh.pipeline;
     std::vector<std::vector<int32_t>> devices_of;
     std::vector<int32_t> placement;
@@ -152,8 +160,14 @@ class Lowering {
     const auto splits = tensor_splits(
         graph_, {given_.mesh.tensor, given_.mesh.context, given_.sequence_parallel, said_},
         devices_of);
-    auto lowered =
-        lower_splits(graph_, splits, placement, p * t, {given_.bucket_bytes, spread_, true, true});
+    const SplitOptions options{given_.bucket_bytes, spread_, true, true};
+    std::optional<Lowered> made;
+    if (first_lane)
+      made = lower_first_lane(graph_, splits, placement, p * t, t, options);
+    else
+      made = lower_splits(graph_, splits, placement, p * t, options);
+    if (!made) return std::nullopt;
+    Lowered& lowered = *made;
     std::vector<int32_t> stage;
     for (size_t op = 0; op < lowered.serves.size(); ++op) {
       const int32_t serves = lowered.serves[op];
@@ -162,8 +176,8 @@ class Lowering {
       stage.push_back(own || source ? stage_[serves] : stage_of_terms(serves));
     }
     put_sources_at_readers(lowered, stage);
-    return {std::move(lowered.graph), std::move(lowered.placement), std::move(lowered.origin),
-            std::move(lowered.serves), std::move(stage)};
+    return Made{std::move(lowered.graph), std::move(lowered.placement), std::move(lowered.origin),
+                std::move(lowered.serves), std::move(stage)};
   }
 
   /// A source stands on every device that reads it: there, in the first stage that does.
@@ -482,6 +496,20 @@ LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
   return Lowering(parallelism, graph, {}).run();
 }
 
+std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const Graph& graph,
+                                         const Cluster& cluster) {
+  if (parallelism.mesh.context > 1) return std::nullopt;
+  const Nameless nameless;
+  try {
+    check_mesh(parallelism, cluster);
+    check_experts(parallelism, graph);
+    return Lowering(parallelism, graph, {}).run(true);
+  } catch (const ArgumentError&) {
+  } catch (const LimitError&) {
+  }
+  return std::nullopt;
+}
+
 LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies) {
   const auto& mesh = replica.of.mesh;
   ReplicaOptions options;
@@ -527,7 +555,7 @@ LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devi
   for (const int32_t device : replica.device) keep.push_back(devices[device]);
   auto part = subgraph(replica.graph, keep);
   LoweredReplica result{replica.of, std::move(part.graph), {}, {}, {}, {}, {}, replica.home,
-                        replica.layers, replica.pipeline, {}, {}};
+                        replica.layers, replica.pipeline, {}, {}, false};
   for (const int32_t op : part.origin) {
     result.device.push_back(replica.device[op]);
     result.origin.push_back(replica.origin[op]);
