@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/free_aside.h"
@@ -11,6 +12,7 @@
 #include "base/stop.h"
 #include "base/utf8.h"
 #include "graph/deadlock.h"
+#include "graph/nameless.h"
 #include "graph/operator_types.h"
 #include "graph/order.h"
 
@@ -92,6 +94,25 @@ void check_costs(const Operator& op) {
   check_parameters(owner, op);
 }
 
+void check_names(const Operator& op) {
+  if (op.name.empty()) throw ArgumentError("an operator needs a name");
+  check_utf8("operator", op.name);
+  check_utf8("operator type", op.type);
+  for (const auto& parameter : op.parameters) check_utf8("parameter", parameter.name);
+}
+
+/// The size by the shape; more than 2^50 elements are a LimitError.
+int64_t shaped_bytes(const Tensor& tensor) {
+  int64_t elements = 1;
+  for (const int64_t extent : tensor.shape) {
+    if (extent < 0)
+      throw ArgumentError(fmt::format("tensor '{}': extent {} is negative", tensor.name, extent));
+    if (__builtin_mul_overflow(elements, extent, &elements) || elements > kMaxBytes)
+      throw LimitError(fmt::format("tensor '{}' has more than 2^50 elements", tensor.name));
+  }
+  return elements * dtype_bytes(tensor.dtype);
+}
+
 /// After this, sums over a graph fit 64 bits.
 void check_total_bytes(const std::string& graph, const std::vector<Operator>& operators,
                        const std::vector<Tensor>& tensors) {
@@ -104,7 +125,17 @@ void check_total_bytes(const std::string& graph, const std::vector<Operator>& op
         fmt::format("graph '{}': its tensors and weights have more than 2^60 bytes", graph));
 }
 
+/// Whether what is read was always added before.
+bool in_order(const std::vector<Operator>& operators, const std::vector<Tensor>& tensors) {
+  for (size_t i = 0; i < operators.size(); ++i)
+    for (const int32_t tensor : operators[i].inputs)
+      if (at(tensors[tensor].producer) >= i) return false;
+  return true;
+}
+
 }  // namespace
+
+thread_local bool Nameless::on_ = false;
 
 std::span<const int32_t> Graph::unit(int32_t unit) const {
   const auto u = static_cast<size_t>(unit);
@@ -160,13 +191,12 @@ GraphBuilder::~GraphBuilder() {
 int32_t GraphBuilder::add_operator(Operator op) {
   const auto id = operator_count();
   if (id % 1024 == 0) poll_stop();
-  if (op.name.empty()) throw ArgumentError("an operator needs a name");
-  check_utf8("operator", op.name);
-  check_utf8("operator type", op.type);
-  for (const auto& parameter : op.parameters) check_utf8("parameter", parameter.name);
-  check_costs(op);
-  if (!by_name_.emplace(op.name, id).second)
-    throw ArgumentError(fmt::format("operator '{}' is already in graph '{}'", op.name, name_));
+  if (!Nameless::on()) {
+    check_names(op);
+    check_costs(op);
+    if (!by_name_.emplace(op.name, id).second)
+      throw ArgumentError(fmt::format("operator '{}' is already in graph '{}'", op.name, name_));
+  }
   auto inputs = std::move(op.inputs);
   op.inputs.clear();
   op.outputs.clear();
@@ -181,19 +211,13 @@ int32_t GraphBuilder::add_output(int32_t op, Tensor tensor) {
   if (op < 0 || op >= operator_count())
     throw ArgumentError(fmt::format("add_output: no operator number {}", op));
   auto& owner = operators_[op];
-  if (tensor.name.empty()) tensor.name = fmt::format("{}:{}", owner.name, owner.outputs.size());
-  check_utf8("tensor", tensor.name);
-  if (!tensor.shape.empty()) {
-    int64_t elements = 1;
-    for (const int64_t extent : tensor.shape) {
-      if (extent < 0)
-        throw ArgumentError(fmt::format("tensor '{}': extent {} is negative", tensor.name, extent));
-      if (__builtin_mul_overflow(elements, extent, &elements) || elements > kMaxBytes)
-        throw LimitError(fmt::format("tensor '{}' has more than 2^50 elements", tensor.name));
-    }
-    tensor.bytes = elements * dtype_bytes(tensor.dtype);
-  }
-  check_bytes(fmt::format("tensor '{}'", tensor.name), "bytes", tensor.bytes);
+  const bool named = !Nameless::on();
+  if (named && tensor.name.empty())
+    tensor.name = fmt::format("{}:{}", owner.name, owner.outputs.size());
+  if (named) check_utf8("tensor", tensor.name);
+  if (!tensor.shape.empty()) tensor.bytes = shaped_bytes(tensor);
+  if (tensor.bytes < 0 || tensor.bytes > kMaxBytes)
+    check_bytes(fmt::format("tensor '{}'", tensor.name), "bytes", tensor.bytes);
   const auto id = tensor_count();
   tensor.producer = op;
   tensors_.push_back(std::move(tensor));
@@ -216,10 +240,11 @@ int32_t GraphBuilder::find(std::string_view name) const {
 }
 
 void GraphBuilder::add_collective(Collective collective) {
-  if (collective.name.empty()) throw ArgumentError("a collective needs a name");
-  check_utf8("collective", collective.name);
+  const bool named = !Nameless::on();
+  if (named && collective.name.empty()) throw ArgumentError("a collective needs a name");
+  if (named) check_utf8("collective", collective.name);
   const auto owner = fmt::format("collective '{}'", collective.name);
-  if (collective_names_.contains(collective.name))
+  if (named && collective_names_.contains(collective.name))
     throw ArgumentError(fmt::format("{} is already in graph '{}'", owner, name_));
   check_bytes(owner, "bytes", collective.bytes);
   if (collective.members.empty()) throw ArgumentError(owner + " has no members");
@@ -243,7 +268,7 @@ void GraphBuilder::add_collective(Collective collective) {
   }
   for (const int32_t member : members)
     op(member).collective = static_cast<int32_t>(collectives_.size());
-  collective_names_.insert(collective.name);
+  if (named) collective_names_.insert(collective.name);
   collectives_.push_back(std::move(collective));
 }
 
@@ -260,6 +285,11 @@ void GraphBuilder::colocate(int32_t a, int32_t b) {
 
 /// The order of addition where dependencies allow.
 std::vector<int32_t> GraphBuilder::topological_order() const {
+  if (in_order(operators_, tensors_)) {
+    std::vector<int32_t> same(operators_.size());
+    std::iota(same.begin(), same.end(), 0);
+    return same;
+  }
   std::vector<Arrow> arrows;
   for (size_t i = 0; i < operators_.size(); ++i)
     for (const int32_t tensor : operators_[i].inputs)
@@ -320,6 +350,7 @@ void GraphBuilder::renumber_collectives(const std::vector<int32_t>& new_op, Grap
 void GraphBuilder::index_edges(Graph& graph) {
   const auto n = graph.operators_.size();
   std::vector<std::pair<std::pair<int32_t, int32_t>, int32_t>> all;
+  all.reserve(2 * n);
   for (size_t i = 0; i < n; ++i)
     for (const int32_t tensor : graph.operators_[i].inputs)
       all.push_back({{graph.tensor(tensor).producer, static_cast<int32_t>(i)}, tensor});
@@ -328,6 +359,8 @@ void GraphBuilder::index_edges(Graph& graph) {
 
   std::vector<std::pair<int32_t, int32_t>> edges;
   std::vector<EdgeTensor> labels;
+  edges.reserve(all.size());
+  labels.reserve(all.size());
   graph.depth_.assign(n, 0);
   for (const auto& [edge, tensor] : all) {
     edges.push_back(edge);
@@ -399,7 +432,9 @@ Graph GraphBuilder::build(std::vector<int32_t>* numbers) {
   check_total_bytes(name_, operators_, tensors_);
   auto order = topological_order();
   poll_stop();
-  check_deadlock(name_, operators_, tensors_, collectives_);
+  const bool joined = std::any_of(collectives_.begin(), collectives_.end(),
+                                  [](const Collective& c) { return c.members.size() > 1; });
+  if (joined) check_deadlock(name_, operators_, tensors_, collectives_);
   Graph graph;
   const AsideOnStop aside(graph);
   graph.name_ = to_utf8(name_);  // that of a file, which may be called as it likes
@@ -410,7 +445,7 @@ Graph GraphBuilder::build(std::vector<int32_t>* numbers) {
   poll_stop();
   index_units(units, graph);
   default_traffic(graph);
-  graph.fingerprint_ = fingerprint_of(graph);
+  if (!Nameless::on()) graph.fingerprint_ = fingerprint_of(graph);
   if (numbers) *numbers = std::move(order);
   *this = GraphBuilder(name_);
   return graph;

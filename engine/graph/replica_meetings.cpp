@@ -138,7 +138,9 @@ void Replication::reduce(size_t k) {
   const Phase phase = options_.shard >= 2 ? Phase::backward : Phase::update;
   const Groups all = alike(bucket.stage, bucket.spread);
   const Groups runs = options_.inner > 1 ? within(all) : all;
-  const auto name = [&](const char* what) { return fmt::format("{}{}", what, k); };
+  const auto name = [&](const char* what) {
+    return name_of([&] { return fmt::format("{}{}", what, k); });
+  };
   if (options_.meeting != Meeting::gradients)
     return add_step(bucket, name("all_reduce"), Kind::all_reduce, phase, runs);
   if (options_.inner < 2 || runs[0].size() < 2) {
@@ -201,7 +203,7 @@ int32_t Replication::add_member(const Bucket& bucket, const std::string& name, C
   const int32_t replica = group[place];
   const auto members = std::max<int64_t>(static_cast<int64_t>(group.size()), options_.of);
   Operator member;
-  member.name = fmt::format("{}@{}", name, replica);
+  member.name = copy_name(name, replica);
   member.type = kTypes[static_cast<size_t>(kind)];
   member.phase = phase;
   member.traffic_bytes = 0;
@@ -222,7 +224,7 @@ int32_t Replication::add_member(const Bucket& bucket, const std::string& name, C
     builder_.read(id, read);
     Tensor made = builder_.tensor(read);
     if (item < tensors)
-      made.name = fmt::format("{}/reduced@{}", graph_.tensor(item).name, replica);
+      made.name = copy_name(graph_.tensor(item).name + "/reduced", replica);
     if (kind == CollectiveKind::reduce_scatter) {
       made.bytes = (made.bytes + members - 1) / members;
       made.shape.clear();

@@ -76,7 +76,7 @@ Tensor Replication::shared_tensor(int32_t tensor) const {
 
 void Replication::add_copy(int32_t op, int32_t replica) {
   Operator copy = shared(op);
-  copy.name = fmt::format("{}@{}", graph_.op(op).name, replica);
+  copy.name = copy_name(graph_.op(op).name, replica);
   copy.inputs.clear();
   if (is_fetch(op, replica)) {
     copy.type = "WeightCopy";
@@ -93,7 +93,7 @@ void Replication::add_copy(int32_t op, int32_t replica) {
   const bool hands_out = server_.contains(op) && !is_fetch(op, replica);
   if (hands_out || (options_.meeting == Meeting::weights && is_update(op))) {
     Tensor weights;
-    weights.name = fmt::format("{}/weights@{}", graph_.op(op).name, replica);
+    weights.name = copy_name(graph_.op(op).name + "/weights", replica);
     weights.bytes = weight_bytes(op);
     joined_[{item_of(op), replica}] = builder_.add_output(id, std::move(weights));
   }
@@ -169,7 +169,7 @@ void Replication::add_pieces(int32_t tensor, int32_t id, int32_t replica) {
   int64_t given = 0;
   for (size_t k = 0; k + 1 < cuts.size(); ++k) {
     Tensor piece = all;
-    piece.name = fmt::format("{}@{}", piece.name, replica);
+    piece.name = copy_name(piece.name, replica);
     if (cuts.size() > 2) {
       piece.name += fmt::format(".{}", k);
       piece.shape.clear();
@@ -253,7 +253,7 @@ void Replication::copy_collective(size_t c, int32_t replica) {
   const int64_t parts = replicas_of(copy.members.front());
   const Graph* share = at_share(copy.members.front());
   copy.bytes = share ? share->collectives()[c].bytes : (copy.bytes + parts - 1) / parts;
-  copy.name = fmt::format("{}@{}", copy.name, replica);
+  copy.name = copy_name(copy.name, replica);
   for (int32_t& member : copy.members) member = id_of(member, replica);
   builder_.add_collective(std::move(copy));
 }

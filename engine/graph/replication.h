@@ -12,6 +12,7 @@
 #include "base/stop.h"
 #include "graph/graph.h"
 #include "graph/meaning.h"
+#include "graph/nameless.h"
 #include "graph/replicas.h"
 
 // Of graph/replicas alone: what replication.cpp (copies and what they read) and
@@ -136,8 +137,11 @@ class Replication {
   /// The copies of a gather of weights, or of an exchange of tokens, become members of collectives.
   void join_copies(int32_t op);
   Groups runs_of(int32_t length, int32_t stage) const;
+  static std::string copy_name(const std::string& name, int32_t replica) {
+    return name_of([&] { return fmt::format("{}@{}", name, replica); });
+  }
   static std::string numbered(const std::string& name, size_t number, size_t of) {
-    return of > 1 ? fmt::format("{}.{}", name, number) : name;
+    return of > 1 ? name_of([&] { return fmt::format("{}.{}", name, number); }) : name;
   }
   [[noreturn]] void refuse_whole(int32_t tensor, int32_t reader) const;
 

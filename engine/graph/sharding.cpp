@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "graph/meaning.h"
+#include "graph/nameless.h"
 #include "graph/operator_types.h"
 #include "graph/split_backward.h"
 
@@ -116,7 +117,7 @@ class Sharding {
       if (!is_update(graph_.op(op)) || copies(op) == 1) continue;
       const int64_t bytes = graph_.op(graph_.op(op).forward).trainable_bytes();
       Tensor updated;
-      updated.name = graph_.op(op).name + "/share";
+      updated.name = name_of([&] { return graph_.op(op).name + "/share"; });
       updated.bytes = share(bytes, op);
       const int32_t token = builder_.add_output(op, std::move(updated));
       const auto key = std::pair(options_.device[op], copies(op));

@@ -11,6 +11,7 @@
 #include "simulator/simulator.h"
 #include "strategy/lanes.h"
 #include "strategy/lower.h"
+#include "strategy/pieces.h"
 #include "strategy/quotient.h"
 
 namespace trinity {
@@ -67,20 +68,32 @@ class SymmetryPricer {
   struct Structure;
   struct Lowered;
 
-  std::shared_ptr<Lowered> lowered(const Strategy& strategy, const Strategy& of) const;
+  std::shared_ptr<Lowered> lowered(const Parallelism& given, const Strategy& of, bool whole) const;
   std::shared_ptr<Bound> bound(const Strategy& strategy);
   std::shared_ptr<Structure> structure(const Strategy& strategy);
-  std::shared_ptr<Bound> bind(Structure& structure, const Mesh& mesh) const;
+  /// What find_symmetry() found for a mesh and lanes.
+  struct Found {
+    Mesh mesh;
+    std::vector<int32_t> outline;
+    bool share;  ///< lanes_share_queues(); then there is no symmetry yet
+    std::optional<Symmetry> symmetry;
+  };
+
+  std::shared_ptr<Bound> bind(Structure& structure, const Mesh& mesh);
+  const Found& find(const ReplicaLanes& lanes, const Mesh& mesh);
   std::shared_ptr<Made> make(Structure& structure, const Symmetry& symmetry) const;
-  std::shared_ptr<const Schedule> schedule(Bound& bound, const Parallelism& given);
+  std::shared_ptr<const OrderPieces> order(Bound& bound, const Parallelism& given);
   void run(Bound& bound, const Strategy& strategy, Metrics& metrics, int64_t limit_ns);
+  static void run_events(const Bound& bound, const Parallelism& given, Metrics& metrics,
+                         int64_t limit_ns);
 
   static constexpr int64_t kMostOperators = 1'000'000;
-  static constexpr size_t kMostBound = 64;
+  static constexpr size_t kMostBound = 64, kMostFound = 64;
 
   std::shared_ptr<const Problem> problem_;
   std::mutex mutex_;  // of all below
   std::list<std::shared_ptr<Structure>> structures_;  // the latest first
+  std::list<Found> found_;                            // the same
 };
 
 }  // namespace trinity

@@ -4,6 +4,8 @@
 #include <optional>
 
 #include "base/error.h"
+#include "graph/nameless.h"
+#include "simulator/order_engine.h"
 #include "strategy/mesh_schedule.h"
 
 namespace trinity {
@@ -24,8 +26,9 @@ struct Copies {
 struct SymmetryPricer::Lowered {
   const Graph* graph = nullptr;  // lives as long as a pricer that has this
   Strategy of;
-  LoweredReplica replica;
-  std::mutex mutex;  // of what follows
+  bool whole = false;      // all lanes, whether the first would be enough or not
+  LoweredReplica replica;  // or its first lane, where that may be enough
+  std::mutex mutex;        // of what follows
   std::optional<ReplicaLanes> lanes, whole;  // made when first asked for
   std::vector<std::shared_ptr<const Copies>> copies;
 
@@ -43,7 +46,9 @@ struct SymmetryPricer::Lowered {
     auto made = std::make_shared<Copies>();
     made->devices = symmetry.devices;
     made->replicas = symmetry.replicas.size();
-    const bool all = std::all_of(symmetry.devices.begin(), symmetry.devices.end(),
+    const Nameless nameless;
+    const bool all = replica.first_lane ||
+                     std::all_of(symmetry.devices.begin(), symmetry.devices.end(),
                                  [](bool simulated) { return simulated; });
     made->copies = copy_replica(all ? replica : kept(replica, symmetry.devices),
                                 static_cast<int32_t>(made->replicas));
@@ -56,7 +61,7 @@ struct SymmetryPricer::Lowered {
 struct SymmetryPricer::Made {
   std::shared_ptr<const Copies> of;
   std::shared_ptr<const Problem> problem;
-  std::vector<std::unique_ptr<Simulator>> idle;
+  std::vector<std::unique_ptr<OrderEngine>> idle;
 };
 
 /// What a mesh's order and devices make of a structure. Without a graph: nothing is alike.
@@ -65,8 +70,8 @@ struct SymmetryPricer::Bound {
   std::shared_ptr<Made> made;
   Quotient quotient;
   std::vector<int32_t> placement;
-  std::string schedule_name;
-  std::shared_ptr<const Schedule> schedule;  // the latest
+  std::string order_name;
+  std::shared_ptr<const OrderPieces> order;  // the latest
 };
 
 struct SymmetryPricer::Structure {
@@ -75,12 +80,24 @@ struct SymmetryPricer::Structure {
   std::list<std::shared_ptr<Bound>> bound;  // the latest first
 };
 
+namespace {
+
+/// Whether of every stage its first device alone is simulated.
+bool first_lanes_alone(const Symmetry& symmetry, const Mesh& mesh) {
+  for (size_t u = 0; u < symmetry.devices.size(); ++u)
+    if (symmetry.devices[u] != (u % static_cast<size_t>(mesh.width()) == 0)) return false;
+  return true;
+}
+
+}  // namespace
+
 SymmetryPricer::SymmetryPricer(std::shared_ptr<const Problem> problem)
     : problem_(std::move(problem)) {}
 SymmetryPricer::~SymmetryPricer() = default;
 
-std::shared_ptr<SymmetryPricer::Lowered> SymmetryPricer::lowered(const Strategy& strategy,
-                                                                 const Strategy& of) const {
+std::shared_ptr<SymmetryPricer::Lowered> SymmetryPricer::lowered(const Parallelism& given,
+                                                                 const Strategy& of,
+                                                                 bool whole) const {
   static std::mutex mutex;
   static std::list<std::weak_ptr<Lowered>> known;  // those that some pricer has
   const Graph* graph = &problem_->graph();
@@ -88,12 +105,16 @@ std::shared_ptr<SymmetryPricer::Lowered> SymmetryPricer::lowered(const Strategy&
     const std::lock_guard lock(mutex);
     known.remove_if([](const auto& one) { return one.expired(); });
     for (const auto& one : known)
-      if (auto found = one.lock(); found && found->graph == graph && found->of == of) return found;
+      if (auto found = one.lock();
+          found && found->graph == graph && found->whole == whole && found->of == of)
+        return found;
   }
   auto made = std::make_shared<Lowered>();
   made->graph = graph;
   made->of = of;
-  made->replica = lower_replica(*strategy.parallelism, problem_->graph(), problem_->cluster());
+  made->whole = whole;
+  auto lane = whole ? std::nullopt : lower_lane(given, *graph, problem_->cluster());
+  made->replica = lane ? std::move(*lane) : lower_replica(given, *graph, problem_->cluster());
   const std::lock_guard lock(mutex);
   known.push_back(made);
   return made;
@@ -108,7 +129,7 @@ std::shared_ptr<SymmetryPricer::Structure> SymmetryPricer::structure(const Strat
     return structures_.front();
   }
   auto made = std::make_shared<Structure>();
-  made->lowered = lowered(strategy, of);
+  made->lowered = lowered(*strategy.parallelism, of, false);
   structures_.push_front(made);
   int64_t operators = 0;
   for (auto kept = structures_.begin(); kept != structures_.end();) {
@@ -134,17 +155,40 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bound(const Strategy& str
 }
 
 std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure,
-                                                            const Mesh& mesh) const {
+                                                            const Mesh& mesh) {
   auto result = std::make_shared<Bound>();
   result->mesh = mesh;
-  const ReplicaLanes* lanes = &structure.lowered->lanes_of(false);
-  if (lanes_share_queues(*lanes, mesh, *problem_)) lanes = &structure.lowered->lanes_of(true);
-  const auto symmetry = find_symmetry(*lanes, mesh, *problem_);
+  const Found* found = &find(structure.lowered->lanes_of(false), mesh);
+  if (structure.lowered->replica.first_lane &&
+      (found->share || (found->symmetry && !first_lanes_alone(*found->symmetry, mesh)))) {
+    structure.lowered = lowered(structure.lowered->replica.of, structure.lowered->of, true);
+    structure.made.clear();  // which number collectives by the first lane
+    found = &find(structure.lowered->lanes_of(false), mesh);
+  }
+  const ReplicaLanes* lanes = &structure.lowered->lanes_of(found->share);
+  if (found->share) found = &find(*lanes, mesh);
+  const auto& symmetry = found->symmetry;
   if (!symmetry) return result;
   result->made = make(structure, *symmetry);
   result->placement =
       bind_symmetry(result->made->of->copies, mesh, *symmetry, result->quotient, *lanes);
   return result;
+}
+
+const SymmetryPricer::Found& SymmetryPricer::find(const ReplicaLanes& lanes, const Mesh& mesh) {
+  auto outline = lanes.outline();
+  const auto known = std::find_if(found_.begin(), found_.end(), [&](const Found& found) {
+    return found.mesh == mesh && found.outline == outline;
+  });
+  if (known != found_.end()) {
+    found_.splice(found_.begin(), found_, known);
+    return found_.front();
+  }
+  Found found{mesh, std::move(outline), lanes_share_queues(lanes, mesh, *problem_), {}};
+  if (!found.share) found.symmetry = find_symmetry(lanes, mesh, *problem_);
+  found_.push_front(std::move(found));
+  if (found_.size() > kMostFound) found_.pop_back();
+  return found_.front();
 }
 
 std::shared_ptr<SymmetryPricer::Made> SymmetryPricer::make(Structure& structure,
@@ -162,36 +206,47 @@ std::shared_ptr<SymmetryPricer::Made> SymmetryPricer::make(Structure& structure,
   return made;
 }
 
-std::shared_ptr<const Schedule> SymmetryPricer::schedule(Bound& bound, const Parallelism& given) {
+std::shared_ptr<const OrderPieces> SymmetryPricer::order(Bound& bound, const Parallelism& given) {
   const std::string name = pipeline_schedule_name(schedule_of(given));
-  if (bound.schedule && bound.schedule_name == name &&
-      bound.schedule->micro_batches == given.micro_batches)
-    return bound.schedule;
-  const auto& problem = *bound.made->problem;
-  bound.schedule = std::make_shared<const Schedule>(pipeline_schedule(
-      problem.graph(), bound.placement, static_cast<int32_t>(bound.quotient.devices.size()),
-      bound.made->of->copies.lowered.stage, given.micro_batches, parse_pipeline_schedule(name)));
-  bound.schedule_name = name;
-  return bound.schedule;
+  if (bound.order && bound.order_name == name && bound.order->micro_batches == given.micro_batches)
+    return bound.order;
+  bound.order = std::make_shared<const OrderPieces>(pipeline_pieces(
+      bound.made->problem->graph(), bound.placement,
+      static_cast<int32_t>(bound.quotient.devices.size()), bound.made->of->copies.lowered.stage,
+      given.micro_batches, parse_pipeline_schedule(name)));
+  bound.order_name = name;
+  return bound.order;
 }
 
 void SymmetryPricer::run(Bound& bound, const Strategy& strategy, Metrics& metrics,
                          int64_t limit_ns) {
   auto& made = *bound.made;
-  std::shared_ptr<const Schedule> order;
-  std::unique_ptr<Simulator> simulator;
+  std::shared_ptr<const OrderPieces> pieces;
+  std::unique_ptr<OrderEngine> engine;
   {
     const std::lock_guard lock(mutex_);
-    order = schedule(bound, *strategy.parallelism);
+    pieces = order(bound, *strategy.parallelism);
     if (!made.idle.empty()) {
-      simulator = std::move(made.idle.back());
+      engine = std::move(made.idle.back());
       made.idle.pop_back();
     }
   }
-  if (!simulator) simulator = std::make_unique<Simulator>(*made.problem);
-  simulator->run(Plan{bound.placement, order.get(), &bound.quotient}, metrics, nullptr, limit_ns);
+  if (!engine) engine = std::make_unique<OrderEngine>(*made.problem);
+  if (!engine->run(bound.placement, *pieces, &bound.quotient, limit_ns, metrics))
+    run_events(bound, *strategy.parallelism, metrics, limit_ns);
   const std::lock_guard lock(mutex_);
-  made.idle.push_back(std::move(simulator));
+  made.idle.push_back(std::move(engine));
+}
+
+/// What the order's engine leaves to the event loop.
+void SymmetryPricer::run_events(const Bound& bound, const Parallelism& given, Metrics& metrics,
+                                int64_t limit_ns) {
+  const auto& problem = *bound.made->problem;
+  const auto schedule = pipeline_schedule(
+      problem.graph(), bound.placement, static_cast<int32_t>(bound.quotient.devices.size()),
+      bound.made->of->copies.lowered.stage, given.micro_batches, schedule_of(given));
+  Simulator(problem).run(Plan{bound.placement, &schedule, &bound.quotient}, metrics, nullptr,
+                         limit_ns);
 }
 
 bool SymmetryPricer::price(const Strategy& strategy, Metrics& metrics, int64_t limit_ns) {

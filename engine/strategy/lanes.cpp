@@ -32,13 +32,80 @@ bool same_tensor(const Tensor& a, const Tensor& b) {
 
 ReplicaLanes::ReplicaLanes(const LoweredReplica& replica, bool whole) {
   find_lanes(replica, whole);
-  find_groups(replica);
   find_sends(replica);
-  find_kinds(replica);
+  if (replica.first_lane) {
+    repeat_first(replica);
+  } else {
+    find_groups(replica);
+    find_kinds(replica);
+  }
+}
+
+/// Lanes of which the first was lowered: what it does is done in all.
+void ReplicaLanes::repeat_first(const LoweredReplica& replica) {
+  const int32_t width = replica.of.mesh.width();
+  for (auto& lane : lanes_) {
+    lane.kind = lane_of_[lane.devices[0] / width * width];
+    const int32_t offset = lane.devices[0] % width;
+    if (offset == 0) continue;
+    for (const auto& [from, to] : lanes_[lane.kind].sends)
+      lane.sends.emplace_back(from + offset, to + offset);
+  }
+  std::map<std::vector<int32_t>, int32_t> known;
+  for (const auto& collective : replica.graph.collectives()) {
+    std::vector<int32_t> devices;
+    for (const int32_t member : collective.members) devices.push_back(replica.device[member]);
+    std::sort(devices.begin(), devices.end());
+    devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+    const auto [found, added] = known.emplace(devices, static_cast<int32_t>(groups_.size()));
+    group_of_.push_back(found->second);
+    exchanges_ = exchanges_ || collective.kind == CollectiveKind::all_to_all;
+    if (added) add_alike(devices, collective.members.size() == 1 ? width : 0);
+  }
+}
+
+/// A group of the first lane's collectives and those of the other lanes that do the same; `width`:
+/// it is all devices of a stage.
+void ReplicaLanes::add_alike(const std::vector<int32_t>& group, int32_t width) {
+  const auto note = [this](int32_t lane, int32_t number) {
+    auto& groups = lanes_[lane].groups;
+    if (std::find(groups.begin(), groups.end(), number) == groups.end()) groups.push_back(number);
+  };
+  if (width > 0) {
+    auto& devices = groups_.emplace_back(at(width));
+    std::iota(devices.begin(), devices.end(), group[0]);
+    for (const int32_t device : devices)
+      note(lane_of_[device], static_cast<int32_t>(groups_.size()) - 1);
+    return;
+  }
+  for (int32_t offset = 0; offset < width_; ++offset) {
+    auto& devices = groups_.emplace_back(group);
+    for (int32_t& device : devices) {
+      device += offset;
+      note(lane_of_[device], static_cast<int32_t>(groups_.size()) - 1);
+    }
+  }
+}
+
+std::vector<int32_t> ReplicaLanes::outline() const {
+  std::vector<int32_t> all = {exchanges_, static_cast<int32_t>(lanes_.size())};
+  const auto add = [&all](const std::vector<int32_t>& list) {
+    all.push_back(static_cast<int32_t>(list.size()));
+    all.insert(all.end(), list.begin(), list.end());
+  };
+  for (const auto& lane : lanes_) {
+    all.push_back(lane.kind);
+    add(lane.devices);
+    add(lane.groups);
+    for (const auto& [from, to] : lane.sends) all.insert(all.end(), {from, to});
+  }
+  for (const auto& group : groups_) add(group);
+  return all;
 }
 
 void ReplicaLanes::find_lanes(const LoweredReplica& replica, bool whole) {
   const auto& mesh = replica.of.mesh;
+  width_ = mesh.width();
   std::vector<int32_t> root(at(mesh.pipeline * mesh.width()));
   std::iota(root.begin(), root.end(), 0);
   const auto find = [&root](int32_t d) {
@@ -61,6 +128,9 @@ void ReplicaLanes::find_lanes(const LoweredReplica& replica, bool whole) {
       join(replica.device[replica.graph.tensor(input).producer], replica.device[o]);
   lane_of_.assign(root.size(), -1);
   for (size_t d = 0; d < root.size(); ++d) {
+    const auto offset = static_cast<int32_t>(d) % width_;
+    if (replica.first_lane && offset > 0)  // as the first lane's device of its stage
+      root[d] = find(static_cast<int32_t>(d) - offset) + offset;
     auto& lane = lane_of_[find(static_cast<int32_t>(d))];
     if (lane < 0) {
       lane = static_cast<int32_t>(lanes_.size());

@@ -23,7 +23,7 @@ class ReplicaLanes {
     std::vector<int32_t> groups;    ///< of its collectives, each once, in order of their number
   };
 
-  /// `whole`: all devices are one lane.
+  /// `whole`: all devices are one lane; not of a first lane alone.
   ReplicaLanes(const LoweredReplica& replica, bool whole);
 
   const std::vector<Lane>& lanes() const { return lanes_; }
@@ -34,12 +34,16 @@ class ReplicaLanes {
   const std::vector<std::vector<int32_t>>& groups() const { return groups_; }
   int32_t group_of(int32_t collective) const { return group_of_[collective]; }
   bool exchanges() const { return exchanges_; }  ///< whether one of them is an all-to-all
+  /// All of it but operators, in numbers: equal lists mean equal lanes, groups and sends.
+  std::vector<int32_t> outline() const;
 
  private:
   void find_lanes(const LoweredReplica& replica, bool whole);
   void find_groups(const LoweredReplica& replica);
   void find_sends(const LoweredReplica& replica);
   void find_kinds(const LoweredReplica& replica);
+  void repeat_first(const LoweredReplica& replica);
+  void add_alike(const std::vector<int32_t>& group, int32_t width);
   bool alike(const LoweredReplica& replica, const Lane& a, const Lane& b) const;
   bool same_operator(const LoweredReplica& replica, int32_t a, int32_t b) const;
 
@@ -50,6 +54,7 @@ class ReplicaLanes {
   std::vector<int32_t> group_of_;                     // per collective
   std::vector<std::vector<int32_t>> collectives_;     // per lane, ascending
   std::vector<int32_t> rank_;                         // per operator: of its collective in its lane
+  int32_t width_ = 1;
   bool exchanges_ = false;
 };
 

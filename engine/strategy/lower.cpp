@@ -9,6 +9,7 @@
 #include "graph/experts.h"
 #include "graph/layers.h"
 #include "graph/meaning.h"
+#include "graph/nameless.h"
 #include "graph/operator_types.h"
 #include "graph/recompute.h"
 #include "graph/replicas.h"
@@ -60,17 +61,24 @@ class Lowering {
     share_out_layers();
   }
 
-  LoweredReplica run() {
-    Made made = split();
+  LoweredReplica run() { return *run(false); }
+
+  /// first_lane: as lower_lane(), nothing included.
+  std::optional<LoweredReplica> run(bool first_lane) {
+    auto parts = split(first_lane);
+    if (!parts) return std::nullopt;
+    Made made = std::move(*parts);
     share(made);
     if (given_.recompute != Recompute::none || !repeated_.empty()) repeat(made);
     if (given_.scatter_gather && given_.mesh.tensor > 1 && given_.mesh.pipeline > 1) cut_sends(made);
     if (splits_backward(schedule_)) cut_backward(made);
-    LoweredReplica result;
+    std::optional<LoweredReplica> lowered(std::in_place);
+    LoweredReplica& result = *lowered;
+    result.first_lane = first_lane;
     if (given_.shard > 0 && given_.mesh.data > 1) result.gathered = shard(made);
     result.spread = spread_of(made);
     describe(std::move(made), result);
-    return result;
+    return lowered;
   }
 
  private:
@@ -143,7 +151,7 @@ class Lowering {
   }
 
   /// The graph of one replica: every stage on `tensor` devices.
-  Made split() const {
+  std::optional<Made> split(bool first_lane) const {
     const int32_t t = given_.mesh.width(), p = given_.mesh.pipeline;
     std::vector<std::vector<int32_t>> devices_of;
     std::vector<int32_t> placement;
@@ -156,8 +164,14 @@ class Lowering {
     const auto splits = tensor_splits(
         graph_, {given_.mesh.tensor, given_.mesh.context, given_.sequence_parallel, said_},
         devices_of);
-    auto lowered =
-        lower_splits(graph_, splits, placement, p * t, {given_.bucket_bytes, spread_, true, true});
+    const SplitOptions options{given_.bucket_bytes, spread_, true, true};
+    std::optional<Lowered> made;
+    if (first_lane)
+      made = lower_first_lane(graph_, splits, placement, p * t, t, options);
+    else
+      made = lower_splits(graph_, splits, placement, p * t, options);
+    if (!made) return std::nullopt;
+    Lowered& lowered = *made;
     std::vector<int32_t> stage;
     for (size_t op = 0; op < lowered.serves.size(); ++op) {
       const int32_t serves = lowered.serves[op];
@@ -166,8 +180,8 @@ class Lowering {
       stage.push_back(own || source ? stage_[serves] : stage_of_terms(serves));
     }
     put_sources_at_readers(lowered, stage);
-    return {std::move(lowered.graph), std::move(lowered.placement), std::move(lowered.origin),
-            std::move(lowered.serves), std::move(stage)};
+    return Made{std::move(lowered.graph), std::move(lowered.placement), std::move(lowered.origin),
+                std::move(lowered.serves), std::move(stage)};
   }
 
   /// A source stands on every device that reads it: there, in the first stage that does.
@@ -546,6 +560,22 @@ LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
   check_mesh(parallelism, cluster);
   check_experts(parallelism, graph);
   return Lowering(parallelism, graph, {}).run();
+}
+
+std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const Graph& graph,
+                                         const Cluster& cluster) {
+  const auto& mesh = parallelism.mesh;
+  const bool parts = parallelism.scatter_gather && mesh.tensor > 1 && mesh.pipeline > 1;
+  if (mesh.context > 1 || parts) return std::nullopt;
+  const Nameless nameless;
+  try {
+    check_mesh(parallelism, cluster);
+    check_experts(parallelism, graph);
+    return Lowering(parallelism, graph, {}).run(true);
+  } catch (const ArgumentError&) {
+  } catch (const LimitError&) {
+  }
+  return std::nullopt;
 }
 
 LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "cluster/cluster.h"
@@ -43,6 +44,9 @@ struct LoweredReplica {
   /// Of every collective the number that it had before operators were left out (kept()).
   std::vector<int32_t> collective;
   std::vector<int32_t> spread;  ///< as in ReplicaOptions
+  /// Of lower_lane(): a collective with one member is between all devices of its stage, one with
+  /// several between these; every other lane has the same.
+  bool first_lane = false;
 };
 
 /// Some replicas of it, with the collectives between all.
@@ -89,6 +93,11 @@ bool copies_are_alike(const Parallelism& given);
 /// The graph of such a mesh in two steps. Throws what lower() throws.
 LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
                              const Cluster& cluster);
+/// The same of the first device of every stage alone, where all devices of a stage do the same and
+/// send to none but those of equal place in others (lower_first_lane()); nothing elsewhere, and
+/// where lower_replica() would throw. Graphs are nameless (graph/nameless.h).
+std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const Graph& graph,
+                                         const Cluster& cluster);
 /// `copies` of the mesh's replicas, at most all of them.
 LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies);
 /// What runs on some of its devices. Throws what subgraph() throws.

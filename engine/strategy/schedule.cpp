@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "graph/operator_types.h"
 #include "graph/split_backward.h"
 #include "strategy/mesh_schedule.h"
+#include "strategy/pieces.h"
 
 namespace trinity {
 namespace {
@@ -189,6 +191,23 @@ class Pipeline {
       result_.order_first.push_back(static_cast<int32_t>(result_.order.size()));
     }
     return std::move(result_);
+  }
+
+  /// The same in pieces; not of a stream.
+  OrderPieces pieces() {
+    runs_ = micro_batches_;
+    if (used_ > 1 && schedule_ != PipelineSchedule::gpipe && chunks() == 1) check_circles();
+    OrderPieces result;
+    result.micro_batches = micro_batches_;
+    result.list_first.push_back(0);
+    result.piece_first.push_back(0);
+    for (size_t device = 0; device < rank_.size(); ++device) {
+      if (rank_[device] >= 0) add_pieces(device, result);
+      if (!updates_[device].empty())
+        result.pieces.push_back({add_list(updates_[device], result), runs_ - 1});
+      result.piece_first.push_back(static_cast<int32_t>(result.pieces.size()));
+    }
+    return result;
   }
 
  private:
@@ -400,6 +419,25 @@ class Pipeline {
     }
   }
 
+  static int32_t add_list(const std::vector<int32_t>& operators, OrderPieces& result) {
+    result.operators.insert(result.operators.end(), operators.begin(), operators.end());
+    result.list_first.push_back(static_cast<int32_t>(result.operators.size()));
+    return result.lists() - 1;
+  }
+
+  void add_pieces(size_t device, OrderPieces& result) const {
+    std::map<const std::vector<int32_t>*, int32_t> number;  // of lists; order does not matter
+    for (const auto& task : chunk_order(schedule_, used(), chunks(), runs_, rank_[device]))
+      for (const Part& part : stages_[task.chunk]) {
+        if (at(part.device) != device) continue;
+        const auto& list = operators(part, task.work);
+        if (list.empty()) continue;
+        const auto [found, added] = number.try_emplace(&list, -1);
+        if (added) found->second = add_list(list, result);
+        result.pieces.push_back({found->second, task.micro_batch});
+      }
+  }
+
   const Graph& graph_;
   std::span<const int32_t> placement_, stage_;
   int32_t micro_batches_, runs_ = 0;
@@ -488,16 +526,10 @@ std::vector<int32_t> stages_by_device(const Graph& graph, std::span<const int32_
   return stage;
 }
 
-Schedule pipeline_schedule(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
-                           std::span<const int32_t> stage, int32_t micro_batches,
-                           PipelineSchedule schedule) {
-  return pipeline_schedule(graph, placement, devices, stage, micro_batches, schedule, {});
-}
+namespace {
 
-Schedule pipeline_schedule(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
-                           std::span<const int32_t> stage, int32_t micro_batches,
-                           PipelineSchedule schedule,
-                           std::span<const std::vector<ChunkTask>> orders) {
+void check_pipeline(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
+                    std::span<const int32_t> stage, int32_t micro_batches) {
   check_length("placements", placement.size(), graph);
   check_length("stages", stage.size(), graph);
   if (devices < 1)
@@ -510,7 +542,29 @@ Schedule pipeline_schedule(const Graph& graph, std::span<const int32_t> placemen
         fmt::format("{} micro-batches of the {} operators of graph '{}' are more than "
                     "2^31 tasks",
                     micro_batches, graph.operator_count(), graph.name()));
+}
+
+}  // namespace
+
+Schedule pipeline_schedule(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
+                           std::span<const int32_t> stage, int32_t micro_batches,
+                           PipelineSchedule schedule) {
+  return pipeline_schedule(graph, placement, devices, stage, micro_batches, schedule, {});
+}
+
+Schedule pipeline_schedule(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
+                           std::span<const int32_t> stage, int32_t micro_batches,
+                           PipelineSchedule schedule,
+                           std::span<const std::vector<ChunkTask>> orders) {
+  check_pipeline(graph, placement, devices, stage, micro_batches);
   return Pipeline(graph, placement, devices, stage, micro_batches, schedule, orders).run();
+}
+
+OrderPieces pipeline_pieces(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
+                            std::span<const int32_t> stage, int32_t micro_batches,
+                            PipelineSchedule schedule) {
+  check_pipeline(graph, placement, devices, stage, micro_batches);
+  return Pipeline(graph, placement, devices, stage, micro_batches, schedule, {}).pieces();
 }
 
 }  // namespace trinity

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "graph/nameless.h"
+
 #include "strategy/split_meaning.h"
 
 // The blocks that parts read: where they stand, all-gathers, slices and joins.
@@ -17,10 +19,10 @@ int32_t SplitLowering::fetch(int32_t op, size_t input, int32_t part) {
   const Block block = layout_.needed(op, input, part);
   if (block.empty()) {  // no shape: parts of one operator match
     const auto same = std::min(at(part), homes.size() - 1);
-    return held[same];
+    return made(held[same]);
   }
   const size_t exact = holder(homes, device, block);
-  if (exact < homes.size()) return held[exact];
+  if (exact < homes.size()) return made(held[exact]);
   const auto gathered = std::make_tuple(tensor, device, block, gather_phase(op, tensor));
   if (const auto found = gathered_.find(gathered); found != gathered_.end()) return found->second;
   const auto key = std::make_tuple(tensor, device, block);
@@ -99,15 +101,20 @@ void SplitLowering::add_gather(int32_t op, int32_t tensor, const std::vector<siz
                                const Block& block, const std::map<int32_t, int32_t>& taking) {
   Collective collective;
   collective.kind = CollectiveKind::all_gather;
-  const auto name = fmt::format("{}/gather", producer_name(tensor));
-  const int32_t before = gathers_[name]++;
-  collective.name = before == 0 ? name : fmt::format("{}{}", name, before + 1);
+  collective.name = name_of([&] {
+    const auto name = fmt::format("{}/gather", producer_name(tensor));
+    const int32_t before = gathers_[name]++;
+    return before == 0 ? name : fmt::format("{}{}", name, before + 1);
+  });
+  if (width_ > 0 && group.size() != at(width_)) throw LanesDiffer{};
   for (const size_t home : group) {
     const int32_t part = taking.at(layout_.homes(tensor)[home].device);
     const int32_t device = layout_.device(op, part);
+    if (makes(device) != makes(layout_.homes(tensor)[home].device)) throw LanesDiffer{};
+    if (!makes(device)) continue;
     const int32_t gate = gradient_for(op, tensor, part);
-    const int32_t id = add_member(op, fmt::format("{}@{}", collective.name, part),
-                                  collective.kind, graph_.op(op).phase, part);
+    const int32_t id = add_member(op, part_name(collective.name, part, 2), collective.kind,
+                                  graph_.op(op).phase, part);
     builder_.read(id, held_[tensor][home]);
     if (gate >= 0) builder_.read(id, gate);
     if (meaning_)
@@ -143,7 +150,9 @@ int32_t SplitLowering::collect(int32_t op, int32_t tensor, int32_t device, const
   }
   if (pieces.size() == 1) return pieces[0];
   Operator concat;
-  concat.name = fmt::format("{}/block{}", producer_name(tensor), ++joins_);
+  ++joins_;
+  concat.name =
+      name_of([&] { return fmt::format("{}/block{}", producer_name(tensor), joins_); });
   concat.type = "Concat";
   concat.phase = graph_.op(op).phase;
   concat.inputs = std::move(pieces);
@@ -153,14 +162,15 @@ int32_t SplitLowering::collect(int32_t op, int32_t tensor, int32_t device, const
 }
 
 int32_t SplitLowering::slice(int32_t tensor, size_t home, const Block& piece) {
-  if (layout_.homes(tensor)[home].block == piece) return held_[tensor][home];
+  if (layout_.homes(tensor)[home].block == piece) return made(held_[tensor][home]);
   const auto key = std::make_tuple(tensor, static_cast<int32_t>(home), piece);
   if (const auto found = sliced_.find(key); found != sliced_.end()) return found->second;
   Operator slice;
-  slice.name = fmt::format("{}/piece{}", producer_name(tensor), sliced_.size() + 1);
+  slice.name = name_of(
+      [&] { return fmt::format("{}/piece{}", producer_name(tensor), sliced_.size() + 1); });
   slice.type = "Slice";
   slice.phase = graph_.op(graph_.tensor(tensor).producer).phase;
-  slice.inputs = {held_[tensor][home]};
+  slice.inputs = {made(held_[tensor][home])};
   if (meaning_) state_range(slice, piece, layout_.homes(tensor)[home].block);
   const int32_t id = add_for(graph_.tensor(tensor).producer, std::move(slice),
                              layout_.homes(tensor)[home].device, 0);

@@ -421,6 +421,32 @@ bool SplitLayout::sums_later(int32_t op, size_t output) const {
   return reader >= 0 && adds_parts(reader);
 }
 
+bool SplitLayout::even(int32_t op) const {
+  const auto& factors = cut(op).factors();
+  const auto divides = [&](const std::vector<int64_t>& shape, const TensorAxes& axes) {
+    for (size_t i = 0; i < std::min(shape.size(), axes.size()); ++i) {
+      int64_t count = 1;
+      for (const int32_t d : axes[i]) count *= factors[d];
+      if (shape[i] % count != 0) return false;
+    }
+    return true;
+  };
+  const auto& dimensions = cut(op).space().dimensions;
+  for (size_t d = 0; d + 1 < dimensions.size(); ++d)
+    if (dimensions[d].size % factors[d] != 0) return false;
+  const auto &about = graph_.op(op), &lead = graph_.op(leader(op));
+  const auto& view = views_[op];
+  for (size_t k = 0; k < about.inputs.size(); ++k)
+    if (view.window[k] || !divides(graph_.tensor(about.inputs[k]).shape, view.inputs[k]))
+      return false;
+  for (size_t o = 0; o < about.outputs.size(); ++o)
+    if (!divides(graph_.tensor(about.outputs[o]).shape, view.outputs[o])) return false;
+  const auto& axes = cut(leader(op)).space().parameters;
+  for (size_t i = 0; i < lead.parameters.size(); ++i)
+    if (!divides(lead.parameters[i].shape, axes[i])) return false;
+  return true;
+}
+
 double SplitLayout::weight_share(int32_t op, int32_t part) const {
   const auto& forward = graph_.op(leader(op));
   const auto& axes = cut(op).space().parameters;

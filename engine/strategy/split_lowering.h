@@ -24,9 +24,15 @@ namespace trinity {
 /// Builds the lowered graph from a layout.
 class SplitLowering {
  public:
-  SplitLowering(const Graph& graph, const SplitLayout& layout, const SplitOptions& options)
+  /// Thrown where the lanes that are not made could do something else than the first.
+  struct LanesDiffer {};
+
+  /// width: 0, or that of lower_first_lane(), which throws LanesDiffer.
+  SplitLowering(const Graph& graph, const SplitLayout& layout, const SplitOptions& options,
+                int32_t width = 0)
       : graph_(graph),
         layout_(layout),
+        width_(width),
         bucket_bytes_(options.bucket_bytes),
         apart_(options.apart),
         meaning_(has_meaning(graph)),
@@ -49,6 +55,17 @@ class SplitLowering {
   };
 
   void add_whole(int32_t op);
+
+  /// Whether what is on a device is made.
+  bool makes(int32_t device) const { return width_ == 0 || device % width_ == 0; }
+  /// What is not made (-1) cannot be used.
+  int32_t made(int32_t number) const {
+    if (number < 0) throw LanesDiffer{};
+    return number;
+  }
+  /// The first part that is made.
+  int32_t first_made(int32_t op) const;
+  void check_lanes() const;
 
   int32_t add(Operator op, int32_t device, int32_t origin, int32_t part);
   /// What is no part of an operator, but made for one.
@@ -167,6 +184,7 @@ class SplitLowering {
 
   const Graph& graph_;
   const SplitLayout& layout_;
+  int32_t width_;
   int64_t bucket_bytes_;
   std::span<const int32_t> apart_;
   bool meaning_;  ///< whether attributes say what parts mean (graph/meaning.h)

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "graph/nameless.h"
 #include "graph/operator_types.h"
 #include "strategy/split_lowering.h"
 #include "strategy/split_meaning.h"
@@ -14,6 +15,7 @@ namespace trinity {
 
 Lowered SplitLowering::run() {
   const bool last = bucket_bytes_ > 0;  // updates wait for their buckets
+  if (width_ > 0) check_lanes();
   for (int32_t op = 0; op < graph_.operator_count(); ++op)
     if (!last || graph_.op(op).phase != Phase::update) add_whole(op);
   for (const auto& bucket : buckets_) reduce(bucket);
@@ -40,6 +42,24 @@ void SplitLowering::add_whole(int32_t op) {
     add_parts(op);
 }
 
+int32_t SplitLowering::first_made(int32_t op) const {
+  int32_t part = 0;
+  while (!makes(layout_.device(op, part))) ++part;
+  return part;
+}
+
+void SplitLowering::check_lanes() const {
+  if (!graph_.collectives().empty()) throw LanesDiffer{};
+  for (int32_t op = 0; op < graph_.operator_count(); ++op) {
+    if (layout_.is_source(op)) continue;
+    if (layout_.cut(op).parts() != width_ || layout_.device(op, 0) % width_ != 0 ||
+        !layout_.even(op) || !ring_of(op).empty())
+      throw LanesDiffer{};
+    for (int32_t part = 0; part < width_; ++part)
+      if (layout_.device(op, part) != layout_.device(op, 0) + part) throw LanesDiffer{};
+  }
+}
+
 int32_t SplitLowering::add(Operator op, int32_t device, int32_t origin, int32_t part) {
   made_.push_back({device, origin, part, origin});
   return builder_.add_operator(std::move(op));
@@ -51,7 +71,7 @@ int32_t SplitLowering::add_for(int32_t serves, Operator op, int32_t device, int3
 }
 
 std::string SplitLowering::part_name(const std::string& name, int32_t part, size_t parts) {
-  return parts == 1 ? name : fmt::format("{}@{}", name, part);
+  return parts == 1 ? name : name_of([&] { return fmt::format("{}@{}", name, part); });
 }
 
 int32_t SplitLowering::add_block(int32_t producer, int32_t original, const Block& block,
@@ -68,6 +88,11 @@ void SplitLowering::add_source(int32_t op) {
   const int32_t tensor = original.outputs[0];
   const auto& homes = layout_.homes(tensor);
   for (size_t k = 0; k < homes.size(); ++k) {
+    if (!makes(homes[k].device)) {
+      parts_of_[op].push_back(-1);
+      held_[tensor].push_back(-1);
+      continue;
+    }
     Operator copy = original;
     copy.name = part_name(original.name, static_cast<int32_t>(k), homes.size());
     if (meaning_) state_block(copy, homes[k].block, graph_.tensor(tensor).shape);
@@ -80,6 +105,11 @@ void SplitLowering::add_source(int32_t op) {
 void SplitLowering::add_parts(int32_t op) {
   const int32_t parts = layout_.cut(op).parts();
   for (int32_t part = 0; part < parts; ++part) {
+    if (!makes(layout_.device(op, part))) {
+      parts_of_[op].push_back(-1);
+      for (const int32_t output : graph_.op(op).outputs) held_[output].push_back(-1);
+      continue;
+    }
     Operator made = part_of(op, part);
     for (size_t k = 0; k < graph_.op(op).inputs.size(); ++k)
       made.inputs.push_back(fetch(op, k, part));
@@ -105,7 +135,7 @@ Operator SplitLowering::part_of(int32_t op, int32_t part) const {
   made.inputs.clear();
   if (original.forward >= 0) {
     const auto& forwards = parts_of_[original.forward];
-    made.forward = forwards[std::min(at(part), forwards.size() - 1)];
+    made.forward = this->made(forwards[std::min(at(part), forwards.size() - 1)]);
   }
   if (cut.parts() == 1) return made;
   if (meaning_) state_part(graph_, layout_, op, part, coupled_dimensions(op), made);
@@ -208,17 +238,20 @@ void SplitLowering::join(int32_t op, size_t output, const std::vector<int32_t>& 
   const bool weights = layout_.is_weight_gradient(op, output);
   const bool scatters = layout_.scatters(op, output);
   const auto group = layout_.cut(op).groups(dimensions);
-  const auto name = fmt::format("{}/{}{}", original.name, what, output + 1);
+  const auto name =
+      name_of([&] { return fmt::format("{}/{}{}", original.name, what, output + 1); });
   std::map<int32_t, Collective> collectives;
   for (int32_t part = 0; part < layout_.cut(op).parts(); ++part) {
+    if (width_ > 0 && group[part] != group[0]) throw LanesDiffer{};
+    if (!makes(layout_.device(op, part))) continue;
     auto& collective = collectives[group[part]];
     if (collective.members.empty()) {
-      collective.name = fmt::format("{}.{}", name, group[part]);
+      collective.name = name_of([&] { return fmt::format("{}.{}", name, group[part]); });
       collective.bytes = bytes(part);
       if (scatters) collective.kind = CollectiveKind::reduce_scatter;
     }
     int32_t& held = held_[tensor][part];
-    const int32_t id = add_member(op, fmt::format("{}@{}", name, part), collective.kind,
+    const int32_t id = add_member(op, part_name(name, part, 2), collective.kind,
                                   weights ? Phase::update : original.phase, part);
     builder_.read(id, held);
     if (meaning_) {
@@ -257,7 +290,8 @@ void SplitLowering::fill_bucket(int32_t op, size_t output, const std::vector<int
   std::vector<std::pair<int32_t, int32_t>> where;
   for (int32_t part = 0; part < layout_.cut(op).parts(); ++part)
     where.emplace_back(group[part], layout_.device(op, part));
-  const int64_t bytes = builder_.tensor(held_[graph_.op(op).outputs[output]][0]).bytes;
+  const int64_t bytes =
+      builder_.tensor(held_[graph_.op(op).outputs[output]][at(first_made(op))]).bytes;
   const int32_t apart = apart_.empty() ? 0 : apart_[op];
   auto found = std::find_if(buckets_.rbegin(), buckets_.rend(), [&](const Bucket& bucket) {
     return bucket.apart == apart && bucket.where == where;
@@ -275,10 +309,13 @@ void SplitLowering::reduce(const Bucket& bucket) {
   const int32_t first = bucket.gradients[0].first;
   std::map<int32_t, Collective> collectives;
   for (size_t part = 0; part < bucket.where.size(); ++part) {
+    if (width_ > 0 && bucket.where[part].first != bucket.where[0].first) throw LanesDiffer{};
+    if (!makes(bucket.where[part].second)) continue;
     auto& collective = collectives[bucket.where[part].first];
     collective.name = fmt::format("{}.{}", name, bucket.where[part].first);
-    const int32_t id = add_member(first, fmt::format("{}@{}", name, part), collective.kind,
-                                  Phase::update, static_cast<int32_t>(part));
+    const int32_t id =
+        add_member(first, part_name(name, static_cast<int32_t>(part), 2), collective.kind,
+                   Phase::update, static_cast<int32_t>(part));
     for (const auto& [op, output] : bucket.gradients) {
       int32_t& held = held_[graph_.op(op).outputs[output]][part];
       builder_.read(id, held);
@@ -298,6 +335,7 @@ void SplitLowering::colocate(std::span<const int32_t> unit) {
   std::map<int32_t, int32_t> first;  // by device
   for (const int32_t op : unit)
     for (const int32_t part : parts_of_[op]) {
+      if (part < 0) continue;
       const int32_t device = made_[part].device;
       const auto [found, fresh] = first.emplace(device, part);
       if (!fresh) builder_.colocate(found->second, part);
@@ -379,8 +417,10 @@ void check_splits(const Splits& splits, const Graph& graph, int32_t devices) {
   }
 }
 
-Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
-                     int32_t devices, const SplitOptions& options) {
+namespace {
+
+void check_arguments(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
+                     int32_t devices) {
   check_splits(splits, graph, devices);
   if (placement.size() != static_cast<size_t>(graph.operator_count()))
     throw ArgumentError(fmt::format("splits: expected the devices of {} operators, got {}",
@@ -389,8 +429,27 @@ Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const i
     if (device < 0 || device >= devices)
       throw ArgumentError(
           fmt::format("splits: there is no device {} (of {})", device + 1, devices));
+}
+
+}  // namespace
+
+Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
+                     int32_t devices, const SplitOptions& options) {
+  check_arguments(graph, splits, placement, devices);
   const SplitLayout layout(graph, splits, placement, devices, options);
   return SplitLowering(graph, layout, options).run();
+}
+
+std::optional<Lowered> lower_first_lane(const Graph& graph, const Splits& splits,
+                                        std::span<const int32_t> placement, int32_t devices,
+                                        int32_t width, const SplitOptions& options) {
+  check_arguments(graph, splits, placement, devices);
+  const SplitLayout layout(graph, splits, placement, devices, options);
+  try {
+    return SplitLowering(graph, layout, options, width).run();
+  } catch (const SplitLowering::LanesDiffer&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace trinity

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -92,5 +93,14 @@ struct SplitOptions {
 ///
 Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
                      int32_t devices, const SplitOptions& options = {});
+
+/// The same, of which the devices 0, width, 2 width, ... alone are made, where runs of `width`
+/// devices do the same: every operator but sources has `width` parts, part k on the k-th device of
+/// a run, whose blocks are equally long, and reads what its own lane (the k-th devices) or all
+/// devices of a run hold. A collective has the one member that is made, and is between all devices
+/// of its run. Nothing where that is not so.
+std::optional<Lowered> lower_first_lane(const Graph& graph, const Splits& splits,
+                                        std::span<const int32_t> placement, int32_t devices,
+                                        int32_t width, const SplitOptions& options);
 
 }  // namespace trinity

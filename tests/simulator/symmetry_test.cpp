@@ -127,7 +127,8 @@ Metrics whole(const Strategy& strategy, const std::shared_ptr<const Problem>& pr
   const auto schedule = bind_schedule(low.arranged.schedule, low.arranged.placement, bound,
                                       OnContradiction::fail);
   Metrics metrics;
-  Simulator(bound).run(Plan{low.arranged.placement, &schedule}, metrics);
+  Timeline timeline;  // which the event loop alone fills
+  Simulator(bound).run(Plan{low.arranged.placement, &schedule}, metrics, &timeline);
   return metrics;
 }
 

@@ -1,0 +1,498 @@
+#include "simulator/order_engine.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/index.h"
+#include "base/stop.h"
+
+namespace trinity {
+namespace {
+
+/// Kinds of events at one instant, in their order.
+constexpr uint64_t kTaskSends = 0, kMemberSends = 1, kFreeSends = 2, kBooks = 3;
+constexpr size_t kMostQueues = size_t{1} << 24;
+
+}  // namespace
+
+OrderEngine::OrderEngine(const Problem& problem) : problem_(problem), prices_(problem.cluster()) {}
+
+bool OrderEngine::takes(const Problem& problem) {
+  const auto& rules = problem.rules();
+  return !problem.contends() && !rules.published_name() && rules.queue != QueueModel::fair &&
+         rules.queue != QueueModel::receiver;
+}
+
+bool OrderEngine::run(std::span<const int32_t> placement, const OrderPieces& pieces,
+                      const Quotient* quotient, int64_t limit_ns, Metrics& metrics) {
+  placement_ = placement;
+  pieces_ = &pieces;
+  quotient_ = quotient;
+  micros_ = pieces.micro_batches;
+  if (!takes(problem_) || !compile() || !simulate(limit_ns)) return false;
+  if (rejected_) {
+    metrics.devices.resize(at(problem_.devices()));
+    metrics.reject(limit_ns);
+    return true;
+  }
+  account(metrics);
+  return true;
+}
+
+bool OrderEngine::compile() {
+  const int64_t tasks = int64_t{problem_.operators()} * micros_;
+  if (tasks > (int64_t{1} << 30) || problem_.longest_step_ns() * micros_ >= 0x1p61) return false;
+  devices_.assign(at(pieces_->devices()), {});
+  if (!place_lists() || !order_lists() || !find_routes() || !find_groups()) return false;
+  segments_.clear();
+  segment_first_.clear();
+  needs_.clear();
+  emits_.clear();
+  offset_ns_.resize(pieces_->operators.size());
+  for (int32_t list = 0; list < pieces_->lists(); ++list) {
+    segment_first_.push_back(static_cast<int32_t>(segments_.size()));
+    if (!find_segments(list)) return false;
+  }
+  segment_first_.push_back(static_cast<int32_t>(segments_.size()));
+  return true;
+}
+
+/// That every operator but members is in one list, on the list's device.
+bool OrderEngine::place_lists() {
+  list_of_.assign(at(problem_.operators()), -1);
+  index_of_.resize(list_of_.size());
+  list_device_.clear();
+  size_t listed = 0;
+  for (int32_t list = 0; list < pieces_->lists(); ++list) {
+    const int32_t begin = pieces_->list_first[list], end = pieces_->list_first[at(list) + 1];
+    if (begin == end) return false;
+    const int32_t first = pieces_->operators[begin];
+    list_device_.push_back(placement_[first]);
+    for (int32_t i = begin; i < end; ++i, ++listed) {
+      const int32_t op = pieces_->operators[i];
+      if (list_of_[op] >= 0 || member(op) || placement_[op] != list_device_.back() ||
+          problem_.once(op) != problem_.once(first))
+        return false;
+      list_of_[op] = list;
+      index_of_[op] = i - begin;
+    }
+  }
+  members_.clear();
+  member_number_.assign(list_of_.size(), -1);
+  for (int32_t op = 0; op < problem_.operators(); ++op)
+    if (member(op)) {
+      member_number_[op] = static_cast<int32_t>(members_.size());
+      members_.push_back(op);
+    }
+  return listed + members_.size() == list_of_.size();
+}
+
+/// Positions of all pieces. False unless a device runs its lists in one order in all micro-batches,
+/// and what runs once behind all else.
+bool OrderEngine::order_lists() {
+  constexpr int32_t kNone = -1;
+  base_.assign(at(pieces_->lists()) * at(micros_), kNone);
+  list_rank_.assign(at(pieces_->lists()), kNone);
+  int32_t first_position = 0;
+  std::vector<int32_t> reached(at(micros_));
+  for (int32_t d = 0; d < pieces_->devices(); ++d) {
+    const auto pieces = std::span(pieces_->pieces)
+                            .subspan(at(pieces_->piece_first[d]),
+                                     at(pieces_->piece_first[at(d) + 1] - pieces_->piece_first[d]));
+    int32_t rank = 0, position = 0;
+    for (const auto& piece : pieces)
+      if (piece.micro_batch == micros_ - 1) list_rank_[piece.list] = rank++;
+    std::fill(reached.begin(), reached.end(), kNone);
+    bool once = false;
+    for (const auto& [list, micro] : pieces) {
+      auto& base = base_[cell(list, micro)];
+      if (base != kNone || list_device_[list] != d || list_rank_[list] <= reached[micro])
+        return false;
+      base = position;
+      reached[micro] = list_rank_[list];
+      const bool runs_once = problem_.once(pieces_->operators[pieces_->list_first[list]]);
+      if (runs_once ? micro != micros_ - 1 : once) return false;
+      once = once || runs_once;
+      if (runs_once) std::fill_n(base_.begin() + static_cast<std::ptrdiff_t>(cell(list, 0)),
+                                 micros_, position);
+      position += pieces_->list_first[at(list) + 1] - pieces_->list_first[list];
+    }
+    devices_[d].positions = position;
+    devices_[d].first_position = first_position;
+    first_position += std::max(position, 1) + 1;
+  }
+  return std::find(base_.begin(), base_.end(), kNone) == base_.end();
+}
+
+/// What goes to other devices, and who there and here is a member of a collective. False where one
+/// copy would serve what accumulates and what does not.
+bool OrderEngine::find_routes() {
+  routes_.clear();
+  route_first_.clear();
+  feeds_.clear();
+  queues_.clear();
+  feeds_begin_.resize(list_of_.size());
+  feeds_end_.resize(list_of_.size());
+  for (int32_t op = 0; op < problem_.operators(); ++op) {
+    const int32_t from = placement_[op];
+    const size_t first = routes_.size();
+    route_first_.push_back(static_cast<int32_t>(first));
+    for (const auto& reader : problem_.readers(op)) {
+      const int32_t to = placement_[reader.op];
+      const bool last = accumulates(op, reader.op);
+      if (problem_.once(op) && !problem_.once(reader.op) && micros_ > 1) return false;
+      if (to == from) continue;
+      const auto known = std::find_if(
+          routes_.begin() + static_cast<std::ptrdiff_t>(first), routes_.end(),
+          [&](const Route& r) { return r.output == reader.output && r.to == to; });
+      if (known != routes_.end()) {
+        if (known->last != last) return false;
+        continue;
+      }
+      const int64_t bytes = problem_.output_bytes(op, reader.output);
+      routes_.push_back({op, reader.output, from, to, problem_.first_output(op) + reader.output,
+                         last, bytes,
+                         problem_.wire_ns(cluster_device(from), cluster_device(to), bytes),
+                         static_cast<int32_t>(queues_.size()), 0, 0, 0});
+      add_queues(from, to);
+      routes_.back().queues_end = static_cast<int32_t>(queues_.size());
+    }
+    for (size_t r = first; r < routes_.size(); ++r) {
+      routes_[r].feeds_begin = static_cast<int32_t>(feeds_.size());
+      add_feeds(op, routes_[r].to, routes_[r].output);
+      routes_[r].feeds_end = static_cast<int32_t>(feeds_.size());
+    }
+    feeds_begin_[op] = static_cast<int32_t>(feeds_.size());
+    add_feeds(op, from, -1);
+    feeds_end_[op] = static_cast<int32_t>(feeds_.size());
+  }
+  route_first_.push_back(static_cast<int32_t>(routes_.size()));
+  return true;
+}
+
+/// Members on a device that read an output, or any (-1).
+void OrderEngine::add_feeds(int32_t op, int32_t device, int32_t output) {
+  for (const auto& reader : problem_.readers(op))
+    if (member(reader.op) && placement_[reader.op] == device &&
+        (output < 0 || reader.output == output))
+      feeds_.push_back({problem_.graph().op(reader.op).collective, accumulates(op, reader.op)});
+}
+
+/// What a transfer occupies, into queues_.
+void OrderEngine::add_queues(int32_t from, int32_t to) {
+  const auto model = problem_.rules().queue;
+  const auto add = [this](std::span<const int32_t> list) {
+    queues_.insert(queues_.end(), list.begin(), list.end());
+  };
+  if (model == QueueModel::sender)
+    queues_.push_back(from);
+  else if (quotient_ && (model == QueueModel::pair || model == QueueModel::route))
+    add(quotient_->path(from, to));
+  else if (model == QueueModel::pair)
+    queues_.push_back(from * static_cast<int32_t>(devices_.size()) + to);
+  else if (model == QueueModel::route)
+    for (const int32_t channel : problem_.cluster().route(from, to)) queues_.push_back(channel);
+}
+
+bool OrderEngine::find_groups() {
+  const auto& collectives = problem_.graph().collectives();
+  groups_.assign(collectives.size(), {});
+  group_devices_.clear();
+  double longest_ns = 0;
+  for (size_t c = 0; c < collectives.size(); ++c) {
+    if (!price(static_cast<int32_t>(c))) return false;
+    longest_ns += static_cast<double>(groups_[c].duration_ns + problem_.rules().link_dead_ns);
+  }
+  return longest_ns * micros_ < 0x1p60;
+}
+
+bool OrderEngine::price(int32_t collective) {
+  const auto& about = problem_.graph().collectives()[collective];
+  auto& group = groups_[collective];
+  ring_.clear();
+  for (const int32_t op : about.members) {
+    ring_.push_back(placement_[op]);
+    group.missing += problem_.missing(op);
+  }
+  group.once = problem_.once(about.members[0]);
+  std::sort(ring_.begin(), ring_.end());
+  ring_.erase(std::unique(ring_.begin(), ring_.end()), ring_.end());
+  std::span<const int32_t> all = ring_;
+  if (quotient_) all = quotient_->members[quotient_->group[collective]];
+  const auto& found = prices_.find(all, about.kind == CollectiveKind::all_to_all);
+  if (found.size() < 2 || !found.applies(about.kind, about.algorithm)) return false;
+  const auto cost = found.cost(about.kind, about.algorithm, about.bytes);
+  if (!(cost.time_s() < 1e6)) return false;
+  group.duration_ns = std::llround(cost.time_s() * 1e9);
+  group.sent_bytes = static_cast<int64_t>(std::llround(cost.sent_bytes));
+  if (group.duration_ns == 0) return false;
+  group.devices_begin = static_cast<int32_t>(group_devices_.size());
+  group_devices_.insert(group_devices_.end(), ring_.begin(), ring_.end());
+  group.devices_end = static_cast<int32_t>(group_devices_.size());
+  group.queues_begin = static_cast<int32_t>(queues_.size());
+  const auto model = problem_.rules().queue;
+  if (quotient_ && (model == QueueModel::pair || model == QueueModel::route)) {
+    const auto& list = quotient_->group_queues[quotient_->group[collective]];
+    queues_.insert(queues_.end(), list.begin(), list.end());
+  } else {
+    for (size_t i = 0; i < ring_.size(); ++i)
+      add_queues(ring_[i],
+                 model == QueueModel::sender ? ring_[i] : ring_[(i + 1) % ring_.size()]);
+  }
+  group.queues_end = static_cast<int32_t>(queues_.size());
+  return true;
+}
+
+/// A segment begins with each operator that reads what comes from elsewhere.
+bool OrderEngine::find_segments(int32_t list) {
+  const auto& rules = problem_.rules();
+  int64_t offset_ns = 0;
+  for (int32_t i = pieces_->list_first[list]; i < pieces_->list_first[at(list) + 1]; ++i) {
+    const int32_t op = pieces_->operators[i];
+    const auto first_need = static_cast<int32_t>(needs_.size());
+    if (!find_needs(op)) return false;
+    const auto end_need = static_cast<int32_t>(needs_.size());
+    if (first_need < end_need || i == pieces_->list_first[list]) {
+      const auto emit = static_cast<int32_t>(emits_.size());
+      segments_.push_back({i, i, first_need, end_need, emit, emit, 0, 0});
+      offset_ns = 0;
+    }
+    const int64_t cost = cost_ns(op);
+    offset_ns_[i] = offset_ns;
+    devices_[list_device_[list]].compute_ns += cost * (problem_.once(op) ? 1 : micros_);
+    offset_ns += cost;
+    const bool sends = route_first_[op] < route_first_[at(op) + 1];
+    if (sends || feeds_begin_[op] < feeds_end_[op])
+      emits_.push_back({op, offset_ns, sends, cost == 0, feeds_begin_[op], feeds_end_[op]});
+    auto& segment = segments_.back();
+    segment.busy_ns = offset_ns;
+    if (cost > 0 || rules.dead_after_free) offset_ns += rules.device_dead_ns;
+    segment.length_ns = offset_ns;
+    segment.end = i + 1;
+    segment.emits_end = static_cast<int32_t>(emits_.size());
+  }
+  return true;
+}
+
+/// What an operator reads that its device does not compute, into needs_. False where its device
+/// computes it later.
+bool OrderEngine::find_needs(int32_t op) {
+  const auto& graph = problem_.graph();
+  for (const int32_t tensor : graph.op(op).inputs) {
+    const int32_t from = graph.tensor(tensor).producer;
+    if (placement_[from] != placement_[op]) {
+      const int32_t output = tensor - graph.op(from).outputs.front();
+      int32_t route = route_first_[from];
+      while (routes_[route].output != output || routes_[route].to != placement_[op]) ++route;
+      needs_.push_back(2 * (static_cast<int32_t>(members_.size()) + route));
+    } else if (member(from)) {
+      needs_.push_back(2 * member_number_[from] + accumulates(from, op));
+    } else {
+      const int32_t before = list_of_[from], list = list_of_[op];
+      if (before == list ? index_of_[from] >= index_of_[op]
+                         : list_rank_[before] >= list_rank_[list])
+        return false;
+    }
+  }
+  return true;
+}
+
+bool OrderEngine::simulate(int64_t limit_ns) {
+  begin();
+  for (size_t c = 0; c < groups_.size(); ++c)
+    for (int32_t k = groups_[c].once ? micros_ - 1 : 0; k < micros_ && groups_[c].missing == 0; ++k)
+      push(0, kBooks, at(k) * groups_.size() + c, static_cast<int32_t>(c), k);
+  for (size_t d = 0; d < devices_.size(); ++d) advance(static_cast<int32_t>(d));
+  StopPoll stop;
+  for (; !events_.empty() && !unsure_; stop.step()) {
+    std::pop_heap(events_.begin(), events_.end(), std::greater<>());
+    const Event event = events_.back();
+    events_.pop_back();
+    now_ns_ = event.time_ns;
+    if (now_ns_ > limit_ns) {
+      rejected_ = true;
+      return true;
+    }
+    if (event.key >> 62 == kBooks)
+      book_collective(event);
+    else
+      send(event);
+  }
+  int32_t expected = 0;
+  for (const auto& group : groups_) expected += group.once ? 1 : micros_;
+  for (size_t d = 0; d < devices_.size(); ++d)
+    if (devices_[d].piece != pieces_->piece_first[d + 1]) return false;
+  rejected_ = step_ns_ > limit_ns;
+  return !unsure_ && booked_ == expected;
+}
+
+void OrderEngine::begin() {
+  const size_t slots = members_.size() + routes_.size();
+  arrived_.assign(slots * at(micros_), -1);
+  all_arrived_.assign(slots, -1);
+  waiting_.assign(members_.size(), micros_);
+  missing_.resize(groups_.size() * at(micros_));
+  for (size_t c = 0; c < groups_.size(); ++c)
+    std::fill_n(missing_.begin() + static_cast<std::ptrdiff_t>(c * at(micros_)), micros_,
+                groups_[c].missing);
+  ready_ns_.assign(missing_.size(), 0);
+  starts_ns_.resize((groups_.size() + routes_.size()) * at(micros_));
+  pieces_done_.assign(at(pieces_->lists()), 0);
+  events_.clear();
+  bookings_.clear();
+  started_.resize(devices_.size());
+  for (auto& list : started_) list.clear();
+  size_t queues = 0;
+  for (const int32_t queue : queues_) queues = std::max(queues, at(queue) + 1);
+  free_ns_.assign(queues, 0);
+  asked_ns_.assign(queues, -1);
+  asked_by_.resize(queues);
+  for (size_t d = 0; d < devices_.size(); ++d) devices_[d].piece = pieces_->piece_first[d];
+  ticket_ = 0;
+  now_ns_ = step_ns_ = 0;
+  booked_ = transfers_ = 0;
+  unsure_ = queues > kMostQueues;
+  rejected_ = false;
+}
+
+/// Runs what a device can run by now.
+void OrderEngine::advance(int32_t number) {
+  auto& device = devices_[number];
+  for (; device.piece < pieces_->piece_first[at(number) + 1]; ++device.piece) {
+    const auto [list, micro] = pieces_->pieces[device.piece];
+    const int32_t end = segment_first_[at(list) + 1] - segment_first_[list];
+    for (; device.segment < end; ++device.segment) {
+      const auto& segment = segments_[segment_first_[list] + device.segment];
+      int64_t start_ns = device.free_ns;
+      for (int32_t i = segment.needs_begin; i < segment.needs_end; ++i) {
+        const int32_t slot = needs_[i] / 2;
+        const int64_t came_ns =
+            needs_[i] % 2 == 1 ? all_arrived_[slot] : arrived_[cell(slot, micro)];
+        device.blocked = slot;
+        if (came_ns < 0) return;
+        start_ns = std::max(start_ns, came_ns);
+      }
+      begin_segment(number, segment, list, micro, start_ns);
+    }
+    device.segment = 0;
+    ++pieces_done_[list];
+  }
+  device.blocked = -1;
+}
+
+void OrderEngine::begin_segment(int32_t number, const Segment& segment, int32_t list, int32_t micro,
+                                int64_t start_ns) {
+  auto& device = devices_[number];
+  started_[number].push_back({start_ns,
+                              base_[cell(list, micro)] + segment.begin - pieces_->list_first[list],
+                              segment.begin, segment.end});
+  device.free_ns = start_ns + segment.length_ns;
+  step_ns_ = std::max(step_ns_, start_ns + segment.busy_ns);
+  const bool last = pieces_done_[list] + 1 == micros_ || micros_ == 1 ||
+                    problem_.once(pieces_->operators[segment.begin]);
+  for (int32_t i = segment.emits_begin; i < segment.emits_end; ++i) {
+    const auto& emit = emits_[i];
+    const int64_t end_ns = start_ns + emit.offset_ns;
+    if (emit.sends)
+      push(end_ns, emit.free ? kFreeSends : kTaskSends,
+           emit.free ? ticket_++ : at(micro) * list_of_.size() + at(emit.op), emit.op, micro, last);
+    for (int32_t f = emit.feeds_begin; f < emit.feeds_end; ++f)
+      if (!feeds_[f].last || last) feed(feeds_[f], micro, end_ns);
+  }
+}
+
+/// A member of a collective has got something.
+void OrderEngine::feed(const Feed& feed, int32_t micro, int64_t time_ns) {
+  if (feed.last) micro = micros_ - 1;
+  const size_t at = cell(feed.collective, micro);
+  ready_ns_[at] = std::max(ready_ns_[at], time_ns);
+  if (--missing_[at] > 0) return;
+  const auto number = static_cast<uint64_t>(micro) * groups_.size();
+  push(ready_ns_[at], kBooks, number + static_cast<uint64_t>(feed.collective), feed.collective,
+       micro);
+}
+
+void OrderEngine::push(int64_t time_ns, uint64_t kind, uint64_t number, int32_t what, int32_t micro,
+                       bool last) {
+  events_.push_back({time_ns, kind << 62 | number, what, micro, last});
+  std::push_heap(events_.begin(), events_.end(), std::greater<>());
+}
+
+/// That tasks which take no time take no turn before or behind another device's.
+void OrderEngine::check_turn(int32_t queue, int32_t device, bool free) {
+  const int32_t by = 2 * device + free;
+  if (asked_ns_[queue] == now_ns_ && asked_by_[queue] / 2 != device &&
+      (free || asked_by_[queue] % 2 == 1))
+    unsure_ = true;
+  asked_ns_[queue] = now_ns_;
+  asked_by_[queue] = by;
+}
+
+int64_t OrderEngine::book(std::span<const int32_t> queues, int64_t now_ns, int64_t duration_ns) {
+  int64_t start_ns = now_ns;
+  for (const int32_t queue : queues) start_ns = std::max(start_ns, free_ns_[queue]);
+  for (const int32_t queue : queues)
+    free_ns_[queue] = start_ns + duration_ns + problem_.rules().link_dead_ns;
+  return start_ns;
+}
+
+void OrderEngine::send(const Event& event) {
+  const bool free = event.key >> 62 == kFreeSends;
+  for (int32_t r = route_first_[event.what]; r < route_first_[at(event.what) + 1]; ++r) {
+    const Route& route = routes_[r];
+    if (route.last && !event.last) continue;
+    const int32_t micro = route.last ? micros_ - 1 : event.micro;
+    const auto queues = std::span(queues_).subspan(
+        at(route.queues_begin), at(route.queues_end - route.queues_begin));
+    for (const int32_t queue : queues) check_turn(queue, route.from, free);
+    const int64_t start_ns = book(queues, now_ns_, route.wire_ns), end_ns = start_ns + route.wire_ns;
+    const auto row = static_cast<int32_t>(groups_.size()) + r;
+    starts_ns_[cell(row, micro)] = start_ns;
+    bookings_.push_back({row, micro});
+    auto& from = devices_[route.from];
+    from.sent_bytes += route.bytes;
+    from.send_ns += route.wire_ns;
+    devices_[route.to].received_bytes += route.bytes;
+    transfers_ += quotient_ ? quotient_->copies[route.from] : 1;
+    const int32_t slot = static_cast<int32_t>(members_.size()) + r;
+    arrived_[cell(slot, micro)] = end_ns;
+    for (int32_t f = route.feeds_begin; f < route.feeds_end; ++f) feed(feeds_[f], micro, end_ns);
+    wake(route.to, slot);
+  }
+}
+
+void OrderEngine::book_collective(const Event& event) {
+  const auto& group = groups_[event.what];
+  const auto queues = std::span(queues_).subspan(at(group.queues_begin),
+                                                 at(group.queues_end - group.queues_begin));
+  const int64_t start_ns = book(queues, now_ns_, group.duration_ns);
+  const int64_t end_ns = start_ns + group.duration_ns;
+  starts_ns_[cell(event.what, event.micro)] = start_ns;
+  bookings_.push_back({event.what, event.micro});
+  ++booked_;
+  for (int32_t i = group.devices_begin; i < group.devices_end; ++i) {
+    auto& device = devices_[group_devices_[i]];
+    device.sent_bytes += group.sent_bytes;
+    device.received_bytes += group.sent_bytes;
+    device.send_ns += group.duration_ns;
+  }
+  step_ns_ = std::max(step_ns_, end_ns);
+  for (const int32_t op : problem_.graph().collectives()[event.what].members)
+    arrive_member(op, event.micro, end_ns);
+  ++ticket_;
+}
+
+/// Bookings of one collective end in order, so that the last one booked is the last to arrive.
+void OrderEngine::arrive_member(int32_t op, int32_t micro, int64_t time_ns) {
+  const int32_t slot = member_number_[op];
+  arrived_[cell(slot, micro)] = time_ns;
+  const bool last = --waiting_[slot] == 0 || problem_.once(op);
+  if (last) all_arrived_[slot] = time_ns;
+  for (int32_t f = feeds_begin_[op]; f < feeds_end_[op]; ++f)
+    if (!feeds_[f].last || last) feed(feeds_[f], micro, time_ns);
+  if (route_first_[op] < route_first_[at(op) + 1])
+    push(time_ns, kMemberSends, ticket_++, op, micro, last);
+  wake(placement_[op], slot);
+}
+
+}  // namespace trinity

@@ -1,0 +1,227 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cluster/collectives.h"
+#include "simulator/metrics.h"
+#include "simulator/problem.h"
+#include "simulator/simulator.h"
+#include "strategy/pieces.h"
+#include "strategy/quotient.h"
+
+namespace trinity {
+
+/// The road for pipelines: devices that each keep to an order of their own, given in pieces. What
+/// runs on a device between two tensors that come from elsewhere is one event, so that a run costs
+/// as much as there are transfers and collectives. Results are those of the event loop to the bit
+/// (the rules: simulator.h).
+///
+/// Why that is exact. A device of an order runs its tasks one after the other, each as soon as the
+/// one before has ended and its inputs are there; so all times follow from when transfers and
+/// collectives arrive, and these from the order in which they are booked. They are booked in order
+/// of time; at one instant first transfers, those of tasks that end by number, then those of
+/// collectives that arrive by booking, then collectives by (micro-batch, collective). Only where
+/// tasks that take no time send at one instant over one queue from two devices, or a collective
+/// takes none, could the event loop book in another order: then run() gives up.
+class OrderEngine {
+ public:
+  explicit OrderEngine(const Problem& problem);
+
+  /// Whether a problem's rules are among those that it knows.
+  static bool takes(const Problem& problem);
+
+  /// Fills `metrics` as Simulator::run() does for the same order. False, with `metrics` as they
+  /// were: it cannot say, or the event loop is to say what is wrong.
+  bool run(std::span<const int32_t> placement, const OrderPieces& pieces, const Quotient* quotient,
+           int64_t limit_ns, Metrics& metrics);
+
+ private:
+  /// Operators of a list that run one after the other once what the first reads has come.
+  struct Segment {
+    int32_t begin, end;                // in pieces.operators
+    int32_t needs_begin, needs_end;    // in needs_: what comes from elsewhere
+    int32_t emits_begin, emits_end;    // in emits_
+    int64_t length_ns, busy_ns;        // until the device is free, until the last has ended
+  };
+  /// An operator of a segment of which others learn: transfers and collectives.
+  struct Emit {
+    int32_t op;
+    int64_t offset_ns;  // of its end
+    bool sends, free;   // whether to other devices; whether it takes no time
+    int32_t feeds_begin, feeds_end;
+  };
+  /// A member of a collective that reads something.
+  struct Feed {
+    int32_t collective;
+    bool last;  // what accumulates: from the last micro-batch alone
+  };
+  /// An output that goes to a device.
+  struct Route {
+    int32_t op, output, from, to, tensor;
+    bool last;
+    int64_t bytes, wire_ns;
+    int32_t queues_begin, queues_end, feeds_begin, feeds_end;
+  };
+  struct Group {
+    int64_t duration_ns = 0, sent_bytes = 0;
+    int32_t missing = 0;  // edges into all members
+    bool once = false;
+    int32_t queues_begin = 0, queues_end = 0, devices_begin = 0, devices_end = 0;
+  };
+  struct Event {
+    int64_t time_ns;
+    uint64_t key;
+    int32_t what, micro;
+    bool last;  // of an operator: what accumulates is complete
+    bool operator>(const Event& other) const {
+      return time_ns != other.time_ns ? time_ns > other.time_ns : key > other.key;
+    }
+  };
+  struct Device {
+    int32_t piece = 0, segment = 0;
+    int64_t free_ns = 0;
+    int32_t blocked = -1;  // the slot that it waits for
+    int64_t compute_ns = 0, send_ns = 0, sent_bytes = 0, received_bytes = 0;
+    int32_t positions = 0, first_position = 0;
+  };
+  /// When segments began, in order, and what they are.
+  struct Started {
+    int64_t time_ns;
+    int32_t position, begin, end;
+  };
+
+  /// What ends the time that something is held: a position in a list, and what is read or sent by
+  /// `more`, a chain in ends_.
+  struct Use {
+    int32_t list = -1, index = -1, more = -1;
+  };
+  struct End {
+    enum Kind : uint8_t { starts, ends, sent } kind;  // a member's collective, or a route's transfer
+    int32_t number;                                   // of the member or route
+    int32_t next;
+  };
+  struct Booking {
+    int32_t row, micro;  // a collective, or a route behind them
+  };
+  /// Something held from when its operator runs, a member's collective starts, or a route's
+  /// transfer does, until its last use.
+  struct Hold {
+    int32_t op, route;  // route: -1, or the copy that is held
+    Use until;
+    int64_t bytes;
+    bool accumulates;
+  };
+
+  // order_engine.cpp: what is run.
+  bool compile();
+  bool place_lists();
+  bool order_lists();
+  bool find_groups();
+  bool price(int32_t collective);
+  bool find_routes();
+  void add_queues(int32_t from, int32_t to);
+  void add_feeds(int32_t op, int32_t device, int32_t output);
+  bool find_segments(int32_t list);
+  bool find_needs(int32_t op);
+  bool accumulates(int32_t op, int32_t reader) const {
+    return micros_ > 1 && problem_.once(reader) && !problem_.once(op);
+  }
+  bool member(int32_t op) const { return problem_.graph().op(op).collective >= 0; }
+  int32_t cluster_device(int32_t device) const {
+    return quotient_ ? quotient_->devices[device] : device;
+  }
+  int64_t cost_ns(int32_t op) const {
+    return problem_.cost_ns(cluster_device(placement_[op]), op);
+  }
+
+  // order_engine.cpp: running it.
+  bool simulate(int64_t limit_ns);
+  void begin();
+  void advance(int32_t device);
+  void begin_segment(int32_t device, const Segment& segment, int32_t list, int32_t micro,
+                     int64_t start_ns);
+  void feed(const Feed& feed, int32_t micro, int64_t time_ns);
+  void push(int64_t time_ns, uint64_t kind, uint64_t number, int32_t what, int32_t micro,
+            bool last = false);
+  void send(const Event& event);
+  void check_turn(int32_t queue, int32_t device, bool free);
+  void book_collective(const Event& event);
+  int64_t book(std::span<const int32_t> queues, int64_t now_ns, int64_t duration_ns);
+  void arrive_member(int32_t op, int32_t micro, int64_t time_ns);
+  void wake(int32_t device, int32_t slot) {
+    if (devices_[device].blocked == slot) advance(device);
+  }
+
+  // order_memory.cpp: what devices hold.
+  void find_holds();
+  Use use_of(int32_t op, int32_t output, int32_t device);
+  void join(Use& use, const Use& other);
+  void join(Use& use, int32_t list, int32_t index) const;
+  void join(Use& use, End::Kind kind, int32_t number);
+  void hold(const Hold& hold);
+  void account(Metrics& metrics);
+  void place_times();
+  int32_t position_at(int32_t device, int64_t time_ns, size_t& hint) const;
+  int32_t last_position(const Use& use, int32_t micro, int32_t first) const;
+  void settle(const Hold& hold);
+  void sum_levels(int32_t number);
+  void finish(Metrics& metrics) const;
+
+  size_t cell(int32_t row, int32_t micro) const {
+    return static_cast<size_t>(row) * static_cast<size_t>(micros_) + static_cast<size_t>(micro);
+  }
+
+  const Problem& problem_;
+  CollectiveGroups prices_;
+  const OrderPieces* pieces_ = nullptr;
+  const Quotient* quotient_ = nullptr;
+  std::span<const int32_t> placement_;
+  int32_t micros_ = 1;
+
+  std::vector<int32_t> list_of_, index_of_;             // per operator; -1 of members
+  std::vector<int32_t> list_device_, list_rank_;        // per list
+  std::vector<int32_t> base_;                           // [list][micro]: position of its first
+  std::vector<int32_t> segment_first_;                  // per list, and the end
+  std::vector<Segment> segments_;
+  std::vector<int64_t> offset_ns_;                      // per operator of the lists, in its segment
+  std::vector<int32_t> needs_;                          // 2 slot, + 1: of all micro-batches
+  std::vector<Emit> emits_;
+  std::vector<Feed> feeds_;
+  std::vector<int32_t> member_number_;                  // per operator: its slot, or -1
+  std::vector<int32_t> members_;                        // operators
+  std::vector<Route> routes_;                           // slots after those of members
+  std::vector<int32_t> route_first_;                    // per operator, and the end
+  std::vector<int32_t> feeds_begin_, feeds_end_;        // per operator: of members on its device
+  std::vector<Group> groups_;
+  std::vector<int32_t> queues_, group_devices_, ring_;
+
+  std::vector<Device> devices_;
+  std::vector<int64_t> arrived_;                        // [slot][micro]: when, or -1
+  std::vector<int32_t> waiting_;                        // per member: micro-batches to come
+  std::vector<int64_t> all_arrived_;                    // per slot: when, or -1
+  std::vector<int32_t> missing_;                        // [collective][micro]
+  std::vector<int64_t> ready_ns_;                       // the same
+  std::vector<int64_t> starts_ns_;                      // the same, and of routes after them
+  std::vector<int32_t> pieces_done_;                    // per list
+  std::vector<Event> events_;
+  std::vector<Booking> bookings_;                       // in order
+  std::vector<int64_t> free_ns_, asked_ns_;             // per queue
+  std::vector<int32_t> asked_by_;                       // per queue: 2 device, + 1: it took no time
+  uint64_t ticket_ = 0;
+  int64_t now_ns_ = 0, step_ns_ = 0;
+  int32_t booked_ = 0, transfers_ = 0;
+  bool unsure_ = false, rejected_ = false;
+
+  std::vector<std::vector<Started>> started_;           // per device
+  std::vector<Use> view_use_;                           // per operator
+  std::vector<End> ends_;
+  std::vector<Hold> holds_;
+  std::vector<int64_t> list_delta_;                     // per operator of the lists and list
+  std::vector<int32_t> first_slot_, last_slot_;         // [slot][micro]: positions
+  std::vector<int64_t> delta_;                          // per position of all devices
+  std::vector<DeviceMetrics> simulated_;
+};
+
+}  // namespace trinity

@@ -1,0 +1,244 @@
+// What devices hold while an order runs (simulator.h, MEMORY), and the metrics of the run. Most is
+// held between two positions of lists and is the same in every micro-batch; what begins or ends
+// with a transfer or collective is placed one by one.
+#include <algorithm>
+#include <limits>
+
+#include "base/index.h"
+#include "simulator/order_engine.h"
+
+namespace trinity {
+
+/// Last operators first, so that what reads a view is known before what it views.
+void OrderEngine::find_holds() {
+  holds_.clear();
+  ends_.clear();
+  view_use_.assign(list_of_.size(), {});
+  list_delta_.assign(pieces_->operators.size() + at(pieces_->lists()), 0);
+  for (int32_t op = problem_.operators() - 1; op >= 0; --op) {
+    for (int32_t x = problem_.first_output(op); x < problem_.first_output(op + 1); ++x) {
+      const int32_t output = x - problem_.first_output(op);
+      Use own = use_of(op, output, placement_[op]);
+      for (int32_t r = route_first_[op]; r < route_first_[at(op) + 1]; ++r) {
+        if (routes_[r].output != output) continue;
+        hold({op, r, use_of(op, output, routes_[r].to), routes_[r].bytes, false});
+        join(own, End::sent, r);
+      }
+      bool sums = false;
+      for (const auto& reader : problem_.readers(op))
+        sums = sums || (reader.output == output && accumulates(op, reader.op));
+      if (!sums && output == 0 && problem_.alias(op) >= 0) {
+        if (member(op))
+          join(own, End::starts, member_number_[op]);
+        else
+          join(own, list_of_[op], index_of_[op]);
+        view_use_[op] = own;
+      } else {
+        hold({op, -1, own, problem_.held_bytes()[at(x)], sums});
+      }
+    }
+    if (problem_.has_workspace() && !member(op))
+      hold({op, -1, {}, problem_.workspace_bytes(op), false});
+  }
+}
+
+/// Who reads an output on a device, and reads what only views it there.
+OrderEngine::Use OrderEngine::use_of(int32_t op, int32_t output, int32_t device) {
+  Use use;
+  for (const auto& reader : problem_.readers(op)) {
+    if (reader.output != output || placement_[reader.op] != device) continue;
+    if (member(reader.op))
+      join(use, End::ends, member_number_[reader.op]);
+    else
+      join(use, list_of_[reader.op], index_of_[reader.op]);
+    if (problem_.alias(reader.op) == problem_.first_output(op) + output)
+      join(use, view_use_[reader.op]);
+  }
+  return use;
+}
+
+void OrderEngine::join(Use& use, int32_t list, int32_t index) const {
+  const bool later = use.list < 0 || list_rank_[list] > list_rank_[use.list] ||
+                     (list == use.list && index > use.index);
+  if (later) use.list = list, use.index = index;
+}
+
+void OrderEngine::join(Use& use, End::Kind kind, int32_t number) {
+  ends_.push_back({kind, number, use.more});
+  use.more = static_cast<int32_t>(ends_.size()) - 1;
+}
+
+void OrderEngine::join(Use& use, const Use& other) {
+  if (other.list >= 0) join(use, other.list, other.index);
+  for (int32_t end = other.more; end >= 0; end = ends_[end].next)
+    join(use, ends_[end].kind, ends_[end].number);
+}
+
+void OrderEngine::hold(const Hold& given) {
+  if (given.bytes == 0) return;
+  if (given.route >= 0 || given.accumulates || given.until.more >= 0 || member(given.op)) {
+    holds_.push_back(given);
+    return;
+  }
+  Use until = given.until;
+  const int32_t list = list_of_[given.op];
+  join(until, list, index_of_[given.op]);
+  list_delta_[pieces_->list_first[list] + list + index_of_[given.op]] += given.bytes;
+  list_delta_[pieces_->list_first[until.list] + until.list + until.index + 1] -= given.bytes;
+}
+
+/// The position that an instant falls into; the search goes on where it last ended.
+int32_t OrderEngine::position_at(int32_t device, int64_t time_ns, size_t& hint) const {
+  const auto& list = started_[device];
+  if (list.empty()) return 0;
+  while (hint > 0 && list[hint].time_ns > time_ns) --hint;
+  while (hint + 1 < list.size() && list[hint + 1].time_ns <= time_ns) ++hint;
+  const auto& found = list[hint];
+  int32_t at = found.begin;
+  while (at + 1 < found.end && found.time_ns + offset_ns_[at + 1] <= time_ns) ++at;
+  return found.position + at - found.begin;
+}
+
+/// Positions of all starts and ends of collectives and transfers, in order of booking.
+void OrderEngine::place_times() {
+  const auto groups = static_cast<int32_t>(groups_.size());
+  const size_t cells = (members_.size() + routes_.size()) * at(micros_);
+  first_slot_.resize(cells);
+  last_slot_.resize(cells);
+  struct Hints {
+    size_t starts = 0, ends = 0, came = 0, sent = 0;
+  };
+  std::vector<Hints> hints(devices_.size());
+  const auto write = [this](int32_t row, const Booking& booking, bool once, int32_t first,
+                            int32_t last) {
+    const int32_t from = once ? 0 : booking.micro, end = once ? micros_ : booking.micro + 1;
+    for (int32_t k = from; k < end; ++k) {
+      first_slot_[cell(row, k)] = first;
+      last_slot_[cell(row, k)] = last;
+    }
+  };
+  for (const auto& booking : bookings_) {
+    const int64_t start_ns = starts_ns_[cell(booking.row, booking.micro)];
+    if (booking.row < groups) {
+      const int64_t end_ns = start_ns + groups_[booking.row].duration_ns;
+      for (const int32_t op : problem_.graph().collectives()[booking.row].members) {
+        const int32_t device = placement_[op];
+        write(member_number_[op], booking, groups_[booking.row].once,
+              position_at(device, start_ns, hints[device].starts),
+              position_at(device, end_ns, hints[device].ends));
+      }
+    } else {
+      const int32_t r = booking.row - groups;
+      const auto& route = routes_[r];
+      write(static_cast<int32_t>(members_.size()) + r, booking,
+            route.last || problem_.once(route.op),
+            position_at(route.to, start_ns, hints[route.to].came),
+            position_at(route.from, start_ns + route.wire_ns, hints[route.from].sent));
+    }
+  }
+}
+
+int32_t OrderEngine::last_position(const Use& use, int32_t micro, int32_t first) const {
+  const auto members = static_cast<int32_t>(members_.size());
+  int32_t last = first;
+  if (use.list >= 0) last = std::max(last, base_[cell(use.list, micro)] + use.index);
+  for (int32_t at = use.more; at >= 0; at = ends_[at].next) {
+    const auto& end = ends_[at];
+    const int32_t position = end.kind == End::sent ? last_slot_[cell(members + end.number, micro)]
+                             : end.kind == End::ends ? last_slot_[cell(end.number, micro)]
+                                                     : first_slot_[cell(end.number, micro)];
+    last = std::max(last, position);
+  }
+  return last;
+}
+
+void OrderEngine::settle(const Hold& hold) {
+  const auto members = static_cast<int32_t>(members_.size());
+  const bool copy = hold.route >= 0;
+  const int32_t device = copy ? routes_[hold.route].to : placement_[hold.op];
+  const bool once = problem_.once(hold.op) || (copy && routes_[hold.route].last);
+  const int32_t row = copy ? members + hold.route : member_number_[hold.op];
+  int64_t* const delta = delta_.data() + devices_[device].first_position;
+  const auto add = [&](int32_t first, int32_t last) {
+    delta[first] += hold.bytes;
+    delta[last + 1] -= hold.bytes;
+  };
+  int32_t first_of_all = std::numeric_limits<int32_t>::max(), last_of_all = 0;
+  for (int32_t k = once ? micros_ - 1 : 0; k < micros_; ++k) {
+    const int32_t first = row >= 0 ? first_slot_[cell(row, k)]
+                                   : base_[cell(list_of_[hold.op], k)] + index_of_[hold.op];
+    const int32_t last = last_position(hold.until, k, first);
+    if (!hold.accumulates) add(first, last);
+    first_of_all = std::min(first_of_all, first);
+    last_of_all = std::max(last_of_all, last);
+  }
+  if (hold.accumulates) add(first_of_all, last_of_all);
+}
+
+void OrderEngine::account(Metrics& metrics) {
+  simulated_.assign(devices_.size(), {});
+  if (problem_.rules().memory == MemoryModel::slots) {
+    find_holds();
+    place_times();
+    const auto& last = devices_.back();
+    delta_.assign(at(last.first_position) + at(std::max(last.positions, 1)) + 1, 0);
+    for (const auto& hold : holds_) settle(hold);
+    for (int32_t op = 0; op < problem_.operators(); ++op)
+      simulated_[placement_[op]].peak_memory_bytes += problem_.fixed_bytes(op);
+    for (size_t d = 0; d < devices_.size(); ++d) sum_levels(static_cast<int32_t>(d));
+  }
+  finish(metrics);
+}
+
+void OrderEngine::sum_levels(int32_t number) {
+  const auto& device = devices_[number];
+  auto& peak = simulated_[number].peak_memory_bytes;
+  const int64_t* delta = delta_.data() + device.first_position;
+  int64_t level = peak;
+  if (device.positions == 0) {
+    peak = std::max(peak, level + *delta);
+    return;
+  }
+  int64_t carried = 0;  // what the end of a list takes away at what follows it
+  for (int32_t p = pieces_->piece_first[number]; p < pieces_->piece_first[at(number) + 1]; ++p) {
+    const int32_t list = pieces_->pieces[p].list;
+    const int32_t begin = pieces_->list_first[list];
+    const int32_t length = pieces_->list_first[at(list) + 1] - begin;
+    const int64_t* fixed = list_delta_.data() + begin + list;
+    level += carried;
+    for (int32_t i = 0; i < length; ++i) {
+      level += fixed[i] + *delta++;
+      peak = std::max(peak, level);
+    }
+    carried = fixed[length];
+  }
+}
+
+void OrderEngine::finish(Metrics& metrics) const {
+  metrics.step_time_ns = step_ns_;
+  metrics.transfers = transfers_;
+  metrics.rejected = metrics.unscheduled = false;
+  metrics.peak_communication_bytes = metrics.total_communication_bytes = 0;
+  metrics.peak_memory_bytes = 0;
+  metrics.excess_memory_bytes = std::numeric_limits<int64_t>::min();
+  metrics.devices.resize(at(problem_.devices()));
+  for (size_t d = 0; d < metrics.devices.size(); ++d) {
+    const int32_t from = quotient_ ? quotient_->of[d] : static_cast<int32_t>(d);
+    auto& to = metrics.devices[d];
+    to = {};
+    if (from >= 0) {
+      const auto& device = devices_[from];
+      to = {device.compute_ns, device.send_ns, simulated_[from].peak_memory_bytes,
+            device.sent_bytes, device.received_bytes};
+    }
+    metrics.total_communication_bytes += to.bytes_sent;
+    metrics.peak_communication_bytes =
+        std::max(metrics.peak_communication_bytes, to.bytes_sent + to.bytes_received);
+    metrics.peak_memory_bytes = std::max(metrics.peak_memory_bytes, to.peak_memory_bytes);
+    metrics.excess_memory_bytes =
+        std::max(metrics.excess_memory_bytes,
+                 to.peak_memory_bytes - problem_.cluster().capacity_bytes(static_cast<int32_t>(d)));
+  }
+}
+
+}  // namespace trinity
