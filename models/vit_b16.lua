@@ -29,6 +29,7 @@ return {
     hidden = { default = 768, help = 'hidden size', min = 1, integer = true },
     heads = { default = 12, help = 'attention heads', min = 1, integer = true },
     feed_forward = { default = 3072, help = 'inner width of a block', min = 1, integer = true },
+    fused = { default = true, help = 'one product for queries, keys and values; apart they can be split by heads' },
     dropout = { default = 0, help = 'ratio of all dropouts (0: none)', min = 0, max = 1 },
   },
   build = function(o)
@@ -36,7 +37,7 @@ return {
       util.fail("model 'vit_b16': patches of %d do not tile an image of %d", o.patch, o.image_size)
     end
     local net = layers.new('vit_b16', o)
-    local block = { heads = o.heads, fused = true, norm_first = true, feed_forward = o.feed_forward,
+    local block = { heads = o.heads, fused = o.fused, norm_first = true, feed_forward = o.feed_forward,
       dropout = o.dropout, epsilon = 1e-6 }
     local x = embed(net, o)
     for i = 1, o.layers do x = net:transformer_block('block_' .. i, x, block) end

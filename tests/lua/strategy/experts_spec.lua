@@ -126,6 +126,18 @@ describe('experts of a mesh', function()
     end
     expect(table.concat(homes, ' ')):equals '1 1 2 2'
   end)
+  it('as branches lower under tensor where gates are apart, and are told so where not', function()
+    local function branches(fused)
+      return trinity.problem { cluster = cluster, graph = trinity.model('moe_transformer', { layers = 2, hidden = 64, heads = 4,
+        key_heads = 2, feed_forward = 32, experts = 4, top_k = 2, vocabulary = 100, batch_size = 2, sequence = 16, fused = fused }) }
+    end
+    local plan = { mesh = { data = 2, expert = 2, tensor = 2 }, sequence_parallel = true }
+    local whole = branches(false):strategy({ mesh = { data = 2, expert = 2 } }):account()
+    local cut = branches(false):strategy(plan):account()
+    expect(whole.devices[1].parameters - cut.devices[1].parameters > 2 * 2 * 3 * 64 * 32 / 2 - 1):truthy()
+    expect(function() branches(true):strategy(plan) end):raises 'a network with fused = false has them apart'
+    expect(function() branches(false):strategy { mesh = { tensor = 2 } } end):raises 'sequence_parallel = true'
+  end)
   it('refuse what does not divide, and tokens dealt out twice', function()
     local function refused(plan, text, by)
       expect(function() (by or problem):strategy(plan) end):raises(text)
