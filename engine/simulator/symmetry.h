@@ -68,7 +68,7 @@ class SymmetryPricer {
   struct Structure;
   struct Lowered;
 
-  std::shared_ptr<Lowered> lowered(const Parallelism& given, const Strategy& of, bool whole) const;
+  std::shared_ptr<Lowered> lowered(const Parallelism& given, const Strategy& of, bool all_lanes) const;
   std::shared_ptr<Bound> bound(const Strategy& strategy);
   std::shared_ptr<Structure> structure(const Strategy& strategy);
   /// What find_symmetry() found for a mesh and lanes.

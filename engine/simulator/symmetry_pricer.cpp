@@ -26,7 +26,7 @@ struct Copies {
 struct SymmetryPricer::Lowered {
   const Graph* graph = nullptr;  // lives as long as a pricer that has this
   Strategy of;
-  bool whole = false;      // all lanes, whether the first would be enough or not
+  bool all_lanes = false;  // whether the first would be enough or not
   LoweredReplica replica;  // or its first lane, where that may be enough
   std::mutex mutex;        // of what follows
   std::optional<ReplicaLanes> lanes, whole;  // made when first asked for
@@ -97,7 +97,7 @@ SymmetryPricer::~SymmetryPricer() = default;
 
 std::shared_ptr<SymmetryPricer::Lowered> SymmetryPricer::lowered(const Parallelism& given,
                                                                  const Strategy& of,
-                                                                 bool whole) const {
+                                                                 bool all_lanes) const {
   static std::mutex mutex;
   static std::list<std::weak_ptr<Lowered>> known;  // those that some pricer has
   const Graph* graph = &problem_->graph();
@@ -106,14 +106,14 @@ std::shared_ptr<SymmetryPricer::Lowered> SymmetryPricer::lowered(const Paralleli
     known.remove_if([](const auto& one) { return one.expired(); });
     for (const auto& one : known)
       if (auto found = one.lock();
-          found && found->graph == graph && found->whole == whole && found->of == of)
+          found && found->graph == graph && found->all_lanes == all_lanes && found->of == of)
         return found;
   }
   auto made = std::make_shared<Lowered>();
   made->graph = graph;
   made->of = of;
-  made->whole = whole;
-  auto lane = whole ? std::nullopt : lower_lane(given, *graph, problem_->cluster());
+  made->all_lanes = all_lanes;
+  auto lane = all_lanes ? std::nullopt : lower_lane(given, *graph, problem_->cluster());
   made->replica = lane ? std::move(*lane) : lower_replica(given, *graph, problem_->cluster());
   const std::lock_guard lock(mutex);
   known.push_back(made);
