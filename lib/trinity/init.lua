@@ -21,6 +21,7 @@ function hooks.read_profile(...) return require('trinity.profile.object').load(.
 
 ---@class trinity
 ---@field version string version of the program
+---@field api integer level of what scripts can rely on (trinity help extending): it grows when something is taken away
 ---@field devices trinity.DevicesModule kinds of devices, from published figures
 ---@field topology trinity.TopologyModule words to write clusters with
 ---@field graph trinity.GraphModule operators and tensors, one by one
@@ -54,6 +55,7 @@ function hooks.read_profile(...) return require('trinity.profile.object').load(.
 local trinity = late.modules(function()
   return {
     version = core.version,
+    api = 1,
     options = require 'trinity.command.options',
     graph = require 'trinity.graph',
     layers = require 'trinity.graph.layers',

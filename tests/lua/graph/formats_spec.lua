@@ -45,7 +45,7 @@ describe('trinity.model', function()
     expect(function() trinity.model(file_with('{"format": "trinity.grap", "version": 1}', '.json')) end)
       :raises 'trinity%.graph'
     expect(function() trinity.model 'nothing.onnx' end):raises 'no model file nothing.onnx'
-    expect(function() trinity.model 'nothing.pb' end):raises 'expected the ending %.lua, %.onnx, %.json'
+    expect(function() trinity.model 'nothing.pb' end):raises 'expected the ending %.lua, %.onnx, %.pt2'
   end)
   it('reads an ONNX file of PyTorch, open sizes by name, and lowers it', function()
     local path = root .. '/tests/data/onnx/bert.onnx'
