@@ -65,6 +65,12 @@ Operator Replication::shared(int32_t op) const {
 Tensor Replication::shared_tensor(int32_t tensor) const {
   Tensor copy = graph_.tensor(tensor);
   const int64_t parts = whole_[tensor] ? 1 : replicas_of(copy.producer);
+  if (options_.shard > 0 && is_joined(copy.producer)) {
+    const int64_t members = joined_members(copy.producer);
+    copy.bytes = (copy.bytes + members - 1) / members;
+    copy.shape.clear();
+    return copy;
+  }
   if (const Graph* share = at_share(copy.producer)) {
     const auto& same = share->tensor(share->op(copy.producer).outputs[output_number(tensor)]);
     copy.shape = same.shape;
@@ -86,6 +92,7 @@ void Replication::add_copy(int32_t op, int32_t replica) {
     copy.persistent_bytes = copy.workspace_bytes = 0;
     copy.traffic_bytes = static_cast<double>(weight_bytes(op));
   }
+  if (is_joined(op) && options_.shard > 0) copy.type = "ReduceScatter";
   if (meaning_) {
     copy.attributes["replica"] = int64_t{replica};
     copy.attributes["replicas"] = int64_t{replicas_of(op)};
@@ -213,9 +220,12 @@ void Replication::colocate() {
 }
 
 void Replication::copy_collectives() {
+  const auto joined = [&](size_t c) { return !options_.joined.empty() && options_.joined[c]; };
   for (int32_t replica = 0; replica < most_; ++replica)
     for (size_t c = 0; c < graph_.collectives().size(); ++c)
-      if (replica < replicas_of_collective(c)) copy_collective(c, replica);
+      if (!joined(c) && replica < replicas_of_collective(c)) copy_collective(c, replica);
+  for (size_t c = 0; c < graph_.collectives().size(); ++c)
+    if (joined(c)) join_collective(c);
 }
 
 int32_t Replication::replicas_of_collective(size_t c) const {

@@ -41,6 +41,8 @@ struct LoweredReplica {
   /// Of every collective the number that it had before operators were left out (kept()).
   std::vector<int32_t> collective;
   std::vector<int32_t> spread;  ///< as in ReplicaOptions
+  std::vector<bool> joined = {};        ///< the same
+  std::vector<int32_t> together = {};   ///< the same
 };
 
 /// Some replicas of it, with the collectives between all.
