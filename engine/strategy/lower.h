@@ -84,8 +84,7 @@ std::vector<CycleStep> cycle_of(const Strategy& strategy);
 void check_mesh(const Parallelism& parallelism, const Cluster& cluster);
 
 /// Whether all replicas of a mesh are copies of one, which meet in every step: not so where experts
-/// are shared out, keys go round rings, replicas meet over parts of the sequence, too, or in other
-/// ways than an all-reduce.
+/// are shared out, keys go round rings, or replicas meet over context, too, or by no all-reduce.
 bool copies_are_alike(const Parallelism& given);
 /// The graph of such a mesh in two steps. Throws what lower() throws.
 LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,

@@ -14,8 +14,8 @@
 #include "graph/meaning.h"
 #include "graph/replicas.h"
 
-// Of graph/replicas alone: what replication.cpp (copies and what they read) and
-// replica_meetings.cpp (buckets, and the collectives and servers in which replicas meet) share.
+// Of this room alone: what replication.cpp (copies and what they read) and meetings.cpp (buckets,
+// and the collectives and servers in which replicas meet) share.
 
 namespace trinity {
 

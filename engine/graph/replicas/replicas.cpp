@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
-#include "graph/replication.h"
+#include "graph/replicas/replication.h"
 
 namespace trinity {
 namespace {

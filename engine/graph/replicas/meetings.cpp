@@ -5,7 +5,7 @@
 
 #include "graph/experts.h"
 #include "graph/operator_types.h"
-#include "graph/replication.h"
+#include "graph/replicas/replication.h"
 
 namespace trinity {
 

@@ -1,4 +1,4 @@
-#include "graph/replication.h"
+#include "graph/replicas/replication.h"
 
 #include <algorithm>
 #include <cmath>
