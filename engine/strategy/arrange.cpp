@@ -26,7 +26,9 @@ Strategy structure_of(const Strategy& strategy) {
 
 bool copies_are_alike(const Parallelism& given) {
   const bool rings = given.context_kind == ContextKind::ring && given.mesh.context > 1;
-  return given.mesh.expert == 1 && given.synchronise.kind == Synchronise::all_reduce && !rings;
+  const bool joined = given.mesh.context > 1 && (given.mesh.data > 1 || given.shard > 0);
+  return given.mesh.expert == 1 && given.synchronise.kind == Synchronise::all_reduce && !rings &&
+         !joined;
 }
 
 Arrangement arrange(const LoweredGraph& made, const Strategy& strategy) {

@@ -33,6 +33,14 @@ struct Made {
   std::vector<int32_t> stage;  ///< virtual stage
 };
 
+/// Whether gradients meet over parts of the sequence and replicas at once, as all of these hold the
+/// same weights (Megatron-LM's groups of data and context); not where gradients of every
+/// micro-batch are scattered, which sums over replicas first.
+bool joins_context(const Parallelism& given) {
+  return given.mesh.context > 1 && given.shard < 2 &&
+         given.synchronise.kind == Synchronise::all_reduce;
+}
+
 /// How replicas meet.
 void set_meeting(const Parallelism& given, ReplicaOptions& options) {
   const auto& way = given.synchronise;
@@ -75,8 +83,12 @@ class Lowering {
     std::optional<LoweredReplica> lowered(std::in_place);
     LoweredReplica& result = *lowered;
     result.first_lane = first_lane;
-    if (given_.shard > 0 && given_.mesh.data > 1) result.gathered = shard(made);
+    const std::vector<bool> joined_weights = weights_joined(made);
+    if (given_.shard > 0 && shard_group() > 1) result.gathered = shard(made, joined_weights);
     result.spread = spread_of(made);
+    result.joined = joined_collectives(made);
+    if (!result.joined.empty() && !result.gathered.empty())
+      result.together = together(made, result.gathered, joined_weights);
     describe(std::move(made), result);
     return lowered;
   }
@@ -164,7 +176,8 @@ class Lowering {
     const auto splits = tensor_splits(
         graph_, {given_.mesh.tensor, given_.mesh.context, given_.sequence_parallel, said_},
         devices_of);
-    const SplitOptions options{given_.bucket_bytes, spread_, true, true};
+    const SplitOptions options{given_.bucket_bytes, spread_, true, true,
+                               joins_context(given_) ? given_.mesh.tensor : 1};
     std::optional<Lowered> made;
     if (first_lane)
       made = lower_first_lane(graph_, splits, placement, p * t, t, options);
@@ -315,15 +328,85 @@ class Lowering {
     return spread;
   }
 
-  /// Replicas that share out states: all, or those of a run.
+  /// Of every collective whether it sums gradients over parts of the sequence for updates alone, so
+  /// that it may do so over all replicas, too; empty: none does.
+  std::vector<bool> joined_collectives(const Made& made) const {
+    std::vector<bool> joined;
+    if (!joins_context(given_)) return joined;
+    const auto& graph = made.graph;
+    const auto is_update = [&](int32_t op) {
+      return graph.op(op).phase == Phase::update && graph.op(op).collective < 0 &&
+             graph.op(op).forward >= 0;
+    };
+    const auto joins = [&](const Collective& collective) {
+      const int32_t first = collective.members[0];
+      return collective.kind == CollectiveKind::all_reduce &&
+             collective.members.size() == at(given_.mesh.context) &&
+             std::all_of(collective.members.begin(), collective.members.end(), [&](int32_t op) {
+               const auto [begin, end] = boost::out_edges(op, graph.csr());
+               return graph.op(op).phase == Phase::update &&
+                      made.device[op] % given_.mesh.tensor ==
+                          made.device[first] % given_.mesh.tensor &&
+                      made.device[op] / given_.mesh.width() ==
+                          made.device[first] / given_.mesh.width() &&
+                      std::all_of(begin, end, [&](const auto& edge) {
+                        return is_update(static_cast<int32_t>(boost::target(edge, graph.csr())));
+                      });
+             });
+    };
+    for (const auto& collective : graph.collectives()) joined.push_back(joins(collective));
+    return joined;
+  }
+
+  /// Of every original operator whether the gradients of its weights meet in such collectives.
+  std::vector<bool> weights_joined(const Made& made) const {
+    const auto joined = joined_collectives(made);
+    std::vector<bool> weights(joined.empty() ? 0 : at(graph_.operator_count()), false);
+    for (int32_t op = 0; op < made.graph.operator_count() && !joined.empty(); ++op) {
+      const auto& about = made.graph.op(op);
+      if (about.phase != Phase::update || about.collective >= 0 || about.inputs.empty()) continue;
+      const int32_t with =
+          made.graph.op(made.graph.tensor(about.inputs[0]).producer).collective;
+      if (with >= 0 && joined[at(with)]) weights[at(leader_of(made.serves[op]))] = true;
+    }
+    return weights;
+  }
+  int32_t leader_of(int32_t op) const {
+    return graph_.op(op).forward >= 0 ? graph_.op(op).forward : op;
+  }
+
+  /// Numbers of gathers of weights on each device by those of the first of its parts: those of one
+  /// number hold the same.
+  std::vector<int32_t> together(const Made& made, const std::vector<int64_t>& gathered,
+                                const std::vector<bool>& weights) const {
+    std::vector<int32_t> numbers(gathered.size(), -1);
+    std::map<int32_t, int32_t> on_device;
+    std::map<std::pair<int32_t, int32_t>, int32_t> known;
+    for (size_t op = 0; op < gathered.size(); ++op) {
+      if (gathered[op] == 0 || !weights[at(leader_of(made.serves[op]))]) continue;
+      const int32_t device = made.device[op], width = given_.mesh.width();
+      const int32_t first = device / width * width + device % given_.mesh.tensor;
+      const auto key = std::pair(first, on_device[device]++);
+      numbers[op] = known.emplace(key, static_cast<int32_t>(known.size())).first->second;
+    }
+    return numbers;
+  }
+
+  /// Devices that share out states: all replicas (with their parts of the sequence, where gradients
+  /// meet over both), or those of a run.
   int32_t shard_group() const {
     const auto& way = given_.synchronise;
+    if (joins_context(given_)) return given_.mesh.data * given_.mesh.context;
     return way.kind == Synchronise::hierarchical ? way.inner : given_.mesh.data;
   }
 
   /// Every device keeps a share of its states (ZeRO); bytes of the gathers among what was made.
-  std::vector<int64_t> shard(Made& made) const {
-    const auto spread = spread_of(made);
+  /// weights: of original operators whether all of shard_group() share these out, or replicas
+  /// alone; empty: all.
+  std::vector<int64_t> shard(Made& made, const std::vector<bool>& weights) const {
+    auto spread = spread_of(made);
+    for (size_t op = 0; op < spread.size() && !weights.empty(); ++op)
+      if (!weights[at(leader_of(made.serves[op]))]) spread[op] *= given_.mesh.context;
     ShardingOptions options{given_.shard, shard_group(), given_.bucket_bytes, made.device, {},
                             spread};
     std::vector<int32_t> unit;
@@ -582,6 +665,8 @@ LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies) {
   const auto& mesh = replica.of.mesh;
   ReplicaOptions options;
   if (mesh.data > 1) set_meeting(replica.of, options);
+  if (mesh.data > 1 || !replica.gathered.empty()) options.joined = replica.joined;
+  options.together = replica.together;
   options.gathered = replica.gathered;
   if (!replica.gathered.empty()) options.shard = replica.of.shard;
   options.bucket_bytes = replica.of.bucket_bytes;

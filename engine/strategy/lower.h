@@ -47,6 +47,8 @@ struct LoweredReplica {
   /// Of lower_lane(): a collective with one member is between all devices of its stage, one with
   /// several between these; every other lane has the same.
   bool first_lane = false;
+  std::vector<bool> joined = {};        ///< the same
+  std::vector<int32_t> together = {};   ///< the same
 };
 
 /// Some replicas of it, with the collectives between all.
@@ -88,7 +90,7 @@ std::vector<CycleStep> cycle_of(const Strategy& strategy);
 void check_mesh(const Parallelism& parallelism, const Cluster& cluster);
 
 /// Whether all replicas of a mesh are copies of one, which meet in every step: not so where experts
-/// are shared out, keys go round rings, or replicas meet in other ways than an all-reduce.
+/// are shared out, keys go round rings, or replicas meet over context, too, or by no all-reduce.
 bool copies_are_alike(const Parallelism& given);
 /// The graph of such a mesh in two steps. Throws what lower() throws.
 LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,

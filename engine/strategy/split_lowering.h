@@ -35,6 +35,7 @@ class SplitLowering {
         width_(width),
         bucket_bytes_(options.bucket_bytes),
         apart_(options.apart),
+        runs_(options.runs),
         meaning_(has_meaning(graph)),
         builder_(graph.name()),
         parts_of_(at(graph.operator_count())),
@@ -52,6 +53,7 @@ class SplitLowering {
     std::vector<std::pair<int32_t, int32_t>> where;     // by part: group, device
     int64_t bytes = 0;
     int32_t apart = 0;
+    std::vector<std::pair<int32_t, int32_t>> next = {};  // where the sums are summed again
   };
 
   void add_whole(int32_t op);
@@ -140,8 +142,12 @@ class SplitLowering {
   int32_t add_member(int32_t op, std::string name, CollectiveKind kind, Phase phase, int32_t part);
 
   void fill_bucket(int32_t op, size_t output, const std::vector<int32_t>& dimensions);
+  /// Sums of an output by `where`, and of these by `next`, where that is not empty.
+  void put_in_bucket(int32_t op, size_t output, std::vector<std::pair<int32_t, int32_t>> where,
+                     std::vector<std::pair<int32_t, int32_t>> next);
+  void reduce_buckets();
 
-  void reduce(const Bucket& bucket);
+  void reduce(size_t k);
 
   /// The tensor from which a part reads its block of an input.
   int32_t fetch(int32_t op, size_t input, int32_t part);
@@ -187,6 +193,7 @@ class SplitLowering {
   int32_t width_;
   int64_t bucket_bytes_;
   std::span<const int32_t> apart_;
+  int32_t runs_;
   bool meaning_;  ///< whether attributes say what parts mean (graph/meaning.h)
   GraphBuilder builder_;
   StopPoll poll_;

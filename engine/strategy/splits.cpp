@@ -18,7 +18,7 @@ Lowered SplitLowering::run() {
   if (width_ > 0) check_lanes();
   for (int32_t op = 0; op < graph_.operator_count(); ++op)
     if (!last || graph_.op(op).phase != Phase::update) add_whole(op);
-  for (const auto& bucket : buckets_) reduce(bucket);
+  reduce_buckets();
   for (int32_t op = 0; last && op < graph_.operator_count(); ++op)
     if (graph_.op(op).phase == Phase::update) add_whole(op);
   for (int32_t unit = 0; unit < graph_.unit_count(); ++unit) colocate(graph_.unit(unit));
@@ -287,25 +287,61 @@ int32_t SplitLowering::add_member(int32_t op, std::string name, CollectiveKind k
 
 void SplitLowering::fill_bucket(int32_t op, size_t output, const std::vector<int32_t>& dimensions) {
   const auto group = layout_.cut(op).groups(dimensions);
-  std::vector<std::pair<int32_t, int32_t>> where;
-  for (int32_t part = 0; part < layout_.cut(op).parts(); ++part)
-    where.emplace_back(group[part], layout_.device(op, part));
+  std::vector<std::pair<int32_t, int32_t>> where, within, across;
+  using Numbers = std::map<std::pair<int32_t, int32_t>, int32_t>;
+  Numbers runs, places;
+  const auto number = [](Numbers& known, int32_t a, int32_t b) {
+    return known.emplace(std::pair(a, b), static_cast<int32_t>(known.size())).first->second;
+  };
+  size_t groups = 0;
+  for (int32_t part = 0; part < layout_.cut(op).parts(); ++part) {
+    const int32_t device = layout_.device(op, part);
+    groups = std::max(groups, at(group[part]) + 1);
+    where.emplace_back(group[part], device);
+    within.emplace_back(number(runs, group[part], device / runs_), device);
+    across.emplace_back(number(places, group[part], device % runs_), device);
+  }
+  // Parts of a run differ within a group, and so do runs.
+  const bool several = runs_ > 1 && runs.size() > groups;
+  if (several && places.size() > groups)
+    put_in_bucket(op, output, std::move(within), std::move(across));
+  else
+    put_in_bucket(op, output, several ? std::move(across) : std::move(where), {});
+}
+
+void SplitLowering::put_in_bucket(int32_t op, size_t output,
+                                  std::vector<std::pair<int32_t, int32_t>> where,
+                                  std::vector<std::pair<int32_t, int32_t>> next) {
   const int64_t bytes =
       builder_.tensor(held_[graph_.op(op).outputs[output]][at(first_made(op))]).bytes;
   const int32_t apart = apart_.empty() ? 0 : apart_[op];
   auto found = std::find_if(buckets_.rbegin(), buckets_.rend(), [&](const Bucket& bucket) {
-    return bucket.apart == apart && bucket.where == where;
+    return bucket.apart == apart && bucket.where == where && bucket.next == next;
   });
   if (found == buckets_.rend() || found->bytes + bytes > bucket_bytes_) {
-    buckets_.push_back({{}, std::move(where), 0, apart});
+    buckets_.push_back({{}, std::move(where), 0, apart, std::move(next)});
     found = buckets_.rbegin();
   }
   found->gradients.emplace_back(op, output);
   found->bytes += bytes;
 }
 
-void SplitLowering::reduce(const Bucket& bucket) {
-  const auto name = fmt::format("shared_gradients{}", &bucket - buckets_.data());
+/// Those whose sums are summed again come first, and fill the others.
+void SplitLowering::reduce_buckets() {
+  const size_t count = buckets_.size();
+  for (size_t k = 0; k < count; ++k) {
+    if (buckets_[k].next.empty()) continue;
+    reduce(k);
+    const auto gradients = buckets_[k].gradients;
+    for (const auto& [op, output] : gradients) put_in_bucket(op, output, buckets_[k].next, {});
+  }
+  for (size_t k = 0; k < buckets_.size(); ++k)
+    if (buckets_[k].next.empty()) reduce(k);
+}
+
+void SplitLowering::reduce(size_t k) {
+  const auto& bucket = buckets_[k];
+  const auto name = fmt::format("shared_gradients{}", k);
   const int32_t first = bucket.gradients[0].first;
   std::map<int32_t, Collective> collectives;
   for (size_t part = 0; part < bucket.where.size(); ++part) {

@@ -59,6 +59,9 @@ struct SplitOptions {
   /// Data sources that operators on several devices read stand at each of these, whether or not any
   /// of them is split.
   bool sources_at_readers = false;
+  /// With buckets: above 1 gradients that devices of several runs of so many (0 to runs - 1, ...)
+  /// sum are summed within each run, then across.
+  int32_t runs = 1;
 };
 
 /// Applies splits to a graph (a training step, or a forward graph):

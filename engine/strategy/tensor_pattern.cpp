@@ -336,8 +336,8 @@ std::vector<int32_t> devices_in_order(const OperatorSplit& split, int32_t cut, i
 
 [[noreturn]] void refuse_joined(const Graph& graph, int32_t op, int32_t parts) {
   throw ArgumentError(fmt::format(
-      "tensor = {}: operator '{}' is several products in one (a Split takes it apart), which has "
-      "no heads to split by; a network with fused = false has them apart",
+      "tensor = {}: operator '{}' is several products in one (a Split takes it apart), whose "
+      "parts no device could have alone; a network with fused = false has them apart",
       parts, graph.op(op).name));
 }
 

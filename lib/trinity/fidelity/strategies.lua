@@ -146,13 +146,15 @@ local function messages(stage, plan, small)
     return found
   end
   for _, row in ipairs(stage.traffic) do
-    if small[row.bytes] and dealing[row.kind] and row.axis ~= 'data' and row.part == 'layers' then
+    -- With rings nothing but gradients and weights meets over parts of the sequence: their data group on one replica.
+    local axis = row.axis == 'context' and row.kind ~= 'send' and plan.context_kind == 'ring' and 'data' or row.axis
+    if small[row.bytes] and dealing[row.kind] and axis ~= 'data' and row.part == 'layers' then
       apart.count, apart.bytes = apart.count + row.count, apart.bytes + row.count * row.bytes
-    elseif plan.shard == 3 and row.kind == 'all_gather' and row.axis == 'data' then
-      add(row.phase, row.kind, row.axis, 0, row.count * row.bytes / plan.micro_batches).count = plan.micro_batches
+    elseif plan.shard == 3 and row.kind == 'all_gather' and axis == 'data' then
+      add(row.phase, row.kind, axis, 0, row.count * row.bytes / plan.micro_batches).count = plan.micro_batches
     else
-      local key = ('%s %s %d'):format(row.kind, row.axis, row.bytes)
-      add(key, row.kind, row.axis, row.count, by_key[key] and 0 or row.bytes)
+      local key = ('%s %s %d'):format(row.kind, axis, row.bytes)
+      add(key, row.kind, axis, row.count, by_key[key] and 0 or row.bytes)
     end
   end
   return rows, apart

@@ -50,13 +50,14 @@ local util = require 'trinity.base.util'
 
 local parts = { 'embedding', 'layers', 'head' }
 
---- The axis along which devices of a mesh differ; nil where it is not one.
+--- The axis along which devices of a mesh differ; 'data' of data and context together, over which gradients and states
+--- are shared; nil where it is not one.
 local function axis_of(coordinates, devices)
   local found
   for _, axis in ipairs { 'tensor', 'context', 'data', 'pipeline' } do
     local at, differ = coordinates[axis], false
     for i = 2, #devices do differ = differ or at[devices[i]] ~= at[devices[1]] end
-    if differ and found then return nil end
+    if differ and found and not (found == 'context' and axis == 'data') then return nil end
     found = differ and axis or found
   end
   return found

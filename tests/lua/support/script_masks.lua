@@ -39,7 +39,7 @@ local tables = {
   end,
   equal_time = columns { { 4, 5, 6, 7 } },
   execute = columns { { 2, 3, 4, 5 }, { 1, 2, 3, 4 } },
-  launch = columns { { 3, 4 } },
+  launch = columns { { 4, 5 } },
   placement_benchmark = function(heading, cells, column, count)
     return cells[1] == 'mean rank' and column > 1 or usual(heading, cells, column, count)
   end,
@@ -49,7 +49,7 @@ local tables = {
     for _, name in ipairs { 'default', 'trained', 'frozen', 'moves' } do drawn = drawn or cells[1]:find(name) end
     return drawn and (column == 4 or column == 7 or count == 1 and column == 3)
   end,
-  train_distributed = columns { { 3, 4 } },
+  train_distributed = columns { { 4, 5 } },
   whole_loop = columns { { 3, 4, 5, 6 } },
 }
 

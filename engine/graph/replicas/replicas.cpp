@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
-#include "graph/replication.h"
+#include "graph/replicas/replication.h"
 
 namespace trinity {
 namespace {
@@ -100,7 +100,7 @@ Replicated replicate(const Graph& graph, int32_t replicas, const ReplicaOptions&
   const auto count = at(graph.operator_count());
   check_groups(graph, replicas, options);
   const std::vector<int32_t> stage(count, 0);
-  if (std::max(replicas, options.of) == 1) {
+  if (std::max(replicas, options.of) == 1 && options.joined.empty()) {
     std::vector<int32_t> origin(count);
     std::iota(origin.begin(), origin.end(), 0);
     return {graph, std::move(origin), stage, stage};

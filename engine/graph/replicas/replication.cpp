@@ -1,4 +1,4 @@
-#include "graph/replication.h"
+#include "graph/replicas/replication.h"
 
 #include <algorithm>
 #include <cmath>
@@ -63,6 +63,12 @@ Operator Replication::shared(int32_t op) const {
 Tensor Replication::shared_tensor(int32_t tensor) const {
   Tensor copy = graph_.tensor(tensor);
   const int64_t parts = whole_[tensor] ? 1 : replicas_of(copy.producer);
+  if (options_.shard > 0 && is_joined(copy.producer)) {
+    const int64_t members = joined_members(copy.producer);
+    copy.bytes = (copy.bytes + members - 1) / members;
+    copy.shape.clear();
+    return copy;
+  }
   if (const Graph* share = at_share(copy.producer)) {
     const auto& same = share->tensor(share->op(copy.producer).outputs[output_number(tensor)]);
     copy.shape = same.shape;
@@ -84,6 +90,7 @@ void Replication::add_copy(int32_t op, int32_t replica) {
     copy.persistent_bytes = copy.workspace_bytes = 0;
     copy.traffic_bytes = static_cast<double>(weight_bytes(op));
   }
+  if (is_joined(op) && options_.shard > 0) copy.type = "ReduceScatter";
   if (meaning_) state_copy(copy, op, replica);
   const int32_t id = builder_.add_operator(std::move(copy));
   ids_[op].push_back(id);
@@ -231,9 +238,12 @@ void Replication::colocate() {
 }
 
 void Replication::copy_collectives() {
+  const auto joined = [&](size_t c) { return !options_.joined.empty() && options_.joined[c]; };
   for (int32_t replica = 0; replica < most_; ++replica)
     for (size_t c = 0; c < graph_.collectives().size(); ++c)
-      if (replica < replicas_of_collective(c)) copy_collective(c, replica);
+      if (!joined(c) && replica < replicas_of_collective(c)) copy_collective(c, replica);
+  for (size_t c = 0; c < graph_.collectives().size(); ++c)
+    if (joined(c)) join_collective(c);
 }
 
 int32_t Replication::replicas_of_collective(size_t c) const {

@@ -5,7 +5,7 @@
 
 #include "graph/experts.h"
 #include "graph/operator_types.h"
-#include "graph/replication.h"
+#include "graph/replicas/replication.h"
 
 namespace trinity {
 
@@ -45,7 +45,53 @@ bool Replication::reads_reduced(int32_t op) const {
   return about.phase == Phase::update && (!sums_first() || about.collective < 0);
 }
 
+bool Replication::meets_joined(int32_t tensor) const {
+  const int32_t op = graph_.tensor(tensor).producer;
+  if (options_.joined.empty() || is_joined(op)) return !options_.joined.empty();
+  const auto [first, last] = boost::out_edges(op, graph_.csr());
+  return std::any_of(first, last, [&](const auto& edge) {
+    return graph_.csr()[edge].tensor == tensor &&
+           is_joined(static_cast<int32_t>(boost::target(edge, graph_.csr())));
+  });
+}
+
+void Replication::join_collective(size_t c) {
+  const auto& of = graph_.collectives()[c];
+  const auto groups = alike(stage_[of.members[0]], spread_of(of.members[0]));
+  for (size_t g = 0; g < groups.size(); ++g) {
+    Collective all = of;
+    all.members.clear();
+    all.name = numbered(of.name, g, groups.size());
+    all.algorithm = options_.algorithm;
+    if (options_.shard > 0) all.kind = CollectiveKind::reduce_scatter;
+    for (const int32_t replica : groups[g])
+      for (const int32_t member : of.members) {
+        const int32_t id = id_of(member, replica);
+        const auto place = static_cast<int64_t>(all.members.size());
+        all.members.push_back(id);
+        if (!meaning_ || options_.shard == 0) continue;
+        builder_.op(id).attributes["replica"] = place;
+        builder_.op(id).attributes["shares"] = joined_members(member);
+        const auto [first, last] = boost::out_edges(member, graph_.csr());
+        for (auto edge = first; edge != last; ++edge) {
+          const auto update = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
+          builder_.op(id_of(update, replica)).attributes["replica"] = place;
+        }
+      }
+    builder_.add_collective(std::move(all));
+  }
+}
+
+std::vector<int32_t> Replication::gathers_with(int32_t op) const {
+  if (options_.together.empty() || options_.together[op] < 0) return {op};
+  std::vector<int32_t> all;
+  for (int32_t other = 0; other < graph_.operator_count(); ++other)
+    if (options_.together[other] == options_.together[op]) all.push_back(other);
+  return all[0] == op ? all : std::vector<int32_t>{};
+}
+
 bool Replication::is_reduced(int32_t tensor) const {
+  if (meets_joined(tensor)) return false;
   const int32_t op = graph_.tensor(tensor).producer;
   const bool alone = all_replicas_of(stage_[op]) <= spread_of(op);
   if (!whole_[tensor] || is_variable(graph_.op(op)) || alone)
@@ -62,6 +108,8 @@ bool Replication::is_reduced(int32_t tensor) const {
 
 void Replication::join_copies(int32_t op) {
   const bool exchange = is_exchange(graph_.op(op));
+  const auto gathers = exchange ? std::vector{op} : gathers_with(op);
+  if (gathers.empty()) return;
   auto groups = alike(stage_[op], exchange ? 1 : spread_of(op));
   if (exchange) groups = runs_of(options_.ranks, stage_[op]);
   if (!exchange && options_.inner > 1) groups = within(groups);
@@ -72,7 +120,13 @@ void Replication::join_copies(int32_t op) {
     if (!exchange) collective.algorithm = options_.algorithm;
     collective.bytes = exchange ? graph_.tensor(graph_.op(op).outputs[0]).bytes
                                 : options_.gathered[op];
-    for (const int32_t replica : groups[g]) collective.members.push_back(id_of(op, replica));
+    for (const int32_t replica : groups[g])
+      for (const int32_t member : gathers) {
+        const int32_t id = id_of(member, replica);
+        if (meaning_ && gathers.size() > 1)
+          builder_.op(id).attributes["replica"] = static_cast<int64_t>(collective.members.size());
+        collective.members.push_back(id);
+      }
     builder_.add_collective(std::move(collective));
   }
 }

@@ -15,8 +15,8 @@
 #include "graph/nameless.h"
 #include "graph/replicas.h"
 
-// Of graph/replicas alone: what replication.cpp (copies and what they read) and
-// replica_meetings.cpp (buckets, and the collectives and servers in which replicas meet) share.
+// Of this room alone: what replication.cpp (copies and what they read) and meetings.cpp (buckets,
+// and the collectives and servers in which replicas meet) share.
 
 namespace trinity {
 
@@ -110,6 +110,23 @@ class Replication {
   int32_t spread_of(int32_t op) const { return options_.spread.empty() ? 1 : options_.spread[op]; }
   /// Replicas that hold the same weights.
   Groups alike(int32_t stage, int32_t spread) const;
+  /// Whether an operator is a member of a collective that joins all replicas (`joined`).
+  bool is_joined(int32_t op) const {
+    const int32_t collective = graph_.op(op).collective;
+    return collective >= 0 && !options_.joined.empty() && options_.joined[at(collective)];
+  }
+  /// How many members such a collective has.
+  int64_t joined_members(int32_t op) const {
+    const auto& members = graph_.collectives()[graph_.op(op).collective].members;
+    const size_t alike_with = alike(stage_[op], spread_of(members[0]))[0].size();
+    return static_cast<int64_t>(members.size() * alike_with);
+  }
+  /// Whether what writes or reads a tensor is such a member.
+  bool meets_joined(int32_t tensor) const;
+  /// One collective of the copies of one that joins all replicas, for every group of replicas.
+  void join_collective(size_t c);
+  /// Who gathers together with an operator, itself included; none: it follows another one.
+  std::vector<int32_t> gathers_with(int32_t op) const;
   /// Those of every group in one run of `inner`.
   Groups within(const Groups& groups) const;
   /// Those of every group in the same place of their runs.
