@@ -10,13 +10,12 @@
 
 namespace trinity {
 
-/// The graph of some replicas and lanes, with simulators that nobody uses now.
+/// The graph of some replicas and lanes.
 struct SymmetryPricer::Made {
   std::vector<bool> devices;
   size_t replicas = 0;
   LoweredCopies copies;
   std::shared_ptr<const Problem> problem;
-  std::vector<std::unique_ptr<OrderEngine>> idle;
 };
 
 /// What a mesh's order and devices make of a structure. Without a graph: nothing is alike.
@@ -63,9 +62,10 @@ std::shared_ptr<SymmetryPricer::Structure> SymmetryPricer::structure(const Strat
   auto made = std::make_shared<Structure>();
   made->of = of;
   const auto& given = *strategy.parallelism;
-  auto lane = lower_lane(given, problem_->graph(), problem_->cluster());
-  made->replica = lane ? std::move(*lane)
-                       : lower_replica(given, problem_->graph(), problem_->cluster());
+  if (auto lane = lower_lane(given, problem_->graph(), problem_->cluster()))
+    made->replica = std::move(*lane);
+  else
+    made->replica = all_lanes(given);
   structures_.push_front(made);
   int64_t operators = 0;
   for (auto kept = structures_.begin(); kept != structures_.end();) {
@@ -115,10 +115,20 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure
   return result;
 }
 
+/// Throws what lower_replica() throws.
+LoweredReplica SymmetryPricer::all_lanes(const Parallelism& given) const {
+  try {
+    const Nameless nameless;
+    return lower_replica(given, problem_->graph(), problem_->cluster());
+  } catch (const ArgumentError&) {
+  } catch (const LimitError&) {
+  }
+  return lower_replica(given, problem_->graph(), problem_->cluster());  // which names what is wrong
+}
+
 /// Replaces the first lane by all of them.
 void SymmetryPricer::lower_whole(Structure& structure) const {
-  const Parallelism given = structure.replica.of;
-  structure.replica = lower_replica(given, problem_->graph(), problem_->cluster());
+  structure.replica = all_lanes(Parallelism(structure.replica.of));
   structure.lanes.emplace(structure.replica, false);
   structure.made.clear();  // which number collectives by the first lane
 }
@@ -176,22 +186,21 @@ std::shared_ptr<const OrderPieces> SymmetryPricer::order(Bound& bound, const Par
 
 void SymmetryPricer::run(Bound& bound, const Strategy& strategy, Metrics& metrics,
                          int64_t limit_ns) {
-  auto& made = *bound.made;
   std::shared_ptr<const OrderPieces> pieces;
   std::unique_ptr<OrderEngine> engine;
   {
     const std::lock_guard lock(mutex_);
     pieces = order(bound, *strategy.parallelism);
-    if (!made.idle.empty()) {
-      engine = std::move(made.idle.back());
-      made.idle.pop_back();
+    if (!idle_.empty()) {
+      engine = std::move(idle_.back());
+      idle_.pop_back();
     }
   }
-  if (!engine) engine = std::make_unique<OrderEngine>(*made.problem);
-  if (!engine->run(bound.placement, *pieces, &bound.quotient, limit_ns, metrics))
+  if (!engine) engine = std::make_unique<OrderEngine>(problem_->cluster());
+  if (!engine->run(*bound.made->problem, bound.placement, *pieces, &bound.quotient, limit_ns, metrics))
     run_events(bound, *strategy.parallelism, metrics, limit_ns);
   const std::lock_guard lock(mutex_);
-  made.idle.push_back(std::move(engine));
+  idle_.push_back(std::move(engine));
 }
 
 /// What the order's engine leaves to the event loop.
