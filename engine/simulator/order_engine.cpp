@@ -380,9 +380,9 @@ void OrderEngine::advance(int32_t number) {
 void OrderEngine::begin_segment(int32_t number, const Segment& segment, int32_t list, int32_t micro,
                                 int64_t start_ns) {
   auto& device = devices_[number];
-  started_[number].push_back({start_ns,
-                              base_[list_cell(list, micro)] + segment.begin - pieces_->list_first[list],
-                              segment.begin, segment.end});
+  const int32_t before = segment.begin - pieces_->list_first[list];
+  started_[number].push_back(
+      {start_ns, base_[list_cell(list, micro)] + before, segment.begin, segment.end});
   device.free_ns = start_ns + segment.length_ns;
   step_ns_ = std::max(step_ns_, start_ns + segment.busy_ns);
   const bool last = pieces_done_[list] + 1 == micros_ || micros_ == 1 ||
@@ -442,7 +442,8 @@ void OrderEngine::send(const Event& event) {
     const auto queues = std::span(queues_).subspan(
         at(route.queues_begin), at(route.queues_end - route.queues_begin));
     for (const int32_t queue : queues) check_turn(queue, route.from, free);
-    const int64_t start_ns = book(queues, now_ns_, route.wire_ns), end_ns = start_ns + route.wire_ns;
+    const int64_t start_ns = book(queues, now_ns_, route.wire_ns);
+    const int64_t end_ns = start_ns + route.wire_ns;
     const auto row = static_cast<int32_t>(groups_.size()) + r;
     starts_ns_[start_cell(row, micro)] = start_ns;
     bookings_.push_back({row, micro});

@@ -100,8 +100,9 @@ class OrderEngine {
     int32_t list = -1, index = -1, more = -1;
   };
   struct End {
-    enum Kind : uint8_t { starts, ends, sent } kind;  // a member's collective, or a route's transfer
-    int32_t number;                                   // of the member or route
+    enum Kind : uint8_t { starts, ends, sent };
+    Kind kind;       // of a member's collective the first two, of a route's transfer the last
+    int32_t number;  // of the member or route
     int32_t next;
   };
   struct Booking {

@@ -144,10 +144,9 @@ int32_t OrderEngine::last_position(const Use& use, int32_t micro, int32_t first)
   if (use.list >= 0) last = std::max(last, base_[list_cell(use.list, micro)] + use.index);
   for (int32_t at = use.more; at >= 0; at = ends_[at].next) {
     const auto& end = ends_[at];
-    const int32_t position = end.kind == End::sent ? last_slot_[slot_cell(members + end.number, micro)]
-                             : end.kind == End::ends ? last_slot_[slot_cell(end.number, micro)]
-                                                     : first_slot_[slot_cell(end.number, micro)];
-    last = std::max(last, position);
+    const int32_t row = end.kind == End::sent ? members + end.number : end.number;
+    const auto& slots = end.kind == End::starts ? first_slot_ : last_slot_;
+    last = std::max(last, slots[slot_cell(row, micro)]);
   }
   return last;
 }
@@ -241,9 +240,9 @@ void OrderEngine::finish(Metrics& metrics) const {
     metrics.peak_communication_bytes =
         std::max(metrics.peak_communication_bytes, to.bytes_sent + to.bytes_received);
     metrics.peak_memory_bytes = std::max(metrics.peak_memory_bytes, to.peak_memory_bytes);
+    const int64_t capacity = problem_->cluster().capacity_bytes(static_cast<int32_t>(d));
     metrics.excess_memory_bytes =
-        std::max(metrics.excess_memory_bytes,
-                 to.peak_memory_bytes - problem_->cluster().capacity_bytes(static_cast<int32_t>(d)));
+        std::max(metrics.excess_memory_bytes, to.peak_memory_bytes - capacity);
   }
 }
 

@@ -94,6 +94,7 @@ class SymmetryPricer {
   std::mutex mutex_;  // of all below
   std::list<std::shared_ptr<Structure>> structures_;  // the latest first
   std::list<Found> found_;                            // the same
+  LaneParts parts_;
   std::vector<std::unique_ptr<OrderEngine>> idle_;
 };
 

@@ -62,7 +62,7 @@ std::shared_ptr<SymmetryPricer::Structure> SymmetryPricer::structure(const Strat
   auto made = std::make_shared<Structure>();
   made->of = of;
   const auto& given = *strategy.parallelism;
-  if (auto lane = lower_lane(given, problem_->graph(), problem_->cluster()))
+  if (auto lane = lower_lane(given, problem_->graph(), problem_->cluster(), parts_))
     made->replica = std::move(*lane);
   else
     made->replica = all_lanes(given);
@@ -197,7 +197,8 @@ void SymmetryPricer::run(Bound& bound, const Strategy& strategy, Metrics& metric
     }
   }
   if (!engine) engine = std::make_unique<OrderEngine>(problem_->cluster());
-  if (!engine->run(*bound.made->problem, bound.placement, *pieces, &bound.quotient, limit_ns, metrics))
+  if (!engine->run(*bound.made->problem, bound.placement, *pieces, &bound.quotient, limit_ns,
+                   metrics))
     run_events(bound, *strategy.parallelism, metrics, limit_ns);
   const std::lock_guard lock(mutex_);
   idle_.push_back(std::move(engine));
