@@ -15,23 +15,23 @@ constexpr size_t kMostQueues = size_t{1} << 24;
 
 }  // namespace
 
-OrderEngine::OrderEngine(const Problem& problem) : problem_(problem), prices_(problem.cluster()) {}
-
 bool OrderEngine::takes(const Problem& problem) {
   const auto& rules = problem.rules();
   return !problem.contends() && !rules.published_name() && rules.queue != QueueModel::fair &&
          rules.queue != QueueModel::receiver;
 }
 
-bool OrderEngine::run(std::span<const int32_t> placement, const OrderPieces& pieces,
-                      const Quotient* quotient, int64_t limit_ns, Metrics& metrics) {
+bool OrderEngine::run(const Problem& problem, std::span<const int32_t> placement,
+                      const OrderPieces& pieces, const Quotient* quotient, int64_t limit_ns,
+                      Metrics& metrics) {
+  problem_ = &problem;
   placement_ = placement;
   pieces_ = &pieces;
   quotient_ = quotient;
   micros_ = pieces.micro_batches;
-  if (!takes(problem_) || !compile() || !simulate(limit_ns)) return false;
+  if (!takes(problem) || !compile() || !simulate(limit_ns)) return false;
   if (rejected_) {
-    metrics.devices.resize(at(problem_.devices()));
+    metrics.devices.resize(at(problem_->devices()));
     metrics.reject(limit_ns);
     return true;
   }
@@ -40,8 +40,8 @@ bool OrderEngine::run(std::span<const int32_t> placement, const OrderPieces& pie
 }
 
 bool OrderEngine::compile() {
-  const int64_t tasks = int64_t{problem_.operators()} * micros_;
-  if (tasks > (int64_t{1} << 30) || problem_.longest_step_ns() * micros_ >= 0x1p61) return false;
+  const int64_t tasks = int64_t{problem_->operators()} * micros_;
+  if (tasks > (int64_t{1} << 30) || problem_->longest_step_ns() * micros_ >= 0x1p61) return false;
   devices_.assign(at(pieces_->devices()), {});
   if (!place_lists() || !order_lists() || !find_routes() || !find_groups()) return false;
   segments_.clear();
@@ -59,7 +59,7 @@ bool OrderEngine::compile() {
 
 /// That every operator but members is in one list, on the list's device.
 bool OrderEngine::place_lists() {
-  list_of_.assign(at(problem_.operators()), -1);
+  list_of_.assign(at(problem_->operators()), -1);
   index_of_.resize(list_of_.size());
   list_device_.clear();
   size_t listed = 0;
@@ -71,7 +71,7 @@ bool OrderEngine::place_lists() {
     for (int32_t i = begin; i < end; ++i, ++listed) {
       const int32_t op = pieces_->operators[i];
       if (list_of_[op] >= 0 || member(op) || placement_[op] != list_device_.back() ||
-          problem_.once(op) != problem_.once(first))
+          problem_->once(op) != problem_->once(first))
         return false;
       list_of_[op] = list;
       index_of_[op] = i - begin;
@@ -79,7 +79,7 @@ bool OrderEngine::place_lists() {
   }
   members_.clear();
   member_number_.assign(list_of_.size(), -1);
-  for (int32_t op = 0; op < problem_.operators(); ++op)
+  for (int32_t op = 0; op < problem_->operators(); ++op)
     if (member(op)) {
       member_number_[op] = static_cast<int32_t>(members_.size());
       members_.push_back(op);
@@ -105,16 +105,15 @@ bool OrderEngine::order_lists() {
     std::fill(reached.begin(), reached.end(), kNone);
     bool once = false;
     for (const auto& [list, micro] : pieces) {
-      auto& base = base_[cell(list, micro)];
+      auto& base = base_[list_cell(list, micro)];
       if (base != kNone || list_device_[list] != d || list_rank_[list] <= reached[micro])
         return false;
       base = position;
       reached[micro] = list_rank_[list];
-      const bool runs_once = problem_.once(pieces_->operators[pieces_->list_first[list]]);
+      const bool runs_once = problem_->once(pieces_->operators[pieces_->list_first[list]]);
       if (runs_once ? micro != micros_ - 1 : once) return false;
       once = once || runs_once;
-      if (runs_once) std::fill_n(base_.begin() + static_cast<std::ptrdiff_t>(cell(list, 0)),
-                                 micros_, position);
+      for (int32_t k = 0; runs_once && k < micros_; ++k) base_[list_cell(list, k)] = position;
       position += pieces_->list_first[at(list) + 1] - pieces_->list_first[list];
     }
     devices_[d].positions = position;
@@ -133,14 +132,14 @@ bool OrderEngine::find_routes() {
   queues_.clear();
   feeds_begin_.resize(list_of_.size());
   feeds_end_.resize(list_of_.size());
-  for (int32_t op = 0; op < problem_.operators(); ++op) {
+  for (int32_t op = 0; op < problem_->operators(); ++op) {
     const int32_t from = placement_[op];
     const size_t first = routes_.size();
     route_first_.push_back(static_cast<int32_t>(first));
-    for (const auto& reader : problem_.readers(op)) {
+    for (const auto& reader : problem_->readers(op)) {
       const int32_t to = placement_[reader.op];
       const bool last = accumulates(op, reader.op);
-      if (problem_.once(op) && !problem_.once(reader.op) && micros_ > 1) return false;
+      if (problem_->once(op) && !problem_->once(reader.op) && micros_ > 1) return false;
       if (to == from) continue;
       const auto known = std::find_if(
           routes_.begin() + static_cast<std::ptrdiff_t>(first), routes_.end(),
@@ -149,10 +148,10 @@ bool OrderEngine::find_routes() {
         if (known->last != last) return false;
         continue;
       }
-      const int64_t bytes = problem_.output_bytes(op, reader.output);
-      routes_.push_back({op, reader.output, from, to, problem_.first_output(op) + reader.output,
+      const int64_t bytes = problem_->output_bytes(op, reader.output);
+      routes_.push_back({op, reader.output, from, to, problem_->first_output(op) + reader.output,
                          last, bytes,
-                         problem_.wire_ns(cluster_device(from), cluster_device(to), bytes),
+                         problem_->wire_ns(cluster_device(from), cluster_device(to), bytes),
                          static_cast<int32_t>(queues_.size()), 0, 0, 0});
       add_queues(from, to);
       routes_.back().queues_end = static_cast<int32_t>(queues_.size());
@@ -172,15 +171,15 @@ bool OrderEngine::find_routes() {
 
 /// Members on a device that read an output, or any (-1).
 void OrderEngine::add_feeds(int32_t op, int32_t device, int32_t output) {
-  for (const auto& reader : problem_.readers(op))
+  for (const auto& reader : problem_->readers(op))
     if (member(reader.op) && placement_[reader.op] == device &&
         (output < 0 || reader.output == output))
-      feeds_.push_back({problem_.graph().op(reader.op).collective, accumulates(op, reader.op)});
+      feeds_.push_back({problem_->graph().op(reader.op).collective, accumulates(op, reader.op)});
 }
 
 /// What a transfer occupies, into queues_.
 void OrderEngine::add_queues(int32_t from, int32_t to) {
-  const auto model = problem_.rules().queue;
+  const auto model = problem_->rules().queue;
   const auto add = [this](std::span<const int32_t> list) {
     queues_.insert(queues_.end(), list.begin(), list.end());
   };
@@ -191,30 +190,30 @@ void OrderEngine::add_queues(int32_t from, int32_t to) {
   else if (model == QueueModel::pair)
     queues_.push_back(from * static_cast<int32_t>(devices_.size()) + to);
   else if (model == QueueModel::route)
-    for (const int32_t channel : problem_.cluster().route(from, to)) queues_.push_back(channel);
+    for (const int32_t channel : problem_->cluster().route(from, to)) queues_.push_back(channel);
 }
 
 bool OrderEngine::find_groups() {
-  const auto& collectives = problem_.graph().collectives();
+  const auto& collectives = problem_->graph().collectives();
   groups_.assign(collectives.size(), {});
   group_devices_.clear();
   double longest_ns = 0;
   for (size_t c = 0; c < collectives.size(); ++c) {
     if (!price(static_cast<int32_t>(c))) return false;
-    longest_ns += static_cast<double>(groups_[c].duration_ns + problem_.rules().link_dead_ns);
+    longest_ns += static_cast<double>(groups_[c].duration_ns + problem_->rules().link_dead_ns);
   }
   return longest_ns * micros_ < 0x1p60;
 }
 
 bool OrderEngine::price(int32_t collective) {
-  const auto& about = problem_.graph().collectives()[collective];
+  const auto& about = problem_->graph().collectives()[collective];
   auto& group = groups_[collective];
   ring_.clear();
   for (const int32_t op : about.members) {
     ring_.push_back(placement_[op]);
-    group.missing += problem_.missing(op);
+    group.missing += problem_->missing(op);
   }
-  group.once = problem_.once(about.members[0]);
+  group.once = problem_->once(about.members[0]);
   std::sort(ring_.begin(), ring_.end());
   ring_.erase(std::unique(ring_.begin(), ring_.end()), ring_.end());
   std::span<const int32_t> all = ring_;
@@ -230,7 +229,7 @@ bool OrderEngine::price(int32_t collective) {
   group_devices_.insert(group_devices_.end(), ring_.begin(), ring_.end());
   group.devices_end = static_cast<int32_t>(group_devices_.size());
   group.queues_begin = static_cast<int32_t>(queues_.size());
-  const auto model = problem_.rules().queue;
+  const auto model = problem_->rules().queue;
   if (quotient_ && (model == QueueModel::pair || model == QueueModel::route)) {
     const auto& list = quotient_->group_queues[quotient_->group[collective]];
     queues_.insert(queues_.end(), list.begin(), list.end());
@@ -245,7 +244,7 @@ bool OrderEngine::price(int32_t collective) {
 
 /// A segment begins with each operator that reads what comes from elsewhere.
 bool OrderEngine::find_segments(int32_t list) {
-  const auto& rules = problem_.rules();
+  const auto& rules = problem_->rules();
   int64_t offset_ns = 0;
   for (int32_t i = pieces_->list_first[list]; i < pieces_->list_first[at(list) + 1]; ++i) {
     const int32_t op = pieces_->operators[i];
@@ -259,7 +258,7 @@ bool OrderEngine::find_segments(int32_t list) {
     }
     const int64_t cost = cost_ns(op);
     offset_ns_[i] = offset_ns;
-    devices_[list_device_[list]].compute_ns += cost * (problem_.once(op) ? 1 : micros_);
+    devices_[list_device_[list]].compute_ns += cost * (problem_->once(op) ? 1 : micros_);
     offset_ns += cost;
     const bool sends = route_first_[op] < route_first_[at(op) + 1];
     if (sends || feeds_begin_[op] < feeds_end_[op])
@@ -277,7 +276,7 @@ bool OrderEngine::find_segments(int32_t list) {
 /// What an operator reads that its device does not compute, into needs_. False where its device
 /// computes it later.
 bool OrderEngine::find_needs(int32_t op) {
-  const auto& graph = problem_.graph();
+  const auto& graph = problem_->graph();
   for (const int32_t tensor : graph.op(op).inputs) {
     const int32_t from = graph.tensor(tensor).producer;
     if (placement_[from] != placement_[op]) {
@@ -332,9 +331,7 @@ void OrderEngine::begin() {
   all_arrived_.assign(slots, -1);
   waiting_.assign(members_.size(), micros_);
   missing_.resize(groups_.size() * at(micros_));
-  for (size_t c = 0; c < groups_.size(); ++c)
-    std::fill_n(missing_.begin() + static_cast<std::ptrdiff_t>(c * at(micros_)), micros_,
-                groups_[c].missing);
+  for (size_t i = 0; i < missing_.size(); ++i) missing_[i] = groups_[i % groups_.size()].missing;
   ready_ns_.assign(missing_.size(), 0);
   starts_ns_.resize((groups_.size() + routes_.size()) * at(micros_));
   pieces_done_.assign(at(pieces_->lists()), 0);
@@ -367,7 +364,7 @@ void OrderEngine::advance(int32_t number) {
       for (int32_t i = segment.needs_begin; i < segment.needs_end; ++i) {
         const int32_t slot = needs_[i] / 2;
         const int64_t came_ns =
-            needs_[i] % 2 == 1 ? all_arrived_[slot] : arrived_[cell(slot, micro)];
+            needs_[i] % 2 == 1 ? all_arrived_[slot] : arrived_[slot_cell(slot, micro)];
         device.blocked = slot;
         if (came_ns < 0) return;
         start_ns = std::max(start_ns, came_ns);
@@ -383,13 +380,13 @@ void OrderEngine::advance(int32_t number) {
 void OrderEngine::begin_segment(int32_t number, const Segment& segment, int32_t list, int32_t micro,
                                 int64_t start_ns) {
   auto& device = devices_[number];
-  started_[number].push_back({start_ns,
-                              base_[cell(list, micro)] + segment.begin - pieces_->list_first[list],
-                              segment.begin, segment.end});
+  const int32_t before = segment.begin - pieces_->list_first[list];
+  started_[number].push_back(
+      {start_ns, base_[list_cell(list, micro)] + before, segment.begin, segment.end});
   device.free_ns = start_ns + segment.length_ns;
   step_ns_ = std::max(step_ns_, start_ns + segment.busy_ns);
   const bool last = pieces_done_[list] + 1 == micros_ || micros_ == 1 ||
-                    problem_.once(pieces_->operators[segment.begin]);
+                    problem_->once(pieces_->operators[segment.begin]);
   for (int32_t i = segment.emits_begin; i < segment.emits_end; ++i) {
     const auto& emit = emits_[i];
     const int64_t end_ns = start_ns + emit.offset_ns;
@@ -404,7 +401,7 @@ void OrderEngine::begin_segment(int32_t number, const Segment& segment, int32_t 
 /// A member of a collective has got something.
 void OrderEngine::feed(const Feed& feed, int32_t micro, int64_t time_ns) {
   if (feed.last) micro = micros_ - 1;
-  const size_t at = cell(feed.collective, micro);
+  const size_t at = group_cell(feed.collective, micro);
   ready_ns_[at] = std::max(ready_ns_[at], time_ns);
   if (--missing_[at] > 0) return;
   const auto number = static_cast<uint64_t>(micro) * groups_.size();
@@ -432,7 +429,7 @@ int64_t OrderEngine::book(std::span<const int32_t> queues, int64_t now_ns, int64
   int64_t start_ns = now_ns;
   for (const int32_t queue : queues) start_ns = std::max(start_ns, free_ns_[queue]);
   for (const int32_t queue : queues)
-    free_ns_[queue] = start_ns + duration_ns + problem_.rules().link_dead_ns;
+    free_ns_[queue] = start_ns + duration_ns + problem_->rules().link_dead_ns;
   return start_ns;
 }
 
@@ -445,9 +442,10 @@ void OrderEngine::send(const Event& event) {
     const auto queues = std::span(queues_).subspan(
         at(route.queues_begin), at(route.queues_end - route.queues_begin));
     for (const int32_t queue : queues) check_turn(queue, route.from, free);
-    const int64_t start_ns = book(queues, now_ns_, route.wire_ns), end_ns = start_ns + route.wire_ns;
+    const int64_t start_ns = book(queues, now_ns_, route.wire_ns);
+    const int64_t end_ns = start_ns + route.wire_ns;
     const auto row = static_cast<int32_t>(groups_.size()) + r;
-    starts_ns_[cell(row, micro)] = start_ns;
+    starts_ns_[start_cell(row, micro)] = start_ns;
     bookings_.push_back({row, micro});
     auto& from = devices_[route.from];
     from.sent_bytes += route.bytes;
@@ -455,7 +453,7 @@ void OrderEngine::send(const Event& event) {
     devices_[route.to].received_bytes += route.bytes;
     transfers_ += quotient_ ? quotient_->copies[route.from] : 1;
     const int32_t slot = static_cast<int32_t>(members_.size()) + r;
-    arrived_[cell(slot, micro)] = end_ns;
+    arrived_[slot_cell(slot, micro)] = end_ns;
     for (int32_t f = route.feeds_begin; f < route.feeds_end; ++f) feed(feeds_[f], micro, end_ns);
     wake(route.to, slot);
   }
@@ -467,7 +465,7 @@ void OrderEngine::book_collective(const Event& event) {
                                                  at(group.queues_end - group.queues_begin));
   const int64_t start_ns = book(queues, now_ns_, group.duration_ns);
   const int64_t end_ns = start_ns + group.duration_ns;
-  starts_ns_[cell(event.what, event.micro)] = start_ns;
+  starts_ns_[start_cell(event.what, event.micro)] = start_ns;
   bookings_.push_back({event.what, event.micro});
   ++booked_;
   for (int32_t i = group.devices_begin; i < group.devices_end; ++i) {
@@ -477,7 +475,7 @@ void OrderEngine::book_collective(const Event& event) {
     device.send_ns += group.duration_ns;
   }
   step_ns_ = std::max(step_ns_, end_ns);
-  for (const int32_t op : problem_.graph().collectives()[event.what].members)
+  for (const int32_t op : problem_->graph().collectives()[event.what].members)
     arrive_member(op, event.micro, end_ns);
   ++ticket_;
 }
@@ -485,8 +483,8 @@ void OrderEngine::book_collective(const Event& event) {
 /// Bookings of one collective end in order, so that the last one booked is the last to arrive.
 void OrderEngine::arrive_member(int32_t op, int32_t micro, int64_t time_ns) {
   const int32_t slot = member_number_[op];
-  arrived_[cell(slot, micro)] = time_ns;
-  const bool last = --waiting_[slot] == 0 || problem_.once(op);
+  arrived_[slot_cell(slot, micro)] = time_ns;
+  const bool last = --waiting_[slot] == 0 || problem_->once(op);
   if (last) all_arrived_[slot] = time_ns;
   for (int32_t f = feeds_begin_[op]; f < feeds_end_[op]; ++f)
     if (!feeds_[f].last || last) feed(feeds_[f], micro, time_ns);

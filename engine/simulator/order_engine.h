@@ -27,15 +27,17 @@ namespace trinity {
 /// takes none, could the event loop book in another order: then run() gives up.
 class OrderEngine {
  public:
-  explicit OrderEngine(const Problem& problem);
+  /// For problems on this cluster. Keeps its working memory from one run to the next, and what
+  /// collectives cost.
+  explicit OrderEngine(const Cluster& cluster) : prices_(cluster) {}
 
   /// Whether a problem's rules are among those that it knows.
   static bool takes(const Problem& problem);
 
   /// Fills `metrics` as Simulator::run() does for the same order. False, with `metrics` as they
   /// were: it cannot say, or the event loop is to say what is wrong.
-  bool run(std::span<const int32_t> placement, const OrderPieces& pieces, const Quotient* quotient,
-           int64_t limit_ns, Metrics& metrics);
+  bool run(const Problem& problem, std::span<const int32_t> placement, const OrderPieces& pieces,
+           const Quotient* quotient, int64_t limit_ns, Metrics& metrics);
 
  private:
   /// Operators of a list that run one after the other once what the first reads has come.
@@ -98,8 +100,9 @@ class OrderEngine {
     int32_t list = -1, index = -1, more = -1;
   };
   struct End {
-    enum Kind : uint8_t { starts, ends, sent } kind;  // a member's collective, or a route's transfer
-    int32_t number;                                   // of the member or route
+    enum Kind : uint8_t { starts, ends, sent };
+    Kind kind;       // of a member's collective the first two, of a route's transfer the last
+    int32_t number;  // of the member or route
     int32_t next;
   };
   struct Booking {
@@ -112,6 +115,7 @@ class OrderEngine {
     Use until;
     int64_t bytes;
     bool accumulates;
+    int32_t first = -1, last = -1;  // where it accumulates
   };
 
   // order_engine.cpp: what is run.
@@ -126,14 +130,14 @@ class OrderEngine {
   bool find_segments(int32_t list);
   bool find_needs(int32_t op);
   bool accumulates(int32_t op, int32_t reader) const {
-    return micros_ > 1 && problem_.once(reader) && !problem_.once(op);
+    return micros_ > 1 && problem_->once(reader) && !problem_->once(op);
   }
-  bool member(int32_t op) const { return problem_.graph().op(op).collective >= 0; }
+  bool member(int32_t op) const { return problem_->graph().op(op).collective >= 0; }
   int32_t cluster_device(int32_t device) const {
     return quotient_ ? quotient_->devices[device] : device;
   }
   int64_t cost_ns(int32_t op) const {
-    return problem_.cost_ns(cluster_device(placement_[op]), op);
+    return problem_->cost_ns(cluster_device(placement_[op]), op);
   }
 
   // order_engine.cpp: running it.
@@ -165,16 +169,30 @@ class OrderEngine {
   void place_times();
   int32_t position_at(int32_t device, int64_t time_ns, size_t& hint) const;
   int32_t last_position(const Use& use, int32_t micro, int32_t first) const;
-  void settle(const Hold& hold);
+  void settle(Hold& hold, int32_t micro);
+  void add(const Hold& hold, int32_t first, int32_t last);
   void sum_levels(int32_t number);
   void finish(Metrics& metrics) const;
 
-  size_t cell(int32_t row, int32_t micro) const {
-    return static_cast<size_t>(row) * static_cast<size_t>(micros_) + static_cast<size_t>(micro);
+  /// Where a row of a table stands in a micro-batch: rows follow each other as they are used.
+  static size_t cell(size_t rows, int32_t row, int32_t micro) {
+    return static_cast<size_t>(micro) * rows + static_cast<size_t>(row);
+  }
+  size_t list_cell(int32_t list, int32_t micro) const {
+    return cell(list_device_.size(), list, micro);
+  }
+  size_t slot_cell(int32_t slot, int32_t micro) const {
+    return cell(members_.size() + routes_.size(), slot, micro);
+  }
+  size_t group_cell(int32_t group, int32_t micro) const {
+    return cell(groups_.size(), group, micro);
+  }
+  size_t start_cell(int32_t row, int32_t micro) const {
+    return cell(groups_.size() + routes_.size(), row, micro);
   }
 
-  const Problem& problem_;
   CollectiveGroups prices_;
+  const Problem* problem_ = nullptr;
   const OrderPieces* pieces_ = nullptr;
   const Quotient* quotient_ = nullptr;
   std::span<const int32_t> placement_;
@@ -182,7 +200,7 @@ class OrderEngine {
 
   std::vector<int32_t> list_of_, index_of_;             // per operator; -1 of members
   std::vector<int32_t> list_device_, list_rank_;        // per list
-  std::vector<int32_t> base_;                           // [list][micro]: position of its first
+  std::vector<int32_t> base_;                           // [micro][list]: position of its first
   std::vector<int32_t> segment_first_;                  // per list, and the end
   std::vector<Segment> segments_;
   std::vector<int64_t> offset_ns_;                      // per operator of the lists, in its segment
@@ -198,10 +216,10 @@ class OrderEngine {
   std::vector<int32_t> queues_, group_devices_, ring_;
 
   std::vector<Device> devices_;
-  std::vector<int64_t> arrived_;                        // [slot][micro]: when, or -1
+  std::vector<int64_t> arrived_;                        // [micro][slot]: when, or -1
   std::vector<int32_t> waiting_;                        // per member: micro-batches to come
   std::vector<int64_t> all_arrived_;                    // per slot: when, or -1
-  std::vector<int32_t> missing_;                        // [collective][micro]
+  std::vector<int32_t> missing_;                        // [micro][collective]
   std::vector<int64_t> ready_ns_;                       // the same
   std::vector<int64_t> starts_ns_;                      // the same, and of routes after them
   std::vector<int32_t> pieces_done_;                    // per list
@@ -219,7 +237,7 @@ class OrderEngine {
   std::vector<End> ends_;
   std::vector<Hold> holds_;
   std::vector<int64_t> list_delta_;                     // per operator of the lists and list
-  std::vector<int32_t> first_slot_, last_slot_;         // [slot][micro]: positions
+  std::vector<int32_t> first_slot_, last_slot_;         // [micro][slot]: positions
   std::vector<int64_t> delta_;                          // per position of all devices
   std::vector<DeviceMetrics> simulated_;
 };

@@ -15,9 +15,9 @@ void OrderEngine::find_holds() {
   ends_.clear();
   view_use_.assign(list_of_.size(), {});
   list_delta_.assign(pieces_->operators.size() + at(pieces_->lists()), 0);
-  for (int32_t op = problem_.operators() - 1; op >= 0; --op) {
-    for (int32_t x = problem_.first_output(op); x < problem_.first_output(op + 1); ++x) {
-      const int32_t output = x - problem_.first_output(op);
+  for (int32_t op = problem_->operators() - 1; op >= 0; --op) {
+    for (int32_t x = problem_->first_output(op); x < problem_->first_output(op + 1); ++x) {
+      const int32_t output = x - problem_->first_output(op);
       Use own = use_of(op, output, placement_[op]);
       for (int32_t r = route_first_[op]; r < route_first_[at(op) + 1]; ++r) {
         if (routes_[r].output != output) continue;
@@ -25,33 +25,33 @@ void OrderEngine::find_holds() {
         join(own, End::sent, r);
       }
       bool sums = false;
-      for (const auto& reader : problem_.readers(op))
+      for (const auto& reader : problem_->readers(op))
         sums = sums || (reader.output == output && accumulates(op, reader.op));
-      if (!sums && output == 0 && problem_.alias(op) >= 0) {
+      if (!sums && output == 0 && problem_->alias(op) >= 0) {
         if (member(op))
           join(own, End::starts, member_number_[op]);
         else
           join(own, list_of_[op], index_of_[op]);
         view_use_[op] = own;
       } else {
-        hold({op, -1, own, problem_.held_bytes()[at(x)], sums});
+        hold({op, -1, own, problem_->held_bytes()[at(x)], sums});
       }
     }
-    if (problem_.has_workspace() && !member(op))
-      hold({op, -1, {}, problem_.workspace_bytes(op), false});
+    if (problem_->has_workspace() && !member(op))
+      hold({op, -1, {}, problem_->workspace_bytes(op), false});
   }
 }
 
 /// Who reads an output on a device, and reads what only views it there.
 OrderEngine::Use OrderEngine::use_of(int32_t op, int32_t output, int32_t device) {
   Use use;
-  for (const auto& reader : problem_.readers(op)) {
+  for (const auto& reader : problem_->readers(op)) {
     if (reader.output != output || placement_[reader.op] != device) continue;
     if (member(reader.op))
       join(use, End::ends, member_number_[reader.op]);
     else
       join(use, list_of_[reader.op], index_of_[reader.op]);
-    if (problem_.alias(reader.op) == problem_.first_output(op) + output)
+    if (problem_->alias(reader.op) == problem_->first_output(op) + output)
       join(use, view_use_[reader.op]);
   }
   return use;
@@ -113,15 +113,15 @@ void OrderEngine::place_times() {
                             int32_t last) {
     const int32_t from = once ? 0 : booking.micro, end = once ? micros_ : booking.micro + 1;
     for (int32_t k = from; k < end; ++k) {
-      first_slot_[cell(row, k)] = first;
-      last_slot_[cell(row, k)] = last;
+      first_slot_[slot_cell(row, k)] = first;
+      last_slot_[slot_cell(row, k)] = last;
     }
   };
   for (const auto& booking : bookings_) {
-    const int64_t start_ns = starts_ns_[cell(booking.row, booking.micro)];
+    const int64_t start_ns = starts_ns_[start_cell(booking.row, booking.micro)];
     if (booking.row < groups) {
       const int64_t end_ns = start_ns + groups_[booking.row].duration_ns;
-      for (const int32_t op : problem_.graph().collectives()[booking.row].members) {
+      for (const int32_t op : problem_->graph().collectives()[booking.row].members) {
         const int32_t device = placement_[op];
         write(member_number_[op], booking, groups_[booking.row].once,
               position_at(device, start_ns, hints[device].starts),
@@ -131,7 +131,7 @@ void OrderEngine::place_times() {
       const int32_t r = booking.row - groups;
       const auto& route = routes_[r];
       write(static_cast<int32_t>(members_.size()) + r, booking,
-            route.last || problem_.once(route.op),
+            route.last || problem_->once(route.op),
             position_at(route.to, start_ns, hints[route.to].came),
             position_at(route.from, start_ns + route.wire_ns, hints[route.from].sent));
     }
@@ -141,50 +141,55 @@ void OrderEngine::place_times() {
 int32_t OrderEngine::last_position(const Use& use, int32_t micro, int32_t first) const {
   const auto members = static_cast<int32_t>(members_.size());
   int32_t last = first;
-  if (use.list >= 0) last = std::max(last, base_[cell(use.list, micro)] + use.index);
+  if (use.list >= 0) last = std::max(last, base_[list_cell(use.list, micro)] + use.index);
   for (int32_t at = use.more; at >= 0; at = ends_[at].next) {
     const auto& end = ends_[at];
-    const int32_t position = end.kind == End::sent ? last_slot_[cell(members + end.number, micro)]
-                             : end.kind == End::ends ? last_slot_[cell(end.number, micro)]
-                                                     : first_slot_[cell(end.number, micro)];
-    last = std::max(last, position);
+    const int32_t row = end.kind == End::sent ? members + end.number : end.number;
+    const auto& slots = end.kind == End::starts ? first_slot_ : last_slot_;
+    last = std::max(last, slots[slot_cell(row, micro)]);
   }
   return last;
 }
 
-void OrderEngine::settle(const Hold& hold) {
-  const auto members = static_cast<int32_t>(members_.size());
+/// Adds what is held in a micro-batch, or widens the time of what accumulates.
+void OrderEngine::settle(Hold& hold, int32_t micro) {
   const bool copy = hold.route >= 0;
-  const int32_t device = copy ? routes_[hold.route].to : placement_[hold.op];
-  const bool once = problem_.once(hold.op) || (copy && routes_[hold.route].last);
-  const int32_t row = copy ? members + hold.route : member_number_[hold.op];
-  int64_t* const delta = delta_.data() + devices_[device].first_position;
-  const auto add = [&](int32_t first, int32_t last) {
-    delta[first] += hold.bytes;
-    delta[last + 1] -= hold.bytes;
-  };
-  int32_t first_of_all = std::numeric_limits<int32_t>::max(), last_of_all = 0;
-  for (int32_t k = once ? micros_ - 1 : 0; k < micros_; ++k) {
-    const int32_t first = row >= 0 ? first_slot_[cell(row, k)]
-                                   : base_[cell(list_of_[hold.op], k)] + index_of_[hold.op];
-    const int32_t last = last_position(hold.until, k, first);
-    if (!hold.accumulates) add(first, last);
-    first_of_all = std::min(first_of_all, first);
-    last_of_all = std::max(last_of_all, last);
+  const bool once = problem_->once(hold.op) || (copy && routes_[hold.route].last);
+  if (once && micro + 1 < micros_) return;
+  const int32_t row = copy ? static_cast<int32_t>(members_.size()) + hold.route
+                           : member_number_[hold.op];
+  const int32_t first = row >= 0
+                            ? first_slot_[slot_cell(row, micro)]
+                            : base_[list_cell(list_of_[hold.op], micro)] + index_of_[hold.op];
+  const int32_t last = last_position(hold.until, micro, first);
+  if (hold.accumulates) {
+    hold.first = hold.first < 0 ? first : std::min(hold.first, first);
+    hold.last = std::max(hold.last, last);
+  } else {
+    add(hold, first, last);
   }
-  if (hold.accumulates) add(first_of_all, last_of_all);
+}
+
+void OrderEngine::add(const Hold& hold, int32_t first, int32_t last) {
+  const int32_t device = hold.route >= 0 ? routes_[hold.route].to : placement_[hold.op];
+  int64_t* const delta = delta_.data() + devices_[device].first_position;
+  delta[first] += hold.bytes;
+  delta[last + 1] -= hold.bytes;
 }
 
 void OrderEngine::account(Metrics& metrics) {
   simulated_.assign(devices_.size(), {});
-  if (problem_.rules().memory == MemoryModel::slots) {
+  if (problem_->rules().memory == MemoryModel::slots) {
     find_holds();
     place_times();
     const auto& last = devices_.back();
     delta_.assign(at(last.first_position) + at(std::max(last.positions, 1)) + 1, 0);
-    for (const auto& hold : holds_) settle(hold);
-    for (int32_t op = 0; op < problem_.operators(); ++op)
-      simulated_[placement_[op]].peak_memory_bytes += problem_.fixed_bytes(op);
+    for (int32_t k = 0; k < micros_; ++k)
+      for (auto& hold : holds_) settle(hold, k);
+    for (const auto& hold : holds_)
+      if (hold.accumulates) add(hold, hold.first, hold.last);
+    for (int32_t op = 0; op < problem_->operators(); ++op)
+      simulated_[placement_[op]].peak_memory_bytes += problem_->fixed_bytes(op);
     for (size_t d = 0; d < devices_.size(); ++d) sum_levels(static_cast<int32_t>(d));
   }
   finish(metrics);
@@ -221,7 +226,7 @@ void OrderEngine::finish(Metrics& metrics) const {
   metrics.peak_communication_bytes = metrics.total_communication_bytes = 0;
   metrics.peak_memory_bytes = 0;
   metrics.excess_memory_bytes = std::numeric_limits<int64_t>::min();
-  metrics.devices.resize(at(problem_.devices()));
+  metrics.devices.resize(at(problem_->devices()));
   for (size_t d = 0; d < metrics.devices.size(); ++d) {
     const int32_t from = quotient_ ? quotient_->of[d] : static_cast<int32_t>(d);
     auto& to = metrics.devices[d];
@@ -235,9 +240,9 @@ void OrderEngine::finish(Metrics& metrics) const {
     metrics.peak_communication_bytes =
         std::max(metrics.peak_communication_bytes, to.bytes_sent + to.bytes_received);
     metrics.peak_memory_bytes = std::max(metrics.peak_memory_bytes, to.peak_memory_bytes);
+    const int64_t capacity = problem_->cluster().capacity_bytes(static_cast<int32_t>(d));
     metrics.excess_memory_bytes =
-        std::max(metrics.excess_memory_bytes,
-                 to.peak_memory_bytes - problem_.cluster().capacity_bytes(static_cast<int32_t>(d)));
+        std::max(metrics.excess_memory_bytes, to.peak_memory_bytes - capacity);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "simulator/bind_schedule.h"
+#include "simulator/order_engine.h"
 #include "simulator/simulator.h"
 #include "strategy/lanes.h"
 #include "strategy/lower.h"
@@ -68,7 +69,7 @@ class SymmetryPricer {
   struct Structure;
   struct Lowered;
 
-  std::shared_ptr<Lowered> lowered(const Parallelism& given, const Strategy& of, bool all_lanes) const;
+  std::shared_ptr<Lowered> lowered(const Parallelism& given, const Strategy& of, bool whole);
   std::shared_ptr<Bound> bound(const Strategy& strategy);
   std::shared_ptr<Structure> structure(const Strategy& strategy);
   /// What find_symmetry() found for a mesh and lanes.
@@ -81,19 +82,22 @@ class SymmetryPricer {
 
   std::shared_ptr<Bound> bind(Structure& structure, const Mesh& mesh);
   const Found& find(const ReplicaLanes& lanes, const Mesh& mesh);
+  LoweredReplica all_lanes(const Parallelism& given) const;
   std::shared_ptr<Made> make(Structure& structure, const Symmetry& symmetry) const;
   std::shared_ptr<const OrderPieces> order(Bound& bound, const Parallelism& given);
   void run(Bound& bound, const Strategy& strategy, Metrics& metrics, int64_t limit_ns);
   static void run_events(const Bound& bound, const Parallelism& given, Metrics& metrics,
                          int64_t limit_ns);
 
-  static constexpr int64_t kMostOperators = 1'000'000;
+  static constexpr int64_t kMostOperators = 250'000;
   static constexpr size_t kMostBound = 64, kMostFound = 64;
 
   std::shared_ptr<const Problem> problem_;
   std::mutex mutex_;  // of all below
   std::list<std::shared_ptr<Structure>> structures_;  // the latest first
   std::list<Found> found_;                            // the same
+  LaneParts parts_;
+  std::vector<std::unique_ptr<OrderEngine>> idle_;
 };
 
 }  // namespace trinity

@@ -61,7 +61,6 @@ struct SymmetryPricer::Lowered {
 struct SymmetryPricer::Made {
   std::shared_ptr<const Copies> of;
   std::shared_ptr<const Problem> problem;
-  std::vector<std::unique_ptr<OrderEngine>> idle;
 };
 
 /// What a mesh's order and devices make of a structure. Without a graph: nothing is alike.
@@ -97,7 +96,7 @@ SymmetryPricer::~SymmetryPricer() = default;
 
 std::shared_ptr<SymmetryPricer::Lowered> SymmetryPricer::lowered(const Parallelism& given,
                                                                  const Strategy& of,
-                                                                 bool all_lanes) const {
+                                                                 bool whole) {
   static std::mutex mutex;
   static std::list<std::weak_ptr<Lowered>> known;  // those that some pricer has
   const Graph* graph = &problem_->graph();
@@ -106,15 +105,15 @@ std::shared_ptr<SymmetryPricer::Lowered> SymmetryPricer::lowered(const Paralleli
     known.remove_if([](const auto& one) { return one.expired(); });
     for (const auto& one : known)
       if (auto found = one.lock();
-          found && found->graph == graph && found->all_lanes == all_lanes && found->of == of)
+          found && found->graph == graph && found->all_lanes == whole && found->of == of)
         return found;
   }
   auto made = std::make_shared<Lowered>();
   made->graph = graph;
   made->of = of;
-  made->all_lanes = all_lanes;
-  auto lane = all_lanes ? std::nullopt : lower_lane(given, *graph, problem_->cluster());
-  made->replica = lane ? std::move(*lane) : lower_replica(given, *graph, problem_->cluster());
+  made->all_lanes = whole;
+  auto lane = whole ? std::nullopt : lower_lane(given, *graph, problem_->cluster(), parts_);
+  made->replica = lane ? std::move(*lane) : all_lanes(given);
   const std::lock_guard lock(mutex);
   known.push_back(made);
   return made;
@@ -175,6 +174,17 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure
   return result;
 }
 
+/// Throws what lower_replica() throws.
+LoweredReplica SymmetryPricer::all_lanes(const Parallelism& given) const {
+  try {
+    const Nameless nameless;
+    return lower_replica(given, problem_->graph(), problem_->cluster());
+  } catch (const ArgumentError&) {
+  } catch (const LimitError&) {
+  }
+  return lower_replica(given, problem_->graph(), problem_->cluster());  // which names what is wrong
+}
+
 const SymmetryPricer::Found& SymmetryPricer::find(const ReplicaLanes& lanes, const Mesh& mesh) {
   auto outline = lanes.outline();
   const auto known = std::find_if(found_.begin(), found_.end(), [&](const Found& found) {
@@ -220,22 +230,22 @@ std::shared_ptr<const OrderPieces> SymmetryPricer::order(Bound& bound, const Par
 
 void SymmetryPricer::run(Bound& bound, const Strategy& strategy, Metrics& metrics,
                          int64_t limit_ns) {
-  auto& made = *bound.made;
   std::shared_ptr<const OrderPieces> pieces;
   std::unique_ptr<OrderEngine> engine;
   {
     const std::lock_guard lock(mutex_);
     pieces = order(bound, *strategy.parallelism);
-    if (!made.idle.empty()) {
-      engine = std::move(made.idle.back());
-      made.idle.pop_back();
+    if (!idle_.empty()) {
+      engine = std::move(idle_.back());
+      idle_.pop_back();
     }
   }
-  if (!engine) engine = std::make_unique<OrderEngine>(*made.problem);
-  if (!engine->run(bound.placement, *pieces, &bound.quotient, limit_ns, metrics))
+  if (!engine) engine = std::make_unique<OrderEngine>(problem_->cluster());
+  if (!engine->run(*bound.made->problem, bound.placement, *pieces, &bound.quotient, limit_ns,
+                   metrics))
     run_events(bound, *strategy.parallelism, metrics, limit_ns);
   const std::lock_guard lock(mutex_);
-  made.idle.push_back(std::move(engine));
+  idle_.push_back(std::move(engine));
 }
 
 /// What the order's engine leaves to the event loop.

@@ -1,6 +1,7 @@
 // Where a lowered graph runs, and what of a strategy decides the graph.
 #include <algorithm>
 
+#include "graph/subgraph.h"
 #include "strategy/lower.h"
 #include "strategy/mesh_schedule.h"
 
@@ -54,6 +55,30 @@ Arrangement arrange(const LoweredGraph& made, const Strategy& strategy) {
   result.schedule.name = pipeline_schedule_name(schedule_of(given));
   result.schedule.micro_batches = given.micro_batches;
   result.schedule.stage = made.stage;
+  return result;
+}
+
+LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devices) {
+  std::vector<bool> keep;
+  for (const int32_t device : replica.device) keep.push_back(devices[device]);
+  auto part = subgraph(replica.graph, keep);
+  LoweredReplica result;
+  result.of = replica.of;
+  result.graph = std::move(part.graph);
+  result.home = replica.home;
+  result.layers = replica.layers;
+  result.pipeline = replica.pipeline;
+  for (const int32_t op : part.origin) {
+    result.device.push_back(replica.device[op]);
+    result.origin.push_back(replica.origin[op]);
+    result.stage.push_back(replica.stage[op]);
+    result.part.push_back(replica.part[op]);
+    result.layer.push_back(replica.layer[op]);
+    result.spread.push_back(replica.spread[op]);
+    if (!replica.gathered.empty()) result.gathered.push_back(replica.gathered[op]);
+  }
+  for (const int32_t collective : part.collective)
+    result.collective.push_back(replica.collective[collective]);
   return result;
 }
 

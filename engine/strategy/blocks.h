@@ -1,5 +1,8 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <compare>
 #include <cstdint>
 #include <vector>
 
@@ -15,8 +18,44 @@ struct Range {
   auto operator<=>(const Range&) const = default;
 };
 
-/// A range per axis of a tensor; of none where the shape is not known.
-using Block = std::vector<Range>;
+/// A range per axis of a tensor; of none where the shape is not known. Of few axes it allocates
+/// nothing: splits make hundreds of thousands of them.
+class Block {
+ public:
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  void clear() { size_ = 0; }
+  void push_back(const Range& range) {
+    if (size_ < few_.size())
+      few_[size_] = range;
+    else
+      spill(range);
+    ++size_;
+  }
+  Range& operator[](size_t i) { return begin()[i]; }
+  const Range& operator[](size_t i) const { return begin()[i]; }
+  Range* begin() { return size_ <= few_.size() ? few_.data() : many_.data(); }
+  Range* end() { return begin() + size_; }
+  const Range* begin() const { return size_ <= few_.size() ? few_.data() : many_.data(); }
+  const Range* end() const { return begin() + size_; }
+
+  bool operator==(const Block& other) const {
+    return std::equal(begin(), end(), other.begin(), other.end());
+  }
+  auto operator<=>(const Block& other) const {
+    return std::lexicographical_compare_three_way(begin(), end(), other.begin(), other.end());
+  }
+
+ private:
+  void spill(const Range& range) {
+    if (size_ == few_.size()) many_.assign(few_.begin(), few_.end());
+    many_.push_back(range);
+  }
+
+  size_t size_ = 0;
+  std::array<Range, 5> few_;
+  std::vector<Range> many_;  // all of them, where they are more
+};
 
 int64_t block_elements(const Block& block);
 Block whole_block(const std::vector<int64_t>& shape);

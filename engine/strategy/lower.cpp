@@ -15,7 +15,6 @@
 #include "graph/replicas.h"
 #include "graph/sharding.h"
 #include "graph/split_backward.h"
-#include "graph/subgraph.h"
 #include "strategy/mesh_schedule.h"
 #include "strategy/sent_parts.h"
 #include "strategy/shared_variables.h"
@@ -69,20 +68,39 @@ class Lowering {
     share_out_layers();
   }
 
-  LoweredReplica run() { return *run(false); }
+  LoweredReplica run() { return finish(*split(false)); }
 
-  /// first_lane: as lower_lane(), nothing included.
-  std::optional<LoweredReplica> run(bool first_lane) {
-    auto parts = split(first_lane);
-    if (!parts) return std::nullopt;
-    Made made = std::move(*parts);
+  /// As lower_lane(), nothing included.
+  std::optional<LoweredReplica> run(LaneParts& parts) {
+    const auto found = std::static_pointer_cast<const std::optional<Made>>(parts.find(
+        what_splits(), [&] { return std::make_shared<const std::optional<Made>>(split(true)); }));
+    if (!*found) return std::nullopt;
+    auto lane = finish(**found);
+    lane.first_lane = true;
+    return lane;
+  }
+
+ private:
+  /// What of the mesh split() goes by.
+  Parallelism what_splits() const {
+    Parallelism same = given_;
+    same.mesh.data = 1;
+    same.mesh.order.clear();
+    same.mesh.devices.clear();
+    same.recompute = Recompute::none;
+    same.shard = 0;
+    same.micro_batches = 1;
+    same.synchronise = {};
+    same.schedule = is_v_shaped(schedule_) ? "v" : "";
+    return same;
+  }
+
+  LoweredReplica finish(Made made) const {
     share(made);
     if (given_.recompute != Recompute::none || !repeated_.empty()) repeat(made);
     if (given_.scatter_gather && given_.mesh.tensor > 1 && given_.mesh.pipeline > 1) cut_sends(made);
     if (splits_backward(schedule_)) cut_backward(made);
-    std::optional<LoweredReplica> lowered(std::in_place);
-    LoweredReplica& result = *lowered;
-    result.first_lane = first_lane;
+    LoweredReplica result;
     const std::vector<bool> joined_weights = weights_joined(made);
     if (given_.shard > 0 && shard_group() > 1) result.gathered = shard(made, joined_weights);
     result.spread = spread_of(made);
@@ -90,10 +108,9 @@ class Lowering {
     if (!result.joined.empty() && !result.gathered.empty())
       result.together = together(made, result.gathered, joined_weights);
     describe(std::move(made), result);
-    return lowered;
+    return result;
   }
 
- private:
   /// What is said of single operators, by their numbers.
   void read_rules() {
     std::vector<std::string> names;
@@ -646,15 +663,15 @@ LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
 }
 
 std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const Graph& graph,
-                                         const Cluster& cluster) {
+                                         const Cluster& cluster, LaneParts& parts) {
   const auto& mesh = parallelism.mesh;
-  const bool parts = parallelism.scatter_gather && mesh.tensor > 1 && mesh.pipeline > 1;
-  if (mesh.context > 1 || parts) return std::nullopt;
+  const bool sends_parts = parallelism.scatter_gather && mesh.tensor > 1 && mesh.pipeline > 1;
+  if (mesh.context > 1 || sends_parts) return std::nullopt;
   const Nameless nameless;
   try {
     check_mesh(parallelism, cluster);
     check_experts(parallelism, graph);
-    return Lowering(parallelism, graph, {}).run(true);
+    return Lowering(parallelism, graph, {}).run(parts);
   } catch (const ArgumentError&) {
   } catch (const LimitError&) {
   }
@@ -701,30 +718,6 @@ LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies) {
   result.layers = replica.layers;
   result.pipeline = replica.pipeline;
   return all;
-}
-
-LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devices) {
-  std::vector<bool> keep;
-  for (const int32_t device : replica.device) keep.push_back(devices[device]);
-  auto part = subgraph(replica.graph, keep);
-  LoweredReplica result;
-  result.of = replica.of;
-  result.graph = std::move(part.graph);
-  result.home = replica.home;
-  result.layers = replica.layers;
-  result.pipeline = replica.pipeline;
-  for (const int32_t op : part.origin) {
-    result.device.push_back(replica.device[op]);
-    result.origin.push_back(replica.origin[op]);
-    result.stage.push_back(replica.stage[op]);
-    result.part.push_back(replica.part[op]);
-    result.layer.push_back(replica.layer[op]);
-    result.spread.push_back(replica.spread[op]);
-    if (!replica.gathered.empty()) result.gathered.push_back(replica.gathered[op]);
-  }
-  for (const int32_t collective : part.collective)
-    result.collective.push_back(replica.collective[collective]);
-  return result;
 }
 
 LoweredGraph lower_graph(const Strategy& strategy, const Graph& graph, const Cluster& cluster) {

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
+#include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "cluster/cluster.h"
@@ -95,11 +98,33 @@ bool copies_are_alike(const Parallelism& given);
 /// The graph of such a mesh in two steps. Throws what lower() throws.
 LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
                              const Cluster& cluster);
+/// Graphs in parts, before anything else is done to them, of the latest meshes of one graph: those
+/// that differ in replicas, their states, recomputation or order share them. For one thread.
+class LaneParts {
+ public:
+  template <class Make>
+  std::shared_ptr<const void> find(const Parallelism& of, Make make) {
+    for (auto kept = kept_.begin(); kept != kept_.end(); ++kept)
+      if (kept->first == of) {
+        kept_.splice(kept_.begin(), kept_, kept);
+        return kept_.front().second;
+      }
+    kept_.emplace_front(of, make());
+    if (kept_.size() > kMost) kept_.pop_back();
+    return kept_.front().second;
+  }
+
+ private:
+  static constexpr size_t kMost = 4;
+  std::list<std::pair<Parallelism, std::shared_ptr<const void>>> kept_;  // the latest first
+};
+
 /// The same of the first device of every stage alone, where all devices of a stage do the same and
 /// send to none but those of equal place in others (lower_first_lane()); nothing elsewhere, and
-/// where lower_replica() would throw. Graphs are nameless (graph/nameless.h).
+/// where lower_replica() would throw. `parts` is of this graph. Graphs are nameless
+/// (graph/nameless.h).
 std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const Graph& graph,
-                                         const Cluster& cluster);
+                                         const Cluster& cluster, LaneParts& parts);
 /// `copies` of the mesh's replicas, at most all of them.
 LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies);
 /// What runs on some of its devices. Throws what subgraph() throws.

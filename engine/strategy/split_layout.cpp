@@ -433,7 +433,8 @@ bool SplitLayout::even(int32_t op) const {
   };
   const auto& dimensions = cut(op).space().dimensions;
   for (size_t d = 0; d + 1 < dimensions.size(); ++d)
-    if (dimensions[d].size % factors[d] != 0) return false;
+    if (dimensions[d].size % factors[d] != 0 || (factors[d] > 1 && !dimensions[d].splits))
+      return false;
   const auto &about = graph_.op(op), &lead = graph_.op(leader(op));
   const auto& view = views_[op];
   for (size_t k = 0; k < about.inputs.size(); ++k)

@@ -455,9 +455,7 @@ void check_splits(const Splits& splits, const Graph& graph, int32_t devices) {
 
 namespace {
 
-void check_arguments(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
-                     int32_t devices) {
-  check_splits(splits, graph, devices);
+void check_devices(const Graph& graph, std::span<const int32_t> placement, int32_t devices) {
   if (placement.size() != static_cast<size_t>(graph.operator_count()))
     throw ArgumentError(fmt::format("splits: expected the devices of {} operators, got {}",
                                     graph.operator_count(), placement.size()));
@@ -471,7 +469,8 @@ void check_arguments(const Graph& graph, const Splits& splits, std::span<const i
 
 Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
                      int32_t devices, const SplitOptions& options) {
-  check_arguments(graph, splits, placement, devices);
+  check_splits(splits, graph, devices);
+  check_devices(graph, placement, devices);
   const SplitLayout layout(graph, splits, placement, devices, options);
   return SplitLowering(graph, layout, options).run();
 }
@@ -479,7 +478,8 @@ Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const i
 std::optional<Lowered> lower_first_lane(const Graph& graph, const Splits& splits,
                                         std::span<const int32_t> placement, int32_t devices,
                                         int32_t width, const SplitOptions& options) {
-  check_arguments(graph, splits, placement, devices);
+  check_devices(graph, placement, devices);
+  if (splits.size() != at(graph.operator_count())) return std::nullopt;
   const SplitLayout layout(graph, splits, placement, devices, options);
   try {
     return SplitLowering(graph, layout, options, width).run();

@@ -492,7 +492,7 @@ void bench_meshes() {
              "devices   slower     simulated  lower and bind ms     evaluation ms       step ms");
   const auto graph = std::make_shared<const Graph>(test::layered_graph(32));
   for (const bool slow : {false, true})
-    for (const int32_t devices : {16, 64, 256, 1024, 4096, 16384, 65536})
+    for (const int32_t devices : {8, 64, 256, 1024, 4096, 16384, 65536})
       bench_mesh(graph, devices, slow);
 }
 

@@ -4,8 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <numeric>
+#include <optional>
 
 #include "graph/training.h"
+#include "simulator/order_engine.h"
 #include "simulator/pricer.h"
 #include "support/build.h"
 
@@ -137,6 +139,17 @@ struct Seen {
   int64_t devices = 0, simulated = 0;
 };
 
+/// Another strategy of the same mesh, which shares what its first one was made of.
+void check_kin(RandomStream& random, Strategy strategy,
+               const std::shared_ptr<const Problem>& problem, SymmetryPricer& pricer) {
+  auto& given = *strategy.parallelism;
+  given.shard = static_cast<int32_t>(random.below(4));
+  given.recompute = random.below(2) == 0 ? Recompute::full : Recompute::none;
+  given.micro_batches *= 2;
+  Metrics metrics;
+  if (pricer.price(strategy, metrics, kNoLimit)) REQUIRE(metrics == whole(strategy, problem));
+}
+
 void check_one(uint64_t draw, Seen& seen) {
   RandomStream random(7, "symmetry", draw);
   const auto graph = blocks(random, 8);
@@ -183,6 +196,7 @@ void check_one(uint64_t draw, Seen& seen) {
   CHECK(again == expected);
   REQUIRE(pricer.price(strategy, again, expected.step_time_ns - 1));
   CHECK(again.rejected);
+  if (draw % 4 == 0) check_kin(random, strategy, problem, pricer);
 }
 
 TEST_CASE("what is simulated for its class gives the whole graph's metrics") {
@@ -192,6 +206,108 @@ TEST_CASE("what is simulated for its class gives the whole graph's metrics") {
                       << seen.whole << " whole");
   CHECK(seen.folded > 1200);
   CHECK(seen.simulated * 2 < seen.devices);
+}
+
+/// Draws a mesh that lowers, its cluster and its graph; nothing where it is refused.
+struct Drawn {
+  std::shared_ptr<const Graph> graph;
+  std::shared_ptr<const Cluster> cluster;
+  Strategy strategy;
+};
+
+std::optional<Drawn> drawn(const char* stream, uint64_t draw) {
+  RandomStream random(11, stream, draw);
+  Drawn found{blocks(random, 8), nullptr, {}};
+  found.strategy.parallelism = mesh_of(random);
+  found.cluster =
+      cluster_of(random, static_cast<int>(found.strategy.parallelism->mesh.device_count()));
+  try {
+    lower(found.strategy, *found.graph, *found.cluster);
+  } catch (const ArgumentError&) {
+    return std::nullopt;
+  }
+  return found;
+}
+
+/// Whether the engine decided; then it has to be as the event loop is.
+bool check_pieces(const Drawn& given, OrderEngine& engine) {
+  const auto low = lower(given.strategy, *given.graph, *given.cluster);
+  const auto graph = std::make_shared<const Graph>(low.made.graph);
+  const Problem problem(graph, given.cluster, SimulationRules::standard(*given.cluster));
+  const auto& spec = low.arranged.schedule;
+  Schedule schedule;
+  OrderPieces pieces;
+  try {
+    schedule = bind_schedule(spec, low.arranged.placement, problem, OnContradiction::fail);
+    pieces = pipeline_pieces(*graph, low.arranged.placement, given.cluster->device_count(),
+                             spec.stage, spec.micro_batches, parse_pipeline_schedule(spec.name));
+  } catch (const ScheduleError&) {
+    return false;
+  }
+  Metrics found, expected;
+  Timeline timeline;  // which the event loop alone fills
+  if (!engine.run(problem, low.arranged.placement, pieces, nullptr, kNoLimit, found)) return false;
+  Simulator(problem).run(Plan{low.arranged.placement, &schedule}, expected, &timeline);
+  REQUIRE(found == expected);
+  REQUIRE(engine.run(problem, low.arranged.placement, pieces, nullptr, expected.step_time_ns,
+                     found));
+  CHECK(found == expected);
+  REQUIRE(engine.run(problem, low.arranged.placement, pieces, nullptr, expected.step_time_ns - 1,
+                     found));
+  expected.reject(expected.step_time_ns - 1);
+  CHECK(found == expected);
+  return true;
+}
+
+TEST_CASE("an order in pieces takes as long as it takes task by task") {
+  int decided = 0, others = 0;
+  for (uint64_t draw = 0; draw < 600; ++draw)
+    if (const auto given = drawn("pieces", draw)) {
+      CAPTURE(draw);
+      OrderEngine engine(*given->cluster);
+      ++(check_pieces(*given, engine) ? decided : others);
+    }
+  MESSAGE(decided << " decided, " << others << " left to the event loop");
+  CHECK(decided > 150);
+}
+
+TEST_CASE("the first lane is what all lanes have of it") {
+  int lanes = 0;
+  for (uint64_t draw = 0; draw < 300; ++draw) {
+    const auto given = drawn("lanes", draw);
+    if (!given) continue;
+    const auto& mesh = given->strategy.parallelism->mesh;
+    LaneParts parts;
+    const auto lane =
+        lower_lane(*given->strategy.parallelism, *given->graph, *given->cluster, parts);
+    if (!lane || mesh.tensor == 1) continue;
+    ++lanes;
+    CAPTURE(draw);
+    std::vector<bool> first(static_cast<size_t>(mesh.pipeline * mesh.tensor));
+    for (size_t d = 0; d < first.size(); ++d) first[d] = d % static_cast<size_t>(mesh.tensor) == 0;
+    const auto all =
+        kept(lower_replica(*given->strategy.parallelism, *given->graph, *given->cluster), first);
+    REQUIRE(lane->graph.operator_count() == all.graph.operator_count());
+    CHECK(lane->device == all.device);
+    CHECK(lane->stage == all.stage);
+    CHECK(lane->origin == all.origin);
+    CHECK(lane->part == all.part);
+    CHECK(lane->gathered == all.gathered);
+    for (int32_t op = 0; op < lane->graph.operator_count(); ++op) {
+      const auto &a = lane->graph.op(op), &b = all.graph.op(op);
+      REQUIRE(a.type == b.type);
+      REQUIRE(a.inputs == b.inputs);
+      REQUIRE(a.outputs == b.outputs);
+      REQUIRE(a.collective == b.collective);
+      CHECK(a.flops == b.flops);
+      CHECK(a.traffic_bytes == b.traffic_bytes);
+      CHECK(a.parameter_bytes() + a.persistent_bytes == b.parameter_bytes() + b.persistent_bytes);
+    }
+    for (size_t c = 0; c < lane->graph.collectives().size(); ++c)
+      CHECK(lane->graph.collectives()[c].bytes == all.graph.collectives()[c].bytes);
+  }
+  MESSAGE(lanes << " first lanes");
+  CHECK(lanes > 40);
 }
 
 int32_t simulated(const ClusterSpec& spec, const Parallelism& given) {
