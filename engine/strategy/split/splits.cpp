@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "graph/nameless.h"
 #include "graph/operator_types.h"
-#include "strategy/split_lowering.h"
+#include "strategy/split/split_lowering.h"
 #include "strategy/split_meaning.h"
 
 namespace trinity {

@@ -1,4 +1,4 @@
-#include "strategy/split_lowering.h"
+#include "strategy/split/split_lowering.h"
 
 #include <algorithm>
 #include <set>
