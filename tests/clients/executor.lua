@@ -1,10 +1,10 @@
--- What our own executor makes of a pipeline, for PyTorch to repeat: `trinity tests/clients/executor.lua FOLDER` writes the
--- schedule (schedule.csv), the samples (samples.csv), the weights at the start (start.safetensors) and the losses of the
--- steps (losses.json).
+-- What our own executor makes of a pipeline, for PyTorch to repeat: `trinity tests/clients/executor.lua FOLDER` writes
+-- schedules (NAME.csv), samples (samples.csv), weights at the start (start.safetensors) and losses (losses.json).
 
 local trinity = require 'trinity'
 
-local executor = { blocks = 4, width = 16, classes = 5, batch_size = 8, micro_batches = 8, steps = 6, learning_rate = 0.2 }
+local executor = { blocks = 4, width = 16, classes = 5, batch_size = 8, micro_batches = 8, steps = 6,
+  learning_rate = 0.2 }
 
 function executor.problem()
   local net = trinity.layers.new('blocks', { batch_size = executor.batch_size })

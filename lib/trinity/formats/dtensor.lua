@@ -1,6 +1,6 @@
 -- Tensor parallelism for torch.distributed.tensor.parallel.parallelize_module of PyTorch 2.13.0, which has no file: a
--- form of ours, { mesh, plan: { module path: { style, its arguments } } }. Placements are 'R'; '*' stands for the number
--- of any layer. Models of transformers make masks and positions by the length of what the embedding gives, so that
+-- form of ours, { mesh, plan: { module path: { style, its arguments } } }. Placements are 'R'; '*' stands for the
+-- number of any layer. Models of transformers make masks and positions by the length of what the embedding gives, so that
 -- nothing is cut along the sequence.
 
 local modules = require 'trinity.formats.modules'
