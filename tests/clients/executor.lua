@@ -34,8 +34,8 @@ end
 function executor.run(folder)
   local problem, told, orders = executor.problem(), {}, {}
   trinity.files.write(folder .. '/samples.csv', executor.samples())
-  local base = { data = folder .. '/samples.csv', train_rows = executor.batch_size * executor.micro_batches, warm_up = 0,
-    quiet = true }
+  local base = { data = folder .. '/samples.csv', train_rows = executor.batch_size * executor.micro_batches,
+    warm_up = 0, quiet = true }
   local function execute(plan, more)
     for key, value in trinity.sorted_pairs(base) do more[key] = value end
     return trinity.execute(problem, plan, more)

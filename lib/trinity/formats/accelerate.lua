@@ -96,7 +96,7 @@ local function join_tied(map, tied, unspoken)
 end
 
 --- The files of a plan, and what they do not say.
----@param outline trinity.Outline
+---@param outline table
 ---@param options trinity.ExportOptions
 ---@return trinity.ExportedFile[] files
 ---@return string[] unsaid
