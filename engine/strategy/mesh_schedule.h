@@ -22,9 +22,9 @@ PipelineSchedule schedule_of(const Parallelism& given);
 /// what check_pipeline() and the other schedule_bubble() throw.
 ScheduleBubble schedule_bubble(const Parallelism& given);
 
-/// pipeline_schedule() with another order of tasks: `orders` has one list a place on the pipeline, of
-/// the stages that it has by `schedule`, which says where stages are and whether weight parts are
-/// tasks of their own. Throws ScheduleError, too, for another number of lists, and for tasks of
+/// pipeline_schedule() with another order of tasks: `orders` has one list a place on the pipeline,
+/// of the stages that it has by `schedule`, which says where stages are and whether weight parts
+/// are tasks of their own. Throws ScheduleError, too, for another number of lists, and for tasks of
 /// stages or micro-batches that there are not. (In schedule.cpp.)
 Schedule pipeline_schedule(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
                            std::span<const int32_t> stage, int32_t micro_batches,

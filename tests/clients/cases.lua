@@ -2,6 +2,7 @@
 -- `trinity tests/clients/cases.lua FOLDER` writes each to FOLDER/FORMAT/CASE/, what files do not say to UNSAID there.
 
 local core = require 'trinity.core'
+local layout = require 'trinity.formats.layout'
 local trinity = require 'trinity'
 
 local data = core.home .. '/tests/data/clients/'
@@ -80,7 +81,23 @@ function cases.files(strategy, case, format)
   return trinity.formats.files(strategy, options)
 end
 
+--- Layouts of contiguous plans of all kinds: { ranks, text, layers = of every stage }.
+function cases.layouts()
+  local random, list = trinity.random(1, 'contiguous plans'), {}
+  for i = 1, 300 do
+    local pipeline, virtual, stages, counts = random:integer(16), random:integer(4), {}, {}
+    for s = 1, pipeline * virtual do
+      local again = s > 1 and random:integer(2) == 1
+      counts[s] = again and counts[s - 1] or random:integer(9)
+      stages[s] = { embedding = s == 1, layers = counts[s], head = s == pipeline * virtual }
+    end
+    list[i] = { pipeline = pipeline, text = layout.text(stages), layers = counts }
+  end
+  return list
+end
+
 local function write_all(folder)
+  trinity.files.write(folder .. '/layouts.json', core.to_json(cases.layouts()))
   for _, case in ipairs(cases.list) do
     local strategy = cases.strategy(case)
     for format in trinity.sorted_pairs(case.formats) do

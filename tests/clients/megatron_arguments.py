@@ -109,10 +109,19 @@ def probe(layout):
             except (AssertionError, IndexError, NotImplementedError) as error:
                 row["taken"], row["why"] = False, str(error)[:80]
             rows.append(row)
+    plans = json.load(open(f"{sys.argv[1]}/layouts.json"))
+    for plan in plans:
+        parsed = layout(plan["text"], plan["pipeline"])
+        parsed.validate_layer_layout(sum(plan["layers"]), None)
+        stages = len(plan["layers"])
+        got = [sum(unit.name == "decoder" for unit in parsed.layout[s % plan["pipeline"]][s // plan["pipeline"]])
+               for s in range(stages)]
+        assert got == plan["layers"] and stages == len(parsed.layout) * len(parsed.layout[0]), plan
     keep = [row for row in rows if row["taken"] or row["layers"] == 4 or row["ahead"]]
     path = record.DATA / "megatron_layouts.json"
-    path.write_text(json.dumps({"client": "Megatron-LM", "commit": COMMIT, "layouts": keep}) + "\n")
-    print(f"{path}: {len(keep)} layouts, {sum(row['taken'] for row in keep)} taken")
+    path.write_text(json.dumps({"client": "Megatron-LM", "commit": COMMIT, "layouts": keep,
+                                "plans": [plan["text"] for plan in plans]}) + "\n")
+    print(f"{path}: {len(keep)} layouts, {sum(row['taken'] for row in keep)} taken; {len(plans)} plans")
 
 
 main()

@@ -48,34 +48,32 @@ def ranks_of(path):
     return stages, micro_batches
 
 
-def run_rank(rank, port, path, stages, micro_batches, folder):
+def run_rank(rank, port, jobs, folder):
+    """Runs schedules of one number of ranks, one after the other."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", rank=rank, world_size=len(stages))
-    count = sum(map(len, stages))
-    mine = stages[rank]
-    layers = layers_of(count)
-    parts = [PipelineStage(layers[s], s, count, torch.device("cpu")) for s in mine]
-    runtime = schedules._PipelineScheduleRuntime(parts, micro_batches, loss_of, scale_grads=False)
-    runtime._load_csv(path)
-    x, y = data_of(micro_batches)
-    losses = []
-    last = count - 1 in mine
-    runtime.step(*([x] if 0 in mine else []), **({"target": y, "losses": losses} if last else {}))
-    torch.save({"losses": [loss.item() for loss in losses],
-                "gradients": {s: layers[s].weight.grad for s in mine}}, f"{folder}/{rank}.pt")
-    dist.barrier()
+    dist.init_process_group("gloo", rank=rank, world_size=len(jobs[0][2]))
+    for case, path, stages, micro_batches in jobs:
+        count = sum(map(len, stages))
+        mine = stages[rank]
+        layers = layers_of(count)
+        parts = [PipelineStage(layers[s], s, count, torch.device("cpu")) for s in mine]
+        runtime = schedules._PipelineScheduleRuntime(parts, micro_batches, loss_of, scale_grads=False)
+        runtime._load_csv(path)
+        x, y = data_of(micro_batches)
+        losses = []
+        last = count - 1 in mine
+        runtime.step(*([x] if 0 in mine else []), **({"target": y, "losses": losses} if last else {}))
+        torch.save({"losses": [loss.item() for loss in losses],
+                    "gradients": {s: layers[s].weight.grad for s in mine}}, f"{folder}/{case}.{rank}.pt")
+        dist.barrier()
     dist.destroy_process_group()
 
 
-def run_schedule(path):
+def answer_of(case, path, stages, micro_batches, folder):
     """Losses and gradients of a schedule's step, beside those of the same layers in one process."""
-    stages, micro_batches = ranks_of(path)
-    count = sum(map(len, stages))
-    with tempfile.TemporaryDirectory() as folder:
-        mp.spawn(run_rank, (free_port(), str(path), stages, micro_batches, folder), nprocs=len(stages))
-        parts = [torch.load(f"{folder}/{rank}.pt") for rank in range(len(stages))]
-    layers = layers_of(count)
+    parts = [torch.load(f"{folder}/{case}.{rank}.pt") for rank in range(len(stages))]
+    layers = layers_of(sum(map(len, stages)))
     x, y = data_of(micro_batches)
     plain = []
     for part, target in zip(x.chunk(micro_batches), y.chunk(micro_batches)):
@@ -95,9 +93,17 @@ def run_schedule(path):
 
 
 def run_schedules():
-    answers, folders = {}, {}
+    answers, folders, by_ranks = {}, {}, {}
     for case, folder in record.cases("pytorch_schedule"):
-        answers[case], folders[case] = run_schedule(folder / "schedule.csv"), folder
+        path = folder / "schedule.csv"
+        stages, micro_batches = ranks_of(path)
+        by_ranks.setdefault(len(stages), []).append((case, str(path), stages, micro_batches))
+        folders[case] = folder
+    with tempfile.TemporaryDirectory() as place:
+        for ranks, jobs in by_ranks.items():
+            mp.spawn(run_rank, (free_port(), jobs, place), nprocs=ranks)
+            for job in jobs:
+                answers[job[0]] = answer_of(*job, place)
     record.save("pytorch_schedule", "PyTorch", torch.__version__, torch.version.git_version, answers, folders,
                 "loaded and run by _PipelineScheduleRuntime under Gloo, a process a rank: losses of micro-batches equal "
                 "to those of one process without a pipeline")
@@ -230,16 +236,22 @@ class Mlp(torch.nn.Module):
         return self.b(torch.relu(self.a(x)))
 
 
-def run_tensor_rank(rank, port, case, text, folder):
+def run_tensor_rank(rank, port, jobs, size, folder):
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.tensor.parallel import parallelize_module
 
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
     torch.set_num_threads(1)
-    plan = json.loads(text)
-    size = plan["mesh"]["tp"]
     dist.init_process_group("gloo", rank=rank, world_size=size)
     mesh = init_device_mesh("cpu", (size,), mesh_dim_names=("tp",))
+    for case, text in jobs:
+        run_tensor_case(rank, mesh, case, json.loads(text), folder)
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def run_tensor_case(rank, mesh, case, plan, folder):
+    from torch.distributed.tensor.parallel import parallelize_module
+
     torch.manual_seed(0)
     model = Mlp() if case.startswith("mlp") else model_of(case)
     torch.manual_seed(1)
@@ -256,21 +268,22 @@ def run_tensor_rank(rank, port, case, text, folder):
     placements = {name: str(tuple(p.placements)) if hasattr(p, "placements") else "none"
                   for name, p in model.named_parameters()}
     if rank == 0:
-        json.dump({"whole": whole, "parts": float(parts.item()), "placements": placements}, open(f"{folder}/answer", "w"))
-    dist.barrier()
-    dist.destroy_process_group()
+        json.dump({"whole": whole, "parts": float(parts.item()), "placements": placements}, open(f"{folder}/{case}", "w"))
 
 
 def run_tensor():
-    answers, folders = {}, {}
+    answers, folders, by_size = {}, {}, {}
     for case, folder in record.cases("dtensor"):
         text = (folder / "dtensor.json").read_text()
-        size = json.loads(text)["mesh"]["tp"]
-        with tempfile.TemporaryDirectory() as place:
-            mp.spawn(run_tensor_rank, (free_port(), case, text, place), nprocs=size)
-            answer = json.load(open(f"{place}/answer"))
-        assert abs(answer["whole"] - answer["parts"]) < 1e-5, f"{case}: {answer['whole']} and {answer['parts']}"
-        answers[case], folders[case] = answer, folder
+        by_size.setdefault(json.loads(text)["mesh"]["tp"], []).append((case, text))
+        folders[case] = folder
+    with tempfile.TemporaryDirectory() as place:
+        for size, jobs in by_size.items():
+            mp.spawn(run_tensor_rank, (free_port(), jobs, size, place), nprocs=size)
+            for case, _ in jobs:
+                answer = json.load(open(f"{place}/{case}"))
+                assert abs(answer["whole"] - answer["parts"]) < 1e-5, f"{case}: {answer['whole']} and {answer['parts']}"
+                answers[case] = answer
     record.save("dtensor", "PyTorch", torch.__version__, torch.version.git_version, answers, folders,
                 "parallelize_module under Gloo, two processes: the same loss as of the whole model")
 

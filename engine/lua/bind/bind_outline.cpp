@@ -70,8 +70,8 @@ std::map<int32_t, int32_t> said_of(const Parallelism& given, const Graph& graph)
   return said;
 }
 
-/// tensor_dimensions(graph, strategy) -> of every operator the first dimension of its iteration space
-/// that is cut over the axis `tensor` ('' where none is), and the roles of these.
+/// tensor_dimensions(graph, strategy) -> of every operator the first dimension of its iteration
+/// space that is cut over the axis `tensor` ('' where none is), and the roles of these.
 int tensor_dimensions(lua_State* L) {
   const auto& graph = object_arg<const Graph>(L, 1, "graph");
   const auto given = parallelism_arg(L, 2);
@@ -88,7 +88,8 @@ int tensor_dimensions(lua_State* L) {
     std::string name, role;
     if (!splits.empty() && !splits[op].factors.empty()) {
       const auto& factors = splits[op].factors;
-      const auto cut = std::find_if(factors.begin(), factors.end(), [](int32_t f) { return f > 1; });
+      const auto cut =
+          std::find_if(factors.begin(), factors.end(), [](int32_t factor) { return factor > 1; });
       if (cut != factors.end()) {
         const auto space = iteration_space(graph, op);
         const auto& dimension = space.dimensions[static_cast<size_t>(cut - factors.begin())];

@@ -1,5 +1,6 @@
 -- Device maps of Hugging Face's accelerate 1.15.0: { module path: device }, the shortest paths whose operators share a
--- device. Blocks stay whole (a residual crosses them) unless that is asked; modules with a tied weight are together.
+-- device. Layers of transformers' networks stay whole (a residual crosses them) unless that is asked; modules with a
+-- tied weight are together.
 
 local modules = require 'trinity.formats.modules'
 local ordered = require 'trinity.formats.ordered'
@@ -25,18 +26,17 @@ local Map = {}
 Map.__index = Map
 
 -- Notes that an operator of a module is on a device.
-function Map:add(path, device, what)
+function Map:add(path, device)
   local known = self.device[path]
   if known == nil then
     self.device[path], self.paths[#self.paths + 1] = device, path
   elseif known ~= device then
-    util.fail("export: accelerate: module '%s' is on devices %s and %s%s", path, tostring(known), tostring(device),
-      what or '')
+    util.fail("export: accelerate: module '%s' is on devices %s and %s", path, tostring(known), tostring(device))
   end
 end
 
--- Whether all operators of a block share a device.
-local function devices_of_blocks(outline, device_of)
+-- Of every layer whether its operators share a device.
+local function whole_blocks(outline, device_of)
   local first, whole = {}, {}
   outline:each_operator(function(i)
     local layer, device = outline.layer_of[i], device_of(i)
@@ -45,17 +45,16 @@ local function devices_of_blocks(outline, device_of)
       whole[layer] = whole[layer] and first[layer] == device
     end
   end)
-  return first, whole
+  return whole
 end
 
 local function refuse_cut(names, layer)
   util.fail("export: accelerate: layer %d is on several devices, but %s is kept whole, since a residual crosses it "
-    .. '(cut_blocks allows it)', layer, names.block_class or ("module '%s'"):format(names.block(layer)))
+    .. '(cut_blocks allows it)', layer, names.block_class)
 end
 
 -- The path of an operator within a block that is cut, nil for what has no weights.
-local function inner_path(outline, names, paths, i)
-  if names.library == 'own' then return paths[i] end
+local function inner_path(outline, names, i)
   if next(names.inner) == nil then
     util.fail("export: accelerate: what is within the blocks of network '%s' is not known, so that none can be cut",
       outline.graph.name)
@@ -63,24 +62,45 @@ local function inner_path(outline, names, paths, i)
   return modules.of_operator(names, outline, i)
 end
 
--- Adds every module of the plan to the map.
+-- Adds every module of a network that a library has: layers whole.
 local function fill(map, outline, options, names)
-  local device_of, paths = devices_of(outline, options), modules.paths(outline)
-  local first, whole = devices_of_blocks(outline, device_of)
+  local device_of = devices_of(outline, options)
+  local whole = whole_blocks(outline, device_of)
   outline:each_operator(function(i)
-    local layer = outline.layer_of[i]
-    local in_block, path = layer > 0 and layer <= outline.layers, paths[i]
-    if in_block and whole[layer] then
-      path = names.block(layer)
-    elseif in_block then
-      if not options.cut_blocks then refuse_cut(names, layer) end
-      path = inner_path(outline, names, paths, i)
-    elseif names.library ~= 'own' then
-      path = modules.of_operator(names, outline, i)
+    local layer, path = outline.layer_of[i], modules.of_operator(names, outline, i)
+    if layer > 0 and layer <= outline.layers then
+      if not whole[layer] and not options.cut_blocks then refuse_cut(names, layer) end
+      path = whole[layer] and names.block(layer) or inner_path(outline, names, i)
     end
     if path then map:add(path, device_of(i)) end
   end)
-  return first
+end
+
+-- Calls body(prefix) for every beginning of a path that ends before a dot, the shortest first, and the path.
+local function each_prefix(path, body)
+  for at in path:gmatch '()%.' do
+    if body(path:sub(1, at - 1)) then return end
+  end
+  body(path)
+end
+
+-- Adds the modules of another network: the shortest paths whose operators share a device.
+local function fill_own(map, outline, options)
+  local device_of, paths, shared = devices_of(outline, options), modules.paths(outline), {}
+  outline:each_operator(function(i)
+    each_prefix(paths[i], function(prefix)
+      if shared[prefix] == nil then shared[prefix] = device_of(i) end
+      if shared[prefix] ~= device_of(i) then shared[prefix] = false end
+    end)
+  end)
+  outline:each_operator(function(i)
+    each_prefix(paths[i], function(prefix)
+      if shared[prefix] or prefix == paths[i] then
+        map:add(prefix, device_of(i))
+        return true
+      end
+    end)
+  end)
 end
 
 -- Modules that share a weight go where the first of them is.
@@ -96,14 +116,14 @@ local function join_tied(map, tied, unspoken)
 end
 
 --- The files of a plan, and what they do not say.
----@param outline trinity.Outline
+---@param outline table
 ---@param options trinity.ExportOptions
 ---@return trinity.ExportedFile[] files
 ---@return string[] unsaid
 function accelerate.write(outline, options)
   local names, unspoken = modules.of(outline, nil), unsaid.of(outline, said)
   local map = setmetatable({ device = {}, paths = {} }, Map)
-  fill(map, outline, options, names)
+  if names.library == 'own' then fill_own(map, outline, options) else fill(map, outline, options, names) end
   for _, path in ipairs(names.plain) do map:add(path, map.device[names.before[1]]) end
   join_tied(map, names.tied, unspoken)
   if names.library == 'own' then

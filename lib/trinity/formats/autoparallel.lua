@@ -80,7 +80,7 @@ local function placement_of(node, by_path, axes, shard)
 end
 
 --- The files of a plan, and what they do not say.
----@param outline trinity.Outline
+---@param outline table
 ---@param options trinity.ExportOptions
 ---@return trinity.ExportedFile[] files
 ---@return string[] unsaid

@@ -221,7 +221,7 @@ function Trace:text(rank)
 end
 
 --- The files of a plan, and what they do not say.
----@param outline trinity.Outline
+---@param outline table
 ---@return trinity.ExportedFile[] files
 ---@return string[] unsaid
 function chakra.write(outline)

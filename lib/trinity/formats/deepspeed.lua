@@ -47,7 +47,7 @@ local function check_pipeline(outline, unspoken)
 end
 
 --- The files of a plan, and what they do not say.
----@param outline trinity.Outline
+---@param outline table
 ---@return trinity.ExportedFile[] files
 ---@return string[] unsaid
 function deepspeed.write(outline)

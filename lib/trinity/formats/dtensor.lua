@@ -1,7 +1,7 @@
 -- Tensor parallelism for torch.distributed.tensor.parallel.parallelize_module of PyTorch 2.13.0, which has no file: a
--- form of ours, { mesh, plan: { module path: { style, its arguments } } }. Placements are 'R'; '*' stands for the number
--- of any layer. Models of transformers make masks and positions by the length of what the embedding gives, so that
--- nothing is cut along the sequence.
+-- form of ours, { mesh, plan: { module path: { style, its arguments } } }. Placements are 'R'; '*' stands for the
+-- number of any layer. Models of transformers make masks and positions by the length of what the embedding gives, so
+-- that nothing is cut along the sequence.
 
 local modules = require 'trinity.formats.modules'
 local ordered = require 'trinity.formats.ordered'
@@ -42,7 +42,7 @@ local function starred(entries, outline, names)
 end
 
 --- The files of a plan, and what they do not say.
----@param outline trinity.Outline
+---@param outline table
 ---@return trinity.ExportedFile[] files
 ---@return string[] unsaid
 function dtensor.write(outline)

@@ -30,7 +30,7 @@ local function wrapped(outline, names)
 end
 
 --- The files of a plan, and what they do not say.
----@param outline trinity.Outline
+---@param outline table
 ---@return trinity.ExportedFile[] files
 ---@return string[] unsaid
 function fsdp2.write(outline)

@@ -54,13 +54,7 @@ local declared = options_of.declare('trinity.ExportOptions', { help = 'How a pla
   { 'nodes', 'string', help = 'autoparallel: the file of get_json(), whose nodes get placements' },
 })
 
---- The files of a plan in a format, and what they do not say. Nothing is written.
----@param strategy trinity.Strategy
----@param options trinity.ExportOptions
----@return trinity.ExportedFile[] files
----@return string[] unsaid
-function formats.files(strategy, options)
-  local owner = 'strategy:export'
+local function make_files(owner, strategy, options)
   check.object(owner, 1, 'strategy', strategy, 'strategy')
   local given = declared:read(owner, 2, 'options', options)
   local files, unspoken = writers[given.format].write(outline.of(strategy), given)
@@ -69,6 +63,13 @@ function formats.files(strategy, options)
   end
   return files, unspoken
 end
+
+--- The files of a plan in a format, and what they do not say. Nothing is written.
+---@param strategy trinity.Strategy
+---@param options trinity.ExportOptions
+---@return trinity.ExportedFile[] files
+---@return string[] unsaid
+function formats.files(strategy, options) return make_files('formats.files', strategy, options) end
 
 local function write_files(folder, files)
   local paths = {}
@@ -86,7 +87,7 @@ end
 ---@return string|string[] text_or_paths
 ---@return string[] unsaid
 function formats.export(strategy, options)
-  local files, unspoken = formats.files(strategy, options)
+  local files, unspoken = make_files('strategy:export', strategy, options)
   if not options.folder and #files > 1 then
     util.fail('export: %s: %d files (%s and others), expected a folder for them', options.format, #files, files[1].name)
   end
@@ -122,6 +123,10 @@ function formats.read_schedule(path) return pytorch_schedule.read(path) end
 ---@return trinity.Metrics
 function formats.simulate_schedule(strategy, orders)
   check.object('formats.simulate_schedule', 1, 'strategy', strategy, 'strategy')
+  check.argument('formats.simulate_schedule', 2, 'orders', orders, 'table')
+  if type(orders.ranks) ~= 'table' or not orders.stage_rank then
+    check.wrong('formats.simulate_schedule', 2, 'orders', orders, 'what formats.read_schedule returns')
+  end
   return pytorch_schedule.simulate(strategy, orders)
 end
 

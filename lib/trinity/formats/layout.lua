@@ -5,11 +5,11 @@
 
 local util = require 'trinity.base.util'
 
----@class trinity.LayoutStage
----@field embedding boolean
----@field layers integer
----@field ahead integer layers that predict further tokens
----@field head boolean
+-- A stage of a layout:
+--   embedding      boolean
+--   layers         integer
+--   ahead          integer: layers that predict further tokens
+--   head           boolean
 
 local layout = {}
 
@@ -24,7 +24,7 @@ local function text_of(stage)
 end
 
 --- Stages as a layout. Runs of equal inner stages are written once: (tt|)*3.
----@param stages trinity.LayoutStage[]
+---@param stages table[]
 ---@return string
 function layout.text(stages)
   local parts, i = {}, 1
@@ -79,7 +79,7 @@ end
 --- The stages of a layout. `owner` begins messages (a file, an option).
 ---@param text string
 ---@param owner? string
----@return trinity.LayoutStage[]
+---@return table[]
 function layout.read(text, owner)
   owner = owner or 'layout'
   local stages, flat = {}, expanded(owner, text)

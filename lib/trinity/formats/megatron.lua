@@ -72,7 +72,7 @@ local function add_sharding(add, outline)
 end
 
 --- The arguments of a plan as a list of texts, a flag and its values each, and what they do not say.
----@param outline trinity.Outline
+---@param outline table
 ---@return string[] lines
 ---@return string[] unsaid
 function megatron.arguments(outline)
@@ -97,7 +97,7 @@ function megatron.arguments(outline)
 end
 
 --- The files of a plan, and what they do not say.
----@param outline trinity.Outline
+---@param outline table
 ---@return trinity.ExportedFile[] files
 ---@return string[] unsaid
 function megatron.write(outline)

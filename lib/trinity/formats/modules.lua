@@ -6,16 +6,16 @@
 local core = require 'trinity.core'
 local util = require 'trinity.base.util'
 
----@class trinity.ModuleNames
----@field library string 'transformers', 'torchtitan' or 'own'
----@field block_class? string of transformers: the class of a layer, which is never cut
----@field before string[] modules that stand before the layers
----@field after string[] modules that stand behind them
----@field plain string[] modules without weights that go with the first
----@field block fun(layer: integer): string the module of a layer, from 1
----@field inner table<string, string> names of operators within a layer, and of modules within its block
----@field tied? string[] modules that share a weight
----@field fused? string why products of a layer are not modules of their own
+-- Names of modules:
+--   library        string: 'transformers', 'torchtitan' or 'own'
+--   block_class?   string: of transformers: the class of a layer, which is never cut
+--   before         string[]: modules that stand before the layers
+--   after          string[]: modules that stand behind them
+--   plain          string[]: modules without weights that go with the first
+--   block          fun(layer: integer): string: the module of a layer, from 1
+--   inner          table<string, string>: names of operators within a layer, and of modules within its block
+--   tied?          string[]: modules that share a weight
+--   fused?         string: why products of a layer are not modules of their own
 
 local modules = {}
 
@@ -82,7 +82,7 @@ local function family_of(outline)
 end
 
 --- Module of every forward operator that is no source, by its number: a file's paths or own names.
----@param outline trinity.Outline
+---@param outline table
 ---@return table<integer, string>
 function modules.paths(outline)
   local given, paths = core.module_paths(outline.graph.handle), {}
@@ -124,9 +124,9 @@ end
 
 --- How the modules of a network are called. library: 'torchtitan', or nil: by transformers where it has the network,
 --- else by its own paths.
----@param outline trinity.Outline
+---@param outline table
 ---@param library? string
----@return trinity.ModuleNames
+---@return table
 function modules.of(outline, library)
   local family = family_of(outline)
   if library == 'torchtitan' then return torchtitan end
@@ -139,8 +139,8 @@ function modules.is_decoder(outline) return is_decoder(outline) end
 
 --- The module of an operator of a decoder that transformers has: of its own where products are modules, else its block;
 --- nil where nothing is known of it (sums, the loss).
----@param names trinity.ModuleNames
----@param outline trinity.Outline
+---@param names table
+---@param outline table
 ---@param i integer
 ---@return string?
 function modules.of_operator(names, outline, i)

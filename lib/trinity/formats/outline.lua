@@ -6,29 +6,29 @@ local json = require 'trinity.base.json'
 local parallelism = require 'trinity.strategy.parallelism'
 local util = require 'trinity.base.util'
 
----@class trinity.OutlineStage
----@field first integer its first layer, from 1
----@field last integer its last; first - 1 where it has none
----@field embedding boolean whether it has what stands before the layers
----@field head boolean whether it has what stands behind them
----@field rank integer where it is on the axis `pipeline`, from 0
----@field device integer of the first replica's first part, from 1
+-- A stage of an outline:
+--   first          integer: its first layer, from 1
+--   last           integer: its last; first - 1 where it has none
+--   embedding      boolean: whether it has what stands before the layers
+--   head           boolean: whether it has what stands behind them
+--   rank           integer: where it is on the axis `pipeline`, from 0
+--   device         integer: of the first replica's first part, from 1
 
----@class trinity.Outline
----@field strategy trinity.Strategy
----@field graph trinity.Graph
----@field mesh { data: integer, tensor: integer, pipeline: integer, context: integer, expert: integer }
----@field layers integer that the network repeats; 0: none
----@field stem string what names of operators of a layer begin with: 'layer_'
----@field layer_of integer[] per operator: 0 before the layers, from 1, layers + 1 behind them
----@field stage_of? integer[] per operator of the graph: its stage, from 1; false for data sources and what has none
----@field stages? trinity.OutlineStage[] where they are runs of whole layers, in order
----@field broken? string why they are not
----@field pipeline integer ranks of the pipeline
----@field virtual_stages integer stages a rank
----@field schedule string
----@field micro_batches integer
----@field batch_size integer samples of a micro-batch of one replica, at least 1
+-- An outline:
+--   strategy       trinity.Strategy
+--   graph          trinity.Graph
+--   mesh           { data: integer, tensor: integer, pipeline: integer, context: integer, expert: integer }
+--   layers         integer: that the network repeats; 0: none
+--   stem           string: what names of operators of a layer begin with: 'layer_'
+--   layer_of       integer[]: per operator: 0 before the layers, from 1, layers + 1 behind them
+--   stage_of?      integer[]: per operator of the graph: its stage, from 1; false for data sources and what has none
+--   stages?        list of stages: where they are runs of whole layers, in order
+--   broken?        string: why they are not
+--   pipeline       integer: ranks of the pipeline
+--   virtual_stages integer: stages a rank
+--   schedule       string
+--   micro_batches  integer
+--   batch_size     integer: samples of a micro-batch of one replica, at least 1
 local Outline = {}
 Outline.__index = Outline
 
@@ -160,7 +160,7 @@ end
 
 --- What a strategy says. Cheap for a mesh of any size: nothing is lowered.
 ---@param strategy trinity.Strategy
----@return trinity.Outline
+---@return table
 function outline.of(strategy)
   local graph = strategy.problem.graph
   local layers, stem, layer_of = core.repeated_layers(graph.handle)

@@ -55,7 +55,7 @@ function pytorch_schedule.text(ranks)
 end
 
 --- The files of a plan, and what they do not say.
----@param outline trinity.Outline
+---@param outline table
 ---@return trinity.ExportedFile[] files
 ---@return string[] unsaid
 function pytorch_schedule.write(outline)

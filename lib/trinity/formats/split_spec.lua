@@ -12,7 +12,7 @@ local split_spec = { name = 'split_spec', writes = 'where a traced model is cut 
 local said = unsaid.set 'pipeline stages'
 
 --- The files of a plan, and what they do not say.
----@param outline trinity.Outline
+---@param outline table
 ---@param options trinity.ExportOptions
 ---@return trinity.ExportedFile[] files
 ---@return string[] unsaid

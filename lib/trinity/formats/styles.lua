@@ -6,12 +6,12 @@ local modules = require 'trinity.formats.modules'
 local parallelism = require 'trinity.strategy.parallelism'
 local util = require 'trinity.base.util'
 
----@class trinity.ModuleStyle
----@field path string
----@field style 'ColwiseParallel'|'RowwiseParallel'
----@field table boolean a table of embeddings
----@field head boolean the product in front of the loss
----@field layer integer
+-- A style:
+--   path           string
+--   style          'ColwiseParallel'|'RowwiseParallel'
+--   table          boolean: a table of embeddings
+--   head           boolean: the product in front of the loss
+--   layer          integer
 
 local styles = {}
 
@@ -19,9 +19,9 @@ local products = { Gemm = true, MatMul = true, Einsum = true, Gather = true }
 local by_role = { columns = 'ColwiseParallel', reduced = 'RowwiseParallel' }
 
 --- The styles of all modules that `tensor` cuts, in order. `owner` begins messages.
----@param outline trinity.Outline
+---@param outline table
 ---@param owner string
----@return trinity.ModuleStyle[]
+---@return table[]
 function styles.of(outline, owner)
   local strategy, names = outline.strategy, modules.of(outline, nil)
   if not strategy.mesh then util.fail('%s: expected a mesh, the plan is a placement of operators', owner) end

@@ -18,7 +18,7 @@ local schedules = { gpipe = 'GPipe', ['1f1b'] = '1F1B', interleaved = 'Interleav
   ['zb-interleaved'] = 'InterleavedZeroBubble', ['zb-v'] = 'ZBVZeroBubble', ['dualpipe-v'] = 'DualPipeV' }
 
 --- Module names of every stage: each module stands in exactly one, which torchtitan does not check.
----@param outline trinity.Outline
+---@param outline table
 ---@return string[][]
 function torchtitan.stage_modules(outline)
   local names = modules.of(outline, 'torchtitan')
@@ -84,7 +84,7 @@ local function recompute_of(outline, unspoken)
 end
 
 --- The files of a plan, and what they do not say.
----@param outline trinity.Outline
+---@param outline table
 ---@return trinity.ExportedFile[] files
 ---@return string[] unsaid
 function torchtitan.write(outline)

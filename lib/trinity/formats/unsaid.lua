@@ -69,7 +69,7 @@ local features = {
 }
 
 --- What `outline` has of features that are not among `said` (names as keys), in words.
----@param outline trinity.Outline
+---@param outline table
 ---@param said table<string, boolean>
 ---@return string[]
 function unsaid.of(outline, said)

@@ -114,6 +114,14 @@ describe('device maps', function()
     expect(map.block_3):equals(1)
     expect(map.last):equals(1)
     expect(unsaid[#unsaid]):matches "those of network 'own' are its own"
+    local cut = problem:placement_by_unit(function(_, op)
+      return problem.graph:operator(op).name:match '^block_2/relu' and 2 or 1
+    end)
+    map = trinity.json.decode((problem:strategy(cut):export { format = 'accelerate' }))
+    expect(map.block_2):equals(nil)
+    expect(map['block_2.linear']):equals(0)
+    expect(map['block_2.relu']):equals(1)
+    expect(map.block_3):equals(0)
   end)
 end)
 

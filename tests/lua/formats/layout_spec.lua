@@ -51,6 +51,12 @@ describe('layouts of stages', function()
     end
     expect(10):below(taken)
   end)
+  it('of contiguous plans are those that Megatron-LM parsed to the same stages', function()
+    local record = trinity.json.decode(trinity.files.read(core.home .. '/tests/data/clients/megatron_layouts.json'))
+    local plans = dofile(core.home .. '/tests/clients/cases.lua').layouts()
+    expect(#record.plans):equals(#plans)
+    for i, plan in ipairs(plans) do expect(plan.text):equals(record.plans[i]) end
+  end)
   it('of stages without a layer are refused, though it takes them: users saw them hang', function()
     expect(layout.refusal(layout.read 'Ett|tt||ttL', 4, 6)):equals 'stage 3 is empty'
     expect(layout.refusal(layout.read 'Ett|tt||ttL', 4, 6, 0, true)):equals(nil)

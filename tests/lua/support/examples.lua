@@ -404,7 +404,7 @@ end)
 layer('additive_attention', function(t) return { 'y', t.sequence(), 4 } end)
 layer('multiplicative_attention', function(t) return { 'y', t.sequence(), 4 } end)
 
-for _, part in ipairs { 'tensor', 'policy', 'distribute', 'split' } do
+for _, part in ipairs { 'tensor', 'policy', 'distribute', 'split', 'formats' } do
   dofile(('%s/tests/lua/support/%s_examples.lua'):format(core.home, part))(examples)
 end
 

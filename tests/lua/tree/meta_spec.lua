@@ -241,6 +241,17 @@ local function probe_parts(problem, placement)
     parameters = { { name = 'w', shape = { 1 } } } }, 0)
 end
 
+local function see_formats(strategy)
+  see('trinity.ExportedFile', trinity.formats.files(strategy, { format = 'megatron' })[1])
+  probe(function(value) return strategy:export(value) end, 'trinity.ExportOptions', { format = 'megatron' }, 0)
+  local path = os.tmpname()
+  trinity.files.write(path, '0F0,0B0\n')
+  local orders = trinity.formats.read_schedule(path)
+  see('trinity.ScheduleOrders', orders)
+  see('trinity.RankOrder', orders.ranks[1])
+  os.remove(path)
+end
+
 -- The library's own: scripts may add methods.
 local function see_modules()
   see('trinity', trinity)
@@ -291,6 +302,7 @@ describe('the editor types', function()
   probe(function(plan) return gpt2:strategy(plan) end, 'trinity.MeshStrategy', meshed, 0)
   see('trinity.Strategy', gpt2:strategy(meshed))
   see('trinity.Account', gpt2:strategy(meshed):account())
+  see_formats(gpt2:strategy(meshed))
   local decoder = os.tmpname() .. '.json'
   require('trinity.core').write_file(decoder, '{"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_head": 2, "vocab_size": 9}')
   probe(function(value) return trinity.model(decoder, value) end, 'trinity.DecoderOptions', {}, 0)
