@@ -2,7 +2,7 @@
 -- pipelines and recomputation on two or four workers, in rounds, so that whatever else the machine does meets all of
 -- them alike.
 --
--- What is simulated of a mixture is what the executor does (engine/execute/written_out.h): its operators, with those
+-- What is simulated of a mixture is what the executor does (engine/execute/run_layout.h, WrittenOut): its operators, with those
 -- that sum and move tensors, on their devices, in its order, with the copies between. An operator's time is measured
 -- where all operators of the mixture run on one worker, one after the other; copies and what workers do to each
 -- other's speed are a profile's (lib/trinity/execute/measure.lua). No step of a mixture on its workers serves a fit.
