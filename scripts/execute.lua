@@ -61,8 +61,8 @@ local options = trinity.options {
   save = { default = '', writes = '', help = 'where the weights go at the end' },
   seed = { default = 1, help = 'of weights and data', min = 0, integer = true },
   memory_limit = { default = 0, help = "most memory of a worker's tensors; 0: no limit", min = 0, unit = 'bytes' },
-  mixtures = { default = 0, help = 'strategies for 2 or 4 devices, each simulated and measured; 0: execute one', min = 0,
-    max = 20, integer = true },
+  mixtures = { default = 0, min = 0, max = 20, integer = true,
+    help = 'strategies for 2 or 4 devices, each simulated and measured; 0: execute one' },
   trace = { default = '', writes = '', help = 'where a Chrome trace of the last step goes, measured and simulated' },
   json = { default = false, help = 'JSON on standard output and nothing else' },
 }
@@ -145,8 +145,9 @@ end
 --- Simulated beside measured step times of mixtures of strategies.
 local function compare_mixtures(graph, devices)
   local line = progress.new('mixtures', false)
+  local function progress_of(round, rounds) line:update { text = ('round %d/%d'):format(round, rounds) } end
   local entries = mixtures.measure(graph, { devices = devices, count = options.mixtures, rounds = options.steps,
-    seed = options.seed, progress = function(round, rounds) line:update { text = ('round %d/%d'):format(round, rounds) } end })
+    seed = options.seed, progress = progress_of })
   line:finish()
   local about = mixtures.summary(entries)
   about.model, about.devices, about.rounds = graph.name, devices, options.steps
@@ -157,8 +158,8 @@ local function compare_mixtures(graph, devices)
     return { row.name, ('%.4f s'):format(row.simulated_s), ('%.4f s'):format(row.measured_s),
       ('%+.1f %%'):format(100 * (row.simulated_s / row.measured_s - 1)) }
   end)))
-  print(('\nmean error %.1f %%, largest %.1f %%; tau %.2f, of odd rounds with even ones %.2f; medians of %d rounds on %s')
-    :format(100 * about.mean_error, 100 * about.largest_error, about.tau, about.halves_tau, options.steps,
+  print(('\nmean error %.1f %%, largest %.1f %%; tau %.2f, of odd rounds with even ones %.2f; medians of %d rounds '
+    .. 'on %s'):format(100 * about.mean_error, 100 * about.largest_error, about.tau, about.halves_tau, options.steps,
       table.concat(devices, ', ')))
 end
 

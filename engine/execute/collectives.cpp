@@ -112,10 +112,6 @@ at::Tensor needed_of(const Operator& member, size_t place, size_t members, const
   return given.narrow(axis, own * length, length);
 }
 
-bool needs_part(const Operator& member) {
-  return member.type == "ReduceScatter" || is_exchange_of_tokens(member);
-}
-
 at::Tensor loss_statistics(const at::Tensor& logits, const at::Tensor& labels, int64_t first_class) {
   const Rows rows(logits, labels, first_class);
   const auto largest = rows.logits.amax(1);

@@ -18,8 +18,6 @@ at::Tensor combine(const Operator& member, const std::vector<const Operator*>& m
 /// sum that is shared out its own share or piece, of an exchange of tokens what goes to it; else all.
 at::Tensor needed_of(const Operator& member, size_t place, size_t members, const at::Tensor& given,
                      const std::vector<int64_t>& shape);
-/// Whether it needs less than all.
-bool needs_part(const Operator& member);
 
 /// Statistics by row [rows, 3] of logits of some of the classes, which begin at `first_class`: the
 /// largest, the one of the label (0 where another part has it), the sum of exponentials less the

@@ -95,6 +95,7 @@ struct Executor::Impl {
       cores.push_back(worker.core);
       if (is_here(worker.device)) make_weights(worker);
     }
+    if (feed) reader = std::make_unique<ReadAhead>([this] { read_ahead(); });
   }
 
   std::unique_ptr<Feed> make_feed() const {
@@ -290,6 +291,18 @@ struct Executor::Impl {
                             worker.torch_device());
   }
 
+  /// What the inputs of the next step hold. What fails is read again when it is needed, and fails
+  /// there.
+  void read_ahead() noexcept {
+    try {
+      for (const auto& worker : workers)
+        for (const int32_t task : layout.queue(worker.device))
+          if (is_here(worker.device) && program.is_input(layout.operator_of(task)))
+            operators.read_ahead(layout.operator_of(task), layout.micro_batch_of(task), next_step);
+    } catch (const std::exception&) {
+    }
+  }
+
   /// One device's part of a step; all begin when each has its data.
   template <class Barrier>
   void duty(Worker& worker, Barrier& begin) {
@@ -341,7 +354,10 @@ struct Executor::Impl {
     std::vector<Worker*> active;
     for (auto& worker : workers)
       if (is_here(worker.device) && !layout.queue(worker.device).empty()) active.push_back(&worker);
-    const auto on_begin = [this]() noexcept { clock.restart(); };
+    const auto on_begin = [this]() noexcept {
+      if (reader) reader->begin();
+      clock.restart();
+    };
     std::barrier begin(static_cast<std::ptrdiff_t>(std::max<size_t>(1, active.size())), on_begin);
     if (active.empty() && transport) meet();
     std::vector<std::thread> threads;
@@ -376,6 +392,8 @@ struct Executor::Impl {
 
   ExecutedStep step() {
     if (failed) throw Error("execute: an earlier step failed; a new executor is needed");
+    if (reader) reader->wait();
+    next_step = operators.steps + 1;
     completions.clear();
     values.clear();
     std::fill(runs.begin(), runs.end(), TaskRun());
@@ -431,6 +449,8 @@ struct Executor::Impl {
   std::mutex mutex;
   std::atomic<bool> failed{false};
   std::exception_ptr failure;
+  int64_t next_step = 0;              // that is read ahead
+  std::unique_ptr<ReadAhead> reader;  // last: it ends before what it reads from
 };
 
 Executor::Executor(std::shared_ptr<const Graph> graph, std::span<const int32_t> placement,

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "execute/written_out.h"
+#include "execute/run_layout.h"
 #include "graph/graph.h"
 
 namespace trinity {

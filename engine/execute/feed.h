@@ -1,8 +1,11 @@
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "data/dataset.h"
@@ -44,6 +47,57 @@ class Feed {
   mutable std::mutex mutex_;  // of the order
   mutable int64_t epoch_ = -1;
   mutable std::shared_ptr<const std::vector<int32_t>> order_;
+};
+
+/// A thread that reads what the next step needs while this one runs.
+class ReadAhead {
+ public:
+  /// `read` must not throw.
+  explicit ReadAhead(std::function<void()> read) : read_(std::move(read)), thread_([this] { run(); }) {}
+  ~ReadAhead() {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  ReadAhead(const ReadAhead&) = delete;
+  ReadAhead& operator=(const ReadAhead&) = delete;
+
+  /// Begins to read, where that is not under way.
+  void begin() {
+    {
+      const std::lock_guard lock(mutex_);
+      reads_ = true;
+    }
+    changed_.notify_all();
+  }
+  /// Waits until all that was begun is read.
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return !reads_; });
+  }
+
+ private:
+  void run() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [this] { return reads_ || ended_; });
+      if (ended_) return;
+      lock.unlock();
+      read_();
+      lock.lock();
+      reads_ = false;
+      changed_.notify_all();
+    }
+  }
+
+  std::function<void()> read_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool reads_ = false, ended_ = false;
+  std::thread thread_;
 };
 
 }  // namespace trinity

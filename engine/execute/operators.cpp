@@ -77,6 +77,7 @@ Operators::Operators(const Program& program, const Options& options)
   added_.resize(count);
   sent_.resize(count);
   data_.resize(count * at(options.micro_batches));
+  ahead_.resize(data_.size());
   saved_.resize(data_.size());
   statistics_.resize(data_.size());
   losses_.resize(data_.size());
@@ -89,19 +90,19 @@ Operators::Operators(const Program& program, const Options& options)
   }
 }
 
-int64_t Operators::batch(int32_t op, int32_t micro_batch) const {
+int64_t Operators::batch(int32_t op, int32_t micro_batch, int64_t step) const {
   const int64_t replica = integer_attribute(graph_.op(op).attributes, "replica", 0);
   const int64_t each = options_.micro_batches;
-  return (steps * program_.replicas() + replica) * each + micro_batch;
+  return (step * program_.replicas() + replica) * each + micro_batch;
 }
 
-at::Tensor Operators::data(int32_t op, int32_t micro_batch) const {
+at::Tensor Operators::data(int32_t op, int32_t micro_batch, int64_t step) const {
   const auto& of = graph_.op(op);
   Tensor whole = graph_.tensor(of.outputs.at(0));
   const auto begin = list_attribute(of, "block_begin"), shape = list_attribute(of, "block_whole");
   const auto own = whole.shape;
   if (!shape.empty()) whole.shape = shape;
-  const int64_t number = batch(op, micro_batch);
+  const int64_t number = batch(op, micro_batch, step);
   at::Tensor drawn;
   if (options_.source) drawn = options_.source(of, whole, number);
   if (!drawn.defined()) {
@@ -118,7 +119,14 @@ at::Tensor Operators::data(int32_t op, int32_t micro_batch) const {
 }
 
 void Operators::make_data(int32_t op, int32_t micro_batch, const at::Device& device) {
-  data_[at_task(op, micro_batch)] = data(op, micro_batch).to(device);
+  auto& [step, read] = ahead_[at_task(op, micro_batch)];
+  const bool is_read = read.defined() && step == steps;
+  auto made = is_read ? std::exchange(read, {}) : data(op, micro_batch, steps);
+  data_[at_task(op, micro_batch)] = made.to(device);
+}
+
+void Operators::read_ahead(int32_t op, int32_t micro_batch, int64_t step) {
+  ahead_[at_task(op, micro_batch)] = {step, data(op, micro_batch, step)};
 }
 
 double Operators::loss(int32_t op, int32_t micro_batch, const Tensors& outputs) const {
@@ -193,7 +201,7 @@ Operators::Tensors Operators::compute(int32_t op, int32_t micro_batch, Tensors i
   for (const int32_t output : of.outputs) call.outputs.push_back(graph_.tensor(output).shape);
   if (of.type == "Dropout") {
     call.seed = seed_of(options_.seed, "operator", text_attribute(call.op, kSource), 0);
-    call.batch = batch(op, micro_batch);
+    call.batch = batch(op, micro_batch, steps);
   }
   auto outputs = program_.kernel(op)(call);
   for (size_t i = 0; i < outputs.size() && i < of.outputs.size(); ++i) {

@@ -38,7 +38,9 @@ class Operators {
   void make_weights(int32_t op, const at::Device& device) { weights_.make(op, device); }
   /// Reads or draws what an input holds in a micro-batch of the next step, before that begins.
   void make_data(int32_t op, int32_t micro_batch, const at::Device& device);
-  at::Tensor data(int32_t op, int32_t micro_batch) const;
+  at::Tensor data(int32_t op, int32_t micro_batch) const { return data(op, micro_batch, steps); }
+  /// Reads it beforehand for a later step: for one thread, while steps run.
+  void read_ahead(int32_t op, int32_t micro_batch, int64_t step);
   Weights& weights() { return weights_; }
   const Weights& weights() const { return weights_; }
 
@@ -76,7 +78,8 @@ class Operators {
     return static_cast<size_t>(micro_batch) * added_.size() + static_cast<size_t>(op);
   }
   /// The number of a replica's micro-batch among all batches of all steps.
-  int64_t batch(int32_t op, int32_t micro_batch) const;
+  int64_t batch(int32_t op, int32_t micro_batch, int64_t step) const;
+  at::Tensor data(int32_t op, int32_t micro_batch, int64_t step) const;
   int32_t source_of(int32_t op) const;
   Tensors parameters(int32_t op, const Tensors& inputs) const;
   Tensors compute(int32_t op, int32_t micro_batch, Tensors inputs, Tensors parameters) const;
@@ -107,6 +110,7 @@ class Operators {
   std::vector<std::vector<bool>> wanted_;  // per forward operator: arguments that get gradients
   std::vector<Tensors> sent_;       // per operator: of gathers
   std::vector<at::Tensor> data_;    // per task
+  std::vector<std::pair<int64_t, at::Tensor>> ahead_;  // the same of a later step, with its number
   std::vector<Saved> saved_;        // per task
   std::vector<double> losses_;      // per task: of sums of losses
   std::vector<at::Tensor> statistics_;  // per task of a loss whose classes are cut: of all of them

@@ -1,8 +1,6 @@
-#include "execute/written_out.h"
-
 #include <map>
 
-#include "execute/collectives.h"
+#include "execute/run_layout.h"
 
 namespace trinity {
 namespace {
@@ -39,6 +37,10 @@ class PartTensors {
 };
 
 }  // namespace
+
+bool needs_part(const Operator& member) {
+  return member.type == "ReduceScatter" || member.type.starts_with("AllToAll");
+}
 
 WrittenOut write_out(const Graph& graph, const RunLayout& layout) {
   GraphBuilder builder(graph.name());

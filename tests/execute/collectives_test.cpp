@@ -16,6 +16,14 @@ Operator member(const std::string& type, int64_t replica = 0) {
   return op;
 }
 
+/// What the member at a place makes of what it needs of all.
+at::Tensor made(size_t place, const std::vector<const Operator*>& members,
+                std::vector<at::Tensor> given, const std::vector<int64_t>& shape) {
+  for (auto& one : given)
+    one = needed_of(*members[place], place, members.size(), one, shape);
+  return combine(*members[place], members, given, shape);
+}
+
 }  // namespace
 
 TEST_CASE("an all-reduce sums, a reduce-scatter gives every replica its share, rounded up") {
@@ -24,8 +32,19 @@ TEST_CASE("an all-reduce sums, a reduce-scatter gives every replica its share, r
   CHECK(at::equal(combine(all, {&all, &all}, {a, b}, {5}), a + b));
   auto first = member("ReduceScatter", 0), second = member("ReduceScatter", 1);
   first.attributes["shares"] = second.attributes["shares"] = int64_t{2};
-  CHECK(at::equal(combine(first, {&first, &second}, {a, b}, {}), row({11, 22, 33})));
-  CHECK(at::equal(combine(second, {&first, &second}, {a, b}, {}), row({44, 55})));
+  CHECK(at::equal(made(0, {&first, &second}, {a, b}, {}), row({11, 22, 33})));
+  CHECK(at::equal(made(1, {&first, &second}, {a, b}, {}), row({44, 55})));
+}
+
+TEST_CASE("an exchange of tokens brings experts the rows of all ranks, and back") {
+  const auto in = member("AllToAll", 0), also = member("AllToAll", 1);
+  const auto a = at::arange(24, at::kDouble).reshape({4, 3, 2}), b = a + 100;  // experts, rows, width
+  const auto first = made(0, {&in, &also}, {a, b}, {2, 6, 2});
+  const auto second = made(1, {&in, &also}, {a, b}, {2, 6, 2});
+  CHECK(at::equal(first, at::cat({a.slice(0, 0, 2), b.slice(0, 0, 2)}, 1)));
+  CHECK(at::equal(second, at::cat({a.slice(0, 2, 4), b.slice(0, 2, 4)}, 1)));
+  CHECK(at::equal(made(0, {&in, &also}, {first, second}, {4, 3, 2}), a));
+  CHECK(at::equal(made(1, {&in, &also}, {first, second}, {4, 3, 2}), b));
 }
 
 TEST_CASE("a reduce-scatter of blocks and an all-gather are each other's opposite") {
@@ -36,8 +55,8 @@ TEST_CASE("a reduce-scatter of blocks and an all-gather are each other's opposit
   left.attributes["ends"] = std::vector<int64_t>{4};
   right.attributes["starts"] = std::vector<int64_t>{4};
   right.attributes["ends"] = std::vector<int64_t>{6};
-  const auto a = combine(left, {&left, &right}, {whole, whole}, {2, 4});
-  const auto b = combine(right, {&left, &right}, {whole, whole}, {2, 2});
+  const auto a = made(0, {&left, &right}, {whole, whole}, {2, 4});
+  const auto b = made(1, {&left, &right}, {whole, whole}, {2, 2});
   CHECK(at::equal(a, 2 * whole.slice(1, 0, 4)));
   auto from = member("AllGather"), to = from;
   from.attributes["begins"] = std::vector<int64_t>{0, 0};

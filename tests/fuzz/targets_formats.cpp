@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "data/dataset.h"
 #include "formats/instances/dnn_partitioning.h"
 #include "formats/instances/doppler.h"
 #include "formats/instances/pipedream.h"
@@ -128,6 +129,27 @@ Session begin_selection(const std::string& folder) {
           {}};
 }
 
+/// Data to train on, by the name that the first byte chooses. What was read holds together.
+Session begin_data(const std::string& folder) {
+  return {[folder](std::string_view text) {
+            static constexpr const char* kNames[] = {"/rows.csv", "/rows.csv.gz", "/batch.bin",
+                                                     "/set.safetensors", "/ptb.train.txt", "/text"};
+            if (text.empty()) return;
+            const auto path = folder + kNames[static_cast<uint8_t>(text[0]) % std::size(kNames)];
+            write_text(path, text.substr(1));
+            DataOptions options;
+            options.train_rows = text.size() % 3;
+            const auto set = read_dataset(path, options);
+            const auto samples = static_cast<size_t>(set.train + set.held_out);
+            const auto numbers = samples * static_cast<size_t>(set.width);
+            const bool fits = set.is_text ? set.symbols.size() >= samples
+                                          : set.labels.size() == samples &&
+                                                set.values.size() + set.bytes.size() == numbers;
+            if (!fits) throw Finding("the data are not as large as they say");
+          },
+          {}};
+}
+
 }  // namespace
 
 std::vector<Target> format_targets() {
@@ -140,6 +162,7 @@ std::vector<Target> format_targets() {
        also_by_name(read_instance, "instance.json")},
       {"piper", "instances of Piper", also_by_name(read_piper_instance, "instance.json")},
       {"selection", "strategy-selection problems, also compressed", begin_selection},
+      {"data", "data sets: CSV, gzip, CIFAR-10, safetensors, texts", begin_data},
   };
 }
 

@@ -170,7 +170,7 @@ int executor_data(lua_State* L) {
 }
 
 /// executor:written_out() -> { graph =, origin = (per operator that of the executed graph), order =
-/// (tasks by device) }: what a simulator prices (engine/execute/written_out.h)
+/// (tasks by device) }: what a simulator prices (engine/execute/run_layout.h)
 int executor_written_out(lua_State* L) {
   auto made = std::make_shared<WrittenOut>(object_arg<Executor>(L, 1).written_out());
   lua_newtable(L);

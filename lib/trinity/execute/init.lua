@@ -115,7 +115,8 @@ end
 --- What the engine is told beside graph, placement and order.
 local function executor_options(options, what, devices, job)
   return { seed = options.seed, learning_rate = options.learning_rate, micro_batches = what.micro_batches,
-    stream = what.stream or false, devices = devices, double_precision = options.double_precision, data = options.data, scale = options.scale,
+    stream = what.stream or false, devices = devices, double_precision = options.double_precision,
+    data = options.data, scale = options.scale,
     train_rows = options.train_rows, memory_limit_bytes = options.memory_limit_bytes, job = job and job.handle }
 end
 

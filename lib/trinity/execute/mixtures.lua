@@ -2,10 +2,11 @@
 -- pipelines and recomputation on two or four workers, in rounds, so that whatever else the machine does meets all of
 -- them alike.
 --
--- What is simulated of a mixture is what the executor does (engine/execute/written_out.h): its operators, with those
--- that sum and move tensors, on their devices, in its order, with the copies between. An operator's time is measured
--- where all operators of the mixture run on one worker, one after the other; copies and what workers do to each
--- other's speed are a profile's (lib/trinity/execute/measure.lua). No step of a mixture on its workers serves a fit.
+-- What is simulated of a mixture is what the executor does (engine/execute/run_layout.h, WrittenOut): its operators,
+-- with those that sum and move tensors, on their devices, in its order, with the copies between. An operator's time is
+-- measured where all operators of the mixture run on one worker, one after the other; copies and what workers do
+-- to each other's speed are a profile's (lib/trinity/execute/measure.lua). No step of a mixture on its workers serves
+-- a fit.
 
 local array = require 'trinity.base.array'
 local core = require 'trinity.core'
@@ -65,7 +66,9 @@ local known = {
 --- The first `count` mixtures for so many workers.
 function mixtures.of(workers, count)
   local list = known[workers]
-  if not list then util.fail_usage("option '--mixtures': there are mixtures for 2 and for 4 devices, got %d", workers) end
+  if not list then
+    util.fail_usage("option '--mixtures': there are mixtures for 2 and for 4 devices, got %d", workers)
+  end
   if count > #list then
     util.fail_usage("option '--mixtures': there are %d mixtures for %d devices, got %d", #list, workers, count)
   end
@@ -99,7 +102,8 @@ local function cluster_of(profile, devices)
     made.device_types[of.type].contention = math.max(1, of.workers)
     made.devices[d] = { name = ('worker %d'):format(d), type = of.type, node = name }
     for e = 1, d - 1 do
-      made.links[#made.links + 1] = util.merged(spec.links[1], { from = made.devices[e].name, to = made.devices[d].name })
+      made.links[#made.links + 1] = util.merged(spec.links[1],
+        { from = made.devices[e].name, to = made.devices[d].name })
     end
   end
   return model.cluster(made)
@@ -182,6 +186,10 @@ end
 function mixtures.measure(graph, options)
   local devices = options.devices
   local entries = mixtures.of(#devices, options.count)
+  if #distinct(devices) < 2 then
+    util.fail_usage("option '--devices': expected at least two cores, between which copies can be measured, got %s",
+      devices[1])
+  end
   local plain = problems.new { graph = graph, cluster = model.cluster(('p100x%d'):format(#devices)) }
   local session = measure.start('mixtures', graph, { devices = distinct(devices), quiet = true, seed = options.seed,
     sizes = measure.copy_sizes(2 ^ 24) })

@@ -9,6 +9,11 @@ local chapters = dofile(root .. '/tests/lua/support/chapters.lua')
 local not_run = {
   ['scripts/bootstrap run     # installs what is missing, builds to build/, runs the main job'] =
     'installs packages; a test of the suite would start the suite',
+  ["local graph = trinity.model('mlp', { inputs = 64, hidden = { 128 }, classes = 10, batch_size = 25 })"] =
+    'reads data that are not in the repository; execute_digits_spec.lua trains on them',
+  ['build/trinity execute --model gpt2 --batch_size 1 --set fused=false,layers=4,hidden=256,heads=4,vocabulary=1024,'
+    .. 'sequence=128,positions=128 --devices cpu:0,cpu:1 --mixtures 20 --steps 8'] =
+    'takes minutes; execute_mixtures_spec.lua measures small ones',
 }
 
 local function read_all()

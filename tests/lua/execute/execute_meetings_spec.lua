@@ -259,9 +259,9 @@ describe('a pipeline without a flush', function()
     end
     local run = execute(graph, { placement = placement, schedule = 'pipedream', micro_batches = 12, stage = stage }, 2, 2,
       { stream = true })
-    local w, versions = layers_of(run.before), nil
+    local w = layers_of(run.before)
     for step, given in ipairs(run.read) do
-      versions = { [0] = w } -- behind so many updates of this stream
+      local versions = { [0] = w } -- behind so many updates of this stream
       local sum = 0
       for m = 0, run.micro_batches - 1 do
         -- Stage 1 is one mini-batch ahead: its forward pass came before the last update.
