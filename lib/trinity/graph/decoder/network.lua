@@ -94,11 +94,11 @@ end
 function network.build(about, run)
   local net = layers.new(about.name, { dtype = run.dtype })
   run = util.merged(run)
+  local x, table_of = embed(net, about, run) -- its tokens are the first input: the batch goes by them
   if about.rotary_width > 0 then
     local angles = { run.sequence, about.rotary_width / 2 }
     run.rotary = { net:input('rotary/cos', angles), net:input('rotary/sin', angles) }
   end
-  local x, table_of = embed(net, about, run)
   for i = 1, about.layers do x = add_layer(net, x, about, run, i) end
   finish(net, normalise(net, 'norm', x, about), about, run, table_of)
   return net:build()
