@@ -2,8 +2,8 @@
 -- they were when the scheduler has ended them and starts them again.
 --
 -- Both rest on the same three things. Processes that a launcher started join by TRINITY_JOIN=1. Asked to end by
--- SIGTERM they keep their best and a checkpoint, and end with status 143 (engine/lua/host/interrupt.h). TRINITY_RESUME=1 makes a
--- run with a name go on where there is one already (runs/state.lua).
+-- SIGTERM they keep their best and a checkpoint, and end with status 143 (engine/lua/host/interrupt.h).
+-- TRINITY_RESUME=1 makes a run with a name go on where there is one already (runs/state.lua).
 
 local core = require 'trinity.core'
 local util = require 'trinity.base.util'
