@@ -1,7 +1,7 @@
 #!/usr/bin/env trinity
 -- Looks at what jobs of several processes need, and says in words what is wrong: versions, processors, GPUs, the name
--- and the addresses of this machine, what a launcher has set, whether the ranks find each other, hear each other, and see
--- the same files. Alone it looks at this machine; under a launcher at the whole job, which rank 0 tells of:
+-- and the addresses of this machine, what a launcher has set, whether the ranks find each other, hear each other, and
+-- see the same files. Alone it looks at this machine; under a launcher at the whole job, which rank 0 tells of:
 --   trinity doctor
 --   trinity launch -n 2 doctor
 --   srun -n 8 trinity doctor

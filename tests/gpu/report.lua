@@ -1,7 +1,7 @@
 #!/usr/bin/env trinity
 -- What runs on GPUs, on a machine that has some: the executor, collectives over NCCL, the profile, and Figure 9 of the
 -- Trinity paper, each a part of a report with what it printed. No test of the suite runs it on a GPU:
---   build/trinity tests/gpu/report.lua --out report.md
+--   build/trinity tests/gpu/report.lua --out FILE
 -- With --devices cpu:0,cpu:1 the same goes over processors and Gloo, which is what a test does. The exit status is 1
 -- where a part fails, or where there is no such device.
 
