@@ -179,6 +179,7 @@ class Crew {
   void pass_on(int patience_ms);
   void look_for_ends();
   void look_for_verdict();
+  bool ends_soon();
   void look_for_missing();
   bool has_joined(size_t r);
   std::string name(size_t r) const;
@@ -311,7 +312,18 @@ void Crew::look_for_verdict() {
   if (verdict) return end_job(*verdict, 1);
   if (!knows_timeouts_) return;  // nobody has joined yet: ranks say what they miss
   const auto found = observer_.look(timeouts_);
-  if (found) end_job(*found, 1);
+  if (found && !ends_soon()) end_job(*found, 1);
+}
+
+/// Whether a rank ends within a second with a status of its own: one that was asked to end has left
+/// the job before its process does, which tells more.
+bool Crew::ends_soon() {
+  const double until_s = steady_s() + 1;
+  while (steady_s() < until_s && status_ == 0) {
+    pass_on(50);
+    look_for_ends();
+  }
+  return status_ != 0;
 }
 
 void Crew::look_for_ctrl_c() {

@@ -1,5 +1,6 @@
 #include "distribute/monitor.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +24,13 @@ void sleep_s(double seconds) {
 
 void say(const std::string& message) {
   std::fprintf(stderr, "trinity: %s\n", message.c_str());  // unbuffered
+}
+
+/// The verdict is all that is to be said: launchers end the others by a signal, of which scripts
+/// would tell.
+void silence_errors() {
+  const int nothing = open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (nothing >= 0) dup2(nothing, STDERR_FILENO);
 }
 
 Timeouts second_judge(Timeouts timeouts) {
@@ -159,6 +167,7 @@ void Monitor::run() {
       {
         const std::lock_guard lock(store_mutex_);
         if (store_->get(key("verdict"))) {
+          silence_errors();
           if (options_.rank == 0) sleep_s(kLinger_s);
           end_process();
         }
@@ -200,6 +209,7 @@ void Monitor::end_job(const std::string& message) {
   } catch (const Error&) {
     say(message);
   }
+  silence_errors();
   if (options_.rank == 0) sleep_s(kLinger_s);
   end_process();
 }

@@ -1,4 +1,5 @@
--- What `trinity doctor` looks at: this machine, what a launcher has set, and under one the whole job, whose rank 0 tells.
+-- What `trinity doctor` looks at: this machine, what a launcher has set, and under one the whole job, of which rank 0
+-- tells.
 
 local core = require 'trinity.core'
 local dist = require 'trinity.dist'

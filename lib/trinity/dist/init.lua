@@ -1,5 +1,5 @@
 -- trinity.dist: the processes of one training. A script joins the job that a launcher started it in (trinity
--- launch, torchrun, mpirun, srun, ...) and adds up tensors with the other ranks over LibTorch's c10d, with Gloo or NCCL:
+-- launch, torchrun, mpirun, srun, ...) and adds up tensors with the other ranks by LibTorch's c10d, with Gloo or NCCL:
 --
 --   local job = trinity.dist.init()
 --   local trainer = trinity.dist.trainer(job, { module = net, optimiser = sgd, method = 'bsp' })

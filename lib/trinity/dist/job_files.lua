@@ -1,17 +1,17 @@
--- What `trinity launch --write` gives: a file that a cluster's scheduler starts the same ranks by, which go on where they
--- were when the scheduler has ended them and starts them again.
+-- What `trinity launch --write` gives: a file that a cluster's scheduler starts the same ranks by, which go on where
+-- they were when the scheduler has ended them and starts them again.
 --
--- Both rest on the same three things. Processes that a launcher started join by TRINITY_JOIN=1. Asked to end by SIGTERM
--- they keep their best and a checkpoint, and end with status 143 (engine/lua/host/interrupt.h). TRINITY_RESUME=1 makes a
--- run with a name go on where there is one already (runs/state.lua).
+-- Both rest on the same three things. Processes that a launcher started join by TRINITY_JOIN=1. Asked to end by
+-- SIGTERM they keep their best and a checkpoint, and end with status 143 (engine/lua/host/interrupt.h).
+-- TRINITY_RESUME=1 makes a run with a name go on where there is one already (runs/state.lua).
 
 local core = require 'trinity.core'
 local util = require 'trinity.base.util'
 
--- Settings: words (the script and its arguments), command (words after trinity by which the file is written), processes,
--- per_node (ranks), threads (of a rank), backend (of collectives: 'gloo', 'nccl', ''), time (Slurm's limit: 'HH:MM:SS'),
--- image (of the containers), and where they are not this process's: program (the command's file on the machines of the
--- job), folder (where the script runs).
+-- Settings: words (the script and its arguments), command (words after trinity by which the file is written),
+-- processes, per_node (ranks), threads (of a rank), backend (of collectives: 'gloo', 'nccl', ''), time (Slurm's limit:
+-- 'HH:MM:SS'), image (of the containers), and where they are not this process's: program (the command's file on the
+-- machines of the job), folder (where the script runs).
 local job_files = {}
 
 -- What the scheduler leaves between SIGTERM and the end, of which a search takes a few seconds.
@@ -47,7 +47,8 @@ function job_files.slurm(settings)
   local lines = { '#!/bin/bash', '# ' .. line { 'trinity', unpack(settings.command) } }
   local function add(text, ...) lines[#lines + 1] = text:format(...) end
   local function option(text, ...) add('#SBATCH --' .. text, ...) end
-  add('# %d s before its time is up, and when it is preempted, every rank gets SIGTERM: the search keeps its best', notice_s)
+  add('# %d s before its time is up, and when it is preempted, every rank gets SIGTERM: the search keeps its best',
+    notice_s)
   add '# and a checkpoint and ends with status 143. The job then goes back into the queue, and goes on where it was.'
   option('job-name=%s', name)
   option('nodes=%d', settings.processes / settings.per_node)

@@ -141,7 +141,9 @@ function Comparison:notes(medians)
   lines[#lines + 1] = ('%s on %s, %s'):format(self.problem.graph.name, self.problem.cluster.name,
     budget_text(self, medians))
   lines[#lines + 1] = made_by()
-  if self.stopped then lines[#lines + 1] = ('stopped by %s: the last row had less than its budget'):format(core.stop_name()) end
+  if self.stopped then
+    lines[#lines + 1] = ('stopped by %s: the last row had less than its budget'):format(core.stop_name())
+  end
   return table.concat(lines, '\n')
 end
 

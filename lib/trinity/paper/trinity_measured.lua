@@ -10,7 +10,7 @@ local plot = require 'trinity.report.plot'
 local problems = require 'trinity.strategy.problem'
 local util = require 'trinity.base.util'
 
-local devices = { 'cpu:0', 'cpu:1' }
+local own_devices = { 'cpu:0', 'cpu:1' } -- where the settings name none
 
 -- Networks, and how much is measured: in full and with --quick.
 local full = { placements = 32, steps = 20, warm_up = 10, searches = 4000, copies = 7, largest_copy = 2 ^ 28,
@@ -25,7 +25,7 @@ local claims = { step = 0.05 / 0.73, memory = 0.4 / 5.3 }
 
 --- Begins to profile a network.
 local function begin(network, how, seed)
-  local session = measure.start('figure9', network.graph, { devices = devices, steps = how.steps,
+  local session = measure.start('figure9', network.graph, { devices = how.devices, steps = how.steps,
     warm_up = how.warm_up, seed = seed, copies = how.copies, model = network.name, batch_size = network.batch_size,
     sizes = measure.copy_sizes(how.largest_copy) })
   for _ = 1, how.warm_up do session:visit(false) end
@@ -39,7 +39,7 @@ local function entries_of(network, how, seed)
   local session, graph = begin(network, how, seed), network.graph
   local problem = problems.new { graph = graph, profile = session:profile() }
   local entries = fidelity.placements(problem, how.placements, seed, how.searches)
-  fidelity.measure(problem, entries, { devices = devices, steps = how.steps, warm_up = how.warm_up, seed = seed,
+  fidelity.measure(problem, entries, { devices = how.devices, steps = how.steps, warm_up = how.warm_up, seed = seed,
     seconds = how.seconds, between = function(i) if i % 8 == 1 then session:visit(true) end end })
   local profile = session:profile()
   session:close()
@@ -73,7 +73,8 @@ local function draw(settings, series)
 end
 
 local function run(rows, settings)
-  local how, series, cells = settings.quick and quick or full, {}, {}
+  local series, cells = {}, {}
+  local how = util.merged(settings.quick and quick or full, { devices = settings.devices or own_devices })
   for _, text in ipairs(how.networks) do
     local name, chosen = fidelity.network(text)
     if not settings.models or settings.models[name] then
@@ -89,7 +90,7 @@ local function run(rows, settings)
   end
   plot.csv(settings.output .. '/figure9.csv', { 'network', 'placement', 'steps', 'measured_s', 'simulated_s' }, cells)
   local machine = core.describe_machine()
-  return ('Measured on %s (%s, %d cores). %s.'):format(table.concat(devices, ' and '), machine.processor,
+  return ('Measured on %s (%s, %d cores). %s.'):format(table.concat(how.devices, ' and '), machine.processor,
     machine.cores, #series > 0 and draw(settings, series) or 'Nothing was measured')
 end
 

@@ -50,8 +50,8 @@ local function heed(run, asked)
   if asked > 0 then run.stopped, run.stop_status = true, status_of(asked) end
 end
 
---- Whether a search goes on: rank 0 says so, whose clock is all ranks', and no rank was asked to stop. All stop with the
---- same batch, whichever of them Ctrl-C or SIGTERM reached.
+--- Whether a search goes on: rank 0 says so, whose clock is all ranks', and no rank was asked to stop. All stop with
+--- the same batch, whichever of them Ctrl-C or SIGTERM reached.
 function dist_search.goes_on(run, job, yes)
   if not job then return yes end
   local values = summed(job, { job.rank == 0 and yes and 1 or 0, asks(core.noted_status()) })
@@ -209,7 +209,8 @@ end
 local pulse_s = 1 -- between two meetings of ranks that search on their own
 
 --- A hook on_scores of ask_tell() by which ranks that search on their own meet now and then: none is taken for one that
---- hangs, under a limit in seconds all end with rank 0, and all stop when one is asked to. Call the second function when this rank's search has ended.
+--- hangs, under a limit in seconds all end with rank 0, and all stop when one is asked to. Call the second function
+--- when this rank's search has ended.
 function dist_search.pulse(own, job)
   local last, rank_0 = core.clock_s(), job.rank == 0
   local function meet(done)

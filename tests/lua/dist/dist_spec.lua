@@ -353,7 +353,7 @@ describe('a rank that fails ends the job with one message', function()
     local function join(variables)
       local ready = temporary()
       local status, output, seconds = shell(('"$T" %s %s > /dev/null & p=$!; until [ -s %s ]; do sleep 0.05; done; '
-        .. 'RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=23459 %s "$T" %s; s=$?; kill $p; wait; (exit $s)'):format(
+        .. 'RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=23459 %s "$T" %s; s=$?; kill -9 $p; wait; (exit $s)'):format(
         listener, ready, ready, variables, rank))
       expect(status):equals(1)
       expect(count(output, 'trinity: ')):equals(1)

@@ -32,6 +32,7 @@ local smoke = {
     runs = '--sort name --runs ' .. example_runs(),
     watch = '--once --runs ' .. example_runs(),
     launch = '-n 2 scripts/train_distributed.lua --epochs 1 --batches 2 --batch_size 2',
+    doctor = '--rounds 1',
     report = ("'%s/tests/data/run' --out %s"):format(root, temporary()),
   },
   examples = {
