@@ -48,8 +48,11 @@ function speeds.tell(rows, values_of, parts_too)
   local told = parallel_map(unique, function(i)
     local row = rows[i]
     local values = values_of(row)
-    local found, problem = published_step.predict(row, values)
-    if parts_too then found.parts = parts.of(row, problem, values, found.recompute) end
+    local shares
+    local found = published_step.predict(row, values, nil, parts_too and function(problem, recompute)
+      shares = parts.of(row, problem, values, recompute)
+    end)
+    found.parts = shares
     return found
   end, { quiet = true })
   return util.map(rows, function(_, i) return told[at[keys[i]]] end)
@@ -170,7 +173,7 @@ local function print_assumptions(rows, told)
   for i, row in ipairs(rows) do
     local list = util.merged({}, row.assumed)
     if told[i].recompute ~= row.plan.recompute then
-      list[#list + 1] = 'full recomputation: without it the plan does not fit'
+      list[#list + 1] = told[i].recompute .. ' recomputation: with less the plan does not fit'
     end
     if #list > 0 then print(('%s: assumed: %s'):format(row.id, table.concat(list, '; '))) end
   end
