@@ -25,19 +25,21 @@ local known = {
     meaning = 'what memory-bound operators reach of the data sheet; more where some are fused' },
   launch_s = { unit = 's', start = 6e-6, least = 1e-6, most = 40e-6, spread = 0.5,
     meaning = 'gap before an operator: launch, small kernels beside it' },
-  inside_share = { unit = '1', start = 2, least = 0.7, most = 5, spread = 0.4,
+  inside_share = { unit = '1', start = 2, least = 0.7, most = 6, spread = 0.5,
     meaning = 'links inside machines as splits of layers see them: 1 over what is exposed beside overlap' },
-  network_share = { unit = '1', start = 1.5, least = 0.7, most = 5, spread = 0.4,
+  network_share = { unit = '1', start = 3, least = 0.7, most = 20, spread = 0.6,
     meaning = 'network cards as reductions and gathers of data parallelism see them, likewise' },
-  dispatch_s = { unit = 's', start = 30e-6, least = 2e-6, most = 120e-6, spread = 0.5,
-    meaning = 'least that an operator takes in mixtures of experts, whose shapes the host waits for' },
+  expert_launch_s = { unit = 's', start = 30e-6, least = 2e-6, most = 120e-6, spread = 0.5,
+    meaning = 'gap before an operator in mixtures of experts, for whose shapes the host waits' },
+  half_width = { unit = 'columns', start = 200, least = 20, most = 800, spread = 0.5,
+    meaning = 'columns at which a product, of an expert too, reaches half of its efficiency' },
   eager = { unit = '1', start = 0.5, least = 0.2, most = 1, spread = 0.3,
     meaning = 'what memory-bound operators reach without a compiler, of what they do with one' },
-  zero3 = { unit = '1', start = 0.085, least = 0.03, most = 0.5, spread = 0.3,
+  zero3 = { unit = '1', start = 0.12, least = 0.03, most = 0.5, spread = 0.3,
     meaning = 'what gathers of weights reach of network cards in DeepSpeed ZeRO-3' },
   release = { unit = '1', start = 1.3, least = 1, most = 1.6, spread = 0.1,
     meaning = 'speed on mixtures of experts under NeMo 26.06 and later, of before' },
-  expert = { unit = '1', start = 0.7, least = 0.3, most = 1, spread = 0.2,
+  expert = { unit = '1', start = 0.9, least = 0.3, most = 1, spread = 0.2,
     meaning = "what experts' products reach of what others do" },
 }
 
@@ -45,19 +47,22 @@ local known = {
 local own = {
   a100 = { 'compute_efficiency', 'memory_efficiency', 'launch_s', 'inside_share', 'zero3' },
   h100 = { 'compute_efficiency', 'fp8', 'attention', 'memory_efficiency', 'inside_share', 'network_share', 'expert',
-    'dispatch_s' },
+    'expert_launch_s' },
   h100_96gb = { 'compute_efficiency', 'fp8', 'fp8_rowwise', 'attention', 'memory_efficiency', 'launch_s',
     'inside_share', 'eager' },
-  b200 = { 'mxfp8', 'expert', 'dispatch_s' },
-  b300 = { 'mxfp8', 'expert', 'dispatch_s' },
-  gb200 = { 'compute_efficiency', 'fp8', 'mxfp8', 'nvfp4', 'inside_share', 'expert', 'release', 'dispatch_s' },
-  gb300 = { 'compute_efficiency', 'fp8', 'mxfp8', 'nvfp4', 'inside_share', 'expert', 'release', 'dispatch_s' },
+  b200 = { 'mxfp8', 'half_width', 'expert_launch_s' },
+  b300 = { 'mxfp8', 'half_width', 'expert_launch_s' },
+  gb200 = { 'compute_efficiency', 'fp8', 'mxfp8', 'nvfp4', 'inside_share', 'half_width', 'release', 'expert_launch_s' },
+  gb300 = { 'compute_efficiency', 'fp8', 'mxfp8', 'nvfp4', 'inside_share', 'half_width', 'release', 'expert_launch_s' },
 }
 
 --- Where the fit starts otherwise. H100 of 500 W reach less of the data sheet's rates, which are those of 700 W.
 local starts = {
-  h100_96gb = { compute_efficiency = { start = 0.55 }, fp8 = { start = 0.42 }, attention = { start = 0.6 } },
-  a100 = { network_share = { start = 1 }, inside_share = { start = 1.2 }, compute_efficiency = { start = 0.75 } },
+  h100 = { half_width = { start = 60 }, expert = { start = 0.7 } },
+  h100_96gb = { half_width = { start = 60 }, inside_share = { start = 1 }, compute_efficiency = { start = 0.52 }, 
+    fp8 = { start = 0.38 }, attention = { start = 0.65 } },
+  a100 = { half_width = { start = 60 }, network_share = { start = 1 }, inside_share = { start = 1.2 },
+    compute_efficiency = { start = 0.75 } },
 }
 
 --- Constants of a kind of GPU, for trinity.fidelity.fit.
@@ -74,7 +79,7 @@ end
 ---@param fitted? table<string, number>
 ---@return table<string, number>
 function constants.values(family, fitted)
-  local values = { half_width = 60 }
+  local values = {}
   for name, one in util.sorted_pairs(known) do
     values[name] = ((starts[family] or {})[name] or one).start
   end

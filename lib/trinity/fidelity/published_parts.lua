@@ -55,9 +55,17 @@ local function data_s(row, problem, hidden_s)
   return math.max(0, reduce_s - hidden_s) + collective_s(problem, 'all_gather', members, 2 * own)
 end
 
+--- What of a product's time is lost to its width: n / (w + n), with the width w of most products of the network.
+local function narrowness(row, class, half_width)
+  local m = row.network
+  local widths = { expert = math.min(m.hidden, m.deepseek and m.deepseek.expert_ffn or m.ffn),
+    eight_bit = m.hidden / row.plan.tensor, compute_efficiency = m.hidden / row.plan.tensor }
+  return widths[class] and half_width / (widths[class] + half_width) or 0
+end
+
 --- Seconds of a micro-batch's operators by the constant that they go by.
 local function operators_s(row, problem, values, recompute)
-  local graph, found = problem.graph, {}
+  local graph, found, gap = problem.graph, {}, row.network.experts > 0 and 'expert_launch_s' or 'launch_s'
   local times, width = problem:operator_times(1), row.plan.tensor * row.plan.context
   local function add(name, seconds) found[name] = (found[name] or 0) + seconds end
   for i = 1, graph.operators do
@@ -65,13 +73,12 @@ local function operators_s(row, problem, values, recompute)
     if op.phase ~= 'update' and times[i] > 0 then
       local again = recompute == 'full' and op.phase == 'forward' and 2 or 1
       local seconds = times[i] / (row.recent and 1 / values.release or 1)
-      if row.network.experts > 0 and seconds / width <= values.dispatch_s then
-        add('dispatch_s', again * values.dispatch_s)
-      else
-        local launch = math.min(seconds, values.launch_s)
-        add('launch_s', again * launch)
-        add(class_of(op, row.precision ~= 'bf16'), again * (seconds - launch) / width)
-      end
+      local launch, class = math.min(seconds, values[gap]), class_of(op, row.precision ~= 'bf16')
+      local own = again * (seconds - launch) / width
+      local narrow_s = own * narrowness(row, class, values.half_width)
+      add(gap, again * launch)
+      add('half_width', narrow_s)
+      add(class, own - narrow_s)
     end
   end
   return found
@@ -107,10 +114,11 @@ function published_parts.factor(row, shares, before, after)
   local narrow = row.precision == 'bf16' and 'compute_efficiency' or row.precision
   local function slower(name) return before[name] / after[name] end
   local memory = slower 'memory_efficiency' * (row.plan.eager and slower 'eager' or 1)
-  local moved = { launch_s = 1 / slower 'launch_s', dispatch_s = 1 / slower 'dispatch_s',
+  local moved = { launch_s = 1 / slower 'launch_s', expert_launch_s = 1 / slower 'expert_launch_s',
     attention = slower 'attention', eight_bit = slower(narrow), compute_efficiency = slower 'compute_efficiency',
     memory_efficiency = memory, inside_share = slower 'inside_share', network_share = slower 'network_share',
-    zero3 = slower 'zero3', expert = slower(narrow) * slower 'expert' }
+    zero3 = slower 'zero3', half_width = slower(narrow) / slower 'half_width',
+    expert = slower(narrow) * slower 'expert' }
   local factor = 1
   for name, share in util.sorted_pairs(shares) do factor = factor + share * (moved[name] - 1) end
   return row.recent and factor * slower 'release' or factor

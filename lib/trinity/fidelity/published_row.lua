@@ -163,7 +163,7 @@ local function read_plan(row, m, about, assume)
     refuse(row, "column 'recompute': expected none, selective or full, got %s", util.describe(row.recompute))
   end
   if not filled(row, 'recompute') then assume 'no recomputation' end
-  plan.sequence_parallel = plan.tensor > 1 and not (plan.unfused and plan.recompute == 'full')
+  plan.sequence_parallel = plan.tensor > 1 and (not plan.unfused or plan.recompute == 'selective')
   return plan
 end
 

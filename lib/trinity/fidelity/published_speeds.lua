@@ -15,7 +15,7 @@ local util = require 'trinity.base.util'
 
 local speeds = {}
 
-local noise, most_steps, rounds = 0.05, 60, 3
+local noise, most_steps, rounds = 0.05, 60, 2
 
 --- What decides a prediction beside constants: rows of one configuration are priced once.
 local function key_of(row)

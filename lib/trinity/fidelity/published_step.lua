@@ -13,7 +13,7 @@ local vtrain_rows = require 'trinity.fidelity.vtrain_rows'
 local published_step = {}
 
 --- Constants that are fields of a description; the others are the device type's below.
-local fields = { 'compute_efficiency', 'half_width', 'launch_s', 'inside_share' }
+local fields = { 'compute_efficiency', 'half_width', 'inside_share' }
 
 local function attention_of(m)
   local d = m.deepseek
@@ -87,7 +87,7 @@ function published_step.cluster(row, values)
   return calibration.apply(spec, util.merged(util.picked(values, fields), {
     network_share = row.plan.deepspeed and values.zero3 or values.network_share,
     memory_efficiency = values.memory_efficiency * (row.plan.eager and values.eager or 1),
-    dispatch_s = row.network.experts > 0 and values.dispatch_s or 0 }))
+    launch_s = row.network.experts > 0 and values.expert_launch_s or values.launch_s }))
 end
 
 --- torchtitan's selective recomputation: every second matrix product and what is no product, but attention is kept
@@ -123,8 +123,8 @@ end
 --- attention.
 local next_recompute = { none = 'selective', selective = 'full' }
 
---- Tokens per second and GPU, bytes of the fullest GPU, and the recomputation that was priced: that of the row, or where
---- it is none and does not fit, of kernels without fused attention, the least that does.
+--- Tokens per second and GPU, bytes of the fullest GPU, and the recomputation that was priced: that of the row, or
+--- where it is none and does not fit, of kernels without fused attention, the least that does.
 --- look: is called with the problem, which is closed behind it.
 ---@param row table
 ---@param values table<string, number>
