@@ -29,7 +29,7 @@ local known = {
     meaning = 'links inside machines as splits of layers see them: 1 over what is exposed beside overlap' },
   network_share = { unit = '1', start = 3, least = 0.7, most = 20, spread = 0.6,
     meaning = 'network cards as reductions and gathers of data parallelism see them, likewise' },
-  expert_launch_s = { unit = 's', start = 30e-6, least = 2e-6, most = 120e-6, spread = 0.5,
+  expert_launch_s = { unit = 's', start = 30e-6, least = 2e-6, most = 200e-6, spread = 0.7,
     meaning = 'gap before an operator in mixtures of experts, for whose shapes the host waits' },
   half_width = { unit = 'columns', start = 200, least = 20, most = 800, spread = 0.5,
     meaning = 'columns at which a product, of an expert too, reaches half of its efficiency' },
