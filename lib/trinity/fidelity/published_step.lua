@@ -122,6 +122,7 @@ end
 --- What is tried where a plan without recomputation does not fit: kernels that are not fused keep the scores of
 --- attention.
 local next_recompute = { none = 'selective', selective = 'full' }
+local room = 0.9 -- of a GPU's memory: the allocator needs some
 
 --- Tokens per second and GPU, bytes of the fullest GPU, and the recomputation that was priced: that of the row, or
 --- where it is none and does not fit, of kernels without fused attention, the least that does.
@@ -136,7 +137,8 @@ function published_step.predict(row, values, spec, look)
   local function price(recompute)
     local problem, strategy = published_step.problem(row, values, recompute, spec)
     local metrics = problem:evaluate(strategy)
-    local again = adapts and next_recompute[recompute] and metrics.excess_memory_bytes > 0
+    local most = room * problem.cluster.devices[1].capacity_bytes
+    local again = adapts and next_recompute[recompute] and metrics.peak_memory_bytes > most
     if look and not again then look(problem, recompute) end
     problem:close()
     problem.graph:close()
