@@ -59,7 +59,7 @@ local own = {
 --- Where the fit starts otherwise. H100 of 500 W reach less of the data sheet's rates, which are those of 700 W.
 local starts = {
   h100 = { half_width = { start = 60 }, expert = { start = 0.7 } },
-  h100_96gb = { half_width = { start = 60 }, inside_share = { start = 1 }, compute_efficiency = { start = 0.52 }, 
+  h100_96gb = { half_width = { start = 60 }, inside_share = { start = 1 }, compute_efficiency = { start = 0.52 },
     fp8 = { start = 0.38 }, attention = { start = 0.65 } },
   a100 = { half_width = { start = 60 }, network_share = { start = 1 }, inside_share = { start = 1.2 },
     compute_efficiency = { start = 0.75 } },
