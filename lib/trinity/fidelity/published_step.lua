@@ -103,6 +103,10 @@ local function selective()
 end
 
 --- What problem:evaluate is asked of a row; recompute: in place of its own.
+---@param row table
+---@param values table<string, number>
+---@param recompute? string
+---@param spec? trinity.ClusterSpec
 ---@return trinity.Problem
 ---@return trinity.MeshStrategy
 function published_step.problem(row, values, recompute, spec)
