@@ -1,5 +1,7 @@
 -- trinity fidelity published --rows: rows as problems, what they leave open, constants.
 
+require 'trinity' -- which gives problems their methods
+
 local constants = require 'trinity.fidelity.published_constants'
 local core = require 'trinity.core'
 local csv = require 'trinity.fidelity.csv'
@@ -7,7 +9,6 @@ local json = require 'trinity.base.json'
 local parts = require 'trinity.fidelity.published_parts'
 local published_row = require 'trinity.fidelity.published_row'
 local step = require 'trinity.fidelity.published_step'
-local trinity = require 'trinity'
 local util = require 'trinity.base.util'
 
 local columns = { 'id', 'model', 'parameters_b', 'hidden', 'layers', 'heads', 'kv_heads', 'ffn', 'vocab', 'experts',
