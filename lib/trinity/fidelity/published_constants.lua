@@ -9,11 +9,11 @@ local util = require 'trinity.base.util'
 local constants = { families = { 'a100', 'h100', 'h100_96gb', 'b200', 'b300', 'gb200', 'gb300' } }
 
 local known = {
-  compute_efficiency = { unit = '1', start = 0.7, least = 0.5, most = 0.87, spread = 0.15,
+  compute_efficiency = { unit = '1', start = 0.68, least = 0.4, most = 0.87, spread = 0.15,
     meaning = 'what wide products of 16 bits reach of the data sheet' },
   fp8 = { unit = '1', start = 0.6, least = 0.35, most = 0.8, spread = 0.15,
     meaning = 'what products of FP8 scaled by tensor reach of its own peak' },
-  fp8_rowwise = { unit = '1', start = 0.45, least = 0.25, most = 0.7, spread = 0.2,
+  fp8_rowwise = { unit = '1', start = 0.35, least = 0.15, most = 0.7, spread = 0.2,
     meaning = 'the same of FP8 scaled by row, casts included' },
   mxfp8 = { unit = '1', start = 0.6, least = 0.4, most = 0.75, spread = 0.15,
     meaning = 'the same of FP8 scaled in blocks of 32' },
@@ -25,33 +25,53 @@ local known = {
     meaning = 'what memory-bound operators reach of the data sheet; more where some are fused' },
   launch_s = { unit = 's', start = 6e-6, least = 1e-6, most = 40e-6, spread = 0.5,
     meaning = 'gap before an operator: launch, small kernels beside it' },
-  inside_share = { unit = '1', start = 1.5, least = 0.7, most = 4, spread = 0.4,
+  inside_share = { unit = '1', start = 2, least = 0.7, most = 6, spread = 0.5,
     meaning = 'links inside machines as splits of layers see them: 1 over what is exposed beside overlap' },
-  zero3 = { unit = '1', start = 0.3, least = 0.1, most = 1, spread = 0.5,
+  network_share = { unit = '1', start = 3, least = 0.7, most = 20, spread = 0.6,
+    meaning = 'network cards as reductions and gathers of data parallelism see them, likewise' },
+  expert_launch_s = { unit = 's', start = 30e-6, least = 2e-6, most = 200e-6, spread = 0.7,
+    meaning = 'gap before an operator in mixtures of experts, for whose shapes the host waits' },
+  half_width = { unit = 'columns', start = 200, least = 20, most = 800, spread = 0.5,
+    meaning = 'columns at which a product, of an expert too, reaches half of its efficiency' },
+  eager = { unit = '1', start = 0.5, least = 0.2, most = 1, spread = 0.3,
+    meaning = 'what memory-bound operators reach without a compiler, of what they do with one' },
+  zero3 = { unit = '1', start = 0.12, least = 0.03, most = 0.5, spread = 0.3,
     meaning = 'what gathers of weights reach of network cards in DeepSpeed ZeRO-3' },
   release = { unit = '1', start = 1.3, least = 1, most = 1.6, spread = 0.1,
     meaning = 'speed on mixtures of experts under NeMo 26.06 and later, of before' },
-  expert = { unit = '1', start = 0.7, least = 0.3, most = 1, spread = 0.2,
+  expert = { unit = '1', start = 0.9, least = 0.3, most = 1, spread = 0.2,
     meaning = "what experts' products reach of what others do" },
 }
 
 --- Which a kind of GPU has: those that its rows tell apart.
 local own = {
   a100 = { 'compute_efficiency', 'memory_efficiency', 'launch_s', 'inside_share', 'zero3' },
-  h100 = { 'compute_efficiency', 'fp8', 'attention', 'memory_efficiency', 'launch_s', 'inside_share', 'expert' },
+  h100 = { 'compute_efficiency', 'fp8', 'attention', 'memory_efficiency', 'inside_share', 'network_share', 'expert',
+    'expert_launch_s' },
   h100_96gb = { 'compute_efficiency', 'fp8', 'fp8_rowwise', 'attention', 'memory_efficiency', 'launch_s',
-    'inside_share' },
-  b200 = { 'mxfp8', 'launch_s', 'expert' },
-  b300 = { 'mxfp8', 'launch_s', 'expert' },
-  gb200 = { 'compute_efficiency', 'fp8', 'mxfp8', 'nvfp4', 'launch_s', 'inside_share', 'expert', 'release' },
-  gb300 = { 'compute_efficiency', 'fp8', 'mxfp8', 'nvfp4', 'launch_s', 'inside_share', 'expert', 'release' },
+    'inside_share', 'eager' },
+  b200 = { 'mxfp8', 'half_width', 'expert_launch_s' },
+  b300 = { 'mxfp8', 'half_width', 'expert_launch_s' },
+  gb200 = { 'compute_efficiency', 'fp8', 'mxfp8', 'nvfp4', 'inside_share', 'half_width', 'release', 'expert_launch_s' },
+  gb300 = { 'compute_efficiency', 'fp8', 'mxfp8', 'nvfp4', 'inside_share', 'half_width', 'release', 'expert_launch_s' },
+}
+
+--- Where the fit starts otherwise. H100 of 500 W reach less of the data sheet's rates, which are those of 700 W.
+local starts = {
+  h100 = { half_width = { start = 60 }, expert = { start = 0.7 } },
+  h100_96gb = { half_width = { start = 60 }, inside_share = { start = 1 }, compute_efficiency = { start = 0.52 },
+    fp8 = { start = 0.38 }, attention = { start = 0.65 } },
+  a100 = { half_width = { start = 60 }, network_share = { start = 1 }, inside_share = { start = 1.2 },
+    compute_efficiency = { start = 0.75 } },
 }
 
 --- Constants of a kind of GPU, for trinity.fidelity.fit.
 ---@param family string
 ---@return table[]
 function constants.list(family)
-  return util.map(own[family], function(name) return util.merged(known[name], { name = name }) end)
+  return util.map(own[family], function(name)
+    return util.merged(known[name], (starts[family] or {})[name], { name = name })
+  end)
 end
 
 --- Values by name: of constants that a kind of GPU does not have, where the fit starts.
@@ -59,9 +79,10 @@ end
 ---@param fitted? table<string, number>
 ---@return table<string, number>
 function constants.values(family, fitted)
-  local values = { half_width = 60 }
-  for name, one in util.sorted_pairs(known) do values[name] = one.start end
-  if family ~= 'a100' then values.zero3 = 1 end
+  local values = {}
+  for name, one in util.sorted_pairs(known) do
+    values[name] = ((starts[family] or {})[name] or one).start
+  end
   return util.merged(values, fitted)
 end
 

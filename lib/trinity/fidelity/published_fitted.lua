@@ -1,1 +1,76 @@
-return { rows = {}, values = {} }
+-- Fitted by `trinity fidelity published --fit --save`: values by kind of GPU and name
+-- (published_constants.lua has units and meanings), and the rows that they were fitted to.
+return {
+  rows = {
+    'p003', 'p004', 'p005', 'p009', 'p011', 'p012', 'p015', 'p023', 'p024', 'p025', 'p026', 'p028', 'p047', 'p048',
+    'p050', 'p051', 'p055', 'p056', 'p034', 'p035', 'p036', 'p040', 'p041', 'p043', 'p044', 'p058', 'p060', 'p061',
+    'p062', 'p064', 'p067', 'p068', 'p069', 'p070', 'p071', 'p073', 'p076', 'p078', 'p079', 'p098', 'p115', 'p122',
+    'p143', 'p169', 'p195', 'p202', 'p232', 'p233', 'p236', 'p237', 'p238', 'p239', 'p241', 'p242', 'p243', 'p244',
+    'p245', 'p246', 'p247', 'p248', 'p249', 'p250', 'p253', 'p254', 'p255', 'p256', 'p263', 'p264', 'p265', 'p266',
+    'p267', 'p268', 'p269', 'p270', 'p272', 'p130', 'p157', 'p183', 'p210', 'p229', 'p187', 'p214', 'p083', 'p085',
+    'p089', 'p091', 'p095', 'p096', 'p097', 'p104', 'p108', 'p113', 'p119', 'p120', 'p121', 'p124', 'p128', 'p140',
+    'p145', 'p147', 'p149', 'p151', 'p155', 'p166', 'p171', 'p173', 'p175', 'p177', 'p181', 'p192', 'p197', 'p199',
+    'p201', 'p204', 'p208', 'p223', 'p224', 'p082', 'p084', 'p088', 'p090', 'p093', 'p103', 'p107', 'p109', 'p110',
+    'p111', 'p117', 'p123', 'p127', 'p137', 'p139', 'p141', 'p146', 'p150', 'p154', 'p165', 'p167', 'p172', 'p176',
+    'p180', 'p189', 'p191', 'p193', 'p198', 'p203', 'p207', 'p221',
+  },
+  values = {
+    a100 = {
+      compute_efficiency = 0.7127,
+      memory_efficiency = 0.7234,
+      launch_s = 6.117e-06,
+      inside_share = 1.37,
+      zero3 = 0.1212,
+    },
+    h100 = {
+      compute_efficiency = 0.6065,
+      fp8 = 0.542,
+      attention = 0.8436,
+      memory_efficiency = 0.6552,
+      inside_share = 3.706,
+      network_share = 3.092,
+      expert = 0.655,
+      expert_launch_s = 4.486e-05,
+    },
+    h100_96gb = {
+      compute_efficiency = 0.4801,
+      fp8 = 0.3827,
+      fp8_rowwise = 0.2628,
+      attention = 0.6728,
+      memory_efficiency = 0.6566,
+      launch_s = 6.261e-06,
+      inside_share = 0.7854,
+      eager = 0.4223,
+    },
+    b200 = {
+      mxfp8 = 0.6054,
+      half_width = 188.8,
+      expert_launch_s = 0.0001192,
+    },
+    b300 = {
+      mxfp8 = 0.5575,
+      half_width = 219.9,
+      expert_launch_s = 0.0002,
+    },
+    gb200 = {
+      compute_efficiency = 0.6557,
+      fp8 = 0.538,
+      mxfp8 = 0.5508,
+      nvfp4 = 0.4499,
+      inside_share = 1.227,
+      half_width = 210.5,
+      release = 1.424,
+      expert_launch_s = 2.29e-05,
+    },
+    gb300 = {
+      compute_efficiency = 0.6718,
+      fp8 = 0.6158,
+      mxfp8 = 0.6859,
+      nvfp4 = 0.4896,
+      inside_share = 0.9472,
+      half_width = 192.3,
+      release = 1.485,
+      expert_launch_s = 4.104e-05,
+    },
+  },
+}

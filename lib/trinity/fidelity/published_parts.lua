@@ -20,41 +20,88 @@ local function class_of(op, eight_bit)
   return 'memory_efficiency'
 end
 
---- Seconds of every all-gather of a boundary tensor over the GPUs that share layers, and how many a layer has.
-local function tensor_s(row, problem, recompute)
-  local plan, members = row.plan, {}
-  if plan.tensor == 1 then return 0 end
-  for d = 1, plan.tensor do members[d] = d end
-  local bytes = 2 * plan.micro_batch * row.sequence / plan.context * row.network.hidden
-  local one = problem.cluster:collective { kind = 'all_gather', devices = members, bytes = math.floor(bytes) }
-  local count = (plan.sequence_parallel and 10 or 8) + (recompute == 'full' and 4 or 0)
-  return row.network.layers * count * one.time_s
+--- Devices of a row's mesh along an axis whose neighbours are `stride` apart.
+local function along(count, stride)
+  local members = {}
+  for i = 1, count do members[i] = (i - 1) * stride + 1 end
+  return members
 end
 
---- Parts of the step by constant, each at most 1, together at most `most`.
+local function collective_s(problem, kind, members, bytes)
+  if #members == 1 then return 0 end
+  return problem.cluster:collective { kind = kind, devices = members, bytes = math.max(1, math.floor(bytes)) }.time_s
+end
+
+--- Seconds of a micro-batch's messages that go by links inside machines: gathers and scatters of what layers share,
+--- and tokens on their way to experts.
+local function inside_s(row, problem, recompute)
+  local plan, m = row.plan, row.network
+  local bytes = 2 * plan.micro_batch * row.sequence / plan.context * m.hidden
+  local count = (plan.sequence_parallel and 10 or 8) + (recompute == 'full' and 4 or 0)
+  local tensor = count * collective_s(problem, 'all_gather', along(plan.tensor, 1), bytes)
+  local tokens = m.experts > 0 and 4 * collective_s(problem, 'all_to_all', along(plan.expert, plan.tensor),
+    bytes * m.top_k) or 0
+  return m.layers * (tensor + tokens)
+end
+
+--- Seconds of a step's gradients and weights over the replicas, without what the last backward pass hides.
+local function data_s(row, problem, hidden_s)
+  local plan, weights = row.plan, problem.graph.parameters
+  if row.network.experts > 0 then weights = problem.graph.active_parameters end
+  local own = weights / (plan.tensor * plan.pipeline)
+  local members = along(plan.data, plan.tensor * plan.context)
+  if plan.shard == 3 and not plan.deepspeed then return 0 end
+  local reduce_s = collective_s(problem, 'reduce_scatter', members, 4 * own)
+  return math.max(0, reduce_s - hidden_s) + collective_s(problem, 'all_gather', members, 2 * own)
+end
+
+--- What of a product's time is lost to its width: n / (w + n), with the width w of most products of the network.
+local function narrowness(row, class, half_width)
+  local m = row.network
+  local widths = { expert = math.min(m.hidden, m.deepseek and m.deepseek.expert_ffn or m.ffn),
+    eight_bit = m.hidden / row.plan.tensor, compute_efficiency = m.hidden / row.plan.tensor }
+  return widths[class] and half_width / (widths[class] + half_width) or 0
+end
+
+--- Seconds of a micro-batch's operators by the constant that they go by.
+local function operators_s(row, problem, values, recompute)
+  local graph, found, gap = problem.graph, {}, row.network.experts > 0 and 'expert_launch_s' or 'launch_s'
+  local times, width = problem:operator_times(1), row.plan.tensor * row.plan.context
+  local function add(name, seconds) found[name] = (found[name] or 0) + seconds end
+  for i = 1, graph.operators do
+    local op = graph:operator(i)
+    if op.phase ~= 'update' and times[i] > 0 then
+      local again = recompute == 'full' and op.phase == 'forward' and 2 or 1
+      local seconds = times[i] / (row.recent and 1 / values.release or 1)
+      local launch, class = math.min(seconds, values[gap]), class_of(op, row.precision ~= 'bf16')
+      local own = again * (seconds - launch) / width
+      local narrow_s = own * narrowness(row, class, values.half_width)
+      add(gap, again * launch)
+      add('half_width', narrow_s)
+      add(class, own - narrow_s)
+    end
+  end
+  return found
+end
+
+--- Parts of the step by constant.
 ---@param row table
 ---@param problem trinity.Problem of published_step.problem
 ---@param values table<string, number>
 ---@param recompute string
 ---@return table<string, number>
 function published_parts.of(row, problem, values, recompute)
-  local graph, plan, parts = problem.graph, row.plan, {}
-  local times, width = problem:operator_times(1), plan.tensor * plan.context
-  local function add(name, seconds) parts[name] = (parts[name] or 0) + seconds end
-  for i = 1, graph.operators do
-    local op = graph:operator(i)
-    if op.phase ~= 'update' and times[i] > 0 then
-      local again = recompute == 'full' and op.phase == 'forward' and 2 or 1
-      local launch = math.min(times[i], values.launch_s)
-      add('launch_s', again * launch)
-      add(class_of(op, row.precision ~= 'bf16'), again * (times[i] - launch) / width)
-    end
-  end
-  add('inside_share', tensor_s(row, problem, recompute))
-  local sum, most, shares = 0, 0.95, {}
-  for _, seconds in util.sorted_pairs(parts) do sum = sum + seconds end
-  for name, seconds in util.sorted_pairs(parts) do shares[name] = seconds / sum * most end
-  return shares
+  local plan = row.plan
+  local found, sum = operators_s(row, problem, values, recompute), 0
+  found.inside_share = inside_s(row, problem, recompute)
+  for _, seconds in util.sorted_pairs(found) do sum = sum + seconds end
+  local slots = (plan.micro_batches + (plan.pipeline - 1) / plan.virtual) / plan.pipeline
+  local exposed = data_s(row, problem, plan.pipeline == 1 and sum * 2 / 3 or 0) / slots
+  local name = plan.deepspeed and 'zero3' or 'network_share'
+  found[name] = plan.deepspeed and math.max(2 * exposed, 2 * sum) or exposed
+  sum = sum + found[name]
+  for key, seconds in util.sorted_pairs(found) do found[key] = 0.97 * seconds / sum end
+  return found
 end
 
 --- How many times as long a step takes when constants move from `before` to `after`.
@@ -66,9 +113,12 @@ end
 function published_parts.factor(row, shares, before, after)
   local narrow = row.precision == 'bf16' and 'compute_efficiency' or row.precision
   local function slower(name) return before[name] / after[name] end
-  local moved = { launch_s = 1 / slower 'launch_s', attention = slower 'attention', eight_bit = slower(narrow),
-    compute_efficiency = slower 'compute_efficiency', memory_efficiency = slower 'memory_efficiency',
-    inside_share = slower 'inside_share', expert = slower(narrow) * slower 'expert' }
+  local memory = slower 'memory_efficiency' * (row.plan.eager and slower 'eager' or 1)
+  local moved = { launch_s = 1 / slower 'launch_s', expert_launch_s = 1 / slower 'expert_launch_s',
+    attention = slower 'attention', eight_bit = slower(narrow), compute_efficiency = slower 'compute_efficiency',
+    memory_efficiency = memory, inside_share = slower 'inside_share', network_share = slower 'network_share',
+    zero3 = slower 'zero3', half_width = slower(narrow) / slower 'half_width',
+    expert = slower(narrow) * slower 'expert' }
   local factor = 1
   for name, share in util.sorted_pairs(shares) do factor = factor + share * (moved[name] - 1) end
   return row.recent and factor * slower 'release' or factor

@@ -149,6 +149,7 @@ local function read_plan(row, m, about, assume)
   end
   plan.torchtitan = contains(row, 'source', 'torchtitan') or about.family == 'h100_96gb'
   plan.unfused = about.family == 'a100'
+  plan.deepspeed = plan.unfused and row.zero == '3'
   plan.eager = plan.torchtitan and filled(row, 'note') and not contains(row, 'note', 'compile')
   read_virtual(row, plan, m, assume)
   read_batch(row, plan, assume)
@@ -162,7 +163,7 @@ local function read_plan(row, m, about, assume)
     refuse(row, "column 'recompute': expected none, selective or full, got %s", util.describe(row.recompute))
   end
   if not filled(row, 'recompute') then assume 'no recomputation' end
-  plan.sequence_parallel = plan.tensor > 1 and not (plan.unfused and plan.recompute == 'full')
+  plan.sequence_parallel = plan.tensor > 1 and (not plan.unfused or plan.recompute == 'selective')
   return plan
 end
 

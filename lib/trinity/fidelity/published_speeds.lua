@@ -15,7 +15,7 @@ local util = require 'trinity.base.util'
 
 local speeds = {}
 
-local noise, most_steps, rounds = 0.05, 60, 3
+local noise, most_steps, rounds = 0.05, 60, 2
 
 --- What decides a prediction beside constants: rows of one configuration are priced once.
 local function key_of(row)
@@ -48,8 +48,11 @@ function speeds.tell(rows, values_of, parts_too)
   local told = parallel_map(unique, function(i)
     local row = rows[i]
     local values = values_of(row)
-    local found, problem = published_step.predict(row, values)
-    if parts_too then found.parts = parts.of(row, problem, values, found.recompute) end
+    local shares
+    local found = published_step.predict(row, values, nil, parts_too and function(problem, recompute)
+      shares = parts.of(row, problem, values, recompute)
+    end)
+    found.parts = shares
     return found
   end, { quiet = true })
   return util.map(rows, function(_, i) return told[at[keys[i]]] end)
@@ -74,7 +77,12 @@ local function weights_of(rows)
 end
 
 --- Constants of a kind of GPU that bring `told` (priced with `before`, with parts) nearest to what was measured.
-local function refit(family, rows, told, before)
+---@param family string
+---@param rows table[] of that kind
+---@param told table[] of speeds.tell, in the order of the rows
+---@param before table<string, number>
+---@return table<string, number>
+function speeds.refit(family, rows, told, before)
   local weights = weights_of(rows)
   return constants.values(family, fit.constants(constants.list(family), function(values)
     local after = constants.values(family, values)
@@ -115,7 +123,7 @@ function speeds.fit(rows, start)
       for i, row in ipairs(rows) do
         if row.family == family then own[#own + 1], own_told[#own_told + 1] = row, told[i] end
       end
-      next_values[family] = #own > 0 and refit(family, own, own_told, values[family]) or values[family]
+      next_values[family] = #own > 0 and speeds.refit(family, own, own_told, values[family]) or values[family]
     end
     values = next_values
   end
@@ -123,7 +131,10 @@ function speeds.fit(rows, start)
 end
 
 --- The file that published_constants.lua reads.
-local function fitted_file(values, rows)
+---@param values table<string, table<string, number>>
+---@param rows table[] that they were fitted to
+---@return string
+function speeds.file(values, rows)
   local lines = { '-- Fitted by `trinity fidelity published --fit --save`: values by kind of GPU and name',
     '-- (published_constants.lua has units and meanings), and the rows that they were fitted to.', 'return {',
     '  rows = {' }
@@ -170,7 +181,7 @@ local function print_assumptions(rows, told)
   for i, row in ipairs(rows) do
     local list = util.merged({}, row.assumed)
     if told[i].recompute ~= row.plan.recompute then
-      list[#list + 1] = 'full recomputation: without it the plan does not fit'
+      list[#list + 1] = told[i].recompute .. ' recomputation: with less the plan does not fit'
     end
     if #list > 0 then print(('%s: assumed: %s'):format(row.id, table.concat(list, '; '))) end
   end
@@ -180,7 +191,7 @@ local function show_fit(rows, options)
   local used = measured(rows)
   if #used == 0 then util.fail('no row to fit to: expected some with a value') end
   local values = speeds.fit(used, fitted_values())
-  local written = fitted_file(values, used)
+  local written = speeds.file(values, used)
   if options.save ~= '' then core.write_file(options.save, written) else io.write(written) end
   local told = speeds.tell(used, function(row) return values[row.family] end)
   summary.print('rows that the constants were fitted to', groups_of(used, told))
@@ -206,7 +217,7 @@ local function leave_each_out(rows)
         own[#own + 1], own_told[#own_told + 1] = row, told[i]
       end
     end
-    values[group.key] = #own > 0 and refit(group.family, own, own_told, start[group.family])
+    values[group.key] = #own > 0 and speeds.refit(group.family, own, own_told, start[group.family])
       or constants.values(group.family)
   end
   local left = speeds.tell(used, function(row) return values[row.group] end)

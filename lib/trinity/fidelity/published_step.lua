@@ -13,7 +13,7 @@ local vtrain_rows = require 'trinity.fidelity.vtrain_rows'
 local published_step = {}
 
 --- Constants that are fields of a description; the others are the device type's below.
-local fields = { 'compute_efficiency', 'half_width', 'memory_efficiency', 'launch_s', 'inside_share' }
+local fields = { 'compute_efficiency', 'half_width', 'inside_share' }
 
 local function attention_of(m)
   local d = m.deepseek
@@ -62,7 +62,10 @@ local function device_type(kind, row, values)
   if peaks.float8 and row.precision ~= 'bf16' then
     peaks.float8 = peaks.float8 * rate * values[row.precision] / wide
   end
-  local expert, attention = { compute_efficiency = wide * values.expert }, { compute_efficiency = values.attention }
+  local expert = { compute_efficiency = wide * values.expert }
+  -- rings without balance: the last part of a causal sequence has 2 - 1/c times the mean's work
+  local unbalanced = row.plan.torchtitan and 2 - 1 / row.plan.context or 1
+  local attention = { compute_efficiency = values.attention / unbalanced }
   return util.merged(type, { peak_flops_per_s = peaks, joins_products = true,
     operators = { Attention = attention, AttentionGrad = attention, Einsum = expert, EinsumGrad = expert } })
 end
@@ -81,48 +84,73 @@ function published_step.cluster(row, values)
   end
   set_speeds(spec)
   for _, machine in ipairs(spec.machines or {}) do set_speeds(machine) end
-  local deepspeed = row.plan.unfused and row.plan.shard == 3
-  return calibration.apply(spec, util.merged(util.picked(values, fields), { network_share = deepspeed and values.zero3,
-    fuses_elementwise = not row.plan.eager }))
+  return calibration.apply(spec, util.merged(util.picked(values, fields), {
+    network_share = row.plan.deepspeed and values.zero3 or values.network_share,
+    memory_efficiency = values.memory_efficiency * (row.plan.eager and values.eager or 1),
+    launch_s = row.network.experts > 0 and values.expert_launch_s or values.launch_s }))
+end
+
+--- torchtitan's selective recomputation: every second matrix product and what is no product, but attention is kept
+--- (torchtitan/models/llama3/infra/parallelize.py, "op" of its selective activation checkpointing).
+local function selective()
+  local products = 0
+  return function(op)
+    if op.type == 'Attention' or not op.name:find '^layer_' then return nil end
+    if op.type ~= 'Gemm' and op.type ~= 'MatMul' then return true end
+    products = products + 1
+    return products % 2 == 0 or nil
+  end
 end
 
 --- What problem:evaluate is asked of a row; recompute: in place of its own.
+---@param row table
+---@param values table<string, number>
+---@param recompute? string
+---@param spec? trinity.ClusterSpec
 ---@return trinity.Problem
 ---@return trinity.MeshStrategy
 function published_step.problem(row, values, recompute, spec)
   local plan, m = row.plan, row.network
+  recompute = recompute or plan.recompute
+  if plan.torchtitan and recompute == 'selective' then recompute = selective() end
   local problem = problems.simulator { graph = graph_of(row),
     cluster = model.cluster(spec or published_step.cluster(row, values)) }
   local stages = vtrain_rows.stages(m.layers, plan.pipeline * plan.virtual)
   return problem, { mesh = { data = plan.data, tensor = plan.tensor, pipeline = plan.pipeline, context = plan.context,
     expert = plan.expert }, schedule = plan.virtual > 1 and 'interleaved' or '1f1b', virtual_stages = plan.virtual,
-    stages = stages, micro_batches = plan.micro_batches, recompute = recompute or plan.recompute, shard = plan.shard,
-    sequence_parallel = plan.sequence_parallel }
+    stages = stages, micro_batches = plan.micro_batches, recompute = recompute, shard = plan.shard,
+    sequence_parallel = plan.sequence_parallel, bucket_bytes = plan.pipeline > 1 and 2 ^ 50 or nil,
+    scatter_gather = plan.tensor > 1 and plan.pipeline > 1 and not plan.sequence_parallel }
 end
 
-local margin = 1.2 -- what memory may be counted above the GPU's before a plan is said not to fit
+--- What is tried where a plan without recomputation does not fit: kernels that are not fused keep the scores of
+--- attention.
+local next_recompute = { none = 'selective', selective = 'full' }
+local room = 0.9 -- of a GPU's memory: the allocator needs some
 
---- Tokens per second and GPU, bytes of the fullest GPU, and the recomputation that was priced: a plan without any that
---- does not fit is priced with all of it.
+--- Tokens per second and GPU, bytes of the fullest GPU, and the recomputation that was priced: that of the row, or
+--- where it is none and does not fit, of kernels without fused attention, the least that does.
+--- look: is called with the problem, which is closed behind it.
 ---@param row table
 ---@param values table<string, number>
 ---@param spec? trinity.ClusterSpec
+---@param look? fun(problem: trinity.Problem, recompute: string)
 ---@return { tokens_per_s_per_gpu: number, memory_bytes: number, recompute: string }
-function published_step.predict(row, values, spec)
-  local recompute, problem, metrics = row.plan.recompute, nil, nil
-  local function price()
-    local strategy
-    problem, strategy = published_step.problem(row, values, recompute, spec)
-    metrics = problem:evaluate(strategy)
+function published_step.predict(row, values, spec, look)
+  local adapts = row.plan.unfused and row.plan.recompute == 'none'
+  local function price(recompute)
+    local problem, strategy = published_step.problem(row, values, recompute, spec)
+    local metrics = problem:evaluate(strategy)
+    local most = room * problem.cluster.devices[1].capacity_bytes
+    local again = adapts and next_recompute[recompute] and metrics.peak_memory_bytes > most
+    if look and not again then look(problem, recompute) end
+    problem:close()
+    problem.graph:close()
+    if again then return price(next_recompute[recompute]) end
+    return { tokens_per_s_per_gpu = row.tokens / (metrics.step_time_s * row.plan.gpus),
+      memory_bytes = metrics.peak_memory_bytes, recompute = recompute }
   end
-  price()
-  local most = margin * problem.cluster.devices[1].capacity_bytes
-  if row.plan.unfused and recompute == 'none' and metrics.peak_memory_bytes > most then
-    recompute = 'full'
-    price()
-  end
-  return { tokens_per_s_per_gpu = row.tokens / (metrics.step_time_s * row.plan.gpus),
-    memory_bytes = metrics.peak_memory_bytes, recompute = recompute }, problem
+  return price(row.plan.recompute)
 end
 
 return published_step

@@ -1,5 +1,7 @@
 -- trinity fidelity published --rows: rows as problems, what they leave open, constants.
 
+require 'trinity' -- which gives problems their methods
+
 local constants = require 'trinity.fidelity.published_constants'
 local core = require 'trinity.core'
 local csv = require 'trinity.fidelity.csv'
@@ -140,8 +142,10 @@ describe('constants', function()
   it('parts of a step tell where it goes when they move', function()
     local row = row_of { hidden = '4096', heads = '32', ffn = '16384', parameters_b = '' }
     local before = values_of(row)
-    local found, problem = step.predict(row, before)
-    local shares = parts.of(row, problem, before, found.recompute)
+    local shares
+    local found = step.predict(row, before, nil, function(problem, recompute)
+      shares = parts.of(row, problem, before, recompute)
+    end)
     for _, name in ipairs { 'compute_efficiency', 'inside_share', 'attention' } do
       local after = util.merged(before, { [name] = before[name] * 1.1 })
       local really = found.tokens_per_s_per_gpu / step.predict(row, after).tokens_per_s_per_gpu
@@ -177,7 +181,7 @@ describe('the command', function()
     refused({ micro_batch = '5' }, "column 'micro_batch': 32 sequences of a replica are no multiple of 5")
     refused({ global_batch = '63' }, '63 sequences do not divide over 2 replicas')
     refused({ unit = 'miles' }, "unknown unit 'miles'")
-    refused({ recompute = 'some' }, "expected none, selective or full, got 'some'")
+    refused({ recompute = 'some' }, "expected none, selective or full, got string 'some'")
     refused({ zero = '5' }, "column 'zero': expected 0 to 3")
     trinity_says('fidelity published', 2, "option '%-%-rows' or '%-%-memory' is missing")
   end)
