@@ -6,16 +6,19 @@
 #include <string>
 
 #include "graph/operator_types.h"
+#include "graph/split_backward.h"
 #include "strategy/dispatch.h"
 
 namespace trinity {
 namespace {
 
-/// The dtype of the first output; of a product that reads float8, that.
+/// The dtype of the first output; of a product that reads float8, that; of a weight part, whose
+/// result may be kept in more bits than it is computed in, that of its first input.
 DType computed_in(const Graph& graph, const Operator& op) {
   if (operator_rule(op.type).matrix)
     for (const int32_t input : op.inputs)
       if (graph.tensor(input).dtype == DType::float8) return DType::float8;
+  if (is_weight_part(op) && !op.inputs.empty()) return graph.tensor(op.inputs[0]).dtype;
   return op.outputs.empty() ? DType::float32 : graph.tensor(op.outputs[0]).dtype;
 }
 

@@ -21,8 +21,8 @@ end
 constant('compute_efficiency', '1', 0.8, 0.4, 0.9, 0.3, 'what wide matrix products reach, of the peak')
 constant('half_width', 'columns', 60, 10, 200, 0.3, 'columns at which a product reaches half of that')
 constant('memory_efficiency', '1', 0.85, 0.5, 1.05, 0.3, 'what memory-bound kernels reach, of the bandwidth')
-constant('launch_s', 's', 5e-6, 1e-6, 20e-6, 0.3, 'added to every kernel: its launch and the gap before it')
-constant('dispatch_s', 's', 15e-6, 2e-6, 100e-6, 0.3, 'what the host needs to dispatch a kernel, which the device waits for')
+constant('launch_s', 's', 5e-6, 1e-6, 40e-6, 0.3, 'added to every kernel: its launch and the gap before it')
+constant('dispatch_s', 's', 15e-6, 2e-6, 150e-6, 0.5, 'what the host needs to dispatch a kernel, which the device waits for')
 constant('inside_share', '1', 0.95, 0.6, 1.2, 0.3, 'what links inside a machine carry, of the description')
 constant('shared_bandwidth', '1', 0.8, 0.4, 1, 0.3,
   'what of the inside of a machine a group gets beside other groups (collectives.shared_bandwidth)')

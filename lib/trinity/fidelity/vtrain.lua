@@ -23,11 +23,12 @@ local vtrain = {
       help = "Lua file of a function from a number of GPUs to a description of one's own cluster" },
     values = { default = '', help = "file that --save wrote, for one's own cluster" },
     picture = { default = '', help = 'told against given times, as PATH.svg and PATH.png' },
+    steps = { default = 12, integer = true, min = 1, max = 100, help = 'of a fit, at most' },
     only = { default = '', help = 'with --fit: rows whose group has these words in its name' },
   },
 }
 
-local noise, most_steps, most_listed = 0.05, 12, 100
+local noise, most_listed = 0.05, 100
 --- Sets of constants: of measured runs, and of vTrain's composed times.
 local set_of = { [false] = 'a100_vtrain', [true] = 'a100_vtrain_composed' }
 
@@ -94,11 +95,15 @@ local function constants_of(composed)
 end
 
 --- Constants fitted to rows, all of one kind.
-local function fitted_to(list, tell)
-  return fit.constants(constants_of(list[1].composed), function(values)
+local function fitted_to(list, tell, steps)
+  local from = calibration.fitted(set_of[list[1].composed])
+  local constants = util.map(constants_of(list[1].composed), function(one)
+    return util.merged(one, { from = from[one.name] })
+  end)
+  return fit.constants(constants, function(values)
     local told = tell(list, values)
     return util.map(list, function(row, i) return math.log(told[i] / row.measured_s) end)
-  end, noise, most_steps)
+  end, noise, steps)
 end
 
 local function measured(list)
@@ -234,7 +239,7 @@ local function show_fit(list, options)
   end
   if #used == 0 then util.fail('no row to fit to: expected some with a time') end
   local tell = rows_of.teller(true, describer(options.cluster))
-  local values = fitted_to(used, tell)
+  local values = fitted_to(used, tell, options.steps)
   local set = options.cluster ~= '' and 'own' or set_of[used[1].composed]
   local written = fitted_file(set, values, groups_named(used))
   if options.save ~= '' then core.write_file(options.save, written) else io.write(written) end
@@ -250,7 +255,7 @@ local function leave_each_out(list, options)
   for name in util.sorted_pairs(names) do
     local own, others = {}, {}
     for _, row in ipairs(used) do table.insert(row.model == name and own or others, row) end
-    local told = tell(own, fitted_to(others, tell))
+    local told = tell(own, fitted_to(others, tell, options.steps))
     for i, row in ipairs(own) do
       row.told_s = told[i]
       told_rows[#told_rows + 1] = row

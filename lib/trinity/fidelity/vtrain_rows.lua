@@ -16,8 +16,8 @@ rows.assumptions = {
     .. 'positions, dropout 0.1, unfused attention, vocabulary 51,200, output tied to the embedding',
   '1F1B, gradients in one all-reduce behind the last backward pass, no ZeRO; stages send each other parts that are '
     .. 'gathered there; ranks in the order tensor, pipeline, data',
-  'more than 8 GPUs: sums of input gradients over tensor go on while gradients of weights are computed; rings, no '
-    .. 'trees; layers are computed again before their backward pass (use_checkpoint of the configuration); '
+  'more than 8 GPUs: sums of input gradients over tensor go on while gradients of weights are computed; layers '
+    .. 'are computed again before their backward pass (use_checkpoint of the configuration); '
     .. 'machines of 8 A100 80 GB behind NVSwitches with a network card of 200 Gbit/s for every two (800 in all)',
   'up to 8 GPUs: one machine, nothing computed again; a column `recompute` (none, selective, full) says otherwise',
   'layers that do not divide: embedding and head count as one layer each, stages are as equal as they can be',
@@ -137,7 +137,7 @@ function rows.cluster_spec(gpus)
     end
     for card = 0, 3 do net:link(('%s/nic%d'):format(name, card), 'infiniband', 'infiniband_hdr') end
   end)
-  net:collectives(gpus > a_node and { trees = false } or {})
+  net:collectives()
   return net:spec()
 end
 
