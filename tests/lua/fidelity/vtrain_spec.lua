@@ -139,9 +139,9 @@ describe('constants of training', function()
     local fitted = dofile(saved).a100_vtrain_composed
     expect(fitted.rows[1]):equals '2 GPUs, batch 16, hidden 128, 4 layers: 5 rows'
     expect(fitted.values.dispatch_s):near(40e-6, 4e-6)
-    expect(tonumber(said:match '(%d+%.%d) %%')):below(2)
+    expect(tonumber(said:match '(%d+%.%d) %%')):below(5)
     local told_rows = rows_of.teller()(rows_of.read(path), fitted.values)
-    for i in ipairs(list) do expect(told_rows[i]):near(seconds[i], 0.03 * seconds[i]) end
+    for i in ipairs(list) do expect(told_rows[i]):near(seconds[i], 0.1 * seconds[i]) end
   end)
 end)
 
