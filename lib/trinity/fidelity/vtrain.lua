@@ -121,8 +121,8 @@ end
 local function fitted_file(name, values, rows)
   local before = name ~= 'own' and require 'trinity.cluster.calibration_fitted' or {}
   local all = util.merged(before, { [name] = { values = values, rows = rows } })
-  local lines = { '-- Fitted sets of constants by name (calibration.lua has units and meanings), and the rows that each '
-    .. 'was fitted to.', 'return {' }
+  local lines = { '-- Fitted sets of constants by name (calibration.lua has units and meanings), and the rows that '
+    .. 'each was fitted to.', 'return {' }
   for set, entry in util.sorted_pairs(all) do
     lines[#lines + 1] = ('  %s = {\n    rows = {'):format(set)
     for _, row in ipairs(entry.rows) do lines[#lines + 1] = ("      '%s',"):format(row) end
@@ -186,8 +186,8 @@ local function draw(path, list)
     table.insert(by[row.model].points, { row.measured_s, row.told_s })
   end
   if #series == 0 then util.fail('no picture: no row has a time') end
-  local picture, reason = plot.scatter(path, { series = series, x = 'given time in s', y = 'told time in s', width = 700,
-    height = 650 })
+  local picture, reason = plot.scatter(path, { series = series, x = 'given time in s', y = 'told time in s',
+    width = 700, height = 650 })
   print(picture and ('drawn in %s'):format(picture) or 'no picture: ' .. reason)
 end
 
@@ -205,7 +205,8 @@ end
 local function show(list, options)
   tell_all(list, options)
   if options.json then
-    return print(json.encode { rows = json.list(util.map(list, function(row) return { predicted_s = row.told_s } end)) })
+    local told = util.map(list, function(row) return { predicted_s = row.told_s } end)
+    return print(json.encode { rows = json.list(told) })
   end
   if #list <= most_listed then print_rows(list) end
   local kinds = { { false, 'measured runs' }, { true, "agreement with vTrain's simulator (times put together, not "
@@ -281,7 +282,8 @@ function vtrain.constants()
   for _, composed in ipairs { false, true } do
     local values = calibration.fitted(set_of[composed])
     for _, one in ipairs(constants_of(composed)) do
-      all[#all + 1] = util.merged(one, { name = ('%s.%s'):format(set_of[composed], one.name), value = values[one.name] })
+      local name = ('%s.%s'):format(set_of[composed], one.name)
+      all[#all + 1] = util.merged(one, { name = name, value = values[one.name] })
     end
   end
   return all

@@ -73,13 +73,16 @@ function rows.read(path)
     for name, column in util.sorted_pairs(columns) do
       local value = csv.number(path, line, column)
       if value < 1 or value % 1 ~= 0 or value > most[name] then
-        refuse(path, line, "column '%s': expected a whole number from 1 to %d, got %s", column, most[name], line[column])
+        refuse(path, line, "column '%s': expected a whole number from 1 to %d, got %s", column, most[name],
+          line[column])
       end
       row[name] = value
     end
     check_row(path, line, row)
     local time_ms = csv.number(path, line, time_column, 0)
-    if time_ms < 0 then refuse(path, line, "column '%s': expected more than 0, got %s", time_column, line[time_column]) end
+    if time_ms < 0 then
+      refuse(path, line, "column '%s': expected more than 0, got %s", time_column, line[time_column])
+    end
     row.measured_s = time_ms > 0 and time_ms / 1000 or nil
     row.model = ('hidden %d, %d layers'):format(row.hidden, row.layers)
     row.group = ('%d GPUs, batch %d, %s'):format(row.gpus, row.batch, row.model)
@@ -153,7 +156,8 @@ function rows.teller(keep, describe)
   return function(list, values)
     local told, clusters, order, members = {}, {}, {}, {}
     for i, row in ipairs(list) do
-      local key = ('%d %d %d %d %d %d'):format(row.gpus, row.hidden, row.layers, row.heads, row.sequence, row.micro_batch)
+      local key = ('%d %d %d %d %d %d'):format(row.gpus, row.hidden, row.layers, row.heads, row.sequence,
+        row.micro_batch)
       if not members[key] then
         members[key] = {}
         order[#order + 1] = key

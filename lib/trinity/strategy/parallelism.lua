@@ -72,7 +72,8 @@ local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
 })
 
 local fields = { 'mesh', 'order', 'devices', 'schedule', 'micro_batches', 'virtual_stages', 'stages', 'recompute',
-  'sequence_parallel', 'scatter_gather', 'overlap_tensor', 'shard', 'bucket_bytes', 'context_kind', 'synchronise', 'split', 'operators' }
+  'sequence_parallel', 'scatter_gather', 'overlap_tensor', 'shard', 'bucket_bytes', 'context_kind', 'synchronise',
+  'split', 'operators' }
 
 local rule = options.declare('trinity.OperatorChoice', { kind = 'field',
   help = 'What holds for one forward operator in place of the words of a mesh.',
