@@ -32,7 +32,7 @@ struct DeviceType {
   int64_t memory_bytes = 0;
   int64_t reserved_memory_bytes = 0;  ///< context and libraries, not for tensors
   double launch_s = 0;                ///< added to every operator
-  /// The least that an operator takes: what the host needs to dispatch it, while kernels are short.
+  /// What the host needs to dispatch a kernel, for which the device waits: strategy/dispatch.h.
   double dispatch_s = 0;
   double compute_efficiency = 0.5;    ///< convolutions and matrix products
   double memory_efficiency = 0.75;

@@ -153,6 +153,7 @@ CollectiveCost library_cost(const CollectiveLibrary& library, const CollectiveMe
   CollectiveCost best = by(library, members, kind, Algorithm::ring, bytes);
   for (const auto other : {Algorithm::tree, Algorithm::multicast, Algorithm::in_network}) {
     if (!library_applies(library, members, kind, other)) continue;
+    if (other == Algorithm::tree && !library.trees) continue;
     const auto cost = by(library, members, kind, other, bytes);
     if (cost.time_s() < best.time_s()) best = cost;
   }

@@ -48,6 +48,7 @@ struct CollectiveLibrary {
   double multicast_s = 0;            ///< their latency, up and down
   double rails = std::numeric_limits<double>::infinity();  ///< cards that a node's rings use at most
   bool in_network = false;  ///< whether network switches add up
+  bool trees = true;        ///< whether automatic may take the tree (NCCL_ALGO=Ring: it may not)
   /// B1 of a group that has some of its nodes' devices, in parts of that of all, above 0 to 1: other
   /// groups run beside it.
   double shared_bandwidth = 1;

@@ -109,15 +109,69 @@ class BackwardCut {
         id_(at(graph.operator_count()), -1),
         tensor_(graph.tensors().size(), -1) {}
 
+  /// Weight parts follow their input parts.
   SplitBackward run() {
     for (int32_t op = 0; op < graph_.operator_count(); ++op) add(op);
+    return join();
+  }
+
+  /// Weight parts follow the collective that sums up what their input parts write; the rest is
+  /// whole.
+  SplitBackward run_behind_sums() {
+    const auto summed = summed_up();
+    std::vector<int32_t> waiting;
+    bool passing = false;  // whether members of a collective were added last
+    for (int32_t op = 0; op < graph_.operator_count(); ++op) {
+      const bool member = graph_.op(op).collective >= 0;
+      if ((passing && !member) || reads_missing(op)) add_weights(waiting);
+      passing = member && graph_.op(op).phase == Phase::backward;
+      if (!summed[at(op)] || !gradients_.joined(op)) {
+        id_[op] = add_part(op, Kind::whole);
+        continue;
+      }
+      id_[op] = add_part(op, Kind::input);
+      waiting.push_back(op);
+    }
+    add_weights(waiting);
+    return join();
+  }
+
+ private:
+  SplitBackward join() {
     builder_.colocate_as(graph_, id_);
     builder_.add_collectives_of(graph_, id_);
     return finish();
   }
 
- private:
   enum class Kind : uint8_t { whole, input, weight };
+
+  void add_weights(std::vector<int32_t>& waiting) {
+    for (const int32_t op : waiting) builder_.colocate(id_[op], add_part(op, Kind::weight));
+    waiting.clear();
+  }
+
+  bool reads_missing(int32_t op) const {
+    const auto& inputs = graph_.op(op).inputs;
+    return std::any_of(inputs.begin(), inputs.end(),
+                       [&](int32_t input) { return tensor_[input] < 0; });
+  }
+
+  /// Backward operators that write what a member of a backward collective reads, at once or through
+  /// a sum.
+  std::vector<bool> summed_up() const {
+    std::vector<bool> found(at(graph_.operator_count()), false);
+    const auto mark = [&](int32_t op, const auto& self) -> void {
+      for (const int32_t input : graph_.op(op).inputs) {
+        const int32_t from = graph_.tensor(input).producer;
+        if (graph_.op(from).phase != Phase::backward || found[at(from)]) continue;
+        found[at(from)] = true;
+        if (graph_.op(from).type == "Sum") self(from, self);
+      }
+    };
+    for (int32_t op = 0; op < graph_.operator_count(); ++op)
+      if (graph_.op(op).collective >= 0 && graph_.op(op).phase == Phase::backward) mark(op, mark);
+    return found;
+  }
 
   void add(int32_t op) {
     if (!gradients_.joined(op)) {
@@ -224,6 +278,8 @@ class BackwardCut {
 };
 
 }  // namespace
+
+SplitBackward overlap_sums(const Graph& graph) { return BackwardCut(graph, {}).run_behind_sums(); }
 
 bool is_weight_part(const Operator& op) {
   return op.phase == Phase::backward && integer_attribute(op.attributes, "weight_part", 0) != 0;

@@ -42,6 +42,11 @@ struct SplitBackward {
 /// empty. Throws LimitError for more than kMaxOperators operators.
 SplitBackward split_backward(const Graph& graph, const std::vector<bool>& at_once = {});
 
+/// The same of those operators alone whose gradients of inputs are summed up by a collective, at once
+/// or behind a sum of theirs: weight parts stand behind it, so that they run while it is on its way
+/// (Megatron-LM's LinearWithGradAccumulationAndAsyncCommunication).
+SplitBackward overlap_sums(const Graph& graph);
+
 /// Whether an operator is a weight part that split_backward() made: it reads no weights.
 bool is_weight_part(const Operator& op);
 

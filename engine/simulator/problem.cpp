@@ -10,6 +10,7 @@
 #include "base/stop.h"
 #include "base/units.h"
 #include "graph/operator_types.h"
+#include "strategy/dispatch.h"
 #include "strategy/schedule.h"
 
 namespace trinity {
@@ -132,10 +133,16 @@ void Problem::bind_costs(const CostFunction& cost) {
     if (!added) continue;
     ++cost_classes_;
     StopPoll stop;
+    const auto& type = cluster_->type_of(d);
+    std::vector<double> times_s;
     for (size_t o = 0; o < n; ++o, stop.step()) {
       const auto& op = graph_->operators()[o];
-      const auto& type = cluster_->type_of(d);
-      double time_s = op.collective >= 0 ? 0 : operator_time_s(*graph_, op, device, type);
+      times_s.push_back(op.collective >= 0 ? 0 : operator_time_s(*graph_, op, device, type));
+    }
+    wait_for_dispatch(*graph_, type, device.speed, times_s);
+    for (size_t o = 0; o < n; ++o) {
+      const auto& op = graph_->operators()[o];
+      double time_s = times_s[o];
       if (cost && op.collective < 0) {
         time_s = cost(op, device, type, time_s);
         if (!(time_s >= 0))

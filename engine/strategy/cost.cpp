@@ -2,19 +2,26 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <string>
 
 #include "graph/operator_types.h"
+#include "graph/split_backward.h"
+#include "strategy/dispatch.h"
 
 namespace trinity {
 namespace {
 
 /// The dtype of the first output; of a product that reads float8, that; of a product's gradients that
-/// of the product, however wide the sums are that are kept of them.
+/// of the product, and of other weight parts that of their first input, however wide the sums are
+/// that are kept of them.
 DType computed_in(const Graph& graph, const Operator& op) {
   if (operator_rule(op.type).matrix)
     for (const int32_t input : op.inputs)
       if (graph.tensor(input).dtype == DType::float8) return DType::float8;
   const bool gradient = operator_rule(op.type).matrix && op.forward >= 0;
+  if (!gradient && is_weight_part(op) && !op.inputs.empty())
+    return graph.tensor(op.inputs[0]).dtype;
   const auto& of = gradient ? graph.op(op.forward) : op;
   return of.outputs.empty() ? DType::float32 : graph.tensor(of.outputs[0]).dtype;
 }
@@ -192,8 +199,8 @@ bool stays_inside(const Graph& graph, int32_t tensor) {
          graph.op(reader).phase == graph.op(producer).phase;
 }
 
-/// What a kernel is beside the operator: bytes that are not moved, the part of a launch that it pays
-/// for, and the width of its product, 0 where that does not count.
+/// What a kernel is beside the operator: bytes that are not moved, the part of a launch that it
+/// pays for, and the width of its product, 0 where that does not count.
 struct Kernel {
   double saved_bytes = 0, launches = 1, width = 0;
 };
@@ -235,7 +242,9 @@ Kernel kernel_of(const Graph& graph, const Operator& op, const DeviceType& type)
     siblings = siblings_of(graph, product);
     if (siblings.count > 1) {
       const auto input = static_cast<double>(graph.tensor(product.inputs[0]).bytes);
-      kernel.saved_bytes += (is_gradient(op) ? 2 : 1) * input * (1 - 1 / siblings.count);
+      // A gradient reads the input and writes its gradient; cut in two, a part does one of both.
+      const double times = product.flops > 0 && op.flops > 1.5 * product.flops ? 2 : 1;
+      kernel.saved_bytes += times * input * (1 - 1 / siblings.count);
       kernel.launches /= siblings.count;
     }
   }
@@ -258,9 +267,48 @@ double operator_time_s(const Graph& graph, const Operator& op, const Device& dev
   const double memory_s = bytes / (reached.memory * type.memory_bandwidth_bytes_per_s);
   const double work_s = std::max(compute_s, memory_s) +
                         (1 - type.overlap) * std::min(compute_s, memory_s);
-  if (kernel.launches == 0) return work_s / device.speed;
-  return kernel.launches * std::max(type.dispatch_s, reached.launch_s + work_s / kernel.launches) /
-         device.speed;
+  return (kernel.launches * reached.launch_s + work_s) / device.speed;
+}
+
+namespace {
+
+/// What tells the run of an operator from others: its layer, phase and part.
+std::string run_of(const Operator& op) {
+  std::string name = op.name.substr(0, op.name.find('/'));
+  name = name.substr(0, name.find('@'));
+  name += '\n';
+  name += phase_name(op.phase);
+  for (size_t at_sign = op.name.find('@'); at_sign != std::string::npos;
+       at_sign = op.name.find('@', at_sign + 1)) {
+    const auto end = op.name.find_first_not_of("0123456789", at_sign + 1);
+    name += op.name.substr(at_sign, end == std::string::npos ? end : end - at_sign);
+  }
+  return name;
+}
+
+}  // namespace
+
+void wait_for_dispatch(const Graph& graph, const DeviceType& type, double speed,
+                       std::vector<double>& times_s) {
+  if (type.dispatch_s <= 0) return;
+  struct Run {
+    double work_s = 0, dispatch_s = 0;
+  };
+  std::map<std::string, Run> runs;
+  std::vector<const Run*> run;
+  for (int32_t op = 0; op < graph.operator_count(); ++op) {
+    const auto& about = graph.op(op);
+    const double time_s = times_s[static_cast<size_t>(op)];
+    run.push_back(nullptr);
+    if (about.collective >= 0 || about.measured() || time_s <= 0) continue;
+    Run& found = runs[run_of(about)];
+    run.back() = &found;
+    found.work_s += time_s;
+    found.dispatch_s += kernel_of(graph, about, type).launches * type.dispatch_s / speed;
+  }
+  for (size_t op = 0; op < run.size(); ++op)
+    if (run[op] && run[op]->dispatch_s > run[op]->work_s)
+      times_s[op] *= run[op]->dispatch_s / run[op]->work_s;
 }
 
 }  // namespace trinity

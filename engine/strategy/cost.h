@@ -32,7 +32,7 @@ namespace trinity {
 ///                  have one launch, and no sum of n gradients
 ///   overlap        1 is the roofline; 0: arithmetic and traffic one after the other, as in kernels
 ///                  whose blocks load, compute and store in step
-///   dispatch_s     no kernel takes less
+///   dispatch_s     counts for runs of operators: strategy/dispatch.h
 double operator_time_s(const Graph& graph, const Operator& op, const Device& device,
                        const DeviceType& type);
 

@@ -98,8 +98,11 @@ class Lowering {
   LoweredReplica finish(Made made) const {
     share(made);
     if (given_.recompute != Recompute::none || !repeated_.empty()) repeat(made);
-    if (given_.scatter_gather && given_.mesh.tensor > 1 && given_.mesh.pipeline > 1) cut_sends(made);
-    if (splits_backward(schedule_)) cut_backward(made);
+    if (given_.scatter_gather) cut_sends(made);
+    if (splits_backward(schedule_))
+      cut_backward(made);
+    else if (given_.overlap_tensor && given_.mesh.tensor > 1)
+      take_cut(made, overlap_sums(made.graph));
     LoweredReplica result;
     const std::vector<bool> joined_weights = weights_joined(made);
     if (given_.shard > 0 && shard_group() > 1) result.gathered = shard(made, joined_weights);
@@ -282,12 +285,13 @@ class Lowering {
   /// Whether a tensor is all of what an operator of the original graph writes.
   bool is_whole(const Made& made, int32_t op, size_t output) const {
     const auto& original = graph_.op(made.serves[op]).outputs;
-    return output < original.size() && graph_.tensor(original[output]).bytes ==
-                                           made.graph.tensor(made.graph.op(op).outputs[output]).bytes;
+    const auto& found = made.graph.tensor(made.graph.op(op).outputs[output]);
+    return output < original.size() && graph_.tensor(original[output]).bytes == found.bytes;
   }
 
   /// Stages send each other parts of what tensor leaves whole.
   void cut_sends(Made& made) const {
+    if (given_.mesh.tensor == 1 || given_.mesh.pipeline == 1) return;
     std::vector<bool> whole(made.graph.tensors().size(), false);
     for (int32_t op = 0; op < made.graph.operator_count(); ++op)
       for (size_t k = 0; k < made.graph.op(op).outputs.size(); ++k)
@@ -453,7 +457,10 @@ class Lowering {
     for (const int32_t op : made.serves)
       at_once.push_back(layers_.of[op] >= layers_.count ||
                         !operator_rule(graph_.op(op).type).matrix);
-    auto cut = split_backward(made.graph, at_once);
+    take_cut(made, split_backward(made.graph, at_once));
+  }
+
+  static void take_cut(Made& made, SplitBackward cut) {
     made.graph = std::move(cut.graph);
     for (auto* list : {&made.device, &made.origin, &made.serves, &made.stage}) {
       std::vector<int32_t> taken;

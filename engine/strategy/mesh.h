@@ -113,6 +113,9 @@ struct Parallelism {
   /// What a stage's devices all hold whole goes to the next stage in parts, which are gathered there
   /// (strategy/sent_parts.h).
   bool scatter_gather = false;
+  /// Sums of input gradients over `tensor` go on while gradients of weights are computed
+  /// (graph/split_backward.h, overlap_sums()).
+  bool overlap_tensor = false;
   /// What replicas hold a share of (ZeRO, Rajbhandari et al. 2020): 1 the optimiser's state, 2
   /// gradients too, 3 weights too; 0 nothing.
   int32_t shard = 0;

@@ -42,7 +42,8 @@ class Sending {
       }
     }
     for (int32_t op = 0; op < graph_.operator_count(); ++op)
-      for (const int32_t input : graph_.op(op).inputs) builder_.read(id_[op], tensor_for(input, op));
+      for (const int32_t input : graph_.op(op).inputs)
+        builder_.read(id_[op], tensor_for(input, op));
     builder_.colocate_as(graph_, id_);
     builder_.add_collectives_of(graph_, id_);
     return finish();
@@ -90,7 +91,8 @@ class Sending {
         producers[{name_of_whole(graph_.op(op).name), group_of(op)}].push_back(op);
     for (auto& [name, ops] : producers) {
       if (ops.size() != at(parts_)) continue;
-      std::sort(ops.begin(), ops.end(), [&](int32_t a, int32_t b) { return place_of(a) < place_of(b); });
+      std::sort(ops.begin(), ops.end(),
+                [&](int32_t a, int32_t b) { return place_of(a) < place_of(b); });
       bool each_place = true;
       for (size_t i = 0; i < ops.size(); ++i)
         each_place = each_place && at(place_of(ops[i])) == i &&
@@ -112,7 +114,8 @@ class Sending {
       cut.tensors.push_back(tensor);
     }
     if (cut.groups.empty()) return;
-    for (const int32_t tensor : cut.tensors) cut_of_[at(tensor)] = static_cast<int32_t>(cuts_.size());
+    for (const int32_t tensor : cut.tensors)
+      cut_of_[at(tensor)] = static_cast<int32_t>(cuts_.size());
     cuts_.push_back(std::move(cut));
   }
 

@@ -213,7 +213,7 @@ Parallelism Reader::read_parallelism() const {
   Parallelism given;
   refuse_unknown(json_, "strategy",
                  {"bucket_bytes", "cluster", "context_kind", "devices", "format", "graph", "mesh",
-                  "notes", "operators", "order", "recompute", "scatter_gather", "schedule", "sequence_parallel",
+                  "notes", "operators", "order", "overlap_tensor", "recompute", "scatter_gather", "schedule", "sequence_parallel",
                   "shard", "synchronise", "version"});
   given.mesh = read_mesh(member(json_, "mesh"));
   if (json_.contains("order"))
@@ -247,6 +247,7 @@ Parallelism Reader::read_parallelism() const {
   };
   boolean("sequence_parallel", given.sequence_parallel);
   boolean("scatter_gather", given.scatter_gather);
+  boolean("overlap_tensor", given.overlap_tensor);
   if (json_.contains("shard")) given.shard = whole_number(json_["shard"], 3, "shard");
   if (json_.contains("context_kind"))
     given.context_kind = parse_context_kind(word(json_["context_kind"], "context_kind"));

@@ -129,6 +129,7 @@ void write_parallelism(JsonWriter& json, const Parallelism& given, const Cluster
     json.key("bucket_bytes").integer(given.bucket_bytes);
   if (given.sequence_parallel) json.key("sequence_parallel").boolean(true);
   if (given.scatter_gather) json.key("scatter_gather").boolean(true);
+  if (given.overlap_tensor) json.key("overlap_tensor").boolean(true);
   if (given.shard > 0) json.key("shard").integer(given.shard);
   if (given.context_kind != plain.context_kind)
     json.key("context_kind").text(context_kind_name(given.context_kind));

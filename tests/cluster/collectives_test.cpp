@@ -388,6 +388,18 @@ TEST_CASE("small packets, switches that add up, and cards in use") {
              chunks(1e-5, 2 * 2e-6 + 2 * 8e-6, 2 * 8e6 / 2e8)));
 }
 
+TEST_CASE("a library may have no trees") {
+  CollectiveLibrary library = plain_library();
+  const auto taken = [&] {
+    return collective_cost(Cluster(machines(16, 8, library)), Kind::all_reduce,
+                           Algorithm::automatic, first(128), 1000)
+        .algorithm;
+  };
+  CHECK(taken() == Algorithm::tree);
+  library.trees = false;
+  CHECK(taken() == Algorithm::ring);
+}
+
 TEST_CASE("a part of a node's devices shares its inside with others") {
   CollectiveLibrary library = plain_library();
   library.shared_bandwidth = 0.5;

@@ -110,6 +110,7 @@ Parallelism mesh_of(RandomStream& random) {
   given.shard = pick({0, 0, 1, 2, 3});
   given.sequence_parallel = random.below(2) == 0;
   given.scatter_gather = random.below(2) == 0;
+  given.overlap_tensor = random.below(2) == 0;
   given.bucket_bytes = pick({1, 3000, 25'000'000});
   given.recompute = random.below(3) == 0 ? Recompute::full : Recompute::none;
   constexpr const char* kSchedules[] = {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v"};

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "simulator/simulator.h"
+#include "strategy/dispatch.h"
 #include "support/build.h"
 
 using namespace trinity;
@@ -138,8 +139,8 @@ Products products() {
     results.push_back(y);
     forward.push_back(id);
   }
-  const auto sum = add("add", "Add", Phase::forward, {results[0], results[2]}, {4, 8}, 32).second;
-  add("relu", "Relu", Phase::forward, {sum}, {4, 8}, 32);
+  const auto sum = add("layer/add", "Add", Phase::forward, {results[0], results[2]}, {4, 8}, 32).second;
+  add("layer/relu", "Relu", Phase::forward, {sum}, {4, 8}, 32);
   for (size_t k = 0; k < 3; ++k) {
     const auto name = "g" + std::to_string(k);
     gradients.push_back(add(name.c_str(), "GemmGrad", Phase::backward, {results[k], x}, {4, 6}, 1000,
@@ -168,12 +169,35 @@ TEST_CASE("element-wise operators in a row are one kernel") {
   type.fuses_elementwise = true;
   const auto made = products();
   // Two results read, nothing written: 256 bytes at 0.8 GB/s. The launch is the last one's.
-  CHECK(made.time_s("add", type) == doctest::Approx(256 / 0.8e9));
-  CHECK(made.time_s("relu", type) == doctest::Approx(1e-6 + 128 / 0.8e9));
+  CHECK(made.time_s("layer/add", type) == doctest::Approx(256 / 0.8e9));
+  CHECK(made.time_s("layer/relu", type) == doctest::Approx(1e-6 + 128 / 0.8e9));
   CHECK(made.time_s("update", type) < 1e-6);
-  type.dispatch_s = 1e-3;
-  CHECK(made.time_s("add", type) == doctest::Approx(256 / 0.8e9));
-  CHECK(made.time_s("relu", type) == doctest::Approx(1e-3));
+}
+
+TEST_CASE("a run of kernels takes as long as the host needs to dispatch them") {
+  auto type = machine();
+  const auto made = products();
+  const auto count = static_cast<size_t>(made.graph.operator_count());
+  const auto add = static_cast<size_t>(made.graph.find("layer/add"));
+  const auto relu = static_cast<size_t>(made.graph.find("layer/relu"));
+  const std::vector<double> whole(count, 1e-3);
+  auto times_s = whole;
+  wait_for_dispatch(made.graph, type, 1, times_s);
+  CHECK(times_s == whole);
+  type.dispatch_s = 0.9e-3;  // two kernels of 1 ms take longer
+  wait_for_dispatch(made.graph, type, 1, times_s);
+  CHECK(times_s[add] == 1e-3);
+  type.dispatch_s = 3e-3;
+  wait_for_dispatch(made.graph, type, 1, times_s);
+  CHECK(times_s[add] == doctest::Approx(3e-3));
+  CHECK(times_s[relu] == doctest::Approx(3e-3));
+  type.fuses_elementwise = true;  // one kernel, which takes 2 ms
+  times_s = whole;
+  wait_for_dispatch(made.graph, type, 2, times_s);
+  CHECK(times_s[add] == 1e-3);
+  type.dispatch_s = 8e-3;  // on a device of twice the speed
+  wait_for_dispatch(made.graph, type, 2, times_s);
+  CHECK(times_s[add] + times_s[relu] == doctest::Approx(4e-3));
 }
 
 TEST_CASE("products of one input are one kernel") {

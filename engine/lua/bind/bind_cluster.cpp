@@ -210,7 +210,8 @@ void read_machines(lua_State* L, int list, int types, const std::string& owner,
 }
 
 /// {call_s=, pipelining=, low_latency_hop=, low_latency_bandwidth=, multicast_bandwidth=,
-/// multicast_s=, rails=, in_network=, shared_bandwidth=} at the top of the stack; see cluster/library.h
+/// multicast_s=, rails=, in_network=, trees=,
+/// shared_bandwidth=} at the top of the stack; see cluster/library.h
 CollectiveLibrary read_library(lua_State* L, const std::string& owner) {
   Fields fields(L, -1, owner + ": collectives");
   CollectiveLibrary library;
@@ -223,6 +224,7 @@ CollectiveLibrary read_library(lua_State* L, const std::string& owner) {
   library.multicast_s = fields.number("multicast_s", library.multicast_s);
   library.rails = fields.number("rails", library.rails);
   library.in_network = fields.boolean("in_network", library.in_network);
+  library.trees = fields.boolean("trees", library.trees);
   library.shared_bandwidth = fields.number("shared_bandwidth", library.shared_bandwidth);
   fields.refuse_unknown();
   return library;

@@ -121,6 +121,7 @@ Parallelism parallelism_arg(lua_State* L, int index) {
   fields.take("bucket_bytes", given.bucket_bytes);
   given.sequence_parallel = fields.boolean("sequence_parallel", false);
   given.scatter_gather = fields.boolean("scatter_gather", false);
+  given.overlap_tensor = fields.boolean("overlap_tensor", false);
   given.shard = static_cast<int32_t>(fields.integer("shard", 0, 0, 3));
   given.context_kind = parse_context_kind(fields.string("context_kind", "all_gather"));
   given.synchronise = synchronise_arg(fields);
@@ -176,6 +177,7 @@ void push_parallelism(lua_State* L, const Parallelism& given) {
     set_field(L, "bucket_bytes", static_cast<double>(given.bucket_bytes));
   if (given.sequence_parallel) set_boolean(L, "sequence_parallel", true);
   if (given.scatter_gather) set_boolean(L, "scatter_gather", true);
+  if (given.overlap_tensor) set_boolean(L, "overlap_tensor", true);
   if (given.shard > 0) set_field(L, "shard", given.shard);
   if (given.context_kind != plain.context_kind)
     set_field(L, "context_kind", std::string(context_kind_name(given.context_kind)));

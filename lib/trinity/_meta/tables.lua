@@ -168,7 +168,7 @@ error 'this file is for editors'
 ---@field memory_bandwidth_bytes_per_s number
 ---@field memory_bytes number
 ---@field reserved_memory_bytes? number what the runtime takes for itself
----@field dispatch_s? number the least that an operator takes: the host dispatches it (default 0)
+---@field dispatch_s? number what the host needs to dispatch a kernel, for which the device waits (default 0)
 ---@field half_width? number columns at which a matrix product reaches half of compute_efficiency (default 0)
 ---@field fuses_elementwise? boolean whether element-wise operators that follow each other are one kernel
 ---@field joins_products? boolean whether matrix products of one input are one kernel

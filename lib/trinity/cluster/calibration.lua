@@ -1,12 +1,12 @@
--- What training reaches of a cluster's data sheets: constants, at most eight a set, which are ordinary fields of a description
+-- What training reaches of a cluster's data sheets: constants, at most eight a set, which are fields of a description
 -- (device_types, links, collectives), so that whatever is priced on it rests on them. calibration.apply() writes them:
 --
 --   local calibration = require 'trinity.cluster.calibration'
 --   local spec = require('trinity.cluster.nodes').spec 'dgx_a100x8'
 --   local cluster = trinity.cluster(calibration.apply(spec, calibration.fitted 'a100_vtrain'))
 --
--- Values are those of calibration_fitted.lua by name, which fit commands (`trinity fidelity vtrain --fit`) make from the
--- rows that it lists, or a table of one's own. `spread` is the deviation of the logarithm that costs a fit as much as an
+-- Values are those of calibration_fitted.lua by name, which fits (`trinity fidelity vtrain --fit`) make from the rows
+-- that it lists, or a table of one's own. `spread` is the deviation of the logarithm that costs a fit as much as an
 -- error of one `noise`.
 
 local util = require 'trinity.base.util'
@@ -21,8 +21,9 @@ end
 constant('compute_efficiency', '1', 0.8, 0.4, 0.9, 0.3, 'what wide matrix products reach, of the peak')
 constant('half_width', 'columns', 60, 10, 200, 0.3, 'columns at which a product reaches half of that')
 constant('memory_efficiency', '1', 0.85, 0.5, 1.05, 0.3, 'what memory-bound kernels reach, of the bandwidth')
-constant('launch_s', 's', 5e-6, 1e-6, 20e-6, 0.3, 'added to every kernel: its launch and the gap before it')
-constant('dispatch_s', 's', 15e-6, 2e-6, 100e-6, 0.3, 'the least that a kernel takes: the host dispatches it')
+constant('launch_s', 's', 5e-6, 1e-6, 40e-6, 0.3, 'added to every kernel: its launch and the gap before it')
+constant('dispatch_s', 's', 15e-6, 2e-6, 150e-6, 0.5,
+  'what the host needs to dispatch a kernel, which the device waits for')
 constant('inside_share', '1', 0.95, 0.6, 1.2, 0.3, 'what links inside a machine carry, of the description')
 constant('shared_bandwidth', '1', 0.8, 0.4, 1, 0.3,
   'what of the inside of a machine a group gets beside other groups (collectives.shared_bandwidth)')

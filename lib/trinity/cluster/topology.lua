@@ -102,6 +102,7 @@ local library_options = options_of.declare('trinity.CollectiveLibrary', { kind =
   { 'rails', 'number', library.rails, least = 1,
     help = 'network cards over which the rings of a node leave it, at most' },
   { 'in_network', 'boolean', false, help = 'whether switches between nodes add up' },
+  { 'trees', 'boolean', true, help = 'whether it takes trees where they are faster than rings' },
   { 'shared_bandwidth', 'number', 1, above = 0, most = 1,
     help = 'what of a node\'s inside a group gets that has some of its devices, beside others; 1: all' },
 })

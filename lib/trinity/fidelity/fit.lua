@@ -4,6 +4,8 @@
 
 local fit = {}
 
+local least_gain = 1e-4 -- of what is squared and summed, for another step
+
 --- A residual of squared size 2 (sqrt(1 + e^2) - 1).
 local function softened(e)
   local size = math.sqrt(2 * (math.sqrt(1 + e * e) - 1))
@@ -86,7 +88,8 @@ local function moved(constants, x, slope, here, damping)
   return next_x
 end
 
---- Values by name. constants: { name, start, least, most, spread } each; errors(values) gives the logarithms of told
+--- Values by name. constants: { name, start, least, most, spread } each, `from` where the search begins elsewhere than
+--- at the prior `start`; errors(values) gives the logarithms of told
 --- over measured, always in one order; noise: the error from which they count less than their square; steps: at most.
 ---@param constants table[]
 ---@param errors fun(values: table<string, number>): number[]
@@ -95,7 +98,7 @@ end
 ---@return table<string, number> values
 function fit.constants(constants, errors, noise, steps)
   local x, damping = {}, 1e-2
-  for i, constant in ipairs(constants) do x[i] = math.log(constant.start) end
+  for i, constant in ipairs(constants) do x[i] = math.log(constant.from or constant.start) end
   local here = residuals(constants, x, errors, noise)
   for _ = 1, steps do
     local slope, better = slopes(constants, x, here, errors, noise), nil
@@ -109,7 +112,7 @@ function fit.constants(constants, errors, noise, steps)
       end
       damping = damping * 4
     end
-    if not better or better > 1 - 1e-4 then break end
+    if not better or better > 1 - least_gain then break end
   end
   return values_of(constants, x)
 end

@@ -23,11 +23,12 @@ local vtrain = {
       help = "Lua file of a function from a number of GPUs to a description of one's own cluster" },
     values = { default = '', help = "file that --save wrote, for one's own cluster" },
     picture = { default = '', help = 'told against given times, as PATH.svg and PATH.png' },
+    steps = { default = 12, integer = true, min = 1, max = 100, help = 'of a fit, at most' },
     only = { default = '', help = 'with --fit: rows whose group has these words in its name' },
   },
 }
 
-local noise, most_steps, most_listed = 0.05, 12, 100
+local noise, most_listed = 0.05, 100
 --- Sets of constants: of measured runs, and of vTrain's composed times.
 local set_of = { [false] = 'a100_vtrain', [true] = 'a100_vtrain_composed' }
 
@@ -94,11 +95,15 @@ local function constants_of(composed)
 end
 
 --- Constants fitted to rows, all of one kind.
-local function fitted_to(list, tell)
-  return fit.constants(constants_of(list[1].composed), function(values)
+local function fitted_to(list, tell, steps)
+  local from = calibration.fitted(set_of[list[1].composed])
+  local constants = util.map(constants_of(list[1].composed), function(one)
+    return util.merged(one, { from = from[one.name] })
+  end)
+  return fit.constants(constants, function(values)
     local told = tell(list, values)
     return util.map(list, function(row, i) return math.log(told[i] / row.measured_s) end)
-  end, noise, most_steps)
+  end, noise, steps)
 end
 
 local function measured(list)
@@ -116,8 +121,8 @@ end
 local function fitted_file(name, values, rows)
   local before = name ~= 'own' and require 'trinity.cluster.calibration_fitted' or {}
   local all = util.merged(before, { [name] = { values = values, rows = rows } })
-  local lines = { '-- Fitted sets of constants by name (calibration.lua has units and meanings), and the rows that each '
-    .. 'was fitted to.', 'return {' }
+  local lines = { '-- Fitted sets of constants by name (calibration.lua has units and meanings), and the rows that '
+    .. 'each was fitted to.', 'return {' }
   for set, entry in util.sorted_pairs(all) do
     lines[#lines + 1] = ('  %s = {\n    rows = {'):format(set)
     for _, row in ipairs(entry.rows) do lines[#lines + 1] = ("      '%s',"):format(row) end
@@ -181,8 +186,8 @@ local function draw(path, list)
     table.insert(by[row.model].points, { row.measured_s, row.told_s })
   end
   if #series == 0 then util.fail('no picture: no row has a time') end
-  local picture, reason = plot.scatter(path, { series = series, x = 'given time in s', y = 'told time in s', width = 700,
-    height = 650 })
+  local picture, reason = plot.scatter(path, { series = series, x = 'given time in s', y = 'told time in s',
+    width = 700, height = 650 })
   print(picture and ('drawn in %s'):format(picture) or 'no picture: ' .. reason)
 end
 
@@ -200,7 +205,8 @@ end
 local function show(list, options)
   tell_all(list, options)
   if options.json then
-    return print(json.encode { rows = json.list(util.map(list, function(row) return { predicted_s = row.told_s } end)) })
+    local told = util.map(list, function(row) return { predicted_s = row.told_s } end)
+    return print(json.encode { rows = json.list(told) })
   end
   if #list <= most_listed then print_rows(list) end
   local kinds = { { false, 'measured runs' }, { true, "agreement with vTrain's simulator (times put together, not "
@@ -234,7 +240,7 @@ local function show_fit(list, options)
   end
   if #used == 0 then util.fail('no row to fit to: expected some with a time') end
   local tell = rows_of.teller(true, describer(options.cluster))
-  local values = fitted_to(used, tell)
+  local values = fitted_to(used, tell, options.steps)
   local set = options.cluster ~= '' and 'own' or set_of[used[1].composed]
   local written = fitted_file(set, values, groups_named(used))
   if options.save ~= '' then core.write_file(options.save, written) else io.write(written) end
@@ -250,7 +256,7 @@ local function leave_each_out(list, options)
   for name in util.sorted_pairs(names) do
     local own, others = {}, {}
     for _, row in ipairs(used) do table.insert(row.model == name and own or others, row) end
-    local told = tell(own, fitted_to(others, tell))
+    local told = tell(own, fitted_to(others, tell, options.steps))
     for i, row in ipairs(own) do
       row.told_s = told[i]
       told_rows[#told_rows + 1] = row
@@ -276,7 +282,8 @@ function vtrain.constants()
   for _, composed in ipairs { false, true } do
     local values = calibration.fitted(set_of[composed])
     for _, one in ipairs(constants_of(composed)) do
-      all[#all + 1] = util.merged(one, { name = ('%s.%s'):format(set_of[composed], one.name), value = values[one.name] })
+      local name = ('%s.%s'):format(set_of[composed], one.name)
+      all[#all + 1] = util.merged(one, { name = name, value = values[one.name] })
     end
   end
   return all

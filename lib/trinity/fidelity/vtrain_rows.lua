@@ -16,7 +16,8 @@ rows.assumptions = {
     .. 'positions, dropout 0.1, unfused attention, vocabulary 51,200, output tied to the embedding',
   '1F1B, gradients in one all-reduce behind the last backward pass, no ZeRO; stages send each other parts that are '
     .. 'gathered there; ranks in the order tensor, pipeline, data',
-  'more than 8 GPUs: layers are computed again before their backward pass (use_checkpoint of the configuration); '
+  'more than 8 GPUs: sums of input gradients over tensor go on while gradients of weights are computed; layers '
+    .. 'are computed again before their backward pass (use_checkpoint of the configuration); '
     .. 'machines of 8 A100 80 GB behind NVSwitches with a network card of 200 Gbit/s for every two (800 in all)',
   'up to 8 GPUs: one machine, nothing computed again; a column `recompute` (none, selective, full) says otherwise',
   'layers that do not divide: embedding and head count as one layer each, stages are as equal as they can be',
@@ -72,13 +73,16 @@ function rows.read(path)
     for name, column in util.sorted_pairs(columns) do
       local value = csv.number(path, line, column)
       if value < 1 or value % 1 ~= 0 or value > most[name] then
-        refuse(path, line, "column '%s': expected a whole number from 1 to %d, got %s", column, most[name], line[column])
+        refuse(path, line, "column '%s': expected a whole number from 1 to %d, got %s", column, most[name],
+          line[column])
       end
       row[name] = value
     end
     check_row(path, line, row)
     local time_ms = csv.number(path, line, time_column, 0)
-    if time_ms < 0 then refuse(path, line, "column '%s': expected more than 0, got %s", time_column, line[time_column]) end
+    if time_ms < 0 then
+      refuse(path, line, "column '%s': expected more than 0, got %s", time_column, line[time_column])
+    end
     row.measured_s = time_ms > 0 and time_ms / 1000 or nil
     row.model = ('hidden %d, %d layers'):format(row.hidden, row.layers)
     row.group = ('%d GPUs, batch %d, %s'):format(row.gpus, row.batch, row.model)
@@ -111,7 +115,7 @@ function rows.plan(row)
   return { mesh = { tensor = row.tensor, data = row.data, pipeline = row.pipeline },
     order = { 'tensor', 'pipeline', 'data' }, schedule = '1f1b', micro_batches = row.batch / row.data / row.micro_batch,
     stages = rows.stages(row.layers, row.pipeline), recompute = row.recompute, shard = 0,
-    scatter_gather = true, bucket_bytes = 2 ^ 50 }
+    scatter_gather = true, overlap_tensor = not row.composed and true or nil, bucket_bytes = 2 ^ 50 }
 end
 
 --- The network of a row, of one micro-batch.
@@ -152,7 +156,8 @@ function rows.teller(keep, describe)
   return function(list, values)
     local told, clusters, order, members = {}, {}, {}, {}
     for i, row in ipairs(list) do
-      local key = ('%d %d %d %d %d %d'):format(row.gpus, row.hidden, row.layers, row.heads, row.sequence, row.micro_batch)
+      local key = ('%d %d %d %d %d %d'):format(row.gpus, row.hidden, row.layers, row.heads, row.sequence,
+        row.micro_batch)
       if not members[key] then
         members[key] = {}
         order[#order + 1] = key

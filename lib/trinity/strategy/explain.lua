@@ -52,6 +52,9 @@ local function mesh_lines(found)
   lines[#lines + 1] = replicas_line(found)
   if found.sequence_parallel then lines[#lines + 1] = 'what tensor leaves whole is cut along the sequence' end
   if found.scatter_gather then lines[#lines + 1] = 'stages send each other parts, which are gathered there' end
+  if found.overlap_tensor then
+    lines[#lines + 1] = 'sums of input gradients go on while gradients of weights are computed'
+  end
   if (found.shard or 0) > 0 then lines[#lines + 1] = ('shared out over data: %s'):format(sharded[found.shard]) end
   if (found.shard or 0) > 1 and (mesh.pipeline or 1) > 1 and data > 1 then
     lines[#lines + 1] = ('gradients are reduced after every micro-batch: %d times the bytes of shard = 1'):format(

@@ -61,6 +61,8 @@ local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
   { 'sequence_parallel', 'boolean', false, help = 'what tensor leaves whole is cut along the sequence' },
   { 'scatter_gather', 'boolean', false,
     help = 'stages send each other parts of what tensor leaves whole, and gather them there' },
+  { 'overlap_tensor', 'boolean', false,
+    help = 'sums of input gradients over tensor go on while gradients of weights are computed' },
   { 'shard', 'integer', 0, least = 0, most = 3,
     help = 'over data: 1 states of the optimiser, 2 gradients too, 3 weights too' },
   { 'bucket_bytes', 'integer', 25000000, least = 1, most = 2 ^ 50, help = 'of gradients that are reduced together' },
@@ -70,7 +72,8 @@ local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
 })
 
 local fields = { 'mesh', 'order', 'devices', 'schedule', 'micro_batches', 'virtual_stages', 'stages', 'recompute',
-  'sequence_parallel', 'scatter_gather', 'shard', 'bucket_bytes', 'context_kind', 'synchronise', 'split', 'operators' }
+  'sequence_parallel', 'scatter_gather', 'overlap_tensor', 'shard', 'bucket_bytes', 'context_kind', 'synchronise',
+  'split', 'operators' }
 
 local rule = options.declare('trinity.OperatorChoice', { kind = 'field',
   help = 'What holds for one forward operator in place of the words of a mesh.',

@@ -27,6 +27,7 @@ local util = require 'trinity.base.util'
 ---@field operators? table<string, trinity.OperatorChoice> what holds for single operators instead
 ---@field sequence_parallel? boolean
 ---@field scatter_gather? boolean
+---@field overlap_tensor? boolean
 ---@field shard? integer
 ---@field bucket_bytes? integer
 ---@field context_kind? trinity.ContextKind

@@ -27,6 +27,7 @@ local parts = {
   { 'tensor', 'tensor', { mesh = { tensor = 2 } } },
   { 'sequence', 'tensor', { mesh = { tensor = 2 }, sequence_parallel = true } },
   { 'parts sent', 'tensor', { mesh = { tensor = 2 }, scatter_gather = true } },
+  { 'sums overlapped', 'tensor', { mesh = { tensor = 2 }, overlap_tensor = true } },
   { 'context', 'context', { mesh = { context = 2 } } },
   { 'recompute', 'recompute', { recompute = 'full' } },
   { 'selective', 'recompute', { recompute = 'selective' } },

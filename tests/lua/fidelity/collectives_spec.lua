@@ -110,7 +110,7 @@ describe('trinity fidelity collectives', function()
     expect(of(9) / of(18)):near(2, 0.02)
   end)
   it('lists constants with units, bounds and meanings; values lie within their bounds', function()
-    local list = json.decode(trinity_says('fidelity --constants --json', 0)).constants
+    local list = json.decode(trinity_says('fidelity collectives --constants --json', 0)).constants
     expect(#list):equals(#constants.list)
     for _, one in ipairs(list) do
       expect(one.least <= one.value and one.value <= one.most):truthy()

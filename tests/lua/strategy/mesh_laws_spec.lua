@@ -44,7 +44,8 @@ local function plan_of(random, graph)
     tensor = random:pick { 1, 2 }, pipeline = random:pick { 1, 2, 3 }, context = random:pick { 1, 1, 2 } }, micro_batches = random:pick { 1, 2, 4, 6 },
     schedule = random:pick { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-v', 'dualpipe-v' },
     recompute = random:pick { 'none', 'selective', 'full' }, shard = random:pick { 0, 1, 2, 3 },
-    sequence_parallel = random:pick { true, of_experts }, scatter_gather = random:pick { true, false }, context_kind = random:pick { 'all_gather', 'ring' },
+    sequence_parallel = random:pick { true, of_experts }, scatter_gather = random:pick { true, false }, overlap_tensor = random:pick { true, false },
+    context_kind = random:pick { 'all_gather', 'ring' },
     synchronise = way_of(random), bucket_bytes = random:pick { 1, 1000, 1e9 } }
   if plan.schedule == 'interleaved' then plan.virtual_stages = random:pick { 1, 2 } end
   if plan.schedule == 'zb-v' or plan.schedule == 'dualpipe-v' then plan.virtual_stages = 2 end

@@ -297,7 +297,7 @@ describe('the editor types', function()
   local gpt2 = trinity.problem { graph = trinity.model('gpt2', { layers = 2, batch_size = 1 }),
     cluster = trinity.cluster 'p100x2' }
   local meshed = { mesh = { data = 2 }, stages = { 2 }, virtual_stages = 1, recompute = 'none', bucket_bytes = 1e6,
-    sequence_parallel = true, scatter_gather = true, shard = 1, synchronise = { kind = 'all_reduce' }, context_kind = 'ring',
+    sequence_parallel = true, scatter_gather = true, overlap_tensor = true, shard = 1, synchronise = { kind = 'all_reduce' }, context_kind = 'ring',
     operators = { ['block_1/feed_forward/gelu'] = { recompute = true } } }
   probe(function(plan) return gpt2:strategy(plan) end, 'trinity.MeshStrategy', meshed, 0)
   see('trinity.Strategy', gpt2:strategy(meshed))

@@ -57,6 +57,7 @@ error 'this file is for editors'
 ---@field operators? table<string, trinity.OperatorChoice> what these functions said of single operators, by name
 ---@field sequence_parallel? boolean what tensor leaves whole is cut along the sequence (default false)
 ---@field scatter_gather? boolean stages send each other parts of what tensor leaves whole, and gather them there (default false)
+---@field overlap_tensor? boolean sums of input gradients over tensor go on while gradients of weights are computed (default false)
 ---@field shard? integer over data: 1 states of the optimiser, 2 gradients too, 3 weights too (default 0; 0 to 3)
 ---@field bucket_bytes? integer of gradients that are reduced together (default 2.5e7; 1 to 2^50)
 ---@field context_kind? trinity.ContextKind how parts of the sequence see keys and values of others (default 'all_gather')

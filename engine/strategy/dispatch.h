@@ -1,0 +1,21 @@
+#pragma once
+
+#include <vector>
+
+#include "cluster/cluster.h"
+#include "graph/graph.h"
+
+namespace trinity {
+
+/// A host dispatches kernels one after the other, DeviceType::dispatch_s each, and runs ahead of
+/// the device where these take longer. So a run of kernels takes what they take or what dispatching
+/// them takes, the more of both: where it is the latter, times_s of the run are stretched in
+/// proportion. A run is what operators of one name before the first '/' (a layer), of one phase and
+/// one part (the numbers behind '@') have to do; views, members of collectives and operators that
+/// belong to another's kernel (fuses_elementwise, joins_products) are not dispatched. times_s:
+/// seconds of every operator on a device of this type and speed, by operator_time_s(). Nothing
+/// changes without dispatch_s.
+void wait_for_dispatch(const Graph& graph, const DeviceType& type, double speed,
+                       std::vector<double>& times_s);
+
+}  // namespace trinity

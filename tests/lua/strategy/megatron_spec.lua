@@ -1,0 +1,83 @@
+-- What Megatron-LM does beside splitting: stages that send each other parts (scatter_gather), sums that go on while
+-- gradients of weights are computed (overlap_tensor).
+
+local trinity = require 'trinity'
+
+local graph = trinity.model('gpt2', { layers = 4, hidden = 64, heads = 4, sequence = 32, positions = 32, vocabulary = 64,
+  batch_size = 2, fused = false, kernels = 'megatron', dtype = 'float16', optimiser = 'adam' })
+
+-- Four devices, two a machine; wires between machines are slow.
+local function cluster(between)
+  local net = require('trinity.cluster.topology').new { queue = 'route' }
+  net:machines(2, function(name)
+    net:link(net:devices(name, 2, 'a100'), name .. '/switch', { bandwidth_bytes_per_s = 100e9, latency_s = 1e-6 })
+    net:link(name .. '/switch', 'network', { bandwidth_bytes_per_s = between, latency_s = 1e-6 })
+  end)
+  return trinity.cluster(net:spec())
+end
+
+local problem = trinity.problem { graph = graph, cluster = cluster(1e9) }
+
+local function plan(changes)
+  local base = { mesh = { pipeline = 2, tensor = 2 }, micro_batches = 4, recompute = 'full' }
+  for name, value in trinity.sorted_pairs(changes or {}) do base[name] = value end
+  return base
+end
+
+--- Number and bytes of the messages of a stage by axis and kind.
+local function messages(strategy, stage)
+  local found = {}
+  for _, row in ipairs(strategy:account().stages[stage].traffic) do
+    local key = row.axis .. ' ' .. row.kind
+    found[key] = found[key] or { count = 0, bytes = 0 }
+    found[key].count, found[key].bytes = found[key].count + row.count, found[key].bytes + row.count * row.bytes
+  end
+  return found
+end
+
+describe('stages that send each other parts', function()
+  it('send half as much with two parts, which are gathered once a micro-batch and pass', function()
+    local whole, parts = problem:strategy(plan()), problem:strategy(plan { scatter_gather = true })
+    local before, after = messages(whole, 1), messages(parts, 1)
+    expect(after['pipeline send'].count):equals(before['pipeline send'].count)
+    expect(after['pipeline send'].bytes):equals(before['pipeline send'].bytes / 2)
+    expect(before['tensor all_gather']):equals(nil)
+    expect(after['tensor all_gather'].count):equals(4) -- gradients; the second stage gathers activations
+    expect(messages(parts, 2)['tensor all_gather'].count):equals(4)
+    expect(after['tensor all_reduce'].bytes):equals(before['tensor all_reduce'].bytes)
+    expect(parts.metrics.step_time_s < whole.metrics.step_time_s):equals(true)
+    expect(parts:explain()):matches 'stages send each other parts'
+  end)
+  it('change nothing without tensor or pipeline, or where sequences are cut already', function()
+    for _, changes in ipairs { { mesh = { pipeline = 4 } }, { mesh = { tensor = 4 } }, { sequence_parallel = true } } do
+      local without = problem:evaluate(plan(changes)).step_time_s
+      changes.scatter_gather = true
+      expect(problem:evaluate(plan(changes)).step_time_s):equals(without)
+    end
+  end)
+  it('are kept by files', function()
+    local path = temporary '.json'
+    problem:strategy(plan { scatter_gather = true, overlap_tensor = true }):save(path)
+    local loaded = problem:load(path)
+    expect(loaded.scatter_gather):equals(true)
+    expect(loaded.overlap_tensor):equals(true)
+  end)
+end)
+
+describe('sums of input gradients', function()
+  it('hide behind gradients of weights: as many messages, a shorter step', function()
+    local wide = trinity.problem { cluster = cluster(1e9), graph = trinity.model('gpt2', { layers = 2, hidden = 1024, heads = 4,
+      sequence = 256, positions = 256, vocabulary = 64, batch_size = 4, fused = false, kernels = 'megatron', dtype = 'float16',
+      optimiser = 'adam' }) }
+    local apart = wide:strategy { mesh = { tensor = 2 }, micro_batches = 2 }
+    local hidden = wide:strategy { mesh = { tensor = 2 }, micro_batches = 2, overlap_tensor = true }
+    local before, after = messages(apart, 1)['tensor all_reduce'], messages(hidden, 1)['tensor all_reduce']
+    expect(after.count):equals(before.count)
+    expect(after.bytes):equals(before.bytes)
+    expect(hidden.metrics.step_time_s < apart.metrics.step_time_s):equals(true)
+    expect(hidden:explain()):matches 'go on while gradients of weights are computed'
+  end)
+  it('change nothing on one device', function()
+    expect(problem:evaluate { overlap_tensor = true, mesh = {} }.step_time_s):equals(problem:evaluate { mesh = {} }.step_time_s)
+  end)
+end)
