@@ -44,10 +44,12 @@ class MeshBounder {
   ~MeshBounder();
 
   /// Lowers the network once for each part_of() that is new, on all threads. O(tasks of the pipelines).
-  std::vector<MeshBound> run(std::span<const Parallelism> given);
+  /// layers: of a network of which this one is a short form: its layers between the first and the last
+  /// are like the second here, whatever is done with them; 0: of this one.
+  std::vector<MeshBound> run(std::span<const Parallelism> given, int32_t layers = 0);
   /// The units of a strategy on the first device of a stage (from 0) of the pipeline. Throws what
   /// check_mesh() and UnitProfiler throw.
-  std::vector<UnitProfile> units(const Parallelism& given, int32_t stage);
+  std::vector<UnitProfile> units(const Parallelism& given, int32_t stage, int32_t layers = 0);
 
  private:
   struct Profile;

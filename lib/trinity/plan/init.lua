@@ -125,7 +125,7 @@ local function public(result, nets, spec, peak)
     samples_per_s = spec.global_batch / metrics.step_time_s,
     model_flop_utilisation = flop / (metrics.step_time_s * peak), memory_bytes = metrics.peak_memory_bytes,
     feasible = metrics.feasible, point = point, fields = result.strategy, bounds = result.bounds,
-    moved = result.moved, problem = problem, stages = result.strategy.stages }
+    moved = result.moved, problem = problem, networks = nets, stages = result.strategy.stages }
   for _, name in ipairs { 'tensor', 'pipeline', 'virtual_stages', 'data', 'expert', 'context', 'micro_batch',
     'micro_batches', 'schedule', 'recompute', 'shard', 'sequence_parallel', 'bucket_bytes' } do
     made[name] = point[name]

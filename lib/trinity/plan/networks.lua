@@ -108,6 +108,13 @@ function Networks:few(micro_batch, expert, recompute)
   return self.stands[key]
 end
 
+--- The problem that bounds of a point are of: where few layers stand for all, that of these, and how many there are.
+function Networks:bounder(point)
+  local layers = self:few(point.micro_batch, point.expert, point.recompute)
+  if layers then return self:problem(point.micro_batch, few), layers end
+  return self:problem(point.micro_batch)
+end
+
 --- The same of one device alone, on every kind.
 function Networks:base_units(micro_batch, expert, recompute)
   local key = ('%d %d %s'):format(micro_batch, expert, recompute)

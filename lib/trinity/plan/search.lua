@@ -207,6 +207,12 @@ function Search:devices_of(point)
   end)
 end
 
+--- The problem that bounds of a point are of, and the layers that it stands for.
+function Search:bounder(point)
+  if next(self.own) then return self.networks:problem(point.micro_batch) end
+  return self.networks:bounder(point)
+end
+
 --- Layers of the stages where they are to be balanced; nil where that is the even split.
 function Search:balanced(point)
   local key = table.concat({ point.micro_batch, point.tensor, point.context, point.expert, point.recompute, point.pipeline,
@@ -217,16 +223,16 @@ function Search:balanced(point)
 end
 
 function Search:split(point)
-  local problem, p = self.networks:problem(point.micro_batch), point.pipeline
+  local p, problem, layers = point.pipeline, self:bounder(point)
   local plain = space.strategy(util.merged(point, { stages = 'even' }))
-  local units = problem.handle:mesh_units(plain, 1)
+  local units = problem.handle:mesh_units(plain, 1, layers)
   local function load(unit) return unit.forward_to_next_s + unit.backward_to_next_s + unit.weight_s end
   local cost, speed = {}, {}
   for i = 2, #units - 1 do cost[#cost + 1] = load(units[i]) end
   for stage = 1, p do
     speed[stage] = 1
     if self.unequal and stage > 1 then
-      local there = problem.handle:mesh_units(plain, stage)
+      local there = problem.handle:mesh_units(plain, stage, layers)
       local middle = math.floor(#units / 2) + 1
       speed[stage] = load(there[middle]) / load(units[middle])
     end
@@ -274,15 +280,18 @@ function Search:strategy(entry)
   return strategy
 end
 
---- Calls body(micro_batch, entries) for entries of equal micro-batches.
-local function by_micro_batch(entries, body)
-  local groups = {}
+--- Calls body(entries) for entries of equal micro-batches, experts and recomputation: of one problem.
+local function by_problem(entries, body)
+  local groups, order = {}, {}
   for _, entry in ipairs(entries) do
-    local b = entry.point.micro_batch
-    groups[b] = groups[b] or {}
-    table.insert(groups[b], entry)
+    local key = ('%d %d %s'):format(entry.point.micro_batch, entry.point.expert, entry.point.recompute)
+    if not groups[key] then
+      groups[key] = {}
+      order[#order + 1] = key
+    end
+    table.insert(groups[key], entry)
   end
-  for b, list in util.sorted_pairs(groups) do body(b, list) end
+  for _, key in ipairs(order) do body(groups[key]) end
 end
 
 --- What the fullest stage exceeds its device by, of the engine's bound; and its bytes.
@@ -311,10 +320,9 @@ function Search:bound(entries)
       settled[#settled + 1] = entry
     end
   end
-  by_micro_batch(settled, function(micro_batch, list)
-    local found = self.networks:problem(micro_batch).handle:mesh_bounds(util.map(list, function(entry)
-      return entry.strategy
-    end))
+  by_problem(settled, function(list)
+    local problem, layers = self:bounder(list[1].point)
+    local found = problem.handle:mesh_bounds(util.map(list, function(entry) return entry.strategy end), layers)
     for i, entry in ipairs(list) do self:bounded(entry, found[i]) end
   end)
 end
@@ -335,8 +343,8 @@ end
 
 --- Prices entries; a plan that contradicts its graph is refused with its sentence.
 function Search:simulate(entries)
-  by_micro_batch(entries, function(micro_batch, list)
-    local problem = self.networks:problem(micro_batch)
+  by_problem(entries, function(list)
+    local problem = self.networks:problem(list[1].point.micro_batch)
     local plans = util.map(list, function(entry) return entry.strategy end)
     local ok, metrics = pcall(problem.evaluate_batch, problem, plans)
     for i, entry in ipairs(list) do

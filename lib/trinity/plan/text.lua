@@ -39,11 +39,12 @@ end
 --- Where a device of every stage spends a step: computing, waiting for messages within a stage, for other stages, and
 --- what the bound does not have (queues, gradients that nothing hides). Seconds, means over the stages.
 function text.shares(plan)
-  local handle, fields, m = plan.problem.handle, plan.fields, plan.micro_batches
+  local problem, layers = plan.networks:bounder(plan.point)
+  local fields, m = plan.fields, plan.micro_batches
   local p, first = plan.pipeline, {}
   local stride = plan.data * plan.tensor * plan.context
   local busy, inner = 0, 0
-  local units = handle:mesh_units(fields, 1)
+  local units = problem.handle:mesh_units(fields, 1, layers)
   local waits = 0
   for _, unit in ipairs(units) do
     waits = waits + unit.forward_to_next_s + unit.backward_to_next_s + unit.weight_s
