@@ -13,6 +13,8 @@ local refine = require 'trinity.plan.refine'
 local space = require 'trinity.plan.space'
 local util = require 'trinity.base.util'
 
+---@class trinity.PlanModule
+---@overload fun(spec: trinity.PlanOptions): trinity.PlanResult
 local plan = {}
 
 local own = {}

@@ -130,7 +130,7 @@ local defaults = {
     return list
   end,
   tensor = function(_, about) return powers_of_two(about.per_node) end,
-  context = function(point, about) return powers_of_two(math.min(16, math.floor(about.devices / point.tensor))) end,
+  context = function(point, about) return powers_of_two(math.max(1, math.floor(about.per_node / point.tensor))) end,
   expert = function(_, about) return about.experts and powers_of_two(math.min(about.devices, 256)) or { 1 } end,
   sequence_parallel = function(point) return point.tensor > 1 and { true, false } or { false } end,
   recompute = function() return { 'none', 'selective', 'full' } end,
