@@ -226,7 +226,13 @@ UnitProfiler::UnitProfiler(const Parallelism& part, const Graph& graph, const Cl
     spread.assign(replica.origin.size(), 1);
   }
   add_tasks(replica, width);
-  count_bytes(replica, spread);
+  if (of_.schedule == "1f1b") {
+    count_bytes(replica, spread);
+  } else {  // of one stage, where a tied weight has one copy and the backward pass is whole
+    auto whole = of_;
+    whole.schedule = "1f1b";
+    bytes_ = UnitProfiler(whole, graph, cluster).bytes_;
+  }
   find_costs(replica.graph, cluster);
 }
 

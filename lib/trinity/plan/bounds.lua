@@ -13,7 +13,7 @@
 --                                 stands behind them; with weight parts, which need not end before what the stages
 --                                 before take, h is the forward part of a layer, else 1
 -- plus, of m T / p, the mean of the updates. MEMORY: the mean over stages of what is resident, of gradients where there
--- are two micro-batches or more, and of what is kept of the micro-batches in flight: c_r of them on stage r, so that the
+-- plus, of m T / p, the mean of updates. MEMORY: the mean over stages of what is resident, of gradients where there
 -- fullest stage keeps no less than K / sum of 1 / c_r of the K bytes of one.
 
 local space = require 'trinity.plan.space'

@@ -19,10 +19,13 @@ local plan = {}
 
 local own = {}
 
+--- What a value makes of a strategy: another, or the same, changed.
+---@alias trinity.PlanApply fun(strategy: trinity.MeshStrategy, value: any, point: trinity.PlanPoint): table?
+
 --- A dimension of one's own, which trinity.plan lays over every point whose space names it.
 ---@class trinity.PlanDimension
 ---@field values any[] that it takes where the space does not list others
----@field apply fun(strategy: trinity.MeshStrategy, value: any, point: trinity.PlanPoint): trinity.MeshStrategy? what a value makes of a strategy: another, or the same, changed
+---@field apply trinity.PlanApply
 
 --- Registers a dimension under a name.
 ---@param name string
@@ -96,7 +99,8 @@ local function first_micro_batch(owner, spec, given)
   if type(spec.graph) ~= 'function' then
     local batch = networks.batch_of(spec.graph)
     if given.micro_batch ~= nil and given.micro_batch ~= batch then
-      check.refuse(owner, 'dimension', 'micro_batch', "the graph's batch is %g: give graph = function(micro_batch)", batch)
+      check.refuse(owner, 'dimension', 'micro_batch', "the graph's batch is %g: give graph = function(micro_batch)",
+        batch)
     end
     given.micro_batch = batch
     return batch

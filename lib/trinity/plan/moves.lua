@@ -77,7 +77,8 @@ moves.register('dimension', function(point, about)
       if value == point[name] then
         for _, other in ipairs { values[i - 1], values[i + 1] } do
           local fields = { [name] = other }
-          if type(point.stages) == 'table' and name ~= 'shard' and name ~= 'micro_batch' then fields.stages = 'balanced' end
+          local kept = name == 'shard' or name == 'micro_batch'
+          if type(point.stages) == 'table' and not kept then fields.stages = 'balanced' end
           list[#list + 1] = changed(point, fields)
         end
       end

@@ -48,7 +48,9 @@ function Networks:problem(micro_batch, layers)
   if not self.made[key] then
     local graph = self.source
     if type(graph) == 'function' then graph = graph(micro_batch, layers) end
-    if util.class_of(graph) ~= 'graph' then check.wrong(self.owner, 'option', 'graph', graph, 'a graph of the function') end
+    if util.class_of(graph) ~= 'graph' then
+      check.wrong(self.owner, 'option', 'graph', graph, 'a graph of the function')
+    end
     if networks.batch_of(graph) ~= micro_batch then
       check.refuse(self.owner, 'option', 'graph', 'the graph of micro-batch %d has a batch of %g', micro_batch,
         networks.batch_of(graph))

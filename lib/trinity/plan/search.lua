@@ -62,8 +62,10 @@ local function count(self, name, by) self.pruned[name] = self.pruned[name] + (by
 --- What is shown meanwhile.
 function Search:progress_text()
   local best = self.results[1]
-  return ('%d points, %d bounded, %d simulated%s'):format(self.counts.points, self.counts.bounded, self.counts.simulated,
-    best and (', best %.4g s%s'):format(best.metrics.step_time_s, best.metrics.feasible and '' or ' (does not fit)') or '')
+  local fits = not best or best.metrics.feasible
+  return ('%d points, %d bounded, %d simulated%s'):format(self.counts.points, self.counts.bounded,
+    self.counts.simulated,
+    best and (', best %.4g s%s'):format(best.metrics.step_time_s, fits and '' or ' (does not fit)') or '')
 end
 
 --- The part of the simulations that is done.
@@ -160,7 +162,9 @@ end
 --- Takes more of one kind from the head of the queue, at most so many in all; those above the limit stay.
 function Search:take(first, most)
   local list = { first }
-  while #list < most and self.queue[1] and self.queue[1].kind == first.kind and self.queue[1].bound_s < self:limit_s() do
+  while #list < most do
+    local head = self.queue[1]
+    if not head or head.kind ~= first.kind or head.bound_s >= self:limit_s() then break end
     list[#list + 1] = self.queue:pop()
   end
   return list
@@ -215,8 +219,9 @@ end
 
 --- Layers of the stages where they are to be balanced; nil where that is the even split.
 function Search:balanced(point)
-  local key = table.concat({ point.micro_batch, point.tensor, point.context, point.expert, point.recompute, point.pipeline,
-    point.virtual_stages, tostring(point.sequence_parallel), tostring(space.delays(point.schedule, point.pipeline)),
+  local key = table.concat({ point.micro_batch, point.tensor, point.context, point.expert, point.recompute,
+    point.pipeline, point.virtual_stages, tostring(point.sequence_parallel),
+    tostring(space.delays(point.schedule, point.pipeline)),
     tostring(point.schedule == 'zb-v' or point.schedule == 'dualpipe-v'), tostring(point.order), point.data }, ' ')
   if self.splits[key] == nil then self.splits[key] = self:split(point) or false end
   return self.splits[key] or nil
