@@ -34,7 +34,7 @@ function plan.dimension(name, dimension)
   check.argument('plan.dimension', 1, 'name', name, 'string')
   if space.names[name] then check.refuse('plan.dimension', 1, 'name', "'%s' is built in", name) end
   check.argument('plan.dimension', 2, 'dimension', dimension, 'table')
-  check.list('plan.dimension', 2, 'dimension.values', dimension.values)
+  check.argument('plan.dimension', 2, 'dimension.values', dimension.values, 'table')
   check.argument('plan.dimension', 2, 'dimension.apply', dimension.apply, 'function')
   own[name] = { values = dimension.values, apply = dimension.apply }
 end

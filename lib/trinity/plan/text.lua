@@ -124,7 +124,8 @@ end
 function text.counts(found)
   local c, p = found.counts, found.pruned
   local lines = { ('points: %d in %d families; pruned: %d contradict themselves, %d by memory, %d by bounds on '
-    .. 'the step, %d as duplicates, %d refused; %d families profiled, %d points bounded by the engine, %d simulated'):format(
+    .. 'the step, %d as duplicates, %d refused; %d families profiled, %d points bounded by the engine, %d '
+    .. 'simulated'):format(
     c.points, c.families, p.contradictory, p.memory, p.bound, p.duplicates, p.refused, c.opened, c.bounded,
     c.simulated) }
   local best = found.plans[1]
