@@ -1,5 +1,5 @@
 #include "lua/bind/module.h"
-#include "simulator/mesh_bound.h"
+#include "simulator/mesh/mesh_bound.h"
 
 namespace trinity::lua {
 namespace {
@@ -40,8 +40,8 @@ int32_t layers_arg(lua_State* L, int index) {
 
 /// problem:mesh_units(strategy, stage, layers or nil) -> the network's units on the first device of a stage (from
 /// 1) of the pipeline: what stands before the layers, the layers, what stands behind them
-/// (simulator/unit_profile.h). layers: of a network of which this is a short form
-/// (simulator/mesh_bound.h).
+/// (simulator/mesh/unit_profile.h). layers: of a network of which this is a short form
+/// (simulator/mesh/mesh_bound.h).
 int problem_mesh_units(lua_State* L) {
   auto& self = object_arg<BoundProblem>(L, 1);
   const auto given = parallelism_arg(L, 2);
@@ -53,7 +53,7 @@ int problem_mesh_units(lua_State* L) {
 
 /// problem:mesh_bounds(strategies, layers or nil) -> of each { step_time_s =, memory_bytes = {a number a stage of the
 /// pipeline}, weight_bytes =,
-/// optimizer_bytes =, gradient_bytes = likewise } that no simulation comes below (simulator/mesh_bound.h), or
+/// optimizer_bytes =, gradient_bytes = likewise } that no simulation comes below (simulator/mesh/mesh_bound.h), or
 /// { refused = why }.
 int problem_mesh_bounds(lua_State* L) {
   auto& self = object_arg<BoundProblem>(L, 1);

@@ -1,5 +1,5 @@
 -- trinity.plan: one search over meshes, schedules, recomputation, sharding and stages of a network on a cluster, and
--- `trinity plan`. The bounds: engine/simulator/mesh_bound.h and plan/bounds.lua; the search: plan/search.lua.
+-- `trinity plan`. The bounds: engine/simulator/mesh/mesh_bound.h and plan/bounds.lua; the search: plan/search.lua.
 
 local Search = require 'trinity.plan.search'
 local check = require 'trinity.base.check'
@@ -171,6 +171,24 @@ local function peak_of(cluster, nets, micro_batch)
   return sum
 end
 
+-- What a search came to.
+local function result_of(search, nets, given, first)
+  local peak = peak_of(given.cluster, nets, first)
+  local function shown(result) return public(result, nets, given, peak) end
+  local fitting = {}
+  for _, result in ipairs(search.results) do
+    if result.metrics.feasible then fitting[#fitting + 1] = result end
+  end
+  local lower = search.lower_bound_s
+  if fitting[1] then lower = math.min(lower, fitting[1].metrics.step_time_s) end
+  return { plans = util.map({ unpack(fitting, 1, math.min(given.plans, #fitting)) }, shown),
+    pareto = util.map(pareto(search.results), shown), simulated = util.map(search.results, shown),
+    refused = search.refused, counts = search.counts, pruned = search.pruned, left = search.left or 0,
+    lower_bound_s = lower, stopped = search.stopped, nearest = search.nearest, capacity_bytes = search.capacity_bytes,
+    global_batch = given.global_batch, cluster = given.cluster, networks = nets, seconds = core.clock_s()
+      - search.started_s }
+end
+
 --- Searches a strategy for a network on a cluster.
 ---@param spec trinity.PlanOptions
 ---@return trinity.PlanResult
@@ -195,25 +213,7 @@ function plan.run(spec)
   core.end_search()
   line:finish()
   if not ok and not (search.stopped and search.results[1]) then error(message, 0) end
-  return plan.result(search, nets, given, first)
-end
-
---- What a search came to.
-function plan.result(search, nets, given, first)
-  local peak = peak_of(given.cluster, nets, first)
-  local function shown(result) return public(result, nets, given, peak) end
-  local fitting = {}
-  for _, result in ipairs(search.results) do
-    if result.metrics.feasible then fitting[#fitting + 1] = result end
-  end
-  local lower = search.lower_bound_s
-  if fitting[1] then lower = math.min(lower, fitting[1].metrics.step_time_s) end
-  return { plans = util.map({ unpack(fitting, 1, math.min(given.plans, #fitting)) }, shown),
-    pareto = util.map(pareto(search.results), shown), simulated = util.map(search.results, shown),
-    refused = search.refused, counts = search.counts, pruned = search.pruned, left = search.left or 0,
-    lower_bound_s = lower, stopped = search.stopped, nearest = search.nearest, capacity_bytes = search.capacity_bytes,
-    global_batch = given.global_batch, cluster = given.cluster, networks = nets, seconds = core.clock_s()
-      - search.started_s }
+  return result_of(search, nets, given, first)
 end
 
 ---@class trinity.PlanResult

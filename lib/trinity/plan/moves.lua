@@ -88,7 +88,6 @@ moves.register('dimension', function(point, about)
 end)
 
 --- All neighbours of a result, move by move; a move that fails is an error that names it.
----@return { point: trinity.PlanPoint, move: string }[]
 function moves.of(owner, result, about)
   local list = {}
   for _, name in ipairs(order) do

@@ -42,7 +42,6 @@ function networks.new(owner, graph, cluster)
 end
 
 --- The problem of a micro-batch. layers: of the same network with so few.
----@return trinity.Problem
 function Networks:problem(micro_batch, layers)
   local key = layers and ('%d %d'):format(micro_batch, layers) or micro_batch
   if not self.made[key] then
@@ -140,7 +139,6 @@ end
 
 --- Sums over the units of a family of points, least over the kinds of devices. known: of its own profile (of few layers
 --- where these stand for all), in place of what follows from that of one device. Throws what lowering throws.
----@return trinity.PlanTotals
 function Networks:totals(family, known)
   local b, e, again = family.micro_batch, family.expert, family.recompute
   if not known then

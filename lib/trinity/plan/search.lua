@@ -414,17 +414,18 @@ function Search:turn()
   return true
 end
 
---- Adds all families with their points of dimensions of one's own.
+--- Adds all families; false where it was stopped before.
 function Search:begin()
   for _, family in ipairs(self.space:families()) do
-    if self:stopping() then return end
+    if self:stopping() then return false end
     self:add_family(family)
   end
+  return true
 end
 
 --- Runs until nothing can be among the best, or a limit.
 function Search:run()
-  self:begin()
+  local whole = self:begin()
   while not self:stopping() and self:turn() do
     self.say(self)
   end
@@ -437,6 +438,7 @@ function Search:run()
     if entry.bound_s >= limit then count(self, 'bound', points) else rest = rest + points end
     self.lower_bound_s = math.min(self.lower_bound_s, entry.bound_s)
   end
+  if not whole then self.lower_bound_s = 0 end -- of what was not looked at nothing is known
   self.left = rest
 end
 

@@ -204,7 +204,6 @@ local Space = {}
 Space.__index = Space
 
 --- A space over a network and a cluster.
----@param about table<string, any> devices, per_node, layers, batch, experts, unequal
 function space.new(owner, given, about, own)
   return setmetatable({ owner = owner, given = given, about = about, own = own,
     own_names = util.sorted_keys(own) }, Space)
@@ -272,7 +271,6 @@ end
 space.values_of = values_of
 
 --- The point as a strategy of a mesh. stages: a list in place of 'balanced'; devices: of an unequal cluster.
----@return trinity.MeshStrategy
 function space.strategy(point)
   local plain = point.pipeline == 1 and '1f1b' or point.schedule
   return {

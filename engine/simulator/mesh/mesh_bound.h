@@ -10,7 +10,7 @@
 
 #include "base/thread_pool.h"
 #include "simulator/problem.h"
-#include "simulator/unit_profile.h"
+#include "simulator/mesh/unit_profile.h"
 
 namespace trinity {
 
@@ -24,7 +24,7 @@ struct MeshBound {
 };
 
 /// Bounds of strategies with meshes without lowering them: from profiles of the network's units
-/// (simulator/unit_profile.h), which strategies share that differ in pipeline, stages, replicas,
+/// (simulator/mesh/unit_profile.h), which strategies share that differ in pipeline, stages, replicas,
 /// micro-batches, schedule and sharding alone. For threads.
 ///
 /// TIME. Of replica 0's first device of every stage: its sequence of chunks (chunk_order()), each of

@@ -1,4 +1,4 @@
-#include "simulator/mesh_bound.h"
+#include "simulator/mesh/mesh_bound.h"
 
 #include <algorithm>
 #include <cmath>

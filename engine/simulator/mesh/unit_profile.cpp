@@ -1,4 +1,4 @@
-#include "simulator/unit_profile.h"
+#include "simulator/mesh/unit_profile.h"
 
 #include <algorithm>
 #include <cmath>
