@@ -14,6 +14,7 @@ local trinity = require 'trinity'
 local dimensions = require 'trinity.plan.dimensions'
 local progress = require 'trinity.base.progress'
 local settings = require 'trinity.command.settings'
+local space = require 'trinity.plan.space'
 local text = require 'trinity.plan.text'
 local util = require 'trinity.base.util'
 
@@ -25,8 +26,8 @@ local options = trinity.options(util.merged({
   cluster = { default = 'dgx_h100x1', help = "a cluster, or machines by name: 'dgx_a100x4', 'dgx_h100:4x2+dgx_a100'" },
   global_batch = { default = 256, help = 'samples of a step, of all replicas', min = 1, integer = true },
   sequence = { default = 0, help = "tokens of a sample; 0: the model's own", min = 0, integer = true },
-  plans = { default = 5, help = 'best plans that are shown; bounds prune what cannot be among them', min = 1, max = 1000,
-    integer = true },
+  plans = { default = 5, help = 'best plans that are shown; bounds prune what cannot be among them', min = 1,
+    max = 1000, integer = true },
   simulations = { default = 24, help = 'strategies that are simulated at most', min = 1, integer = true },
   refinements = { default = 12, help = 'of moves from the best, beside these', min = 0, integer = true },
   seconds = { default = math.huge, help = 'limit: the best by then, with its bound', min = 0 },
@@ -49,10 +50,10 @@ local function graph(micro_batch, layers)
   end)
 end
 
-
 local found = trinity.plan { graph = graph, cluster = trinity.cluster(options.cluster),
   global_batch = options.global_batch, space = dimensions.space(options), plans = options.plans,
-  simulations = options.simulations, refinements = options.refinements, seconds = options.seconds }
+  simulations = options.simulations, refinements = options.refinements, seconds = options.seconds,
+  quiet = progress.quiet }
 local problem = found.networks:problem((found.plans[1] or { micro_batch = 1 }).micro_batch)
 local tokens = text.tokens(problem.graph)
 
@@ -64,6 +65,10 @@ local function row(plan)
     micro_batch = plan.micro_batch, schedule = plan.schedule, recompute = plan.recompute, shard = plan.shard }
 end
 
+local best = found.plans[1]
+trinity.run:result('plan', { plans = util.map(found.plans, row), counts = found.counts, pruned = found.pruned,
+  lower_bound_s = best and found.lower_bound_s or nil }, best
+  and ('The best plan takes %.6g s a step: %s.'):format(best.step_time_s, space.text(best.point)) or 'No plan fits.')
 if options.save ~= '' and found.plans[1] then found.plans[1].strategy:save(options.save) end
 if options.json then
   local list = require('trinity.base.json').list
@@ -82,6 +87,9 @@ else
     print(table.concat(text.nothing(found), '\n'))
   end
 end
-if found.stopped then progress.warn(('ended early (%s) with the best so far'):format(found.stopped)) end
+if found.stopped then
+  progress.warn(('ended early (%s) with the best so far, which is not gone on from: a new search begins anew'):format(
+    found.stopped))
+end
 if not found.plans[1] then os.exit(1) end
 if found.stopped == 'Ctrl-C' then os.exit(130) end

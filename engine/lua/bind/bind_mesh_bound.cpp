@@ -1,5 +1,5 @@
 #include "lua/bind/module.h"
-#include "simulator/mesh_bound.h"
+#include "simulator/mesh/mesh_bound.h"
 
 namespace trinity::lua {
 namespace {
@@ -33,28 +33,34 @@ void push_unit(lua_State* L, const UnitProfile& unit) {
   set_field(L, "kept_bytes", static_cast<double>(unit.kept_bytes));
 }
 
-/// problem:mesh_units(strategy, stage) -> the network's units on the first device of a stage (from
+int32_t layers_arg(lua_State* L, int index) {
+  if (lua_isnoneornil(L, index)) return 0;
+  return static_cast<int32_t>(integer_arg(L, index, "layers", 1, 1 << 20));
+}
+
+/// problem:mesh_units(strategy, stage, layers or nil) -> the network's units on the first device of a stage (from
 /// 1) of the pipeline: what stands before the layers, the layers, what stands behind them
-/// (simulator/unit_profile.h).
+/// (simulator/mesh/unit_profile.h). layers: of a network of which this is a short form
+/// (simulator/mesh/mesh_bound.h).
 int problem_mesh_units(lua_State* L) {
   auto& self = object_arg<BoundProblem>(L, 1);
   const auto given = parallelism_arg(L, 2);
   const auto stage = static_cast<int32_t>(integer_arg(L, 3, "stage", 1, given.mesh.pipeline));
-  push_list(L, bounder_of(self).units(given, stage - 1),
+  push_list(L, bounder_of(self).units(given, stage - 1, layers_arg(L, 4)),
             [L](const UnitProfile& unit) { push_unit(L, unit); });
   return 1;
 }
 
-/// problem:mesh_bounds(strategies) -> of each { step_time_s =, memory_bytes = {a number a stage of the
+/// problem:mesh_bounds(strategies, layers or nil) -> of each { step_time_s =, memory_bytes = {a number a stage of the
 /// pipeline}, weight_bytes =,
-/// optimizer_bytes =, gradient_bytes = likewise } that no simulation comes below (simulator/mesh_bound.h), or
+/// optimizer_bytes =, gradient_bytes = likewise } that no simulation comes below (simulator/mesh/mesh_bound.h), or
 /// { refused = why }.
 int problem_mesh_bounds(lua_State* L) {
   auto& self = object_arg<BoundProblem>(L, 1);
   table_arg(L, 2, "strategies");
   std::vector<Parallelism> strategies;
   for_each(L, 2, [&](int) { strategies.push_back(parallelism_arg(L, lua_gettop(L))); });
-  push_list(L, bounder_of(self).run(strategies), [L](const MeshBound& bound) {
+  push_list(L, bounder_of(self).run(strategies, layers_arg(L, 3)), [L](const MeshBound& bound) {
     lua_newtable(L);
     if (!bound.refused.empty()) return set_field(L, "refused", bound.refused);
     set_seconds(L, "step_time_s", static_cast<double>(bound.step_time_ns));

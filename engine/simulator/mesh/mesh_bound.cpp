@@ -1,4 +1,4 @@
-#include "simulator/mesh_bound.h"
+#include "simulator/mesh/mesh_bound.h"
 
 #include <algorithm>
 #include <cmath>
@@ -26,6 +26,15 @@ struct Chunk {
   SpreadBytes weights, optimizer, gradients, trained, gathered;
   int64_t kept_bytes = 0;
 };
+
+/// The units of so many layers: the second again and again in between.
+std::shared_ptr<const Units> stretched(std::shared_ptr<const Units> units, int32_t layers) {
+  const auto own = static_cast<int32_t>(units->size()) - 2;
+  if (layers <= own || own < 3) return units;
+  auto many = *units;
+  many.insert(many.begin() + 2, at(layers - own), (*units)[2]);
+  return std::make_shared<const Units>(std::move(many));
+}
 
 void add(SpreadBytes& sum, const SpreadBytes& bytes) {
   sum.all += bytes.all;
@@ -95,13 +104,13 @@ struct MeshBounder::Profile {
 /// Runs the order of one strategy's chunks.
 class MeshBounder::Bounding {
  public:
-  Bounding(MeshBounder& bounder, const Parallelism& given)
+  Bounding(MeshBounder& bounder, const Parallelism& given, int32_t layers)
       : problem_(*bounder.problem_), given_(given), schedule_(schedule_of(given)),
         p_(given.mesh.pipeline), v_(p_ > 1 ? given.virtual_stages : 1), m_(given.micro_batches) {
     const auto profile = bounder.profile(UnitProfiler::part_of(given));
     std::vector<std::shared_ptr<const Units>> units;
     for (int32_t stage = 0; stage < p_; ++stage)
-      units.push_back(bounder.units_at(*profile, given.mesh, stage));
+      units.push_back(stretched(bounder.units_at(*profile, given.mesh, stage), layers));
     share_out(units);
     find_messages(bounder.groups_);
   }
@@ -367,13 +376,14 @@ std::shared_ptr<const Units> MeshBounder::units_at(Profile& profile, const Mesh&
   return units;
 }
 
-std::vector<UnitProfile> MeshBounder::units(const Parallelism& given, int32_t stage) {
+std::vector<UnitProfile> MeshBounder::units(const Parallelism& given, int32_t stage,
+                                            int32_t layers) {
   check_mesh(given, problem_->cluster());
   const std::lock_guard lock(mutex_);
-  return *units_at(*profile(UnitProfiler::part_of(given)), given.mesh, stage);
+  return *stretched(units_at(*profile(UnitProfiler::part_of(given)), given.mesh, stage), layers);
 }
 
-std::vector<MeshBound> MeshBounder::run(std::span<const Parallelism> given) {
+std::vector<MeshBound> MeshBounder::run(std::span<const Parallelism> given, int32_t layers) {
   const std::lock_guard lock(mutex_);
   std::vector<MeshBound> bounds(given.size());
   std::vector<Parallelism> fine;
@@ -390,7 +400,7 @@ std::vector<MeshBound> MeshBounder::run(std::span<const Parallelism> given) {
   make_profiles(fine);
   for (size_t i = 0; i < fine.size(); ++i) {
     try {
-      bounds[number[i]] = Bounding(*this, fine[i]).run();
+      bounds[number[i]] = Bounding(*this, fine[i], layers).run();
     } catch (const ArgumentError& error) {
       bounds[number[i]].refused = error.what();
     }

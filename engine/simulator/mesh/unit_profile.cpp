@@ -1,4 +1,4 @@
-#include "simulator/unit_profile.h"
+#include "simulator/mesh/unit_profile.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,6 +7,7 @@
 #include "graph/experts.h"
 #include "graph/layers.h"
 #include "graph/operator_types.h"
+#include "graph/recompute.h"
 #include "graph/split_backward.h"
 #include "strategy/cost.h"
 #include "strategy/mesh_schedule.h"
@@ -98,7 +99,8 @@ class UnitProfiler::Follower {
   /// Whether a task reads what the unit before has to write first.
   bool arrives(const Task& reader, int32_t read) const {
     const auto& writer = task(read);
-    return writer.pass == pass_ && writer.unit == reader.unit - step_ && start_[read] > kNever;
+    return !reader.again && writer.pass == pass_ && writer.unit == reader.unit - step_ &&
+           start_[read] > kNever;
   }
 
   /// One run of operators of a unit; `first`: the unit's first.
@@ -224,7 +226,13 @@ UnitProfiler::UnitProfiler(const Parallelism& part, const Graph& graph, const Cl
     spread.assign(replica.origin.size(), 1);
   }
   add_tasks(replica, width);
-  count_bytes(replica, spread);
+  if (of_.schedule == "1f1b") {
+    count_bytes(replica, spread);
+  } else {  // of one stage, where a tied weight has one copy and the backward pass is whole
+    auto whole = of_;
+    whole.schedule = "1f1b";
+    bytes_ = UnitProfiler(whole, graph, cluster).bytes_;
+  }
   find_costs(replica.graph, cluster);
 }
 
@@ -254,6 +262,10 @@ void UnitProfiler::add_tasks(const LoweredReplica& replica, int32_t width) {
       task.reads.push_back(writer);
       task.bytes.push_back(graph.tensor(tensor).bytes);
     }
+    task.again = is_recomputed(op);
+    task.before = task.pass == Pass::backward && !task.again && op.collective < 0 && !task.reads.empty();
+    for (const int32_t read : task.reads)
+      task.before = task.before && tasks_[read].pass == Pass::backward && tasks_[read].unit == task.unit + 1;
     task_of[o] = static_cast<int32_t>(tasks_.size());
     tasks_.push_back(std::move(task));
   }
@@ -276,7 +288,8 @@ int32_t UnitProfiler::add_message(const LoweredReplica& replica, int32_t collect
 void UnitProfiler::count_bytes(const LoweredReplica& replica, std::span<const int32_t> spread) {
   const auto& graph = replica.graph;
   std::vector<int32_t> unit_of(at(graph.operator_count()), -1);
-  std::vector<bool> kept(graph.tensors().size(), false), summed(graph.tensors().size(), false);
+  std::vector<int32_t> kept_by(graph.tensors().size(), -1);  // the unit that reads it backwards: its own, or the first
+  std::vector<bool> summed(graph.tensors().size(), false);
   const auto add = [&](SpreadBytes& sum, int32_t op, int64_t bytes) {
     sum.all += bytes;
     if (spread[op] > 1) sum.spread += bytes;
@@ -293,15 +306,17 @@ void UnitProfiler::count_bytes(const LoweredReplica& replica, std::span<const in
       const int32_t root = root_of(graph, tensor), writer = graph.tensor(root).producer;
       if (unit_of[writer] < 0 || is_data(graph.op(writer))) continue;
       if (task.pass != Pass::update) {
-        if (graph.op(writer).phase != Phase::forward || kept[root]) continue;
-        kept[root] = true;
-        bytes_[at(unit_of[writer])].kept_bytes += graph.tensor(root).bytes;
+        if (graph.op(writer).phase != Phase::forward) continue;
+        if (kept_by[root] < 0 || task.unit == unit_of[writer]) kept_by[root] = task.unit;
       } else if (root == tensor && !runs_once(graph.op(writer)) && !summed[root]) {
         summed[root] = true;
         add(bytes_[at(unit_of[writer])].gradients, writer, graph.tensor(root).bytes);
       }
     }
   }
+  for (size_t tensor = 0; tensor < kept_by.size(); ++tensor)
+    if (kept_by[tensor] >= 0)
+      bytes_[at(kept_by[tensor])].kept_bytes += graph.tensor(static_cast<int32_t>(tensor)).bytes;
 }
 
 std::vector<CollectiveGroup> UnitProfiler::groups_of(std::span<const int32_t> devices,
@@ -338,6 +353,7 @@ std::vector<UnitProfile> UnitProfiler::run(const Device& device,
   auto units = bytes_;
   for (size_t t = 0; t < tasks_.size(); ++t) {
     const auto& task = tasks_[t];
+    if (task.before) cost[t] = 0;
     const bool forward = task.pass == Pass::forward;
     if (task.pass != Pass::update) {
       auto& unit = units[at(task.unit)];

@@ -1,15 +1,19 @@
--- What no plan of a point can beat, in closed form from sums over a network's units (engine/simulator/unit_profile.h):
--- weak, but a thousandth of the cost of the engine's bound (engine/simulator/mesh_bound.h), which the search asks for
+-- What no plan of a point can beat, in closed form from sums over a network's units (engine/simulator/mesh/unit_profile.h):
+-- weak, but a thousandth of the cost of the engine's bound (engine/simulator/mesh/mesh_bound.h), which the search asks for
 -- where this one does not decide.
 --
 -- TIME of p stages, m micro-batches, F + B = T seconds of work on all units, chains of one device:
 --   one stage                     m T
+--   p stages                      m T / p: the device that works most does no less than the mean
 --   one chunk a device, order     T / (1 - (1 - 1/m)^p): stage s begins behind what stages before it take for the first
 --   without weight parts          micro-batch and ends before what these take for the last, so no step is shorter than
 --                                 sum of T_j below s, plus m T_s, of any s; least where all of these are equal
---   else                          m T / p: the device that works most does no less than the mean
+--   v chunks a device             h T' / (v (1 - (1 - h/(m v))^p)) by the same argument: a device's first chunk has the
+--                                 v-th part of its layers or more; T' of all layers as short as the shortest and what
+--                                 stands behind them; with weight parts, which need not end before what the stages
+--                                 before take, h is the forward part of a layer, else 1
 -- plus, of m T / p, the mean of the updates. MEMORY: the mean over stages of what is resident, of gradients where there
--- are two micro-batches or more, and of what is kept of the micro-batches in flight: c_r of them on stage r, so that the
+-- plus, of m T / p, the mean of updates. MEMORY: the mean over stages of what is resident, of gradients where there
 -- fullest stage keeps no less than K / sum of 1 / c_r of the K bytes of one.
 
 local space = require 'trinity.plan.space'
@@ -24,6 +28,17 @@ local bounds = {}
 ---@field optimizer_bytes number
 ---@field gradient_bytes number
 ---@field kept_bytes number of one micro-batch
+---@field compute_s number of work_s what is no waiting for messages
+---@field layers_s number work of layers, each as short as the shortest
+---@field end_s number work of what stands behind them
+---@field forward_share number least part of a layer's work that is forward
+
+-- Seconds that a unit takes on one device forwards, and forwards and backwards, without waits for the next unit.
+local function pass_of(unit, parts)
+  if not parts then return unit.forward_s, unit.forward_s + unit.backward_s + unit.weight_s end
+  local forward = unit.forward_launch_s + (unit.forward_work_s - unit.forward_launch_s) / parts
+  return forward, forward + unit.backward_launch_s + (unit.backward_work_s - unit.backward_launch_s) / parts
+end
 
 --- Sums over the units of a profile. parts: devices that share every operator; then what each takes at least, of a
 --- profile of one device.
@@ -32,25 +47,34 @@ local bounds = {}
 ---@return trinity.PlanTotals
 function bounds.totals(units, parts)
   local sum = { work_s = 0, gap_s = 0, update_s = 0, weight_bytes = 0, optimizer_bytes = 0, gradient_bytes = 0,
-    kept_bytes = 0 }
-  local n = parts or 1
-  for _, unit in ipairs(units) do
-    if parts then
-      local launch = unit.forward_launch_s + unit.backward_launch_s
-      sum.work_s = sum.work_s + launch + (unit.forward_work_s + unit.backward_work_s - launch) / n
-    else
+    kept_bytes = 0, compute_s = 0, layers_s = 0, end_s = 0, forward_share = 1 }
+  local n, least, count = parts or 1, math.huge, #units - 2
+  for i, unit in ipairs(units) do
+    local forward, work = pass_of(unit, parts)
+    if not parts then
       sum.work_s = sum.work_s + unit.forward_to_next_s + unit.backward_to_next_s + unit.weight_s
       sum.gap_s = math.max(sum.gap_s, unit.forward_to_next_s - unit.forward_s
         + unit.backward_to_next_s - unit.backward_s)
+    else
+      sum.work_s = sum.work_s + work
     end
+    if i > 1 and i <= count + 1 then
+      least = math.min(least, work)
+      if work > 0 then sum.forward_share = math.min(sum.forward_share, forward / work) end
+    elseif i > 1 then
+      sum.end_s = work
+    end
+    sum.compute_s = sum.compute_s + (parts and work or unit.forward_work_s + unit.backward_work_s)
     sum.update_s = sum.update_s + unit.update_s / n
     sum.weight_bytes = sum.weight_bytes + unit.weight_bytes / n
     sum.optimizer_bytes = sum.optimizer_bytes + unit.optimizer_bytes / n
     sum.gradient_bytes = sum.gradient_bytes + unit.gradient_bytes / n
     sum.kept_bytes = sum.kept_bytes + unit.kept_bytes / n
   end
+  sum.layers_s = count > 0 and count * least or 0
   return sum
 end
+
 
 --- The least of several sums, field by field: of devices that differ.
 function bounds.least(list)
@@ -67,13 +91,17 @@ end
 ---@param totals trinity.PlanTotals
 ---@return number
 function bounds.step_time_s(point, totals)
-  local p, m = point.pipeline, point.micro_batches
-  local work = totals.work_s
-  if p > 1 then work = math.max(0, work - (p * point.virtual_stages - 1) * totals.gap_s) end
-  local update = totals.update_s / p / (point.shard > 0 and point.data or 1)
-  local least = m * work / p + update
-  if p > 1 and point.virtual_stages == 1 and not space.delays(point.schedule, p) then
-    least = math.max(least, work / (1 - (1 - 1 / m) ^ p))
+  local p, m, v = point.pipeline, point.micro_batches, point.virtual_stages
+  local joint = p > 1 and point.schedule == 'dualpipe-v' -- weight parts fill what messages leave
+  local work = joint and totals.compute_s or totals.work_s
+  if p > 1 and not joint then work = math.max(0, work - (p * v - 1) * totals.gap_s) end
+  local least = m * work / p + totals.update_s / p / (point.shard > 0 and point.data or 1)
+  if p > 1 then
+    local delays = space.delays(point.schedule, p)
+    if v == 1 and not delays then least = math.max(least, work / (1 - (1 - 1 / m) ^ p)) end
+    local head, rest = delays and totals.forward_share or 1, totals.layers_s
+    if point.schedule ~= 'zb-v' then rest = rest + totals.end_s end -- there it is on the first device
+    if head > 0 and not joint then least = math.max(least, rest * head / (v * (1 - (1 - head / (m * v)) ^ p))) end
   end
   return least * (1 - 1e-9) -- sums of doubles
 end

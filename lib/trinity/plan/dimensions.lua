@@ -28,7 +28,8 @@ local declared = {
 function dimensions.options()
   local list = {}
   for _, entry in ipairs(declared) do
-    list[entry[1]] = { default = '', help = ("%s: one, or several with commas ('': all that make sense)"):format(entry[2]) }
+    list[entry[1]] = { default = '',
+      help = ("%s: one, or several with commas ('': all that make sense)"):format(entry[2]) }
   end
   return list
 end

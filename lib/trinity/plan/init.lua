@@ -1,5 +1,5 @@
 -- trinity.plan: one search over meshes, schedules, recomputation, sharding and stages of a network on a cluster, and
--- `trinity plan`. The bounds: engine/simulator/mesh_bound.h and plan/bounds.lua; the search: plan/search.lua.
+-- `trinity plan`. The bounds: engine/simulator/mesh/mesh_bound.h and plan/bounds.lua; the search: plan/search.lua.
 
 local Search = require 'trinity.plan.search'
 local check = require 'trinity.base.check'
@@ -13,14 +13,19 @@ local refine = require 'trinity.plan.refine'
 local space = require 'trinity.plan.space'
 local util = require 'trinity.base.util'
 
+---@class trinity.PlanModule
+---@overload fun(spec: trinity.PlanOptions): trinity.PlanResult
 local plan = {}
 
 local own = {}
 
+--- What a value makes of a strategy: another, or the same, changed.
+---@alias trinity.PlanApply fun(strategy: trinity.MeshStrategy, value: any, point: trinity.PlanPoint): table?
+
 --- A dimension of one's own, which trinity.plan lays over every point whose space names it.
 ---@class trinity.PlanDimension
 ---@field values any[] that it takes where the space does not list others
----@field apply fun(strategy: trinity.MeshStrategy, value: any, point: trinity.PlanPoint): trinity.MeshStrategy? what a value makes of a strategy: another, or the same, changed
+---@field apply trinity.PlanApply
 
 --- Registers a dimension under a name.
 ---@param name string
@@ -29,7 +34,7 @@ function plan.dimension(name, dimension)
   check.argument('plan.dimension', 1, 'name', name, 'string')
   if space.names[name] then check.refuse('plan.dimension', 1, 'name', "'%s' is built in", name) end
   check.argument('plan.dimension', 2, 'dimension', dimension, 'table')
-  check.list('plan.dimension', 2, 'dimension.values', dimension.values)
+  check.argument('plan.dimension', 2, 'dimension.values', dimension.values, 'table')
   check.argument('plan.dimension', 2, 'dimension.apply', dimension.apply, 'function')
   own[name] = { values = dimension.values, apply = dimension.apply }
 end
@@ -94,7 +99,8 @@ local function first_micro_batch(owner, spec, given)
   if type(spec.graph) ~= 'function' then
     local batch = networks.batch_of(spec.graph)
     if given.micro_batch ~= nil and given.micro_batch ~= batch then
-      check.refuse(owner, 'dimension', 'micro_batch', "the graph's batch is %g: give graph = function(micro_batch)", batch)
+      check.refuse(owner, 'dimension', 'micro_batch', "the graph's batch is %g: give graph = function(micro_batch)",
+        batch)
     end
     given.micro_batch = batch
     return batch
@@ -125,7 +131,7 @@ local function public(result, nets, spec, peak)
     samples_per_s = spec.global_batch / metrics.step_time_s,
     model_flop_utilisation = flop / (metrics.step_time_s * peak), memory_bytes = metrics.peak_memory_bytes,
     feasible = metrics.feasible, point = point, fields = result.strategy, bounds = result.bounds,
-    moved = result.moved, problem = problem, stages = result.strategy.stages }
+    moved = result.moved, problem = problem, networks = nets, stages = result.strategy.stages }
   for _, name in ipairs { 'tensor', 'pipeline', 'virtual_stages', 'data', 'expert', 'context', 'micro_batch',
     'micro_batches', 'schedule', 'recompute', 'shard', 'sequence_parallel', 'bucket_bytes' } do
     made[name] = point[name]
@@ -165,6 +171,24 @@ local function peak_of(cluster, nets, micro_batch)
   return sum
 end
 
+-- What a search came to.
+local function result_of(search, nets, given, first)
+  local peak = peak_of(given.cluster, nets, first)
+  local function shown(result) return public(result, nets, given, peak) end
+  local fitting = {}
+  for _, result in ipairs(search.results) do
+    if result.metrics.feasible then fitting[#fitting + 1] = result end
+  end
+  local lower = search.lower_bound_s
+  if fitting[1] then lower = math.min(lower, fitting[1].metrics.step_time_s) end
+  return { plans = util.map({ unpack(fitting, 1, math.min(given.plans, #fitting)) }, shown),
+    pareto = util.map(pareto(search.results), shown), simulated = util.map(search.results, shown),
+    refused = search.refused, counts = search.counts, pruned = search.pruned, left = search.left or 0,
+    lower_bound_s = lower, stopped = search.stopped, nearest = search.nearest, capacity_bytes = search.capacity_bytes,
+    global_batch = given.global_batch, cluster = given.cluster, networks = nets, seconds = core.clock_s()
+      - search.started_s }
+end
+
 --- Searches a strategy for a network on a cluster.
 ---@param spec trinity.PlanOptions
 ---@return trinity.PlanResult
@@ -189,25 +213,7 @@ function plan.run(spec)
   core.end_search()
   line:finish()
   if not ok and not (search.stopped and search.results[1]) then error(message, 0) end
-  return plan.result(search, nets, given, first)
-end
-
---- What a search came to.
-function plan.result(search, nets, given, first)
-  local peak = peak_of(given.cluster, nets, first)
-  local function shown(result) return public(result, nets, given, peak) end
-  local fitting = {}
-  for _, result in ipairs(search.results) do
-    if result.metrics.feasible then fitting[#fitting + 1] = result end
-  end
-  local lower = search.lower_bound_s
-  if fitting[1] then lower = math.min(lower, fitting[1].metrics.step_time_s) end
-  return { plans = util.map({ unpack(fitting, 1, math.min(given.plans, #fitting)) }, shown),
-    pareto = util.map(pareto(search.results), shown), simulated = util.map(search.results, shown),
-    refused = search.refused, counts = search.counts, pruned = search.pruned, left = search.left or 0,
-    lower_bound_s = lower, stopped = search.stopped, nearest = search.nearest, capacity_bytes = search.capacity_bytes,
-    global_batch = given.global_batch, cluster = given.cluster, networks = nets, seconds = core.clock_s()
-      - search.started_s }
+  return result_of(search, nets, given, first)
 end
 
 ---@class trinity.PlanResult

@@ -77,7 +77,8 @@ moves.register('dimension', function(point, about)
       if value == point[name] then
         for _, other in ipairs { values[i - 1], values[i + 1] } do
           local fields = { [name] = other }
-          if type(point.stages) == 'table' and name ~= 'shard' and name ~= 'micro_batch' then fields.stages = 'balanced' end
+          local kept = name == 'shard' or name == 'micro_batch'
+          if type(point.stages) == 'table' and not kept then fields.stages = 'balanced' end
           list[#list + 1] = changed(point, fields)
         end
       end
@@ -87,7 +88,6 @@ moves.register('dimension', function(point, about)
 end)
 
 --- All neighbours of a result, move by move; a move that fails is an error that names it.
----@return { point: trinity.PlanPoint, move: string }[]
 function moves.of(owner, result, about)
   local list = {}
   for _, name in ipairs(order) do

@@ -42,13 +42,14 @@ function networks.new(owner, graph, cluster)
 end
 
 --- The problem of a micro-batch. layers: of the same network with so few.
----@return trinity.Problem
 function Networks:problem(micro_batch, layers)
   local key = layers and ('%d %d'):format(micro_batch, layers) or micro_batch
   if not self.made[key] then
     local graph = self.source
     if type(graph) == 'function' then graph = graph(micro_batch, layers) end
-    if util.class_of(graph) ~= 'graph' then check.wrong(self.owner, 'option', 'graph', graph, 'a graph of the function') end
+    if util.class_of(graph) ~= 'graph' then
+      check.wrong(self.owner, 'option', 'graph', graph, 'a graph of the function')
+    end
     if networks.batch_of(graph) ~= micro_batch then
       check.refuse(self.owner, 'option', 'graph', 'the graph of micro-batch %d has a batch of %g', micro_batch,
         networks.batch_of(graph))
@@ -108,6 +109,13 @@ function Networks:few(micro_batch, expert, recompute)
   return self.stands[key]
 end
 
+--- The problem that bounds of a point are of: where few layers stand for all, that of these, and how many there are.
+function Networks:bounder(point)
+  local layers = self:few(point.micro_batch, point.expert, point.recompute)
+  if layers then return self:problem(point.micro_batch, few), layers end
+  return self:problem(point.micro_batch)
+end
+
 --- The same of one device alone, on every kind.
 function Networks:base_units(micro_batch, expert, recompute)
   local key = ('%d %d %s'):format(micro_batch, expert, recompute)
@@ -131,7 +139,6 @@ end
 
 --- Sums over the units of a family of points, least over the kinds of devices. known: of its own profile (of few layers
 --- where these stand for all), in place of what follows from that of one device. Throws what lowering throws.
----@return trinity.PlanTotals
 function Networks:totals(family, known)
   local b, e, again = family.micro_batch, family.expert, family.recompute
   if not known then

@@ -8,7 +8,9 @@ local util = require 'trinity.base.util'
 local function part_text(value)
   if type(value) ~= 'table' then return tostring(value) end
   local parts = {}
-  for name, part in util.sorted_pairs(value) do parts[#parts + 1] = ('%s=%s'):format(tostring(name), part_text(part)) end
+  for name, part in util.sorted_pairs(value) do
+    parts[#parts + 1] = ('%s=%s'):format(tostring(name), part_text(part))
+  end
   return '{' .. table.concat(parts, ' ') .. '}'
 end
 

@@ -62,8 +62,10 @@ local function count(self, name, by) self.pruned[name] = self.pruned[name] + (by
 --- What is shown meanwhile.
 function Search:progress_text()
   local best = self.results[1]
-  return ('%d points, %d bounded, %d simulated%s'):format(self.counts.points, self.counts.bounded, self.counts.simulated,
-    best and (', best %.4g s%s'):format(best.metrics.step_time_s, best.metrics.feasible and '' or ' (does not fit)') or '')
+  local fits = not best or best.metrics.feasible
+  return ('%d points, %d bounded, %d simulated%s'):format(self.counts.points, self.counts.bounded,
+    self.counts.simulated,
+    best and (', best %.4g s%s'):format(best.metrics.step_time_s, fits and '' or ' (does not fit)') or '')
 end
 
 --- The part of the simulations that is done.
@@ -160,7 +162,9 @@ end
 --- Takes more of one kind from the head of the queue, at most so many in all; those above the limit stay.
 function Search:take(first, most)
   local list = { first }
-  while #list < most and self.queue[1] and self.queue[1].kind == first.kind and self.queue[1].bound_s < self:limit_s() do
+  while #list < most do
+    local head = self.queue[1]
+    if not head or head.kind ~= first.kind or head.bound_s >= self:limit_s() then break end
     list[#list + 1] = self.queue:pop()
   end
   return list
@@ -207,26 +211,33 @@ function Search:devices_of(point)
   end)
 end
 
+--- The problem that bounds of a point are of, and the layers that it stands for.
+function Search:bounder(point)
+  if next(self.own) then return self.networks:problem(point.micro_batch) end
+  return self.networks:bounder(point)
+end
+
 --- Layers of the stages where they are to be balanced; nil where that is the even split.
 function Search:balanced(point)
-  local key = table.concat({ point.micro_batch, point.tensor, point.context, point.expert, point.recompute, point.pipeline,
-    point.virtual_stages, tostring(point.sequence_parallel), tostring(space.delays(point.schedule, point.pipeline)),
+  local key = table.concat({ point.micro_batch, point.tensor, point.context, point.expert, point.recompute,
+    point.pipeline, point.virtual_stages, tostring(point.sequence_parallel),
+    tostring(space.delays(point.schedule, point.pipeline)),
     tostring(point.schedule == 'zb-v' or point.schedule == 'dualpipe-v'), tostring(point.order), point.data }, ' ')
   if self.splits[key] == nil then self.splits[key] = self:split(point) or false end
   return self.splits[key] or nil
 end
 
 function Search:split(point)
-  local problem, p = self.networks:problem(point.micro_batch), point.pipeline
+  local p, problem, layers = point.pipeline, self:bounder(point)
   local plain = space.strategy(util.merged(point, { stages = 'even' }))
-  local units = problem.handle:mesh_units(plain, 1)
+  local units = problem.handle:mesh_units(plain, 1, layers)
   local function load(unit) return unit.forward_to_next_s + unit.backward_to_next_s + unit.weight_s end
   local cost, speed = {}, {}
   for i = 2, #units - 1 do cost[#cost + 1] = load(units[i]) end
   for stage = 1, p do
     speed[stage] = 1
     if self.unequal and stage > 1 then
-      local there = problem.handle:mesh_units(plain, stage)
+      local there = problem.handle:mesh_units(plain, stage, layers)
       local middle = math.floor(#units / 2) + 1
       speed[stage] = load(there[middle]) / load(units[middle])
     end
@@ -274,15 +285,18 @@ function Search:strategy(entry)
   return strategy
 end
 
---- Calls body(micro_batch, entries) for entries of equal micro-batches.
-local function by_micro_batch(entries, body)
-  local groups = {}
+--- Calls body(entries) for entries of equal micro-batches, experts and recomputation: of one problem.
+local function by_problem(entries, body)
+  local groups, order = {}, {}
   for _, entry in ipairs(entries) do
-    local b = entry.point.micro_batch
-    groups[b] = groups[b] or {}
-    table.insert(groups[b], entry)
+    local key = ('%d %d %s'):format(entry.point.micro_batch, entry.point.expert, entry.point.recompute)
+    if not groups[key] then
+      groups[key] = {}
+      order[#order + 1] = key
+    end
+    table.insert(groups[key], entry)
   end
-  for b, list in util.sorted_pairs(groups) do body(b, list) end
+  for _, key in ipairs(order) do body(groups[key]) end
 end
 
 --- What the fullest stage exceeds its device by, of the engine's bound; and its bytes.
@@ -311,10 +325,9 @@ function Search:bound(entries)
       settled[#settled + 1] = entry
     end
   end
-  by_micro_batch(settled, function(micro_batch, list)
-    local found = self.networks:problem(micro_batch).handle:mesh_bounds(util.map(list, function(entry)
-      return entry.strategy
-    end))
+  by_problem(settled, function(list)
+    local problem, layers = self:bounder(list[1].point)
+    local found = problem.handle:mesh_bounds(util.map(list, function(entry) return entry.strategy end), layers)
     for i, entry in ipairs(list) do self:bounded(entry, found[i]) end
   end)
 end
@@ -335,8 +348,8 @@ end
 
 --- Prices entries; a plan that contradicts its graph is refused with its sentence.
 function Search:simulate(entries)
-  by_micro_batch(entries, function(micro_batch, list)
-    local problem = self.networks:problem(micro_batch)
+  by_problem(entries, function(list)
+    local problem = self.networks:problem(list[1].point.micro_batch)
     local plans = util.map(list, function(entry) return entry.strategy end)
     local ok, metrics = pcall(problem.evaluate_batch, problem, plans)
     for i, entry in ipairs(list) do
@@ -401,17 +414,18 @@ function Search:turn()
   return true
 end
 
---- Adds all families with their points of dimensions of one's own.
+--- Adds all families; false where it was stopped before.
 function Search:begin()
   for _, family in ipairs(self.space:families()) do
-    if self:stopping() then return end
+    if self:stopping() then return false end
     self:add_family(family)
   end
+  return true
 end
 
 --- Runs until nothing can be among the best, or a limit.
 function Search:run()
-  self:begin()
+  local whole = self:begin()
   while not self:stopping() and self:turn() do
     self.say(self)
   end
@@ -424,6 +438,7 @@ function Search:run()
     if entry.bound_s >= limit then count(self, 'bound', points) else rest = rest + points end
     self.lower_bound_s = math.min(self.lower_bound_s, entry.bound_s)
   end
+  if not whole then self.lower_bound_s = 0 end -- of what was not looked at nothing is known
   self.left = rest
 end
 

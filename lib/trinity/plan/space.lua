@@ -28,7 +28,8 @@ local space = {}
 --- Those that decide what one device does for one micro-batch: points that share them share a profile.
 space.family = { 'micro_batch', 'tensor', 'context', 'expert', 'sequence_parallel', 'recompute' }
 --- The rest, in the order of the loops.
-space.rest = { 'pipeline', 'data', 'schedule', 'virtual_stages', 'stages', 'shard', 'bucket_bytes', 'algorithm', 'order' }
+space.rest = { 'pipeline', 'data', 'schedule', 'virtual_stages', 'stages', 'shard', 'bucket_bytes', 'algorithm',
+  'order' }
 
 local schedules = { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-interleaved', 'zb-v', 'dualpipe-v' }
 local split_backward = { ['zb-h1'] = true, ['zb-interleaved'] = true, ['zb-v'] = true, ['dualpipe-v'] = true }
@@ -42,7 +43,8 @@ local words = {
   sequence_parallel = { [true] = true, [false] = true },
   recompute = { none = true, selective = true, full = true },
   stages = { even = true, balanced = true },
-  algorithm = { automatic = true, ring = true, halving_doubling = true, tree = true, hierarchical = true, leader = true },
+  algorithm = { automatic = true, ring = true, halving_doubling = true, tree = true, hierarchical = true,
+    leader = true },
   order = { natural = true, fastest_first = true, fastest_last = true },
 }
 words.schedule = {}
@@ -130,7 +132,7 @@ local defaults = {
     return list
   end,
   tensor = function(_, about) return powers_of_two(about.per_node) end,
-  context = function(point, about) return powers_of_two(math.min(16, math.floor(about.devices / point.tensor))) end,
+  context = function(point, about) return powers_of_two(math.max(1, math.floor(about.per_node / point.tensor))) end,
   expert = function(_, about) return about.experts and powers_of_two(math.min(about.devices, 256)) or { 1 } end,
   sequence_parallel = function(point) return point.tensor > 1 and { true, false } or { false } end,
   recompute = function() return { 'none', 'selective', 'full' } end,
@@ -202,9 +204,9 @@ local Space = {}
 Space.__index = Space
 
 --- A space over a network and a cluster.
----@param about { devices: integer, per_node: integer, layers: integer, batch: integer, experts: boolean, unequal: boolean }
 function space.new(owner, given, about, own)
-  return setmetatable({ owner = owner, given = given, about = about, own = own, own_names = util.sorted_keys(own) }, Space)
+  return setmetatable({ owner = owner, given = given, about = about, own = own,
+    own_names = util.sorted_keys(own) }, Space)
 end
 
 local function loop(self, dimensions, i, point, visit)
@@ -269,7 +271,6 @@ end
 space.values_of = values_of
 
 --- The point as a strategy of a mesh. stages: a list in place of 'balanced'; devices: of an unequal cluster.
----@return trinity.MeshStrategy
 function space.strategy(point)
   local plain = point.pipeline == 1 and '1f1b' or point.schedule
   return {
@@ -300,7 +301,8 @@ function space.text(point)
     if point[name] > 1 then words_list[#words_list + 1] = ('%s %d'):format(name, point[name]) end
   end
   if #words_list == 0 then words_list[1] = 'one device' end
-  local line = { table.concat(words_list, ' x '), ('micro-batch %d x %d'):format(point.micro_batch, point.micro_batches) }
+  local line = { table.concat(words_list, ' x '),
+    ('micro-batch %d x %d'):format(point.micro_batch, point.micro_batches) }
   if point.pipeline > 1 then
     line[#line + 1] = point.schedule .. (point.virtual_stages > 1 and (' v %d'):format(point.virtual_stages) or '')
   end

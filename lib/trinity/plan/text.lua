@@ -39,17 +39,18 @@ end
 --- Where a device of every stage spends a step: computing, waiting for messages within a stage, for other stages, and
 --- what the bound does not have (queues, gradients that nothing hides). Seconds, means over the stages.
 function text.shares(plan)
-  local handle, fields, m = plan.problem.handle, plan.fields, plan.micro_batches
+  local problem, layers = plan.networks:bounder(plan.point)
+  local fields, m = plan.fields, plan.micro_batches
   local p, first = plan.pipeline, {}
   local stride = plan.data * plan.tensor * plan.context
-  local busy, inner = 0, 0
-  local units = handle:mesh_units(fields, 1)
+  local busy = 0
+  local units = problem.handle:mesh_units(fields, 1, layers)
   local waits = 0
   for _, unit in ipairs(units) do
     waits = waits + unit.forward_to_next_s + unit.backward_to_next_s + unit.weight_s
       - unit.forward_work_s - unit.backward_work_s
   end
-  inner = math.max(0, m * waits / p)
+  local inner = math.max(0, m * waits / p)
   for stage = 1, p do
     local rank = (stage - 1) * stride + 1
     first[stage] = fields.devices and fields.devices[rank] or rank
@@ -122,13 +123,16 @@ end
 --- What was looked at, and what for not.
 function text.counts(found)
   local c, p = found.counts, found.pruned
-  local lines = { ('points: %d in %d families; pruned: %d contradict themselves, %d by memory, %d by bounds on the step, '
-    .. '%d as duplicates, %d refused; %d families profiled, %d points bounded by the engine, %d simulated'):format(
-    c.points, c.families, p.contradictory, p.memory, p.bound, p.duplicates, p.refused, c.opened, c.bounded, c.simulated) }
+  local lines = { ('points: %d in %d families; pruned: %d contradict themselves, %d by memory, %d by bounds on '
+    .. 'the step, %d as duplicates, %d refused; %d families profiled, %d points bounded by the engine, %d '
+    .. 'simulated'):format(
+    c.points, c.families, p.contradictory, p.memory, p.bound, p.duplicates, p.refused, c.opened, c.bounded,
+    c.simulated) }
   local best = found.plans[1]
   if best and found.lower_bound_s < best.step_time_s then
     lines[2] = ('no plan of the space is below %s: the best is within %s of that; %d points are left between'):format(
-      seconds_text(found.lower_bound_s), percent(best.step_time_s - found.lower_bound_s, found.lower_bound_s), found.left)
+      seconds_text(found.lower_bound_s),
+      percent(best.step_time_s - found.lower_bound_s, found.lower_bound_s), found.left)
   elseif best then
     lines[2] = 'no plan of the space is faster'
   end

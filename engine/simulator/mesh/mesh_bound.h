@@ -10,7 +10,7 @@
 
 #include "base/thread_pool.h"
 #include "simulator/problem.h"
-#include "simulator/unit_profile.h"
+#include "simulator/mesh/unit_profile.h"
 
 namespace trinity {
 
@@ -24,7 +24,7 @@ struct MeshBound {
 };
 
 /// Bounds of strategies with meshes without lowering them: from profiles of the network's units
-/// (simulator/unit_profile.h), which strategies share that differ in pipeline, stages, replicas,
+/// (simulator/mesh/unit_profile.h), which strategies share that differ in pipeline, stages, replicas,
 /// micro-batches, schedule and sharding alone. For threads.
 ///
 /// TIME. Of replica 0's first device of every stage: its sequence of chunks (chunk_order()), each of
@@ -44,10 +44,12 @@ class MeshBounder {
   ~MeshBounder();
 
   /// Lowers the network once for each part_of() that is new, on all threads. O(tasks of the pipelines).
-  std::vector<MeshBound> run(std::span<const Parallelism> given);
+  /// layers: of a network of which this one is a short form: its layers between the first and the last
+  /// are like the second here, whatever is done with them; 0: of this one.
+  std::vector<MeshBound> run(std::span<const Parallelism> given, int32_t layers = 0);
   /// The units of a strategy on the first device of a stage (from 0) of the pipeline. Throws what
   /// check_mesh() and UnitProfiler throw.
-  std::vector<UnitProfile> units(const Parallelism& given, int32_t stage);
+  std::vector<UnitProfile> units(const Parallelism& given, int32_t stage, int32_t layers = 0);
 
  private:
   struct Profile;

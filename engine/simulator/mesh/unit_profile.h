@@ -85,6 +85,8 @@ class UnitProfiler {
     int32_t unit = 0;
     Pass pass = Pass::forward;
     int32_t collective = -1;       ///< among messages_
+    bool again = false;   ///< computed again: it need not wait for what comes from another stage
+    bool before = false;  ///< sums up what comes from the unit behind, on whose stage it may run
     std::vector<int32_t> reads;    ///< tasks that write what it reads
     std::vector<int64_t> bytes;    ///< of each of these tensors
   };
