@@ -1,0 +1,490 @@
+#pragma once
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.h"
+#include "base/index.h"
+#include "base/words.h"
+#include "graph/experts.h"
+#include "graph/layers.h"
+#include "graph/meaning.h"
+#include "graph/nameless.h"
+#include "graph/operator_types.h"
+#include "graph/recompute.h"
+#include "graph/replicas.h"
+#include "graph/sharding.h"
+#include "graph/split_backward.h"
+#include "strategy/mesh_schedule.h"
+#include "strategy/sent_parts.h"
+#include "strategy/shared_variables.h"
+#include "strategy/splits.h"
+#include "strategy/tensor_pattern.h"
+#include "strategy/lower.h"
+
+// Of strategy/lower alone: the steps from a training graph to one replica of a mesh.
+
+namespace trinity::lowering {
+
+/// A graph on its way: where its operators run, and which original ones they are made of or for.
+struct Made {
+  Graph graph;
+  std::vector<int32_t> device;  ///< within one replica: stage of the pipeline x tensor + part
+  std::vector<int32_t> origin, serves;
+  std::vector<int32_t> stage;  ///< virtual stage
+};
+
+/// Whether gradients meet over parts of the sequence and replicas at once, as all of these hold the
+/// same weights (Megatron-LM's groups of data and context); not where gradients of every
+/// micro-batch are scattered, which sums over replicas first.
+inline bool joins_context(const Parallelism& given) {
+  return given.mesh.context > 1 && given.shard < 2 &&
+         given.synchronise.kind == Synchronise::all_reduce;
+}
+
+class Lowering {
+ public:
+  /// spread: of every operator over how many ranks of `expert` its weights are spread; empty: none.
+  Lowering(const Parallelism& given, const Graph& graph, std::span<const int32_t> spread)
+      : given_(given),
+        graph_(graph),
+        layers_(repeated_layers(graph)),
+        schedule_(schedule_of(given)),
+        spread_(spread) {
+    read_rules();
+    share_out_layers();
+  }
+
+  LoweredReplica run() { return finish(*split(false)); }
+
+  /// As lower_lane(), nothing included.
+  std::optional<LoweredReplica> run(LaneParts& parts) {
+    const auto found = std::static_pointer_cast<const std::optional<Made>>(parts.find(
+        what_splits(), [&] { return std::make_shared<const std::optional<Made>>(split(true)); }));
+    if (!*found) return std::nullopt;
+    auto lane = finish(**found);
+    lane.first_lane = true;
+    return lane;
+  }
+
+ private:
+  /// What of the mesh split() goes by.
+  Parallelism what_splits() const {
+    Parallelism same = given_;
+    same.mesh.data = 1;
+    same.mesh.order.clear();
+    same.mesh.devices.clear();
+    same.recompute = Recompute::none;
+    same.shard = 0;
+    same.micro_batches = 1;
+    same.synchronise = {};
+    same.schedule = is_v_shaped(schedule_) ? "v" : "";
+    return same;
+  }
+
+  LoweredReplica finish(Made made) const {
+    share(made);
+    if (given_.recompute != Recompute::none || !repeated_.empty()) repeat(made);
+    if (given_.scatter_gather) cut_sends(made);
+    if (splits_backward(schedule_))
+      cut_backward(made);
+    else if (given_.overlap_tensor && given_.mesh.tensor > 1)
+      take_cut(made, overlap_sums(made.graph));
+    LoweredReplica result;
+    const std::vector<bool> joined_weights = weights_joined(made);
+    if (given_.shard > 0 && shard_group() > 1) result.gathered = shard(made, joined_weights);
+    result.spread = spread_of(made);
+    result.joined = joined_collectives(made);
+    if (!result.joined.empty() && !result.gathered.empty())
+      result.together = together(made, result.gathered, joined_weights);
+    describe(std::move(made), result);
+    return result;
+  }
+
+  /// What is said of single operators, by their numbers.
+  void read_rules() {
+    std::vector<std::string> names;
+    std::map<std::string, int32_t> numbers;
+    for (int32_t op = 0; op < graph_.operator_count() && !given_.operators.empty(); ++op) {
+      if (graph_.op(op).phase != Phase::forward) continue;
+      names.push_back(graph_.op(op).name);
+      numbers[names.back()] = op;
+    }
+    for (const auto& [name, rule] : given_.operators) {
+      const auto found = numbers.find(name);
+      if (found == numbers.end())
+        throw ArgumentError(fmt::format("operators: graph '{}' has no forward operator '{}'{}",
+                                        graph_.name(), name, suggestion(name, names)));
+      if (rule.recompute) repeated_[found->second] = *rule.recompute;
+      if (rule.split && given_.mesh.tensor > 1)
+        said_[found->second] = dimension_of(found->second, *rule.split);
+    }
+  }
+
+  int32_t dimension_of(int32_t op, const std::string& name) const {
+    if (name.empty()) return -1;
+    const auto space = iteration_space(graph_, op);
+    const int32_t found = space.find(name);
+    if (found >= 0 && space.dimensions[found].splits) return found;
+    std::vector<std::string> others;
+    for (const auto& dimension : space.dimensions)
+      if (dimension.splits) others.push_back(dimension.name);
+    throw ArgumentError(fmt::format("operators: split of operator '{}': {} dimension '{}'; {}",
+                                    graph_.op(op).name,
+                                    found < 0 ? "there is no" : "nothing can cut", name,
+                                    others.empty() ? std::string("it has none that can be cut")
+                                                   : "those that can be cut: " +
+                                                         fmt::format("{}", fmt::join(others, ", "))));
+  }
+
+  int32_t virtual_stages() const { return given_.mesh.pipeline * given_.virtual_stages; }
+
+  /// Layers of every virtual stage, and the stage of every operator.
+  void share_out_layers() {
+    const int32_t stages = virtual_stages(), count = layers_.count;
+    per_stage_ = given_.stages;
+    if (stages == 1 && per_stage_.empty()) per_stage_ = {count};
+    if (count == 0 && (stages > 1 || given_.recompute == Recompute::full))
+      throw ArgumentError(fmt::format(
+          "graph '{}' repeats no layers (operators called 'layer_1/...', 'layer_2/...'), by which "
+          "stages and recomputation go",
+          graph_.name()));
+    if (per_stage_.empty()) {
+      if (count % stages != 0)
+        throw ArgumentError(fmt::format(
+            "mesh: {} layers do not divide over {} stages (pipeline {} x virtual_stages {}); "
+            "'stages' gives the layers of each",
+            count, stages, given_.mesh.pipeline, given_.virtual_stages));
+      per_stage_.assign(at(stages), count / stages);
+    }
+    const int64_t sum = std::accumulate(per_stage_.begin(), per_stage_.end(), int64_t{0});
+    if (per_stage_.size() != at(stages) || sum != count)
+      throw ArgumentError(fmt::format(
+          "stages: expected {} numbers of layers (pipeline {} x virtual_stages {}) with "
+          "the sum {}, got {} with the sum {}",
+          stages, given_.mesh.pipeline, given_.virtual_stages, count, per_stage_.size(), sum));
+    std::vector<int32_t> of_layer;
+    for (int32_t s = 0; s < stages; ++s) of_layer.insert(of_layer.end(), at(per_stage_[s]), s);
+    for (const int32_t layer : layers_.of)
+      stage_.push_back(layer < 0 ? 0 : layer >= count ? stages - 1 : of_layer[layer]);
+  }
+
+  /// The graph of one replica: every stage on `tensor` devices.
+  std::optional<Made> split(bool first_lane) const {
+    const int32_t t = given_.mesh.width(), p = given_.mesh.pipeline;
+    std::vector<std::vector<int32_t>> devices_of;
+    std::vector<int32_t> placement;
+    for (const int32_t stage : stage_) {
+      std::vector<int32_t> devices(at(t));
+      std::iota(devices.begin(), devices.end(), device_of_chunk(schedule_, p, stage) * t);
+      placement.push_back(devices[0]);
+      devices_of.push_back(std::move(devices));
+    }
+    const auto splits = tensor_splits(
+        graph_, {given_.mesh.tensor, given_.mesh.context, given_.sequence_parallel, said_},
+        devices_of);
+    const SplitOptions options{given_.bucket_bytes, spread_, true, true,
+                               joins_context(given_) ? given_.mesh.tensor : 1};
+    std::optional<Lowered> made;
+    if (first_lane)
+      made = lower_first_lane(graph_, splits, placement, p * t, t, options);
+    else
+      made = lower_splits(graph_, splits, placement, p * t, options);
+    if (!made) return std::nullopt;
+    Lowered& lowered = *made;
+    std::vector<int32_t> stage;
+    for (size_t op = 0; op < lowered.serves.size(); ++op) {
+      const int32_t serves = lowered.serves[op];
+      const bool source = graph_.op(serves).inputs.empty();
+      const bool own = lowered.placement[op] / t == device_of_chunk(schedule_, p, stage_[serves]);
+      stage.push_back(own || source ? stage_[serves] : stage_of_terms(serves));
+    }
+    put_sources_at_readers(lowered, stage);
+    return Made{std::move(lowered.graph), std::move(lowered.placement), std::move(lowered.origin),
+                std::move(lowered.serves), std::move(stage)};
+  }
+
+  /// A source stands on every device that reads it: there, in the first stage that does.
+  void put_sources_at_readers(const Lowered& lowered, std::vector<int32_t>& stage) const {
+    const auto& graph = lowered.graph;
+    for (int32_t op = 0; op < graph.operator_count(); ++op) {
+      if (!graph.op(op).inputs.empty() || is_variable(graph.op(op))) continue;
+      const auto [first, last] = boost::out_edges(op, graph.csr());
+      if (first == last) continue;
+      stage[at(op)] = virtual_stages();
+      for (auto edge = first; edge != last; ++edge)
+        stage[at(op)] = std::min(stage[at(op)], stage[at(boost::target(*edge, graph.csr()))]);
+    }
+  }
+
+  /// Where a sum of gradients is made that is not made in the stage of its forward operator: in
+  /// that of its terms.
+  int32_t stage_of_terms(int32_t sum) const {
+    return stage_[graph_.tensor(graph_.op(sum).inputs[0]).producer];
+  }
+
+  /// A copy of a tied weight for every stage that reads it.
+  void share(Made& made) const {
+    if (given_.mesh.pipeline == 1) return;
+    auto shared = share_variables(made.graph, made.device);
+    Made after{std::move(shared.graph), std::move(shared.device), {}, {}, {}};
+    for (size_t op = 0; op < shared.origin.size(); ++op) {
+      after.origin.push_back(shared.sums[op] ? -1 : made.origin[shared.origin[op]]);
+      after.serves.push_back(made.serves[shared.origin[op]]);
+      after.stage.push_back(made.stage[shared.with[op]]);
+    }
+    made = std::move(after);
+  }
+
+  /// The operators between two products of activations: scores, softmax, weighted values.
+  std::vector<bool> attention_core() const {
+    const auto count = at(graph_.operator_count());
+    std::vector<bool> after(count, false), before(count, false);
+    const auto is_core = [&](int32_t op) {
+      const auto& about = graph_.op(op);
+      if (about.type != "MatMul" || !about.parameters.empty()) return false;
+      return std::none_of(about.inputs.begin(), about.inputs.end(), [&](int32_t input) {
+        return graph_.op(graph_.tensor(input).producer).inputs.empty();
+      });
+    };
+    const auto same_layer = [&](int32_t a, int32_t b) { return layers_.of[a] == layers_.of[b]; };
+    for (int32_t op = 0; op < graph_.operator_count(); ++op) {
+      if (graph_.op(op).phase != Phase::forward) continue;
+      after[op] = is_core(op);
+      for (const int32_t input : graph_.op(op).inputs) {
+        const int32_t from = graph_.tensor(input).producer;
+        if (after[from] && same_layer(from, op)) after[op] = true;
+      }
+    }
+    for (int32_t op = graph_.operator_count() - 1; op >= 0; --op) {
+      if (graph_.op(op).phase != Phase::forward) continue;
+      if (is_core(op)) before[op] = true;
+      if (!before[op]) continue;
+      for (const int32_t input : graph_.op(op).inputs) {
+        const int32_t from = graph_.tensor(input).producer;
+        if (same_layer(from, op)) before[from] = true;
+      }
+    }
+    for (size_t op = 0; op < count; ++op) after[op] = after[op] && before[op];
+    return after;
+  }
+
+  /// Whether a tensor is all of what an operator of the original graph writes.
+  bool is_whole(const Made& made, int32_t op, size_t output) const {
+    const auto& original = graph_.op(made.serves[op]).outputs;
+    const auto& found = made.graph.tensor(made.graph.op(op).outputs[output]);
+    return output < original.size() && graph_.tensor(original[output]).bytes == found.bytes;
+  }
+
+  /// Stages send each other parts of what tensor leaves whole.
+  void cut_sends(Made& made) const {
+    if (given_.mesh.tensor == 1 || given_.mesh.pipeline == 1) return;
+    std::vector<bool> whole(made.graph.tensors().size(), false);
+    for (int32_t op = 0; op < made.graph.operator_count(); ++op)
+      for (size_t k = 0; k < made.graph.op(op).outputs.size(); ++k)
+        whole[made.graph.op(op).outputs[k]] = is_whole(made, op, k);
+    auto sent = send_parts(made.graph, made.device, given_.mesh.tensor, whole);
+    Made after{std::move(sent.graph), std::move(sent.device), {}, {}, {}};
+    for (size_t op = 0; op < sent.origin.size(); ++op) {
+      after.origin.push_back(sent.added[op] ? -1 : made.origin[sent.origin[op]]);
+      after.serves.push_back(made.serves[sent.with[op]]);
+      after.stage.push_back(made.stage[sent.with[op]]);
+    }
+    made = std::move(after);
+  }
+
+  /// What is computed again at one time: a layer, what stands before all, what stands behind them.
+  int32_t unit_of(int32_t layer) const { return layer < 0 ? layers_.count + 1 : layer; }
+  std::vector<bool> units_with_rules() const {
+    std::vector<bool> mixed(at(layers_.count + 2), false);
+    for (const auto& [op, again] : repeated_)
+      if (again) mixed[unit_of(layers_.of[op])] = true;
+    return mixed;
+  }
+
+  void repeat(Made& made) const {
+    std::vector<bool> core;
+    if (given_.recompute == Recompute::selective) core = attention_core();
+    std::vector<int32_t> unit;
+    const auto mixed = units_with_rules();
+    for (const int32_t op : made.serves) {
+      const int32_t forward = graph_.op(op).forward >= 0 ? graph_.op(op).forward : op;
+      const int32_t layer = layers_.of[op];
+      bool within = given_.recompute != Recompute::none && layer >= 0 && layer < layers_.count &&
+                    (core.empty() || core[forward]);
+      if (const auto said = repeated_.find(op); said != repeated_.end()) within = said->second;
+      // What was computed again is what all backward operators of its unit read.
+      const bool reads = mixed[unit_of(layer)] && graph_.op(op).phase == Phase::backward;
+      unit.push_back(within || reads ? unit_of(layer) : -1);
+    }
+    RecomputeOptions options;
+    options.device = made.device;
+    auto again = recompute(made.graph, unit, options);
+    const auto of = [&](const std::vector<int32_t>& list) {
+      std::vector<int32_t> taken;
+      for (const int32_t origin : again.origin) taken.push_back(list[origin]);
+      return taken;
+    };
+    made = {std::move(again.graph), of(made.device), of(made.origin), of(made.serves),
+            of(made.stage)};
+  }
+
+  /// Of what was made over how many ranks its weights are spread.
+  std::vector<int32_t> spread_of(const Made& made) const {
+    std::vector<int32_t> spread;
+    for (const int32_t op : made.serves) spread.push_back(spread_.empty() ? 1 : spread_[op]);
+    return spread;
+  }
+
+  /// Of every collective whether it sums gradients over parts of the sequence for updates alone, so
+  /// that it may do so over all replicas, too; empty: none does.
+  std::vector<bool> joined_collectives(const Made& made) const {
+    std::vector<bool> joined;
+    if (!joins_context(given_)) return joined;
+    const auto& graph = made.graph;
+    const auto is_update = [&](int32_t op) {
+      return graph.op(op).phase == Phase::update && graph.op(op).collective < 0 &&
+             graph.op(op).forward >= 0;
+    };
+    const auto joins = [&](const Collective& collective) {
+      const int32_t first = collective.members[0];
+      return collective.kind == CollectiveKind::all_reduce &&
+             collective.members.size() == at(given_.mesh.context) &&
+             std::all_of(collective.members.begin(), collective.members.end(), [&](int32_t op) {
+               const auto [begin, end] = boost::out_edges(op, graph.csr());
+               return graph.op(op).phase == Phase::update &&
+                      made.device[op] % given_.mesh.tensor ==
+                          made.device[first] % given_.mesh.tensor &&
+                      made.device[op] / given_.mesh.width() ==
+                          made.device[first] / given_.mesh.width() &&
+                      std::all_of(begin, end, [&](const auto& edge) {
+                        return is_update(static_cast<int32_t>(boost::target(edge, graph.csr())));
+                      });
+             });
+    };
+    for (const auto& collective : graph.collectives()) joined.push_back(joins(collective));
+    return joined;
+  }
+
+  /// Of every original operator whether the gradients of its weights meet in such collectives.
+  std::vector<bool> weights_joined(const Made& made) const {
+    const auto joined = joined_collectives(made);
+    std::vector<bool> weights(joined.empty() ? 0 : at(graph_.operator_count()), false);
+    for (int32_t op = 0; op < made.graph.operator_count() && !joined.empty(); ++op) {
+      const auto& about = made.graph.op(op);
+      if (about.phase != Phase::update || about.collective >= 0 || about.inputs.empty()) continue;
+      const int32_t with =
+          made.graph.op(made.graph.tensor(about.inputs[0]).producer).collective;
+      if (with >= 0 && joined[at(with)]) weights[at(leader_of(made.serves[op]))] = true;
+    }
+    return weights;
+  }
+  int32_t leader_of(int32_t op) const {
+    return graph_.op(op).forward >= 0 ? graph_.op(op).forward : op;
+  }
+
+  /// Numbers of gathers of weights on each device by those of the first of its parts: those of one
+  /// number hold the same.
+  std::vector<int32_t> together(const Made& made, const std::vector<int64_t>& gathered,
+                                const std::vector<bool>& weights) const {
+    std::vector<int32_t> numbers(gathered.size(), -1);
+    std::map<int32_t, int32_t> on_device;
+    std::map<std::pair<int32_t, int32_t>, int32_t> known;
+    for (size_t op = 0; op < gathered.size(); ++op) {
+      if (gathered[op] == 0 || !weights[at(leader_of(made.serves[op]))]) continue;
+      const int32_t device = made.device[op], width = given_.mesh.width();
+      const int32_t first = device / width * width + device % given_.mesh.tensor;
+      const auto key = std::pair(first, on_device[device]++);
+      numbers[op] = known.emplace(key, static_cast<int32_t>(known.size())).first->second;
+    }
+    return numbers;
+  }
+
+  /// Devices that share out states: all replicas (with their parts of the sequence, where gradients
+  /// meet over both), or those of a run.
+  int32_t shard_group() const {
+    const auto& way = given_.synchronise;
+    if (joins_context(given_)) return given_.mesh.data * given_.mesh.context;
+    return way.kind == Synchronise::hierarchical ? way.inner : given_.mesh.data;
+  }
+
+  /// Every device keeps a share of its states (ZeRO); bytes of the gathers among what was made.
+  /// weights: of original operators whether all of shard_group() share these out, or replicas
+  /// alone; empty: all.
+  std::vector<int64_t> shard(Made& made, const std::vector<bool>& weights) const {
+    auto spread = spread_of(made);
+    for (size_t op = 0; op < spread.size() && !weights.empty(); ++op)
+      if (!weights[at(leader_of(made.serves[op]))]) spread[op] *= given_.mesh.context;
+    ShardingOptions options{given_.shard, shard_group(), given_.bucket_bytes, made.device, {},
+                            spread};
+    std::vector<int32_t> unit;
+    for (const int32_t op : made.serves) {
+      const int32_t layer = layers_.of[op];
+      unit.push_back(layer >= 0 && layer < layers_.count ? layer : -1);
+    }
+    options.unit = unit;
+    auto sharded = shard_states(made.graph, options);
+    Made after{std::move(sharded.graph), {}, {}, {}, {}};
+    for (size_t op = 0; op < sharded.near.size(); ++op) {
+      const int32_t near = sharded.near[op];
+      after.device.push_back(made.device[near]);
+      after.origin.push_back(sharded.origin[op] < 0 ? -1 : made.origin[near]);
+      after.serves.push_back(made.serves[near]);
+      after.stage.push_back(made.stage[near]);
+    }
+    made = std::move(after);
+    return std::move(sharded.gathered);
+  }
+
+  /// Weight parts of their own, which wait until a device would be idle; but of what is no product,
+  /// which is little work, and of what stands behind the layers, whose logits would be kept for so
+  /// long (Qi et al. 2024, table 1, counts the products of layers).
+  void cut_backward(Made& made) const {
+    std::vector<bool> at_once;
+    for (const int32_t op : made.serves)
+      at_once.push_back(layers_.of[op] >= layers_.count ||
+                        !operator_rule(graph_.op(op).type).matrix);
+    take_cut(made, split_backward(made.graph, at_once));
+  }
+
+  static void take_cut(Made& made, SplitBackward cut) {
+    made.graph = std::move(cut.graph);
+    for (auto* list : {&made.device, &made.origin, &made.serves, &made.stage}) {
+      std::vector<int32_t> taken;
+      for (const int32_t origin : cut.origin) taken.push_back((*list)[origin]);
+      *list = std::move(taken);
+    }
+  }
+
+  void describe(Made made, LoweredReplica& result) const {
+    result.of = given_;
+    for (const int32_t serves : made.serves) {
+      const int32_t layer = layers_.of[serves];
+      result.part.push_back(layer < 0 ? 0 : layer < layers_.count ? 1 : 2);
+      result.layer.push_back(layer);
+    }
+    result.collective.resize(made.graph.collectives().size());
+    std::iota(result.collective.begin(), result.collective.end(), 0);
+    result.graph = std::move(made.graph);
+    result.device = std::move(made.device);
+    result.origin = std::move(made.origin);
+    result.stage = std::move(made.stage);
+    const auto& mesh = given_.mesh;
+    for (const int32_t stage : stage_)
+      result.home.push_back(device_of_chunk(schedule_, mesh.pipeline, stage) * mesh.width());
+    result.layers = per_stage_;
+    for (int32_t stage = 0; stage < virtual_stages(); ++stage)
+      result.pipeline.push_back(device_of_chunk(schedule_, mesh.pipeline, stage));
+  }
+
+  const Parallelism& given_;
+  const Graph& graph_;
+  Layers layers_;
+  PipelineSchedule schedule_;
+  std::span<const int32_t> spread_;  // per operator of the graph
+  std::vector<int32_t> per_stage_, stage_;
+  std::map<int32_t, bool> repeated_;  // by operator, where it is said
+  std::map<int32_t, int32_t> said_;   // the same: TensorParts::said
+};
+
+}  // namespace trinity::lowering
