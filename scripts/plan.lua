@@ -7,10 +7,11 @@
 --   pareto     of those simulated the plans that none beats in time and memory, with the same fields
 --   counts, pruned, left, lower_bound_s   what was looked at, what for not, and what no plan is below
 --   nearest    where nothing fits: point, excess_bytes, memory_bytes (a bound)
--- Exit status 1 where no plan fits, 130 after Ctrl-C.
+-- Exit status 1 where no plan fits, 130 after Ctrl-C (143 after SIGTERM). With --aceso FOLDER plans of GPT by Aceso's profiles and rules
+-- (trinity.plan.aceso): with --json plan, as Aceso's runtime reads it, predicted_s and bound_s.
 
-local core = require 'trinity.core'
 local trinity = require 'trinity'
+local aceso = require 'trinity.plan.aceso'
 local dimensions = require 'trinity.plan.dimensions'
 local progress = require 'trinity.base.progress'
 local settings = require 'trinity.command.settings'
@@ -35,12 +36,25 @@ local options = trinity.options(util.merged({
   threads = { default = 0, help = 'worker threads; 0: those of trinity --threads, one per core', min = 0, max = 4096,
     integer = true },
   save = { default = '', writes = '', help = 'a file for the best strategy: execute, timeline, report read it' },
+  export = { default = '', help = 'the best strategy in the format of another program (trinity help formats), in place '
+    .. 'of the table' },
+  out = { default = '', help = 'with --export: the folder of a format that has several files' },
+  aceso = { default = '', help = "a folder of Aceso's profiles: plans by its rules" },
+  gpus = { default = 4, help = 'with --aceso: a power of two', min = 1, max = 4096, integer = true },
+  gpus_per_node = { default = 8, help = 'with --aceso', min = 1, integer = true },
+  layers = { default = 0, help = "with --aceso; 0: the model's", min = 0, integer = true },
   explain = { default = false, help = 'also what the best strategy says and costs, device by device' },
   json = { default = false, help = 'JSON on standard output and nothing else' },
 }, dimensions.options()))
 
+if options.aceso ~= '' then
+  local fits, stopped = aceso.run({ folder = options.aceso, model = options.model, gpus = options.gpus,
+    gpus_per_node = options.gpus_per_node, layers = options.layers > 0 and options.layers or nil,
+    seconds = options.seconds }, options.json)
+  os.exit(stopped and trinity.stop_status() or fits and 0 or 1)
+end
 if options.model == '' then util.fail_usage 'expected a model to plan for (--help lists options)' end
-if options.threads > 0 then core.set_threads(options.threads) end
+if options.threads > 0 then trinity.plan.set_threads(options.threads) end
 
 local model_options = settings.read('set', options.set)
 if options.sequence > 0 then model_options.sequence = options.sequence end
@@ -70,7 +84,10 @@ trinity.run:result('plan', { plans = util.map(found.plans, row), counts = found.
   lower_bound_s = best and found.lower_bound_s or nil }, best
   and ('The best plan takes %.6g s a step: %s.'):format(best.step_time_s, space.text(best.point)) or 'No plan fits.')
 if options.save ~= '' and found.plans[1] then found.plans[1].strategy:save(options.save) end
-if options.json then
+if options.export ~= '' and best then
+  local text_or_paths = best.strategy:export { format = options.export, folder = options.out ~= '' and options.out or nil }
+  io.write(type(text_or_paths) == 'string' and text_or_paths or table.concat(text_or_paths, '\n') .. '\n')
+elseif options.json then
   local list = require('trinity.base.json').list
   print(trinity.json.encode { plans = list(util.map(found.plans, row)), refused = list(found.refused),
     pareto = list(util.map(found.pareto, row)), counts = found.counts, pruned = found.pruned, left = found.left,
@@ -92,4 +109,4 @@ if found.stopped then
     found.stopped))
 end
 if not found.plans[1] then os.exit(1) end
-if found.stopped == 'Ctrl-C' then os.exit(130) end
+if trinity.was_interrupted() then os.exit(trinity.stop_status()) end

@@ -41,6 +41,13 @@ end
 
 plan.move, plan.moves = moves.register, moves.names
 
+--- How many threads bounds and simulations have; what they give does not depend on it.
+---@param count integer
+function plan.set_threads(count)
+  check.integer('plan.set_threads', 1, 'count', count, 1, 4096)
+  core.set_threads(count)
+end
+
 local declared = options_of.declare('trinity.PlanOptions', { help = 'What trinity.plan takes.',
   { 'graph', 'any', needed = true, as = 'trinity.Graph|fun(micro_batch: integer): trinity.Graph',
     help = 'a training step; a function of the samples of a micro-batch where these may vary' },

@@ -85,7 +85,7 @@ end
 --- Whether to end: asked to, or out of time.
 function Search:stopping()
   if core.stop_requested() then
-    self.stopped = 'Ctrl-C'
+    self.stopped = core.stop_name()
   elseif core.clock_s() - self.started_s > self.seconds then
     self.stopped = 'seconds'
   end
