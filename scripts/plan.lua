@@ -7,8 +7,8 @@
 --   pareto     of those simulated the plans that none beats in time and memory, with the same fields
 --   counts, pruned, left, lower_bound_s   what was looked at, what for not, and what no plan is below
 --   nearest    where nothing fits: point, excess_bytes, memory_bytes (a bound)
--- Exit status 1 where no plan fits, 130 after Ctrl-C (143 after SIGTERM). With --aceso FOLDER plans of GPT by Aceso's profiles and rules
--- (trinity.plan.aceso): with --json plan, as Aceso's runtime reads it, predicted_s and bound_s.
+-- Exit status 1 where no plan fits, 130 after Ctrl-C (143 after SIGTERM). With --aceso FOLDER plans of GPT by Aceso's
+-- profiles and rules (trinity.plan.aceso): with --json plan, as Aceso's runtime reads it, predicted_s and bound_s.
 
 local trinity = require 'trinity'
 local aceso = require 'trinity.plan.aceso'
