@@ -78,6 +78,9 @@ function published_step.cluster(row, values)
   local size = math.min(row.size, row.plan.gpus)
   local spec = nodes.spec(('%s:%dx%d'):format(row.machine, size, math.ceil(row.plan.gpus / size)))
   local _, kind = nodes.find(row.machine)
+  -- A stage's last gradients go to the stage before at once: they do not wait for its reduction over replicas, which
+  -- takes other pairs of devices. (All-to-alls take all pairs.)
+  if row.network.experts == 0 then spec.queue = 'pair' end
   spec.device_types = util.merged(spec.device_types or {}, { [kind] = device_type(kind, row, values) })
   local function set_speeds(list)
     for _, device in ipairs(list.devices or {}) do device.speed = row.recent and values.release or 1 end
