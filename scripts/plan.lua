@@ -9,7 +9,6 @@
 --   nearest    where nothing fits: point, excess_bytes, memory_bytes (a bound)
 -- Exit status 1 where no plan fits, 130 after Ctrl-C.
 
-local core = require 'trinity.core'
 local trinity = require 'trinity'
 local dimensions = require 'trinity.plan.dimensions'
 local progress = require 'trinity.base.progress'
@@ -40,7 +39,7 @@ local options = trinity.options(util.merged({
 }, dimensions.options()))
 
 if options.model == '' then util.fail_usage 'expected a model to plan for (--help lists options)' end
-if options.threads > 0 then core.set_threads(options.threads) end
+dimensions.set_threads(options.threads)
 
 local model_options = settings.read('set', options.set)
 if options.sequence > 0 then model_options.sequence = options.sequence end
