@@ -5,7 +5,7 @@ local trinity = require 'trinity'
 
 -- Rooms from the ground up; the library's init.lua stands on top.
 local floors = { 'base', 'files', 'cluster', 'graph', 'profile', 'strategy', 'select', 'nn', 'runs', 'dist', 'search', 'learn', 'tapp',
-  'pase', 'pipeline', 'execute', 'methods', 'parallel', 'report', 'command', 'paper', 'fidelity', 'layers',
+  'pase', 'pipeline', 'plan', 'execute', 'methods', 'parallel', 'report', 'command', 'paper', 'fidelity', 'layers',
   'topology', 'init' }
 
 --- The modules that `source` requires.
