@@ -54,7 +54,7 @@ if options.aceso ~= '' then
   os.exit(stopped and trinity.stop_status() or fits and 0 or 1)
 end
 if options.model == '' then util.fail_usage 'expected a model to plan for (--help lists options)' end
-if options.threads > 0 then trinity.plan.set_threads(options.threads) end
+dimensions.set_threads(options.threads)
 
 local model_options = settings.read('set', options.set)
 if options.sequence > 0 then model_options.sequence = options.sequence end

@@ -323,3 +323,50 @@ error 'this file is for editors'
 ---@field mean_reward number of the batch
 ---@field best_reward number so far
 ---@field best_step_time_s number of the best so far
+
+---@class trinity.PlanResult
+---@field plans trinity.FoundPlan[] that fit, the best first
+---@field pareto trinity.FoundPlan[] of those simulated the ones that none beats both in time and in memory
+---@field simulated trinity.FoundPlan[] all, the best first
+---@field refused { reason: string, points: integer }[] what could not be lowered, and why
+---@field counts { points: integer, families: integer, opened: integer, bounded: integer, simulated: integer }
+---@field pruned { contradictory: integer, memory: integer, bound: integer, duplicates: integer, refused: integer }
+---@field left integer points that a limit left, whose bound does not rule them out
+---@field lower_bound_s number that no plan of the space is below
+---@field stopped? string what ended it early
+---@field nearest? { point: trinity.PlanPoint, excess_bytes: number, memory_bytes: number } by the bounds on memory
+---@field seconds number
+
+---@class trinity.FoundPlan: trinity.PlanPoint
+---@field strategy trinity.Strategy made when first asked for
+---@field metrics trinity.Metrics
+---@field reward number
+---@field step_time_s number
+---@field lower_bound_s number of its point
+---@field samples_per_s number
+---@field model_flop_utilisation number FLOP of products, without what is computed again, over what all devices could do
+---@field memory_bytes number of the fullest device
+
+--- A dimension of one's own, which trinity.plan lays over every point whose space names it.
+---@class trinity.PlanDimension
+---@field values any[] that it takes where the space does not list others
+---@field apply trinity.PlanApply
+
+---@class trinity.PlanPoint
+---@field micro_batch integer samples of a micro-batch of a replica
+---@field micro_batches integer of a step
+---@field tensor integer
+---@field context integer
+---@field pipeline integer
+---@field data integer
+---@field expert integer
+---@field sequence_parallel boolean
+---@field recompute 'none'|'selective'|'full'
+---@field schedule trinity.MeshSchedule
+---@field virtual_stages integer
+---@field stages 'even'|'balanced'|integer[] how layers are shared out over virtual stages
+---@field shard integer
+---@field bucket_bytes integer
+---@field algorithm trinity.MeshAlgorithm of all-reduces of gradients
+---@field devices? integer[] of an unequal cluster: an order of its devices
+---@field own table<string, any> values of dimensions of one's own

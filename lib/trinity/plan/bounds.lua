@@ -1,6 +1,6 @@
--- What no plan of a point can beat, in closed form from sums over a network's units (engine/simulator/mesh/unit_profile.h):
--- weak, but a thousandth of the cost of the engine's bound (engine/simulator/mesh/mesh_bound.h), which the search asks for
--- where this one does not decide.
+-- What no plan of a point can beat, in closed form from sums over the units of a network
+-- (engine/simulator/mesh/unit_profile.h): weak, but a thousandth of the cost of the bound of the engine
+-- (engine/simulator/mesh/mesh_bound.h), which the search asks for where this one does not decide.
 --
 -- TIME of p stages, m micro-batches, F + B = T seconds of work on all units, chains of one device:
 --   one stage                     m T

@@ -1,9 +1,15 @@
 -- Dimensions of a plan as options of a command: `--pipeline 4`, `--tensor 1,2,4,8`.
 
+local core = require 'trinity.core'
 local space = require 'trinity.plan.space'
 local util = require 'trinity.base.util'
 
 local dimensions = {}
+
+--- Sets the number of worker threads; 0: as it is.
+function dimensions.set_threads(count)
+  if count > 0 then core.set_threads(count) end
+end
 
 -- In the order of the loops, with what each says.
 local declared = {

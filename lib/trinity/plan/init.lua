@@ -22,11 +22,6 @@ local own = {}
 --- What a value makes of a strategy: another, or the same, changed.
 ---@alias trinity.PlanApply fun(strategy: trinity.MeshStrategy, value: any, point: trinity.PlanPoint): table?
 
---- A dimension of one's own, which trinity.plan lays over every point whose space names it.
----@class trinity.PlanDimension
----@field values any[] that it takes where the space does not list others
----@field apply trinity.PlanApply
-
 --- Registers a dimension under a name.
 ---@param name string
 ---@param dimension trinity.PlanDimension
@@ -39,14 +34,14 @@ function plan.dimension(name, dimension)
   own[name] = { values = dimension.values, apply = dimension.apply }
 end
 
-plan.move, plan.moves = moves.register, moves.names
+--- Registers a move from a plan to its neighbours under a name (lib/trinity/plan/moves.lua).
+---@param name string
+---@param move fun(point: trinity.PlanPoint, about: table): trinity.PlanPoint[]
+function plan.move(name, move) moves.register(name, move) end
 
---- How many threads bounds and simulations have; what they give does not depend on it.
----@param count integer
-function plan.set_threads(count)
-  check.integer('plan.set_threads', 1, 'count', count, 1, 4096)
-  core.set_threads(count)
-end
+--- Names of the moves, in the order in which they are tried.
+---@return string[]
+function plan.moves() return moves.names() end
 
 local declared = options_of.declare('trinity.PlanOptions', { help = 'What trinity.plan takes.',
   { 'graph', 'any', needed = true, as = 'trinity.Graph|fun(micro_batch: integer): trinity.Graph',
@@ -222,28 +217,5 @@ function plan.run(spec)
   if not ok and not (search.stopped and search.results[1]) then error(message, 0) end
   return result_of(search, nets, given, first)
 end
-
----@class trinity.PlanResult
----@field plans trinity.FoundPlan[] that fit, the best first
----@field pareto trinity.FoundPlan[] of those simulated the ones that none beats both in time and in memory
----@field simulated trinity.FoundPlan[] all, the best first
----@field refused { reason: string, points: integer }[] what could not be lowered, and why
----@field counts { points: integer, families: integer, opened: integer, bounded: integer, simulated: integer }
----@field pruned { contradictory: integer, memory: integer, bound: integer, duplicates: integer, refused: integer }
----@field left integer points that a limit left, whose bound does not rule them out
----@field lower_bound_s number that no plan of the space is below
----@field stopped? string what ended it early
----@field nearest? { point: trinity.PlanPoint, excess_bytes: number, memory_bytes: number } by the bounds on memory
----@field seconds number
-
----@class trinity.FoundPlan: trinity.PlanPoint
----@field strategy trinity.Strategy made when first asked for
----@field metrics trinity.Metrics
----@field reward number
----@field step_time_s number
----@field lower_bound_s number of its point
----@field samples_per_s number
----@field model_flop_utilisation number FLOP of products, without what is computed again, over what all devices could do
----@field memory_bytes number of the fullest device
 
 return setmetatable(plan, { __call = function(_, spec) return plan.run(spec) end })

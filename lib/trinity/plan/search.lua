@@ -11,6 +11,9 @@ local util = require 'trinity.base.util'
 local Search = {}
 Search.__index = Search
 
+-- Plans whose bound leaves less than this part of a device free are simulated behind all others.
+local tight = 0.08
+
 -- How many are taken from the head of the queue at a time.
 local at_once = { family = 1, point = 128, simulation = 8 }
 
@@ -53,7 +56,7 @@ function Search.new(options)
   self.counts = { points = 0, families = 0, opened = 0, bounded = 0, simulated = 0 }
   self.pruned = { contradictory = 0, memory = 0, bound = 0, duplicates = 0, refused = 0 }
   self.refused, self.splits, self.started_s = {}, {}, core.clock_s()
-  self.nearest = nil
+  self.nearest, self.tight = nil, {}
   return self
 end
 
@@ -341,9 +344,13 @@ function Search:bounded(entry, found)
     count(self, 'memory')
     return self:note_memory(entry.point, most)
   end
-  entry.kind, entry.bound_s = 'simulation', math.max(found.step_time_s, entry.own_bound_s or 0)
+  entry.kind, entry.bound_s = 'simulation', found.step_time_s
   if entry.bound_s >= self:limit_s() then return count(self, 'bound') end
-  push(self, entry)
+  if worst > -tight * self.capacity_bytes and not entry.moved then
+    self.tight[#self.tight + 1] = entry -- it will hardly fit: later
+  else
+    push(self, entry)
+  end
 end
 
 --- Prices entries; a plan that contradicts its graph is refused with its sentence.
@@ -426,9 +433,12 @@ end
 --- Runs until nothing can be among the best, or a limit.
 function Search:run()
   local whole = self:begin()
-  while not self:stopping() and self:turn() do
-    self.say(self)
-  end
+  repeat
+    while not self:stopping() and self:turn() do self.say(self) end
+    local later = self.tight
+    self.tight = {}
+    for _, entry in ipairs(later) do self.queue:push(entry) end
+  until #later == 0 or self.stopped or self.counts.simulated >= self.simulations
   local rest = 0
   local limit = self:limit_s()
   self.lower_bound_s = self.results[1] and self.results[1].metrics.feasible and self.results[1].metrics.step_time_s

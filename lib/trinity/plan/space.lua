@@ -6,25 +6,6 @@ local util = require 'trinity.base.util'
 
 local space = {}
 
----@class trinity.PlanPoint
----@field micro_batch integer samples of a micro-batch of a replica
----@field micro_batches integer of a step
----@field tensor integer
----@field context integer
----@field pipeline integer
----@field data integer
----@field expert integer
----@field sequence_parallel boolean
----@field recompute 'none'|'selective'|'full'
----@field schedule trinity.MeshSchedule
----@field virtual_stages integer
----@field stages 'even'|'balanced'|integer[] how layers are shared out over virtual stages
----@field shard integer
----@field bucket_bytes integer
----@field algorithm trinity.MeshAlgorithm of all-reduces of gradients
----@field devices? integer[] of an unequal cluster: an order of its devices
----@field own table<string, any> values of dimensions of one's own
-
 --- Those that decide what one device does for one micro-batch: points that share them share a profile.
 space.family = { 'micro_batch', 'tensor', 'context', 'expert', 'sequence_parallel', 'recompute' }
 --- The rest, in the order of the loops.

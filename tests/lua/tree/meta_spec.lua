@@ -266,7 +266,8 @@ end
 
 -- What nobody lists: options of scripts, those passed on, those of a link, and what methods of pipelines are given.
 local unchecked = { ['trinity.OptionSpec'] = true, ['trinity.ModelOptions'] = true, ['trinity.CompareOptions'] = true,
-  ['trinity.InjectedLink'] = true, ['trinity.PipelineInstance'] = true }
+  ['trinity.InjectedLink'] = true, ['trinity.PipelineInstance'] = true, ['trinity.PlanResult'] = true,
+  ['trinity.FoundPlan'] = true, ['trinity.PlanDimension'] = true, ['trinity.PlanPoint'] = true }
 
 -- Classes whose objects have fields of their own beside those declared.
 local open = { ['trinity.Module'] = true, ['trinity.NetworkOptimiser'] = true, ['trinity.Synchronisation'] = true }
