@@ -206,7 +206,8 @@ std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const G
                                          const Cluster& cluster, LaneParts& parts) {
   const auto& mesh = parallelism.mesh;
   const bool sends_parts = parallelism.scatter_gather && mesh.tensor > 1 && mesh.pipeline > 1;
-  if (mesh.context > 1 || sends_parts) return std::nullopt;
+  const bool sums_aside = parallelism.overlap_tensor && mesh.tensor > 1;
+  if (mesh.context > 1 || sends_parts || sums_aside) return std::nullopt;
   const Nameless nameless;
   try {
     check_mesh(parallelism, cluster);

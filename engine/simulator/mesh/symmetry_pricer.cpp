@@ -168,6 +168,11 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure
   if (found->share) found = &find(*lanes, mesh);
   const auto& symmetry = found->symmetry;
   if (!symmetry) return result;
+  // Sums beside gradients of weights meet others at one instant, whose order is not that of some
+  // lanes among others.
+  const bool aside = structure.lowered->replica.of.overlap_tensor && mesh.tensor > 1;
+  if (aside && (symmetry->replicas.size() > 1 || !first_lanes_alone(*symmetry, mesh)))
+    return result;
   result->made = make(structure, *symmetry);
   result->placement =
       bind_symmetry(result->made->of->copies, mesh, *symmetry, result->quotient, *lanes);
@@ -176,6 +181,8 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure
 
 /// Throws what lower_replica() throws.
 LoweredReplica SymmetryPricer::all_lanes(const Parallelism& given) const {
+  if (given.scatter_gather)  // whose parts are found by name
+    return lower_replica(given, problem_->graph(), problem_->cluster());
   try {
     const Nameless nameless;
     return lower_replica(given, problem_->graph(), problem_->cluster());
