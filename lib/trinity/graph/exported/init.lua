@@ -156,8 +156,8 @@ function Maker:run()
 end
 
 --- The graph of an exported program: its forward pass. Symbolic sizes are those of the example that it was exported with.
---- Attributes of an operator say where it comes from: `module` (path), `modules` ("path:Class" of all around it, outermost
---- first, divided by semicolons) and `target`.
+--- Attributes of an operator say where it comes from: `module` (path), `modules` ("path:Class" of all around it,
+--- outermost first, divided by semicolons) and `target`.
 ---@param path string
 ---@param new_builder fun(options: { name: string }): trinity.Builder
 ---@return trinity.Graph

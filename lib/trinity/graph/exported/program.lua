@@ -63,8 +63,8 @@ local function read_argument(argument)
   return {}, nil
 end
 
---- The modules that a node stands in, from "key,path,class;key,path,class": the path of the last (nil: the root), and all
---- with the last words of their classes, outermost first, as "path:Class;path:Class".
+--- The modules that a node stands in, from "key,path,class;key,path,class": the path of the last (nil: the root), and
+--- all with the last words of their classes, outermost first, as "path:Class;path:Class".
 local function modules_of(node)
   local stack = type(node.metadata) == 'table' and node.metadata.nn_module_stack
   if type(stack) ~= 'string' then return nil end
@@ -84,8 +84,8 @@ local function node_of(path, n, node)
     fail(path, "%s: field 'target': expected a name, got %s", where, util.describe(node.target))
   end
   local read = { target = node.target, operator = node.target:match '([%w_]+)%.[%w_]+$' or node.target:match '[%w_]+$'
-    or node.target, name = type(node.name) == 'string' and node.name or ('node_%d'):format(n), tensors = {}, by_name = {},
-    values = {}, outputs = {} }
+    or node.target, name = type(node.name) == 'string' and node.name or ('node_%d'):format(n), tensors = {},
+    by_name = {}, values = {}, outputs = {} }
   read.module, read.modules = modules_of(node)
   for _, input in ipairs(table_in(path, where .. ": field 'inputs'", node.inputs)) do
     local names, value = read_argument(type(input) == 'table' and input.arg)

@@ -1,11 +1,11 @@
--- trinity.profile.trace.attribution: which operator of a training graph each moment of a traced step belongs to.
+-- trinity.profile.trace.attribution: which operator of a training graph a moment of a traced step belongs to.
 --
--- A step is cut into spans: an outermost operator, or a call of the optimiser with all in it, each from its begin to the
--- begin of the next (the first from the step's begin, the last to its end), so that spans add up to the step.
---   forward     the module around it gives the path, and within a path names are aligned in order; what the graph does
---               not have (PyTorch computes it only when it runs) goes with the named operator before it in that module
---   backward    a node of autograd has the sequence number of the forward operator that made it: that one's gradient; what
---               stands between the loss and the first node makes the gradient that this begins with
+-- A step is cut into spans: an outermost operator, or a call of the optimiser with all in it, each from its begin to
+-- the begin of the next (the first from the step's begin, the last to its end), so that spans add up to the step.
+--   forward     the module around it gives the path, and within a path names are aligned in order; what the graph
+--               does not have (PyTorch computes it only when it runs) goes with the named operator before it there
+--   backward    a node of autograd has the sequence number of the forward operator that made it: that one's gradient;
+--               what stands between the loss and the first node makes the gradient that this begins with
 --   update      AccumulateGrad: the update of the operator whose gradient came just before; calls of the optimiser: all
 --               updates, by their traffic
 
@@ -34,7 +34,7 @@ local function spans_of(step, events)
     local within = last and event.begin < last.event.finish
     local optimiser = event.kind == 'note' and event.name:find '^Optimizer%.'
     if optimiser or event.kind == 'operator' and not within then
-      last, within = { event = event, phase = phase_of(event), busy_s = 0, busy_to = 0 }, false
+      last = { event = event, phase = phase_of(event), busy_s = 0, busy_to = 0 }
       spans[#spans + 1], open[event.thread] = last, last
     end
     if event.kind == 'operator' then

@@ -149,7 +149,7 @@ function files.join(path, events)
     local node = event.kind == 'operator' and event.record and names[event.record]
     if event.kind == 'operator' then count = count + 1 end
     if node and node.name ~= event.name then
-      fail(path, "%s: field 'name': expected '%s', which Kineto's record %d is, got '%s': the files are of different runs",
+      fail(path, "%s: field 'name': expected '%s', which Kineto's record %d is, got '%s': they are of different runs",
         node.where, util.shortened(event.name, 80), event.record, util.shortened(node.name, 80))
     end
     if node then joined = joined + 1 end

@@ -22,7 +22,7 @@ local util = require 'trinity.base.util'
 ---@field attributed number share of operator_time_s that belongs to operators of the graph
 ---@field named number share of the operator time of forward and backward that belongs to operators of the same name
 ---@field joined? number share of Kineto's operators that the execution trace has
----@field modules trinity.TraceTimes[] by path, in order of first use; what stands between operators is with the one before
+---@field modules trinity.TraceTimes[] by path, in order of first use
 ---@field operators trinity.TraceTimes[] by name, the forward operators of the graph that took time
 ---@field optimiser_s number of calls of the optimiser
 ---@field other_s number that belongs to no operator
@@ -74,33 +74,45 @@ local function sum_up(self, graph, spans)
   self.named = own_s > 0 and named_s / own_s or 0
 end
 
---- Seconds by the names of all operators of the graph.
+--- Seconds by the names of all operators of the graph, and what parts are shares of.
 local function costs_of(graph, spans, of)
   local times, shared_s = {}, 0
-  for o = 1, graph.operators do times[graph:operator(o).name] = 0 end
+  for o = 1, graph.operators do
+    local op = graph:operator(o)
+    times[op.name] = { time_s = 0, flops = op.flops, traffic_bytes = op.traffic_bytes }
+  end
   for _, span in ipairs(spans) do
     if span.operator then
-      local name = graph:operator(span.operator).name
-      times[name] = times[name] + span.time_s
+      local time = times[graph:operator(span.operator).name]
+      time.time_s = time.time_s + span.time_s
     elseif span.phase == 'update' or span.phase == 'accumulate' then
       shared_s = shared_s + span.time_s
     end
   end
   for _, update in ipairs(of.updates) do
-    local name = graph:operator(update.number).name
-    times[name] = times[name] + shared_s * update.bytes / math.max(1, of.traffic_bytes)
+    local time = times[graph:operator(update.number).name]
+    time.time_s = time.time_s + shared_s * update.bytes / math.max(1, of.traffic_bytes)
   end
   return times
 end
 
+--- The share that a part ('NAME@2') of an operator has: of its FLOP, or of its traffic where it has none.
+local function share(op, whole)
+  if whole.flops > 0 then return op.flops / whole.flops end
+  return whole.traffic_bytes > 0 and op.traffic_bytes / whole.traffic_bytes or 1
+end
+
 --- A cost function (see trinity.problem): the seconds that each operator of the graph took in the step, divided by the
---- device's speed; 0 for those that the step did not run on their own. Operators that plans add keep the cost model's.
+--- device's speed; 0 for those that the step did not run on their own. Parts of operators, which plans with a mesh or
+--- splits have, take their share of the time by FLOP; what such plans add keeps the cost model's.
 ---@return fun(op: trinity.Operator, device: trinity.Device, default_s: number): number
 function Trace:cost()
   local times = self.times
   return function(op, device, default_s)
-    local time_s = times[op.name]
-    return time_s and time_s / device.speed or default_s
+    local of = times[op.name]
+    if of then return of.time_s / device.speed end
+    of = times[op.name:match '^(.*)@%d+$' or '']
+    return of and of.time_s * share(op, of) / device.speed or default_s
   end
 end
 
@@ -113,7 +125,7 @@ local rules = { kineto = 'string', execution_trace = 'string' }
 --- Reads a training step that PyTorch's profiler traced, and gives its time to the operators of a graph by the paths of
 --- modules.
 ---@param graph trinity.Graph a training step read from a .pt2 of the same module
----@param options { kineto: string, execution_trace: string? } files; of the second, records are checked against the first
+---@param options { kineto: string, execution_trace: string? } files; the second's records are checked against the first
 ---@return trinity.Trace
 function trace.read(graph, options)
   local owner = 'trinity.profile.trace'

@@ -1,6 +1,6 @@
--- trinity.profile.trace.modules: which path in the network an event 'nn.Module: Class_N' is. N counts instances of a class
--- by their first call, so names say little; but calls nest as the modules of the exported program do. Both are trees, and
--- children are the same where their classes are, in order.
+-- trinity.profile.trace.modules: which path in the network an event 'nn.Module: Class_N' is. N counts instances of a
+-- class by their first call, so names say little; but calls nest as the modules of the exported program do. Both are
+-- trees, and children are the same where their classes are, in order.
 
 local align = require 'trinity.profile.trace.align'
 
@@ -32,7 +32,7 @@ end
 --- The events of modules as a tree by time, and for each operator the innermost one around it. Events come in order of
 --- begin.
 ---@param events trinity.TraceEvent[]
----@return table[] outermost events; each with `calls`, those in it, its `parent`, and `busy`, whether an operator is in it
+---@return table[] outermost events; each with `calls` in it, its `parent`, and `busy`: whether an operator is in it
 ---@return table<trinity.TraceEvent, trinity.TraceEvent> around
 function modules.of_events(events)
   local outermost, around, open = {}, {}, {}
