@@ -1,7 +1,6 @@
--- trinity.profile.trace.files: what PyTorch's profiler writes. Kineto's trace (export_chrome_trace of torch.profiler,
--- torch/profiler/profiler.py): events with begin and duration in microseconds. The execution trace
--- (ExecutionTraceObserver, torch/csrc/profiler/standalone/execution_trace_observer.cpp): nodes without times, whose
--- attribute rf_id is Kineto's 'Record function id'.
+-- trinity.profile.trace.files: what PyTorch's profiler writes. Kineto's trace (torch.profiler, export_chrome_trace):
+-- events with begin and duration in microseconds. The execution trace (torch.profiler.ExecutionTraceObserver): nodes
+-- without times, whose attribute rf_id is Kineto's 'Record function id'.
 
 local json = require 'trinity.base.json'
 local core = require 'trinity.core'

@@ -26,6 +26,7 @@ local util = require 'trinity.base.util'
 ---@field operators trinity.TraceTimes[] by name, the forward operators of the graph that took time
 ---@field optimiser_s number of calls of the optimiser
 ---@field other_s number that belongs to no operator
+---@field times table<string, table> of all operators of the graph by name: time_s, flops, traffic_bytes
 local Trace = { __name = 'trace' }
 Trace.__index = Trace
 
@@ -34,6 +35,10 @@ Trace.__index = Trace
 ---@field forward_s number
 ---@field backward_s number
 ---@field update_s number of the gradients' accumulation
+
+---@class trinity.TraceOptions
+---@field kineto string file of export_chrome_trace
+---@field execution_trace? string file of ExecutionTraceObserver for the same step: its records are checked
 
 function Trace.__tostring(self)
   return ('trace: %s of %s, %.4g s, %.1f %% of operator time attributed'):format(self.step_name, self.path,
@@ -125,7 +130,7 @@ local rules = { kineto = 'string', execution_trace = 'string' }
 --- Reads a training step that PyTorch's profiler traced, and gives its time to the operators of a graph by the paths of
 --- modules.
 ---@param graph trinity.Graph a training step read from a .pt2 of the same module
----@param options { kineto: string, execution_trace: string? } files; the second's records are checked against the first
+---@param options trinity.TraceOptions
 ---@return trinity.Trace
 function trace.read(graph, options)
   local owner = 'trinity.profile.trace'
