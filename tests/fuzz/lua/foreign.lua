@@ -1,6 +1,6 @@
 -- What other programs write for theirs: PyTorch's exported programs, steps that its profiler traced, AutoParallel's
--- problems. An input that begins like an archive is the first, one that says traceEvents or rf_id the second, any other the
--- third.
+-- problems. An input that begins like an archive is the first, one that says traceEvents or rf_id the second, any
+-- other the third.
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
@@ -32,10 +32,11 @@ local traced -- the graph of a traced step
 local function trace(text, execution)
   traced = traced or trinity.model(traces .. 'unet.pt2')
   local file = frame.file('input.json', text)
-  local ok, step = frame.try(trinity.profile.trace, traced, { kineto = execution and traces .. 'unet.kineto.json' or file,
-    execution_trace = execution and file or nil })
+  local ok, step = frame.try(trinity.profile.trace, traced, {
+    kineto = execution and traces .. 'unet.kineto.json' or file, execution_trace = execution and file or nil })
   if not ok then return end
-  if not (step.attributed >= 0 and step.attributed <= 1.000001) then frame.finding('attributed %.17g', step.attributed) end
+  local attributed = step.attributed
+  if not (attributed >= 0 and attributed <= 1.000001) then frame.finding('attributed %.17g', attributed) end
 end
 
 return {
