@@ -23,10 +23,10 @@ local function phase_of(event)
 end
 
 --- The spans of a step, in order.
----@param step trinity.TraceEvent
----@param events trinity.TraceEvent[]
+---@param step table
+---@param events table[]
 ---@return table[] spans event, phase, time_s, busy_s (of operators)
----@return table<trinity.TraceEvent, table> span_of operators, nested ones too
+---@return table<table, table> span_of operators, nested ones too
 local function spans_of(step, events)
   local spans, span_of, open = {}, {}, {}
   for _, event in ipairs(events) do
@@ -156,22 +156,22 @@ local function attribute_updates(spans, of)
   end
 end
 
----@class trinity.TraceSpan
----@field event trinity.TraceEvent
----@field phase 'forward'|'backward'|'accumulate'|'update'
----@field time_s number to the begin of the next
----@field busy_s number of operators in it
----@field path? string of the module
----@field forward? integer number of the forward operator that it belongs to
----@field operator? integer number of the operator that has its time; nil: all updates, or none
----@field named? boolean whether the graph has an operator of its name there
+-- A span:
+--   event          table
+--   phase          'forward'|'backward'|'accumulate'|'update'
+--   time_s         number, to the begin of the next
+--   busy_s         number, of operators in it
+--   path           string (or nil), of the module
+--   forward        integer (or nil), number of the forward operator that it belongs to
+--   operator       integer (or nil), number of the operator that has its time; nil: all updates, or none
+--   named          boolean (or nil), whether the graph has an operator of its name there
 
 --- Attributes a step to the operators of a graph.
 ---@param graph trinity.Graph a training step with attributes 'modules'
 ---@param root table of modules.of_graph
----@param step trinity.TraceEvent
----@param events trinity.TraceEvent[]
----@return trinity.TraceSpan[]
+---@param step table
+---@param events table[]
+---@return table[]
 ---@return table graph updates, traffic_bytes of them
 function attribution.spans(graph, root, step, events)
   local outermost, around = modules.of_events(events)

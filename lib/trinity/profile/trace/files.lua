@@ -70,24 +70,24 @@ local function earlier(a, b)
   return a.place < b.place
 end
 
----@class trinity.TraceEvent
----@field kind 'operator'|'module'|'note'
----@field name string
----@field class? string of a module
----@field instance? string of a module: its class and number
----@field begin number microseconds
----@field finish number microseconds
----@field duration number microseconds
----@field thread string
----@field place integer in traceEvents, from 0
----@field sequence? number of autograd's node
----@field forward_thread? number above 0 for a node of the backward pass
----@field record? number 'Record function id'
+-- An event:
+--   kind           'operator'|'module'|'note'
+--   name           string
+--   class          string (or nil), of a module
+--   instance       string (or nil), of a module: its class and number
+--   begin          number, microseconds
+--   finish         number, microseconds
+--   duration       number, microseconds
+--   thread         string
+--   place          integer, in traceEvents, from 0
+--   sequence       number (or nil), of autograd's node
+--   forward_thread number (or nil), above 0 for a node of the backward pass
+--   record         number (or nil), 'Record function id'
 
 --- The last step of a Kineto trace (ProfilerStep#N) and what lies in it, in order of begin.
 ---@param path string
----@return trinity.TraceEvent step
----@return trinity.TraceEvent[] events
+---@return table step
+---@return table[] events
 function files.kineto(path)
   local all, step = {}, nil
   for n, event in ipairs(read_list(path, 'traceEvents')) do
@@ -133,7 +133,7 @@ end
 --- Joins an execution trace with Kineto's operators by their records: the share of these that it has. A record of
 --- another name is an error: the files are of different runs.
 ---@param path string
----@param events trinity.TraceEvent[]
+---@param events table[]
 ---@return number share
 function files.join(path, events)
   local names = {}

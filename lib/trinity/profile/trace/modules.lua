@@ -31,9 +31,9 @@ end
 
 --- The events of modules as a tree by time, and for each operator the innermost one around it. Events come in order of
 --- begin.
----@param events trinity.TraceEvent[]
+---@param events table[]
 ---@return table[] outermost events; each with `calls` in it, its `parent`, and `busy`: whether an operator is in it
----@return table<trinity.TraceEvent, trinity.TraceEvent> around
+---@return table<table, table> around
 function modules.of_events(events)
   local outermost, around, open = {}, {}, {}
   for _, event in ipairs(events) do
@@ -78,7 +78,7 @@ end
 --- the program has a module around what was traced (one that adds the loss).
 ---@param outermost table[] of modules.of_events
 ---@param root table of modules.of_graph
----@return table<trinity.TraceEvent, string>
+---@return table<table, string>
 function modules.paths(outermost, root)
   local path_of, within, is_root = {}, {}, false
   for _, call in ipairs(outermost) do
