@@ -43,10 +43,8 @@ def strip(whole):
     return whole
 
 
-def write(name, case, folder):
-    case.model.eval()
-    with torch.no_grad():
-        program = torch.export.export(case.model, case.args, case.kwargs)
+def save(name, program, folder):
+    """Writes a program as NAME.pt2, stripped."""
     path = os.path.join(folder, name + ".pt2")
     torch.export.save(program, path)
     with zipfile.ZipFile(path) as archive:
@@ -55,6 +53,12 @@ def write(name, case, folder):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         for part, data in ((f"{name}/archive_format", "pt2"), (entry, json.dumps(whole, separators=(",", ":")))):
             archive.writestr(zipfile.ZipInfo(part), data)
+
+
+def write(name, case, folder):
+    case.model.eval()
+    with torch.no_grad():
+        save(name, torch.export.export(case.model, case.args, case.kwargs), folder)
 
 
 def main(folder):

@@ -106,7 +106,7 @@ std::vector<Target> lua_targets() {
           target("strategy", "strategy files with schedules, splits, replication"),
           target("checkpoint", "checkpoints of searches, policies, tensors, networks"),
           target("records", "profiles, run folders, JSON"),
-          target("foreign", "programs that PyTorch exported, AutoParallel's problems"),
+          target("foreign", "exported programs and traces of PyTorch, AutoParallel's problems"),
           target("formats", "schedules, layouts and nodes of other programs"),
           target("api", "random programs over everything that scripts can call")};
 }

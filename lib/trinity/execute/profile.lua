@@ -12,8 +12,11 @@
 -- such copies give a link's bandwidth; its latency is what the copies of whole steps take beyond that, where the units
 -- are on devices by chance: between kernels a copy takes several times as long to begin as in a row. How parameters are
 -- fitted: lib/trinity/profile/fit.lua.
+--
+-- Steps that PyTorch's profiler traced: trinity.profile.trace, lib/trinity/profile/trace.
 
 ---@class trinity.ProfileModule
-local profile = { measure = require('trinity.execute.measure').run, load = require('trinity.profile.object').load }
+local profile = { measure = require('trinity.execute.measure').run, load = require('trinity.profile.object').load,
+  trace = require('trinity.profile.trace').read }
 
 return profile

@@ -130,7 +130,7 @@ function Maker:add(node)
   local type, attributes, flops = operators.describe(node, { inputs = shapes, outputs = outputs,
     parameters = parameters })
   if not operators.type(node.operator) then self.unknown[node.target] = (self.unknown[node.target] or 0) + 1 end
-  attributes.module, attributes.target = node.module, node.target
+  attributes.module, attributes.modules, attributes.target = node.module, node.modules, node.target
   local made = { self.builder:add { name = self:unique(node.name), type = type, inputs = inputs, outputs = specs,
     parameters = parameters, attributes = attributes, flops = flops } }
   for i, name in ipairs(node.outputs) do self.made[name] = made[i] end
@@ -156,7 +156,8 @@ function Maker:run()
 end
 
 --- The graph of an exported program: its forward pass. Symbolic sizes are those of the example that it was exported with.
---- Attributes `module` and `target` of an operator say where it comes from.
+--- Attributes of an operator say where it comes from: `module` (path), `modules` ("path:Class" of all around it,
+--- outermost first, divided by semicolons) and `target`.
 ---@param path string
 ---@param new_builder fun(options: { name: string }): trinity.Builder
 ---@return trinity.Graph

@@ -63,12 +63,18 @@ local function read_argument(argument)
   return {}, nil
 end
 
---- The path of the module that a node stands in: the last of "key,path,class;key,path,class".
-local function module_of(node)
+--- The modules that a node stands in, from "key,path,class;key,path,class": the path of the last (nil: the root), and
+--- all with the last words of their classes, outermost first, as "path:Class;path:Class".
+local function modules_of(node)
   local stack = type(node.metadata) == 'table' and node.metadata.nn_module_stack
   if type(stack) ~= 'string' then return nil end
-  local path = (stack:match '([^;]*)$'):match '^[^,]*,(.*),[^,]*$'
-  return path ~= '' and path or nil
+  local all, last = {}, nil
+  for item in stack:gmatch '[^;]+' do
+    local path, class = item:match '^[^,]*,(.*),([^,]*)$'
+    if not path then return nil end
+    all[#all + 1], last = ('%s:%s'):format(path, class:match '[^.]*$'), path
+  end
+  return last ~= '' and last or nil, #all > 0 and table.concat(all, ';') or nil
 end
 
 local function node_of(path, n, node)
@@ -78,8 +84,9 @@ local function node_of(path, n, node)
     fail(path, "%s: field 'target': expected a name, got %s", where, util.describe(node.target))
   end
   local read = { target = node.target, operator = node.target:match '([%w_]+)%.[%w_]+$' or node.target:match '[%w_]+$'
-    or node.target, name = type(node.name) == 'string' and node.name or ('node_%d'):format(n), module = module_of(node),
-    tensors = {}, by_name = {}, values = {}, outputs = {} }
+    or node.target, name = type(node.name) == 'string' and node.name or ('node_%d'):format(n), tensors = {},
+    by_name = {}, values = {}, outputs = {} }
+  read.module, read.modules = modules_of(node)
   for _, input in ipairs(table_in(path, where .. ": field 'inputs'", node.inputs)) do
     local names, value = read_argument(type(input) == 'table' and input.arg)
     local key = type(input) == 'table' and input.name or ''
@@ -115,7 +122,8 @@ end
 ---@field tensors table<string, { name: string, shape: integer[], dtype: string, floating: boolean, odd: boolean }>
 ---@field inputs { kind: string, tensor: string?, name: string? }[]
 ---@field outputs string[]
----@field nodes table[] in their order: target, operator, name, module, tensors, by_name, values, outputs
+---@field nodes table[] in their order: target, operator, name, module, modules, tensors, by_name,
+---  values, outputs
 
 --- Reads the graph of an archive; an error names the file and the place.
 ---@param path string

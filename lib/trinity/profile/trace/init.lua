@@ -1,0 +1,157 @@
+-- trinity.profile.trace: what a training step took by PyTorch's profiler, operator by operator of a graph.
+--
+--   local graph = trinity.model 'network.pt2'              -- of torch.export, with the loss in it
+--   local trace = trinity.profile.trace(graph, { kineto = 'step.kineto.json' })
+--   local problem = trinity.problem { graph = graph, cluster = cluster, cost = trace:cost() }
+--
+-- Of a profile with with_stack = True and a schedule. Which moment belongs to which operator: attribution.lua. A trace
+-- with kernels of a GPU is refused: its operators' times are those of launches.
+
+local attribution = require 'trinity.profile.trace.attribution'
+local check = require 'trinity.base.check'
+local files = require 'trinity.profile.trace.files'
+local modules = require 'trinity.profile.trace.modules'
+local util = require 'trinity.base.util'
+
+--- The times of a traced step.
+---@class trinity.Trace
+---@field path string of Kineto's file
+---@field step_name string ProfilerStep#N
+---@field step_time_s number
+---@field operator_time_s number of outermost operators and those of the optimiser, without what stands between them
+---@field attributed number share of operator_time_s that belongs to operators of the graph
+---@field named number share of the operator time of forward and backward that belongs to operators of the same name
+---@field joined? number share of Kineto's operators that the execution trace has
+---@field modules trinity.TraceTimes[] by path, in order of first use
+---@field operators trinity.TraceTimes[] by name, the forward operators of the graph that took time
+---@field optimiser_s number of calls of the optimiser
+---@field other_s number that belongs to no operator
+---@field times table<string, table> of all operators of the graph by name: time_s, flops, traffic_bytes
+local Trace = { __name = 'trace' }
+Trace.__index = Trace
+
+---@class trinity.TraceTimes
+---@field name string of the operator, or path of the module ('': outside all)
+---@field forward_s number
+---@field backward_s number
+---@field update_s number of the gradients' accumulation
+
+---@class trinity.TraceOptions
+---@field kineto string file of export_chrome_trace
+---@field execution_trace? string file of ExecutionTraceObserver for the same step: its records are checked
+
+function Trace.__tostring(self)
+  return ('trace: %s of %s, %.4g s, %.1f %% of operator time attributed'):format(self.step_name, self.path,
+    self.step_time_s, 100 * self.attributed)
+end
+
+local fields = { forward = 'forward_s', backward = 'backward_s', accumulate = 'update_s' }
+
+--- Adds a span to the times under a name.
+local function add(list, by_name, name, span)
+  local times = by_name[name]
+  if not times then
+    times = { name = name, forward_s = 0, backward_s = 0, update_s = 0 }
+    by_name[name], list[#list + 1] = times, times
+  end
+  times[fields[span.phase]] = times[fields[span.phase]] + span.time_s
+end
+
+--- Times by operator, by module, and the shares.
+local function sum_up(self, graph, spans)
+  local by_operator, by_module, attributed_s, named_s, own_s = {}, {}, 0, 0, 0
+  for _, span in ipairs(spans) do
+    local known = span.phase == 'update' or span.phase == 'accumulate' or span.operator ~= nil
+    self.operator_time_s = self.operator_time_s + span.busy_s
+    if known then attributed_s = attributed_s + span.busy_s else self.other_s = self.other_s + span.time_s end
+    if span.phase == 'update' then
+      self.optimiser_s = self.optimiser_s + span.time_s
+    elseif span.forward then
+      local op = graph:operator(span.forward)
+      add(self.operators, by_operator, op.name, span)
+      add(self.modules, by_module, op.attributes.module or '', span)
+    end
+    if span.phase == 'forward' or span.phase == 'backward' then
+      own_s, named_s = own_s + span.busy_s, named_s + (span.named and span.busy_s or 0)
+    end
+  end
+  self.attributed = self.operator_time_s > 0 and attributed_s / self.operator_time_s or 0
+  self.named = own_s > 0 and named_s / own_s or 0
+end
+
+--- Seconds by the names of all operators of the graph, and what parts are shares of.
+local function costs_of(graph, spans, of)
+  local times, shared_s = {}, 0
+  for o = 1, graph.operators do
+    local op = graph:operator(o)
+    times[op.name] = { time_s = 0, flops = op.flops, traffic_bytes = op.traffic_bytes }
+  end
+  for _, span in ipairs(spans) do
+    if span.operator then
+      local time = times[graph:operator(span.operator).name]
+      time.time_s = time.time_s + span.time_s
+    elseif span.phase == 'update' or span.phase == 'accumulate' then
+      shared_s = shared_s + span.time_s
+    end
+  end
+  for _, update in ipairs(of.updates) do
+    local time = times[graph:operator(update.number).name]
+    time.time_s = time.time_s + shared_s * update.bytes / math.max(1, of.traffic_bytes)
+  end
+  return times
+end
+
+--- The share that a part ('NAME@2') of an operator has: of its FLOP, or of its traffic where it has none.
+local function share(op, whole)
+  if whole.flops > 0 then return op.flops / whole.flops end
+  return whole.traffic_bytes > 0 and op.traffic_bytes / whole.traffic_bytes or 1
+end
+
+--- A cost function (see trinity.problem): the seconds that each operator of the graph took in the step, divided by the
+--- device's speed; 0 for those that the step did not run on their own. Parts of operators, which plans with a mesh or
+--- splits have, take their share of the time by FLOP; what such plans add keeps the cost model's.
+---@return fun(op: trinity.Operator, device: trinity.Device, default_s: number): number
+function Trace:cost()
+  local times = self.times
+  return function(op, device, default_s)
+    local of = times[op.name]
+    if of then return of.time_s / device.speed end
+    of = times[op.name:match '^(.*)@%d+$' or '']
+    return of and of.time_s * share(op, of) / device.speed or default_s
+  end
+end
+
+check.methods(Trace)
+
+local trace = {}
+
+local rules = { kineto = 'string', execution_trace = 'string' }
+
+--- Reads a training step that PyTorch's profiler traced, and gives its time to the operators of a graph by the paths of
+--- modules.
+---@param graph trinity.Graph a training step read from a .pt2 of the same module
+---@param options trinity.TraceOptions
+---@return trinity.Trace
+function trace.read(graph, options)
+  local owner = 'trinity.profile.trace'
+  check.object(owner, 1, 'graph', graph, 'graph')
+  check.needed(owner, check.fields(owner, check.argument(owner, 2, 'options', options, 'table'), rules), 'kineto')
+  check.path(owner, 'option', 'kineto', options.kineto)
+  local root = modules.of_graph(graph)
+  if not root or not graph.training then
+    util.fail("%s: argument 1 'graph': expected a training step with the paths of modules, which trinity.model reads "
+      .. 'from a .pt2, got %s', owner, root and 'a forward pass' or 'a graph without paths')
+  end
+  local step, events = files.kineto(options.kineto)
+  local joined
+  if options.execution_trace ~= nil then
+    joined = files.join(check.path(owner, 'option', 'execution_trace', options.execution_trace), events)
+  end
+  local spans, of = attribution.spans(graph, root, step, events)
+  local made = { path = options.kineto, step_name = step.name, step_time_s = step.duration * 1e-6, operator_time_s = 0,
+    joined = joined, modules = {}, operators = {}, optimiser_s = 0, other_s = 0, times = costs_of(graph, spans, of) }
+  sum_up(made, graph, spans)
+  return setmetatable(made, Trace)
+end
+
+return trace
