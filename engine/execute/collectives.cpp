@@ -102,8 +102,9 @@ at::Tensor needed_of(const Operator& member, size_t place, size_t members, const
                      const std::vector<int64_t>& shape) {
   if (member.type == "ReduceScatter") {
     const int64_t shares = integer_attribute(member.attributes, "shares", 1);
-    const int64_t replica = integer_attribute(member.attributes, "replica", 0);
-    return shares > 1 ? share_of(given, shares, replica) : range_of(given, member);
+    const int64_t share = integer_attribute(member.attributes, "share",
+                                            integer_attribute(member.attributes, "replica", 0));
+    return shares > 1 ? share_of(given, shares, share) : range_of(given, member);
   }
   if (!is_exchange_of_tokens(member)) return given;
   const auto count = static_cast<int64_t>(members), own = static_cast<int64_t>(place);

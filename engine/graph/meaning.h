@@ -40,7 +40,8 @@ namespace trinity {
 /// weight<i>_shape, that of the whole block. replicate() writes
 ///   replica, replicas  of every copy, and of members of the collectives between them
 ///   share             of what has `shares`, and of gathers: which share it has, from 0
-///   shares            of a ReduceScatter: of each sum a member gets the share of its replica
+///   shares            of a ReduceScatter: of each sum a member gets its share; where none is said,
+///                     that of its replica
 ///   mean_of           of an update: over how many replicas' batches its gradient is summed; none:
 ///                     over all
 ///   reduction         of an AllReduce and a Broadcast behind updates: "weights", the mean of all,

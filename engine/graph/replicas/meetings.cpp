@@ -70,12 +70,12 @@ void Replication::join_collective(size_t c) {
         const auto place = static_cast<int64_t>(all.members.size());
         all.members.push_back(id);
         if (!meaning_ || options_.shard == 0) continue;
-        builder_.op(id).attributes["replica"] = place;
+        builder_.op(id).attributes["share"] = place;
         builder_.op(id).attributes["shares"] = joined_members(member);
         const auto [first, last] = boost::out_edges(member, graph_.csr());
         for (auto edge = first; edge != last; ++edge) {
           const auto update = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
-          builder_.op(id_of(update, replica)).attributes["replica"] = place;
+          builder_.op(id_of(update, replica)).attributes["share"] = place;
         }
       }
     builder_.add_collective(std::move(all));
@@ -124,7 +124,7 @@ void Replication::join_copies(int32_t op) {
       for (const int32_t member : gathers) {
         const int32_t id = id_of(member, replica);
         if (meaning_ && gathers.size() > 1)
-          builder_.op(id).attributes["replica"] = static_cast<int64_t>(collective.members.size());
+          builder_.op(id).attributes["share"] = static_cast<int64_t>(collective.members.size());
         collective.members.push_back(id);
       }
     builder_.add_collective(std::move(collective));

@@ -56,7 +56,7 @@ describe('a small GPT trains as on one device:', function()
       micro_batches = 2, shard = 2, recompute = 'full' }):near(0, 1e-9)
   end)
   it('ZeRO 1 over data and context, with tensor and the sequence', function()
-    expect_same { mesh = { data = 2, context = 2, tensor = 2 }, sequence_parallel = true, shard = 1 }
+    expect(trained:off { mesh = { data = 2, context = 2, tensor = 2 }, sequence_parallel = true, shard = 1 }):near(0, 1e-9)
   end)
 end)
 
