@@ -413,7 +413,7 @@ end)
 layer('additive_attention', function(t) return { 'y', t.sequence(), 4 } end)
 layer('multiplicative_attention', function(t) return { 'y', t.sequence(), 4 } end)
 
-for _, part in ipairs { 'tensor', 'policy', 'distribute', 'split', 'formats' } do
+for _, part in ipairs { 'tensor', 'policy', 'distribute', 'split', 'formats', 'plan' } do
   dofile(('%s/tests/lua/support/%s_examples.lua'):format(core.home, part))(examples)
 end
 

@@ -267,13 +267,16 @@ end
 -- What nobody lists: options of scripts, those passed on, those of a link, and what methods of pipelines are given.
 local unchecked = { ['trinity.OptionSpec'] = true, ['trinity.ModelOptions'] = true, ['trinity.CompareOptions'] = true,
   ['trinity.InjectedLink'] = true, ['trinity.PipelineInstance'] = true, ['trinity.PlanResult'] = true,
-  ['trinity.FoundPlan'] = true, ['trinity.PlanDimension'] = true, ['trinity.PlanPoint'] = true }
+  ['trinity.FoundPlan'] = true, ['trinity.PlanDimension'] = true, ['trinity.PlanPoint'] = true,
+  ['trinity.AcesoOptions'] = true, ['trinity.AcesoPlan'] = true, ['trinity.AcesoProfiles'] = true,
+  ['trinity.Archive'] = true, ['trinity.ExportedProgram'] = true, ['trinity.AutoparallelProblem'] = true,
+  ['trinity.Command'] = true, ['trinity.AcesoSearchOptions'] = true }
 
 -- Classes whose objects have fields of their own beside those declared.
 local open = { ['trinity.Module'] = true, ['trinity.NetworkOptimiser'] = true, ['trinity.Synchronisation'] = true }
 
 -- What the examples lack: after Ctrl-C, of a run's folder, what is rarely there, and options that the engine never sees.
-local rare = { ['trinity.Comparison'] = 'stopped', ['trinity.Search'] = 'stopped resumable stages updates', ['trinity.PipelineResult'] = 'stopped',
+local rare = { ['trinity.Comparison'] = 'stopped', ['trinity.SelectResult'] = 'placements objective', ['trinity.Search'] = 'stopped resumable stages updates', ['trinity.PipelineResult'] = 'stopped',
   ['trinity.Run'] = 'name path', ['trinity.PipelineInfeasibility'] = 'node', ['trinity.SelectResult'] = 'infeasibility',
   ['trinity.Strategy'] = 'priority stage', ['trinity.ReplicaOptions'] = 'placement',
   ['trinity.StageReplicaOptions'] = 'at_share', ['trinity.Problem'] = 'on_evaluated' }

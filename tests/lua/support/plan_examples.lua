@@ -1,0 +1,27 @@
+-- Valid arguments for trinity.plan (see examples.lua).
+
+local trinity = require 'trinity'
+
+local made
+
+--- A small network on two cards, and a space of a few points.
+local function spec()
+  if made then return made end
+  local net = trinity.layers.new('blocks', { batch_size = 2 })
+  local x = net:input('x', { 2, 4 })
+  for i = 1, 2 do x = net:linear(('block_%d/linear'):format(i), x, 4) end
+  net:softmax_cross_entropy('loss', x, net:input('y', { 2 }, 'int64'))
+  made = { graph = net:build():to_training(), cluster = trinity.cluster 'p100x2', global_batch = 4,
+    space = { tensor = 1, pipeline = 1, context = 1, expert = 1, schedule = '1f1b', recompute = 'none', shard = 0 },
+    simulations = 2, refinements = 0, quiet = true }
+  return made
+end
+
+return function(examples)
+  examples.objects['trinity.PlanModule'] = function() return trinity.plan end
+  examples.arguments['trinity.PlanModule.run'] = function() return { spec() } end
+  examples.arguments['trinity.PlanModule.dimension'] = function()
+    return { 'own', { values = { 1 }, apply = function(strategy) return strategy end } }
+  end
+  examples.arguments['trinity.PlanModule.move'] = function() return { 'own', function() return {} end } end
+end
