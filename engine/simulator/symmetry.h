@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "cluster/collectives.h"
 #include "simulator/bind_schedule.h"
 #include "simulator/order_engine.h"
 #include "simulator/simulator.h"
@@ -28,15 +29,20 @@ struct Symmetry {
   std::vector<int32_t> across;    ///< of every device: the group of its copies there, or -1
 };
 
+/// What find_symmetry() found.
+struct SymmetrySearch {
+  /// Lanes of one replica queue for the same channels, so that they would have to be one lane; then
+  /// there is no symmetry yet.
+  bool share = false;
+  std::optional<Symmetry> symmetry;
+};
+
 /// Finds them by colour refinement over device types, wires, queues and collectives. Nothing where
 /// all have to be simulated: no two are alike, or the rules let what is alike depend on order
-/// (queue model fair, contention for memory, published rules).
-std::optional<Symmetry> find_symmetry(const ReplicaLanes& lanes, const Mesh& mesh,
-                                      const Problem& problem);
-
-/// Whether lanes of one replica would have to be one lane for find_symmetry(), because they queue
-/// for the same channels.
-bool lanes_share_queues(const ReplicaLanes& lanes, const Mesh& mesh, const Problem& problem);
+/// (queue model fair, contention for memory, published rules). `prices` are of the problem's
+/// cluster.
+SymmetrySearch find_symmetry(const ReplicaLanes& lanes, const Mesh& mesh, const Problem& problem,
+                             CollectiveGroups& prices);
 
 /// Where the operators of copies run in a symmetry's quotient.
 std::vector<int32_t> bind_symmetry(const LoweredCopies& copies, const Mesh& mesh,
@@ -73,11 +79,9 @@ class SymmetryPricer {
   std::shared_ptr<Bound> bound(const Strategy& strategy);
   std::shared_ptr<Structure> structure(const Strategy& strategy);
   /// What find_symmetry() found for a mesh and lanes.
-  struct Found {
+  struct Found : SymmetrySearch {
     Mesh mesh;
     std::vector<int32_t> outline;
-    bool share;  ///< lanes_share_queues(); then there is no symmetry yet
-    std::optional<Symmetry> symmetry;
   };
 
   std::shared_ptr<Bound> bind(Structure& structure, const Mesh& mesh);
@@ -96,6 +100,7 @@ class SymmetryPricer {
   std::mutex mutex_;  // of all below
   std::list<std::shared_ptr<Structure>> structures_;  // the latest first
   std::list<Found> found_;                            // the same
+  std::optional<CollectiveGroups> prices_;  // made when first asked for
   LaneParts parts_;
   std::vector<std::unique_ptr<OrderEngine>> idle_;
 };

@@ -201,9 +201,8 @@ const SymmetryPricer::Found& SymmetryPricer::find(const ReplicaLanes& lanes, con
     found_.splice(found_.begin(), found_, known);
     return found_.front();
   }
-  Found found{mesh, std::move(outline), lanes_share_queues(lanes, mesh, *problem_), {}};
-  if (!found.share) found.symmetry = find_symmetry(lanes, mesh, *problem_);
-  found_.push_front(std::move(found));
+  if (!prices_) prices_.emplace(problem_->cluster());
+  found_.push_front({find_symmetry(lanes, mesh, *problem_, *prices_), mesh, std::move(outline)});
   if (found_.size() > kMostFound) found_.pop_back();
   return found_.front();
 }
