@@ -6,6 +6,7 @@
 
 #include "cluster/collectives.h"
 #include "simulator/metrics.h"
+#include "simulator/order_graph.h"
 #include "simulator/problem.h"
 #include "simulator/simulator.h"
 #include "strategy/pieces.h"
@@ -36,7 +37,7 @@ class OrderEngine {
 
   /// Fills `metrics` as Simulator::run() does for the same order. False, with `metrics` as they
   /// were: it cannot say, or the event loop is to say what is wrong.
-  bool run(const Problem& problem, std::span<const int32_t> placement, const OrderPieces& pieces,
+  bool run(const OrderGraph& graph, std::span<const int32_t> placement, const OrderPieces& pieces,
            const Quotient* quotient, int64_t limit_ns, Metrics& metrics);
 
  private:
@@ -61,7 +62,7 @@ class OrderEngine {
   };
   /// An output that goes to a device.
   struct Route {
-    int32_t op, output, from, to, tensor;
+    int32_t op, output, from, to;
     bool last;
     int64_t bytes, wire_ns;
     int32_t queues_begin, queues_end, feeds_begin, feeds_end;
@@ -130,14 +131,14 @@ class OrderEngine {
   bool find_segments(int32_t list);
   bool find_needs(int32_t op);
   bool accumulates(int32_t op, int32_t reader) const {
-    return micros_ > 1 && problem_->once(reader) && !problem_->once(op);
+    return micros_ > 1 && graph_->once(reader) && !graph_->once(op);
   }
-  bool member(int32_t op) const { return problem_->graph().op(op).collective >= 0; }
+  bool member(int32_t op) const { return graph_->collective(op) >= 0; }
   int32_t cluster_device(int32_t device) const {
     return quotient_ ? quotient_->devices[device] : device;
   }
   int64_t cost_ns(int32_t op) const {
-    return problem_->cost_ns(cluster_device(placement_[op]), op);
+    return graph_->cost_ns(cluster_device(placement_[op]), op);
   }
 
   // order_engine.cpp: running it.
@@ -192,6 +193,7 @@ class OrderEngine {
   }
 
   CollectiveGroups prices_;
+  const OrderGraph* graph_ = nullptr;
   const Problem* problem_ = nullptr;
   const OrderPieces* pieces_ = nullptr;
   const Quotient* quotient_ = nullptr;
@@ -233,6 +235,11 @@ class OrderEngine {
   bool unsure_ = false, rejected_ = false;
 
   std::vector<std::vector<Started>> started_;           // per device
+  std::vector<int32_t> reached_;                        // per micro-batch, while lists are ordered
+  struct Hints {
+    size_t starts = 0, ends = 0, came = 0, sent = 0;
+  };
+  std::vector<Hints> hints_;                            // per device: where position_at() goes on
   std::vector<Use> view_use_;                           // per operator
   std::vector<End> ends_;
   std::vector<Hold> holds_;

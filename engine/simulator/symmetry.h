@@ -49,6 +49,8 @@ std::vector<int32_t> bind_symmetry(const LoweredCopies& copies, const Mesh& mesh
                                    const Symmetry& symmetry, Quotient& quotient,
                                    const ReplicaLanes& lanes);
 
+class FoldedMeshes;
+
 /// Prices meshes by one replica and lane of every class of those that behave alike
 /// (simulator/symmetry.h); their graphs have the operators of these alone. Results are those of the
 /// whole graph, bit for bit. Keeps what it made for the latest structures and meshes; what does not
@@ -69,6 +71,9 @@ class SymmetryPricer {
   /// Devices that are simulated for a strategy; -1: all.
   int32_t simulated_devices(const Strategy& strategy);
 
+  /// Layers that were lowered for it; -1: all.
+  int32_t lowered_layers(const Strategy& strategy);
+
  private:
   struct Made;
   struct Bound;
@@ -76,7 +81,7 @@ class SymmetryPricer {
   struct Lowered;
 
   std::shared_ptr<Lowered> lowered(const Parallelism& given, const Strategy& of, bool whole);
-  std::shared_ptr<Bound> bound(const Strategy& strategy);
+  std::shared_ptr<Bound> bound(const Strategy& strategy, bool folds);
   std::shared_ptr<Structure> structure(const Strategy& strategy);
   /// What find_symmetry() found for a mesh and lanes.
   struct Found : SymmetrySearch {
@@ -85,11 +90,12 @@ class SymmetryPricer {
   };
 
   std::shared_ptr<Bound> bind(Structure& structure, const Mesh& mesh);
+  std::shared_ptr<Bound> bind_folded(const Structure& structure, const Mesh& mesh);
   const Found& find(const ReplicaLanes& lanes, const Mesh& mesh);
   LoweredReplica all_lanes(const Parallelism& given) const;
   std::shared_ptr<Made> make(Structure& structure, const Symmetry& symmetry) const;
   std::shared_ptr<const OrderPieces> order(Bound& bound, const Parallelism& given);
-  void run(Bound& bound, const Strategy& strategy, Metrics& metrics, int64_t limit_ns);
+  bool run(Bound& bound, const Strategy& strategy, Metrics& metrics, int64_t limit_ns);
   static void run_events(const Bound& bound, const Parallelism& given, Metrics& metrics,
                          int64_t limit_ns);
 
@@ -102,6 +108,8 @@ class SymmetryPricer {
   std::list<Found> found_;                            // the same
   std::optional<CollectiveGroups> prices_;  // made when first asked for
   LaneParts parts_;
+  Strategy asked_;  // the structure that was asked for last
+  std::unique_ptr<FoldedMeshes> folded_;
   std::vector<std::unique_ptr<OrderEngine>> idle_;
 };
 

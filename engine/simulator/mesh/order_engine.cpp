@@ -21,15 +21,16 @@ bool OrderEngine::takes(const Problem& problem) {
          rules.queue != QueueModel::receiver;
 }
 
-bool OrderEngine::run(const Problem& problem, std::span<const int32_t> placement,
+bool OrderEngine::run(const OrderGraph& graph, std::span<const int32_t> placement,
                       const OrderPieces& pieces, const Quotient* quotient, int64_t limit_ns,
                       Metrics& metrics) {
-  problem_ = &problem;
+  graph_ = &graph;
+  problem_ = &graph.problem();
   placement_ = placement;
   pieces_ = &pieces;
   quotient_ = quotient;
   micros_ = pieces.micro_batches;
-  if (!takes(problem) || !compile() || !simulate(limit_ns)) return false;
+  if (!takes(*problem_) || !compile() || !simulate(limit_ns)) return false;
   if (rejected_) {
     metrics.devices.resize(at(problem_->devices()));
     metrics.reject(limit_ns);
@@ -40,8 +41,8 @@ bool OrderEngine::run(const Problem& problem, std::span<const int32_t> placement
 }
 
 bool OrderEngine::compile() {
-  const int64_t tasks = int64_t{problem_->operators()} * micros_;
-  if (tasks > (int64_t{1} << 30) || problem_->longest_step_ns() * micros_ >= 0x1p61) return false;
+  const int64_t tasks = int64_t{graph_->operators()} * micros_;
+  if (tasks > (int64_t{1} << 30) || graph_->longest_step_ns() * micros_ >= 0x1p61) return false;
   devices_.assign(at(pieces_->devices()), {});
   if (!place_lists() || !order_lists() || !find_routes() || !find_groups()) return false;
   segments_.clear();
@@ -59,7 +60,7 @@ bool OrderEngine::compile() {
 
 /// That every operator but members is in one list, on the list's device.
 bool OrderEngine::place_lists() {
-  list_of_.assign(at(problem_->operators()), -1);
+  list_of_.assign(at(graph_->operators()), -1);
   index_of_.resize(list_of_.size());
   list_device_.clear();
   size_t listed = 0;
@@ -71,7 +72,7 @@ bool OrderEngine::place_lists() {
     for (int32_t i = begin; i < end; ++i, ++listed) {
       const int32_t op = pieces_->operators[i];
       if (list_of_[op] >= 0 || member(op) || placement_[op] != list_device_.back() ||
-          problem_->once(op) != problem_->once(first))
+          graph_->once(op) != graph_->once(first))
         return false;
       list_of_[op] = list;
       index_of_[op] = i - begin;
@@ -79,7 +80,7 @@ bool OrderEngine::place_lists() {
   }
   members_.clear();
   member_number_.assign(list_of_.size(), -1);
-  for (int32_t op = 0; op < problem_->operators(); ++op)
+  for (int32_t op = 0; op < graph_->operators(); ++op)
     if (member(op)) {
       member_number_[op] = static_cast<int32_t>(members_.size());
       members_.push_back(op);
@@ -94,7 +95,7 @@ bool OrderEngine::order_lists() {
   base_.assign(at(pieces_->lists()) * at(micros_), kNone);
   list_rank_.assign(at(pieces_->lists()), kNone);
   int32_t first_position = 0;
-  std::vector<int32_t> reached(at(micros_));
+  reached_.resize(at(micros_));
   for (int32_t d = 0; d < pieces_->devices(); ++d) {
     const auto pieces = std::span(pieces_->pieces)
                             .subspan(at(pieces_->piece_first[d]),
@@ -102,15 +103,15 @@ bool OrderEngine::order_lists() {
     int32_t rank = 0, position = 0;
     for (const auto& piece : pieces)
       if (piece.micro_batch == micros_ - 1) list_rank_[piece.list] = rank++;
-    std::fill(reached.begin(), reached.end(), kNone);
+    std::fill(reached_.begin(), reached_.end(), kNone);
     bool once = false;
     for (const auto& [list, micro] : pieces) {
       auto& base = base_[list_cell(list, micro)];
-      if (base != kNone || list_device_[list] != d || list_rank_[list] <= reached[micro])
+      if (base != kNone || list_device_[list] != d || list_rank_[list] <= reached_[micro])
         return false;
       base = position;
-      reached[micro] = list_rank_[list];
-      const bool runs_once = problem_->once(pieces_->operators[pieces_->list_first[list]]);
+      reached_[micro] = list_rank_[list];
+      const bool runs_once = graph_->once(pieces_->operators[pieces_->list_first[list]]);
       if (runs_once ? micro != micros_ - 1 : once) return false;
       once = once || runs_once;
       for (int32_t k = 0; runs_once && k < micros_; ++k) base_[list_cell(list, k)] = position;
@@ -132,14 +133,14 @@ bool OrderEngine::find_routes() {
   queues_.clear();
   feeds_begin_.resize(list_of_.size());
   feeds_end_.resize(list_of_.size());
-  for (int32_t op = 0; op < problem_->operators(); ++op) {
+  for (int32_t op = 0; op < graph_->operators(); ++op) {
     const int32_t from = placement_[op];
     const size_t first = routes_.size();
     route_first_.push_back(static_cast<int32_t>(first));
-    for (const auto& reader : problem_->readers(op)) {
+    for (const auto& reader : graph_->readers(op)) {
       const int32_t to = placement_[reader.op];
       const bool last = accumulates(op, reader.op);
-      if (problem_->once(op) && !problem_->once(reader.op) && micros_ > 1) return false;
+      if (graph_->once(op) && !graph_->once(reader.op) && micros_ > 1) return false;
       if (to == from) continue;
       const auto known = std::find_if(
           routes_.begin() + static_cast<std::ptrdiff_t>(first), routes_.end(),
@@ -148,9 +149,8 @@ bool OrderEngine::find_routes() {
         if (known->last != last) return false;
         continue;
       }
-      const int64_t bytes = problem_->output_bytes(op, reader.output);
-      routes_.push_back({op, reader.output, from, to, problem_->first_output(op) + reader.output,
-                         last, bytes,
+      const int64_t bytes = graph_->output_bytes(op, reader.output);
+      routes_.push_back({op, reader.output, from, to, last, bytes,
                          problem_->wire_ns(cluster_device(from), cluster_device(to), bytes),
                          static_cast<int32_t>(queues_.size()), 0, 0, 0});
       add_queues(from, to);
@@ -171,10 +171,10 @@ bool OrderEngine::find_routes() {
 
 /// Members on a device that read an output, or any (-1).
 void OrderEngine::add_feeds(int32_t op, int32_t device, int32_t output) {
-  for (const auto& reader : problem_->readers(op))
+  for (const auto& reader : graph_->readers(op))
     if (member(reader.op) && placement_[reader.op] == device &&
         (output < 0 || reader.output == output))
-      feeds_.push_back({problem_->graph().op(reader.op).collective, accumulates(op, reader.op)});
+      feeds_.push_back({graph_->collective(reader.op), accumulates(op, reader.op)});
 }
 
 /// What a transfer occupies, into queues_.
@@ -194,11 +194,10 @@ void OrderEngine::add_queues(int32_t from, int32_t to) {
 }
 
 bool OrderEngine::find_groups() {
-  const auto& collectives = problem_->graph().collectives();
-  groups_.assign(collectives.size(), {});
+  groups_.assign(at(graph_->collectives()), {});
   group_devices_.clear();
   double longest_ns = 0;
-  for (size_t c = 0; c < collectives.size(); ++c) {
+  for (size_t c = 0; c < groups_.size(); ++c) {
     if (!price(static_cast<int32_t>(c))) return false;
     longest_ns += static_cast<double>(groups_[c].duration_ns + problem_->rules().link_dead_ns);
   }
@@ -206,14 +205,14 @@ bool OrderEngine::find_groups() {
 }
 
 bool OrderEngine::price(int32_t collective) {
-  const auto& about = problem_->graph().collectives()[collective];
+  const auto& about = graph_->collective_like(collective);
   auto& group = groups_[collective];
   ring_.clear();
-  for (const int32_t op : about.members) {
+  for (const int32_t op : graph_->members(collective)) {
     ring_.push_back(placement_[op]);
-    group.missing += problem_->missing(op);
+    group.missing += graph_->missing(op);
   }
-  group.once = problem_->once(about.members[0]);
+  group.once = graph_->once(graph_->members(collective)[0]);
   std::sort(ring_.begin(), ring_.end());
   ring_.erase(std::unique(ring_.begin(), ring_.end()), ring_.end());
   std::span<const int32_t> all = ring_;
@@ -258,7 +257,7 @@ bool OrderEngine::find_segments(int32_t list) {
     }
     const int64_t cost = cost_ns(op);
     offset_ns_[i] = offset_ns;
-    devices_[list_device_[list]].compute_ns += cost * (problem_->once(op) ? 1 : micros_);
+    devices_[list_device_[list]].compute_ns += cost * (graph_->once(op) ? 1 : micros_);
     offset_ns += cost;
     const bool sends = route_first_[op] < route_first_[at(op) + 1];
     if (sends || feeds_begin_[op] < feeds_end_[op])
@@ -276,11 +275,8 @@ bool OrderEngine::find_segments(int32_t list) {
 /// What an operator reads that its device does not compute, into needs_. False where its device
 /// computes it later.
 bool OrderEngine::find_needs(int32_t op) {
-  const auto& graph = problem_->graph();
-  for (const int32_t tensor : graph.op(op).inputs) {
-    const int32_t from = graph.tensor(tensor).producer;
+  for (const auto& [from, output] : graph_->inputs(op)) {
     if (placement_[from] != placement_[op]) {
-      const int32_t output = tensor - graph.op(from).outputs.front();
       int32_t route = route_first_[from];
       while (routes_[route].output != output || routes_[route].to != placement_[op]) ++route;
       needs_.push_back(2 * (static_cast<int32_t>(members_.size()) + route));
@@ -386,7 +382,7 @@ void OrderEngine::begin_segment(int32_t number, const Segment& segment, int32_t 
   device.free_ns = start_ns + segment.length_ns;
   step_ns_ = std::max(step_ns_, start_ns + segment.busy_ns);
   const bool last = pieces_done_[list] + 1 == micros_ || micros_ == 1 ||
-                    problem_->once(pieces_->operators[segment.begin]);
+                    graph_->once(pieces_->operators[segment.begin]);
   for (int32_t i = segment.emits_begin; i < segment.emits_end; ++i) {
     const auto& emit = emits_[i];
     const int64_t end_ns = start_ns + emit.offset_ns;
@@ -475,7 +471,7 @@ void OrderEngine::book_collective(const Event& event) {
     device.send_ns += group.duration_ns;
   }
   step_ns_ = std::max(step_ns_, end_ns);
-  for (const int32_t op : problem_->graph().collectives()[event.what].members)
+  for (const int32_t op : graph_->members(event.what))
     arrive_member(op, event.micro, end_ns);
   ++ticket_;
 }
@@ -484,7 +480,7 @@ void OrderEngine::book_collective(const Event& event) {
 void OrderEngine::arrive_member(int32_t op, int32_t micro, int64_t time_ns) {
   const int32_t slot = member_number_[op];
   arrived_[slot_cell(slot, micro)] = time_ns;
-  const bool last = --waiting_[slot] == 0 || problem_->once(op);
+  const bool last = --waiting_[slot] == 0 || graph_->once(op);
   if (last) all_arrived_[slot] = time_ns;
   for (int32_t f = feeds_begin_[op]; f < feeds_end_[op]; ++f)
     if (!feeds_[f].last || last) feed(feeds_[f], micro, time_ns);
