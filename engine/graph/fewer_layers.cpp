@@ -35,8 +35,8 @@ struct FewerLayers::Read {
 };
 
 FewerLayers::FewerLayers(const Graph& graph) : graph_(graph), layers_(repeated_layers(graph)) {
-  if (layers_.count < 4) return;
-  runs_ = layer_runs(layers_.of, layers_.count);
+  if (layers_.count <= kLeast) return;
+  runs_ = layer_runs(inner_layers(layers_.of), layers_.count - 2);
   if (runs_ && !equal_layers()) runs_.reset();
 }
 
@@ -58,7 +58,7 @@ bool FewerLayers::equal_layers() const {
   return true;
 }
 
-/// That what belongs to no layer goes on from the last one or the first one.
+/// That what belongs to none of them goes on from the last one or the first one.
 bool FewerLayers::reads_ends_alone(int32_t op) const {
   const auto at_end = [this](int32_t other) {
     const auto& place = runs_->places[at(other)];
@@ -107,8 +107,8 @@ std::shared_ptr<const Graph> FewerLayers::of(int32_t count) {
   return made;
 }
 
-Graph FewerLayers::make(int32_t count) const {
-  const int32_t last = runs_->layers - 1;
+Graph FewerLayers::make(int32_t count_of_all) const {
+  const int32_t last = runs_->layers - 1, count = count_of_all - 2;
   const auto kept = [&](int32_t layer) { return layer < count - 1 || layer == last; };
   const auto few = [&](int32_t layer) { return layer == last ? count - 1 : layer; };
   const auto many = [&](int32_t layer) { return layer == count - 1 ? last : layer; };

@@ -30,6 +30,14 @@ struct LayerRuns {
   }
 };
 
+/// Numbers the layers behind the first one from 0, so that those before the last, of n, are those
+/// below n - 2.
+inline std::vector<int32_t> inner_layers(std::span<const int32_t> layers) {
+  std::vector<int32_t> inner(layers.begin(), layers.end());
+  for (int32_t& layer : inner) --layer;
+  return inner;
+}
+
 /// Nothing where the list is not made so. labels: layers, from 0; others are of no layer.
 inline std::optional<LayerRuns> layer_runs(std::span<const int32_t> labels, int32_t layers) {
   LayerRuns result{layers, {}, std::vector<LayerRuns::Place>(labels.size())};

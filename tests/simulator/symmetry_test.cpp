@@ -154,12 +154,20 @@ void check_kin(RandomStream& random, Strategy strategy,
   if (pricer.price(strategy, metrics, kNoLimit)) REQUIRE(metrics == whole(strategy, problem));
 }
 
+/// Stages with one layer at least.
+void unequal_stages(RandomStream& random, Parallelism& given, int32_t layers) {
+  given.stages.assign(static_cast<size_t>(given.mesh.pipeline * given.virtual_stages), 1);
+  for (auto left = layers - static_cast<int32_t>(given.stages.size()); left > 0; --left)
+    ++given.stages[random.below(given.stages.size())];
+}
+
 void check_one(uint64_t draw, Seen& seen, bool alike = false) {
   RandomStream random(7, alike ? "alike" : "symmetry", draw);
   const auto graph = blocks(random, alike ? 16 : 8, alike);
   Strategy strategy;
   strategy.parallelism = mesh_of(random);
   auto& mesh = strategy.parallelism->mesh;
+  if (alike && random.below(3) == 0) unequal_stages(random, *strategy.parallelism, 16);
   const auto devices = static_cast<int>(mesh.device_count());
   const auto cluster = cluster_of(random, devices);
   if (random.below(3) == 0) {

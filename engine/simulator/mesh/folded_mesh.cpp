@@ -47,11 +47,10 @@ std::shared_ptr<const FoldedMesh> FoldedMeshes::make(const Parallelism& given) {
 }
 
 std::vector<int32_t> FoldedMeshes::home(const Parallelism& given, const FoldSizes& sizes) const {
-  const int32_t chunks = sizes.chunks(), per_chunk = sizes.layers / chunks;
   std::vector<int32_t> device;
   device.reserve(layers_->layers().of.size());
   for (const int32_t layer : layers_->layers().of) {
-    const int32_t chunk = std::clamp(layer, 0, sizes.layers - 1) / per_chunk;
+    const int32_t chunk = sizes.chunk_of[at(std::clamp(layer, 0, sizes.layers - 1))];
     device.push_back(device_of_chunk(sizes.schedule, sizes.pipeline, chunk) * given.mesh.width());
   }
   return device;

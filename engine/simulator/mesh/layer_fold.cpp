@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
+#include "graph/fewer_layers.h"
 #include "graph/split_backward.h"
 
 namespace trinity {
@@ -19,17 +20,31 @@ std::optional<FoldSizes> fold_sizes(const Parallelism& given, int32_t layers) {
   sizes.pipeline = given.mesh.pipeline;
   sizes.rounds = given.virtual_stages;
   sizes.schedule = schedule_of(given);
-  if (!given.stages.empty() || !given.operators.empty() || layers % sizes.chunks() != 0)
-    return std::nullopt;
-  sizes.few_pipeline = std::min(sizes.pipeline, kFewStages);
-  sizes.few_layers = sizes.few_chunks() * std::min(layers / sizes.chunks(), kFewLayers);
-  if (sizes.few_layers < 3 || sizes.few_layers >= layers) return std::nullopt;
+  auto in_chunks = given.stages;
+  if (in_chunks.empty() && layers % sizes.chunks() == 0)
+    in_chunks.assign(at(sizes.chunks()), layers / sizes.chunks());
+  if (in_chunks.size() != at(sizes.chunks()) || !given.operators.empty()) return std::nullopt;
+  for (int32_t chunk = 0; chunk < sizes.chunks(); ++chunk) {
+    if (in_chunks[at(chunk)] < 1) return std::nullopt;
+    sizes.chunk_of.insert(sizes.chunk_of.end(), at(in_chunks[at(chunk)]), chunk);
+  }
+  if (sizes.chunk_of.size() != at(layers)) return std::nullopt;
+  const int32_t in_chunk = *std::max_element(in_chunks.begin(), in_chunks.end());
+  const auto take = [&](int32_t stages, int32_t layers_of_chunk) {
+    sizes.few_pipeline = std::min(sizes.pipeline, stages);
+    sizes.few_layers = sizes.few_chunks() * std::min(in_chunk, layers_of_chunk);
+    return sizes.few_layers >= FewerLayers::kLeast;
+  };
+  const bool enough = take(kFewStages, kFewLayers) || take(kFewStages, FewerLayers::kLeast) ||
+                      take(FewerLayers::kLeast, kFewLayers);
+  if (!enough || sizes.few_layers >= layers) return std::nullopt;
   return sizes;
 }
 
 Parallelism with_few_stages(const Parallelism& given, const FoldSizes& sizes) {
   Parallelism few = given;
   few.mesh.pipeline = sizes.few_pipeline;
+  few.stages.clear();
   few.mesh.order.clear();
   few.mesh.devices.clear();
   few.micro_batches = 2 * sizes.few_pipeline;
@@ -71,7 +86,7 @@ bool LayerFold::find(int32_t width) {
 }
 
 bool LayerFold::find_runs() {
-  runs_ = layer_runs(copies_.lowered.layer, sizes_.few_layers);
+  runs_ = layer_runs(inner_layers(copies_.lowered.layer), few_inner());
   if (!runs_) return false;
   std::vector<int32_t> layer;
   for (const auto& collective : few().collectives()) {
@@ -79,9 +94,9 @@ bool LayerFold::find_runs() {
     if (collective.members.size() == 1) continue;
     for (const int32_t member : collective.members)
       if (runs_->places[at(member)].zone >= 0) return false;
-    layer.back() = -1;
+    layer.back() = 0;
   }
-  collective_runs_ = layer_runs(layer, sizes_.few_layers);
+  collective_runs_ = layer_runs(inner_layers(layer), few_inner());
   return collective_runs_.has_value();
 }
 
@@ -107,8 +122,8 @@ LayerFold::Read LayerFold::read_of(int32_t reader, int32_t tensor) const {
   return {place.zone, place.place, to.zone < 0 ? place.layer : place.layer - to.layer, output};
 }
 
-/// False where something that is of no layer reads of another one than the first or the last, or a
-/// layer of one that is no neighbour.
+/// False where something that is of none of the layers between reads of another one than the first
+/// or the last of these, or one of them of one that is no neighbour.
 bool LayerFold::find_reads() {
   read_first_.push_back(0);
   for (int32_t op = 0; op < few().operator_count(); ++op) {
@@ -116,7 +131,7 @@ bool LayerFold::find_reads() {
     for (const int32_t input : few().op(op).inputs) {
       const Read read = read_of(op, input);
       const bool near = outside ? read.zone < 0 || read.offset == 0 ||
-                                      read.offset == sizes_.few_layers - 1
+                                      read.offset == few_inner() - 1
                                 : read.offset >= -1 && read.offset <= 1;
       if (!near) return false;
       reads_.push_back(read);
@@ -160,7 +175,7 @@ bool LayerFold::same_reads(int32_t op, int32_t second) const {
     if (work_[op] == kMember && count > 1 && (x.zone < 0 || x.offset != 0)) return false;
     if (x == y) continue;
     const bool beyond = (layer == 0 && y.offset == -1) ||
-                        (layer == sizes_.few_layers - 1 && y.offset == 1);
+                        (layer == few_inner() - 1 && y.offset == 1);
     if (!beyond || x.zone >= 0) return false;
   }
   return true;
@@ -176,10 +191,10 @@ bool LayerFold::same_collective(int32_t a, int32_t b) const {
 }
 
 int32_t LayerFold::few_chunk(int32_t layer) const {
-  return std::clamp(layer, 0, sizes_.few_layers - 1) / (sizes_.few_layers / sizes_.few_chunks());
+  return std::clamp(layer + 1, 0, sizes_.few_layers - 1) / (sizes_.few_layers / sizes_.few_chunks());
 }
 int32_t LayerFold::chunk(int32_t layer) const {
-  return std::clamp(layer, 0, sizes_.layers - 1) / (sizes_.layers / sizes_.chunks());
+  return sizes_.chunk_of[at(std::clamp(layer + 1, 0, sizes_.layers - 1))];
 }
 
 /// Operators run in their layer's stage or, as sums of what several read, in a neighbour's. What is
@@ -204,7 +219,7 @@ bool LayerFold::find_chunks() {
 std::optional<int32_t> LayerFold::ahead_of(int32_t zone, int32_t place) const {
   for (const int32_t ahead : {0, 1, -1}) {
     bool always = true;
-    for (int32_t layer = 0; layer < sizes_.few_layers && always; ++layer)
+    for (int32_t layer = 0; layer < few_inner() && always; ++layer)
       always = copies_.lowered.stage[at(runs_->number(zone, layer, place))] ==
                few_chunk(layer + ahead);
     if (always) return ahead;
@@ -218,30 +233,32 @@ int32_t LayerFold::many_stage(int32_t few) const {
   return few == sizes_.few_pipeline - 1 ? sizes_.pipeline - 1 : -1;
 }
 
+/// Of the groups within a stage all stages have one or none.
 bool LayerFold::find_lanes(const ReplicaLanes& few, int32_t width) {
   if (few.lanes().size() != at(width) || !find_sends(few, width)) return false;
   exchanges_ = few.exchanges();
   for (const int32_t inner : copies_.collective)
     few_group_.push_back(inner < 0 ? -1 : few.group_of(inner));
-  group_at_.assign(few.groups().size(), std::vector<int32_t>(at(sizes_.pipeline), -1));
-  for (size_t g = 0; g < few.groups().size(); ++g) {
-    const auto& devices = few.groups()[g];
-    const int32_t stage = devices.front() / width;
-    const auto add = [&](auto stage_of) {
-      auto& group = groups_.emplace_back();
-      for (const int32_t device : devices)
-        group.push_back(stage_of(device / width) * width + device % width);
-      return static_cast<int32_t>(groups_.size()) - 1;
-    };
-    if (stage == devices.back() / width && many_stage(stage) < 0) {
-      for (int32_t s = 1; s + 1 < sizes_.pipeline; ++s)
-        group_at_[g][at(s)] = add([s](int32_t) { return s; });
-      continue;
+  int32_t inside = 0;  // stages with a group
+  for (const auto& devices : few.groups()) {
+    const bool one = devices.front() / width == devices.back() / width;
+    inside += one;
+    ends_group_.push_back(-1);
+    if (one && devices.size() != at(width)) return false;
+    if (one) continue;
+    auto& group = groups_.emplace_back();
+    for (const int32_t device : devices) {
+      const int32_t stage = many_stage(device / width);
+      if (stage < 0) return false;
+      group.push_back(stage * width + device % width);
     }
-    for (const int32_t device : devices)
-      if (many_stage(device / width) < 0) return false;
-    const int32_t number = add([this](int32_t s) { return many_stage(s); });
-    for (const int32_t device : devices) group_at_[g][at(many_stage(device / width))] = number;
+    ends_group_.back() = static_cast<int32_t>(groups_.size()) - 1;
+  }
+  if (inside != 0 && inside != sizes_.few_pipeline) return false;
+  for (int32_t stage = 0; stage < sizes_.pipeline && inside > 0; ++stage) {
+    stage_group_.push_back(static_cast<int32_t>(groups_.size()));
+    for (int32_t part = 0; part < width; ++part)
+      (part == 0 ? groups_.emplace_back() : groups_.back()).push_back(stage * width + part);
   }
   return true;
 }
@@ -261,19 +278,21 @@ bool LayerFold::find_sends(const ReplicaLanes& few, int32_t width) {
     return true;
   }
   const bool up = sends[1], down = sends[at(p)];
-  if (up != sends[at(p + 2)] || down != sends[at(2 * p + 1)]) return false;
   const int32_t last = sizes_.pipeline - 1;
+  for (int32_t stage = 0; stage + 1 < p; ++stage)
+    if (sends[at(stage * p + stage + 1)] != up || sends[at((stage + 1) * p + stage)] != down)
+      return false;
   for (int32_t stage = 0; stage < last; ++stage) {
     if (up) sends_.emplace_back(stage, stage + 1);
     if (down) sends_.emplace_back(stage + 1, stage);
   }
-  if (sends[2]) sends_.emplace_back(0, last);
-  if (sends[at(2 * p)]) sends_.emplace_back(last, 0);
+  if (sends[at(p - 1)]) sends_.emplace_back(0, last);
+  if (sends[at((p - 1) * p)]) sends_.emplace_back(last, 0);
   return true;
 }
 
 void LayerFold::unfold() {
-  const int32_t layers = sizes_.layers;
+  const int32_t layers = inner();
   // Calls add(number among the few, layer) in the order of all.
   const auto in_order = [&](const LayerRuns& runs, auto begin_outside, auto begin_zone, auto add) {
     for (size_t i = 0; i < runs.places.size();) {
@@ -288,10 +307,10 @@ void LayerFold::unfold() {
       const auto& about = runs.zones[at(zone)];
       for (int32_t k = 0; k < layers; ++k) {
         const int32_t layer = about.up ? k : layers - 1 - k;
-        const int32_t like = layer == 0 ? 0 : layer == layers - 1 ? sizes_.few_layers - 1 : 1;
+        const int32_t like = layer == 0 ? 0 : layer == layers - 1 ? few_inner() - 1 : 1;
         for (int32_t j = 0; j < about.length; ++j) add(runs.number(zone, like, j), layer);
       }
-      i += at(about.length) * at(sizes_.few_layers);
+      i += at(about.length) * at(few_inner());
     }
   };
   outside_.resize(runs_->places.size());
@@ -347,17 +366,19 @@ int32_t LayerFold::number(const Read& read, int32_t layer) const {
   if (read.zone < 0) return outside_[read.place];
   const int32_t of = layer >= 0        ? layer + read.offset
                      : read.offset == 0 ? 0
-                                        : sizes_.layers - 1;
+                                        : inner() - 1;
   const auto& zone = runs_->zones[at(read.zone)];
   return zone_begin_[read.zone] + read.place +
-         (zone.up ? of : sizes_.layers - 1 - of) * zone.length;
+         (zone.up ? of : inner() - 1 - of) * zone.length;
 }
 
 void LayerFold::find_groups() {
   for (int32_t c = 0; c < graph_->collectives(); ++c) {
     const int32_t few_group = few_group_[at(collective_like_[c])];
     const int32_t stage = device_[at(graph_->members(c)[0])];
-    group_of_.push_back(few_group < 0 ? -1 : group_at_[at(few_group)][at(stage)]);
+    group_of_.push_back(few_group < 0                    ? -1
+                        : ends_group_[at(few_group)] >= 0 ? ends_group_[at(few_group)]
+                                                         : stage_group_[at(stage)]);
   }
 }
 

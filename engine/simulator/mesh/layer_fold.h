@@ -17,18 +17,20 @@
 namespace trinity {
 
 /// How many layers and stages a mesh has, and how many are enough to see what all do: three layers
-/// of every virtual stage, three stages (the first, one between others, the last).
+/// of every virtual stage and three stages (the first, one between others, the last), or as many as
+/// give three layers between the first and the last one.
 struct FoldSizes {
   int32_t layers = 0, few_layers = 0;      // of all stages
   int32_t pipeline = 0, few_pipeline = 0;  // devices on that axis
   int32_t rounds = 1;                      // virtual stages of a device
+  std::vector<int32_t> chunk_of;           // of every layer its virtual stage
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
 
   int32_t chunks() const { return pipeline * rounds; }
   int32_t few_chunks() const { return few_pipeline * rounds; }
 };
 
-/// Nothing where stages or operators are said one by one, or where no fewer would do.
+/// Nothing where operators are said one by one, a stage has no layers, or no fewer would do.
 std::optional<FoldSizes> fold_sizes(const Parallelism& given, int32_t layers);
 /// The mesh of fewer stages. Its micro-batches are as few as every schedule takes.
 Parallelism with_few_stages(const Parallelism& given, const FoldSizes& sizes);
@@ -81,6 +83,10 @@ class LayerFold {
   bool same_collective(int32_t a, int32_t b) const;
   bool find_chunks();
   std::optional<int32_t> ahead_of(int32_t zone, int32_t place) const;
+  /// The layers between the first and the last one, which alone are numbered, from 0; those two
+  /// are of no layer.
+  int32_t few_inner() const { return sizes_.few_layers - 2; }
+  int32_t inner() const { return sizes_.layers - 2; }
   int32_t few_chunk(int32_t layer) const;
   int32_t chunk(int32_t layer) const;
   bool find_lanes(const ReplicaLanes& few, int32_t width);
@@ -109,7 +115,8 @@ class LayerFold {
   std::vector<std::vector<int32_t>> lists_;     // [chunk][ChunkWork]
   std::vector<std::vector<int32_t>> updates_;   // of every device
   std::vector<int32_t> few_group_;              // of every few collective, or -1
-  std::vector<std::vector<int32_t>> group_at_;  // [few group][stage]: in groups_
+  std::vector<int32_t> ends_group_;             // of few groups over several stages: in groups_
+  std::vector<int32_t> stage_group_;            // of every stage the group within it
   std::vector<std::vector<int32_t>> groups_;
   std::vector<std::pair<int32_t, int32_t>> sends_;  // between stages
   bool exchanges_ = false;

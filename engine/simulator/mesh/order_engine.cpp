@@ -201,7 +201,53 @@ bool OrderEngine::find_groups() {
     if (!price(static_cast<int32_t>(c))) return false;
     longest_ns += static_cast<double>(groups_[c].duration_ns + problem_->rules().link_dead_ns);
   }
+  find_at_once();
   return longest_ns * micros_ < 0x1p60;
+}
+
+/// Whether one device alone hands in, from its lists, in every micro-batch, and is all that waits.
+bool OrderEngine::own(int32_t collective) const {
+  const auto& group = groups_[collective];
+  const auto members = graph_->members(collective);
+  if (group.once || members.size() != 1 || group.missing == 0) return false;
+  const int32_t op = members[0];
+  if (route_first_[op] < route_first_[at(op) + 1] || feeds_begin_[op] < feeds_end_[op])
+    return false;
+  for (const auto& [from, output] : graph_->inputs(op))
+    if (placement_[from] != placement_[op] || member(from) || graph_->once(from)) return false;
+  return true;
+}
+
+void OrderEngine::find_at_once() {
+  constexpr int32_t kNobody = -1, kSeveral = -2;
+  size_t queues = 0;
+  for (const int32_t queue : queues_) queues = std::max(queues, at(queue) + 1);
+  queue_device_.assign(queues, kNobody);
+  if (queues > kMostQueues) return;
+  for (const auto& route : routes_)
+    for (int32_t i = route.queues_begin; i < route.queues_end; ++i)
+      queue_device_[queues_[i]] = kSeveral;
+  for (int32_t c = 0; c < graph_->collectives(); ++c) {
+    groups_[c].at_once = own(c);
+    const int32_t device = groups_[c].at_once ? placement_[graph_->members(c)[0]] : kSeveral;
+    for (const int32_t queue : queues_of(groups_[c])) {
+      auto& owner = queue_device_[queue];
+      owner = owner == kNobody || owner == device ? device : kSeveral;
+    }
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (auto& group : groups_) {
+      const auto list = queues_of(group);
+      if (!group.at_once || std::none_of(list.begin(), list.end(), [&](int32_t queue) {
+            return queue_device_[queue] == kSeveral;
+          }))
+        continue;
+      group.at_once = false;
+      changed = true;
+      for (const int32_t queue : list) queue_device_[queue] = kSeveral;
+    }
+  }
 }
 
 bool OrderEngine::price(int32_t collective) {
@@ -293,13 +339,20 @@ bool OrderEngine::find_needs(int32_t op) {
 }
 
 bool OrderEngine::simulate(int64_t limit_ns) {
+  const bool good = run_events(limit_ns);
+  if (!tied_) return good;
+  for (auto& group : groups_) group.at_once = false;
+  return run_events(limit_ns);
+}
+
+bool OrderEngine::run_events(int64_t limit_ns) {
   begin();
   for (size_t c = 0; c < groups_.size(); ++c)
     for (int32_t k = groups_[c].once ? micros_ - 1 : 0; k < micros_ && groups_[c].missing == 0; ++k)
       push(0, kBooks, at(k) * groups_.size() + c, static_cast<int32_t>(c), k);
   for (size_t d = 0; d < devices_.size(); ++d) advance(static_cast<int32_t>(d));
   StopPoll stop;
-  for (; !events_.empty() && !unsure_; stop.step()) {
+  for (; !events_.empty() && !unsure_ && !tied_; stop.step()) {
     std::pop_heap(events_.begin(), events_.end(), std::greater<>());
     const Event event = events_.back();
     events_.pop_back();
@@ -340,12 +393,19 @@ void OrderEngine::begin() {
   free_ns_.assign(queues, 0);
   asked_ns_.assign(queues, -1);
   asked_by_.resize(queues);
-  for (size_t d = 0; d < devices_.size(); ++d) devices_[d].piece = pieces_->piece_first[d];
+  for (size_t d = 0; d < devices_.size(); ++d) {
+    auto& device = devices_[d];
+    device.piece = pieces_->piece_first[d];
+    device.segment = 0;
+    device.free_ns = device.send_ns = device.sent_bytes = device.received_bytes = 0;
+    device.blocked = -1;
+  }
   ticket_ = 0;
   now_ns_ = step_ns_ = 0;
   booked_ = transfers_ = 0;
   unsure_ = queues > kMostQueues;
-  rejected_ = false;
+  rejected_ = tied_ = false;
+  booked_last_.assign(devices_.size(), {-1, -1});
 }
 
 /// Runs what a device can run by now.
@@ -365,6 +425,7 @@ void OrderEngine::advance(int32_t number) {
         if (came_ns < 0) return;
         start_ns = std::max(start_ns, came_ns);
       }
+      device.blocked = -1;
       begin_segment(number, segment, list, micro, start_ns);
     }
     device.segment = 0;
@@ -400,6 +461,8 @@ void OrderEngine::feed(const Feed& feed, int32_t micro, int64_t time_ns) {
   const size_t at = group_cell(feed.collective, micro);
   ready_ns_[at] = std::max(ready_ns_[at], time_ns);
   if (--missing_[at] > 0) return;
+  if (groups_[feed.collective].at_once)
+    return book_collective(feed.collective, micro, ready_ns_[at]);
   const auto number = static_cast<uint64_t>(micro) * groups_.size();
   push(ready_ns_[at], kBooks, number + static_cast<uint64_t>(feed.collective), feed.collective,
        micro);
@@ -456,13 +519,21 @@ void OrderEngine::send(const Event& event) {
 }
 
 void OrderEngine::book_collective(const Event& event) {
-  const auto& group = groups_[event.what];
-  const auto queues = std::span(queues_).subspan(at(group.queues_begin),
-                                                 at(group.queues_end - group.queues_begin));
-  const int64_t start_ns = book(queues, now_ns_, group.duration_ns);
+  book_collective(event.what, event.micro, now_ns_);
+}
+
+void OrderEngine::book_collective(int32_t collective, int32_t micro, int64_t ready_ns) {
+  const auto& group = groups_[collective];
+  if (group.at_once) {
+    auto& before = booked_last_[group_devices_[group.devices_begin]];
+    const std::pair turn(ready_ns, int64_t{micro} * static_cast<int64_t>(groups_.size()) + collective);
+    tied_ = tied_ || turn < before;
+    before = turn;
+  }
+  const int64_t start_ns = book(queues_of(group), ready_ns, group.duration_ns);
   const int64_t end_ns = start_ns + group.duration_ns;
-  starts_ns_[start_cell(event.what, event.micro)] = start_ns;
-  bookings_.push_back({event.what, event.micro});
+  starts_ns_[start_cell(collective, micro)] = start_ns;
+  bookings_.push_back({collective, micro});
   ++booked_;
   for (int32_t i = group.devices_begin; i < group.devices_end; ++i) {
     auto& device = devices_[group_devices_[i]];
@@ -471,8 +542,7 @@ void OrderEngine::book_collective(const Event& event) {
     device.send_ns += group.duration_ns;
   }
   step_ns_ = std::max(step_ns_, end_ns);
-  for (const int32_t op : graph_->members(event.what))
-    arrive_member(op, event.micro, end_ns);
+  for (const int32_t op : graph_->members(collective)) arrive_member(op, micro, end_ns);
   ++ticket_;
 }
 
