@@ -42,6 +42,14 @@ inline bool joins_context(const Parallelism& given) {
          given.synchronise.kind == Synchronise::all_reduce;
 }
 
+/// Devices that share out states: all replicas (with their parts of the sequence, where gradients
+/// meet over both), or those of a run.
+inline int32_t shard_group(const Parallelism& given) {
+  const auto& way = given.synchronise;
+  if (joins_context(given)) return given.mesh.data * given.mesh.context;
+  return way.kind == Synchronise::hierarchical ? way.inner : given.mesh.data;
+}
+
 class Lowering {
  public:
   /// spread: of every operator over how many ranks of `expert` its weights are spread; empty: none.
@@ -92,7 +100,7 @@ class Lowering {
       take_cut(made, overlap_sums(made.graph));
     LoweredReplica result;
     const std::vector<bool> joined_weights = weights_joined(made);
-    if (given_.shard > 0 && shard_group() > 1) result.gathered = shard(made, joined_weights);
+    if (given_.shard > 0 && shard_group(given_) > 1) result.gathered = shard(made, joined_weights);
     result.spread = spread_of(made);
     result.joined = joined_collectives(made);
     if (!result.joined.empty() && !result.gathered.empty())
@@ -400,14 +408,6 @@ class Lowering {
     return numbers;
   }
 
-  /// Devices that share out states: all replicas (with their parts of the sequence, where gradients
-  /// meet over both), or those of a run.
-  int32_t shard_group() const {
-    const auto& way = given_.synchronise;
-    if (joins_context(given_)) return given_.mesh.data * given_.mesh.context;
-    return way.kind == Synchronise::hierarchical ? way.inner : given_.mesh.data;
-  }
-
   /// Every device keeps a share of its states (ZeRO); bytes of the gathers among what was made.
   /// weights: of original operators whether all of shard_group() share these out, or replicas
   /// alone; empty: all.
@@ -415,7 +415,7 @@ class Lowering {
     auto spread = spread_of(made);
     for (size_t op = 0; op < spread.size() && !weights.empty(); ++op)
       if (!weights[at(leader_of(made.serves[op]))]) spread[op] *= given_.mesh.context;
-    ShardingOptions options{given_.shard, shard_group(), given_.bucket_bytes, made.device, {},
+    ShardingOptions options{given_.shard, shard_group(given_), given_.bucket_bytes, made.device, {},
                             spread};
     std::vector<int32_t> unit;
     for (const int32_t op : made.serves) {

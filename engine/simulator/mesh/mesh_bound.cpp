@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "base/error.h"
 #include "base/index.h"
+#include "strategy/lowering.h"
 #include "strategy/mesh_schedule.h"
 
 namespace trinity {
@@ -194,29 +196,36 @@ class MeshBounder::Bounding {
     if (given_.mesh.data == 1 || !queues || given_.synchronise.kind != Synchronise::all_reduce)
       return;
     for (int32_t s = 0; s < p_; ++s) {
-      std::vector<int32_t> devices;
-      for (int32_t r = 0; r < given_.mesh.data; ++r)
-        devices.push_back(given_.mesh.device(s, r, 0));
-      std::sort(devices.begin(), devices.end());
-      groups_.push_back(groups.find(devices, false));
+      groups_.push_back({replicas(groups, s, given_.mesh.tensor)});
+      if (lowering::joins_context(given_)) groups_[s].push_back(replicas(groups, s, given_.mesh.width()));
     }
+  }
+
+  /// Over so many of a stage's devices in each replica: those that stand for parts of the sequence.
+  CollectiveGroup replicas(CollectiveGroups& groups, int32_t s, int32_t width) const {
+    std::vector<int32_t> devices;
+    for (int32_t r = 0; r < given_.mesh.data; ++r)
+      for (int32_t part = 0; part < width; part += given_.mesh.tensor)
+        devices.push_back(given_.mesh.device(s, r, part));
+    std::sort(devices.begin(), devices.end());
+    return groups.find(devices, false);
   }
 
   double message(int32_t stage, CollectiveKind kind, const SpreadBytes& bytes) const {
     const int64_t whole = bytes.all - bytes.spread;
     if (groups_.empty() || whole <= 0) return 0;
-    const auto algorithm = given_.synchronise.algorithm;
-    const auto& group = groups_[stage];
-    const bool applies = group.applies(kind, algorithm);
-    return std::floor(
-        group.cost(kind, applies ? algorithm : CollectiveAlgorithm::automatic, whole).time_s() * 1e9);
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto& group : groups_[stage]) {
+      const auto algorithm = group.applies(kind, given_.synchronise.algorithm)
+                                 ? given_.synchronise.algorithm : CollectiveAlgorithm::automatic;
+      least = std::min(least, std::floor(group.cost(kind, algorithm, whole).time_s() * 1e9));
+    }
+    return least;
   }
 
   int64_t share(const SpreadBytes& bytes, bool shared) const {
-    const auto& mesh = given_.mesh;
     if (!shared) return bytes.all;
-    const int64_t others = given_.synchronise.kind == Synchronise::hierarchical
-                               ? given_.synchronise.inner : mesh.data;
+    const int64_t others = lowering::shard_group(given_);
     return (bytes.all - bytes.spread) / others + bytes.spread / others;
   }
 
@@ -298,7 +307,7 @@ class MeshBounder::Bounding {
       add(gathered, chunks_[c].gathered);
     }
     if (given_.shard < 1 && given_.mesh.data == 1) stage.most = std::max(stage.most, stage.resident + stage.summed);
-    if (given_.shard > 0 && given_.mesh.data > 1) update /= given_.mesh.data;
+    if (given_.shard > 0) update /= lowering::shard_group(given_);
     const double end = stage.free;
     if (groups_.empty()) return end + update;
     const double scatter = message(s, CollectiveKind::reduce_scatter, gradients);
@@ -324,7 +333,9 @@ class MeshBounder::Bounding {
   int32_t p_, v_, m_;
   std::vector<Chunk> chunks_;
   std::vector<double> wire_[2];   // forwards, backwards; of every boundary
-  std::vector<CollectiveGroup> groups_;  // of every stage's replicas; empty: no messages that count
+  /// Of every stage its replicas, and these with their parts of the sequence where gradients may meet
+  /// over both; empty: no messages that count.
+  std::vector<std::vector<CollectiveGroup>> groups_;
   std::vector<Stage> stages_;
   std::vector<double> there_[2];  // what a chunk hands on, by micro-batch
   std::vector<bool> done_[2];
