@@ -196,7 +196,7 @@ end
 ---@return trinity.PlanResult
 function plan.run(spec)
   local owner = 'trinity.plan'
-  local given = declared:read(owner, 1, 'spec', spec)
+  local given = declared:read(owner .. '.run', 1, 'spec', spec)
   if type(given.graph) ~= 'function' then check.object(owner, 'option', 'graph', given.graph, 'graph') end
   local nets = networks.new(owner, given.graph, given.cluster)
   local used = own_of(given.space or {})
