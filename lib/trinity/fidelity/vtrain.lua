@@ -240,10 +240,11 @@ local function show_fit(list, options)
   end
   if #used == 0 then util.fail('no row to fit to: expected some with a time') end
   local tell = rows_of.teller(true, describer(options.cluster))
-  local values = fitted_to(used, tell, options.steps)
+  local values, stopped = fit.keeping(function() return fitted_to(used, tell, options.steps) end)
   local set = options.cluster ~= '' and 'own' or set_of[used[1].composed]
   local written = fitted_file(set, values, groups_named(used))
   if options.save ~= '' then core.write_file(options.save, written) else io.write(written) end
+  if stopped then return end
   for i, told in ipairs(tell(used, values)) do used[i].told_s = told end
   print_summary('rows that the constants were fitted to', used)
 end
