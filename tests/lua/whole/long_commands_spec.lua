@@ -31,7 +31,12 @@ end
 -- Shell: waits for a sign of the command that runs behind it, whose progress goes to the file `err`, and leaves the
 -- command stopped: between two looks it runs for a moment only, however slow the machine is.
 local function until_sign(sign)
-  return ([[for i in $(seq 5000); do
+  return ([[worked() {
+      ticks=$(awk '{ print $14 + $15 }' /proc/$(cat number)/stat)
+      test -s begun || echo $ticks > begun
+      test $((ticks - $(cat begun))) -ge $1
+    }
+    for i in $(seq 5000); do
       test -s number && kill -STOP $(cat number) 2>/dev/null
       { %s; } 2>/dev/null && break
       test -s number && { kill -CONT $(cat number) 2>/dev/null || break; }
@@ -59,9 +64,9 @@ end
 
 -- SIGTERM after so many seconds, none: never. What is left is gone on with by the same command, as schedulers start it again.
 local function ended(command, after_s, folder)
-  return shell(command, ([[again=; { %s; } 2>/dev/null && again='%s'; export TRINITY_RESUME=1
-    COMMAND SEED=1 --run r $again > out 2> err & pid=$!
-    %s wait $pid; echo status=$?; cat out err]]):format(command.after, command.resume or '',
+  return shell(command, ([[rm -f number; export TRINITY_RESUME=1
+    COMMAND SEED=1 --run r > out 2> err & pid=$!
+    %s wait $pid; echo status=$?; cat out err]]):format(
     after_s and ('sleep %.3f; kill -TERM $(cat number) 2>/dev/null;'):format(after_s) or ''), folder)
 end
 
@@ -80,7 +85,7 @@ for i, command in ipairs(commands) do
       local output, folder = shell(command, ([[COMMAND --run r > out 2> err & child=$!
         %s
         kill -KILL $(cat number); wait $child; tail -n +2 err]]):format(until_sign 'test $(wc -l < err) -gt 1'), nil,
-        endless(command))
+        command.progress or endless(command))
       expect(output):matches '[^\n]+\n'
       expect(output_of(("cat '%s/out'"):format(folder)):find('evaluations/s', 1, true)):equals(nil)
     end)
@@ -109,7 +114,7 @@ for i, command in ipairs(commands) do
         if command.gentle ~= false then expect(output:match 'status=130\n([^\n]*)'):matches '^[^:]+$' end
         if command.says then expect(output):matches(command.says) end
         if not command.resumes then return end
-        shell(command, command.resume == '' and 'COMMAND SEED=1 --run q --quiet'
+        shell(command, command.resume == 'again' and 'COMMAND SEED=1 --run q --quiet'
           or ("'%s' runs resume r > /dev/null 2>&1"):format(program), folder)
         expect(kept(command, folder)):equals(whole)
       end)
