@@ -212,6 +212,7 @@ function plan.run(spec)
     search:run()
     refine(search, 3, given.refinements)
   end, function(raised) return raised end)
+  if not ok then search:stopping() end
   core.end_search()
   line:finish()
   if not ok and not (search.stopped and search.results[1]) then error(message, 0) end

@@ -120,6 +120,7 @@ end
 --- Puts a family into the queue by the least bound of its points, from the profile of one device.
 function Search:add_family(family)
   local ok, totals = pcall(self.networks.totals, self.networks, family, false)
+  if not ok and core.stop_requested() then error(totals, 0) end
   local open = next(self.own) ~= nil -- what a dimension of one's own does is known behind it alone
   local entry = { kind = 'family', family = family, bound_s = math.huge, points = 0, fitting = 0 }
   self.counts.families = self.counts.families + 1
@@ -156,8 +157,9 @@ function Search:add_family(family)
   push(self, entry)
 end
 
---- What lowering refuses.
+--- What lowering refuses; Ctrl-C's end of it is no refusal.
 function Search:lose(reason, by, example)
+  if core.stop_requested() and reason:find('interrupted', 1, true) then error(reason, 0) end
   count(self, 'refused', by)
   self:refuse((reason:gsub('^problem:[%w_]+: ', '')), by, space.kept(example))
 end
@@ -170,6 +172,7 @@ function Search:take(first, most)
     if not head or head.kind ~= first.kind or head.bound_s >= self:limit_s() then break end
     list[#list + 1] = self.queue:pop()
   end
+  self.taken = list
   return list
 end
 
@@ -432,13 +435,30 @@ end
 
 --- Runs until nothing can be among the best, or a limit.
 function Search:run()
-  local whole = self:begin()
-  repeat
-    while not self:stopping() and self:turn() do self.say(self) end
-    local later = self.tight
-    self.tight = {}
-    for _, entry in ipairs(later) do self.queue:push(entry) end
-  until #later == 0 or self.stopped or self.counts.simulated >= self.simulations
+  local whole = false
+  local ok, message = pcall(function()
+    whole = self:begin()
+    repeat
+      self.taken = nil
+      while not self:stopping() and self:turn() do
+        self.taken = nil
+        self.say(self)
+      end
+      local later = self.tight
+      self.tight = {}
+      for _, entry in ipairs(later) do self.queue:push(entry) end
+    until #later == 0 or self.stopped or self.counts.simulated >= self.simulations
+  end)
+  -- What Ctrl-C broke off in the middle may hold the best: none of it is done.
+  if not ok and not self:stopping() then error(message, 0) end
+  for _, list in ipairs { self.tight, self.taken or {} } do
+    for _, entry in ipairs(list) do self.queue:push(entry) end
+  end
+  self:conclude(whole)
+end
+
+--- What is known of all that was left. `whole`: every family was looked at.
+function Search:conclude(whole)
   local rest = 0
   local limit = self:limit_s()
   self.lower_bound_s = self.results[1] and self.results[1].metrics.feasible and self.results[1].metrics.step_time_s
