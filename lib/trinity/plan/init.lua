@@ -14,6 +14,7 @@ local space = require 'trinity.plan.space'
 local util = require 'trinity.base.util'
 
 ---@class trinity.PlanModule
+---@since 0.1.0
 ---@overload fun(spec: trinity.PlanOptions): trinity.PlanResult
 local plan = {}
 

@@ -20,6 +20,7 @@ local util = require 'trinity.base.util'
 ---@field plain_improving integer
 
 ---@class trinity.Strategy: trinity.PlanSpec
+---@since 0.1.0
 ---@field mesh? trinity.Mesh of one that is the same for all layers, as the next four
 ---@field virtual_stages? integer
 ---@field stages? integer[] layers of every virtual stage
