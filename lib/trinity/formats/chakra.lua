@@ -12,7 +12,7 @@ local util = require 'trinity.base.util'
 local wire = require 'trinity.formats.wire'
 
 local chakra = { name = 'chakra', writes = 'execution traces of the simulated step, a file a rank',
-  reads = 'the same as a network of all ranks, .et', of = 'Chakra 21585d8 (1.0.0)' }
+  reads = 'the traces of all ranks as one network, .et', of = 'Chakra 21585d8 (1.0.0)' }
 
 local said = unsaid.set [[data tensor pipeline context expert stages schedule virtual_stages micro_batches recompute
   sequence_parallel shard bucket_bytes context_kind synchronise operators order devices placement splits]]

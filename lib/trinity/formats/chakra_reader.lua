@@ -1,9 +1,9 @@
--- Chakra's execution traces read (schema 1.0.0, schema/protobuf/et_def.proto of mlcommons/chakra at commit 21585d8): one
--- graph of all ranks. A node of kind COMP or MEM is an operator that takes `duration_micros`, and where that is 0 what
--- `num_ops` and `tensor_size` cost; COMM_SEND and COMM_RECV with the same comm_src, comm_dst and comm_tag are the two
--- ends of a tensor of comm_size bytes, whose way is simulated; COMM_COLL nodes of the ranks of a group are the members of
--- a collective, by their turn among those of the same comm_type and comm_size. Nodes wait for their data_deps, which
--- feeders heed alone. A rank's operators stand on one device.
+-- Chakra's execution traces read (schema 1.0.0, schema/protobuf/et_def.proto of mlcommons/chakra at commit 21585d8):
+-- one graph of all ranks. A node of kind COMP or MEM is an operator that takes `duration_micros`, and where that is 0
+-- what `num_ops` and `tensor_size` cost; COMM_SEND and COMM_RECV with the same comm_src, comm_dst and comm_tag are the
+-- two ends of a tensor of comm_size bytes, whose way is simulated; COMM_COLL nodes of the ranks of a group are the
+-- members of a collective, by their turn among those of the same comm_type and comm_size. Nodes wait for their
+-- data_deps, which feeders heed alone. A rank's operators stand on one device.
 
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
@@ -66,7 +66,8 @@ local function read_node(path, where, text, from, stop)
     if field and type(value) == field[2] then
       node[field[1]] = value
     elseif field then
-      wrong = ("field '%s': expected %s"):format(field[1], field[2] == 'number' and 'a number from 0 to 2^53' or 'a text')
+      local expected = field[2] == 'number' and 'a number from 0 to 2^53' or 'a text'
+      wrong = ("field '%s': expected %s"):format(field[1], expected)
     elseif number == 5 and not add_numbers(node.deps, value) then
       wrong = "field 'data_deps': expected numbers from 0 to 2^53"
     elseif number == 10 and type(value) == 'string' then
@@ -175,9 +176,9 @@ end
 --- An operator's name: of the rank and the node, with a number where another one has it.
 function Maker:name(file, node)
   local plain = ('%s@%d'):format(node.name == '' and types[node.type] or core.printable(node.name), file.rank)
-  local name, n = plain, 1
+  local name = plain
   while self.taken[name] do
-    n = (self.again[plain] or 1) + 1
+    local n = (self.again[plain] or 1) + 1
     self.again[plain] = n
     name = ('%s_%d'):format(plain, n)
   end
@@ -321,8 +322,8 @@ end
 
 --- The graph of Chakra's traces: one of the ranks' files (PREFIX.RANK.et; those of the others stand beside it, and
 --- groups.json there has the ranks of groups) or a single one. Operators are called NODE@RANK; those of a rank are one
---- colocation unit and have its number as attribute `rank`, so that a placement says where every rank runs. `source.ranks`
---- is how many there are.
+--- colocation unit and have its number as attribute `rank`, so that a placement says where every rank runs.
+--- `source.ranks` is how many there are.
 ---@param path string
 ---@param new_builder fun(options: { name: string }): trinity.Builder
 ---@return trinity.Graph

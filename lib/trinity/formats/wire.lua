@@ -1,6 +1,6 @@
--- Messages of protocol buffers, written and read: https://protobuf.dev/programming-guides/encoding. A message is the text
--- that its fields join to; fields of value 0 or '' are left out, as proto3 has it, but where a oneof says that they are
--- set.
+-- Messages of protocol buffers, written and read: https://protobuf.dev/programming-guides/encoding. A message is the
+-- text that its fields join to; fields of value 0 or '' are left out, as proto3 has it, but where a oneof says that
+-- they are set.
 
 local ffi = require 'ffi'
 
@@ -50,8 +50,8 @@ function wire.record(message) return wire.varint(#message) .. message end
 
 local largest = 2 ^ 53
 
---- The varint at a place counted from 1, and the place behind it; false for a number of more than 53 bits (negative ones
---- among them), nil where the text ends within it or it has more than ten bytes.
+--- The varint at a place counted from 1, and the place behind it; false for a number of more than 53 bits (negative
+--- ones among them), nil where the text ends within it or it has more than ten bytes.
 ---@param text string
 ---@param at integer
 ---@return integer|false|nil value
@@ -69,12 +69,12 @@ end
 
 local fixed = { [1] = 8, [5] = 4 }
 
---- One field of the message that ends before place `stop`: its number, its value (a number, false for one of more than 53
---- bits, or the bytes of what has a length or a fixed size) and the place behind it; nil where it is damaged.
+--- One field of the message that ends before place `stop`: its number, its value (a number, false for one of more than
+--- 53 bits, or the bytes of what has a length or a fixed size) and the place behind it; nil where it is damaged.
 local function read_field(text, at, stop)
   local tag, behind = wire.read_varint(text, at)
   if not tag or tag < 8 then return nil end
-  local kind, value = tag % 8, nil
+  local kind, value = tag % 8
   if kind == 0 then
     value, behind = wire.read_varint(text, behind)
     if value == nil then return nil end

@@ -100,8 +100,8 @@ local function build(name, path, options, dtype)
   return built
 end
 
-local file_types = '.lua, .onnx, .pt2 (torch.export.save), .et (Chakra), .json (own, dnn-partitioning, Piper, config.json of decoders), .txt (PipeDream, '
-  .. 'DAPPLE profile, Doppler)'
+local file_types = '.lua, .onnx, .pt2 (torch.export.save), .et (Chakra), .json (own, dnn-partitioning, Piper, '
+  .. 'config.json of decoders), .txt (PipeDream, DAPPLE profile, Doppler)'
 
 --- A graph from a file that others wrote; batch_size and dimensions are those that an ONNX file
 --- leaves open. What a person should know goes to standard error.
@@ -170,10 +170,10 @@ end
 
 local model = {}
 
---- The graph of a model: a name in models/, a Lua file like those, or a file .onnx, .pt2 (torch.export.save), .et (Chakra's
---- trace of a rank, beside those of the others), .json (own, dnn-partitioning, Piper, a decoder's config.json or the folder of one: options trinity.DecoderOptions) or .txt (PipeDream, DAPPLE,
---- Doppler). Files with measured times ignore batch_size; those that hold a whole
---- step stay as they are.
+--- The graph of a model: a name in models/, a Lua file like those, or a file .onnx, .pt2 (torch.export.save), .et
+--- (Chakra's trace of a rank, beside those of the others), .json (own, dnn-partitioning, Piper, a decoder's config.json
+--- or the folder of one: options trinity.DecoderOptions) or .txt (PipeDream, DAPPLE, Doppler). Files with measured
+--- times ignore batch_size; those that hold a whole step stay as they are.
 ---@param name string
 ---@param options? trinity.ModelOptions
 ---@return trinity.Graph

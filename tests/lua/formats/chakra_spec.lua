@@ -57,7 +57,7 @@ describe('traces that trinity wrote', function()
         local metrics, wanted = problem:evaluate(placement), strategy.metrics
         expect(metrics.transfers):equals(taken[case.name].answer.messages)
         -- Times are whole microseconds, and collectives of a step may have other turns.
-        expect(metrics.step_time_s / wanted.step_time_s):near(1, 0.02)
+        expect(metrics.step_time_s / wanted.step_time_s):near(1, 0.01)
       end)
     end
   end
