@@ -39,7 +39,7 @@ struct Made {
 /// micro-batch are scattered, which sums over replicas first.
 inline bool joins_context(const Parallelism& given) {
   return given.mesh.context > 1 && given.shard < 2 &&
-         given.synchronise.kind == Synchronise::all_reduce;
+         (given.synchronise.kind == Synchronise::all_reduce || given.mesh.data == 1);
 }
 
 class Lowering {
@@ -405,6 +405,7 @@ class Lowering {
   int32_t shard_group() const {
     const auto& way = given_.synchronise;
     if (joins_context(given_)) return given_.mesh.data * given_.mesh.context;
+    if (given_.mesh.data == 1) return 1;
     return way.kind == Synchronise::hierarchical ? way.inner : given_.mesh.data;
   }
 
