@@ -180,11 +180,13 @@ class Lowering {
       placement.push_back(devices[0]);
       devices_of.push_back(std::move(devices));
     }
-    const auto splits = tensor_splits(
-        graph_, {given_.mesh.tensor, given_.mesh.context, given_.sequence_parallel, said_},
-        devices_of);
+    TensorParts parts{given_.mesh.tensor, given_.mesh.context, given_.sequence_parallel, said_, {}};
+    const bool exchanges =
+        given_.context_kind == ContextKind::all_to_all && given_.mesh.context > 1;
+    if (exchanges) parts.by_heads = attention_by_heads();
+    const auto splits = tensor_splits(graph_, parts, devices_of);
     const SplitOptions options{given_.bucket_bytes, spread_, true, true,
-                               joins_context(given_) ? given_.mesh.tensor : 1};
+                               joins_context(given_) ? given_.mesh.tensor : 1, exchanges};
     std::optional<Lowered> made;
     if (first_lane)
       made = lower_first_lane(graph_, splits, placement, p * t, t, options);
@@ -267,6 +269,18 @@ class Lowering {
     }
     for (size_t op = 0; op < count; ++op) after[op] = after[op] && before[op];
     return after;
+  }
+
+  /// What attention does by heads: its core, or what is all of it in one operator.
+  std::vector<bool> attention_by_heads() const {
+    auto found = attention_core();
+    for (int32_t op = 0; op < graph_.operator_count(); ++op)
+      if (graph_.op(op).type == "Attention" && graph_.op(op).phase == Phase::forward)
+        found[op] = true;
+    if (std::none_of(found.begin(), found.end(), [](bool core) { return core; }))
+      throw ArgumentError(fmt::format(
+          "context_kind: all_to_all: graph '{}' has no attention to cut by heads", graph_.name()));
+    return found;
   }
 
   /// Whether a tensor is all of what an operator of the original graph writes.

@@ -27,7 +27,9 @@ int32_t SplitLowering::fetch(int32_t op, size_t input, int32_t part) {
   if (const auto found = gathered_.find(gathered); found != gathered_.end()) return found->second;
   const auto key = std::make_tuple(tensor, device, block);
   if (const auto found = joined_.find(key); found != joined_.end()) return found->second;
+  if (const auto found = exchanged_.find(key); found != exchanged_.end()) return found->second;
   if (gather(op, input, block)) return gathered_.at(gathered);
+  if (exchanges_ && exchange(op, input, block)) return exchanged_.at(key);
   return joined_[key] = collect(op, tensor, device, block);
 }
 
