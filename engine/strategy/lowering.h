@@ -186,7 +186,7 @@ class Lowering {
     if (exchanges) parts.by_heads = attention_by_heads();
     const auto splits = tensor_splits(graph_, parts, devices_of);
     const SplitOptions options{given_.bucket_bytes, spread_, true, true,
-                               joins_context(given_) ? given_.mesh.tensor : 1, exchanges};
+                               joins_context(given_) ? given_.mesh.tensor : 1, exchanges, t};
     std::optional<Lowered> made;
     if (first_lane)
       made = lower_first_lane(graph_, splits, placement, p * t, t, options);

@@ -65,6 +65,9 @@ struct SplitOptions {
   /// Devices that hold pieces of a tensor of which each reads an equal part of every piece meet in
   /// an all-to-all (else in slices that are sent).
   bool exchanges = false;
+  /// Above 1 devices are in runs of so many: of equal blocks a reader takes the one in its own place
+  /// of another run.
+  int32_t width = 1;
 };
 
 /// Applies splits to a graph (a training step, or a forward graph):

@@ -129,13 +129,16 @@ void SplitLowering::add_gather(int32_t op, int32_t tensor, const std::vector<siz
   builder_.add_collective(std::move(collective));
 }
 
-size_t SplitLowering::holder(const std::vector<Home>& homes, int32_t device, const Block& block) {
+size_t SplitLowering::holder(const std::vector<Home>& homes, int32_t device,
+                             const Block& block) const {
   std::vector<size_t> equal;
   for (size_t i = 0; i < homes.size(); ++i) {
     if (homes[i].block != block) continue;
     if (homes[i].device == device) return i;
     equal.push_back(i);
   }
+  for (const size_t home : equal)
+    if (run_ > 1 && homes[home].device % run_ == device % run_) return home;
   return equal.empty() ? homes.size() : equal[at(device) % equal.size()];
 }
 

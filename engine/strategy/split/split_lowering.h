@@ -37,6 +37,7 @@ class SplitLowering {
         apart_(options.apart),
         runs_(options.runs),
         exchanges_(options.exchanges),
+        run_(options.width),
         meaning_(has_meaning(graph)),
         builder_(graph.name()),
         parts_of_(at(graph.operator_count())),
@@ -183,9 +184,9 @@ class SplitLowering {
   void add_gather(int32_t op, int32_t tensor, const std::vector<size_t>& group, const Block& block,
                   const std::map<int32_t, int32_t>& taking);
 
-  /// The home with exactly this block, on the device if there is one there; of others each device
-  /// takes its turn.
-  static size_t holder(const std::vector<Home>& homes, int32_t device, const Block& block);
+  /// The home with exactly this block, on the device if there is one there, else in its place of
+  /// another run; of others each device takes its turn.
+  size_t holder(const std::vector<Home>& homes, int32_t device, const Block& block) const;
 
   /// Pieces of all homes that cover the block, joined on the device where there are several.
   int32_t collect(int32_t op, int32_t tensor, int32_t device, const Block& block);
@@ -206,6 +207,7 @@ class SplitLowering {
   std::span<const int32_t> apart_;
   int32_t runs_;
   bool exchanges_;
+  int32_t run_;
   bool meaning_;  ///< whether attributes say what parts mean (graph/meaning.h)
   GraphBuilder builder_;
   StopPoll poll_;
