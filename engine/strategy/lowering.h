@@ -97,6 +97,7 @@ class Lowering {
     result.joined = joined_collectives(made);
     if (!result.joined.empty() && !result.gathered.empty())
       result.together = together(made, result.gathered, joined_weights);
+    result.behind = last_sends(made);
     describe(std::move(made), result);
     return result;
   }
@@ -449,6 +450,36 @@ class Lowering {
     }
     made = std::move(after);
     return std::move(sharded.gathered);
+  }
+
+  /// Stages but the first reduce gradients when their last one for the stage before is on its way,
+  /// as Megatron-LM does (pipeline_parallel/schedules.py: "Other pipeline stages do grad reduction
+  /// during pipeline bubble"); not where gradients are scattered after every micro-batch, nor where
+  /// weights have a pass of their own, which ends after all messages.
+  std::vector<int32_t> last_sends(const Made& made) const {
+    const auto& mesh = given_.mesh;
+    if (mesh.pipeline == 1 || mesh.data * mesh.context == 1 || given_.shard > 1 ||
+        splits_backward(schedule_))
+      return {};
+    const auto& graph = made.graph;
+    const auto leaves = [&](int32_t op) {
+      if (graph.op(op).phase != Phase::backward || graph.op(op).collective >= 0) return false;
+      const auto [first, last] = boost::out_edges(op, graph.csr());
+      return std::any_of(first, last, [&](const auto& edge) {
+        const auto reader = static_cast<int32_t>(boost::target(edge, graph.csr()));
+        return graph.op(reader).phase == Phase::backward &&
+               made.device[reader] / mesh.width() != made.device[op] / mesh.width();
+      });
+    };
+    std::map<std::pair<int32_t, int32_t>, int32_t> sends;  // by device and stage
+    for (int32_t op = 0; op < graph.operator_count(); ++op)
+      if (leaves(op)) sends[{made.device[op], made.stage[op]}] = op;
+    std::vector<int32_t> behind;
+    for (int32_t op = 0; op < graph.operator_count(); ++op) {
+      const auto found = sends.find({made.device[op], made.stage[op]});
+      behind.push_back(found == sends.end() ? -1 : found->second);
+    }
+    return behind;
   }
 
   /// Weight parts of their own, which wait until a device would be idle; but of what is no product,
