@@ -4,6 +4,7 @@
 
 local bounds = require 'trinity.plan.bounds'
 local core = require 'trinity.core'
+local infeasibility = require 'trinity.strategy.infeasibility'
 local space = require 'trinity.plan.space'
 local stages = require 'trinity.plan.stages'
 local util = require 'trinity.base.util'
@@ -376,14 +377,10 @@ function Search:simulate(entries)
   end)
 end
 
---- Whether result a is better than b: one that fits, the smaller excess, the reward, the number.
+--- Whether result a is better than b; of equal ones the first.
 local function better(a, b)
-  if a.metrics.feasible ~= b.metrics.feasible then return a.metrics.feasible end
-  if not a.metrics.feasible and a.metrics.excess_memory_bytes ~= b.metrics.excess_memory_bytes then
-    return a.metrics.excess_memory_bytes < b.metrics.excess_memory_bytes
-  end
-  if a.reward ~= b.reward then return a.reward > b.reward end
-  return a.number < b.number
+  if infeasibility.better(a, b) then return true end
+  return not infeasibility.better(b, a) and a.number < b.number
 end
 
 function Search:priced(entry, metrics, problem)
