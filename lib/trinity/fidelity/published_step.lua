@@ -90,7 +90,7 @@ function published_step.cluster(row, values)
   return calibration.apply(spec, util.merged(util.picked(values, fields), {
     network_share = row.plan.deepspeed and values.zero3 or values.network_share,
     memory_efficiency = values.memory_efficiency * (row.plan.eager and values.eager or 1),
-    launch_s = row.network.experts > 0 and values.expert_launch_s or values.launch_s }))
+    launch_s = row.network.experts > 0 and values.expert_launch_s or values.launch_s, overlap = 1 }))
 end
 
 --- torchtitan's selective recomputation: every second matrix product and what is no product, but attention is kept
