@@ -17,7 +17,7 @@ local gpus = {
   ['H100-96GB'] = { machine = 'hgx_h100_96gb', size = 8, family = 'h100_96gb' },
   ['H200-141GB'] = { machine = 'dgx_h200', size = 8, family = 'h100_96gb' },
   B200 = { machine = 'dgx_b200', size = 8, family = 'b200' },
-  B300 = { machine = 'dgx_b300', size = 8, family = 'b300' },
+  B300 = { machine = 'dgx_b300', size = 8, family = 'b200' },
   GB200 = { machine = 'gb200_nvl72', size = 64, family = 'gb200' },
   GB300 = { machine = 'gb300_nvl72', size = 64, family = 'gb300' },
 }
