@@ -14,6 +14,7 @@ local published_step = {}
 
 --- Constants that are fields of a description; the others are the device type's below.
 local fields = { 'compute_efficiency', 'half_width', 'inside_share' }
+local most_lowered = 64 -- GPUs of a plan with rings, each of which is lowered by itself
 
 local function attention_of(m)
   local d = m.deepseek
@@ -35,6 +36,14 @@ local function feed_of(m, layer)
   return { plain = true, feed_forward = m.ffn, bias = true, approximate = 'tanh' }
 end
 
+--- Whether a row's rings of attention are priced with their messages.
+---@param row table
+---@return boolean
+function published_step.has_ring(row)
+  local plan = row.plan
+  return plan.context > 1 and plan.tensor == 1 and plan.pipeline == 1 and plan.gpus <= most_lowered
+end
+
 --- Rings of attention as they are priced: { parts, sequence, data, share }. Every part of a ring is lowered by itself,
 --- which networks in stages or with parts of layers are too large for. Those are priced as more replicas of shorter
 --- sequences: a device has as many tokens, attention, which then sees `share` of its keys, reaches that much less, and
@@ -43,8 +52,7 @@ end
 ---@return { parts: integer, sequence: integer, data: integer, share: number }
 function published_step.ring(row)
   local plan = row.plan
-  local alone = plan.tensor == 1 and plan.pipeline == 1
-  local parts = alone and plan.context or 1
+  local parts = published_step.has_ring(row) and plan.context or 1
   local share = parts / plan.context
   return { parts = parts, sequence = row.sequence * share, data = plan.data / share, share = share }
 end
