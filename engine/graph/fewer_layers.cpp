@@ -28,7 +28,7 @@ bool same_tensor(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-/// Where something that an operator refers to stands: so many layers on, or an operator of no layer.
+/// Where something that an operator refers to stands: so many layers on, or one of no layer.
 struct FewerLayers::Read {
   int32_t zone, place, offset, output;
   bool operator==(const Read&) const = default;

@@ -14,7 +14,8 @@ namespace trinity {
 /// operators that a layer has, those of one place are equal in what costs and sizes go by, and read
 /// in the same places of their own layer, of the one before or behind, and of what belongs to no
 /// layer. The first layer and the last one, whose neighbours are none, may differ: they count as
-/// what belongs to no layer. What the layers between them do, any number of these does. For threads.
+/// what belongs to no layer. What the layers between them do, any number of these does. For
+/// threads.
 class FewerLayers {
  public:
   static constexpr int32_t kLeast = 5;
@@ -25,8 +26,8 @@ class FewerLayers {
   /// Of the graph; whether they are alike or not.
   const Layers& layers() const { return layers_; }
   bool alike() const { return runs_.has_value(); }
-  /// Only where they are alike: the graph with `count` of its layers, the first and the last among them. count:
-  /// at least kLeast, less than the graph has.
+  /// Only where they are alike: the graph with `count` of its layers, the first and the last among
+  /// them. count: at least kLeast, less than the graph has.
   std::shared_ptr<const Graph> of(int32_t count);
 
  private:

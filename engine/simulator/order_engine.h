@@ -27,10 +27,10 @@ namespace trinity {
 /// tasks that take no time send at one instant over one queue from two devices, or a collective
 /// takes none, could the event loop book in another order: then run() gives up.
 ///
-/// Some collectives need no turn: those that a device alone hands to, task by task, over queues that
-/// nothing else takes. They are ready in the order of its tasks, and booked as soon as a task begins
-/// that hands in the last. If two of them are ready at one instant against the order of their
-/// numbers, all is run again without this.
+/// Some collectives need no turn: those that one device alone hands to, task by task, over queues
+/// that nothing else takes. They are ready in the order of its tasks, and booked as soon as a task
+/// begins that hands in the last. If two of them are ready at one instant against the order of
+/// their numbers, all is run again without this.
 class OrderEngine {
  public:
   /// For problems on this cluster. Keeps its working memory from one run to the next, and what

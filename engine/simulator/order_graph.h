@@ -83,8 +83,9 @@ class OrderGraph {
   }
   /// Ascending.
   std::span<const int32_t> members(int32_t c) const {
-    return std::span(members_).subspan(static_cast<size_t>(member_first_[c]),
-                                       static_cast<size_t>(member_first_[c + 1] - member_first_[c]));
+    return std::span(members_).subspan(
+        static_cast<size_t>(member_first_[c]),
+        static_cast<size_t>(member_first_[c + 1] - member_first_[c]));
   }
 
  private:

@@ -26,7 +26,7 @@ struct LoweredGraph {
   /// Of every operator whether it is for what stands before the layers (0), for them (1), or for
   /// what stands behind them (2).
   std::vector<int32_t> part;
-  std::vector<int32_t> layer;  ///< of meshes: as in LoweredReplica
+  std::vector<int32_t> layer;     ///< of meshes: as in LoweredReplica
   std::vector<int32_t> pipeline;  ///< of every virtual stage: where on that axis it is, from 0
 };
 
@@ -53,6 +53,7 @@ struct LoweredReplica {
   bool first_lane = false;
   std::vector<bool> joined = {};        ///< the same
   std::vector<int32_t> together = {};   ///< the same
+  std::vector<int32_t> behind = {};     ///< the same
 };
 
 /// Some replicas of it, with the collectives between all.

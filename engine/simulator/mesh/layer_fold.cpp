@@ -20,6 +20,7 @@ std::optional<FoldSizes> fold_sizes(const Parallelism& given, int32_t layers) {
   sizes.pipeline = given.mesh.pipeline;
   sizes.rounds = given.virtual_stages;
   sizes.schedule = schedule_of(given);
+  if (sizes.schedule == PipelineSchedule::gpipe) sizes.schedule = PipelineSchedule::one_f_one_b;
   auto in_chunks = given.stages;
   if (in_chunks.empty() && layers % sizes.chunks() == 0)
     in_chunks.assign(at(sizes.chunks()), layers / sizes.chunks());
@@ -164,8 +165,8 @@ bool LayerFold::alike(int32_t op, int32_t second) const {
 }
 
 /// Buckets, which join what several operators write, join none of two layers: then one that ends
-/// with a layer does so because the next layer's would be too much, and the next layer begins as the
-/// one before did.
+/// with a layer does so because the next layer's would be too much, and the next layer begins as
+/// the one before did.
 bool LayerFold::same_reads(int32_t op, int32_t second) const {
   const int32_t count = read_first_[at(op) + 1] - read_first_[op];
   if (read_first_[at(second) + 1] - read_first_[second] != count) return false;
@@ -191,7 +192,8 @@ bool LayerFold::same_collective(int32_t a, int32_t b) const {
 }
 
 int32_t LayerFold::few_chunk(int32_t layer) const {
-  return std::clamp(layer + 1, 0, sizes_.few_layers - 1) / (sizes_.few_layers / sizes_.few_chunks());
+  const int32_t in_chunk = sizes_.few_layers / sizes_.few_chunks();
+  return std::clamp(layer + 1, 0, sizes_.few_layers - 1) / in_chunk;
 }
 int32_t LayerFold::chunk(int32_t layer) const {
   return sizes_.chunk_of[at(std::clamp(layer + 1, 0, sizes_.layers - 1))];
@@ -402,8 +404,7 @@ void LayerFold::list_operators() {
   }
 }
 
-/// As pipeline_pieces().
-OrderPieces LayerFold::pieces(int32_t micro_batches) const {
+OrderPieces LayerFold::pieces(PipelineSchedule schedule, int32_t micro_batches) const {
   OrderPieces result;
   result.micro_batches = micro_batches;
   result.list_first.push_back(0);
@@ -417,7 +418,7 @@ OrderPieces LayerFold::pieces(int32_t micro_batches) const {
   };
   for (int32_t device = 0; device < sizes_.pipeline; ++device) {
     for (const auto& task :
-         chunk_order(sizes_.schedule, sizes_.pipeline, sizes_.rounds, micro_batches, device)) {
+         chunk_order(schedule, sizes_.pipeline, sizes_.rounds, micro_batches, device)) {
       const size_t key = at(task.chunk) * kWorks + at(static_cast<int32_t>(task.work));
       if (lists_[key].empty()) continue;
       if (number[key] < 0) number[key] = add(lists_[key]);

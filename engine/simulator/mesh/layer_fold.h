@@ -58,7 +58,8 @@ class LayerFold {
   }
   /// Of a collective its group in lanes(), or -1: it is between the replicas.
   int32_t group_of(int32_t collective) const { return group_of_[collective]; }
-  OrderPieces pieces(int32_t micro_batches) const;
+  /// As pipeline_pieces() of a schedule with the same places for stages.
+  OrderPieces pieces(PipelineSchedule schedule, int32_t micro_batches) const;
 
  private:
   /// What an operator reads: of a layer so many on, or of none (zone -1, place: its number).

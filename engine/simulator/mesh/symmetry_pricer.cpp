@@ -273,7 +273,7 @@ std::shared_ptr<const OrderPieces> SymmetryPricer::order(Bound& bound, const Par
   if (bound.order && bound.order_name == name && bound.order->micro_batches == given.micro_batches)
     return bound.order;
   bound.order = std::make_shared<const OrderPieces>(
-      bound.folded ? bound.folded->fold->pieces(given.micro_batches)
+      bound.folded ? bound.folded->fold->pieces(parse_pipeline_schedule(name), given.micro_batches)
                    : pipeline_pieces(bound.made->problem->graph(), bound.placement,
                                      static_cast<int32_t>(bound.quotient.devices.size()),
                                      bound.made->of->copies.lowered.stage, given.micro_batches,
