@@ -30,11 +30,11 @@ struct LayerRuns {
   }
 };
 
-/// Numbers the layers behind the first one from 0, so that those before the last, of n, are those
-/// below n - 2.
-inline std::vector<int32_t> inner_layers(std::span<const int32_t> layers) {
+/// Numbers the layers behind the first `ends` from 0, so that those before as many last ones, of n,
+/// are those below n - 2 ends.
+inline std::vector<int32_t> inner_layers(std::span<const int32_t> layers, int32_t ends = 1) {
   std::vector<int32_t> inner(layers.begin(), layers.end());
-  for (int32_t& layer : inner) --layer;
+  for (int32_t& layer : inner) layer -= ends;
   return inner;
 }
 

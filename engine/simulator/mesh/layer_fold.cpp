@@ -30,14 +30,17 @@ std::optional<FoldSizes> fold_sizes(const Parallelism& given, int32_t layers) {
     sizes.chunk_of.insert(sizes.chunk_of.end(), at(in_chunks[at(chunk)]), chunk);
   }
   if (sizes.chunk_of.size() != at(layers)) return std::nullopt;
+  // What the last layer but one repeats waits for other operators than what those before it do.
+  sizes.ends = given.recompute == Recompute::none ? 1 : 2;
+  const int32_t least = std::max(FewerLayers::kLeast, 2 * sizes.ends + 3);
   const int32_t in_chunk = *std::max_element(in_chunks.begin(), in_chunks.end());
   const auto take = [&](int32_t stages, int32_t layers_of_chunk) {
     sizes.few_pipeline = std::min(sizes.pipeline, stages);
     sizes.few_layers = sizes.few_chunks() * std::min(in_chunk, layers_of_chunk);
-    return sizes.few_layers >= FewerLayers::kLeast;
+    return sizes.few_layers >= least;
   };
-  const bool enough = take(kFewStages, kFewLayers) || take(kFewStages, FewerLayers::kLeast) ||
-                      take(FewerLayers::kLeast, kFewLayers);
+  const bool enough = take(kFewStages, kFewLayers) || take(kFewStages, kFewLayers + 1) ||
+                      take(kFewStages, least) || take(least, kFewLayers);
   if (!enough || sizes.few_layers >= layers) return std::nullopt;
   return sizes;
 }
@@ -87,7 +90,7 @@ bool LayerFold::find(int32_t width) {
 }
 
 bool LayerFold::find_runs() {
-  runs_ = layer_runs(inner_layers(copies_.lowered.layer), few_inner());
+  runs_ = layer_runs(inner_layers(copies_.lowered.layer, sizes_.ends), few_inner());
   if (!runs_) return false;
   std::vector<int32_t> layer;
   for (const auto& collective : few().collectives()) {
@@ -95,9 +98,9 @@ bool LayerFold::find_runs() {
     if (collective.members.size() == 1) continue;
     for (const int32_t member : collective.members)
       if (runs_->places[at(member)].zone >= 0) return false;
-    layer.back() = 0;
+    layer.back() = -1;
   }
-  collective_runs_ = layer_runs(inner_layers(layer), few_inner());
+  collective_runs_ = layer_runs(inner_layers(layer, sizes_.ends), few_inner());
   return collective_runs_.has_value();
 }
 
@@ -193,10 +196,10 @@ bool LayerFold::same_collective(int32_t a, int32_t b) const {
 
 int32_t LayerFold::few_chunk(int32_t layer) const {
   const int32_t in_chunk = sizes_.few_layers / sizes_.few_chunks();
-  return std::clamp(layer + 1, 0, sizes_.few_layers - 1) / in_chunk;
+  return std::clamp(layer + sizes_.ends, 0, sizes_.few_layers - 1) / in_chunk;
 }
 int32_t LayerFold::chunk(int32_t layer) const {
-  return sizes_.chunk_of[at(std::clamp(layer + 1, 0, sizes_.layers - 1))];
+  return sizes_.chunk_of[at(std::clamp(layer + sizes_.ends, 0, sizes_.layers - 1))];
 }
 
 /// Operators run in their layer's stage or, as sums of what several read, in a neighbour's. What is

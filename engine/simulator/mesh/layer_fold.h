@@ -18,11 +18,12 @@ namespace trinity {
 
 /// How many layers and stages a mesh has, and how many are enough to see what all do: three layers
 /// of every virtual stage and three stages (the first, one between others, the last), or as many as
-/// give three layers between the first and the last one.
+/// give three layers between those at the ends.
 struct FoldSizes {
   int32_t layers = 0, few_layers = 0;      // of all stages
   int32_t pipeline = 0, few_pipeline = 0;  // devices on that axis
   int32_t rounds = 1;                      // virtual stages of a device
+  int32_t ends = 1;                        // layers at each end that stand for themselves
   std::vector<int32_t> chunk_of;           // of every layer its virtual stage
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
 
@@ -84,10 +85,10 @@ class LayerFold {
   bool same_collective(int32_t a, int32_t b) const;
   bool find_chunks();
   std::optional<int32_t> ahead_of(int32_t zone, int32_t place) const;
-  /// The layers between the first and the last one, which alone are numbered, from 0; those two
-  /// are of no layer.
-  int32_t few_inner() const { return sizes_.few_layers - 2; }
-  int32_t inner() const { return sizes_.layers - 2; }
+  /// The layers between those at the ends, which alone are numbered, from 0; the others are of no
+  /// layer.
+  int32_t few_inner() const { return sizes_.few_layers - 2 * sizes_.ends; }
+  int32_t inner() const { return sizes_.layers - 2 * sizes_.ends; }
   int32_t few_chunk(int32_t layer) const;
   int32_t chunk(int32_t layer) const;
   bool find_lanes(const ReplicaLanes& few, int32_t width);
