@@ -17,6 +17,7 @@ hooks.moves = late.table(function() return require 'trinity.search.moves' end)
 function hooks.job() return require('trinity.dist').current() end
 function hooks.read_replication(...) return require('trinity.dist.replication_file').read(...) end
 function hooks.export(...) return require('trinity.formats').export(...) end
+function hooks.read_chakra(...) return require('trinity.formats.chakra_reader').graph(...) end
 function hooks.read_profile(...) return require('trinity.profile.object').load(...) end
 
 ---@class trinity

@@ -337,6 +337,7 @@ error 'this file is for editors'
 ---@field counts { points: integer, families: integer, opened: integer, bounded: integer, simulated: integer }
 ---@field pruned { contradictory: integer, memory: integer, bound: integer, duplicates: integer, refused: integer }
 ---@field left integer points that a limit left, whose bound does not rule them out
+---@field too_large integer of these the points whose simulation would run more operators than `tasks`
 ---@field lower_bound_s number that no plan of the space is below
 ---@field stopped? string what ended it early
 ---@field nearest? { point: trinity.PlanPoint, excess_bytes: number, memory_bytes: number } by the bounds on memory

@@ -60,6 +60,9 @@ function Strategy.__tostring(self)
   return why and ('%s; %s'):format(text, why.text) or text
 end
 
+--- Strategies are equal that say the same of one graph on one cluster, whatever found them.
+function Strategy.__eq(a, b) return a.problem:to_json(a, {}) == b.problem:to_json(b, {}) end
+
 local strategy = {}
 
 function strategy.is(value) return getmetatable(value) == Strategy end
