@@ -199,8 +199,8 @@ end
 local function refuse_ranks(owner)
   local job = dist.current()
   if job then
-    util.fail('%s: one process searches a plan, and its threads share the work (--threads); %d ranks would all do the same',
-      owner, job.size)
+    util.fail('%s: one process searches a plan, and its threads share the work (--threads); %d ranks would all do '
+      .. 'the same', owner, job.size)
   end
 end
 
