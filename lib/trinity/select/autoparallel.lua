@@ -229,8 +229,10 @@ function autoparallel.problem(path, read)
   local nodes = #costs
   local list, pair = pairs_of(costs)
   for t = 1, #read.tables do add_table(path, t, read, costs, pair) end
-  for e, equality in ipairs(list_in(path, "field 'equal'", read.equal or {})) do add_equality(path, e, equality, costs, pair) end
-  for p, literals in ipairs(list_in(path, "field 'pinned'", read.pinned or {})) do add_pinned(path, p, literals, costs) end
+  local equal = list_in(path, "field 'equal'", read.equal or {})
+  for e, equality in ipairs(equal) do add_equality(path, e, equality, costs, pair) end
+  local pinned = list_in(path, "field 'pinned'", read.pinned or {})
+  for p, literals in ipairs(pinned) do add_pinned(path, p, literals, costs) end
   if read.objective ~= nil then cost_in(path, "field 'objective'", read.objective) end
   local problem = { name = util.shortened(path), nodes = { costs = costs, intervals = intervals } }
   if type(read.memory) == 'table' then
