@@ -57,7 +57,8 @@ if options.aceso ~= '' then
 end
 if options.model == '' then util.fail_usage 'expected a model to plan for (--help lists options)' end
 local formats = trinity.formats.names()
-if options.export ~= '' and not (' ' .. table.concat(formats, ' ') .. ' '):find(' ' .. options.export .. ' ', 1, true) then
+local listed = (' %s '):format(table.concat(formats, ' '))
+if options.export ~= '' and not listed:find(' ' .. options.export .. ' ', 1, true) then
   error('unknown format ' .. util.unknown(options.export, formats), 0)
 end
 dimensions.set_threads(options.threads)
