@@ -21,6 +21,7 @@ function hooks.read_chakra(...) return require('trinity.formats.chakra_reader').
 function hooks.read_profile(...) return require('trinity.profile.object').load(...) end
 
 ---@class trinity
+---@since 0.1.0
 ---@field version string version of the program
 ---@field api integer level of what scripts can rely on (trinity help extending): it grows when something is taken away
 ---@field devices trinity.DevicesModule kinds of devices, from published figures

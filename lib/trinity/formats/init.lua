@@ -12,6 +12,7 @@ local pytorch_schedule = require 'trinity.formats.pytorch_schedule'
 local util = require 'trinity.base.util'
 
 ---@class trinity.FormatsModule
+---@since 0.1.0
 local formats = {}
 
 ---@class trinity.ExportedFile
