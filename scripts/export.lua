@@ -88,7 +88,8 @@ local function make_text()
   return problem:placement_json(plan, device_names(problem.cluster))
 end
 
-local text = make_text()
+local ok, text = pcall(make_text)
+if not ok then error(text, 0) end -- one message, without the functions here
 if text and options.output == '' then
   io.write(text)
 elseif text then
