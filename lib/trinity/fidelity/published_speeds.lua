@@ -7,6 +7,7 @@ local fit = require 'trinity.fidelity.fit'
 local json = require 'trinity.base.json'
 local parallel_map = require 'trinity.parallel'
 local parts = require 'trinity.fidelity.published_parts'
+local picture = require 'trinity.fidelity.picture'
 local published_row = require 'trinity.fidelity.published_row'
 local published_step = require 'trinity.fidelity.published_step'
 local summary = require 'trinity.fidelity.summary'
@@ -49,9 +50,10 @@ function speeds.tell(rows, values_of, parts_too)
     local row = rows[i]
     local values = values_of(row)
     local shares
-    local found = published_step.predict(row, values, nil, parts_too and function(problem, recompute)
+    local ok, found = pcall(published_step.predict, row, values, nil, parts_too and function(problem, recompute)
       shares = parts.of(row, problem, values, recompute)
     end)
+    if not ok then util.fail('%s: row %d: %s', util.shortened(row.path), row.line, (tostring(found):gsub('^%S+:%d+: ', ''))) end
     found.parts = shares
     return found
   end, { quiet = true })
@@ -185,6 +187,9 @@ local function print_assumptions(rows, told)
     if told[i].recompute ~= row.plan.recompute then
       list[#list + 1] = told[i].recompute .. ' recomputation: with less the plan does not fit'
     end
+    if row.plan.context > 1 and not published_step.has_ring(row) then
+      list[#list + 1] = ('messages of a ring of %d parts hide behind attention'):format(row.plan.context)
+    end
     if #list > 0 then print(('%s: assumed: %s'):format(row.id, table.concat(list, '; '))) end
   end
 end
@@ -230,7 +235,15 @@ local function leave_each_out(rows)
     groups_of(used, left))
 end
 
-local function show(rows, as_json)
+--- Draws measured rows by kind of GPU, mixtures apart.
+local function draw(path, rows, told)
+  picture.draw(path, util.map(rows, function(row, i)
+    return { group = row.gpu .. (row.network.experts > 0 and ', experts' or ''), given = row.measured,
+      told = told[i].tokens_per_s_per_gpu }
+  end), 'tokens per second and GPU', true)
+end
+
+local function show(rows, as_json, path)
   local values, fitted = fitted_values()
   local told = speeds.tell(rows, function(row) return values[row.family] end)
   if as_json then
@@ -253,14 +266,15 @@ local function show(rows, as_json)
     end
     if #own > 0 then summary.print(heading, groups_of(own, own_told)) end
   end
+  if path ~= '' then draw(path, rows, told) end
 end
 
---- Tells the rows of a table, or fits to them. options: rows, fit, left_out, save, json.
+--- Tells the rows of a table, or fits to them. options: rows, fit, left_out, save, picture, json.
 function speeds.run(options)
   local rows = published_row.all(options.rows)
   if options.fit then return show_fit(rows, options) end
   if options.left_out then return leave_each_out(rows) end
-  return show(rows, options.json)
+  return show(rows, options.json, options.picture)
 end
 
 --- The constants with their values.

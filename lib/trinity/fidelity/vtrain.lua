@@ -7,7 +7,7 @@ local core = require 'trinity.core'
 local errors = require 'trinity.fidelity.errors'
 local fit = require 'trinity.fidelity.fit'
 local json = require 'trinity.base.json'
-local plot = require 'trinity.report.plot'
+local picture = require 'trinity.fidelity.picture'
 local rows_of = require 'trinity.fidelity.vtrain_rows'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
@@ -29,6 +29,7 @@ local vtrain = {
 }
 
 local noise, most_listed = 0.05, 100
+local made_here = 'trinity fidelity vtrain --fit'
 --- Sets of constants: of measured runs, and of vTrain's composed times.
 local set_of = { [false] = 'a100_vtrain', [true] = 'a100_vtrain_composed' }
 
@@ -121,11 +122,11 @@ end
 --- The file that calibration.lua reads, with one set made anew.
 local function fitted_file(name, values, rows)
   local before = name ~= 'own' and require 'trinity.cluster.calibration_fitted' or {}
-  local all = util.merged(before, { [name] = { values = values, rows = rows } })
+  local all = util.merged(before, { [name] = { made = made_here, values = values, rows = rows } })
   local lines = { '-- Fitted sets of constants by name (calibration.lua has units and meanings), and the rows that '
     .. 'each was fitted to.', 'return {' }
   for set, entry in util.sorted_pairs(all) do
-    lines[#lines + 1] = ('  %s = {\n    rows = {'):format(set)
+    lines[#lines + 1] = ('  %s = {\n    made = %s,\n    rows = {'):format(set, util.quoted(entry.made))
     for _, row in ipairs(entry.rows) do lines[#lines + 1] = ("      '%s',"):format(row) end
     lines[#lines + 1] = '    },\n    values = {'
     for _, one in ipairs(calibration.constants(entry.values)) do
@@ -178,18 +179,9 @@ end
 
 --- Draws rows with a time, network by network.
 local function draw(path, list)
-  local series, by = {}, {}
-  for _, row in ipairs(measured(list)) do
-    if not by[row.model] then
-      by[row.model] = { name = row.model, points = {} }
-      series[#series + 1] = by[row.model]
-    end
-    table.insert(by[row.model].points, { row.measured_s, row.told_s })
-  end
-  if #series == 0 then util.fail('no picture: no row has a time') end
-  local picture, reason = plot.scatter(path, { series = series, x = 'given time in s', y = 'told time in s',
-    width = 700, height = 650 })
-  print(picture and ('drawn in %s'):format(picture) or 'no picture: ' .. reason)
+  picture.draw(path, util.map(list, function(row)
+    return { group = row.model, given = row.measured_s, told = row.told_s }
+  end), 'time in s')
 end
 
 --- Whether a row is of a group that its constants were fitted to.
