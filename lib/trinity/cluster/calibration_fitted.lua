@@ -1,6 +1,7 @@
 -- Fitted sets of constants by name (calibration.lua has units and meanings), and the rows that each was fitted to.
 return {
   a100_vtrain = {
+    made = 'trinity fidelity vtrain --fit',
     rows = {
       '64 GPUs, batch 512, hidden 3072, 30 layers: 26 rows',
       '256 GPUs, batch 1024, hidden 6144, 40 layers: 15 rows',
@@ -17,6 +18,7 @@ return {
     },
   },
   a100_vtrain_composed = {
+    made = 'a closed form of the same terms, not yet the fit command',
     rows = {
       '8 GPUs, batch 32, hidden 1024, 24 layers: 20 rows',
       '8 GPUs, batch 8, hidden 2048, 20 layers: 17 rows',

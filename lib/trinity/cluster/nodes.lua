@@ -2,7 +2,7 @@
 -- 'dgx_h100x2+dgx_a100' unlike ones on one network. (Clusters that are no row of machines are files of
 -- models/clusters.)
 --
--- A kind says how its GPUs are joined: behind switches ('switch'), each with each ('mesh'), or over PCIe and the
+-- A kind says how its GPUs are joined: behind switches ('switch'), each with each ('mesh', 'cube'), or over PCIe and the
 -- processors ('pcie': four GPUs a processor; bridges join pairs). Network cards are one to each GPU in the first two;
 -- of PCIe machines they hang on the processors. The network between machines is free of blocking (a fat tree). A part
 -- of a machine has its first GPUs, and the cards of these. Sources: the makers' data sheets of the machine or its
@@ -40,6 +40,8 @@ kinds.dgx_b300 = switched('b300', 8, 'nvswitch5', 18, 'pcie6', 'infiniband_xdr')
 -- 2024: 400 Gbit/s a GPU); of four, 12 or 18 NVLinks a GPU in equal bundles to the three others (A100: as JUWELS
 -- Booster's).
 kinds.hgx_h100_96gb = switched('h100_96gb', 8, 'nvswitch4', 18, 'pcie5', 'infiniband_ndr')
+-- DGX-1: six NVLinks a GPU, one or two to each of four others.
+kinds.dgx1_v100 = { layout = 'cube', gpu = 'v100', gpus = 8, wire = 'nvlink2', pcie = 'pcie3', nic = 'infiniband_edr' }
 kinds.hgx_a100_4 = meshed('a100', 4, 'nvlink3', 4, 'pcie4', 'infiniband_hdr')
 kinds.hgx_h100_4 = meshed('h100', 4, 'nvlink4', 6, 'pcie5', 'infiniband_ndr')
 -- Collectives of machines with NVSwitch run as NCCL runs them; the bandwidth of switches that add up is fitted
@@ -90,6 +92,22 @@ end
 function layouts.mesh(net, kind, name, gpus)
   if #gpus > 1 then net:mesh(gpus, kind.wire, kind.links) end
   each_with_a_card(net, kind, name, gpus)
+end
+
+--- Pairs of the hybrid cube mesh and their NVLinks (DGX-1 With Tesla V100 System Architecture, white paper, 2017).
+local cube = { { 1, 2, 1 }, { 1, 3, 1 }, { 1, 4, 2 }, { 1, 5, 2 }, { 2, 3, 2 }, { 2, 4, 1 }, { 2, 6, 2 }, { 3, 4, 2 },
+  { 3, 7, 1 }, { 4, 8, 1 }, { 5, 6, 1 }, { 5, 7, 1 }, { 5, 8, 2 }, { 6, 7, 2 }, { 6, 8, 1 }, { 7, 8, 2 } }
+
+function layouts.cube(net, kind, name, gpus)
+  for _, pair in ipairs(cube) do
+    local a, b = gpus[pair[1]], gpus[pair[2]]
+    if a and b then net:link(a, b, kind.wire, pair[3]) end
+  end
+  for i, gpu in ipairs(gpus) do
+    local nic = ('%s/nic%d'):format(name, math.floor((i - 1) / 2))
+    net:link(gpu, nic, kind.pcie .. '_x16')
+    if i % 2 == 1 then net:link(nic, 'infiniband', kind.nic) end
+  end
 end
 
 function layouts.pcie(net, kind, name, gpus)

@@ -17,6 +17,7 @@ local published = {
     fit = { default = false, help = 'fits the constants to the rows and prints these' },
     left_out = { default = false, help = 'fits without each network on each kind of GPU in turn, and tells that one' },
     save = { default = '', help = 'with --fit: the file for the constants' },
+    picture = { default = '', help = 'told against published speeds, as PATH.svg and PATH.png' },
   },
 }
 

@@ -6,7 +6,7 @@
 
 local util = require 'trinity.base.util'
 
-local constants = { families = { 'a100', 'h100', 'h100_96gb', 'b200', 'b300', 'gb200', 'gb300' } }
+local constants = { families = { 'a100', 'h100', 'h100_96gb', 'b200', 'gb200', 'gb300' } }
 
 local known = {
   compute_efficiency = { unit = '1', start = 0.68, least = 0.4, most = 0.87, spread = 0.15,
@@ -29,16 +29,19 @@ local known = {
     meaning = 'links inside machines as splits of layers see them: 1 over what is exposed beside overlap' },
   network_share = { unit = '1', start = 3, least = 0.7, most = 20, spread = 0.6,
     meaning = 'network cards as reductions and gathers of data parallelism see them, likewise' },
-  expert_launch_s = { unit = 's', start = 30e-6, least = 2e-6, most = 200e-6, spread = 0.7,
-    meaning = 'gap before an operator in mixtures of experts, for whose shapes the host waits' },
+  expert_dispatch_s = { unit = 's', start = 60e-6, least = 5e-6, most = 300e-6, spread = 0.5,
+    meaning = "what the host needs for an operator of a mixture's layers, which take that or what they take" },
+  routing = { unit = '1', start = 0.08, least = 0.01, most = 0.6, spread = 0.4,
+    meaning = 'what dispatching tokens to experts and combining them reaches of memory-bound operators: it is several '
+      .. 'passes (permuting, padding, scaling), of which one is counted' },
   half_width = { unit = 'columns', start = 200, least = 20, most = 800, spread = 0.5,
     meaning = 'columns at which a product, of an expert too, reaches half of its efficiency' },
   eager = { unit = '1', start = 0.5, least = 0.2, most = 1, spread = 0.3,
     meaning = 'what memory-bound operators reach without a compiler, of what they do with one' },
   zero3 = { unit = '1', start = 0.12, least = 0.03, most = 0.5, spread = 0.3,
     meaning = 'what gathers of weights reach of network cards in DeepSpeed ZeRO-3' },
-  release = { unit = '1', start = 1.3, least = 1, most = 1.6, spread = 0.1,
-    meaning = 'speed on mixtures of experts under NeMo 26.06 and later, of before' },
+  release = { unit = '1', start = 1.6, least = 1, most = 3, spread = 0.3,
+    meaning = 'speed of dispatch and combination under NeMo 26.06 and later, of before' },
   expert = { unit = '1', start = 0.9, least = 0.3, most = 1, spread = 0.2,
     meaning = "what experts' products reach of what others do" },
 }
@@ -46,21 +49,21 @@ local known = {
 --- Which a kind of GPU has: those that its rows tell apart.
 local own = {
   a100 = { 'compute_efficiency', 'memory_efficiency', 'launch_s', 'inside_share', 'zero3' },
-  h100 = { 'compute_efficiency', 'fp8', 'attention', 'memory_efficiency', 'inside_share', 'network_share', 'expert',
-    'expert_launch_s' },
+  h100 = { 'compute_efficiency', 'fp8', 'attention', 'memory_efficiency', 'launch_s', 'inside_share', 'network_share',
+    'routing' },
   h100_96gb = { 'compute_efficiency', 'fp8', 'fp8_rowwise', 'attention', 'memory_efficiency', 'launch_s',
     'inside_share', 'eager' },
-  b200 = { 'mxfp8', 'half_width', 'expert_launch_s' },
-  b300 = { 'mxfp8', 'half_width', 'expert_launch_s' },
-  gb200 = { 'compute_efficiency', 'fp8', 'mxfp8', 'nvfp4', 'inside_share', 'half_width', 'release', 'expert_launch_s' },
-  gb300 = { 'compute_efficiency', 'fp8', 'mxfp8', 'nvfp4', 'inside_share', 'half_width', 'release', 'expert_launch_s' },
+  b200 = { 'mxfp8', 'routing', 'expert_dispatch_s' }, -- and of B300, whose rows are too few
+  gb200 = { 'compute_efficiency', 'fp8', 'mxfp8', 'nvfp4', 'inside_share', 'routing', 'release', 'expert_dispatch_s' },
+  gb300 = { 'compute_efficiency', 'fp8', 'mxfp8', 'nvfp4', 'inside_share', 'routing', 'release', 'expert_dispatch_s' },
 }
 
 --- Where the fit starts otherwise. H100 of 500 W reach less of the data sheet's rates, which are those of 700 W.
 local starts = {
-  h100 = { half_width = { start = 60 }, expert = { start = 0.7 } },
+  h100 = { half_width = { start = 60 } },
   h100_96gb = { half_width = { start = 60 }, inside_share = { start = 1 }, compute_efficiency = { start = 0.52 },
     fp8 = { start = 0.38 }, attention = { start = 0.65 } },
+  b200 = { expert_dispatch_s = { start = 150e-6 } },
   a100 = { half_width = { start = 60 }, network_share = { start = 1 }, inside_share = { start = 1.2 },
     compute_efficiency = { start = 0.75 } },
 }

@@ -2,6 +2,9 @@
 -- graph and the collectives of its cluster. The fit moves constants along these parts and then asks problem:evaluate
 -- again, so that a few rounds do what hundreds of simulations would.
 
+local model = require 'trinity.graph.model'
+local problems = require 'trinity.strategy.problem'
+local published_step = require 'trinity.fidelity.published_step'
 local util = require 'trinity.base.util'
 
 local published_parts = {}
@@ -13,6 +16,7 @@ local function class_of(op, eight_bit)
   local type = op.type:gsub('Grad$', '')
   if type == 'Attention' then return 'attention' end
   if type == 'Einsum' then return 'expert' end
+  if type:find '^Expert' then return 'routing' end
   if matrix[type] then
     local wide = op.name:find '^logits' or op.name:find '/router/'
     return eight_bit and not wide and 'eight_bit' or 'compute_efficiency'
@@ -63,16 +67,38 @@ local function narrowness(row, class, half_width)
   return widths[class] and half_width / (widths[class] + half_width) or 0
 end
 
+--- Seconds of every operator where the host needs so long for one.
+local function times_of(row, problem, values, dispatch_s)
+  if row.network.experts == 0 then return problem:operator_times(1) end
+  local alone = util.merged(row, { plan = util.merged(row.plan, { gpus = 1 }) })
+  local spec = published_step.cluster(alone, util.merged(values, { expert_dispatch_s = dispatch_s }))
+  local one = problems.simulator { graph = problem.graph, cluster = model.cluster(spec) }
+  local times = one:operator_times(1)
+  one:close()
+  return times
+end
+
+--- Seconds that the host needs for the operators of a mixture, 0 of other networks.
+local function dispatch_s(row, problem, values)
+  if row.network.experts == 0 then return 0 end
+  local most, sum = 100, 0
+  local times = times_of(row, problem, values, most)
+  for i = 1, problem.graph.operators do
+    if problem.graph:operator(i).phase ~= 'update' then sum = sum + times[i] end
+  end
+  return sum / most * values.expert_dispatch_s
+end
+
 --- Seconds of a micro-batch's operators by the constant that they go by.
 local function operators_s(row, problem, values, recompute)
-  local graph, found, gap = problem.graph, {}, row.network.experts > 0 and 'expert_launch_s' or 'launch_s'
-  local times, width = problem:operator_times(1), row.plan.tensor * row.plan.context
+  local graph, found, gap = problem.graph, {}, 'launch_s'
+  local times, width = times_of(row, problem, values, 0), row.plan.tensor * row.plan.context
   local function add(name, seconds) found[name] = (found[name] or 0) + seconds end
   for i = 1, graph.operators do
     local op = graph:operator(i)
     if op.phase ~= 'update' and times[i] > 0 then
       local again = recompute == 'full' and op.phase == 'forward' and 2 or 1
-      local seconds = times[i] / (row.recent and 1 / values.release or 1)
+      local seconds = times[i]
       local launch, class = math.min(seconds, values[gap]), class_of(op, row.precision ~= 'bf16')
       local own = again * (seconds - launch) / width
       local narrow_s = own * narrowness(row, class, values.half_width)
@@ -84,29 +110,34 @@ local function operators_s(row, problem, values, recompute)
   return found
 end
 
---- Parts of the step by constant.
+--- Parts of the step by constant; what the host takes is beside the sum of the operators' parts, `operators`.
 ---@param row table
 ---@param problem trinity.Problem of published_step.problem
 ---@param values table<string, number>
 ---@param recompute string
----@return table<string, number>
+---@return { parts: table<string, number>, operators: table<string, boolean>, host: number }
 function published_parts.of(row, problem, values, recompute)
   local plan = row.plan
-  local found, sum = operators_s(row, problem, values, recompute), 0
-  found.inside_share = inside_s(row, problem, recompute)
-  for _, seconds in util.sorted_pairs(found) do sum = sum + seconds end
+  local found, sum, operators = operators_s(row, problem, values, recompute), 0, {}
+  for name, seconds in util.sorted_pairs(found) do
+    operators[name], sum = true, sum + seconds
+  end
+  local host = dispatch_s(row, problem, values)
+  local inside = inside_s(row, problem, recompute)
+  sum = math.max(host, sum) + inside
   local slots = (plan.micro_batches + (plan.pipeline - 1) / plan.virtual) / plan.pipeline
   local exposed = data_s(row, problem, plan.pipeline == 1 and sum * 2 / 3 or 0) / slots
   local name = plan.deepspeed and 'zero3' or 'network_share'
+  found.inside_share = inside
   found[name] = plan.deepspeed and math.max(2 * exposed, 2 * sum) or exposed
   sum = sum + found[name]
   for key, seconds in util.sorted_pairs(found) do found[key] = 0.97 * seconds / sum end
-  return found
+  return { parts = found, operators = operators, host = 0.97 * host / sum }
 end
 
 --- How many times as long a step takes when constants move from `before` to `after`.
 ---@param row table
----@param shares table<string, number>
+---@param shares table of published_parts.of
 ---@param before table<string, number>
 ---@param after table<string, number>
 ---@return number
@@ -114,14 +145,21 @@ function published_parts.factor(row, shares, before, after)
   local narrow = row.precision == 'bf16' and 'compute_efficiency' or row.precision
   local function slower(name) return before[name] / after[name] end
   local memory = slower 'memory_efficiency' * (row.plan.eager and slower 'eager' or 1)
-  local moved = { launch_s = 1 / slower 'launch_s', expert_launch_s = 1 / slower 'expert_launch_s',
-    attention = slower 'attention', eight_bit = slower(narrow), compute_efficiency = slower 'compute_efficiency',
-    memory_efficiency = memory, inside_share = slower 'inside_share', network_share = slower 'network_share',
-    zero3 = slower 'zero3', half_width = slower(narrow) / slower 'half_width',
+  local moved = { launch_s = 1 / slower 'launch_s', attention = slower 'attention', eight_bit = slower(narrow),
+    compute_efficiency = slower 'compute_efficiency', memory_efficiency = memory,
+    routing = memory * slower 'routing' * (row.recent and slower 'release' or 1), inside_share = slower 'inside_share',
+    network_share = slower 'network_share', zero3 = slower 'zero3', half_width = slower(narrow) / slower 'half_width',
     expert = slower(narrow) * slower 'expert' }
-  local factor = 1
-  for name, share in util.sorted_pairs(shares) do factor = factor + share * (moved[name] - 1) end
-  return row.recent and factor * slower 'release' or factor
+  local factor, now, later = 1, 0, 0
+  for name, share in util.sorted_pairs(shares.parts) do
+    if shares.operators[name] then
+      now, later = now + share, later + share * moved[name]
+    else
+      factor = factor + share * (moved[name] - 1)
+    end
+  end
+  local host = shares.host
+  return factor + math.max(later, host / slower 'expert_dispatch_s') - math.max(now, host)
 end
 
 return published_parts

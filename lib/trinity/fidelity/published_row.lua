@@ -17,7 +17,7 @@ local gpus = {
   ['H100-96GB'] = { machine = 'hgx_h100_96gb', size = 8, family = 'h100_96gb' },
   ['H200-141GB'] = { machine = 'dgx_h200', size = 8, family = 'h100_96gb' },
   B200 = { machine = 'dgx_b200', size = 8, family = 'b200' },
-  B300 = { machine = 'dgx_b300', size = 8, family = 'b300' },
+  B300 = { machine = 'dgx_b300', size = 8, family = 'b200' },
   GB200 = { machine = 'gb200_nvl72', size = 64, family = 'gb200' },
   GB300 = { machine = 'gb300_nvl72', size = 64, family = 'gb300' },
 }
@@ -42,6 +42,20 @@ end
 
 local function filled(row, column) return row[column] ~= nil and row[column] ~= '' end
 
+--- The arithmetic of a row: `float8` and FP4 where the GPU has them; Hopper scales parts of a row as it does tensors.
+local function arithmetic(row, about)
+  local word = filled(row, 'precision') and row.precision or 'bf16'
+  local kind = precisions[word]
+  if not kind then
+    refuse(row, "column 'precision': unknown precision %s", util.unknown(word, util.sorted_keys(precisions)))
+  end
+  local hopper = about.family == 'h100' or about.family == 'h100_96gb'
+  if kind ~= 'bf16' and about.family == 'a100' or kind == 'nvfp4' and hopper then
+    refuse(row, "column 'precision': %s has no such arithmetic, got %s", row.gpu, util.quoted(word))
+  end
+  return kind == 'mxfp8' and hopper and 'fp8' or kind
+end
+
 --- Latent attention and widths of DeepSeek-V3's layers (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, 4.2).
 local deepseek_v3 = { latent = 512, query_latent = 1536, plain_width = 128, rotary_width = 64, value_width = 128,
   expert_ffn = 2048, shared = 2048, dense_layers = 3 }
@@ -63,7 +77,7 @@ end
 
 local function read_network(row, assume)
   local m = { hidden = whole(row, 'hidden'), layers = whole(row, 'layers'), ffn = whole(row, 'ffn'),
-    experts = csv.number(row.path, row, 'experts', 0) }
+    experts = filled(row, 'experts') and row.experts ~= '0' and whole(row, 'experts') or 0 }
   m.heads = filled(row, 'heads') and whole(row, 'heads') or math.max(1, math.floor(m.hidden / 128))
   m.kv_heads, m.vocab = whole(row, 'kv_heads', m.heads), whole(row, 'vocab', 51200)
   if not filled(row, 'heads') then assume 'heads of 128' end
@@ -134,15 +148,30 @@ end
 
 local recomputes = { none = true, selective = true, full = true }
 
+--- That the columns of a plan agree with each other and with the network.
+local function check_plan(row, m, plan)
+  local inner = plan.tensor * plan.pipeline * plan.context
+  if plan.data * inner ~= plan.gpus then
+    refuse(row, 'dp %d x tp %d x pp %d x cp %d is not %d GPUs', plan.data, plan.tensor, plan.pipeline, plan.context,
+      plan.gpus)
+  end
+  if plan.pipeline > m.layers then
+    refuse(row, "column 'pp': expected at most %d (layers), got %d", m.layers, plan.pipeline)
+  end
+  if m.heads % plan.tensor ~= 0 then
+    refuse(row, "column 'tp': expected a divisor of %d (heads), got %d", m.heads, plan.tensor)
+  end
+  if m.experts > 0 and m.top_k > m.experts then
+    refuse(row, "column 'experts_per_token': expected at most %d (experts), got %d", m.experts, m.top_k)
+  end
+end
+
 local function read_plan(row, m, about, assume)
   local plan = { gpus = whole(row, 'gpus'), tensor = whole(row, 'tp', 1), pipeline = whole(row, 'pp', 1),
     context = whole(row, 'cp', 1), expert = whole(row, 'ep', 1) }
   local inner = plan.tensor * plan.pipeline * plan.context
   plan.data = whole(row, 'dp', math.max(1, math.floor(plan.gpus / inner)))
-  if plan.data * inner ~= plan.gpus then
-    refuse(row, 'dp %d x tp %d x pp %d x cp %d is not %d GPUs', plan.data, plan.tensor, plan.pipeline, plan.context,
-      plan.gpus)
-  end
+  check_plan(row, m, plan)
   if plan.expert > plan.data then
     assume('experts over the %d replicas: more ranks would share those of tensor parallelism', plan.data)
     plan.expert = plan.data
@@ -172,6 +201,9 @@ end
 local function measured_of(row, m, plan)
   if not filled(row, 'value') then return nil end
   local value, s, h = csv.number(row.path, row, 'value'), whole(row, 'sequence'), m.hidden
+  if not (value > 0 and value < math.huge) then
+    refuse(row, "column 'value': expected more than 0, got %s", util.describe(row.value))
+  end
   local tokens = whole(row, 'global_batch') * s
   local function by_flops(flops) return value * 1e12 / flops end
   local units = {
@@ -208,13 +240,10 @@ function published_row.read(path, row)
   local function assume(message, ...) assumed[#assumed + 1] = message:format(...) end
   local about = gpus[row.gpu]
   if not about then refuse(row, "column 'gpu': unknown GPU %s", util.unknown(row.gpu, util.sorted_keys(gpus))) end
-  local kind = precisions[filled(row, 'precision') and row.precision or 'bf16']
-  if not kind then
-    refuse(row, "column 'precision': unknown precision %s", util.unknown(row.precision, util.sorted_keys(precisions)))
-  end
+  local kind = arithmetic(row, about)
   local m = read_network(row, assume)
   local plan = read_plan(row, m, about, assume)
-  return { id = row.id, network = m, plan = plan, sequence = whole(row, 'sequence'), family = about.family,
+  return { id = row.id, line = row.line, path = path, network = m, plan = plan, sequence = whole(row, 'sequence'), family = about.family,
     gpu = row.gpu, machine = about.machine, size = about.size, precision = kind, assumed = assumed,
     tokens = whole(row, 'global_batch') * whole(row, 'sequence'), measured = measured_of(row, m, plan),
     model = row.model or '', recent = m.experts > 0 and is_recent(row) }

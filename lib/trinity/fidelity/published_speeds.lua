@@ -7,6 +7,7 @@ local fit = require 'trinity.fidelity.fit'
 local json = require 'trinity.base.json'
 local parallel_map = require 'trinity.parallel'
 local parts = require 'trinity.fidelity.published_parts'
+local picture = require 'trinity.fidelity.picture'
 local published_row = require 'trinity.fidelity.published_row'
 local published_step = require 'trinity.fidelity.published_step'
 local summary = require 'trinity.fidelity.summary'
@@ -49,9 +50,10 @@ function speeds.tell(rows, values_of, parts_too)
     local row = rows[i]
     local values = values_of(row)
     local shares
-    local found = published_step.predict(row, values, nil, parts_too and function(problem, recompute)
+    local ok, found = pcall(published_step.predict, row, values, nil, parts_too and function(problem, recompute)
       shares = parts.of(row, problem, values, recompute)
     end)
+    if not ok then util.fail('%s: row %d: %s', util.shortened(row.path), row.line, (tostring(found):gsub('^%S+:%d+: ', ''))) end
     found.parts = shares
     return found
   end, { quiet = true })
@@ -116,7 +118,9 @@ function speeds.fit(rows, start)
   local values, told = {}, nil
   for _, family in ipairs(constants.families) do values[family] = constants.values(family, start and start[family]) end
   for _ = 1, rounds do
-    told = speeds.tell(rows, function(row) return values[row.family] end, true)
+    local now = fit.attempt(function() return speeds.tell(rows, function(row) return values[row.family] end, true) end)
+    if not now or fit.stopping() then break end
+    told = now
     local next_values = {}
     for _, family in ipairs(constants.families) do
       local own, own_told = {}, {}
@@ -183,6 +187,9 @@ local function print_assumptions(rows, told)
     if told[i].recompute ~= row.plan.recompute then
       list[#list + 1] = told[i].recompute .. ' recomputation: with less the plan does not fit'
     end
+    if row.plan.context > 1 and not published_step.has_ring(row) then
+      list[#list + 1] = ('messages of a ring of %d parts hide behind attention'):format(row.plan.context)
+    end
     if #list > 0 then print(('%s: assumed: %s'):format(row.id, table.concat(list, '; '))) end
   end
 end
@@ -190,9 +197,10 @@ end
 local function show_fit(rows, options)
   local used = measured(rows)
   if #used == 0 then util.fail('no row to fit to: expected some with a value') end
-  local values = speeds.fit(used, fitted_values())
+  local values, stopped = fit.keeping(function() return (speeds.fit(used, fitted_values())) end)
   local written = speeds.file(values, used)
   if options.save ~= '' then core.write_file(options.save, written) else io.write(written) end
+  if stopped then return end
   local told = speeds.tell(used, function(row) return values[row.family] end)
   summary.print('rows that the constants were fitted to', groups_of(used, told))
 end
@@ -227,7 +235,15 @@ local function leave_each_out(rows)
     groups_of(used, left))
 end
 
-local function show(rows, as_json)
+--- Draws measured rows by kind of GPU, mixtures apart.
+local function draw(path, rows, told)
+  picture.draw(path, util.map(rows, function(row, i)
+    return { group = row.gpu .. (row.network.experts > 0 and ', experts' or ''), given = row.measured,
+      told = told[i].tokens_per_s_per_gpu }
+  end), 'tokens per second and GPU', true)
+end
+
+local function show(rows, as_json, path)
   local values, fitted = fitted_values()
   local told = speeds.tell(rows, function(row) return values[row.family] end)
   if as_json then
@@ -250,14 +266,15 @@ local function show(rows, as_json)
     end
     if #own > 0 then summary.print(heading, groups_of(own, own_told)) end
   end
+  if path ~= '' then draw(path, rows, told) end
 end
 
---- Tells the rows of a table, or fits to them. options: rows, fit, left_out, save, json.
+--- Tells the rows of a table, or fits to them. options: rows, fit, left_out, save, picture, json.
 function speeds.run(options)
   local rows = published_row.all(options.rows)
   if options.fit then return show_fit(rows, options) end
   if options.left_out then return leave_each_out(rows) end
-  return show(rows, options.json)
+  return show(rows, options.json, options.picture)
 end
 
 --- The constants with their values.

@@ -14,6 +14,7 @@ local published_step = {}
 
 --- Constants that are fields of a description; the others are the device type's below.
 local fields = { 'compute_efficiency', 'half_width', 'inside_share' }
+local most_lowered = 64 -- GPUs of a plan with rings, each of which is lowered by itself
 
 local function attention_of(m)
   local d = m.deepseek
@@ -35,31 +36,52 @@ local function feed_of(m, layer)
   return { plain = true, feed_forward = m.ffn, bias = true, approximate = 'tanh' }
 end
 
+--- Whether a row's rings of attention are priced with their messages.
+---@param row table
+---@return boolean
+function published_step.has_ring(row)
+  local plan = row.plan
+  return plan.context > 1 and plan.tensor == 1 and plan.pipeline == 1 and plan.gpus <= most_lowered
+end
+
+--- Rings of attention as they are priced: { parts, sequence, data, share }. Every part of a ring is lowered by itself,
+--- which networks in stages or with parts of layers are too large for. Those are priced as more replicas of shorter
+--- sequences: a device has as many tokens, attention, which then sees `share` of its keys, reaches that much less, and
+--- the ring's messages are left out, as what hides behind attention.
+---@param row table
+---@return { parts: integer, sequence: integer, data: integer, share: number }
+function published_step.ring(row)
+  local plan = row.plan
+  local parts = published_step.has_ring(row) and plan.context or 1
+  local share = parts / plan.context
+  return { parts = parts, sequence = row.sequence * share, data = plan.data / share, share = share }
+end
+
 --- The training graph of a row's micro-batch.
 ---@param row table
 ---@return trinity.Graph
 function published_step.graph(row)
-  local m, plan = row.network, row.plan
+  local m, plan, sequence = row.network, row.plan, published_step.ring(row).sequence
   local parts = plan.tensor
   local width = m.deepseek and m.deepseek.rotary_width or m.head_width or m.hidden / m.heads
   local about = { name = row.id, layers = m.layers, hidden = m.hidden, vocabulary = math.ceil(m.vocab / parts) * parts,
-    tied = false, positions = m.gated and 0 or row.sequence, norm = m.gated and 'rms' or 'layer', epsilon = 1e-5,
+    tied = false, positions = m.gated and 0 or sequence, norm = m.gated and 'rms' or 'layer', epsilon = 1e-5,
     dropout = plan.unfused and 0.1 or 0, rotary_width = m.gated and 2 * math.floor(width / 2) or 0,
     attention = function() return attention_of(m) end, feed_forward = function(layer) return feed_of(m, layer) end }
-  local forward = network.build(about, { batch_size = plan.micro_batch, sequence = row.sequence,
+  local forward = network.build(about, { batch_size = plan.micro_batch, sequence = sequence,
     dtype = row.precision == 'bf16' and 'bfloat16' or 'float8', kernels = plan.unfused and 'megatron' or 'flash' })
   return forward:to_training { optimiser = 'adam', gradient_dtype = 'float32' }
 end
 
 --- Arithmetic of products that is not in 16 bits, of the data sheet's FP8 rate: FP4 has twice, on GB300 and B300 three
 --- times that (data sheets "NVIDIA GB200 NVL72", "NVIDIA GB300 NVL72").
-local fp4_rate = { gb200 = 2, b200 = 2, gb300 = 3, b300 = 3 }
+local fp4_rate = { GB200 = 2, B200 = 2, GB300 = 3, B300 = 3 }
 
 --- A device type beside what calibration.apply() gives it: products of 8 and 4 bits reach their own share of their own
 --- peak, fused attention and experts' products their own. Kernels are those of today: joined where they can be.
 local function device_type(kind, row, values)
   local type = devices[kind]
-  local rate = row.precision == 'nvfp4' and fp4_rate[row.family] or 1
+  local rate = row.precision == 'nvfp4' and fp4_rate[row.gpu] or 1
   local peaks, wide = util.merged(type.peak_flops_per_s), values.compute_efficiency
   if peaks.float8 and row.precision ~= 'bf16' then
     peaks.float8 = peaks.float8 * rate * values[row.precision] / wide
@@ -67,9 +89,12 @@ local function device_type(kind, row, values)
   local expert = { compute_efficiency = wide * values.expert }
   -- rings without balance: the last part of a causal sequence has 2 - 1/c times the mean's work
   local unbalanced = row.plan.torchtitan and 2 - 1 / row.plan.context or 1
-  local attention = { compute_efficiency = values.attention / unbalanced }
+  local attention = { compute_efficiency = values.attention / unbalanced * published_step.ring(row).share }
+  local routing = { memory_efficiency = values.memory_efficiency * math.min(1, values.routing
+    * (row.recent and values.release or 1)) }
   return util.merged(type, { peak_flops_per_s = peaks, joins_products = true,
-    operators = { Attention = attention, AttentionGrad = attention, Einsum = expert, EinsumGrad = expert } })
+    operators = { Attention = attention, AttentionGrad = attention, Einsum = expert, EinsumGrad = expert,
+      ExpertDispatch = routing, ExpertDispatchGrad = routing, ExpertCombine = routing, ExpertCombineGrad = routing } })
 end
 
 --- The cluster of a row: as many machines as its GPUs fill, of a rack's GPUs those that a job takes.
@@ -84,15 +109,11 @@ function published_step.cluster(row, values)
   -- takes other pairs of devices. (All-to-alls take all pairs.)
   if row.network.experts == 0 then spec.queue = 'pair' end
   spec.device_types = util.merged(spec.device_types or {}, { [kind] = device_type(kind, row, values) })
-  local function set_speeds(list)
-    for _, device in ipairs(list.devices or {}) do device.speed = row.recent and values.release or 1 end
-  end
-  set_speeds(spec)
-  for _, machine in ipairs(spec.machines or {}) do set_speeds(machine) end
   return calibration.apply(spec, util.merged(util.picked(values, fields), {
     network_share = row.plan.deepspeed and values.zero3 or values.network_share,
     memory_efficiency = values.memory_efficiency * (row.plan.eager and values.eager or 1),
-    launch_s = row.network.experts > 0 and values.expert_launch_s or values.launch_s }))
+    launch_s = values.launch_s, dispatch_s = row.network.experts > 0 and values.expert_dispatch_s or nil,
+    overlap = 1 }))
 end
 
 --- torchtitan's selective recomputation: every second matrix product and what is no product, but attention is kept
@@ -120,12 +141,12 @@ function published_step.problem(row, values, recompute, spec)
   if plan.torchtitan and recompute == 'selective' then recompute = selective() end
   local problem = problems.simulator { graph = published_step.graph(row),
     cluster = model.cluster(spec or published_step.cluster(row, values)) }
+  local ring = published_step.ring(row)
   local stages = vtrain_rows.stages(m.layers, plan.pipeline * plan.virtual)
-  return problem, { mesh = { data = plan.data, tensor = plan.tensor, pipeline = plan.pipeline, context = plan.context,
+  return problem, { mesh = { data = ring.data, tensor = plan.tensor, pipeline = plan.pipeline, context = ring.parts,
     expert = plan.expert }, schedule = plan.virtual > 1 and 'interleaved' or '1f1b', virtual_stages = plan.virtual,
     stages = stages, micro_batches = plan.micro_batches, recompute = recompute, shard = plan.shard,
-    sequence_parallel = plan.sequence_parallel, bucket_bytes = plan.pipeline > 1 and 2 ^ 50 or nil,
-    scatter_gather = plan.tensor > 1 and plan.pipeline > 1 and not plan.sequence_parallel }
+    sequence_parallel = plan.sequence_parallel, bucket_bytes = plan.pipeline > 1 and 2 ^ 50 or nil }
 end
 
 --- What is tried where a plan without recomputation does not fit: kernels that are not fused keep the scores of

@@ -7,6 +7,7 @@ local constants = require 'trinity.fidelity.sailor_constants'
 local core = require 'trinity.core'
 local fit = require 'trinity.fidelity.fit'
 local json = require 'trinity.base.json'
+local picture = require 'trinity.fidelity.picture'
 local sailor_plan = require 'trinity.fidelity.sailor_plan'
 local sailor_step = require 'trinity.fidelity.sailor_step'
 local summary = require 'trinity.fidelity.summary'
@@ -21,6 +22,7 @@ local sailor = {
     fit = { default = false, help = 'fits the constants to the plans and prints these' },
     left_out = { default = false, help = 'fits without each configuration in turn, and tells that one' },
     save = { default = '', help = 'with --fit: the file for the constants' },
+    picture = { default = '', help = 'told against measured times, as PATH.svg and PATH.png' },
   },
 }
 
@@ -192,7 +194,12 @@ local function fitted_file(values, used)
 end
 
 local function show_fit(plans, data, options)
-  local values, used = fit_all(plans, data)
+  local used
+  local values = fit.keeping(function()
+    local found
+    found, used = fit_all(plans, data)
+    return found
+  end)
   if #used == 0 then util.fail('no plan to fit to: expected some that are measured') end
   local written = fitted_file(values, used)
   if options.save ~= '' then core.write_file(options.save, written) else io.write(written) end
@@ -218,7 +225,14 @@ local function leave_each_out(plans, data)
   print_errors('every configuration told by constants that were fitted to the others', plans, told)
 end
 
-local function show(plans, data, as_json)
+--- Draws measured times of steps, by network and GPUs.
+local function draw(path, plans, told)
+  picture.draw(path, util.map(plans, function(plan, i)
+    return { group = plan.name:match '^(.*)/N%d+/' or 'plans', given = plan.measured_s, told = told[i].predicted_s }
+  end), 'time in s')
+end
+
+local function show(plans, data, as_json, path)
   local fitted = constants.fitted()
   local told, served = tell(plans, data, fitted.values), {}
   if as_json then
@@ -243,6 +257,7 @@ local function show(plans, data, as_json)
     end
   end
   for _, line in ipairs(sailor.assumptions) do print('assumed: ' .. line) end
+  if path ~= '' then draw(path, plans, told) end
 end
 
 function sailor.run(options)
@@ -253,7 +268,7 @@ function sailor.run(options)
   local plans = sailor.plans(options.plans, data)
   if options.fit then return show_fit(plans, data, options) end
   if options.left_out then return leave_each_out(plans, data) end
-  return show(plans, data, options.json)
+  return show(plans, data, options.json, options.picture)
 end
 
 --- The constants of this comparison with their values.

@@ -7,7 +7,7 @@ local core = require 'trinity.core'
 local errors = require 'trinity.fidelity.errors'
 local fit = require 'trinity.fidelity.fit'
 local json = require 'trinity.base.json'
-local plot = require 'trinity.report.plot'
+local picture = require 'trinity.fidelity.picture'
 local rows_of = require 'trinity.fidelity.vtrain_rows'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
@@ -29,13 +29,15 @@ local vtrain = {
 }
 
 local noise, most_listed = 0.05, 100
+local made_here = 'trinity fidelity vtrain --fit'
 --- Sets of constants: of measured runs, and of vTrain's composed times.
 local set_of = { [false] = 'a100_vtrain', [true] = 'a100_vtrain_composed' }
 
---- What a file of Lua returns.
-local function returned_by(path)
+--- What a file of Lua returns. `data`: it is none of the user's scripts, and has no function to call.
+local function returned_by(path, data)
   local chunk, why = util.load_file(path)
   if not chunk then util.fail('%s', why) end
+  if data then setfenv(chunk, {}) end
   local ok, value = pcall(chunk)
   if not ok then util.fail('%s', tostring(value)) end
   return value
@@ -55,7 +57,7 @@ end
 --- Values that --save wrote of one's own cluster, and the groups that they were fitted to; without a file vTrain's.
 local function own_values(path)
   if path == '' then return (calibration.fitted(set_of[false])), {} end
-  local sets = returned_by(path)
+  local sets = returned_by(path, true)
   local own = type(sets) == 'table' and sets.own
   if type(own) ~= 'table' or type(own.values) ~= 'table' or type(own.rows) ~= 'table' then
     util.fail("%s: expected what 'fidelity vtrain --save' writes for one's own cluster", util.shortened(path))
@@ -120,11 +122,11 @@ end
 --- The file that calibration.lua reads, with one set made anew.
 local function fitted_file(name, values, rows)
   local before = name ~= 'own' and require 'trinity.cluster.calibration_fitted' or {}
-  local all = util.merged(before, { [name] = { values = values, rows = rows } })
+  local all = util.merged(before, { [name] = { made = made_here, values = values, rows = rows } })
   local lines = { '-- Fitted sets of constants by name (calibration.lua has units and meanings), and the rows that '
     .. 'each was fitted to.', 'return {' }
   for set, entry in util.sorted_pairs(all) do
-    lines[#lines + 1] = ('  %s = {\n    rows = {'):format(set)
+    lines[#lines + 1] = ('  %s = {\n    made = %s,\n    rows = {'):format(set, util.quoted(entry.made))
     for _, row in ipairs(entry.rows) do lines[#lines + 1] = ("      '%s',"):format(row) end
     lines[#lines + 1] = '    },\n    values = {'
     for _, one in ipairs(calibration.constants(entry.values)) do
@@ -177,18 +179,9 @@ end
 
 --- Draws rows with a time, network by network.
 local function draw(path, list)
-  local series, by = {}, {}
-  for _, row in ipairs(measured(list)) do
-    if not by[row.model] then
-      by[row.model] = { name = row.model, points = {} }
-      series[#series + 1] = by[row.model]
-    end
-    table.insert(by[row.model].points, { row.measured_s, row.told_s })
-  end
-  if #series == 0 then util.fail('no picture: no row has a time') end
-  local picture, reason = plot.scatter(path, { series = series, x = 'given time in s', y = 'told time in s',
-    width = 700, height = 650 })
-  print(picture and ('drawn in %s'):format(picture) or 'no picture: ' .. reason)
+  picture.draw(path, util.map(list, function(row)
+    return { group = row.model, given = row.measured_s, told = row.told_s }
+  end), 'time in s')
 end
 
 --- Whether a row is of a group that its constants were fitted to.
@@ -240,10 +233,11 @@ local function show_fit(list, options)
   end
   if #used == 0 then util.fail('no row to fit to: expected some with a time') end
   local tell = rows_of.teller(true, describer(options.cluster))
-  local values = fitted_to(used, tell, options.steps)
+  local values, stopped = fit.keeping(function() return fitted_to(used, tell, options.steps) end)
   local set = options.cluster ~= '' and 'own' or set_of[used[1].composed]
   local written = fitted_file(set, values, groups_named(used))
   if options.save ~= '' then core.write_file(options.save, written) else io.write(written) end
+  if stopped then return end
   for i, told in ipairs(tell(used, values)) do used[i].told_s = told end
   print_summary('rows that the constants were fitted to', used)
 end

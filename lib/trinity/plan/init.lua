@@ -14,6 +14,7 @@ local space = require 'trinity.plan.space'
 local util = require 'trinity.base.util'
 
 ---@class trinity.PlanModule
+---@since 0.1.0
 ---@overload fun(spec: trinity.PlanOptions): trinity.PlanResult
 local plan = {}
 
@@ -198,7 +199,7 @@ end
 ---@return trinity.PlanResult
 function plan.run(spec)
   local owner = 'trinity.plan'
-  local given = declared:read(owner, 1, 'spec', spec)
+  local given = declared:read(owner .. '.run', 1, 'spec', spec)
   if type(given.graph) ~= 'function' then check.object(owner, 'option', 'graph', given.graph, 'graph') end
   local nets = networks.new(owner, given.graph, given.cluster)
   local used = own_of(given.space or {})
@@ -214,6 +215,7 @@ function plan.run(spec)
     search:run()
     refine(search, 3, given.refinements)
   end, function(raised) return raised end)
+  if not ok then search:stopping() end
   core.end_search()
   line:finish()
   if not ok and not (search.stopped and search.results[1]) then error(message, 0) end

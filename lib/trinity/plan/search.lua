@@ -4,6 +4,7 @@
 
 local bounds = require 'trinity.plan.bounds'
 local core = require 'trinity.core'
+local infeasibility = require 'trinity.strategy.infeasibility'
 local space = require 'trinity.plan.space'
 local stages = require 'trinity.plan.stages'
 local util = require 'trinity.base.util'
@@ -130,6 +131,7 @@ end
 --- Puts a family into the queue by the least bound of its points, from the profile of one device.
 function Search:add_family(family)
   local ok, totals = pcall(self.networks.totals, self.networks, family, false)
+  if not ok and core.stop_requested() then error(totals, 0) end
   local open = next(self.own) ~= nil -- what a dimension of one's own does is known behind it alone
   local entry = { kind = 'family', family = family, bound_s = math.huge, points = 0, fitting = 0 }
   self.counts.families = self.counts.families + 1
@@ -166,8 +168,9 @@ function Search:add_family(family)
   push(self, entry)
 end
 
---- What lowering refuses.
+--- What lowering refuses; Ctrl-C's end of it is no refusal.
 function Search:lose(reason, by, example)
+  if core.stop_requested() and reason:find('interrupted', 1, true) then error(reason, 0) end
   count(self, 'refused', by)
   self:refuse((reason:gsub('^problem:[%w_]+: ', '')), by, space.kept(example))
 end
@@ -180,6 +183,7 @@ function Search:take(first, most)
     if not head or head.kind ~= first.kind or head.bound_s >= self:limit_s() then break end
     list[#list + 1] = self.queue:pop()
   end
+  self.taken = list
   return list
 end
 
@@ -468,14 +472,10 @@ function Search:simulate(entries)
   end)
 end
 
---- Whether result a is better than b: one that fits, the smaller excess, the reward, the number.
+--- Whether result a is better than b; of equal ones the first.
 local function better(a, b)
-  if a.metrics.feasible ~= b.metrics.feasible then return a.metrics.feasible end
-  if not a.metrics.feasible and a.metrics.excess_memory_bytes ~= b.metrics.excess_memory_bytes then
-    return a.metrics.excess_memory_bytes < b.metrics.excess_memory_bytes
-  end
-  if a.reward ~= b.reward then return a.reward > b.reward end
-  return a.number < b.number
+  if infeasibility.better(a, b) then return true end
+  return not infeasibility.better(b, a) and a.number < b.number
 end
 
 function Search:priced(entry, metrics, problem)
@@ -531,12 +531,37 @@ end
 
 --- Runs until nothing can be among the best, or a limit.
 function Search:run()
-  local whole = self:begin()
-  while not self:stopping() and self:turn() do self.say(self) end
-  while self.late[1] and not self:stopping() and self.counts.simulated < self.simulations do
-    self:simulate(self:take_late(math.min(self:at_once(), self.simulations - self.counts.simulated)))
-    self.say(self)
+  local whole = false
+  local ok, message = pcall(function()
+    whole = self:begin()
+    self.taken = nil
+    while not self:stopping() and self:turn() do
+      self.taken = nil
+      self.say(self)
+    end
+    while self.late[1] and not self:stopping() and self.counts.simulated < self.simulations do
+      self.taken = self:take_late(math.min(self:at_once(), self.simulations - self.counts.simulated))
+      self:simulate(self.taken)
+      self.taken = nil
+      self.say(self)
+    end
+  end)
+  if not ok and not self:stopping() then error(message, 0) end
+  self:put_back(self.taken or {})
+  self:conclude(whole)
+end
+
+--- What Ctrl-C broke off in the middle may hold the best: none of it is done.
+function Search:put_back(taken)
+  local late = {}
+  for _, entry in ipairs(self.late) do late[entry] = true end
+  for _, entry in ipairs(taken) do
+    if not late[entry] then self.queue:push(entry) end
   end
+end
+
+--- What is known of all that was left. `whole`: every family was looked at.
+function Search:conclude(whole)
   local rest = 0
   local limit = self:limit_s()
   self.lower_bound_s = self.results[1] and self.results[1].metrics.feasible and self.results[1].metrics.step_time_s

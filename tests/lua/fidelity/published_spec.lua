@@ -112,6 +112,33 @@ describe('a prediction', function()
     expect(speed 'mxfp8' > 1.1 * speed 'bf16'):truthy()
     expect(speed 'nvfp4' > 1.1 * speed 'mxfp8'):truthy()
   end)
+  it('of rings in stages is that of shorter sequences, whose attention sees as many keys', function()
+    local ring = row_of { cp = '2', gpus = '16', precision = 'bf16' }
+    expect(step.has_ring(ring)):equals(false)
+    local of = step.ring(ring)
+    expect(of.parts == 1 and of.sequence == 512 and of.data == 4 and of.share == 0.5):truthy()
+    local alone = row_of { cp = '2', tp = '1', pp = '1', gpus = '4', sequence = '32768', hidden = '4096', heads = '32', ffn = '16384',
+      parameters_b = '' }
+    expect(step.ring(alone).parts):equals(2)
+    local parted = step.predict(alone, values_of(alone)).tokens_per_s_per_gpu
+    local original = step.has_ring
+    step.has_ring = function() return false end
+    local folded = step.predict(alone, values_of(alone)).tokens_per_s_per_gpu
+    step.has_ring = original
+    expect(folded / parted):near(1, 0.1)
+    expect(folded > parted):truthy() -- the messages are left out
+  end)
+  it('of the V100s of a DGX-1', function() expect(told { gpu = 'V100-16GB', precision = 'fp16' }.tokens_per_s_per_gpu > 0):truthy() end)
+  it('of mixtures takes what the host takes, where that is more', function()
+    local row = row_of { experts = '8', experts_per_token = '2', ffn = '512', tp = '1', pp = '1', dp = '8', ep = '8', gpu = 'B200',
+      precision = 'mxfp8' }
+    local function seconds(changes)
+      return 1 / step.predict(row, util.merged(values_of(row), changes)).tokens_per_s_per_gpu
+    end
+    local slow, slower = seconds { expert_dispatch_s = 1e-3 }, seconds { expert_dispatch_s = 2e-3 }
+    expect(slower / slow):near(2, 0.2)
+    expect(seconds { routing = 0.02, expert_dispatch_s = 1e-7 } > seconds { routing = 0.04, expert_dispatch_s = 1e-7 }):truthy()
+  end)
   it('of experts that are shared out, and of DeepSeek\'s layers', function()
     local experts = { experts = '8', experts_per_token = '2', ffn = '512', tp = '1', pp = '1', dp = '8', ep = '8', gpu = 'GB200',
       precision = 'mxfp8' }
@@ -183,6 +210,14 @@ describe('the command', function()
     refused({ unit = 'miles' }, "unknown unit 'miles'")
     refused({ recompute = 'some' }, "expected none, selective or full, got string 'some'")
     refused({ zero = '5' }, "column 'zero': expected 0 to 3")
+    refused({ precision = 'nvfp4' }, "column 'precision': H100%-80GB has no such arithmetic, got 'nvfp4'")
+    refused({ gpu = 'A100-80GB', precision = 'fp8' }, 'A100%-80GB has no such arithmetic')
+    refused({ pp = '8', dp = '1', gpus = '16' }, "column 'pp': expected at most 6 %(layers%), got 8")
+    refused({ tp = '3', dp = '2', gpus = '12' }, "column 'tp': expected a divisor of 8 %(heads%), got 3")
+    refused({ experts = '4', experts_per_token = '5' }, "column 'experts_per_token': expected at most 4 %(experts%), got 5")
+    refused({ experts = '1.5' }, "column 'experts': expected a whole number from 1")
+    refused({ value = '-3' }, "column 'value': expected more than 0")
+    refused({ hidden = '1025' }, 'row 1: attention .*: a width of 1025')
     trinity_says('fidelity published', 2, "option '%-%-rows' or '%-%-memory' is missing")
   end)
 end)
