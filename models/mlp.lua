@@ -1,8 +1,8 @@
 -- A perceptron of fully connected layers (Rumelhart, Hinton and Williams 1986) with ReLU between them, started as He et
 -- al. 2015 do ("Delving Deep into Rectifiers", equation 10): normal weights of variance 2 / inputs, biases of 0.
 
-local check = require 'trinity.base.check'
 local layers = require 'trinity.graph.layers'
+local util = require 'trinity.base.util'
 
 return {
   help = 'perceptron: fully connected layers with ReLU',
@@ -14,7 +14,11 @@ return {
     classes = { default = 10, help = 'width of the last layer', min = 1, integer = true },
   },
   build = function(o)
-    check.list("trinity.model: model 'mlp'", 'option', 'hidden', o.hidden, 'number')
+    for i, width in ipairs(o.hidden) do
+      if type(width) ~= 'number' then
+        util.fail("trinity.model: model 'mlp': option 'hidden'[%d]: expected a number, got %s", i, util.describe(width))
+      end
+    end
     local net = layers.new('mlp', o)
     local x = net:input('inputs', { o.batch_size, o.inputs })
     for i, width in ipairs(o.hidden) do

@@ -30,6 +30,8 @@ local options = trinity.options(util.merged({
   plans = { default = 5, help = 'best plans that are shown; bounds prune what cannot be among them', min = 1,
     max = 1000, integer = true },
   simulations = { default = 24, help = 'strategies that are simulated at most', min = 1, integer = true },
+  tasks = { default = 20000000, min = 1, integer = true,
+    help = 'operators that one simulation runs at most, in all micro-batches; what has more is left' },
   refinements = { default = 12, help = 'of moves from the best, beside these', min = 0, integer = true },
   seconds = { default = math.huge, help = 'limit: the best by then, with its bound', min = 0 },
   seed = { default = 1, help = 'this search draws nothing: any seed gives the same bytes', min = 0, integer = true },
@@ -66,7 +68,7 @@ end
 
 local found = trinity.plan { graph = graph, cluster = trinity.cluster(options.cluster),
   global_batch = options.global_batch, space = dimensions.space(options), plans = options.plans,
-  simulations = options.simulations, refinements = options.refinements, seconds = options.seconds,
+  simulations = options.simulations, tasks = options.tasks, refinements = options.refinements, seconds = options.seconds,
   quiet = progress.quiet }
 local problem = found.networks:problem((found.plans[1] or { micro_batch = 1 }).micro_batch)
 local tokens = text.tokens(problem.graph)

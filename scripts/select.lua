@@ -1,10 +1,10 @@
 #!/usr/bin/env trinity
 -- Solves a strategy-selection problem in the format of the IOPDDL contest (ASPLOS 2025), which is also that of PaSE's
--- tables, or AutoParallel's (its choices, costs, equalities and memory as JSON). With --json one object with fields of
--- what trinity.select gives (trinity reference SelectResult): name, cost, feasible, infeasibility, peak_usage, bound (null
--- where there is none, or where nothing is feasible), optimal, solution (counted from 0 as in the file), seconds, stopped
--- (the exit status is then 130 or 143), table_entries, peak_table_entries; of AutoParallel's problems also placements and
--- the objective that the file states.
+-- tables, or AutoParallel's (its choices, costs, equalities and memory as JSON). With --json one object with fields
+-- of what trinity.select gives (trinity reference SelectResult): name, cost, feasible, infeasibility, peak_usage,
+-- bound (null where there is none, or where nothing is feasible), optimal, solution (counted from 0 as in the file),
+-- seconds, stopped (the exit status is then 130 or 143), table_entries, peak_table_entries; of AutoParallel's
+-- problems also placements and the objective that the file states.
 
 local trinity = require 'trinity'
 local json = require 'trinity.base.json'
@@ -13,7 +13,7 @@ local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Chooses a strategy for every node of a graph so that costs of nodes and edges are least within a memory limit.',
-  file = { default = '', position = true, help = "a problem: .json, or .json.gz; AutoParallel's: .json" },
+  file = { default = '', position = true, help = "a problem, also AutoParallel's: .json or .json.gz" },
   seconds = { default = 60, help = 'wall-clock limit, reading the file included', min = 0 },
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
   rounds = { default = 0, help = 'of search; 0: as many as there is time for', min = 0, integer = true },

@@ -7,6 +7,7 @@
 local trinity = require 'trinity'
 local list_training = require 'trinity.methods.list_training'
 local progress = require 'trinity.base.progress'
+local run_state = require 'trinity.runs.state'
 local training = require 'trinity.methods.move_training'
 local util = require 'trinity.base.util'
 
@@ -75,7 +76,10 @@ local trainer = trinity.rankers.trainer(ranker, { seed = options.seed,
   first_temperature = weights and 1 or nil }) -- that of the search by such a reward (lib/trinity/search/race.lua)
 training.add(trainer, cases)
 local state, round, before_s = options.save .. '.training', 0, 0
-if options.resume then
+local again = run_state.settings.resume -- a run that goes on, which may not have come to the end of its first round
+if again and not util.exists(state) then
+  progress.note 'no round was kept: the training begins anew'
+elseif again or options.resume then
   local notes = trainer:resume(state)
   round, before_s = tonumber(notes.rounds) or 0, tonumber(notes.seconds) or 0
 end

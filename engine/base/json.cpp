@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.h"
+
 namespace trinity {
 namespace {
 
@@ -41,7 +43,8 @@ class Builder : public JsonBuilder {
 // A value of nlohmann's that is no list and no object is destroyed without asking for memory.
 
 std::string json_text(std::string_view text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return printable_json(
+      nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 bool JsonBuilder::key(string_t& value) {

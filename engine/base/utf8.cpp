@@ -81,6 +81,22 @@ std::string printable(std::string_view text) {
   return result;
 }
 
+std::string printable_json(std::string json) {
+  // DEL, C1 (C2 80 to C2 9F) and what begins with D8 or E2: most texts have none of them.
+  if (json.find_first_of("\x7F\xC2\xD8\xE2") == std::string::npos) return json;
+  std::string result;
+  for (std::string_view rest = json; !rest.empty();) {
+    const size_t length = std::max<size_t>(1, character_length(rest));
+    const uint32_t code = code_point(rest, length);
+    if (code >= 0x7F && commands_terminal(code))
+      result += fmt::format("\\u{:04x}", code);
+    else
+      result += rest.substr(0, length);
+    rest.remove_prefix(length);
+  }
+  return result;
+}
+
 void check_utf8(std::string_view what, std::string_view name) {
   const size_t at = first_wrong(name);
   if (at == name.size()) return;

@@ -16,6 +16,10 @@ std::string to_utf8(std::string_view text);
 /// as "\x1B" or "\u{202E}".
 std::string printable(std::string_view text);
 
+/// The same of text in JSON: characters that command a terminal are written as JSON names them,
+/// "\u009b".
+std::string printable_json(std::string json);
+
 /// Names stand in files, all of which are UTF-8, and are found by them again. Throws ArgumentError
 /// naming `what` ("operator", "device") and the byte for one that is not.
 void check_utf8(std::string_view what, std::string_view name);

@@ -1,7 +1,5 @@
 #include "data/dataset.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -10,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/gzip.h"
 #include "base/stop.h"
 #include "formats/export/safetensors.h"
 
@@ -20,29 +19,6 @@ constexpr int64_t kImageBytes = 3072;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& reason) {
   throw FileError(fmt::format("{}: {}", path, reason));
-}
-
-/// A file in gzip's format, as it was.
-std::string decompressed(const std::string& path, const std::string& content) {
-  z_stream stream{};
-  if (inflateInit2(&stream, 16 + MAX_WBITS) != Z_OK) refuse(path, "no memory to decompress it");
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
-  stream.avail_in = static_cast<uInt>(content.size());
-  std::string text, part(1 << 18, '\0');
-  int state = Z_OK;
-  while (state == Z_OK) {
-    poll_stop();
-    stream.next_out = reinterpret_cast<Bytef*>(part.data());
-    stream.avail_out = static_cast<uInt>(part.size());
-    state = inflate(&stream, Z_NO_FLUSH);
-    text.append(part.data(), part.size() - stream.avail_out);
-    if (state == Z_OK && stream.avail_in == 0 && stream.avail_out > 0) state = Z_BUF_ERROR;
-  }
-  const auto at_byte = stream.total_in;
-  inflateEnd(&stream);
-  if (state != Z_STREAM_END)
-    refuse(path, fmt::format("byte {}: expected a whole file of gzip's format", at_byte));
-  return text;
 }
 
 /// Lines of numbers; the last of each is a class.

@@ -46,6 +46,12 @@ at::Tensor share_of(const at::Tensor& x, int64_t shares, int64_t replica) {
 
 bool is_exchange_of_tokens(const Operator& op) { return op.type.starts_with("AllToAll"); }
 
+/// Axes along which a member of an exchange of parts of a tensor cuts what it has, and joins what it
+/// gets; none of an exchange of tokens.
+int64_t axis_of(const Operator& member, const char* which) {
+  return integer_attribute(member.attributes, which, -1);
+}
+
 /// GShard's exchange (Lepikhin et al. 2021, section 3.2). From [E, C, ...] to [E / n, C n, ...]: rows
 /// of the experts that a rank has, rank behind rank along C; and back.
 at::Tensor exchanged(const std::vector<at::Tensor>& given, const std::vector<int64_t>& shape) {
@@ -87,6 +93,7 @@ at::Tensor combine(const Operator& member, const std::vector<const Operator*>& m
   const at::NoGradGuard guard;
   if (member.type == "AllGather") return gathered(members, given, shape);
   if (member.type == "ReduceScatter") return sum_in_order(given).contiguous();
+  if (const int64_t joined = axis_of(member, "joined"); joined >= 0) return at::cat(given, joined);
   if (is_exchange_of_tokens(member)) return exchanged(given, shape);
   if (member.type == "Broadcast") return given.at(0);
   const auto reduction = text_attribute(member, "reduction");
@@ -108,7 +115,8 @@ at::Tensor needed_of(const Operator& member, size_t place, size_t members, const
   }
   if (!is_exchange_of_tokens(member)) return given;
   const auto count = static_cast<int64_t>(members), own = static_cast<int64_t>(place);
-  const int64_t axis = given.size(0) > shape.at(0) ? 0 : 1;
+  const int64_t cut = axis_of(member, "cut");
+  const int64_t axis = cut >= 0 ? cut : given.size(0) > shape.at(0) ? 0 : 1;
   const int64_t length = given.size(axis) / count;
   return given.narrow(axis, own * length, length);
 }

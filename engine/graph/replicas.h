@@ -62,6 +62,11 @@ struct ReplicaOptions {
   /// With these: of every operator that gathers (`gathered`) its number among those of its device;
   /// the copies of those of one number gather together. -1: those of one operator do.
   std::span<const int32_t> together = {};
+  /// replicate() only: of every operator the one behind which reductions of its gradients wait (what
+  /// writes the last gradient that its stage sends), of a member of an all-reduce of phase update
+  /// the one that itself waits for; -1, or empty: none. Such an operator's copies write a token of
+  /// no bytes.
+  std::span<const int32_t> behind = {};
 };
 
 /// Copies of a graph that train together as one graph, and where its operators come from.

@@ -21,6 +21,18 @@ struct Unit {
   int64_t bytes = 0;
   int32_t owner = -1;                      ///< the first of its operators
   std::vector<int32_t> forward, backward;  ///< operators that read them, ascending
+
+  const std::vector<int32_t>& readers(Phase phase) const {
+    return phase == Phase::forward ? forward : backward;
+  }
+};
+
+/// A gather of a unit's weights for one phase.
+struct Gather {
+  Phase phase;
+  size_t unit;
+  int32_t behind;        ///< the first reader of the unit ahead of it; -1: none
+  int32_t weights = -1;  ///< what it writes
 };
 
 class Sharding {
@@ -32,17 +44,18 @@ class Sharding {
         tensor_(graph.tensors().size(), -1) {}
 
   Sharded run() {
-    for (int32_t op = 0; op < graph_.operator_count(); ++op) add_copy(op);
-    for (int32_t op = 0; op < graph_.operator_count(); ++op)
-      for (const int32_t input : graph_.op(op).inputs) builder_.read(op, tensor_[input]);
-    if (options_.level == 3)
-      gather_units();
-    else
-      gather_updated();
-    builder_.colocate_as(graph_, {});
+    if (options_.level == 3) plan_gathers();
+    for (int32_t op = 0; op < graph_.operator_count(); ++op) {
+      for (auto [gather, end] = before_.equal_range(op); gather != end; ++gather)
+        add_gather(gathers_[gather->second]);
+      add_copy(op);
+    }
+    if (options_.level < 3) gather_updated();
+    builder_.colocate_as(graph_, ids_);
     for (Collective collective : graph_.collectives()) {
       if (holds_shares(graph_.op(collective.members[0])))
         collective.bytes = share(collective.bytes, collective.members[0]);
+      for (int32_t& member : collective.members) member = ids_[at(member)];
       builder_.add_collective(std::move(collective));
     }
     return finish();
@@ -63,10 +76,10 @@ class Sharding {
     return op.phase == Phase::update && op.collective < 0 && op.forward >= 0;
   }
 
-  /// Operators keep their numbers.
   void add_copy(int32_t op) {
     Operator copy = graph_.op(op);
     copy.inputs.clear();
+    if (copy.forward >= 0) copy.forward = ids_[at(copy.forward)];
     if (is_update(copy)) {
       copy.flops /= copies(op);
       copy.traffic_bytes /= copies(op);
@@ -76,6 +89,10 @@ class Sharding {
     if (options_.level == 3 && copies(op) > 1) shrink_weights(copy, op);
     const int32_t id = builder_.add_operator(std::move(copy));
     made_.push_back({op, op, 0});
+    ids_.push_back(id);
+    for (const int32_t input : graph_.op(op).inputs) builder_.read(id, tensor_[input]);
+    for (auto [read, end] = reads_.equal_range(op); read != end; ++read)
+      builder_.read(id, gathers_[read->second].weights);
     for (const int32_t output : graph_.op(op).outputs) {
       Tensor tensor = graph_.tensor(output);
       if (holds_shares(graph_.op(op))) {
@@ -119,7 +136,7 @@ class Sharding {
       Tensor updated;
       updated.name = name_of([&] { return graph_.op(op).name + "/share"; });
       updated.bytes = share(bytes, op);
-      const int32_t token = builder_.add_output(op, std::move(updated));
+      const int32_t token = builder_.add_output(ids_[at(op)], std::move(updated));
       const auto key = std::pair(options_.device[op], copies(op));
       auto& [gather, held] = open.try_emplace(key, -1, 0).first->second;
       if (gather < 0 || held + bytes > options_.bucket_bytes) {
@@ -148,7 +165,28 @@ class Sharding {
     return owners;
   }
 
-  void gather_units() {
+  /// Units of weights, and where each is gathered: in front of the first operator that reads it, so
+  /// that a device does the rest in the order that it had.
+  void plan_gathers() {
+    find_units();
+    for (auto& [device, list] : of_device_)
+      for (const auto phase : {Phase::forward, Phase::backward}) {
+        const auto readers = [&](size_t unit) -> const std::vector<int32_t>& {
+          return units_[unit].readers(phase);
+        };
+        std::erase_if(list, [&](size_t unit) { return readers(unit).empty(); });
+        std::sort(list.begin(), list.end(),
+                  [&](size_t a, size_t b) { return readers(a)[0] < readers(b)[0]; });
+        for (size_t i = 0; i < list.size(); ++i) {
+          const auto number = gathers_.size();
+          gathers_.push_back({phase, list[i], i > 0 ? readers(list[i - 1])[0] : -1});
+          before_.emplace(readers(list[i])[0], number);
+          for (const int32_t reader : readers(list[i])) reads_.emplace(reader, number);
+        }
+      }
+  }
+
+  void find_units() {
     std::map<std::tuple<int32_t, int32_t, int32_t>, size_t> number;  // of device, unit, copies
     std::vector<bool> counted(at(graph_.operator_count()), false);
     for (int32_t op = 0; op < graph_.operator_count(); ++op)
@@ -167,29 +205,18 @@ class Sharding {
         counted[owner] = true;
         (graph_.op(op).phase == Phase::forward ? unit.forward : unit.backward).push_back(op);
       }
-    for (auto& [device, list] : of_device_)
-      for (const auto phase : {Phase::forward, Phase::backward}) {
-        const auto readers = [&](size_t unit) -> const std::vector<int32_t>& {
-          return phase == Phase::forward ? units_[unit].forward : units_[unit].backward;
-        };
-        std::erase_if(list, [&](size_t unit) { return readers(unit).empty(); });
-        std::sort(list.begin(), list.end(),
-                  [&](size_t a, size_t b) { return readers(a)[0] < readers(b)[0]; });
-        for (size_t i = 0; i < list.size(); ++i)
-          gather(units_[list[i]], i > 0 ? &units_[list[i - 1]] : nullptr, phase);
-      }
   }
 
   /// Gathers a unit's weights as the unit ahead of it begins (its first operator has ended), or as
   /// what its own first operator reads has come.
-  void gather(const Unit& unit, const Unit* ahead, Phase phase) {
-    const bool first = phase == Phase::forward;
-    const auto& readers = first ? unit.forward : unit.backward;
+  void add_gather(Gather& gather) {
+    const Unit& unit = units_[gather.unit];
+    const bool first = gather.phase == Phase::forward;
+    const auto& readers = unit.readers(gather.phase);
     const int32_t id = add_gather(unit.name + (first ? "/gather" : "/gather_again"), unit.bytes,
-                                  unit.owner, phase);
-    const int32_t trigger =
-        !ahead ? -1 : written_by(first ? ahead->forward[0] : ahead->backward[0]);
-    if (trigger >= 0)
+                                  unit.owner, gather.phase);
+    const bool starts = gather.behind >= 0 && gather.behind < readers[0];
+    if (const int32_t trigger = starts ? written_by(gather.behind) : -1; trigger >= 0)
       builder_.read(id, trigger);
     else
       for (const int32_t input : graph_.op(readers[0]).inputs)
@@ -198,8 +225,7 @@ class Sharding {
     Tensor whole;
     whole.name = unit.name + (first ? "/weights" : "/weights_again");
     whole.bytes = unit.bytes;
-    const int32_t weights = builder_.add_output(id, std::move(whole));
-    for (const int32_t reader : readers) builder_.read(reader, weights);
+    gather.weights = builder_.add_output(id, std::move(whole));
   }
 
   int32_t written_by(int32_t op) const {
@@ -228,9 +254,12 @@ class Sharding {
   const ShardingOptions& options_;
   GraphBuilder builder_;
   std::vector<int32_t> tensor_;  // in the builder
+  std::vector<int32_t> ids_;     // of operators in the builder
   std::vector<Made> made_;       // per operator of the builder
   std::vector<Unit> units_;
   std::map<int32_t, std::vector<size_t>> of_device_;  // units, by device
+  std::vector<Gather> gathers_;
+  std::multimap<int32_t, size_t> before_, reads_;  // gathers by operators: put there, read
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Where a lowered graph runs, and what of a strategy decides the graph.
 #include <algorithm>
 
+#include "base/index.h"
 #include "graph/subgraph.h"
 #include "strategy/lower.h"
 #include "strategy/mesh_schedule.h"
@@ -60,6 +61,7 @@ Arrangement arrange(const LoweredGraph& made, const Strategy& strategy) {
 
 LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devices) {
   std::vector<bool> keep;
+  std::vector<int32_t> number(replica.device.size(), -1);
   for (const int32_t device : replica.device) keep.push_back(devices[device]);
   auto part = subgraph(replica.graph, keep);
   LoweredReplica result;
@@ -68,7 +70,13 @@ LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devi
   result.home = replica.home;
   result.layers = replica.layers;
   result.pipeline = replica.pipeline;
+  for (size_t op = 0; op < part.origin.size(); ++op)
+    number[at(part.origin[op])] = static_cast<int32_t>(op);
   for (const int32_t op : part.origin) {
+    if (!replica.behind.empty()) {
+      const int32_t sends = replica.behind[op];
+      result.behind.push_back(sends < 0 ? -1 : number[at(sends)]);
+    }
     result.device.push_back(replica.device[op]);
     result.origin.push_back(replica.origin[op]);
     result.stage.push_back(replica.stage[op]);

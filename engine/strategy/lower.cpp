@@ -225,6 +225,7 @@ LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies) {
   if (mesh.data > 1) set_meeting(replica.of, options);
   if (mesh.data > 1 || !replica.gathered.empty()) options.joined = replica.joined;
   options.together = replica.together;
+  options.behind = replica.behind;
   options.gathered = replica.gathered;
   if (!replica.gathered.empty()) options.shard = replica.of.shard;
   options.bucket_bytes = replica.of.bucket_bytes;

@@ -52,6 +52,7 @@ struct LoweredReplica {
   bool first_lane = false;
   std::vector<bool> joined = {};        ///< the same
   std::vector<int32_t> together = {};   ///< the same
+  std::vector<int32_t> behind = {};     ///< the same
 };
 
 /// Some replicas of it, with the collectives between all.

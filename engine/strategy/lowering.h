@@ -39,7 +39,16 @@ struct Made {
 /// micro-batch are scattered, which sums over replicas first.
 inline bool joins_context(const Parallelism& given) {
   return given.mesh.context > 1 && given.shard < 2 &&
-         given.synchronise.kind == Synchronise::all_reduce;
+         (given.synchronise.kind == Synchronise::all_reduce || given.mesh.data == 1);
+}
+
+/// Devices that share out states: all replicas (with their parts of the sequence, where gradients
+/// meet over both), or those of a run.
+inline int32_t shard_group(const Parallelism& given) {
+  const auto& way = given.synchronise;
+  if (joins_context(given)) return given.mesh.data * given.mesh.context;
+  if (given.mesh.data == 1) return 1;
+  return way.kind == Synchronise::hierarchical ? way.inner : given.mesh.data;
 }
 
 class Lowering {
@@ -92,11 +101,12 @@ class Lowering {
       take_cut(made, overlap_sums(made.graph));
     LoweredReplica result;
     const std::vector<bool> joined_weights = weights_joined(made);
-    if (given_.shard > 0 && shard_group() > 1) result.gathered = shard(made, joined_weights);
+    if (given_.shard > 0 && shard_group(given_) > 1) result.gathered = shard(made, joined_weights);
     result.spread = spread_of(made);
     result.joined = joined_collectives(made);
     if (!result.joined.empty() && !result.gathered.empty())
       result.together = together(made, result.gathered, joined_weights);
+    result.behind = last_sends(made);
     describe(std::move(made), result);
     return result;
   }
@@ -180,11 +190,13 @@ class Lowering {
       placement.push_back(devices[0]);
       devices_of.push_back(std::move(devices));
     }
-    const auto splits = tensor_splits(
-        graph_, {given_.mesh.tensor, given_.mesh.context, given_.sequence_parallel, said_},
-        devices_of);
+    TensorParts parts{given_.mesh.tensor, given_.mesh.context, given_.sequence_parallel, said_, {}};
+    const bool exchanges =
+        given_.context_kind == ContextKind::all_to_all && given_.mesh.context > 1;
+    if (exchanges) parts.by_heads = attention_by_heads();
+    const auto splits = tensor_splits(graph_, parts, devices_of);
     const SplitOptions options{given_.bucket_bytes, spread_, true, true,
-                               joins_context(given_) ? given_.mesh.tensor : 1};
+                               joins_context(given_) ? given_.mesh.tensor : 1, exchanges, t};
     std::optional<Lowered> made;
     if (first_lane)
       made = lower_first_lane(graph_, splits, placement, p * t, t, options);
@@ -267,6 +279,18 @@ class Lowering {
     }
     for (size_t op = 0; op < count; ++op) after[op] = after[op] && before[op];
     return after;
+  }
+
+  /// What attention does by heads: its core, or what is all of it in one operator.
+  std::vector<bool> attention_by_heads() const {
+    auto found = attention_core();
+    for (int32_t op = 0; op < graph_.operator_count(); ++op)
+      if (graph_.op(op).type == "Attention" && graph_.op(op).phase == Phase::forward)
+        found[op] = true;
+    if (std::none_of(found.begin(), found.end(), [](bool core) { return core; }))
+      throw ArgumentError(fmt::format(
+          "context_kind: all_to_all: graph '{}' has no attention to cut by heads", graph_.name()));
+    return found;
   }
 
   /// Whether a tensor is all of what an operator of the original graph writes.
@@ -400,14 +424,6 @@ class Lowering {
     return numbers;
   }
 
-  /// Devices that share out states: all replicas (with their parts of the sequence, where gradients
-  /// meet over both), or those of a run.
-  int32_t shard_group() const {
-    const auto& way = given_.synchronise;
-    if (joins_context(given_)) return given_.mesh.data * given_.mesh.context;
-    return way.kind == Synchronise::hierarchical ? way.inner : given_.mesh.data;
-  }
-
   /// Every device keeps a share of its states (ZeRO); bytes of the gathers among what was made.
   /// weights: of original operators whether all of shard_group() share these out, or replicas
   /// alone; empty: all.
@@ -415,7 +431,7 @@ class Lowering {
     auto spread = spread_of(made);
     for (size_t op = 0; op < spread.size() && !weights.empty(); ++op)
       if (!weights[at(leader_of(made.serves[op]))]) spread[op] *= given_.mesh.context;
-    ShardingOptions options{given_.shard, shard_group(), given_.bucket_bytes, made.device, {},
+    ShardingOptions options{given_.shard, shard_group(given_), given_.bucket_bytes, made.device, {},
                             spread};
     std::vector<int32_t> unit;
     for (const int32_t op : made.serves) {
@@ -434,6 +450,36 @@ class Lowering {
     }
     made = std::move(after);
     return std::move(sharded.gathered);
+  }
+
+  /// Stages but the first reduce gradients when their last one for the stage before is on its way,
+  /// as Megatron-LM does (pipeline_parallel/schedules.py: "Other pipeline stages do grad reduction
+  /// during pipeline bubble"); not where gradients are scattered after every micro-batch, nor where
+  /// weights have a pass of their own, which ends after all messages.
+  std::vector<int32_t> last_sends(const Made& made) const {
+    const auto& mesh = given_.mesh;
+    if (mesh.pipeline == 1 || mesh.data * mesh.context == 1 || given_.shard > 1 ||
+        splits_backward(schedule_))
+      return {};
+    const auto& graph = made.graph;
+    const auto leaves = [&](int32_t op) {
+      if (graph.op(op).phase != Phase::backward || graph.op(op).collective >= 0) return false;
+      const auto [first, last] = boost::out_edges(op, graph.csr());
+      return std::any_of(first, last, [&](const auto& edge) {
+        const auto reader = static_cast<int32_t>(boost::target(edge, graph.csr()));
+        return graph.op(reader).phase == Phase::backward &&
+               made.device[reader] / mesh.width() != made.device[op] / mesh.width();
+      });
+    };
+    std::map<std::pair<int32_t, int32_t>, int32_t> sends;  // by device and stage
+    for (int32_t op = 0; op < graph.operator_count(); ++op)
+      if (leaves(op)) sends[{made.device[op], made.stage[op]}] = op;
+    std::vector<int32_t> behind;
+    for (int32_t op = 0; op < graph.operator_count(); ++op) {
+      const auto found = sends.find({made.device[op], made.stage[op]});
+      behind.push_back(found == sends.end() ? -1 : found->second);
+    }
+    return behind;
   }
 
   /// Weight parts of their own, which wait until a device would be idle; but of what is no product,

@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kAxisNames[] = {"tensor", "context", "expert", "data", "pipeline"};
 constexpr const char* kRecomputes[] = {"none", "selective", "full"};
-constexpr const char* kContextKinds[] = {"all_gather", "ring"};
+constexpr const char* kContextKinds[] = {"all_gather", "ring", "all_to_all"};
 constexpr const char* kSynchronises[] = {"all_reduce", "hierarchical", "local_sgd",
                                          "parameter_server", "daso"};
 

@@ -54,6 +54,9 @@ const char* recompute_name(Recompute recompute);
 enum class ContextKind : uint8_t {
   all_gather,  ///< all at once
   ring,        ///< part by part, from neighbour to neighbour (ring attention, Liu et al. 2023)
+  /// The core of attention is cut by heads instead of the sequence, with all-to-alls in front of it
+  /// and behind it (DeepSpeed-Ulysses, Jacobs et al. 2023).
+  all_to_all,
 };
 ContextKind parse_context_kind(std::string_view name);
 const char* context_kind_name(ContextKind kind);

@@ -262,7 +262,8 @@ class Pipeline {
           const auto& writer = graph_.op(from);
           const bool moves = is_variable(writer) || writer.type == "Input" ||
                              writer.type == "Constant" || writer.collective >= 0 ||
-                             writer.type == "Slice" || graph_.op(op).type == "Concat";
+                             writer.type == "Slice" || graph_.op(op).type == "Concat" ||
+                             graph_.op(op).type == "Identity";
           if (!moves && at(stage_[from]) == s && placement_[from] != part.device)
             throw ScheduleError(fmt::format(
                 "stage {} is on two devices: operator '{}' on device {}, '{}' on device {}", s + 1,

@@ -265,7 +265,8 @@ std::vector<int32_t> SplitLayout::summed(int32_t op, size_t output) const {
   return cut(op).missing(output_axes(op, output));
 }
 
-/// What every device holds of partial sums: which block, and with which devices it is joined.
+/// What every device holds of partial sums: which block, and with which devices it is joined. (A
+/// variable's gradient has no shape: its block is that of what it hands on.)
 SplitLayout::Terms SplitLayout::terms(int32_t op, const std::vector<int32_t>& dimensions,
                                       size_t output) const {
   const auto group = cut(op).groups(dimensions);
@@ -274,8 +275,11 @@ SplitLayout::Terms SplitLayout::terms(int32_t op, const std::vector<int32_t>& di
     members[group[part]].push_back(device(op, part));
   Terms found;
   for (auto& [number, list] : members) std::sort(list.begin(), list.end());
-  for (int32_t part = 0; part < cut(op).parts(); ++part)
-    found[device(op, part)] = {written(op, output, part), members[group[part]]};
+  for (int32_t part = 0; part < cut(op).parts(); ++part) {
+    const bool handed_on = is_weight_gradient(op, output) && is_variable(graph_.op(leader(op)));
+    const Block block = handed_on ? needed(op, 0, part) : written(op, output, part);
+    found[device(op, part)] = {block, members[group[part]]};
+  }
   return found;
 }
 

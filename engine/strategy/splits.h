@@ -62,6 +62,12 @@ struct SplitOptions {
   /// With buckets: above 1 gradients that devices of several runs of so many (0 to runs - 1, ...)
   /// sum are summed within each run, then across.
   int32_t runs = 1;
+  /// Devices that hold pieces of a tensor of which each reads an equal part of every piece meet in
+  /// an all-to-all (else in slices that are sent).
+  bool exchanges = false;
+  /// Above 1 devices are in runs of so many: of equal blocks a reader takes the one in its own place
+  /// of another run.
+  int32_t width = 1;
 };
 
 /// Applies splits to a graph (a training step, or a forward graph):

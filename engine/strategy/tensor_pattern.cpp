@@ -334,6 +334,32 @@ std::vector<int32_t> devices_in_order(const OperatorSplit& split, int32_t cut, i
   return ordered;
 }
 
+/// The heads of the core of attention over tensor and context, tensor outermost: those that a device
+/// has are among those that its parts of queries, keys and values have.
+OperatorSplit split_by_heads(const Operator& op, const IterationSpace& space, int32_t heads,
+                             const TensorParts& parts, const std::vector<int32_t>& devices) {
+  if (heads < 0)
+    throw ArgumentError(fmt::format(
+        "context_kind: all_to_all: operator '{}' has no heads to cut; all_gather takes it as it is",
+        op.name));
+  const auto& dimension = space.dimensions[heads];
+  const int32_t pieces = parts.tensor * parts.context;
+  if (dimension.size % pieces != 0)
+    throw ArgumentError(fmt::format(
+        "context_kind: all_to_all: operator '{}' has {} heads, which tensor {} x context {} does "
+        "not divide; nearest products that do: {}",
+        op.name, dimension.size, parts.tensor, parts.context,
+        divisors_near(dimension.size, pieces)));
+  OperatorSplit split;
+  split.factors.assign(space.dimensions.size(), 1);
+  split.factors[heads] = pieces;
+  for (int32_t piece = 0; piece < pieces; ++piece)
+    split.devices.push_back(
+        devices[at(piece % parts.context * parts.tensor + piece / parts.context)]);
+  split.in_order = true;
+  return split;
+}
+
 [[noreturn]] void refuse_joined(const Graph& graph, int32_t op, int32_t parts) {
   throw ArgumentError(fmt::format(
       "tensor = {}: operator '{}' is several products in one (a Split takes it apart), whose "
@@ -360,8 +386,8 @@ Splits tensor_splits(const Graph& graph, const TensorParts& parts,
   Splits splits(at(graph.operator_count()));
   Pattern pattern(graph, parts.tensor);
   check_experts(graph, parts);
-  if (parts.tensor > 1) pattern.run();
-  if (pattern.joined() >= 0 && !parts.said.contains(pattern.joined()))
+  if (parts.tensor > 1 || !parts.by_heads.empty()) pattern.run();
+  if (parts.tensor > 1 && pattern.joined() >= 0 && !parts.said.contains(pattern.joined()))
     refuse_joined(graph, pattern.joined(), parts.tensor);
   const SequenceAxis sequence(graph, pattern);
   const bool along = parts.context > 1 || (parts.sequence && parts.tensor > 1);
@@ -372,7 +398,15 @@ Splits tensor_splits(const Graph& graph, const TensorParts& parts,
     const bool source = about.inputs.empty() && !is_variable(about);
     if (follows || source || about.collective >= 0) continue;
     const auto said = parts.said.find(op);
-    const int32_t cut = said == parts.said.end() ? pattern.dimension(op) : said->second;
+    const int32_t found = parts.tensor > 1 ? pattern.dimension(op) : -1;
+    const int32_t cut = said == parts.said.end() ? found : said->second;
+    if (!parts.by_heads.empty() && parts.by_heads[op]) {
+      const auto& space = pattern.space(op);
+      const int32_t heads = about.type == "Attention" ? space.find("h") : pattern.dimension(op);
+      splits[op] = split_by_heads(about, space, heads, parts, devices_of[op]);
+      any = true;
+      continue;
+    }
     if (cut < 0 && is_variable(about)) {
       if (parts.context == 1) continue;  // its readers share one
       splits[op].copies = parts.tensor * parts.context;

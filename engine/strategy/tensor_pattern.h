@@ -16,6 +16,9 @@ struct TensorParts {
   /// Of forward operators by number: the dimension that is cut over `tensor` whatever the pattern
   /// says; -1: it stays whole.
   std::map<int32_t, int32_t> said = {};
+  /// By operator, or empty: forward ones that are cut by heads over tensor and context instead of
+  /// along the sequence.
+  std::vector<bool> by_heads = {};
 };
 
 /// Every operator in tensor x context parts, on the devices that are its own, as Megatron-LM splits
@@ -29,7 +32,8 @@ struct TensorParts {
 /// the product stays whole where one of them could not follow (a norm over the axis, a sum with
 /// what is not cut). Throws ArgumentError where a layer that would be cut has an axis (heads) of a
 /// size that the parts do not divide, naming it and the nearest numbers of parts that do, and where
-/// queries, keys and values are one product, or experts are dispatched and the sequence is whole.
+/// queries, keys and values are one product, or experts are dispatched and the sequence is whole;
+/// where what is cut by heads has none, or of another number than the parts divide.
 ///
 /// The sequence is the second axis of what a table of embeddings gives, and what it becomes on the
 /// way. Every head of attention sees all keys: the parts of the sequence gather them (and scatter

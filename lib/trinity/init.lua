@@ -17,9 +17,11 @@ hooks.moves = late.table(function() return require 'trinity.search.moves' end)
 function hooks.job() return require('trinity.dist').current() end
 function hooks.read_replication(...) return require('trinity.dist.replication_file').read(...) end
 function hooks.export(...) return require('trinity.formats').export(...) end
+function hooks.read_chakra(...) return require('trinity.formats.chakra_reader').graph(...) end
 function hooks.read_profile(...) return require('trinity.profile.object').load(...) end
 
 ---@class trinity
+---@since 0.1.0
 ---@field version string version of the program
 ---@field api integer level of what scripts can rely on (trinity help extending): it grows when something is taken away
 ---@field devices trinity.DevicesModule kinds of devices, from published figures

@@ -7,6 +7,7 @@ import os
 import socket
 import sys
 import tempfile
+import warnings
 
 import record
 import torch
@@ -262,7 +263,9 @@ def run_tensor_case(rank, mesh, case, plan, folder):
         tokens = torch.randint(0, 500, (2, 8))
         call = lambda m: m(input_ids=tokens, use_cache=False).logits.log_softmax(-1)[..., 3].mean()
     whole = call(model).item()
-    parallelize_module(model, mesh, {path: styles_of(entry) for path, entry in plan["plan"].items()})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a path that no module has is a warning
+        parallelize_module(model, mesh, {path: styles_of(entry) for path, entry in plan["plan"].items()})
     parts = call(model)
     parts.backward()
     placements = {name: str(tuple(p.placements)) if hasattr(p, "placements") else "none"

@@ -106,7 +106,10 @@ std::vector<Target> lua_targets() {
           target("strategy", "strategy files with schedules, splits, replication"),
           target("checkpoint", "checkpoints of searches, policies, tensors, networks"),
           target("records", "profiles, run folders, JSON"),
-          target("foreign", "exported programs and traces of PyTorch, AutoParallel's problems"),
+          target("exported", "programs that PyTorch exported"),
+          target("traces", "steps that PyTorch traced"),
+          target("chakra", "Chakra's execution traces"),
+          target("autoparallel", "AutoParallel's problems"),
           target("formats", "schedules, layouts and nodes of other programs"),
           target("api", "random programs over everything that scripts can call")};
 }

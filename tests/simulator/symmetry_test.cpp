@@ -6,10 +6,11 @@
 #include <numeric>
 #include <optional>
 
-#include "graph/training.h"
 #include "simulator/order_engine.h"
 #include "simulator/pricer.h"
 #include "support/build.h"
+#include "support/layered.h"
+#include "support/reference.h"
 
 namespace trinity {
 namespace {
@@ -17,37 +18,15 @@ namespace {
 /// Residual blocks of two products as a training step; what stands between them is free where a
 /// draw says so, so that much happens at one instant.
 std::shared_ptr<const Graph> blocks(RandomStream& random, int layers) {
-  GraphBuilder builder("blocks");
   const bool free = random.below(2) == 0, chosen = random.below(3) == 0;
-  const auto add = [&](const std::string& name, const char* type, std::vector<int32_t> inputs,
-                       int64_t width, std::vector<int64_t> weight = {}) {
-    Operator op;
-    op.name = name;
-    op.type = type;
-    op.inputs = std::move(inputs);
-    if (!weight.empty()) op.attributes["transB"] = int64_t{1};
-    op.flops = weight.empty() ? 1e3 : 1e9 * static_cast<double>(1 + random.below(3));
-    if (weight.empty() && free) op.measured_time_s = op.measured_backward_time_s = 0;
+  const auto adapt = [&](Operator& op) {
+    const bool product = !op.parameters.empty();
+    if (product) op.flops = 1e9 * static_cast<double>(1 + random.below(3));
+    if (!product && free) op.measured_time_s = op.measured_backward_time_s = 0;
     if (chosen) op.measured_time_s = op.measured_backward_time_s = 1e-6;
-    if (!weight.empty())
-      op.parameters.push_back({"weight", std::move(weight), DType::float32, true});
-    const int32_t id = builder.add_operator(std::move(op));
-    Tensor tensor;
-    tensor.shape = {8, width};
-    tensor.gradient = std::string(type) != "Input";
-    return builder.add_output(id, std::move(tensor));
   };
-  int32_t x = add("x", "Input", {}, 16);
-  for (int layer = 1; layer <= layers; ++layer) {
-    const auto name = fmt::format("block_{}/", layer);
-    int32_t y = add(name + "up", "Gemm", {x}, 32, {32, 16});
-    y = add(name + "relu", "Relu", {y}, 32);
-    y = add(name + "down", "Gemm", {y}, 16, {16, 32});
-    x = random.below(2) == 0 ? add(name + "sum", "Add", {x, y}, 16) : y;
-  }
-  TrainingOptions options;
-  options.optimiser = TrainingOptions::Optimiser::adam;
-  return std::make_shared<const Graph>(lower_to_training(builder.build(), options));
+  const auto residual = [&] { return random.below(2) == 0; };
+  return std::make_shared<const Graph>(test::layered_graph(layers, adapt, residual));
 }
 
 /// Machines whose devices are linked in pairs, too.
@@ -294,6 +273,7 @@ TEST_CASE("the first lane is what all lanes have of it") {
     CHECK(lane->origin == all.origin);
     CHECK(lane->part == all.part);
     CHECK(lane->gathered == all.gathered);
+    CHECK(lane->behind == all.behind);
     for (int32_t op = 0; op < lane->graph.operator_count(); ++op) {
       const auto &a = lane->graph.op(op), &b = all.graph.op(op);
       REQUIRE(a.type == b.type);
@@ -343,6 +323,31 @@ TEST_CASE("equal devices are found, and only what differs is simulated beside th
   const int32_t found = simulated(thin, given);
   CHECK(found > 2);
   CHECK(found <= 2 * 2 * 4);
+}
+
+TEST_CASE("lowered graphs equal the slow reference") {
+  int compared = 0;
+  for (uint64_t draw = 0; draw < 400; ++draw) {
+    const auto given = drawn("reference", draw);
+    if (!given || given->strategy.parallelism->mesh.device_count() > 8) continue;
+    const auto low = lower(given->strategy, *given->graph, *given->cluster);
+    const auto graph = std::make_shared<const Graph>(low.made.graph);
+    const Problem problem(graph, given->cluster, SimulationRules::standard(*given->cluster));
+    const auto& [placement, home, spec] = low.arranged;
+    const auto schedule = bind_schedule(spec, placement, problem, OnContradiction::fail);
+    const Plan plan{placement, &schedule};
+    Metrics expected, found;
+    Timeline slow, timeline;
+    test::simulate_reference(problem, plan, expected, slow);
+    Simulator(problem).run(plan, found, &timeline);
+    CAPTURE(draw);
+    CHECK(timeline.start_ns == slow.start_ns);
+    CHECK(timeline.transfers == slow.transfers);
+    CHECK(timeline.collectives == slow.collectives);
+    REQUIRE(found == expected);
+    ++compared;
+  }
+  CHECK(compared > 100);
 }
 
 }  // namespace

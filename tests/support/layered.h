@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -8,8 +10,10 @@
 
 namespace trinity::test {
 
-/// Layers of two products each, as a training step.
-inline Graph layered_graph(int layers = 4) {
+/// Layers of two products each, as a training step. adapt: may change an operator before it is
+/// added; residual: asked of every layer whether its input is added to its output.
+inline Graph layered_graph(int layers = 4, const std::function<void(Operator&)>& adapt = {},
+                           const std::function<bool()>& residual = {}) {
   GraphBuilder builder("layered");
   const auto add = [&](const std::string& name, const char* type, std::vector<int32_t> inputs,
                        int64_t width, std::vector<int64_t> weight = {}) {
@@ -17,10 +21,12 @@ inline Graph layered_graph(int layers = 4) {
     op.name = name;
     op.type = type;
     op.inputs = std::move(inputs);
-    op.attributes["transB"] = int64_t{1};
     op.flops = weight.empty() ? 1e3 : 1e9;
-    if (!weight.empty())
+    if (!weight.empty()) {
+      op.attributes["transB"] = int64_t{1};
       op.parameters.push_back({"weight", std::move(weight), DType::float32, true});
+    }
+    if (adapt) adapt(op);
     const int32_t id = builder.add_operator(std::move(op));
     Tensor tensor;
     tensor.shape = {8, width};
@@ -30,9 +36,10 @@ inline Graph layered_graph(int layers = 4) {
   int32_t x = add("x", "Input", {}, 16);
   for (int layer = 1; layer <= layers; ++layer) {
     const auto name = fmt::format("block_{}/", layer);
-    x = add(name + "up", "Gemm", {x}, 32, {32, 16});
-    x = add(name + "relu", "Relu", {x}, 32);
-    x = add(name + "down", "Gemm", {x}, 16, {16, 32});
+    int32_t y = add(name + "up", "Gemm", {x}, 32, {32, 16});
+    y = add(name + "relu", "Relu", {y}, 32);
+    y = add(name + "down", "Gemm", {y}, 16, {16, 32});
+    x = residual && residual() ? add(name + "sum", "Add", {x, y}, 16) : y;
   }
   TrainingOptions options;
   options.optimiser = TrainingOptions::Optimiser::adam;

@@ -1,6 +1,7 @@
 // Where replicas meet: buckets of gradients or weights, collectives, servers.
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 
 #include "graph/experts.h"
@@ -287,9 +288,26 @@ int32_t Replication::add_member(const Bucket& bucket, const std::string& name, C
     }
     joined_[{item, replica}] = builder_.add_output(id, std::move(made));
   }
+  if (!sent_.empty()) wait_for_sends(bucket, id, replica);
   if (bucket.items[0] < tensors && one_unit(bucket))
     builder_.colocate(id, id_of(graph_.tensor(bucket.items[0]).producer, replica));
   return id;
+}
+
+void Replication::wait_for_sends(const Bucket& bucket, int32_t member, int32_t replica) {
+  std::set<int32_t> waited;
+  for (const int32_t item : bucket.items) {
+    if (at(item) >= graph_.tensors().size()) continue;  // weights
+    const int32_t op = options_.behind[at(graph_.tensor(item).producer)];
+    if (op >= 0 && waited.insert(op).second) builder_.read(member, sent_.at({op, replica}));
+  }
+}
+
+void Replication::wait_for_send(int32_t op, int32_t replica) {
+  const auto& about = graph_.op(op);
+  const bool reduces = about.collective >= 0 && about.type == "AllReduce";
+  if (!reduces || about.phase != Phase::update || options_.behind[at(op)] < 0) return;
+  builder_.read(id_of(op, replica), sent_.at({options_.behind[at(op)], replica}));
 }
 
 void Replication::add_server(const Bucket& bucket, size_t k) {

@@ -49,6 +49,7 @@ void check_groups(const Graph& graph, int32_t replicas, const ReplicaOptions& op
   check("devices", options.device_of.size());
   check("spread", options.spread.size());
   check("gathered bytes", options.gathered.size());
+  check("operators to wait for", options.behind.size());
   if (options.ranks < 1 || replicas % options.ranks != 0)
     throw ArgumentError(
         fmt::format("{}: {} ranks do not divide {} replicas", owner, options.ranks, replicas));

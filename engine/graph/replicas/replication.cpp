@@ -14,6 +14,8 @@ namespace trinity {
 
 Replicated Replication::run() {
   const AsideOnStop aside(joined_, pieces_);
+  for (const int32_t op : options_.behind)
+    if (op >= 0) sent_[{op, 0}] = -1;
   find_whole();
   fill_buckets();
   for (int32_t replica = 0; replica < most_; ++replica)
@@ -26,6 +28,8 @@ Replicated Replication::run() {
     if (gathers(op) || (options_.ranks > 1 && is_exchange(graph_.op(op)))) join_copies(op);
   for (size_t k = 0; k < buckets_.size(); ++k) reduce(k);
   connect(true);
+  for (int32_t op = 0; op < graph_.operator_count() && !sent_.empty(); ++op)
+    for (int32_t replica = 0; replica < replicas_of(op); ++replica) wait_for_send(op, replica);
   for (size_t k = 0; k < weights_.size(); ++k) average(k);
   colocate();
   return finish();
@@ -97,6 +101,11 @@ void Replication::add_copy(int32_t op, int32_t replica) {
   origin_.push_back({op, stage_[op], replica});
   stop_.step();
   for (const int32_t output : graph_.op(op).outputs) add_pieces(output, id, replica);
+  if (sent_.contains({op, 0})) {
+    Tensor token;
+    token.name = name_of([&] { return copy_name(graph_.op(op).name + "/sent", replica); });
+    sent_[{op, replica}] = builder_.add_output(id, std::move(token));
+  }
   const bool hands_out = server_.contains(op) && !is_fetch(op, replica);
   if (hands_out || (options_.meeting == Meeting::weights && is_update(op))) {
     Tensor weights;

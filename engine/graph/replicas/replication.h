@@ -184,6 +184,10 @@ class Replication {
   /// The member at a place of a group of replicas.
   int32_t add_member(const Bucket& bucket, const std::string& name, CollectiveKind kind,
                      Phase phase, const std::vector<int32_t>& group, size_t place);
+  /// Makes a member wait for what its gradients' stages send.
+  void wait_for_sends(const Bucket& bucket, int32_t member, int32_t replica);
+  void wait_for_send(int32_t op, int32_t replica);
+
   /// Sums a bucket's gradients of all replicas on the device of one.
   void add_server(const Bucket& bucket, size_t k);
 
@@ -205,6 +209,7 @@ class Replication {
   std::vector<Origin> origin_;              // per operator of the builder
   std::map<std::pair<int32_t, int32_t>, int32_t> joined_;  // by item of a bucket and replica
   std::vector<Bucket> buckets_, weights_;
+  std::map<std::pair<int32_t, int32_t>, int32_t> sent_;  // tokens by operator and replica
   std::map<int32_t, int32_t> server_;  // of updates that one replica alone makes: which
   int32_t most_ = 0;  // replicas of any stage
   StopPoll stop_;

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/file.h"
+#include "base/gzip.h"
 #include "base/units.h"
 #include "base/utf8.h"
 #include "lua/bind/module.h"
@@ -24,6 +25,12 @@ int base_clock_s(lua_State* L) {
 }
 
 int base_read_file(lua_State* L) { return push_text(L, read_file(string_arg(L, 1, "path"))); }
+
+/// read_compressed(path): what a file in gzip's format holds, at most 1 GB.
+int base_read_compressed(lua_State* L) {
+  const auto path = string_arg(L, 1, "path");
+  return push_text(L, decompressed(path, read_file(path), size_t{1} << 30));
+}
 
 Durability durability_arg(lua_State* L, int index, Durability otherwise) {
   if (lua_isnoneornil(L, index)) return otherwise;
@@ -201,6 +208,7 @@ constexpr luaL_Reg kRandom[] = {TRINITY_BIND("uniform", random_uniform),
 
 constexpr luaL_Reg kBaseFunctions[] = {TRINITY_BIND("clock_s", base_clock_s),
                                        TRINITY_BIND("read_file", base_read_file),
+                                       TRINITY_BIND("read_compressed", base_read_compressed),
                                        TRINITY_BIND("exists", base_exists),
                                        TRINITY_BIND("printable", base_printable),
                                        TRINITY_BIND("write_file", base_write_file),

@@ -53,7 +53,7 @@ int problem_mesh_units(lua_State* L) {
 
 /// problem:mesh_bounds(strategies, layers or nil) -> of each { step_time_s =, memory_bytes = {a number a stage of the
 /// pipeline}, weight_bytes =,
-/// optimizer_bytes =, gradient_bytes = likewise } that no simulation comes below (simulator/mesh/mesh_bound.h), or
+/// optimizer_bytes =, gradient_bytes = likewise, tasks = of a simulation } that no simulation comes below (simulator/mesh/mesh_bound.h), or
 /// { refused = why }.
 int problem_mesh_bounds(lua_State* L) {
   auto& self = object_arg<BoundProblem>(L, 1);
@@ -68,6 +68,7 @@ int problem_mesh_bounds(lua_State* L) {
     set_numbers(L, "weight_bytes", bound.weight_bytes);
     set_numbers(L, "optimizer_bytes", bound.optimizer_bytes);
     set_numbers(L, "gradient_bytes", bound.gradient_bytes);
+    set_field(L, "tasks", static_cast<double>(bound.tasks));
   });
   return 1;
 }

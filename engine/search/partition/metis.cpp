@@ -3,9 +3,9 @@
 #include <metis.h>
 
 #include <algorithm>
-#include <mutex>
 #include <numeric>
 
+#include "base/apart.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "search/partition/partition_options.h"
@@ -36,13 +36,16 @@ Assignment call_metis(PartitionGraph graph, const std::vector<PartitionShare>& s
   idx_t options[METIS_NOPTIONS], cut = 0;
   METIS_SetDefaultOptions(options);
   options[METIS_OPTION_SEED] = static_cast<idx_t>(mix64(wanted.seed) >> 34);
-  Assignment assignment(graph.work.size());
+  Assignment assignment(graph.work.size() + 1);  // and the status
   const auto partition = parts == 2 ? METIS_PartGraphRecursive : METIS_PartGraphKway;
-  static std::mutex one_at_a_time;
-  const std::lock_guard lock(one_at_a_time);
-  const int status = partition(&units, &constraints, graph.first.data(), graph.neighbour.data(),
-                               weights.data(), nullptr, graph.bytes.data(), &parts, targets.data(),
-                               imbalance.data(), options, &cut, assignment.data());
+  call_apart("metis", assignment.data(), assignment.size() * sizeof(assignment[0]), [&] {
+    assignment.back() = partition(
+        &units, &constraints, graph.first.data(), graph.neighbour.data(), weights.data(), nullptr,
+        graph.bytes.data(), &parts, targets.data(), imbalance.data(), options, &cut,
+        assignment.data());
+  });
+  const int status = assignment.back();
+  assignment.pop_back();
   if (status == METIS_ERROR_MEMORY) throw LimitError("metis: not enough memory");
   if (status != METIS_OK) throw Error(fmt::format("metis: failed with status {}", status));
   return assignment;

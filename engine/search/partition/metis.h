@@ -17,7 +17,8 @@ struct MetisOptions {
 /// run out of vertices (and prints so); devices and units are then halved one METIS bisection at a
 /// time.
 ///
-/// Deterministic. METIS draws from the C library's rand(), so calls wait for each other.
+/// Deterministic. Each call is one of a forked copy of this process (base/apart.h): METIS takes
+/// SIGTERM over for the whole process while it works, so that a stop asked for then was its error.
 ///
 /// Throws ArgumentError for an imbalance out of range, LimitError when METIS runs out of memory.
 Assignment metis_partition(const PlacementSpace& space, const MetisOptions& options = {});

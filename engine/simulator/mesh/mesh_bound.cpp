@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "base/error.h"
 #include "base/index.h"
+#include "strategy/lowering.h"
 #include "strategy/mesh_schedule.h"
 
 namespace trinity {
@@ -24,7 +26,7 @@ struct Chunk {
   ChunkPass forward, backward;
   double weight_ns = 0, update_ns = 0, backward_work_ns = 0;
   SpreadBytes weights, optimizer, gradients, trained, gathered;
-  int64_t kept_bytes = 0;
+  int64_t kept_bytes = 0, delayed_bytes = 0;
 };
 
 /// The units of so many layers: the second again and again in between.
@@ -68,6 +70,7 @@ Chunk chunk_of(const Units& units, size_t first, size_t end) {
     chunk.backward_work_ns += unit.backward_work_ns;
     chunk.update_ns += unit.update_ns;
     chunk.kept_bytes += unit.kept_bytes;
+    chunk.delayed_bytes += unit.delayed_bytes;
     add(chunk.weights, unit.weights);
     add(chunk.optimizer, unit.optimizer);
     add(chunk.gradients, unit.gradients);
@@ -111,12 +114,14 @@ class MeshBounder::Bounding {
     std::vector<std::shared_ptr<const Units>> units;
     for (int32_t stage = 0; stage < p_; ++stage)
       units.push_back(stretched(bounder.units_at(*profile, given.mesh, stage), layers));
+    count_tasks(bounder.units_at(*profile, given.mesh, 0)->size(), units[0]->size());
     share_out(units);
     find_messages(bounder.groups_);
   }
 
   MeshBound run() {
     MeshBound bound;
+    bound.tasks = tasks_;
     const auto count = at(int64_t{chunks()} * m_);
     there_[0].assign(count, kNever), there_[1].assign(count, kNever);
     done_[0].assign(count, false), done_[1].assign(count, false);
@@ -133,7 +138,7 @@ class MeshBounder::Bounding {
       bound.memory_bytes.push_back(stages_[s].most);
       bound.weight_bytes.push_back(stages_[s].weights);
       bound.optimizer_bytes.push_back(stages_[s].resident - stages_[s].weights);
-      bound.gradient_bytes.push_back(stages_[s].summed);
+      bound.gradient_bytes.push_back(stages_[s].gradients);
     }
     return bound;
   }
@@ -144,11 +149,21 @@ class MeshBounder::Bounding {
     size_t next = 0;
     double free = 0;
     double first_gradient = -1, first_complete = -1;  // starts of backward parts
-    std::vector<int32_t> live, back;  // per chunk: micro-batches kept, gradients summed
-    int64_t weights = 0, resident = 0, most = 0, summed = 0;
+    // Per chunk micro-batches: kept, back but for weight parts, those whose gradients are summed.
+    std::vector<int32_t> live, waiting, back;
+    int64_t weights = 0, resident = 0, most = 0;
+    int64_t summed = 0, gradients = 0;  // gradients that are held now at least; all
   };
 
   int32_t chunks() const { return p_ * v_; }
+
+  /// own, whole: units of the problem's network and of that for which it stands.
+  void count_tasks(size_t own, size_t whole) {
+    const auto longer = static_cast<double>(whole) / static_cast<double>(own);
+    tasks_ = std::llround(problem_.operators() * longer) * m_;
+    if (!copies_are_alike(given_)) tasks_ *= int64_t{given_.mesh.data} * given_.mesh.width();
+  }
+
   int32_t stage_of(int32_t chunk) const { return device_of_chunk(schedule_, p_, chunk); }
 
   void share_out(const std::vector<std::shared_ptr<const Units>>& units) {
@@ -194,36 +209,43 @@ class MeshBounder::Bounding {
     if (given_.mesh.data == 1 || !queues || given_.synchronise.kind != Synchronise::all_reduce)
       return;
     for (int32_t s = 0; s < p_; ++s) {
-      std::vector<int32_t> devices;
-      for (int32_t r = 0; r < given_.mesh.data; ++r)
-        devices.push_back(given_.mesh.device(s, r, 0));
-      std::sort(devices.begin(), devices.end());
-      groups_.push_back(groups.find(devices, false));
+      groups_.push_back({replicas(groups, s, given_.mesh.tensor)});
+      if (lowering::joins_context(given_)) groups_[s].push_back(replicas(groups, s, given_.mesh.width()));
     }
+  }
+
+  /// Over so many of a stage's devices in each replica: those that stand for parts of the sequence.
+  CollectiveGroup replicas(CollectiveGroups& groups, int32_t s, int32_t width) const {
+    std::vector<int32_t> devices;
+    for (int32_t r = 0; r < given_.mesh.data; ++r)
+      for (int32_t part = 0; part < width; part += given_.mesh.tensor)
+        devices.push_back(given_.mesh.device(s, r, part));
+    std::sort(devices.begin(), devices.end());
+    return groups.find(devices, false);
   }
 
   double message(int32_t stage, CollectiveKind kind, const SpreadBytes& bytes) const {
     const int64_t whole = bytes.all - bytes.spread;
     if (groups_.empty() || whole <= 0) return 0;
-    const auto algorithm = given_.synchronise.algorithm;
-    const auto& group = groups_[stage];
-    const bool applies = group.applies(kind, algorithm);
-    return std::floor(
-        group.cost(kind, applies ? algorithm : CollectiveAlgorithm::automatic, whole).time_s() * 1e9);
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto& group : groups_[stage]) {
+      const auto algorithm = group.applies(kind, given_.synchronise.algorithm)
+                                 ? given_.synchronise.algorithm : CollectiveAlgorithm::automatic;
+      least = std::min(least, std::floor(group.cost(kind, algorithm, whole).time_s() * 1e9));
+    }
+    return least;
   }
 
   int64_t share(const SpreadBytes& bytes, bool shared) const {
-    const auto& mesh = given_.mesh;
     if (!shared) return bytes.all;
-    const int64_t others = given_.synchronise.kind == Synchronise::hierarchical
-                               ? given_.synchronise.inner : mesh.data;
+    const int64_t others = lowering::shard_group(given_);
     return (bytes.all - bytes.spread) / others + bytes.spread / others;
   }
 
   void begin(int32_t s) {
     auto& stage = stages_[s];
     stage.order = chunk_order(schedule_, p_, v_, m_, s);
-    stage.live.assign(at(chunks()), 0), stage.back.assign(at(chunks()), 0);
+    for (auto* counts : {&stage.live, &stage.waiting, &stage.back}) counts->assign(at(chunks()), 0);
     for (int32_t c = 0; c < chunks(); ++c)
       if (stage_of(c) == s) {
         stage.weights += share(chunks_[c].weights, given_.shard > 2);
@@ -241,6 +263,7 @@ class MeshBounder::Bounding {
     ++stage.next;
     if (task.work == ChunkWork::weight) {
       complete(stage, task);
+      --stage.waiting[task.chunk];
       stage.free += chunk.weight_ns;
       return true;
     }
@@ -271,18 +294,26 @@ class MeshBounder::Bounding {
   /// At the start of a backward part.
   void go_back(Stage& stage, const ChunkTask& task) {
     int64_t bytes = stage.resident + stage.summed;
-    for (int32_t c = 0; c < chunks(); ++c) bytes += stage.live[c] * chunks_[c].kept_bytes;
+    for (int32_t c = 0; c < chunks(); ++c)
+      bytes += stage.live[c] * chunks_[c].kept_bytes + stage.waiting[c] * chunks_[c].delayed_bytes;
     stage.most = std::max(stage.most, bytes);
     --stage.live[task.chunk];
+    if (task.work == ChunkWork::input) ++stage.waiting[task.chunk];
     if (stage.first_gradient < 0) stage.first_gradient = stage.free;
     if (task.work == ChunkWork::backward) complete(stage, task);
   }
 
   /// At the start of what writes gradients of weights.
   void complete(Stage& stage, const ChunkTask& task) {
-    if (stage.back[task.chunk]++ == 0)
-      stage.summed += share(chunks_[task.chunk].gradients, given_.shard > 1);
-    if (stage.back[task.chunk] == m_ && stage.first_complete < 0) stage.first_complete = stage.free;
+    const auto& gradients = chunks_[task.chunk].gradients;
+    if (stage.back[task.chunk]++ == 0) {
+      stage.summed += share(gradients, given_.shard > 1);
+      stage.gradients += share(gradients, given_.shard > 1);
+    }
+    if (stage.back[task.chunk] < m_) return;
+    if (stage.first_complete < 0) stage.first_complete = stage.free;
+    // They are scattered at once, while other chunks have yet to run back.
+    if (given_.shard == 1) stage.summed += share(gradients, true) - share(gradients, false);
   }
 
   /// The end of a stage's work: updates, and messages that are left.
@@ -298,7 +329,7 @@ class MeshBounder::Bounding {
       add(gathered, chunks_[c].gathered);
     }
     if (given_.shard < 1 && given_.mesh.data == 1) stage.most = std::max(stage.most, stage.resident + stage.summed);
-    if (given_.shard > 0 && given_.mesh.data > 1) update /= given_.mesh.data;
+    if (given_.shard > 0) update /= lowering::shard_group(given_);
     const double end = stage.free;
     if (groups_.empty()) return end + update;
     const double scatter = message(s, CollectiveKind::reduce_scatter, gradients);
@@ -322,9 +353,12 @@ class MeshBounder::Bounding {
   const Parallelism& given_;
   PipelineSchedule schedule_;
   int32_t p_, v_, m_;
+  int64_t tasks_ = 0;
   std::vector<Chunk> chunks_;
   std::vector<double> wire_[2];   // forwards, backwards; of every boundary
-  std::vector<CollectiveGroup> groups_;  // of every stage's replicas; empty: no messages that count
+  /// Of every stage its replicas, and these with their parts of the sequence where gradients may meet
+  /// over both; empty: no messages that count.
+  std::vector<std::vector<CollectiveGroup>> groups_;
   std::vector<Stage> stages_;
   std::vector<double> there_[2];  // what a chunk hands on, by micro-batch
   std::vector<bool> done_[2];

@@ -20,6 +20,9 @@ struct MeshBound {
   std::vector<int64_t> memory_bytes;  ///< of the first device of every stage of the pipeline
   /// Of these what is resident, and gradients once all have begun to sum up.
   std::vector<int64_t> weight_bytes, optimizer_bytes, gradient_bytes;
+  /// About how many operators a simulation of it would run, in all micro-batches: of one device of
+  /// every stage where replicas and lanes are copies of each other, otherwise of all devices.
+  int64_t tasks = 0;
   std::string refused;  ///< why it cannot be lowered, as far as that is seen here; empty: it can
 };
 
@@ -36,8 +39,8 @@ struct MeshBound {
 /// no less than one with all their bytes, since the time of the fastest algorithm is concave in them.
 ///
 /// MEMORY. What is resident and, at the start of a backward part, what is kept of the micro-batches
-/// that went forward and not yet back, and the gradients that have begun to sum up; of what replicas
-/// share out a share.
+/// that went forward and not yet back, what weight parts read that are still to come, and the
+/// gradients that have begun to sum up; of what replicas share out a share.
 class MeshBounder {
  public:
   MeshBounder(std::shared_ptr<const Problem> problem, ThreadPool& pool);

@@ -290,6 +290,8 @@ void UnitProfiler::count_bytes(const LoweredReplica& replica, std::span<const in
   std::vector<int32_t> unit_of(at(graph.operator_count()), -1);
   std::vector<int32_t> kept_by(graph.tensors().size(), -1);  // the unit that reads it backwards: its own, or the first
   std::vector<bool> summed(graph.tensors().size(), false);
+  std::vector<bool> delayed(graph.tensors().size(), false);
+  std::vector<Pass> pass_of(unit_of.size(), Pass::update);
   const auto add = [&](SpreadBytes& sum, int32_t op, int64_t bytes) {
     sum.all += bytes;
     if (spread[op] > 1) sum.spread += bytes;
@@ -298,6 +300,7 @@ void UnitProfiler::count_bytes(const LoweredReplica& replica, std::span<const in
     const auto& op = graph.op(task.op);
     auto& unit = bytes_[at(task.unit)];
     unit_of[task.op] = task.unit;
+    pass_of[task.op] = task.pass;
     add(unit.weights, task.op, op.parameter_bytes());
     add(unit.optimizer, task.op, op.persistent_bytes);
     add(unit.trained, task.op, op.trainable_bytes());
@@ -305,6 +308,11 @@ void UnitProfiler::count_bytes(const LoweredReplica& replica, std::span<const in
     for (const int32_t tensor : op.inputs) {
       const int32_t root = root_of(graph, tensor), writer = graph.tensor(root).producer;
       if (unit_of[writer] < 0 || is_data(graph.op(writer))) continue;
+      const bool waits = pass_of[writer] == Pass::forward || pass_of[writer] == Pass::backward;
+      if (task.pass == Pass::weight && waits && !runs_once(graph.op(writer)) && !delayed[root]) {
+        delayed[root] = true;
+        unit.delayed_bytes += graph.tensor(root).bytes;
+      }
       if (task.pass != Pass::update) {
         if (graph.op(writer).phase != Phase::forward) continue;
         if (kept_by[root] < 0 || task.unit == unit_of[writer]) kept_by[root] = task.unit;

@@ -53,6 +53,7 @@ struct UnitProfile {
   SpreadBytes gradients;           ///< what sums up over micro-batches
   SpreadBytes trained;             ///< weights that are trained
   int64_t kept_bytes = 0;          ///< written forwards, read backwards: of one micro-batch
+  int64_t delayed_bytes = 0;       ///< what weight parts that are delayed read: of one micro-batch
 
   bool operator==(const UnitProfile&) const = default;
 };

@@ -27,7 +27,9 @@ int32_t SplitLowering::fetch(int32_t op, size_t input, int32_t part) {
   if (const auto found = gathered_.find(gathered); found != gathered_.end()) return found->second;
   const auto key = std::make_tuple(tensor, device, block);
   if (const auto found = joined_.find(key); found != joined_.end()) return found->second;
+  if (const auto found = exchanged_.find(key); found != exchanged_.end()) return found->second;
   if (gather(op, input, block)) return gathered_.at(gathered);
+  if (exchanges_ && exchange(op, input, block)) return exchanged_.at(key);
   return joined_[key] = collect(op, tensor, device, block);
 }
 
@@ -127,13 +129,16 @@ void SplitLowering::add_gather(int32_t op, int32_t tensor, const std::vector<siz
   builder_.add_collective(std::move(collective));
 }
 
-size_t SplitLowering::holder(const std::vector<Home>& homes, int32_t device, const Block& block) {
+size_t SplitLowering::holder(const std::vector<Home>& homes, int32_t device,
+                             const Block& block) const {
   std::vector<size_t> equal;
   for (size_t i = 0; i < homes.size(); ++i) {
     if (homes[i].block != block) continue;
     if (homes[i].device == device) return i;
     equal.push_back(i);
   }
+  for (const size_t home : equal)
+    if (run_ > 1 && homes[home].device % run_ == device % run_) return home;
   return equal.empty() ? homes.size() : equal[at(device) % equal.size()];
 }
 

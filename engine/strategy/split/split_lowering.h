@@ -17,7 +17,7 @@
 #include "strategy/splits.h"
 
 // Of strategy/splits alone: what splits.cpp (parts and their sums), split_ring.cpp (attention in
-// rings) and split_gathers.cpp (what parts read) share.
+// rings), split_gathers.cpp (what parts read) and split_exchanges.cpp (all-to-alls) share.
 
 namespace trinity {
 
@@ -36,6 +36,8 @@ class SplitLowering {
         bucket_bytes_(options.bucket_bytes),
         apart_(options.apart),
         runs_(options.runs),
+        exchanges_(options.exchanges),
+        run_(options.width),
         meaning_(has_meaning(graph)),
         builder_(graph.name()),
         parts_of_(at(graph.operator_count())),
@@ -164,6 +166,16 @@ class SplitLowering {
   /// where some do not.
   bool gather(int32_t op, size_t input, const Block& block);
 
+  /// An all-to-all of a tensor's pieces where the devices that hold those which a block is made of
+  /// read equal parts of all of them; false where they do not. Forward ones serve backward readers.
+  bool exchange(int32_t op, size_t input, const Block& block);
+  void add_exchange(int32_t op, size_t input, const std::vector<size_t>& group,
+                    const std::vector<int32_t>& parts);
+  /// The pieces of those devices in the order of the sequence, and the reader on each; none where
+  /// they are no exchange.
+  std::vector<size_t> exchanged_homes(int32_t op, size_t input, const Block& block,
+                                      std::vector<int32_t>& parts) const;
+
   /// What the gather of a forward tensor for a backward operator waits for, so that it is gathered
   /// no earlier than it is used: the first gradient that the operator reads; -1: nothing.
   int32_t gradient_for(int32_t op, int32_t tensor, int32_t part);
@@ -172,9 +184,9 @@ class SplitLowering {
   void add_gather(int32_t op, int32_t tensor, const std::vector<size_t>& group, const Block& block,
                   const std::map<int32_t, int32_t>& taking);
 
-  /// The home with exactly this block, on the device if there is one there; of others each device
-  /// takes its turn.
-  static size_t holder(const std::vector<Home>& homes, int32_t device, const Block& block);
+  /// The home with exactly this block, on the device if there is one there, else in its place of
+  /// another run; of others each device takes its turn.
+  size_t holder(const std::vector<Home>& homes, int32_t device, const Block& block) const;
 
   /// Pieces of all homes that cover the block, joined on the device where there are several.
   int32_t collect(int32_t op, int32_t tensor, int32_t device, const Block& block);
@@ -194,13 +206,15 @@ class SplitLowering {
   int64_t bucket_bytes_;
   std::span<const int32_t> apart_;
   int32_t runs_;
+  bool exchanges_;
+  int32_t run_;
   bool meaning_;  ///< whether attributes say what parts mean (graph/meaning.h)
   GraphBuilder builder_;
   StopPoll poll_;
   std::vector<Bucket> buckets_;
   std::vector<std::vector<int32_t>> parts_of_;  // by operator, in the builder
   std::vector<std::vector<int32_t>> held_;      // by tensor and home, in the builder
-  std::map<std::tuple<int32_t, int32_t, Block>, int32_t> joined_, sliced_;
+  std::map<std::tuple<int32_t, int32_t, Block>, int32_t> joined_, sliced_, exchanged_;
   std::map<std::tuple<int32_t, int32_t, Block, Phase>, int32_t> gathered_;
   std::vector<Made> made_;  // per operator of the builder
   int64_t joins_ = 0;

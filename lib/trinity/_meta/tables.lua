@@ -15,6 +15,7 @@ error 'this file is for editors'
 
 --- What a simulated step cost. Read-only; an unknown field is an error.
 ---@class trinity.Metrics
+---@since 0.1.0
 ---@field step_time_s number seconds of the step; of a rejected plan the limit plus 1 ns
 ---@field peak_memory_bytes number largest peak of a device
 ---@field peak_communication_bytes number largest sum of bytes sent and received by a device
@@ -33,6 +34,7 @@ error 'this file is for editors'
 ---@field received_bytes fun(self: trinity.Metrics, d: integer): number
 
 ---@class trinity.RandomStream
+---@since 0.1.0
 ---@field uniform fun(self: trinity.RandomStream): number A number from 0 to below 1.
 ---@field normal fun(self: trinity.RandomStream): number A number of mean 0 and variance 1.
 ---@field integer fun(self: trinity.RandomStream, bound: integer): integer An integer from 1 to `bound`.
@@ -40,6 +42,7 @@ error 'this file is for editors'
 
 --- The device, from 1, of every operator.
 ---@class trinity.Placement
+---@since 0.1.0
 ---@field [integer] integer
 ---@field length integer
 ---@operator len: integer
@@ -47,6 +50,7 @@ error 'this file is for editors'
 ---@field each fun(self: trinity.Placement) for i, value in a:each() do ... end
 
 ---@class trinity.DoubleArray
+---@since 0.1.0
 ---@field [integer] number
 ---@field length integer
 ---@operator len: integer
@@ -55,6 +59,7 @@ error 'this file is for editors'
 
 --- A read-only array of the engine.
 ---@class trinity.Int32View
+---@since 0.1.0
 ---@field [integer] integer
 ---@field length integer
 ---@operator len: integer
@@ -332,6 +337,7 @@ error 'this file is for editors'
 ---@field counts { points: integer, families: integer, opened: integer, bounded: integer, simulated: integer }
 ---@field pruned { contradictory: integer, memory: integer, bound: integer, duplicates: integer, refused: integer }
 ---@field left integer points that a limit left, whose bound does not rule them out
+---@field too_large integer of these the points whose simulation would run more operators than `tasks`
 ---@field lower_bound_s number that no plan of the space is below
 ---@field stopped? string what ended it early
 ---@field nearest? { point: trinity.PlanPoint, excess_bytes: number, memory_bytes: number } by the bounds on memory

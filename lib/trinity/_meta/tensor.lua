@@ -19,6 +19,7 @@ error 'this file is for editors'
 ---@field gradient? trinity.TorchTensor weights of the elements of y; needed unless y has one element
 
 ---@class trinity.TensorModule
+---@since 0.1.0
 ---@field new fun(data: any, options?: trinity.TensorOptions): trinity.TorchTensor From nested lists of numbers (or booleans), a number, or an int32 or double array, copied.
 ---@field zeros fun(shape: integer|integer[], options?: trinity.TensorOptions): trinity.TorchTensor Filled with 0.
 ---@field ones fun(shape: integer|integer[], options?: trinity.TensorOptions): trinity.TorchTensor Filled with 1.
@@ -55,6 +56,7 @@ function tensor.categorical(logits, stream) end
 function tensor.no_grad(f, ...) end
 
 ---@class trinity.TorchTensor
+---@since 0.1.0
 ---@field size fun(self: trinity.TorchTensor, dimension?: integer): integer|integer[] All extents, or one.
 ---@field dim fun(self: trinity.TorchTensor): integer Number of dimensions.
 ---@field numel fun(self: trinity.TorchTensor): integer Number of elements.

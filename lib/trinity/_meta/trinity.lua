@@ -25,6 +25,7 @@ local trinity = {}
 ---@alias trinity.SearchMethod fun(problem: trinity.Problem, options?: trinity.SearchOptions): trinity.Strategy?, reason_why_there_is_none: string?
 
 ---@class trinity.MethodsModule
+---@since 0.1.0
 ---@field annealing fun(problem: trinity.Problem, options?: trinity.AnnealingOptions): trinity.Strategy?, reason_why_there_is_none: string? Simulated annealing over moves of units, clusters and ranges.
 ---@field contiguous trinity.SearchMethod Consecutive parts along the forward pass, the largest least: the balance of GPipe.
 ---@field cpop fun(problem: trinity.Problem, options?: trinity.ListScheduleOptions): trinity.Strategy?, reason_why_there_is_none: string? List scheduling along the critical path.

@@ -29,8 +29,19 @@ local List = {}
 --- Marks a table as a list, also where it is empty.
 function json.list(t) return setmetatable(t, List) end
 
+-- Beside control characters those that turn the direction of writing: text in JSON may meet a terminal.
 local function encode_string(text)
-  return '"' .. text:gsub('[%c"\\<>&\127]', function(c) return ('\\u%04x'):format(c:byte()) end) .. '"'
+  text = text:gsub('[%c"\\<>&\127]', function(c) return ('\\u%04x'):format(c:byte()) end)
+  if text:find '[\194\216\226]' then
+    text = text:gsub('\194([\128-\159])', function(c) return ('\\u%04x'):format(c:byte()) end)
+      :gsub('\216\156', '\\u061c'):gsub('\226([\128\129])([\128-\191])', function(high, low)
+        local code = 0x2000 + (high:byte() - 128) * 64 + low:byte() - 128
+        local turns = code == 0x200e or code == 0x200f or code >= 0x2028 and code <= 0x202e
+          or code >= 0x2066 and code <= 0x2069
+        return turns and ('\\u%04x'):format(code) or nil
+      end)
+  end
+  return '"' .. text .. '"'
 end
 
 --- Broken UTF-8 becomes '?': a page must stay readable whatever a name holds.

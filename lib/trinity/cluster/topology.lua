@@ -112,6 +112,7 @@ local device_options = options_of.declare('trinity.TopologyDevices', { help = 'W
 })
 
 ---@class trinity.TopologyModule
+---@since 0.1.0
 local topology = {}
 
 --- Names of all wires, sorted.
@@ -135,6 +136,7 @@ end
 
 --- A cluster that is being written.
 ---@class trinity.Topology
+---@since 0.1.0
 local Topology = { __name = 'topology' }
 Topology.__index = Topology
 

@@ -9,6 +9,8 @@
 --     methods[i] = { name =, separator = '.' | ':', parameters =, returns =, description = }
 --       parameters[i] = { name =, optional =, type =, text = }, returns[i] = { type =, text = }
 --     members[name] is the entry of one of the two lists
+--   classes and methods have since =, the version of trinity that brought them: what ---@since says above a function or
+--   field or below ---@class, which counts for its members that say none
 --   order: names of classes as they are declared; aliases[name] = { name =, type =, words = set or nil }
 --
 -- What is a method of a class: a function of the table whose `local` is directly below ---@class, but metamethods; a
@@ -81,7 +83,7 @@ Reader.__index = Reader
 
 --- Forgets what was said about the function or class that was just read.
 function Reader:clear()
-  self.description, self.parameters, self.returns, self.open, self.said = {}, {}, {}, nil, false
+  self.description, self.parameters, self.returns, self.open, self.said, self.since = {}, {}, {}, nil, false, nil
 end
 
 local handlers = {}
@@ -104,9 +106,9 @@ handlers['field'] = function(self, text)
   if not name or not self.open or self.class.members[name] then return false end
   local type_text, note = declarations.split_type(rest)
   if note == '' then note = table.concat(self.description, ' ') end
-  local field = { name = name, optional = optional == '?', type = type_text, text = note }
+  local field = { name = name, optional = optional == '?', type = type_text, text = note, since = self.since }
   table.insert(self.class.fields, field)
-  self.class.members[name], self.description = field, {}
+  self.class.members[name], self.description, self.since = field, {}, nil
   return true
 end
 
@@ -121,6 +123,12 @@ end
 handlers['return'] = function(self, text)
   local type_text, note = declarations.split_type(text)
   table.insert(self.returns, { type = type_text, text = note })
+  return true
+end
+
+handlers['since'] = function(self, text)
+  if not text:match '^%d+%.%d+%.%d+$' or self.since then return false end
+  if self.open and not self.open.since then self.open.since = text else self.since = text end
   return true
 end
 
@@ -153,7 +161,7 @@ function Reader:method(owner, separator, name, list)
   local makes = not class and #names == 0 and self.returns[1].type:match '^fun%('
   if table.concat(names, ', ') ~= list and not makes then return false end
   local method = { name = name, separator = separator, parameters = self.parameters, returns = self.returns,
-    description = table.concat(self.description, '\n') }
+    description = table.concat(self.description, '\n'), since = self.since }
   self.said = true -- these lists are taken
   if class then add_method(class, method) else self.functions[self.module .. '.' .. name] = method end
   return true
@@ -241,7 +249,7 @@ local function settle(self)
     local class, name, method = given[1], given[2], self.functions[given[3]]
     if method then
       add_method(class, { name = name, separator = method.separator, parameters = method.parameters,
-        returns = method.returns, description = method.description })
+        returns = method.returns, description = method.description, since = method.since })
     end
   end
   local aliases = self.result.aliases
@@ -251,12 +259,15 @@ local function settle(self)
       local of = aliases[field.type] and aliases[field.type].type or field.type
       if of:match '^fun%(self:' or module and of:match '^fun%(' then
         class.members[field.name] = nil
-        add_method(class, of_type(field.name, of, field.text))
+        local made = of_type(field.name, of, field.text)
+        made.since = field.since
+        add_method(class, made)
       else
         fields[#fields + 1] = field
       end
     end
     class.fields = fields
+    for _, method in ipairs(class.methods) do method.since = method.since or class.since end
   end
 end
 

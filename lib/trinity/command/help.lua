@@ -75,8 +75,10 @@ end
 local function show_model(name, about)
   local rows = {}
   for option, declared in util.sorted_pairs(about.options or {}) do
+    local default = declared.default
+    if type(default) == 'table' then default = table.concat(default, ',') end
     rows[#rows + 1] = { option, ('%s(default: %s)'):format(declared.help and declared.help .. ' ' or '',
-      declared.default == '' and "''" or tostring(declared.default)) }
+      default == '' and "''" or tostring(default)) }
   end
   io.write(('%s: %s\noptions, of trinity.model or with --set NAME=VALUE:\n'):format(name, about.help or 'a model'),
     manual.listing(rows), ('of every model (trinity help ModelOptions): %s\n'):format(

@@ -40,13 +40,14 @@ local function item(label, type_text, optional, text)
   return ('- %s: `%s`%s%s'):format(label, type_text, optional and ', optional' or '', text ~= '' and '. ' .. text or '')
 end
 
-local function describe_method(lines, owner, method)
+local function describe_method(lines, owner, method, class_since)
   lines[#lines + 1] = ('### `%s`'):format(signature(owner, method))
   lines[#lines + 1] = ''
   if method.description ~= '' then
     lines[#lines + 1] = method.description
     lines[#lines + 1] = ''
   end
+  if method.since ~= class_since then lines[#lines + 1] = ('Since %s.\n'):format(method.since) end
   for _, parameter in ipairs(method.parameters) do
     lines[#lines + 1] = item(('`%s`'):format(parameter.name), parameter.type, parameter.optional, parameter.text)
   end
@@ -65,9 +66,10 @@ local function describe_class(lines, class, owner)
   lines[#lines + 1] = ('## %s'):format(owner)
   lines[#lines + 1] = ''
   if class.description ~= '' then lines[#lines + 1] = class.description .. '\n' end
+  if class.since then lines[#lines + 1] = ('Since %s.\n'):format(class.since) end
   if class.parent then lines[#lines + 1] = ('Has the fields of `%s` too.\n'):format(class.parent) end
   describe_fields(lines, class)
-  for _, method in ipairs(class.methods) do describe_method(lines, owner, method) end
+  for _, method in ipairs(class.methods) do describe_method(lines, owner, method, class.since) end
 end
 
 local function describe_alias(alias) return ('- `%s`: `%s`'):format(alias.name, alias.type) end

@@ -16,6 +16,7 @@ local options_of = require 'trinity.base.options'
 local util = require 'trinity.base.util'
 
 ---@class trinity.DasoModule
+---@since 0.1.0
 ---@field cycling table what a schedule takes that does not follow from the training, declared
 local daso = {}
 
@@ -38,6 +39,7 @@ function daso.merge(x, sum, batches, members)
 end
 
 ---@class trinity.DasoSchedule: trinity.ScheduleOptions
+---@since 0.1.0
 ---@field epoch integer from 0
 ---@field batch integer from 0
 ---@field group integer the one that synchronises next, from 0

@@ -20,9 +20,11 @@ local tensor = require 'trinity.nn.tensor'
 local util = require 'trinity.base.util'
 
 ---@class trinity.DistModule
+---@since 0.1.0
 local dist = {}
 
 ---@class trinity.Job
+---@since 0.1.0
 ---@field rank integer of this process, from 0
 ---@field size integer ranks
 ---@field node integer of this rank, from 0
@@ -40,6 +42,7 @@ end
 
 --- A reduction that was started.
 ---@class trinity.Work
+---@since 0.1.0
 ---@field job trinity.Job
 local Work = { __name = 'work' }
 Work.__index = Work

@@ -6,6 +6,7 @@
 -- TRINITY_RESUME=1 makes a run with a name go on where there is one already (runs/state.lua).
 
 local core = require 'trinity.core'
+local run_state = require 'trinity.runs.state'
 local util = require 'trinity.base.util'
 
 -- Settings: words (the script and its arguments), command (words after trinity by which the file is written),
@@ -19,8 +20,12 @@ local notice_s = 120
 local most_restarts = 100
 local port = 29500
 
+-- As a shell reads it, on one line (it stands in comments, too) of characters that only show.
 local function quoted(word)
   if word:match '^[%w_./:=,+-]+$' then return word end
+  if core.printable(word) ~= word or word:find '[\n\t]' then
+    return "$'" .. word:gsub("[%z\1-\31'\\\127-\255]", function(c) return ('\\%03o'):format(c:byte()) end) .. "'"
+  end
   return "'" .. word:gsub("'", "'\\''") .. "'"
 end
 
@@ -30,11 +35,14 @@ local function line(words) return table.concat(util.map(words, quoted), ' ') end
 local function with_run(settings)
   local words = { unpack(settings.words) }
   for i, word in ipairs(words) do
-    if word == '--run' then return words, words[i + 1] or '' end
-    local name = word:match '^%-%-run=(.*)$'
-    if name then return words, name end
+    local name = word == '--run' and (words[i + 1] or '') or word:match '^%-%-run=(.*)$'
+    if name then
+      run_state.check_name(name) -- it stands among the scheduler's options
+      return words, name
+    end
   end
-  local name = words[1]:match '([^/]*)$':gsub('%.lua$', ''):gsub('[^%w_.+-]', '-')
+  local name = words[1]:match '([^/]*)$':gsub('%.lua$', ''):gsub('[^%w_.+-]', '-'):gsub('^[^%w_]+', ''):sub(1, 120)
+  if name == '' then name = 'job' end
   words[#words + 1], words[#words + 2] = '--run', name
   return words, name
 end
@@ -99,7 +107,8 @@ end
 ---@return string
 function job_files.kubernetes(settings)
   local words, run = with_run(settings)
-  local name = run:lower():gsub('[^%l%d-]', '-'):gsub('^%-+', ''):gsub('%-+$', ''):sub(1, 50)
+  local name = run:lower():gsub('[^%l%d-]', '-'):gsub('^%-+', ''):sub(1, 50):gsub('%-+$', '')
+  if not name:match '^%l' then name = ('job-' .. name):gsub('%-+$', '') end -- RFC 1035: a letter first
   local labels = { app = name }
   local pod = { restartPolicy = 'Never', subdomain = name, terminationGracePeriodSeconds = notice_s,
     containers = { container(settings, words, name) },

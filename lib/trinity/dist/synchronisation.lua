@@ -24,6 +24,7 @@ local strategies = require 'trinity.strategy.strategy'
 local util = require 'trinity.base.util'
 
 ---@class trinity.SynchronisationModule
+---@since 0.1.0
 local synchronisation = {}
 
 local Way = { __name = 'synchronisation' }
@@ -78,6 +79,7 @@ function synchronisation.daso(options)
 end
 
 ---@class trinity.Replication
+---@since 0.1.0
 ---@field graph trinity.Graph
 ---@field cluster trinity.Cluster
 ---@field synchronisation trinity.Synchronisation

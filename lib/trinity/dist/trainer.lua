@@ -20,6 +20,7 @@ local tensor = require 'trinity.nn.tensor'
 local util = require 'trinity.base.util'
 
 ---@class trinity.Trainer
+---@since 0.1.0
 ---@field job trinity.Job
 ---@field module trinity.Module
 ---@field optimiser trinity.NetworkOptimiser

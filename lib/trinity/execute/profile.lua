@@ -16,6 +16,7 @@
 -- Steps that PyTorch's profiler traced: trinity.profile.trace, lib/trinity/profile/trace.
 
 ---@class trinity.ProfileModule
+---@since 0.1.0
 local profile = { measure = require('trinity.execute.measure').run, load = require('trinity.profile.object').load,
   trace = require('trinity.profile.trace').read }
 

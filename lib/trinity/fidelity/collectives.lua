@@ -234,7 +234,12 @@ local function leave_each_out(rows)
 end
 
 local function show_fit(rows, options)
-  local values, used = fitted_to(rows, function() return true end)
+  local used
+  local values = fit.keeping(function()
+    local found
+    found, used = fitted_to(rows, function() return true end)
+    return found
+  end)
   local written = fitted_file(values, used)
   if options.save ~= '' then core.write_file(options.save, written) else io.write(written) end
   print_runs('runs that the constants were fitted to, from 1 MiB up', errors_by_run(used, tell_all(used, values)))

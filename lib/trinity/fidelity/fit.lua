@@ -2,9 +2,47 @@
 -- on the logarithms of told over measured (Marquardt, SIAM J. Appl. Math. 11(2), 1963), each weighed down as it grows
 -- (soft L1: 2 (sqrt(1 + (e / noise)^2) - 1)), so that disturbed runs do not decide.
 
+local core = require 'trinity.core'
+local progress = require 'trinity.base.progress'
+
 local fit = {}
 
 local least_gain = 1e-4 -- of what is squared and summed, for another step
+
+local keeping = false -- within fit.keeping
+
+--- The result of body(), whose fits Ctrl-C ends with the best so far, and whether it did. The second Ctrl-C ends the
+--- script.
+---@param body fun(): any
+---@return any
+---@return boolean
+function fit.keeping(body)
+  keeping = true
+  core.begin_search()
+  local ok, result = pcall(body)
+  local stopped = core.stop_requested()
+  core.end_search()
+  keeping = false
+  if not ok then error(result, 0) end
+  if stopped then
+    progress.warn(('the fit ended early (%s) with the best so far, which is not gone on from'):format(core.stop_name()))
+  end
+  return result, stopped
+end
+
+--- What body() returns; nil where Ctrl-C ended it and what there was before is to be kept.
+---@param body fun(): any
+---@return any
+function fit.attempt(body)
+  local ok, result = pcall(body)
+  if ok then return result end
+  if not (keeping and core.stop_requested()) then error(result, 0) end
+  return nil
+end
+
+--- Whether Ctrl-C asks a fit to end with what there is.
+---@return boolean
+function fit.stopping() return keeping and core.stop_requested() end
 
 --- A residual of squared size 2 (sqrt(1 + e^2) - 1).
 local function softened(e)
@@ -91,6 +129,7 @@ end
 --- Values by name. constants: { name, start, least, most, spread } each, `from` where the search begins elsewhere than
 --- at the prior `start`; errors(values) gives the logarithms of told
 --- over measured, always in one order; noise: the error from which they count less than their square; steps: at most.
+--- Within fit.keeping Ctrl-C ends it with the best so far.
 ---@param constants table[]
 ---@param errors fun(values: table<string, number>): number[]
 ---@param noise number
@@ -99,19 +138,29 @@ end
 function fit.constants(constants, errors, noise, steps)
   local x, damping = {}, 1e-2
   for i, constant in ipairs(constants) do x[i] = math.log(constant.from or constant.start) end
-  local here = residuals(constants, x, errors, noise)
-  for _ = 1, steps do
-    local slope, better = slopes(constants, x, here, errors, noise), nil
-    for _ = 1, 8 do
-      local next_x = moved(constants, x, slope, here, damping)
-      local there = residuals(constants, next_x, errors, noise)
-      if squares(there) < squares(here) then
-        better = squares(there) / squares(here)
-        x, here, damping = next_x, there, damping / 5
-        break
+  local looks, step, priced = progress.new('fit', false), 0, 0
+  local function told(values)
+    priced = priced + 1
+    looks:update { text = ('step %d of at most %d, told %d times'):format(step, steps, priced) }
+    return errors(values)
+  end
+  local here = fit.attempt(function() return residuals(constants, x, told, noise) end)
+  if not here then error('interrupted', 0) end
+  while step < steps and not fit.stopping() do
+    step = step + 1
+    local better = fit.attempt(function()
+      local slope = slopes(constants, x, here, told, noise)
+      for _ = 1, 8 do
+        local next_x = moved(constants, x, slope, here, damping)
+        local there = residuals(constants, next_x, told, noise)
+        if squares(there) < squares(here) then
+          local share = squares(there) / squares(here)
+          x, here, damping = next_x, there, damping / 5
+          return share
+        end
+        damping = damping * 4
       end
-      damping = damping * 4
-    end
+    end)
     if not better or better > 1 - least_gain then break end
   end
   return values_of(constants, x)

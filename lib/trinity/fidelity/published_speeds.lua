@@ -120,7 +120,9 @@ function speeds.fit(rows, start)
   local values, told = {}, nil
   for _, family in ipairs(constants.families) do values[family] = constants.values(family, start and start[family]) end
   for _ = 1, rounds do
-    told = speeds.tell(rows, function(row) return values[row.family] end, true)
+    local now = fit.attempt(function() return speeds.tell(rows, function(row) return values[row.family] end, true) end)
+    if not now or fit.stopping() then break end
+    told = now
     local next_values = {}
     for _, family in ipairs(constants.families) do
       local own, own_told = {}, {}
@@ -197,9 +199,10 @@ end
 local function show_fit(rows, options)
   local used = measured(rows)
   if #used == 0 then util.fail('no row to fit to: expected some with a value') end
-  local values = speeds.fit(used, fitted_values())
+  local values, stopped = fit.keeping(function() return (speeds.fit(used, fitted_values())) end)
   local written = speeds.file(values, used)
   if options.save ~= '' then core.write_file(options.save, written) else io.write(written) end
+  if stopped then return end
   local told = speeds.tell(used, function(row) return values[row.family] end)
   summary.print('rows that the constants were fitted to', groups_of(used, told))
 end

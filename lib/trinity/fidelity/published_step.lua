@@ -58,7 +58,9 @@ function published_step.ring(row)
 end
 
 --- The training graph of a row's micro-batch.
-local function graph_of(row)
+---@param row table
+---@return trinity.Graph
+function published_step.graph(row)
   local m, plan, sequence = row.network, row.plan, published_step.ring(row).sequence
   local parts = plan.tensor
   local width = m.deepseek and m.deepseek.rotary_width or m.head_width or m.hidden / m.heads
@@ -137,7 +139,7 @@ function published_step.problem(row, values, recompute, spec)
   local plan, m = row.plan, row.network
   recompute = recompute or plan.recompute
   if plan.torchtitan and recompute == 'selective' then recompute = selective() end
-  local problem = problems.simulator { graph = graph_of(row),
+  local problem = problems.simulator { graph = published_step.graph(row),
     cluster = model.cluster(spec or published_step.cluster(row, values)) }
   local ring = published_step.ring(row)
   local stages = vtrain_rows.stages(m.layers, plan.pipeline * plan.virtual)

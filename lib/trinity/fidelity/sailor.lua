@@ -194,7 +194,12 @@ local function fitted_file(values, used)
 end
 
 local function show_fit(plans, data, options)
-  local values, used = fit_all(plans, data)
+  local used
+  local values = fit.keeping(function()
+    local found
+    found, used = fit_all(plans, data)
+    return found
+  end)
   if #used == 0 then util.fail('no plan to fit to: expected some that are measured') end
   local written = fitted_file(values, used)
   if options.save ~= '' then core.write_file(options.save, written) else io.write(written) end

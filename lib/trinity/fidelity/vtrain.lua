@@ -33,10 +33,11 @@ local made_here = 'trinity fidelity vtrain --fit'
 --- Sets of constants: of measured runs, and of vTrain's composed times.
 local set_of = { [false] = 'a100_vtrain', [true] = 'a100_vtrain_composed' }
 
---- What a file of Lua returns.
-local function returned_by(path)
+--- What a file of Lua returns. `data`: it is none of the user's scripts, and has no function to call.
+local function returned_by(path, data)
   local chunk, why = util.load_file(path)
   if not chunk then util.fail('%s', why) end
+  if data then setfenv(chunk, {}) end
   local ok, value = pcall(chunk)
   if not ok then util.fail('%s', tostring(value)) end
   return value
@@ -56,7 +57,7 @@ end
 --- Values that --save wrote of one's own cluster, and the groups that they were fitted to; without a file vTrain's.
 local function own_values(path)
   if path == '' then return (calibration.fitted(set_of[false])), {} end
-  local sets = returned_by(path)
+  local sets = returned_by(path, true)
   local own = type(sets) == 'table' and sets.own
   if type(own) ~= 'table' or type(own.values) ~= 'table' or type(own.rows) ~= 'table' then
     util.fail("%s: expected what 'fidelity vtrain --save' writes for one's own cluster", util.shortened(path))
@@ -232,10 +233,11 @@ local function show_fit(list, options)
   end
   if #used == 0 then util.fail('no row to fit to: expected some with a time') end
   local tell = rows_of.teller(true, describer(options.cluster))
-  local values = fitted_to(used, tell, options.steps)
+  local values, stopped = fit.keeping(function() return fitted_to(used, tell, options.steps) end)
   local set = options.cluster ~= '' and 'own' or set_of[used[1].composed]
   local written = fitted_file(set, values, groups_named(used))
   if options.save ~= '' then core.write_file(options.save, written) else io.write(written) end
+  if stopped then return end
   for i, told in ipairs(tell(used, values)) do used[i].told_s = told end
   print_summary('rows that the constants were fitted to', used)
 end

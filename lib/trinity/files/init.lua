@@ -5,6 +5,7 @@ local core = require 'trinity.core'
 local util = require 'trinity.base.util'
 
 ---@class trinity.FilesModule
+---@since 0.1.0
 local files = {}
 
 --- The content of a file.

@@ -6,6 +6,7 @@ local text_json = require 'trinity.base.json'
 local util = require 'trinity.base.util'
 
 ---@class trinity.JsonModule
+---@since 0.1.0
 local json = {}
 
 --- A value as JSON, indented, with sorted keys. A table without fields is a list; not a number and infinities are null.

@@ -55,7 +55,7 @@ end
 
 -- The path of an operator within a block that is cut, nil for what has no weights.
 local function inner_path(outline, names, i)
-  if next(names.inner) == nil then
+  if names.partial or next(names.inner) == nil then
     util.fail("export: accelerate: what is within the blocks of network '%s' is not known, so that none can be cut",
       outline.graph.name)
   end

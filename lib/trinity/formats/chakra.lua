@@ -1,7 +1,8 @@
 -- Execution traces of MLCommons' Chakra, schema 1.0.0 (schema/protobuf/et_def.proto at commit 21585d8): a file a rank,
 -- of the simulated step. Operators are COMP nodes, in the order of their device; what devices join in is COMM_COLL,
 -- what goes from one to another COMM_SEND and COMM_RECV, with a tag each. Whatever one node waits for is in data_deps,
--- since feeders heed these alone. groups.json has the ranks of every group that a node names.
+-- since feeders heed these alone. groups.json has the ranks of every group that a node names. chakra_reader.lua reads
+-- such files.
 
 local core = require 'trinity.core'
 local ordered = require 'trinity.formats.ordered'
@@ -11,7 +12,7 @@ local util = require 'trinity.base.util'
 local wire = require 'trinity.formats.wire'
 
 local chakra = { name = 'chakra', writes = 'execution traces of the simulated step, a file a rank',
-  of = 'Chakra 21585d8 (1.0.0)' }
+  reads = 'the traces of all ranks as one network, .et', of = 'Chakra 21585d8 (1.0.0)' }
 
 local said = unsaid.set [[data tensor pipeline context expert stages schedule virtual_stages micro_batches recompute
   sequence_parallel shard bucket_bytes context_kind synchronise operators order devices placement splits]]
@@ -30,11 +31,11 @@ end
 
 local function micros(seconds) return math.floor(seconds * 1e6 + 0.5) end
 
--- A node as a record.
+-- A node as a record. Both ends are rounded, so that what rounding takes from a node it gives to the next one.
 local function encode(node)
   local parts = { wire.integer(1, node.id), wire.text(2, node.name), wire.integer(3, types[node.kind]),
     wire.packed(5, node.deps), wire.integer(6, micros(node.start_s)),
-    wire.integer(7, micros(node.end_s - node.start_s)), attribute('is_cpu_op', 'bool', 0) }
+    wire.integer(7, micros(node.end_s) - micros(node.start_s)), attribute('is_cpu_op', 'bool', 0) }
   for _, about in ipairs(node.attributes) do parts[#parts + 1] = attribute(about[1], about[2], about[3]) end
   return wire.record(table.concat(parts))
 end

@@ -46,7 +46,7 @@ end
 ---@return trinity.ExportedFile[] files
 ---@return string[] unsaid
 function dtensor.write(outline)
-  local entries = styles.of(outline, 'export: dtensor')
+  local entries, homeless = styles.of(outline, 'export: dtensor')
   local names, unspoken = modules.of(outline, nil), unsaid.of(outline, said)
   local name_of, seen, plan = starred(entries, outline, names), {}, {}
   for _, entry in ipairs(entries) do
@@ -57,6 +57,9 @@ function dtensor.write(outline)
     if entry.head then
       unspoken[#unspoken + 1] = ("the loss of split logits: '%s' gathers them"):format(path)
     end
+  end
+  if #homeless > 0 then
+    unspoken[#unspoken + 1] = ("the cut of %d products that are no nn.Linear, as '%s'"):format(#homeless, homeless[1])
   end
   return { { name = 'dtensor.json', text = ordered.text(ordered.object {
     { 'mesh', ordered.object { { 'tp', outline.mesh.tensor } } }, { 'plan', ordered.object(plan) } }) } }, unspoken

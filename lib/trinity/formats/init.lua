@@ -12,6 +12,7 @@ local pytorch_schedule = require 'trinity.formats.pytorch_schedule'
 local util = require 'trinity.base.util'
 
 ---@class trinity.FormatsModule
+---@since 0.1.0
 local formats = {}
 
 ---@class trinity.ExportedFile
@@ -27,13 +28,17 @@ end
 -- What networks and problems are read from: by the ending of a file and what stands in it (trinity.model and others).
 local readers = {
   { 'onnx', 'a network, .onnx', 'ONNX opset 1 to 24' },
+  { 'pt2', 'an exported program, .pt2', 'PyTorch 2.13.0 (schema 8)' },
   { 'config.json', "a decoder, its config.json", 'transformers 5.23.0' },
   { 'json', "trinity's graph, .json", 'trinity' },
   { 'dnn-partitioning', 'a network with times, .json', 'dnn-partitioning' },
   { 'piper', 'a network with times, .json', 'Piper' },
   { 'pipedream', 'a network with times, .txt', 'PipeDream, DAPPLE' },
   { 'doppler', 'a network with times, .txt', 'Doppler' },
+  { 'kineto', "the profiler's trace of a step, .json (trinity.profile.trace)", 'PyTorch 2.13.0, on a CPU' },
+  { 'execution_trace', 'the same step without times, .json (with a kineto trace)', 'PyTorch 2.13.0' },
   { 'iopddl', 'a selection problem, .json and .json.gz (trinity select)', 'IOPDDL contest' },
+  { 'autoparallel', 'its integer program, .json and .json.gz (trinity select)', 'AutoParallel a54c252' },
 }
 
 --- Names of the formats that plans are written in, sorted.

@@ -60,6 +60,8 @@ local function add_recompute(add, strategy)
   end
 end
 
+local context_words = { all_gather = 'all_gather', ring = 'p2p', all_to_all = 'a2a' } -- Megatron-LM's --cp-comm-type
+
 local function add_sharding(add, outline)
   local shard = outline.strategy.shard or 0
   if shard == 0 then return end
@@ -83,7 +85,7 @@ function megatron.arguments(outline)
   add_pipeline(add, outline, unspoken)
   if mesh.context > 1 then
     add('--context-parallel-size', mesh.context)
-    add('--cp-comm-type', outline.strategy.context_kind == 'ring' and 'p2p' or 'all_gather')
+    add('--cp-comm-type', context_words[outline.strategy.context_kind or 'all_gather'])
   end
   if mesh.expert > 1 then
     add('--expert-model-parallel-size', mesh.expert)

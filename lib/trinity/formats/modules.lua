@@ -14,6 +14,7 @@ local util = require 'trinity.base.util'
 --   plain          string[]: modules without weights that go with the first
 --   block          fun(layer: integer): string: the module of a layer, from 1
 --   inner          table<string, string>: names of operators within a layer, and of modules within its block
+--   partial?       boolean: whether `inner` has not everything of a layer that has weights
 --   tied?          string[]: modules that share a weight
 --   fused?         string: why products of a layer are not modules of their own
 
@@ -27,6 +28,20 @@ local gated = { norm_1 = 'input_layernorm', norm_2 = 'post_attention_layernorm',
 local head_norms = util.merged(gated, { ['attention/query_norm'] = 'self_attn.q_norm',
   ['attention/key_norm'] = 'self_attn.k_norm' })
 
+-- Of mixtures of experts; the experts themselves are one module without products of its own.
+local shared = { ['feed_forward/shared/gate'] = 'mlp.shared_experts.gate_proj',
+  ['feed_forward/shared/up'] = 'mlp.shared_experts.up_proj',
+  ['feed_forward/shared/down'] = 'mlp.shared_experts.down_proj' }
+local latent = util.merged(gated, shared, { ['attention/query_down'] = 'self_attn.q_a_proj',
+  ['attention/query_up'] = 'self_attn.q_b_proj', ['attention/key_value'] = 'self_attn.kv_b_proj' })
+latent['attention/key'] = nil -- of all heads, within kv_a_proj_with_mqa
+
+-- Queries, keys and values of a head side by side: a cut between heads leaves each whole.
+local neox = { norm_1 = 'input_layernorm', norm_2 = 'post_attention_layernorm',
+  ['attention/query'] = 'attention.query_key_value', ['attention/key'] = 'attention.query_key_value',
+  ['attention/value'] = 'attention.query_key_value', ['attention/output'] = 'attention.dense',
+  ['feed_forward/inner'] = 'mlp.dense_h_to_4h', ['feed_forward/outer'] = 'mlp.dense_4h_to_h' }
+
 -- What decoders of transformers are alike in.
 local function decoder(class, inner, further)
   return util.merged({ library = 'transformers', block_class = class, before = { 'model.embed_tokens' },
@@ -39,21 +54,22 @@ local without_inner = {}
 local families = {
   llama = decoder 'LlamaDecoderLayer',
   mistral = decoder 'MistralDecoderLayer',
-  mixtral = decoder('MixtralDecoderLayer', without_inner),
+  mixtral = decoder('MixtralDecoderLayer', gated, { partial = true }),
   qwen2 = decoder 'Qwen2DecoderLayer',
   qwen3 = decoder('Qwen3DecoderLayer', head_norms),
-  qwen3_moe = decoder('Qwen3MoeDecoderLayer', without_inner),
-  deepseek_v2 = decoder('DeepseekV2DecoderLayer', without_inner),
-  deepseek_v3 = decoder('DeepseekV3DecoderLayer', without_inner),
+  qwen3_moe = decoder('Qwen3MoeDecoderLayer', head_norms, { partial = true }),
+  deepseek_v2 = decoder('DeepseekV2DecoderLayer', latent, { partial = true }),
+  deepseek_v3 = decoder('DeepseekV3DecoderLayer', latent, { partial = true }),
   phi3 = decoder('Phi3DecoderLayer', without_inner, { fused = 'qkv_proj and gate_up_proj' }),
   gemma2 = decoder('Gemma2DecoderLayer', util.merged(gated, { norm_1_post = 'post_attention_layernorm',
     norm_2 = 'pre_feedforward_layernorm', norm_2_post = 'post_feedforward_layernorm' })),
   gpt2 = decoder('GPT2Block', without_inner, { before = { 'transformer.wte', 'transformer.wpe' },
     after = { 'transformer.ln_f', 'lm_head' }, plain = { 'transformer.drop' }, fused = 'c_attn',
     block = function(layer) return ('transformer.h.%d'):format(layer - 1) end }),
-  gpt_neox = decoder('GPTNeoXLayer', without_inner, { before = { 'gpt_neox.embed_in' },
-    after = { 'gpt_neox.final_layer_norm', 'embed_out' }, plain = { 'gpt_neox.emb_dropout', 'gpt_neox.rotary_emb' },
-    fused = 'query_key_value', block = function(layer) return ('gpt_neox.layers.%d'):format(layer - 1) end }),
+  gpt_neox = decoder('GPTNeoXLayer', neox, { before = { 'gpt_neox.embed_in' },
+    partial = true, after = { 'gpt_neox.final_layer_norm', 'lm_head' },
+    plain = { 'gpt_neox.emb_dropout', 'gpt_neox.rotary_emb' },
+    block = function(layer) return ('gpt_neox.layers.%d'):format(layer - 1) end }),
 }
 
 local torchtitan = { library = 'torchtitan', before = { 'tok_embeddings' }, after = { 'norm', 'lm_head' }, plain = {},

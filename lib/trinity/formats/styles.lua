@@ -18,10 +18,12 @@ local styles = {}
 local products = { Gemm = true, MatMul = true, Einsum = true, Gather = true }
 local by_role = { columns = 'ColwiseParallel', reduced = 'RowwiseParallel' }
 
---- The styles of all modules that `tensor` cuts, in order. `owner` begins messages.
+--- The styles of all modules that `tensor` cuts, in order, each once, and names of operators that it cuts and that are
+--- in no module of their own. `owner` begins messages.
 ---@param outline table
 ---@param owner string
----@return table[]
+---@return table[] list
+---@return string[] homeless
 function styles.of(outline, owner)
   local strategy, names = outline.strategy, modules.of(outline, nil)
   if not strategy.mesh then util.fail('%s: expected a mesh, the plan is a placement of operators', owner) end
@@ -29,22 +31,22 @@ function styles.of(outline, owner)
     util.fail("%s: network '%s' has queries, keys and values in one module (%s), which no style cuts rightly", owner,
       outline.graph.name, names.fused)
   end
-  if names.library == 'transformers' and next(names.inner) == nil then
-    util.fail("%s: what is within the layers of network '%s' is not known", owner, outline.graph.name)
-  end
   local _, roles = core.tensor_dimensions(outline.graph.handle,
     parallelism.fields(owner, strategy, outline.graph))
-  local paths, list = modules.paths(outline), {}
+  local paths, list, seen, homeless = modules.paths(outline), {}, {}, {}
   outline:each_operator(function(i, op)
     local style = products[op.type] and by_role[roles[i]]
     local path = paths[i]
     if names.library ~= 'own' then path = modules.of_operator(names, outline, i) end
-    if style and path then
+    if style and not path then
+      homeless[#homeless + 1] = op.name
+    elseif style and not seen[path] then
+      seen[path] = true
       list[#list + 1] = { path = path, style = style, table = op.type == 'Gather',
         head = path == names.after[2] or op.name == 'logits', layer = outline.layer_of[i] }
     end
   end)
-  return list
+  return list, homeless
 end
 
 return styles

@@ -1,5 +1,6 @@
--- Messages of protocol buffers, written: https://protobuf.dev/programming-guides/encoding. A message is the text that
--- its fields join to; fields of value 0 or '' are left out, as proto3 has it, but where a oneof says that they are set.
+-- Messages of protocol buffers, written and read: https://protobuf.dev/programming-guides/encoding. A message is the
+-- text that its fields join to; fields of value 0 or '' are left out, as proto3 has it, but where a oneof says that
+-- they are set.
 
 local ffi = require 'ffi'
 
@@ -46,5 +47,63 @@ end
 
 --- A message with its length before it.
 function wire.record(message) return wire.varint(#message) .. message end
+
+local largest = 2 ^ 53
+
+--- The varint at a place counted from 1, and the place behind it; false for a number of more than 53 bits (negative
+--- ones among them), nil where the text ends within it or it has more than ten bytes.
+---@param text string
+---@param at integer
+---@return integer|false|nil value
+---@return integer behind
+function wire.read_varint(text, at)
+  local value, scale = 0, 1
+  for _ = 1, 10 do
+    local byte = text:byte(at)
+    if not byte then return nil, at end
+    value, scale, at = value + byte % 128 * scale, scale * 128, at + 1
+    if byte < 128 then return value <= largest and value, at end
+  end
+  return nil, at
+end
+
+local fixed = { [1] = 8, [5] = 4 }
+
+--- One field of the message that ends before place `stop`: its number, its value (a number, false for one of more than
+--- 53 bits, or the bytes of what has a length or a fixed size) and the place behind it; nil where it is damaged.
+local function read_field(text, at, stop)
+  local tag, behind = wire.read_varint(text, at)
+  if not tag or tag < 8 then return nil end
+  local kind, value = tag % 8
+  if kind == 0 then
+    value, behind = wire.read_varint(text, behind)
+    if value == nil then return nil end
+  else
+    local size = fixed[kind]
+    if kind == 2 then size, behind = wire.read_varint(text, behind) end
+    if not size or behind + size > stop then return nil end
+    value, behind = text:sub(behind, behind + size - 1), behind + size
+  end
+  if behind > stop then return nil end
+  return (tag - kind) / 8, value, behind
+end
+
+--- Calls body(number, value) for every field of a message; whether all of it could be read.
+---@param text string
+---@param from? integer where the message begins, counted from 1
+---@param stop? integer the place behind its end
+---@param body fun(number: integer, value: integer|false|string)
+---@return boolean
+function wire.each_field(text, from, stop, body)
+  local at = from or 1
+  stop = stop or #text + 1
+  while at < stop do
+    local number, value, behind = read_field(text, at, stop)
+    if not number then return false end
+    body(number, value)
+    at = behind
+  end
+  return true
+end
 
 return wire

@@ -36,6 +36,7 @@ end
 
 return function(class)
   ---@class trinity.Graph
+  ---@since 0.1.0
   local Graph = class
 
   --- Edges between colocation units, sorted, as arrays: bytes of the distinct tensors that flow.

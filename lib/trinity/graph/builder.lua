@@ -14,6 +14,7 @@ local by_hand = { name = 'string', type = 'string', time_s = { 'number', 0 }, ba
 
 return function(wrap)
   ---@class trinity.Builder
+  ---@since 0.1.0
   local Builder = { __name = 'graph builder' }
   Builder.__index = Builder
 

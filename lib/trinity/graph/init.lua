@@ -10,6 +10,7 @@ local graph_options = require 'trinity.graph.options'
 local util = require 'trinity.base.util'
 
 ---@class trinity.GraphModule
+---@since 0.1.0
 ---@field new fun(options: { name: string }): trinity.Builder A new, empty graph builder.
 local graph = {}
 

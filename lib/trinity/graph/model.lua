@@ -100,8 +100,8 @@ local function build(name, path, options, dtype)
   return built
 end
 
-local file_types = '.lua, .onnx, .pt2 (torch.export.save), .json (own, dnn-partitioning, Piper, config.json of decoders), .txt (PipeDream, '
-  .. 'DAPPLE profile, Doppler)'
+local file_types = '.lua, .onnx, .pt2 (torch.export.save), .et (Chakra), .json (own, dnn-partitioning, Piper, '
+  .. 'config.json of decoders), .txt (PipeDream, DAPPLE profile, Doppler)'
 
 --- A graph from a file that others wrote; batch_size and dimensions are those that an ONNX file
 --- leaves open. What a person should know goes to standard error.
@@ -125,6 +125,12 @@ local function exported(path, rest)
   return made
 end
 
+--- The graph of Chakra's traces, of all ranks.
+local function chakra(path, rest)
+  check.fields(('trinity.model: model file %s'):format(path), rest, {})
+  return hooks.read_chakra(path, graph.new)
+end
+
 --- The network of a config.json, and how it is trained where nothing is said.
 local function decoder(path, shared, rest)
   local forward, training = require('trinity.graph.decoder.config').load(path, rest, shared.dtype)
@@ -144,11 +150,12 @@ local function read(name, shared, rest)
     return decoder(within, shared, rest)
   end
   local known = extension == 'lua' or extension == 'onnx' or extension == 'json' or extension == 'txt'
-    or extension == 'pt2'
+    or extension == 'pt2' or extension == 'et'
   if known then
     if not util.exists(name) then util.fail('no model file %s', util.shortened(name)) end
     if extension == 'lua' then return build(name, name, rest, shared.dtype) end
     if extension == 'pt2' then return exported(name, rest) end
+    if extension == 'et' then return chakra(name, rest) end
     if extension == 'json' and is_decoder(name) then return decoder(name, shared, rest) end
     return import(name, rest, shared)
   elseif name:find('/', 1, true) or extension then
@@ -163,10 +170,10 @@ end
 
 local model = {}
 
---- The graph of a model: a name in models/, a Lua file like those, or a file .onnx, .pt2 (torch.export.save), .json (own, dnn-partitioning,
---- Piper, a decoder's config.json or the folder of one: options trinity.DecoderOptions) or .txt (PipeDream, DAPPLE,
---- Doppler). Files with measured times ignore batch_size; those that hold a whole
---- step stay as they are.
+--- The graph of a model: a name in models/, a Lua file like those, or a file .onnx, .pt2 (torch.export.save), .et
+--- (Chakra's trace of a rank, beside those of the others), .json (own, dnn-partitioning, Piper, a decoder's config.json
+--- or the folder of one: options trinity.DecoderOptions) or .txt (PipeDream, DAPPLE, Doppler). Files with measured
+--- times ignore batch_size; those that hold a whole step stay as they are.
 ---@param name string
 ---@param options? trinity.ModelOptions
 ---@return trinity.Graph
@@ -203,6 +210,7 @@ function model.common_options() return util.sorted_keys(common.by_name) end
 function model.names() return lua_names(home .. '/models') end
 
 ---@class trinity.Cluster
+---@since 0.1.0
 ---@field name string
 ---@field queue trinity.QueueModel what transfers contend for
 ---@field fingerprint string equal for equal clusters

@@ -22,9 +22,11 @@ local util = require 'trinity.base.util'
 --- Distributions over placements with parameters to learn. Write your own as a table with the functions of
 --- trinity.Policy, or give one of these a network.
 ---@class trinity.PoliciesModule
+---@since 0.1.0
 local policies = {}
 
 ---@class trinity.Policy
+---@since 0.1.0
 local Policy = { __name = 'policy' }
 
 -- Logits as the user's function gave them: numbers of the right shape.
@@ -311,6 +313,7 @@ end
 
 --- Trinity's policy in the engine.
 ---@class trinity.Agent
+---@since 0.1.0
 ---@field problem trinity.Problem
 ---@field batch trinity.Placement[] the latest
 ---@field groups integer

@@ -15,6 +15,7 @@ local operations = require 'trinity.nn.operations'
 --- Networks: layers, losses, optimisers, and classes of modules of your own. Matrices start Glorot-uniform,
 --- biases at 0, forget gates of an LSTM at 1.
 ---@class trinity.NnModule
+---@since 0.1.0
 ---@field relu fun(x: trinity.TorchTensor): trinity.TorchTensor
 ---@field gelu fun(x: trinity.TorchTensor): trinity.TorchTensor
 ---@field silu fun(x: trinity.TorchTensor): trinity.TorchTensor

@@ -22,6 +22,7 @@ local internal = late.table(function() return core.tensor.internal end)
 
 --- A part of a network: m(...) calls forward(...).
 ---@class trinity.Module
+---@since 0.1.0
 ---@field training boolean set by train()
 ---@field forward (fun(self: trinity.Module, ...: any): any) what m(...) computes
 local Module = {}

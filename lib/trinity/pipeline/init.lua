@@ -13,6 +13,7 @@ local name = 'trinity.pipeline'
 --- Cuts networks into pipelines. The module is also a function: trinity.pipeline(source, options), `source` a
 --- file (dnn-partitioning or Piper .json, PipeDream or DAPPLE .txt, .onnx, our own), a model or a problem.
 ---@class trinity.PipelineModule
+---@since 0.1.0
 ---@overload fun(source: string|trinity.Problem, options?: trinity.PipelineOptions): trinity.PipelineResult
 local pipeline = {}
 

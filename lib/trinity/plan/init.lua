@@ -14,6 +14,7 @@ local space = require 'trinity.plan.space'
 local util = require 'trinity.base.util'
 
 ---@class trinity.PlanModule
+---@since 0.1.0
 ---@overload fun(spec: trinity.PlanOptions): trinity.PlanResult
 local plan = {}
 
@@ -54,6 +55,8 @@ local declared = options_of.declare('trinity.PlanOptions', { help = 'What trinit
     help = 'is maximised; by any other than the default the simulated are those of the least bounds on the step' },
   { 'plans', 'integer', 5, least = 1, most = 1000, help = 'that are kept: bounds prune what cannot be among them' },
   { 'simulations', 'integer', 24, least = 1, most = 2 ^ 30, help = 'strategies that are simulated at most' },
+  { 'tasks', 'integer', 20000000, least = 1, most = 2 ^ 50,
+    help = 'operators in all micro-batches that one simulation runs at most; what has more is left' },
   { 'refinements', 'integer', 12, least = 0, most = 2 ^ 30, help = 'of moves from the best, beside these' },
   { 'seconds', 'number', math.huge, least = 0, help = 'limit; results then depend on the machine' },
   { 'quiet', 'boolean', false, help = 'shows no progress' },
@@ -185,7 +188,7 @@ local function result_of(search, nets, given, first)
   if fitting[1] then lower = math.min(lower, fitting[1].metrics.step_time_s) end
   return { plans = util.map({ unpack(fitting, 1, math.min(given.plans, #fitting)) }, shown),
     pareto = util.map(pareto(search.results), shown), simulated = util.map(search.results, shown),
-    refused = search.refused, counts = search.counts, pruned = search.pruned, left = search.left or 0,
+    refused = search.refused, counts = search.counts, pruned = search.pruned, left = search.left or 0, too_large = search.too_large,
     lower_bound_s = lower, stopped = search.stopped, nearest = search.nearest, capacity_bytes = search.capacity_bytes,
     global_batch = given.global_batch, cluster = given.cluster, networks = nets, seconds = core.clock_s()
       - search.started_s }
@@ -196,7 +199,7 @@ end
 ---@return trinity.PlanResult
 function plan.run(spec)
   local owner = 'trinity.plan'
-  local given = declared:read(owner, 1, 'spec', spec)
+  local given = declared:read(owner .. '.run', 1, 'spec', spec)
   if type(given.graph) ~= 'function' then check.object(owner, 'option', 'graph', given.graph, 'graph') end
   local nets = networks.new(owner, given.graph, given.cluster)
   local used = own_of(given.space or {})
@@ -204,7 +207,7 @@ function plan.run(spec)
   local capacity, sorted = about_devices(given.cluster, nets.kinds)
   local line = progress.new('plan', given.quiet)
   local search = Search.new { owner = owner, networks = nets, space = made, count = given.plans, least = 10,
-    simulations = math.max(given.simulations, 1), seconds = given.seconds, reward = given.reward, own = used,
+    simulations = math.max(given.simulations, 1), tasks = given.tasks, seconds = given.seconds, reward = given.reward, own = used,
     cluster = given.cluster, capacity_bytes = capacity, unequal = #nets.kinds > 1, sorted_devices = sorted,
     say = function(search) line:update { text = search:progress_text(), share = search:share() } end }
   core.begin_search()
@@ -212,6 +215,7 @@ function plan.run(spec)
     search:run()
     refine(search, 3, given.refinements)
   end, function(raised) return raised end)
+  if not ok then search:stopping() end
   core.end_search()
   line:finish()
   if not ok and not (search.stopped and search.results[1]) then error(message, 0) end

@@ -4,6 +4,7 @@
 
 local bounds = require 'trinity.plan.bounds'
 local core = require 'trinity.core'
+local infeasibility = require 'trinity.strategy.infeasibility'
 local space = require 'trinity.plan.space'
 local stages = require 'trinity.plan.stages'
 local util = require 'trinity.base.util'
@@ -49,14 +50,16 @@ function Heap:pop()
   return top
 end
 
---- options: networks, space, count (plans), simulations, seconds, reward, own (dimensions), say(text), capacity_bytes.
+--- options: networks, space, count (plans), simulations, tasks (of one of them), seconds, reward, own (dimensions),
+--- say(text), capacity_bytes.
 function Search.new(options)
   local self = setmetatable(util.merged({}, options), Search)
   self.queue, self.number, self.results, self.seen = setmetatable({}, Heap), 0, {}, {}
   self.counts = { points = 0, families = 0, opened = 0, bounded = 0, simulated = 0 }
   self.pruned = { contradictory = 0, memory = 0, bound = 0, duplicates = 0, refused = 0 }
+  self.too_large = 0
   self.refused, self.splits, self.started_s = {}, {}, core.clock_s()
-  self.nearest, self.tight = nil, {}
+  self.nearest, self.late, self.large, self.grown = nil, {}, {}, {}
   return self
 end
 
@@ -103,10 +106,15 @@ function Search:limit_s()
   return kept.metrics.feasible and kept.metrics.step_time_s or math.huge
 end
 
-local function push(self, entry)
+--- Numbers an entry, in the order in which they come.
+local function numbered(self, entry)
   self.number = self.number + 1
   entry.number = self.number
-  self.queue:push(entry)
+  return entry
+end
+
+local function push(self, entry)
+  self.queue:push(numbered(self, entry))
 end
 
 --- The nearest that does not fit: by the bound of the fullest device.
@@ -120,6 +128,7 @@ end
 --- Puts a family into the queue by the least bound of its points, from the profile of one device.
 function Search:add_family(family)
   local ok, totals = pcall(self.networks.totals, self.networks, family, false)
+  if not ok and core.stop_requested() then error(totals, 0) end
   local open = next(self.own) ~= nil -- what a dimension of one's own does is known behind it alone
   local entry = { kind = 'family', family = family, bound_s = math.huge, points = 0, fitting = 0 }
   self.counts.families = self.counts.families + 1
@@ -156,8 +165,9 @@ function Search:add_family(family)
   push(self, entry)
 end
 
---- What lowering refuses.
+--- What lowering refuses; Ctrl-C's end of it is no refusal.
 function Search:lose(reason, by, example)
+  if core.stop_requested() and reason:find('interrupted', 1, true) then error(reason, 0) end
   count(self, 'refused', by)
   self:refuse((reason:gsub('^problem:[%w_]+: ', '')), by, space.kept(example))
 end
@@ -170,6 +180,7 @@ function Search:take(first, most)
     if not head or head.kind ~= first.kind or head.bound_s >= self:limit_s() then break end
     list[#list + 1] = self.queue:pop()
   end
+  self.taken = list
   return list
 end
 
@@ -346,11 +357,93 @@ function Search:bounded(entry, found)
   end
   entry.kind, entry.bound_s = 'simulation', found.step_time_s
   if entry.bound_s >= self:limit_s() then return count(self, 'bound') end
-  if worst > -tight * self.capacity_bytes and not entry.moved then
-    self.tight[#self.tight + 1] = entry -- it will hardly fit: later
+  if found.tasks > self.tasks then
+    if not entry.moved then self.large[#self.large + 1] = entry end -- never simulated: what is left to prove
+  elseif worst > -tight * self.capacity_bytes and not entry.moved then
+    self.late[#self.late + 1] = numbered(self, entry) -- it will hardly fit
   else
     push(self, entry)
   end
+end
+
+-- What points have in common as to how far simulations exceed their bounds on memory and on time: kinds of them, the
+-- closest first.
+local function memory_kinds(point)
+  return { ('memory %s %s %d'):format(point.schedule, point.recompute, point.pipeline),
+    ('memory %s %s'):format(point.schedule, point.recompute) }
+end
+local function time_kinds(point)
+  return { ('time %s %d %d %d %d'):format(point.schedule, point.shard, point.tensor, point.context, point.pipeline),
+    ('time %s %d'):format(point.schedule, point.shard) }
+end
+
+--- Seconds of a step, and bytes of the fullest device, if a simulation exceeds the bounds by as much as the least so
+--- far of its kind. An order of what is simulated; what rules out is the bound alone.
+function Search:estimate(entry)
+  local _, most = self:excess(entry, entry.bounds.memory_bytes)
+  local memory, time = memory_kinds(entry.point), time_kinds(entry.point)
+  return entry.bounds.step_time_s * (self.grown[time[1]] or self.grown[time[2]] or 1),
+    most * (self.grown[memory[1]] or self.grown[memory[2]] or 1)
+end
+
+function Search:note_growth(entry, metrics)
+  local _, most = self:excess(entry, entry.bounds.memory_bytes)
+  local function note(kinds, grown)
+    for _, kind in ipairs(kinds) do self.grown[kind] = math.min(self.grown[kind] or math.huge, grown) end
+  end
+  note(memory_kinds(entry.point), metrics.peak_memory_bytes / most)
+  note(time_kinds(entry.point), metrics.step_time_s / entry.bounds.step_time_s)
+end
+
+-- How many of the closest kind are simulated before what they say of it is heard.
+local at_once_alike = 2
+
+--- A function of entries that is true of the first of each kind.
+local function few_of_a_kind()
+  local seen = {}
+  return function(entry)
+    local kind = time_kinds(entry.point)[1]
+    seen[kind] = (seen[kind] or 0) + 1
+    return seen[kind] <= at_once_alike
+  end
+end
+
+--- Of entries those that may be the best by their estimates; the others are simulated behind all else.
+function Search:promising(entries)
+  local list, best, few = {}, self.results[1], few_of_a_kind()
+  for _, entry in ipairs(entries) do
+    local time_s, bytes = self:estimate(entry)
+    if not few(entry) or bytes > self.capacity_bytes
+      or not self.reward and best and best.metrics.feasible and time_s > best.metrics.step_time_s then
+      self.late[#self.late + 1] = entry
+    else
+      list[#list + 1] = entry
+    end
+  end
+  return list
+end
+
+--- Takes from those that wait the most promising, at most so many; those that a bound rules out go.
+function Search:take_late(most)
+  local limit, rest, list = self:limit_s(), {}, {}
+  for _, entry in ipairs(self.late) do
+    if entry.bound_s >= limit then
+      count(self, 'bound')
+    else
+      local time_s, bytes = self:estimate(entry)
+      entry.fits, entry.estimate_s = bytes <= self.capacity_bytes, time_s
+      rest[#rest + 1] = entry
+    end
+  end
+  table.sort(rest, function(a, b)
+    if a.fits ~= b.fits then return a.fits end
+    if a.estimate_s ~= b.estimate_s then return a.estimate_s < b.estimate_s end
+    return a.number < b.number
+  end)
+  self.late = {}
+  local few = few_of_a_kind()
+  for _, entry in ipairs(rest) do table.insert(#list < most and few(entry) and list or self.late, entry) end
+  return list
 end
 
 --- Prices entries; a plan that contradicts its graph is refused with its sentence.
@@ -373,18 +466,15 @@ function Search:simulate(entries)
   end)
 end
 
---- Whether result a is better than b: one that fits, the smaller excess, the reward, the number.
+--- Whether result a is better than b; of equal ones the first.
 local function better(a, b)
-  if a.metrics.feasible ~= b.metrics.feasible then return a.metrics.feasible end
-  if not a.metrics.feasible and a.metrics.excess_memory_bytes ~= b.metrics.excess_memory_bytes then
-    return a.metrics.excess_memory_bytes < b.metrics.excess_memory_bytes
-  end
-  if a.reward ~= b.reward then return a.reward > b.reward end
-  return a.number < b.number
+  if infeasibility.better(a, b) then return true end
+  return not infeasibility.better(b, a) and a.number < b.number
 end
 
 function Search:priced(entry, metrics, problem)
   self.counts.simulated = self.counts.simulated + 1
+  self:note_growth(entry, metrics)
   local reward = -metrics.step_time_s
   if self.reward then
     reward = self.reward(metrics, problem:strategy(entry.strategy))
@@ -401,6 +491,9 @@ function Search:priced(entry, metrics, problem)
   return result
 end
 
+--- Simulations between two looks at the clock.
+function Search:at_once() return self.seconds < math.huge and math.max(1, core.threads()) or at_once.simulation end
+
 --- One turn: what is at the head. False when there is nothing left to do.
 function Search:turn()
   local head = self.queue[1]
@@ -416,7 +509,7 @@ function Search:turn()
       self.queue:push(head)
       return false
     end
-    self:simulate(self:take(head, math.min(at_once.simulation, left)))
+    self:simulate(self:promising(self:take(head, math.min(self:at_once(), left))))
   end
   return true
 end
@@ -432,21 +525,52 @@ end
 
 --- Runs until nothing can be among the best, or a limit.
 function Search:run()
-  local whole = self:begin()
-  repeat
-    while not self:stopping() and self:turn() do self.say(self) end
-    local later = self.tight
-    self.tight = {}
-    for _, entry in ipairs(later) do self.queue:push(entry) end
-  until #later == 0 or self.stopped or self.counts.simulated >= self.simulations
+  local whole = false
+  local ok, message = pcall(function()
+    whole = self:begin()
+    self.taken = nil
+    while not self:stopping() and self:turn() do
+      self.taken = nil
+      self.say(self)
+    end
+    while self.late[1] and not self:stopping() and self.counts.simulated < self.simulations do
+      self.taken = self:take_late(math.min(self:at_once(), self.simulations - self.counts.simulated))
+      self:simulate(self.taken)
+      self.taken = nil
+      self.say(self)
+    end
+  end)
+  if not ok and not self:stopping() then error(message, 0) end
+  self:put_back(self.taken or {})
+  self:conclude(whole)
+end
+
+--- What Ctrl-C broke off in the middle may hold the best: none of it is done.
+function Search:put_back(taken)
+  local late = {}
+  for _, entry in ipairs(self.late) do late[entry] = true end
+  for _, entry in ipairs(taken) do
+    if not late[entry] then self.queue:push(entry) end
+  end
+end
+
+--- What is known of all that was left. `whole`: every family was looked at.
+function Search:conclude(whole)
   local rest = 0
   local limit = self:limit_s()
   self.lower_bound_s = self.results[1] and self.results[1].metrics.feasible and self.results[1].metrics.step_time_s
     or math.huge
-  for _, entry in ipairs(self.queue) do
-    local points = entry.points or 1
-    if entry.bound_s >= limit then count(self, 'bound', points) else rest = rest + points end
-    self.lower_bound_s = math.min(self.lower_bound_s, entry.bound_s)
+  for _, list in ipairs { self.queue, self.late, self.large } do
+    for _, entry in ipairs(list) do
+      local points = entry.points or 1
+      if entry.bound_s >= limit then
+        count(self, 'bound', points)
+      else
+        rest = rest + points
+        if list == self.large then self.too_large = self.too_large + 1 end
+      end
+      self.lower_bound_s = math.min(self.lower_bound_s, entry.bound_s)
+    end
   end
   if not whole then self.lower_bound_s = 0 end -- of what was not looked at nothing is known
   self.left = rest

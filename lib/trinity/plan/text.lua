@@ -133,6 +133,9 @@ function text.counts(found)
     lines[2] = ('no plan of the space is below %s: the best is within %s of that; %d points are left between'):format(
       seconds_text(found.lower_bound_s),
       percent(best.step_time_s - found.lower_bound_s, found.lower_bound_s), found.left)
+    if found.too_large > 0 then
+      lines[2] = lines[2] .. (', %d of them too large to simulate (--tasks)'):format(found.too_large)
+    end
   elseif best then
     lines[2] = 'no plan of the space is faster'
   end

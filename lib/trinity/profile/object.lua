@@ -10,6 +10,7 @@ local profile = {}
 
 --- What was measured and fitted. The fields but `path` are those of its file.
 ---@class trinity.Profile
+---@since 0.1.0
 ---@field format string
 ---@field version integer of the format
 ---@field trinity string version of the program that measured

@@ -9,6 +9,7 @@ local util = require 'trinity.base.util'
 --- Pictures as PATH.svg and PATH.png, drawn by gnuplot; numbers as CSV. Those of pictures give the path of the SVG, or
 --- nil and why there is none.
 ---@class trinity.PlotModule
+---@since 0.1.0
 local plot = {}
 
 --- Whether gnuplot is there, which draws.

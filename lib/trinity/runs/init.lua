@@ -74,6 +74,7 @@ local util = require 'trinity.base.util'
 
 --- The folder of the running script. It opens by itself; where no run is kept, its methods do nothing.
 ---@class trinity.Run
+---@since 0.1.0
 ---@field path? string the folder, once it is open
 ---@field name? string
 local Run = { __name = 'run' }

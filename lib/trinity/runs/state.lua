@@ -114,6 +114,7 @@ local function check_resume(path, name, script, options)
     util.fail_usage("option '--resume': the script has changed since run '%s' began (it was %s/script.lua)", name, path)
   end
   local was, is = about.options or {}, json.decode(json.encode(plain(options)))
+  was.resume, is.resume = nil, nil -- of a script that has checkpoints of its own: how it begins, not what it does
   for _, set in ipairs { was, is } do
     for key in util.sorted_pairs(set) do
       if json.encode(was[key]) ~= json.encode(is[key]) then
@@ -127,6 +128,8 @@ end
 
 --- Takes name, root, resume and the resolved options from trinity.options, and refuses at once what cannot be.
 function state.configure(settings)
+  -- As they were given: scripts fill in what they choose themselves.
+  settings.options = settings.options and plain(settings.options)
   state.settings = settings
   local name, root = settings.name, state.root()
   if name == 'none' then settings.root, name, root = 'none', nil, 'none' end
@@ -138,7 +141,8 @@ function state.configure(settings)
   local script = core.script()
   if root == 'none' or not script then return end
   local path = root .. '/' .. name
-  if is_restart() and util.exists(path .. '/run.json') then settings.resume = true end
+  local own = settings.options and settings.options.resume == true -- a script's own option
+  if (own or is_restart()) and util.exists(path .. '/run.json') then settings.resume = true end
   if settings.resume then
     check_resume(path, name, script_text(script), settings.options)
   elseif util.exists(path .. '/run.json') then

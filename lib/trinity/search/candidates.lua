@@ -10,6 +10,7 @@ for i, name in ipairs(names) do column[name] = i end
 
 --- Moves among which a rank function chooses; numbers are those of rankers.features.
 ---@class trinity.MoveCandidates
+---@since 0.1.0
 ---@field count integer
 ---@field features trinity.DoubleArray count x #trinity.rankers.features numbers, a row a move
 local Candidates = { __name = 'candidates' }

@@ -17,6 +17,7 @@ local strategy = require 'trinity.strategy.strategy'
 local util = require 'trinity.base.util'
 
 ---@class trinity.Search
+---@since 0.1.0
 ---@field problem trinity.Problem
 ---@field method string
 ---@field options table<string, any>
@@ -37,6 +38,7 @@ local Search = { __name = 'search' }
 Search.__index = Search
 
 ---@class trinity.SearchModule
+---@since 0.1.0
 ---@field common trinity.SearchOptions options that every method takes, with their defaults
 ---@field rules table<string, any> what those options may be (lib/trinity/base/check.lua)
 ---@field declared table what every method's options extend (lib/trinity/base/options.lua)

@@ -19,6 +19,7 @@ local moves_options = options_of.declare('trinity.MovesOptions', { help = 'What 
 
 --- Draws changes of placements as annealing does: a set of units around a seed goes to another device.
 ---@class trinity.Moves
+---@since 0.1.0
 ---@field problem trinity.Problem
 local Moves = { __name = 'moves' }
 Moves.__index = Moves
@@ -33,6 +34,7 @@ end
 --- Moves that were drawn, the last ones of their source: features as rankers have them (candidates:get), and what they
 --- change.
 ---@class trinity.DrawnMoves: trinity.MoveCandidates
+---@since 0.1.0
 local Drawn = { __name = 'candidates', get = move_candidates.class.get }
 Drawn.__index = Drawn
 

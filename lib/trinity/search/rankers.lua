@@ -19,6 +19,7 @@ local util = require 'trinity.base.util'
 
 --- Rankers of moves: weights that are trained, or functions of a script.
 ---@class trinity.RankersModule
+---@since 0.1.0
 ---@field shipped string the file of weights that method trinity takes by default
 ---@field features string[] what a ranker is told of a move, by name (engine/search/placement/move_features.h)
 local rankers = {}
@@ -28,6 +29,7 @@ rankers.features = move_candidates.names
 
 --- Weights that score moves.
 ---@class trinity.Ranker
+---@since 0.1.0
 ---@field notes table<string, string> of the file that it was loaded from: what it was trained on, and by which command
 ---@field hidden integer[] widths of the hidden layers
 ---@field weights integer how many
@@ -84,6 +86,7 @@ end
 
 --- Trains a ranker on annealings of several problems.
 ---@class trinity.MoveTrainer
+---@since 0.1.0
 ---@field options trinity.MoveTrainerOptions what it has now: trainer:set changes it
 ---@field ranker trinity.Ranker
 local Trainer = { __name = 'move trainer' }

@@ -7,6 +7,7 @@ local util = require 'trinity.base.util'
 
 --- Learned list schedulers: weights that build placements without a price.
 ---@class trinity.SchedulersModule
+---@since 0.1.0
 ---@field shipped string the file of weights that method learned_list takes by default
 ---@field terms string[] what speaks against a device for a unit, by name (engine/search/construct/learned_list.h)
 ---@field circumstances string[] what the weight of a term depends on, by name
@@ -17,6 +18,7 @@ schedulers.terms, schedulers.circumstances = core.list_terms()
 
 --- Weights that build placements: members, of which the one whose own schedule is the shortest counts.
 ---@class trinity.Scheduler
+---@since 0.1.0
 ---@field notes table<string, string> of the file that it was loaded from: what it was trained on, and by which command
 ---@field members integer how many
 local Scheduler = { __name = 'scheduler' }

@@ -1,4 +1,4 @@
--- The problem that AutoParallel hands to its integer program (meta-pytorch/autoparallel, optimize_sharding.py), as JSON:
+-- The problem that AutoParallel hands to its integer program (meta-pytorch/autoparallel, optimize_sharding.py), JSON:
 --   mesh { shape, dim_names }
 --   nodes [{ name, op, choices: [placement], inputs?: [[placement]] by choice }]
 --   tables [{ node, argument, from: node or null, compute: [o], comm: [o][i], transition: [o][i] }], null = forbidden

@@ -18,14 +18,23 @@ local declared = options_of.declare('trinity.SelectOptions', { help = 'What trin
   { 'quiet', 'boolean', false, help = 'no progress line' },
 })
 
+--- The object or list in a file .json or .json.gz; nil where there is none.
+local function read_json(path)
+  if path:find '%.json$' then return json.try(path) end
+  if not path:find '%.json%.gz$' then return nil end
+  local ok, text = pcall(core.read_compressed, path)
+  local fine, value = pcall(json.decode, ok and text or '')
+  return fine and type(value) == 'table' and value or nil
+end
+
 --- A problem in a file: of the contest's format, which is read as a stream, or of AutoParallel. Of the latter also what
 --- its file says of nodes.
 local function read_problem(path, line)
   local ok, problem = pcall(core.read_selection, path, function(share)
     line:update { text = ('reading %d %%'):format(100 * share) }
   end)
-  if ok or core.stop_requested() or not path:find '%.json$' then return ok and problem or error(problem, 0) end
-  local read = json.try(path)
+  if ok then return problem end
+  local read = not core.stop_requested() and read_json(path)
   if not autoparallel.is(read) then error(problem, 0) end
   local made = autoparallel.problem(path, read)
   return core.selection_problem(made.problem), made
@@ -74,9 +83,10 @@ local function of_autoparallel(result, read)
 end
 
 --- Chooses a strategy for every node of a graph so that costs of nodes and edges are least within a limit on usages
---- over time: a file in the IOPDDL contest's format (.json or .json.gz) or AutoParallel's problem (.json), a table of the
---- contest's fields, or a problem object of the engine. Exact where dynamic programming can, else as good as found in the time, with a bound. Ctrl-C
---- ends it with the best so far; while a file is read there is none, and the script ends.
+--- over time: a file in the IOPDDL contest's format (.json or .json.gz) or AutoParallel's problem (the same endings), a
+--- table of the contest's fields, or a problem object of the engine. Exact where dynamic programming can, else as good
+--- as found in the time, with a bound. Ctrl-C ends it with the best so far; while a file is read there is none, and
+--- the script ends.
 ---@param problem string|trinity.SelectionTable
 ---@param options? trinity.SelectOptions
 ---@return trinity.SelectResult

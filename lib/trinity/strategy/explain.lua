@@ -46,9 +46,9 @@ local function mesh_lines(found)
       micro_batches, micro_batches > 1 and 'es' or '', data, data > 1 and 's' or ''),
     bubble_line(found),
     ('recomputed before backward: %s'):format(found.recompute or 'none') }
-  if found.context_kind == 'ring' and (mesh.context or 1) > 1 then
-    lines[#lines + 1] = 'keys and values go round a ring of context'
-  end
+  local sees = { ring = 'keys and values go round a ring of context',
+    all_to_all = 'attention is cut by heads over context, between all-to-alls' }
+  if (mesh.context or 1) > 1 then lines[#lines + 1] = sees[found.context_kind] end
   lines[#lines + 1] = replicas_line(found)
   if found.sequence_parallel then lines[#lines + 1] = 'what tensor leaves whole is cut along the sequence' end
   if found.scatter_gather then lines[#lines + 1] = 'stages send each other parts, which are gathered there' end

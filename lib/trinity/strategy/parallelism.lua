@@ -66,8 +66,8 @@ local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
   { 'shard', 'integer', 0, least = 0, most = 3,
     help = 'over data: 1 states of the optimiser, 2 gradients too, 3 weights too' },
   { 'bucket_bytes', 'integer', 25000000, least = 1, most = 2 ^ 50, help = 'of gradients that are reduced together' },
-  { 'context_kind', options.words('trinity.ContextKind', { 'all_gather', 'ring' }), 'all_gather',
-    help = 'how parts of the sequence see keys and values of others' },
+  { 'context_kind', options.words('trinity.ContextKind', { 'all_gather', 'ring', 'all_to_all' }), 'all_gather',
+    help = 'how parts of the sequence see keys and values of others: all at once, round a ring, or by heads' },
   { 'synchronise', synchronise, help = 'how replicas are kept alike' },
 })
 

@@ -20,6 +20,7 @@ local util = require 'trinity.base.util'
 ---@field plain_improving integer
 
 ---@class trinity.Strategy: trinity.PlanSpec
+---@since 0.1.0
 ---@field mesh? trinity.Mesh of one that is the same for all layers, as the next four
 ---@field virtual_stages? integer
 ---@field stages? integer[] layers of every virtual stage
@@ -58,6 +59,9 @@ function Strategy.__tostring(self)
   local why = infeasibility.of(self.metrics, self.problem.cluster)
   return why and ('%s; %s'):format(text, why.text) or text
 end
+
+--- Strategies are equal that say the same of one graph on one cluster, whatever found them.
+function Strategy.__eq(a, b) return a.problem:to_json(a, {}) == b.problem:to_json(b, {}) end
 
 local strategy = {}
 

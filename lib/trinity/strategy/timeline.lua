@@ -5,6 +5,7 @@ local check = require 'trinity.base.check'
 local util = require 'trinity.base.util'
 
 ---@class trinity.Timeline
+---@since 0.1.0
 ---@field cluster trinity.Cluster
 ---@field metrics trinity.Metrics
 ---@field micro_batches integer

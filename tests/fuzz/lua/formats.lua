@@ -1,5 +1,5 @@
--- Files of other programs that plans are read from: schedules as CSV, Megatron-LM's layouts, the nodes that AutoParallel
--- names. The first letter of the input says which.
+-- Files of other programs that plans are read from: schedules as CSV, Megatron-LM's layouts, the nodes that
+-- AutoParallel names. The first letter of the input says which.
 
 local core = require 'trinity.core'
 local frame = require 'frame'

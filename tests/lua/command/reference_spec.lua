@@ -23,6 +23,21 @@ describe('the reference', function()
     end
     expect(450):below(functions)
   end)
+  it('says of every function since which version it is there, none later than this one', function()
+    local function number(version)
+      local major, minor, patch = version:match '^(%d+)%.(%d+)%.(%d+)$'
+      return (major * 1000 + minor) * 1000 + patch
+    end
+    local lacks = {}
+    for name, class in trinity.sorted_pairs(declared.classes) do
+      for _, method in ipairs(class.methods) do
+        if not method.since then lacks[#lacks + 1] = name .. method.separator .. method.name
+        else expect(number(method.since) <= number(trinity.version)):equals(true) end
+      end
+    end
+    expect(table.concat(lacks, ' ')):equals ''
+    expect(reference.entry 'problem'):matches '\nSince 0%.1%.0%.\n'
+  end)
   it('has everything that the library holds', function()
     local names = 0
     for name in trinity.sorted_pairs(trinity) do

@@ -157,6 +157,37 @@ describe('a job file of Kubernetes', function()
   end)
 end)
 
+describe('words of any bytes', function()
+  local folder = temporary()
+  local words = { 'search', '--model', "it's\ntouch PWNED\n", '\27[31m\194\155\226\128\174\\', '$(touch PWNED)', 'ä \t\255' }
+  it('come to srun as they are, and no comment of a job file of Slurm runs any of them', function()
+    core.write_file(folder .. '/bin/srun', '#!/bin/sh\nfor word; do printf "%s|" "$word"; done\n')
+    os.execute(("chmod +x '%s/bin/srun'"):format(folder))
+    local text = job_files.slurm(settings { words = words, command = words, folder = folder })
+    expect(text):equals(core.printable(text))
+    core.write_file(folder .. '/job.sh', text)
+    local output = output_of(("cd '%s' && PATH='%s/bin':$PATH bash job.sh 2>&1"):format(folder, folder))
+    expect(output:sub(-#table.concat(words, '|') - 14)):equals(table.concat(words, '|') .. '|--run|search|')
+    expect(core.exists(folder .. '/PWNED')):equals(false)
+  end)
+  it('stand in one of Kubernetes as characters that only show, under a name that it takes', function()
+    local text = job_files.kubernetes(settings { words = words, command = words, image = '\27[31m\194\155' })
+    expect(text):equals(core.printable(text))
+    for run, name in require('trinity').sorted_pairs { ['7'] = 'job-7', ___ = 'job', My_run = 'my-run' } do
+      local made = job_files.kubernetes(settings { words = { 'search', '--run', run } })
+      expect(require('trinity').json.decode(made).items[1].metadata.name):equals(name)
+    end
+  end)
+  it('are no name of a run', function()
+    for _, run in ipairs { 'x\n#SBATCH --account=other', 'x --account=other', '' } do
+      for _, kind in ipairs { 'slurm', 'kubernetes' } do
+        expect(function() job_files[kind](settings { words = { 'search', '--run', run } }) end)
+          :raises "option '%-%-run': expected a name"
+      end
+    end
+  end)
+end)
+
 describe('trinity launch --write', function()
   it('prints one, and says what it does not know', function()
     local text = output_of(("'%s' launch -n 4 --per_node 2 --write slurm search --method trinity"):format(program))

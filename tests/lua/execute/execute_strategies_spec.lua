@@ -29,6 +29,7 @@ local parts = {
   { 'parts sent', 'tensor', { mesh = { tensor = 2 }, scatter_gather = true } },
   { 'sums overlapped', 'tensor', { mesh = { tensor = 2 }, overlap_tensor = true } },
   { 'context', 'context', { mesh = { context = 2 } } },
+  { 'by heads', 'context', { mesh = { context = 2 }, context_kind = 'all_to_all' } },
   { 'recompute', 'recompute', { recompute = 'full' } },
   { 'selective', 'recompute', { recompute = 'selective' } },
 }
@@ -54,6 +55,10 @@ describe('a small GPT trains as on one device:', function()
   it('interleaved, ZeRO 2, context and recompute', function()
     expect(trained:off { mesh = { pipeline = 2, data = 2, context = 2 }, schedule = 'interleaved', virtual_stages = 2,
       micro_batches = 2, shard = 2, recompute = 'full' }):near(0, 1e-9)
+  end)
+  it('heads over context and tensor, with ZeRO 1 and recompute', function()
+    expect(trained:off { mesh = { data = 2, context = 2, tensor = 2 }, context_kind = 'all_to_all', shard = 1,
+      recompute = 'full' }):near(0, 1e-9)
   end)
   it('ZeRO 1 over data and context, with tensor and the sequence', function()
     expect(trained:off { mesh = { data = 2, context = 2, tensor = 2 }, sequence_parallel = true, shard = 1 }):near(0, 1e-9)

@@ -275,6 +275,23 @@ print(trinity.compare(problem, { 'random', 'trinity' }, { evaluations = options.
     expect(status):equals(2)
     expect(output):matches "run.json: expected a 'trinity run 1', or it is damaged"
   end)
+  it('goes on with the options that were given, whatever the script made of them', function()
+    local path = script('filled_in', [[
+local trinity = require 'trinity'
+local options = trinity.options { rate = { default = 0 }, resume = { default = false } }
+if options.rate == 0 then options.rate = 0.05 end
+trinity.run:log { step = 1, rate = options.rate }
+if not options.resume then error 'stopped' end
+]])
+    expect((run(path .. ' --run filled --quiet'))):equals(1)
+    expect(read_json(runs .. '/filled/run.json').options.rate):equals(0)
+    local status, output = run(path .. ' --run filled --rate 1 --resume')
+    expect(status):equals(2)
+    expect(output):matches 'was started with rate = 0, now it is 1'
+    status, output = run 'runs resume filled --quiet'
+    expect(output):equals ''
+    expect(status):equals(0)
+  end)
   it('is the same for any number of workers', function()
     local path = script('map', [[
 local trinity = require 'trinity'

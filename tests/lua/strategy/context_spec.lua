@@ -70,6 +70,60 @@ describe('attention over context', function()
     expect(ring:account().devices[1].activation_bytes <= gathered:account().devices[1].activation_bytes):truthy()
     expect(ring:lower_bound_s() <= ring.metrics.step_time_s):truthy()
   end)
+  it('goes by heads between all-to-alls: those of queries, keys, values and what they give', function()
+    for _, c in ipairs { 2, 4 } do
+      local found = messages(plan('all_to_all', { mesh = { context = c } }))
+      local bytes = about.layers * 4 * own / 2 / c -- own is of keys and values; a device's part of a tensor each
+      for _, key in ipairs { 'all_to_all forward', 'all_to_all backward' } do
+        expect(found[key][1]):equals(about.layers * 4)
+        expect(found[key][2]):equals(bytes)
+      end
+      expect(found['all_gather forward']):equals(nil)
+      expect(found['send forward']):equals(nil)
+    end
+    local by_heads = problem:strategy(plan('all_to_all', { mesh = { context = 2, tensor = 2 }, recompute = 'full' }))
+    local count = 0
+    for _, row in ipairs(by_heads:account().stages[1].traffic) do
+      if row.kind == 'all_to_all' then
+        expect(row.axis):equals 'context'
+        count = count + row.count
+      end
+    end
+    expect(count):equals(about.layers * 12) -- the repeated pass repeats them
+    expect(by_heads:explain()):matches 'attention is cut by heads over context, between all%-to%-alls'
+    local gathered = problem:strategy(plan()):account()
+    expect(problem:strategy(plan 'all_to_all'):account().devices[1].flops):near(gathered.devices[1].flops, 1)
+  end)
+  it('goes by heads where attention is several operators, and is refused where heads do not divide', function()
+    local of = {}
+    for key, value in trinity.sorted_pairs(about) do of[key] = value end
+    of.kernels = 'onnx'
+    local several = trinity.problem { cluster = cluster, graph = trinity.model('gpt2', of) }
+    local count = 0
+    for _, row in ipairs(several:strategy(plan 'all_to_all'):account().stages[1].traffic) do
+      if row.kind == 'all_to_all' then count = count + row.count end
+    end
+    expect(count):equals(about.layers * 8)
+    expect(function() problem:strategy(plan('all_to_all', { mesh = { context = 8 } })) end):raises(
+      "context_kind: all_to_all: operator '.*' has 4 heads, which tensor 1 x context 8 does not divide; nearest products "
+        .. 'that do: 4')
+    local none = trinity.problem { cluster = cluster, graph = trinity.model('mlp', { batch_size = 8 }) }
+    expect(function() none:strategy(plan 'all_to_all') end):raises 'no attention to cut by heads'
+  end)
+  it('sums the gradient of a tied weight once a step, with the others', function()
+    local backward, update = 0, 0
+    for _, row in ipairs(problem:strategy(plan('ring', { micro_batches = 4 })):account().stages[1].traffic) do
+      if row.kind == 'all_reduce' and row.phase == 'backward' then backward = backward + row.count end
+      if row.kind == 'all_reduce' and row.phase == 'update' then update = update + row.count * row.bytes end
+    end
+    expect(backward):equals(0)
+    expect(update):equals(4 * problem.graph.parameters)
+    -- nor do stages send each other the weight itself
+    local mesh = { context = 2, tensor = 2, pipeline = 2 }
+    for _, row in ipairs(problem:strategy({ mesh = mesh, micro_batches = 2 }):account().traffic) do
+      if row.kind == 'send' then expect(row.part):equals 'layers' end
+    end
+  end)
   it('is refused where attention is several operators', function()
     about.kernels = 'onnx'
     local several = trinity.problem { cluster = cluster, graph = trinity.model('gpt2', about) }

@@ -96,6 +96,8 @@ describe('a strategy file', function()
       expect(again.schedule):equals(name ~= 'fifo' and (plan.schedule or 'fifo') or nil)
       expect(again.micro_batches):equals(name ~= 'fifo' and (plan.micro_batches or 1) or nil)
       expect(saved_text(again) == text):truthy()
+      expect(again == found):truthy()
+      expect(again == problem:strategy { placement = problem:placement(), schedule = 'lifo' }):equals(false)
       expect_same(found.metrics, problem:evaluate(again))
     end)
   end

@@ -1,6 +1,8 @@
 -- How the replicas of a mesh are kept alike: what meets whom, what a step costs where they meet seldom, what is refused.
 
 local core = require 'trinity.core'
+local nodes = require 'trinity.cluster.nodes'
+local simulator = require 'trinity.strategy.simulator'
 local trinity = require 'trinity'
 
 local cluster = trinity.cluster 'dgx_a100x4'
@@ -26,6 +28,26 @@ end
 local gradients = met(plan())['all_reduce 8']
 
 describe('replicas of a mesh', function()
+  it('reduce gradients behind the last one that their stage sends', function()
+    local spec = nodes.spec 'dgx_a100:1x8' -- one network for both
+    spec.queue = 'route'
+    local apart = trinity.problem { cluster = trinity.cluster(spec), graph = problem.graph }
+    for _, bytes in ipairs { 1e4, 1e9 } do
+      local found = apart:strategy { mesh = { pipeline = 2, data = 4 }, micro_batches = 4, bucket_bytes = bytes }
+      local timeline, inner, there = apart:timeline(found), simulator.lowered('spec', apart, found)
+      local device = {}
+      for op = 1, inner.graph.operators do device[inner.graph:operator(op).name] = there.placement[op] end
+      local last, first = 0, math.huge -- on the second stage, devices 5 to 8
+      for _, sent in ipairs(timeline:transfers()) do
+        if sent.from > 4 then last = math.max(last, sent.start_s) end
+      end
+      for _, run in ipairs(timeline:collectives()) do
+        local on = device[run.collective .. '@0']
+        if on and on > 4 and run.collective:find '^all_reduce' then first = math.min(first, run.start_s) end
+      end
+      expect(first < math.huge and last > 0 and last < first):truthy()
+    end
+  end)
   it('reduce gradients in two levels', function()
     local found = met(plan { kind = 'hierarchical', inner = 4 })
     expect(found['reduce_scatter 4']):equals(gradients)

@@ -7,18 +7,24 @@
 --   kept        what it finds, as a pattern of the shell below its folder (runs/r of its run, or a file that it writes)
 --   same        what of that is the same for the same seed, as a command of the shell; without: all but what clocks say
 --   seconds     seconds that --seconds gives it (each of its searches, where it has several), or a text that says why it has
---               no such option; `endless`: its words for that
+--               no such option
+--   endless     its words for that, for its progress and, where it does not go on, for Ctrl-C: work that does not end before
+--               (default: `words` with a great --evaluations and no --rounds)
 --   seed        false: it takes none, since it draws nothing, or has `--seeds`
 --   seeded      whether another seed gives another result
 --   resumes     whether, stopped by Ctrl-C, it goes on to the same bytes
---   resume      its words to go on, where that is not `trinity runs resume`
+--   resume      'again': after Ctrl-C it is started again, where others go on by `trinity runs resume`
 --   says        what it says when Ctrl-C stops it, as a pattern; needed where it does not go on
---   after       what it says (on either stream, or in a file) before Ctrl-C makes sense: a command of the shell
+--   after       what it says (on standard output in the file `out`, on standard error in `err`, or in a file of its own)
+--               before Ctrl-C makes sense: a command of the shell, where `worked N` says that it has had N hundredths of a
+--               second of a processor since it was first asked
+--   progress    its words for that, where `endless` shows none
+--   finished    what it says, as a pattern, where nothing is left to go on with
 --   gentle      false: where Ctrl-C comes early it has found nothing yet
 --   memory      what it gets by --memory-limit (default 600M)
 
 local best = 'runs/r/searches/*/strategy.json'
-local begun = 'test -e runs/r/problems/1/problem.json && sleep 0.2'
+local begun = 'test -e runs/r/problems/1/problem.json && worked 20'
 local result = 'runs/r/results/*.json'
 
 -- A selection problem that takes the search's time: 150 nodes of 8 strategies, each joined to a few, and a limit.
@@ -42,6 +48,28 @@ local function selection()
     .. '"usage_limit":700}}'):format(list(intervals), list(costs), list(usages), list(nodes), list(edges))
 end
 
+-- 400 samples of three numbers and a class.
+local function samples()
+  local draw, lines = require('trinity').random(1, 'samples'), {}
+  for i = 1, 400 do
+    local a, b, c = draw:uniform(), draw:uniform(), draw:uniform()
+    lines[i] = ('%.3f,%.3f,%.3f,%d\n'):format(a, b, c, a + b > c and 0 or 1)
+  end
+  return table.concat(lines)
+end
+
+-- Runs of a narrow network on 16 to 64 GPUs, with times that no model tells exactly.
+local function runs(count)
+  local draw, lines = require('trinity').random(1, 'runs'), { '# GPUs,global batch,micro batch,hidden size,attention heads,'
+    .. '# layers,sequence length,tensor parallelism,data parallelism,pipeline parallelism,iteration time (ms)\n' }
+  for i = 1, count do
+    local tensor, data, pipeline = 2 ^ draw:integer(2), 2 ^ (1 + draw:integer(2)), 2
+    lines[i + 1] = ('%d,%d,1,%d,16,4,32,%d,%d,%d,%.3f\n'):format(tensor * data * pipeline, data * 4,
+      128 * draw:integer(8), tensor, data, pipeline, 20 + 20 * draw:uniform())
+  end
+  return table.concat(lines)
+end
+
 local home = require('trinity.core').home
 local network = '--model rnnlm --set hidden=64,vocabulary=200,sequence=8 --batch_size 4'
 
@@ -54,30 +82,43 @@ return {
     .. '--evaluations 20000', kept = best, seconds = 1, seeded = true, resumes = true, after = begun },
   { name = 'train', words = '--graphs alexnet:8 --clusters p100x2 --rounds 3 --save w.safetensors', kept = 'w.safetensors',
     seconds = 1, endless = '--graphs alexnet:8 --clusters p100x2 --save w.safetensors', seeded = true, resumes = true,
-    resume = '--resume', after = 'test -e w.safetensors.training' },
+    after = 'test -e w.safetensors.training' },
   { name = 'pipeline', words = '--model gpt2 --devices 4 --method max_load_annealing --rounds 3', kept = result,
-    seconds = 1, after = 'grep -q best out', endless = '--model gpt2 --devices 4 --method max_load_annealing',
+    seconds = 1, after = 'grep -q best out err', endless = '--model gpt2 --devices 4 --method max_load_annealing',
     says = 'stopped by Ctrl%-C with the best so far, which is not gone on from' },
   { name = 'plan', words = 'gpt2 --set layers=12,fused=false,dropout=0 --cluster dgx_a100x2 --global_batch 64 --simulations 40',
-    kept = result, seconds = 1, after = 'grep -q simulated out',
+    kept = result, seconds = 1, after = 'grep -q "simulated, best" out err',
+    endless = 'gpt2 --set layers=48,fused=false,dropout=0 --cluster dgx_a100x8 --global_batch 512 --simulations 1000000 '
+      .. '--plans 1000 --refinements 1000000',
     says = 'ended early %(Ctrl%-C%) with the best so far, which is not gone on from' },
   { name = 'execute', words = network .. ' --steps 500 --warm_up 1', kept = result, seconds = 1, seeded = true,
-    endless = network .. ' --steps 1000000 --warm_up 1', after = 'grep -q "step [3-9]" out', memory = '2G',
+    endless = network .. ' --steps 1000000 --warm_up 1', after = 'grep -q "step [3-9]" out err', memory = '2G',
     same = [[sed -n '/"losses"/,/]/p' runs/r/results/measured.json]],
-    says = 'stopped by Ctrl%-C after %d+ of 500 steps; [^\n]*a new run begins at step 1' },
+    says = 'stopped by Ctrl%-C after %d+ of 1000000 steps; [^\n]*a new run begins at step 1' },
+  { name = 'execute', words = '--model mlp --set inputs=3,classes=2 --data d.csv --batch_size 20 --epochs 150 '
+      .. '--checkpoint c.safetensors --save w.safetensors', files = { ['d.csv'] = samples() }, kept = '[cw].safetensors',
+    endless = '--model mlp --set inputs=3,classes=2 --data d.csv --batch_size 20 --epochs 1000000 --checkpoint c.safetensors',
+    seconds = 1, seeded = true, resumes = true, after = 'test -e c.safetensors', memory = '2G',
+    says = 'stopped by Ctrl%-C after %d+ steps; with %-%-checkpoint the last epoch that ended is gone on from',
+    finished = 'c.safetensors has %d+ steps, expected fewer' },
   { name = 'profile', words = network .. ' --steps 300 --warm_up 1 --largest_copy 4096 --out p.json', kept = 'p.json',
-    seconds = 1, after = 'grep -q "step [1-9]" out', memory = '2G', same = [[grep -o '"fingerprint": "[^"]*"' p.json]],
+    seconds = 1, after = 'grep -q "step [1-9]" out err', memory = '2G', same = [[grep -o '"fingerprint": "[^"]*"' p.json]],
     endless = network .. ' --steps 1000000 --warm_up 1 --largest_copy 4096 --out p.json',
-    says = 'stopped by Ctrl%-C after %d+ of 300 measured steps, [^\n]*a new one begins at step 1' },
-  { name = 'select', words = 'p.json --rounds 60', files = { ['p.json'] = selection() }, kept = result, seconds = 1,
-    endless = 'p.json', after = 'sleep 0.7', says = 'stopped by Ctrl%-C with the best so far' },
+    says = 'stopped by Ctrl%-C after %d+ of 1000000 measured steps, [^\n]*a new one begins at step 1' },
+  { name = 'fidelity', words = 'vtrain --rows r.csv --fit --steps 1 --save c.lua',
+    files = { ['r.csv'] = runs(3), ['many.csv'] = runs(40) }, kept = 'c.lua', seed = false,
+    seconds = 'a fit ends by its steps, which are few', endless = 'vtrain --rows many.csv --fit --steps 100 --save c.lua',
+    after = 'grep -q "step [1-9]" out err', memory = '2G',
+    says = 'the fit ended early %(Ctrl%-C%) with the best so far, which is not gone on from' },
+  { name = 'select', words = 'p.json --rounds 4', files = { ['p.json'] = selection() }, kept = result, seconds = 1,
+    endless = 'p.json', after = 'grep -q "searching  cost" out err', says = 'stopped by Ctrl%-C with the best so far' },
   { name = 'train_distributed', words = '--method bsp --epochs 8 --batches 30 --checkpoint saved', kept = 'saved/last',
     seconds = 1, endless = '--method bsp --epochs 1000000 --batches 30 --checkpoint saved',
-    same = '(cd saved && cksum last epoch-*/*)', seeded = true, resumes = true, resume = '', after = 'test -e saved/last',
+    same = '(cd saved && cksum last epoch-*/*)', seeded = true, resumes = true, resume = 'again', after = 'test -e saved/last',
     says = '0 of 1 trainings are done; the one that ran goes on from its last epoch', memory = '2G' },
   { name = 'train_distributed', words = '--seeds 2 --epochs 5 --batches 20', kept = result, seeded = true,
     seconds = 1, endless = '--seeds 2 --epochs 1000000 --batches 20',
-    same = [[grep '"loss"' runs/r/results/training.json]], after = 'grep -q "daso, seed 1, epoch 1" out', memory = '2G',
+    same = [[grep '"loss"' runs/r/results/training.json]], after = 'grep -q "seed 1, epoch 1" out err', memory = '2G',
     says = '%d of 4 trainings are done; the one that ran was not saved' },
   { name = 'reproduce', words = 'trinity --only stages --quick --updates 8 --models gnmt', kept = result, seeded = true,
     seconds = 1, endless = 'trinity --only stages --models gnmt',
@@ -92,6 +133,7 @@ return {
     after = 'test -e runs/r/searches/2', says = '%d+ of %d+ rows are done' },
   { name = 'policy', words = 'show --graphs alexnet:8 --clusters p100x2,p100x4 --evaluations 2500 --seeds 3', kept = best,
     seconds = 0.5, endless = 'show --graphs alexnet:8 --clusters p100x4 --seeds 1',
+    progress = 'show --graphs alexnet:8 --clusters p100x4 --seeds 1000',
     seed = false, resumes = true, after = 'test -e runs/r/searches/4', says = '%d+ problems are done' },
   { name = 'policy', words = 'optima --units 20,30 --seeds 2 --samples 400', kept = best, seed = false, resumes = true,
     seconds = 0.5, endless = 'optima --units 200 --seeds 1 --samples 100000000',

@@ -241,6 +241,13 @@ local function probe_parts(problem, placement)
     parameters = { { name = 'w', shape = { 1 } } } }, 0)
 end
 
+local function see_bounds()
+  local unit = { forward_s = 1, backward_s = 1, weight_s = 0, forward_to_next_s = 1, backward_to_next_s = 1, update_s = 1,
+    forward_work_s = 1, backward_work_s = 1, forward_launch_s = 0, backward_launch_s = 0, weight_bytes = 1,
+    optimizer_bytes = 1, gradient_bytes = 1, kept_bytes = 1 }
+  see('trinity.PlanTotals', require('trinity.plan.bounds').totals { unit, unit, unit })
+end
+
 local function see_formats(strategy)
   see('trinity.ExportedFile', trinity.formats.files(strategy, { format = 'megatron' })[1])
   probe(function(value) return strategy:export(value) end, 'trinity.ExportOptions', { format = 'megatron' }, 0)
@@ -276,8 +283,8 @@ local unchecked = { ['trinity.OptionSpec'] = true, ['trinity.ModelOptions'] = tr
 local open = { ['trinity.Module'] = true, ['trinity.NetworkOptimiser'] = true, ['trinity.Synchronisation'] = true }
 
 -- What the examples lack: after Ctrl-C, of a run's folder, what is rarely there, and options that the engine never sees.
-local rare = { ['trinity.Comparison'] = 'stopped', ['trinity.SelectResult'] = 'placements objective', ['trinity.Search'] = 'stopped resumable stages updates', ['trinity.PipelineResult'] = 'stopped',
-  ['trinity.Run'] = 'name path', ['trinity.PipelineInfeasibility'] = 'node', ['trinity.SelectResult'] = 'infeasibility',
+local rare = { ['trinity.Comparison'] = 'stopped', ['trinity.Search'] = 'stopped resumable stages updates', ['trinity.PipelineResult'] = 'stopped',
+  ['trinity.Run'] = 'name path', ['trinity.PipelineInfeasibility'] = 'node', ['trinity.SelectResult'] = 'infeasibility placements objective',
   ['trinity.Strategy'] = 'priority stage', ['trinity.ReplicaOptions'] = 'placement',
   ['trinity.StageReplicaOptions'] = 'at_share', ['trinity.Problem'] = 'on_evaluated' }
 
@@ -307,6 +314,7 @@ describe('the editor types', function()
   see('trinity.Strategy', gpt2:strategy(meshed))
   see('trinity.Account', gpt2:strategy(meshed):account())
   see_formats(gpt2:strategy(meshed))
+  see_bounds()
   local decoder = os.tmpname() .. '.json'
   require('trinity.core').write_file(decoder, '{"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_head": 2, "vocab_size": 9}')
   probe(function(value) return trinity.model(decoder, value) end, 'trinity.DecoderOptions', {}, 0)

@@ -269,3 +269,59 @@ describe('a forged run.json', function()
     end
   end)
 end)
+
+describe('files that a safe script left', function()
+  local function word(number) -- eight bytes, the least first
+    local bytes = {}
+    for i = 1, 8 do bytes[i], number = string.char(number % 256), math.floor(number / 256) end
+    return table.concat(bytes)
+  end
+  local mark = '\27[31m\7\194\155\226\128\174'
+  local code = "os.execute 'touch PWNED' io.open('PWNED', 'w'):close() return {}"
+  local contents = { '', code, mark .. '\n' .. mark, ('['):rep(200000), ('{"a":'):rep(200000), '{"format":"trinity-strategy' .. mark .. '"}',
+    word(2 ^ 52) .. '{}', word(8) .. '{"x": 7}', word(60) .. '{"x":{"dtype":"F32","shape":[1e18],"data_offsets":[0,4e18]}}  ',
+    'PK\3\4' .. ('\255'):rep(60) .. 'PK\5\6' .. ('\255'):rep(18), '{"traceEvents":[{"ph":"X","name":"' .. mark .. '","ts":1e308,"dur":-1}],'
+      .. '"nodes":[{"id":1e300}],"model_type":"llama","hidden_size":1e300,"devices":[{}],"problem":{"nodes":7}}', '1,2,' .. mark .. '\n1e999,nan,\n' }
+  -- FILE is what was left, below the folder of its run.
+  local uses = { 'timeline --model vgg16 --cluster p100x2 --strategy FILE', 'simulate --model vgg16 --strategy FILE',
+    'export --model vgg16 --cluster p100x2 --format placement --strategy FILE', 'simulate --model vgg16 --schedule_csv FILE',
+    'execute --model mlp --steps 1 --warm_up 0 --strategy FILE', 'execute --model mlp --steps 1 --load FILE',
+    'execute --model mlp --steps 1 --checkpoint FILE', 'execute --model mlp --epochs 1 --data FILE', 'info FILE', 'plan FILE',
+    'export --model FILE', 'select FILE', 'export --model vgg16 --cluster p100x2 --format autoparallel --nodes FILE',
+    'simulate --model vgg16 --cluster FILE', 'train --graphs alexnet:8 --clusters p100x2 --rounds 1 --start FILE --save out.w',
+    'search --model alexnet --cluster p100x2 --evaluations 4 --method_set rank=FILE', 'fidelity strategies --cases FILE',
+    'fidelity collectives --rows FILE', 'fidelity published --rows FILE', 'fidelity vtrain --rows FILE', 'pipeline FILE --devices 2',
+    'fidelity vtrain --rows runs.csv --cluster own.lua --values FILE' }
+  -- What the user keeps beside it.
+  local beside = { ['own.lua'] = "return function(count) return require('trinity.fidelity.vtrain_rows').cluster_spec(count) end",
+    ['runs.csv'] = '# GPUs,global batch,micro batch,hidden size,attention heads,# layers,sequence length,tensor parallelism,'
+      .. 'data parallelism,pipeline parallelism,iteration time (ms)\n16,32,1,64,16,4,32,2,8,1,5\n' }
+  -- Every command on one of them, by the endings that its readers know.
+  local function used(content, endings)
+    local folder = temporary()
+    for name, text in require('trinity').sorted_pairs(beside) do core.write_file(folder .. '/' .. name, text) end
+    core.write_file(folder .. '/stranger.lua', ("local t = require 'trinity' t.run:log { a = 1 } for _, e in ipairs { %s } do "
+      .. "t.files.write(t.run.path .. '/mine/x' .. e, t.files.read 'content') end"):format("'" .. table.concat(endings, "', '") .. "'"))
+    core.write_file(folder .. '/content', content)
+    local made = output_of(("cd '%s' && unset TRINITY_RUNS; '%s' --safe stranger.lua --run r 2>&1; echo status=$?"):format(folder, program))
+    expect(made):matches 'status=0\n$'
+    for _, ending in ipairs(endings) do
+      for _, words in ipairs(uses) do
+        local line = words:gsub('FILE', 'runs/r/mine/x' .. ending)
+        local output = output_of(("cd '%s' && unset TRINITY_RUNS; timeout -k 1 60 '%s' --memory-limit 2G %s --runs none 2>&1; echo status=$?")
+          :format(folder, program, line))
+        if not output:match 'status=[012]\n$' or output:find '[\27\7]' or output:find('\194\155', 1, true)
+          or output:find 'attempt to' or output:find 'stack traceback' then
+          error(('%s on %q: %s'):format(line, content:sub(1, 60), output:sub(-400)), 0)
+        end
+      end
+    end
+    unharmed(folder)
+  end
+  for i, content in ipairs(contents) do
+    it(('are data to every command, %d'):format(i), function()
+      with_torch()
+      used(content, { i % 2 == 0 and '.json' or '', ({ '.pt2', '.safetensors', '.csv', '.onnx' })[1 + i % 4] })
+    end)
+  end
+end)

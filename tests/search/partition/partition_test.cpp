@@ -1,9 +1,14 @@
 #include <doctest/doctest.h>
+#include <signal.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <map>
 #include <set>
 #include <string>
+#include <thread>
 
 #include "base/error.h"
 #include "base/thread_pool.h"
@@ -220,6 +225,32 @@ TEST_CASE("partitioners are deterministic, whoever calls them at the same time")
     pool.parallel_for(6, [&](int item, int) { others[item] = partition(space); });
     for (const auto& other : others) CHECK(other == once);
   }
+}
+
+TEST_CASE("a request to end that comes while METIS works is this process's, not METIS's") {
+  static std::atomic<int> asked{0};
+  struct sigaction ours = {}, before = {};
+  ours.sa_handler = [](int) { ++asked; };
+  ours.sa_flags = SA_RESTART;
+  sigaction(SIGTERM, &ours, &before);
+  const auto problem =
+      on(test::planted_graph(4, 200, 100'000, 1000), test::uniform_spec(4, 1e9, 1e-6));
+  const PlacementSpace space(problem);
+  const auto quiet = metis_partition(space);
+  std::atomic<bool> done{false};
+  std::thread scheduler([&] {
+    while (!done) {
+      kill(getpid(), SIGTERM);
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+  });
+  for (int i = 0; i < 10; ++i) CHECK(metis_partition(space) == quiet);
+  done = true;
+  scheduler.join();
+  struct sigaction after = {};
+  sigaction(SIGTERM, &before, &after);
+  CHECK(after.sa_handler == ours.sa_handler);
+  CHECK(asked > 0);
 }
 
 TEST_CASE("degenerate graphs are placed too: few units, no edges, no time, one heavy unit") {

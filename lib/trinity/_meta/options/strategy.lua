@@ -3,7 +3,7 @@
 -- `build/trinity tests/lua/golden.lua --accept options`.
 error 'this file is for editors'
 
----@alias trinity.ContextKind 'all_gather'|'ring'
+---@alias trinity.ContextKind 'all_gather'|'ring'|'all_to_all'
 ---@alias trinity.MdpeMode 'linear'|'hinge'|'both'
 ---@alias trinity.MdpeScale 'log'|'log_time'|'sqrt'|'linear'
 ---@alias trinity.MeshAlgorithm 'automatic'|'ring'|'halving_doubling'|'tree'|'hierarchical'|'leader'
@@ -60,7 +60,7 @@ error 'this file is for editors'
 ---@field overlap_tensor? boolean sums of input gradients over tensor go on while gradients of weights are computed (default false)
 ---@field shard? integer over data: 1 states of the optimiser, 2 gradients too, 3 weights too (default 0; 0 to 3)
 ---@field bucket_bytes? integer of gradients that are reduced together (default 2.5e7; 1 to 2^50)
----@field context_kind? trinity.ContextKind how parts of the sequence see keys and values of others (default 'all_gather')
+---@field context_kind? trinity.ContextKind how parts of the sequence see keys and values of others: all at once, round a ring, or by heads (default 'all_gather')
 ---@field synchronise? trinity.MeshSynchronisation how replicas are kept alike
 
 --- How the replicas of a mesh are kept alike.

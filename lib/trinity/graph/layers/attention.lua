@@ -8,6 +8,7 @@ local util = require 'trinity.base.util'
 local begin, begin_tensor = arguments.begin, arguments.begin_tensor
 
 ---@class trinity.Layers
+---@since 0.1.0
 local Layers = {}
 
 local attention_options = options_of.declare('trinity.AttentionOptions', {

@@ -317,6 +317,7 @@ end
 check.methods(Layers)
 
 ---@class trinity.LayersModule
+---@since 0.1.0
 local layers = {}
 
 --- Layers over a new graph called `name`. options.dtype: that of activations and weights (default

@@ -15,6 +15,7 @@ local util = require 'trinity.base.util'
 
 --- The times of a traced step.
 ---@class trinity.Trace
+---@since 0.1.0
 ---@field path string of Kineto's file
 ---@field step_name string ProfilerStep#N
 ---@field step_time_s number

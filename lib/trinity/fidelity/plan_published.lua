@@ -1,0 +1,159 @@
+-- Published plans beside the best that `trinity plan` finds for the same network, GPUs and batch: for dense rows that
+-- state tensor, pipeline and data parallelism and the micro-batch (published_row.lua reads them, published_step.lua has
+-- network and cluster). Both are priced alike, as points of one space.
+
+local constants = require 'trinity.fidelity.published_constants'
+local csv = require 'trinity.fidelity.csv'
+local model = require 'trinity.graph.model'
+local parallel_map = require 'trinity.parallel'
+local plan = require 'trinity.plan'
+local plan_space = require 'trinity.plan.space'
+local plan_text = require 'trinity.plan.text'
+local published_row = require 'trinity.fidelity.published_row'
+local published_step = require 'trinity.fidelity.published_step'
+local util = require 'trinity.base.util'
+local vtrain_rows = require 'trinity.fidelity.vtrain_rows'
+
+local published = {}
+
+local stated = { 'tp', 'pp', 'dp', 'micro_batch' }
+local compared = { 'tensor', 'pipeline', 'data', 'micro_batch', 'virtual_stages', 'schedule', 'recompute', 'shard',
+  'context', 'sequence_parallel' }
+
+--- Dense rows of a table that state their plan, in its order.
+---@param path string
+---@return table[]
+function published.rows(path)
+  local list = {}
+  for _, row in ipairs(csv.read(path, 'id', 'tp', 'pp', 'dp', 'micro_batch')) do
+    local whole = tonumber(row.experts or '') == nil
+    for _, column in ipairs(stated) do whole = whole and row[column] ~= '' end
+    if whole then list[#list + 1] = published_row.read(path, row) end
+  end
+  return list
+end
+
+--- What decides both plans: rows of one configuration are searched once.
+local function key_of(row)
+  local list = { row.gpu, row.precision, row.sequence, row.tokens, row.family }
+  for _, of in ipairs { row.network, row.plan } do
+    for name, value in util.sorted_pairs(of) do
+      if type(value) ~= 'table' then list[#list + 1] = ('%s=%s'):format(name, tostring(value)) end
+    end
+  end
+  return table.concat(list, ' ')
+end
+
+--- Level of sharding: FSDP's gathers of every layer are not combined with a pipeline.
+local function shard_of(point, level)
+  if point.data == 1 then return 0 end
+  return level == 3 and point.pipeline > 1 and 1 or level
+end
+
+local function bucket_of(point) return point.pipeline > 1 and 2 ^ 50 or 25000000 end
+
+--- The point that a row states. recompute: in place of its own.
+local function point_of(row, recompute)
+  local p = row.plan
+  local point = { micro_batch = p.micro_batch, tensor = p.tensor, context = p.context, expert = 1, data = p.data,
+    sequence_parallel = p.sequence_parallel, recompute = recompute, pipeline = p.pipeline,
+    schedule = p.virtual > 1 and 'interleaved' or '1f1b', virtual_stages = p.virtual, algorithm = 'automatic',
+    stages = vtrain_rows.stages(row.network.layers, p.pipeline * p.virtual) or 'even', order = 'natural',
+    micro_batches = p.micro_batches }
+  point.shard, point.bucket_bytes = shard_of(point, p.shard), bucket_of(point)
+  return point
+end
+
+--- What is tried of recomputation: what the row states; of kernels that keep the scores of attention the next where
+--- none does not fit.
+local function recompute_of(row)
+  if row.plan.unfused and row.plan.recompute == 'none' then return { 'none', 'selective', 'full' } end
+  return { row.plan.recompute }
+end
+
+--- Values of tensor, pipeline, data, micro-batch and virtual stages; all else as the row states it.
+local function stated_space(row, batch)
+  local p, sizes = row.plan, {}
+  for _, size in ipairs { 1, 2, 4, 8, p.micro_batch } do
+    if batch % size == 0 and (size ~= p.micro_batch or size > 8 or #sizes == 0 or sizes[#sizes] < size) then
+      sizes[#sizes + 1] = size
+    end
+  end
+  return { micro_batch = sizes, context = p.context, expert = 1, recompute = recompute_of(row),
+    sequence_parallel = function(point)
+      return { point.tensor > 1 and (not p.unfused or point.recompute == 'selective' or p.recompute == 'selective') }
+    end,
+    schedule = function(point) return point.pipeline > 1 and { '1f1b', 'interleaved' } or { '1f1b' } end,
+    shard = function(point) return { shard_of(point, p.shard) } end,
+    bucket_bytes = function(point) return { bucket_of(point) } end }
+end
+
+--- The published plan as one that the search found, priced by its problem.
+local function told(found, point)
+  local problem, strategy = found.networks:problem(point.micro_batch), plan_space.strategy(point)
+  local metrics = problem:evaluate(strategy)
+  local bounds = problem.handle:mesh_bounds({ strategy })[1]
+  return util.merged({ point = point, fields = strategy, metrics = metrics, step_time_s = metrics.step_time_s,
+    networks = found.networks, bounds = bounds, feasible = metrics.feasible }, point)
+end
+
+--- The least recomputation of a row that fits, priced.
+local function told_row(row, found)
+  local last
+  for _, recompute in ipairs(recompute_of(row)) do
+    last = told(found, point_of(row, recompute))
+    if last.feasible then break end
+  end
+  return last
+end
+
+local function differences(best, other)
+  local list = {}
+  for _, name in ipairs(compared) do
+    if best[name] ~= other[name] then
+      list[#list + 1] = ('%s %s for %s'):format(name, tostring(best[name]), tostring(other[name]))
+    end
+  end
+  return list
+end
+
+--- One row's comparison: ratio (published over best), what differs, why; times in seconds of a step.
+local function compare(row, options)
+  local values = constants.values(row.family, constants.fitted().values[row.family])
+  local batch = row.tokens / row.sequence
+  local function graph(micro_batch, layers)
+    local network = layers and util.merged(row.network, { layers = layers }) or row.network
+    return published_step.graph(util.merged(row, { network = network,
+      plan = util.merged(row.plan, { micro_batch = micro_batch }) }))
+  end
+  local found = plan { graph = graph, cluster = model.cluster(published_step.cluster(row, values)),
+    global_batch = batch, quiet = true, plans = 1, simulations = options.simulations, refinements = 0,
+    space = options.whole and { expert = 1 } or stated_space(row, batch) }
+  local other, best = told_row(row, found), found.plans[1]
+  if not best or (other.feasible and other.step_time_s < best.step_time_s) then best = other end
+  local why = plan_text.loses(best, other)
+  return { id = row.id, model = row.model, gpus = row.plan.gpus, published_s = other.step_time_s,
+    best_s = best.step_time_s, ratio = other.step_time_s / best.step_time_s, fits = other.feasible,
+    published = plan_space.text(other.point), best = plan_space.text(best.point), why = best ~= other and why or '',
+    differs = differences(best, other), lower_bound_s = found.lower_bound_s, simulated = found.counts.simulated }
+end
+
+--- All rows of a table, once a configuration: `ids` are those of its rows.
+---@param path string
+---@param options { whole: boolean, simulations: integer }
+---@return table[]
+function published.compare(path, options)
+  local unique, at = {}, {}
+  for _, row in ipairs(published.rows(path)) do
+    local key = key_of(row)
+    if not at[key] then
+      unique[#unique + 1] = { row = row, ids = {} }
+      at[key] = unique[#unique]
+    end
+    table.insert(at[key].ids, row.id)
+  end
+  local list = parallel_map(unique, function(one) return compare(one.row, options) end, { quiet = true })
+  return util.map(list, function(one, i) return util.merged(one, { ids = unique[i].ids }) end)
+end
+
+return published
