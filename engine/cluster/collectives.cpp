@@ -296,13 +296,21 @@ CollectiveGroup CollectiveGroups::make(Devices devices, bool exchanges) {
   if (cluster_.library()) add_library(group);
   add_ring(devices, group.flat_);
   settle(group.flat_);
-  for (size_t n = 0; n < nodes_.size(); ++n) add_ring(node(n), group.inner_);
-  settle(group.inner_);
-  add_rails(1, group.leaders_);
-  settle(group.leaders_);
-  if (group.most_ == group.least_) {
-    add_rails(static_cast<size_t>(group.most_), group.rails_);
-    settle(group.rails_);
+  if (group.nodes_ == 1) {
+    group.inner_ = group.flat_;  // the same ring
+  } else {
+    for (size_t n = 0; n < nodes_.size(); ++n) add_ring(node(n), group.inner_);
+    settle(group.inner_);
+  }
+  if (group.most_ == 1) {
+    group.leaders_ = group.rails_ = group.flat_;  // the same rings: nodes go by their devices
+  } else {
+    add_rails(1, group.leaders_);
+    settle(group.leaders_);
+    if (group.most_ == group.least_) {
+      add_rails(static_cast<size_t>(group.most_), group.rails_);
+      settle(group.rails_);
+    }
   }
   if (exchanges) add_exchanges(group, devices);
   return group;

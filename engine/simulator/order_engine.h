@@ -6,6 +6,7 @@
 
 #include "cluster/collectives.h"
 #include "simulator/metrics.h"
+#include "simulator/order_graph.h"
 #include "simulator/problem.h"
 #include "simulator/simulator.h"
 #include "strategy/pieces.h"
@@ -25,6 +26,11 @@ namespace trinity {
 /// collectives that arrive by booking, then collectives by (micro-batch, collective). Only where
 /// tasks that take no time send at one instant over one queue from two devices, or a collective
 /// takes none, could the event loop book in another order: then run() gives up.
+///
+/// Some collectives need no turn: those that one device alone hands to, task by task, over queues
+/// that nothing else takes. They are ready in the order of its tasks, and booked as soon as a task
+/// begins that hands in the last. If two of them are ready at one instant against the order of
+/// their numbers, all is run again without this.
 class OrderEngine {
  public:
   /// For problems on this cluster. Keeps its working memory from one run to the next, and what
@@ -36,7 +42,7 @@ class OrderEngine {
 
   /// Fills `metrics` as Simulator::run() does for the same order. False, with `metrics` as they
   /// were: it cannot say, or the event loop is to say what is wrong.
-  bool run(const Problem& problem, std::span<const int32_t> placement, const OrderPieces& pieces,
+  bool run(const OrderGraph& graph, std::span<const int32_t> placement, const OrderPieces& pieces,
            const Quotient* quotient, int64_t limit_ns, Metrics& metrics);
 
  private:
@@ -61,7 +67,7 @@ class OrderEngine {
   };
   /// An output that goes to a device.
   struct Route {
-    int32_t op, output, from, to, tensor;
+    int32_t op, output, from, to;
     bool last;
     int64_t bytes, wire_ns;
     int32_t queues_begin, queues_end, feeds_begin, feeds_end;
@@ -70,6 +76,7 @@ class OrderEngine {
     int64_t duration_ns = 0, sent_bytes = 0;
     int32_t missing = 0;  // edges into all members
     bool once = false;
+    bool at_once = false;  // booked as soon as it is known when it is ready
     int32_t queues_begin = 0, queues_end = 0, devices_begin = 0, devices_end = 0;
   };
   struct Event {
@@ -124,24 +131,31 @@ class OrderEngine {
   bool order_lists();
   bool find_groups();
   bool price(int32_t collective);
+  void find_at_once();
+  bool own(int32_t collective) const;
+  std::span<const int32_t> queues_of(const Group& group) const {
+    return std::span(queues_).subspan(static_cast<size_t>(group.queues_begin),
+                                      static_cast<size_t>(group.queues_end - group.queues_begin));
+  }
   bool find_routes();
   void add_queues(int32_t from, int32_t to);
   void add_feeds(int32_t op, int32_t device, int32_t output);
   bool find_segments(int32_t list);
   bool find_needs(int32_t op);
   bool accumulates(int32_t op, int32_t reader) const {
-    return micros_ > 1 && problem_->once(reader) && !problem_->once(op);
+    return micros_ > 1 && graph_->once(reader) && !graph_->once(op);
   }
-  bool member(int32_t op) const { return problem_->graph().op(op).collective >= 0; }
+  bool member(int32_t op) const { return graph_->collective(op) >= 0; }
   int32_t cluster_device(int32_t device) const {
     return quotient_ ? quotient_->devices[device] : device;
   }
   int64_t cost_ns(int32_t op) const {
-    return problem_->cost_ns(cluster_device(placement_[op]), op);
+    return graph_->cost_ns(cluster_device(placement_[op]), op);
   }
 
   // order_engine.cpp: running it.
   bool simulate(int64_t limit_ns);
+  bool run_events(int64_t limit_ns);
   void begin();
   void advance(int32_t device);
   void begin_segment(int32_t device, const Segment& segment, int32_t list, int32_t micro,
@@ -152,6 +166,7 @@ class OrderEngine {
   void send(const Event& event);
   void check_turn(int32_t queue, int32_t device, bool free);
   void book_collective(const Event& event);
+  void book_collective(int32_t collective, int32_t micro, int64_t ready_ns);
   int64_t book(std::span<const int32_t> queues, int64_t now_ns, int64_t duration_ns);
   void arrive_member(int32_t op, int32_t micro, int64_t time_ns);
   void wake(int32_t device, int32_t slot) {
@@ -192,6 +207,7 @@ class OrderEngine {
   }
 
   CollectiveGroups prices_;
+  const OrderGraph* graph_ = nullptr;
   const Problem* problem_ = nullptr;
   const OrderPieces* pieces_ = nullptr;
   const Quotient* quotient_ = nullptr;
@@ -230,9 +246,16 @@ class OrderEngine {
   uint64_t ticket_ = 0;
   int64_t now_ns_ = 0, step_ns_ = 0;
   int32_t booked_ = 0, transfers_ = 0;
-  bool unsure_ = false, rejected_ = false;
+  bool unsure_ = false, rejected_ = false, tied_ = false;
+  std::vector<int32_t> queue_device_;                   // per queue: whose own it is, or none
+  std::vector<std::pair<int64_t, int64_t>> booked_last_;  // per device: when at once, and what
 
   std::vector<std::vector<Started>> started_;           // per device
+  std::vector<int32_t> reached_;                        // per micro-batch, while lists are ordered
+  struct Hints {
+    size_t starts = 0, ends = 0, came = 0, sent = 0;
+  };
+  std::vector<Hints> hints_;                            // per device: where position_at() goes on
   std::vector<Use> view_use_;                           // per operator
   std::vector<End> ends_;
   std::vector<Hold> holds_;

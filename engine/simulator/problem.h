@@ -80,8 +80,11 @@ class Problem {
   int64_t cost_ns(int32_t device, int32_t op) const { return costs(device)[op]; }
   /// Times of all operators on a device. Devices of one type and speed share them.
   std::span<const int64_t> costs(int32_t device) const {
+    return class_costs(cost_class(device));
+  }
+  std::span<const int64_t> class_costs(int32_t cost_class) const {
     const auto n = static_cast<size_t>(operators());
-    return {cost_ns_.data() + n * static_cast<size_t>(cost_class(device)), n};
+    return {cost_ns_.data() + n * static_cast<size_t>(cost_class), n};
   }
   int32_t cost_class(int32_t device) const { return cost_class_[device]; }
   /// Whether devices of a node slow each other down (see Contention).

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "cluster/collectives.h"
 #include "simulator/bind_schedule.h"
 #include "simulator/order_engine.h"
 #include "simulator/simulator.h"
@@ -28,20 +29,27 @@ struct Symmetry {
   std::vector<int32_t> across;    ///< of every device: the group of its copies there, or -1
 };
 
+/// What find_symmetry() found.
+struct SymmetrySearch {
+  /// Lanes of one replica queue for the same channels, so that they would have to be one lane; then
+  /// there is no symmetry yet.
+  bool share = false;
+  std::optional<Symmetry> symmetry;
+};
+
 /// Finds them by colour refinement over device types, wires, queues and collectives. Nothing where
 /// all have to be simulated: no two are alike, or the rules let what is alike depend on order
-/// (queue model fair, contention for memory, published rules).
-std::optional<Symmetry> find_symmetry(const ReplicaLanes& lanes, const Mesh& mesh,
-                                      const Problem& problem);
-
-/// Whether lanes of one replica would have to be one lane for find_symmetry(), because they queue
-/// for the same channels.
-bool lanes_share_queues(const ReplicaLanes& lanes, const Mesh& mesh, const Problem& problem);
+/// (queue model fair, contention for memory, published rules). `prices` are of the problem's
+/// cluster.
+SymmetrySearch find_symmetry(const ReplicaLanes& lanes, const Mesh& mesh, const Problem& problem,
+                             CollectiveGroups& prices);
 
 /// Where the operators of copies run in a symmetry's quotient.
 std::vector<int32_t> bind_symmetry(const LoweredCopies& copies, const Mesh& mesh,
                                    const Symmetry& symmetry, Quotient& quotient,
                                    const ReplicaLanes& lanes);
+
+class FoldedMeshes;
 
 /// Prices meshes by one replica and lane of every class of those that behave alike
 /// (simulator/symmetry.h); their graphs have the operators of these alone. Results are those of the
@@ -63,6 +71,9 @@ class SymmetryPricer {
   /// Devices that are simulated for a strategy; -1: all.
   int32_t simulated_devices(const Strategy& strategy);
 
+  /// Layers that were lowered for it; -1: all.
+  int32_t lowered_layers(const Strategy& strategy);
+
  private:
   struct Made;
   struct Bound;
@@ -70,22 +81,21 @@ class SymmetryPricer {
   struct Lowered;
 
   std::shared_ptr<Lowered> lowered(const Parallelism& given, const Strategy& of, bool whole);
-  std::shared_ptr<Bound> bound(const Strategy& strategy);
+  std::shared_ptr<Bound> bound(const Strategy& strategy, bool folds);
   std::shared_ptr<Structure> structure(const Strategy& strategy);
   /// What find_symmetry() found for a mesh and lanes.
-  struct Found {
+  struct Found : SymmetrySearch {
     Mesh mesh;
     std::vector<int32_t> outline;
-    bool share;  ///< lanes_share_queues(); then there is no symmetry yet
-    std::optional<Symmetry> symmetry;
   };
 
   std::shared_ptr<Bound> bind(Structure& structure, const Mesh& mesh);
+  std::shared_ptr<Bound> bind_folded(const Structure& structure, const Mesh& mesh);
   const Found& find(const ReplicaLanes& lanes, const Mesh& mesh);
   LoweredReplica all_lanes(const Parallelism& given) const;
   std::shared_ptr<Made> make(Structure& structure, const Symmetry& symmetry) const;
   std::shared_ptr<const OrderPieces> order(Bound& bound, const Parallelism& given);
-  void run(Bound& bound, const Strategy& strategy, Metrics& metrics, int64_t limit_ns);
+  bool run(Bound& bound, const Strategy& strategy, Metrics& metrics, int64_t limit_ns);
   static void run_events(const Bound& bound, const Parallelism& given, Metrics& metrics,
                          int64_t limit_ns);
 
@@ -96,7 +106,10 @@ class SymmetryPricer {
   std::mutex mutex_;  // of all below
   std::list<std::shared_ptr<Structure>> structures_;  // the latest first
   std::list<Found> found_;                            // the same
+  std::optional<CollectiveGroups> prices_;  // made when first asked for
   LaneParts parts_;
+  Strategy asked_;  // the structure that was asked for last
+  std::unique_ptr<FoldedMeshes> folded_;
   std::vector<std::unique_ptr<OrderEngine>> idle_;
 };
 

@@ -9,9 +9,15 @@
 namespace trinity {
 
 Strategy structure_of(const Strategy& strategy) {
-  Strategy same = strategy;
+  Strategy structure;
+  structure_of(strategy, structure);
+  return structure;
+}
+
+void structure_of(const Strategy& strategy, Strategy& same) {
+  same = strategy;
   same.replication.reset();
-  if (!same.parallelism) return same;
+  if (!same.parallelism) return;
   auto& given = *same.parallelism;
   given.mesh.order.clear();
   given.mesh.devices.clear();
@@ -23,7 +29,6 @@ Strategy structure_of(const Strategy& strategy) {
   given.synchronise.every = std::min(given.synchronise.every, 1);
   same.placement.clear();
   same.schedule = {};
-  return same;
 }
 
 bool copies_are_alike(const Parallelism& given) {

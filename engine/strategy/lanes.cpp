@@ -41,6 +41,27 @@ ReplicaLanes::ReplicaLanes(const LoweredReplica& replica, bool whole) {
   }
 }
 
+ReplicaLanes::ReplicaLanes(const Mesh& mesh, const std::vector<std::pair<int32_t, int32_t>>& sends,
+                           std::vector<std::vector<int32_t>> groups, bool exchanges)
+    : groups_(std::move(groups)), width_(mesh.width()), exchanges_(exchanges) {
+  lanes_.resize(at(width_));
+  for (int32_t device = 0; device < mesh.pipeline * width_; ++device) {
+    auto& lane = lanes_[at(device % width_)];
+    lane_of_.push_back(device % width_);
+    place_of_.push_back(static_cast<int32_t>(lane.devices.size()));
+    lane.devices.push_back(device);
+  }
+  for (int32_t part = 0; part < width_; ++part)
+    for (const auto& [from, to] : sends)
+      lanes_[at(part)].sends.emplace_back(from * width_ + part, to * width_ + part);
+  for (size_t g = 0; g < groups_.size(); ++g)
+    for (const int32_t device : groups_[g]) {
+      auto& known = lanes_[at(device % width_)].groups;
+      const auto number = static_cast<int32_t>(g);
+      if (known.empty() || known.back() != number) known.push_back(number);
+    }
+}
+
 /// Lanes of which the first was lowered: what it does is done in all.
 void ReplicaLanes::repeat_first(const LoweredReplica& replica) {
   const int32_t width = replica.of.mesh.width();

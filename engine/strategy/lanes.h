@@ -26,6 +26,12 @@ class ReplicaLanes {
   /// `whole`: all devices are one lane; not of a first lane alone.
   ReplicaLanes(const LoweredReplica& replica, bool whole);
 
+  /// Lanes that all do the same, each with the device of one part in every stage: `sends` are
+  /// between the stages of a lane, `groups` (of devices, each once) those of all lanes. They know no
+  /// operators.
+  ReplicaLanes(const Mesh& mesh, const std::vector<std::pair<int32_t, int32_t>>& sends,
+               std::vector<std::vector<int32_t>> groups, bool exchanges);
+
   const std::vector<Lane>& lanes() const { return lanes_; }
   int32_t lane_of(int32_t device) const { return lane_of_[device]; }
   /// Where a device stands in its lane.

@@ -250,6 +250,7 @@ LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies) {
     result.origin.push_back(sum ? -1 : replica.origin[of]);
     result.stage.push_back(replica.stage[of]);
     result.part.push_back(replica.part[of]);
+    result.layer.push_back(replica.layer[of]);
   }
   for (const auto& collective : made.graph.collectives()) {
     const int32_t of = made.origin[collective.members[0]];

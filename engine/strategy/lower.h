@@ -26,6 +26,7 @@ struct LoweredGraph {
   /// Of every operator whether it is for what stands before the layers (0), for them (1), or for
   /// what stands behind them (2).
   std::vector<int32_t> part;
+  std::vector<int32_t> layer;     ///< of meshes: as in LoweredReplica
   std::vector<int32_t> pipeline;  ///< of every virtual stage: where on that axis it is, from 0
 };
 
@@ -79,6 +80,8 @@ struct LoweredStrategy {
 /// What of a strategy decides the graph that it lowers to: strategies of which this is equal share
 /// it, however they are placed and however many micro-batches there are.
 Strategy structure_of(const Strategy& strategy);
+/// The same into `structure`, whose memory is used again.
+void structure_of(const Strategy& strategy, Strategy& structure);
 
 /// A step of a strategy, and how many of a cycle are like it.
 struct CycleStep {

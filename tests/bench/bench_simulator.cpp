@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <functional>
 #include <memory>
 #include <set>
@@ -450,50 +451,69 @@ void bench_events(const Subject& subject, MemoryModel memory) {
   }
 }
 
+/// Processor time.
 double ms_of(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = std::clock();
   work();
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return 1e3 * static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
 }
 
-/// One row: a mesh of tensor 4 x pipeline 2 on all devices, then with one of them slower.
-void bench_mesh(const std::shared_ptr<const Graph>& graph, int32_t devices, bool slow) {
+Strategy mesh_of(int32_t tensor, int32_t pipeline, int32_t data, int32_t micro_batches,
+                 int32_t shard) {
+  Strategy strategy;
+  auto& given = strategy.parallelism.emplace();
+  given.mesh.data = data;
+  given.mesh.tensor = tensor;
+  given.mesh.pipeline = pipeline;
+  given.micro_batches = micro_batches;
+  given.shard = shard;
+  given.bucket_bytes = 1;  // every gradient by itself, as those of large layers are
+  return strategy;
+}
+
+/// One row: what a strategy takes whose structure was not seen before (another one was), and later.
+void bench_mesh(const std::shared_ptr<const Graph>& graph, int32_t devices, bool slow,
+                const Strategy& strategy) {
   auto spec = test::rail_spec(devices / 8, 8);
   spec.queue = QueueModel::route;
   if (slow) spec.devices[5].speed = 0.5;
   const auto cluster = std::make_shared<const Cluster>(std::move(spec));
   const auto problem =
       std::make_shared<const Problem>(graph, cluster, SimulationRules::standard(*cluster));
-  Strategy strategy;
-  strategy.parallelism = Parallelism{};
-  auto& given = *strategy.parallelism;
-  given.mesh.data = devices / 8;
-  given.mesh.tensor = 4;
-  given.mesh.pipeline = 2;
-  given.micro_batches = 8;
-  SymmetryPricer pricer(problem);
-  int32_t simulated = 0;
+  const auto other = mesh_of(2, 2, devices / 4, 4, 0);
+  std::vector<double> unseen, later;
+  int32_t simulated = 0, lowered = 0;
   Metrics metrics;
-  const double first = ms_of([&] { simulated = pricer.simulated_devices(strategy); });
-  std::vector<double> later;
-  for (int i = 0; i < kRepetitions; ++i)
-    later.push_back(ms_of([&] {
-      if (simulated >= 0 && !pricer.price(strategy, metrics, kNoLimit))
-        throw std::runtime_error("a mesh could not be priced");
-    }));
-  fmt::print("{:<10}{:<8}{:>12}{:>18.2f}{:>18.2f}{:>14.3f}\n", devices, slow ? "one" : "none",
-             simulated < 0 ? devices : simulated, first, median(later),
-             static_cast<double>(metrics.step_time_ns) * 1e-6);
+  for (int i = 0; i < 5; ++i) {
+    SymmetryPricer pricer(problem);
+    pricer.price(other, metrics, kNoLimit);
+    bool priced = false;
+    unseen.push_back(ms_of([&] { priced = pricer.price(strategy, metrics, kNoLimit); }));
+    later.push_back(ms_of([&] { pricer.price(strategy, metrics, kNoLimit); }));
+    simulated = pricer.simulated_devices(strategy);
+    lowered = pricer.lowered_layers(strategy);
+    if (simulated >= 0 && !priced) throw std::runtime_error("a mesh could not be priced");
+  }
+  const auto& mesh = strategy.parallelism->mesh;
+  fmt::print("{:<10}{:<16}{:<8}{:>10}{:>9}{:>12.2f}{:>12.2f}{:>14.3f}\n", devices,
+             fmt::format("{}x{}x{} of {}", mesh.tensor, mesh.pipeline, mesh.data,
+                         strategy.parallelism->micro_batches),
+             slow ? "one" : "none", simulated < 0 ? devices : simulated,
+             lowered < 0 ? std::string("all") : fmt::format("{}", lowered), median(unseen),
+             median(later), static_cast<double>(metrics.step_time_ns) * 1e-6);
 }
 
 void bench_meshes() {
-  print_head("6. Meshes over the number of devices (32 layers, tensor 4 x pipeline 2 x data, 8 "
-             "micro-batches, queue route)",
-             "devices   slower     simulated  lower and bind ms     evaluation ms       step ms");
-  const auto graph = std::make_shared<const Graph>(test::layered_graph(32));
+  print_head("6. Meshes over the number of devices (128 equal layers, tensor x pipeline x data of "
+             "micro-batches, shard 1, queue route); processor time, medians of 5",
+             "devices   mesh            slower   simulated  lowered   unseen ms    later ms       "
+             "step ms");
+  const auto graph = std::make_shared<const Graph>(test::layered_graph(128));
   for (const bool slow : {false, true})
     for (const int32_t devices : {8, 64, 256, 1024, 4096, 16384, 65536})
-      bench_mesh(graph, devices, slow);
+      bench_mesh(graph, devices, slow, mesh_of(4, 2, devices / 8, 8, 1));
+  bench_mesh(graph, 1024, false, mesh_of(8, 8, 16, 32, 1));
+  bench_mesh(graph, 16384, false, mesh_of(8, 16, 128, 128, 1));
 }
 
 /// The graph of that name in the shared data, or one of its size.

@@ -2,8 +2,10 @@
 #include <doctest/doctest.h>
 
 #include "simulator/batch.h"
+#include "simulator/symmetry.h"
 #include "support/cases.h"
 #include "support/failing_new.h"
+#include "support/layered.h"
 
 using namespace trinity;
 
@@ -115,5 +117,39 @@ TEST_CASE("a batch allocates nothing per evaluation after two passes") {
     const int64_t of_one = count([&] { batch.run(first, one); });
     CHECK(of_one <= 1);
     CHECK(count([&] { batch.run(plans, metrics); }) == of_one);
+  }
+}
+
+TEST_CASE("a mesh whose structure was seen allocates nothing, collectives included") {
+  const auto graph = std::make_shared<const Graph>(test::layered_graph(16));
+  for (const auto queue : {QueueModel::sender, QueueModel::pair, QueueModel::route}) {
+    auto spec = test::rail_spec(4, 8);
+    spec.queue = queue;
+    const auto cluster = std::make_shared<const Cluster>(std::move(spec));
+    const auto problem =
+        std::make_shared<const Problem>(graph, cluster, SimulationRules::standard(*cluster));
+    SymmetryPricer pricer(problem);
+    std::vector<Strategy> strategies;
+    for (const int32_t shard : {0, 1, 3})
+      for (const int64_t bucket : {int64_t{1}, int64_t{25'000'000}}) {
+        auto& given = strategies.emplace_back().parallelism.emplace();
+        given.mesh.data = 4;
+        given.mesh.tensor = 4;
+        given.mesh.pipeline = 2;
+        given.micro_batches = 8;
+        given.shard = shard;
+        given.bucket_bytes = bucket;
+      }
+    std::vector<Metrics> metrics(strategies.size());
+    bool priced = true;
+    const auto pass = [&] {
+      for (size_t i = 0; i < strategies.size(); ++i)
+        priced = pricer.price(strategies[i], metrics[i], kNoLimit) && priced;
+    };
+    pass();
+    pass();
+    CAPTURE(std::string(queue_model_name(queue)));
+    CHECK(count(pass) == 0);
+    CHECK(priced);
   }
 }

@@ -17,15 +17,18 @@ namespace {
 
 /// Residual blocks of two products as a training step; what stands between them is free where a
 /// draw says so, so that much happens at one instant.
-std::shared_ptr<const Graph> blocks(RandomStream& random, int layers) {
+/// alike: all blocks are the same.
+std::shared_ptr<const Graph> blocks(RandomStream& random, int layers, bool alike = false) {
+  const auto times = alike ? 1 + random.below(3) : 0;
+  const bool sums = alike && random.below(2) == 0;
   const bool free = random.below(2) == 0, chosen = random.below(3) == 0;
   const auto adapt = [&](Operator& op) {
     const bool product = !op.parameters.empty();
-    if (product) op.flops = 1e9 * static_cast<double>(1 + random.below(3));
+    if (product) op.flops = 1e9 * static_cast<double>(alike ? times : 1 + random.below(3));
     if (!product && free) op.measured_time_s = op.measured_backward_time_s = 0;
     if (chosen) op.measured_time_s = op.measured_backward_time_s = 1e-6;
   };
-  const auto residual = [&] { return random.below(2) == 0; };
+  const auto residual = [&] { return alike ? sums : random.below(2) == 0; };
   return std::make_shared<const Graph>(test::layered_graph(layers, adapt, residual));
 }
 
@@ -115,7 +118,7 @@ Metrics whole(const Strategy& strategy, const std::shared_ptr<const Problem>& pr
 }
 
 struct Seen {
-  int folded = 0, whole = 0;
+  int folded = 0, whole = 0, few = 0;
   int64_t devices = 0, simulated = 0;
 };
 
@@ -130,12 +133,20 @@ void check_kin(RandomStream& random, Strategy strategy,
   if (pricer.price(strategy, metrics, kNoLimit)) REQUIRE(metrics == whole(strategy, problem));
 }
 
-void check_one(uint64_t draw, Seen& seen) {
-  RandomStream random(7, "symmetry", draw);
-  const auto graph = blocks(random, 8);
+/// Stages with one layer at least.
+void unequal_stages(RandomStream& random, Parallelism& given, int32_t layers) {
+  given.stages.assign(static_cast<size_t>(given.mesh.pipeline * given.virtual_stages), 1);
+  for (auto left = layers - static_cast<int32_t>(given.stages.size()); left > 0; --left)
+    ++given.stages[random.below(given.stages.size())];
+}
+
+void check_one(uint64_t draw, Seen& seen, bool alike = false) {
+  RandomStream random(7, alike ? "alike" : "symmetry", draw);
+  const auto graph = blocks(random, alike ? 16 : 8, alike);
   Strategy strategy;
   strategy.parallelism = mesh_of(random);
   auto& mesh = strategy.parallelism->mesh;
+  if (alike && random.below(3) == 0) unequal_stages(random, *strategy.parallelism, 16);
   const auto devices = static_cast<int>(mesh.device_count());
   const auto cluster = cluster_of(random, devices);
   if (random.below(3) == 0) {
@@ -165,6 +176,7 @@ void check_one(uint64_t draw, Seen& seen) {
     return;
   }
   ++seen.folded;
+  if (pricer.lowered_layers(strategy) >= 0) ++seen.few;
   seen.devices += devices;
   seen.simulated += simulated;
   const auto expected = whole(strategy, problem);
@@ -186,6 +198,13 @@ TEST_CASE("what is simulated for its class gives the whole graph's metrics") {
                       << seen.whole << " whole");
   CHECK(seen.folded > 1200);
   CHECK(seen.simulated * 2 < seen.devices);
+}
+
+TEST_CASE("a few of many equal layers give the metrics of all") {
+  Seen seen;
+  for (uint64_t draw = 0; draw < 1500; ++draw) check_one(draw, seen, true);
+  MESSAGE(seen.folded << " folded, " << seen.few << " of them from a few layers");
+  CHECK(seen.few > 150);
 }
 
 /// Draws a mesh that lowers, its cluster and its graph; nothing where it is refused.
@@ -226,13 +245,14 @@ bool check_pieces(const Drawn& given, OrderEngine& engine) {
   }
   Metrics found, expected;
   Timeline timeline;  // which the event loop alone fills
-  if (!engine.run(problem, low.arranged.placement, pieces, nullptr, kNoLimit, found)) return false;
+  const OrderGraph all(problem);
+  if (!engine.run(all, low.arranged.placement, pieces, nullptr, kNoLimit, found)) return false;
   Simulator(problem).run(Plan{low.arranged.placement, &schedule}, expected, &timeline);
   REQUIRE(found == expected);
-  REQUIRE(engine.run(problem, low.arranged.placement, pieces, nullptr, expected.step_time_ns,
+  REQUIRE(engine.run(all, low.arranged.placement, pieces, nullptr, expected.step_time_ns,
                      found));
   CHECK(found == expected);
-  REQUIRE(engine.run(problem, low.arranged.placement, pieces, nullptr, expected.step_time_ns - 1,
+  REQUIRE(engine.run(all, low.arranged.placement, pieces, nullptr, expected.step_time_ns - 1,
                      found));
   expected.reject(expected.step_time_ns - 1);
   CHECK(found == expected);

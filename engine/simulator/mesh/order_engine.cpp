@@ -21,15 +21,16 @@ bool OrderEngine::takes(const Problem& problem) {
          rules.queue != QueueModel::receiver;
 }
 
-bool OrderEngine::run(const Problem& problem, std::span<const int32_t> placement,
+bool OrderEngine::run(const OrderGraph& graph, std::span<const int32_t> placement,
                       const OrderPieces& pieces, const Quotient* quotient, int64_t limit_ns,
                       Metrics& metrics) {
-  problem_ = &problem;
+  graph_ = &graph;
+  problem_ = &graph.problem();
   placement_ = placement;
   pieces_ = &pieces;
   quotient_ = quotient;
   micros_ = pieces.micro_batches;
-  if (!takes(problem) || !compile() || !simulate(limit_ns)) return false;
+  if (!takes(*problem_) || !compile() || !simulate(limit_ns)) return false;
   if (rejected_) {
     metrics.devices.resize(at(problem_->devices()));
     metrics.reject(limit_ns);
@@ -40,8 +41,8 @@ bool OrderEngine::run(const Problem& problem, std::span<const int32_t> placement
 }
 
 bool OrderEngine::compile() {
-  const int64_t tasks = int64_t{problem_->operators()} * micros_;
-  if (tasks > (int64_t{1} << 30) || problem_->longest_step_ns() * micros_ >= 0x1p61) return false;
+  const int64_t tasks = int64_t{graph_->operators()} * micros_;
+  if (tasks > (int64_t{1} << 30) || graph_->longest_step_ns() * micros_ >= 0x1p61) return false;
   devices_.assign(at(pieces_->devices()), {});
   if (!place_lists() || !order_lists() || !find_routes() || !find_groups()) return false;
   segments_.clear();
@@ -59,7 +60,7 @@ bool OrderEngine::compile() {
 
 /// That every operator but members is in one list, on the list's device.
 bool OrderEngine::place_lists() {
-  list_of_.assign(at(problem_->operators()), -1);
+  list_of_.assign(at(graph_->operators()), -1);
   index_of_.resize(list_of_.size());
   list_device_.clear();
   size_t listed = 0;
@@ -71,7 +72,7 @@ bool OrderEngine::place_lists() {
     for (int32_t i = begin; i < end; ++i, ++listed) {
       const int32_t op = pieces_->operators[i];
       if (list_of_[op] >= 0 || member(op) || placement_[op] != list_device_.back() ||
-          problem_->once(op) != problem_->once(first))
+          graph_->once(op) != graph_->once(first))
         return false;
       list_of_[op] = list;
       index_of_[op] = i - begin;
@@ -79,7 +80,7 @@ bool OrderEngine::place_lists() {
   }
   members_.clear();
   member_number_.assign(list_of_.size(), -1);
-  for (int32_t op = 0; op < problem_->operators(); ++op)
+  for (int32_t op = 0; op < graph_->operators(); ++op)
     if (member(op)) {
       member_number_[op] = static_cast<int32_t>(members_.size());
       members_.push_back(op);
@@ -94,7 +95,7 @@ bool OrderEngine::order_lists() {
   base_.assign(at(pieces_->lists()) * at(micros_), kNone);
   list_rank_.assign(at(pieces_->lists()), kNone);
   int32_t first_position = 0;
-  std::vector<int32_t> reached(at(micros_));
+  reached_.resize(at(micros_));
   for (int32_t d = 0; d < pieces_->devices(); ++d) {
     const auto pieces = std::span(pieces_->pieces)
                             .subspan(at(pieces_->piece_first[d]),
@@ -102,15 +103,15 @@ bool OrderEngine::order_lists() {
     int32_t rank = 0, position = 0;
     for (const auto& piece : pieces)
       if (piece.micro_batch == micros_ - 1) list_rank_[piece.list] = rank++;
-    std::fill(reached.begin(), reached.end(), kNone);
+    std::fill(reached_.begin(), reached_.end(), kNone);
     bool once = false;
     for (const auto& [list, micro] : pieces) {
       auto& base = base_[list_cell(list, micro)];
-      if (base != kNone || list_device_[list] != d || list_rank_[list] <= reached[micro])
+      if (base != kNone || list_device_[list] != d || list_rank_[list] <= reached_[micro])
         return false;
       base = position;
-      reached[micro] = list_rank_[list];
-      const bool runs_once = problem_->once(pieces_->operators[pieces_->list_first[list]]);
+      reached_[micro] = list_rank_[list];
+      const bool runs_once = graph_->once(pieces_->operators[pieces_->list_first[list]]);
       if (runs_once ? micro != micros_ - 1 : once) return false;
       once = once || runs_once;
       for (int32_t k = 0; runs_once && k < micros_; ++k) base_[list_cell(list, k)] = position;
@@ -132,14 +133,14 @@ bool OrderEngine::find_routes() {
   queues_.clear();
   feeds_begin_.resize(list_of_.size());
   feeds_end_.resize(list_of_.size());
-  for (int32_t op = 0; op < problem_->operators(); ++op) {
+  for (int32_t op = 0; op < graph_->operators(); ++op) {
     const int32_t from = placement_[op];
     const size_t first = routes_.size();
     route_first_.push_back(static_cast<int32_t>(first));
-    for (const auto& reader : problem_->readers(op)) {
+    for (const auto& reader : graph_->readers(op)) {
       const int32_t to = placement_[reader.op];
       const bool last = accumulates(op, reader.op);
-      if (problem_->once(op) && !problem_->once(reader.op) && micros_ > 1) return false;
+      if (graph_->once(op) && !graph_->once(reader.op) && micros_ > 1) return false;
       if (to == from) continue;
       const auto known = std::find_if(
           routes_.begin() + static_cast<std::ptrdiff_t>(first), routes_.end(),
@@ -148,9 +149,8 @@ bool OrderEngine::find_routes() {
         if (known->last != last) return false;
         continue;
       }
-      const int64_t bytes = problem_->output_bytes(op, reader.output);
-      routes_.push_back({op, reader.output, from, to, problem_->first_output(op) + reader.output,
-                         last, bytes,
+      const int64_t bytes = graph_->output_bytes(op, reader.output);
+      routes_.push_back({op, reader.output, from, to, last, bytes,
                          problem_->wire_ns(cluster_device(from), cluster_device(to), bytes),
                          static_cast<int32_t>(queues_.size()), 0, 0, 0});
       add_queues(from, to);
@@ -171,10 +171,10 @@ bool OrderEngine::find_routes() {
 
 /// Members on a device that read an output, or any (-1).
 void OrderEngine::add_feeds(int32_t op, int32_t device, int32_t output) {
-  for (const auto& reader : problem_->readers(op))
+  for (const auto& reader : graph_->readers(op))
     if (member(reader.op) && placement_[reader.op] == device &&
         (output < 0 || reader.output == output))
-      feeds_.push_back({problem_->graph().op(reader.op).collective, accumulates(op, reader.op)});
+      feeds_.push_back({graph_->collective(reader.op), accumulates(op, reader.op)});
 }
 
 /// What a transfer occupies, into queues_.
@@ -194,26 +194,71 @@ void OrderEngine::add_queues(int32_t from, int32_t to) {
 }
 
 bool OrderEngine::find_groups() {
-  const auto& collectives = problem_->graph().collectives();
-  groups_.assign(collectives.size(), {});
+  groups_.assign(at(graph_->collectives()), {});
   group_devices_.clear();
   double longest_ns = 0;
-  for (size_t c = 0; c < collectives.size(); ++c) {
+  for (size_t c = 0; c < groups_.size(); ++c) {
     if (!price(static_cast<int32_t>(c))) return false;
     longest_ns += static_cast<double>(groups_[c].duration_ns + problem_->rules().link_dead_ns);
   }
+  find_at_once();
   return longest_ns * micros_ < 0x1p60;
 }
 
+/// Whether one device alone hands in, from its lists, in every micro-batch, and is all that waits.
+bool OrderEngine::own(int32_t collective) const {
+  const auto& group = groups_[collective];
+  const auto members = graph_->members(collective);
+  if (group.once || members.size() != 1 || group.missing == 0) return false;
+  const int32_t op = members[0];
+  if (route_first_[op] < route_first_[at(op) + 1] || feeds_begin_[op] < feeds_end_[op])
+    return false;
+  for (const auto& [from, output] : graph_->inputs(op))
+    if (placement_[from] != placement_[op] || member(from) || graph_->once(from)) return false;
+  return true;
+}
+
+void OrderEngine::find_at_once() {
+  constexpr int32_t kNobody = -1, kSeveral = -2;
+  size_t queues = 0;
+  for (const int32_t queue : queues_) queues = std::max(queues, at(queue) + 1);
+  queue_device_.assign(queues, kNobody);
+  if (queues > kMostQueues) return;
+  for (const auto& route : routes_)
+    for (int32_t i = route.queues_begin; i < route.queues_end; ++i)
+      queue_device_[queues_[i]] = kSeveral;
+  for (int32_t c = 0; c < graph_->collectives(); ++c) {
+    groups_[c].at_once = own(c);
+    const int32_t device = groups_[c].at_once ? placement_[graph_->members(c)[0]] : kSeveral;
+    for (const int32_t queue : queues_of(groups_[c])) {
+      auto& owner = queue_device_[queue];
+      owner = owner == kNobody || owner == device ? device : kSeveral;
+    }
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (auto& group : groups_) {
+      const auto list = queues_of(group);
+      if (!group.at_once || std::none_of(list.begin(), list.end(), [&](int32_t queue) {
+            return queue_device_[queue] == kSeveral;
+          }))
+        continue;
+      group.at_once = false;
+      changed = true;
+      for (const int32_t queue : list) queue_device_[queue] = kSeveral;
+    }
+  }
+}
+
 bool OrderEngine::price(int32_t collective) {
-  const auto& about = problem_->graph().collectives()[collective];
+  const auto& about = graph_->collective_like(collective);
   auto& group = groups_[collective];
   ring_.clear();
-  for (const int32_t op : about.members) {
+  for (const int32_t op : graph_->members(collective)) {
     ring_.push_back(placement_[op]);
-    group.missing += problem_->missing(op);
+    group.missing += graph_->missing(op);
   }
-  group.once = problem_->once(about.members[0]);
+  group.once = graph_->once(graph_->members(collective)[0]);
   std::sort(ring_.begin(), ring_.end());
   ring_.erase(std::unique(ring_.begin(), ring_.end()), ring_.end());
   std::span<const int32_t> all = ring_;
@@ -258,7 +303,7 @@ bool OrderEngine::find_segments(int32_t list) {
     }
     const int64_t cost = cost_ns(op);
     offset_ns_[i] = offset_ns;
-    devices_[list_device_[list]].compute_ns += cost * (problem_->once(op) ? 1 : micros_);
+    devices_[list_device_[list]].compute_ns += cost * (graph_->once(op) ? 1 : micros_);
     offset_ns += cost;
     const bool sends = route_first_[op] < route_first_[at(op) + 1];
     if (sends || feeds_begin_[op] < feeds_end_[op])
@@ -276,11 +321,8 @@ bool OrderEngine::find_segments(int32_t list) {
 /// What an operator reads that its device does not compute, into needs_. False where its device
 /// computes it later.
 bool OrderEngine::find_needs(int32_t op) {
-  const auto& graph = problem_->graph();
-  for (const int32_t tensor : graph.op(op).inputs) {
-    const int32_t from = graph.tensor(tensor).producer;
+  for (const auto& [from, output] : graph_->inputs(op)) {
     if (placement_[from] != placement_[op]) {
-      const int32_t output = tensor - graph.op(from).outputs.front();
       int32_t route = route_first_[from];
       while (routes_[route].output != output || routes_[route].to != placement_[op]) ++route;
       needs_.push_back(2 * (static_cast<int32_t>(members_.size()) + route));
@@ -297,13 +339,20 @@ bool OrderEngine::find_needs(int32_t op) {
 }
 
 bool OrderEngine::simulate(int64_t limit_ns) {
+  const bool good = run_events(limit_ns);
+  if (!tied_) return good;
+  for (auto& group : groups_) group.at_once = false;
+  return run_events(limit_ns);
+}
+
+bool OrderEngine::run_events(int64_t limit_ns) {
   begin();
   for (size_t c = 0; c < groups_.size(); ++c)
     for (int32_t k = groups_[c].once ? micros_ - 1 : 0; k < micros_ && groups_[c].missing == 0; ++k)
       push(0, kBooks, at(k) * groups_.size() + c, static_cast<int32_t>(c), k);
   for (size_t d = 0; d < devices_.size(); ++d) advance(static_cast<int32_t>(d));
   StopPoll stop;
-  for (; !events_.empty() && !unsure_; stop.step()) {
+  for (; !events_.empty() && !unsure_ && !tied_; stop.step()) {
     std::pop_heap(events_.begin(), events_.end(), std::greater<>());
     const Event event = events_.back();
     events_.pop_back();
@@ -344,12 +393,19 @@ void OrderEngine::begin() {
   free_ns_.assign(queues, 0);
   asked_ns_.assign(queues, -1);
   asked_by_.resize(queues);
-  for (size_t d = 0; d < devices_.size(); ++d) devices_[d].piece = pieces_->piece_first[d];
+  for (size_t d = 0; d < devices_.size(); ++d) {
+    auto& device = devices_[d];
+    device.piece = pieces_->piece_first[d];
+    device.segment = 0;
+    device.free_ns = device.send_ns = device.sent_bytes = device.received_bytes = 0;
+    device.blocked = -1;
+  }
   ticket_ = 0;
   now_ns_ = step_ns_ = 0;
   booked_ = transfers_ = 0;
   unsure_ = queues > kMostQueues;
-  rejected_ = false;
+  rejected_ = tied_ = false;
+  booked_last_.assign(devices_.size(), {-1, -1});
 }
 
 /// Runs what a device can run by now.
@@ -369,6 +425,7 @@ void OrderEngine::advance(int32_t number) {
         if (came_ns < 0) return;
         start_ns = std::max(start_ns, came_ns);
       }
+      device.blocked = -1;
       begin_segment(number, segment, list, micro, start_ns);
     }
     device.segment = 0;
@@ -386,7 +443,7 @@ void OrderEngine::begin_segment(int32_t number, const Segment& segment, int32_t 
   device.free_ns = start_ns + segment.length_ns;
   step_ns_ = std::max(step_ns_, start_ns + segment.busy_ns);
   const bool last = pieces_done_[list] + 1 == micros_ || micros_ == 1 ||
-                    problem_->once(pieces_->operators[segment.begin]);
+                    graph_->once(pieces_->operators[segment.begin]);
   for (int32_t i = segment.emits_begin; i < segment.emits_end; ++i) {
     const auto& emit = emits_[i];
     const int64_t end_ns = start_ns + emit.offset_ns;
@@ -404,6 +461,8 @@ void OrderEngine::feed(const Feed& feed, int32_t micro, int64_t time_ns) {
   const size_t at = group_cell(feed.collective, micro);
   ready_ns_[at] = std::max(ready_ns_[at], time_ns);
   if (--missing_[at] > 0) return;
+  if (groups_[feed.collective].at_once)
+    return book_collective(feed.collective, micro, ready_ns_[at]);
   const auto number = static_cast<uint64_t>(micro) * groups_.size();
   push(ready_ns_[at], kBooks, number + static_cast<uint64_t>(feed.collective), feed.collective,
        micro);
@@ -460,13 +519,21 @@ void OrderEngine::send(const Event& event) {
 }
 
 void OrderEngine::book_collective(const Event& event) {
-  const auto& group = groups_[event.what];
-  const auto queues = std::span(queues_).subspan(at(group.queues_begin),
-                                                 at(group.queues_end - group.queues_begin));
-  const int64_t start_ns = book(queues, now_ns_, group.duration_ns);
+  book_collective(event.what, event.micro, now_ns_);
+}
+
+void OrderEngine::book_collective(int32_t collective, int32_t micro, int64_t ready_ns) {
+  const auto& group = groups_[collective];
+  if (group.at_once) {
+    auto& before = booked_last_[group_devices_[group.devices_begin]];
+    const std::pair turn(ready_ns, int64_t{micro} * static_cast<int64_t>(groups_.size()) + collective);
+    tied_ = tied_ || turn < before;
+    before = turn;
+  }
+  const int64_t start_ns = book(queues_of(group), ready_ns, group.duration_ns);
   const int64_t end_ns = start_ns + group.duration_ns;
-  starts_ns_[start_cell(event.what, event.micro)] = start_ns;
-  bookings_.push_back({event.what, event.micro});
+  starts_ns_[start_cell(collective, micro)] = start_ns;
+  bookings_.push_back({collective, micro});
   ++booked_;
   for (int32_t i = group.devices_begin; i < group.devices_end; ++i) {
     auto& device = devices_[group_devices_[i]];
@@ -475,8 +542,7 @@ void OrderEngine::book_collective(const Event& event) {
     device.send_ns += group.duration_ns;
   }
   step_ns_ = std::max(step_ns_, end_ns);
-  for (const int32_t op : problem_->graph().collectives()[event.what].members)
-    arrive_member(op, event.micro, end_ns);
+  for (const int32_t op : graph_->members(collective)) arrive_member(op, micro, end_ns);
   ++ticket_;
 }
 
@@ -484,7 +550,7 @@ void OrderEngine::book_collective(const Event& event) {
 void OrderEngine::arrive_member(int32_t op, int32_t micro, int64_t time_ns) {
   const int32_t slot = member_number_[op];
   arrived_[slot_cell(slot, micro)] = time_ns;
-  const bool last = --waiting_[slot] == 0 || problem_->once(op);
+  const bool last = --waiting_[slot] == 0 || graph_->once(op);
   if (last) all_arrived_[slot] = time_ns;
   for (int32_t f = feeds_begin_[op]; f < feeds_end_[op]; ++f)
     if (!feeds_[f].last || last) feed(feeds_[f], micro, time_ns);

@@ -15,9 +15,8 @@ void OrderEngine::find_holds() {
   ends_.clear();
   view_use_.assign(list_of_.size(), {});
   list_delta_.assign(pieces_->operators.size() + at(pieces_->lists()), 0);
-  for (int32_t op = problem_->operators() - 1; op >= 0; --op) {
-    for (int32_t x = problem_->first_output(op); x < problem_->first_output(op + 1); ++x) {
-      const int32_t output = x - problem_->first_output(op);
+  for (int32_t op = graph_->operators() - 1; op >= 0; --op) {
+    for (int32_t output = 0; output < graph_->outputs(op); ++output) {
       Use own = use_of(op, output, placement_[op]);
       for (int32_t r = route_first_[op]; r < route_first_[at(op) + 1]; ++r) {
         if (routes_[r].output != output) continue;
@@ -25,33 +24,33 @@ void OrderEngine::find_holds() {
         join(own, End::sent, r);
       }
       bool sums = false;
-      for (const auto& reader : problem_->readers(op))
+      for (const auto& reader : graph_->readers(op))
         sums = sums || (reader.output == output && accumulates(op, reader.op));
-      if (!sums && output == 0 && problem_->alias(op) >= 0) {
+      if (!sums && output == 0 && graph_->views(op)) {
         if (member(op))
           join(own, End::starts, member_number_[op]);
         else
           join(own, list_of_[op], index_of_[op]);
         view_use_[op] = own;
       } else {
-        hold({op, -1, own, problem_->held_bytes()[at(x)], sums});
+        hold({op, -1, own, graph_->held_bytes(op, output), sums});
       }
     }
     if (problem_->has_workspace() && !member(op))
-      hold({op, -1, {}, problem_->workspace_bytes(op), false});
+      hold({op, -1, {}, graph_->workspace_bytes(op), false});
   }
 }
 
 /// Who reads an output on a device, and reads what only views it there.
 OrderEngine::Use OrderEngine::use_of(int32_t op, int32_t output, int32_t device) {
   Use use;
-  for (const auto& reader : problem_->readers(op)) {
+  for (const auto& reader : graph_->readers(op)) {
     if (reader.output != output || placement_[reader.op] != device) continue;
     if (member(reader.op))
       join(use, End::ends, member_number_[reader.op]);
     else
       join(use, list_of_[reader.op], index_of_[reader.op]);
-    if (problem_->alias(reader.op) == problem_->first_output(op) + output)
+    if (graph_->views(reader.op, op, output))
       join(use, view_use_[reader.op]);
   }
   return use;
@@ -105,10 +104,7 @@ void OrderEngine::place_times() {
   const size_t cells = (members_.size() + routes_.size()) * at(micros_);
   first_slot_.resize(cells);
   last_slot_.resize(cells);
-  struct Hints {
-    size_t starts = 0, ends = 0, came = 0, sent = 0;
-  };
-  std::vector<Hints> hints(devices_.size());
+  hints_.assign(devices_.size(), {});
   const auto write = [this](int32_t row, const Booking& booking, bool once, int32_t first,
                             int32_t last) {
     const int32_t from = once ? 0 : booking.micro, end = once ? micros_ : booking.micro + 1;
@@ -121,19 +117,19 @@ void OrderEngine::place_times() {
     const int64_t start_ns = starts_ns_[start_cell(booking.row, booking.micro)];
     if (booking.row < groups) {
       const int64_t end_ns = start_ns + groups_[booking.row].duration_ns;
-      for (const int32_t op : problem_->graph().collectives()[booking.row].members) {
+      for (const int32_t op : graph_->members(booking.row)) {
         const int32_t device = placement_[op];
         write(member_number_[op], booking, groups_[booking.row].once,
-              position_at(device, start_ns, hints[device].starts),
-              position_at(device, end_ns, hints[device].ends));
+              position_at(device, start_ns, hints_[device].starts),
+              position_at(device, end_ns, hints_[device].ends));
       }
     } else {
       const int32_t r = booking.row - groups;
       const auto& route = routes_[r];
       write(static_cast<int32_t>(members_.size()) + r, booking,
-            route.last || problem_->once(route.op),
-            position_at(route.to, start_ns, hints[route.to].came),
-            position_at(route.from, start_ns + route.wire_ns, hints[route.from].sent));
+            route.last || graph_->once(route.op),
+            position_at(route.to, start_ns, hints_[route.to].came),
+            position_at(route.from, start_ns + route.wire_ns, hints_[route.from].sent));
     }
   }
 }
@@ -154,7 +150,7 @@ int32_t OrderEngine::last_position(const Use& use, int32_t micro, int32_t first)
 /// Adds what is held in a micro-batch, or widens the time of what accumulates.
 void OrderEngine::settle(Hold& hold, int32_t micro) {
   const bool copy = hold.route >= 0;
-  const bool once = problem_->once(hold.op) || (copy && routes_[hold.route].last);
+  const bool once = graph_->once(hold.op) || (copy && routes_[hold.route].last);
   if (once && micro + 1 < micros_) return;
   const int32_t row = copy ? static_cast<int32_t>(members_.size()) + hold.route
                            : member_number_[hold.op];
@@ -188,8 +184,8 @@ void OrderEngine::account(Metrics& metrics) {
       for (auto& hold : holds_) settle(hold, k);
     for (const auto& hold : holds_)
       if (hold.accumulates) add(hold, hold.first, hold.last);
-    for (int32_t op = 0; op < problem_->operators(); ++op)
-      simulated_[placement_[op]].peak_memory_bytes += problem_->fixed_bytes(op);
+    for (int32_t op = 0; op < graph_->operators(); ++op)
+      simulated_[placement_[op]].peak_memory_bytes += graph_->fixed_bytes(op);
     for (size_t d = 0; d < devices_.size(); ++d) sum_levels(static_cast<int32_t>(d));
   }
   finish(metrics);

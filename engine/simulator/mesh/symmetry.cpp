@@ -1,48 +1,46 @@
 #include "simulator/symmetry.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <numeric>
 #include <unordered_map>
 
-#include "base/hash.h"
 #include "base/index.h"
 #include "cluster/collectives.h"
+#include "simulator/mesh/colours.h"
 
 namespace trinity {
 namespace {
 
-/// Numbers for lists of numbers: equal ones for equal lists.
-class Colours {
- public:
-  int32_t of(const std::vector<uint64_t>& key) {
-    return number_.emplace(key, static_cast<int32_t>(number_.size())).first->second;
-  }
-  size_t count() const { return number_.size(); }
+/// Lists of numbers one behind the other.
+struct Lists {
+  std::vector<int32_t> all;
+  std::vector<size_t> first{0};
 
- private:
-  struct Hash {
-    size_t operator()(const std::vector<uint64_t>& key) const {
-      uint64_t hash = key.size();
-      for (const uint64_t value : key) hash = mix64(hash ^ value);
-      return hash;
-    }
-  };
-  std::unordered_map<std::vector<uint64_t>, int32_t, Hash> number_;
+  void end() { first.push_back(all.size()); }
+  size_t count() const { return first.size() - 1; }
+  std::span<const int32_t> operator[](size_t i) const {
+    return std::span(all).subspan(first[i], first[i + 1] - first[i]);
+  }
 };
 
 /// Channels of routes, or pairs of devices, numbered as they are met.
 struct QueueList {
-  std::vector<int32_t> owner;               // the lane's copy whose transfers take it, or -1
-  std::vector<int32_t> place;               // its place among that one's
-  std::vector<std::vector<int32_t>> groups; // whose collectives take it
+  std::vector<int32_t> owner;  // the lane's copy whose transfers take it, or -1
+  std::vector<int32_t> place;  // its place among that one's
+  std::vector<int32_t> group;  // the last one found whose collectives take it, or -1
+  Lists groups;                // all of these
 };
 
 /// Colour refinement over the lanes' copies (lane x replicas + replica), the groups of collectives
 /// (group x replicas + replica, then one for the copies of every device) and queues.
 class Refinement {
  public:
-  Refinement(const ReplicaLanes& lanes, const Mesh& mesh, const Problem& problem)
+  Refinement(const ReplicaLanes& lanes, const Mesh& mesh, const Problem& problem,
+             CollectiveGroups& prices)
       : lanes_(lanes),
+        prices_(prices),
         problem_(problem),
         cluster_(problem.cluster()),
         width_(mesh.width()),
@@ -53,7 +51,9 @@ class Refinement {
     for (int32_t u = 0; u < devices_; ++u)
       for (int32_t r = 0; r < replicas_; ++r)
         where_.push_back(mesh.device(u / width_, r, u % width_));
-    copies_.resize(lanes.lanes().size() * at(replicas_));
+    colour_.resize(lanes.lanes().size() * at(replicas_));
+    if (problem.rules().queue == QueueModel::route)
+      channel_queue_.assign(cluster_.channels().size(), -1);
     if (queued_) find_transfers();
   }
 
@@ -71,23 +71,18 @@ class Refinement {
   }
 
  private:
-  struct Copy {
-    std::vector<int32_t> queues;  // that its transfers take, in order of the first
-    int32_t colour = 0;
-  };
   struct Group {
-    std::vector<int32_t> members;  // devices of a replica
-    int32_t replica = -1;          // -1: the copies of one device in all replicas
-    int32_t price = 0;             // groups of one number cost the same
-    std::vector<int32_t> queues;
+    std::span<const int32_t> members;  // devices of a replica
+    int32_t replica = -1;              // -1: the copies of one device in all replicas
+    int32_t price = 0;                 // groups of one number cost the same
     int32_t colour = 0;
   };
 
   int32_t where(int32_t device, int32_t replica) const {
     return where_[at(device) * at(replicas_) + at(replica)];
   }
-  Copy& copy(int32_t lane, int32_t replica) {
-    return copies_[at(lane) * at(replicas_) + at(replica)];
+  int32_t& colour(int32_t lane, int32_t replica) {
+    return colour_[at(lane) * at(replicas_) + at(replica)];
   }
   /// The group of copies of a device.
   size_t across(int32_t device) const {
@@ -103,13 +98,15 @@ class Refinement {
   }
 
   int32_t queue_at(int64_t key) {
-    const auto [found, added] = queue_number_.emplace(key, queue_count());
-    if (added) {
+    int32_t& number = channel_queue_.empty() ? pair_queue_.emplace(key, -1).first->second
+                                             : channel_queue_[static_cast<size_t>(key)];
+    if (number < 0) {
+      number = queue_count();
       queues_.owner.push_back(-1);
       queues_.place.push_back(0);
-      queues_.groups.emplace_back();
+      queues_.group.push_back(-1);
     }
-    return found->second;
+    return number;
   }
   int32_t queue_count() const { return static_cast<int32_t>(queues_.owner.size()); }
 
@@ -118,13 +115,14 @@ class Refinement {
     for (size_t l = 0; l < lanes_.lanes().size(); ++l)
       for (int32_t r = 0; r < replicas_; ++r) {
         const auto id = static_cast<int32_t>(l * at(replicas_)) + r;
-        auto& list = copies_[id].queues;
         for (const auto& [from, to] : lanes_.lanes()[l].sends)
-          for_path(where(from, r), where(to, r), [&](int32_t queue) { own(queue, id, list); });
+          for_path(where(from, r), where(to, r), [&](int32_t queue) { own(queue, id); });
+        copy_queues_.end();
       }
   }
 
-  void own(int32_t queue, int32_t id, std::vector<int32_t>& list) {
+  /// Into the last list of copy_queues_, that of copy `id`.
+  void own(int32_t queue, int32_t id) {
     auto& owner = queues_.owner[queue];
     if (owner == id) return;
     if (owner >= 0) {
@@ -132,26 +130,28 @@ class Refinement {
       lanes_share_ = lanes_share_ || lanes_.lanes().size() > 1;
     }
     owner = id;
-    queues_.place[queue] = static_cast<int32_t>(list.size());
-    list.push_back(queue);
+    queues_.place[queue] = static_cast<int32_t>(copy_queues_.all.size() - copy_queues_.first.back());
+    copy_queues_.all.push_back(queue);
   }
 
   /// Groups of collectives with what they cost.
   void find_groups() {
-    CollectiveGroups prices(cluster_);
     std::vector<CollectiveGroup> known;
+    groups_.reserve(lanes_.groups().size() * at(replicas_) + at(devices_));
+    each_.resize(at(devices_));
+    std::iota(each_.begin(), each_.end(), 0);
     std::vector<int32_t> devices;
     const auto add = [&](Group group) {
       members_of(group, devices);
-      const auto& price = prices.find(devices, lanes_.exchanges() && group.replica >= 0);
+      const auto& price = prices_.find(devices, lanes_.exchanges() && group.replica >= 0);
       const auto found = std::find(known.begin(), known.end(), price);
       group.price = static_cast<int32_t>(found - known.begin());
       if (found == known.end()) known.push_back(price);
-      groups_.push_back(std::move(group));
+      groups_.push_back(group);
     };
     for (const auto& members : lanes_.groups())
-      for (int32_t r = 0; r < replicas_; ++r) add({members, r, 0, {}, 0});
-    for (int32_t u = 0; u < devices_; ++u) add({{u}, -1, 0, {}, 0});
+      for (int32_t r = 0; r < replicas_; ++r) add({members, r, 0, 0});
+    for (int32_t u = 0; u < devices_; ++u) add({std::span(each_).subspan(at(u), 1), -1, 0, 0});
   }
 
   /// The cluster's devices of a group, ascending.
@@ -171,12 +171,26 @@ class Refinement {
       const auto number = static_cast<int32_t>(g);
       for (size_t i = 0; i < ring.size() && ring.size() > 1; ++i)
         for_path(ring[i], ring[(i + 1) % ring.size()], [&](int32_t queue) {
-          auto& list = queues_.groups[queue];
-          if (!list.empty() && list.back() == number) return;
-          list.push_back(number);
-          groups_[g].queues.push_back(queue);
+          if (queues_.group[queue] == number) return;
+          queues_.group[queue] = number;
+          group_queues_.all.push_back(queue);
         });
+      group_queues_.end();
     }
+    list_groups_of_queues();
+  }
+
+  /// Turns group_queues_ around: a queue's groups ascend.
+  void list_groups_of_queues() {
+    auto& lists = queues_.groups;
+    lists.first.assign(at(queue_count()) + 1, 0);
+    for (const int32_t queue : group_queues_.all) ++lists.first[at(queue) + 1];
+    std::partial_sum(lists.first.begin(), lists.first.end(), lists.first.begin());
+    lists.all.resize(group_queues_.all.size());
+    auto next = lists.first;
+    for (size_t g = 0; g < group_queues_.count(); ++g)
+      for (const int32_t queue : group_queues_[g])
+        lists.all[next[queue]++] = static_cast<int32_t>(g);
   }
 
   /// Whether a lane's copy takes part in both.
@@ -192,7 +206,7 @@ class Refinement {
   /// a lane that is not in them, have to be told apart.
   void set_apart() {
     for (int32_t queue = 0; queue < queue_count(); ++queue) {
-      const auto& list = queues_.groups[queue];
+      const auto list = queues_.groups[at(queue)];
       const int32_t owner = queues_.owner[queue];
       for (size_t i = 0; i < list.size(); ++i) {
         if (owner >= 0 && !holds(groups_[list[i]], owner)) {
@@ -218,9 +232,9 @@ class Refinement {
     for (size_t l = 0; l < lanes_.lanes().size(); ++l)
       for (int32_t r = 0; r < replicas_; ++r) begin(static_cast<int32_t>(l), r, first);
     for (size_t g = 0; g < groups_.size(); ++g)
-      groups_[g].colour = first.of({uint64_t{1}, groups_[g].replica < 0,
-                                    static_cast<uint64_t>(groups_[g].price),
-                                    alone_[g] ? uint64_t{g} + 1 : 0});
+      groups_[g].colour = first.of(std::array{uint64_t{1}, uint64_t{groups_[g].replica < 0},
+                                              static_cast<uint64_t>(groups_[g].price),
+                                              alone_[g] ? uint64_t{g} + 1 : 0});
     queue_colour_.assign(at(queue_count()), 0);
     for (size_t known = first.count(), before = 0; known != before;) {
       before = known;
@@ -239,73 +253,77 @@ class Refinement {
       key.push_back(std::bit_cast<uint64_t>(wire.latency_s));
       key.push_back(std::bit_cast<uint64_t>(wire.bandwidth_bytes_per_s));
     }
-    copy(lane, replica).colour = colours.of(key);
+    colour(lane, replica) = colours.of(key);
   }
 
   /// One round of refinement: the number of colours after it.
   size_t step() {
-    Colours colours;
+    colours_.clear();
+    ColourCounts counts(colour_.size() + groups_.size() + at(queue_count()));
     std::vector<uint64_t> key;
     const auto take = [&](int32_t colour) { key.push_back(static_cast<uint64_t>(colour)); };
-    const auto sorted_from = [&](size_t begin) {
-      std::sort(key.begin() + static_cast<std::ptrdiff_t>(begin), key.end());
-    };
-    std::vector<int32_t> queue_colour, copy_colour, group_colour;
     for (int32_t queue = 0; queue < queue_count(); ++queue) {
       const int32_t owner = queues_.owner[queue];
-      key = {2, owner < 0 ? 0 : 1 + static_cast<uint64_t>(copies_[owner].colour),
+      key = {2, owner < 0 ? 0 : 1 + static_cast<uint64_t>(colour_[owner]),
              static_cast<uint64_t>(queues_.place[queue])};
-      for (const int32_t group : queues_.groups[queue]) take(groups_[group].colour);
-      sorted_from(3);
-      queue_colour.push_back(colours.of(key));
+      for (const int32_t group : queues_.groups[at(queue)]) counts.add(groups_[group].colour);
+      counts.take(key);
+      queue_colour_[queue] = colours_.of(key);
     }
-    for (size_t id = 0; id < copies_.size(); ++id) {
+    std::vector<int32_t> copy_colour, group_colour;
+    for (size_t id = 0; id < colour_.size(); ++id) {
       const auto& lane = lanes_.lanes()[id / at(replicas_)];
       const size_t r = id % at(replicas_);
-      key = {0, static_cast<uint64_t>(copies_[id].colour)};
+      key = {0, static_cast<uint64_t>(colour_[id])};
       for (const int32_t group : lane.groups) take(groups_[at(group) * at(replicas_) + r].colour);
       for (const int32_t u : lane.devices) take(groups_[across(u)].colour);
-      for (const int32_t queue : copies_[id].queues) take(queue_colour[queue]);
-      copy_colour.push_back(colours.of(key));
+      if (queued_)
+        for (const int32_t queue : copy_queues_[id]) take(queue_colour_[queue]);
+      copy_colour.push_back(colours_.of(key));
     }
-    for (const auto& group : groups_) {
-      key = {1, static_cast<uint64_t>(group.colour)};
-      add_members(group, key);
-      sorted_from(2);
-      const size_t end = key.size();
-      for (const int32_t queue : group.queues) take(queue_colour[queue]);
-      sorted_from(end);
-      group_colour.push_back(colours.of(key));
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      key = {1, static_cast<uint64_t>(groups_[g].colour)};
+      add_members(groups_[g], counts, key);
+      if (queued_)
+        for (const int32_t queue : group_queues_[g]) counts.add(queue_colour_[queue]);
+      counts.take(key);
+      group_colour.push_back(colours_.of(key));
     }
-    for (size_t id = 0; id < copies_.size(); ++id) copies_[id].colour = copy_colour[id];
+    colour_ = std::move(copy_colour);
     for (size_t g = 0; g < groups_.size(); ++g) groups_[g].colour = group_colour[g];
-    queue_colour_ = std::move(queue_colour);
-    return colours.count();
+    return colours_.count();
   }
 
   /// The colours of a group's members, each with its place in its lane.
-  void add_members(const Group& group, std::vector<uint64_t>& key) {
-    for (const int32_t u : group.members) {
-      const uint64_t place = static_cast<uint64_t>(lanes_.place_of(u)) << 32;
-      const int32_t lane = lanes_.lane_of(u);
-      if (group.replica >= 0)
-        key.push_back(place | static_cast<uint64_t>(copy(lane, group.replica).colour));
-      else
-        for (int32_t r = 0; r < replicas_; ++r)
-          key.push_back(place | static_cast<uint64_t>(copy(lane, r).colour));
+  void add_members(const Group& group, ColourCounts& counts, std::vector<uint64_t>& key) {
+    if (group.replica < 0) {
+      const int32_t u = group.members[0];
+      key.push_back(static_cast<uint64_t>(lanes_.place_of(u)));
+      for (int32_t r = 0; r < replicas_; ++r) counts.add(colour(lanes_.lane_of(u), r));
+      counts.take(key);
+      key.push_back(~uint64_t{0});  // the end of a list
+      return;
     }
+    const auto begin = static_cast<std::ptrdiff_t>(key.size());
+    for (const int32_t u : group.members)
+      key.push_back(static_cast<uint64_t>(lanes_.place_of(u)) << 32 |
+                    static_cast<uint64_t>(colour(lanes_.lane_of(u), group.replica)));
+    std::sort(key.begin() + begin, key.end());
+    key.push_back(~uint64_t{0});
   }
 
   /// Two groups of one colour that queue for the same are told apart. Whether there were any.
   bool part_equals() {
     bool found = false;
-    for (const auto& list : queues_.groups)
+    for (size_t queue = 0; queue < queues_.groups.count(); ++queue) {
+      const auto list = queues_.groups[queue];
       for (size_t i = 0; i < list.size(); ++i)
         for (size_t j = 0; j < i; ++j)
           if (groups_[list[i]].colour == groups_[list[j]].colour) {
             alone_[list[i]] = alone_[list[j]] = true;
             found = true;
           }
+    }
     return found;
   }
 
@@ -324,17 +342,17 @@ class Refinement {
 
   std::optional<Symmetry> result() {
     const auto lanes = static_cast<int32_t>(lanes_.lanes().size());
-    const auto colour = [this](int32_t lane, int32_t r) {
-      return static_cast<uint64_t>(copy(lane, r).colour);
+    const auto colour_of = [this](int32_t lane, int32_t r) {
+      return static_cast<uint64_t>(colour(lane, r));
     };
     const auto replica_for = first_alike(replicas_, [&](int32_t r) {
       std::vector<uint64_t> key;
-      for (int32_t l = 0; l < lanes; ++l) key.push_back(colour(l, r));
+      for (int32_t l = 0; l < lanes; ++l) key.push_back(colour_of(l, r));
       return key;
     });
     const auto lane_for = first_alike(lanes, [&](int32_t l) {
       std::vector<uint64_t> key;
-      for (int32_t r = 0; r < replicas_; ++r) key.push_back(colour(l, r));
+      for (int32_t r = 0; r < replicas_; ++r) key.push_back(colour_of(l, r));
       return key;
     });
     Symmetry result;
@@ -397,7 +415,7 @@ class Refinement {
   /// Queues of one colour are one.
   void list_queues(Symmetry& result) {
     auto& quotient = result.quotient;
-    std::vector<int32_t> number(copies_.size() + groups_.size() + at(queue_count()), -1);
+    std::vector<int32_t> number(colour_.size() + groups_.size() + at(queue_count()), -1);
     const auto add = [&](int32_t queue, std::vector<int32_t>& list) {
       auto& found = number[queue_colour_[queue]];
       if (found < 0) found = quotient.queues++;
@@ -416,23 +434,29 @@ class Refinement {
     std::sort(quotient.paths.begin(), quotient.paths.end());
     for (const size_t g : listed_) {
       auto& list = quotient.group_queues.emplace_back();
-      for (const int32_t queue : groups_[g].queues) add(queue, list);
+      for (const int32_t queue : group_queues_[g]) add(queue, list);
     }
   }
 
   static constexpr size_t kMostCompared = 64;
 
   const ReplicaLanes& lanes_;
+  CollectiveGroups& prices_;
   const Problem& problem_;
   const Cluster& cluster_;
   int32_t width_, replicas_, devices_;
   bool queued_, lanes_share_ = false;
   std::vector<int32_t> where_;  // [device][replica]
-  std::vector<Copy> copies_;
+  std::vector<int32_t> each_;   // devices, in order
+  std::vector<int32_t> colour_;  // of every copy
+  Lists copy_queues_;            // that their transfers take, in order of the first
   std::vector<Group> groups_;
+  Lists group_queues_;
   std::vector<size_t> listed_;  // of quotient.members the number in groups_
   QueueList queues_;
-  std::unordered_map<int64_t, int32_t> queue_number_;
+  std::vector<int32_t> channel_queue_;                // of every channel, or -1; under route alone
+  std::unordered_map<int64_t, int32_t> pair_queue_;  // the same of pairs
+  Colours colours_;
   std::vector<int32_t> queue_colour_;
   std::vector<bool> alone_;  // per group: it has a colour of its own
   std::vector<bool> apart_;  // per replica: the same for its lanes
@@ -445,16 +469,12 @@ bool takes(const Problem& problem) {
 
 }  // namespace
 
-bool lanes_share_queues(const ReplicaLanes& lanes, const Mesh& mesh, const Problem& problem) {
-  return takes(problem) && Refinement(lanes, mesh, problem).lanes_share();
-}
-
-std::optional<Symmetry> find_symmetry(const ReplicaLanes& lanes, const Mesh& mesh,
-                                      const Problem& problem) {
-  if (!takes(problem)) return std::nullopt;
-  Refinement refinement(lanes, mesh, problem);
-  if (refinement.lanes_share()) return std::nullopt;
-  return refinement.run();
+SymmetrySearch find_symmetry(const ReplicaLanes& lanes, const Mesh& mesh, const Problem& problem,
+                             CollectiveGroups& prices) {
+  if (!takes(problem)) return {};
+  Refinement refinement(lanes, mesh, problem, prices);
+  if (refinement.lanes_share()) return {true, std::nullopt};
+  return {false, refinement.run()};
 }
 
 std::vector<int32_t> bind_symmetry(const LoweredCopies& copies, const Mesh& mesh,

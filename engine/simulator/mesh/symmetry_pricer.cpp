@@ -4,7 +4,9 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/index.h"
 #include "graph/nameless.h"
+#include "simulator/mesh/folded_mesh.h"
 #include "simulator/order_engine.h"
 #include "strategy/mesh_schedule.h"
 
@@ -61,11 +63,14 @@ struct SymmetryPricer::Lowered {
 struct SymmetryPricer::Made {
   std::shared_ptr<const Copies> of;
   std::shared_ptr<const Problem> problem;
+  std::optional<OrderGraph> graph;
 };
 
 /// What a mesh's order and devices make of a structure. Without a graph: nothing is alike.
 struct SymmetryPricer::Bound {
   Mesh mesh;
+  bool folds = false;  // whether it is of few layers, if these are enough
+  std::shared_ptr<const FoldedMesh> folded;  // or
   std::shared_ptr<Made> made;
   Quotient quotient;
   std::vector<int32_t> placement;
@@ -74,7 +79,10 @@ struct SymmetryPricer::Bound {
 };
 
 struct SymmetryPricer::Structure {
-  std::shared_ptr<Lowered> lowered;
+  Strategy of;
+  Parallelism given;
+  std::shared_ptr<const FoldedMesh> folded;  // where a few of its layers are enough
+  std::shared_ptr<Lowered> lowered;  // where they are not, or when first asked for
   std::vector<std::shared_ptr<Made>> made;
   std::list<std::shared_ptr<Bound>> bound;  // the latest first
 };
@@ -91,7 +99,7 @@ bool first_lanes_alone(const Symmetry& symmetry, const Mesh& mesh) {
 }  // namespace
 
 SymmetryPricer::SymmetryPricer(std::shared_ptr<const Problem> problem)
-    : problem_(std::move(problem)) {}
+    : problem_(std::move(problem)), folded_(std::make_unique<FoldedMeshes>(problem_)) {}
 SymmetryPricer::~SymmetryPricer() = default;
 
 std::shared_ptr<SymmetryPricer::Lowered> SymmetryPricer::lowered(const Parallelism& given,
@@ -120,41 +128,78 @@ std::shared_ptr<SymmetryPricer::Lowered> SymmetryPricer::lowered(const Paralleli
 }
 
 std::shared_ptr<SymmetryPricer::Structure> SymmetryPricer::structure(const Strategy& strategy) {
-  const Strategy of = structure_of(strategy);
+  structure_of(strategy, asked_);
   const auto found = std::find_if(structures_.begin(), structures_.end(),
-                                  [&](const auto& kept) { return kept->lowered->of == of; });
+                                  [&](const auto& kept) { return kept->of == asked_; });
   if (found != structures_.end()) {
     structures_.splice(structures_.begin(), structures_, found);
     return structures_.front();
   }
   auto made = std::make_shared<Structure>();
-  made->lowered = lowered(*strategy.parallelism, of, false);
+  made->of = asked_;
+  made->given = *strategy.parallelism;
+  made->folded = folded_->make(made->given);
+  if (!made->folded) made->lowered = lowered(made->given, made->of, false);
   structures_.push_front(made);
   int64_t operators = 0;
   for (auto kept = structures_.begin(); kept != structures_.end();) {
-    operators += (*kept)->lowered->replica.graph.operator_count();
+    if ((*kept)->folded) operators += (*kept)->folded->fold->graph().operators();
+    if ((*kept)->lowered) operators += (*kept)->lowered->replica.graph.operator_count();
     const bool goes = operators > kMostOperators && kept != structures_.begin();
     kept = goes ? structures_.erase(kept) : std::next(kept);
   }
   return made;
 }
 
-std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bound(const Strategy& strategy) {
+std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bound(const Strategy& strategy,
+                                                             bool folds) {
   const auto of = structure(strategy);
   const auto& mesh = strategy.parallelism->mesh;
-  const auto found = std::find_if(of->bound.begin(), of->bound.end(),
-                                  [&](const auto& kept) { return kept->mesh == mesh; });
+  folds = folds && of->folded;
+  const auto found = std::find_if(of->bound.begin(), of->bound.end(), [&](const auto& kept) {
+    return kept->mesh == mesh && kept->folds == folds;
+  });
   if (found != of->bound.end()) {
     of->bound.splice(of->bound.begin(), of->bound, found);
     return of->bound.front();
   }
-  of->bound.push_front(bind(*of, mesh));
+  auto made = folds ? bind_folded(*of, mesh) : nullptr;
+  if (!made) made = bind(*of, mesh);
+  made->folds = folds;
+  of->bound.push_front(std::move(made));
   if (of->bound.size() > kMostBound) of->bound.pop_back();
   return of->bound.front();
 }
 
+/// Nothing where more than the first lane of one replica is to be simulated.
+std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind_folded(const Structure& structure,
+                                                                   const Mesh& mesh) {
+  const auto& fold = *structure.folded->fold;
+  const auto& found = find(fold.lanes(mesh), mesh);
+  if (!found.symmetry || found.symmetry->replicas.size() != 1 ||
+      !first_lanes_alone(*found.symmetry, mesh))
+    return nullptr;
+  auto result = std::make_shared<Bound>();
+  result->mesh = mesh;
+  result->folded = structure.folded;
+  const auto& symmetry = *found.symmetry;
+  const auto first_of = [&](int32_t stage) { return at(stage) * at(mesh.width()); };
+  result->placement.reserve(fold.device().size());
+  for (const int32_t stage : fold.device())
+    result->placement.push_back(symmetry.number[first_of(stage)]);
+  result->quotient = symmetry.quotient;
+  for (int32_t c = 0; c < fold.graph().collectives(); ++c) {
+    const int32_t inner = fold.group_of(c);
+    const int32_t stage = fold.device()[at(fold.graph().members(c)[0])];
+    result->quotient.group.push_back(inner < 0 ? symmetry.across[first_of(stage)]
+                                               : symmetry.inner[at(inner)]);
+  }
+  return result;
+}
+
 std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure,
                                                             const Mesh& mesh) {
+  if (!structure.lowered) structure.lowered = lowered(structure.given, structure.of, false);
   auto result = std::make_shared<Bound>();
   result->mesh = mesh;
   const Found* found = &find(structure.lowered->lanes_of(false), mesh);
@@ -201,9 +246,8 @@ const SymmetryPricer::Found& SymmetryPricer::find(const ReplicaLanes& lanes, con
     found_.splice(found_.begin(), found_, known);
     return found_.front();
   }
-  Found found{mesh, std::move(outline), lanes_share_queues(lanes, mesh, *problem_), {}};
-  if (!found.share) found.symmetry = find_symmetry(lanes, mesh, *problem_);
-  found_.push_front(std::move(found));
+  if (!prices_) prices_.emplace(problem_->cluster());
+  found_.push_front({find_symmetry(lanes, mesh, *problem_, *prices_), mesh, std::move(outline)});
   if (found_.size() > kMostFound) found_.pop_back();
   return found_.front();
 }
@@ -219,6 +263,7 @@ std::shared_ptr<SymmetryPricer::Made> SymmetryPricer::make(Structure& structure,
   const std::shared_ptr<const Graph> graph(std::shared_ptr<void>(), &copies->copies.lowered.graph);
   made->problem =
       std::make_shared<const Problem>(graph, problem_->shared_cluster(), problem_->rules());
+  made->graph.emplace(*made->problem);
   structure.made.push_back(made);
   return made;
 }
@@ -227,15 +272,17 @@ std::shared_ptr<const OrderPieces> SymmetryPricer::order(Bound& bound, const Par
   const std::string name = pipeline_schedule_name(schedule_of(given));
   if (bound.order && bound.order_name == name && bound.order->micro_batches == given.micro_batches)
     return bound.order;
-  bound.order = std::make_shared<const OrderPieces>(pipeline_pieces(
-      bound.made->problem->graph(), bound.placement,
-      static_cast<int32_t>(bound.quotient.devices.size()), bound.made->of->copies.lowered.stage,
-      given.micro_batches, parse_pipeline_schedule(name)));
+  bound.order = std::make_shared<const OrderPieces>(
+      bound.folded ? bound.folded->fold->pieces(parse_pipeline_schedule(name), given.micro_batches)
+                   : pipeline_pieces(bound.made->problem->graph(), bound.placement,
+                                     static_cast<int32_t>(bound.quotient.devices.size()),
+                                     bound.made->of->copies.lowered.stage, given.micro_batches,
+                                     parse_pipeline_schedule(name)));
   bound.order_name = name;
   return bound.order;
 }
 
-void SymmetryPricer::run(Bound& bound, const Strategy& strategy, Metrics& metrics,
+bool SymmetryPricer::run(Bound& bound, const Strategy& strategy, Metrics& metrics,
                          int64_t limit_ns) {
   std::shared_ptr<const OrderPieces> pieces;
   std::unique_ptr<OrderEngine> engine;
@@ -248,11 +295,13 @@ void SymmetryPricer::run(Bound& bound, const Strategy& strategy, Metrics& metric
     }
   }
   if (!engine) engine = std::make_unique<OrderEngine>(problem_->cluster());
-  if (!engine->run(*bound.made->problem, bound.placement, *pieces, &bound.quotient, limit_ns,
-                   metrics))
-    run_events(bound, *strategy.parallelism, metrics, limit_ns);
+  const auto& graph = bound.folded ? bound.folded->fold->graph() : *bound.made->graph;
+  const bool decided =
+      engine->run(graph, bound.placement, *pieces, &bound.quotient, limit_ns, metrics);
+  if (!decided && bound.made) run_events(bound, *strategy.parallelism, metrics, limit_ns);
   const std::lock_guard lock(mutex_);
   idle_.push_back(std::move(engine));
+  return decided || bound.made;
 }
 
 /// What the order's engine leaves to the event loop.
@@ -268,14 +317,15 @@ void SymmetryPricer::run_events(const Bound& bound, const Parallelism& given, Me
 
 bool SymmetryPricer::price(const Strategy& strategy, Metrics& metrics, int64_t limit_ns) {
   try {
-    std::shared_ptr<Bound> found;
-    {
-      const std::lock_guard lock(mutex_);
-      found = bound(strategy);
+    for (const bool folds : {true, false}) {
+      std::shared_ptr<Bound> found;
+      {
+        const std::lock_guard lock(mutex_);
+        found = bound(strategy, folds);
+      }
+      if (!found->made && !found->folded) return false;
+      if (run(*found, strategy, metrics, limit_ns)) return true;
     }
-    if (!found->made) return false;
-    run(*found, strategy, metrics, limit_ns);
-    return true;
   } catch (const ArgumentError&) {
   } catch (const LimitError&) {
   }
@@ -286,15 +336,22 @@ std::vector<int32_t> SymmetryPricer::home(const Strategy& strategy) {
   const auto& mesh = strategy.parallelism->mesh;
   const int32_t width = mesh.width();
   const std::lock_guard lock(mutex_);
-  auto devices = structure(strategy)->lowered->replica.home;
+  const auto of = structure(strategy);
+  auto devices = of->folded ? of->folded->home : of->lowered->replica.home;
   for (int32_t& device : devices) device = mesh.device(device / width, 0, device % width);
   return devices;
 }
 
 int32_t SymmetryPricer::simulated_devices(const Strategy& strategy) {
   const std::lock_guard lock(mutex_);
-  const auto found = bound(strategy);
-  return found->made ? static_cast<int32_t>(found->quotient.devices.size()) : -1;
+  const auto found = bound(strategy, true);
+  return found->made || found->folded ? static_cast<int32_t>(found->quotient.devices.size()) : -1;
+}
+
+int32_t SymmetryPricer::lowered_layers(const Strategy& strategy) {
+  const std::lock_guard lock(mutex_);
+  const auto found = bound(strategy, true);
+  return found->folded ? found->folded->few->layers : -1;
 }
 
 }  // namespace trinity

@@ -1,0 +1,154 @@
+#include "graph/fewer_layers.h"
+
+#include "base/index.h"
+
+namespace trinity {
+namespace {
+
+bool same_parameter(const Parameter& a, const Parameter& b) {
+  return a.shape == b.shape && a.dtype == b.dtype && a.trainable == b.trainable;
+}
+
+bool same_operator(const Operator& a, const Operator& b) {
+  return a.type == b.type && a.phase == b.phase && a.attributes == b.attributes &&
+         std::equal(a.parameters.begin(), a.parameters.end(), b.parameters.begin(),
+                    b.parameters.end(), same_parameter) &&
+         a.flops == b.flops && a.traffic_bytes == b.traffic_bytes &&
+         a.measured_time_s == b.measured_time_s &&
+         a.measured_backward_time_s == b.measured_backward_time_s &&
+         a.extra_parameter_bytes == b.extra_parameter_bytes &&
+         a.persistent_bytes == b.persistent_bytes && a.workspace_bytes == b.workspace_bytes &&
+         a.collective < 0 && b.collective < 0 && a.inputs.size() == b.inputs.size() &&
+         a.outputs.size() == b.outputs.size();
+}
+
+bool same_tensor(const Tensor& a, const Tensor& b) {
+  return a.shape == b.shape && a.dtype == b.dtype && a.bytes == b.bytes && a.gradient == b.gradient;
+}
+
+}  // namespace
+
+/// Where something that an operator refers to stands: so many layers on, or one of no layer.
+struct FewerLayers::Read {
+  int32_t zone, place, offset, output;
+  bool operator==(const Read&) const = default;
+};
+
+FewerLayers::FewerLayers(const Graph& graph) : graph_(graph), layers_(repeated_layers(graph)) {
+  if (layers_.count <= kLeast) return;
+  runs_ = layer_runs(inner_layers(layers_.of), layers_.count - 2);
+  if (runs_ && !equal_layers()) runs_.reset();
+}
+
+FewerLayers::Read FewerLayers::read_of(int32_t reader, int32_t tensor) const {
+  const int32_t from = graph_.tensor(tensor).producer;
+  const int32_t output = tensor - graph_.op(from).outputs.front();
+  const auto& place = runs_->places[at(from)];
+  if (place.zone < 0) return {-1, from, 0, output};
+  return {place.zone, place.place, place.layer - runs_->places[at(reader)].layer, output};
+}
+
+bool FewerLayers::equal_layers() const {
+  for (int32_t op = 0; op < graph_.operator_count(); ++op) {
+    const auto& place = runs_->places[at(op)];
+    if (place.zone < 0 ? !reads_ends_alone(op)
+                       : !same(op, runs_->number(place.zone, 1, place.place)))
+      return false;
+  }
+  return true;
+}
+
+/// That what belongs to none of them goes on from the last one or the first one.
+bool FewerLayers::reads_ends_alone(int32_t op) const {
+  const auto at_end = [this](int32_t other) {
+    const auto& place = runs_->places[at(other)];
+    return place.zone < 0 || place.layer == 0 || place.layer == runs_->layers - 1;
+  };
+  const auto& about = graph_.op(op);
+  return (about.forward < 0 || at_end(about.forward)) &&
+         std::all_of(about.inputs.begin(), about.inputs.end(),
+                     [&](int32_t input) { return at_end(graph_.tensor(input).producer); });
+}
+
+/// Whether an operator is like the second layer's of its place.
+bool FewerLayers::same(int32_t a, int32_t b) const {
+  const auto &x = graph_.op(a), &y = graph_.op(b);
+  if (!same_operator(x, y)) return false;
+  for (size_t i = 0; i < x.outputs.size(); ++i)
+    if (!same_tensor(graph_.tensor(x.outputs[i]), graph_.tensor(y.outputs[i]))) return false;
+  if ((x.forward < 0) != (y.forward < 0)) return false;
+  if (x.forward >= 0) {
+    const auto& places = runs_->places;
+    const auto &f = places[at(x.forward)], &g = places[at(y.forward)];
+    if (f.zone < 0 || f.zone != g.zone || f.place != g.place ||
+        f.layer != places[at(a)].layer || g.layer != places[at(b)].layer)
+      return false;
+  }
+  return same_reads(a, b);
+}
+
+bool FewerLayers::same_reads(int32_t a, int32_t b) const {
+  const int32_t layer = runs_->places[at(a)].layer;
+  for (size_t i = 0; i < graph_.op(a).inputs.size(); ++i) {
+    const Read x = read_of(a, graph_.op(a).inputs[i]), y = read_of(b, graph_.op(b).inputs[i]);
+    if (y.offset < -1 || y.offset > 1) return false;
+    if (x == y) continue;
+    const bool beyond = (layer == 0 && y.offset == -1) ||
+                        (layer == runs_->layers - 1 && y.offset == 1);
+    if (!beyond || x.zone >= 0) return false;
+  }
+  return true;
+}
+
+std::shared_ptr<const Graph> FewerLayers::of(int32_t count) {
+  const std::lock_guard lock(mutex_);
+  auto& made = made_[count];
+  if (!made) made = std::make_shared<const Graph>(make(count));
+  return made;
+}
+
+Graph FewerLayers::make(int32_t count_of_all) const {
+  const int32_t last = runs_->layers - 1, count = count_of_all - 2;
+  const auto kept = [&](int32_t layer) { return layer < count - 1 || layer == last; };
+  const auto few = [&](int32_t layer) { return layer == last ? count - 1 : layer; };
+  const auto many = [&](int32_t layer) { return layer == count - 1 ? last : layer; };
+  // What stands for an operator that another one refers to.
+  const auto instead = [&](int32_t reader, int32_t from) {
+    const auto &to = runs_->places[at(reader)], &place = runs_->places[at(from)];
+    if (place.zone < 0 || to.zone < 0) return from;
+    return runs_->number(place.zone, many(few(to.layer) + place.layer - to.layer), place.place);
+  };
+  GraphBuilder builder(graph_.name());
+  std::vector<int32_t> number(at(graph_.operator_count()), -1), taken;
+  std::vector<int32_t> tensor(graph_.tensors().size(), -1);
+  for (int32_t op = 0; op < graph_.operator_count(); ++op) {
+    const auto& place = runs_->places[at(op)];
+    if (place.zone >= 0 && !kept(place.layer)) continue;
+    Operator copy = graph_.op(op);
+    copy.inputs.clear();
+    copy.forward = -1;
+    number[op] = builder.add_operator(std::move(copy));
+    taken.push_back(op);
+    for (const int32_t input : graph_.op(op).inputs) {
+      const int32_t from = graph_.tensor(input).producer;
+      const int32_t output = input - graph_.op(from).outputs.front();
+      builder.read(number[op], tensor[graph_.op(instead(op, from)).outputs.front() + output]);
+    }
+    for (const int32_t output : graph_.op(op).outputs)
+      tensor[output] = builder.add_output(number[op], graph_.tensor(output));
+  }
+  for (const int32_t op : taken)
+    if (const int32_t forward = graph_.op(op).forward; forward >= 0)
+      builder.op(number[op]).forward = number[instead(op, forward)];
+  for (int32_t unit = 0; unit < graph_.unit_count(); ++unit) {
+    int32_t lead = -1;
+    for (const int32_t op : graph_.unit(unit)) {
+      if (number[op] < 0) continue;
+      if (lead >= 0) builder.colocate(lead, number[op]);
+      lead = number[op];
+    }
+  }
+  return builder.build();
+}
+
+}  // namespace trinity

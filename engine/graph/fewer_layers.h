@@ -1,0 +1,50 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "graph/graph.h"
+#include "graph/layer_runs.h"
+#include "graph/layers.h"
+
+namespace trinity {
+
+/// A training graph with fewer of its repeated layers, where all layers are alike: in every run of
+/// operators that a layer has, those of one place are equal in what costs and sizes go by, and read
+/// in the same places of their own layer, of the one before or behind, and of what belongs to no
+/// layer. The first layer and the last one, whose neighbours are none, may differ: they count as
+/// what belongs to no layer. What the layers between them do, any number of these does. For
+/// threads.
+class FewerLayers {
+ public:
+  static constexpr int32_t kLeast = 5;
+
+  /// The graph must outlive it.
+  explicit FewerLayers(const Graph& graph);
+
+  /// Of the graph; whether they are alike or not.
+  const Layers& layers() const { return layers_; }
+  bool alike() const { return runs_.has_value(); }
+  /// Only where they are alike: the graph with `count` of its layers, the first and the last among
+  /// them. count: at least kLeast, less than the graph has.
+  std::shared_ptr<const Graph> of(int32_t count);
+
+ private:
+  struct Read;
+
+  Read read_of(int32_t reader, int32_t tensor) const;
+  bool equal_layers() const;
+  bool same(int32_t a, int32_t b) const;
+  bool same_reads(int32_t a, int32_t b) const;
+  bool reads_ends_alone(int32_t op) const;
+  Graph make(int32_t count_of_all) const;
+
+  const Graph& graph_;
+  Layers layers_;
+  std::optional<LayerRuns> runs_;  // of the layers between the first and the last one, from 0
+  std::mutex mutex_;
+  std::map<int32_t, std::shared_ptr<const Graph>> made_;  // by their layers
+};
+
+}  // namespace trinity

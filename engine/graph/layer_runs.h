@@ -1,0 +1,72 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace trinity {
+
+/// A list of things of which each is of a layer (from 0) or of none, taken apart: zones in which
+/// every layer has a run of equal length, upwards or downwards, and what is of no layer between
+/// them.
+struct LayerRuns {
+  struct Zone {
+    int32_t begin, length;  ///< of a run
+    bool up;                ///< whether the first layer's is first
+  };
+  /// Where something stands: the place-th of a layer's run in a zone. Of no layer: zone -1.
+  struct Place {
+    int32_t zone = -1, layer = -1, place = 0;
+  };
+  int32_t layers = 0;
+  std::vector<Zone> zones;
+  std::vector<Place> places;  ///< of everything in the list
+
+  int32_t number(int32_t zone, int32_t layer, int32_t place) const {
+    const auto& of = zones[static_cast<size_t>(zone)];
+    return of.begin + (of.up ? layer : layers - 1 - layer) * of.length + place;
+  }
+};
+
+/// Numbers the layers behind the first `ends` from 0, so that those before as many last ones, of n,
+/// are those below n - 2 ends.
+inline std::vector<int32_t> inner_layers(std::span<const int32_t> layers, int32_t ends = 1) {
+  std::vector<int32_t> inner(layers.begin(), layers.end());
+  for (int32_t& layer : inner) layer -= ends;
+  return inner;
+}
+
+/// Nothing where the list is not made so. labels: layers, from 0; others are of no layer.
+inline std::optional<LayerRuns> layer_runs(std::span<const int32_t> labels, int32_t layers) {
+  LayerRuns result{layers, {}, std::vector<LayerRuns::Place>(labels.size())};
+  const auto count = static_cast<int32_t>(labels.size());
+  const auto run_at = [&](int32_t i, int32_t layer) {  // how many are of it from there on
+    int32_t end = i;
+    while (end < count && labels[static_cast<size_t>(end)] == layer) ++end;
+    return end - i;
+  };
+  for (int32_t i = 0; i < count;) {
+    const int32_t first = labels[static_cast<size_t>(i)];
+    if (first < 0 || first >= layers) {
+      ++i;
+      continue;
+    }
+    const bool up = first == 0;
+    if (!up && first != layers - 1) return std::nullopt;
+    const int32_t length = run_at(i, first);
+    const auto zone = static_cast<int32_t>(result.zones.size());
+    result.zones.push_back({i, length, up});
+    for (int32_t k = 0; k < layers; ++k, i += length) {
+      const int32_t layer = up ? k : layers - 1 - k;
+      const int32_t found = run_at(i, layer);
+      if (found < length || (found > length && k + 1 < layers)) return std::nullopt;
+      for (int32_t j = 0; j < length; ++j)
+        result.places[static_cast<size_t>(i + j)] = {zone, layer, j};
+    }
+  }
+  return result;
+}
+
+}  // namespace trinity

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "graph/fewer_layers.h"
+#include "simulator/mesh/layer_fold.h"
+#include "simulator/problem.h"
+#include "strategy/lower.h"
+
+namespace trinity {
+
+/// What meshes that differ in their number of stages and of layers in a stage are unfolded from.
+struct FewLayersLowered {
+  Parallelism of;
+  int32_t layers = 0;
+  std::shared_ptr<const Graph> graph;
+  LoweredReplica replica;
+  std::optional<ReplicaLanes> lanes;
+  LoweredCopies copies;  // one
+  std::unique_ptr<Problem> problem;  // nothing where a mesh is not lowered by its first lane
+};
+
+/// A mesh of equal layers, of which a few were lowered.
+struct FoldedMesh {
+  std::shared_ptr<const FewLayersLowered> few;
+  std::unique_ptr<LayerFold> fold;
+  std::vector<int32_t> home;  ///< as LoweredReplica::home
+};
+
+/// Lowers meshes by few of their layers and stages, and keeps those few. For one thread.
+class FoldedMeshes {
+ public:
+  explicit FoldedMeshes(std::shared_ptr<const Problem> problem) : problem_(std::move(problem)) {}
+
+  /// Nothing where layers or stages differ, or lanes do. given: what check_mesh() takes.
+  std::shared_ptr<const FoldedMesh> make(const Parallelism& given);
+
+ private:
+  std::shared_ptr<const FewLayersLowered> few(const Parallelism& of, int32_t layers);
+  std::shared_ptr<const FewLayersLowered> lower(const Parallelism& of, int32_t layers);
+  std::vector<int32_t> home(const Parallelism& given, const FoldSizes& sizes) const;
+
+  static constexpr size_t kMostFew = 16;
+
+  std::shared_ptr<const Problem> problem_;
+  std::shared_ptr<FewerLayers> layers_;
+  std::map<int32_t, LaneParts> parts_;  // by the number of layers
+  std::list<std::shared_ptr<const FewLayersLowered>> few_;  // the latest first
+};
+
+}  // namespace trinity

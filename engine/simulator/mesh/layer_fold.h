@@ -1,0 +1,127 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "graph/layer_runs.h"
+#include "simulator/order_graph.h"
+#include "strategy/lanes.h"
+#include "strategy/lower.h"
+#include "strategy/mesh_schedule.h"
+#include "strategy/pieces.h"
+#include "strategy/quotient.h"
+
+namespace trinity {
+
+/// How many layers and stages a mesh has, and how many are enough to see what all do: three layers
+/// of every virtual stage and three stages (the first, one between others, the last), or as many as
+/// give three layers between those at the ends.
+struct FoldSizes {
+  int32_t layers = 0, few_layers = 0;      // of all stages
+  int32_t pipeline = 0, few_pipeline = 0;  // devices on that axis
+  int32_t rounds = 1;                      // virtual stages of a device
+  int32_t ends = 1;                        // layers at each end that stand for themselves
+  std::vector<int32_t> chunk_of;           // of every layer its virtual stage
+  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
+
+  int32_t chunks() const { return pipeline * rounds; }
+  int32_t few_chunks() const { return few_pipeline * rounds; }
+};
+
+/// Nothing where operators are said one by one, a stage has no layers, or no fewer would do.
+std::optional<FoldSizes> fold_sizes(const Parallelism& given, int32_t layers);
+/// The mesh of fewer stages. Its micro-batches are as few as every schedule takes.
+Parallelism with_few_stages(const Parallelism& given, const FoldSizes& sizes);
+
+/// What a mesh of many equal layers runs, unfolded from what one with fewer layers and stages
+/// lowers to (its first replica and lane). That all layers do the same is read off the lowered
+/// graph: in every run of operators that a layer has, those of one place cost the same, and read
+/// the same places of their own layer and of its neighbours; so layers between others, of which
+/// there may be any number, are repetitions of one (manual/symmetry.md). Numbers of operators and
+/// collectives are in the order that lowering all layers would give them.
+class LayerFold {
+ public:
+  /// few: the first lane; copies: its one copy; problem: of that one's graph. Nothing where layers
+  /// differ.
+  static std::unique_ptr<LayerFold> make(const FoldSizes& sizes, const ReplicaLanes& few,
+                                         int32_t width, const LoweredCopies& copies,
+                                         const Problem& problem);
+
+  const OrderGraph& graph() const { return *graph_; }
+  /// Of every operator its place on the pipeline.
+  const std::vector<int32_t>& device() const { return device_; }
+  /// The lanes of a mesh of all stages.
+  ReplicaLanes lanes(const Mesh& mesh) const {
+    return ReplicaLanes(mesh, sends_, groups_, exchanges_);
+  }
+  /// Of a collective its group in lanes(), or -1: it is between the replicas.
+  int32_t group_of(int32_t collective) const { return group_of_[collective]; }
+  /// As pipeline_pieces() of a schedule with the same places for stages.
+  OrderPieces pieces(PipelineSchedule schedule, int32_t micro_batches) const;
+
+ private:
+  /// What an operator reads: of a layer so many on, or of none (zone -1, place: its number).
+  struct Read {
+    int32_t zone, place, offset, output;
+    bool operator==(const Read&) const = default;
+  };
+  enum Work : uint8_t { kForward, kBackward, kInput, kWeight, kUpdate, kMember };
+  static constexpr size_t kWorks = 4;  // of ChunkWork
+
+  LayerFold(const FoldSizes& sizes, const LoweredCopies& copies, const Problem& problem)
+      : sizes_(sizes), copies_(copies), problem_(problem) {}
+
+  const Graph& few() const { return problem_.graph(); }
+  bool find(int32_t width);
+  bool find_runs();
+  void find_work();
+  bool find_reads();
+  Read read_of(int32_t reader, int32_t tensor) const;
+  bool alike(int32_t op, int32_t second) const;
+  bool same_reads(int32_t op, int32_t second) const;
+  bool same_collective(int32_t a, int32_t b) const;
+  bool find_chunks();
+  std::optional<int32_t> ahead_of(int32_t zone, int32_t place) const;
+  /// The layers between those at the ends, which alone are numbered, from 0; the others are of no
+  /// layer.
+  int32_t few_inner() const { return sizes_.few_layers - 2 * sizes_.ends; }
+  int32_t inner() const { return sizes_.layers - 2 * sizes_.ends; }
+  int32_t few_chunk(int32_t layer) const;
+  int32_t chunk(int32_t layer) const;
+  bool find_lanes(const ReplicaLanes& few, int32_t width);
+  bool find_sends(const ReplicaLanes& few, int32_t width);
+  int32_t many_stage(int32_t few) const;
+  void unfold();
+  void place(int32_t op, int32_t layer);
+  void find_groups();
+  void list_operators();
+  int32_t number(const Read& read, int32_t layer) const;
+
+  FoldSizes sizes_;
+  const LoweredCopies& copies_;
+  const Problem& problem_;
+  std::optional<LayerRuns> runs_, collective_runs_;
+  std::vector<Work> work_;                      // of the few operators
+  std::vector<int32_t> read_first_;             // of the few, and the end
+  std::vector<Read> reads_;
+  std::vector<std::vector<int32_t>> ahead_;     // [zone][place]: layers on, in whose stage it runs
+  std::vector<int32_t> outside_, zone_begin_;   // numbers of what is of no layer; of zones
+  std::vector<int32_t> like_, layer_;           // of all operators
+  std::vector<int32_t> collective_outside_, collective_begin_, collective_like_;
+
+  std::unique_ptr<OrderGraph> graph_;
+  std::vector<int32_t> device_, chunk_, group_of_;
+  std::vector<std::vector<int32_t>> lists_;     // [chunk][ChunkWork]
+  std::vector<std::vector<int32_t>> updates_;   // of every device
+  std::vector<int32_t> few_group_;              // of every few collective, or -1
+  std::vector<int32_t> ends_group_;             // of few groups over several stages: in groups_
+  std::vector<int32_t> stage_group_;            // of every stage the group within it
+  std::vector<std::vector<int32_t>> groups_;
+  std::vector<std::pair<int32_t, int32_t>> sends_;  // between stages
+  bool exchanges_ = false;
+};
+
+}  // namespace trinity

@@ -1,0 +1,92 @@
+#include "simulator/order_graph.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/index.h"
+
+namespace trinity {
+namespace {
+
+std::vector<int32_t> numbers(size_t count) {
+  std::vector<int32_t> all(count);
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+std::vector<int32_t> collectives_of(const Graph& graph) {
+  std::vector<int32_t> all;
+  for (const auto& op : graph.operators()) all.push_back(op.collective);
+  return all;
+}
+
+}  // namespace
+
+OrderGraph::OrderGraph(const Problem& problem)
+    : OrderGraph(problem, numbers(at(problem.operators())),
+                 numbers(problem.graph().collectives().size()), collectives_of(problem.graph()),
+                 [&graph = problem.graph()](int32_t op, auto add) {
+                   for (const int32_t tensor : graph.op(op).inputs) {
+                     const int32_t from = graph.tensor(tensor).producer;
+                     add(Source{from, tensor - graph.op(from).outputs.front()});
+                   }
+                 }) {
+  longest_step_ns_ = problem.longest_step_ns();
+}
+
+void OrderGraph::finish() {
+  const size_t count = like_.size();
+  output_first_.reserve(count + 1);
+  output_first_.push_back(0);
+  once_.reserve(count);
+  member_first_.assign(collective_like_.size() + 1, 0);
+  for (int32_t op = 0; op < operators(); ++op) {
+    const int32_t of = like_[op];
+    once_.push_back(problem_->once(of));
+    output_first_.push_back(output_first_.back() + problem_->first_output(of + 1) -
+                            problem_->first_output(of));
+    if (collective_[op] >= 0) ++member_first_[at(collective_[op]) + 1];
+  }
+  std::partial_sum(member_first_.begin(), member_first_.end(), member_first_.begin());
+  members_.resize(at(member_first_.back()));
+  auto next = member_first_;
+  for (int32_t op = 0; op < operators(); ++op)
+    if (collective_[op] >= 0) members_[next[collective_[op]]++] = op;
+  find_readers();
+  // Each is like one of the problem, in whose longest step that one is.
+  longest_step_ns_ = problem_->longest_step_ns() * static_cast<double>(count);
+}
+
+/// Readers ascend, those of one by output: one entry for each output and reader.
+void OrderGraph::find_readers() {
+  const size_t count = like_.size();
+  reader_first_.assign(count + 1, 0);
+  missing_.assign(count, 0);
+  const auto repeated = [this](int32_t op, size_t i) {
+    const auto list = inputs(op);
+    return std::find(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(i), list[i]) !=
+           list.begin() + static_cast<std::ptrdiff_t>(i);
+  };
+  for (int32_t op = 0; op < operators(); ++op)
+    for (size_t i = 0; i < inputs(op).size(); ++i) {
+      if (repeated(op, i)) continue;
+      ++reader_first_[at(inputs(op)[i].op) + 1];
+      ++missing_[op];
+    }
+  std::partial_sum(reader_first_.begin(), reader_first_.end(), reader_first_.begin());
+  readers_.resize(at(reader_first_.back()));
+  auto next = reader_first_;
+  for (int32_t op = 0; op < operators(); ++op)
+    for (size_t i = 0; i < inputs(op).size(); ++i) {
+      const auto [from, output] = inputs(op)[i];
+      if (repeated(op, i)) continue;
+      int32_t place = next[from]++;
+      for (; place > reader_first_[from] && readers_[place - 1].op == op &&
+             readers_[place - 1].output > output;
+           --place)
+        readers_[place] = readers_[place - 1];
+      readers_[place] = {op, output};
+    }
+}
+
+}  // namespace trinity

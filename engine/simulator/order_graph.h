@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "simulator/problem.h"
+
+namespace trinity {
+
+/// The operators that OrderEngine runs: those of a problem, or more of them that are like these
+/// (mesh/layer_fold.h). Numbers are its own, in a topological order; costs and bytes are those of
+/// like(op) in the problem, which must outlive it.
+class OrderGraph {
+ public:
+  /// An output of an operator.
+  struct Source {
+    int32_t op, output;
+    bool operator==(const Source&) const = default;
+  };
+
+  /// All operators of a problem, once each.
+  explicit OrderGraph(const Problem& problem);
+
+  /// Operators that are like those of a problem: `like` has one for each; inputs(op, add) calls
+  /// add(Source) for all that it reads, in the order of like(op)'s inputs; `collectives` are those
+  /// that the collectives are like, collective[op] is a number among these, or -1.
+  template <class Inputs>
+  OrderGraph(const Problem& problem, std::vector<int32_t> like, std::vector<int32_t> collectives,
+             std::vector<int32_t> collective, Inputs inputs)
+      : problem_(&problem),
+        like_(std::move(like)),
+        collective_like_(std::move(collectives)),
+        collective_(std::move(collective)) {
+    input_first_.reserve(like_.size() + 1);
+    input_first_.push_back(0);
+    for (int32_t op = 0; op < operators(); ++op) {
+      inputs(op, [this](const Source& source) { inputs_.push_back(source); });
+      input_first_.push_back(static_cast<int32_t>(inputs_.size()));
+    }
+    finish();
+  }
+
+  const Problem& problem() const { return *problem_; }
+  int32_t operators() const { return static_cast<int32_t>(like_.size()); }
+  int32_t like(int32_t op) const { return like_[op]; }
+  bool once(int32_t op) const { return once_[op] != 0; }
+
+  std::span<const Source> inputs(int32_t op) const {
+    return std::span(inputs_).subspan(static_cast<size_t>(input_first_[op]),
+                                      static_cast<size_t>(input_first_[op + 1] - input_first_[op]));
+  }
+  /// As Problem::readers().
+  std::span<const Problem::Reader> readers(int32_t op) const {
+    return std::span(readers_).subspan(
+        static_cast<size_t>(reader_first_[op]),
+        static_cast<size_t>(reader_first_[op + 1] - reader_first_[op]));
+  }
+  int32_t missing(int32_t op) const { return missing_[op]; }
+  int32_t outputs(int32_t op) const { return output_first_[op + 1] - output_first_[op]; }
+  int64_t output_bytes(int32_t op, int32_t output) const {
+    return problem_->output_bytes(like_[op], output);
+  }
+  int64_t held_bytes(int32_t op, int32_t output) const {
+    return problem_->held_bytes()[static_cast<size_t>(problem_->first_output(like_[op]) + output)];
+  }
+  int64_t fixed_bytes(int32_t op) const { return problem_->fixed_bytes(like_[op]); }
+  int64_t workspace_bytes(int32_t op) const { return problem_->workspace_bytes(like_[op]); }
+  int64_t cost_ns(int32_t device, int32_t op) const { return problem_->cost_ns(device, like_[op]); }
+  /// Whether its first output shares the storage of what it reads first (Problem::alias()).
+  bool views(int32_t op) const { return problem_->alias(like_[op]) >= 0; }
+  /// Whether it does so of this output.
+  bool views(int32_t op, int32_t from, int32_t output) const {
+    return views(op) && inputs(op).front() == Source{from, output};
+  }
+  /// No step of one micro-batch takes longer.
+  double longest_step_ns() const { return longest_step_ns_; }
+
+  int32_t collective(int32_t op) const { return collective_[op]; }
+  int32_t collectives() const { return static_cast<int32_t>(collective_like_.size()); }
+  const Collective& collective_like(int32_t c) const {
+    return problem_->graph().collectives()[static_cast<size_t>(collective_like_[c])];
+  }
+  /// Ascending.
+  std::span<const int32_t> members(int32_t c) const {
+    return std::span(members_).subspan(
+        static_cast<size_t>(member_first_[c]),
+        static_cast<size_t>(member_first_[c + 1] - member_first_[c]));
+  }
+
+ private:
+  void finish();
+  void find_readers();
+
+  const Problem* problem_;
+  std::vector<int32_t> like_, collective_like_, collective_;
+  std::vector<char> once_;
+  std::vector<int32_t> input_first_, output_first_, reader_first_, missing_;
+  std::vector<Source> inputs_;
+  std::vector<Problem::Reader> readers_;
+  std::vector<int32_t> member_first_, members_;
+  double longest_step_ns_ = 0;
+};
+
+}  // namespace trinity
