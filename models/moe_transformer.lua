@@ -118,7 +118,8 @@ return {
     every = { default = 1, help = 'every so many blocks the last has experts, the others one network', min = 1,
       integer = true },
     capacity_factor = { default = 1, help = 'places of an expert over the tokens of an even load', min = 0 },
-    fused = { default = true, help = 'gate and values of an expert in one product; apart they can be split by columns' },
+    fused = { default = true,
+      help = 'gate and values of an expert in one product; apart they can be split by columns' },
     balance = { default = 0.01, help = 'weight of the loss that balances the experts (0: none)', min = 0 },
   },
   build = function(options)

@@ -10,8 +10,10 @@ local options = trinity.options {
   shell = { default = 'bash', position = true, help = 'bash, zsh, fish; man: the page trinity(1)' },
 }
 
-local make = ({ bash = completion.bash, zsh = completion.zsh, fish = completion.fish, man = completion.man })[options.shell]
+local make = ({ bash = completion.bash, zsh = completion.zsh, fish = completion.fish,
+  man = completion.man })[options.shell]
 if not make then
-  util.fail_usage('trinity completion SHELL: unknown name %s', util.unknown(options.shell, { 'bash', 'zsh', 'fish', 'man' }))
+  util.fail_usage('trinity completion SHELL: unknown name %s',
+    util.unknown(options.shell, { 'bash', 'zsh', 'fish', 'man' }))
 end
 io.write(make())

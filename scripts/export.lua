@@ -88,7 +88,10 @@ local function make_text()
   return problem:placement_json(plan, device_names(problem.cluster))
 end
 
-local text = make_text()
+local ok, text = pcall(make_text)
+if not ok then -- what cannot be written is one sentence
+  error(type(text) == 'string' and text:gsub('^%S-scripts/export%.lua:%d+: ', '') or text, 0)
+end
 if text and options.output == '' then
   io.write(text)
 elseif text then

@@ -41,6 +41,8 @@ local options = trinity.options(util.merged({
   export = { default = '', help = 'the best strategy in the format of another program (trinity help formats), in place '
     .. 'of the table' },
   out = { default = '', help = 'with --export: the folder of a format that has several files' },
+  lossless = { default = false, help = 'with --export: refuse what the format cannot say' },
+  nodes = { default = '', help = "with --export autoparallel: the file of get_json(), whose nodes get placements" },
   aceso = { default = '', help = "a folder of Aceso's profiles: plans by its rules" },
   gpus = { default = 4, help = 'with --aceso: a power of two', min = 1, max = 4096, integer = true },
   gpus_per_node = { default = 8, help = 'with --aceso', min = 1, integer = true },
@@ -56,6 +58,11 @@ if options.aceso ~= '' then
   os.exit(stopped and trinity.stop_status() or fits and 0 or 1)
 end
 if options.model == '' then util.fail_usage 'expected a model to plan for (--help lists options)' end
+local formats = trinity.formats.names()
+local listed = (' %s '):format(table.concat(formats, ' '))
+if options.export ~= '' and not listed:find(' ' .. options.export .. ' ', 1, true) then
+  error('unknown format ' .. util.unknown(options.export, formats), 0)
+end
 dimensions.set_threads(options.threads)
 
 local model_options = settings.read('set', options.set)
@@ -87,7 +94,10 @@ trinity.run:result('plan', { plans = util.map(found.plans, row), counts = found.
   and ('The best plan takes %.6g s a step: %s.'):format(best.step_time_s, space.text(best.point)) or 'No plan fits.')
 if options.save ~= '' and found.plans[1] then found.plans[1].strategy:save(options.save) end
 if options.export ~= '' and best then
-  local text_or_paths = best.strategy:export { format = options.export, folder = options.out ~= '' and options.out or nil }
+  local ok, text_or_paths = pcall(best.strategy.export, best.strategy, { format = options.export,
+    folder = options.out ~= '' and options.out or nil, lossless = options.lossless,
+    nodes = options.nodes ~= '' and options.nodes or nil })
+  if not ok then error(text_or_paths:gsub('^%S-scripts/plan%.lua:%d+: ', ''), 0) end
   io.write(type(text_or_paths) == 'string' and text_or_paths or table.concat(text_or_paths, '\n') .. '\n')
 elseif options.json then
   local list = require('trinity.base.json').list

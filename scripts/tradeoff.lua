@@ -116,6 +116,7 @@ plot $sends using 1:2 with linespoints pt 7 title 'peak communication, beta as l
 ]]):format(plot.in_quotes(('%s on %s: Trinity under weights of communication (beta) and memory (gamma)'):format(
   graph.name, cluster.name))))
 print(('in %s.csv%s'):format(options.output, picture and ' and ' .. picture or '; no picture: ' .. reason))
-print(('simulated; medians of seeds 1 to %d, %d evaluations%s a search\nmade by: trinity scripts/tradeoff.lua %s'):format(
+local words = 'simulated; medians of seeds 1 to %d, %d evaluations%s a search\nmade by: trinity scripts/tradeoff.lua %s'
+print(words:format(
   options.seeds, options.evaluations, options.seconds < math.huge and (' or %g s'):format(options.seconds) or '',
   cli.words()))

@@ -8,8 +8,8 @@
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/gzip.h"
 #include "base/stop.h"
+#include "data/gzip.h"
 #include "formats/export/safetensors.h"
 
 namespace trinity {

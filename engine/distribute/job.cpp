@@ -117,7 +117,8 @@ std::string Job::key(const std::string& name) const {
 std::string Job::store_advice() const {
   if (!variables_.has_store || variables_.is_watched) return "";
   return "; if torchrun's LibTorch is another than this program's (trinity --version), set "
-         "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 for it: rank 0 then keeps the store";
+         "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 for it, with --rdzv-backend c10d: rank 0 then keeps "
+         "the store";
 }
 
 /// What the failure to meet may come from, where ranks are on several machines.

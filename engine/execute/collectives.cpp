@@ -5,13 +5,13 @@
 #include "graph/meaning.h"
 
 namespace trinity {
-namespace {
-
 at::Tensor sum_in_order(const std::vector<at::Tensor>& given) {
   at::Tensor sum = given.size() > 1 ? given[0] + given[1] : given[0].clone();
   for (size_t i = 2; i < given.size(); ++i) sum.add_(given[i]);
   return sum;
 }
+
+namespace {
 
 /// Of statistics by row, column `column`: 0 the largest, 1 the label's, 2 the sum of exponentials.
 at::Tensor reduced_statistics(const at::Tensor& own, const std::vector<at::Tensor>& given,

@@ -11,6 +11,9 @@ namespace trinity {
 /// What a member of a collective makes of what it needs of all members, in their order, of one of
 /// its outputs (graph/meaning.h says which attributes tell what it is). Every member sums in the
 /// same order, so that all get the same bits.
+/// The sum in their order: the same bits for all members.
+at::Tensor sum_in_order(const std::vector<at::Tensor>& given);
+
 at::Tensor combine(const Operator& member, const std::vector<const Operator*>& members,
                    const std::vector<at::Tensor>& given, const std::vector<int64_t>& shape);
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <barrier>
-#include <chrono>
 #include <mutex>
 #include <numeric>
+#include <set>
 #include <system_error>
 #include <thread>
 
@@ -12,68 +12,19 @@
 #include "distribute/job.h"
 #include "execute/checkpoint.h"
 #include "execute/collectives.h"
-#include "execute/device.h"
 #include "execute/evaluation.h"
 #include "execute/feed.h"
 #include "execute/memory.h"
 #include "execute/operators.h"
 #include "execute/peer_transport.h"
 #include "execute/reports.h"
+#include "execute/sent_weights.h"
 #include "execute/task_completions.h"
 #include "execute/tensor_store.h"
+#include "execute/worker.h"
 #include "libtorch/setup.h"
 
 namespace trinity {
-namespace {
-
-/// Seconds since a step began.
-class Clock {
- public:
-  void restart() { begin_ = std::chrono::steady_clock::now(); }
-  double seconds() const {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point begin_;
-};
-
-/// One device and what its thread leaves behind in a step.
-struct Worker {
-  int32_t device = -1;
-  WorkerDevice on;
-  int32_t core = -1;
-  std::shared_ptr<MemoryAccount> memory;
-  double loss = 0;
-  std::vector<CopyRun> copies;
-
-  at::Device torch_device() const {
-    return on.cuda ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(on.index))
-                   : at::Device(at::kCPU);
-  }
-};
-
-std::vector<Worker> make_workers(int32_t devices, const ExecutorOptions& options) {
-  if (!options.devices.empty() && options.devices.size() != static_cast<size_t>(devices))
-    throw ArgumentError(fmt::format("execute: expected the names of {} devices, got {}", devices,
-                                    options.devices.size()));
-  std::vector<Worker> workers(static_cast<size_t>(devices));
-  std::vector<WorkerDevice> all;
-  for (int32_t d = 0; d < devices; ++d) {
-    Worker& worker = workers[d];
-    worker.device = d;
-    worker.on = parse_worker_device(options.devices.empty() ? fmt::format("cpu:{}", d)
-                                                            : options.devices[d]);
-    worker.memory = std::make_shared<MemoryAccount>(worker.on.name, options.memory_limit_bytes);
-    all.push_back(worker.on);
-  }
-  const auto cores = worker_cores(all);
-  for (size_t d = 0; d < workers.size(); ++d) workers[d].core = cores[d];
-  return workers;
-}
-
-}  // namespace
-
 struct Executor::Impl {
   Impl(std::shared_ptr<const Graph> given, std::span<const int32_t> placement, int32_t devices,
        std::span<const double> order, const ExecutorOptions& chosen)
@@ -86,8 +37,9 @@ struct Executor::Impl {
         operators(program, {chosen.seed, chosen.micro_batches, real, data_source(), chosen.stream}),
         sums(graph->tensors().size()),
         values(layout),
-        completions(layout.tasks()),
+        late(layout.slots().size()),
         workers(make_workers(devices, chosen)),
+        completions(layout.tasks(), have_cores()),
         runs(static_cast<size_t>(layout.tasks())) {
     operators.learning_rate = chosen.learning_rate;
     if (options.job) transport = std::make_unique<PeerTransport>(layout, *graph, options.job);
@@ -112,7 +64,18 @@ struct Executor::Impl {
   }
 
   /// Whether a device's worker is a thread of this process.
-  bool is_here(int32_t device) const { return !transport || device == options.job->rank(); }
+  bool is_here(int32_t device) const {
+    return !options.job || device == options.job->rank();
+  }
+
+  /// Whether no two workers of this process share a core.
+  bool have_cores() const {
+    std::set<int32_t> taken;
+    for (const auto& worker : workers)
+      if (is_here(worker.device) && !worker.on.cuda && !taken.insert(worker.core).second)
+        return false;
+    return true;
+  }
 
   void make_weights(const Worker& worker) {
     const AccountScope scope(worker.memory);
@@ -236,13 +199,92 @@ struct Executor::Impl {
   }
 
   void keep(int32_t tensor, int32_t micro_batch, const at::Tensor& made) {
-    if (program.is_idle(tensor, operators.steps)) return;
+    const bool idle = operators.is_idle(tensor);
+    if (idle && !operators.is_handed_on(tensor)) return;
     const int32_t home = layout.home_slot(tensor);
     values.keep(home, micro_batch, made);
-    if (!transport) return;
+    if (!transport || idle) return;
     for (int32_t slot = home + 1; slot < layout.end_slot(tensor); ++slot) {
       transport->send(slot, micro_batch, needed_at(slot, made));
       values.release(home, micro_batch);
+    }
+  }
+
+  /// Of what does not run in this step: what it hands on.
+  void pass_over(int32_t task) {
+    const int32_t op = layout.operator_of(task), micro_batch = layout.micro_batch_of(task);
+    const auto own = [&](int32_t tensor) {
+      return values.read(layout.home_slot(tensor), micro_batch);
+    };
+    const auto outputs = operators.handed_on(op, own);
+    for (size_t i = 0; i < outputs.size(); ++i)
+      keep(graph->op(op).outputs[i], micro_batch, outputs[i]);
+    completions.finish(task);
+  }
+
+  /// What was sent is kept for merges of this step or a later one.
+  void keep_sent(int32_t tensor, const at::Tensor& made) {
+    const int32_t home = layout.home_slot(tensor);
+    late.keep(home, operators.steps, made);
+    for (int32_t slot = home + 1; transport && slot < layout.end_slot(tensor); ++slot)
+      transport->post(slot, made);
+  }
+
+  /// What the others of a merge send in this step is on its way from now on.
+  void expect(int32_t op) {
+    const int32_t device = layout.device_of(op);
+    for (size_t k = 0; k < graph->op(op).inputs.size(); ++k) {
+      const int32_t own = graph->op(op).inputs[k];
+      if (!operators.runs(graph->tensor(own).producer)) return;
+      const size_t members = layout.reads(op).size() / graph->op(op).inputs.size();
+      for (size_t i = 0; i < members; ++i) {
+        const int32_t tensor = layout.reads(op)[k * members + i];
+        const int32_t slot = layout.slot(tensor, device);
+        if (slot == layout.home_slot(tensor)) continue;
+        const auto made = at::empty_like(late.last(layout.home_slot(own)));
+        late.keep(slot, operators.steps, made, transport->expect(slot, made));
+      }
+    }
+  }
+
+  /// What a merge reads: what was sent so many steps ago.
+  at::Tensor sent_to(Worker& worker, int32_t op, int32_t tensor) {
+    const int32_t home = layout.home_slot(tensor), slot = layout.slot(tensor, worker.device);
+    const int32_t producer = graph->tensor(tensor).producer;
+    const int32_t last = layout.micro_batches() - 1;
+    if (!transport || slot == home) completions.wait_for(layout.task(last, producer));
+    auto* found = late.find(transport ? slot : home, operators.steps - operators.occasion(op)->age);
+    if (!found)
+      throw Error(fmt::format("nothing was sent {} steps ago", operators.occasion(op)->age));
+    if (slot == home) return found->tensor;
+    CopyRun copy;
+    copy.task = layout.task(last, producer);
+    copy.from = layout.device_of(producer);
+    copy.to = worker.device;
+    copy.start_s = clock.seconds();
+    at::Tensor made = found->tensor;
+    if (transport)
+      transport->wait(found->message, copy.from);
+    else
+      made = made.to(worker.torch_device(), made.scalar_type(), false, true);
+    copy.end_s = clock.seconds();
+    copy.bytes = static_cast<int64_t>(made.nbytes());
+    worker.copies.push_back(copy);
+    return made;
+  }
+
+  /// Between steps: what nobody will merge any more, once it has come.
+  void drop_sent() {
+    for (int32_t op = 0; op < graph->operator_count(); ++op) {
+      if (!program.merges(op) || !operators.runs(op) || !is_here(layout.device_of(op))) continue;
+      const int64_t until = operators.steps - operators.occasion(op)->age;
+      for (const int32_t tensor : layout.reads(op)) {
+        const int32_t home = layout.home_slot(tensor);
+        const int32_t slot = transport ? layout.slot(tensor, layout.device_of(op)) : home;
+        for (const auto& old : late.drop(slot, until))
+          if (old.message)
+            transport->wait(old.message, layout.device_of(graph->tensor(tensor).producer));
+      }
     }
   }
 
@@ -250,13 +292,12 @@ struct Executor::Impl {
     poll_stop();
     const int32_t op = layout.operator_of(task), micro_batch = layout.micro_batch_of(task);
     const auto& of = graph->op(op);
-    if (!program.runs_in(op, operators.steps)) {
-      completions.finish(task);
-      return;
-    }
+    if (transport && program.merges(op)) expect(op);
+    if (!operators.runs(op)) return pass_over(task);
     std::vector<at::Tensor> inputs;
     for (const int32_t input : layout.reads(op))
-      inputs.push_back(taken(worker, op, input, micro_batch));
+      inputs.push_back(program.merges(op) ? sent_to(worker, op, input)
+                                          : taken(worker, op, input, micro_batch));
     if (transport && program.duty(op) == Duty::gather && !of.outputs.empty())
       exchange_shares(op, micro_batch);
     TaskRun& times = runs[task];
@@ -270,14 +311,16 @@ struct Executor::Impl {
       outputs.push_back(at::empty({0}));  // tells others that it has run
     worker.loss += operators.loss(op, micro_batch, outputs);
     for (size_t i = 0; i < of.outputs.size(); ++i) {
-      if (adds_up(of.outputs[i]))
+      if (program.duty(op) == Duty::send)
+        keep_sent(of.outputs[i], outputs.at(i));
+      else if (adds_up(of.outputs[i]))
         add_up(of.outputs[i], outputs.at(i));
       else
         keep(of.outputs[i], micro_batch, outputs.at(i));
     }
     outputs.clear();
     for (const int32_t input : layout.reads(op))
-      values.release(layout.slot(input, worker.device), micro_batch);
+      if (!program.merges(op)) values.release(layout.slot(input, worker.device), micro_batch);
     times.memory_bytes = worker.memory->current_bytes();
     completions.finish(task);
   }
@@ -392,9 +435,10 @@ struct Executor::Impl {
     if (stop_flag()) transport->abort();
   }
 
-  ExecutedStep step() {
+  ExecutedStep step(const std::vector<Occasion>& occasions) {
     if (failed) throw Error("execute: an earlier step failed; a new executor is needed");
-    if (reader) reader->wait();
+    const double read_s = reader ? reader->wait() : 0;
+    operators.set_occasions(occasions);
     next_step = operators.steps + 1;
     completions.clear();
     values.clear();
@@ -402,9 +446,11 @@ struct Executor::Impl {
     for (auto& sum : sums) sum = {};
     run_workers();
     if (failure) std::rethrow_exception(failure);
+    if (!occasions.empty()) drop_sent();
     ++operators.steps;
     operators.weights().updates += updates_of_step();
     ExecutedStep result = report();
+    result.read_s = read_s;
     if (transport) join_reports(*options.job, result);
     return result;
   }
@@ -442,8 +488,9 @@ struct Executor::Impl {
   Operators operators;
   std::vector<std::pair<at::Tensor, int32_t>> sums;  // per tensor that adds up, and how many have
   TensorStore values;
-  TaskCompletions completions;
+  SentWeights late;
   std::vector<Worker> workers;
+  TaskCompletions completions;
   std::vector<TaskRun> runs;
   std::vector<int32_t> cores;
   std::unique_ptr<PeerTransport> transport;
@@ -460,7 +507,9 @@ Executor::Executor(std::shared_ptr<const Graph> graph, std::span<const int32_t> 
     : impl_(std::make_unique<Impl>(std::move(graph), placement, devices, order, options)) {}
 Executor::~Executor() = default;
 
-ExecutedStep Executor::step() { return impl_->step(); }
+ExecutedStep Executor::step(const std::vector<Occasion>& occasions) {
+  return impl_->step(occasions);
+}
 void Executor::set_learning_rate(double rate) { impl_->operators.learning_rate = rate; }
 WrittenOut Executor::written_out() const { return write_out(*impl_->graph, impl_->layout); }
 const std::vector<int32_t>& Executor::cores() const { return impl_->cores; }

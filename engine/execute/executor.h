@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "execute/occasion.h"
 #include "execute/run_layout.h"
 #include "graph/graph.h"
 
@@ -55,6 +56,9 @@ struct ExecutedStep {
   std::vector<double> busy_s;              ///< per device: in operators
   std::vector<int64_t> peak_memory_bytes;  ///< per device: see MemoryAccount
   int64_t transferred_bytes = 0;           ///< copied between devices
+  /// Processor seconds of the thread that read this step's data ahead; 0 of a first step, and without
+  /// data.
+  double read_s = 0;
 };
 
 /// How weights do on samples that did not train.
@@ -90,7 +94,9 @@ class Executor {
 
   /// Runs the next step. Throws Error naming the operator that failed and its device; the executor
   /// is of no use then. Throws Interrupted when the user stops.
-  ExecutedStep step();
+  /// occasions: what happens in it beside what happens in every step; in all processes the same.
+  /// Throws ArgumentError for those that the graph has not, and for merges of what nobody sent.
+  ExecutedStep step(const std::vector<Occasion>& occasions = {});
   void set_learning_rate(double rate);  ///< of the steps that follow
 
   /// What input operator `op` will hold in a micro-batch of the next step, one number after the

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <time.h>
+
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -73,21 +75,31 @@ class ReadAhead {
     }
     changed_.notify_all();
   }
-  /// Waits until all that was begun is read.
-  void wait() {
+  /// Waits until all that was begun is read; how long that kept the processor, in seconds.
+  double wait() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return !reads_; });
+    return took_s_;
   }
 
  private:
+  /// Of this thread.
+  static double processor_s() {
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+  }
+
   void run() {
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [this] { return reads_ || ended_; });
       if (ended_) return;
       lock.unlock();
+      const double before_s = processor_s();
       read_();
       lock.lock();
+      took_s_ = processor_s() - before_s;
       reads_ = false;
       changed_.notify_all();
     }
@@ -97,6 +109,7 @@ class ReadAhead {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool reads_ = false, ended_ = false;
+  double took_s_ = 0;
   std::thread thread_;
 };
 

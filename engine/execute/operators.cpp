@@ -156,6 +156,7 @@ Operators::Tensors Operators::run(int32_t op, int32_t micro_batch, Tensors input
       return compute(op, micro_batch, std::move(inputs), {});
     }
     case Duty::update: return update(op, micro_batch, inputs);
+    case Duty::send: return send(op);
     case Duty::fetch: return fetch(op, inputs);
     case Duty::reduce: return reduce(op, micro_batch, inputs);
     case Duty::gather: return gather(op, inputs);
@@ -441,23 +442,14 @@ Operators::Tensors Operators::reduce(int32_t op, int32_t micro_batch, const Tens
   for (size_t k = 0; k < of.outputs.size(); ++k) {
     const auto first = inputs.begin() + static_cast<std::ptrdiff_t>(k * each);
     const Tensors given(first, first + static_cast<std::ptrdiff_t>(each));
-    outputs.push_back(combine(of, members, given, graph_.tensor(of.outputs[k]).shape));
+    outputs.push_back(program_.merges(op)
+                          ? merged(op, k, given)
+                          : combine(of, members, given, graph_.tensor(of.outputs[k]).shape));
   }
   if (text_attribute(of, "reduction") == "weights") take_weights(op, outputs);
   if (const int32_t loss = program_.loss_of_total(op); loss >= 0)
     statistics_[at_task(loss, micro_batch)] = outputs[0];
   return outputs;
-}
-
-/// What a meeting has made of weights becomes those that the updates of its inputs have written.
-void Operators::take_weights(int32_t op, const Tensors& outputs) {
-  const auto& inputs = graph_.op(op).inputs;
-  for (size_t k = 0; k < outputs.size(); ++k) {
-    int32_t update = graph_.tensor(inputs[k]).producer;
-    while (program_.duty(update) == Duty::reduce)
-      update = graph_.tensor(graph_.op(update).inputs[k]).producer;
-    weights_.assign(graph_.op(update).forward, outputs[k]);
-  }
 }
 
 int64_t Operators::share_elements(int32_t gather, size_t member) const {

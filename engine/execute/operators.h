@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "execute/occasion.h"
 #include "execute/program.h"
 #include "execute/weights.h"
 #include "libtorch/torch.h"
@@ -59,6 +60,19 @@ class Operators {
   Tensors run(int32_t op, int32_t micro_batch, Tensors inputs);
   /// What the run of an operator adds to the loss of its micro-batch: 0 of most.
   double loss(int32_t op, int32_t micro_batch, const Tensors& outputs) const;
+  /// What happens in the next step. Throws ArgumentError for what the graph knows nothing of.
+  void set_occasions(const std::vector<Occasion>& given);
+  /// What is said of an operator's occasion, null: it has none, or that is not in this step.
+  const Occasion* occasion(int32_t op) const;
+  bool runs(int32_t op) const {
+    return program_.runs_in(op, steps) && (program_.occasion(op) < 0 || occasion(op));
+  }
+  /// Whether no reader of a tensor runs in the next step.
+  bool is_idle(int32_t tensor) const;
+  /// Whether what reads a tensor hands it on when it does not run.
+  bool is_handed_on(int32_t tensor) const;
+  /// What an operator that does not run hands on of its own inputs, which stand on its device.
+  Tensors handed_on(int32_t op, const std::function<at::Tensor(int32_t tensor)>& own) const;
   /// Steps that have ended; numbers data and dropout.
   int64_t steps = 0;
   double learning_rate = 0.01;  ///< of the next step
@@ -95,6 +109,9 @@ class Operators {
   Tensors update(int32_t op, int32_t micro_batch, const Tensors& inputs);
   Tensors fetch(int32_t op, const Tensors& inputs);
   void take_weights(int32_t op, const Tensors& outputs);
+  int32_t updated_by(int32_t tensor) const;
+  Tensors send(int32_t op) const;
+  at::Tensor merged(int32_t op, size_t output, const Tensors& sent) const;
   Tensors sums_of_terms(int32_t op, const Tensors& inputs, int64_t terms) const;
   void add_gradients(int32_t forward, Tensors gradients);
   bool wants_gradient(int32_t forward, size_t argument) const;
@@ -112,6 +129,7 @@ class Operators {
   std::vector<at::Tensor> data_;    // per task
   std::vector<std::pair<int64_t, at::Tensor>> ahead_;  // the same of a later step, with its number
   std::vector<Saved> saved_;        // per task
+  std::vector<Occasion> happens_;        // by number of the program's; without a name: not
   std::vector<double> losses_;      // per task: of sums of losses
   std::vector<at::Tensor> statistics_;  // per task of a loss whose classes are cut: of all of them
 };

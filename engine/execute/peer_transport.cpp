@@ -48,9 +48,18 @@ void PeerTransport::wait(const at::Tensor& tensor, int32_t from, int32_t tag) {
     if (aborted_) throw Interrupted();
     awaited_ = job_->receive(tensor, from, tag);
   }
+  wait(awaited_, from);
+}
+
+void PeerTransport::wait(const std::shared_ptr<Message>& message, int32_t from) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (aborted_) throw Interrupted();
+    awaited_ = message;
+  }
   bool arrived = false;
   try {
-    arrived = awaited_->wait();
+    arrived = message->wait();
   } catch (const std::exception& error) {
     const std::string text = error.what();
     job_->end_broken(fmt::format("a step, receiving from rank {}", from),
@@ -88,6 +97,31 @@ at::Tensor PeerTransport::receive_shares(int32_t gather, int32_t micro_batch, in
   return made;
 }
 
+void PeerTransport::forget_posted() {
+  std::erase_if(posted_, [](const auto& message) { return message.expired(); });
+}
+
+void PeerTransport::post(int32_t slot, const at::Tensor& tensor) {
+  const auto sent = tensor.cpu().contiguous();
+  const auto message = job_->send(sent, layout_.slots()[slot].device, tag(slot, 0));
+  {
+    const std::lock_guard lock(mutex_);
+    forget_posted();
+    posted_.push_back(message);
+  }
+  late_.begin(std::make_shared<Work>("send", Scope::world, tag(slot, 0)),
+              [message, sent] { message->wait(); });
+}
+
+std::shared_ptr<Message> PeerTransport::expect(int32_t slot, const at::Tensor& tensor) {
+  const int32_t producer = graph_.tensor(layout_.slots()[slot].tensor).producer;
+  auto message = job_->receive(tensor, layout_.device_of(producer), tag(slot, 0));
+  const std::lock_guard lock(mutex_);
+  forget_posted();
+  posted_.push_back(message);
+  return message;
+}
+
 void PeerTransport::flush() {
   const auto last = std::make_shared<Work>("end of a step", Scope::world, 0);
   stream_.begin(last, [] {});
@@ -101,6 +135,8 @@ void PeerTransport::abort() {
   aborted_ = true;
   if (awaited_) awaited_->abort();
   for (const auto& message : sent_)
+    if (const auto there = message.lock()) there->abort();
+  for (const auto& message : posted_)
     if (const auto there = message.lock()) there->abort();
 }
 

@@ -30,7 +30,13 @@ class PeerTransport {
   void send_shares(int32_t gather, int32_t micro_batch, const at::Tensor& shares);
   at::Tensor receive_shares(int32_t gather, int32_t micro_batch, int32_t from, int64_t elements,
                             at::ScalarType kind);
-  /// Waits until all that was sent is there.
+  /// Begins to send what is read in this step or a later one: flush() does not wait for it.
+  void post(int32_t slot, const at::Tensor& tensor);
+  /// What fills `tensor` with what the producer of a slot posts in this step.
+  std::shared_ptr<Message> expect(int32_t slot, const at::Tensor& tensor);
+  /// Waits for that. Throws Interrupted after abort().
+  void wait(const std::shared_ptr<Message>& message, int32_t from);
+  /// Waits until all that was sent is there, but for what was posted.
   void flush();
   /// Ends all waiting, for good: also for what nobody will receive any more.
   void abort();
@@ -44,6 +50,7 @@ class PeerTransport {
     return tag(0, layout_.micro_batches()) + layout_.task(micro_batch, gather);
   }
   void begin(const at::Tensor& tensor, int32_t to, int32_t tag);
+  void forget_posted();
   void wait(const at::Tensor& tensor, int32_t from, int32_t tag);
 
   const RunLayout& layout_;
@@ -53,8 +60,9 @@ class PeerTransport {
   std::mutex mutex_;           // of what follows
   std::shared_ptr<Message> awaited_;
   std::vector<std::weak_ptr<Message>> sent_;  // since the last flush
+  std::vector<std::weak_ptr<Message>> posted_;  // and expected
   bool aborted_ = false;
-  CommunicationStream stream_;
+  CommunicationStream stream_, late_;  // the second of what was posted
 };
 
 }  // namespace trinity

@@ -31,6 +31,7 @@ Program::Program(std::shared_ptr<const Graph> graph) : graph_(std::move(graph)) 
   find_losses();
   find_gathers();
   find_meetings();
+  find_occasions();
   check_splits();
 }
 
@@ -39,6 +40,7 @@ Duty Program::duty_of(const Operator& op) const {
   if (op.type == "Input") return Duty::data;
   if (!has_meaning(op)) return Duty::move;
   if (op.type == "WeightCopy") return Duty::fetch;
+  if (op.type == "Send") return Duty::send;
   if (op.phase == Phase::update) return Duty::update;
   if (op.phase == Phase::forward) return Duty::forward;
   if (integer_attribute(op.attributes, "replay", 0) != 0)
@@ -187,6 +189,19 @@ void Program::find_meetings() {
       read_every_[input] = read_every_[input] == 0 || read_every_[input] == every ? every : 1;
     }
   for (auto& every : read_every_) every = std::max<int64_t>(1, every);
+}
+
+void Program::find_occasions() {
+  for (int32_t id = 0; id < graph_->operator_count(); ++id) {
+    const auto& op = graph_->op(id);
+    const auto name = text_attribute(op, "occasion");
+    const auto found = std::find(occasions_.begin(), occasions_.end(), name);
+    occasion_.push_back(name.empty() ? -1 : static_cast<int32_t>(found - occasions_.begin()));
+    if (!name.empty() && found == occasions_.end()) occasions_.push_back(name);
+    const bool reads = duty_[id] == Duty::reduce && !op.inputs.empty();
+    merges_.push_back(reads && duty_[graph_->tensor(op.inputs[0]).producer] == Duty::send &&
+                      op.type == "AllReduce");
+  }
 }
 
 /// Softmaxes and norms whose rows are cut exchange statistics that no kernel here waits for.

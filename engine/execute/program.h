@@ -17,6 +17,7 @@ enum class Duty : uint8_t {
   gradient,  ///< gradients of its forward operator
   move,      ///< a kernel that has no gradient: sums of gradients, slices, concatenations
   update,    ///< an optimiser's step
+  send,      ///< weights on their way to a merge, in this step or a later one
   fetch,     ///< takes the weights that another device's update has made
   reduce,    ///< a member of a collective
   gather,    ///< a member of a collective that puts shares of weights together
@@ -77,8 +78,16 @@ class Program {
   /// Whether replicas differ between meetings.
   bool replicas_differ() const { return differ_; }
   /// Whether what meets does so in a step, numbered from 0; what meets in every step always does.
-  bool meets(int32_t op, int64_t step) const { return (step + 1) % every_[op] == 0; }
-  /// Whether an operator runs in a step: all but collectives of steps in which nobody meets.
+  bool meets(int32_t op, int64_t step) const {
+    return every_[op] > 0 && (step + 1) % every_[op] == 0;
+  }
+  /// Of what runs on occasion the number of its name in occasions(), of others -1.
+  int32_t occasion(int32_t op) const { return occasion_[op]; }
+  const std::vector<std::string>& occasions() const { return occasions_; }
+  /// Whether what it reads was sent, maybe in an earlier step.
+  bool merges(int32_t op) const { return merges_[op]; }
+  /// Whether an operator runs in a step in which all occasions are: all but collectives of steps
+  /// in which nobody meets.
   bool runs_in(int32_t op, int64_t step) const {
     return duty_[op] != Duty::reduce || meets(op, step);
   }
@@ -94,6 +103,7 @@ class Program {
   void find_losses();
   void find_gathers();
   void find_meetings();
+  void find_occasions();
   void check_splits() const;
 
   std::shared_ptr<const Graph> graph_;
@@ -108,6 +118,9 @@ class Program {
   std::vector<bool> adds_up_;  // of tensors
   std::vector<int64_t> every_;       // per operator: steps from meeting to meeting
   std::vector<int64_t> read_every_;  // per tensor: the same of all its readers; 1 where they differ
+  std::vector<int32_t> occasion_;    // per operator
+  std::vector<std::string> occasions_;
+  std::vector<bool> merges_;         // per operator
   int32_t replicas_ = 1;
   bool differ_ = false;
 };

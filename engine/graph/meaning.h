@@ -47,7 +47,14 @@ namespace trinity {
 ///   reduction         of an AllReduce and a Broadcast behind updates: "weights", the mean of all,
 ///                     or the first one's, become those that the updates of what it reads have made
 ///   every             of these, and of the updates: they meet in the last of so many steps; in the
-///                     others the collectives do not run
+///                     others the collectives do not run; 0: the updates write no weights, what
+///                     reads them takes them itself
+///   occasion          of a Send of weights and of collectives that run only in steps of which whoever
+///                     runs the graph says so: "gradients", "send<place>", "merge<place>",
+///                     "hand_out<place>". A collective of gradients that does not run hands on its own
+///                     gradient, as if all members had it. What is sent may be merged in a later
+///                     step: (w x + sum) / (w + members) of own weights x (Coquelin et al. 2022,
+///                     equation 1), of a w that is said with it
 ///   terms             of a Sum of a server: of so many inputs each output is the sum
 /// Where experts are shared out (graph/experts.h), the attributes of their weights are those of the
 /// rank that a copy is on.

@@ -51,6 +51,10 @@ struct ReplicaOptions {
   int32_t inner = 1;
   int32_t servers = 1;  ///< of Meeting::servers: the first replicas, who take buckets in turn
   int32_t every = 1;    ///< of Meeting::weights: steps from one meeting to the next
+  /// Of Meeting::weights, graphs that say what they mean (graph/meaning.h): whoever runs the graph
+  /// says in every step which place of the runs sends its weights, merges what was sent, and hands
+  /// weights out within the runs, and whether gradients meet.
+  bool on_occasion = false;
   /// replicate() only, without ranks, other meetings and inner runs: how many replicas there are of
   /// which those that are asked for are made; 0: no others. Collectives are between those made.
   int32_t of = 0;

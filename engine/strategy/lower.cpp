@@ -31,6 +31,7 @@ void set_meeting(const Parallelism& given, ReplicaOptions& options) {
   }
   if (way.seldom()) options.meeting = way.every > 0 ? Meeting::weights : Meeting::apart;
   options.every = way.every;
+  options.on_occasion = way.kind == Synchronise::daso && way.every > 0;
 }
 
 /// What is said of single operators, of those that the first rank has; operators that are in the

@@ -47,7 +47,7 @@ function hooks.read_profile(...) return require('trinity.profile.object').load(.
 ---@field formats trinity.FormatsModule plans as files of other programs
 ---@field plot trinity.PlotModule pictures as SVG and PNG, numbers as CSV
 ---@field pipeline trinity.PipelineModule cuts networks into pipelines: trinity.pipeline(source, options)
----@field plan trinity.PlanModule one search over the whole strategy: trinity.plan { graph =, cluster =, global_batch = }
+---@field plan trinity.PlanModule one search over the whole strategy: trinity.plan { graph, cluster, global_batch }
 --- A method that trains a policy by proximal policy optimisation, with a ratio per choice.
 ---@field ppo fun(settings: trinity.PpoSettings): trinity.Method
 --- A method that trains a policy by REINFORCE with a moving-average baseline.

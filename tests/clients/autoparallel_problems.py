@@ -1,28 +1,34 @@
-"""AutoParallel's integer programs (a54c252) of whole models, as files for `trinity select`, and their solutions by CBC.
+"""AutoParallel's integer programs (a54c252) of whole models, solved by CBC and by `trinity select`.
 
-  PYTHONPATH=CHECKOUT python tests/clients/autoparallel_problems.py MODEL OUT.json      gpt2_8, llama3_8b_8x4, ...
+  PYTHONPATH=CHECKOUT python tests/clients/autoparallel_problems.py MODEL TRINITY     gpt2_8, llama3_8b_8x4; the program
 
 MODEL is built by AutoParallel itself on the meta device, with the settings of its examples (example_hf.py,
 example_llama3.py: repeated blocks share their choices, parameters are shared out over all ranks). What is written is read
-off the program that PuLP holds, constraint by constraint. OUT.json has the choices, costs and limits; beside its
-optimum (`objective`) stands what solving took: seconds of PuLP's call on the clock, processor seconds of CBC, and those of
-PuLP, which writes the program for it and reads the answer.
+off the program that PuLP holds, constraint by constraint: choices, costs and limits (tests/data/clients/autoparallel).
+What both solvers took stands in autoparallel_solver.json: of CBC the seconds of PuLP's call on the clock, processor
+seconds of its own, and those of PuLP, which writes the program for it and reads the answer; of trinity the seconds that
+it tells and the processor seconds of the whole command. AutoParallel loads what trinity chose and adds up what it costs.
 
 Devices are CPUs that call themselves H100 in a fake process group: costs are those of AutoParallel's H100 tables, and
 mean nothing beyond that both solvers get the same ones.
 """
+import gzip
 import json
 import math
+import os
 import re
 import resource
+import subprocess
 import sys
+import tempfile
 import time
-import unittest.mock
 
 import pulp
+import record
 import torch
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy
+from torch.distributed.tensor._op_schema import _pretty_print_spec
 from torch.distributed.tensor.placement_types import Replicate, Shard
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
@@ -153,16 +159,17 @@ class Problem:
         roots = sorted({key[0] for key in optimizer.decision_vars})
         number = {node: n for n, node in enumerate(roots)}
 
-        def told(specs):
-            if isinstance(specs, (list, tuple)):
-                return "(" + ", ".join(told(s) for s in specs) + ")"
-            return "None" if specs is None else "".join(str(p) for p in specs.placements)
-
+        linked = {}
+        for key, root in optimizer.cluster_links.items():
+            linked.setdefault(root[0], set()).add(key[0])
         nodes = []
         for node in roots:
             strategies = optimizer.strats[optimizer.nodes[node]].strategies
             nodes.append({"name": optimizer.nodes[node].name, "op": str(optimizer.nodes[node].target),
-                          "choices": [told(s.output_specs) for s in strategies]})
+                          "choices": [_pretty_print_spec(s.output_specs) for s in strategies],
+                          "inputs": [[_pretty_print_spec(i) for i in s.input_specs] for s in strategies]})
+            if node in linked:
+                nodes[-1]["linked"] = [optimizer.nodes[other].name for other in sorted(linked[node])]
         tables, equal = self.tables(number)
 
         def renumbered(literals):
@@ -178,15 +185,52 @@ class Problem:
         return form, number
 
 
+def shared(form):
+    """The form with costs written once: a table that has those of an earlier one names it."""
+    seen = {}
+    for number, table in enumerate(form["tables"]):
+        if "as" in table:
+            continue
+        costs = {name: table[name] for name in ("compute", "comm", "transition")}
+        earlier = seen.setdefault(json.dumps(costs), number)
+        if earlier != number:
+            for name in costs:
+                del table[name]
+            table["as"] = earlier
+    return form
+
+
+def write(path, form):
+    text = json.dumps(shared(form), separators=(",", ":")).encode()
+    with open(path, "wb") as out:
+        out.write(gzip.compress(text, 9, mtime=0) if path.endswith(".gz") else text)
+
+
 def processor_s():
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
-def solved(name):
-    """The form of a model's program, with its optimum."""
+def chosen(form, program, optimizer):
+    """What trinity chooses, with what AutoParallel says that it costs."""
+    with tempfile.TemporaryDirectory() as place:
+        problem, placements = f"{place}/problem.json", f"{place}/placements.json"
+        write(problem, form)
+        processor = processor_s()
+        told = subprocess.run([program, "select", problem, "--placements", placements, "--json"], cwd=place, check=True,
+                              capture_output=True, text=True)
+        processor = processor_s() - processor
+        answer = json.loads(told.stdout)
+        loaded = optimizer.load_placements(placements)
+    assert len(loaded) == sum(1 for node in optimizer.strats if node.op != "output"), "placements of some nodes are missing"
+    total = optimizer._compute_solution_cost(optimizer._to_concrete_solution(loaded))["total"]
+    return {"cost": answer["cost"], "bound": answer["bound"], "optimal": answer["optimal"],
+            "seconds": answer["seconds"], "processor_s": processor, "total_by_autoparallel": total}
+
+
+def solved(name, program):
+    """The form of a model's program, and what solving it took."""
     from autoparallel.api import AutoParallel
-    from autoparallel.cost_models.collective_runtime_estimation import set_nccl_topo_config  # noqa: F401
 
     pretend_h100()
     make, shape = MODELS[name]
@@ -205,28 +249,32 @@ def solved(name):
         built = time.time() - start
         optimizer._set_objective()
         clock, processor, own = time.time(), processor_s(), time.process_time()
-        with unittest.mock.patch.object(optimizer, "selected_keys", [], create=True):
-            optimizer._solve(verbose=False)
-            keys = list(optimizer.selected_keys)
+        optimizer._solve(verbose=False)
         clock, processor, own = time.time() - clock, processor_s() - processor, time.process_time() - own
-    problem = Problem(optimizer)
-    form, number = problem.form()
-    solution = {number[key[0]]: key[2] for key in keys if key[0] in number}
-    form["solution"] = [solution[n] for n in range(len(form["nodes"]))]
-    form["objective"] = pulp.value(optimizer.prob.objective)
-    form["cbc"] = {"pulp": pulp.__version__, "clock_s": clock, "processor_s": processor, "pulp_processor_s": own, "built_s": built,
-                   "variables": len(optimizer.pulp_variables), "constraints": len(optimizer.prob.constraints),
-                   "status": pulp.LpStatus[optimizer.prob.status], "torch": torch.__version__, "commit": COMMIT}
-    return form
+        form, number = Problem(optimizer).form()
+        solution = {number[key[0]]: key[2] for key in optimizer.selected_keys if key[0] in number}
+        form["solution"] = [solution[n] for n in range(len(form["nodes"]))]
+        form["objective"] = pulp.value(optimizer.prob.objective)
+        theirs = {"objective": form["objective"], "seconds": clock, "processor_s": processor, "pulp_processor_s": own,
+                  "built_s": built, "variables": len(optimizer.pulp_variables),
+                  "constraints": len(optimizer.prob.constraints), "status": pulp.LpStatus[optimizer.prob.status],
+                  "total_by_autoparallel": optimizer._compute_solution_cost(
+                      optimizer._extract_and_validate_solution())["total"]}
+        return form, {"cbc": theirs, "trinity": chosen(form, program, optimizer), "load_average": os.getloadavg()[0]}
 
 
 def main():
     if len(sys.argv) != 3 or sys.argv[1] not in MODELS:
-        sys.exit(f"usage: {sys.argv[0]} {'|'.join(MODELS)} OUT.json   (PYTHONPATH: sources at commit {COMMIT})")
-    form = solved(sys.argv[1])
-    with open(sys.argv[2], "w") as out:
-        json.dump(form, out, separators=(",", ":"))
-    print(sys.argv[1], form["objective"], json.dumps(form["cbc"]))
+        sys.exit(f"usage: {sys.argv[0]} {'|'.join(MODELS)} TRINITY   (PYTHONPATH: sources at commit {COMMIT})")
+    form, times = solved(sys.argv[1], sys.argv[2])
+    (record.DATA / "autoparallel").mkdir(exist_ok=True)
+    write(str(record.DATA / "autoparallel" / f"{sys.argv[1]}.json.gz"), form)
+    path = record.DATA / "autoparallel_solver.json"
+    kept = json.loads(path.read_text()) if path.exists() else {"cases": {}}
+    kept.update(client="AutoParallel", commit=COMMIT, version=f"torch {torch.__version__}, PuLP {pulp.__version__} with CBC")
+    kept["cases"][sys.argv[1]] = times
+    path.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
+    print(sys.argv[1], json.dumps(times))
 
 
 if __name__ == "__main__":

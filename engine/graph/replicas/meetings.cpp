@@ -196,8 +196,12 @@ void Replication::reduce(size_t k) {
   const auto name = [&](const char* what) {
     return name_of([&] { return fmt::format("{}{}", what, k); });
   };
-  if (options_.meeting != Meeting::gradients)
-    return add_step(bucket, name("all_reduce"), Kind::all_reduce, phase, runs);
+  if (options_.meeting != Meeting::gradients) {
+    occasion_ = on_occasion() ? "gradients" : "";
+    add_step(bucket, name("all_reduce"), Kind::all_reduce, phase, runs);
+    occasion_.clear();
+    return;
+  }
   if (options_.inner < 2 || runs[0].size() < 2) {
     const bool scatter = options_.shard > 0 && options_.inner < 2;
     return scatter
@@ -210,6 +214,7 @@ void Replication::reduce(size_t k) {
 }
 
 void Replication::average(size_t k) {
+  if (on_occasion()) return average_on_occasion(k);
   const Bucket& bucket = weights_[k];
   Groups groups = alike(bucket.stage, bucket.spread);
   if (options_.inner > 1) groups = across(groups);
@@ -224,6 +229,49 @@ void Replication::average(size_t k) {
   if (options_.inner > 1)
     add_step(bucket, fmt::format("hand_out{}", k), CollectiveKind::broadcast, Phase::update,
              within(alike(bucket.stage, bucket.spread)));
+}
+
+void Replication::add_send(const Bucket& bucket, const std::string& name, int32_t replica) {
+  Operator send;
+  send.name = copy_name(name, replica);
+  send.type = "Send";
+  send.phase = Phase::update;
+  send.traffic_bytes = 0;
+  send.attributes[kSource] = send.name;
+  send.attributes["occasion"] = occasion_;
+  const int32_t id = builder_.add_operator(std::move(send));
+  origin_.push_back({-1, bucket.stage, replica});
+  for (const int32_t item : bucket.items) {
+    const int32_t read = current(item, replica);
+    builder_.read(id, read);
+    joined_[{item, replica}] = builder_.add_output(id, Tensor(builder_.tensor(read)));
+  }
+}
+
+void Replication::average_on_occasion(size_t k) {
+  const Bucket& bucket = weights_[k];
+  const Groups all = alike(bucket.stage, bucket.spread), lines = across(all);
+  for (size_t place = 0; place < lines.size(); ++place) {
+    occasion_ = fmt::format("send{}", place);
+    for (const int32_t replica : lines[place])
+      add_send(bucket, fmt::format("send{}.{}", k, place), replica);
+  }
+  const auto sent = joined_;
+  for (size_t place = 0; place < lines.size(); ++place) {
+    occasion_ = fmt::format("merge{}", place);
+    add_step(bucket, fmt::format("merge{}.{}", k, place), CollectiveKind::all_reduce,
+             Phase::update, {lines[place]});
+    Groups runs = within(all);
+    for (auto& run : runs) {  // who hands out comes first
+      const auto first = run.begin() + static_cast<std::ptrdiff_t>(place);
+      std::rotate(run.begin(), first, first + 1);
+    }
+    occasion_ = fmt::format("hand_out{}", place);
+    add_step(bucket, fmt::format("hand_out{}.{}", k, place), CollectiveKind::broadcast,
+             Phase::update, runs);
+    joined_ = sent;
+  }
+  occasion_.clear();
 }
 
 int32_t Replication::current(int32_t item, int32_t replica) const {
@@ -268,8 +316,9 @@ int32_t Replication::add_member(const Bucket& bucket, const std::string& name, C
     if (kind == CollectiveKind::reduce_scatter) member.attributes["shares"] = members;
     if (bucket.items[0] >= static_cast<int32_t>(graph_.tensors().size())) {
       member.attributes["reduction"] = std::string("weights");
-      member.attributes["every"] = int64_t{options_.every};
+      if (occasion_.empty()) member.attributes["every"] = int64_t{options_.every};
     }
+    if (!occasion_.empty()) member.attributes["occasion"] = occasion_;
   }
   const int32_t id = builder_.add_operator(std::move(member));
   origin_.push_back({-1, bucket.stage, replica});

@@ -123,7 +123,8 @@ void Replication::state_copy(Operator& copy, int32_t op, int32_t replica) const 
   if (!is_update(op)) return;
   const bool alone = options_.meeting == Meeting::weights || options_.meeting == Meeting::apart;
   if (alone) copy.attributes["mean_of"] = int64_t{options_.inner};
-  if (options_.meeting == Meeting::weights) copy.attributes["every"] = int64_t{options_.every};
+  if (options_.meeting == Meeting::weights)
+    copy.attributes["every"] = int64_t{on_occasion() ? 0 : options_.every};
 }
 
 Replication::Groups Replication::sharers(int32_t op) const {

@@ -177,6 +177,11 @@ class Replication {
   /// Weights behind the updates: averaged over all, or over the first of every run, who hands them
   /// out.
   void average(size_t k);
+  /// The same on occasion: what is sent, merged and handed out by each place of the runs.
+  void average_on_occasion(size_t k);
+  /// What sends a replica's weights of a bucket.
+  void add_send(const Bucket& bucket, const std::string& name, int32_t replica);
+  bool on_occasion() const { return options_.on_occasion && meaning_; }
   int32_t current(int32_t item, int32_t replica) const;
   /// Collectives of groups of replicas on what they have of a bucket by now.
   void add_step(const Bucket& bucket, const std::string& name, CollectiveKind kind, Phase phase,
@@ -209,6 +214,7 @@ class Replication {
   std::vector<Origin> origin_;              // per operator of the builder
   std::map<std::pair<int32_t, int32_t>, int32_t> joined_;  // by item of a bucket and replica
   std::vector<Bucket> buckets_, weights_;
+  std::string occasion_;  // of the collectives that are being added (graph/meaning.h)
   std::map<std::pair<int32_t, int32_t>, int32_t> sent_;  // tokens by operator and replica
   std::map<int32_t, int32_t> server_;  // of updates that one replica alone makes: which
   int32_t most_ = 0;  // replicas of any stage

@@ -6,9 +6,9 @@
 #include <limits>
 
 #include "base/file.h"
-#include "base/gzip.h"
 #include "base/units.h"
 #include "base/utf8.h"
+#include "data/gzip.h"
 #include "lua/bind/module.h"
 #include "lua/host/interrupt.h"
 

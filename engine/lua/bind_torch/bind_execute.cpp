@@ -127,16 +127,38 @@ int executor_weights(lua_State* L) {
   return 1;
 }
 
-/// executor:step([learning_rate]) -> what the next step took
+/// What happens in a step: a list of { name =, rounded =, age =, own_weight = }.
+std::vector<Occasion> occasions_arg(lua_State* L, int index) {
+  std::vector<Occasion> occasions;
+  if (lua_isnoneornil(L, index)) return occasions;
+  table_arg(L, index, "occasions");
+  for_each(L, index, [&](int i) {
+    if (!lua_istable(L, -1))
+      throw ArgumentError(fmt::format("occasions: entry {}: expected a table, got {}", i,
+                                      type_name(L, -1)));
+    Fields fields(L, lua_gettop(L), "occasion");
+    Occasion occasion;
+    occasion.name = fields.string("name").value_or("");
+    fields.take("rounded", occasion.rounded);
+    occasion.age = fields.integer("age", 0, 0, int64_t{1} << 40);
+    fields.take("own_weight", occasion.own_weight);
+    fields.refuse_unknown();
+    occasions.push_back(std::move(occasion));
+  });
+  return occasions;
+}
+
+/// executor:step([learning_rate [, occasions]]) -> what the next step took
 int executor_step(lua_State* L) {
   auto& executor = object_arg<Executor>(L, 1);
   if (!lua_isnoneornil(L, 2)) executor.set_learning_rate(luaL_checknumber(L, 2));
-  const auto step = executor.step();
+  const auto step = executor.step(occasions_arg(L, 3));
   const auto& tasks = step.tasks;
   lua_newtable(L);
   set_field(L, "loss", step.loss);
   set_field(L, "step_time_s", step.step_time_s);
   set_field(L, "transferred_bytes", static_cast<double>(step.transferred_bytes));
+  set_field(L, "read_s", step.read_s);
   set_numbers(L, "busy_s", step.busy_s);
   set_numbers(L, "peak_memory_bytes", step.peak_memory_bytes);
   const auto set_of_tasks = [&](const char* key, auto value) {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/apart.h"
 #include "base/error.h"
 #include "base/hash.h"
+#include "search/partition/apart.h"
 #include "search/partition/partition_options.h"
 #include "search/partition/partition_weights.h"
 

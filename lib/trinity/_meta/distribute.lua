@@ -6,7 +6,8 @@ error 'this file is for editors'
 ---@class trinity.SyncAction
 ---@field what string 'send', 'merge', 'average' or 'broadcast'
 ---@field group integer from 0
----@field batches? integer since the data of a 'merge' were sent
+---@field age? integer batches since the data of a 'merge' were sent
+---@field batches? integer what their weight is of: that, or the age that was planned
 ---@field bfloat16? boolean of a 'send'
 
 ---@class trinity.Synchronisation

@@ -143,6 +143,7 @@ util.exists = core.exists
 function util.load_file(path)
   local ok, text = pcall(core.read_file, path)
   if not ok then return nil, (util.unplaced(text):gsub('^trinity%.read_file: ', '')) end
+  if text:sub(1, 1) == '\27' then return nil, path .. ': expected Lua as text, got compiled Lua, or another format' end
   return load((text:gsub('^#[^\n]*', '')), '@' .. path, 't')
 end
 

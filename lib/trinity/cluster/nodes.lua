@@ -2,12 +2,12 @@
 -- 'dgx_h100x2+dgx_a100' unlike ones on one network. (Clusters that are no row of machines are files of
 -- models/clusters.)
 --
--- A kind says how its GPUs are joined: behind switches ('switch'), each with each ('mesh', 'cube'), or over PCIe and the
--- processors ('pcie': four GPUs a processor; bridges join pairs). Network cards are one to each GPU in the first two;
--- of PCIe machines they hang on the processors. The network between machines is free of blocking (a fat tree). A part
--- of a machine has its first GPUs, and the cards of these. Sources: the makers' data sheets of the machine or its
--- board, unless a kind says otherwise; sheets and pages that they were read in are named at the GPUs
--- (lib/trinity/cluster/devices.lua).
+-- A kind says how its GPUs are joined: behind switches ('switch'), each with each ('mesh'), in a cube ('cube'), or
+-- over PCIe and the processors ('pcie': four GPUs a processor; bridges join pairs). Network cards are one to each GPU
+-- in the first two, one to every two in a cube; of PCIe machines they hang on the processors. The network between
+-- machines is free of blocking (a fat tree). A part of a machine has its first GPUs, and the cards of these. Sources:
+-- the makers' data sheets of the machine or its board, unless a kind says otherwise; sheets and pages that they were
+-- read in are named at the GPUs (lib/trinity/cluster/devices.lua).
 
 local check = require 'trinity.base.check'
 local topology = require 'trinity.cluster.topology'

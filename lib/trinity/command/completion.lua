@@ -12,7 +12,8 @@ local program = { { '-e=', 'run a piece of Lua' }, { '-l=', 'require a module' }
   { '--threads=', 'worker threads' }, { '--no-strict', 'do not refuse globals that were never declared' },
   { '--safe', 'for scripts of strangers' }, { '--write=', 'which safe scripts may read and write, too' },
   { '--memory-limit=', 'for values of Lua, and beside them for tensors and graphs' },
-  { '--time-limit=', 'for each script, in seconds' }, { '--profile=', "where the script's time goes" }, { '--version', 'print the version' }, { '--help', 'print help' } }
+  { '--time-limit=', 'for each script, in seconds' }, { '--profile=', "where the script's time goes" },
+  { '--version', 'print the version' }, { '--help', 'print help' } }
 
 -- Options of every command that declares some.
 local common = { { name = 'run', help = "name of the run's folder", default = '' },
@@ -54,7 +55,8 @@ function completion.bash()
     '      -*) ;;', '      *) command=${COMP_WORDS[i]}; break ;;', '    esac', '  done', '  case $command in' }
   local names = commands.names()
   local words = util.map(program, function(p) return (p[1]:gsub('=$', '')) end)
-  out[#out + 1] = ("    '') options='%s help reference %s' ;;"):format(table.concat(words, ' '), table.concat(names, ' '))
+  out[#out + 1] = ("    '') options='%s help reference %s' ;;"):format(table.concat(words, ' '),
+    table.concat(names, ' '))
   out[#out + 1] = ("    help) options='%s' ;;"):format(table.concat(topics(), ' '))
   for _, command in ipairs(every_command()) do
     local list = util.map(all_options(command), flag)
@@ -86,7 +88,8 @@ function completion.zsh()
   out[#out + 1] = '  _arguments -C \\'
   for _, p in ipairs(program) do
     local name, value = p[1]:gsub('=$', '')
-    out[#out + 1] = ('    %s \\'):format(quoted(('%s[%s]%s'):format(name, zsh_text(p[2]), value > 0 and ':value:_files' or '')))
+    out[#out + 1] = ('    %s \\'):format(quoted(('%s[%s]%s'):format(name, zsh_text(p[2]),
+      value > 0 and ':value:_files' or '')))
   end
   out[#out + 1] = "    '1: :->command' '*:: :->rest'"
   out[#out + 1] = '  case $state in'
@@ -113,7 +116,8 @@ function completion.fish()
   local out = { '# fish completion of trinity' }
   for _, p in ipairs(program) do
     local name, value = p[1]:gsub('=$', '')
-    out[#out + 1] = ('complete -c trinity -n __fish_use_subcommand %s %s%s -d %s'):format(name:sub(1, 2) == '--' and '-l'
+    out[#out + 1] = ('complete -c trinity -n __fish_use_subcommand %s %s%s -d %s'):format(
+      name:sub(1, 2) == '--' and '-l'
       or '-s', name:gsub('^%-+', ''), value > 0 and ' -r' or '', quoted(p[2]))
   end
   for _, command in ipairs(every_command()) do

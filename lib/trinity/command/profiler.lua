@@ -1,7 +1,7 @@
--- `trinity --profile FILE SCRIPT`: where the wall time of a script goes. LuaJIT's sampler calls back some thousand times a
--- second of processor time (jit.profile); each time what has passed since the last one is put down to the stack that is
--- there, so that all stacks add up to the wall time. Where a sample was taken outside of Lua, its leaf is [engine],
--- [garbage collector] or [compiler].
+-- `trinity --profile FILE SCRIPT`: where the wall time of a script goes. LuaJIT's sampler calls back some thousand
+-- times a second of processor time (jit.profile); each time what has passed since the last one is put down to the stack
+-- that is there, so that all stacks add up to the wall time. Where a sample was taken outside of Lua, its leaf is
+-- [engine], [garbage collector] or [compiler].
 
 local core = require 'trinity.core'
 local text = require 'trinity.base.text'

@@ -119,8 +119,9 @@ end
 
 local function receive(self, actions)
   if self.sent then
-    local age = self.age == 'code' and self.sent.planned or self.batch - self.sent.batch
-    actions[#actions + 1] = { what = 'merge', group = self.sent.group, batches = age }
+    local age = self.batch - self.sent.batch
+    actions[#actions + 1] = { what = 'merge', group = self.sent.group, age = age,
+      batches = self.age == 'code' and self.sent.planned or age }
     self.sent = nil
   end
   if self.previous then actions[#actions + 1] = { what = 'broadcast', group = self.previous } end
@@ -167,7 +168,8 @@ end
 
 --- What to do after the optimiser's step of the running batch, of `batches` in the epoch: a list, in order, of
 ---   { what = 'send', group =, bfloat16 = }    members of the group start the sum of their parameters
----   { what = 'merge', group =, batches = }    they wait for the sum sent so many batches ago, and merge (daso.merge)
+---   { what = 'merge', group =, age =, batches = }    they wait for the sum sent `age` batches ago, and merge it as
+---                                             if it were of `batches` (daso.merge)
 ---   { what = 'average', group = }             they wait for what they just sent, and take the mean
 ---   { what = 'broadcast', group = }           in every node, the member gives its parameters to the others
 ---@param batches integer of the epoch

@@ -6,6 +6,7 @@ local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local lowered = require 'trinity.execute.lowered'
+local occasions = require 'trinity.execute.occasions'
 local options_of = require 'trinity.base.options'
 local progress = require 'trinity.base.progress'
 local training = require 'trinity.execute.training'
@@ -26,6 +27,7 @@ local entries = { help = 'What trinity.execute takes.',
   { 'quiet', 'boolean', false, help = 'no progress line' },
 }
 for _, entry in ipairs(training.options) do entries[#entries + 1] = entry end
+for _, entry in ipairs(occasions.options) do entries[#entries + 1] = entry end
 local declared = options_of.declare('trinity.ExecuteOptions', entries)
 
 local most_runs = 1000 -- of which times by operator are kept: the latest
@@ -77,12 +79,12 @@ local function time_left(options, start_s, job)
 end
 
 --- Executes steps into `all`, until they are done or there is no time.
-local function measure(course, options, job, all)
+local function measure(course, happens, options, job, all)
   local start_s, line = core.clock_s(), progress.new('execute', options.quiet or job and job.rank > 0)
   local executor, steps = course.executor, course.steps - course.done
   for step = 1, steps do
     if #all.times > 0 and not time_left(options, start_s, job) then break end
-    local took = executor:step(course:learning_rate())
+    local took = executor:step(course:learning_rate(), happens:next(course.done))
     all.losses[step] = took.loss
     if step > options.warm_up then
       all.times[#all.times + 1], all.last = took.step_time_s, took
@@ -90,6 +92,7 @@ local function measure(course, options, job, all)
       for d, bytes in ipairs(took.peak_memory_bytes) do all.peaks[d] = math.max(all.peaks[d] or 0, bytes) end
     end
     line:update { text = ('step %d/%d  loss %.6g  %.4g s'):format(step, steps, took.loss, took.step_time_s) }
+    happens:step_done(took.loss)
     course:step_done(took.loss)
   end
   line:finish()
@@ -97,14 +100,14 @@ end
 
 --- What steps told: losses, times, runs (the latest), peaks, last, stopped. The first Ctrl-C ends it with the steps so
 --- far, where any was measured and there are no other ranks, which would wait.
-local function measured(course, options, job)
+local function measured(course, happens, options, job)
   local all = { losses = {}, times = {}, runs = {}, peaks = {} }
   if job then
-    measure(course, options, job, all)
+    measure(course, happens, options, job, all)
     return all
   end
   core.begin_search()
-  local ok, message = xpcall(function() measure(course, options, nil, all) end, function(raised) return raised end)
+  local ok, message = xpcall(function() measure(course, happens, options, nil, all) end, function(raised) return raised end)
   all.stopped = core.stop_requested()
   core.end_search()
   if ok and all.stopped then course:keep() end
@@ -145,7 +148,8 @@ return function(problem, plan, options)
   local executor = core.executor(graph.handle, placement, #problem.cluster.devices, what.order,
     executor_options(options, what, devices, job))
   local course = training.new(executor, problem.graph, options)
-  local all = measured(course, options, job)
+  local happens = occasions.new(plan, options, course.per_epoch, course.steps)
+  local all = measured(course, happens, options, job)
   local result = { losses = all.losses, graph = graph, placement = placement, steps = #all.losses,
     warm_up = options.warm_up, micro_batches = what.micro_batches, last = all.last, step_times_s = all.times,
     step_time_s = util.median(all.times), cores = executor:cores(),

@@ -18,7 +18,7 @@ training.options = {
   { 'rate', 'table', as = 'trinity.LearningRateOptions', otherwise = 'the same in every epoch',
     help = 'warm-up and decay of the learning rate by epoch' },
   { 'checkpoint', 'string', otherwise = 'none',
-    help = 'a file that is written after every epoch and when the training stops, and gone on with where it is there' },
+    help = 'a file that is written after every epoch, and gone on with where it is there' },
   { 'load', 'string', otherwise = 'drawn weights', help = 'a safetensors file of weights to begin with' },
   { 'save', 'string', otherwise = 'none', help = 'where the weights go at the end, as safetensors' },
 }

@@ -5,8 +5,8 @@ local util = require 'trinity.base.util'
 
 local picture = {}
 
---- Draws PATH.svg and PATH.png (or the one that PATH ends with) of rows { group, given, told }; says where, or why there
---- is none. Rows without a given value are left out.
+--- Draws PATH.svg and PATH.png (or the one that PATH ends with) of rows { group, given, told }; says where, or why
+--- there is none. Rows without a given value are left out.
 ---@param path string
 ---@param rows { group: string, given?: number, told: number }[]
 ---@param of string what values are, with their unit: axes are called 'given OF' and 'told OF'

@@ -15,6 +15,8 @@ local plan = {
     runs = { default = '', help = "vTrain's table of measured runs (CSV): the plan named in each group" },
     whole = { default = false, help = 'with --rows: searches all dimensions; else those that rows state, all others as '
       .. 'published' },
+    tasks = { default = 20000000, integer = true, min = 1,
+      help = 'operators that one simulation runs at most, in all micro-batches: rows with more are not told' },
     simulations = { default = 24, integer = true, min = 1, max = 2 ^ 20, help = 'of every search, at most' },
   },
 }
@@ -24,12 +26,13 @@ local most_slower, most_ratio, least_rows = 0.02, 1.05, 2
 local function print_published(list)
   print(text.format_table({ 'rows', 'network', 'GPUs', 'published', 'best', 'ratio', 'fits' }, util.map(list,
     function(one)
-      return { #one.ids > 2 and ('%s and %d'):format(one.id, #one.ids - 1) or table.concat(one.ids, ', '), one.model,
-        ('%d'):format(one.gpus), ('%.4g s'):format(one.published_s), ('%.4g s'):format(one.best_s),
+      local ids = #one.ids > 2 and ('%s and %d'):format(one.id, #one.ids - 1) or table.concat(one.ids, ', ')
+      if one.too_large then return { ids, one.model, ('%d'):format(one.gpus), 'too large', '', '', '' } end
+      return { ids, one.model, ('%d'):format(one.gpus), ('%.4g s'):format(one.published_s), ('%.4g s'):format(one.best_s),
         ('%.3f'):format(one.ratio), one.fits and 'yes' or 'no' }
     end)))
   for _, one in ipairs(list) do
-    if one.ratio > most_ratio then
+    if not one.too_large and one.ratio > most_ratio then
       print(('%s: %s'):format(one.id, table.concat(one.differs, ', ')))
       print(('  published: %s'):format(one.published))
       print(('  best:      %s'):format(one.best))
@@ -38,12 +41,12 @@ local function print_published(list)
   end
 end
 
---- How many rows (not configurations) are within the bar.
+--- How many rows (not configurations) are within the bar, and how many were told.
 local function within(list)
   local rows, near = 0, 0
   for _, one in ipairs(list) do
-    rows = rows + #one.ids
-    if one.ratio <= most_ratio then near = near + #one.ids end
+    if not one.too_large then rows = rows + #one.ids end
+    if not one.too_large and one.ratio <= most_ratio then near = near + #one.ids end
   end
   return near, rows
 end

@@ -88,21 +88,24 @@ local function stated_space(row, batch)
     bucket_bytes = function(point) return { bucket_of(point) } end }
 end
 
---- The published plan as one that the search found, priced by its problem.
-local function told(found, point)
+--- The published plan as one that the search found, priced by its problem; nil where that would run more than so many
+--- operators.
+local function told(found, point, tasks)
   local problem, strategy = found.networks:problem(point.micro_batch), plan_space.strategy(point)
-  local metrics = problem:evaluate(strategy)
   local bounds = problem.handle:mesh_bounds({ strategy })[1]
+  if bounds.refused then util.fail('%s: %s', plan_space.text(point), bounds.refused) end
+  if bounds.tasks > tasks then return nil end
+  local metrics = problem:evaluate(strategy)
   return util.merged({ point = point, fields = strategy, metrics = metrics, step_time_s = metrics.step_time_s,
     networks = found.networks, bounds = bounds, feasible = metrics.feasible }, point)
 end
 
 --- The least recomputation of a row that fits, priced.
-local function told_row(row, found)
+local function told_row(row, found, tasks)
   local last
   for _, recompute in ipairs(recompute_of(row)) do
-    last = told(found, point_of(row, recompute))
-    if last.feasible then break end
+    last = told(found, point_of(row, recompute), tasks)
+    if not last or last.feasible then break end
   end
   return last
 end
@@ -117,7 +120,7 @@ local function differences(best, other)
   return list
 end
 
---- One row's comparison: ratio (published over best), what differs, why; times in seconds of a step.
+--- One row's comparison: too_large where it is not told; else ratio (published over best), what differs, why; times in seconds of a step.
 local function compare(row, options)
   local values = constants.values(row.family, constants.fitted().values[row.family])
   local batch = row.tokens / row.sequence
@@ -127,9 +130,14 @@ local function compare(row, options)
       plan = util.merged(row.plan, { micro_batch = micro_batch }) }))
   end
   local found = plan { graph = graph, cluster = model.cluster(published_step.cluster(row, values)),
-    global_batch = batch, quiet = true, plans = 1, simulations = options.simulations, refinements = 0,
+    global_batch = batch, quiet = true, plans = 1, simulations = options.simulations, tasks = options.tasks,
+    refinements = 0,
     space = options.whole and { expert = 1 } or stated_space(row, batch) }
-  local other, best = told_row(row, found), found.plans[1]
+  local other, best = told_row(row, found, options.tasks), found.plans[1]
+  if not other then
+    return { id = row.id, model = row.model, gpus = row.plan.gpus, published = plan_space.text(point_of(row,
+      row.plan.recompute)), too_large = true }
+  end
   if not best or (other.feasible and other.step_time_s < best.step_time_s) then best = other end
   local why = plan_text.loses(best, other)
   return { id = row.id, model = row.model, gpus = row.plan.gpus, published_s = other.step_time_s,
@@ -140,7 +148,7 @@ end
 
 --- All rows of a table, once a configuration: `ids` are those of its rows.
 ---@param path string
----@param options { whole: boolean, simulations: integer }
+---@param options { whole: boolean, simulations: integer, tasks: integer }
 ---@return table[]
 function published.compare(path, options)
   local unique, at = {}, {}

@@ -77,7 +77,10 @@ function constants.list(family)
   end)
 end
 
---- Values by name: of constants that a kind of GPU does not have, where the fit starts.
+--- Whose fitted values a kind of GPU has where its own rows tell nothing: its nearest relative's.
+local relatives = { b200 = { of = 'gb200', names = { 'compute_efficiency', 'fp8', 'nvfp4', 'release' } } }
+
+--- Values by name: of constants that a kind of GPU does not have, those of its relative, or where the fit starts.
 ---@param family string
 ---@param fitted? table<string, number>
 ---@return table<string, number>
@@ -86,6 +89,8 @@ function constants.values(family, fitted)
   for name, one in util.sorted_pairs(known) do
     values[name] = ((starts[family] or {})[name] or one).start
   end
+  local near = relatives[family]
+  if near then values = util.merged(values, util.picked(constants.fitted().values[near.of], near.names)) end
   return util.merged(values, fitted)
 end
 

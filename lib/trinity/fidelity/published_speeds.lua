@@ -53,7 +53,9 @@ function speeds.tell(rows, values_of, parts_too)
     local ok, found = pcall(published_step.predict, row, values, nil, parts_too and function(problem, recompute)
       shares = parts.of(row, problem, values, recompute)
     end)
-    if not ok then util.fail('%s: row %d: %s', util.shortened(row.path), row.line, (tostring(found):gsub('^%S+:%d+: ', ''))) end
+    if not ok then
+      util.fail('%s: row %d: %s', util.shortened(row.path), row.line, (tostring(found):gsub('^%S+:%d+: ', '')))
+    end
     found.parts = shares
     return found
   end, { quiet = true })

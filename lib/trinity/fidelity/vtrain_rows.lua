@@ -16,8 +16,7 @@ rows.assumptions = {
     .. 'positions, dropout 0.1, unfused attention, vocabulary 51,200, output tied to the embedding',
   '1F1B, gradients in one all-reduce behind the last backward pass, no ZeRO; stages send each other parts that are '
     .. 'gathered there; ranks in the order tensor, pipeline, data',
-  'more than 8 GPUs: sums of input gradients over tensor go on while gradients of weights are computed; layers '
-    .. 'are computed again before their backward pass (use_checkpoint of the configuration); '
+  'more than 8 GPUs: layers are computed again before their backward pass (use_checkpoint of the configuration); '
     .. 'machines of 8 A100 80 GB behind NVSwitches with a network card of 200 Gbit/s for every two (800 in all)',
   'up to 8 GPUs: one machine, nothing computed again; a column `recompute` (none, selective, full) says otherwise',
   'layers that do not divide: embedding and head count as one layer each, stages are as equal as they can be',
@@ -115,7 +114,7 @@ function rows.plan(row)
   return { mesh = { tensor = row.tensor, data = row.data, pipeline = row.pipeline },
     order = { 'tensor', 'pipeline', 'data' }, schedule = '1f1b', micro_batches = row.batch / row.data / row.micro_batch,
     stages = rows.stages(row.layers, row.pipeline), recompute = row.recompute, shard = 0,
-    scatter_gather = true, overlap_tensor = not row.composed and true or nil, bucket_bytes = 2 ^ 50 }
+    scatter_gather = true, bucket_bytes = 2 ^ 50 }
 end
 
 --- The network of a row, of one micro-batch.

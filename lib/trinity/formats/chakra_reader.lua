@@ -105,7 +105,9 @@ local function read_file(path)
   local nodes, by_id, at, record = {}, {}, 1, 0
   repeat
     local size, from = wire.read_varint(text, at)
-    if not size or from + size > #text + 1 then fail(path, 'record %d: the file ends within it', record) end
+    if not size or from + size > #text + 1 then
+      fail(path, 'record %d: expected a length and as many bytes, the file ends within it', record)
+    end
     if record == 0 then
       read_version(path, text, from, from + size)
     else

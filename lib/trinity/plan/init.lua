@@ -4,6 +4,7 @@
 local Search = require 'trinity.plan.search'
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
+local dist = require 'trinity.dist'
 local model = require 'trinity.graph.model'
 local moves = require 'trinity.plan.moves'
 local networks = require 'trinity.plan.networks'
@@ -194,12 +195,22 @@ local function result_of(search, nets, given, first)
       - search.started_s }
 end
 
---- Searches a strategy for a network on a cluster.
+-- Ranks that each search the whole would cost as much as one and find the same.
+local function refuse_ranks(owner)
+  local job = dist.current()
+  if job then
+    util.fail('%s: one process searches a plan, and its threads share the work (--threads); %d ranks would all do '
+      .. 'the same', owner, job.size)
+  end
+end
+
+--- Searches a strategy for a network on a cluster. Not by the ranks of a job (trinity.dist.alone() lets each).
 ---@param spec trinity.PlanOptions
 ---@return trinity.PlanResult
 function plan.run(spec)
   local owner = 'trinity.plan'
   local given = declared:read(owner .. '.run', 1, 'spec', spec)
+  refuse_ranks(owner)
   if type(given.graph) ~= 'function' then check.object(owner, 'option', 'graph', given.graph, 'graph') end
   local nets = networks.new(owner, given.graph, given.cluster)
   local used = own_of(given.space or {})

@@ -15,6 +15,9 @@ Search.__index = Search
 -- Plans whose bound leaves less than this part of a device free are simulated behind all others.
 local tight = 0.08
 
+-- Operators of a simulation from which on it waits behind all others: a tenth of a second.
+local dear = 1e5
+
 -- How many are taken from the head of the queue at a time.
 local at_once = { family = 1, point = 128, simulation = 8 }
 
@@ -359,8 +362,8 @@ function Search:bounded(entry, found)
   if entry.bound_s >= self:limit_s() then return count(self, 'bound') end
   if found.tasks > self.tasks then
     if not entry.moved then self.large[#self.large + 1] = entry end -- never simulated: what is left to prove
-  elseif worst > -tight * self.capacity_bytes and not entry.moved then
-    self.late[#self.late + 1] = numbered(self, entry) -- it will hardly fit
+  elseif (worst > -tight * self.capacity_bytes or found.tasks > dear) and not entry.moved then
+    self.late[#self.late + 1] = numbered(self, entry) -- it will hardly fit, or takes long
   else
     push(self, entry)
   end
@@ -408,16 +411,19 @@ local function few_of_a_kind()
   end
 end
 
---- Of entries those that may be the best by their estimates; the others are simulated behind all else.
+--- Of entries those that may be the best by their estimates; the others are simulated behind all else, but not before
+--- there is a limit.
 function Search:promising(entries)
-  local list, best, few = {}, self.results[1], few_of_a_kind()
+  local list, few = {}, few_of_a_kind()
+  local best_s = self:limit_s() < math.huge and self.results[1].metrics.step_time_s or math.huge
   for _, entry in ipairs(entries) do
     local time_s, bytes = self:estimate(entry)
-    if not few(entry) or bytes > self.capacity_bytes
-      or not self.reward and best and best.metrics.feasible and time_s > best.metrics.step_time_s then
+    if bytes > self.capacity_bytes or time_s > best_s then
       self.late[#self.late + 1] = entry
-    else
+    elseif few(entry) then
       list[#list + 1] = entry
+    else
+      self.queue:push(entry)
     end
   end
   return list

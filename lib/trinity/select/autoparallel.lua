@@ -1,7 +1,9 @@
 -- The problem that AutoParallel hands to its integer program (meta-pytorch/autoparallel, optimize_sharding.py), JSON:
 --   mesh { shape, dim_names }
---   nodes [{ name, op, choices: [placement], inputs?: [[placement]] by choice }]
---   tables [{ node, argument, from: node or null, compute: [o], comm: [o][i], transition: [o][i] }], null = forbidden
+--   nodes [{ name, op, choices: [placement], inputs?: [[placement]] by choice, linked?: [names of nodes that choose
+--     the same, whose costs are in this one's] }]
+--   tables [{ node, argument, from: node or null, compute: [o], comm: [o][i], transition: [o][i] }], null = forbidden;
+--     `as`: an earlier table, instead of costs, that has the same
 --   equal [[[[node, choice]..], [[node, choice]..]]]: as many of the one as of the other are chosen
 --   pinned [[[node, choice]..]]: one of these is chosen
 --   memory { low, high, weights: [[node, choice, weight]] }, objective
@@ -69,15 +71,23 @@ local function pairs_of(costs)
   end
 end
 
+--- The table whose costs a table has: its own, or those of the earlier one that it names.
+local function costs_of(path, where, tables, t)
+  if tables[t].as == nil then return tables[t] end
+  local other = tables[index_in(path, where .. ": field 'as'", tables[t].as, t - 1)]
+  if other.as ~= nil then fail(path, "%s: field 'as': expected a table with costs of its own", where) end
+  return other
+end
+
 local function add_table(path, t, read, costs, pair)
   local where = ('table %d'):format(t - 1)
   local given = list_in(path, where, read.tables[t])
   local node = index_in(path, where .. ": field 'node'", given.node, #costs)
   local from = given.from and index_in(path, where .. ": field 'from'", given.from, #costs)
-  local count = #costs[node]
-  local compute = list_in(path, where .. ": field 'compute'", given.compute, count)
-  local comm = list_in(path, where .. ": field 'comm'", given.comm, count)
-  local transition = list_in(path, where .. ": field 'transition'", given.transition, count)
+  local count, of = #costs[node], costs_of(path, where, read.tables, t)
+  local compute = list_in(path, where .. ": field 'compute'", of.compute, count)
+  local comm = list_in(path, where .. ": field 'comm'", of.comm, count)
+  local transition = list_in(path, where .. ": field 'transition'", of.transition, count)
   local others = from and #costs[from] or 1
   local rows = from and from ~= node and (node < from and pair(node, from) or pair(from, node))
   for o = 1, count do
@@ -173,6 +183,32 @@ local function add_pinned(path, p, literals, costs)
   for o = 1, #costs[node] do if not set[o] then costs[node][o] = forbidden end end
 end
 
+local function text_in(path, where, value)
+  if type(value) ~= 'string' then fail(path, '%s: expected a text, got %s', where, util.describe(value)) end
+end
+
+--- A list of texts in an object that was read.
+local function texts_in(path, where, value, length)
+  for i, text in ipairs(list_in(path, where, value, length)) do text_in(path, ('%s[%d]'):format(where, i - 1), text) end
+end
+
+--- How many choices a node has; an error where one of its fields is wrong.
+local function check_node(path, v, node)
+  local where = ('node %d'):format(v - 1)
+  if type(node) ~= 'table' then fail(path, '%s: expected an object, got %s', where, util.describe(node)) end
+  text_in(path, where .. ": field 'name'", node.name)
+  texts_in(path, where .. ": field 'choices'", node.choices)
+  local count = #node.choices
+  if count == 0 then fail(path, "%s: field 'choices': expected a choice, got none", where) end
+  if node.inputs ~= nil then
+    for o, inputs in ipairs(list_in(path, where .. ": field 'inputs'", node.inputs, count)) do
+      texts_in(path, ("%s: field 'inputs'[%d]"):format(where, o - 1), inputs)
+    end
+  end
+  if node.linked ~= nil then texts_in(path, where .. ": field 'linked'", node.linked) end
+  return count
+end
+
 ---@class trinity.AutoparallelProblem
 ---@field problem table what trinity.select takes
 ---@field nodes table[] as they were read
@@ -186,16 +222,18 @@ end
 function autoparallel.problem(path, read)
   local costs, intervals = {}, {}
   for v, node in ipairs(list_in(path, "field 'nodes'", read.nodes)) do
-    local where = ('node %d'):format(v - 1)
-    local choices = list_in(path, where .. ": field 'choices'", type(node) == 'table' and node.choices)
-    if #choices == 0 then fail(path, "%s: field 'choices': expected a choice, got none", where) end
-    costs[v], intervals[v] = util.map(choices, function() return 0 end), { 0, 1 }
+    costs[v], intervals[v] = util.listed(check_node(path, v, node), function() return 0 end), { 0, 1 }
   end
+  list_in(path, "field 'mesh': field 'shape'", read.mesh.shape)
+  list_in(path, "field 'mesh': field 'dim_names'", read.mesh.dim_names)
   local nodes = #costs
   local list, pair = pairs_of(costs)
   for t = 1, #read.tables do add_table(path, t, read, costs, pair) end
-  for e, equality in ipairs(read.equal or {}) do add_equality(path, e, equality, costs, pair) end
-  for p, literals in ipairs(read.pinned or {}) do add_pinned(path, p, literals, costs) end
+  local equal = list_in(path, "field 'equal'", read.equal or {})
+  for e, equality in ipairs(equal) do add_equality(path, e, equality, costs, pair) end
+  local pinned = list_in(path, "field 'pinned'", read.pinned or {})
+  for p, literals in ipairs(pinned) do add_pinned(path, p, literals, costs) end
+  if read.objective ~= nil then cost_in(path, "field 'objective'", read.objective) end
   local problem = { name = util.shortened(path), nodes = { costs = costs, intervals = intervals } }
   if type(read.memory) == 'table' then
     problem.nodes.usages, problem.usage_limit = add_memory(path, read.memory, costs, intervals, pair)
@@ -216,7 +254,9 @@ function autoparallel.placements(read, solution)
   local placements = {}
   for v = 1, read.count do
     local node, o = read.nodes[v], solution[v]
-    placements[node.name] = { output = node.choices[o], inputs = node.inputs and json.list(node.inputs[o]) or nil }
+    local chosen = { output = node.choices[o], inputs = node.inputs and json.list(node.inputs[o]) or nil }
+    placements[node.name] = chosen
+    for _, other in ipairs(node.linked or {}) do placements[other] = chosen end
   end
   return { version = 1, mesh_shape = json.list(read.mesh.shape), mesh_dim_names = json.list(read.mesh.dim_names),
     placements = placements }

@@ -8,8 +8,6 @@ local core = require 'trinity.core'
 local function offered(words)
   local path = os.tmpname()
   core.write_file(path, completion.bash())
-  local quoted = {}
-  for i, word in ipairs(words) do quoted[i] = "'" .. word .. "'" end
   local pipe = io.popen(("bash -c 'source %s; COMP_WORDS=(%s); COMP_CWORD=%d; _trinity; echo \"${COMPREPLY[@]}\"' 2>&1")
     :format(path, table.concat(words, ' '), #words - 1))
   local text = pipe:read '*a'
@@ -30,10 +28,10 @@ describe('completion', function()
     local names = commands.names()
     expect(#names > 30):equals(true)
     for _, name in ipairs(names) do
-      local about, help = commands.about(name), nil
+      local about = commands.about(name)
       if #about.options > 0 then
         local pipe = io.popen(('"%s/build/trinity" %s --help 2>&1'):format(core.home, name))
-        help = pipe:read '*a'
+        local help = pipe:read '*a'
         pipe:close()
         for _, option in ipairs(about.options) do
           if not help:find('--' .. option.name, 1, true) then error(('%s --%s'):format(name, option.name), 0) end

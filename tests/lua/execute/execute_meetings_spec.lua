@@ -1,9 +1,12 @@
 -- Replicas that meet seldom, servers, and pipelines without a flush, executed for real: weights and losses are those of a
 -- short reference in plain numbers, written from the definition of each.
 
+local bit = require 'bit'
+local ffi = require 'ffi'
 local array = require 'trinity.base.array'
 local core = require 'trinity.core'
 local graphs = require 'trinity.graph'
+local occasions = require 'trinity.execute.occasions'
 local same = dofile(root .. '/tests/lua/support/same_training.lua')
 local simulator = require 'trinity.strategy.simulator'
 local trinity = require 'trinity'
@@ -109,6 +112,8 @@ local function execute(graph, plan, devices, steps, options)
   end
   local executor = core.executor(lowered.handle, placement, devices, order, util.merged({ learning_rate = rate,
     micro_batches = timeline.micro_batches, double_precision = true }, options))
+  local happens = occasions.new(plan.mesh and problem:strategy(plan) or plan, { daso = plan.daso, epochs = plan.epochs }, 0,
+    steps)
   local read = {} -- by step, micro-batch and replica
   local function weights()
     local by_name = {}
@@ -134,7 +139,8 @@ local function execute(graph, plan, devices, steps, options)
       end
       read[step][m] = given
     end
-    result.losses[step] = executor:step().loss
+    result.losses[step] = executor:step(nil, happens:next(step - 1)).loss
+    happens:step_done(result.losses[step])
   end
   result.weights = weights()
   executor:close()
@@ -196,6 +202,146 @@ end
 local function expect_losses(run, losses)
   for step, loss in ipairs(losses) do expect(run.losses[step]):near(loss, 1e-12) end
 end
+
+--- A number as bfloat16 has it: the nearest, of two the even one.
+local function bfloat16(x)
+  local bits = ffi.new('union { float f; uint32_t u; }')
+  bits.f = x
+  local low = bit.band(bits.u, 0xffff)
+  local up = low > 0x8000 or low == 0x8000 and bit.band(bits.u, 0x10000) ~= 0
+  bits.u = bit.band(bits.u, 0xffff0000)
+  if up then bits.u = bits.u + 0x10000 end
+  return bits.f
+end
+
+--- DASO as published (Coquelin et al. 2022; Heat, heat/optim/dp_optimizer.py) on w[node][place in the node], weights of
+--- plain numbers. differentiate(node, place, step) gives loss and gradient.
+local function daso(w, gradients_of, epochs, batches, given)
+  local nodes, groups, step, losses = #w, #w[1], 0, {}
+  local gs, ls, wait_for, best, bad = 0, 0, 0, math.huge, 0 -- global skip, local skip, batches to wait
+  for epoch = 0, epochs - 1 do
+    local group, sync, sent, previous, epoch_loss = 1, true, nil, nil, 0
+    local last = batches - 1
+    local function hand_out(place)
+      for n = 1, nodes do
+        for g = 1, groups do w[n][g] = w[n][place] end
+      end
+    end
+    local function sum_of(place)
+      local function sum(...)
+        local total
+        for _, x in ipairs { ... } do
+          if gs < 1 then total = bfloat16(total and total + bfloat16(x) or x) else total = (total or 0) + x end
+        end
+        return total
+      end
+      return combine(sum, unpack(util.map(w, function(node) return node[place] end)))
+    end
+    local function receive(t)
+      if sent then
+        local age = t - sent.t
+        for n = 1, nodes do
+          w[n][sent.group] = combine(function(x, sum) return (2 * age * x + sum) / (2 * age + nodes) end, w[n][sent.group],
+            sent.sum)
+        end
+        sent = nil
+      end
+      if previous then hand_out(previous) end
+    end
+    for t = 0, last do
+      step = step + 1
+      local mean_loss = 0
+      for n = 1, nodes do
+        local own = {}
+        for g = 1, groups do
+          local loss
+          loss, own[g] = gradients_of(w[n][g], (n - 1) * groups + g, step)
+          mean_loss = mean_loss + loss / nodes / groups
+        end
+        for g = 1, groups do w[n][g] = stepped(w[n][g], sync and mean(own) or own[g], rate) end
+      end
+      losses[step], epoch_loss = mean_loss, epoch_loss + mean_loss / batches
+      local wait, place = math.min(wait_for, last - t), gs == 0 and 0 or t % gs
+      if t == last or place == 0 then
+        local now = { group = group, t = t, sum = sum_of(group) }
+        if wait_for > 0 then receive(t) end
+        if t == last or wait_for == 0 then
+          for n = 1, nodes do w[n][group] = combine(function(sum) return sum / nodes end, now.sum) end
+          hand_out(group)
+          sent, previous = nil, nil
+        else
+          sent, previous = now, group
+        end
+        group = group % groups + 1
+      elseif (t + 1) % gs == 0 then
+        sync = true
+      else
+        if place == wait then
+          receive(t)
+          if ls > 1 then sync = false end
+        end
+        if place >= wait then
+          if ls == 1 then sync = true elseif t % ls == 0 then sync = false elseif (t + 1) % ls == 0 then sync = true end
+        end
+        if t + 1 == last then sync = true end
+      end
+    end
+    local ended = epoch + 1
+    if ended < given.warmup_epochs or ended >= epochs - given.cooldown_epochs then
+      gs, ls, wait_for = 0, 0, 0
+    else
+      if ended == given.warmup_epochs then gs, ls, wait_for = 4, 1, 1 end
+      if epoch_loss < best * (1 - 0.05) then best, bad = epoch_loss, 0 else bad = bad + 1 end
+      if bad > given.patience then
+        bad = 0
+        if gs > 1 then
+          gs, ls, wait_for = math.floor(gs / 2), math.max(1, math.floor(ls / 2)), math.max(1, wait_for - 1)
+        elseif gs == 1 then
+          gs, ls, wait_for = given.max_global_skips, given.max_global_skips / 4, given.max_global_skips / 4
+        end
+      end
+    end
+    given.seen[gs] = true
+  end
+  return w, losses
+end
+
+describe('DASO whole, with stale merges, groups in turn and skips that cycle, is the published one', function()
+  for _, case in ipairs { { 2, 2 }, { 2, 1 }, { 4, 1 }, { 1, 2 } } do
+    local nodes, groups = unpack(case)
+    it(('on %d nodes of %d'):format(nodes, groups), function()
+      local epochs, batches, devices = 9, 10, nodes * groups
+      local cycling = { warmup_epochs = 1, cooldown_epochs = 1, patience = 0, max_global_skips = 8 }
+      local run = execute(network 'sgd', { mesh = { data = devices }, daso = cycling, epochs = epochs,
+        synchronise = { kind = 'daso', inner = groups, every = 1 } }, devices, epochs * batches)
+      local w = {}
+      for n = 1, nodes do
+        w[n] = {}
+        for g = 1, groups do w[n][g] = layers_of(run.before) end
+      end
+      local seen = {}
+      local found, losses = w, nil
+      if nodes > 1 then
+        found, losses = daso(w, function(weights, replica, step)
+          local given = run.read[step][1][replica]
+          return differentiate(weights, in_rows(given.inputs), given.labels)
+        end, epochs, batches, util.merged(cycling, { seen = seen }))
+        for _, skips in ipairs { 0, 1, 2, 4, 8 } do expect(seen[skips]):equals(true) end
+      else -- one node averages gradients in every batch
+        found, losses = meeting_seldom(run, groups, groups, 1)
+        found = { found }
+      end
+      for step, loss in ipairs(losses) do expect(run.losses[step]):near(loss, 1e-9) end
+      local all = {}
+      for n = 1, #found do
+        for g = 1, #found[n] do all[#all + 1] = found[n][g] end
+      end
+      for k, list in ipairs(mean(all)) do
+        for i, value in ipairs(list) do expect(layers_of(run.weights)[k][i]):near(value, 1e-9) end
+      end
+    end)
+  end
+end)
 
 describe('replicas that meet seldom are executed:', function()
   it('local SGD, also between meetings', function()

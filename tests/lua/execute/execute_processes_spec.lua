@@ -64,14 +64,17 @@ describe('workers as processes', function()
 local trinity = require 'trinity'
 local problem = trinity.problem { cluster = trinity.cluster 'p100x2', graph = trinity.model('gpt2', { batch_size = 2,
   sequence = 8, layers = 2, hidden = 16, heads = 4, vocabulary = 32, positions = 8, fused = false, optimiser = 'adam' }) }
-local function run(strategy)
-  return trinity.execute(problem, problem:strategy(strategy), { steps = 3, warm_up = 0, double_precision = true, quiet = true })
+local function run(strategy, daso)
+  return trinity.execute(problem, problem:strategy(strategy), { steps = daso and 24 or 3, warm_up = 0, daso = daso,
+    epochs = daso and 4, double_precision = true, quiet = true })
 end
 for _, strategy in ipairs { { mesh = { data = 2 } }, { mesh = { tensor = 2 } }, { mesh = { context = 2 } },
   { mesh = { data = 2 }, shard = 2, micro_batches = 2 }, { mesh = { data = 2 }, shard = 3, micro_batches = 2 },
   { mesh = { pipeline = 2 }, schedule = 'zb-h1', micro_batches = 2, recompute = 'full' } } do
   for _, loss in ipairs(run(strategy).losses) do print(('%.17g'):format(loss)) end
 end
+for _, loss in ipairs(run({ mesh = { data = 2 }, synchronise = { kind = 'daso', every = 1 } },
+  { warmup_epochs = 1, cooldown_epochs = 1, patience = 0 }).losses) do print(('%.17g'):format(loss)) end
 ]])
     local status, threads = shell '"$T" "$F/lowered.lua"'
     expect(status):equals(0)

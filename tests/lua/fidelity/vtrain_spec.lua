@@ -49,7 +49,7 @@ describe('rows of vTrain', function()
     local spec = calibration.apply(rows_of.cluster_spec(16), (calibration.fitted 'a100_vtrain'))
     local problem = trinity.simulator { graph = rows_of.graph(row), cluster = trinity.cluster(spec) }
     local metrics = problem:evaluate { mesh = { tensor = 2, data = 4, pipeline = 2 }, schedule = '1f1b', micro_batches = 8,
-      order = { 'tensor', 'pipeline', 'data' }, recompute = 'full', scatter_gather = true, overlap_tensor = true, bucket_bytes = 2 ^ 50 }
+      order = { 'tensor', 'pipeline', 'data' }, recompute = 'full', scatter_gather = true, bucket_bytes = 2 ^ 50 }
     expect(told(path)[1].predicted_s):near(metrics.step_time_s, 1e-9)
   end)
   it('move with the links: half of a network, half of the switches', function()

@@ -97,6 +97,41 @@ describe('bounds of meshes', function()
     end)
   end
 
+  it('gradients that level 1 has scattered are not held while other chunks run back', function()
+    local problem = trinity.simulator { graph = gpt(1, 8, 'flash'), cluster = trinity.cluster 'dgx_h100x2' }
+    for _, schedule in ipairs { 'interleaved', 'zb-interleaved', 'zb-v' } do
+      local v_shaped = schedule == 'zb-v'
+      for _, pipeline in ipairs { 2, 4 } do
+        for _, v in ipairs(v_shaped and { 2 } or { 2, 8 / pipeline }) do
+          local strategy = { mesh = { pipeline = pipeline, data = 16 / pipeline }, schedule = schedule, virtual_stages = v,
+            micro_batches = (v_shaped and 2 or 1) * pipeline, shard = 1, recompute = 'full', bucket_bytes = 100000 }
+          local bound = problem.handle:mesh_bounds({ strategy })[1]
+          expect(most(bound.memory_bytes) <= problem:evaluate(strategy).peak_memory_bytes):truthy()
+        end
+      end
+    end
+  end)
+
+  it('what weight parts read that a schedule delays is held', function()
+    local problem = trinity.simulator { graph = gpt(4, 8, 'flash'), cluster = trinity.cluster 'dgx_h100' }
+    for _, schedule in ipairs { 'zb-h1', 'zb-interleaved', 'zb-v' } do
+      local strategy = { mesh = { pipeline = 4, data = 2 }, schedule = schedule, micro_batches = 16,
+        virtual_stages = schedule == 'zb-h1' and 1 or 2 }
+      local bound, held = most(problem.handle:mesh_bounds({ strategy })[1].memory_bytes),
+        problem:evaluate(strategy).peak_memory_bytes
+      expect(bound <= held):truthy()
+      expect(bound > 0.75 * held):truthy()
+    end
+  end)
+
+  it('a simulation is as large as the devices that are not copies of each other', function()
+    local problem = trinity.simulator { graph = gpt(1, 8, 'flash'), cluster = trinity.cluster 'dgx_h100x2' }
+    local found = problem.handle:mesh_bounds { { mesh = { data = 16 }, micro_batches = 2 },
+      { mesh = { data = 8, context = 2 }, micro_batches = 2 } }
+    expect(found[1].tasks):equals(2 * problem.graph.operators)
+    expect(found[2].tasks):equals(16 * found[1].tasks)
+  end)
+
   it('the closed form is below the bound of the engine, from the profile of one device and from its own', function()
     local cluster = trinity.cluster 'dgx_h100x2'
     local nets = networks.new('bounds_spec', function(b) return gpt(b, 8, 'megatron') end, cluster)

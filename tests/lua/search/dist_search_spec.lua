@@ -109,6 +109,14 @@ describe('a shared search', function()
     end
     expect(kinds):equals(8)
   end)
+  it('is no search of a plan, which one process does with its threads', function()
+    local status, output = launch('-n 2', [[
+      local trinity = require 'trinity'
+      local spec = { graph = trinity.model('gpt2', { batch_size = 1 }), cluster = trinity.cluster 'dgx_h100x1', global_batch = 8 }
+      trinity.dist.current():print(select(2, pcall(trinity.plan, spec)))]])
+    expect(status):equals(0)
+    expect(output):matches 'trinity%.plan: one process searches a plan, [^\n]* %(%-%-threads%); 2 ranks would all do the same\n$'
+  end)
   it('ends with the same strategy as one process where nothing fits', function()
     local heavy, replaced = searches:gsub("trinity%.model%('alexnet', { batch_size = 16 }%)",
       "dofile(arg[1]).chain(10, function(i) return { time_s = i * 1e-3, memory_bytes = i %% 3 == 2 and 1e10 or i * 5e7 } end, 1e6)")

@@ -93,6 +93,20 @@ describe("AutoParallel's problem", function()
     expect(result.nodes):equals(27)
   end)
 
+  it('names every node with the choice of the one that it is linked to, and tables share costs', function()
+    local read = random_problem(1)
+    read.nodes[2].linked = { 'twin', 'other' }
+    local plain = trinity.select(write('linked.json', read), { quiet = true })
+    expect(plain.placements.placements.twin.output):equals(plain.placements.placements.n1.output)
+    expect(plain.placements.placements.other.inputs[1]):equals 'R'
+    read.tables[7] = merged(read.tables[1], {})
+    local twice = trinity.select(write('twice.json', read), { quiet = true })
+    read.tables[7] = { node = 0, argument = 0, as = 0 }
+    local shared = trinity.select(write('shared.json', read), { quiet = true })
+    expect(shared.cost):equals(twice.cost)
+    expect(twice.cost > plain.cost):equals(true)
+  end)
+
   it('names file and field of what is wrong', function()
     local function refusal(change)
       local read = random_problem(1)
@@ -106,8 +120,53 @@ describe("AutoParallel's problem", function()
     expect(refusal(function(r) r.tables[2].node = 9 end)):matches "table 1: field 'node': expected a number from 0 to 4, got number 9"
     expect(refusal(function(r) r.tables[2].comm[1] = { 1 } end)):matches "table 1: choice 0: field 'comm': expected a list of 3"
     expect(refusal(function(r) r.nodes[1].choices = json.list {} end)):matches "node 0: field 'choices'"
+    expect(refusal(function(r) r.nodes[1].name = 4 end)):matches "node 0: field 'name': expected a text, got number 4"
+    expect(refusal(function(r) r.nodes[1].inputs = 'R' end)):matches "node 0: field 'inputs': expected a list of 3"
+    expect(refusal(function(r) r.nodes[1].linked = { 1 } end)):matches "node 0: field 'linked'%[0%]: expected a text"
+    expect(refusal(function(r) r.mesh.shape = 2 end)):matches "field 'mesh': field 'shape': expected a list"
+    expect(refusal(function(r) r.tables[1] = { node = 0, as = 0 } end)):matches "table 0: field 'as': "
+    expect(refusal(function(r) r.tables[1] = 3 end)):matches 'table 0: expected a list, got number 3'
     expect(refusal(function(r) r.memory.weights[1] = { 0, 7, 1 } end)):matches 'memory: weight 0: choice'
     expect(refusal(function(r) r.equal[1] = { { { 0, 0 } } } end)):matches 'equal 0: expected a list of 2'
     expect(refusal(function(r) r.pinned[1] = { { 0, 0 }, { 1, 0 } } end)):matches 'pinned 0: expected choices of one node'
+  end)
+end)
+
+--- What a solution costs by the words of the format alone, choices counted from 0.
+local function cost_of(read, solution)
+  local cost = 0
+  for _, t in ipairs(read.tables) do
+    local of = t.as and read.tables[t.as + 1] or t
+    local o, i = solution[t.node + 1] + 1, t.from and solution[t.from + 1] + 1 or 1
+    cost = cost + of.compute[o] + of.comm[o][i] + of.transition[o][i]
+  end
+  return cost
+end
+
+describe("AutoParallel's programs of whole models", function()
+  local data = core.home .. '/tests/data/clients/'
+  local solved = json.read(data .. 'autoparallel_solver.json')
+  for name, case in trinity.sorted_pairs(solved.cases) do
+    local path = ('%sautoparallel/%s.json.gz'):format(data, name)
+    it(('are solved to the objective of CBC: %s'):format(name), function()
+      local read = json.decode(core.read_compressed(path))
+      local result = trinity.select(path, { quiet = true, seconds = 60 })
+      expect(result.cost / case.cbc.objective):near(1, 1e-6)
+      expect(cost_of(read, read.solution) / case.cbc.objective):near(1, 1e-9)
+      local chosen = {}
+      for v, o in ipairs(result.solution) do chosen[v] = o - 1 end
+      expect(cost_of(read, chosen) / result.cost):near(1, 1e-9)
+      expect(result.bound / result.cost):near(1, 1e-9)
+      expect(result.optimal):equals(true)
+    end)
+    it(('were solved in a tenth of its time, and AutoParallel counts the same: %s'):format(name), function()
+      expect(case.trinity.seconds / case.cbc.seconds):below(0.1)
+      expect(case.trinity.total_by_autoparallel / case.cbc.total_by_autoparallel):near(1, 1e-6)
+      expect(case.trinity.bound / case.cbc.objective):near(1, 1e-9)
+    end)
+  end
+  it('are those of GPT-2 on 8 devices and Llama-3-8B on 8 x 4', function()
+    expect(solved.cases.gpt2_8 ~= nil):equals(true)
+    expect(solved.cases.llama3_8b_8x4 ~= nil):equals(true)
   end)
 end)

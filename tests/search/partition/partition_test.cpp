@@ -249,7 +249,7 @@ TEST_CASE("a request to end that comes while METIS works is this process's, not 
   scheduler.join();
   struct sigaction after = {};
   sigaction(SIGTERM, &before, &after);
-  CHECK(after.sa_handler == ours.sa_handler);
+  CHECK((after.sa_handler == ours.sa_handler));
   CHECK(asked > 0);
 }
 

@@ -36,6 +36,7 @@ local function wide_fields(text, from, to, size, offset)
   local at = from
   while at + 3 < to do
     local id, length = number(text, at, 2), number(text, at + 2, 2)
+    if not length then break end
     if id == 1 then
       local field = at + 4
       if size == 0xffffffff then size, field = number(text, field, 8), field + 16 end -- both sizes, the same if stored

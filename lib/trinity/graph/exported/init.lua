@@ -1,5 +1,5 @@
--- Graphs of PyTorch's exported programs (.pt2 of torch.export.save): archive.lua reads the zip, program.lua the graph in
--- it, operators.lua says what PyTorch's operators are here.
+-- Graphs of PyTorch's exported programs (.pt2 of torch.export.save): archive.lua reads the zip, program.lua the graph
+-- in it, operators.lua says what PyTorch's operators are here.
 
 local operators = require 'trinity.graph.exported.operators'
 local program = require 'trinity.graph.exported.program'
@@ -106,7 +106,8 @@ function Maker:arguments(node)
   for _, name in ipairs(ordered(node)) do
     local weight = self.weight_of[name]
     if weight and weight.readers == 1 and weight.owned then
-      parameters[#parameters + 1] = parameter_of(weight, self:tensor(name), operators.is_statistic(argument_of[name] or ''))
+      parameters[#parameters + 1] = parameter_of(weight, self:tensor(name),
+        operators.is_statistic(argument_of[name] or ''))
     else
       inputs[#inputs + 1] = weight and self:variable(name) or self.made[name]
       shapes[#shapes + 1] = self:tensor(name)
@@ -149,14 +150,15 @@ function Maker:run()
   local warnings, names = {}, {}
   for target, count in util.sorted_pairs(self.unknown) do
     names[#names + 1] = target
-    warnings[#warnings + 1] = ('operator %s: %d, without a rule of its own: counted as element-wise'):format(target, count)
+    warnings[#warnings + 1] = ('operator %s: %d, without a rule of its own: counted as element-wise'):format(
+      target, count)
   end
   built.source = { format = 'PyTorch .pt2', whole_step = false, warnings = warnings, unknown_types = names }
   return built
 end
 
---- The graph of an exported program: its forward pass. Symbolic sizes are those of the example that it was exported with.
---- Attributes of an operator say where it comes from: `module` (path), `modules` ("path:Class" of all around it,
+--- The graph of an exported program: its forward pass. Symbolic sizes are those of the example that it was exported
+--- with. Attributes of an operator say where it comes from: `module` (path), `modules` ("path:Class" of all around it,
 --- outermost first, divided by semicolons) and `target`.
 ---@param path string
 ---@param new_builder fun(options: { name: string }): trinity.Builder

@@ -1,5 +1,5 @@
--- PyTorch's operators (ATen; torch/_refs and aten/src/ATen/native/native_functions.yaml name their arguments) as operators
--- of graphs: types of ONNX, for which the engine has cost rules, and the attributes that these need.
+-- PyTorch's operators (ATen; torch/_refs and aten/src/ATen/native/native_functions.yaml name their arguments) as
+-- operators of graphs: types of ONNX, for which the engine has cost rules, and the attributes that these need.
 
 local operators = {}
 
@@ -24,7 +24,8 @@ of_type('Gather', 'embedding index_select')
 of_type('GatherElements', 'gather')
 of_type('GatherND', 'index')
 of_type('ScatterElements', 'scatter scatter_add index_put index_add scatter_reduce slice_scatter select_scatter')
-of_type('BatchNormalization', 'batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training native_batch_norm')
+of_type('BatchNormalization',
+  'batch_norm _native_batch_norm_legit _native_batch_norm_legit_no_training native_batch_norm')
 of_type('LayerNormalization', 'layer_norm native_layer_norm')
 of_type('GroupNormalization', 'group_norm native_group_norm')
 of_type('InstanceNormalization', 'instance_norm')
@@ -101,8 +102,8 @@ of_type('Reshape', 'view reshape _unsafe_view flatten unflatten view_as reshape_
 of_type('Unsqueeze', 'unsqueeze')
 of_type('Squeeze', 'squeeze')
 of_type('Identity', 'contiguous clone alias detach detach_ lift_fresh_copy lift_fresh _assert_tensor_metadata')
-of_type('Constant', 'full zeros ones empty scalar_tensor arange linspace full_like zeros_like ones_like new_zeros new_ones '
-  .. 'new_full empty_like rand randn rand_like randn_like eye')
+of_type('Constant', 'full zeros ones empty scalar_tensor arange linspace full_like zeros_like ones_like new_zeros '
+  .. 'new_ones new_full empty_like rand randn rand_like randn_like eye')
 
 -- Of these the weight is what follows by this name; other tensors are data.
 local weights = { embedding = 'weight' }

@@ -1,5 +1,5 @@
--- The graph in an archive of torch.export.save (PyTorch 2.9 and later, torch/_export/serde/schema.py, schema version 8):
--- its model.json, in the folder models, has tensors, nodes and what the inputs are.
+-- The graph in an archive of torch.export.save (PyTorch 2.9 and later, torch/_export/serde/schema.py, schema version
+-- 8): its model.json, in the folder models, has tensors, nodes and what the inputs are.
 
 local archive = require 'trinity.graph.exported.archive'
 local json = require 'trinity.base.json'
@@ -13,7 +13,9 @@ local major_version = 8
 local dtypes = { 'uint8', 'int8', 'int16', 'int32', 'int64', 'float16', 'float32', 'float64', [12] = 'bool',
   [13] = 'bfloat16', [28] = 'int16' }
 
-local function fail(path, ...) util.fail('%s: models/model.json: %s', util.shortened(path), (...):format(select(2, ...))) end
+local function fail(path, ...)
+  util.fail('%s: models/model.json: %s', util.shortened(path), (...):format(select(2, ...)))
+end
 
 local function table_in(path, where, value)
   if type(value) ~= 'table' then fail(path, '%s: expected an object, got %s', where, util.describe(value)) end
@@ -48,7 +50,8 @@ local function read_argument(argument)
   if type(argument) ~= 'table' then return {}, nil end
   local function name_of(value) return type(value) == 'table' and type(value.name) == 'string' and value.name or nil end
   if argument.as_tensor then return { name_of(argument.as_tensor) } end
-  if argument.as_optional_tensor then return { name_of(type(argument.as_optional_tensor) == 'table' and argument.as_optional_tensor.as_tensor) } end
+  local optional = argument.as_optional_tensor
+  if optional then return { name_of(type(optional) == 'table' and optional.as_tensor) } end
   local list = argument.as_tensors or argument.as_optional_tensors
   if type(list) == 'table' then
     local names = {}
@@ -110,7 +113,8 @@ local function input_of(specification)
     if type(given) == 'table' and type(given.arg) == 'table' then
       local name = given.arg.name or type(given.arg.as_tensor) == 'table' and given.arg.as_tensor.name
       local own = field and given[field] or name
-      return { kind = kind, tensor = type(name) == 'string' and name or nil, name = type(own) == 'string' and own or nil }
+      return { kind = kind, tensor = type(name) == 'string' and name or nil,
+        name = type(own) == 'string' and own or nil }
     end
   end
   return { kind = 'other' }

@@ -163,7 +163,8 @@ local function table_of(found)
       if not seen[word] then seen[word], degrees[#degrees + 1] = true, word end
     end
     rows[s] = { tostring(s), tostring(stage.gpus), tostring(stage.last - stage.first + 1), table.concat(degrees, ' '),
-      tostring(recomputed), ('%.3f'):format(found.priced.stage_us[s] / 1000), ('%.1f'):format(found.priced.stage_mb[s]) }
+      tostring(recomputed), ('%.3f'):format(found.priced.stage_us[s] / 1000),
+      ('%.1f'):format(found.priced.stage_mb[s]) }
   end
   return text.format_table({ 'stage', 'GPUs', 'operators', 'tensor x data', 'recomputed', 'ms', 'MB' }, rows)
 end

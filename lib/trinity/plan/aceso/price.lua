@@ -1,5 +1,5 @@
--- The price of a plan by Aceso's rules (SuperScaler, branch Aceso, search/aceso_cost_model.py): what a stage takes for a
--- micro-batch, what an iteration takes, and the memory of a stage. These rules charge nothing for data-parallel
+-- The price of a plan by Aceso's rules (SuperScaler, branch Aceso, search/aceso_cost_model.py): what a stage takes for
+-- a micro-batch, what an iteration takes, and the memory of a stage. These rules charge nothing for data-parallel
 -- all-reduces nor for the optimiser, so a price is comparable with prices by the same rules only.
 
 local profiles = require 'trinity.plan.aceso.profiles'

@@ -79,7 +79,8 @@ function Search:try(micro_batch, gpus)
   self.seen[key] = math.huge
   self.tried = self.tried + 1
   local steps = price.sequences / micro_batch
-  local high = self.best and (kept * self.best.step_time_ms * 1000 - self.least_us * micro_batch) / math.max(1, steps - 1)
+  local high = self.best and (kept * self.best.step_time_ms * 1000 - self.least_us * micro_batch) /
+    math.max(1, steps - 1)
     or 1e12
   local ends = self:ends(micro_batch, gpus, high)
   if not ends then return math.huge end

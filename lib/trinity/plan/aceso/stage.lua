@@ -92,7 +92,8 @@ function stage.new(self, layers, gpus_per_node)
   local most, n = 2 * 2 * #self.degrees, #rows
   local made = setmetatable({ profiles = self, rows = rows, gpus_per_node = gpus_per_node, most = most,
     from = bytes((n + 1) * most), chosen = bytes(n + 1), now = doubles(most), next = doubles(most),
-    row = ffi.new('uint8_t[?]', n + 1), ends = bytes(n + 1), open = bytes(n + 1), layer = doubles(n + 1), made = {} }, Stages)
+    row = ffi.new('uint8_t[?]', n + 1), ends = bytes(n + 1), open = bytes(n + 1), layer = doubles(n + 1),
+    made = {} }, Stages)
   for o, row in ipairs(rows) do
     made.row[o] = row
     made.layer[o] = spread * math.floor(math.max(0, o - 2) / (#self.operators - 3)) / layers

@@ -1,4 +1,4 @@
-#include "base/apart.h"
+#include "search/partition/apart.h"
 
 #include <fmt/format.h>
 #include <signal.h>

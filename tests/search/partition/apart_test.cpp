@@ -1,4 +1,4 @@
-#include "base/apart.h"
+#include "search/partition/apart.h"
 
 #include <doctest/doctest.h>
 #include <signal.h>
@@ -54,5 +54,5 @@ TEST_CASE("a request to end the process is its own, whatever the copy does with 
   CHECK(asked == 1);
   struct sigaction after = {};
   sigaction(SIGTERM, &before, &after);
-  CHECK(after.sa_handler == ours.sa_handler);
+  CHECK((after.sa_handler == ours.sa_handler));
 }

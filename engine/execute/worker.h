@@ -1,0 +1,44 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <vector>
+
+#include "execute/device.h"
+#include "execute/executor.h"
+#include "execute/memory.h"
+#include "libtorch/torch.h"
+
+namespace trinity {
+
+/// Seconds since a step began.
+class Clock {
+ public:
+  void restart() { begin_ = std::chrono::steady_clock::now(); }
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_;
+};
+
+/// One device and what its thread leaves behind in a step.
+struct Worker {
+  int32_t device = -1;
+  WorkerDevice on;
+  int32_t core = -1;
+  std::shared_ptr<MemoryAccount> memory;
+  double loss = 0;
+  std::vector<CopyRun> copies;
+
+  at::Device torch_device() const {
+    return on.cuda ? at::Device(at::kCUDA, static_cast<c10::DeviceIndex>(on.index))
+                   : at::Device(at::kCPU);
+  }
+};
+
+/// One for each device, not yet running. Throws ArgumentError for names that are none, or too few.
+std::vector<Worker> make_workers(int32_t devices, const ExecutorOptions& options);
+
+}  // namespace trinity

@@ -1,0 +1,85 @@
+-- trinity fidelity plan: published plans beside the best of their space, and the plan named among those measured.
+
+local core = require 'trinity.core'
+local json = require 'trinity.base.json'
+local published = require 'trinity.fidelity.plan_published'
+
+local head = 'id,model,parameters_b,hidden,layers,heads,kv_heads,ffn,vocab,experts,experts_per_token,sequence,global_batch,'
+  .. 'micro_batch,gpus,gpu,tp,pp,vpp,dp,cp,ep,zero,recompute,precision,value,unit,source,note'
+
+local function table_of(...)
+  local path = temporary '.csv'
+  core.write_file(path, table.concat({ head, ... }, '\n') .. '\n')
+  return path
+end
+
+--- A GPT of 8 layers on one machine: tensor, pipeline, data parallelism.
+local function row(id, tensor, pipeline, data)
+  return ('%s,GPT,,1024,8,16,,4096,51200,,,512,64,1,8,A100-80GB,%s,%s,1,%s,1,,1,none,bf16,,,,'):format(id, tensor, pipeline,
+    data)
+end
+
+describe('published plans beside the best', function()
+  it('are at 1 where they are the best of their space, and above it where not, with what differs', function()
+    local path = table_of(row('good', 1, 1, 8), row('bad', 8, 1, 1), row('again', 8, 1, 1), row('open', '', 1, 8))
+    local found = json.decode(trinity_says(("fidelity plan --json --rows '%s'"):format(path), 0))
+    expect(#found.rows):equals(2)
+    expect(found.compared):equals(3)
+    local by = {}
+    for _, one in ipairs(found.rows) do by[one.id] = one end
+    expect(by.bad.ids[2]):equals 'again'
+    expect(by.good.ratio >= 1):truthy()
+    expect(by.bad.ratio > by.good.ratio):truthy()
+    expect(by.good.best_s):equals(by.bad.best_s)
+    expect(by.bad.ratio):near(by.bad.published_s / by.bad.best_s, 1e-12)
+    expect(by.bad.differs[1]):matches '^tensor %d for 8$'
+    expect(found.within):equals((by.good.ratio <= 1.05 and 1 or 0) + (by.bad.ratio <= 1.05 and 2 or 0))
+  end)
+
+  it('leaves out what is too large to simulate, and says so', function()
+    local found = trinity_says(("fidelity plan --tasks 10 --rows '%s'"):format(table_of(row('good', 1, 1, 8))), 0)
+    expect(found):matches 'good +GPT +8 +too large'
+    expect(found):matches '0 of 0 rows'
+  end)
+
+  it('takes rows of dense networks alone that state their plan', function()
+    local rows = published.rows(table_of(row('whole', 1, 1, 8), row('open', '', 1, 8)))
+    expect(#rows):equals(1)
+    expect(rows[1].id):equals 'whole'
+  end)
+
+  it('says which option is missing', function()
+    trinity_says('fidelity plan', 2, "option '%-%-rows' or '%-%-runs' is missing")
+  end)
+end)
+
+describe('the plan named among those measured', function()
+  local runs = '# GPUs,global batch,micro batch,hidden size,attention heads,# layers,sequence length,tensor parallelism,'
+    .. 'data parallelism,pipeline parallelism,iteration time (ms)'
+
+  it('is one of the group, and as much slower as its run was', function()
+    local path = temporary '.csv'
+    core.write_file(path, table.concat({ runs, '16,32,1,64,16,4,32,2,8,1,10', '16,32,1,64,16,4,32,1,16,1,8',
+      '16,32,2,64,16,4,32,1,8,2,12', '8,8,1,64,16,4,32,2,2,2,5' }, '\n') .. '\n')
+    local found = json.decode(trinity_says(("fidelity plan --json --runs '%s'"):format(path), 0))
+    expect(#found.groups):equals(1)
+    local group = found.groups[1]
+    expect(group.rows):equals(3)
+    expect(group.fastest_s):near(0.008, 1e-12)
+    expect(group.slower):near(group.measured_s / 0.008 - 1, 1e-12)
+    expect(group.tensor * group.pipeline * group.data):equals(16)
+    expect(found.groups_within):equals(group.slower <= 0.02 and 1 or 0)
+  end)
+
+  it_shared('of vTrain in groups on 64 GPUs', function()
+    local path, kept = root .. '/../shared/data/vtrain/multi.csv', {}
+    for line in core.read_file(path):gmatch '[^\r\n]+' do
+      if #kept == 0 or line:match '^[%d.]+,64,' then kept[#kept + 1] = line end
+    end
+    local some = temporary '.csv'
+    core.write_file(some, table.concat(kept, '\n') .. '\n')
+    local found = json.decode(trinity_says(("fidelity plan --json --runs '%s'"):format(some), 0))
+    expect(#found.groups > 0):truthy()
+    for _, group in ipairs(found.groups) do expect(group.slower <= 0.1):truthy() end
+  end)
+end)
