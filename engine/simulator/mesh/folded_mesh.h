@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "graph/fewer_layers.h"
+#include "simulator/mesh/fewer_layers.h"
 #include "simulator/mesh/layer_fold.h"
 #include "simulator/problem.h"
 #include "strategy/lower.h"

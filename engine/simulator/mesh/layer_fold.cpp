@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
-#include "graph/fewer_layers.h"
+#include "simulator/mesh/fewer_layers.h"
 #include "graph/split_backward.h"
 
 namespace trinity {

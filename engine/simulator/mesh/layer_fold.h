@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "graph/layer_runs.h"
+#include "simulator/mesh/layer_runs.h"
 #include "simulator/order_graph.h"
 #include "strategy/lanes.h"
 #include "strategy/lower.h"

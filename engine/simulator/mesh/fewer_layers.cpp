@@ -1,4 +1,4 @@
-#include "graph/fewer_layers.h"
+#include "simulator/mesh/fewer_layers.h"
 
 #include "base/index.h"
 

@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "graph/graph.h"
-#include "graph/layer_runs.h"
+#include "simulator/mesh/layer_runs.h"
 #include "graph/layers.h"
 
 namespace trinity {
