@@ -307,7 +307,8 @@ struct Executor::Impl {
       for (auto& output : outputs) output = output.to(worker.torch_device());
     device.synchronise();
     times.end_s = clock.seconds();
-    while (outputs.size() < of.outputs.size() && graph->tensor(of.outputs[outputs.size()]).bytes == 0)
+    while (outputs.size() < of.outputs.size() &&
+           graph->tensor(of.outputs[outputs.size()]).bytes == 0)
       outputs.push_back(at::empty({0}));  // tells others that it has run
     worker.loss += operators.loss(op, micro_batch, outputs);
     for (size_t i = 0; i < of.outputs.size(); ++i) {
