@@ -126,7 +126,7 @@ local function fitted_file(name, values, rows)
   local lines = { '-- Fitted sets of constants by name (calibration.lua has units and meanings), and the rows that '
     .. 'each was fitted to.', 'return {' }
   for set, entry in util.sorted_pairs(all) do
-    lines[#lines + 1] = ('  %s = {\n    made = %s,\n    rows = {'):format(set, util.quoted(entry.made))
+    lines[#lines + 1] = ("  %s = {\n    made = '%s',\n    rows = {"):format(set, entry.made)
     for _, row in ipairs(entry.rows) do lines[#lines + 1] = ("      '%s',"):format(row) end
     lines[#lines + 1] = '    },\n    values = {'
     for _, one in ipairs(calibration.constants(entry.values)) do
