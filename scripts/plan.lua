@@ -75,8 +75,8 @@ end
 
 local found = trinity.plan { graph = graph, cluster = trinity.cluster(options.cluster),
   global_batch = options.global_batch, space = dimensions.space(options), plans = options.plans,
-  simulations = options.simulations, tasks = options.tasks, refinements = options.refinements, seconds = options.seconds,
-  quiet = progress.quiet }
+  simulations = options.simulations, tasks = options.tasks, refinements = options.refinements,
+  seconds = options.seconds, quiet = progress.quiet }
 local problem = found.networks:problem((found.plans[1] or { micro_batch = 1 }).micro_batch)
 local tokens = text.tokens(problem.graph)
 
