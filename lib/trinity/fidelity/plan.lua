@@ -28,8 +28,8 @@ local function print_published(list)
     function(one)
       local ids = #one.ids > 2 and ('%s and %d'):format(one.id, #one.ids - 1) or table.concat(one.ids, ', ')
       if one.too_large then return { ids, one.model, ('%d'):format(one.gpus), 'too large', '', '', '' } end
-      return { ids, one.model, ('%d'):format(one.gpus), ('%.4g s'):format(one.published_s), ('%.4g s'):format(one.best_s),
-        ('%.3f'):format(one.ratio), one.fits and 'yes' or 'no' }
+      return { ids, one.model, ('%d'):format(one.gpus), ('%.4g s'):format(one.published_s), ('%.4g s'):format(
+        one.best_s), ('%.3f'):format(one.ratio), one.fits and 'yes' or 'no' }
     end)))
   for _, one in ipairs(list) do
     if not one.too_large and one.ratio > most_ratio then

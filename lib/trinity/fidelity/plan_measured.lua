@@ -1,6 +1,6 @@
 -- The plan that `trinity plan` names among those that were measured, in each group of vTrain's rows of equal GPUs,
--- batch and network (vtrain_rows.lua): the space of a search are the group's rows, what else their runs did is laid over
--- every point.
+-- batch and network (vtrain_rows.lua): the space of a search are the group's rows, what else their runs did is laid
+-- over every point.
 
 local calibration = require 'trinity.cluster.calibration'
 local model = require 'trinity.graph.model'

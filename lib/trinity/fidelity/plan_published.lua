@@ -120,7 +120,8 @@ local function differences(best, other)
   return list
 end
 
---- One row's comparison: too_large where it is not told; else ratio (published over best), what differs, why; times in seconds of a step.
+--- One row's comparison: too_large where it is not told; else ratio (published over best), what differs, why; times in
+--- seconds of a step.
 local function compare(row, options)
   local values = constants.values(row.family, constants.fitted().values[row.family])
   local batch = row.tokens / row.sequence

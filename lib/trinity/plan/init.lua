@@ -189,7 +189,8 @@ local function result_of(search, nets, given, first)
   if fitting[1] then lower = math.min(lower, fitting[1].metrics.step_time_s) end
   return { plans = util.map({ unpack(fitting, 1, math.min(given.plans, #fitting)) }, shown),
     pareto = util.map(pareto(search.results), shown), simulated = util.map(search.results, shown),
-    refused = search.refused, counts = search.counts, pruned = search.pruned, left = search.left or 0, too_large = search.too_large,
+    refused = search.refused, counts = search.counts, pruned = search.pruned, left = search.left or 0,
+    too_large = search.too_large,
     lower_bound_s = lower, stopped = search.stopped, nearest = search.nearest, capacity_bytes = search.capacity_bytes,
     global_batch = given.global_batch, cluster = given.cluster, networks = nets, seconds = core.clock_s()
       - search.started_s }
@@ -218,7 +219,8 @@ function plan.run(spec)
   local capacity, sorted = about_devices(given.cluster, nets.kinds)
   local line = progress.new('plan', given.quiet)
   local search = Search.new { owner = owner, networks = nets, space = made, count = given.plans, least = 10,
-    simulations = math.max(given.simulations, 1), tasks = given.tasks, seconds = given.seconds, reward = given.reward, own = used,
+    simulations = math.max(given.simulations, 1), tasks = given.tasks, seconds = given.seconds,
+    reward = given.reward, own = used,
     cluster = given.cluster, capacity_bytes = capacity, unequal = #nets.kinds > 1, sorted_devices = sorted,
     say = function(search) line:update { text = search:progress_text(), share = search:share() } end }
   core.begin_search()
