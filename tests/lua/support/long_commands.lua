@@ -18,6 +18,7 @@
 --   after       what it says (on standard output in the file `out`, on standard error in `err`, or in a file of its own)
 --               before Ctrl-C makes sense: a command of the shell, where `worked N` says that it has had N hundredths of a
 --               second of a processor since it was first asked
+--   struck      its words for Ctrl-C, where it keeps nothing of `endless`
 --   progress    its words for that, where `endless` shows none
 --   finished    what it says, as a pattern, where nothing is left to go on with
 --   gentle      false: where Ctrl-C comes early it has found nothing yet
@@ -118,8 +119,8 @@ return {
     says = '0 of 1 trainings are done; the one that ran goes on from its last epoch', memory = '2G' },
   { name = 'train_distributed', words = '--seeds 2 --epochs 5 --batches 20', kept = result, seeded = true,
     seconds = 1, endless = '--seeds 2 --epochs 1000000 --batches 20',
-    same = [[grep '"loss"' runs/r/results/training.json]], after = 'grep -q "seed 1, epoch 1" out err', memory = '2G',
-    says = '%d of 4 trainings are done; the one that ran was not saved' },
+    same = [[grep '"loss"' runs/r/results/training.json]], after = 'grep -q "daso, seed 1, epoch 1" out err', memory = '2G',
+    struck = '--seeds 100000 --epochs 2 --batches 20', says = '%d+ of 200000 trainings are done; the one that ran was not saved' },
   { name = 'reproduce', words = 'trinity --only stages --quick --updates 8 --models gnmt', kept = result, seeded = true,
     seconds = 1, endless = 'trinity --only stages --models gnmt',
     resumes = true, after = 'test -e runs/r/searches/2', memory = '2G' },

@@ -56,7 +56,7 @@ local function interrupted(command, signal)
     local output, folder = shell(command, ([[COMMAND SEED=1 --run r > out 2> err & child=$!
       %s
       kill -%s $(cat number); kill -CONT $(cat number); wait $child; echo status=$?; ls %s; cat out err]]):format(
-      until_sign(command.after), signal, command.kept), nil, not command.resumes and endless(command) or nil)
+      until_sign(command.after), signal, command.kept), nil, command.struck or not command.resumes and endless(command) or nil)
     if not (command.resumes and output:match '^[^\n]*status=0\n') then return output, folder end
   end
   error(command.name .. ': five times it had ended before it was interrupted')
