@@ -18,7 +18,8 @@ local options = trinity.options {
   method = { default = 'both', help = 'bsp, daso or both' },
   epochs = { default = 0, help = 'of the training; 0: as many as the task needs (characters 16, others 12)', min = 0,
     integer = true },
-  seconds = { default = math.huge, help = 'of each training, after which none of its epochs begins; results then depend '
+  seconds = { default = math.huge,
+    help = 'of each training, after which none of its epochs begins; results then depend '
     .. 'on the machine', min = 0 },
   batches = { default = 20, help = 'an epoch, on every rank', min = 1, integer = true },
   batch_size = { default = 32, help = 'samples a batch and rank', min = 1, integer = true },
@@ -187,7 +188,8 @@ local function train(method, seed, stop_requested)
   job:barrier()
   local seconds = trinity.clock_s() - began_s
   local test_loss = tensor.no_grad(function() return loss_of(trinity.random(1, 'test'), 1000):item() end)
-  return { method = method, seed = seed, epochs = trainer.epochs_done, seconds = seconds, waited_s = trainer.wait_s, loss = job:mean(test_loss) }
+  return { method = method, seed = seed, epochs = trainer.epochs_done, seconds = seconds, waited_s = trainer.wait_s,
+    loss = job:mean(test_loss) }
 end
 
 local found = {}
@@ -210,7 +212,8 @@ say('%s on %s: %d x %d batches of %d a rank; link between nodes %g Mbit/s, %g ms
   options.epochs, options.batches, options.batch_size, options.link_mbit_s, options.link_ms)
 say('%s', trinity.format_table({ 'method', 'seed', 'epochs', 'seconds', 'of them waiting', 'test loss' },
   util.map(found, function(row)
-    return { row.method, tostring(row.seed), tostring(row.epochs), ('%.2f'):format(row.seconds), ('%.2f'):format(row.waited_s),
+    return { row.method, tostring(row.seed), tostring(row.epochs), ('%.2f'):format(row.seconds),
+      ('%.2f'):format(row.waited_s),
       ('%.4f'):format(row.loss) }
   end)))
 if stopped then

@@ -107,7 +107,8 @@ local function measured(course, happens, options, job)
     return all
   end
   core.begin_search()
-  local ok, message = xpcall(function() measure(course, happens, options, nil, all) end, function(raised) return raised end)
+  local ok, message = xpcall(function() measure(course, happens, options, nil, all) end,
+    function(raised) return raised end)
   all.stopped = core.stop_requested()
   core.end_search()
   if ok and all.stopped then course:keep() end

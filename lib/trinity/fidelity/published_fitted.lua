@@ -1,7 +1,7 @@
 -- Fitted by `trinity fidelity published --fit --save`: values by kind of GPU and name
 -- (published_constants.lua has units and meanings), and the rows that they were fitted to. Those of A100, B200 and H100
--- of 96 GB, and routing, release and expert_dispatch_s of all, are of the fit to all rows; the others of H100, GB200 and
--- GB300 are of a fit to their dense rows alone, since two rounds to all rows leave those 7 % off.
+-- of 96 GB, and routing, release and expert_dispatch_s of all, are of the fit to all rows; the others of H100, GB200
+-- and GB300 are of a fit to their dense rows alone, since two rounds to all rows leave those 7 % off.
 return {
   rows = {
     'p003', 'p004', 'p005', 'p009', 'p011', 'p012', 'p015', 'p017', 'p018', 'p020', 'p021', 'p022', 'p023', 'p024',

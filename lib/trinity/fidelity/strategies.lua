@@ -119,8 +119,8 @@ local function devices_of(mesh)
   return math.min(count, 4096)
 end
 
--- Bytes of the messages that take the weights of experts' rows, a number each, to where the rows go: of all rows, and of
--- a share of tensor.
+-- Bytes of the messages that take the weights of experts' rows, a number each, to where the rows go: of all rows, and
+-- of a share of tensor.
 local function row_weight_bytes(case)
   local m, batch, mesh = case.model, case.batch, case.strategy.mesh or {}
   if (m.experts or 0) == 0 then return {} end

@@ -320,7 +320,7 @@ describe('DASO whole, with stale merges, groups in turn and skips that cycle, is
         for g = 1, groups do w[n][g] = layers_of(run.before) end
       end
       local seen = {}
-      local found, losses = w, nil
+      local found, losses
       if nodes > 1 then
         found, losses = daso(w, function(weights, replica, step)
           local given = run.read[step][1][replica]
