@@ -11,7 +11,7 @@
 #include "base/stop.h"
 #include "distribute/job.h"
 #include "execute/checkpoint.h"
-#include "execute/collectives.h"
+#include "execute/kernels/collectives.h"
 #include "execute/evaluation.h"
 #include "execute/feed.h"
 #include "execute/memory.h"

@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/index.h"
-#include "execute/collectives.h"
-#include "execute/numbers.h"
+#include "execute/kernels/collectives.h"
+#include "execute/kernels/numbers.h"
 #include "graph/meaning.h"
 #include "graph/operator_types.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
-#include "execute/collectives.h"
+#include "execute/kernels/collectives.h"
 #include "execute/operators.h"
 #include "graph/meaning.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "execute/kernels.h"
+#include "execute/kernels/kernels.h"
 #include "graph/graph.h"
 
 namespace trinity {

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/index.h"
-#include "execute/numbers.h"
+#include "execute/kernels/numbers.h"
 #include "graph/meaning.h"
 
 namespace trinity {

@@ -1,5 +1,5 @@
 // What members of collectives make of what all hand in, told by hand.
-#include "execute/collectives.h"
+#include "execute/kernels/collectives.h"
 
 #include <doctest/doctest.h>
 

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "execute/kernels.h"
+#include "execute/kernels/kernels.h"
 
 namespace trinity {
 namespace {

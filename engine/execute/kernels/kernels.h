@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "execute/numbers.h"
+#include "execute/kernels/numbers.h"
 #include "graph/types.h"
 #include "libtorch/torch.h"
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "execute/kernels.h"
+#include "execute/kernels/kernels.h"
 #include "graph/types.h"
 #include "libtorch/torch.h"
 

@@ -2,7 +2,7 @@
 #include <numeric>
 
 #include "base/error.h"
-#include "execute/kernels.h"
+#include "execute/kernels/kernels.h"
 
 namespace trinity {
 namespace {

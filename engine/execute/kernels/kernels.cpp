@@ -1,9 +1,9 @@
-#include "execute/kernels.h"
+#include "execute/kernels/kernels.h"
 
 #include <algorithm>
 
 #include "base/error.h"
-#include "execute/recurrent_kernels.h"
+#include "execute/kernels/recurrent_kernels.h"
 
 namespace trinity {
 

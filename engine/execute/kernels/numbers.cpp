@@ -1,4 +1,4 @@
-#include "execute/numbers.h"
+#include "execute/kernels/numbers.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 

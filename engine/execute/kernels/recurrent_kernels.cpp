@@ -1,4 +1,4 @@
-#include "execute/recurrent_kernels.h"
+#include "execute/kernels/recurrent_kernels.h"
 
 namespace trinity {
 namespace {

@@ -1,7 +1,7 @@
-#include "execute/collectives.h"
+#include "execute/kernels/collectives.h"
 
 #include "base/error.h"
-#include "execute/kernels.h"
+#include "execute/kernels/kernels.h"
 #include "graph/meaning.h"
 
 namespace trinity {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "execute/kernels.h"
+#include "execute/kernels/kernels.h"
 
 namespace trinity {
 
