@@ -107,7 +107,8 @@ local function measured(course, happens, options, job)
     return all
   end
   core.begin_search()
-  local ok, message = xpcall(function() measure(course, happens, options, nil, all) end, function(raised) return raised end)
+  local ok, message = xpcall(function() measure(course, happens, options, nil, all) end,
+    function(raised) return raised end)
   all.stopped = core.stop_requested()
   core.end_search()
   if ok and all.stopped then course:keep() end
@@ -149,7 +150,9 @@ return function(problem, plan, options)
     executor_options(options, what, devices, job))
   local course = training.new(executor, problem.graph, options)
   local happens = occasions.new(plan, options, course.per_epoch, course.steps)
-  if job and happens.way then check.refuse('execute', 2, 'plan', "replicas meet by 'daso': expected workers in one process") end
+  if job and happens.way then
+    check.refuse('execute', 2, 'plan', "replicas meet by 'daso': expected workers in one process")
+  end
   local all = measured(course, happens, options, job)
   local result = { losses = all.losses, graph = graph, placement = placement, steps = #all.losses,
     warm_up = options.warm_up, micro_batches = what.micro_batches, last = all.last, step_times_s = all.times,
