@@ -60,9 +60,8 @@ local options = trinity.options {
   load = { default = '', help = 'a safetensors file of weights to begin with' },
   save = { default = '', writes = '', help = 'where the weights go at the end' },
   seed = { default = 1, help = 'of weights and data', min = 0, integer = true },
-  daso = { default = {},
-    help = 'NAME=VALUE of its phases and skips, for strategies whose replicas meet by it: warmup_epochs=1,'
-    .. 'held.global_skips=4 (trinity.CyclingOptions)' },
+  daso = { default = {}, help = 'NAME=VALUE of its phases and skips, for strategies whose replicas meet by it: '
+    .. 'warmup_epochs=1,held.global_skips=4 (trinity.CyclingOptions)' },
   memory_limit = { default = 0, help = "most memory of a worker's tensors; 0: no limit", min = 0, unit = 'bytes' },
   mixtures = { default = 0, min = 0, max = 20, integer = true,
     help = 'strategies for 2 or 4 devices, each simulated and measured; 0: execute one' },

@@ -10,8 +10,8 @@ local occasions = {}
 --- What trinity.execute takes of it.
 occasions.options = {
   { 'daso', 'table', as = 'trinity.CyclingOptions', otherwise = 'weights meet and wait in the last of `every` steps',
-    help = "of strategies whose replicas meet by 'daso': phases and skips of a training of `epochs` (without data of "
-      .. 'so many equal parts of `steps`, by default one)' },
+    help = "of strategies whose replicas meet by 'daso': phases and skips of a training of `epochs` (without data "
+      .. 'of so many equal parts of `steps`, by default one)' },
 }
 
 local Occasions = {}
