@@ -27,7 +27,7 @@ local placement = problem:placement_by_unit(function() i = i + 1 return i <= uni
 --- Prints losses, and this process's weights with what they belong to.
 local report = network .. [[
 local plan = { placement = placement, schedule = '1f1b', micro_batches = 3 }
-local found = trinity.execute(problem, plan, { steps = 3, warm_up = 0 })
+local found = trinity.execute(problem, plan, { steps = 3, warm_up = 0, quiet = true })
 for _, loss in ipairs(found.losses) do print(('%.17g'):format(loss)) end
 print(found.transferred_bytes, #found.last.copies, found.peak_memory_bytes[1] > 0, found.peak_memory_bytes[2] > 0,
   found.last.busy_s[1] > 0, found.last.busy_s[2] > 0)
@@ -64,23 +64,32 @@ describe('workers as processes', function()
 local trinity = require 'trinity'
 local problem = trinity.problem { cluster = trinity.cluster 'p100x2', graph = trinity.model('gpt2', { batch_size = 2,
   sequence = 8, layers = 2, hidden = 16, heads = 4, vocabulary = 32, positions = 8, fused = false, optimiser = 'adam' }) }
-local function run(strategy, daso)
-  return trinity.execute(problem, problem:strategy(strategy), { steps = daso and 24 or 3, warm_up = 0, daso = daso,
-    epochs = daso and 4, double_precision = true, quiet = true })
+local function run(strategy)
+  return trinity.execute(problem, problem:strategy(strategy), { steps = 3, warm_up = 0, double_precision = true, quiet = true })
 end
 for _, strategy in ipairs { { mesh = { data = 2 } }, { mesh = { tensor = 2 } }, { mesh = { context = 2 } },
   { mesh = { data = 2 }, shard = 2, micro_batches = 2 }, { mesh = { data = 2 }, shard = 3, micro_batches = 2 },
   { mesh = { pipeline = 2 }, schedule = 'zb-h1', micro_batches = 2, recompute = 'full' } } do
   for _, loss in ipairs(run(strategy).losses) do print(('%.17g'):format(loss)) end
 end
-for _, loss in ipairs(run({ mesh = { data = 2 }, synchronise = { kind = 'daso', every = 1 } },
-  { warmup_epochs = 1, cooldown_epochs = 1, patience = 0 }).losses) do print(('%.17g'):format(loss)) end
 ]])
     local status, threads = shell '"$T" "$F/lowered.lua"'
     expect(status):equals(0)
     local launched, shared = shell 'timeout -k 5 60 "$T" launch -n 2 "$F/lowered.lua"'
     expect(launched):equals(0)
     expect(shared):equals(threads)
+  end)
+  it('refuse replicas that meet by DASO', function()
+    write('daso.lua', [[
+local trinity = require 'trinity'
+local problem = trinity.problem { cluster = trinity.cluster 'p100x4', graph = trinity.model('gpt2', { batch_size = 2,
+  sequence = 8, layers = 1, hidden = 16, heads = 4, vocabulary = 32, positions = 8, fused = false }) }
+trinity.execute(problem, problem:strategy { mesh = { data = 4 }, synchronise = { kind = 'daso', inner = 2 } },
+  { steps = 2, warm_up = 0, quiet = true })
+]])
+    local status, output = shell 'timeout -k 5 60 "$T" launch -n 4 "$F/daso.lua"'
+    expect(status):equals(1)
+    expect(output):matches "argument 2 %('plan'%): replicas meet by 'daso': expected workers in one process"
   end)
   it('end with one message when one of them dies', function()
     write('die.lua', network .. [[
@@ -194,7 +203,8 @@ describe('an execution', function()
     local stopping = assert(loadfile(root .. '/tests/lua/support/stopping.lua'))()
     local result = stopping.run({ 'execution', network .. [[
       ready()
-      trinity.execute(problem, placement, { steps = 1000000 })
+      local run = trinity.execute(problem, placement, { steps = 1000000, quiet = true }) -- or an error, before a first step
+      print(run.stopped and 'interrupted')
     ]] }, '', 0.3, 'INT')
     expect(result.output):matches 'interrupted\n$'
     expect(result.status):equals(130)
