@@ -199,11 +199,11 @@ describe('an execution', function()
     expect(function() trinity.execute(broken, apart, { steps = 1, warm_up = 0 }) end)
       :raises 'operator y %(MatMul%) on cpu:0: mat1 and mat2 shapes cannot be multiplied'
   end)
-  it('stops on Ctrl-C', function()
+  it('stops on Ctrl-C: with an error before a first step, with what was measured after it', function()
     local stopping = assert(loadfile(root .. '/tests/lua/support/stopping.lua'))()
     local result = stopping.run({ 'execution', network .. [[
       ready()
-      local run = trinity.execute(problem, placement, { steps = 1000000, quiet = true }) -- or an error, before a first step
+      local run = trinity.execute(problem, placement, { steps = 1000000, quiet = true })
       print(run.stopped and 'interrupted')
     ]] }, '', 0.3, 'INT')
     expect(result.output):matches 'interrupted\n$'
