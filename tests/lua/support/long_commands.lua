@@ -139,7 +139,7 @@ return {
   { name = 'policy', words = 'optima --units 20,30 --seeds 2 --samples 400', kept = best, seed = false, resumes = true,
     seconds = 0.5, endless = 'optima --units 200 --seeds 1 --samples 100000000',
     progress = 'optima --units 20 --seeds 1000 --samples 400',
-    after = 'test -e runs/r/searches/1', says = '%d+ rows are done', memory = '2G' },
+    after = 'test -e runs/r/searches/1/strategy.json', says = '%d+ rows are done', memory = '2G' },
   { name = 'timeline', words = '--method trinity --evaluations 30000', kept = best, seconds = 1, seeded = true,
     resumes = true, after = begun },
   { name = 'export', words = '--format placement --cluster p100x4 --method annealing --evaluations 60000', kept = best,
