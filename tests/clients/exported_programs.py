@@ -29,11 +29,17 @@ def networks():
     return export.networks(), export.count_flops
 
 
+def strip_nodes(value):
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        strip_nodes(inner)
+    if isinstance(value, dict) and "target" in value and "metadata" in value:
+        value["metadata"] = {key: value["metadata"][key] for key in KEPT_METADATA if key in value["metadata"]}
+
+
 def strip(whole):
-    """Drops what holds paths and is not read: stack traces, guards, strides, devices."""
+    """Drops what holds paths and is not read: stack traces (of graphs inside graphs, too), guards, strides, devices."""
     graph = whole["graph_module"]["graph"]
-    for node in graph["nodes"]:
-        node["metadata"] = {key: node["metadata"][key] for key in KEPT_METADATA if key in node["metadata"]}
+    strip_nodes(graph)
     tensors = graph["tensor_values"]
     for name, meta in tensors.items():
         tensors[name] = {key: meta[key] for key in KEPT_OF_TENSORS}
