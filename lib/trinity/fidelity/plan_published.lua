@@ -33,17 +33,6 @@ function published.rows(path)
   return list
 end
 
---- What decides both plans: rows of one configuration are searched once.
-local function key_of(row)
-  local list = { row.gpu, row.precision, row.sequence, row.tokens, row.family }
-  for _, of in ipairs { row.network, row.plan } do
-    for name, value in util.sorted_pairs(of) do
-      if type(value) ~= 'table' then list[#list + 1] = ('%s=%s'):format(name, tostring(value)) end
-    end
-  end
-  return table.concat(list, ' ')
-end
-
 --- Level of sharding: FSDP's gathers of every layer are not combined with a pipeline.
 local function shard_of(point, level)
   if point.data == 1 then return 0 end
@@ -154,7 +143,7 @@ end
 function published.compare(path, options)
   local unique, at = {}, {}
   for _, row in ipairs(published.rows(path)) do
-    local key = key_of(row)
+    local key = published_row.key(row)
     if not at[key] then
       unique[#unique + 1] = { row = row, ids = {} }
       at[key] = unique[#unique]

@@ -256,4 +256,17 @@ function published_row.all(path)
   return util.map(csv.read(path, unpack(needed)), function(row) return published_row.read(path, row) end)
 end
 
+--- What decides a prediction, or a plan, beside constants: rows of one configuration have one key.
+---@param row table
+---@return string
+function published_row.key(row)
+  local list = { row.gpu, row.precision, row.sequence, row.tokens, row.family }
+  for _, of in ipairs { row.network, row.plan } do
+    for name, value in util.sorted_pairs(of) do
+      if type(value) ~= 'table' then list[#list + 1] = ('%s=%s'):format(name, tostring(value)) end
+    end
+  end
+  return table.concat(list, ' ')
+end
+
 return published_row

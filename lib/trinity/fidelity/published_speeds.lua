@@ -18,17 +18,6 @@ local speeds = {}
 
 local noise, most_steps, rounds = 0.05, 60, 2
 
---- What decides a prediction beside constants: rows of one configuration are priced once.
-local function key_of(row)
-  local m, p, list = row.network, row.plan, { row.gpu, row.precision, row.sequence, row.tokens, row.family }
-  for _, of in ipairs { m, p } do
-    for name, value in util.sorted_pairs(of) do
-      if type(value) ~= 'table' then list[#list + 1] = ('%s=%s'):format(name, tostring(value)) end
-    end
-  end
-  return table.concat(list, ' ')
-end
-
 --- What published_step.predict says of rows, once for each configuration; values_of(row) gives constants. parts_too:
 --- with `parts` of the step.
 ---@param rows table[]
@@ -40,7 +29,7 @@ function speeds.tell(rows, values_of, parts_too)
   for i, row in ipairs(rows) do
     local values = {}
     for name, value in util.sorted_pairs(values_of(row)) do values[#values + 1] = ('%s=%.9g'):format(name, value) end
-    keys[i] = key_of(row) .. ' ' .. table.concat(values, ' ')
+    keys[i] = published_row.key(row) .. ' ' .. table.concat(values, ' ')
     if not at[keys[i]] then
       unique[#unique + 1] = i
       at[keys[i]] = #unique
@@ -75,9 +64,9 @@ end
 
 --- Weights of rows: those of one configuration count as the root of how many there are.
 local function weights_of(rows)
-  local count = {}
-  for _, row in ipairs(rows) do count[key_of(row)] = (count[key_of(row)] or 0) + 1 end
-  return util.map(rows, function(row) return 1 / math.sqrt(count[key_of(row)]) end)
+  local keys, count = util.map(rows, published_row.key), {}
+  for _, key in ipairs(keys) do count[key] = (count[key] or 0) + 1 end
+  return util.map(keys, function(key) return 1 / math.sqrt(count[key]) end)
 end
 
 --- Constants of a kind of GPU that bring `told` (priced with `before`, with parts) nearest to what was measured.
