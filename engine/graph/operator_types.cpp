@@ -4,6 +4,8 @@
 #include <array>
 #include <map>
 
+#include "graph/graph.h"
+
 namespace trinity {
 namespace {
 
@@ -366,6 +368,20 @@ std::vector<std::string> operator_types() {
   std::vector<std::string> types;
   for (const auto& rule : kRules) types.emplace_back(rule.type);
   return types;
+}
+
+int32_t overwritten(const Graph& graph, const Operator& op) {
+  if (op.inputs.empty() || op.outputs.empty()) return -1;
+  const auto bytes = [&](int32_t tensor) { return graph.tensor(tensor).bytes; };
+  if (op.collective < 0) {
+    if (!operator_rule(op.type).view) return -1;
+  } else {
+    const auto filled = std::count_if(op.inputs.begin(), op.inputs.end(),
+                                      [&](int32_t input) { return bytes(input) > 0; });
+    if (filled != 1 || op.outputs.size() != 1) return -1;
+  }
+  const bool equal = bytes(op.inputs.front()) == bytes(op.outputs.front());
+  return equal ? op.inputs.front() : -1;
 }
 
 bool is_variable(const Operator& op) { return op.type == "Variable" || op.type == "VariableV2"; }

@@ -8,6 +8,8 @@
 
 namespace trinity {
 
+class Graph;
+
 /// What the training lowering and the cost model know of an operator type. Types are ONNX's, with
 /// these beside them: `Input` (a source of data), `Variable` (weights that several operators read),
 /// `SwiGLU` and `GeGLU` (gate, values and, of experts, a weight a row, to the product of the gate's
@@ -56,6 +58,10 @@ bool has_operator_rule(std::string_view type);
 /// All types that have one, in the table's order.
 std::vector<std::string> operator_types();
 
+/// The tensor in whose place an operator writes its first output: a view's first input, and that of
+/// a member of a collective with one input besides those of no bytes, which are only waited for;
+/// where both are equally large. -1: none.
+int32_t overwritten(const Graph& graph, const Operator& op);
 /// Whether the output of an operator is its own weights: a Variable.
 bool is_variable(const Operator& op);
 /// Whether a convolution has one input channel per group (its weights are [C, 1, kh, kw]), or is the

@@ -79,6 +79,8 @@ struct Replicated {
   std::vector<int32_t> origin;   ///< per operator: the one it copies, -1 for an all-reduce
   std::vector<int32_t> stage;    ///< per operator; 0 where there are no stages
   std::vector<int32_t> replica;  ///< per operator: its replica of the stage, from 0
+  /// Per operator: whether its last output is the token that others wait for (`behind`).
+  std::vector<bool> tells;
 };
 
 /// Data parallelism: `replicas` copies of every operator, tensor, colocation unit and collective,

@@ -254,18 +254,14 @@ void Problem::bind_uniform_wires() {
   }
 }
 
-/// Views and members of all-reduces write where they read.
 void Problem::bind_aliases() {
   alias_.assign(static_cast<size_t>(operators()), -1);
   for (int32_t o = 0; o < operators(); ++o) {
     const auto& op = graph_->op(o);
-    const bool in_place = op.collective >= 0 ? op.outputs.size() == 1 && op.inputs.size() == 1
-                                             : operator_rule(op.type).view;
-    if (!in_place || op.inputs.empty() || op.outputs.empty()) continue;
-    const auto& input = graph_->tensor(op.inputs.front());
-    if (input.bytes != graph_->tensor(op.outputs.front()).bytes) continue;
-    const auto& written = graph_->op(input.producer).outputs;
-    alias_[o] = first_output(input.producer) + op.inputs.front() - written.front();
+    const int32_t input = overwritten(*graph_, op);
+    if (input < 0) continue;
+    const int32_t from = graph_->tensor(input).producer;
+    alias_[o] = first_output(from) + input - graph_->op(from).outputs.front();
   }
 }
 

@@ -257,6 +257,7 @@ LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies) {
     const int32_t inner = of < 0 ? -1 : replica.graph.op(of).collective;
     all.collective.push_back(inner < 0 ? -1 : replica.collective[inner]);
   }
+  all.tells = std::move(made.tells);
   result.graph = std::move(made.graph);
   for (const int32_t device : replica.home) result.home.push_back(rank(device, 0));
   result.layers = replica.layers;

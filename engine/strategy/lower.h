@@ -62,6 +62,7 @@ struct LoweredCopies {
   /// Of every collective the number of the one in LoweredReplica::collective that it copies; -1: it
   /// is between the replicas.
   std::vector<int32_t> collective;
+  std::vector<bool> tells = {};  ///< of every operator, as in Replicated
 };
 
 /// Where a lowered graph runs, and how often and in which order.

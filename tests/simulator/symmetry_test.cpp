@@ -118,7 +118,7 @@ Metrics whole(const Strategy& strategy, const std::shared_ptr<const Problem>& pr
 }
 
 struct Seen {
-  int folded = 0, whole = 0, few = 0;
+  int folded = 0, whole = 0, few = 0, reduced = 0;
   int64_t devices = 0, simulated = 0;
 };
 
@@ -176,7 +176,10 @@ void check_one(uint64_t draw, Seen& seen, bool alike = false) {
     return;
   }
   ++seen.folded;
-  if (pricer.lowered_layers(strategy) >= 0) ++seen.few;
+  if (pricer.lowered_layers(strategy) >= 0) {
+    ++seen.few;
+    if (mesh.pipeline > 1 && mesh.data > 1 && strategy.parallelism->shard < 2) ++seen.reduced;
+  }
   seen.devices += devices;
   seen.simulated += simulated;
   const auto expected = whole(strategy, problem);
@@ -203,8 +206,10 @@ TEST_CASE("what is simulated for its class gives the whole graph's metrics") {
 TEST_CASE("a few of many equal layers give the metrics of all") {
   Seen seen;
   for (uint64_t draw = 0; draw < 1500; ++draw) check_one(draw, seen, true);
-  MESSAGE(seen.folded << " folded, " << seen.few << " of them from a few layers");
+  MESSAGE(seen.folded << " folded, " << seen.few << " of them from a few layers, "
+                      << seen.reduced << " of pipelines whose stages reduce gradients");
   CHECK(seen.few > 150);
+  CHECK(seen.reduced > 50);
 }
 
 /// Draws a mesh that lowers, its cluster and its graph; nothing where it is refused.

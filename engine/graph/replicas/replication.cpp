@@ -289,6 +289,7 @@ Replicated Replication::finish() {
     result.origin.push_back(origin.op);
     result.stage.push_back(origin.stage);
     result.replica.push_back(origin.replica);
+    result.tells.push_back(origin.op >= 0 && sent_.contains({origin.op, 0}));
   }
   return result;
 }

@@ -81,7 +81,8 @@ bool LayerFold::find(int32_t width) {
     return false;
   }
   find_work();
-  if (!find_runs() || !find_reads() || !find_chunks()) return false;
+  if (!find_runs() || !find_senders() || !find_reads() || !find_chunks() || !find_waits())
+    return false;
   for (int32_t op = 0; op < few().operator_count(); ++op) {
     const auto& place = runs_->places[at(op)];
     if (place.zone >= 0 && !alike(op, runs_->number(place.zone, 1, place.place))) return false;
@@ -129,10 +130,17 @@ LayerFold::Read LayerFold::read_of(int32_t reader, int32_t tensor) const {
 /// False where something that is of none of the layers between reads of another one than the first
 /// or the last of these, or one of them of one that is no neighbour.
 bool LayerFold::find_reads() {
+  waits_.assign(at(few().operator_count()), false);
   read_first_.push_back(0);
   for (int32_t op = 0; op < few().operator_count(); ++op) {
     const bool outside = runs_->places[at(op)].zone < 0;
     for (const int32_t input : few().op(op).inputs) {
+      const int32_t from = few().tensor(input).producer;
+      if (copies_.tells[at(from)] && input == few().op(from).outputs.back()) {
+        if (sender_[at(copies_.lowered.stage[at(op)])] != from) return false;
+        waits_[at(op)] = true;
+        continue;
+      }
       const Read read = read_of(op, input);
       const bool near = outside ? read.zone < 0 || read.offset == 0 ||
                                       read.offset == few_inner() - 1
@@ -145,14 +153,62 @@ bool LayerFold::find_reads() {
   return true;
 }
 
+/// One operator of a virtual stage, which stands at one place of its first layers: the first stage
+/// sends nothing, the last one may begin with a layer that stands for itself.
+bool LayerFold::find_senders() {
+  sender_.assign(at(sizes_.few_chunks()), -1);
+  for (int32_t op = 0; op < few().operator_count(); ++op) {
+    if (!copies_.tells[at(op)]) continue;
+    auto& found = sender_[at(copies_.lowered.stage[at(op)])];
+    if (found >= 0) return false;
+    found = op;
+  }
+  std::optional<LayerRuns::Place> between;
+  for (int32_t chunk = 1; chunk + 1 < sizes_.few_chunks(); ++chunk) {
+    if ((sender_[at(chunk)] < 0) != (sender_[1] < 0)) return false;
+    if (sender_[at(chunk)] < 0) continue;
+    auto place = runs_->places[at(sender_[at(chunk)])];
+    if (place.zone < 0) break;
+    place.layer -= sizes_.few_first_layer(chunk);
+    if (between && (place.zone != between->zone || place.layer != between->layer ||
+                    place.place != between->place))
+      return false;
+    between = place;
+  }
+  for (int32_t chunk = 0; chunk < sizes_.chunks(); ++chunk)
+    if (!stands(chunk)) return false;
+  return true;
+}
+
+/// In stages that send something those of one place wait or do not.
+bool LayerFold::find_waits() {
+  for (const auto& zone : runs_->zones) all_wait_.emplace_back(at(zone.length), false);
+  for (const bool set : {true, false})
+    for (int32_t op = 0; op < few().operator_count(); ++op) {
+      const auto& place = runs_->places[at(op)];
+      if (place.zone < 0 || sender_[at(copies_.lowered.stage[at(op)])] < 0) continue;
+      auto all = all_wait_[at(place.zone)][at(place.place)];
+      if (set)
+        all = all || waits_[at(op)];
+      else if (all != waits_[at(op)])
+        return false;
+    }
+  return true;
+}
+
+/// Without the token for what waits, which has no bytes.
+int32_t LayerFold::outputs(int32_t op) const {
+  return problem_.first_output(op + 1) - problem_.first_output(op) - copies_.tells[at(op)];
+}
+
 /// Whether an operator is like the second layer's of its place.
 bool LayerFold::alike(int32_t op, int32_t second) const {
-  const int32_t outputs = problem_.first_output(op + 1) - problem_.first_output(op);
+  const int32_t outputs = this->outputs(op);
   if (work_[op] != work_[second] || problem_.once(op) != problem_.once(second) ||
       problem_.fixed_bytes(op) != problem_.fixed_bytes(second) ||
       problem_.workspace_bytes(op) != problem_.workspace_bytes(second) ||
       (problem_.alias(op) < 0) != (problem_.alias(second) < 0) ||
-      problem_.first_output(second + 1) - problem_.first_output(second) != outputs)
+      this->outputs(second) != outputs)
     return false;
   for (int32_t c = 0; c < problem_.cost_classes(); ++c)
     if (problem_.class_costs(c)[at(op)] != problem_.class_costs(c)[at(second)]) return false;
@@ -344,12 +400,46 @@ void LayerFold::unfold() {
     collective[op] = collective_begin_[about.zone] + about.place +
                      (zone.up ? layer_[op] : layers - 1 - layer_[op]) * zone.length;
   }
+  for (int32_t chunk = 0; chunk < sizes_.chunks(); ++chunk) senders_.push_back(sender(chunk));
   graph_ = std::make_unique<OrderGraph>(
       problem_, like_, collective_like_, std::move(collective), [this](int32_t op, auto add) {
         const int32_t like = like_[op];
         for (int32_t i = read_first_[like]; i < read_first_[at(like) + 1]; ++i)
           add(OrderGraph::Source{number(reads_[i], layer_[op]), reads_[i].output});
+        if (!waits(op)) return;
+        const int32_t from = senders_[chunk_[op]];
+        add(OrderGraph::Source{from, outputs(like_[from])});
       });
+}
+
+bool LayerFold::waits(int32_t op) const {
+  const auto& place = runs_->places[at(like_[op])];
+  return senders_[chunk_[op]] >= 0 &&
+         (place.zone < 0 ? waits_[at(like_[op])] : all_wait_[at(place.zone)][at(place.place)]);
+}
+
+int32_t LayerFold::sender(int32_t chunk) const {
+  const int32_t few = sizes_.like(chunk), op = sender_[at(few)];
+  if (op < 0) return -1;
+  const auto& place = runs_->places[at(op)];
+  if (place.zone < 0) return outside_[op];
+  return number({place.zone, place.place, 0, 0},
+                place.layer + sizes_.first_layer(chunk) - sizes_.few_first_layer(few));
+}
+
+/// Whether the sender of a virtual stage is of a layer that stands for itself, and the few's is the
+/// same, or neither is.
+bool LayerFold::stands(int32_t chunk) const {
+  const int32_t few = sizes_.like(chunk), op = sender_[at(few)];
+  if (op < 0) return true;
+  const auto& place = runs_->places[at(op)];
+  const int32_t first = sizes_.first_layer(chunk), few_first = sizes_.few_first_layer(few);
+  if (place.zone >= 0) {
+    const int32_t layer = place.layer + first - few_first;
+    return layer >= 0 && layer < inner();
+  }
+  const bool front = copies_.lowered.layer[at(op)] < sizes_.few_layers / 2;
+  return front ? first == few_first : sizes_.layers - first == sizes_.few_layers - few_first;
 }
 
 /// Adds an operator that is like one of the few.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -29,6 +30,17 @@ struct FoldSizes {
 
   int32_t chunks() const { return pipeline * rounds; }
   int32_t few_chunks() const { return few_pipeline * rounds; }
+  /// The first layer of a virtual stage, and of one of the few.
+  int32_t first_layer(int32_t chunk) const {
+    return static_cast<int32_t>(std::find(chunk_of.begin(), chunk_of.end(), chunk) -
+                                chunk_of.begin());
+  }
+  int32_t few_first_layer(int32_t chunk) const { return chunk * (few_layers / few_chunks()); }
+  /// A virtual stage of the few that does as one of all does.
+  int32_t like(int32_t chunk) const {
+    if (few_chunks() == chunks() || chunk == 0) return chunk;
+    return chunk == chunks() - 1 ? few_chunks() - 1 : 1;
+  }
 };
 
 /// Nothing where operators are said one by one, a stage has no layers, or no fewer would do.
@@ -79,7 +91,10 @@ class LayerFold {
   bool find_runs();
   void find_work();
   bool find_reads();
+  bool find_senders();
+  bool find_waits();
   Read read_of(int32_t reader, int32_t tensor) const;
+  int32_t outputs(int32_t few) const;
   bool alike(int32_t op, int32_t second) const;
   bool same_reads(int32_t op, int32_t second) const;
   bool same_collective(int32_t a, int32_t b) const;
@@ -94,6 +109,9 @@ class LayerFold {
   bool find_lanes(const ReplicaLanes& few, int32_t width);
   bool find_sends(const ReplicaLanes& few, int32_t width);
   int32_t many_stage(int32_t few) const;
+  bool waits(int32_t op) const;
+  int32_t sender(int32_t chunk) const;
+  bool stands(int32_t chunk) const;
   void unfold();
   void place(int32_t op, int32_t layer);
   void find_groups();
@@ -107,7 +125,12 @@ class LayerFold {
   std::vector<Work> work_;                      // of the few operators
   std::vector<int32_t> read_first_;             // of the few, and the end
   std::vector<Read> reads_;
+  // Reductions wait for the last gradient that their virtual stage sends (ReplicaOptions::behind):
+  std::vector<int32_t> sender_;                 // what sends it of every few one, or -1
+  std::vector<bool> waits_;                     // of the few operators
+  std::vector<std::vector<bool>> all_wait_;     // [zone][place], of stages that send
   std::vector<std::vector<int32_t>> ahead_;     // [zone][place]: layers on, in whose stage it runs
+  std::vector<int32_t> senders_;                // of every virtual stage, or -1
   std::vector<int32_t> outside_, zone_begin_;   // numbers of what is of no layer; of zones
   std::vector<int32_t> like_, layer_;           // of all operators
   std::vector<int32_t> collective_outside_, collective_begin_, collective_like_;

@@ -32,11 +32,9 @@ Parallelism one_stage(const Parallelism& of, int32_t layers) {
 int32_t root_of(const Graph& graph, int32_t tensor) {
   for (;;) {
     const auto& op = graph.op(graph.tensor(tensor).producer);
-    const bool in_place = op.collective >= 0 ? op.outputs.size() == 1 && op.inputs.size() == 1
-                                             : operator_rule(op.type).view;
-    if (!in_place || op.inputs.empty()) return tensor;
-    if (graph.tensor(op.inputs.front()).bytes != graph.tensor(tensor).bytes) return tensor;
-    tensor = op.inputs.front();
+    const int32_t input = tensor == op.outputs.front() ? overwritten(graph, op) : -1;
+    if (input < 0) return tensor;
+    tensor = input;
   }
 }
 
