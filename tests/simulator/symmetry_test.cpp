@@ -140,13 +140,29 @@ void unequal_stages(RandomStream& random, Parallelism& given, int32_t layers) {
     ++given.stages[random.below(given.stages.size())];
 }
 
-void check_one(uint64_t draw, Seen& seen, bool alike = false) {
-  RandomStream random(7, alike ? "alike" : "symmetry", draw);
-  const auto graph = blocks(random, alike ? 16 : 8, alike);
+/// Layers of any kind; equal ones; equal ones of which those at the ends of stages do otherwise:
+/// they repeat their forward pass without waiting, or gather weights ahead for no next one.
+enum class Blocks { any, alike, ends };
+
+void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any) {
+  constexpr const char* kStreams[] = {"symmetry", "alike", "ends"};
+  constexpr int32_t kLayers[] = {8, 16, 24};
+  const auto number = static_cast<size_t>(kind);
+  RandomStream random(7, kStreams[number], draw);
+  const auto graph = blocks(random, kLayers[number], kind != Blocks::any);
   Strategy strategy;
   strategy.parallelism = mesh_of(random);
   auto& mesh = strategy.parallelism->mesh;
-  if (alike && random.below(3) == 0) unequal_stages(random, *strategy.parallelism, 16);
+  if (kind == Blocks::alike && random.below(3) == 0)
+    unequal_stages(random, *strategy.parallelism, 16);
+  if (kind == Blocks::ends) {
+    mesh.pipeline = random.below(2) == 0 ? 2 : 4;
+    mesh.tensor = 1;
+    mesh.order.clear();
+    strategy.parallelism->recompute = random.below(2) == 0 ? Recompute::full : Recompute::none;
+    strategy.parallelism->shard = strategy.parallelism->recompute == Recompute::full ? 1 : 3;
+    if (random.below(3) == 0) unequal_stages(random, *strategy.parallelism, 24);
+  }
   const auto devices = static_cast<int>(mesh.device_count());
   const auto cluster = cluster_of(random, devices);
   if (random.below(3) == 0) {
@@ -205,11 +221,18 @@ TEST_CASE("what is simulated for its class gives the whole graph's metrics") {
 
 TEST_CASE("a few of many equal layers give the metrics of all") {
   Seen seen;
-  for (uint64_t draw = 0; draw < 1500; ++draw) check_one(draw, seen, true);
+  for (uint64_t draw = 0; draw < 1500; ++draw) check_one(draw, seen, Blocks::alike);
   MESSAGE(seen.folded << " folded, " << seen.few << " of them from a few layers, "
                       << seen.reduced << " of pipelines whose stages reduce gradients");
   CHECK(seen.few > 150);
   CHECK(seen.reduced > 50);
+}
+
+TEST_CASE("a few layers give the metrics of all where the ends of stages do otherwise") {
+  Seen seen;
+  for (uint64_t draw = 0; draw < 500; ++draw) check_one(draw, seen, Blocks::ends);
+  MESSAGE(seen.folded << " folded, " << seen.few << " of them from a few layers");
+  CHECK(seen.few > 50);
 }
 
 /// Draws a mesh that lowers, its cluster and its graph; nothing where it is refused.

@@ -39,7 +39,9 @@ std::optional<FoldSizes> fold_sizes(const Parallelism& given, int32_t layers) {
     sizes.few_layers = sizes.few_chunks() * std::min(in_chunk, layers_of_chunk);
     return sizes.few_layers >= least;
   };
-  const bool enough = take(kFewStages, kFewLayers) || take(kFewStages, kFewLayers + 1) ||
+  // What a stage's last layer repeats waits for nothing: two layers stand between the ends.
+  const bool more = given.recompute == Recompute::full && take(kFewStages, kFewLayers + 1);
+  const bool enough = more || take(kFewStages, kFewLayers) || take(kFewStages, kFewLayers + 1) ||
                       take(kFewStages, least) || take(least, kFewLayers);
   if (!enough || sizes.few_layers >= layers) return std::nullopt;
   return sizes;
@@ -83,11 +85,39 @@ bool LayerFold::find(int32_t width) {
   find_work();
   if (!find_runs() || !find_senders() || !find_reads() || !find_chunks() || !find_waits())
     return false;
+  return all_alike(false) || all_alike(true);
+}
+
+/// by_end: of layers that are the first or the last of their stages, those of one kind.
+bool LayerFold::all_alike(bool by_end) {
+  by_end_ = by_end;
+  kind_layer_.fill(-1);
+  for (int32_t layer = few_inner() - 2; layer > 0; --layer)
+    kind_layer_[at(few_kind(layer))] = layer;
+  for (int32_t layer = 0; layer < inner(); ++layer)
+    if (kind_layer_[at(kind(layer))] < 0) return false;
+  if (few_kind(0) != kind(0) || few_kind(few_inner() - 1) != kind(inner() - 1)) return false;
   for (int32_t op = 0; op < few().operator_count(); ++op) {
     const auto& place = runs_->places[at(op)];
-    if (place.zone >= 0 && !alike(op, runs_->number(place.zone, 1, place.place))) return false;
+    if (place.zone < 0) continue;
+    const int32_t like = kind_layer_[at(few_kind(place.layer))];
+    if (like < 0 || !alike(op, runs_->number(place.zone, like, place.place))) return false;
   }
   return true;
+}
+
+int32_t LayerFold::few_kind(int32_t layer) const {
+  const int32_t in_chunk = sizes_.few_layers / sizes_.few_chunks();
+  const int32_t in = (layer + sizes_.ends) % in_chunk;
+  return by_end_ ? (in == 0) + 2 * (in == in_chunk - 1) : 0;
+}
+
+int32_t LayerFold::kind(int32_t layer) const {
+  const size_t of = at(layer + sizes_.ends);
+  const auto& chunk = sizes_.chunk_of;
+  const bool first = of == 0 || chunk[of - 1] != chunk[of];
+  const bool last = of + 1 == chunk.size() || chunk[of + 1] != chunk[of];
+  return by_end_ ? first + 2 * last : 0;
 }
 
 bool LayerFold::find_runs() {
@@ -201,7 +231,7 @@ int32_t LayerFold::outputs(int32_t op) const {
   return problem_.first_output(op + 1) - problem_.first_output(op) - copies_.tells[at(op)];
 }
 
-/// Whether an operator is like the second layer's of its place.
+/// Whether an operator is like another layer's of its place.
 bool LayerFold::alike(int32_t op, int32_t second) const {
   const int32_t outputs = this->outputs(op);
   if (work_[op] != work_[second] || problem_.once(op) != problem_.once(second) ||
@@ -368,7 +398,8 @@ void LayerFold::unfold() {
       const auto& about = runs.zones[at(zone)];
       for (int32_t k = 0; k < layers; ++k) {
         const int32_t layer = about.up ? k : layers - 1 - k;
-        const int32_t like = layer == 0 ? 0 : layer == layers - 1 ? few_inner() - 1 : 1;
+        const int32_t like = layer == 0 ? 0 : layer == layers - 1 ? few_inner() - 1
+                                                         : kind_layer_[at(kind(layer))];
         for (int32_t j = 0; j < about.length; ++j) add(runs.number(zone, like, j), layer);
       }
       i += at(about.length) * at(few_inner());

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -94,6 +95,9 @@ class LayerFold {
   bool find_senders();
   bool find_waits();
   Read read_of(int32_t reader, int32_t tensor) const;
+  bool all_alike(bool by_end);
+  int32_t few_kind(int32_t layer) const;
+  int32_t kind(int32_t layer) const;
   int32_t outputs(int32_t few) const;
   bool alike(int32_t op, int32_t second) const;
   bool same_reads(int32_t op, int32_t second) const;
@@ -129,6 +133,9 @@ class LayerFold {
   std::vector<int32_t> sender_;                 // what sends it of every few one, or -1
   std::vector<bool> waits_;                     // of the few operators
   std::vector<std::vector<bool>> all_wait_;     // [zone][place], of stages that send
+  // Layers are alike, or those at one end of a stage are: which of the few stands for each kind.
+  bool by_end_ = false;
+  std::array<int32_t, 4> kind_layer_ = {};
   std::vector<std::vector<int32_t>> ahead_;     // [zone][place]: layers on, in whose stage it runs
   std::vector<int32_t> senders_;                // of every virtual stage, or -1
   std::vector<int32_t> outside_, zone_begin_;   // numbers of what is of no layer; of zones
