@@ -19,6 +19,7 @@
 #include "execute/peer_transport.h"
 #include "execute/reports.h"
 #include "execute/sent_weights.h"
+#include "execute/step_commit.h"
 #include "execute/task_completions.h"
 #include "execute/tensor_store.h"
 #include "execute/worker.h"
@@ -42,12 +43,20 @@ struct Executor::Impl {
         completions(layout.tasks(), have_cores()),
         runs(static_cast<size_t>(layout.tasks())) {
     operators.learning_rate = chosen.learning_rate;
-    if (options.job) transport = std::make_unique<PeerTransport>(layout, *graph, options.job);
+    if (options.job) join_job();
     for (auto& worker : workers) {
       cores.push_back(worker.core);
       if (is_here(worker.device)) make_weights(worker);
     }
     if (feed) reader = std::make_unique<ReadAhead>([this] { read_ahead(); });
+  }
+
+  void join_job() {
+    transport = std::make_unique<PeerTransport>(layout, *graph, options.job);
+    operators.weights().share_by([this](int32_t op, const at::Tensor& bundle) {
+      options.job->wait(
+          *options.job->begin_broadcast(bundle, Scope::world, layout.device_of(op)));
+    });
   }
 
   std::unique_ptr<Feed> make_feed() const {
@@ -264,7 +273,7 @@ struct Executor::Impl {
     copy.start_s = clock.seconds();
     at::Tensor made = found->tensor;
     if (transport)
-      transport->wait(found->message, copy.from);
+      transport->wait(std::exchange(found->message, {}), copy.from);
     else
       made = made.to(worker.torch_device(), made.scalar_type(), false, true);
     copy.end_s = clock.seconds();
@@ -289,7 +298,7 @@ struct Executor::Impl {
   }
 
   void run(Worker& worker, const DeviceScope& device, int32_t task) {
-    poll_stop();
+    commit.poll();
     const int32_t op = layout.operator_of(task), micro_batch = layout.micro_batch_of(task);
     const auto& of = graph->op(op);
     if (transport && program.merges(op)) expect(op);
@@ -300,6 +309,7 @@ struct Executor::Impl {
                                           : taken(worker, op, input, micro_batch));
     if (transport && program.duty(op) == Duty::gather && !of.outputs.empty())
       exchange_shares(op, micro_batch);
+    if (program.duty(op) == Duty::update) commit.change();
     TaskRun& times = runs[task];
     times.start_s = clock.seconds();
     auto outputs = operators.run(op, micro_batch, std::move(inputs));
@@ -442,6 +452,7 @@ struct Executor::Impl {
     operators.set_occasions(occasions);
     next_step = operators.steps + 1;
     completions.clear();
+    commit.begin();
     values.clear();
     std::fill(runs.begin(), runs.end(), TaskRun());
     for (auto& sum : sums) sum = {};
@@ -492,6 +503,7 @@ struct Executor::Impl {
   SentWeights late;
   std::vector<Worker> workers;
   TaskCompletions completions;
+  StepCommit commit;
   std::vector<TaskRun> runs;
   std::vector<int32_t> cores;
   std::unique_ptr<PeerTransport> transport;
@@ -549,17 +561,20 @@ HeldOut Executor::evaluate(std::shared_ptr<const Graph> graph) const {
   return {found.samples, found.loss, found.accuracy};
 }
 
-void Executor::save(const std::string& path, bool checkpoint) const {
-  write_weights(path, impl_->operators.weights().named(checkpoint), impl_->operators.steps);
+void Executor::save(const std::string& path, bool checkpoint, const Notes& notes) const {
+  const auto values = impl_->operators.weights().named(checkpoint);
+  const auto& job = impl_->options.job;
+  if (!job || job->rank() == 0) write_weights(path, values, {impl_->operators.steps, notes});
+  if (job) job->barrier();
 }
 
-int64_t Executor::load(const std::string& path, bool checkpoint) {
-  const auto read = read_weights(path);
+Progress Executor::load(const std::string& path, bool checkpoint) {
+  auto read = read_weights(path);
   impl_->operators.weights().set_named(read.values, checkpoint);
-  if (!checkpoint) return 0;
-  impl_->operators.steps = read.steps;
-  impl_->operators.weights().updates = read.steps * impl_->updates_of_step();
-  return read.steps;
+  if (!checkpoint) return {};
+  impl_->operators.steps = read.progress.steps;
+  impl_->operators.weights().updates = read.progress.steps * impl_->updates_of_step();
+  return std::move(read.progress);
 }
 
 std::vector<NamedValues> Executor::weights() const {

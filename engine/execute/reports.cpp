@@ -42,7 +42,10 @@ std::vector<CopyRun> all_copies(Job& job, const std::vector<CopyRun>& own) {
 }  // namespace
 
 void join_reports(Job& job, ExecutedStep& step) {
-  std::vector<double> numbers = {step.loss, static_cast<double>(step.transferred_bytes)};
+  std::vector<double> losses(static_cast<size_t>(job.size()));
+  losses[static_cast<size_t>(job.rank())] = step.loss;
+  std::vector<double> numbers = {static_cast<double>(step.transferred_bytes)};
+  numbers.insert(numbers.end(), losses.begin(), losses.end());
   numbers.insert(numbers.end(), step.busy_s.begin(), step.busy_s.end());
   for (const int64_t bytes : step.peak_memory_bytes) numbers.push_back(static_cast<double>(bytes));
   for (const auto& run : step.tasks) {
@@ -52,8 +55,9 @@ void join_reports(Job& job, ExecutedStep& step) {
   }
   job.sum(numbers);
   auto next = numbers.begin();
-  step.loss = *next++;
   step.transferred_bytes = static_cast<int64_t>(*next++);
+  step.loss = 0;  // added up as threads' are
+  for (int rank = 0; rank < job.size(); ++rank) step.loss += *next++;
   for (double& busy : step.busy_s) busy = *next++;
   for (int64_t& bytes : step.peak_memory_bytes) bytes = static_cast<int64_t>(*next++);
   for (auto& run : step.tasks) {

@@ -240,13 +240,12 @@ void Weights::collect(const Select& select, const std::string& suffix,
                       std::vector<NamedTensor>& into) const {
   std::map<std::string, std::pair<int32_t, at::Tensor>> bundles;
   for (int32_t op = 0; op < graph_.operator_count(); ++op) {
-    if (graph_.op(op).phase != Phase::forward || graph_.op(op).parameters.empty()) continue;
-    const auto pieces = select(op);
-    if (pieces.empty()) continue;
+    const auto found = share_ ? shared_pieces(select, op) : pieces(select, op);
+    if (found.empty()) continue;
     auto& [owner, bundle] = bundles.try_emplace(key(op), op, at::Tensor()).first->second;
     if (!bundle.defined())
-      bundle = at::zeros({elements(op)}, pieces[0].values.options().device(at::kCPU));
-    for (const auto& piece : pieces)
+      bundle = at::zeros({elements(op)}, found[0].values.options().device(at::kCPU));
+    for (const auto& piece : found)
       bundle.narrow(0, piece.begin, piece.values.numel()).copy_(piece.values);
   }
   std::map<std::string, at::Tensor> wholes;
@@ -278,9 +277,8 @@ void Weights::spread(const Select& select, const std::string& suffix,
   for (const auto& entry : from) given[entry.name] = &entry.values;
   for (int32_t op = 0; op < graph_.operator_count(); ++op) {
     const auto& of = graph_.op(op);
-    if (of.phase != Phase::forward || of.parameters.empty()) continue;
-    const auto pieces = select(op);
-    if (pieces.empty()) continue;
+    const auto there = pieces(select, op);
+    if (there.empty()) continue;
     Tensors parts;
     for (size_t i = 0; i < of.parameters.size(); ++i) {
       if (!of.parameters[i].trainable) continue;
@@ -297,29 +295,47 @@ void Weights::spread(const Select& select, const std::string& suffix,
       parts.push_back(block_of(*found->second, begin, block).reshape({-1}));
     }
     const auto bundle = at::cat(parts);
-    for (const auto& piece : pieces) {
+    for (const auto& piece : there) {
       auto values = piece.values;
       values.copy_(bundle.narrow(0, piece.begin, values.numel()));
     }
   }
 }
 
-/// What an operator holds of its weights (`kind` empty) or of the first or second number that an
-/// optimiser of this kind keeps for each, if it is of this replica.
-Weights::Select Weights::select(const std::string& kind, bool second, int32_t replica) const {
-  return [this, kind, second, replica](int32_t op) {
-    const bool other = replica != kAll && replica_of(graph_.op(op)) != replica;
-    if (other || (!kind.empty() && kind_of(op) != kind)) return std::vector<Piece>();
-    if (kind.empty()) return weight_pieces(op);
-    return state_pieces(op, second ? states_[op].second : states_[op].first);
-  };
+bool Weights::includes(const Select& select, int32_t op) const {
+  const auto& of = graph_.op(op);
+  if (of.phase != Phase::forward || of.parameters.empty()) return false;
+  const bool other = select.replica != kAll && replica_of(of) != select.replica;
+  return !other && (select.kind.empty() || kind_of(op) == select.kind);
+}
+
+/// What this process holds of it.
+std::vector<Weights::Piece> Weights::pieces(const Select& select, int32_t op) const {
+  if (!includes(select, op)) return {};
+  if (select.kind.empty()) return weight_pieces(op);
+  return state_pieces(op, select.second ? states_[op].second : states_[op].first);
+}
+
+/// What all processes hold, in one piece.
+std::vector<Weights::Piece> Weights::shared_pieces(const Select& select, int32_t op) const {
+  const bool is_state = !select.kind.empty();
+  if (!includes(select, op) || (is_state && updates == 0 && !has_states_)) return {};
+  Tensors own;
+  for (const auto& piece : pieces(select, op)) own.push_back(piece.values.cpu());
+  const auto& owner = is_state ? graph_.op(update_of(op)) : graph_.op(op);
+  const int64_t shares = shares_of(owner), count = elements(op);
+  const int64_t begin = shares > 1 ? share_begin(count, shares, share_of(owner)) : 0;
+  const int64_t end = shares > 1 ? share_begin(count, shares, share_of(owner) + 1) : count;
+  Piece all{begin, own.empty() ? at::zeros({end - begin}, options_.real) : at::cat(own)};
+  share_(op, all.values);
+  return {all};
 }
 
 std::vector<NamedTensor> Weights::mean_of_replicas() const {
   std::vector<NamedTensor> sum;
   for (int32_t replica = 0; replica < program_.replicas(); ++replica) {
     std::vector<NamedTensor> own;
-    collect(select("", false, replica), "", own);
+    collect({"", false, replica}, "", own);
     if (sum.empty())
       sum = std::move(own);
     else
@@ -347,30 +363,31 @@ std::vector<NamedTensor> Weights::named(bool with_states) const {
   std::vector<NamedTensor> all;
   if (!with_states) {
     if (program_.replicas_differ()) return mean_of_replicas();
-    collect(select("", false, kAll), "", all);
+    collect({}, "", all);
     return all;
   }
   const int32_t replicas = program_.replicas_differ() ? program_.replicas() : 1;
   for (int32_t replica = 0; replica < replicas; ++replica)
     for (const auto& [kind, suffix, second] : kStates)
-      collect(select(kind, second, replicas > 1 ? replica : kAll),
+      collect({kind, second, replicas > 1 ? replica : kAll},
               suffix + (replicas > 1 ? fmt::format("@{}", replica) : std::string()), all);
   return all;
 }
 
 void Weights::set_named(const std::vector<NamedTensor>& values, bool with_states) {
   const at::NoGradGuard guard;
-  if (!with_states) return spread(select("", false, kAll), "", values);
+  if (!with_states) return spread({}, "", values);
   make_states();
   const int32_t replicas = program_.replicas_differ() ? program_.replicas() : 1;
   for (int32_t replica = 0; replica < replicas; ++replica)
     for (const auto& [kind, suffix, second] : kStates)
-      spread(select(kind, second, replicas > 1 ? replica : kAll),
+      spread({kind, second, replicas > 1 ? replica : kAll},
              suffix + (replicas > 1 ? fmt::format("@{}", replica) : std::string()), values);
 }
 
 /// What the optimisers keep, as zeros.
 void Weights::make_states() {
+  has_states_ = true;
   for (int32_t op = 0; op < graph_.operator_count(); ++op) {
     const auto kind = kind_of(op);
     if (kind.empty() || kind == "sgd" || (weights_[op].empty() && !has_share(op))) continue;

@@ -58,6 +58,12 @@ class Weights {
   /// before.
   at::Tensor update(int32_t op, const Tensors& gradient, double learning_rate, int64_t before = 0);
 
+  /// Where other processes have the weights of other operators: hands what an operator's process
+  /// has, one number behind the other on the processor, to all of them, into their tensors of the
+  /// same size. All processes call named() then.
+  using Share = std::function<void(int32_t op, const at::Tensor& values)>;
+  void share_by(Share share) { share_ = std::move(share); }
+
   /// Every weight as a whole, in order of name, then the optimiser's numbers ("<weight>#momentum",
   /// "#adam_m", "#adam_v") where `with_states`. Of replicas that differ between their meetings the
   /// mean; with states each ("<name>@<replica>").
@@ -69,6 +75,7 @@ class Weights {
   int64_t updates = 0;
 
  private:
+  static constexpr int32_t kAll = -1;
   struct Piece {
     int64_t begin = 0;
     at::Tensor values;  ///< one dimension
@@ -76,7 +83,13 @@ class Weights {
   struct State {
     Tensors first, second;  ///< by weight, or of the share
   };
-  using Select = std::function<std::vector<Piece>(int32_t op)>;
+  /// Weights (`kind` empty), or the first or second number that an optimiser of this kind keeps for
+  /// each, of a replica or of all.
+  struct Select {
+    std::string kind;
+    bool second = false;
+    int32_t replica = kAll;
+  };
 
   const std::vector<int64_t> shape(int32_t op, size_t parameter) const;
   std::vector<Piece> weight_pieces(int32_t op) const;
@@ -86,16 +99,19 @@ class Weights {
     std::string kind;
     double parts = 1, learning_rate = 0, number = 1;  ///< gradients summed; which update, from 1
   };
-  static constexpr int32_t kAll = -1;
   void step(const Step& about, at::Tensor& weight, const at::Tensor& gradient, State& state,
             size_t number) const;
   std::string key(int32_t op) const;
-  Select select(const std::string& kind, bool second, int32_t replica) const;
+  bool includes(const Select& select, int32_t op) const;
+  std::vector<Piece> pieces(const Select& select, int32_t op) const;
+  std::vector<Piece> shared_pieces(const Select& select, int32_t op) const;
   void collect(const Select& select, const std::string& suffix,
                std::vector<NamedTensor>& into) const;
   void spread(const Select& select, const std::string& suffix,
               const std::vector<NamedTensor>& from) const;
   void make_states();
+  Share share_;
+  bool has_states_ = false;  ///< before the first update
   std::vector<NamedTensor> mean_of_replicas() const;
   int32_t update_of(int32_t op) const { return updates_[op]; }
   std::string kind_of(int32_t op) const;

@@ -145,14 +145,10 @@ return function(problem, plan, options)
   local what = lowered(problem, plan)
   local graph, placement = what.graph, what.placement
   local job = job_of(problem, placement)
-  if job then training.check_alone(options) end
   local executor = core.executor(graph.handle, placement, #problem.cluster.devices, what.order,
     executor_options(options, what, devices, job))
   local course = training.new(executor, problem.graph, options)
   local happens = occasions.new(plan, options, course.per_epoch, course.steps)
-  if job and happens.way then
-    check.refuse('execute', 2, 'plan', "replicas meet by 'daso': expected workers in one process")
-  end
   local all = measured(course, happens, options, job)
   local result = { losses = all.losses, graph = graph, placement = placement, steps = #all.losses,
     warm_up = options.warm_up, micro_batches = what.micro_batches, last = all.last, step_times_s = all.times,
