@@ -24,6 +24,10 @@ bool is_positions(const Operator& op, const std::vector<int64_t>& shape) {
   return text_attribute(op, kSource).ends_with("positions") || (shape.size() > 1 && shape[0] == 1);
 }
 
+void scale_bytes(const uint8_t* from, size_t count, float scale, float* to) {
+  for (size_t i = 0; i < count; ++i) to[i] = static_cast<float>(from[i]) * scale;
+}
+
 }  // namespace
 
 Feed::Feed(std::shared_ptr<const DataSet> data, const Graph& graph, uint64_t seed, int64_t batches)
@@ -71,41 +75,37 @@ void Feed::check_input(const Operator& op, const Tensor& tensor) const {
         op.name, elements_from(tensor.shape, 1), data_->width));
 }
 
-/// The sample at a position of the row of all epochs.
-int64_t Feed::sample_at(int64_t position) const {
-  const int64_t each = steps_ * batch_ * batches_, epoch = position / each;
-  std::shared_ptr<const std::vector<int32_t>> order;
-  {
-    const std::lock_guard lock(mutex_);
-    if (epoch != epoch_) {
-      auto made = std::make_shared<std::vector<int32_t>>(static_cast<size_t>(samples_));
-      std::iota(made->begin(), made->end(), 0);
-      RandomStream random(seed_, "epoch", static_cast<uint64_t>(epoch));
-      for (size_t i = made->size(); i > 1; --i)
-        std::swap((*made)[i - 1], (*made)[random.below(i)]);
-      order_ = std::move(made);
-      epoch_ = epoch;
-    }
-    order = order_;
+/// The order of an epoch's samples.
+std::shared_ptr<const std::vector<int32_t>> Feed::order_of(int64_t epoch) const {
+  const std::lock_guard lock(mutex_);
+  if (epoch != epoch_) {
+    auto made = std::make_shared<std::vector<int32_t>>(static_cast<size_t>(samples_));
+    std::iota(made->begin(), made->end(), 0);
+    RandomStream random(seed_, "epoch", static_cast<uint64_t>(epoch));
+    for (size_t i = made->size(); i > 1; --i) std::swap((*made)[i - 1], (*made)[random.below(i)]);
+    order_ = std::move(made);
+    epoch_ = epoch;
   }
-  return (*order)[static_cast<size_t>(position % each)];
+  return order_;
 }
 
 at::Tensor Feed::take(const Operator& input, const Tensor& whole, int64_t batch) const {
-  std::vector<int64_t> samples;
-  for (int64_t i = 0; i < whole.shape.at(0); ++i) samples.push_back(sample_at(batch * batch_ + i));
-  return read(input, whole, samples, false);
+  const int64_t each = steps_ * batches_ * batch_, first = batch * batch_;
+  const auto order = order_of(first / each);
+  const auto begin = order->begin() + static_cast<std::ptrdiff_t>(first % each);
+  return read(input, whole, {begin, static_cast<size_t>(whole.shape.at(0))}, false);
 }
 
 at::Tensor Feed::held_out(const Operator& input, const Tensor& whole, int64_t batch) const {
-  std::vector<int64_t> samples;
+  std::vector<int32_t> samples;
   for (int64_t i = 0; i < whole.shape.at(0); ++i)
-    samples.push_back((batch * batch_ + i) % std::max<int64_t>(1, held_out_));
+    samples.push_back(
+        static_cast<int32_t>((batch * batch_ + i) % std::max<int64_t>(1, held_out_)));
   return read(input, whole, samples, true);
 }
 
 at::Tensor Feed::read(const Operator& input, const Tensor& whole,
-                      const std::vector<int64_t>& samples, bool held_out) const {
+                      std::span<const int32_t> samples, bool held_out) const {
   if (data_->is_text) {
     auto made = at::empty(whole.shape, at::kLong);
     auto* numbers = made.data_ptr<int64_t>();
@@ -130,11 +130,14 @@ at::Tensor Feed::read(const Operator& input, const Tensor& whole,
   }
   auto made = at::empty(whole.shape, at::kFloat);
   auto* numbers = made.data_ptr<float>();
+  const auto width = static_cast<size_t>(data_->width);
   for (const int64_t sample : samples) {
-    const auto from = static_cast<size_t>((first + sample) * data_->width);
-    for (size_t i = 0; i < static_cast<size_t>(data_->width); ++i)
-      *numbers++ = data_->bytes.empty() ? data_->values[from + i]
-                                        : static_cast<float>(data_->bytes[from + i]) * data_->scale;
+    const size_t from = static_cast<size_t>(first + sample) * width;
+    if (data_->bytes.empty())
+      std::copy_n(data_->values.data() + from, width, numbers);
+    else
+      scale_bytes(data_->bytes.data() + from, width, data_->scale, numbers);
+    numbers += width;
   }
   return made;
 }

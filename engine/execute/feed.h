@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -38,8 +39,8 @@ class Feed {
  private:
   void check(const Graph& graph);
   void check_input(const Operator& op, const Tensor& tensor) const;
-  int64_t sample_at(int64_t position) const;
-  at::Tensor read(const Operator& input, const Tensor& whole, const std::vector<int64_t>& samples,
+  std::shared_ptr<const std::vector<int32_t>> order_of(int64_t epoch) const;
+  at::Tensor read(const Operator& input, const Tensor& whole, std::span<const int32_t> samples,
                   bool held_out) const;
 
   std::shared_ptr<const DataSet> data_;

@@ -96,14 +96,4 @@ function training.check(options)
   end
 end
 
---- Refuses what needs all weights, where each worker is a process.
-function training.check_alone(options)
-  for _, name in ipairs { 'data', 'load', 'save', 'checkpoint', 'keep_weights' } do
-    if options[name] then
-      check.refuse('execute', 3, 'options',
-        "'%s': a process has its part of the weights alone, expected workers in one process", name)
-    end
-  end
-end
-
 return training

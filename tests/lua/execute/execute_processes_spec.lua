@@ -79,17 +79,59 @@ end
     expect(launched):equals(0)
     expect(shared):equals(threads)
   end)
-  it('refuse replicas that meet by DASO', function()
-    write('daso.lua', [[
+  --- Losses and weights of a script under threads and, the same, under as many processes.
+  local function expect_same(name, text, workers)
+    write(name, text)
+    local status, threads = shell(('"$T" "$F/%s" %d'):format(name, workers))
+    expect(status):equals(0)
+    local launched, shared = shell(('timeout -k 5 60 "$T" launch -n %d "$F/%s" %d'):format(workers, name, workers))
+    expect(launched):equals(0)
+    expect(shared):equals(threads)
+    expect(#threads > 1000):equals(true)
+  end
+  local meetings = [[
 local trinity = require 'trinity'
-local problem = trinity.problem { cluster = trinity.cluster 'p100x4', graph = trinity.model('gpt2', { batch_size = 2,
-  sequence = 8, layers = 1, hidden = 16, heads = 4, vocabulary = 32, positions = 8, fused = false }) }
-trinity.execute(problem, problem:strategy { mesh = { data = 4 }, synchronise = { kind = 'daso', inner = 2 } },
-  { steps = 2, warm_up = 0, quiet = true })
-]])
-    local status, output = shell 'timeout -k 5 60 "$T" launch -n 4 "$F/daso.lua"'
-    expect(status):equals(1)
-    expect(output):matches "argument 2 %('plan'%): replicas meet by 'daso': expected workers in one process"
+local n = tonumber(arg[1])
+local graph = trinity.model('mlp', { inputs = 6, hidden = { 5 }, classes = 3, batch_size = 4, optimiser = 'adam' })
+local problem = trinity.problem { graph = graph, cluster = trinity.cluster('p100x' .. n) }
+local cycling = { warmup_epochs = 1, cooldown_epochs = 1, patience = 0, max_global_skips = 8 }
+for _, case in ipairs(n == 2 and { { { kind = 'local_sgd', every = 3 } } }
+  or { { { kind = 'daso', inner = 2, every = 2 } }, { { kind = 'daso', inner = 2 }, cycling } }) do
+  local run = trinity.execute(problem, problem:strategy { mesh = { data = n }, synchronise = case[1] }, { steps = 60,
+    epochs = 6, warm_up = 0, quiet = true, double_precision = true, daso = case[2], keep_weights = true })
+  for _, loss in ipairs(run.losses) do print(('%.17g'):format(loss)) end
+  for _, weight in ipairs(run.weights) do
+    for _, value in ipairs(weight.values) do print(('%s %.17g'):format(weight.name, value)) end
+  end
+end
+]]
+  it('of which replicas meet seldom end with the bits of threads', function()
+    expect_same('meetings.lua', meetings, 2)
+    expect_same('meetings.lua', meetings, 4)
+  end)
+  it('train on data, put shares of weights together and go on from a checkpoint as threads do', function()
+    local rows = {}
+    for i = 1, 40 do rows[i] = ('%d,%d,%d'):format(i * 37 % 101, i * 53 % 97, i % 3) end
+    write('rows.csv', table.concat(rows, '\n') .. '\n')
+    expect_same('data.lua', [[
+local trinity = require 'trinity'
+local folder = debug.getinfo(1, 'S').source:match '^@(.*)/'
+local graph = trinity.model('mlp', { inputs = 2, hidden = { 30 }, classes = 3, batch_size = 2, optimiser = 'adam' })
+local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x2' }
+for k, strategy in ipairs { { mesh = { data = 2 }, shard = 3 }, { mesh = { tensor = 2 }, micro_batches = 2 },
+  { mesh = { pipeline = 2 }, micro_batches = 2 } } do
+  for part = 1, 2 do
+    local run = trinity.execute(problem, problem:strategy(strategy), { data = folder .. '/rows.csv', scale = 1 / 100,
+      train_rows = 32, epochs = 2 * part, learning_rate = 0.1, quiet = true, keep_weights = true,
+      checkpoint = ('%s/%s-%d'):format(folder, trinity.dist.current() and 'processes' or 'threads', k) })
+    print(#run.losses, run.accuracy, run.steps_done)
+    for _, loss in ipairs(run.losses) do print(('%.9g'):format(loss)) end
+    for _, weight in ipairs(run.weights) do
+      for _, value in ipairs(weight.values) do print(('%s %.9g'):format(weight.name, value)) end
+    end
+  end
+end
+]], 2)
   end)
   it('end with one message when one of them dies', function()
     write('die.lua', network .. [[
