@@ -561,20 +561,20 @@ HeldOut Executor::evaluate(std::shared_ptr<const Graph> graph) const {
   return {found.samples, found.loss, found.accuracy};
 }
 
-void Executor::save(const std::string& path, bool checkpoint, const Notes& notes) const {
+void Executor::save(const std::string& path, bool checkpoint) const {
   const auto values = impl_->operators.weights().named(checkpoint);
   const auto& job = impl_->options.job;
-  if (!job || job->rank() == 0) write_weights(path, values, {impl_->operators.steps, notes});
+  if (!job || job->rank() == 0) write_weights(path, values, impl_->operators.steps);
   if (job) job->barrier();
 }
 
-Progress Executor::load(const std::string& path, bool checkpoint) {
-  auto read = read_weights(path);
+int64_t Executor::load(const std::string& path, bool checkpoint) {
+  const auto read = read_weights(path);
   impl_->operators.weights().set_named(read.values, checkpoint);
-  if (!checkpoint) return {};
-  impl_->operators.steps = read.progress.steps;
-  impl_->operators.weights().updates = read.progress.steps * impl_->updates_of_step();
-  return std::move(read.progress);
+  if (!checkpoint) return 0;
+  impl_->operators.steps = read.steps;
+  impl_->operators.weights().updates = read.steps * impl_->updates_of_step();
+  return read.steps;
 }
 
 std::vector<NamedValues> Executor::weights() const {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "execute/occasion.h"
-#include "execute/progress.h"
 #include "execute/run_layout.h"
 #include "graph/graph.h"
 
@@ -115,11 +114,11 @@ class Executor {
   HeldOut evaluate(std::shared_ptr<const Graph> graph) const;
 
   /// Weights, and with `checkpoint` all that a later step depends on beside the options, to a file;
-  /// and back, of a checkpoint what it says of the training so far. Throws FileError, and
+  /// and back, of a checkpoint the number of steps that had been made. Throws FileError, and
   /// ArgumentError for weights that the graph lacks, or of other shapes.
   /// Where workers are processes all of them call it, and that of rank 0 writes.
-  void save(const std::string& path, bool checkpoint, const Notes& notes = {}) const;
-  Progress load(const std::string& path, bool checkpoint);
+  void save(const std::string& path, bool checkpoint) const;
+  int64_t load(const std::string& path, bool checkpoint);
 
   /// All trainable weights of the graph that was lowered, by name, put together from their parts.
   std::vector<NamedValues> weights() const;

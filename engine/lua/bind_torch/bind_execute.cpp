@@ -101,26 +101,17 @@ int executor_epoch(lua_State* L) {
   return 2;
 }
 
-/// executor:save(path, checkpoint [, notes]): notes are numbers by name that a checkpoint keeps
+/// executor:save(path, checkpoint)
 int executor_save(lua_State* L) {
-  Notes notes;
-  if (!lua_isnoneornil(L, 4)) {
-    table_arg(L, 4, "notes");
-    for (lua_pushnil(L); lua_next(L, 4) != 0; lua_pop(L, 1))
-      if (lua_type(L, -2) == LUA_TSTRING) notes[lua_tostring(L, -2)] = lua_tonumber(L, -1);
-  }
-  object_arg<Executor>(L, 1).save(luaL_checkstring(L, 2), lua_toboolean(L, 3) != 0, notes);
+  object_arg<Executor>(L, 1).save(luaL_checkstring(L, 2), lua_toboolean(L, 3) != 0);
   return 0;
 }
 
-/// executor:load(path, checkpoint) -> steps that had been made, notes
+/// executor:load(path, checkpoint) -> steps that had been made
 int executor_load(lua_State* L) {
-  const auto progress =
-      object_arg<Executor>(L, 1).load(luaL_checkstring(L, 2), lua_toboolean(L, 3) != 0);
-  lua_pushnumber(L, static_cast<double>(progress.steps));
-  lua_newtable(L);
-  for (const auto& [name, number] : progress.notes) set_field(L, name.c_str(), number);
-  return 2;
+  lua_pushnumber(L, static_cast<double>(object_arg<Executor>(L, 1).load(
+                        luaL_checkstring(L, 2), lua_toboolean(L, 3) != 0)));
+  return 1;
 }
 
 /// executor:weights() -> list of { name =, shape =, values = }

@@ -252,5 +252,28 @@ describe('an execution', function()
     expect(result.status):equals(130)
     expect(result.seconds):below(5)
   end)
+  it('keeps weights of whole steps when it is stopped in the middle of one', function()
+    local wide = [[
+local trinity = require 'trinity'
+local graph = trinity.model('mlp', { inputs = 2000, hidden = { 500, 500, 500 }, classes = 10, batch_size = 1,
+  optimiser = 'adam' })
+local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x1' }
+local function train(steps, path)
+  return trinity.execute(problem, problem:placement(), { steps = steps, warm_up = 0, quiet = true, save = path })
+end
+]]
+    local stopping = assert(loadfile(root .. '/tests/lua/support/stopping.lua'))()
+    local path = temporary()
+    for _, seconds in ipairs { 0.2, 0.33, 0.41 } do
+      local result = stopping.run({ 'execution', wide .. ([[
+        ready()
+        print('steps', train(1000000, %q).steps)
+      ]]):format(path) }, '', seconds, 'INT')
+      local steps = tonumber(result.output:match 'steps%s+(%d+)')
+      write('whole.lua', wide .. 'train(tonumber(arg[1]), arg[2])')
+      expect(shell(('"$T" "$F/whole.lua" %d "$F/whole"'):format(steps))):equals(0)
+      expect(core.read_file(path) == core.read_file(folder .. '/whole')):equals(true)
+    end
+  end)
 end)
 
