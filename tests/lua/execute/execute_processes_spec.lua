@@ -264,11 +264,12 @@ end
 ]]
     local stopping = assert(loadfile(root .. '/tests/lua/support/stopping.lua'))()
     local path = temporary()
-    for _, seconds in ipairs { 0.2, 0.33, 0.41 } do
+    for _, seconds in ipairs { 1.5, 1.63, 1.71 } do
       local result = stopping.run({ 'execution', wide .. ([[
         ready()
         print('steps', train(1000000, %q).steps)
       ]]):format(path) }, '', seconds, 'INT')
+      expect(result.output):matches 'steps%s+%d+'
       local steps = tonumber(result.output:match 'steps%s+(%d+)')
       write('whole.lua', wide .. 'train(tonumber(arg[1]), arg[2])')
       expect(shell(('"$T" "$F/whole.lua" %d "$F/whole"'):format(steps))):equals(0)
