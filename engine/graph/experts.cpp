@@ -283,14 +283,25 @@ class Spreading {
     return layer >= 0 && shape.size() == layers_[layer].rank && shape[0] == layers_[layer].experts;
   }
 
+  /// Bytes of an operator's traffic that are of weights: those it reads, and the gradients of them
+  /// that it writes.
+  double weight_traffic(int32_t op) const {
+    const Operator& about = graph_.op(op);
+    if (about.phase == Phase::forward) return static_cast<double>(about.parameter_bytes());
+    if (about.phase != Phase::backward || about.forward < 0) return 0;
+    int64_t bytes = graph_.op(about.forward).parameter_bytes();
+    for (const int32_t output : about.outputs) {
+      const Tensor& tensor = graph_.tensor(output);
+      if (tensor.shape.empty()) bytes += tensor.bytes;
+    }
+    return static_cast<double>(bytes);
+  }
+
   Operator shared(int32_t op) const {
     Operator copy = graph_.op(op);
     copy.inputs.clear();
     const auto r = static_cast<double>(ranks_);
-    const auto weights = static_cast<double>(
-        copy.phase == Phase::forward ? copy.parameter_bytes()
-        : copy.forward >= 0          ? graph_.op(copy.forward).parameter_bytes()
-                                     : 0);
+    const double weights = weight_traffic(op);
     if (fate_[op] == Fate::batched) {
       for (auto& parameter : copy.parameters) parameter.shape[0] /= ranks_;
       copy.extra_parameter_bytes /= ranks_;
