@@ -68,13 +68,21 @@ local starts = {
     compute_efficiency = { start = 0.75 } },
 }
 
---- Constants of a kind of GPU, for trinity.fidelity.fit.
+--- Those that rows of mixtures alone tell: the fit finds the others first, from dense rows where there are some.
+constants.of_mixtures = { routing = true, release = true, expert_dispatch_s = true }
+
+--- Constants of a kind of GPU, for trinity.fidelity.fit: all, or those that `serves` (their names) says.
 ---@param family string
+---@param serves? fun(name: string): boolean?
 ---@return table[]
-function constants.list(family)
-  return util.map(own[family], function(name)
-    return util.merged(known[name], (starts[family] or {})[name], { name = name })
-  end)
+function constants.list(family, serves)
+  local found = {}
+  for _, name in ipairs(own[family]) do
+    if not serves or serves(name) then
+      found[#found + 1] = util.merged(known[name], (starts[family] or {})[name], { name = name })
+    end
+  end
+  return found
 end
 
 --- Whose fitted values a kind of GPU has where its own rows tell nothing: its nearest relative's.

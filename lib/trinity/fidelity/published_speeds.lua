@@ -69,21 +69,38 @@ local function weights_of(rows)
   return util.map(keys, function(key) return 1 / math.sqrt(count[key]) end)
 end
 
---- Constants of a kind of GPU that bring `told` (priced with `before`, with parts) nearest to what was measured.
+--- Constants of a kind of GPU that bring `told` (priced with `before`, with parts) nearest to what was measured; those
+--- that `serves` does not say stay.
 ---@param family string
 ---@param rows table[] of that kind
 ---@param told table[] of speeds.tell, in the order of the rows
 ---@param before table<string, number>
+---@param serves? fun(name: string): boolean?
 ---@return table<string, number>
-function speeds.refit(family, rows, told, before)
-  local weights = weights_of(rows)
-  return constants.values(family, fit.constants(constants.list(family), function(values)
-    local after = constants.values(family, values)
+function speeds.refit(family, rows, told, before, serves)
+  local weights, list = weights_of(rows), constants.list(family, serves)
+  if #list == 0 then return before end
+  return util.merged(before, fit.constants(list, function(values)
+    local after = util.merged(before, values)
     return util.map(rows, function(row, i)
       local factor = parts.factor(row, told[i].parts, before, after)
       return weights[i] * math.log(told[i].tokens_per_s_per_gpu / factor / row.measured)
     end)
   end, noise, most_steps))
+end
+
+--- The two phases of a fit: { rows of it, its constants }. Dense rows come first; then mixtures of experts, for the
+--- constants that only they tell, and for all of a kind of GPU that has no dense rows.
+---@param rows table[] of one kind of GPU
+---@return { rows: table[], serves: fun(name: string): boolean? }[]
+local function phases_of(rows)
+  local dense, mixtures = {}, {}
+  for _, row in ipairs(rows) do table.insert(row.network.experts > 0 and mixtures or dense, row) end
+  local alone = #dense == 0
+  return {
+    { rows = dense, serves = function(name) return not constants.of_mixtures[name] end },
+    { rows = mixtures, serves = function(name) return alone or constants.of_mixtures[name] end },
+  }
 end
 
 local function groups_of(rows, told)
@@ -100,29 +117,43 @@ local function groups_of(rows, told)
   return list
 end
 
---- Constants by kind of GPU, fitted to the measured rows: priced, moved along the parts of steps, priced again.
+--- A phase for all kinds of GPU: rows are priced, constants moved along the parts of steps, and that again.
+local function fit_phase(values, phases)
+  local rows = {}
+  for _, family in ipairs(constants.families) do
+    for _, row in ipairs(phases[family].rows) do rows[#rows + 1] = row end
+  end
+  for _ = 1, rounds do
+    local told = fit.attempt(function() return speeds.tell(rows, function(row) return values[row.family] end, true) end)
+    if not told or fit.stopping() then return end
+    local by_row = {}
+    for i, row in ipairs(rows) do by_row[row] = told[i] end
+    for _, family in ipairs(constants.families) do
+      local phase = phases[family]
+      if #phase.rows > 0 then
+        local own_told = util.map(phase.rows, function(row) return by_row[row] end)
+        values[family] = speeds.refit(family, phase.rows, own_told, values[family], phase.serves)
+      end
+    end
+  end
+end
+
+--- Constants by kind of GPU, fitted to the measured rows: those of dense rows, then those of mixtures of experts.
 ---@param rows table[]
 ---@param start? table<string, table<string, number>> values by kind of GPU to begin with
 ---@return table<string, table<string, number>> values
----@return table[] told of the last round, with parts, in order of the rows
 function speeds.fit(rows, start)
-  local values, told = {}, nil
-  for _, family in ipairs(constants.families) do values[family] = constants.values(family, start and start[family]) end
-  for _ = 1, rounds do
-    local now = fit.attempt(function() return speeds.tell(rows, function(row) return values[row.family] end, true) end)
-    if not now or fit.stopping() then break end
-    told = now
-    local next_values = {}
-    for _, family in ipairs(constants.families) do
-      local own, own_told = {}, {}
-      for i, row in ipairs(rows) do
-        if row.family == family then own[#own + 1], own_told[#own_told + 1] = row, told[i] end
-      end
-      next_values[family] = #own > 0 and speeds.refit(family, own, own_told, values[family]) or values[family]
+  local values, phases = {}, { {}, {} }
+  for _, family in ipairs(constants.families) do
+    values[family] = constants.values(family, start and start[family])
+    local own = {}
+    for _, row in ipairs(rows) do
+      if row.family == family then own[#own + 1] = row end
     end
-    values = next_values
+    for n, phase in ipairs(phases_of(own)) do phases[n][family] = phase end
   end
-  return values, told
+  for _, phase in ipairs(phases) do fit_phase(values, phase) end
+  return values
 end
 
 --- The file that published_constants.lua reads.
@@ -131,7 +162,9 @@ end
 ---@return string
 function speeds.file(values, rows)
   local lines = { '-- Fitted by `trinity fidelity published --fit --save`: values by kind of GPU and name',
-    '-- (published_constants.lua has units and meanings), and the rows that they were fitted to.', 'return {',
+    '-- (published_constants.lua has units and meanings), and the rows that they were fitted to: dense rows first, then',
+    '-- mixtures of experts, for routing, release and expert_dispatch_s, and for all of a kind without dense rows.',
+    'return {',
     '  rows = {' }
   local line = '   '
   for _, row in ipairs(rows) do
@@ -188,12 +221,29 @@ end
 local function show_fit(rows, options)
   local used = measured(rows)
   if #used == 0 then util.fail('no row to fit to: expected some with a value') end
-  local values, stopped = fit.keeping(function() return (speeds.fit(used, fitted_values())) end)
+  local values, stopped = fit.keeping(function() return speeds.fit(used, fitted_values()) end)
   local written = speeds.file(values, used)
   if options.save ~= '' then core.write_file(options.save, written) else io.write(written) end
   if stopped then return end
   local told = speeds.tell(used, function(row) return values[row.family] end)
   summary.print('rows that the constants were fitted to', groups_of(used, told))
+end
+
+--- Both phases along the parts of steps that rows have where `start` begins.
+local function fit_left(family, rows, told, start)
+  local by_row, values = {}, start
+  for i, row in ipairs(rows) do by_row[row] = told[i] end
+  for _, phase in ipairs(phases_of(rows)) do
+    if #phase.rows > 0 then
+      local own_told = util.map(phase.rows, function(row)
+        local own = by_row[row]
+        local factor = parts.factor(row, own.parts, start, values)
+        return { tokens_per_s_per_gpu = own.tokens_per_s_per_gpu / factor, parts = own.parts }
+      end)
+      values = speeds.refit(family, phase.rows, own_told, values, phase.serves)
+    end
+  end
+  return values
 end
 
 --- Every network on a kind of GPU told by constants that were fitted to the others. The fitted constants are where each
@@ -216,7 +266,7 @@ local function leave_each_out(rows)
         own[#own + 1], own_told[#own_told + 1] = row, told[i]
       end
     end
-    values[group.key] = #own > 0 and speeds.refit(group.family, own, own_told, start[group.family])
+    values[group.key] = #own > 0 and fit_left(group.family, own, own_told, start[group.family])
       or constants.values(group.family)
   end
   local left = speeds.tell(used, function(row) return values[row.group] end)
