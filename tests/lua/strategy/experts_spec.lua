@@ -55,6 +55,18 @@ describe('experts of a mesh', function()
     local again = problem:strategy({ mesh = { data = 4, expert = 2 }, recompute = 'full' }):account()
     expect((traffic(again, 'all_to_all', 'expert'))):equals(about.layers * 6)
   end)
+  it('read and write weights and gradients of their own rank alone', function()
+    -- products of so wide experts with so few tokens take what their weights take
+    local wide = problem_of { layers = 1, hidden = 512, feed_forward = 4096, batch_size = 1, sequence = 8 }
+    local function seconds(expert)
+      for _, row in ipairs(wide:timeline({ mesh = { data = 4, expert = expert } }):by_type()) do
+        if row.type == 'EinsumGrad' then return row.total_s / row.tasks end
+      end
+    end
+    local alone = seconds(1)
+    expect(seconds(2) / alone):near(1 / 2, 0.1)
+    expect(seconds(4) / alone):near(1 / 4, 0.1)
+  end)
   it('exchange with the ranks beside them', function()
     local account = problem:strategy({ mesh = { data = 4, expert = 2 } }):account()
     local groups = {}
