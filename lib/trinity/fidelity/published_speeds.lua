@@ -124,7 +124,9 @@ local function fit_phase(values, phases)
     for _, row in ipairs(phases[family].rows) do rows[#rows + 1] = row end
   end
   for _ = 1, rounds do
-    local told = fit.attempt(function() return speeds.tell(rows, function(row) return values[row.family] end, true) end)
+    local told = fit.attempt(function()
+      return speeds.tell(rows, function(row) return values[row.family] end, true)
+    end)
     if not told or fit.stopping() then return end
     local by_row = {}
     for i, row in ipairs(rows) do by_row[row] = told[i] end
