@@ -46,6 +46,7 @@ end
 
 --- Broken UTF-8 becomes '?': a page must stay readable whatever a name holds.
 local function encode_text(text)
+  if not text:find '[%c"\\<>&\127-\255]' then return '"' .. text .. '"' end
   if text:find '[\128-\255]' then
     local parts, i = {}, 1
     while i <= #text do

@@ -392,7 +392,9 @@ function state.finish(status, message)
   local run = state.run
   if not run then return status end
   if progress.listener == state.note_now then progress.listener = nil end
-  hooks.searches.close(run)
+  if package.loaded['trinity.runs.search'] or core.was_interrupted() then -- else there were no searches
+    hooks.searches.close(run)
+  end
   run.metrics:flush()
   local about = run.about
   about.status, about.error = ending(status, message)

@@ -21,28 +21,38 @@ local scale = 2 ^ 30 -- usages are whole numbers; weights are shares of an array
 
 local function fail(path, what, ...) util.fail('%s: %s', util.shortened(path), what:format(...)) end
 
+-- Places come in two parts, joined only in an error: there are hundreds of thousands of them.
+
 --- A list in an object that was read, or an error that names it.
-local function list_in(path, where, value, length)
-  if type(value) ~= 'table' or length and #value ~= length then
-    fail(path, '%s: expected a list%s, got %s', where, length and (' of %d'):format(length) or '',
-      type(value) == 'table' and ('one of %d'):format(#value) or util.describe(value))
+local function list_in(path, where, part, value, length)
+  if type(value) ~= 'table' or #value == 0 and next(value) ~= nil or length and #value ~= length then
+    local got = type(value) ~= 'table' and util.describe(value) or ('one of %d'):format(#value)
+    if type(value) == 'table' and #value == 0 and next(value) ~= nil then got = 'an object' end
+    fail(path, '%s%s: expected a list%s, got %s', where, part, length and (' of %d'):format(length) or '', got)
   end
   return value
 end
 
 --- A number from 0 below `count` as an index from 1.
-local function index_in(path, where, value, count)
+local function index_in(path, where, part, value, count)
   if type(value) ~= 'number' or value < 0 or value >= count or value % 1 ~= 0 then
-    fail(path, '%s: expected a number from 0 to %d, got %s', where, count - 1, util.describe(value))
+    fail(path, '%s%s: expected a number from 0 to %d, got %s', where, part, count - 1, util.describe(value))
   end
   return value + 1
 end
 
+local function number_in(path, where, part, value)
+  if type(value) ~= 'number' then
+    fail(path, '%s%s: expected a number, got %s', where, part, util.describe(value))
+  end
+  return value
+end
+
 --- A cost; null in a list is false.
-local function cost_in(path, where, value)
+local function cost_in(path, where, part, value)
   if value == false then return forbidden end
-  if type(value) ~= 'number' or value ~= value then
-    fail(path, '%s: expected a number or null, got %s', where, util.describe(value))
+  if type(value) ~= 'number' then
+    fail(path, '%s%s: expected a number or null, got %s', where, part, util.describe(value))
   end
   return value
 end
@@ -74,36 +84,54 @@ end
 --- The table whose costs a table has: its own, or those of the earlier one that it names.
 local function costs_of(path, where, tables, t)
   if tables[t].as == nil then return tables[t] end
-  local other = tables[index_in(path, where .. ": field 'as'", tables[t].as, t - 1)]
+  local other = tables[index_in(path, where, ": field 'as'", tables[t].as, t - 1)]
   if other.as ~= nil then fail(path, "%s: field 'as': expected a table with costs of its own", where) end
   return other
 end
 
+--- The costs of a choice, `count` of them, in which null becomes infinite.
+local function costs_in(path, where, field, o, list, count)
+  if type(list) ~= 'table' or #list ~= count then
+    list_in(path, where, (": choice %d: field '%s'"):format(o - 1, field), list, count)
+  end
+  for i = 1, count do
+    local value = list[i]
+    if type(value) ~= 'number' then
+      list[i] = cost_in(path, where, (": choice %d: field '%s'"):format(o - 1, field), value)
+    end
+  end
+  return list
+end
+
 local function add_table(path, t, read, costs, pair)
   local where = ('table %d'):format(t - 1)
-  local given = list_in(path, where, read.tables[t])
-  local node = index_in(path, where .. ": field 'node'", given.node, #costs)
-  local from = given.from and index_in(path, where .. ": field 'from'", given.from, #costs)
-  local count, of = #costs[node], costs_of(path, where, read.tables, t)
-  local compute = list_in(path, where .. ": field 'compute'", of.compute, count)
-  local comm = list_in(path, where .. ": field 'comm'", of.comm, count)
-  local transition = list_in(path, where .. ": field 'transition'", of.transition, count)
+  local given = read.tables[t]
+  if type(given) ~= 'table' then fail(path, '%s: expected an object, got %s', where, util.describe(given)) end
+  local node = index_in(path, where, ": field 'node'", given.node, #costs)
+  local from = given.from and index_in(path, where, ": field 'from'", given.from, #costs)
+  local own = costs[node]
+  local count, of = #own, costs_of(path, where, read.tables, t)
+  local compute = list_in(path, where, ": field 'compute'", of.compute, count)
+  local comm = list_in(path, where, ": field 'comm'", of.comm, count)
+  local transition = list_in(path, where, ": field 'transition'", of.transition, count)
   local others = from and #costs[from] or 1
   local rows = from and from ~= node and (node < from and pair(node, from) or pair(from, node))
   for o = 1, count do
-    local here = ("%s: choice %d"):format(where, o - 1)
-    costs[node][o] = costs[node][o] + cost_in(path, here .. ": field 'compute'", compute[o])
-    local c = list_in(path, here .. ": field 'comm'", comm[o], others)
-    local x = list_in(path, here .. ": field 'transition'", transition[o], others)
-    for i = 1, others do
-      local cost = cost_in(path, here .. ": field 'comm'", c[i]) + cost_in(path, here .. ": field 'transition'", x[i])
-      if not rows then
-        if i == (from and o or 1) then costs[node][o] = costs[node][o] + cost end
-      elseif node < from then
-        rows[o][i] = rows[o][i] + cost
-      else
-        rows[i][o] = rows[i][o] + cost
-      end
+    local alone = compute[o]
+    if type(alone) ~= 'number' then
+      alone = cost_in(path, where, (": choice %d: field 'compute'"):format(o - 1), alone)
+    end
+    own[o] = own[o] + alone
+    local c = costs_in(path, where, 'comm', o, comm[o], others)
+    local x = costs_in(path, where, 'transition', o, transition[o], others)
+    if not rows then
+      local i = from and o or 1
+      own[o] = own[o] + (c[i] + x[i])
+    elseif node < from then
+      local row = rows[o]
+      for i = 1, others do row[i] = row[i] + (c[i] + x[i]) end
+    else
+      for i = 1, others do rows[i][o] = rows[i][o] + (c[i] + x[i]) end
     end
   end
 end
@@ -111,11 +139,12 @@ end
 --- The choices of one side of an equality: its node, and which of them count.
 local function side_of(path, where, side, costs)
   local node, set = nil, {}
-  for _, literal in ipairs(list_in(path, where, side)) do
-    local v = index_in(path, where .. ': node', literal[1], #costs)
+  for _, literal in ipairs(list_in(path, where, '', side)) do
+    list_in(path, where, ': choice', literal, 2)
+    local v = index_in(path, where, ': node', literal[1], #costs)
     if node and node ~= v then fail(path, '%s: expected choices of one node, got two nodes', where) end
     node = v
-    set[index_in(path, where .. ': choice', literal[2], #costs[v])] = true
+    set[index_in(path, where, ': choice', literal[2], #costs[v])] = true
   end
   if not node then fail(path, '%s: expected a choice, got none', where) end
   return node, set
@@ -123,7 +152,7 @@ end
 
 local function add_equality(path, e, equality, costs, pair)
   local where = ('equal %d'):format(e - 1)
-  list_in(path, where, equality, 2)
+  list_in(path, where, '', equality, 2)
   local u, left = side_of(path, where, equality[1], costs)
   local v, right = side_of(path, where, equality[2], costs)
   if u == v then
@@ -145,17 +174,18 @@ local function add_memory(path, memory, costs, intervals, pair)
     usages[v], weight[v] = {}, {}
     for o = 1, #costs[v] do usages[v][o] = 0 end
   end
-  for w, given in ipairs(list_in(path, "memory: field 'weights'", memory.weights)) do
+  for w, given in ipairs(list_in(path, 'memory: ', "field 'weights'", memory.weights)) do
     local where = ('memory: weight %d'):format(w - 1)
-    list_in(path, where, given, 3)
-    local v = index_in(path, where .. ': node', given[1], #costs)
-    local value = cost_in(path, where, given[3])
-    weight[v][index_in(path, where .. ': choice', given[2], #costs[v])] = value
+    list_in(path, where, '', given, 3)
+    local v = index_in(path, where, ': node', given[1], #costs)
+    local value = number_in(path, where, ': weight', given[3])
+    weight[v][index_in(path, where, ': choice', given[2], #costs[v])] = value
     most[v] = math.max(most[v] or 0, value)
   end
   local nodes = #costs
   for v = 1, nodes do total = total + (most[v] or 0) end
-  local low, high = memory.low or 0, memory.high or total
+  local low = memory.low == nil and 0 or number_in(path, 'memory: ', "field 'low'", memory.low)
+  local high = memory.high == nil and total or number_in(path, 'memory: ', "field 'high'", memory.high)
   local limit = math.max(high, total - low, 0)
   local slack = nodes + 1 -- of rounding, one a node
   local function whole(value) return math.floor(value * scale + 0.5) end
@@ -183,29 +213,32 @@ local function add_pinned(path, p, literals, costs)
   for o = 1, #costs[node] do if not set[o] then costs[node][o] = forbidden end end
 end
 
-local function text_in(path, where, value)
-  if type(value) ~= 'string' then fail(path, '%s: expected a text, got %s', where, util.describe(value)) end
+--- A text in an object that was read.
+local function text_in(path, where, part, value)
+  if type(value) ~= 'string' then fail(path, '%s%s: expected a text, got %s', where, part, util.describe(value)) end
 end
 
 --- A list of texts in an object that was read.
-local function texts_in(path, where, value, length)
-  for i, text in ipairs(list_in(path, where, value, length)) do text_in(path, ('%s[%d]'):format(where, i - 1), text) end
+local function texts_in(path, where, part, value, length)
+  for i, text in ipairs(list_in(path, where, part, value, length)) do
+    if type(text) ~= 'string' then text_in(path, where, ('%s[%d]'):format(part, i - 1), text) end
+  end
 end
 
 --- How many choices a node has; an error where one of its fields is wrong.
 local function check_node(path, v, node)
   local where = ('node %d'):format(v - 1)
   if type(node) ~= 'table' then fail(path, '%s: expected an object, got %s', where, util.describe(node)) end
-  text_in(path, where .. ": field 'name'", node.name)
-  texts_in(path, where .. ": field 'choices'", node.choices)
+  text_in(path, where, ": field 'name'", node.name)
+  texts_in(path, where, ": field 'choices'", node.choices)
   local count = #node.choices
   if count == 0 then fail(path, "%s: field 'choices': expected a choice, got none", where) end
   if node.inputs ~= nil then
-    for o, inputs in ipairs(list_in(path, where .. ": field 'inputs'", node.inputs, count)) do
-      texts_in(path, ("%s: field 'inputs'[%d]"):format(where, o - 1), inputs)
+    for o, inputs in ipairs(list_in(path, where, ": field 'inputs'", node.inputs, count)) do
+      texts_in(path, where, (": field 'inputs'[%d]"):format(o - 1), inputs)
     end
   end
-  if node.linked ~= nil then texts_in(path, where .. ": field 'linked'", node.linked) end
+  if node.linked ~= nil then texts_in(path, where, ": field 'linked'", node.linked) end
   return count
 end
 
@@ -221,21 +254,26 @@ end
 ---@return trinity.AutoparallelProblem
 function autoparallel.problem(path, read)
   local costs, intervals = {}, {}
-  for v, node in ipairs(list_in(path, "field 'nodes'", read.nodes)) do
+  for v, node in ipairs(list_in(path, '', "field 'nodes'", read.nodes)) do
     costs[v], intervals[v] = util.listed(check_node(path, v, node), function() return 0 end), { 0, 1 }
   end
-  list_in(path, "field 'mesh': field 'shape'", read.mesh.shape)
-  list_in(path, "field 'mesh': field 'dim_names'", read.mesh.dim_names)
+  for axis, size in ipairs(list_in(path, 'mesh: ', "field 'shape'", read.mesh.shape)) do
+    number_in(path, 'mesh: ', ("field 'shape'[%d]"):format(axis - 1), size)
+  end
+  texts_in(path, 'mesh: ', "field 'dim_names'", read.mesh.dim_names, #read.mesh.shape)
   local nodes = #costs
   local list, pair = pairs_of(costs)
-  for t = 1, #read.tables do add_table(path, t, read, costs, pair) end
-  local equal = list_in(path, "field 'equal'", read.equal or {})
+  for t = 1, #list_in(path, '', "field 'tables'", read.tables) do add_table(path, t, read, costs, pair) end
+  local equal = list_in(path, '', "field 'equal'", read.equal or {})
   for e, equality in ipairs(equal) do add_equality(path, e, equality, costs, pair) end
-  local pinned = list_in(path, "field 'pinned'", read.pinned or {})
+  local pinned = list_in(path, '', "field 'pinned'", read.pinned or {})
   for p, literals in ipairs(pinned) do add_pinned(path, p, literals, costs) end
-  if read.objective ~= nil then cost_in(path, "field 'objective'", read.objective) end
+  if read.objective ~= nil then number_in(path, '', "field 'objective'", read.objective) end
   local problem = { name = util.shortened(path), nodes = { costs = costs, intervals = intervals } }
-  if type(read.memory) == 'table' then
+  if read.memory ~= nil and type(read.memory) ~= 'table' then
+    fail(path, "field 'memory': expected an object, got %s", util.describe(read.memory))
+  end
+  if read.memory then
     problem.nodes.usages, problem.usage_limit = add_memory(path, read.memory, costs, intervals, pair)
   end
   problem.edges = { nodes = util.map(list, function(p) return { p.from, p.to } end),

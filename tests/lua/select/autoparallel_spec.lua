@@ -123,12 +123,17 @@ describe("AutoParallel's problem", function()
     expect(refusal(function(r) r.nodes[1].name = 4 end)):matches "node 0: field 'name': expected a text, got number 4"
     expect(refusal(function(r) r.nodes[1].inputs = 'R' end)):matches "node 0: field 'inputs': expected a list of 3"
     expect(refusal(function(r) r.nodes[1].linked = { 1 } end)):matches "node 0: field 'linked'%[0%]: expected a text"
-    expect(refusal(function(r) r.mesh.shape = 2 end)):matches "field 'mesh': field 'shape': expected a list"
+    expect(refusal(function(r) r.mesh.shape = 2 end)):matches "mesh: field 'shape': expected a list"
     expect(refusal(function(r) r.tables[1] = { node = 0, as = 0 } end)):matches "table 0: field 'as': "
-    expect(refusal(function(r) r.tables[1] = 3 end)):matches 'table 0: expected a list, got number 3'
+    expect(refusal(function(r) r.tables[1] = 3 end)):matches 'table 0: expected an object, got number 3'
     expect(refusal(function(r) r.memory.weights[1] = { 0, 7, 1 } end)):matches 'memory: weight 0: choice'
     expect(refusal(function(r) r.equal[1] = { { { 0, 0 } } } end)):matches 'equal 0: expected a list of 2'
     expect(refusal(function(r) r.pinned[1] = { { 0, 0 }, { 1, 0 } } end)):matches 'pinned 0: expected choices of one node'
+    expect(refusal(function(r) r.pinned[1] = { 3 } end)):matches 'pinned 0: choice: expected a list of 2, got number 3'
+    expect(refusal(function(r) r.memory.low = 'x' end)):matches "memory: field 'low': expected a number, got string"
+    expect(refusal(function(r) r.memory = 3 end)):matches "field 'memory': expected an object, got number 3"
+    expect(refusal(function(r) r.equal = { x = 1 } end)):matches "field 'equal': expected a list, got an object"
+    expect(refusal(function(r) r.mesh.dim_names = { 1 } end)):matches "mesh: field 'dim_names'%[0%]: expected a text"
   end)
 end)
 
