@@ -12,7 +12,7 @@ local options = trinity.options {
   format = { default = 'json', help = "json (trinity's graph), dot (a picture for Graphviz), placement (devices for "
     .. "PyTorch), or a program's: " .. table.concat(trinity.formats.names(), ', ') },
   output = { default = '', writes = '', help = "file; '': to standard output" },
-  out = { default = '', writes = '', help = 'folder, for formats of several files' },
+  out = { default = '', writes = '/groups.json', help = 'folder, for formats of several files' },
   training = { default = false, help = 'json and dot: of the training step instead of the forward pass' },
   granularity = { default = 'layer', help = "layer, or framework (TensorFlow 1.15's operators; a training step)" },
   batch_size = { default = 0, help = "samples a step (0: the model's own)", min = 0, integer = true },

@@ -36,8 +36,8 @@ else
 end
 local further
 if options.schedule_csv ~= '' then
-  local orders = trinity.formats.read_schedule(options.schedule_csv)
-  found.metrics = trinity.formats.simulate_schedule(found, orders)
+  local orders = cli.called(trinity.formats.read_schedule, options.schedule_csv)
+  found.metrics = cli.called(trinity.formats.simulate_schedule, found, orders)
   further = { order = ('%s (%s)'):format(options.schedule_csv, orders.name or 'no schedule of trinity') }
 end
 cli.report(options, found, further)

@@ -70,13 +70,20 @@ function cli.leave_stopped(what)
   os.exit(core.stop_status())
 end
 
+--- What a function returns; its error is without a line of the command, which tells its user nothing.
+function cli.called(f, ...)
+  local ok, result = pcall(f, ...)
+  if ok then return result end
+  error(type(result) == 'string' and util.unplaced(result) or result, 0)
+end
+
 --- The graph that options `model`, `batch_size` (0: the model's own) and `set` name; `further` are options beside.
 function cli.load_model(options, further)
   local given = settings.read('set', options.set)
   local batch_size = options.batch_size and options.batch_size > 0 and options.batch_size or nil
-  return settings.checked('set', given, 'trinity%.model: (.*)', function()
+  return (cli.called(settings.checked, 'set', given, 'trinity%.model: (.*)', function()
     return model.load(options.model, util.merged({ batch_size = batch_size }, further, given))
-  end)
+  end))
 end
 
 --- The strategy of the file that option --strategy names. plain: one without a mesh or splits, in which every operator

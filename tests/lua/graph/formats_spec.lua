@@ -193,6 +193,19 @@ describe('trinity export', function()
     expect(trinity.model(path, { training = false }).fingerprint)
       :equals(trinity.model('vgg16', { batch_size = 3, training = false }).fingerprint)
   end)
+  it('writes into a folder that is there', function()
+    local folder = temporary '.d'
+    for _ = 1, 2 do
+      expect(run_trinity('export vgg16 --cluster p100x2 --format accelerate --out ' .. folder)):equals(0)
+    end
+  end)
+  it('names a file that is damaged, and no line of its own', function()
+    local path = temporary '.pt2'
+    trinity.files.write(path, 'PK')
+    trinity_says('info ' .. path, 1, '^trinity: [^:]*%.pt2: expected a zip archive')
+    trinity_says('simulate --model vgg16 --cluster p100x2 --schedule_csv ' .. path, 1,
+      '^trinity: [^:]*%.pt2: row 1, column 1: expected STAGE KIND MICROBATCH')
+  end)
   it('refuses a format that is not there', function()
     trinity_says('export vgg16 --format jsn', 1, "unknown format 'jsn'.*json")
   end)
