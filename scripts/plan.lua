@@ -2,7 +2,7 @@
 -- One search over the whole strategy of a network on a cluster. With --json one object with the fields
 --   plans      best first: step_time_s, lower_bound_s, tokens_per_s, model_flop_utilisation, memory_bytes (of the
 --              fullest device), tensor, pipeline, virtual_stages, data, expert, context, micro_batch, schedule,
---              recompute, shard
+--              recompute, shard; by layer recomputed_layers, of every virtual stage
 --   refused    { reason =, points = }: what cannot be lowered, and how many points it takes away
 --   pareto     of those simulated the plans that none beats in time and memory, with the same fields
 --   counts, pruned, left, lower_bound_s   what was looked at, what for not, and what no plan is below
@@ -85,7 +85,8 @@ local function row(plan)
     tokens_per_s = plan.samples_per_s * tokens, model_flop_utilisation = plan.model_flop_utilisation,
     memory_bytes = plan.memory_bytes, tensor = plan.tensor, pipeline = plan.pipeline,
     virtual_stages = plan.virtual_stages, data = plan.data, expert = plan.expert, context = plan.context,
-    micro_batch = plan.micro_batch, schedule = plan.schedule, recompute = plan.recompute, shard = plan.shard }
+    micro_batch = plan.micro_batch, schedule = plan.schedule, recompute = plan.recompute,
+    recomputed_layers = plan.recomputed, shard = plan.shard }
 end
 
 local best = found.plans[1]

@@ -32,6 +32,9 @@ local bounds = {}
 ---@field layers_s number work of layers, each as short as the shortest
 ---@field end_s number work of what stands behind them
 ---@field forward_share number least part of a layer's work that is forward
+---@field full? trinity.PlanTotals of recomputation by layer: of all layers, where these are of none
+---@field again_s_per_byte? number of a kept byte that is given up, at least
+---@field capacity_bytes? number
 
 -- Seconds that a unit takes on one device forwards, and forwards and backwards, without waits for the next unit.
 local function pass_of(unit, parts)
@@ -86,11 +89,34 @@ function bounds.least(list)
   return least
 end
 
+--- Seconds of computing again for a byte that is not kept: the least of all layers. plain, full: profiles of none and
+--- all of them.
+function bounds.again_s_per_byte(plain, full, parts)
+  local least = math.huge
+  for i, unit in ipairs(full) do
+    local kept = (plain[i].kept_bytes - unit.kept_bytes) / (parts or 1)
+    local _, before = pass_of(plain[i], parts)
+    local _, after = pass_of(unit, parts)
+    if kept > 0 then least = math.min(least, math.max(0, after - before) / kept) end
+  end
+  return least < math.huge and least or 0
+end
+
+--- Of recomputation by layer the sums with the work that memory forces: what all stages keep of a micro-batch is
+--- bounded by what their devices have room for, as in bounds.memory_bytes().
+local function forced(point, totals)
+  local most = bounds.room_bytes(point, totals, totals.capacity_bytes)
+  local again = math.max(0, totals.kept_bytes - most) * totals.again_s_per_byte
+  local changed = { work_s = totals.work_s + again, gap_s = math.max(totals.gap_s, totals.full.gap_s) }
+  return setmetatable(changed, { __index = totals })
+end
+
 --- No step of the point is shorter.
 ---@param point trinity.PlanPoint
 ---@param totals trinity.PlanTotals
 ---@return number
 function bounds.step_time_s(point, totals)
+  if totals.full then totals = forced(point, totals) end
   local p, m, v = point.pipeline, point.micro_batches, point.virtual_stages
   local joint = p > 1 and point.schedule == 'dualpipe-v' -- weight parts fill what messages leave
   local work = joint and totals.compute_s or totals.work_s
@@ -120,8 +146,8 @@ local function in_flight(point, r)
   return 1, false
 end
 
---- No plan of the point has a fullest device with fewer bytes.
-function bounds.memory_bytes(point, totals)
+-- Resident bytes of all stages, the sum of 1 / c_r, and the largest c_r.
+local function held(point, totals)
   local p, shard = point.pipeline, point.data > 1 and point.shard or 0
   local function share(bytes, level) return shard >= level and bytes / point.data or bytes end
   local resident = share(totals.weight_bytes, 3) + share(totals.optimizer_bytes, 1)
@@ -131,7 +157,25 @@ function bounds.memory_bytes(point, totals)
     inverse, most, gradients = inverse + 1 / count, math.max(most, count), gradients and begun
   end
   if gradients then resident = resident + share(totals.gradient_bytes, 2) end
-  return math.max((resident + totals.kept_bytes) / p, (resident / most + totals.kept_bytes) / inverse) * (1 - 1e-9)
+  return resident, inverse, most
+end
+
+--- No plan of the point has a fullest device with fewer bytes.
+---@param point trinity.PlanPoint
+---@param totals trinity.PlanTotals
+---@return number
+function bounds.memory_bytes(point, totals)
+  totals = totals.full or totals
+  local resident, inverse, most = held(point, totals)
+  return math.max((resident + totals.kept_bytes) / point.pipeline,
+    (resident / most + totals.kept_bytes) / inverse) * (1 - 1e-9)
+end
+
+--- What all stages keep of a micro-batch at most where no device holds more than so many bytes.
+function bounds.room_bytes(point, totals, capacity_bytes)
+  local resident, inverse, most = held(point, totals)
+  local capacity = capacity_bytes / (1 - 1e-9)
+  return math.min(point.pipeline * capacity - resident, inverse * capacity - resident / most)
 end
 
 return bounds

@@ -18,7 +18,7 @@ local declared = {
   { 'context', 'devices that share the sequence', 'number' },
   { 'expert', 'of data: devices that share the experts', 'number' },
   { 'sequence_parallel', 'what tensor leaves whole is cut along the sequence', 'boolean' },
-  { 'recompute', 'none, selective, full' },
+  { 'recompute', 'none, selective, full, by_layer (of every stage as many layers as memory asks for)' },
   { 'pipeline', 'stages', 'number' },
   { 'data', 'replicas; the most that the other axes leave room for', 'number' },
   { 'schedule', 'gpipe, 1f1b, interleaved, zb-h1, zb-interleaved, zb-v, dualpipe-v' },

@@ -139,7 +139,8 @@ local function public(result, nets, spec, peak)
     feasible = metrics.feasible, point = point, fields = result.strategy, bounds = result.bounds,
     moved = result.moved, problem = problem, networks = nets, stages = result.strategy.stages }
   for _, name in ipairs { 'tensor', 'pipeline', 'virtual_stages', 'data', 'expert', 'context', 'micro_batch',
-    'micro_batches', 'schedule', 'recompute', 'shard', 'sequence_parallel', 'bucket_bytes' } do
+    'micro_batches', 'schedule', 'recompute', 'recomputed', 'shard', 'sequence_parallel', 'bucket_bytes',
+    'algorithm', 'order' } do
     made[name] = point[name]
   end
   return setmetatable(made, { __index = function(self, key)
@@ -217,6 +218,7 @@ function plan.run(spec)
   local used = own_of(given.space or {})
   local made, first = make_space(owner, given, nets, used)
   local capacity, sorted = about_devices(given.cluster, nets.kinds)
+  nets.capacity_bytes = capacity
   local line = progress.new('plan', given.quiet)
   local search = Search.new { owner = owner, networks = nets, space = made, count = given.plans, least = 10,
     simulations = math.max(given.simulations, 1), tasks = given.tasks, seconds = given.seconds,

@@ -1,6 +1,7 @@
 -- Moves from a plan to its neighbours: what the search tries from the best plans when its queue is done, beyond the
 -- values that its space lists.
 
+local by_layer = require 'trinity.plan.by_layer'
 local check = require 'trinity.base.check'
 local space = require 'trinity.plan.space'
 local util = require 'trinity.base.util'
@@ -26,6 +27,7 @@ function moves.names() return util.merged({}, order) end
 
 local function changed(point, fields)
   local copy = space.kept(point)
+  copy.recomputed = nil -- follows from the rest
   for name, value in pairs(fields) do copy[name] = value end
   return copy
 end
@@ -68,6 +70,15 @@ moves.register('bucket', function(point, about)
   return list
 end)
 
+--- Recomputation by layer; of that as few layers of every stage as what was simulated leaves room for.
+moves.register('recompute', function(point, about)
+  if not by_layer.is(point) then
+    return about.space.given.recompute == nil and { changed(point, { recompute = 'by_layer' }) } or {}
+  end
+  local again = by_layer.corrected(about.result, about.room, about.space.about.layers)
+  return again and { changed(point, { recomputed = again }) } or {}
+end)
+
 --- The value before and behind, of each dimension that no other follows from.
 moves.register('dimension', function(point, about)
   local list = {}
@@ -88,12 +99,13 @@ moves.register('dimension', function(point, about)
 end)
 
 --- All neighbours of a result, move by move; a move that fails is an error that names it.
-function moves.of(owner, result, about)
+function moves.of(search, result)
   local list = {}
   for _, name in ipairs(order) do
-    local made = registered[name](space.kept(result.point), { space = about, result = result })
+    local made = registered[name](space.kept(result.point), { space = search.space, result = result,
+      room = function(strategy, stage) return search:room(strategy, stage) end })
     if type(made) ~= 'table' then
-      util.fail('%s: the move \'%s\' at %s returned %s, expected a list of points', owner, name,
+      util.fail('%s: the move \'%s\' at %s returned %s, expected a list of points', search.owner, name,
         util.function_place(registered[name]), util.describe(made))
     end
     for _, point in ipairs(made) do list[#list + 1] = { point = point, move = name } end

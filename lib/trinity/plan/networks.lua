@@ -109,8 +109,9 @@ function Networks:few(micro_batch, expert, recompute)
   return self.stands[key]
 end
 
---- The problem that bounds of a point are of: where few layers stand for all, that of these, and how many there are.
+--- The problem that bounds of a point are of (not of one whose layers differ): where few layers stand for all, that of these, and how many there are.
 function Networks:bounder(point)
+  if point.recompute == 'by_layer' then return self:problem(point.micro_batch) end
   local layers = self:few(point.micro_batch, point.expert, point.recompute)
   if layers then return self:problem(point.micro_batch, few), layers end
   return self:problem(point.micro_batch)
@@ -140,6 +141,7 @@ end
 --- Sums over the units of a family of points, least over the kinds of devices. known: of its own profile (of few layers
 --- where these stand for all), in place of what follows from that of one device. Throws what lowering throws.
 function Networks:totals(family, known)
+  if family.recompute == 'by_layer' then return self:between(family, known) end
   local b, e, again = family.micro_batch, family.expert, family.recompute
   if not known then
     return bounds.least(util.map(self:base_units(b, e, again), function(units)
@@ -151,6 +153,26 @@ function Networks:totals(family, known)
     if layers then return bounds.totals(stretched(self:units(family, kind.device, few), layers)) end
     return bounds.totals(self:units(family, kind.device))
   end))
+end
+
+--- The same of recomputation by layer: sums of none, and beside them of all (bounds.lua).
+function Networks:between(family, known)
+  local function of(word) return util.merged(family, { recompute = word }) end
+  local plain, full, parts = of 'none', of 'full', not known and family.tensor * family.context or nil
+  local layers = known and self:few(family.micro_batch, family.expert, 'full')
+  local least = math.huge
+  for i, kind in ipairs(self.kinds) do
+    local a, b
+    if known then
+      a, b = self:units(plain, kind.device, layers and few), self:units(full, kind.device, layers and few)
+    else
+      a = self:base_units(family.micro_batch, family.expert, 'none')[i]
+      b = self:base_units(family.micro_batch, family.expert, 'full')[i]
+    end
+    least = math.min(least, bounds.again_s_per_byte(a, b, parts))
+  end
+  return util.merged(self:totals(plain, known), { full = self:totals(full, known), again_s_per_byte = least,
+    capacity_bytes = self.capacity_bytes or math.huge })
 end
 
 local products = { MatMul = true, Gemm = true, Conv = true, ConvTranspose = true, Einsum = true, Attention = true,

@@ -26,7 +26,7 @@ end
 -- Entries of the neighbours of a result that were not seen before.
 local function neighbours(search, result, seen)
   local list = {}
-  for _, made in ipairs(moves.of(search.owner, result, search.space)) do
+  for _, made in ipairs(moves.of(search, result)) do
     local point = space.kept(made.point)
     if not search.space:wrong(point) then
       local key = key_of(point)

@@ -2,7 +2,9 @@
 -- head is opened, bounded or simulated in turn, and what is bounded above the k-th best never. Everything that is done
 -- goes by counts, so that neither threads nor clocks change a result that no limit in seconds cut short.
 
+local Heap = require 'trinity.plan.heap'
 local bounds = require 'trinity.plan.bounds'
+local by_layer = require 'trinity.plan.by_layer'
 local core = require 'trinity.core'
 local infeasibility = require 'trinity.strategy.infeasibility'
 local space = require 'trinity.plan.space'
@@ -21,48 +23,16 @@ local dear = 1e5
 -- How many are taken from the head of the queue at a time.
 local at_once = { family = 1, point = 128, simulation = 8 }
 
---- A queue by (bound, number).
-local Heap = {}
-Heap.__index = Heap
-
-local function before(a, b) return a.bound_s < b.bound_s or (a.bound_s == b.bound_s and a.number < b.number) end
-
-function Heap:push(entry)
-  local i = #self + 1
-  while i > 1 do
-    local parent = math.floor(i / 2)
-    if not before(entry, self[parent]) then break end
-    self[i], i = self[parent], parent
-  end
-  self[i] = entry
-end
-
-function Heap:pop()
-  local top, last, n = self[1], self[#self], #self - 1
-  self[n + 1] = nil
-  if n == 0 then return top end
-  local i = 1
-  while true do
-    local child = 2 * i
-    if child > n then break end
-    if child < n and before(self[child + 1], self[child]) then child = child + 1 end
-    if not before(self[child], last) then break end
-    self[i], i = self[child], child
-  end
-  self[i] = last
-  return top
-end
-
 --- options: networks, space, count (plans), simulations, tasks (of one of them), seconds, reward, own (dimensions),
 --- say(text), capacity_bytes.
 function Search.new(options)
   local self = setmetatable(util.merged({}, options), Search)
-  self.queue, self.number, self.results, self.seen = setmetatable({}, Heap), 0, {}, {}
+  self.queue, self.number, self.results, self.seen = Heap.new(), 0, {}, {}
   self.counts = { points = 0, families = 0, opened = 0, bounded = 0, simulated = 0 }
   self.pruned = { contradictory = 0, memory = 0, bound = 0, duplicates = 0, refused = 0 }
   self.too_large = 0
   self.refused, self.splits, self.started_s = {}, {}, core.clock_s()
-  self.nearest, self.late, self.large, self.grown = nil, {}, {}, {}
+  self.nearest, self.late, self.large, self.grown, self.by_layer_seen = nil, {}, {}, {}, {}
   return self
 end
 
@@ -231,7 +201,7 @@ end
 --- The problem that bounds of a point are of, and the layers that it stands for.
 function Search:bounder(point)
   if next(self.own) then return self.networks:problem(point.micro_batch) end
-  return self.networks:bounder(point)
+  return self.networks:bounder(by_layer.is(point) and util.merged(point, { recompute = 'full' }) or point)
 end
 
 --- Layers of the stages where they are to be balanced; nil where that is the even split.
@@ -239,7 +209,7 @@ function Search:balanced(point)
   local key = table.concat({ point.micro_batch, point.tensor, point.context, point.expert, point.recompute,
     point.pipeline, point.virtual_stages, tostring(point.sequence_parallel),
     tostring(space.delays(point.schedule, point.pipeline)),
-    tostring(point.schedule == 'zb-v' or point.schedule == 'dualpipe-v'), tostring(point.order), point.data }, ' ')
+    tostring(stages.v_shaped(point.schedule)), tostring(point.order), point.data }, ' ')
   if self.splits[key] == nil then self.splits[key] = self:split(point) or false end
   return self.splits[key] or nil
 end
@@ -259,7 +229,7 @@ function Search:split(point)
       speed[stage] = load(there[middle]) / load(units[middle])
     end
   end
-  local v_shaped = point.schedule == 'zb-v' or point.schedule == 'dualpipe-v'
+  local v_shaped = stages.v_shaped(point.schedule)
   local first, last = load(units[1]), load(units[#units])
   local counts
   if v_shaped and p > 1 then
@@ -316,19 +286,19 @@ local function by_problem(entries, body)
   for _, key in ipairs(order) do body(groups[key]) end
 end
 
+--- Bytes of the first device of a stage of a strategy.
+function Search:room(strategy, stage)
+  if not self.unequal then return self.capacity_bytes end
+  local mesh = strategy.mesh
+  local rank = (stage - 1) * (mesh.data or 1) * (mesh.tensor or 1) * (mesh.context or 1) + 1
+  return self.cluster.devices[strategy.devices and strategy.devices[rank] or rank].capacity_bytes
+end
+
 --- What the fullest stage exceeds its device by, of the engine's bound; and its bytes.
 function Search:excess(entry, memory)
   local most, worst = 0, -math.huge
-  local mesh = entry.strategy.mesh
-  local per_stage = #memory > 1 and (mesh.data or 1) * (mesh.tensor or 1) * (mesh.context or 1) or 0
   for stage, bytes in ipairs(memory) do
-    local capacity = self.capacity_bytes
-    if self.unequal then
-      local rank = (stage - 1) * per_stage + 1
-      local device = entry.strategy.devices and entry.strategy.devices[rank] or rank
-      capacity = self.cluster.devices[device].capacity_bytes
-    end
-    most, worst = math.max(most, bytes), math.max(worst, bytes - capacity)
+    most, worst = math.max(most, bytes), math.max(worst, bytes - self:room(entry.strategy, stage))
   end
   return worst, most
 end
@@ -344,7 +314,12 @@ function Search:bound(entries)
   end
   by_problem(settled, function(list)
     local problem, layers = self:bounder(list[1].point)
-    local found = problem.handle:mesh_bounds(util.map(list, function(entry) return entry.strategy end), layers)
+    local found
+    if by_layer.is(list[1].point) then
+      found = by_layer.bounds(self, problem, list, layers)
+    else
+      found = problem.handle:mesh_bounds(util.map(list, function(entry) return entry.strategy end), layers)
+    end
     for i, entry in ipairs(list) do self:bounded(entry, found[i]) end
   end)
 end
@@ -352,6 +327,7 @@ end
 function Search:bounded(entry, found)
   self.counts.bounded = self.counts.bounded + 1
   if found.refused then return self:lose(found.refused, 1, entry.point) end
+  if found.duplicate then return count(self, 'duplicates') end
   local worst, most = self:excess(entry, found.memory_bytes)
   entry.bounds = found
   if worst > 0 then
@@ -378,6 +354,12 @@ end
 local function time_kinds(point)
   return { ('time %s %d %d %d %d'):format(point.schedule, point.shard, point.tensor, point.context, point.pipeline),
     ('time %s %d'):format(point.schedule, point.shard) }
+end
+
+--- By how much at least simulations of a point's kind exceeded their bounds on memory; nil where there was none.
+function Search:memory_growth(point)
+  local kinds = memory_kinds(point)
+  return self.grown[kinds[1]] or self.grown[kinds[2]]
 end
 
 --- Seconds of a step, and bytes of the fullest device, if a simulation exceeds the bounds by as much as the least so

@@ -22,7 +22,7 @@ function space.delays(schedule, pipeline) return pipeline > 1 and split_backward
 --- What a dimension takes: 'integer' (from 1 or, of shard, 0), or words.
 local words = {
   sequence_parallel = { [true] = true, [false] = true },
-  recompute = { none = true, selective = true, full = true },
+  recompute = { none = true, selective = true, full = true, by_layer = true },
   stages = { even = true, balanced = true },
   algorithm = { automatic = true, ring = true, halving_doubling = true, tree = true, hierarchical = true,
     leader = true },
@@ -49,7 +49,7 @@ local function check_value(owner, name, value)
   if words[name][value] == nil then
     local known = {}
     for word in pairs(words[name]) do known[tostring(word)] = true end
-    util.fail('%s: dimension \'%s\': %s', owner, name, util.unknown(tostring(value), known))
+    util.fail('%s: dimension \'%s\': %s', owner, name, util.unknown(tostring(value), util.sorted_keys(known)))
   end
 end
 
@@ -116,7 +116,7 @@ local defaults = {
   context = function(point, about) return powers_of_two(math.max(1, math.floor(about.per_node / point.tensor))) end,
   expert = function(_, about) return about.experts and powers_of_two(math.min(about.devices, 256)) or { 1 } end,
   sequence_parallel = function(point) return point.tensor > 1 and { true, false } or { false } end,
-  recompute = function() return { 'none', 'selective', 'full' } end,
+  recompute = function() return { 'none', 'selective', 'full' } end, -- moves try layer by layer
   pipeline = function(point, about)
     return divisors(math.floor(about.devices / (point.tensor * point.context)), math.max(1, about.layers))
   end,
@@ -259,7 +259,7 @@ function space.strategy(point)
       expert = point.expert },
     schedule = plain, micro_batches = point.micro_batches,
     virtual_stages = point.virtual_stages, stages = type(point.stages) == 'table' and point.stages or nil,
-    recompute = point.recompute, sequence_parallel = point.sequence_parallel, shard = point.shard,
+    recompute = point.recompute == 'by_layer' and 'full' or point.recompute, sequence_parallel = point.sequence_parallel, shard = point.shard,
     bucket_bytes = point.bucket_bytes,
     synchronise = point.algorithm ~= 'automatic' and point.data > 1
       and { kind = 'all_reduce', algorithm = point.algorithm } or nil,
@@ -275,6 +275,12 @@ function space.kept(point)
   return copy
 end
 
+local function total(list)
+  local sum = 0
+  for _, value in ipairs(list) do sum = sum + value end
+  return sum
+end
+
 --- The point in a line.
 function space.text(point)
   local words_list = {}
@@ -288,7 +294,11 @@ function space.text(point)
     line[#line + 1] = point.schedule .. (point.virtual_stages > 1 and (' v %d'):format(point.virtual_stages) or '')
   end
   if type(point.stages) == 'table' then line[#line + 1] = 'uneven stages' end
-  if point.recompute ~= 'none' then line[#line + 1] = 'recompute ' .. point.recompute end
+  if point.recomputed then
+    line[#line + 1] = ('recompute %d layers'):format(total(point.recomputed))
+  elseif point.recompute ~= 'none' then
+    line[#line + 1] = 'recompute ' .. point.recompute:gsub('_', ' ')
+  end
   if point.shard > 0 then line[#line + 1] = ('shard %d'):format(point.shard) end
   if point.sequence_parallel then line[#line + 1] = 'sequence' end
   if point.order and point.order ~= 'natural' then line[#line + 1] = (point.order:gsub('_', ' ')) end

@@ -3,6 +3,9 @@
 
 local stages = {}
 
+--- Whether virtual stages of a schedule go forth and back over the devices.
+function stages.v_shaped(schedule) return schedule == 'zb-v' or schedule == 'dualpipe-v' end
+
 --- Whether layers 1..n fit into p parts in a row of loads of at most `limit`, the most into the first; their numbers.
 --- first, last: what the first and the last part bear beside; load(part, from, to).
 local function greedy(cost, p, first, last, limit, speed)

@@ -163,6 +163,30 @@ describe('a plan', function()
     expect(uneven.stages[1] > uneven.stages[4]):truthy()
   end)
 
+  it('computes as many layers of a stage again as memory asks for, and wins by it', function()
+    local tight = {}
+    for name, value in pairs(trinity.devices.h100) do tight[name] = value end
+    tight.reserved_memory_bytes = 0
+    local function on(bytes)
+      tight.memory_bytes = bytes
+      return trinity.cluster { name = 'tight', device_types = { tight = tight }, links = {},
+        devices = { { name = 'd', type = 'tight' } } }
+    end
+    local function best(bytes, recompute)
+      return trinity.plan { graph = gpt, cluster = on(bytes), global_batch = 32, refinements = 4, quiet = true,
+        space = { micro_batch = 8, recompute = recompute } }.plans[1]
+    end
+    local plain, full = best(1e12, 'none'), best(1e12, 'full')
+    local between = (plain.memory_bytes + full.memory_bytes) / 2
+    expect(best(between, 'none')):equals(nil)
+    local some, all = best(between, 'by_layer'), best(between, 'full')
+    expect(some.recomputed[1] > 0 and some.recomputed[1] < 6):truthy()
+    expect(some.memory_bytes <= between):truthy()
+    expect(some.lower_bound_s <= some.step_time_s):truthy()
+    expect(plain.step_time_s < some.step_time_s and some.step_time_s < all.step_time_s):truthy()
+    expect(best(between).step_time_s <= some.step_time_s):truthy() -- by a move
+  end)
+
   it('says what is missing where nothing fits', function()
     local tiny = {}
     for name, value in pairs(trinity.devices.h100) do tiny[name] = value end

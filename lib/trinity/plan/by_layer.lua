@@ -1,0 +1,153 @@
+-- Recomputation by layer: of every virtual stage the first layers are computed again, as few as the memory of its
+-- device asks for (Megatron-LM's recompute method 'block', with a number for every stage).
+--
+-- A plan of this kind takes no less time than one that computes nothing again, and keeps no less than one that computes
+-- all again; between, bytes of a stage fall by the same for every layer.
+
+local core = require 'trinity.core'
+local space = require 'trinity.plan.space'
+local stages = require 'trinity.plan.stages'
+local util = require 'trinity.base.util'
+
+local by_layer = {}
+
+-- What a simulation keeps over the bound on memory, before one of its kind has said more.
+local usual_growth = 1.02
+
+--- Whether a point is of this kind.
+function by_layer.is(point) return point.recompute == 'by_layer' end
+
+--- Virtual stages of every device of a pipeline, from 1, in the order of the network.
+local function chunks_of(point)
+  local list, p = util.listed(point.pipeline, function() return {} end), point.pipeline
+  for chunk = 0, p * point.virtual_stages - 1 do
+    local turn, device = math.floor(chunk / p), chunk % p + 1
+    if stages.v_shaped(point.schedule) and turn % 2 == 1 then device = p + 1 - device end
+    table.insert(list[device], chunk + 1)
+  end
+  return list
+end
+
+--- Layers of every virtual stage of a point.
+function by_layer.stages(point, layers)
+  if type(point.stages) == 'table' then return point.stages end
+  local count = point.pipeline * point.virtual_stages
+  return util.listed(count, function() return layers / count end)
+end
+
+--- Shares out numbers of layers of every device over its virtual stages, one at a time, the first first.
+local function dealt(point, wanted, has)
+  local list = util.listed(#has, function() return 0 end)
+  for device, chunks in ipairs(chunks_of(point)) do
+    local left, moved = wanted[device], true
+    while left > 0 and moved do
+      moved = false
+      for _, chunk in ipairs(chunks) do
+        if left > 0 and list[chunk] < has[chunk] then
+          list[chunk], left, moved = list[chunk] + 1, left - 1, true
+        end
+      end
+    end
+  end
+  return list
+end
+
+--- What of a strategy computes so many layers of every virtual stage again and keeps the others.
+function by_layer.operators(graph, has, again)
+  local kept, at = {}, 0
+  for chunk, count in ipairs(has) do
+    for layer = 1, count do kept[at + layer] = layer > again[chunk] end
+    at = at + count
+  end
+  local rules = {}
+  local _, _, of = core.repeated_layers(graph.handle)
+  for i = 1, graph.operators do
+    if kept[of[i]] then
+      local op = graph:operator(i)
+      if op.phase == 'forward' then rules[op.name] = { recompute = false } end
+    end
+  end
+  return rules
+end
+
+local function sum(list)
+  local total = 0
+  for _, value in ipairs(list) do total = total + value end
+  return total
+end
+
+--- Layers of every device that must be computed again, and bytes that one of them saves there.
+local function needed(search, entry, plain, full, has)
+  local wanted, saved = {}, {}
+  local growth = search:memory_growth(entry.point) or usual_growth
+  for device, chunks in ipairs(chunks_of(entry.point)) do
+    local layers = 0
+    for _, chunk in ipairs(chunks) do layers = layers + has[chunk] end
+    saved[device] = layers > 0 and (plain[device] - full[device]) / layers or 0
+    local excess = plain[device] - search:room(entry.strategy, device) / growth
+    wanted[device] = (excess <= 0 or saved[device] <= 0) and 0 or math.min(layers, math.ceil(excess / saved[device]))
+  end
+  return wanted, saved
+end
+
+--- Settles one entry from the bounds of computing nothing and everything again.
+local function settle(search, entry, plain, full)
+  if plain.refused or full.refused then return plain.refused and plain or full end
+  local point, layers = entry.point, search.space.about.layers
+  local has = by_layer.stages(point, layers)
+  local wanted, saved = needed(search, entry, plain.memory_bytes, full.memory_bytes, has)
+  local again = point.recomputed or dealt(point, wanted, has)
+  local total = sum(again)
+  local key = ('%s %s %s'):format(space.text(util.merged(point, { recomputed = again })), table.concat(has, ','),
+    table.concat(again, ','))
+    .. (' %d %s %s'):format(point.bucket_bytes, point.algorithm, tostring(point.order))
+  if total == 0 or total == layers or search.by_layer_seen[key] then return { duplicate = true } end
+  search.by_layer_seen[key] = true
+  point.recomputed = again
+  entry.strategy.operators = util.merged(by_layer.operators(search.networks:problem(point.micro_batch).graph, has,
+    again), entry.strategy.operators or {})
+  local memory = {}
+  for device, chunks in ipairs(chunks_of(point)) do
+    local count = 0
+    for _, chunk in ipairs(chunks) do count = count + again[chunk] end
+    memory[device] = plain.memory_bytes[device] - count * saved[device]
+  end
+  return util.merged(plain, { step_time_s = math.max(plain.step_time_s, entry.bound_s), memory_bytes = memory,
+    tasks = full.tasks, layer_bytes = saved })
+end
+
+--- The bounds of entries of this kind, whose layers are settled: as mesh_bounds() has them; `duplicate` where none or
+--- all layers are computed again.
+---@param search table
+---@param problem trinity.Problem
+---@param entries table[]
+---@param layers? integer
+---@return table[]
+function by_layer.bounds(search, problem, entries, layers)
+  local function of(word)
+    return problem.handle:mesh_bounds(util.map(entries, function(entry)
+      return util.merged(entry.strategy, { recompute = word })
+    end), layers)
+  end
+  local plain, full = of 'none', of 'full'
+  return util.map(entries, function(entry, i) return settle(search, entry, plain[i], full[i]) end)
+end
+
+--- A result's layers where each device has what its simulation says it has room for; nil where that changes nothing.
+function by_layer.corrected(result, room, layers)
+  local point, saved = result.point, result.bounds.layer_bytes
+  if not point.recomputed or not saved then return nil end
+  local has, wanted, mesh, changes = by_layer.stages(point, layers), {}, result.strategy.mesh, false
+  local stride = (mesh.data or 1) * (mesh.tensor or 1) * (mesh.context or 1)
+  for device, chunks in ipairs(chunks_of(point)) do
+    local count, most, rank = 0, 0, (device - 1) * stride + 1
+    for _, chunk in ipairs(chunks) do count, most = count + point.recomputed[chunk], most + has[chunk] end
+    local peak = result.metrics:memory_bytes(result.strategy.devices and result.strategy.devices[rank] or rank)
+    local more = saved[device] > 0 and math.ceil((peak - room(result.strategy, device)) / saved[device]) or 0
+    wanted[device] = math.max(0, math.min(most, count + more))
+    changes = changes or wanted[device] ~= count
+  end
+  return changes and dealt(point, wanted, has) or nil
+end
+
+return by_layer
