@@ -6,7 +6,7 @@
 --   refused    { reason =, points = }: what cannot be lowered, and how many points it takes away
 --   pareto     of those simulated the plans that none beats in time and memory, with the same fields
 --   counts, pruned, left, lower_bound_s   what was looked at, what for not, and what no plan is below
---   nearest    where nothing fits: point, excess_bytes, memory_bytes (a bound)
+--   nearest    where nothing fits: point, excess_bytes, memory_bytes (a bound); helps: what would help
 -- Exit status 1 where no plan fits, 130 after Ctrl-C (143 after SIGTERM). With --aceso FOLDER plans of GPT by Aceso's
 -- profiles and rules (trinity.plan.aceso): with --json plan, as Aceso's runtime reads it, predicted_s and bound_s.
 
@@ -102,10 +102,12 @@ if options.export ~= '' and best then
   io.write(type(text_or_paths) == 'string' and text_or_paths or table.concat(text_or_paths, '\n') .. '\n')
 elseif options.json then
   local list = require('trinity.base.json').list
+  local nothing = not best and not (found.stopped and found.left > 0)
   print(trinity.json.encode { plans = list(util.map(found.plans, row)), refused = list(found.refused),
     pareto = list(util.map(found.pareto, row)), counts = found.counts, pruned = found.pruned, left = found.left,
     lower_bound_s = found.plans[1] and found.lower_bound_s or nil, stopped = found.stopped,
-    nearest = found.nearest and not found.plans[1] and found.nearest or nil })
+    nearest = nothing and found.nearest or nil,
+    helps = nothing and found.nearest and text.helps(found.nearest.point) or nil })
 else
   local graph_name = problem.graph.name
   print(('%s on %s: %d devices, %d samples%s a step'):format(graph_name, options.cluster,

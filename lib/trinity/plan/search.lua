@@ -92,6 +92,7 @@ end
 
 --- The nearest that does not fit: by the bound of the fullest device.
 function Search:note_memory(point, memory_bytes)
+  memory_bytes = math.ceil(memory_bytes)
   local excess = memory_bytes - self.capacity_bytes
   if not self.nearest or excess < self.nearest.excess_bytes then
     self.nearest = { point = space.kept(point), excess_bytes = excess, memory_bytes = memory_bytes }

@@ -178,6 +178,10 @@ end
 --- Lines where nothing fits.
 function text.nothing(found)
   local near = found.nearest
+  if found.stopped and found.left > 0 then
+    return { ('no plan yet: the search ended (%s) before a simulation fitted; %d points are left'):format(found.stopped,
+      found.left) }
+  end
   if not near then
     local lines = refused_lines(found)
     table.insert(lines, 1, 'no plan: every point of the space contradicts itself or is refused')
