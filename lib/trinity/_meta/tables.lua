@@ -367,7 +367,8 @@ error 'this file is for editors'
 ---@field data integer
 ---@field expert integer
 ---@field sequence_parallel boolean
----@field recompute 'none'|'selective'|'full'
+---@field recompute 'none'|'selective'|'full'|'by_layer'
+---@field recomputed? integer[] by layer: of every virtual stage the first layers, so many
 ---@field schedule trinity.MeshSchedule
 ---@field virtual_stages integer
 ---@field stages 'even'|'balanced'|integer[] how layers are shared out over virtual stages

@@ -10,10 +10,10 @@ local moves = {}
 
 local registered, order = {}, {}
 
---- Registers a move under a name: a function of a point and of what the search knows ({ space =, result = }) that
---- returns a list of points. A move of a name that is there takes its place.
+--- Registers a move under a name: a function of a point and of what the search knows ({ space =, result =,
+--- room(strategy, stage) in bytes }) that returns a list of points. A move of a name that is there takes its place.
 ---@param name string
----@param move fun(point: trinity.PlanPoint, about: { space: table, result: table }): trinity.PlanPoint[]
+---@param move fun(point: trinity.PlanPoint, about: table): trinity.PlanPoint[]
 function moves.register(name, move)
   check.argument('plan.move', 1, 'name', name, 'string')
   check.argument('plan.move', 2, 'move', move, 'function')

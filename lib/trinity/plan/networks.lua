@@ -109,7 +109,8 @@ function Networks:few(micro_batch, expert, recompute)
   return self.stands[key]
 end
 
---- The problem that bounds of a point are of (not of one whose layers differ): where few layers stand for all, that of these, and how many there are.
+--- The problem that bounds of a point are of (not of one whose layers differ): where few layers stand for all, that
+--- of these, and how many there are.
 function Networks:bounder(point)
   if point.recompute == 'by_layer' then return self:problem(point.micro_batch) end
   local layers = self:few(point.micro_batch, point.expert, point.recompute)

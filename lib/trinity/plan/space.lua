@@ -259,7 +259,8 @@ function space.strategy(point)
       expert = point.expert },
     schedule = plain, micro_batches = point.micro_batches,
     virtual_stages = point.virtual_stages, stages = type(point.stages) == 'table' and point.stages or nil,
-    recompute = point.recompute == 'by_layer' and 'full' or point.recompute, sequence_parallel = point.sequence_parallel, shard = point.shard,
+    recompute = point.recompute == 'by_layer' and 'full' or point.recompute,
+    sequence_parallel = point.sequence_parallel, shard = point.shard,
     bucket_bytes = point.bucket_bytes,
     synchronise = point.algorithm ~= 'automatic' and point.data > 1
       and { kind = 'all_reduce', algorithm = point.algorithm } or nil,
