@@ -32,9 +32,6 @@ local bounds = {}
 ---@field layers_s number work of layers, each as short as the shortest
 ---@field end_s number work of what stands behind them
 ---@field forward_share number least part of a layer's work that is forward
----@field full? trinity.PlanTotals of recomputation by layer: of all layers, where these are of none
----@field again_s_per_byte? number of a kept byte that is given up, at least
----@field capacity_bytes? number
 
 -- Seconds that a unit takes on one device forwards, and forwards and backwards, without waits for the next unit.
 local function pass_of(unit, parts)
@@ -102,7 +99,8 @@ function bounds.again_s_per_byte(plain, full, parts)
   return least < math.huge and least or 0
 end
 
---- Of recomputation by layer the sums with the work that memory forces: what all stages keep of a micro-batch is
+--- Of recomputation by layer the sums (networks.lua: those of none, with `full` of all layers, `again_s_per_byte` of
+--- a kept byte that is given up, and `capacity_bytes` of a device) with the work that memory forces: what all stages keep of a micro-batch is
 --- bounded by what their devices have room for, as in bounds.memory_bytes().
 local function forced(point, totals)
   local most = bounds.room_bytes(point, totals, totals.capacity_bytes)
