@@ -101,8 +101,7 @@ end
 
 --- Of recomputation by layer the sums (networks.lua: those of none, with `full` of all layers, `again_s_per_byte` of
 --- a kept byte that is given up, and `capacity_bytes` of a device) with the work that memory forces: what all
---- stages keep of a micro-batch is
---- bounded by what their devices have room for, as in bounds.memory_bytes().
+--- stages keep of a micro-batch is bounded by what their devices have room for, as in bounds.memory_bytes().
 local function forced(point, totals)
   local most = bounds.room_bytes(point, totals, totals.capacity_bytes)
   local again = math.max(0, totals.kept_bytes - most) * totals.again_s_per_byte
