@@ -72,8 +72,10 @@ local function graph(micro_batch, layers)
     return trinity.model(options.model, util.merged(model_options, { batch_size = micro_batch, layers = layers }))
   end)
 end
+local extension = options.model:match '%.(%w+)$' -- networks of other files than these have the batch that was recorded
+local recorded = extension and extension ~= 'json' and extension ~= 'lua'
 
-local found = trinity.plan { graph = graph, cluster = trinity.cluster(options.cluster),
+local found = trinity.plan { graph = recorded and graph() or graph, cluster = trinity.cluster(options.cluster),
   global_batch = options.global_batch, space = dimensions.space(options), plans = options.plans,
   simulations = options.simulations, tasks = options.tasks, refinements = options.refinements,
   seconds = options.seconds, quiet = progress.quiet }

@@ -1,5 +1,5 @@
 -- Fitted by `trinity fidelity published --fit --save`: values by kind of GPU and name
--- (published_constants.lua has units and meanings), and the rows that they were fitted to: dense rows first, then
+-- (published_constants.lua has units and meanings), and rows that they were fitted to: dense rows first, then
 -- mixtures of experts, for routing, release and expert_dispatch_s, and for all of a kind without dense rows.
 return {
   rows = {

@@ -10,6 +10,7 @@ local parts = require 'trinity.fidelity.published_parts'
 local picture = require 'trinity.fidelity.picture'
 local published_row = require 'trinity.fidelity.published_row'
 local published_step = require 'trinity.fidelity.published_step'
+local progress = require 'trinity.base.progress'
 local summary = require 'trinity.fidelity.summary'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
@@ -23,8 +24,9 @@ local noise, most_steps, rounds = 0.05, 60, 2
 ---@param rows table[]
 ---@param values_of fun(row: table): table<string, number>
 ---@param parts_too? boolean
+---@param keep? boolean what cannot be told is { refused }, with the sentence; else it is an error
 ---@return table[]
-function speeds.tell(rows, values_of, parts_too)
+function speeds.tell(rows, values_of, parts_too, keep)
   local keys, unique, at = {}, {}, {}
   for i, row in ipairs(rows) do
     local values = {}
@@ -43,7 +45,9 @@ function speeds.tell(rows, values_of, parts_too)
       shares = parts.of(row, problem, values, recompute)
     end)
     if not ok then
-      util.fail('%s: row %d: %s', util.shortened(row.path), row.line, (tostring(found):gsub('^%S+:%d+: ', '')))
+      local why = ('%s: row %d: %s'):format(util.shortened(row.path), row.line, published_row.sentence(found))
+      if keep then return { refused = why } end
+      util.fail('%s', why)
     end
     found.parts = shares
     return found
@@ -164,7 +168,7 @@ end
 ---@return string
 function speeds.file(values, rows)
   local lines = { '-- Fitted by `trinity fidelity published --fit --save`: values by kind of GPU and name',
-    '-- (published_constants.lua has units and meanings), and the rows that they were fitted to: dense rows first, then',
+    '-- (published_constants.lua has units and meanings), and rows that they were fitted to: dense rows first, then',
     '-- mixtures of experts, for routing, release and expert_dispatch_s, and for all of a kind without dense rows.',
     'return {',
     '  rows = {' }
@@ -286,13 +290,34 @@ local function draw(path, rows, told)
   end), 'tokens per second and GPU', true)
 end
 
-local function show(rows, as_json, path)
+--- All rows of a table, those that can be told, and what is told of these. A row that is refused costs none of the
+--- others: a warning says why. Throws where all are.
+local function tell_rows(path, values)
+  local all = published_row.all(path, true)
+  local function accepted()
+    local list = {}
+    for _, row in ipairs(all) do if not row.refused then list[#list + 1] = row end end
+    return list
+  end
+  local rows = accepted()
+  local told = speeds.tell(rows, function(row) return values[row.family] end, false, true)
+  for i, row in ipairs(rows) do row.refused, row.told = told[i].refused, told[i] end
+  rows = accepted()
+  if #rows == 0 and #all > 0 then util.fail('%s', all[1].refused) end
+  for _, row in ipairs(all) do
+    if row.refused then progress.warn(row.refused) end
+  end
+  return all, rows, util.map(rows, function(row) return row.told end)
+end
+
+local function show(table_path, as_json, path)
   local values, fitted = fitted_values()
-  local told = speeds.tell(rows, function(row) return values[row.family] end)
+  local all, rows, told = tell_rows(table_path, values)
   if as_json then
-    return print(json.encode { rows = json.list(util.map(rows, function(row, i)
-      return { row = row.id, predicted_tokens_per_s_per_gpu = told[i].tokens_per_s_per_gpu,
-        predicted_memory_bytes = told[i].memory_bytes }
+    return print(json.encode { rows = json.list(util.map(all, function(row)
+      if row.refused then return { row = row.id, refused = row.refused } end
+      return { row = row.id, predicted_tokens_per_s_per_gpu = row.told.tokens_per_s_per_gpu,
+        predicted_memory_bytes = row.told.memory_bytes }
     end)) })
   end
   print_rows(rows, told)
@@ -314,10 +339,9 @@ end
 
 --- Tells the rows of a table, or fits to them. options: rows, fit, left_out, save, picture, json.
 function speeds.run(options)
-  local rows = published_row.all(options.rows)
-  if options.fit then return show_fit(rows, options) end
-  if options.left_out then return leave_each_out(rows) end
-  return show(rows, options.json, options.picture)
+  if options.fit then return show_fit(published_row.all(options.rows), options) end
+  if options.left_out then return leave_each_out(published_row.all(options.rows)) end
+  return show(options.rows, options.json, options.picture)
 end
 
 --- The constants with their values.

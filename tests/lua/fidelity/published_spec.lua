@@ -197,6 +197,16 @@ describe('the command', function()
     trinity_says(("fidelity published --rows '%s'"):format(path), 0, 'b: assumed: ')
     trinity_says(("fidelity published --rows '%s'"):format(file_of {}), 0, 'predicted rows')
   end)
+  it('tells the others where a row is refused, by its columns or its network', function()
+    local path = file_of({ id = 'a', dp = '3' }, { id = 'b', hidden = '1025' }, { id = 'c' })
+    local out = trinity_says(("fidelity published --rows '%s' --json"):format(path), 0)
+    local rows = json.decode(out:match '{.*}').rows
+    expect(rows[1].refused):matches 'row 1: dp 3 x tp 2 x pp 2 x cp 1 is not 8 GPUs$'
+    expect(rows[2].refused):matches 'row 2: attention .*: a width of 1025'
+    expect(rows[3].row):equals 'c'
+    expect(rows[3].predicted_tokens_per_s_per_gpu > 0):truthy()
+    trinity_says(("fidelity published --rows '%s'"):format(path), 0, 'warning: .*row 1: dp 3 x tp 2')
+  end)
   it('names what is wrong in one sentence', function()
     local function refused(changes, words)
       trinity_says(("fidelity published --rows '%s'"):format(file_of(changes)), 1, words)
