@@ -34,6 +34,8 @@ static_assert(kInterruptedStatus == 128 + SIGINT && kEndedStatus == 128 + SIGTER
 /// A request to end within this time of the first is the same one: launchers pass on what the
 /// scheduler sends to every process of a job.
 constexpr double kEcho_s = 1;
+/// Nobody presses Ctrl-C twice within it; coreutils' timeout signals a process, then its group.
+constexpr double kSamePress_s = 0.1;
 
 /// What ranks of a job have to agree on a stop.
 constexpr double kAgreement_s = 10;
@@ -88,7 +90,7 @@ bool is_echo(int number) {
     g_is_ending = ends;
     return false;
   }
-  if (!ends && !g_is_ending) return false;  // Ctrl-C after Ctrl-C
+  if (!ends && !g_is_ending) return now_s - g_asked_at_s < kSamePress_s;
   if (now_s - g_asked_at_s > kEcho_s) _exit(kEndedStatus);
   return true;
 }

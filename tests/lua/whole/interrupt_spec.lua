@@ -32,6 +32,11 @@ describe('a search', function()
       expect(result.seconds):below(2)
     end)
   end
+  it('takes two signals at once, as timeout sends them to a process and its group, for one', function()
+    local result = stopping.run({ 'search', script_of_search('random', '') }, '', 3, 'INT $pid; kill -INT')
+    expect(result.output):matches '^ready\nbest of %d+%s+true%s+true\n$'
+    expect(result.status):equals(130)
+  end)
 end)
 
 describe('SIGTERM', function()
