@@ -107,7 +107,7 @@ bool LayerFold::all_alike(bool by_end) {
 }
 
 int32_t LayerFold::few_kind(int32_t layer) const {
-  const int32_t in_chunk = sizes_.few_layers / sizes_.few_chunks();
+  const int32_t in_chunk = sizes_.few_in_chunk();
   const int32_t in = (layer + sizes_.ends) % in_chunk;
   return by_end_ ? (in == 0) + 2 * (in == in_chunk - 1) : 0;
 }
@@ -281,8 +281,7 @@ bool LayerFold::same_collective(int32_t a, int32_t b) const {
 }
 
 int32_t LayerFold::few_chunk(int32_t layer) const {
-  const int32_t in_chunk = sizes_.few_layers / sizes_.few_chunks();
-  return std::clamp(layer + sizes_.ends, 0, sizes_.few_layers - 1) / in_chunk;
+  return std::clamp(layer + sizes_.ends, 0, sizes_.few_layers - 1) / sizes_.few_in_chunk();
 }
 int32_t LayerFold::chunk(int32_t layer) const {
   return sizes_.chunk_of[at(std::clamp(layer + sizes_.ends, 0, sizes_.layers - 1))];

@@ -36,7 +36,8 @@ struct FoldSizes {
     return static_cast<int32_t>(std::find(chunk_of.begin(), chunk_of.end(), chunk) -
                                 chunk_of.begin());
   }
-  int32_t few_first_layer(int32_t chunk) const { return chunk * (few_layers / few_chunks()); }
+  int32_t few_in_chunk() const { return few_layers / few_chunks(); }
+  int32_t few_first_layer(int32_t chunk) const { return chunk * few_in_chunk(); }
   /// A virtual stage of the few that does as one of all does.
   int32_t like(int32_t chunk) const {
     if (few_chunks() == chunks() || chunk == 0) return chunk;

@@ -75,11 +75,10 @@ function bounds.totals(units, parts)
   return sum
 end
 
-
 --- The least of several sums, field by field: of devices that differ.
 function bounds.least(list)
   local least = {}
-  for name, value in pairs(list[1]) do
+  for name, value in pairs(list[1]) do -- in any order: each field by itself
     for i = 2, #list do value = math.min(value, list[i][name]) end
     least[name] = value
   end

@@ -70,12 +70,6 @@ function by_layer.operators(graph, has, again)
   return rules
 end
 
-local function sum(list)
-  local total = 0
-  for _, value in ipairs(list) do total = total + value end
-  return total
-end
-
 --- Layers of every device that must be computed again, and bytes that one of them saves there.
 local function needed(search, entry, plain, full, has)
   local wanted, saved = {}, {}
@@ -97,7 +91,7 @@ local function settle(search, entry, plain, full)
   local has = by_layer.stages(point, layers)
   local wanted, saved = needed(search, entry, plain.memory_bytes, full.memory_bytes, has)
   local again = point.recomputed or dealt(point, wanted, has)
-  local total = sum(again)
+  local total = space.total(again)
   local key = ('%s %s %s'):format(space.text(util.merged(point, { recomputed = again })), table.concat(has, ','),
     table.concat(again, ','))
     .. (' %d %s %s'):format(point.bucket_bytes, point.algorithm, tostring(point.order))

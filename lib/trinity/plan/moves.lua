@@ -28,8 +28,7 @@ function moves.names() return util.merged({}, order) end
 local function changed(point, fields)
   local copy = space.kept(point)
   copy.recomputed = nil -- follows from the rest
-  for name, value in pairs(fields) do copy[name] = value end
-  return copy
+  return util.merged(copy, fields)
 end
 
 -- Layers of every virtual stage of a point.

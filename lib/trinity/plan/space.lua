@@ -276,7 +276,8 @@ function space.kept(point)
   return copy
 end
 
-local function total(list)
+--- The sum of a list of numbers.
+function space.total(list)
   local sum = 0
   for _, value in ipairs(list) do sum = sum + value end
   return sum
@@ -296,7 +297,7 @@ function space.text(point)
   end
   if type(point.stages) == 'table' then line[#line + 1] = 'uneven stages' end
   if point.recomputed then
-    line[#line + 1] = ('recompute %d layers'):format(total(point.recomputed))
+    line[#line + 1] = ('recompute %d layers'):format(space.total(point.recomputed))
   elseif point.recompute ~= 'none' then
     line[#line + 1] = 'recompute ' .. point.recompute:gsub('_', ' ')
   end

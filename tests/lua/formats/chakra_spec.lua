@@ -38,6 +38,9 @@ local function counts_of(graph)
   return ranks
 end
 
+-- Two of the cases are 1.2 and 1.3 % off; all others keep within one.
+local off_by = { llama_v = 0.015, mixtral_pipeline = 0.015 }
+
 describe('traces that trinity wrote', function()
   for _, case in ipairs(cases.list) do
     if case.formats.chakra then
@@ -56,9 +59,8 @@ describe('traces that trinity wrote', function()
         local placement = problem:placement_by_unit(function(_, op) return graph:operator(op).attributes.rank + 1 end)
         local metrics, wanted = problem:evaluate(placement), strategy.metrics
         expect(metrics.transfers):equals(taken[case.name].answer.messages)
-        -- Times are whole microseconds, and collectives of a step may have other turns: 1.2 and 1.3 % on llama_v and
-        -- mixtral_pipeline, whose steps take milliseconds, below 1 % on the others.
-        expect(metrics.step_time_s / wanted.step_time_s):near(1, 0.015)
+        -- Times are whole microseconds, and collectives of a step may have other turns.
+        expect(metrics.step_time_s / wanted.step_time_s):near(1, off_by[case.name] or 0.01)
       end)
     end
   end
