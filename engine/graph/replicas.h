@@ -58,11 +58,13 @@ struct ReplicaOptions {
   /// replicate() only, without ranks, other meetings and inner runs: how many replicas there are of
   /// which those that are asked for are made; 0: no others. Collectives are between those made.
   int32_t of = 0;
-  /// replicate() only, gradients that meet in one level, all replicas made: of every collective of
-  /// the graph whether it reduces gradients that hold good for all replicas; its copies are then
-  /// one collective of all their members, which from `shard` 1 on scatters the sum, and nothing
-  /// else reduces what it reads or writes. Empty: none does.
+  /// replicate() only, gradients that meet in one level: of every collective of the graph whether
+  /// it reduces gradients that hold good for all replicas; its copies are then one collective of
+  /// all their members, which from `shard` 1 on scatters the sum, and nothing else reduces what it
+  /// reads or writes. Empty: none does.
   std::vector<bool> joined = {};
+  /// With these: how many members such a collective has in a replica; 0: those that there are.
+  int32_t joined_of = 0;
   /// With these: of every operator that gathers (`gathered`) its number among those of its device;
   /// the copies of those of one number gather together. -1: those of one operator do.
   std::span<const int32_t> together = {};

@@ -31,11 +31,12 @@ void structure_of(const Strategy& strategy, Strategy& same) {
   same.schedule = {};
 }
 
+bool goes_in_rings(const Parallelism& given) {
+  return given.context_kind == ContextKind::ring && given.mesh.context > 1;
+}
+
 bool copies_are_alike(const Parallelism& given) {
-  const bool rings = given.context_kind == ContextKind::ring && given.mesh.context > 1;
-  const bool joined = given.mesh.context > 1 && (given.mesh.data > 1 || given.shard > 0);
-  return given.mesh.expert == 1 && given.synchronise.kind == Synchronise::all_reduce && !rings &&
-         !joined;
+  return given.mesh.expert == 1 && given.synchronise.kind == Synchronise::all_reduce;
 }
 
 Arrangement arrange(const LoweredGraph& made, const Strategy& strategy) {
@@ -89,9 +90,12 @@ LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devi
     result.layer.push_back(replica.layer[op]);
     result.spread.push_back(replica.spread[op]);
     if (!replica.gathered.empty()) result.gathered.push_back(replica.gathered[op]);
+    if (!replica.together.empty()) result.together.push_back(replica.together[op]);
   }
-  for (const int32_t collective : part.collective)
+  for (const int32_t collective : part.collective) {
     result.collective.push_back(replica.collective[collective]);
+    if (!replica.joined.empty()) result.joined.push_back(replica.joined[collective]);
+  }
   return result;
 }
 

@@ -9,6 +9,8 @@
 namespace trinity {
 namespace {
 
+constexpr int32_t kJoins = -1;  // a group that add_joined() finds
+
 bool same_parameters(const Operator& a, const Operator& b) {
   return std::equal(a.parameters.begin(), a.parameters.end(), b.parameters.begin(),
                     b.parameters.end(), [](const Parameter& x, const Parameter& y) {
@@ -109,7 +111,7 @@ void ReplicaLanes::add_alike(const std::vector<int32_t>& group, int32_t width) {
 }
 
 std::vector<int32_t> ReplicaLanes::outline() const {
-  std::vector<int32_t> all = {exchanges_, static_cast<int32_t>(lanes_.size())};
+  std::vector<int32_t> all = {exchanges_, first_joined(), static_cast<int32_t>(lanes_.size())};
   const auto add = [&all](const std::vector<int32_t>& list) {
     all.push_back(static_cast<int32_t>(list.size()));
     all.insert(all.end(), list.begin(), list.end());
@@ -177,9 +179,16 @@ void ReplicaLanes::find_groups(const LoweredReplica& replica) {
     for (const int32_t member : collective.members) devices.push_back(replica.device[member]);
     std::sort(devices.begin(), devices.end());
     devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
-    const auto [found, added] = known.emplace(devices, static_cast<int32_t>(groups_.size()));
     const auto number = static_cast<int32_t>(group_of_.size());
-    group_of_.push_back(found->second);
+    const bool joins = !replica.joined.empty() && replica.joined[at(number)];
+    bool added = false;
+    int32_t group = kJoins;
+    if (!joins) {
+      const auto found = known.emplace(devices, static_cast<int32_t>(groups_.size()));
+      group = found.first->second;
+      added = found.second;
+    }
+    group_of_.push_back(group);
     exchanges_ = exchanges_ || collective.kind == CollectiveKind::all_to_all;
     for (const int32_t device : devices) {
       const int32_t lane = lane_of_[device];
@@ -187,14 +196,35 @@ void ReplicaLanes::find_groups(const LoweredReplica& replica) {
       if (!list.empty() && list.back() == number) continue;
       list.push_back(number);
       auto& groups = lanes_[lane].groups;
-      if (std::find(groups.begin(), groups.end(), found->second) == groups.end())
-        groups.push_back(found->second);
+      if (!joins && std::find(groups.begin(), groups.end(), group) == groups.end())
+        groups.push_back(group);
     }
     for (const int32_t member : collective.members)
       rank_[member] =
           static_cast<int32_t>(collectives_[lane_of_[replica.device[member]]].size()) - 1;
     if (added) groups_.push_back(std::move(devices));
   }
+  if (!replica.joined.empty()) add_joined(replica);
+}
+
+/// Of every stage and part over `tensor` the devices that hold the same weights.
+void ReplicaLanes::add_joined(const LoweredReplica& replica) {
+  const auto& mesh = replica.of.mesh;
+  parts_ = mesh.tensor;
+  first_joined_ = static_cast<int32_t>(groups_.size());
+  for (int32_t stage = 0; stage < mesh.pipeline; ++stage)
+    for (int32_t part = 0; part < parts_; ++part) {
+      auto& group = groups_.emplace_back();
+      for (int32_t d = part; d < width_; d += parts_) group.push_back(stage * width_ + d);
+      for (const int32_t device : group) {
+        auto& groups = lanes_[lane_of_[device]].groups;
+        const int32_t number = joined_of(device);
+        if (groups.empty() || groups.back() != number) groups.push_back(number);
+      }
+    }
+  for (size_t c = 0; c < group_of_.size(); ++c)
+    if (group_of_[c] == kJoins)
+      group_of_[c] = joined_of(replica.device[replica.graph.collectives()[c].members[0]]);
 }
 
 void ReplicaLanes::find_sends(const LoweredReplica& replica) {

@@ -20,7 +20,8 @@ class ReplicaLanes {
     std::vector<int32_t> operators; ///< ascending
     /// Devices of which one sends to the other, in order of the first operator that reads.
     std::vector<std::pair<int32_t, int32_t>> sends;
-    std::vector<int32_t> groups;    ///< of its collectives, each once, in order of their number
+    /// Of its collectives, each once, in order of their number; those that join replicas last.
+    std::vector<int32_t> groups;
   };
 
   /// `whole`: all devices are one lane; not of a first lane alone.
@@ -38,6 +39,14 @@ class ReplicaLanes {
   int32_t place_of(int32_t device) const { return place_of_[device]; }
   /// Devices between which there are collectives: each list once, ascending.
   const std::vector<std::vector<int32_t>>& groups() const { return groups_; }
+  /// The first of those whose collectives join the copies in all replicas (LoweredReplica::joined).
+  int32_t first_joined() const {
+    return first_joined_ < 0 ? static_cast<int32_t>(groups_.size()) : first_joined_;
+  }
+  /// The group of these that a device is in.
+  int32_t joined_of(int32_t device) const {
+    return first_joined_ + device / width_ * parts_ + device % parts_;
+  }
   int32_t group_of(int32_t collective) const { return group_of_[collective]; }
   bool exchanges() const { return exchanges_; }  ///< whether one of them is an all-to-all
   /// All of it but operators, in numbers: equal lists mean equal lanes, groups and sends.
@@ -46,6 +55,7 @@ class ReplicaLanes {
  private:
   void find_lanes(const LoweredReplica& replica, bool whole);
   void find_groups(const LoweredReplica& replica);
+  void add_joined(const LoweredReplica& replica);
   void find_sends(const LoweredReplica& replica);
   void find_kinds(const LoweredReplica& replica);
   void repeat_first(const LoweredReplica& replica);
@@ -61,6 +71,8 @@ class ReplicaLanes {
   std::vector<std::vector<int32_t>> collectives_;     // per lane, ascending
   std::vector<int32_t> rank_;                         // per operator: of its collective in its lane
   int32_t width_ = 1;
+  int32_t parts_ = 1;          // of a stage whose gradients meet over all replicas: `tensor`
+  int32_t first_joined_ = -1;  // -1: no group joins replicas
   bool exchanges_ = false;
 };
 

@@ -200,7 +200,9 @@ LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
                              const Cluster& cluster) {
   check_mesh(parallelism, cluster);
   check_experts(parallelism, graph);
-  return Lowering(parallelism, graph, {}).run();
+  if (!goes_in_rings(parallelism)) return Lowering(parallelism, graph, {}).run();
+  const Graph rings = with_rings(graph);
+  return Lowering(parallelism, rings, {}).run();
 }
 
 std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const Graph& graph,
@@ -225,6 +227,7 @@ LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies) {
   ReplicaOptions options;
   if (mesh.data > 1) set_meeting(replica.of, options);
   if (mesh.data > 1 || !replica.gathered.empty()) options.joined = replica.joined;
+  options.joined_of = mesh.context;
   options.together = replica.together;
   options.behind = replica.behind;
   options.gathered = replica.gathered;
@@ -255,7 +258,10 @@ LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies) {
   for (const auto& collective : made.graph.collectives()) {
     const int32_t of = made.origin[collective.members[0]];
     const int32_t inner = of < 0 ? -1 : replica.graph.op(of).collective;
-    all.collective.push_back(inner < 0 ? -1 : replica.collective[inner]);
+    const bool joins = of >= 0 && !replica.together.empty() && replica.together[of] >= 0;
+    all.collective.push_back(inner >= 0 ? replica.collective[inner]
+                             : joins    ? LoweredCopies::kJoins
+                                        : -1);
   }
   all.tells = std::move(made.tells);
   result.graph = std::move(made.graph);
@@ -270,12 +276,9 @@ LoweredGraph lower_graph(const Strategy& strategy, const Graph& graph, const Clu
   check_mesh(*strategy.parallelism, cluster);
   const auto& given = *strategy.parallelism;
   check_experts(given, graph);
-  const auto lowered = [&](const Graph& from) {
-    if (given.mesh.expert > 1) return spread_graph(given, from);
-    return copy_replica(Lowering(given, from, {}).run(), given.mesh.data).lowered;
-  };
-  const bool rings = given.context_kind == ContextKind::ring && given.mesh.context > 1;
-  return rings ? lowered(with_rings(graph)) : lowered(graph);
+  if (given.mesh.expert == 1)
+    return copy_replica(lower_replica(given, graph, cluster), given.mesh.data).lowered;
+  return goes_in_rings(given) ? spread_graph(given, with_rings(graph)) : spread_graph(given, graph);
 }
 
 LoweredStrategy lower(const Strategy& strategy, const Graph& graph, const Cluster& cluster) {

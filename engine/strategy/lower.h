@@ -60,7 +60,9 @@ struct LoweredReplica {
 struct LoweredCopies {
   LoweredGraph lowered;  ///< ranks are those of a mesh with as many replicas as are made
   /// Of every collective the number of the one in LoweredReplica::collective that it copies; -1: it
-  /// is between the replicas.
+  /// is between a device's copies in the replicas, kJoins: between those of several devices
+  /// (LoweredReplica::joined).
+  static constexpr int32_t kJoins = -2;
   std::vector<int32_t> collective;
   std::vector<bool> tells = {};  ///< of every operator, as in Replicated
 };
@@ -98,8 +100,10 @@ std::vector<CycleStep> cycle_of(const Strategy& strategy);
 void check_mesh(const Parallelism& parallelism, const Cluster& cluster);
 
 /// Whether all replicas of a mesh are copies of one, which meet in every step: not so where experts
-/// are shared out, keys go round rings, or replicas meet over context, too, or by no all-reduce.
+/// are shared out, or replicas meet by no all-reduce.
 bool copies_are_alike(const Parallelism& given);
+/// Whether keys and values go round rings, so that parts of the sequence send each other tensors.
+bool goes_in_rings(const Parallelism& given);
 /// The graph of such a mesh in two steps. Throws what lower() throws.
 LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
                              const Cluster& cluster);

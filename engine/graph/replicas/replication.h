@@ -119,7 +119,8 @@ class Replication {
   int64_t joined_members(int32_t op) const {
     const auto& members = graph_.collectives()[graph_.op(op).collective].members;
     const size_t alike_with = alike(stage_[op], spread_of(members[0]))[0].size();
-    return static_cast<int64_t>(members.size() * alike_with);
+    const size_t here = options_.joined_of > 0 ? at(options_.joined_of) : members.size();
+    return static_cast<int64_t>(here * (options_.of > 1 ? at(options_.of) : alike_with));
   }
   /// Whether what writes or reads a tensor is such a member.
   bool meets_joined(int32_t tensor) const;

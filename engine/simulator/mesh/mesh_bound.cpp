@@ -161,7 +161,11 @@ class MeshBounder::Bounding {
   void count_tasks(size_t own, size_t whole) {
     const auto longer = static_cast<double>(whole) / static_cast<double>(own);
     tasks_ = std::llround(problem_.operators() * longer) * m_;
-    if (!copies_are_alike(given_)) tasks_ *= int64_t{given_.mesh.data} * given_.mesh.width();
+    const auto& mesh = given_.mesh;
+    if (!copies_are_alike(given_))
+      tasks_ *= int64_t{mesh.data} * mesh.width();
+    else if (goes_in_rings(given_))
+      tasks_ *= mesh.width();
   }
 
   int32_t stage_of(int32_t chunk) const { return device_of_chunk(schedule_, p_, chunk); }

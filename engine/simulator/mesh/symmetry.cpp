@@ -34,7 +34,8 @@ struct QueueList {
 };
 
 /// Colour refinement over the lanes' copies (lane x replicas + replica), the groups of collectives
-/// (group x replicas + replica, then one for the copies of every device) and queues.
+/// (group x replicas + replica, then one each for those that join replicas and for the copies of
+/// every device) and queues.
 class Refinement {
  public:
   Refinement(const ReplicaLanes& lanes, const Mesh& mesh, const Problem& problem,
@@ -66,14 +67,14 @@ class Refinement {
     apart_.resize(at(replicas_), false);
     if (queued_) set_apart();
     do refine();
-    while (queued_ && part_equals());
+    while ((queued_ && (part_equals() || part_copies())) || part_groups());
     return result();
   }
 
  private:
   struct Group {
     std::span<const int32_t> members;  // devices of a replica
-    int32_t replica = -1;              // -1: the copies of one device in all replicas
+    int32_t replica = -1;              // -1: their copies in all replicas
     int32_t price = 0;                 // groups of one number cost the same
     int32_t colour = 0;
   };
@@ -84,9 +85,15 @@ class Refinement {
   int32_t& colour(int32_t lane, int32_t replica) {
     return colour_[at(lane) * at(replicas_) + at(replica)];
   }
+  /// A group of the lanes in a replica, or that which joins its devices over all.
+  size_t group_of(int32_t group, size_t replica) const {
+    const auto within = at(lanes_.first_joined());
+    return at(group) < within ? at(group) * at(replicas_) + replica
+                              : within * at(replicas_) + at(group) - within;
+  }
   /// The group of copies of a device.
   size_t across(int32_t device) const {
-    return lanes_.groups().size() * at(replicas_) + at(device);
+    return group_of(static_cast<int32_t>(lanes_.groups().size()), 0) + at(device);
   }
 
   /// Calls visit(queue) for what a transfer between two devices of the cluster occupies.
@@ -137,7 +144,7 @@ class Refinement {
   /// Groups of collectives with what they cost.
   void find_groups() {
     std::vector<CollectiveGroup> known;
-    groups_.reserve(lanes_.groups().size() * at(replicas_) + at(devices_));
+    groups_.reserve(across(devices_));
     each_.resize(at(devices_));
     std::iota(each_.begin(), each_.end(), 0);
     std::vector<int32_t> devices;
@@ -149,18 +156,23 @@ class Refinement {
       if (found == known.end()) known.push_back(price);
       groups_.push_back(group);
     };
-    for (const auto& members : lanes_.groups())
-      for (int32_t r = 0; r < replicas_; ++r) add({members, r, 0, 0});
+    for (size_t g = 0; g < lanes_.groups().size(); ++g) {
+      const auto& members = lanes_.groups()[g];
+      const bool joins = g >= at(lanes_.first_joined());
+      for (int32_t r = 0; r < replicas_ && !joins; ++r) add({members, r, 0, 0});
+      if (joins) add({members, -1, 0, 0});
+    }
     for (int32_t u = 0; u < devices_; ++u) add({std::span(each_).subspan(at(u), 1), -1, 0, 0});
   }
 
   /// The cluster's devices of a group, ascending.
   void members_of(const Group& group, std::vector<int32_t>& devices) const {
     devices.clear();
-    if (group.replica < 0)
-      for (int32_t r = 0; r < replicas_; ++r) devices.push_back(where(group.members[0], r));
-    else
-      for (const int32_t u : group.members) devices.push_back(where(u, group.replica));
+    for (const int32_t u : group.members)
+      if (group.replica < 0)
+        for (int32_t r = 0; r < replicas_; ++r) devices.push_back(where(u, r));
+      else
+        devices.push_back(where(u, group.replica));
     std::sort(devices.begin(), devices.end());
   }
 
@@ -246,6 +258,9 @@ class Refinement {
     const auto& about = lanes_.lanes()[lane];
     std::vector<uint64_t> key = {0, static_cast<uint64_t>(about.kind),
                                  apart_[replica] ? uint64_t{1} + static_cast<uint64_t>(replica) : 0};
+    if (!lane_for_.empty())
+      for (const int32_t first : {lane_for_[lane], replica_for_[replica]})
+        key.push_back(static_cast<uint64_t>(first));
     for (const int32_t u : about.devices)
       key.push_back(static_cast<uint64_t>(problem_.cost_class(where(u, replica))));
     for (const auto& [from, to] : about.sends) {
@@ -275,7 +290,7 @@ class Refinement {
       const auto& lane = lanes_.lanes()[id / at(replicas_)];
       const size_t r = id % at(replicas_);
       key = {0, static_cast<uint64_t>(colour_[id])};
-      for (const int32_t group : lane.groups) take(groups_[at(group) * at(replicas_) + r].colour);
+      for (const int32_t group : lane.groups) take(groups_[group_of(group, r)].colour);
       for (const int32_t u : lane.devices) take(groups_[across(u)].colour);
       if (queued_)
         for (const int32_t queue : copy_queues_[id]) take(queue_colour_[queue]);
@@ -296,7 +311,7 @@ class Refinement {
 
   /// The colours of a group's members, each with its place in its lane.
   void add_members(const Group& group, ColourCounts& counts, std::vector<uint64_t>& key) {
-    if (group.replica < 0) {
+    if (group.replica < 0 && group.members.size() == 1) {
       const int32_t u = group.members[0];
       key.push_back(static_cast<uint64_t>(lanes_.place_of(u)));
       for (int32_t r = 0; r < replicas_; ++r) counts.add(colour(lanes_.lane_of(u), r));
@@ -305,9 +320,13 @@ class Refinement {
       return;
     }
     const auto begin = static_cast<std::ptrdiff_t>(key.size());
-    for (const int32_t u : group.members)
+    const auto add = [&](int32_t u, int32_t replica) {
       key.push_back(static_cast<uint64_t>(lanes_.place_of(u)) << 32 |
-                    static_cast<uint64_t>(colour(lanes_.lane_of(u), group.replica)));
+                    static_cast<uint64_t>(colour(lanes_.lane_of(u), replica)));
+    };
+    for (const int32_t u : group.members)
+      for (int32_t r = 0; r < replicas_; ++r)
+        if (group.replica < 0 || group.replica == r) add(u, r);
     std::sort(key.begin() + begin, key.end());
     key.push_back(~uint64_t{0});
   }
@@ -340,43 +359,91 @@ class Refinement {
     return result;
   }
 
-  std::optional<Symmetry> result() {
+  /// Of every lane and replica the first whose copies have its colours.
+  void find_first() {
     const auto lanes = static_cast<int32_t>(lanes_.lanes().size());
     const auto colour_of = [this](int32_t lane, int32_t r) {
       return static_cast<uint64_t>(colour(lane, r));
     };
-    const auto replica_for = first_alike(replicas_, [&](int32_t r) {
+    replica_for_ = first_alike(replicas_, [&](int32_t r) {
       std::vector<uint64_t> key;
       for (int32_t l = 0; l < lanes; ++l) key.push_back(colour_of(l, r));
       return key;
     });
-    const auto lane_for = first_alike(lanes, [&](int32_t l) {
+    lane_for_ = first_alike(lanes, [&](int32_t l) {
       std::vector<uint64_t> key;
       for (int32_t r = 0; r < replicas_; ++r) key.push_back(colour_of(l, r));
       return key;
     });
+  }
+
+  /// Copies that are both simulated, as their lanes or replicas differ elsewhere, are told apart:
+  /// they would take one queue for two. Whether there were any.
+  bool part_copies() {
+    find_first();
+    std::vector<bool> seen(colour_.size() + groups_.size() + at(queue_count()), false);
+    for (size_t l = 0; l < lane_for_.size(); ++l)
+      for (int32_t r = 0; r < replicas_; ++r) {
+        const auto lane = static_cast<int32_t>(l);
+        if (!simulated(lane, r)) continue;
+        if (seen[colour(lane, r)]) return true;
+        seen[colour(lane, r)] = true;
+      }
+    return false;
+  }
+
+  bool simulated(int32_t lane, int32_t replica) const {
+    return lane_for_[lane] == lane && replica_for_[replica] == replica;
+  }
+
+  /// A group of which a member is simulated needs one of every colour among its own members, whom
+  /// its collectives wait for; else it is told apart. Whether there were any.
+  bool part_groups() {
+    find_first();
+    bool found = false;
+    std::vector<size_t> seen(colour_.size() + groups_.size() + at(queue_count()), 0);
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      const auto& group = groups_[g];
+      bool any = false, all = true;
+      const auto for_members = [&](auto visit) {
+        for (const int32_t u : group.members)
+          for (int32_t r = 0; r < replicas_; ++r)
+            if (group.replica < 0 || group.replica == r) visit(lanes_.lane_of(u), r);
+      };
+      for_members([&](int32_t lane, int32_t r) {
+        if (!simulated(lane, r)) return;
+        seen[colour(lane, r)] = g + 1;
+        any = true;
+      });
+      for_members([&](int32_t lane, int32_t r) { all = all && seen[colour(lane, r)] == g + 1; });
+      if (!any || all || alone_[g]) continue;
+      alone_[g] = found = true;
+    }
+    return found;
+  }
+
+  std::optional<Symmetry> result() {
+    find_first();
     Symmetry result;
     std::vector<int32_t> position(at(replicas_), -1);
     for (int32_t r = 0; r < replicas_; ++r)
-      if (replica_for[r] == r) {
+      if (replica_for_[r] == r) {
         position[r] = static_cast<int32_t>(result.replicas.size());
         result.replicas.push_back(r);
       }
     for (int32_t u = 0; u < devices_; ++u) {
       const int32_t lane = lanes_.lane_of(u);
-      result.devices.push_back(lane_for[lane] == lane);
+      result.devices.push_back(lane_for_[lane] == lane);
     }
     const auto kept = std::count(result.devices.begin(), result.devices.end(), true);
     if (kept == devices_ && result.replicas.size() == at(replicas_)) return std::nullopt;
-    number_devices(result, replica_for, lane_for, position);
+    number_devices(result, position);
     list_groups(result);
     if (queued_) list_queues(result);
     return result;
   }
 
-  void number_devices(Symmetry& result, const std::vector<int32_t>& replica_for,
-                      const std::vector<int32_t>& lane_for,
-                      const std::vector<int32_t>& position) const {
+  void number_devices(Symmetry& result, const std::vector<int32_t>& position) const {
     const size_t made = result.replicas.size();
     auto& quotient = result.quotient;
     result.number.assign(at(devices_) * made, -1);
@@ -389,9 +456,9 @@ class Refinement {
     quotient.copies.assign(quotient.devices.size(), 0);
     for (int32_t u = 0; u < devices_; ++u)
       for (int32_t r = 0; r < replicas_; ++r) {
-        const int32_t lane = lane_for[lanes_.lane_of(u)];
+        const int32_t lane = lane_for_[lanes_.lane_of(u)];
         const int32_t same = lanes_.lanes()[lane].devices[lanes_.place_of(u)];
-        const int32_t number = result.number[at(same) * made + at(position[replica_for[r]])];
+        const int32_t number = result.number[at(same) * made + at(position[replica_for_[r]])];
         quotient.of[where(u, r)] = number;
         ++quotient.copies[number];
       }
@@ -406,8 +473,13 @@ class Refinement {
       listed_.push_back(g);
       return static_cast<int32_t>(quotient.members.size()) - 1;
     };
-    for (size_t g = 0; g < lanes_.groups().size(); ++g)
-      for (const int32_t r : result.replicas) result.inner.push_back(add(g * at(replicas_) + at(r)));
+    for (size_t g = 0; g < lanes_.groups().size(); ++g) {
+      const auto group = static_cast<int32_t>(g);
+      const bool joins = group >= lanes_.first_joined();
+      const int32_t one = joins ? add(group_of(group, 0)) : -1;
+      for (const int32_t r : result.replicas)
+        result.inner.push_back(joins ? one : add(group_of(group, at(r))));
+    }
     for (int32_t u = 0; u < devices_; ++u)
       result.across.push_back(result.devices[u] ? add(across(u)) : -1);
   }
@@ -460,6 +532,7 @@ class Refinement {
   std::vector<int32_t> queue_colour_;
   std::vector<bool> alone_;  // per group: it has a colour of its own
   std::vector<bool> apart_;  // per replica: the same for its lanes
+  std::vector<int32_t> lane_for_, replica_for_;  // find_first()
 };
 
 bool takes(const Problem& problem) {
@@ -494,9 +567,12 @@ std::vector<int32_t> bind_symmetry(const LoweredCopies& copies, const Mesh& mesh
   for (size_t c = 0; c < copies.collective.size(); ++c) {
     const int32_t rank = lowered.rank[lowered.graph.collectives()[c].members[0]];
     const int32_t inner = copies.collective[c];
-    quotient.group.push_back(
-        inner < 0 ? symmetry.across[device_of(rank)]
-                  : symmetry.inner[at(lanes.group_of(inner)) * at(made) + at(copy_of(rank))]);
+    const int32_t group = inner >= 0                         ? lanes.group_of(inner)
+                          : inner == LoweredCopies::kJoins ? lanes.joined_of(device_of(rank))
+                                                             : -1;
+    quotient.group.push_back(group < 0
+                                 ? symmetry.across[device_of(rank)]
+                                 : symmetry.inner[at(group) * at(made) + at(copy_of(rank))]);
   }
   return placement;
 }

@@ -127,9 +127,13 @@ describe('bounds of meshes', function()
   it('a simulation is as large as the devices that are not copies of each other', function()
     local problem = trinity.simulator { graph = gpt(1, 8, 'flash'), cluster = trinity.cluster 'dgx_h100x2' }
     local found = problem.handle:mesh_bounds { { mesh = { data = 16 }, micro_batches = 2 },
-      { mesh = { data = 8, context = 2 }, micro_batches = 2 } }
+      { mesh = { data = 8, context = 2 }, micro_batches = 2 },
+      { mesh = { data = 8, context = 2 }, micro_batches = 2, context_kind = 'ring' },
+      { mesh = { data = 16 }, micro_batches = 2, synchronise = { kind = 'hierarchical', inner = 4 } } }
     expect(found[1].tasks):equals(2 * problem.graph.operators)
-    expect(found[2].tasks):equals(16 * found[1].tasks)
+    expect(found[2].tasks):equals(found[1].tasks)
+    expect(found[3].tasks):equals(2 * found[1].tasks)
+    expect(found[4].tasks):equals(16 * found[1].tasks)
   end)
 
   it('the closed form is below the bound of the engine, from the profile of one device and from its own', function()

@@ -187,4 +187,29 @@ describe('every mesh', function()
       end
     end
   end)
+  it('costs what all of its devices cost, where the sequence is shared out, too', function()
+    local random, several, compared = draws(8), { trinity.cluster 'dgx_a100x2', trinity.cluster 'dgx_h100x2' }, 0
+    local problem
+    for draw = 1, 400 do
+      if draw % 4 == 1 then problem = trinity.problem { graph = dense(random), cluster = random:pick(several) } end
+      local plan = plan_of(random, problem.graph)
+      plan.mesh.data, plan.mesh.context = random:pick { 2, 4 }, random:pick { 2, 4 }
+      plan.mesh.pipeline, plan.mesh.expert, plan.synchronise = random:pick { 1, 2 }, 1, nil
+      local ok, found = pcall(problem.evaluate, problem, plan)
+      if ok then
+        compared = compared + 1
+        local whole = problem:timeline(plan).metrics
+        local said = shown(plan) .. problem.cluster.name
+        for _, name in ipairs { 'step_time_s', 'total_communication_bytes', 'peak_memory_bytes', 'transfers' } do
+          expect(said .. found[name]):equals(said .. whole[name])
+        end
+        for d = 1, #problem.cluster.devices do
+          for _, name in ipairs { 'compute_busy_s', 'memory_bytes', 'sent_bytes', 'received_bytes' } do
+            expect(found[name](found, d)):equals(whole[name](whole, d))
+          end
+        end
+      end
+    end
+    expect(compared > 80):truthy()
+  end)
 end)

@@ -211,6 +211,15 @@ describe('metrics', function()
     expect(metrics:received_bytes(2)):equals(1e6)
     expect(tostring(metrics)):equals 'step 0.012 s, memory 2 MB, communication 1 MB'
   end)
+  it('are read by names in a variable, in compiled code too', function()
+    local sum = 0
+    for _ = 1, 200 do
+      for _, name in ipairs { 'samples_per_s', 'step_time_s', 'transfers', 'peak_memory_bytes', 'samples' } do
+        sum = sum + metrics[name]
+      end
+    end
+    expect(sum > 200 * metrics.peak_memory_bytes):truthy()
+  end)
   it('refuse writing, unknown fields and devices outside the cluster', function()
     local here = 'simulator_spec%.lua:%d+: '
     for _, name in ipairs { 'step_time_s', 'feasible', 'device_count' } do
