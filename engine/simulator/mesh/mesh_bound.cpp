@@ -29,12 +29,12 @@ struct Chunk {
   int64_t kept_bytes = 0, delayed_bytes = 0;
 };
 
-/// The units of so many layers: the second again and again in between.
+/// The units of so many layers: the last but one again and again.
 std::shared_ptr<const Units> stretched(std::shared_ptr<const Units> units, int32_t layers) {
   const auto own = static_cast<int32_t>(units->size()) - 2;
   if (layers <= own || own < 3) return units;
   auto many = *units;
-  many.insert(many.begin() + 2, at(layers - own), (*units)[2]);
+  many.insert(many.begin() + own - 1, at(layers - own), (*units)[at(own) - 1]);
   return std::make_shared<const Units>(std::move(many));
 }
 

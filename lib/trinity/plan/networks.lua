@@ -71,7 +71,7 @@ function Networks:units(family, device, layers)
     sequence_parallel = family.sequence_parallel, devices = devices }, 1)
 end
 
-local few = 3 -- layers of a network that stands for one of many
+local least, most = 3, 12 -- layers of a network that stands for one of many, of which the last but one repeats
 
 local function same(a, b)
   for name, value in pairs(a) do
@@ -80,41 +80,56 @@ local function same(a, b)
   return true
 end
 
---- Units of many layers from those of few: the middle one as often as there are more.
+--- Units of many layers from those of few: the last layer but one as often as there are more.
 local function stretched(units, layers)
-  local list = { units[1], units[2] }
-  for i = 2, layers - 1 do list[i + 1] = units[3] end
-  list[layers + 1], list[layers + 2] = units[4], units[5]
+  local few = #units - 2
+  local list = {}
+  for i = 1, few do list[i] = units[i] end
+  for i = few, layers - 1 do list[i + 1] = units[few] end
+  list[layers + 1], list[layers + 2] = units[few + 1], units[few + 2]
   return list
 end
 
---- Whether a network of few layers has the units of all, those between the first and the last layer being alike: where
---- the function of the graph takes a number of layers, and units of one device are the same to the bit.
+--- How many layers a network has whose units are those of all (the last but one repeats; 6 where the first three are
+--- others), and how many all are; false where none has, or the function of the graph takes no number of layers. Units of
+--- one device are compared, to the bit.
 function Networks:few(micro_batch, expert, recompute)
   local key = ('%d %d %s'):format(micro_batch, expert, recompute)
   if self.stands[key] == nil then
-    self.stands[key] = false
+    self.stands[key] = { false }
     if type(self.source) == 'function' and debug.getinfo(self.source, 'u').nparams > 1 then
-      local whole, alike = self:base_units(micro_batch, expert, recompute)[1], true
+      local whole, few = self:base_units(micro_batch, expert, recompute)[1], least
       local layers = #whole - 2
-      if layers > 2 * few then
-        local ok, short = pcall(self.units, self, { micro_batch = micro_batch, tensor = 1, context = 1, expert = expert,
-          recompute = recompute, sequence_parallel = false }, 1, few)
-        short = ok and #short == few + 2 and stretched(short, layers) or nil -- not of a network of another kind
-        for i = 1, #whole do alike = alike and short ~= nil and same(whole[i], short[i]) end
-        self.stands[key] = alike and layers or false
+      while few <= most and layers > 2 * few do
+        if self:stand_for(few, whole, { micro_batch = micro_batch, tensor = 1, context = 1, expert = expert,
+          recompute = recompute, sequence_parallel = false }) then
+          self.stands[key] = { few, layers }
+          break
+        end
+        few = 2 * few
       end
     end
   end
-  return self.stands[key]
+  return unpack(self.stands[key])
+end
+
+--- Whether the units of so few layers are those of `whole`.
+function Networks:stand_for(few, whole, family)
+  local ok, short = pcall(self.units, self, family, 1, few)
+  if not ok or #short ~= few + 2 then return false end -- of a network of another kind
+  short = stretched(short, #whole - 2)
+  for i = 1, #whole do
+    if not same(whole[i], short[i]) then return false end
+  end
+  return true
 end
 
 --- The problem that bounds of a point are of (not of one whose layers differ): where few layers stand for all, that
 --- of these, and how many there are.
 function Networks:bounder(point)
   if point.recompute == 'by_layer' then return self:problem(point.micro_batch) end
-  local layers = self:few(point.micro_batch, point.expert, point.recompute)
-  if layers then return self:problem(point.micro_batch, few), layers end
+  local few, layers = self:few(point.micro_batch, point.expert, point.recompute)
+  if few then return self:problem(point.micro_batch, few), layers end
   return self:problem(point.micro_batch)
 end
 
@@ -149,9 +164,9 @@ function Networks:totals(family, known)
       return bounds.totals(units, family.tensor * family.context)
     end))
   end
-  local layers = self:few(b, e, again)
+  local few, layers = self:few(b, e, again)
   return bounds.least(util.map(self.kinds, function(kind)
-    if layers then return bounds.totals(stretched(self:units(family, kind.device, few), layers)) end
+    if few then return bounds.totals(stretched(self:units(family, kind.device, few), layers)) end
     return bounds.totals(self:units(family, kind.device))
   end))
 end
@@ -160,19 +175,19 @@ end
 function Networks:between(family, known)
   local function of(word) return util.merged(family, { recompute = word }) end
   local plain, full, parts = of 'none', of 'full', not known and family.tensor * family.context or nil
-  local layers = known and self:few(family.micro_batch, family.expert, 'full')
-  local least = math.huge
+  local few = known and self:few(family.micro_batch, family.expert, 'full') or nil
+  local lowest = math.huge
   for i, kind in ipairs(self.kinds) do
     local a, b
     if known then
-      a, b = self:units(plain, kind.device, layers and few), self:units(full, kind.device, layers and few)
+      a, b = self:units(plain, kind.device, few), self:units(full, kind.device, few)
     else
       a = self:base_units(family.micro_batch, family.expert, 'none')[i]
       b = self:base_units(family.micro_batch, family.expert, 'full')[i]
     end
-    least = math.min(least, bounds.again_s_per_byte(a, b, parts))
+    lowest = math.min(lowest, bounds.again_s_per_byte(a, b, parts))
   end
-  return util.merged(self:totals(plain, known), { full = self:totals(full, known), again_s_per_byte = least,
+  return util.merged(self:totals(plain, known), { full = self:totals(full, known), again_s_per_byte = lowest,
     capacity_bytes = self.capacity_bytes or math.huge })
 end
 
