@@ -55,9 +55,11 @@ struct ReplicaOptions {
   /// says in every step which place of the runs sends its weights, merges what was sent, and hands
   /// weights out within the runs, and whether gradients meet.
   bool on_occasion = false;
-  /// replicate() only, without ranks, other meetings and inner runs: how many replicas there are of
-  /// which those that are asked for are made; 0: no others. Collectives are between those made.
+  /// replicate() only, without other meetings and inner runs: how many replicas there are of which
+  /// those that are asked for are made; 0: no others. Collectives are between those made.
   int32_t of = 0;
+  /// With it: the numbers of those that are made among all; empty: they are the first.
+  std::span<const int32_t> numbers = {};
   /// replicate() only, gradients that meet in one level: of every collective of the graph whether
   /// it reduces gradients that hold good for all replicas; its copies are then one collective of
   /// all their members, which from `shard` 1 on scatters the sum, and nothing else reduces what it

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <list>
 #include <memory>
@@ -25,8 +26,10 @@ struct Symmetry {
   std::vector<int32_t> replicas;  ///< those that are simulated, ascending
   Quotient quotient;              ///< without `group`, which bind_symmetry() adds
   std::vector<int32_t> number;    ///< of every device of a replica x simulated replica: in quotient
-  std::vector<int32_t> inner;     ///< of every group x simulated replica: in quotient.members
-  std::vector<int32_t> across;    ///< of every device: the group of its copies there, or -1
+  /// In quotient.members, by lane group x simulated replica, or device x simulated replica: the
+  /// group there of replicas of a kind (LoweredCopies::Among); -1: of none that is simulated.
+  using Groups = std::array<std::vector<int32_t>, 3>;
+  Groups inner, across;
 };
 
 /// What find_symmetry() found.

@@ -36,7 +36,7 @@ bool goes_in_rings(const Parallelism& given) {
 }
 
 bool copies_are_alike(const Parallelism& given) {
-  return given.mesh.expert == 1 && given.synchronise.kind == Synchronise::all_reduce;
+  return given.synchronise.kind == Synchronise::all_reduce;
 }
 
 Arrangement arrange(const LoweredGraph& made, const Strategy& strategy) {
@@ -74,6 +74,8 @@ LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devi
   result.of = replica.of;
   result.graph = std::move(part.graph);
   result.home = replica.home;
+  result.home_rank = replica.home_rank;
+  result.ranks = replica.ranks;
   result.layers = replica.layers;
   result.pipeline = replica.pipeline;
   for (size_t op = 0; op < part.origin.size(); ++op)

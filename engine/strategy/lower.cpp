@@ -93,30 +93,38 @@ Graph with_experts_stated(const Graph& made, const Graph& original,
   return builder.build();
 }
 
-/// A mesh whose experts are shared out: what one rank has is lowered, and every replica is one.
-LoweredGraph spread_graph(Parallelism given, const Graph& graph) {
-  const auto& mesh = given.mesh;
-  const auto spread = spread_experts(graph, mesh.expert);
-  given.operators = choices_of_rank(given, graph, spread);
-  LoweredGraph result =
-      copy_replica(Lowering(given, spread.graph, spread.spread).run(), mesh.data).lowered;
-  std::vector<int64_t> rank_of;
-  for (size_t op = 0; op < result.origin.size(); ++op) {
-    auto& origin = result.origin[op];
-    rank_of.push_back(result.rank[op] / mesh.width() % mesh.data % mesh.expert);
-    if (origin >= 0) origin = spread.origin[at(rank_of[op])][origin];
-  }
-  if (has_meaning(graph))
-    result.graph = with_experts_stated(result.graph, graph, result.origin, rank_of, mesh.expert);
-  std::vector<int32_t> home(at(graph.operator_count()), -1);
+/// A mesh whose experts are shared out: what one rank has is lowered by `run`, and every replica is
+/// one.
+template <class Run>
+auto lowered_rank(const Parallelism& given, const Graph& graph, Run run) {
+  auto spread = spread_experts(graph, given.mesh.expert);
+  Parallelism one = given;
+  one.operators = choices_of_rank(given, graph, spread);
+  auto made = run(Lowering(one, spread.graph, spread.spread));
+  LoweredReplica* replica = nullptr;
+  if constexpr (std::is_same_v<decltype(made), LoweredReplica>)
+    replica = &made;
+  else if (made)
+    replica = &*made;
+  if (!replica) return made;
+  replica->of = given;
+  std::vector<int32_t> home(at(graph.operator_count()), -1), rank_of(home.size(), 0);
   for (size_t rank = 0; rank < spread.origin.size(); ++rank)
     for (size_t op = 0; op < spread.origin[rank].size(); ++op) {
       const int32_t of = spread.origin[rank][op];
-      if (of >= 0 && home[of] < 0)
-        home[of] = result.home[op] + static_cast<int32_t>(rank) * mesh.width();
+      if (of < 0 || home[of] >= 0) continue;
+      home[of] = replica->home[op];
+      rank_of[of] = static_cast<int32_t>(rank);
     }
-  result.home = std::move(home);
-  return result;
+  replica->home = std::move(home);
+  replica->home_rank = std::move(rank_of);
+  replica->ranks = std::move(spread.origin);
+  return made;
+}
+
+template <class Run>
+auto lowered_copy(const Parallelism& given, const Graph& graph, Run run) {
+  return given.mesh.expert > 1 ? lowered_rank(given, graph, run) : run(Lowering(given, graph, {}));
 }
 
 /// The graph with attention in rings: what is one operator and attends to its own sequence.
@@ -200,9 +208,10 @@ LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
                              const Cluster& cluster) {
   check_mesh(parallelism, cluster);
   check_experts(parallelism, graph);
-  if (!goes_in_rings(parallelism)) return Lowering(parallelism, graph, {}).run();
+  const auto run = [](Lowering lowering) { return lowering.run(); };
+  if (!goes_in_rings(parallelism)) return lowered_copy(parallelism, graph, run);
   const Graph rings = with_rings(graph);
-  return Lowering(parallelism, rings, {}).run();
+  return lowered_copy(parallelism, rings, run);
 }
 
 std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const Graph& graph,
@@ -215,14 +224,16 @@ std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const G
   try {
     check_mesh(parallelism, cluster);
     check_experts(parallelism, graph);
-    return Lowering(parallelism, graph, {}).run(parts);
+    return lowered_copy(parallelism, graph,
+                        [&](Lowering lowering) { return lowering.run(parts); });
   } catch (const ArgumentError&) {
   } catch (const LimitError&) {
   }
   return std::nullopt;
 }
 
-LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies) {
+LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies,
+                           std::span<const int32_t> numbers) {
   const auto& mesh = replica.of.mesh;
   ReplicaOptions options;
   if (mesh.data > 1) set_meeting(replica.of, options);
@@ -235,13 +246,23 @@ LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies) {
   options.bucket_bytes = replica.of.bucket_bytes;
   options.device_of = replica.device;
   options.spread = replica.spread;
-  if (copies < mesh.data) options.of = mesh.data;
+  if (copies < mesh.data) {
+    options.of = mesh.data;
+    options.numbers = numbers;
+  }
   auto made = replicate(replica.graph, copies, options);
   LoweredCopies all;
   auto& result = all.lowered;
   const auto rank = [&](int32_t device, int32_t copy) {
     return (device / mesh.width() * copies + copy) * mesh.width() + device % mesh.width();
   };
+  const auto origin = [&](int32_t of, int32_t copy) {
+    const int32_t found = replica.origin[of];
+    if (replica.ranks.empty() || found < 0) return found;
+    const int32_t number = numbers.empty() ? copy : numbers[at(copy)];
+    return replica.ranks[at(number % mesh.expert)][found];
+  };
+  std::vector<int32_t> like;  // of every operator the one of the replica that it copies or sums
   for (int32_t op = 0; op < made.graph.operator_count(); ++op) {
     int32_t of = made.origin[op], from = op;
     const bool sum = of < 0;  // goes where its gradients are
@@ -249,23 +270,31 @@ LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies) {
       from = made.graph.tensor(made.graph.op(from).inputs[0]).producer;
       of = made.origin[from];
     }
+    like.push_back(of);
     result.rank.push_back(rank(replica.device[of], made.replica[op]));
-    result.origin.push_back(sum ? -1 : replica.origin[of]);
+    result.origin.push_back(sum ? -1 : origin(of, made.replica[op]));
     result.stage.push_back(replica.stage[of]);
     result.part.push_back(replica.part[of]);
     result.layer.push_back(replica.layer[of]);
   }
   for (const auto& collective : made.graph.collectives()) {
-    const int32_t of = made.origin[collective.members[0]];
+    const int32_t first = collective.members[0], of = made.origin[first];
     const int32_t inner = of < 0 ? -1 : replica.graph.op(of).collective;
     const bool joins = of >= 0 && !replica.together.empty() && replica.together[of] >= 0;
     all.collective.push_back(inner >= 0 ? replica.collective[inner]
                              : joins    ? LoweredCopies::kJoins
                                         : -1);
+    const bool exchange = of >= 0 && inner < 0 && is_exchange(replica.graph.op(of));
+    all.among.push_back(exchange                            ? LoweredCopies::Among::run
+                        : replica.spread[at(like[first])] > 1 ? LoweredCopies::Among::alike
+                                                            : LoweredCopies::Among::all);
   }
   all.tells = std::move(made.tells);
   result.graph = std::move(made.graph);
-  for (const int32_t device : replica.home) result.home.push_back(rank(device, 0));
+  for (size_t op = 0; op < replica.home.size(); ++op) {
+    const int32_t copy = replica.home_rank.empty() ? 0 : replica.home_rank[op];
+    result.home.push_back(rank(replica.home[op], copies < mesh.data ? 0 : copy));
+  }
   result.layers = replica.layers;
   result.pipeline = replica.pipeline;
   return all;
@@ -273,12 +302,15 @@ LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies) {
 
 LoweredGraph lower_graph(const Strategy& strategy, const Graph& graph, const Cluster& cluster) {
   if (!strategy.parallelism) return split_graph(strategy, graph, cluster);
-  check_mesh(*strategy.parallelism, cluster);
   const auto& given = *strategy.parallelism;
-  check_experts(given, graph);
-  if (given.mesh.expert == 1)
-    return copy_replica(lower_replica(given, graph, cluster), given.mesh.data).lowered;
-  return goes_in_rings(given) ? spread_graph(given, with_rings(graph)) : spread_graph(given, graph);
+  auto made = copy_replica(lower_replica(given, graph, cluster), given.mesh.data).lowered;
+  if (given.mesh.expert > 1 && has_meaning(graph)) {
+    std::vector<int64_t> rank_of;
+    for (const int32_t rank : made.rank)
+      rank_of.push_back(rank / given.mesh.width() % given.mesh.data % given.mesh.expert);
+    made.graph = with_experts_stated(made.graph, graph, made.origin, rank_of, given.mesh.expert);
+  }
+  return made;
 }
 
 LoweredStrategy lower(const Strategy& strategy, const Graph& graph, const Cluster& cluster) {

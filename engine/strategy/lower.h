@@ -43,11 +43,15 @@ struct LoweredReplica {
   std::vector<int32_t> layer;
   std::vector<int64_t> gathered; ///< as in ReplicaOptions; empty: nothing is
   std::vector<int32_t> home;     ///< the device of every original operator's first part
+  std::vector<int32_t> home_rank; ///< where experts are shared out: the first rank that has it
   std::vector<int32_t> layers;   ///< of every virtual stage
   std::vector<int32_t> pipeline; ///< of every virtual stage: where on that axis it is, from 0
   /// Of every collective the number that it had before operators were left out (kept()).
   std::vector<int32_t> collective;
   std::vector<int32_t> spread;  ///< as in ReplicaOptions
+  /// Where experts are shared out `origin` is of the first rank: by rank and operator that is there
+  /// the one that it is on that rank (SpreadExperts).
+  std::vector<std::vector<int32_t>> ranks = {};
   /// Of lower_lane(): a collective with one member is between all devices of its stage, one with
   /// several between these; every other lane has the same.
   bool first_lane = false;
@@ -64,7 +68,11 @@ struct LoweredCopies {
   /// (LoweredReplica::joined).
   static constexpr int32_t kJoins = -2;
   std::vector<int32_t> collective;
-  std::vector<bool> tells = {};  ///< of every operator, as in Replicated
+  /// Between which replicas a collective is that is no copy: all, a run of `expert`, or those that
+  /// hold the same experts.
+  enum class Among : uint8_t { all, run, alike };
+  std::vector<Among> among = {};  ///< of every collective
+  std::vector<bool> tells = {};   ///< of every operator, as in Replicated
 };
 
 /// Where a lowered graph runs, and how often and in which order.
@@ -99,8 +107,7 @@ std::vector<CycleStep> cycle_of(const Strategy& strategy);
 /// Throws what lower() throws of a strategy's mesh and schedule on a cluster.
 void check_mesh(const Parallelism& parallelism, const Cluster& cluster);
 
-/// Whether all replicas of a mesh are copies of one, which meet in every step: not so where experts
-/// are shared out, or replicas meet by no all-reduce.
+/// Whether all replicas of a mesh are copies of one, which meet in every step: by an all-reduce.
 bool copies_are_alike(const Parallelism& given);
 /// Whether keys and values go round rings, so that parts of the sequence send each other tensors.
 bool goes_in_rings(const Parallelism& given);
@@ -134,8 +141,10 @@ class LaneParts {
 /// (graph/nameless.h).
 std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const Graph& graph,
                                          const Cluster& cluster, LaneParts& parts);
-/// `copies` of the mesh's replicas, at most all of them.
-LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies);
+/// `copies` of the mesh's replicas, at most all of them; numbers: which, where experts are shared out
+/// and they are not the first.
+LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies,
+                           std::span<const int32_t> numbers = {});
 /// What runs on some of its devices. Throws what subgraph() throws.
 LoweredReplica kept(const LoweredReplica& replica, const std::vector<bool>& devices);
 

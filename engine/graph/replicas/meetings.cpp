@@ -11,9 +11,10 @@
 namespace trinity {
 
 Replication::Groups Replication::alike(int32_t stage, int32_t spread) const {
-  Groups groups(at(std::min(spread, replicas_[stage])));
+  Groups groups(at(std::min(spread, all_replicas_of(stage))));
   for (int32_t replica = 0; replica < replicas_[stage]; ++replica)
-    groups[at(replica % spread)].push_back(replica);
+    groups[at(number_of(replica) % spread)].push_back(replica);
+  std::erase_if(groups, [](const auto& group) { return group.empty(); });
   return groups;
 }
 
@@ -135,7 +136,8 @@ void Replication::join_copies(int32_t op) {
 Replication::Groups Replication::runs_of(int32_t length, int32_t stage) const {
   Groups runs;
   for (int32_t replica = 0; replica < replicas_[stage]; ++replica) {
-    if (replica % length == 0) runs.emplace_back();
+    const bool begins = replica == 0 || number_of(replica) / length != number_of(replica - 1) / length;
+    if (begins) runs.emplace_back();
     runs.back().push_back(replica);
   }
   return runs;
@@ -282,7 +284,7 @@ int32_t Replication::current(int32_t item, int32_t replica) const {
 void Replication::add_step(const Bucket& bucket, const std::string& name, CollectiveKind kind,
                            Phase phase, const Groups& groups) {
   for (size_t g = 0; g < groups.size(); ++g) {
-    if (groups[g].size() < 2 && options_.of < 2) continue;
+    if (all_of(groups[g], bucket.spread) < 2) continue;
     Collective collective;
     collective.name = numbered(name, g, groups.size());
     collective.algorithm = options_.algorithm;
@@ -304,7 +306,7 @@ int32_t Replication::add_member(const Bucket& bucket, const std::string& name, C
                                 Phase phase, const std::vector<int32_t>& group, size_t place) {
   constexpr const char* kTypes[] = {"AllReduce", "ReduceScatter", "AllGather", "Broadcast"};
   const int32_t replica = group[place];
-  const auto members = std::max<int64_t>(static_cast<int64_t>(group.size()), options_.of);
+  const auto members = all_of(group, bucket.spread);
   Operator member;
   member.name = copy_name(name, replica);
   member.type = kTypes[static_cast<size_t>(kind)];

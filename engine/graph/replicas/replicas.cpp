@@ -50,9 +50,10 @@ void check_groups(const Graph& graph, int32_t replicas, const ReplicaOptions& op
   check("spread", options.spread.size());
   check("gathered bytes", options.gathered.size());
   check("operators to wait for", options.behind.size());
-  if (options.ranks < 1 || replicas % options.ranks != 0)
+  const int32_t all = std::max(replicas, options.of);
+  if (options.ranks < 1 || all % options.ranks != 0)
     throw ArgumentError(
-        fmt::format("{}: {} ranks do not divide {} replicas", owner, options.ranks, replicas));
+        fmt::format("{}: {} ranks do not divide {} replicas", owner, options.ranks, all));
   if (options.inner > 1 && replicas % options.inner != 0)
     throw ArgumentError(
         fmt::format("{}: runs of {} do not divide {} replicas", owner, options.inner, replicas));

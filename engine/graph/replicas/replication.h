@@ -72,6 +72,14 @@ class Replication {
   int32_t replicas_of(int32_t op) const { return replicas_[stage_[op]]; }
   /// Those that are not made too.
   int32_t all_replicas_of(int32_t stage) const { return std::max(options_.of, replicas_[stage]); }
+  /// The number of a replica that is made among all.
+  int32_t number_of(int32_t replica) const {
+    return options_.numbers.empty() ? replica : options_.numbers[at(replica)];
+  }
+  /// Members of a group of alike(), those that are not made too.
+  int64_t all_of(const std::vector<int32_t>& group, int32_t spread) const {
+    return options_.of > 1 ? options_.of / spread : static_cast<int64_t>(group.size());
+  }
   int32_t id_of(int32_t op, int32_t replica) const { return ids_[op][replica]; }
   const Operator& producer(int32_t tensor) const {
     return graph_.op(graph_.tensor(tensor).producer);
@@ -118,9 +126,9 @@ class Replication {
   /// How many members such a collective has.
   int64_t joined_members(int32_t op) const {
     const auto& members = graph_.collectives()[graph_.op(op).collective].members;
-    const size_t alike_with = alike(stage_[op], spread_of(members[0]))[0].size();
     const size_t here = options_.joined_of > 0 ? at(options_.joined_of) : members.size();
-    return static_cast<int64_t>(here * (options_.of > 1 ? at(options_.of) : alike_with));
+    const int32_t spread = spread_of(members[0]);
+    return static_cast<int64_t>(here) * all_of(alike(stage_[op], spread)[0], spread);
   }
   /// Whether what writes or reads a tensor is such a member.
   bool meets_joined(int32_t tensor) const;

@@ -34,8 +34,7 @@ struct QueueList {
 };
 
 /// Colour refinement over the lanes' copies (lane x replicas + replica), the groups of collectives
-/// (group x replicas + replica, then one each for those that join replicas and for the copies of
-/// every device) and queues.
+/// (place()) and queues.
 class Refinement {
  public:
   Refinement(const ReplicaLanes& lanes, const Mesh& mesh, const Problem& problem,
@@ -46,6 +45,7 @@ class Refinement {
         cluster_(problem.cluster()),
         width_(mesh.width()),
         replicas_(mesh.data),
+        experts_(mesh.expert),
         devices_(mesh.pipeline * mesh.width()),
         queued_(problem.rules().queue == QueueModel::pair ||
                 problem.rules().queue == QueueModel::route) {
@@ -72,11 +72,24 @@ class Refinement {
   }
 
  private:
+  using Among = LoweredCopies::Among;
+
+  /// Devices of a replica in some replicas: `first`, that and `step` more, ...
   struct Group {
-    std::span<const int32_t> members;  // devices of a replica
-    int32_t replica = -1;              // -1: their copies in all replicas
-    int32_t price = 0;                 // groups of one number cost the same
+    std::span<const int32_t> members;
+    int32_t first = 0, step = 1, count = 1;
+    bool inner = false;  // of one replica alone, whatever there are
+    int32_t price = 0;   // groups of one number cost the same
     int32_t colour = 0;
+
+    bool has(int32_t replica) const {
+      const int32_t on = replica - first;
+      return on >= 0 && on % step == 0 && on / step < count;
+    }
+    template <class Visit>
+    void for_replicas(Visit visit) const {
+      for (int32_t i = 0; i < count; ++i) visit(first + i * step);
+    }
   };
 
   int32_t where(int32_t device, int32_t replica) const {
@@ -85,15 +98,38 @@ class Refinement {
   int32_t& colour(int32_t lane, int32_t replica) {
     return colour_[at(lane) * at(replicas_) + at(replica)];
   }
-  /// A group of the lanes in a replica, or that which joins its devices over all.
-  size_t group_of(int32_t group, size_t replica) const {
-    const auto within = at(lanes_.first_joined());
-    return at(group) < within ? at(group) * at(replicas_) + replica
-                              : within * at(replicas_) + at(group) - within;
+  /// Groups of the same devices: one of all replicas, one of each run of `expert`, one of those that
+  /// hold the same experts.
+  size_t ways() const { return experts_ > 1 ? 1 + at(replicas_ / experts_) + at(experts_) : 1; }
+  size_t way_of(Among among, int32_t replica) const {
+    if (among == Among::all || experts_ == 1) return 0;
+    return among == Among::run ? 1 + at(replica / experts_)
+                               : 1 + at(replicas_ / experts_) + at(replica % experts_);
   }
-  /// The group of copies of a device.
-  size_t across(int32_t device) const {
-    return group_of(static_cast<int32_t>(lanes_.groups().size()), 0) + at(device);
+  /// A group of the lanes in a replica, or in such as are joined.
+  size_t place(int32_t group, int32_t replica, Among among = Among::all) const {
+    const auto within = at(lanes_.first_joined());
+    if (at(group) < within) return at(group) * at(replicas_) + at(replica);
+    return within * at(replicas_) + (at(group) - within) * ways() + way_of(among, replica);
+  }
+  /// A device's copies in some.
+  size_t across(int32_t device, int32_t replica, Among among = Among::all) const {
+    return place(static_cast<int32_t>(lanes_.groups().size()), 0) + at(device) * ways() +
+           way_of(among, replica);
+  }
+  /// Calls visit(group) for all that a lane's copy may meet in.
+  template <class Visit>
+  void for_groups(const ReplicaLanes::Lane& lane, int32_t replica, Visit visit) const {
+    const auto all = {Among::all, Among::run, Among::alike};
+    for (const int32_t group : lane.groups)
+      for (const Among among : all) {
+        const bool joins = group >= lanes_.first_joined();
+        if (among != Among::all && (!joins || experts_ == 1)) continue;
+        visit(place(group, replica, among));
+      }
+    for (const int32_t u : lane.devices)
+      for (const Among among : all)
+        if (among == Among::all || experts_ > 1) visit(across(u, replica, among));
   }
 
   /// Calls visit(queue) for what a transfer between two devices of the cluster occupies.
@@ -144,35 +180,39 @@ class Refinement {
   /// Groups of collectives with what they cost.
   void find_groups() {
     std::vector<CollectiveGroup> known;
-    groups_.reserve(across(devices_));
+    groups_.reserve(across(devices_, 0));
     each_.resize(at(devices_));
     std::iota(each_.begin(), each_.end(), 0);
     std::vector<int32_t> devices;
     const auto add = [&](Group group) {
       members_of(group, devices);
-      const auto& price = prices_.find(devices, lanes_.exchanges() && group.replica >= 0);
+      const bool exchanges = group.inner ? lanes_.exchanges() : experts_ > 1;
+      const auto& price = prices_.find(devices, exchanges);
       const auto found = std::find(known.begin(), known.end(), price);
       group.price = static_cast<int32_t>(found - known.begin());
       if (found == known.end()) known.push_back(price);
       groups_.push_back(group);
     };
+    const auto add_ways = [&](std::span<const int32_t> members) {
+      add({members, 0, 1, replicas_});
+      if (experts_ == 1) return;
+      for (int32_t r = 0; r < replicas_; r += experts_) add({members, r, 1, experts_});
+      for (int32_t i = 0; i < experts_; ++i) add({members, i, experts_, replicas_ / experts_});
+    };
     for (size_t g = 0; g < lanes_.groups().size(); ++g) {
       const auto& members = lanes_.groups()[g];
       const bool joins = g >= at(lanes_.first_joined());
-      for (int32_t r = 0; r < replicas_ && !joins; ++r) add({members, r, 0, 0});
-      if (joins) add({members, -1, 0, 0});
+      for (int32_t r = 0; r < replicas_ && !joins; ++r) add({members, r, 1, 1, true});
+      if (joins) add_ways(members);
     }
-    for (int32_t u = 0; u < devices_; ++u) add({std::span(each_).subspan(at(u), 1), -1, 0, 0});
+    for (int32_t u = 0; u < devices_; ++u) add_ways(std::span(each_).subspan(at(u), 1));
   }
 
   /// The cluster's devices of a group, ascending.
   void members_of(const Group& group, std::vector<int32_t>& devices) const {
     devices.clear();
     for (const int32_t u : group.members)
-      if (group.replica < 0)
-        for (int32_t r = 0; r < replicas_; ++r) devices.push_back(where(u, r));
-      else
-        devices.push_back(where(u, group.replica));
+      group.for_replicas([&](int32_t r) { devices.push_back(where(u, r)); });
     std::sort(devices.begin(), devices.end());
   }
 
@@ -207,7 +247,9 @@ class Refinement {
 
   /// Whether a lane's copy takes part in both.
   bool meet(const Group& a, const Group& b) const {
-    if (a.replica >= 0 && b.replica >= 0 && a.replica != b.replica) return false;
+    bool both = false;
+    a.for_replicas([&](int32_t r) { both = both || b.has(r); });
+    if (!both) return false;
     for (const int32_t u : a.members)
       for (const int32_t v : b.members)
         if (lanes_.lane_of(u) == lanes_.lane_of(v)) return true;
@@ -233,7 +275,7 @@ class Refinement {
   }
 
   bool holds(const Group& group, int32_t owner) const {
-    if (group.replica >= 0 && group.replica != owner % replicas_) return false;
+    if (!group.has(owner % replicas_)) return false;
     return std::any_of(group.members.begin(), group.members.end(), [&](int32_t u) {
       return lanes_.lane_of(u) == owner / replicas_;
     });
@@ -244,7 +286,7 @@ class Refinement {
     for (size_t l = 0; l < lanes_.lanes().size(); ++l)
       for (int32_t r = 0; r < replicas_; ++r) begin(static_cast<int32_t>(l), r, first);
     for (size_t g = 0; g < groups_.size(); ++g)
-      groups_[g].colour = first.of(std::array{uint64_t{1}, uint64_t{groups_[g].replica < 0},
+      groups_[g].colour = first.of(std::array{uint64_t{1}, uint64_t{!groups_[g].inner},
                                               static_cast<uint64_t>(groups_[g].price),
                                               alone_[g] ? uint64_t{g} + 1 : 0});
     queue_colour_.assign(at(queue_count()), 0);
@@ -288,10 +330,9 @@ class Refinement {
     std::vector<int32_t> copy_colour, group_colour;
     for (size_t id = 0; id < colour_.size(); ++id) {
       const auto& lane = lanes_.lanes()[id / at(replicas_)];
-      const size_t r = id % at(replicas_);
+      const auto r = static_cast<int32_t>(id % at(replicas_));
       key = {0, static_cast<uint64_t>(colour_[id])};
-      for (const int32_t group : lane.groups) take(groups_[group_of(group, r)].colour);
-      for (const int32_t u : lane.devices) take(groups_[across(u)].colour);
+      for_groups(lane, r, [&](size_t group) { take(groups_[group].colour); });
       if (queued_)
         for (const int32_t queue : copy_queues_[id]) take(queue_colour_[queue]);
       copy_colour.push_back(colours_.of(key));
@@ -311,10 +352,10 @@ class Refinement {
 
   /// The colours of a group's members, each with its place in its lane.
   void add_members(const Group& group, ColourCounts& counts, std::vector<uint64_t>& key) {
-    if (group.replica < 0 && group.members.size() == 1) {
+    if (!group.inner && group.members.size() == 1) {
       const int32_t u = group.members[0];
       key.push_back(static_cast<uint64_t>(lanes_.place_of(u)));
-      for (int32_t r = 0; r < replicas_; ++r) counts.add(colour(lanes_.lane_of(u), r));
+      group.for_replicas([&](int32_t r) { counts.add(colour(lanes_.lane_of(u), r)); });
       counts.take(key);
       key.push_back(~uint64_t{0});  // the end of a list
       return;
@@ -324,9 +365,7 @@ class Refinement {
       key.push_back(static_cast<uint64_t>(lanes_.place_of(u)) << 32 |
                     static_cast<uint64_t>(colour(lanes_.lane_of(u), replica)));
     };
-    for (const int32_t u : group.members)
-      for (int32_t r = 0; r < replicas_; ++r)
-        if (group.replica < 0 || group.replica == r) add(u, r);
+    for (const int32_t u : group.members) group.for_replicas([&](int32_t r) { add(u, r); });
     std::sort(key.begin() + begin, key.end());
     key.push_back(~uint64_t{0});
   }
@@ -407,8 +446,7 @@ class Refinement {
       bool any = false, all = true;
       const auto for_members = [&](auto visit) {
         for (const int32_t u : group.members)
-          for (int32_t r = 0; r < replicas_; ++r)
-            if (group.replica < 0 || group.replica == r) visit(lanes_.lane_of(u), r);
+          group.for_replicas([&](int32_t r) { visit(lanes_.lane_of(u), r); });
       };
       for_members([&](int32_t lane, int32_t r) {
         if (!simulated(lane, r)) return;
@@ -467,21 +505,24 @@ class Refinement {
   /// The groups whose collectives simulated devices take part in.
   void list_groups(Symmetry& result) {
     auto& quotient = result.quotient;
+    std::vector<int32_t> number(groups_.size(), -1);
     const auto add = [&](size_t g) {
-      auto& devices = quotient.members.emplace_back();
-      members_of(groups_[g], devices);
+      if (number[g] >= 0) return number[g];
+      number[g] = static_cast<int32_t>(quotient.members.size());
+      members_of(groups_[g], quotient.members.emplace_back());
       listed_.push_back(g);
-      return static_cast<int32_t>(quotient.members.size()) - 1;
+      return number[g];
     };
-    for (size_t g = 0; g < lanes_.groups().size(); ++g) {
-      const auto group = static_cast<int32_t>(g);
-      const bool joins = group >= lanes_.first_joined();
-      const int32_t one = joins ? add(group_of(group, 0)) : -1;
-      for (const int32_t r : result.replicas)
-        result.inner.push_back(joins ? one : add(group_of(group, at(r))));
+    for (const Among among : {Among::all, Among::run, Among::alike}) {
+      auto& inner = result.inner[static_cast<size_t>(among)];
+      auto& across_them = result.across[static_cast<size_t>(among)];
+      if (among != Among::all && experts_ == 1) break;
+      for (int32_t g = 0; at(g) < lanes_.groups().size(); ++g)
+        for (const int32_t r : result.replicas) inner.push_back(add(place(g, r, among)));
+      for (int32_t u = 0; u < devices_; ++u)
+        for (const int32_t r : result.replicas)
+          across_them.push_back(result.devices[u] ? add(across(u, r, among)) : -1);
     }
-    for (int32_t u = 0; u < devices_; ++u)
-      result.across.push_back(result.devices[u] ? add(across(u)) : -1);
   }
 
   /// Queues of one colour are one.
@@ -516,7 +557,7 @@ class Refinement {
   CollectiveGroups& prices_;
   const Problem& problem_;
   const Cluster& cluster_;
-  int32_t width_, replicas_, devices_;
+  int32_t width_, replicas_, experts_, devices_;
   bool queued_, lanes_share_ = false;
   std::vector<int32_t> where_;  // [device][replica]
   std::vector<int32_t> each_;   // devices, in order
@@ -570,9 +611,10 @@ std::vector<int32_t> bind_symmetry(const LoweredCopies& copies, const Mesh& mesh
     const int32_t group = inner >= 0                         ? lanes.group_of(inner)
                           : inner == LoweredCopies::kJoins ? lanes.joined_of(device_of(rank))
                                                              : -1;
-    quotient.group.push_back(group < 0
-                                 ? symmetry.across[device_of(rank)]
-                                 : symmetry.inner[at(group) * at(made) + at(copy_of(rank))]);
+    const auto among = static_cast<size_t>(copies.among[c]);
+    const auto& of = group < 0 ? symmetry.across[among] : symmetry.inner[among];
+    quotient.group.push_back(
+        of[at(group < 0 ? device_of(rank) : group) * at(made) + at(copy_of(rank))]);
   }
   return placement;
 }

@@ -1,6 +1,7 @@
 #include "simulator/symmetry.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "base/error.h"
@@ -17,7 +18,7 @@ namespace {
 /// The graph of some replicas and lanes.
 struct Copies {
   std::vector<bool> devices;
-  size_t replicas = 0;
+  std::vector<int32_t> replicas;  // where experts are shared out; else the first so many
   LoweredCopies copies;
 };
 
@@ -42,18 +43,19 @@ struct SymmetryPricer::Lowered {
   }
   std::shared_ptr<const Copies> copies_of(const Symmetry& symmetry) {
     const std::lock_guard lock(mutex);
+    auto replicas = symmetry.replicas;
+    if (replica.ranks.empty()) std::iota(replicas.begin(), replicas.end(), 0);
     for (const auto& made : copies)
-      if (made->replicas == symmetry.replicas.size() && made->devices == symmetry.devices)
-        return made;
+      if (made->replicas == replicas && made->devices == symmetry.devices) return made;
     auto made = std::make_shared<Copies>();
     made->devices = symmetry.devices;
-    made->replicas = symmetry.replicas.size();
+    made->replicas = std::move(replicas);
     const Nameless nameless;
     const bool all = replica.first_lane ||
                      std::all_of(symmetry.devices.begin(), symmetry.devices.end(),
                                  [](bool simulated) { return simulated; });
     made->copies = copy_replica(all ? replica : kept(replica, symmetry.devices),
-                                static_cast<int32_t>(made->replicas));
+                                static_cast<int32_t>(made->replicas.size()), made->replicas);
     copies.push_back(made);
     return made;
   }
@@ -191,8 +193,8 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind_folded(const Structu
   for (int32_t c = 0; c < fold.graph().collectives(); ++c) {
     const int32_t inner = fold.group_of(c);
     const int32_t stage = fold.device()[at(fold.graph().members(c)[0])];
-    result->quotient.group.push_back(inner < 0 ? symmetry.across[first_of(stage)]
-                                               : symmetry.inner[at(inner)]);
+    result->quotient.group.push_back(inner < 0 ? symmetry.across[0][first_of(stage)]
+                                               : symmetry.inner[0][at(inner)]);
   }
   return result;
 }
@@ -338,7 +340,9 @@ std::vector<int32_t> SymmetryPricer::home(const Strategy& strategy) {
   const std::lock_guard lock(mutex_);
   const auto of = structure(strategy);
   auto devices = of->folded ? of->folded->home : of->lowered->replica.home;
-  for (int32_t& device : devices) device = mesh.device(device / width, 0, device % width);
+  const auto& ranks = of->folded ? std::vector<int32_t>() : of->lowered->replica.home_rank;
+  for (size_t op = 0; op < devices.size(); ++op)
+    devices[op] = mesh.device(devices[op] / width, ranks.empty() ? 0 : ranks[op], devices[op] % width);
   return devices;
 }
 

@@ -90,27 +90,31 @@ local function stretched(units, layers)
   return list
 end
 
+local function alone(micro_batch, expert, recompute)
+  return { micro_batch = micro_batch, tensor = 1, context = 1, expert = expert, recompute = recompute,
+    sequence_parallel = false }
+end
+
 --- How many layers a network has whose units are those of all (the last but one repeats; 6 where the first three are
 --- others), and how many all are; false where none has, or the function of the graph takes no number of layers. Units of
---- one device are compared, to the bit.
-function Networks:few(micro_batch, expert, recompute)
-  local key = ('%d %d %s'):format(micro_batch, expert, recompute)
-  if self.stands[key] == nil then
-    self.stands[key] = { false }
+--- one device are compared, to the bit, without and with recomputation. A layer's operators decide its units whatever
+--- the mesh is: what is alike here is so where experts or tensors are shared out, too.
+function Networks:few(micro_batch)
+  if self.stands[micro_batch] == nil then
+    self.stands[micro_batch] = { false }
     if type(self.source) == 'function' and debug.getinfo(self.source, 'u').nparams > 1 then
-      local whole, few = self:base_units(micro_batch, expert, recompute)[1], least
-      local layers = #whole - 2
-      while few <= most and layers > 2 * few do
-        if self:stand_for(few, whole, { micro_batch = micro_batch, tensor = 1, context = 1, expert = expert,
-          recompute = recompute, sequence_parallel = false }) then
-          self.stands[key] = { few, layers }
-          break
+      local families = { alone(micro_batch, 1, 'none'), alone(micro_batch, 1, 'full') }
+      local whole = util.map(families, function(family) return self:units(family, 1) end)
+      local few, layers = least, #whole[1] - 2
+      while few <= most and layers > 2 * few and not self.stands[micro_batch][1] do
+        if self:stand_for(few, whole[1], families[1]) and self:stand_for(few, whole[2], families[2]) then
+          self.stands[micro_batch] = { few, layers }
         end
         few = 2 * few
       end
     end
   end
-  return unpack(self.stands[key])
+  return unpack(self.stands[micro_batch])
 end
 
 --- Whether the units of so few layers are those of `whole`.
@@ -124,11 +128,18 @@ function Networks:stand_for(few, whole, family)
   return true
 end
 
+--- Units of a family on a kind of device, from a few layers where these stand for all.
+function Networks:all_units(family, device)
+  local few, layers = self:few(family.micro_batch)
+  local units = self:units(family, device, few or nil)
+  return few and stretched(units, layers) or units
+end
+
 --- The problem that bounds of a point are of (not of one whose layers differ): where few layers stand for all, that
 --- of these, and how many there are.
 function Networks:bounder(point)
   if point.recompute == 'by_layer' then return self:problem(point.micro_batch) end
-  local few, layers = self:few(point.micro_batch, point.expert, point.recompute)
+  local few, layers = self:few(point.micro_batch)
   if few then return self:problem(point.micro_batch, few), layers end
   return self:problem(point.micro_batch)
 end
@@ -138,8 +149,7 @@ function Networks:base_units(micro_batch, expert, recompute)
   local key = ('%d %d %s'):format(micro_batch, expert, recompute)
   if not self.base[key] then
     self.base[key] = util.map(self.kinds, function(kind)
-      return self:units({ micro_batch = micro_batch, tensor = 1, context = 1, expert = expert, recompute = recompute,
-        sequence_parallel = false }, kind.device)
+      return self:all_units(alone(micro_batch, expert, recompute), kind.device)
     end)
   end
   return self.base[key]
@@ -164,10 +174,8 @@ function Networks:totals(family, known)
       return bounds.totals(units, family.tensor * family.context)
     end))
   end
-  local few, layers = self:few(b, e, again)
   return bounds.least(util.map(self.kinds, function(kind)
-    if few then return bounds.totals(stretched(self:units(family, kind.device, few), layers)) end
-    return bounds.totals(self:units(family, kind.device))
+    return bounds.totals(self:all_units(family, kind.device))
   end))
 end
 
@@ -175,7 +183,7 @@ end
 function Networks:between(family, known)
   local function of(word) return util.merged(family, { recompute = word }) end
   local plain, full, parts = of 'none', of 'full', not known and family.tensor * family.context or nil
-  local few = known and self:few(family.micro_batch, family.expert, 'full') or nil
+  local few = known and self:few(family.micro_batch) or nil
   local lowest = math.huge
   for i, kind in ipairs(self.kinds) do
     local a, b
