@@ -24,7 +24,7 @@ namespace trinity {
 struct Symmetry {
   std::vector<bool> devices;      ///< of a replica: whether its lane is simulated
   std::vector<int32_t> replicas;  ///< those that are simulated, ascending
-  Quotient quotient;              ///< without `group`, which bind_symmetry() adds
+  Quotient quotient;              ///< without `group`, which goes by the copies that are made
   std::vector<int32_t> number;    ///< of every device of a replica x simulated replica: in quotient
   /// In quotient.members, by lane group x simulated replica, or device x simulated replica: the
   /// group there of replicas of a kind (LoweredCopies::Among); -1: of none that is simulated.
@@ -46,11 +46,6 @@ struct SymmetrySearch {
 /// cluster.
 SymmetrySearch find_symmetry(const ReplicaLanes& lanes, const Mesh& mesh, const Problem& problem,
                              CollectiveGroups& prices);
-
-/// Where the operators of copies run in a symmetry's quotient.
-std::vector<int32_t> bind_symmetry(const LoweredCopies& copies, const Mesh& mesh,
-                                   const Symmetry& symmetry, Quotient& quotient,
-                                   const ReplicaLanes& lanes);
 
 class FoldedMeshes;
 

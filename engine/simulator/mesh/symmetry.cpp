@@ -591,32 +591,4 @@ SymmetrySearch find_symmetry(const ReplicaLanes& lanes, const Mesh& mesh, const 
   return {false, refinement.run()};
 }
 
-std::vector<int32_t> bind_symmetry(const LoweredCopies& copies, const Mesh& mesh,
-                                   const Symmetry& symmetry, Quotient& quotient,
-                                   const ReplicaLanes& lanes) {
-  const auto made = static_cast<int32_t>(symmetry.replicas.size());
-  const int32_t width = mesh.width();
-  const auto device_of = [&](int32_t rank) {
-    return rank / width / made * width + rank % width;
-  };
-  const auto copy_of = [&](int32_t rank) { return rank / width % made; };
-  const auto& lowered = copies.lowered;
-  std::vector<int32_t> placement;
-  for (const int32_t rank : lowered.rank)
-    placement.push_back(symmetry.number[at(device_of(rank)) * at(made) + at(copy_of(rank))]);
-  quotient = symmetry.quotient;
-  for (size_t c = 0; c < copies.collective.size(); ++c) {
-    const int32_t rank = lowered.rank[lowered.graph.collectives()[c].members[0]];
-    const int32_t inner = copies.collective[c];
-    const int32_t group = inner >= 0                         ? lanes.group_of(inner)
-                          : inner == LoweredCopies::kJoins ? lanes.joined_of(device_of(rank))
-                                                             : -1;
-    const auto among = static_cast<size_t>(copies.among[c]);
-    const auto& of = group < 0 ? symmetry.across[among] : symmetry.inner[among];
-    quotient.group.push_back(
-        of[at(group < 0 ? device_of(rank) : group) * at(made) + at(copy_of(rank))]);
-  }
-  return placement;
-}
-
 }  // namespace trinity

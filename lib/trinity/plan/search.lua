@@ -350,7 +350,7 @@ end
 -- closest first.
 local function memory_kinds(point)
   return { ('memory %s %s %d'):format(point.schedule, point.recompute, point.pipeline),
-    ('memory %s %s'):format(point.schedule, point.recompute) }
+    ('memory %s %s'):format(point.schedule, point.recompute), 'memory ' .. point.recompute }
 end
 local function time_kinds(point)
   return { ('time %s %d %d %d %d'):format(point.schedule, point.shard, point.tensor, point.context, point.pipeline),
@@ -360,16 +360,16 @@ end
 --- By how much at least simulations of a point's kind exceeded their bounds on memory; nil where there was none.
 function Search:memory_growth(point)
   local kinds = memory_kinds(point)
-  return self.grown[kinds[1]] or self.grown[kinds[2]]
+  return self.grown[kinds[1]] or self.grown[kinds[2]] or self.grown[kinds[3]]
 end
 
 --- Seconds of a step, and bytes of the fullest device, if a simulation exceeds the bounds by as much as the least so
 --- far of its kind. An order of what is simulated; what rules out is the bound alone.
 function Search:estimate(entry)
   local _, most = self:excess(entry, entry.bounds.memory_bytes)
-  local memory, time = memory_kinds(entry.point), time_kinds(entry.point)
+  local time = time_kinds(entry.point)
   return entry.bounds.step_time_s * (self.grown[time[1]] or self.grown[time[2]] or 1),
-    most * (self.grown[memory[1]] or self.grown[memory[2]] or 1)
+    most * (self:memory_growth(entry.point) or 1)
 end
 
 function Search:note_growth(entry, metrics)
