@@ -7,7 +7,6 @@
 -- problems also placements and the objective that the file states.
 
 local trinity = require 'trinity'
-local json = require 'trinity.base.json'
 local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
@@ -35,7 +34,7 @@ if options.placements ~= '' then
   if not result.placements then
     util.fail("option '--placements': %s is no problem of AutoParallel", util.shortened(options.file))
   end
-  trinity.files.write(options.placements, json.encode(result.placements) .. '\n')
+  trinity.files.write(options.placements, trinity.json.encode(result.placements) .. '\n')
 end
 if options.json then
   print(trinity.json.encode(facts)) -- which writes an infinite number as null

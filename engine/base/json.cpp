@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/utf8.h"
 
 namespace trinity {
@@ -43,6 +45,12 @@ class Builder : public JsonBuilder {
 // A value of nlohmann's that is no list and no object is destroyed without asking for memory.
 
 std::string json_text(std::string_view text) {
+  const auto plain = [](char c) { return c >= ' ' && c <= '~' && c != '"' && c != '\\'; };
+  if (std::all_of(text.begin(), text.end(), plain)) {
+    std::string quoted(text.size() + 2, '"');
+    std::copy(text.begin(), text.end(), quoted.begin() + 1);
+    return quoted;
+  }
   return printable_json(
       nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
 }

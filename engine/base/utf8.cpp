@@ -66,7 +66,12 @@ std::string to_utf8(std::string_view text) {
 std::string printable(std::string_view text) {
   std::string result;
   result.reserve(text.size());
+  const auto plain = [](char c) { return (c >= ' ' && c <= '~') || c == '\n'; };
   while (!text.empty()) {
+    const auto end = std::find_if_not(text.begin(), text.end(), plain);
+    result.append(text.begin(), end);
+    text.remove_prefix(static_cast<size_t>(end - text.begin()));
+    if (text.empty()) break;
     const size_t length = std::max<size_t>(1, character_length(text));
     const bool whole = character_length(text) > 0;
     const uint32_t code = whole ? code_point(text, length) : 0;

@@ -476,6 +476,8 @@ class CompressedFile {
     gzbuffer(file_.get(), 1 << 16);
   }
 
+  bool is_regular() const { return size_ > 0; }
+
   /// An estimate of how long the text is: in a file of gzip's format, what its end says, which may
   /// be anything; but gzip makes nothing a thousand times as small.
   size_t text_bytes() const {
@@ -551,6 +553,18 @@ SelectionProblem parse_selection(std::string_view text, const std::string& sourc
     return count;
   };
   return scan_selection(read, source, text.size());
+}
+
+bool begins_selection(const std::string& path) try {
+  const ReadProgress silent;
+  CompressedFile file(path, silent);
+  if (!file.is_regular()) return true;
+  std::string head(256, '\0');
+  head.resize(file.read(head.data(), head.size()));
+  std::erase_if(head, [](char c) { return std::string_view(" \t\r\n").find(c) != std::string_view::npos; });
+  return !head.starts_with('{') || head.starts_with("{\"problem\"");
+} catch (const FileError&) {
+  return true;
 }
 
 SelectionProblem read_selection(const std::string& path, const ReadProgress& progress) {

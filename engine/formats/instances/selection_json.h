@@ -31,7 +31,12 @@ using ReadProgress = std::function<void(double share)>;
 /// what `progress` throws.
 SelectionProblem read_selection(const std::string& path, const ReadProgress& progress = {});
 
-/// The same from a text; `source` stands for the file name in errors.
+/// Whether the first field of the JSON object in a regular file, plain or compressed, is the
+/// `problem` of this format: a guess for those who try several, which reads no more than a piece.
+/// True where the file cannot be read, so that read_selection says why.
+bool begins_selection(const std::string& path);
+
+/// What read_selection reads, from a text; `source` stands for the file name in errors.
 SelectionProblem parse_selection(std::string_view text, const std::string& source);
 
 }  // namespace trinity

@@ -8,6 +8,7 @@
 #include "formats/json/graph_json.h"
 #include "formats/json/json_reader.h"
 #include "formats/read_model.h"
+#include "lua/bind/json_table.h"
 #include "lua/bind/module.h"
 
 namespace trinity::lua {
@@ -120,7 +121,9 @@ void push_json(lua_State* L, const nlohmann::json& value, bool in_list) {
 
 /// from_json(text, source) -> value; errors begin with `source`
 int value_from_json(lua_State* L) {
-  push_json(L, JsonDocument(string_arg(L, 1, "text"), string_arg(L, 2, "source")).json(), false);
+  const auto text = string_arg(L, 1, "text");
+  if (push_plain_json(L, text)) return 1;
+  push_json(L, JsonDocument(text, string_arg(L, 2, "source")).json(), false);
   return 1;
 }
 

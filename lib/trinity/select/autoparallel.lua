@@ -8,11 +8,15 @@
 --   pinned [[[node, choice]..]]: one of these is chosen
 --   memory { low, high, weights: [[node, choice, weight]] }, objective
 -- Nodes and choices count from 0. One choice o a node; an argument costs compute[o] + comm[o][i] + transition[o][i]
--- where i is the choice of the node that it comes from. Everything is costs of nodes and of pairs but the memory, whose
--- lower bound becomes a limit on what copies of the weighted nodes leave unused.
+-- where i is the choice of the node that it comes from. Everything is costs of nodes and of pairs (what the same two
+-- nodes cost several times the engine adds up) but the memory, whose lower bound becomes a limit on what copies of the
+-- weighted nodes leave unused.
 
+local core = require 'trinity.core'
 local json = require 'trinity.base.json'
 local util = require 'trinity.base.util'
+
+jit.off(true, true) -- loops of a few turns each, with what is long in the engine: compiling them takes longer
 
 local autoparallel = {}
 
@@ -63,21 +67,19 @@ function autoparallel.is(read)
     and type(read.mesh) == 'table'
 end
 
---- The selection problem so far: costs by node, tables by pair of nodes (the first one smaller).
+--- The pairs of choices that equalities and copies forbid: a list of edges, and a function that gives the flat costs of
+--- the edge of two nodes, first 0.
 local function pairs_of(costs)
   local list, by_key = {}, {}
   return list, function(u, v)
     local key = u * (#costs + 1) + v
     if not by_key[key] then
-      local rows = {}
-      for a = 1, #costs[u] do
-        rows[a] = {}
-        for b = 1, #costs[v] do rows[a][b] = 0 end
-      end
-      by_key[key] = { from = u, to = v, rows = rows }
+      local flat = {}
+      for i = 1, #costs[u] * #costs[v] do flat[i] = 0 end
+      by_key[key] = { nodes = { u, v }, flat = flat }
       list[#list + 1] = by_key[key]
     end
-    return by_key[key].rows
+    return by_key[key].flat
   end
 end
 
@@ -89,51 +91,47 @@ local function costs_of(path, where, tables, t)
   return other
 end
 
---- The costs of a choice, `count` of them, in which null becomes infinite.
-local function costs_in(path, where, field, o, list, count)
-  if type(list) ~= 'table' or #list ~= count then
-    list_in(path, where, (": choice %d: field '%s'"):format(o - 1, field), list, count)
+--- Names what is wrong with the rows of a table's comm or transition, if anything: `count` rows of `others`.
+local function check_rows(path, where, field, rows, count, others)
+  for o, row in ipairs(list_in(path, where, (": field '%s'"):format(field), rows, count)) do
+    local part = (": choice %d: field '%s'"):format(o - 1, field)
+    for _, value in ipairs(list_in(path, where, part, row, others)) do cost_in(path, where, part, value) end
   end
-  for i = 1, count do
-    local value = list[i]
-    if type(value) ~= 'number' then
-      list[i] = cost_in(path, where, (": choice %d: field '%s'"):format(o - 1, field), value)
-    end
-  end
-  return list
 end
 
-local function add_table(path, t, read, costs, pair)
+--- The sums of a table's comm and transition, one row after the other: `count` choices by `others` of the other node.
+local function sums_of(path, where, of, count, others)
+  local comm, transition = of.comm, of.transition
+  if type(comm) == 'table' and #comm == count and type(transition) == 'table' then
+    local sums = core.summed_rows(comm, transition, others)
+    if sums then return { count = count, others = others, flat = sums } end
+  end
+  check_rows(path, where, 'comm', comm, count, others)
+  check_rows(path, where, 'transition', transition, count, others)
+end
+
+--- Adds what a table costs to its node and, where it has another, to the edges. `known`: sums by table.
+local function add_table(path, t, read, costs, edges, known)
   local where = ('table %d'):format(t - 1)
   local given = read.tables[t]
   if type(given) ~= 'table' then fail(path, '%s: expected an object, got %s', where, util.describe(given)) end
   local node = index_in(path, where, ": field 'node'", given.node, #costs)
   local from = given.from and index_in(path, where, ": field 'from'", given.from, #costs)
-  local own = costs[node]
-  local count, of = #own, costs_of(path, where, read.tables, t)
-  local compute = list_in(path, where, ": field 'compute'", of.compute, count)
-  local comm = list_in(path, where, ": field 'comm'", of.comm, count)
-  local transition = list_in(path, where, ": field 'transition'", of.transition, count)
-  local others = from and #costs[from] or 1
-  local rows = from and from ~= node and (node < from and pair(node, from) or pair(from, node))
-  for o = 1, count do
+  local own, of = costs[node], costs_of(path, where, read.tables, t)
+  local compute = list_in(path, where, ": field 'compute'", of.compute, #own)
+  local others, sums = from and #costs[from] or 1, known[of]
+  if not sums or sums.count ~= #own or sums.others ~= others then
+    sums = sums_of(path, where, of, #own, others)
+    known[of] = sums
+  end
+  for o = 1, #own do
     local alone = compute[o]
     if type(alone) ~= 'number' then
       alone = cost_in(path, where, (": choice %d: field 'compute'"):format(o - 1), alone)
     end
-    own[o] = own[o] + alone
-    local c = costs_in(path, where, 'comm', o, comm[o], others)
-    local x = costs_in(path, where, 'transition', o, transition[o], others)
-    if not rows then
-      local i = from and o or 1
-      own[o] = own[o] + (c[i] + x[i])
-    elseif node < from then
-      local row = rows[o]
-      for i = 1, others do row[i] = row[i] + (c[i] + x[i]) end
-    else
-      for i = 1, others do rows[i][o] = rows[i][o] + (c[i] + x[i]) end
-    end
+    own[o] = own[o] + (from and alone or alone + sums.flat[o])
   end
+  if from then edges[#edges + 1] = { nodes = { node, from }, flat = sums.flat } end
 end
 
 --- The choices of one side of an equality: its node, and which of them count.
@@ -160,9 +158,9 @@ local function add_equality(path, e, equality, costs, pair)
     return
   end
   if v < u then u, v, left, right = v, u, right, left end
-  local rows = pair(u, v)
+  local flat, columns = pair(u, v), #costs[v]
   for a = 1, #costs[u] do
-    for b = 1, #costs[v] do if left[a] ~= right[b] then rows[a][b] = forbidden end end
+    for b = 1, columns do if left[a] ~= right[b] then flat[(a - 1) * columns + b] = forbidden end end
   end
 end
 
@@ -197,8 +195,8 @@ local function add_memory(path, memory, costs, intervals, pair)
         left[o], costs_of_copy[o] = whole(most[v] - (weight[v][o] or 0)), 0
       end
       costs[copy], usages[copy], intervals[copy] = costs_of_copy, left, { 1, 2 }
-      local rows = pair(v, copy)
-      for a = 1, #rows do for b = 1, #rows[a] do rows[a][b] = a == b and 0 or forbidden end end
+      local flat, columns = pair(v, copy), #costs[copy]
+      for i = 0, #flat - 1 do flat[i + 1] = i % (columns + 1) == 0 and 0 or forbidden end
     end
   end
   for at, used in ipairs { limit - high, limit - (total - low) } do -- what the other bound leaves of the limit
@@ -263,7 +261,8 @@ function autoparallel.problem(path, read)
   texts_in(path, 'mesh: ', "field 'dim_names'", read.mesh.dim_names, #read.mesh.shape)
   local nodes = #costs
   local list, pair = pairs_of(costs)
-  for t = 1, #list_in(path, '', "field 'tables'", read.tables) do add_table(path, t, read, costs, pair) end
+  local edges, known = {}, {}
+  for t = 1, #list_in(path, '', "field 'tables'", read.tables) do add_table(path, t, read, costs, edges, known) end
   local equal = list_in(path, '', "field 'equal'", read.equal or {})
   for e, equality in ipairs(equal) do add_equality(path, e, equality, costs, pair) end
   local pinned = list_in(path, '', "field 'pinned'", read.pinned or {})
@@ -276,12 +275,9 @@ function autoparallel.problem(path, read)
   if read.memory then
     problem.nodes.usages, problem.usage_limit = add_memory(path, read.memory, costs, intervals, pair)
   end
-  problem.edges = { nodes = util.map(list, function(p) return { p.from, p.to } end),
-    costs = util.map(list, function(p)
-      local flat = {}
-      for _, row in ipairs(p.rows) do for _, cost in ipairs(row) do flat[#flat + 1] = cost end end
-      return flat
-    end) }
+  for _, edge in ipairs(list) do edges[#edges + 1] = edge end
+  problem.edges = { nodes = util.map(edges, function(edge) return edge.nodes end),
+    costs = util.map(edges, function(edge) return edge.flat end) }
   return { problem = problem, nodes = read.nodes, count = nodes, mesh = read.mesh, objective = read.objective }
 end
 

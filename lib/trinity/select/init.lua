@@ -30,14 +30,14 @@ end
 --- A problem in a file: of the contest's format, which is read as a stream, or of AutoParallel. Of the latter also what
 --- its file says of nodes.
 local function read_problem(path, line)
-  local ok, problem = pcall(core.read_selection, path, function(share)
+  local read = not core.begins_selection(path) and read_json(path)
+  if autoparallel.is(read) then
+    local made = autoparallel.problem(path, read)
+    return core.selection_problem(made.problem), made
+  end
+  return core.read_selection(path, function(share)
     line:update { text = ('reading %d %%'):format(100 * share) }
   end)
-  if ok then return problem end
-  local read = not core.stop_requested() and read_json(path)
-  if not autoparallel.is(read) then error(problem, 0) end
-  local made = autoparallel.problem(path, read)
-  return core.selection_problem(made.problem), made
 end
 
 -- The problem that `what` stands for.
