@@ -41,7 +41,7 @@ local function check_format(format)
   for _, name in ipairs(known) do
     if name == format then return end
   end
-  error('unknown format ' .. util.unknown(format, known), 0)
+  util.fail_usage("option '--format': unknown format %s", util.unknown(format, known))
 end
 
 check_format(options.format)

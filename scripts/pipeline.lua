@@ -4,6 +4,7 @@
 -- where nothing fits.
 
 local trinity = require 'trinity'
+local cli = require 'trinity.command.cli'
 local pipeline_schedule = require 'trinity.pipeline.schedule'
 local progress = require 'trinity.base.progress'
 local settings = require 'trinity.command.settings'
@@ -61,7 +62,7 @@ local planner_options = { method = options.method, devices = numbers 'devices', 
   fewer_devices = options.fewer_devices, activation_compression = options.activation_compression,
   compress_branches = options.compress_branches, data_parallel = options.data_parallel,
   tensor_parallel = options.tensor_parallel }
-local found = settings.checked('set', model_options, 'trinity%.model: (.*)', function()
+local found = cli.called(settings.checked, 'set', model_options, 'trinity%.model: (.*)', function()
   return trinity.pipeline(options.model, planner_options)
 end)
 

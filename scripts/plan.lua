@@ -12,6 +12,7 @@
 
 local trinity = require 'trinity'
 local aceso = require 'trinity.plan.aceso'
+local cli = require 'trinity.command.cli'
 local dimensions = require 'trinity.plan.dimensions'
 local progress = require 'trinity.base.progress'
 local settings = require 'trinity.command.settings'
@@ -61,7 +62,7 @@ if options.model == '' then util.fail_usage 'expected a model to plan for (--hel
 local formats = trinity.formats.names()
 local listed = (' %s '):format(table.concat(formats, ' '))
 if options.export ~= '' and not listed:find(' ' .. options.export .. ' ', 1, true) then
-  error('unknown format ' .. util.unknown(options.export, formats), 0)
+  util.fail_usage("option '--export': unknown format %s", util.unknown(options.export, formats))
 end
 dimensions.set_threads(options.threads)
 
@@ -75,10 +76,10 @@ end
 local extension = options.model:match '%.(%w+)$' -- networks of other files than these have the batch that was recorded
 local recorded = extension and extension ~= 'json' and extension ~= 'lua'
 
-local found = trinity.plan { graph = recorded and graph() or graph, cluster = trinity.cluster(options.cluster),
+local found = cli.called(trinity.plan, { graph = recorded and graph() or graph, cluster = trinity.cluster(options.cluster),
   global_batch = options.global_batch, space = dimensions.space(options), plans = options.plans,
   simulations = options.simulations, tasks = options.tasks, refinements = options.refinements,
-  seconds = options.seconds, quiet = progress.quiet }
+  seconds = options.seconds, quiet = progress.quiet })
 local problem = found.networks:problem((found.plans[1] or { micro_batch = 1 }).micro_batch)
 local tokens = text.tokens(problem.graph)
 
@@ -96,7 +97,8 @@ trinity.run:result('plan', { plans = util.map(found.plans, row), counts = found.
   lower_bound_s = best and found.lower_bound_s or nil }, best
   and ('The best plan takes %.6g s a step: %s.'):format(best.step_time_s, space.text(best.point)) or 'No plan fits.')
 if options.save ~= '' and found.plans[1] then found.plans[1].strategy:save(options.save) end
-if options.export ~= '' and best then
+if options.export ~= '' then -- nothing but the file goes to standard output
+  if not best then error(table.concat(text.nothing(found), '\n'), 0) end
   local ok, text_or_paths = pcall(best.strategy.export, best.strategy, { format = options.export,
     folder = options.out ~= '' and options.out or nil, lossless = options.lossless,
     nodes = options.nodes ~= '' and options.nodes or nil })

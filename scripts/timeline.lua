@@ -97,7 +97,7 @@ local function print_types(timeline)
   if #shares > #rows then print(('and %d more types'):format(#shares - #rows)) end
 end
 
-local problem = make_problem()
+local problem = cli.called(make_problem)
 local plan = make_plan(problem)
 local start = trinity.clock_s()
 local timeline = problem:timeline(plan)

@@ -40,6 +40,8 @@ cases.list = {
       pytorch_schedule = {}, accelerate = {} } },
   { name = 'llama_tensor', model = 'llama', cluster = 'p100x2', plan = { mesh = { tensor = 2 } },
     formats = { megatron = {}, torchtitan = {}, dtensor = {} } },
+  { name = 'llama_context', model = 'llama', cluster = 'p100x4',
+    plan = { mesh = { data = 2, context = 2 }, context_kind = 'ring' }, formats = { megatron = {}, torchtitan = {} } },
   { name = 'llama_fsdp', model = 'llama', cluster = 'p100x4',
     plan = { mesh = { data = 4 }, shard = 3, micro_batches = 2 },
     formats = { megatron = {}, torchtitan = {}, deepspeed = {}, fsdp2 = {}, chakra = {} } },

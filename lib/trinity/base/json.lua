@@ -16,7 +16,7 @@ function json.decode(text, what)
 end
 
 --- The value in a file.
-function json.read(path) return json.decode(core.read_file(path), path) end
+function json.read(path) return json.decode(util.read_file(path), path) end
 
 --- The object or list in a file; nil where there is none.
 function json.try(path)

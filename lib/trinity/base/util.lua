@@ -18,6 +18,18 @@ function util.unplaced(message)
   return message
 end
 
+--- An error of an engine's function that scripts do not call, without its name, at the script's line.
+function util.fail_as(message)
+  util.fail('%s', (util.unplaced(tostring(message)):gsub('^trinity%.[%w_]+: ', '')))
+end
+
+--- What a file holds; an error that begins with its name.
+function util.read_file(path)
+  local ok, text = pcall(core.read_file, path)
+  if not ok then util.fail_as(text) end
+  return text
+end
+
 --- Writes a file; `owner` is the function that a message names.
 function util.write_file(owner, path, content)
   local ok, message = pcall(core.write_file, path, content)

@@ -31,7 +31,7 @@ end
 ---@param ... string columns that must be there
 ---@return table<string, string>[]
 function csv.read(path, ...)
-  local text, at, lines, line = core.read_file(path):gsub('^\239\187\191', ''), 1, {}, {}
+  local text, at, lines, line = util.read_file(path):gsub('^\239\187\191', ''), 1, {}, {}
   while at <= #text do
     local value, stop, after = field(text, at, path)
     line[#line + 1], at = value, after

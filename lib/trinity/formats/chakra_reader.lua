@@ -101,7 +101,7 @@ end
 
 --- The nodes of a file, in their order.
 local function read_file(path)
-  local text = core.read_file(path)
+  local text = util.read_file(path)
   local nodes, by_id, at, record = {}, {}, 1, 0
   repeat
     local size, from = wire.read_varint(text, at)
@@ -141,7 +141,7 @@ end
 local function read_groups(path, ranks)
   local file = (path:match '^(.*/)' or '') .. 'groups.json'
   if not util.exists(file) then return {}, file end
-  local read, groups = json.decode(core.read_file(file), util.shortened(file)), {}
+  local read, groups = json.decode(util.read_file(file), util.shortened(file)), {}
   if type(read) ~= 'table' then fail(file, 'expected an object of lists of ranks, got %s', util.describe(read)) end
   for name, list in util.sorted_pairs(read) do
     local seen = {}

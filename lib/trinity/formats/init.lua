@@ -94,7 +94,8 @@ end
 function formats.export(strategy, options)
   local files, unspoken = make_files('strategy:export', strategy, options)
   if not options.folder and #files > 1 then
-    util.fail('export: %s: %d files (%s and others), expected a folder for them', options.format, #files, files[1].name)
+    util.fail('export: %s: %d files (%s and others), expected a folder for them (folder, or --out of a command)',
+      options.format, #files, files[1].name)
   end
   for _, text in ipairs(unspoken) do
     progress.warn(('export: %s does not say %s'):format(options.format, text))

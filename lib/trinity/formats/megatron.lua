@@ -10,7 +10,7 @@ local megatron = { name = 'megatron', writes = 'arguments of Megatron-LM, an arr
   of = 'Megatron-LM d98e8a64' }
 
 local said = unsaid.set [[data tensor pipeline context expert stages virtual_stages micro_batches recompute
-  sequence_parallel shard schedule]]
+  sequence_parallel shard schedule context_kind]]
 
 local one_order = { ['1f1b'] = true, interleaved = true }
 local strategies = { 'optim', 'optim_grads', 'optim_grads_params' }

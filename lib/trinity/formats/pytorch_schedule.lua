@@ -215,7 +215,7 @@ end
 ---@return trinity.ScheduleOrders
 function pytorch_schedule.read(path)
   check.path('formats.read_schedule', 1, 'path', path)
-  return pytorch_schedule.parse(core.read_file(path), path)
+  return pytorch_schedule.parse(util.read_file(path), path)
 end
 
 -- The schedule of trinity's whose stages stand like these and whose backward pass is taken apart like this one.

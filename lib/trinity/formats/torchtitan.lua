@@ -40,9 +40,14 @@ local function python_lists(lists)
   return '[\n' .. table.concat(lines) .. '    ]'
 end
 
--- Degrees of replicas: how many have weights of their own, how many share them out.
+-- Degrees of replicas: how many have weights of their own, how many share them out. Ranks that share the sequence share
+-- out weights, too (its mesh 'fsdp' is data_parallel_shard by context_parallel).
 local function degrees(outline, unspoken)
   local shard, data, expert = outline.strategy.shard or 0, outline.mesh.data, outline.mesh.expert
+  if outline.mesh.context > 1 and shard ~= 1 then
+    unspoken[#unspoken + 1] = ('shard = %d%s: torchtitan shares out the weights over the %d ranks of context%s'):format(
+      shard, shard > 0 and ' over data alone' or '', outline.mesh.context, shard > 0 and ', too' or '')
+  end
   if shard > 0 then
     if shard == 1 then
       unspoken[#unspoken + 1] = "shard = 1 (the optimiser's state): torchtitan shares out gradients, too, as shard = 2"

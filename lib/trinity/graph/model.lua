@@ -107,8 +107,9 @@ local file_types = '.lua, .onnx, .pt2 (torch.export.save), .et (Chakra), .json (
 --- leaves open. What a person should know goes to standard error.
 local function import(name, rest, shared)
   check.fields(('trinity.model: model file %s'):format(name), rest, { batch_size = { 'integer', 1, 2 ^ 40 } })
-  local graph_handle, about = core.read_model(name, { open_dimension = rest.batch_size or 1,
+  local ok, graph_handle, about = pcall(core.read_model, name, { open_dimension = rest.batch_size or 1,
     dimensions = shared.dimensions or {}, copy_shared_vectors = shared.copy_shared_vectors })
+  if not ok then util.fail_as(graph_handle) end
   for _, warning in ipairs(about.warnings) do
     progress.warn(('%s: %s'):format(name, warning))
   end
@@ -140,7 +141,7 @@ end
 
 --- Whether a .json file is one.
 local function is_decoder(path)
-  return require('trinity.graph.decoder.config').is(core.read_file(path))
+  return require('trinity.graph.decoder.config').is(util.read_file(path))
 end
 
 local function read(name, shared, rest)
@@ -296,7 +297,7 @@ local kept_kind = 'trinity cluster 1'
 
 --- The description that model.cluster_json wrote to a file, or nil where another kind of JSON is in it.
 local function kept_cluster(path)
-  local text = core.read_file(path)
+  local text = util.read_file(path)
   if not text:find(kept_kind, 1, true) then return nil end
   local kept = json.decode(text, path)
   if kept.kind ~= kept_kind then return nil end

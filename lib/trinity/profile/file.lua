@@ -147,7 +147,7 @@ end
 
 --- Reads and checks a profile. One that another version of trinity made is used, with a warning.
 function file.read(path)
-  local profile = file.check(path, json.decode(core.read_file(path), path))
+  local profile = file.check(path, json.decode(util.read_file(path), path))
   if profile.trinity ~= core.version then
     io.stderr:write(('trinity: warning: %s was made by trinity %s, this is %s: kernels may take other times\n'):format(
       path, util.shortened(profile.trinity, 20), core.version))

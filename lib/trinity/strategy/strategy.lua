@@ -198,7 +198,7 @@ end
 --- `saved` holds the notes as text, same_graph and same_cluster say whether both are unchanged since.
 function strategy.load(problem, path)
   local placement = problem:placement()
-  local loaded = problem.handle:from_json(core.read_file(path), path, placement)
+  local loaded = problem.handle:from_json(util.read_file(path), path, placement)
   local plan = loaded.parallelism or loaded.schedule or {}
   if not plan.mesh then plan.placement = placement end
   plan.splits = loaded.splits and splits.named(problem.graph, loaded.splits)

@@ -1,7 +1,6 @@
 -- config.json of Hugging Face's decoders as networks: trinity.model 'config.json'.
 
 local check = require 'trinity.base.check'
-local core = require 'trinity.core'
 local families = require 'trinity.graph.decoder.families'
 local fields = require 'trinity.graph.decoder.fields'
 local json = require 'trinity.base.json'
@@ -74,7 +73,7 @@ end
 
 --- What a config.json says: the network's description, the dtype it names, the longest sequence, and warnings.
 local function understand(path)
-  local text = core.read_file(path)
+  local text = util.read_file(path)
   local values = json.decode(text, path)
   if type(values) ~= 'table' then
     util.fail('%s: expected a JSON object, got %s', util.shortened(path), util.describe(values))

@@ -1,7 +1,6 @@
 -- Zip archives whose entries are stored without compression, as PyTorch writes them (APPNOTE.TXT of PKWARE, 4.3: end of
 -- the central directory, its headers, the local headers that entries lie behind).
 
-local core = require 'trinity.core'
 local util = require 'trinity.base.util'
 
 local archive = {}
@@ -57,7 +56,7 @@ end
 ---@return trinity.Archive
 ---@return fun(name: string): string? read
 function archive.open(path)
-  local text = core.read_file(path)
+  local text = util.read_file(path)
   local at, count = directory(path, text)
   local names, places = {}, {}
   for e = 1, count do

@@ -30,7 +30,7 @@ function profiles.key(sequences, degree, algorithm) return (sequences * 16 + deg
 --- Lines of a file as lists of fields without spaces around them.
 local function lines_of(path)
   local lines = {}
-  for line in core.read_file(path):gmatch '[^\r\n]+' do
+  for line in util.read_file(path):gmatch '[^\r\n]+' do
     local row = {}
     for part in (line .. ','):gmatch '([^,]*),' do row[#row + 1] = part:match '^%s*(.-)%s*$' end
     lines[#lines + 1] = row

@@ -3,7 +3,6 @@
 -- without times, whose attribute rf_id is Kineto's 'Record function id'.
 
 local json = require 'trinity.base.json'
-local core = require 'trinity.core'
 local util = require 'trinity.base.util'
 
 local files = {}
@@ -11,7 +10,7 @@ local files = {}
 local function fail(path, ...) util.fail('%s: %s', util.shortened(path), (...):format(select(2, ...))) end
 
 local function read_list(path, field)
-  local whole = json.decode(core.read_file(path), util.shortened(path))
+  local whole = json.decode(util.read_file(path), util.shortened(path))
   if type(whole) ~= 'table' then fail(path, 'expected an object, got %s', util.describe(whole)) end
   local list = whole[field]
   if type(list) ~= 'table' then fail(path, "field '%s': expected a list, got %s", field, util.describe(list)) end

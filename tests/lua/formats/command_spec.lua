@@ -1,0 +1,130 @@
+-- Plans in every format by the command: what stands on standard output and on standard error, what --lossless refuses,
+-- and files of each reader that are cut off, empty, folders or noise: one sentence that begins with their name.
+
+local core = require 'trinity.core'
+local trinity = require 'trinity'
+
+local data = core.home .. '/tests/data/'
+local model = data .. 'clients/models/llama.json'
+
+local folder = temporary '.d' -- with the traces of the plan that is written below
+
+--- The words of `trinity export` for a plan of Llama, which is saved.
+local function exported(cluster, plan)
+  local problem = trinity.problem { graph = trinity.model(model), cluster = trinity.cluster(cluster) }
+  local path = temporary '.json'
+  problem:strategy(plan):save(path)
+  return ("export '%s' --cluster %s --strategy '%s' --run none"):format(model, cluster, path)
+end
+
+local pipeline = exported('p100x4', { mesh = { pipeline = 2, data = 2 }, micro_batches = 4, stages = { 3, 5 }, shard = 1 })
+local nodes = (" --nodes '%s'"):format(data .. 'clients/autoparallel_nodes.json')
+local replicas = exported('p100x4', { mesh = { data = 2, tensor = 2 } })
+
+--- Status, standard output and standard error.
+local function parts_of(words)
+  local errors = temporary()
+  local output, status = output_of(("cd '%s' && timeout -k 5 300 '%s' %s 2> '%s'; echo status=$?"):format(root, program, words,
+    errors)):match '^(.*)status=(%d+)\n$'
+  return tonumber(status), output, trinity.files.read(errors)
+end
+
+describe('trinity export', function()
+  it('writes one file to standard output with nothing else, names the rest on standard error or refuses it', function()
+    for format, words in trinity.sorted_pairs { accelerate = pipeline, deepspeed = pipeline, dtensor = replicas,
+      fsdp2 = pipeline, pytorch_schedule = pipeline, split_spec = pipeline, autoparallel = replicas .. nodes } do
+      words = ('%s --format %s'):format(words, format)
+      local status, output, errors = parts_of(words)
+      expect(status):equals(0)
+      if format == 'pytorch_schedule' then
+        expect(output):matches '^0F0,[%dFB,]+\n1F0,[%dFB,]+\n$'
+      else
+        expect(type(trinity.json.decode(output))):equals 'table'
+      end
+      expect(errors):matches(('^trinity: warning: export: %s does not say '):format(format))
+      status, output, errors = parts_of(words .. ' --lossless')
+      expect(status):equals(1)
+      expect(output):equals ''
+      expect(errors):matches(('^trinity: export: %s: cannot say [^\n]* %%(lossless%%)\n$'):format(format))
+    end
+  end)
+  it('says nothing beside a file that says all', function()
+    local status, output, errors = parts_of(pipeline .. ' --format megatron --lossless')
+    expect(status):equals(0)
+    expect(errors):equals ''
+    expect(output):matches '^# llama: .*MODEL_PARALLEL_ARGS=%(\n.*\n%)\n$'
+  end)
+  it('writes several files into a folder alone', function()
+    local status, output, errors = parts_of(pipeline .. ' --format chakra')
+    expect(status):equals(1)
+    expect(output):equals ''
+    expect(errors):matches '^trinity: export: chakra: 5 files %(trace.0.et and others%), expected a folder for them %([^\n]*%-%-out'
+    trinity_says(("%s --format chakra --out '%s'"):format(pipeline, folder), 0, 'wrote [^\n]*trace.3.et\nwrote [^\n]*groups.json\n')
+    expect(trinity.model(folder .. '/trace.0.et').source.ranks):equals(4)
+  end)
+  it('knows no other format', function()
+    trinity_says(pipeline .. ' --format megatorn', 2, "^trinity: option '%-%-format': unknown format 'megatorn', did you mean 'megatron'%?")
+  end)
+end)
+
+describe('trinity plan --export', function()
+  local words = ("plan '%s' --global_batch 8 --simulations 2 --refinements 0 --data 2 --tensor 1 --pipeline 2 --cluster p100x4 "
+    .. '--run none --quiet --export '):format(model)
+  it('writes the best plan alone', function()
+    local status, output = parts_of(words .. 'split_spec')
+    expect(status):equals(0)
+    expect(trinity.json.decode(output)['model.layers.4']):equals 'BEGINNING'
+    trinity_says(words .. 'split_spec --lossless', 1, '^trinity: export: split_spec: cannot say ')
+    trinity_says(words .. 'splitspec', 2, "^trinity: option '%-%-export': unknown format 'splitspec', did you mean 'split_spec'%?")
+  end)
+  it('writes nothing where nothing fits', function()
+    local large = file_with(trinity.files.read(model):gsub('(_size": )%d+', '%165536'), '.json')
+    local status, output, errors = parts_of(words:gsub("'[^']*'", "'" .. large .. "'", 1) .. 'split_spec')
+    expect(status):equals(1)
+    expect(output):equals ''
+    expect(errors):matches '^trinity: no plan fits'
+  end)
+end)
+
+describe('files of other programs', function()
+  trinity.problem { graph = trinity.model(model), cluster = trinity.cluster 'p100x2' }:strategy({ mesh = { data = 2 } })
+    :export { format = 'chakra', folder = folder .. '/two' }
+  local function says(file, what) return ("%s '%s' --run none"):format(what, file) end
+  -- Name, ending, a good file, and how it is read.
+  local readers = {
+    { 'pt2', '.pt2', data .. 'exported/lstm.pt2', function(file) return says(file, 'info') end },
+    { 'onnx', '.onnx', data .. 'onnx/lstm.onnx', function(file) return says(file, 'info') end },
+    { 'config.json', '.json', model, function(file) return says(file, 'info') end },
+    { 'chakra', '.0.et', folder .. '/two/trace.0.et', function(file) return says(file, 'info') end },
+    { 'autoparallel', '.json.gz', data .. 'clients/autoparallel/gpt2_8.json.gz', function(file) return says(file, 'select') end },
+    { 'autoparallel nodes', '.json', data .. 'clients/autoparallel_nodes.json',
+      function(file) return ("%s --format autoparallel --nodes '%s'"):format(replicas, file) end },
+    { 'pytorch_schedule', '.csv', '', function(file)
+      return ("%s --schedule_csv '%s'"):format(pipeline:gsub("^export '[^']*'", ("simulate --model '%s'"):format(model)), file)
+    end },
+  }
+  local function damaged(text)
+    return { cut = text:sub(1, math.floor(#text / 2)), empty = '', noise = ('\240\159\1\0\255{'):rep(40) }
+  end
+  for _, reader in ipairs(readers) do
+    it(('are refused in one sentence where they are damaged: %s'):format(reader[1]), function()
+      local good = reader[3] == '' and '0F0,0F1,0B0,0B1,0F2,0B2\r\n1F0' or trinity.files.read(reader[3])
+      for kind, text in trinity.sorted_pairs(damaged(good)) do
+        local path = file_with(text, reader[2])
+        local status, output, errors = parts_of(reader[4](path))
+        if status ~= 1 or output ~= '' or not errors:find('^trinity: [^\n]*\n$') or errors:find('trinity.read', 1, true)
+          or not errors:find(path:match '[^/]*$', 1, true) then
+          error(('%s, %s: status %s: %s%s'):format(reader[1], kind, status, output, errors), 0)
+        end
+      end
+      local path = temporary(reader[2])
+      for _, there in ipairs { false, true } do
+        if there then trinity.files.write(path .. '/x', '') end
+        local status, _, errors = parts_of(reader[4](path))
+        expect(status):equals(1)
+        expect(errors):matches '^trinity: [^\n]*\n$'
+        expect(errors:find(path:match '[^/]*$', 1, true) ~= nil):equals(true)
+      end
+    end)
+  end
+end)
