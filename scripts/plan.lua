@@ -76,9 +76,9 @@ end
 local extension = options.model:match '%.(%w+)$' -- networks of other files than these have the batch that was recorded
 local recorded = extension and extension ~= 'json' and extension ~= 'lua'
 
-local found = cli.called(trinity.plan, { graph = recorded and graph() or graph, cluster = trinity.cluster(options.cluster),
-  global_batch = options.global_batch, space = dimensions.space(options), plans = options.plans,
-  simulations = options.simulations, tasks = options.tasks, refinements = options.refinements,
+local found = cli.called(trinity.plan, { graph = recorded and graph() or graph,
+  cluster = trinity.cluster(options.cluster), global_batch = options.global_batch, space = dimensions.space(options),
+  plans = options.plans, simulations = options.simulations, tasks = options.tasks, refinements = options.refinements,
   seconds = options.seconds, quiet = progress.quiet })
 local problem = found.networks:problem((found.plans[1] or { micro_batch = 1 }).micro_batch)
 local tokens = text.tokens(problem.graph)

@@ -107,6 +107,7 @@ std::vector<Target> lua_targets() {
           target("checkpoint", "checkpoints of searches, policies, tensors, networks"),
           target("records", "profiles, run folders, JSON"),
           target("exported", "programs that PyTorch exported"),
+          target("decoder", "decoders by their config.json"),
           target("traces", "steps that PyTorch traced"),
           target("chakra", "Chakra's execution traces"),
           target("autoparallel", "AutoParallel's problems"),

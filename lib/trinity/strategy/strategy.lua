@@ -1,6 +1,5 @@
 -- Strategies: what a method returns, priced, saved and loaded.
 
-local core = require 'trinity.core'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local hooks = require 'trinity.base.hooks'

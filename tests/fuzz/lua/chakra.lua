@@ -1,5 +1,5 @@
--- Chakra's execution traces: the file of rank 0, with that of a rank 1 beside it or without. What can be read can be
--- simulated.
+-- Chakra's execution traces: the file of rank 0, with that of a rank 1 beside it or without; what begins with a brace is
+-- groups.json, of two good traces. What can be read can be simulated.
 
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
@@ -44,13 +44,14 @@ local function simulate(graph)
 end
 
 return {
-  seeds = { sends, text_of 'one_metadata_node_all_types.0.et', text_of 'ALL_GATHER.0.et',
+  seeds = { sends, '{"1": [0, 1], "2": [1]}', text_of 'one_metadata_node_all_types.0.et', text_of 'ALL_GATHER.0.et',
     text_of 'two_comp_nodes_dependent.0.et', text_of 'BARRIER.0.et' },
   run = function(text)
-    frame.file('groups.json', '{ "1": [0, 1] }')
-    local path = frame.file('input.0.et', text)
+    local groups = text:sub(1, 1) == '{'
+    frame.file('groups.json', groups and text or '{ "1": [0, 1] }')
+    local path = frame.file('input.0.et', groups and sends or text)
     local other = path:gsub('0%.et$', '1.et')
-    if #text % 2 == #sends % 2 then frame.file('input.1.et', receives) else os.remove(other) end
+    if groups or #text % 2 == #sends % 2 then frame.file('input.1.et', receives) else os.remove(other) end
     local ok, graph = frame.try(trinity.model, path, { training = true })
     if not ok then return end
     simulate(graph)
