@@ -31,9 +31,11 @@ WrongArgument::WrongArgument(int index, std::string_view name, const std::string
 
 namespace {
 
-/// The allocator of LibTorch has an error of its own.
+/// The allocator of LibTorch has an error of its own. Errors of files and arguments quote what came,
+/// which may be these words.
 bool is_memory_error(const std::exception& error) {
-  return dynamic_cast<const std::bad_alloc*>(&error) ||
+  if (dynamic_cast<const std::bad_alloc*>(&error)) return true;
+  return !dynamic_cast<const FileError*>(&error) && !dynamic_cast<const ArgumentError*>(&error) &&
          std::strstr(error.what(), "can't allocate memory");
 }
 

@@ -134,4 +134,7 @@ describe('JSON', function()
     expect(refused > 500 and refused < 2990):equals(true)
     expect(#core.from_json('[[1,2],[]]', 'x')[1]):equals(2)
   end)
+  it('is refused for what is wrong with it, whatever words it quotes', function()
+    expect(function() core.from_json([[{"can't allocate memory]], 'x') end):raises 'x:1:23: not valid JSON'
+  end)
 end)
