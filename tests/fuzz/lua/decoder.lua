@@ -7,7 +7,8 @@ local frame = require 'frame'
 local folder = core.home .. '/tests/data/clients/models/'
 local seeds = {}
 for i, name in ipairs { 'llama', 'gpt2', 'gpt_neox', 'qwen3', 'qwen3moe', 'mixtral', 'deepseek_v3' } do
-  seeds[i] = core.read_file(folder .. name .. '.json'):gsub('("num_hidden_layers": )%d+', '%12'):gsub('("n_layer": )%d+', '%12')
+  seeds[i] = core.read_file(folder .. name .. '.json'):gsub('("num_hidden_layers": )%d+', '%12')
+    :gsub('("n_layer": )%d+', '%12')
 end
 
 return {

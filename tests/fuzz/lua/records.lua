@@ -96,7 +96,8 @@ end
 
 return {
   seeds = { profile_seed(),
-    'json\n{"a":[1,2.5e3,null,true,"x\\u00e9\\ud83d\\ude00\\n"],"b":{}}', 'json\n[[],{},"",-0]', 'json\n{"a":null,"b":[1,"x",[2,null]],"c":[[],[1e-7,-0.0]]}' },
+    'json\n{"a":[1,2.5e3,null,true,"x\\u00e9\\ud83d\\ude00\\n"],"b":{}}', 'json\n[[],{},"",-0]',
+    'json\n{"a":null,"b":[1,"x",[2,null]],"c":[[],[1e-7,-0.0]]}' },
   run = function(text)
     local kind, rest = text:match '^(%l+)\n(.*)$'
     if kind and readers[kind] then frame.try(readers[kind], rest) end
