@@ -8,7 +8,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <optional>
 
@@ -72,18 +74,68 @@ int write_all(int file, std::string_view content) {
 /// 0 or the error's number. Some file systems have no fsync: EINVAL.
 int sync_file(int file) { return call::sync(file) == 0 || errno == EINVAL ? 0 : errno; }
 
-/// A name that list_folder() and safe scripts do not see, and that nobody guesses.
+/// A name that list_folder() and safe scripts do not see, and that nobody guesses; it says which
+/// system wrote it: .NAME.SYSTEM-RANDOM.part.
 std::string hidden_name(const std::string& name) {
   constexpr size_t kMostOfName = 200;  // names end at 255 bytes
   uint64_t random = 0;
   while (getrandom(&random, sizeof random, 0) != sizeof random) continue;
-  return fmt::format(".{}.{:016x}.part", name.substr(0, kMostOfName), random);
+  return fmt::format(".{}.{:08x}-{:016x}.part", name.substr(0, kMostOfName), system_tag(), random);
+}
+
+/// The system in such a name; nothing for others.
+std::optional<uint32_t> writer_of(std::string_view name) {
+  constexpr std::string_view kEnding = ".part";
+  constexpr size_t kTag = 8, kRandom = 16;
+  if (!name.starts_with('.') || !name.ends_with(kEnding)) return std::nullopt;
+  name.remove_suffix(kEnding.size());
+  if (name.size() < kTag + kRandom + 3) return std::nullopt;
+  const auto marks = name.substr(name.size() - kTag - kRandom - 2);
+  uint32_t tag = 0;
+  const auto read = std::from_chars(marks.data() + 1, marks.data() + 1 + kTag, tag, 16);
+  const bool whole = read.ptr == marks.data() + 1 + kTag && marks.front() == '.' &&
+                     marks[kTag + 1] == '-' &&
+                     marks.substr(kTag + 2).find_first_not_of("0123456789abcdef") == marks.npos;
+  return whole ? std::optional(tag) : std::nullopt;
+}
+
+/// Whether nobody writes what has such a name any more: its lock is free. A folder, in which that
+/// comes a moment later, must be old as well, and so must be what other systems wrote, whose locks
+/// may not be seen here. The descriptor holds the lock, so that no writer gets it meanwhile.
+bool is_abandoned(int folder, const std::string& name, uint32_t writer, Descriptor& held) {
+  constexpr time_t kOldElsewhere_s = 24 * 3600, kOldFolder_s = 60;
+  constexpr int kFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
+  struct stat about;
+  if (fstatat(folder, name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  const auto age_s = std::time(nullptr) - about.st_mtime;
+  if (writer != system_tag() && age_s < kOldElsewhere_s) return false;
+  if (S_ISREG(about.st_mode)) {
+    held = Descriptor(call::open(folder, name, kFlags));
+  } else if (S_ISDIR(about.st_mode)) {
+    const auto inner = open_listed(folder, name);
+    if (!inner || age_s < kOldFolder_s) return false;
+    held = Descriptor(call::open(inner.get(), ".lock", kFlags));
+    if (!held && errno == ENOENT) return true;
+  }
+  return held && lock_file(held.get(), false) == 0;
+}
+
+/// Removes what writers that were killed left in a folder, as far as it can.
+void clear_abandoned(const Place& place) {
+  const Descriptor folder(call::open(place.at, ".", O_RDONLY | O_DIRECTORY));
+  std::vector<std::string> names;
+  if (!folder || read_names(folder, names) != 0) return;
+  for (const auto& name : names) {
+    Descriptor held;
+    const auto writer = writer_of(name);
+    if (writer && is_abandoned(folder.get(), name, *writer, held)) remove_at(folder.get(), name);
+  }
 }
 
 /// What is made beside a file under a hidden name; what did not take the file's place goes.
 class Beside {
  public:
-  explicit Beside(const Place& place) : place_(place), name_(hidden_name(place.name)) {}
+  explicit Beside(const Place& place) : place_(place) {}
   ~Beside() {
     if (made_) remove_at(place_.at, name_);
   }
@@ -93,42 +145,63 @@ class Beside {
   int make_file(std::string_view content, Durability durability, mode_t mode);
   int make_folder(const NewFiles& files);
   int take_place(unsigned flags = 0);
-  Descriptor lock;  ///< of a folder that was made
+  Descriptor lock;  ///< while it is beside; of a folder that was made also later
 
  private:
+  int begin_file();
+
   const Place& place_;
-  const std::string name_;
+  std::string name_;
   bool made_ = false;
 };
 
-/// Makes a file that nobody has. `mode` 0: as the umask says. 0 or the error's number.
-int make_at(int folder, const std::string& name, std::string_view content, Durability durability,
-            mode_t mode, bool& made) {
-  Descriptor file(call::open(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666));
-  if (!file) return errno;
-  made = true;
-  if (const int code = write_all(file.get(), content); code != 0) return code;
-  if (mode != 0 && fchmod(file.get(), mode) != 0) return errno;
-  if (durability == Durability::synced)
-    if (const int code = sync_file(file.get()); code != 0) return code;
-  return file.finish();
+Descriptor make_new(int folder, const std::string& name) {
+  return Descriptor(call::open(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666));
+}
+
+/// Fills a new file. `mode` 0: as the umask says. 0 or the error's number.
+int fill(int file, std::string_view content, Durability durability, mode_t mode) {
+  if (const int code = write_all(file, content); code != 0) return code;
+  if (mode != 0 && fchmod(file, mode) != 0) return errno;
+  return durability == Durability::synced ? sync_file(file) : 0;
+}
+
+/// Makes a file and its lock: whoever clears leftovers may have come in between, and then another
+/// one is made. Where there are no locks nobody clears.
+int Beside::begin_file() {
+  for (;;) {
+    name_ = hidden_name(place_.name);
+    lock = make_new(place_.at, name_);
+    if (!lock) return errno;
+    made_ = true;
+    struct stat about;
+    const int code = lock_file(lock.get(), true);
+    if (code != EAGAIN && (fstat(lock.get(), &about) != 0 || about.st_nlink > 0)) return 0;
+    made_ = false;  // it is being removed
+  }
 }
 
 int Beside::make_file(std::string_view content, Durability durability, mode_t mode) {
-  return make_at(place_.at, name_, content, durability, mode, made_);
+  if (const int code = begin_file(); code != 0) return code;
+  if (const int code = fill(lock.get(), content, durability, mode); code != 0) return code;
+  // Closing tells what some file systems find out then; the lock lasts as long as a descriptor.
+  Descriptor other(fcntl(lock.get(), F_DUPFD_CLOEXEC, 0));
+  return other ? other.finish() : 0;
 }
 
 int Beside::make_folder(const NewFiles& files) {
+  name_ = hidden_name(place_.name);
   if (call::make_folder(place_.at, name_) != 0) return errno;
   made_ = true;
   const auto folder = open_listed(place_.at, name_);
   if (!folder) return errno;
-  for (const auto& [name, content] : files) {
-    bool made = false;
-    if (const int code = make_at(folder.get(), name, content, Durability::synced, 0, made))
-      return code;
-  }
   lock = lock_new_folder(folder.get());
+  for (const auto& [name, content] : files) {
+    auto file = make_new(folder.get(), name);
+    if (!file) return errno;
+    if (const int code = fill(file.get(), content, Durability::synced, 0); code != 0) return code;
+    if (const int code = file.finish(); code != 0) return code;
+  }
   return sync_file(folder.get());
 }
 
@@ -238,6 +311,7 @@ void write_file(const std::string& path, std::string_view content, Durability du
                 Purpose purpose) {
   const auto target = find_target(path, purpose);
   if (!target.is_regular()) return write_to_device(path, target.place, content);
+  if (durability == Durability::synced) clear_abandoned(target.place);
   Beside beside(target.place);
   const mode_t mode = target.there ? target.there->st_mode & 07777 : 0;
   int code = beside.make_file(content, durability, mode);
@@ -255,6 +329,7 @@ void check_output(const std::string& path) {
     else if (faccessat(target.place.at, target.place.name.c_str(), W_OK, 0) != 0)
       code = errno;
   } else {
+    clear_abandoned(target.place);
     code = Beside(target.place).make_file("", Durability::unsynced, 0);
   }
   if (code != 0) fail_file(path, "cannot write", code);
@@ -278,6 +353,7 @@ void append_file(const std::string& path, std::string_view content, Durability d
 bool make_folder(const std::string& path, const NewFiles& files) {
   const auto name = path.substr(0, path.find_last_not_of('/') + 1);
   const auto place = find_place(name, Purpose::record, true);
+  clear_abandoned(place);
   Beside beside(place);
   if (const int code = beside.make_folder(files); code != 0)
     fail_file(path, "cannot make the folder", code);

@@ -27,14 +27,17 @@ std::vector<std::string> list_folder(const std::string& path);
 enum class Durability { synced, unsynced };
 
 /// Replaces a file as a whole: writes all of it to a new hidden file in the same folder
-/// (.NAME.RANDOM.part), syncs that, renames it and syncs the folder, so that a reader, a crash or a
-/// full disk never leaves half of it. Makes missing folders. The file keeps its permissions, and a
-/// link stays one; a device or pipe is written to. Throws FileError naming path and reason.
+/// (.NAME.SYSTEM-RANDOM.part), syncs that, renames it and syncs the folder, so that a reader, a
+/// crash or a full disk never leaves half of it. Makes missing folders. The file keeps its
+/// permissions, and a link stays one; a device or pipe is written to. Synced, it first removes what
+/// killed writers left in the folder: hidden files of that form which nobody locks (of other systems
+/// a day later). Throws FileError naming path and reason.
 void write_file(const std::string& path, std::string_view content,
                 Durability durability = Durability::synced, Purpose purpose = Purpose::write);
 
 /// Finds out whether write_file() can write a file, before the work whose result is to go there:
-/// makes missing folders and leaves nothing else. Throws FileError naming path and reason.
+/// makes missing folders, removes what killed writers left, and leaves nothing else. Throws
+/// FileError naming path and reason.
 void check_output(const std::string& path);
 
 /// Adds to the end of a file, which is made where it is missing (its folder is not) and is no link.

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <ctime>
 
+#include "base/hash.h"
 #include "base/process.h"
 
 namespace trinity {
@@ -30,12 +31,6 @@ struct flock whole_file() {
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
   return lock;
-}
-
-/// 0 or the error's number.
-int lock_file(const Descriptor& file) {
-  auto lock = whole_file();
-  return fcntl(file.get(), F_OFD_SETLK, &lock) == 0 ? 0 : errno;
 }
 
 void* touch_on(void*) {
@@ -63,9 +58,15 @@ void begin_to_touch() {
 
 }  // namespace
 
+int lock_file(int file, bool exclusive) {
+  auto lock = whole_file();
+  lock.l_type = exclusive ? F_WRLCK : F_RDLCK;
+  return fcntl(file, F_OFD_SETLK, &lock) == 0 ? 0 : errno;
+}
+
 Descriptor lock_new_folder(int folder) {
   auto file = open_lock(folder);
-  if (file && lock_file(file) == EAGAIN) return Descriptor();
+  if (file && lock_file(file.get(), true) == EAGAIN) return Descriptor();
   return file;
 }
 
@@ -79,7 +80,7 @@ bool hold_folder(const std::string& path) {
   const auto place = find_place(path + "/x", Purpose::record);
   auto file = open_lock(place.at);
   if (!file) fail_file(path, "cannot hold the folder", errno);
-  const int code = lock_file(file);
+  const int code = lock_file(file.get(), true);
   if (code == EAGAIN || code == EACCES) return false;
   static_cast<void>(futimens(file.get(), nullptr));
   keep_lock(std::move(file));
@@ -104,6 +105,11 @@ void leave_lock_to_parent() { g_lock = Descriptor(); }
 std::string system_id() {
   const auto text = system_text("/proc/sys/kernel/random/boot_id");
   return text.substr(0, text.find('\n'));
+}
+
+uint32_t system_tag() {
+  static const auto tag = static_cast<uint32_t>(mix64(Hasher().add(system_id()).value()));
+  return tag;
 }
 
 }  // namespace trinity

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -26,10 +27,17 @@ void keep_lock(Descriptor lock);
 /// such file.
 std::optional<bool> is_held(const std::string& path, bool same_system);
 
+/// Locks an open file until its last descriptor is closed: 0 or the error's number, EAGAIN where
+/// somebody else has it. `exclusive`: nobody else has any lock of it then, and the file is open for
+/// writing; otherwise others may have such ones, too.
+int lock_file(int file, bool exclusive);
+
 /// In a forked worker: the lock stays with the parent.
 void leave_lock_to_parent();
 
 /// Names the running system: no other, and not this one after a restart, has the same.
 std::string system_id();
+/// The same in 32 bits.
+uint32_t system_tag();
 
 }  // namespace trinity

@@ -287,6 +287,125 @@ TEST_CASE("every call that fails is an error, and what was there stays whole") {
   CHECK(points > 100);
 }
 
+namespace {
+
+/// The hidden files and folders in a folder.
+std::vector<std::string> hidden(const std::string& folder) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(folder))
+    if (entry.path().filename().string().starts_with('.'))
+      names.push_back(entry.path().filename().string());
+  return names;
+}
+
+/// Starts a process that does `work`, waits until `folder` has something hidden, and kills it.
+void kill_at_work(const std::string& folder, const std::function<void()>& work) {
+  const pid_t writer = fork();
+  if (writer == 0) {
+    for (;;) work();
+  }
+  for (bool seen = false; !seen;) {
+    seen = !hidden(folder).empty();
+    if (seen) kill(writer, SIGSTOP);  // it may have gone on meanwhile
+    if (seen && (usleep(1000), hidden(folder).empty())) {
+      kill(writer, SIGCONT);
+      seen = false;
+    }
+  }
+  kill(writer, SIGKILL);
+  waitpid(writer, nullptr, 0);
+  REQUIRE(hidden(folder).size() == 1);
+}
+
+}  // namespace
+
+TEST_CASE("what a killed writer left goes with the next file that is written there") {
+  const Yard yard;
+  const std::string large(size_t{32} << 20, 'x');
+  const auto left = [&] {
+    kill_at_work("inner", [&] { write_file("inner/large.txt", large, Durability::unsynced); });
+    return "inner/" + hidden("inner").at(0);
+  };
+  left();
+  write_file("inner/other.txt", "x", Durability::unsynced);
+  CHECK(hidden("inner").size() == 1);
+  write_file("inner/other.txt", "x");
+  CHECK(hidden("inner").empty());
+  left();
+  check_output("inner/other.txt");
+  CHECK(hidden("inner").empty());
+  left();
+  in_thread([] {
+    restrict_files({"."}, {});
+    write_file("inner/other.txt", "x");
+  });
+  CHECK(hidden("inner").empty());
+
+  SUBCASE("but not what somebody else calls so, nor a link, nor what another system wrote today") {
+    auto name = left();
+    const auto at = name.find("-") - 8;
+    name.replace(at, 8, name.substr(at, 8) == "01234567" ? "76543210" : "01234567");
+    fs::rename("inner/" + hidden("inner").at(0), name);
+    const auto tag = fmt::format("{:08x}", system_tag());
+    for (const auto& mine : {".mine.part", ".a.01234567-0123456789abcdeg.part", ".part",
+                             ".0123456789abcdef.part"})
+      write_file(fmt::format("inner/{}", mine), "mine");
+    fs::create_symlink(yard.at("outside/file.txt"),
+                       fmt::format("inner/.a.{}-0123456789abcdef.part", tag));
+    const auto before = hidden("inner").size();
+    write_file("inner/other.txt", "x");
+    CHECK(hidden("inner").size() == before);
+    const timespec old[2] = {{1000, 0}, {1000, 0}};
+    utimensat(AT_FDCWD, name.c_str(), old, 0);
+    write_file("inner/other.txt", "x");
+    CHECK(hidden("inner").size() == before - 1);
+    CHECK_FALSE(fs::exists(name));
+  }
+  SUBCASE("and a folder of a run that was not there yet") {
+    fs::create_directory("runs");
+    kill_at_work("runs", [] {
+      make_folder("runs/one", {{"run.json", std::string(size_t{8} << 20, 'x')}});
+      remove_tree("runs/one");
+    });
+    const auto name = "runs/" + hidden("runs").at(0);
+    make_folder("runs/two", {});
+    CHECK(fs::exists(name));  // it may be of this moment
+    const timespec old[2] = {{1000, 0}, {1000, 0}};
+    utimensat(AT_FDCWD, name.c_str(), old, 0);
+    leave_lock_to_parent();
+    make_folder("runs/three", {});
+    leave_lock_to_parent();
+    CHECK(hidden("runs").empty());
+  }
+}
+
+TEST_CASE("processes that write in one folder leave each other's files alone") {
+  const Yard yard;
+  constexpr int kWriters = 6, kTimes = 200;
+  std::vector<pid_t> writers;
+  for (int i = 0; i < kWriters; ++i) {
+    const pid_t writer = fork();
+    if (writer == 0) {
+      int wrong = 0;
+      for (int k = 0; k < kTimes; ++k) {
+        try {
+          write_file(fmt::format("inner/{}.txt", k % 3 == 0 ? 0 : i), std::string(5000, 'x'));
+        } catch (const std::exception&) {
+          ++wrong;
+        }
+      }
+      _exit(wrong == 0 ? 0 : 1);
+    }
+    writers.push_back(writer);
+  }
+  for (const auto writer : writers) {
+    int status = 1;
+    waitpid(writer, &status, 0);
+    CHECK(status == 0);
+  }
+  CHECK(hidden("inner").empty());
+}
+
 TEST_CASE("signals that break into calls cost no file") {
   const Yard yard;
   struct sigaction action = {}, before;
