@@ -142,8 +142,8 @@ end
 function trinity.describe_torch()
   local text, slow = core.describe_torch()
   if slow then
-    io.stderr:write('trinity: warning: the reference BLAS is loaded, about 16 times slower than ',
-      'OpenBLAS; install libopenblas0-openmp\n')
+    require('trinity.base.progress').warn('the reference BLAS is loaded, about 16 times slower than OpenBLAS; install '
+      .. 'libopenblas0-openmp')
   end
   return text
 end

@@ -150,8 +150,8 @@ function cli.problem_on(graph, cluster)
   if not cluster:match '%.json$' then return problems.new { graph = graph, cluster = model.cluster(cluster) } end
   local profile = profiles.load(cluster)
   if profile:is_of(graph) then return problems.new { graph = graph, profile = profile } end
-  local note = 'trinity: %s is a profile of %s at batch size %d: its devices are used, times are estimated\n'
-  io.stderr:write(note:format(cluster, profile.model.name, profile.model.batch_size))
+  local note = 'trinity: %s is a profile of %s at batch size %d: its devices are used, times are estimated'
+  progress.say(note:format(cluster, profile.model.name, profile.model.batch_size))
   return problems.new { graph = graph, cluster = profile:cluster() }
 end
 

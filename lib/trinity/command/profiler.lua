@@ -74,7 +74,7 @@ local function summary(wall_s)
   for name, seconds in util.sorted_pairs(state.shares) do
     parts[#parts + 1] = ('%s %.1f %%'):format(name, 100 * seconds / wall_s)
   end
-  return ('profile: %.3f s: %s\n%s\n'):format(wall_s, table.concat(parts, ', '),
+  return ('profile: %.3f s: %s\n%s'):format(wall_s, table.concat(parts, ', '),
     text.format_table({ 'line', 'seconds', 'of all' }, rows))
 end
 
@@ -87,7 +87,7 @@ function profiler.stop()
   add(state.shares, 'Lua', now - state.last_s)
   local wall_s = math.max(now - state.start_s, 1e-9)
   core.write_file(state.path, profiler.folded(state.stacks))
-  io.stderr:write(summary(wall_s))
+  require('trinity.base.progress').say(summary(wall_s))
   state = nil
 end
 

@@ -2,6 +2,7 @@
 -- library knows. The engine's prompt (engine/lua/repl.cpp) calls show and complete.
 
 local array = require 'trinity.base.array'
+local core = require 'trinity.core'
 local util = require 'trinity.base.util'
 
 local prompt = {}
@@ -89,7 +90,7 @@ function prompt.help(...)
     return
   end
   local ok, message = pcall(require('trinity.command.help').show, { topic })
-  if not ok then print((tostring(message):gsub("%('trinity help' lists[^)]*%)", "(help() says what there is)"))) end
+  if not ok then print((core.printable(tostring(message)):gsub("%('trinity help' lists[^)]*%)", "(help() says what there is)"))) end
 end
 
 --- What may stand in quotes behind a word of the line.

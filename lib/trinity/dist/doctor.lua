@@ -3,6 +3,8 @@
 
 local core = require 'trinity.core'
 local dist = require 'trinity.dist'
+local one_line = require('trinity.base.text').one_line
+local progress = require 'trinity.base.progress'
 local ranks = require 'trinity.dist.ranks'
 local tensor = require 'trinity.nn.tensor'
 local util = require 'trinity.base.util'
@@ -22,7 +24,7 @@ end
 local function complain(what, text, ...)
   wrong = wrong + 1
   local who = job and job.size > 1 and ('rank %d: '):format(job.rank) or ''
-  io.stderr:write(('trinity: %swrong: %s: %s\n'):format(who, what, text:format(...)))
+  progress.say(one_line(('trinity: %swrong: %s: %s'):format(who, what, text:format(...))))
 end
 
 -- An error's message without where it was raised.

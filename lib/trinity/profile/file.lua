@@ -149,8 +149,8 @@ end
 function file.read(path)
   local profile = file.check(path, json.decode(util.read_file(path), path))
   if profile.trinity ~= core.version then
-    io.stderr:write(('trinity: warning: %s was made by trinity %s, this is %s: kernels may take other times\n'):format(
-      path, util.shortened(profile.trinity, 20), core.version))
+    require('trinity.base.progress').warn(('%s was made by trinity %s, this is %s: kernels may take other times')
+      :format(path, util.shortened(profile.trinity, 20), core.version))
   end
   return profile
 end

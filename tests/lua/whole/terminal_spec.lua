@@ -75,6 +75,41 @@ it('the newer commands print names of cases, data, settings and columns as text'
   expect(shown > 12):equals(true)
 end)
 
+it('what launchers, profiles and the prompt are given is printed as text', function()
+  with_torch()
+  local mark = '\27[31m\194\155\226\128\174'
+  local shown = 0
+  local function check_shell(text)
+    local output = output_of(("cd '%s' && unset TRINITY_RUNS; T='%s'; M='%s'; { timeout 100 %s; } 2>&1"):format(folder, program, mark,
+      text))
+    local at = output:find '[%z\1-\8\11-\31\127]' or output:find '\194[\128-\159]' or output:find('\226\128\174', 1, true)
+    if at then error(('%s: %q'):format(text, output:sub(math.max(1, at - 60), at + 60)), 0) end
+    if output:find('[31m', 1, true) then shown = shown + 1 else error(text .. ': ' .. output, 0) end
+  end
+  local net = require('trinity').layers.new('net' .. mark)
+  net:linear('linear', net:input('x', { 2, 4 }), 3)
+  net:build():save(folder .. '/net.json')
+  output_of(("cd '%s' && '%s' profile --model net.json --steps 2 --warm_up 1 --largest_copy 4096 --out p.json --run none")
+    :format(folder, program))
+  local profile = core.read_file(folder .. '/p.json')
+  core.write_file(folder .. '/old.json', (profile:gsub('"trinity": "[^"]*"', '"trinity": "\\u001b[31m"')))
+  core.write_file(folder .. '/spin\27[31m.lua', 'for i = 1, 1e8 do local _ = i % 7 end')
+  for _, text in ipairs { 'env RANK="$M" WORLD_SIZE=2 "$T" doctor', 'env RANK=0 WORLD_SIZE="$M" "$T" doctor',
+    'env OMPI_COMM_WORLD_RANK="$M" OMPI_COMM_WORLD_SIZE=1 "$T" doctor',
+    '"$T" simulate --model net.json --cluster old.json', '"$T" simulate --model alexnet --cluster p.json',
+    [["$T" --profile folded 'spin]] .. '\27' .. [[[31m.lua']], [[sh -c "echo \"help '$M'\" | '$T' -i"]] } do check_shell(text) end
+  expect(shown):equals(6)
+end)
+
+it('nothing but trinity.base.progress writes on standard error', function()
+  local wrong = {}
+  for path in output_of(("cd '%s' && find lib scripts models -name '*.lua'"):format(root)):gmatch '[^\n]+' do
+    local text = core.read_file(root .. '/' .. path):gsub('%-%-[^\n]*', '')
+    if path ~= 'lib/trinity/base/progress.lua' and text:find 'io%.stderr *:' then wrong[#wrong + 1] = path end
+  end
+  expect(table.concat(wrong, ' ')):equals ''
+end)
+
 it('a script prints what it likes', function()
   script_says(0, '^\27%[1mx\27%[0m\n$', 'SCRIPT', 'print "\\27[1mx\\27[0m"')
 end)
