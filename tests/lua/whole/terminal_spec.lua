@@ -96,7 +96,7 @@ it('what launchers, profiles and the prompt are given is printed as text', funct
   core.write_file(folder .. '/spin\27[31m.lua', 'for i = 1, 1e8 do local _ = i % 7 end')
   for _, text in ipairs { 'env RANK="$M" WORLD_SIZE=2 "$T" doctor', 'env RANK=0 WORLD_SIZE="$M" "$T" doctor',
     'env OMPI_COMM_WORLD_RANK="$M" OMPI_COMM_WORLD_SIZE=1 "$T" doctor',
-    '"$T" simulate --model net.json --cluster old.json', '"$T" simulate --model alexnet --cluster p.json',
+    '"$T" simulate --model net.json --cluster old.json', [[sh -c 'cp p.json "$2.json"; exec "$1" simulate --model alexnet --cluster "$2.json"' x "$T" "$M"]],
     [["$T" --profile folded 'spin]] .. '\27' .. [[[31m.lua']], [[sh -c "echo \"help '$M'\" | '$T' -i"]] } do check_shell(text) end
   expect(shown):equals(6)
 end)
