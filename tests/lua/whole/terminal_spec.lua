@@ -98,7 +98,7 @@ it('what launchers, profiles and the prompt are given is printed as text', funct
     'env OMPI_COMM_WORLD_RANK="$M" OMPI_COMM_WORLD_SIZE=1 "$T" doctor',
     '"$T" simulate --model net.json --cluster old.json', [[sh -c 'cp p.json "$2.json"; exec "$1" simulate --model alexnet --cluster "$2.json"' x "$T" "$M"]],
     [["$T" --profile folded 'spin]] .. '\27' .. [[[31m.lua']], [[sh -c "echo \"help '$M'\" | '$T' -i"]] } do check_shell(text) end
-  expect(shown):equals(6)
+  expect(shown):equals(7)
 end)
 
 it('nothing but trinity.base.progress writes on standard error', function()
