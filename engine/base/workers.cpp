@@ -1,11 +1,14 @@
 #include "base/workers.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -63,11 +66,28 @@ bool write_all(int socket, const void* data, size_t size) {
   return true;
 }
 
-/// A file without a name, on the disk where that can be.
+bool lies_in_memory(int file) {
+  struct statfs about;
+  return fstatfs(file, &about) == 0 &&
+         (about.f_type == TMPFS_MAGIC || about.f_type == RAMFS_MAGIC);
+}
+
+/// A file without a name, on a disk where there is one: no limit counts what lies in memory.
 int unnamed_file() {
-  const char* folder = std::getenv("TMPDIR");
-  const int file = open(folder && *folder ? folder : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-  return file >= 0 ? file : memfd_create("trinity output", MFD_CLOEXEC);
+  const char* chosen = std::getenv("TMPDIR");
+  for (const char* folder : {chosen ? chosen : "", "/tmp", "/var/tmp", "."}) {
+    const int file = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (file >= 0 && !lies_in_memory(file)) return file;
+    if (file >= 0) close(file);
+  }
+  return memfd_create("trinity output", MFD_CLOEXEC);
+}
+
+/// How much this process may write into such a file: in memory as much as its own limit of memory.
+rlim_t most_bytes(int file) {
+  rlimit limit{};
+  const bool bounded = lies_in_memory(file) && getrlimit(RLIMIT_DATA, &limit) == 0;
+  return bounded ? limit.rlim_cur : RLIM_INFINITY;
 }
 
 /// Calls take(bytes, size) on each piece of a part of a file, until it returns false.
@@ -117,9 +137,24 @@ void settle(const Worker& worker, pid_t parent, const WorkerJob& job) {
   for (const int number : {SIGINT, SIGTERM, SIGUSR1}) signal(number, SIG_IGN);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(70);
+  rlimit size{};
+  if (getrlimit(RLIMIT_FSIZE, &size) == 0) {
+    size.rlim_cur = std::min(size.rlim_cur, most_bytes(worker.output));
+    setrlimit(RLIMIT_FSIZE, &size);
+    signal(SIGXFSZ, SIG_IGN);
+  }
   const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(worker.output, 1) < 0) _exit(70);
   close(nothing);
+}
+
+/// Ends a worker some of whose output is lost: its disk is full, or its memory.
+void check_output(int file) {
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return;
+  const bool writes = write(file, "\n", 1) == 1;
+  give_up(fmt::format("cannot keep what it printed: {}",
+                      writes ? "a part of it is lost" : std::strerror(errno))
+              .c_str());
 }
 
 /// The life of a worker. It never returns into the parent's code, whose cleanup is not its own.
@@ -131,6 +166,7 @@ void settle(const Worker& worker, pid_t parent, const WorkerJob& job) {
       empty(worker.output);
       const std::string payload = job.work(item);
       std::fflush(nullptr);
+      check_output(worker.output);
       const ReplyHead head = {payload.size()};
       if (!write_all(worker.socket, &head, sizeof head) ||
           !write_all(worker.socket, payload.data(), payload.size()))
@@ -294,6 +330,10 @@ WorkerOutput Crew::keep_output(const Worker& worker) {
       if (put < 0 && errno == EINTR) continue;
       if (put <= 0)
         throw FileError(fmt::format("cannot keep what a worker printed: {}", std::strerror(errno)));
+      if (static_cast<rlim_t>(outputs_bytes_ + put) > most_bytes(outputs_->get()))
+        throw LimitError(
+            "what workers printed takes more memory than the limit, since neither $TMPDIR, /tmp, "
+            "/var/tmp nor the working directory is on a disk");
       outputs_bytes_ += put;
       at += put;
       size -= static_cast<size_t>(put);

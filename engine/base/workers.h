@@ -15,8 +15,9 @@
 
 namespace trinity {
 
-/// What an item wrote to standard output: a part of a file on the disk ($TMPDIR, or /tmp), of any
-/// size.
+/// What an item wrote to standard output: a part of a file on a disk ($TMPDIR, /tmp, /var/tmp or
+/// the working directory, whichever is on one first), of any size. Where none is it lies in memory,
+/// each item's and all of a job's in no more than RLIMIT_DATA.
 class WorkerOutput {
  public:
   WorkerOutput() = default;

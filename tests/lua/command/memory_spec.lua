@@ -35,7 +35,7 @@ for _, limit in ipairs { { '--safe --memory-limit 16M', '' }, { '--memory-limit 
     for _, filler in ipairs(fillers) do
       local text = ('local times, kept = %d\n'):format(limit[2] == '' and 3 or 1) .. program_text:format(filler)
       local path = file_with(text)
-      local output = output_of(("%scd /tmp; timeout 60 '%s' --no-strict %s '%s' 2>&1; echo status=$?"):format(limit[2], program,
+      local output = output_of(("%scd /tmp; timeout 300 '%s' --no-strict %s '%s' 2>&1; echo status=$?"):format(limit[2], program,
         limit[1], path))
       -- What is left may not do for the script, or for the end of its run behind it: both are told, with status 1.
       local told = output:gsub('^alive\n', '')
@@ -60,6 +60,25 @@ describe('little address space', function()
     expect(output):matches 'trinity: [^\n]*opening LibTorch [^\n]* takes %d+ MiB of address space, and the limit of this process '
     expect(output):matches '%(ulimit %-v%) leaves %d+ MiB\nstatus=1\n$'
   end)
+  it('of any size lets no library wait for ever for more', function()
+    with_torch()
+    local text = [[
+      local trinity = require 'trinity'
+      local problem = trinity.problem { graph = trinity.model 'alexnet', cluster = trinity.cluster 'p100x2' }
+      if arg[1] == 'torch' then trinity.tensor.ones { 3 } else trinity.methods.m_sct(problem, { quiet = true }) end
+      print 'opened' ]]
+    local path, told, opened = file_with(text), 0, 0
+    for part, mebibytes in require('trinity').sorted_pairs { clp = 320, torch = 848 } do
+      for more = 0, 112, 7 do
+        local output = output_of(("ulimit -v %d; timeout -k 1 30 '%s' '%s' %s --run none 2>&1; echo status=$?"):format(
+          (mebibytes + more) * 1024, program, path, part))
+        if output:find 'takes %d+ MiB of address space.*status=1\n$' then told = told + 1
+        elseif output == 'opened\nstatus=0\n' then opened = opened + 1
+        else error(('%s with %d MiB: %s'):format(part, mebibytes + more, output), 0) end
+      end
+    end
+    expect(told > 0 and opened > 0):equals(true)
+  end)
   it('is enough for what needs none', function()
     expect(output_of(("ulimit -v 300000; timeout 20 '%s' -e 'print(1)' 2>&1"):format(program))):equals '1\n'
   end)
@@ -79,4 +98,34 @@ it('what workers print lies on the disk, of any size', function()
   expect(tonumber(output:match 'peak (%d+)') * 1024):below(150e6)
   output = output_of(("timeout 100 '%s' --memory-limit 64M '%s' 2>/dev/null | grep -n end"):format(program, file_with(text)))
   expect(output):equals '50001:end\t1\n100002:end\t2\n150003:end\t3\n200004:end\t4\n'
+end)
+
+describe('what workers print', function()
+  local text = [[
+    local trinity = require 'trinity'
+    local ok, message = pcall(trinity.parallel_map, 4, function(i)
+      if io and i == 1 then io.stderr:write('at ', io.popen('readlink /proc/$PPID/fd/1'):read '*a') end
+      for _ = 1, 50000 do print(('x'):rep(999)) end
+    end, { workers = 2, quiet = true })
+    io.stderr:write(tostring(ok), ' ', tostring(message), '\n') ]]
+  it('is on a disk where $TMPDIR lies in memory', function()
+    if output_of 'stat -f -c %T /dev/shm' ~= 'tmpfs\n' then skip '/dev/shm is no tmpfs' end
+    if output_of('stat -f -c %T /tmp /var/tmp'):gsub('tmpfs\n', '') == '' then skip 'no disk here' end
+    local output = output_of(("TMPDIR=/dev/shm timeout 100 '%s' '%s' --run none 2>&1 >/dev/null"):format(program, file_with(text)))
+    expect(output):matches '^at /[^\n]+\ntrue '
+    expect(output):matches '^at /[^d][^e][^v]'
+  end)
+  it('is no more than the limit where nothing is a disk', function()
+    local prepare = 'for f in /tmp /var/tmp; do mount -t tmpfs tmpfs $f; done; cd /tmp'
+    if os.execute(("unshare -m sh -c '%s' 2>/dev/null"):format(prepare)) ~= 0 then skip 'needs the right to mount' end
+    local path = file_with(text)
+    local output = output_of(([[TMPDIR= unshare -m sh -c 'cat > /dev/null; exec 3< "$1"; %s; timeout 100 "$0" --memory-limit 32M - <&3
+      2>&1 >/dev/null' '%s' '%s' < /dev/null]]):gsub('\n%s*', ' '):format(prepare, program, path))
+    expect(output):matches '^at /memfd:[^\n]+\nfalse [^\n]*what workers printed takes more memory than the limit'
+  end)
+  it('is never lost without a word', function()
+    local output = output_of(("ulimit -f 1000; timeout 100 '%s' '%s' --run none 2>&1 >/dev/null"):format(program, file_with(text)))
+    expect(output):matches 'trinity: worker: cannot keep what it printed: File too large\n'
+    expect(output):matches 'false [^\n]*exit status 70'
+  end)
 end)
