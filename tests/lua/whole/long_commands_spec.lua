@@ -150,6 +150,18 @@ it('each has --seconds, or a word why not', function()
   end
 end)
 
+it('the page of every paper is in the table', function()
+  local missing = {}
+  for _, file in ipairs(core.list_folder(root .. '/lib/trinity/paper')) do
+    local name, listed = file:match '^(%w+)_page%.lua$', false
+    for _, command in ipairs(commands) do
+      listed = listed or command.name == 'reproduce' and command.words:match '^%w+' == name
+    end
+    if name and not listed then missing[#missing + 1] = name end
+  end
+  expect(table.concat(missing, ' ')):equals ''
+end)
+
 it('every command that takes --evaluations, --seconds or --steps is in the table', function()
   local listed, missing = { run = 'execute' }, {}
   for _, command in ipairs(commands) do listed[command.name] = true end
