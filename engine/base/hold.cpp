@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <ctime>
 
@@ -19,7 +20,8 @@ constexpr const char* kName = ".lock";
 constexpr unsigned kTouch_s = 5;
 constexpr time_t kFresh_s = 30;
 
-Descriptor g_lock;
+// The descriptor of the lock, -1 for none: another thread touches its file.
+std::atomic<int> g_lock{-1};
 bool g_touches = false;
 
 Descriptor open_lock(int folder) {
@@ -36,7 +38,7 @@ struct flock whole_file() {
 void* touch_on(void*) {
   for (;;) {
     sleep(kTouch_s);
-    static_cast<void>(futimens(g_lock.get(), nullptr));
+    static_cast<void>(futimens(g_lock, nullptr));
   }
 }
 
@@ -72,7 +74,8 @@ Descriptor lock_new_folder(int folder) {
 
 void keep_lock(Descriptor lock) {
   if (!lock) return;
-  g_lock = std::move(lock);
+  // What was kept before goes, and the number stays: it is never that of another file.
+  if (g_lock < 0 || dup3(lock.get(), g_lock, O_CLOEXEC) < 0) g_lock = lock.release();
   begin_to_touch();
 }
 
@@ -100,7 +103,7 @@ std::optional<bool> is_held(const std::string& path, bool same_system) {
   return std::time(nullptr) - about.st_mtime < kFresh_s;
 }
 
-void leave_lock_to_parent() { g_lock = Descriptor(); }
+void leave_lock_to_parent() { const Descriptor left(g_lock.exchange(-1)); }
 
 std::string system_id() {
   const auto text = system_text("/proc/sys/kernel/random/boot_id");

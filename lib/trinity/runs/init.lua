@@ -93,6 +93,7 @@ local function check_word(owner, index, name, word)
   if not word:match '^[%w_][%w_.-]*$' or #word > 64 then
     check.wrong(owner, index, name, word, 'up to 64 letters, digits and . _ -')
   end
+  if word == 'run' then check.wrong(owner, index, name, word, 'another word than that of the record, run.json') end
 end
 
 --- Keeps a result as results/LABEL.json; LABEL is the kind unless given, and gets a count where it is taken.

@@ -103,6 +103,18 @@ describe('a safe script writes', function()
   end)
 end)
 
+it('a result does not take the name of the record', function()
+  local _, run = place(search:format [[
+    for _, name in ipairs { 'run', '../run', '.lock', 'a/run' } do
+      print(name, (pcall(trinity.run.result, trinity.run, name, { 1 })), (pcall(trinity.run.result, trinity.run, 'a', { 1 }, nil, name)))
+    end
+    trinity.run:result('kept', { 1 })]])
+  local output = run '--safe stranger.lua --run r'
+  expect(output):matches 'run\tfalse\tfalse\n%.%./run\tfalse\tfalse\n%.lock\tfalse\tfalse\na/run\tfalse\tfalse\n'
+  expect(output:find('given up', 1, true)):equals(nil)
+  expect(run 'runs show r --json'):matches '"kept"'
+end)
+
 describe('files left beside a script', function()
   local evil = "local f = io and io.open('PWNED', 'w') if f then f:close() end return {}"
   it('do not stand for modules of the library, of LuaJIT, or for commands', function()
