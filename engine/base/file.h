@@ -30,8 +30,8 @@ enum class Durability { synced, unsynced };
 /// (.NAME.SYSTEM-RANDOM.part), syncs that, renames it and syncs the folder, so that a reader, a
 /// crash or a full disk never leaves half of it. Makes missing folders. The file keeps its
 /// permissions, and a link stays one; a device or pipe is written to. Synced, it first removes what
-/// killed writers left in the folder: hidden files of that form which nobody locks (of other systems
-/// a day later). Throws FileError naming path and reason.
+/// killed writers left in the folder: hidden files of that form which nobody locks (of other
+/// systems a day later). Throws FileError naming path and reason.
 void write_file(const std::string& path, std::string_view content,
                 Durability durability = Durability::synced, Purpose purpose = Purpose::write);
 

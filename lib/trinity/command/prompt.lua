@@ -90,7 +90,8 @@ function prompt.help(...)
     return
   end
   local ok, message = pcall(require('trinity.command.help').show, { topic })
-  if not ok then print((core.printable(tostring(message)):gsub("%('trinity help' lists[^)]*%)", "(help() says what there is)"))) end
+  if ok then return end
+  print((core.printable(tostring(message)):gsub("%('trinity help' lists[^)]*%)", '(help() says what there is)')))
 end
 
 --- What may stand in quotes behind a word of the line.
