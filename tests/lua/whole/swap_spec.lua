@@ -112,7 +112,7 @@ local writes = {
   accelerate = function() trinity.formats.export(strategy, { format = 'accelerate', folder = 'inside/made', cut_blocks = true }) end,
 }
 local refusals = { 'which a safe script may not leave', 'Too many levels of symbolic links', 'Not a directory',
-  'No such file or directory', 'no such folder', 'the folder itself', 'expected a model', 'no model', 'unknown' }
+  'No such file or directory', 'no such folder', 'the folder itself', 'expected a model', 'no model', 'no cluster', 'unknown' }
 local function refused(message)
   for _, text in ipairs(refusals) do if message:find(text, 1, true) then return true end end
 end
