@@ -1,221 +1,173 @@
 #!/usr/bin/env trinity
--- Trains a small network on all ranks of a job, in step and with DASO, and compares wall time and loss:
+-- Trains a small network on replicas, in step and with DASO, and compares time and loss (trinity.execute):
 --   trinity launch -n 4 --per_node 2 scripts/train_distributed.lua
 --   trinity launch -n 4 --per_node 2 scripts/train_distributed.lua --task characters
--- The link between the pretended nodes is made slow by a delay (--link_mbit_s, --link_ms; engine/distribute/job.h).
--- Data are generated: 'images' are pictures of 3 x 32 x 32 of ten classes under noise, 'characters' a text of
--- invented words whose next character is to be told; 'deep' takes the pictures through layers of which the last hold
--- most parameters, so that gradients can travel while the backward pass goes on.
+-- Ranks of a job are replicas, else threads are (--replicas, --per_node). Between processes the link of the pretended
+-- nodes is made slow by a delay (--link_mbit_s, --link_ms; engine/distribute/slow_link.h). Data are generated: 'images'
+-- are pictures of 3 x 16 x 16 of ten classes under noise, 'characters' a text of invented words whose next character is
+-- to be told.
 
 local trinity = require 'trinity'
+local core = require 'trinity.core'
+local daso_jobs = require 'trinity.paper.daso_jobs'
+local learning_rate = require 'trinity.dist.learning_rate'
 local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
-local nn, tensor = trinity.nn, trinity.tensor
+local tensor = trinity.tensor
 
 local options = trinity.options {
-  'Trains a small network in several processes, in step (bsp) and with DASO.',
-  task = { default = 'images', help = 'images, characters or deep' },
+  'Trains a small network on several replicas, in step (bsp) and with DASO.',
+  task = { default = 'images', help = 'images or characters' },
   method = { default = 'both', help = 'bsp, daso or both' },
-  epochs = { default = 0, help = 'of the training; 0: as many as the task needs (characters 16, others 12)', min = 0,
+  epochs = { default = 0, help = 'of the training; 0: as many as the task needs (characters 16, images 12)', min = 0,
     integer = true },
-  seconds = { default = math.huge,
-    help = 'of each training, after which none of its epochs begins; results then depend '
-    .. 'on the machine', min = 0 },
-  batches = { default = 20, help = 'an epoch, on every rank', min = 1, integer = true },
-  batch_size = { default = 32, help = 'samples a batch and rank', min = 1, integer = true },
+  batches = { default = 20, help = 'an epoch, on every replica', min = 1, integer = true },
+  batch_size = { default = 32, help = 'samples a batch and replica', min = 1, integer = true },
   learning_rate = { default = 0, min = 0,
-    help = 'of stochastic gradient descent with momentum 0.9; 0: characters 0.3, others 0.05' },
+    help = 'of stochastic gradient descent with momentum 0.9; 0: characters 0.3, images 0.02' },
   lr_warmup = { default = 0, help = 'epochs in which the learning rate rises in even steps', min = 0, integer = true },
   lr_decay = { default = 'none', help = 'of the learning rate behind them: none, plateau, step or cosine' },
   lr_factor = { default = 0.5, help = 'of plateau and step', min = 0.001, max = 1 },
   lr_epochs = { default = 5, help = 'of plateau: its patience; of step: epochs between', min = 1, integer = true },
-  overlap = { default = true, help = 'gradients travel while the backward pass goes on' },
-  bucket_bytes = { default = 262144, help = 'of gradients that travel together; 0: all, behind it', min = 0,
-    integer = true },
+  bucket_bytes = { default = 262144, help = 'of gradients that travel together', min = 1, integer = true },
   warmup = { default = 1, help = 'epochs of DASO that synchronise every batch at the start', min = 0, integer = true },
   cooldown = { default = 1, help = 'and at the end', min = 0, integer = true },
   max_global_skips = { default = 8, help = 'of DASO; 0: as bsp', min = 0, integer = true },
-  link_mbit_s = { default = 200, help = 'injected bandwidth between nodes; 0: no limit', min = 0 },
-  link_ms = { default = 1, help = 'injected latency between nodes', min = 0 },
+  replicas = { default = 4, help = 'threads, where there is no job', min = 2, max = 64, integer = true },
+  per_node = { default = 2, help = 'the same: of a pretended node', min = 1, max = 64, integer = true },
+  link_mbit_s = { default = 200, help = 'injected bandwidth between nodes of processes; 0: no limit', min = 0 },
+  link_ms = { default = 1, help = 'injected latency between them', min = 0 },
   seed = { default = 1, help = 'the first seed', min = 0, integer = true },
   seeds = { default = 1, help = 'trainings of each method, a seed each', min = 1, integer = true },
-  checkpoint = { default = '', help = 'folder to save to after every epoch and to go on from; of several trainings a '
-    .. 'folder METHOD-SEED in it each' },
+  checkpoint = { default = '', writes = '', help = 'folder of a file METHOD-SEED a training, written after every epoch '
+    .. 'and gone on from' },
   output = { default = '', writes = '', help = "rows as JSON in this file and nothing printed; '': the table" },
   timeout_s = { default = 20, help = 'a rank that others wait for this long hangs', min = 1 },
 }
 
-local job = trinity.dist.init { timeout_s = options.timeout_s,
-  link = { bandwidth_bytes_per_s = options.link_mbit_s * 1e6 / 8, latency_s = options.link_ms * 1e-3 } }
+local held_out, pixels, alphabet, steps = 1000, 3 * 16 * 16, 128, 24
 
-local tasks = {}
-local usual = { images = { epochs = 12, learning_rate = 0.05 }, characters = { epochs = 16, learning_rate = 0.3 },
-  deep = { epochs = 12, learning_rate = 0.05 } }
-
--- Ten classes of three pictures each, under noise, through layers of these widths.
-local function pictures_task(seed, widths)
-  local pictures = tensor.normal({ 30, 3 * 32 * 32 }, trinity.random(1, 'pictures')) * 0.1
-  local layers, inputs = { seed = seed }, 3 * 32 * 32
-  for i, width in ipairs(widths) do
-    if i > 1 then layers[#layers + 1] = nn.relu end
-    layers[#layers + 1], inputs = nn.linear { inputs = inputs, outputs = width }, width
+--- So many pictures: of ten classes three each, under noise, as inputs and labels from 0.
+local function pictures(path, samples)
+  local all = tensor.normal({ 30, pixels }, trinity.random(1, 'pictures')) * 0.2
+  local stream, which, class = trinity.random(1, 'samples'), {}, {}
+  for i = 1, samples do
+    which[i] = stream:integer(30)
+    class[i] = (which[i] - 1) % 10
   end
-  local net = nn.sequential(layers)
-  local function draw(stream, count)
-    local which, class = {}, {}
-    for i = 1, count do
-      which[i] = stream:integer(30)
-      class[i] = (which[i] - 1) % 10 + 1
-    end
-    local x = pictures:index_select(1, tensor.new(which, { dtype = 'int64' }))
-    return x + tensor.normal({ count, 3 * 32 * 32 }, stream), tensor.new(class, { dtype = 'int64' })
-  end
-  return net, function(stream, count)
-    local x, class = draw(stream, count)
-    return nn.cross_entropy(net(x), class)
-  end
+  local x = all:index_select(1, tensor.new(which, { dtype = 'int64' })) + tensor.normal({ samples, pixels }, stream)
+  tensor.save(path, { inputs = x, labels = tensor.new(class, { dtype = 'int64' }) })
 end
 
-function tasks.images(seed) return pictures_task(seed, { 128, 64, 10 }) end
-function tasks.deep(seed) return pictures_task(seed, { 64, 512, 512, 512, 512, 10 }) end
-
-local alphabet, steps = 27, 24
-
--- Words of two to six letters; each is followed by one of four others.
-local function make_words()
-  local stream, words = trinity.random(1, 'words'), {}
+--- So many characters of words of two to six letters, each of which is followed by one of four others.
+local function write_text(path, characters)
+  local stream, words, text, length = trinity.random(1, 'words'), {}, {}, 0
   for w = 1, 40 do
     local letters, followers = {}, {}
-    for i = 1, 1 + stream:integer(5) do letters[i] = stream:integer(26) end
-    letters[#letters + 1] = alphabet -- a blank
+    for i = 1, 1 + stream:integer(5) do letters[i] = string.char(96 + stream:integer(26)) end
     for i = 1, 4 do followers[i] = stream:integer(40) end
-    words[w] = { letters = letters, followers = followers }
+    words[w] = { text = table.concat(letters) .. ' ', followers = followers }
   end
-  return words
+  local word = 1
+  while length < characters do
+    text[#text + 1], length = words[word].text, length + #words[word].text
+    word = words[word].followers[stream:integer(4)]
+  end
+  core.write_file(path, table.concat(text):sub(1, characters))
 end
 
-function tasks.characters(seed)
-  local words, net = make_words(), nn.class 'characters'
-  function net:build()
-    self.embedding = nn.embedding { count = alphabet, size = 32 }
-    self.memory = nn.gru { inputs = 32, hidden = 128 }
-    self.head = nn.linear { inputs = 128, outputs = alphabet }
-  end
-  function net:forward(x) return self.head((self.memory(self.embedding(x)))) end
-  net = net { seed = seed }
-  local function text(stream)
-    local word, letters = stream:integer(40), {}
-    while #letters <= steps do
-      for _, letter in ipairs(words[word].letters) do letters[#letters + 1] = letter end
-      word = words[word].followers[stream:integer(4)]
-    end
-    return letters
-  end
-  return net, function(stream, count)
-    local x, y = {}, {}
-    for t = 1, steps do x[t], y[t] = {}, {} end
-    for n = 1, count do
-      local letters = text(stream)
-      for t = 1, steps do x[t][n], y[t][n] = letters[t], letters[t + 1] end
-    end
-    local logits = net(tensor.new(x, { dtype = 'int64' }))
-    return nn.cross_entropy(logits:reshape { steps * count, alphabet },
-      tensor.new(y, { dtype = 'int64' }):reshape { steps * count })
-  end
+local tasks = {
+  images = { epochs = 12, learning_rate = 0.02, ending = '.safetensors', model = 'mlp',
+    of_model = { inputs = pixels, hidden = { 128, 64 }, classes = 10 },
+    rows = function(samples) return samples end, write = pictures },
+  characters = { epochs = 16, learning_rate = 0.3, ending = '.txt', model = 'rnnlm',
+    of_model = { sequence = steps, hidden = 128, layers = 1, vocabulary = alphabet },
+    rows = function(samples) return samples * steps + 1 end, write = write_text },
+}
+local task = tasks[options.task]
+if not task then
+  util.fail_usage("option '--task': unknown task %s", util.unknown(options.task, util.sorted_keys(tasks)))
 end
-
-if not tasks[options.task] then
-  util.fail_usage("option '--task': unknown task %s", util.unknown(options.task, { 'characters', 'deep', 'images' }))
-end
-for name, value in trinity.sorted_pairs(usual[options.task]) do
-  if options[name] == 0 then options[name] = value end
+for _, name in ipairs { 'epochs', 'learning_rate' } do
+  if options[name] == 0 then options[name] = task[name] end
 end
 local methods = options.method == 'both' and { 'bsp', 'daso' } or { options.method }
 
--- Where a training is saved; nil: nowhere.
-local function folder_of(method, seed)
-  if options.checkpoint == '' then return nil end
-  if #methods == 1 and options.seeds == 1 then return options.checkpoint end
-  return ('%s/%s-%d'):format(options.checkpoint, method, seed)
+local job = trinity.dist.init { timeout_s = options.timeout_s,
+  link = { bandwidth_bytes_per_s = options.link_mbit_s * 1e6 / 8, latency_s = options.link_ms * 1e-3 } }
+local replicas = job.size > 1 and job.size or options.replicas
+local per_node = job.size > 1 and job.local_size or options.per_node
+if replicas % per_node > 0 then
+  util.fail_usage("option '--per_node': expected a divisor of the %d replicas, got %d", replicas, per_node)
 end
 
-local function say(text, ...)
-  if options.output == '' then job:print(text:format(...)) end
+--- Gradients are averaged in nodes and, by one of each, between them; with DASO between nodes weights are, seldom.
+local function synchronise(is_daso)
+  local inner = replicas > per_node and per_node or 1
+  if is_daso then return { kind = 'daso', inner = inner } end
+  return inner > 1 and { kind = 'hierarchical', inner = inner } or { kind = 'all_reduce' }
 end
 
-local function rates()
-  return { warmup_epochs = options.lr_warmup, decay = options.lr_decay, factor = options.lr_factor,
-    patience = options.lr_epochs, step_epochs = options.lr_epochs, epochs = options.epochs }
-end
+--- What replicas train on: the first samples; of the rest no replica sees any.
+local trained = options.batches * options.batch_size * replicas
+local path = os.tmpname() .. task.ending
+task.write(path, task.rows(trained) + task.rows(held_out))
 
--- Says how far a training is, on standard error.
-local function tell(text, ...)
-  if job.rank == 0 then progress.note(text:format(...)) end
-end
+local graph = trinity.model(task.model, util.merged({ batch_size = options.batch_size, optimiser = 'momentum' },
+  task.of_model))
+local problem = trinity.problem { graph = graph, 
+  cluster = daso_jobs.cluster(replicas / per_node, per_node, options.link_mbit_s, options.link_ms) }
+local rates = { warmup_epochs = options.lr_warmup, decay = options.lr_decay, factor = options.lr_factor,
+  patience = options.lr_epochs, step_epochs = options.lr_epochs, epochs = options.epochs }
+learning_rate.new('train_distributed', 1, rates) -- refuses here what is wrong
 
---- Whether rank 0's clock says that a training has had its seconds: all ranks say the same.
-local function is_over(began_s)
-  if options.seconds == math.huge then return false end
-  return job:mean(job.rank == 0 and trinity.clock_s() - began_s >= options.seconds and 1 or 0) > 0
-end
-
---- One training: wall time, seconds in communication that computation did not hide, loss on data that no rank saw.
-local function train(method, seed, stop_requested)
-  local net, loss_of = tasks[options.task](seed)
-  local trainer = trinity.dist.trainer(job, { module = net, method = method, learning_rate = rates(),
-    overlap = options.overlap, bucket_bytes = options.bucket_bytes,
-    optimiser = nn.sgd { parameters = net:parameters(), learning_rate = options.learning_rate, momentum = 0.9 },
-    schedule = method == 'daso' and { epochs = options.epochs, warmup_epochs = options.warmup,
-      cooldown_epochs = options.cooldown, max_global_skips = options.max_global_skips } or nil })
-  local folder = folder_of(method, seed)
-  if folder and trainer:load(folder) then
-    tell('%s, seed %d: goes on after epoch %d', method, seed, trainer.epochs_done)
-  end
-  job:barrier()
-  local began_s = trinity.clock_s()
-  local first = trainer.epochs_done
-  while trainer.epochs_done < options.epochs and (trainer.epochs_done == first or not is_over(began_s)) do
-    local epoch = trainer.epochs_done + 1
-    local skips = trainer.schedule and trainer.schedule.global_skips or 0
-    local loss = trainer:epoch(options.batches, function(batch)
-      if stop_requested() then util.fail 'interrupted' end
-      return loss_of(trinity.random(seed, ('epoch %d batch %d'):format(epoch, batch), job.rank), options.batch_size)
-    end)
-    tell('%s, seed %d, epoch %d/%d: loss %.4f%s', method, seed, epoch, options.epochs, loss,
-      skips > 0 and (', global skips %d'):format(skips) or '')
-    if folder then trainer:save(folder) end
-  end
-  job:barrier()
-  local seconds = trinity.clock_s() - began_s
-  local test_loss = tensor.no_grad(function() return loss_of(trinity.random(1, 'test'), 1000):item() end)
-  return { method = method, seed = seed, epochs = trainer.epochs_done, seconds = seconds, waited_s = trainer.wait_s,
-    loss = job:mean(test_loss) }
+--- One training: seconds in steps, those of them in which the first replica waited for others, loss on held-out samples.
+local function train(method, seed)
+  local is_daso = method == 'daso' and options.max_global_skips > 0
+  local strategy = problem:strategy { mesh = { data = replicas }, bucket_bytes = options.bucket_bytes,
+    synchronise = synchronise(is_daso) }
+  if job.rank == 0 then progress.note(('%s, seed %d'):format(method, seed)) end
+  local run = trinity.execute(problem, strategy, { data = path, train_rows = task.rows(trained), seed = seed,
+    epochs = options.epochs, learning_rate = options.learning_rate, rate = rates,
+    checkpoint = options.checkpoint ~= '' and ('%s/%s-%d'):format(options.checkpoint, method, seed) or nil,
+    daso = is_daso and { warmup_epochs = options.warmup, cooldown_epochs = options.cooldown,
+      max_global_skips = options.max_global_skips } or nil })
+  local seconds = 0
+  for _, step_s in ipairs(run.step_times_s) do seconds = seconds + step_s end
+  return { method = method, seed = seed, epochs = options.epochs, seconds = seconds,
+    waited_s = seconds - run.busy_s[1], loss = run.held_out_loss, accuracy = run.accuracy }
 end
 
 local found = {}
 local stopped = trinity.stoppable(function(stop_requested)
   for seed = options.seed, options.seed + options.seeds - 1 do
     for _, method in ipairs(methods) do
-      local ok, row = pcall(train, method, seed, stop_requested)
-      if not ok and stop_requested() then return end
+      local ok, row = pcall(train, method, seed)
+      if stop_requested() then return end
       if not ok then error(row, 0) end
       found[#found + 1] = row
     end
   end
 end)
-if job.rank == 0 and #found > 0 then
-  trinity.run:result('training', { task = options.task, ranks = job.size, rows = found },
-    ('%d trainings on %s.'):format(#found, tostring(job)))
-  if options.output ~= '' then trinity.files.write(options.output, trinity.json.encode { rows = found }) end
+os.remove(path)
+local where = ('%d %s, %d a node'):format(replicas, job.size > 1 and 'processes' or 'threads', per_node)
+if job.rank == 0 then
+  if #found > 0 then
+    trinity.run:result('training', { task = options.task, ranks = replicas, rows = found },
+      ('%d trainings on %s.'):format(#found, where))
+  end
+  if #found > 0 and options.output ~= '' then trinity.files.write(options.output, trinity.json.encode { rows = found }) end
 end
-say('%s on %s: %d x %d batches of %d a rank; link between nodes %g Mbit/s, %g ms', options.task, tostring(job),
-  options.epochs, options.batches, options.batch_size, options.link_mbit_s, options.link_ms)
-say('%s', trinity.format_table({ 'method', 'seed', 'epochs', 'seconds', 'of them waiting', 'test loss' },
-  util.map(found, function(row)
-    return { row.method, tostring(row.seed), tostring(row.epochs), ('%.2f'):format(row.seconds),
-      ('%.2f'):format(row.waited_s),
-      ('%.4f'):format(row.loss) }
-  end)))
+if job.rank == 0 and options.output == '' then
+  print(('%s on %s: %d x %d batches of %d a replica%s'):format(options.task, where, options.epochs, options.batches,
+    options.batch_size, job.size > 1 and ('; link between nodes %g Mbit/s, %g ms'):format(options.link_mbit_s,
+    options.link_ms) or ''))
+  print(trinity.format_table({ 'method', 'seed', 'epochs', 'seconds', 'of them waiting', 'test loss', 'accuracy' },
+    util.map(found, function(row)
+      return { row.method, tostring(row.seed), tostring(row.epochs), ('%.2f'):format(row.seconds),
+        ('%.2f'):format(row.waited_s), ('%.4f'):format(row.loss), ('%.4f'):format(row.accuracy) }
+    end)))
+end
 if stopped then
   if job.rank == 0 then
     progress.warn(('stopped by %s: %d of %d trainings are done; the one that ran %s'):format(

@@ -97,48 +97,15 @@ void Group::delay(double bytes, bool is_broadcast) const {
 }
 
 void Group::all_reduce(const at::Tensor& tensor, const AllReduce& options) {
-  const auto flat = tensor.view({-1});
-  for (int64_t first = 0; first < flat.numel(); first += options.chunk_elements)
-    reduce_chunk(flat.narrow(0, first, std::min(options.chunk_elements, flat.numel() - first)),
-                 options);
-}
-
-void Group::reduce_chunk(const at::Tensor& chunk, const AllReduce& options) {
-  const auto here = staged(chunk);
-  if (options.as_bfloat16) {
-    reduce_bfloat16(here, options.reduction);
-    if (!here.is_same(chunk)) chunk.copy_(here);
-    delay(2.0 * static_cast<double>(chunk.numel()), false);
-    return;
-  }
+  const auto here = staged(tensor);
   std::vector<at::Tensor> tensors{here};
   c10d::AllreduceOptions settings;
   settings.reduceOp =
       options.reduction == Reduction::max ? c10d::ReduceOp::MAX : c10d::ReduceOp::SUM;
   backend_->collectives().allreduce(tensors, settings)->wait();
   if (options.reduction == Reduction::mean) tensors[0].div_(options_.size);
-  if (!here.is_same(chunk)) chunk.copy_(here);
-  delay(static_cast<double>(chunk.nbytes()), false);
-}
-
-void Group::reduce_bfloat16(const at::Tensor& chunk, Reduction reduction) {
-  const int64_t members = options_.size, count = chunk.numel();
-  const int64_t share = (count + members - 1) / members;
-  auto sent = at::zeros({members * share}, chunk.options().dtype(at::kBFloat16));
-  sent.narrow(0, 0, count).copy_(chunk);
-  auto received = at::empty_like(sent);
-  auto out = received.view(at::kByte), in = sent.view(at::kByte);
-  std::vector<int64_t> equal;
-  backend_->collectives().alltoall_base(out, in, equal, equal)->wait();
-  auto shares = received.view({members, share}).to(at::kFloat);
-  auto sum = reduction == Reduction::max ? std::get<0>(shares.max(0)) : shares[0];
-  for (int64_t m = 1; m < members && reduction != Reduction::max; ++m) sum = sum + shares[m];
-  if (reduction == Reduction::mean) sum = sum / members;
-  std::vector<at::Tensor> mine{sum.to(at::kBFloat16).view(at::kByte)};
-  std::vector<std::vector<at::Tensor>> all(1);
-  for (int64_t m = 0; m < members; ++m) all[0].push_back(at::empty_like(mine[0]));
-  backend_->collectives().allgather(all, mine)->wait();
-  chunk.copy_(at::cat(all[0]).view(at::kBFloat16).narrow(0, 0, count));
+  if (!here.is_same(tensor)) tensor.copy_(here);
+  delay(static_cast<double>(tensor.nbytes()), false);
 }
 
 void Group::broadcast(const at::Tensor& tensor, int root) {

@@ -6,6 +6,7 @@
 
 #include "distribute/job.h"
 #include "distribute/message.h"
+#include "distribute/slow_link.h"
 
 namespace trinity {
 
@@ -22,10 +23,7 @@ void require_nccl();
 
 /// The ranks of a scope, connected by Gloo, and the stream that their collectives run on.
 /// Collectives here block, and are called on the stream. With a GPU, reductions and broadcasts go
-/// over NCCL by way of a copy there; barriers and messages stay with Gloo. bfloat16, which Gloo
-/// cannot add, is exchanged as bytes: every member gets its share of all buffers, adds these in
-/// float32 in order of rank, rounds, and hands the sum to the others: the traffic of a ring
-/// all-reduce.
+/// over NCCL by way of a copy there; barriers and messages stay with Gloo.
 class Group {
  public:
   Group(const JobStore& store, const GroupOptions& options);
@@ -41,8 +39,6 @@ class Group {
   int64_t begun = 0;
 
  private:
-  void reduce_chunk(const at::Tensor& chunk, const AllReduce& options);
-  void reduce_bfloat16(const at::Tensor& chunk, Reduction reduction);
   void delay(double bytes, bool is_broadcast) const;
   void connect_nccl(const JobStore& store);
   at::Tensor staged(const at::Tensor& tensor) const;
@@ -58,6 +54,7 @@ class Group {
 struct Job::Groups {
   std::unique_ptr<JobStore> store;
   std::array<std::unique_ptr<Group>, 3> scopes;
+  std::unique_ptr<SlowLink> link;  ///< for messages to other nodes; null: as fast as it is
 
   /// Waits until all that was begun has ended; false when that takes longer than `timeout_s`.
   bool drain(double timeout_s);

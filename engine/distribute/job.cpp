@@ -265,6 +265,9 @@ void Job::connect_groups(std::unique_ptr<JobStore> store) {
     if (nodes_ > 1 && scope != Scope::node) group.link = options_.link;
     groups_->scopes[static_cast<size_t>(scope)] = std::make_unique<Group>(*store, group);
   }
+  const auto& link = options_.link;
+  if (nodes_ > 1 && (link.latency_s > 0 || link.bandwidth_bytes_per_s > 0))
+    groups_->link = std::make_unique<SlowLink>(link);
   groups_->store = std::move(store);
   barrier();
 }
@@ -375,32 +378,13 @@ std::shared_ptr<Work> Job::begin(const std::string& what, Scope scope,
   return work;
 }
 
-namespace {
-
-/// On the thread of a stream.
-void await_end(const std::shared_ptr<Work>& work) {
-  if (!work) return;
-  while (!work->wait_for(1)) {
-  }
-  if (!work->failure().empty()) throw Error(work->failure());
+std::shared_ptr<Work> Job::begin_all_reduce(const at::Tensor& tensor, const AllReduce& options) {
+  return begin("all_reduce", options.scope,
+               [tensor, options](Group& group) { group.all_reduce(tensor, options); });
 }
 
-}  // namespace
-
-std::shared_ptr<Work> Job::begin_all_reduce(const at::Tensor& tensor, const AllReduce& options,
-                                            std::shared_ptr<Work> after) {
-  return begin("all_reduce", options.scope, [tensor, options, after](Group& group) {
-    await_end(after);
-    group.all_reduce(tensor, options);
-  });
-}
-
-std::shared_ptr<Work> Job::begin_broadcast(const at::Tensor& tensor, Scope scope, int root,
-                                           std::shared_ptr<Work> after) {
-  return begin("broadcast", scope, [tensor, root, after](Group& group) {
-    await_end(after);
-    group.broadcast(tensor, root);
-  });
+std::shared_ptr<Work> Job::begin_broadcast(const at::Tensor& tensor, Scope scope, int root) {
+  return begin("broadcast", scope, [tensor, root](Group& group) { group.broadcast(tensor, root); });
 }
 
 void Job::sum(std::span<float> values) {
@@ -441,7 +425,10 @@ void Job::end_broken(const std::string& what, const std::string& failure) {
 
 std::shared_ptr<Message> Job::send(const at::Tensor& tensor, int to, int32_t tag) {
   if (closed_ || size() == 1) throw ArgumentError("the job is closed");
-  return groups_->scopes[static_cast<size_t>(Scope::world)]->send(tensor, to, tag);
+  auto& world = *groups_->scopes[static_cast<size_t>(Scope::world)];
+  if (!groups_->link || node_of_[static_cast<size_t>(to)] == node_) return world.send(tensor, to, tag);
+  return groups_->link->send(static_cast<double>(tensor.nbytes()),
+                             [&world, tensor, to, tag] { return world.send(tensor, to, tag); });
 }
 
 std::shared_ptr<Message> Job::receive(const at::Tensor& tensor, int from, int32_t tag) {

@@ -24,7 +24,7 @@ class Message;
 /// collective that crosses nodes ends later by what the formulas of manual/simulator.md
 /// "Collectives" (ring) give for this latency and bandwidth. The sleep is on the stream's thread,
 /// so computation goes on meanwhile, and later collectives of the same scope queue behind it, as on
-/// a wire.
+/// a wire. So do a rank's messages to other nodes (distribute/slow_link.h).
 struct InjectedLink {
   double latency_s = 0;
   double bandwidth_bytes_per_s = 0;  ///< 0: no limit
@@ -57,8 +57,6 @@ Reduction parse_reduction(std::string_view name);
 struct AllReduce {
   Scope scope = Scope::world;
   Reduction reduction = Reduction::sum;
-  bool as_bfloat16 = false;             ///< values travel, and come back, rounded to bfloat16
-  int64_t chunk_elements = 10'000'000;  ///< a collective each, as DASO sends its buffer
 };
 
 /// The processes of one training, joined over c10d with Gloo or NCCL. One a process. Tensors of
@@ -87,13 +85,9 @@ class Job {
   int members(Scope scope) const;
 
   /// Reduces a tensor in place over the ranks of a scope. Begun in the same order by all of them.
-  /// It runs once `after`, a collective of another scope, has ended; later ones of this scope wait
-  /// behind it.
-  std::shared_ptr<Work> begin_all_reduce(const at::Tensor& tensor, const AllReduce& options,
-                                         std::shared_ptr<Work> after = nullptr);
+  std::shared_ptr<Work> begin_all_reduce(const at::Tensor& tensor, const AllReduce& options);
   /// Copies the tensor of the scope's member number `root` to all its members.
-  std::shared_ptr<Work> begin_broadcast(const at::Tensor& tensor, Scope scope, int root,
-                                        std::shared_ptr<Work> after = nullptr);
+  std::shared_ptr<Work> begin_broadcast(const at::Tensor& tensor, Scope scope, int root);
   /// Replaces values by their sums over all ranks, the same bits on each, and waits.
   void sum(std::span<float> values);
   void sum(std::span<double> values);

@@ -8,7 +8,23 @@
 
 namespace trinity {
 
-void write_weights(const std::string& path, const std::vector<NamedTensor>& values, int64_t steps) {
+namespace {
+
+constexpr std::string_view kCourse = "course.";
+
+template <class Number>
+Number number_of(const SavedArrays& saved, const std::string& text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size())
+    saved.refuse(fmt::format("expected a number, got '{}'", text));
+  return number;
+}
+
+}  // namespace
+
+void write_weights(const std::string& path, const std::vector<NamedTensor>& values, int64_t steps,
+                   const std::map<std::string, double>& course) {
   std::vector<at::Tensor> kept;
   std::vector<SavedArray> arrays;
   for (const auto& [name, tensor] : values) {
@@ -17,19 +33,22 @@ void write_weights(const std::string& path, const std::vector<NamedTensor>& valu
     arrays.push_back({name, own.scalar_type() == at::kDouble ? "F64" : "F32", own.sizes().vec(),
                       {static_cast<const char*>(own.data_ptr()), own.nbytes()}});
   }
-  write_arrays(path, arrays, {{"steps", std::to_string(steps)}});
+  std::map<std::string, std::string> texts{{"steps", std::to_string(steps)}};
+  for (const auto& [name, number] : course)
+    texts[std::string(kCourse) + name] = fmt::format("{}", number);
+  write_arrays(path, arrays, texts);
 }
 
 ReadWeights read_weights(const std::string& path) {
   const auto saved = read_arrays(path, false);
   ReadWeights result;
-  const auto steps = saved.metadata.find("steps");
-  if (steps != saved.metadata.end()) {
-    const auto& text = steps->second;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), result.steps);
-    if (error != std::errc() || end != text.data() + text.size() || result.steps < 0)
-      saved.refuse(fmt::format("expected a number of steps, got '{}'", text));
-  }
+  for (const auto& [name, text] : saved.metadata)
+    if (name == "steps")
+      result.steps = number_of<int64_t>(saved, text);
+    else if (name.starts_with(kCourse))
+      result.course[name.substr(kCourse.size())] = number_of<double>(saved, text);
+  if (result.steps < 0)
+    saved.refuse(fmt::format("expected a number of steps, got {}", result.steps));
   for (const auto& array : saved.arrays) {
     const bool wide = array.dtype == "F64";
     if (!wide && array.dtype != "F32")

@@ -561,20 +561,21 @@ HeldOut Executor::evaluate(std::shared_ptr<const Graph> graph) const {
   return {found.samples, found.loss, found.accuracy};
 }
 
-void Executor::save(const std::string& path, bool checkpoint) const {
+void Executor::save(const std::string& path, bool checkpoint,
+                    const std::map<std::string, double>& numbers) const {
   const auto values = impl_->operators.weights().named(checkpoint);
   const auto& job = impl_->options.job;
-  if (!job || job->rank() == 0) write_weights(path, values, impl_->operators.steps);
+  if (!job || job->rank() == 0) write_weights(path, values, impl_->operators.steps, numbers);
   if (job) job->barrier();
 }
 
-int64_t Executor::load(const std::string& path, bool checkpoint) {
+Executor::Course Executor::load(const std::string& path, bool checkpoint) {
   const auto read = read_weights(path);
   impl_->operators.weights().set_named(read.values, checkpoint);
-  if (!checkpoint) return 0;
+  if (!checkpoint) return {};
   impl_->operators.steps = read.steps;
   impl_->operators.weights().updates = read.steps * impl_->updates_of_step();
-  return read.steps;
+  return {read.steps, read.course};
 }
 
 std::vector<NamedValues> Executor::weights() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -113,12 +114,19 @@ class Executor {
   /// one was made. Throws ArgumentError without data, and what evaluate() throws.
   HeldOut evaluate(std::shared_ptr<const Graph> graph) const;
 
-  /// Weights, and with `checkpoint` all that a later step depends on beside the options, to a file;
-  /// and back, of a checkpoint the number of steps that had been made. Throws FileError, and
-  /// ArgumentError for weights that the graph lacks, or of other shapes.
-  /// Where workers are processes all of them call it, and that of rank 0 writes.
-  void save(const std::string& path, bool checkpoint) const;
-  int64_t load(const std::string& path, bool checkpoint);
+  /// What a later step depends on beside weights, the optimiser's numbers and options.
+  struct Course {
+    int64_t steps = 0;                      ///< that had been made
+    std::map<std::string, double> numbers;  ///< what the caller gave to save()
+  };
+
+  /// Weights, and with `checkpoint` all that a later step depends on beside the options and weights
+  /// on their way from one step to a later one, to a file; and back. Throws FileError, and
+  /// ArgumentError for weights that the graph lacks, or of other shapes. Where workers are processes
+  /// all of them call it, and that of rank 0 writes.
+  void save(const std::string& path, bool checkpoint,
+            const std::map<std::string, double>& numbers = {}) const;
+  Course load(const std::string& path, bool checkpoint);
 
   /// All trainable weights of the graph that was lowered, by name, put together from their parts.
   std::vector<NamedValues> weights() const;

@@ -315,7 +315,8 @@ int32_t Replication::add_member(const Bucket& bucket, const std::string& name, C
   if (meaning_) {
     member.attributes["replica"] = static_cast<int64_t>(place);
     member.attributes["replicas"] = members;
-    if (kind == CollectiveKind::reduce_scatter) member.attributes["shares"] = members;
+    if (kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::all_gather)
+      member.attributes["shares"] = members;
     if (bucket.items[0] >= static_cast<int32_t>(graph_.tensors().size())) {
       member.attributes["reduction"] = std::string("weights");
       if (occasion_.empty()) member.attributes["every"] = int64_t{options_.every};

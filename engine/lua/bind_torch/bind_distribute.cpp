@@ -108,7 +108,7 @@ const at::Tensor& buffer_arg(lua_State* L, int index) {
   return x;
 }
 
-/// job:all_reduce(tensor, {scope=, reduction=, bfloat16=, chunk_elements=}) -> work
+/// job:all_reduce(tensor, {scope=, reduction=}) -> work
 int job_all_reduce(lua_State* L) {
   auto& job = object_arg<Job>(L, 1);
   const auto& tensor = buffer_arg(L, 2);
@@ -116,13 +116,9 @@ int job_all_reduce(lua_State* L) {
   AllReduce options;
   options.scope = parse_scope(fields.string("scope", "world"));
   options.reduction = parse_reduction(fields.string("reduction", "sum"));
-  options.as_bfloat16 = fields.boolean("bfloat16", false);
-  options.chunk_elements =
-      fields.integer("chunk_elements", options.chunk_elements, 1, kMaxElements);
   fields.refuse_unknown();
-  if (tensor.scalar_type() == at::kLong &&
-      (options.as_bfloat16 || options.reduction == Reduction::mean))
-    throw WrongArgument(2, "tensor", "expected float32 or float64 for a mean and for bfloat16");
+  if (tensor.scalar_type() == at::kLong && options.reduction == Reduction::mean)
+    throw WrongArgument(2, "tensor", "expected float32 or float64 for a mean");
   push_object(L, job.begin_all_reduce(tensor.detach(), options));
   return 1;
 }
@@ -224,43 +220,6 @@ int dist_unpack(lua_State* L) {
   return 0;
 }
 
-/// gradient_buckets(job, parameters, {bucket_bytes=, overlap=}) -> buckets
-int dist_gradient_buckets(lua_State* L) {
-  const auto job = handle_arg<Job>(L, 1, "job");
-  auto parameters = tensors_arg(L, 2, "parameters");
-  for (const auto& x : parameters)
-    if (x.scalar_type() != at::kFloat || !x.device().is_cpu() || !x.is_leaf() || !x.requires_grad())
-      throw WrongArgument(
-          2, "parameters",
-          "expected float32 on the processor that wants gradients, got " + describe_tensor(x));
-  Fields fields(L, 3, "gradient_buckets");
-  GradientBuckets::Options options;
-  options.bucket_bytes = fields.integer("bucket_bytes", options.bucket_bytes, 0, int64_t{1} << 50);
-  options.overlap = fields.boolean("overlap", options.overlap);
-  fields.refuse_unknown();
-  push_object(L, std::make_shared<GradientBuckets>(job, std::move(parameters), options));
-  return 1;
-}
-
-/// buckets:begin(scope) before backward(), buckets:finish() after it
-int buckets_begin(lua_State* L) {
-  object_arg<GradientBuckets>(L, 1).begin(parse_scope(string_arg(L, 2, "scope")));
-  return 0;
-}
-
-int buckets_finish(lua_State* L) {
-  object_arg<GradientBuckets>(L, 1).finish();
-  return 0;
-}
-
-/// buckets:counts() -> how many, how many began to travel during the last backward()
-int buckets_counts(lua_State* L) {
-  const auto& buckets = object_arg<GradientBuckets>(L, 1);
-  lua_pushinteger(L, buckets.count());
-  lua_pushinteger(L, buckets.begun_in_backward());
-  return 2;
-}
-
 /// While a job runs, Ctrl-C is for its ranks first.
 struct AsSearch {
   AsSearch() { begin_search(); }
@@ -298,12 +257,8 @@ constexpr luaL_Reg kJob[] = {
     TRINITY_BIND("broadcast", job_broadcast), TRINITY_BIND("wait", job_wait),
     TRINITY_BIND("is_done", job_is_done),     TRINITY_BIND("barrier", job_barrier),
     TRINITY_BIND("agree", job_agree),         TRINITY_BIND("leave", job_leave)};
-constexpr luaL_Reg kBuckets[] = {TRINITY_BIND("begin", buckets_begin),
-                                 TRINITY_BIND("finish", buckets_finish),
-                                 TRINITY_BIND("counts", buckets_counts)};
 constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("join", dist_join), TRINITY_BIND("pack", dist_pack),
                                    TRINITY_BIND("unpack", dist_unpack),
-                                   TRINITY_BIND("gradient_buckets", dist_gradient_buckets),
                                    TRINITY_BIND("launch", dist_launch)};
 
 }  // namespace
@@ -314,7 +269,6 @@ void open_distribute(lua_State* L) {
   lua_setfield(L, -2, "dist");
   register_type<Job>(L, kJob);
   register_type<Work>(L, {});
-  register_type<GradientBuckets>(L, kBuckets);
 }
 
 }  // namespace trinity::lua

@@ -101,17 +101,32 @@ int executor_epoch(lua_State* L) {
   return 2;
 }
 
-/// executor:save(path, checkpoint)
+/// executor:save(path, numbers): weights, or, with numbers by name, a checkpoint that keeps these too
 int executor_save(lua_State* L) {
-  object_arg<Executor>(L, 1).save(luaL_checkstring(L, 2), lua_toboolean(L, 3) != 0);
+  std::map<std::string, double> numbers;
+  const bool checkpoint = !lua_isnoneornil(L, 3);
+  if (checkpoint) table_arg(L, 3, "numbers");
+  if (checkpoint)
+    for (lua_pushnil(L); lua_next(L, 3) != 0; lua_pop(L, 1)) {
+      if (lua_type(L, -2) != LUA_TSTRING || lua_type(L, -1) != LUA_TNUMBER)
+        throw WrongArgument(3, "numbers", "expected numbers by name");
+      numbers[lua_tostring(L, -2)] = lua_tonumber(L, -1);
+    }
+  object_arg<Executor>(L, 1).save(luaL_checkstring(L, 2), checkpoint, numbers);
   return 0;
 }
 
-/// executor:load(path, checkpoint) -> steps that had been made
+/// executor:load(path, checkpoint) -> steps that had been made, numbers by name
 int executor_load(lua_State* L) {
-  lua_pushnumber(L, static_cast<double>(object_arg<Executor>(L, 1).load(
-                        luaL_checkstring(L, 2), lua_toboolean(L, 3) != 0)));
-  return 1;
+  const auto course =
+      object_arg<Executor>(L, 1).load(luaL_checkstring(L, 2), lua_toboolean(L, 3) != 0);
+  lua_pushnumber(L, static_cast<double>(course.steps));
+  lua_newtable(L);
+  for (const auto& [name, number] : course.numbers) {
+    lua_pushnumber(L, number);
+    lua_setfield(L, -2, name.c_str());
+  }
+  return 2;
 }
 
 /// executor:weights() -> list of { name =, shape =, values = }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "distribute/gradient_buckets.h"
 #include "distribute/job.h"
 #include "lua/host/check.h"
 
@@ -12,7 +11,5 @@ template <>
 inline constexpr const char* kTypeName<Job> = "job";
 template <>
 inline constexpr const char* kTypeName<Work> = "work";
-template <>
-inline constexpr const char* kTypeName<GradientBuckets> = "gradient buckets";
 
 }  // namespace trinity::lua

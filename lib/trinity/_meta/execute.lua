@@ -11,6 +11,7 @@ error 'this file is for editors'
 ---@field operator_start_s trinity.DoubleArray by task: see last.start_s
 ---@field transferred_bytes number copied between devices in a step
 ---@field peak_memory_bytes number[] by device: the most that LibTorch's allocator had handed out, weights included
+---@field busy_s number[] by device: in operators, of all steps after the warm-up
 ---@field cores integer[] by device: the core that its thread is bound to, -1 for none
 ---@field graph trinity.Graph that was executed: the problem's, or what the strategy lowers it to
 ---@field placement trinity.Placement of that graph

@@ -11,7 +11,6 @@
 -- Epochs, batches and groups count from 0, as local ranks do: group j is the GPU with local rank j of every node.
 
 local check = require 'trinity.base.check'
-local tensor = require 'trinity.nn.tensor'
 local options_of = require 'trinity.base.options'
 local util = require 'trinity.base.util'
 
@@ -19,24 +18,6 @@ local util = require 'trinity.base.util'
 ---@since 0.1.0
 ---@field cycling table what a schedule takes that does not follow from the training, declared
 local daso = {}
-
---- What a member of a group has after a stale sum arrives: numbers or tensors.
----@param x number|trinity.TorchTensor its own value
----@param sum number|trinity.TorchTensor of what all members sent
----@param batches integer that passed since
----@param members integer
----@return number|trinity.TorchTensor
-function daso.merge(x, sum, batches, members)
-  for i, value in ipairs { x or false, sum or false } do
-    if type(value) ~= 'number' and not tensor.is(value) then
-      check.wrong('daso.merge', i, i == 1 and 'x' or 'sum', value, 'a number or a tensor')
-    end
-  end
-  check.integer('daso.merge', 3, 'batches', batches, 0)
-  check.integer('daso.merge', 4, 'members', members, 1)
-  local weight = batches > 0 and 2 * batches or 1
-  return (x * weight + sum) / (weight + members)
-end
 
 ---@class trinity.DasoSchedule: trinity.ScheduleOptions
 ---@since 0.1.0
@@ -169,7 +150,8 @@ end
 --- What to do after the optimiser's step of the running batch, of `batches` in the epoch: a list, in order, of
 ---   { what = 'send', group =, bfloat16 = }    members of the group start the sum of their parameters
 ---   { what = 'merge', group =, age =, batches = }    they wait for the sum sent `age` batches ago, and merge it as
----                                             if it were of `batches` (daso.merge)
+---                                             if it were of `batches`: of own values x and a sum s of m
+---                                             members (2 batches x + s) / (2 batches + m), x once for 0
 ---   { what = 'average', group = }             they wait for what they just sent, and take the mean
 ---   { what = 'broadcast', group = }           in every node, the member gives its parameters to the others
 ---@param batches integer of the epoch

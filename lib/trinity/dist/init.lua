@@ -1,9 +1,6 @@
 -- trinity.dist: the processes of one training. A script joins the job that a launcher started it in (trinity
--- launch, torchrun, mpirun, srun, ...) and adds up tensors with the other ranks by LibTorch's c10d, with Gloo or NCCL:
---
---   local job = trinity.dist.init()
---   local trainer = trinity.dist.trainer(job, { module = net, optimiser = sgd, method = 'bsp' })
---   trainer:epoch(batches, function(batch) return loss_of(batch) end)
+-- launch, torchrun, mpirun, srun, ...) and adds up tensors with the other ranks by LibTorch's c10d, with Gloo or NCCL.
+-- What the ranks of a job train together trinity.execute runs.
 --
 -- Started without a launcher it is a job of one process. Ranks, nodes and local ranks count from 0, as those of
 -- every launcher do. Searches that learn are shared by the ranks of the job (search/shared.lua). When a rank
@@ -149,8 +146,6 @@ local scopes = options_of.words('trinity.Scope', { 'world', 'node', 'across' })
 local reduce_options = options_of.declare('trinity.AllReduceOptions', { help = 'How tensors are reduced.',
   { 'scope', scopes, 'world', help = "over whom; 'across': ranks of the same local rank, one a node" },
   { 'reduction', options_of.words('trinity.Reduction', { 'sum', 'mean', 'max' }), 'sum', help = 'what of all values' },
-  { 'bfloat16', 'boolean', false, help = 'values travel, and come back, rounded' },
-  { 'chunk_elements', 'integer', 10000000, least = 1, most = 2 ^ 31, help = 'of one message' },
 })
 
 local function check_tensor(owner, x)
@@ -267,12 +262,6 @@ function Job:close()
   check.closing('job:close', self, 'job').handle:leave()
   if self.size == 1 then joined = nil end -- others cannot be met a second time
 end
-
---- A trainer of a network of trinity.nn on all ranks of a job. All begin with rank 0's parameters.
----@param job trinity.Job
----@param options trinity.TrainerOptions
----@return trinity.Trainer
-function dist.trainer(job, options) return require('trinity.dist.trainer').new(job, options) end
 
 local launch_options = options_of.declare('trinity.LaunchOptions', { help = 'What dist.launch takes.',
   { 'processes', 'integer', 1, least = 1, most = 1024, help = 'how many' },

@@ -1,5 +1,4 @@
--- trinity.dist.learning_rate: the learning rate of a training by epoch: a warm-up in even steps, then decay. What
--- trainers (trainer.lua) follow when they are given one.
+-- trinity.dist.learning_rate: the learning rate of a training by epoch: a warm-up in even steps, then decay.
 
 local check = require 'trinity.base.check'
 local options_of = require 'trinity.base.options'
@@ -76,7 +75,7 @@ function Schedule:after_epoch(loss)
   self.epoch = self.epoch + 1
 end
 
-local saved = { 'full', 'epoch', 'scale', 'best_loss', 'bad_epochs' }
+local saved = { 'epoch', 'scale', 'best_loss', 'bad_epochs' }
 
 --- What changes, as numbers by name.
 function Schedule:state() return util.picked(self, saved) end
@@ -84,7 +83,7 @@ function Schedule:state() return util.picked(self, saved) end
 --- Takes back what state() gave.
 function Schedule:load_state(state)
   for _, name in ipairs(saved) do
-    self[name] = check.number('trainer:load: learning rate', 'field', name, state[name])
+    self[name] = check.number('learning rate', 'field', name, state[name])
   end
 end
 

@@ -1,5 +1,5 @@
 -- trinity.execute: runs training steps of a strategy for real on LibTorch devices (engine/execute/executor.h),
--- operators in the order in which the simulator starts them, and measures them. Workers are threads, or, in a job of
+-- operators in the order in which the simulator ends them, and measures them. Workers are threads, or, in a job of
 -- several processes (trinity launch), processes: rank r runs device r + 1.
 
 local array = require 'trinity.base.array'
@@ -33,7 +33,7 @@ local declared = options_of.declare('trinity.ExecuteOptions', entries)
 local most_runs = 1000 -- of which times by operator are kept: the latest
 
 --- The job whose ranks are the workers, if there is one.
-local function job_of(problem, placement)
+local function job_of(problem, what)
   local job = require('trinity.dist').current()
   if not job then return nil end
   local devices = #problem.cluster.devices
@@ -41,7 +41,8 @@ local function job_of(problem, placement)
     check.refuse('execute', 1, 'problem', 'expected a device for each of %d processes of the job, got %d', job.size,
       devices)
   end
-  job:agree('what is executed', ('%s, devices %s'):format(problem.graph.name, table.concat(placement:totable(), ' ')))
+  job:agree('what is executed', ('%s of %s, devices %s'):format(problem.graph.name, what.graph.fingerprint,
+    table.concat(what.placement:totable(), ' ')))
   return job
 end
 
@@ -89,11 +90,14 @@ local function measure(course, happens, options, job, all)
     if step > options.warm_up then
       all.times[#all.times + 1], all.last = took.step_time_s, took
       all.runs[(step - options.warm_up - 1) % most_runs + 1] = took
-      for d, bytes in ipairs(took.peak_memory_bytes) do all.peaks[d] = math.max(all.peaks[d] or 0, bytes) end
+      for d, bytes in ipairs(took.peak_memory_bytes) do
+        all.peaks[d] = math.max(all.peaks[d] or 0, bytes)
+        all.busy[d] = (all.busy[d] or 0) + took.busy_s[d]
+      end
     end
     line:update { text = ('step %d/%d  loss %.6g  %.4g s'):format(step, steps, took.loss, took.step_time_s) }
     happens:step_done(took.loss)
-    course:step_done(took.loss)
+    course:step_done(took.loss) -- behind what it keeps of that
   end
   line:finish()
 end
@@ -101,7 +105,7 @@ end
 --- What steps told: losses, times, runs (the latest), peaks, last, stopped. The first Ctrl-C ends it with the steps so
 --- far, where any was measured and there are no other ranks, which would wait.
 local function measured(course, happens, options, job)
-  local all = { losses = {}, times = {}, runs = {}, peaks = {} }
+  local all = { losses = {}, times = {}, runs = {}, peaks = {}, busy = {} }
   if job then
     measure(course, happens, options, job, all)
     return all
@@ -144,11 +148,12 @@ return function(problem, plan, options)
   local devices = device_names(problem, options.devices)
   local what = lowered(problem, plan)
   local graph, placement = what.graph, what.placement
-  local job = job_of(problem, placement)
+  local job = job_of(problem, what)
   local executor = core.executor(graph.handle, placement, #problem.cluster.devices, what.order,
     executor_options(options, what, devices, job))
   local course = training.new(executor, problem.graph, options)
   local happens = occasions.new(plan, options, course.per_epoch, course.steps)
+  course:follow(happens)
   local all = measured(course, happens, options, job)
   local result = { losses = all.losses, graph = graph, placement = placement, steps = #all.losses,
     warm_up = options.warm_up, micro_batches = what.micro_batches, last = all.last, step_times_s = all.times,
@@ -156,7 +161,7 @@ return function(problem, plan, options)
     operator_time_s = operator_medians(graph.operators, all.runs),
     operator_start_s = array.double_of(all.last.start_s), transferred_bytes = all.last.transferred_bytes,
     weights = options.keep_weights and executor:weights() or nil,
-    peak_memory_bytes = all.peaks, stopped = all.stopped or false }
+    peak_memory_bytes = all.peaks, busy_s = all.busy, stopped = all.stopped or false }
   course:result(result)
   executor:close()
   return result

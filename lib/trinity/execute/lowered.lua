@@ -7,13 +7,14 @@ local graphs = require 'trinity.graph'
 local simulator = require 'trinity.strategy.simulator'
 local strategies = require 'trinity.strategy.strategy'
 
---- What the simulator says of a plan: its micro-batches, and the start of every task.
+--- What the simulator says of a plan: its micro-batches, and the end of every task. A collective ends when what it
+--- waits for has come, so that a worker runs what is ready in the meantime before it.
 local function simulated_order(problem, plan)
   local timeline = simulator.timeline('execute', problem, plan)
   local micro_batches, order = timeline.micro_batches, array.double(timeline.tasks)
   for task = 1, timeline.tasks do
-    local start_s = timeline.start_s[task]
-    order[task] = start_s == start_s and start_s or 0 -- NaN: updates of earlier micro-batches, which do not run
+    local end_s = timeline.end_s[task]
+    order[task] = end_s == end_s and end_s or 0 -- NaN: updates of earlier micro-batches, which do not run
   end
   timeline:close()
   return order, micro_batches

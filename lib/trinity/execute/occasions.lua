@@ -47,9 +47,6 @@ function occasions.new(plan, options, per_epoch, steps)
   if cycling.max_global_skips == 0 then
     check.refuse('execute', 3, 'options', "'daso': without skips it is synchronise = { kind = 'all_reduce' }")
   end
-  if options.checkpoint then
-    check.refuse('execute', 3, 'options', "'daso': its phases depend on losses that a checkpoint does not keep")
-  end
   self.batches, self.epochs = course_of(options, per_epoch, steps)
   self.schedule = daso.schedule(util.merged(cycling, { epochs = self.epochs, groups = self.inner, nodes = self.nodes }))
   return self
@@ -92,6 +89,9 @@ function Occasions:next(done)
   if self.inner > 1 then list[#list + 1] = hand_out end
   return list
 end
+
+--- Whether nothing that was sent is still to be merged.
+function Occasions:rests() return not self.schedule or self.done % self.batches == 0 end
 
 --- A step is done.
 function Occasions:step_done(loss)

@@ -26,14 +26,26 @@ training.options = {
 local Training = {}
 Training.__index = Training
 
+--- The entries of a table whose names begin with a word and a point, without these.
+local function with_prefix(numbers, prefix)
+  local found = {}
+  for name, value in util.sorted_pairs(numbers) do
+    local rest = name:match('^' .. prefix .. '%.(.+)$')
+    if rest then found[rest] = value end
+  end
+  return found
+end
+
 --- A training whose executor has just been made.
 function training.new(executor, graph, options)
   local per_epoch, held_out = executor:epoch()
   local self = setmetatable({ executor = executor, graph = graph, options = options, per_epoch = per_epoch,
     held_out = held_out, done = 0, accuracies = {} }, Training)
-  if options.load then executor:load(options.load, false) end
+  self.epoch_loss, self.epoch_steps = 0, 0
+  if options.load then executor:load(options.load) end
   if options.checkpoint and util.exists(options.checkpoint) then
-    self.done = executor:load(options.checkpoint, true)
+    self.done, self.kept = executor:load(options.checkpoint, true)
+    self.epoch_loss, self.epoch_steps = self.kept.epoch_loss or 0, self.kept.epoch_steps or 0
   end
   self.rate = options.rate and learning_rate.new('execute', options.learning_rate, options.rate)
   self.steps = options.epochs and per_epoch > 0 and options.epochs * per_epoch or options.steps
@@ -41,11 +53,23 @@ function training.new(executor, graph, options)
     check.refuse('execute', 3, 'options', "'checkpoint': %s has %d steps, expected fewer than the %d of this training",
       options.checkpoint, self.done, self.steps)
   end
-  for _ = 1, per_epoch > 0 and math.floor(self.done / per_epoch) or 0 do
-    if self.rate then self.rate:after_epoch(0) end
+  if self.rate and self.kept then
+    local epoch = per_epoch > 0 and math.floor(self.done / per_epoch) or 0
+    self.rate:load_state(util.merged(self.rate:state(), { epoch = epoch }, with_prefix(self.kept, 'rate')))
   end
-  self.epoch_loss, self.epoch_steps = 0, 0
   return self
+end
+
+--- What is done in single steps (trinity.execute.occasions), which goes on as the checkpoint has it.
+function Training:follow(happens)
+  self.happens = happens
+  if not self.kept or not happens.schedule then return end
+  local state = with_prefix(self.kept, 'daso')
+  if next(state) == nil or self.done % happens.batches > 0 then
+    check.refuse('execute', 3, 'options', "'checkpoint': %s is of a training without option 'daso'",
+      self.options.checkpoint)
+  end
+  happens.schedule:load_state(state)
 end
 
 --- The learning rate of the next step, nil: the one that the executor has.
@@ -69,9 +93,15 @@ function Training:step_done(loss)
   self:keep()
 end
 
---- Writes the checkpoint.
+--- Writes the checkpoint, unless weights are on their way from one step to a later one, as in DASO's epochs.
 function Training:keep()
-  if self.options.checkpoint then self.executor:save(self.options.checkpoint, true) end
+  if not self.options.checkpoint or not self.happens:rests() then return end
+  local numbers = { epoch_loss = self.epoch_loss, epoch_steps = self.epoch_steps }
+  local schedules = { rate = self.rate, daso = self.happens.schedule }
+  for prefix, schedule in util.sorted_pairs(schedules) do
+    for name, value in util.sorted_pairs(schedule:state()) do numbers[prefix .. '.' .. name] = value end
+  end
+  self.executor:save(self.options.checkpoint, numbers)
 end
 
 --- What a result tells of it.
@@ -80,17 +110,13 @@ function Training:result(result)
     result.accuracies = self.accuracies
     result.accuracy, result.held_out_loss, result.held_out_samples = self:evaluate()
   end
-  if self.options.save then self.executor:save(self.options.save, false) end
+  if self.options.save then self.executor:save(self.options.save) end
   result.steps_done = self.done
   return result
 end
 
---- Refuses what cannot be, before anything is computed: a file that cannot be written, a rate that a checkpoint does
---- not tell.
+--- Refuses what cannot be, before anything is computed: a file that cannot be written.
 function training.check(options)
-  if options.checkpoint and options.rate and options.rate.decay == 'plateau' then
-    check.refuse('execute', 3, 'options', "'rate': decay 'plateau' depends on losses that a checkpoint does not keep")
-  end
   for _, name in ipairs { 'checkpoint', 'save' } do
     if options[name] then core.check_output(options[name]) end
   end

@@ -186,16 +186,6 @@ describe('the schedule of DASO', function()
   end)
 end)
 
-describe('the merge of DASO', function()
-  it('is that of the example', function() expect(daso.merge(1, 1 + 2 + 3 + 4, 1, 4)):equals(2) end)
-  it('counts own data once where nothing passed', function() expect(daso.merge(5, 10, 0, 2)):equals(5) end)
-  it('takes tensors', function()
-    local merged = daso.merge(trinity.tensor.new { 1, 4 }, trinity.tensor.new { 10, 2 }, 2, 4)
-    expect(merged:select(1, 1):item()):near((4 + 10) / 8, 1e-7)
-    expect(merged:select(1, 2):item()):near((16 + 2) / 8, 1e-7)
-  end)
-end)
-
 -- A network of two layers with 8 MB of weights each, some milliseconds a step on an A100.
 local function small_network()
   local net = trinity.layers.new 'small'

@@ -1,11 +1,10 @@
--- trinity.dist in real processes: collectives, training in step and with DASO, what happens when a rank fails. Starting a
--- process costs half a second, so tests share jobs. What hangs here sleeps.
+-- trinity.dist in real processes: collectives, what happens when a rank fails. Starting a process costs half a second, so
+-- tests share jobs. What hangs here sleeps. Trainings of several ranks are those of tests/lua/execute.
 
 local ffi = require 'ffi'
 
 with_torch()
 
-local core = require 'trinity.core'
 
 local processes = dofile(root .. '/tests/lua/support/processes.lua')
 local launch, shell, write_script = processes.launch, processes.shell, processes.write_script
@@ -19,106 +18,6 @@ end
 -- In a script: hang.
 local hang = "require('ffi').cdef 'int poll(void *, unsigned long, int);' require('ffi').C.poll(nil, 0, 60000)"
 
--- A network whose gradient depends on rank and batch: weights go to targets that differ.
-local training = [[
-local trinity = require 'trinity'
-local nn, tensor = trinity.nn, trinity.tensor
-local function train(job, method, epochs, schedule, folder, stop)
-  local net = nn.linear { inputs = 3, outputs = 2, seed = 5 + job.rank }
-  local sgd = nn.sgd { parameters = net:parameters(), learning_rate = 0.1, momentum = 0.5 }
-  local trainer = trinity.dist.trainer(job, { module = net, optimiser = sgd, method = method, schedule = schedule })
-  if folder then trainer:load(folder) end
-  while trainer.epochs_done < epochs do
-    local epoch = trainer.epochs_done
-    trainer:epoch(7, function(batch)
-      local stream = trinity.random(1, 'data', job.rank + 10 * batch + 1000 * epoch)
-      return nn.mse(net(tensor.normal({ 4, 3 }, stream)), tensor.normal({ 4, 2 }, stream))
-    end)
-    if folder then trainer:save(folder) end
-    if stop then stop(trainer, job) end
-  end
-  return trainer
-end
-local function text(trainer)
-  local list = {}
-  for i, x in ipairs(trainer:pack():totable()) do list[i] = ('%.9g'):format(x) end
-  return table.concat(list, ' ')
-end
-]]
-
--- What four ranks do under the schedule, in one process with plain numbers: parameter vectors by rank.
-local function emulate(job_text)
-  return training .. [[
-  local function emulate(epochs, options)
-    local daso = trinity.daso
-    options.groups, options.nodes = 2, 2
-    local schedule, ranks = daso.schedule(options), {}
-    for r = 0, 3 do
-      local net = nn.linear { inputs = 3, outputs = 2, seed = 5 }
-      ranks[r] = { net = net, sgd = nn.sgd { parameters = net:parameters(), learning_rate = 0.1, momentum = 0.5 } }
-    end
-    local core = require 'trinity.core'
-    local function pack(r, gradients)
-      local flat = tensor.zeros(8)
-      core.dist.pack(ranks[r].net:parameters(), flat, gradients)
-      return flat
-    end
-    local function unpack_to(r, flat, gradients) core.dist.unpack(flat, ranks[r].net:parameters(), gradients) end
-    local function rounded(x) -- to bfloat16, exactly: 8 bits of precision
-      local list = x:totable()
-      for i, v in ipairs(list) do
-        local _, e = math.frexp(v)
-        local unit = 2 ^ (e - 8)
-        local q, f = math.floor(v / unit), v / unit - math.floor(v / unit)
-        if f > 0.5 or f == 0.5 and q % 2 == 1 then q = q + 1 end
-        list[i] = q * unit
-      end
-      return tensor.new(list)
-    end
-    local sent, outgoing
-    local acts = {}
-    function acts.send(a)
-      local x, y = pack(a.group), pack(a.group + 2)
-      if a.bfloat16 then outgoing = rounded(rounded(x) + rounded(y)) else outgoing = x + y end
-    end
-    function acts.merge(a)
-      for _, r in ipairs { a.group, a.group + 2 } do unpack_to(r, daso.merge(pack(r), sent, a.batches, 2)) end
-      sent = nil
-    end
-    function acts.average(a)
-      for _, r in ipairs { a.group, a.group + 2 } do unpack_to(r, outgoing / 2) end
-      outgoing = nil
-    end
-    function acts.broadcast(a)
-      for r = 0, 3 do unpack_to(r, pack(a.group + (r >= 2 and 2 or 0))) end
-    end
-    for epoch = 0, epochs - 1 do
-      local sum = 0
-      for batch = 1, 7 do
-        local gradients = {}
-        for r = 0, 3 do
-          ranks[r].sgd:zero_grad()
-          local stream = trinity.random(1, 'data', r + 10 * batch + 1000 * epoch)
-          local loss = nn.mse(ranks[r].net(tensor.normal({ 4, 3 }, stream)), tensor.normal({ 4, 2 }, stream))
-          loss:backward()
-          sum = sum + loss:item()
-          gradients[r] = pack(r, true)
-        end
-        for r = 0, 3 do
-          local mate = r % 2 == 0 and r + 1 or r - 1
-          if schedule.gradients then unpack_to(r, (gradients[r] + gradients[mate]) / 2, true) end
-          ranks[r].sgd:step()
-        end
-        for _, a in ipairs(schedule:after_batch(7)) do acts[a.what](a) end
-        if outgoing then sent, outgoing = outgoing, nil end
-      end
-      schedule:after_epoch(sum / 28)
-    end
-    return pack(0)
-  end
-  ]] .. job_text
-end
-
 -- What a job that several tests look at printed, and its exit status.
 local jobs = {}
 local function output_of(name, options, text, arguments)
@@ -129,57 +28,39 @@ local function output_of(name, options, text, arguments)
   return jobs[name].output, jobs[name].status
 end
 
--- Two nodes of two ranks: collectives, then trainings, the last of which one rank begins with another model.
+-- Two nodes of two ranks: collectives, then what they execute, of which one rank has another model.
 local function four_ranks()
-  return output_of('four', '-n 4 --per_node 2 --all_output', emulate([[
+  return output_of('four', '-n 4 --per_node 2 --all_output', [[
+  local trinity = require 'trinity'
+  local tensor = trinity.tensor
   local job = trinity.dist.init { link = { latency_s = 1e-3 } }
-  do
-    local function reduce(options)
-      local x = tensor.new { job.rank, 1, 2 ^ job.rank, 1 / 3, job.rank }
-      job:all_reduce(x, options)
-      return ('%g %g %g %.5f'):format(x:select(1, 1):item(), x:select(1, 2):item(), x:select(1, 3):item(), x:select(1, 4):item())
-    end
-    local lines = { reduce {}, reduce { scope = 'node' }, reduce { scope = 'across' }, reduce { reduction = 'max' },
-      reduce { reduction = 'mean', chunk_elements = 2 }, reduce { bfloat16 = true },
-      reduce { scope = 'across', bfloat16 = true, reduction = 'mean' } }
-    local x = tensor.full({ 2 }, job.rank)
-    lines[#lines + 1] = job:broadcast(x, { scope = 'node', root = 1 }):select(1, 1):item()
-    local slow = job:start_all_reduce(tensor.ones(3), { scope = 'across' })
-    slow:wait()
-    lines[#lines + 1] = tostring(slow:done()) .. job:mean(job.rank)
-    job:agree('the weather', 'fine')
-    print(table.concat(lines, '; '))
+  local function reduce(options)
+    local x = tensor.new { job.rank, 1, 2 ^ job.rank, 1 / 3, job.rank }
+    job:all_reduce(x, options)
+    return ('%g %g %g %.5f'):format(x:select(1, 1):item(), x:select(1, 2):item(), x:select(1, 3):item(), x:select(1, 4):item())
   end
-  local bsp = text(train(job, 'bsp', 3))
-  for _, skips in ipairs { 0, 8 } do
-    local daso = text(train(job, 'daso', 3, { epochs = 3, warmup_epochs = 1, cooldown_epochs = 1, max_global_skips = skips }))
-    job:print(('daso with %d skips is bsp: %s %s'):format(skips, tostring(bsp == daso), tostring(#bsp > 40)))
-  end
-  for _, held in ipairs { { 1, 1, 1 }, { 2, 1, 1 }, { 4, 1, 1 }, { 6, 2, 2 } } do
-    local function options()
-      return { epochs = 4, warmup_epochs = 1, cooldown_epochs = 1,
-        held = { global_skips = held[1], local_skips = held[2], batches_to_wait = held[3] } }
-    end
-    local real = train(job, 'daso', 4, options()):pack()
-    if job.rank == 0 then
-      local off = (real - emulate(4, options())):abs():max():item()
-      print(off < 2e-5 and 'as scheduled' or ('off by %g with %d skips'):format(off, held[1]))
-    end
-  end
-  local net = nn.linear { inputs = 3, outputs = job.rank == 2 and 5 or 4 }
-  trinity.dist.trainer(job, { module = net, optimiser = nn.sgd { parameters = net:parameters(), learning_rate = 1 } })
+  local lines = { reduce {}, reduce { scope = 'node' }, reduce { scope = 'across' }, reduce { reduction = 'max' },
+    reduce { reduction = 'mean' } }
+  local x = tensor.full({ 2 }, job.rank)
+  lines[#lines + 1] = job:broadcast(x, { scope = 'node', root = 1 }):select(1, 1):item()
+  local slow = job:start_all_reduce(tensor.ones(3), { scope = 'across' })
+  slow:wait()
+  lines[#lines + 1] = tostring(slow:done()) .. job:mean(job.rank)
+  job:agree('the weather', 'fine')
+  print(table.concat(lines, '; '))
+  local graph = trinity.model('mlp', { inputs = 4, hidden = { job.rank == 2 and 5 or 6 }, classes = 3, batch_size = 2 })
+  local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x4' }
+  trinity.execute(problem, problem:strategy { mesh = { data = 4 } }, { steps = 2, warm_up = 0 })
   print 'never'
-  ]]))
+  ]])
 end
 
 -- One node of two ranks, which both end with status 7.
 local function two_ranks()
-  return output_of('two', '-n 2 --threads 3', training .. [[
+  return output_of('two', '-n 2 --threads 3', [[
+  local trinity = require 'trinity'
   local job = trinity.dist.init()
   print(arg[1], arg[2], trinity.threads())
-  local bsp = text(train(job, 'bsp', 3))
-  local daso = text(train(job, 'daso', 3, { epochs = 3, warmup_epochs = 1, cooldown_epochs = 1, max_global_skips = 8 }))
-  print('daso with 8 skips is bsp: ' .. tostring(bsp == daso) .. ' ' .. tostring(#bsp > 40))
   job:close()
   os.exit(tonumber(arg[2]))
   ]], 'a 7')
@@ -190,7 +71,7 @@ describe('a job', function()
     local trinity = require 'trinity'
     local job = trinity.dist.init()
     local x = trinity.tensor.new { 1, 2, 1.001 }
-    job:all_reduce(x, { bfloat16 = true })
+    job:all_reduce(x, { scope = 'node' })
     job:broadcast(x)
     job:barrier()
     expect(tostring(job)):equals 'job: rank 0 of 1, on node 0 of 1 (none)'
@@ -198,16 +79,15 @@ describe('a job', function()
     expect(job:mean(3)):equals(3)
     expect(trinity.dist.current()):equals(nil)
   end)
-  it('adds up over all ranks, nodes and across nodes, in pieces and rounded', function()
+  it('adds up over all ranks, nodes and across nodes', function()
     local output = four_ranks()
-    local function line(mark, node, across, rounded, root) -- rank 0's bears no mark
-      return ('\n%s6 4 15 1.33333; %s; %s; 3 1 8 0.33333; 1.5 1 3.75 0.33333; 6 4 15 1.33594; %s; %d; true1.5\n')
-        :format(mark, node, across, rounded, root)
+    local function line(mark, node, across, root) -- rank 0's bears no mark
+      return ('\n%s6 4 15 1.33333; %s; %s; 3 1 8 0.33333; 1.5 1 3.75 0.33333; %d; true1.5\n'):format(mark, node, across, root)
     end
     output = '\n' .. output:gsub('\n', '\n\n')
-    expect(output):matches(line('', '1 2 3 0.66667', '2 2 5 0.66667', '1 1 2.5 0.33398', 1))
-    expect(output):matches(line('%[2%] ', '5 2 12 0.66667', '2 2 5 0.66667', '1 1 2.5 0.33398', 3))
-    expect(output):matches(line('%[3%] ', '5 2 12 0.66667', '4 2 10 0.66667', '2 1 5 0.33398', 3))
+    expect(output):matches(line('', '1 2 3 0.66667', '2 2 5 0.66667', 1))
+    expect(output):matches(line('%[2%] ', '5 2 12 0.66667', '2 2 5 0.66667', 3))
+    expect(output):matches(line('%[3%] ', '5 2 12 0.66667', '4 2 10 0.66667', 3))
     expect(count(output, 'true1.5\n')):equals(4)
   end)
   it('refuses contradictory variables by name', function()
@@ -247,41 +127,8 @@ describe('a job', function()
     expect(function() job:all_reduce(trinity.tensor.ones { 2, 3 }:transpose(1, 2)) end):raises 'expected a contiguous tensor'
     expect(function() job:all_reduce(trinity.tensor.ones(2), { scope = 'nod' }) end):raises "did you mean 'node'"
     expect(function() job:broadcast(trinity.tensor.ones(2), { root = 1 }) end):raises "'root'"
-    expect(function() trinity.dist.trainer(job, { module = {} }) end):raises "option 'module': expected a module, got table"
     expect(function() trinity.dist.launch({}, {}) end):raises 'expected a script, got an empty list'
     expect(function() trinity.dist.launch { '/nowhere/x.lua' } end):raises "'arguments'%): /nowhere/x.lua: no such script"
-  end)
-end)
-
-describe('training', function()
-  it('with DASO on one node, and without skips, gives the bytes of bsp', function()
-    expect((two_ranks())):matches 'daso with 8 skips is bsp: true true\n'
-    expect((four_ranks())):matches 'daso with 0 skips is bsp: true true\n'
-    expect((four_ranks())):matches 'daso with 8 skips is bsp: false true\n'
-  end)
-  it('with DASO does what its schedule says, to rounding', function()
-    local output = four_ranks()
-    expect(count(output, 'as scheduled\n')):equals(4)
-    expect(count(output, 'off by')):equals(0)
-  end)
-  it('goes on from its checkpoint after a rank was killed, to the same bytes', function()
-    local folder = temporary '.checkpoint'
-    local body = training .. [[
-      local function die(trainer, job)
-        if trainer.epochs_done == 2 and job.rank == 1 then os.execute('kill -9 ' .. io.open '/proc/self/stat':read '*n') end
-      end
-      local job = trinity.dist.init()
-      local function run(...) return text(train(job, 'daso', 5, { epochs = 5, warmup_epochs = 1, cooldown_epochs = 1 }, ...)) end
-      local resumed = run(arg[1], arg[2] and die)
-      job:print(tostring(resumed == run()) .. ' ' .. tostring(#resumed > 40))
-    ]]
-    local status, output, seconds = launch('-n 2 --per_node 1', body, folder .. ' kill')
-    expect(output):equals 'trinity: rank 1 (node 1) ended by signal 9 (Killed)\n'
-    expect(status):equals(137)
-    expect(seconds):below(30)
-    expect(core.read_file(folder .. '/last')):matches '^epoch [12], 2 ranks'
-    local _, resumed = launch('-n 2 --per_node 1', body, folder)
-    expect(resumed):equals 'true true\n'
   end)
 end)
 
@@ -395,8 +242,7 @@ describe('a rank that fails ends the job with one message', function()
   end)
   it('when it has another model', function()
     local output, status = four_ranks()
-    expect(output):matches("\ntrinity: /[^\n]*:%d+: rank 2 %(node 1%) disagrees about the model's shape: it has parameter 1 'weight' %[5 x 3 float32%], "
-      .. "the others parameter 1 'weight' %[4 x 3 float32%]\n$")
+    expect(output):matches '\ntrinity: /[^\n]*:%d+: rank 2 %(node 1%) disagrees about what is executed: it has mlp of %x+, [^\n]*\n$'
     expect(count(output, 'trinity: ')):equals(1)
     expect(count(output, 'never')):equals(0)
     expect(status):equals(1)

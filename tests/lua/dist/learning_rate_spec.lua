@@ -1,9 +1,11 @@
--- Learning rates of trainers by epoch, against values worked out by hand, and over a checkpoint.
+-- Learning rates by epoch, against values worked out by hand; trainings that follow them, and over a checkpoint.
 
-with_torch()
-
+local core = require 'trinity.core'
 local learning_rate = require 'trinity.dist.learning_rate'
 local trinity = require 'trinity'
+local util = require 'trinity.base.util'
+
+with_torch()
 
 -- Rates of the epochs on these losses, as text.
 local function rates(options, losses)
@@ -21,15 +23,18 @@ local function constant(count)
   return list
 end
 
-local function trainer(options)
-  local net = trinity.nn.linear { inputs = 2, outputs = 1, seed = 1 }
-  return trinity.dist.trainer(trinity.dist.init(), { module = net, learning_rate = options,
-    optimiser = trinity.nn.sgd { parameters = net:parameters(), learning_rate = 0.8, momentum = 0.9 } })
+local rows = temporary() .. '.csv'
+core.write_file(rows, ('1,2,0\n-1,0,1\n3,1,0\n0,2,1\n'):rep(3)) -- three steps an epoch
+
+local function train(options)
+  local graph = trinity.model('mlp', { inputs = 2, hidden = { 3 }, classes = 2, batch_size = 4, optimiser = 'momentum' })
+  local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100' }
+  return trinity.execute(problem, problem:placement(), util.merged({ data = rows, learning_rate = 0.8, quiet = true }, options))
 end
 
-local function train(made)
-  made:epoch(2, function() return made.module(trinity.tensor.ones { 1, 2 }):abs():sum() end)
-  return made.optimiser.learning_rate
+local function expect_losses(found, expected, first)
+  expect(#found > 0 and #expected - first + 1 == #found):equals(true)
+  for i, loss in ipairs(found) do expect(loss):equals(expected[first - 1 + i]) end
 end
 
 describe('the learning rate', function()
@@ -57,32 +62,27 @@ describe('the learning rate', function()
     expect((rates({ decay = 'cosine', epochs = 5, warmup_epochs = 1 }, constant(6)))):equals
       '0.4 0.8 0.68284 0.4 0.11716 0'
     expect((rates({ decay = 'cosine', epochs = 2, least_rate = 0.2 }, constant(3)))):equals '0.8 0.5 0.2'
-    expect(function() learning_rate.new('dist.trainer', 1, { decay = 'cosine' }) end)
-      :raises "dist.trainer: learning_rate: decay 'cosine' needs option 'epochs'"
+    expect(function() learning_rate.new('execute', 1, { decay = 'cosine' }) end)
+      :raises "execute: learning_rate: decay 'cosine' needs option 'epochs'"
   end)
-  it('is what the optimiser of a trainer has', function()
-    local made = trainer { warmup_epochs = 1, decay = 'step', step_epochs = 1 }
-    expect(made.optimiser.learning_rate):equals(0.4)
-    expect(train(made)):equals(0.8)
-    expect(train(made)):equals(0.4)
-    expect(train(trainer())):equals(0.8)
+  it('is what the steps of a training have', function()
+    local whole, kept = train { epochs = 4, rate = { warmup_epochs = 1, decay = 'step', step_epochs = 1 } }, temporary()
+    for epoch, rate in ipairs { 0.4, 0.8, 0.4, 0.2 } do -- each by itself, on the weights of the one before
+      expect_losses(train { epochs = epoch, learning_rate = rate, checkpoint = kept }.losses, {
+        unpack(whole.losses, 1, 3 * epoch) }, 3 * epoch - 2)
+    end
   end)
   it('goes on from a checkpoint', function()
-    local options, folder = { decay = 'plateau', patience = 1, threshold = 1 }, temporary '.checkpoint'
-    local whole, first = trainer(options), trainer(options)
-    local expected = {}
-    for e = 1, 6 do expected[e] = train(whole) end
-    for _ = 1, 2 do train(first) end
-    first:save(folder)
-    local second, found = trainer(options), {}
-    expect(second:load(folder)):equals(true)
-    for e = 3, 6 do found[e - 2] = train(second) end
-    expect(table.concat(found, ' ')):equals(table.concat(expected, ' ', 3))
-    expect(found[4] < 0.8):equals(true)
+    local rate, kept = { decay = 'plateau', patience = 0, threshold = 1 }, temporary() -- halves in every epoch but one
+    local whole = train { epochs = 6, rate = rate }
+    train { epochs = 3, rate = rate, checkpoint = kept }
+    expect_losses(train { epochs = 6, rate = rate, checkpoint = kept }.losses, whole.losses, 10)
+    local other = train { epochs = 6, rate = util.merged(rate, { factor = 0.9 }) }
+    expect(other.losses[18] == whole.losses[18]):equals(false)
   end)
   it('refuses what it cannot follow', function()
-    expect(function() trainer { decay = 'cosin' } end):raises "did you mean 'cosine'"
-    expect(function() trainer { factor = 0 } end):raises 'a number above 0 to 1'
-    expect(function() trainer { warmup_epoch = 3 } end):raises "did you mean 'warmup_epochs'"
+    expect(function() train { epochs = 1, rate = { decay = 'cosin' } } end):raises "did you mean 'cosine'"
+    expect(function() train { epochs = 1, rate = { factor = 0 } } end):raises 'a number above 0 to 1'
+    expect(function() train { epochs = 1, rate = { warmup_epoch = 3 } } end):raises "did you mean 'warmup_epochs'"
   end)
 end)

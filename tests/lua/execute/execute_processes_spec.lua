@@ -133,6 +133,40 @@ for k, strategy in ipairs { { mesh = { data = 2 }, shard = 3 }, { mesh = { tenso
 end
 ]], 2)
   end)
+  it('go on from a checkpoint of DASO after one was killed, to the same bytes', function()
+    write('daso.lua', [[
+local trinity = require 'trinity'
+local folder, killed = arg[1], arg[2]
+local job = trinity.dist.init()
+local graph = trinity.model('mlp', { inputs = 2, hidden = { 30 }, classes = 3, batch_size = 2, optimiser = 'adam' })
+local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x2' }
+local plan = problem:strategy { mesh = { data = 2 }, synchronise = { kind = 'daso', inner = 1 } }
+if killed and job.rank == 1 then
+  os.execute(("(until [ -s '%s/kept' ]; do sleep 0.01; done; sleep %s; kill -9 %d) &"):format(folder, killed,
+    io.open '/proc/self/stat':read '*n'))
+end
+local run = trinity.execute(problem, plan, { data = folder .. '/rows.csv', scale = 1 / 100, epochs = 60, quiet = true,
+  daso = { warmup_epochs = 2, cooldown_epochs = 2, patience = 0 }, rate = { decay = 'plateau', patience = 0 },
+  learning_rate = 0.1, checkpoint = folder .. '/kept', save = folder .. '/weights' })
+if job.rank == 0 then print(#run.losses < run.steps_done) end
+]])
+    local status, output = shell 'timeout -k 5 60 "$T" launch -n 2 "$F/daso.lua" "$F"'
+    expect(output):equals 'false\n'
+    expect(status):equals(0)
+    local whole, killed = core.read_file(folder .. '/weights'), 0
+    for _, delay in ipairs { '0', '0.13', '0.31' } do
+      os.execute(("rm -f '%s/kept' '%s/weights'"):format(folder, folder))
+      local ended = shell(('timeout -k 5 60 "$T" launch -n 2 "$F/daso.lua" "$F" %s'):format(delay))
+      if ended == 137 then
+        killed = killed + 1
+        local again, text = shell 'timeout -k 5 60 "$T" launch -n 2 "$F/daso.lua" "$F"'
+        expect(text):equals 'true\n'
+        expect(again):equals(0)
+      end
+      expect(core.read_file(folder .. '/weights') == whole):equals(true)
+    end
+    expect(killed > 0):equals(true)
+  end)
   it('end with one message when one of them dies', function()
     write('die.lua', network .. [[
       local array, core = require 'trinity.base.array', require 'trinity.core'

@@ -2,12 +2,6 @@
 
 local trinity = require 'trinity'
 
-local function trainer()
-  local net = trinity.nn.linear { inputs = 2, outputs = 1 }
-  return trinity.dist.trainer(trinity.dist.init(), { module = net,
-    optimiser = trinity.nn.sgd { parameters = net:parameters(), learning_rate = 0.1 } }), net
-end
-
 local function replication(examples)
   local e = examples.shared()
   return trinity.synchronisation.replicate { graph = e.graph, cluster = e.cluster,
@@ -19,7 +13,6 @@ return function(examples)
   objects['trinity.DistModule'] = function() return trinity.dist end
   objects['trinity.Job'] = function() return trinity.dist.init() end
   objects['trinity.Work'] = function() return trinity.dist.init():start_all_reduce(trinity.tensor.ones(2)) end
-  objects['trinity.Trainer'] = function() return (trainer()) end
   objects['trinity.DasoModule'] = function() return trinity.daso end
   objects['trinity.DasoSchedule'] = function() return trinity.daso.schedule { epochs = 9 } end
   objects['trinity.SynchronisationModule'] = function() return trinity.synchronisation end
@@ -32,27 +25,12 @@ return function(examples)
   end
   arguments['trinity.Strategy.train'] = function() return { { batches = 2 } } end
   arguments['trinity.DistModule.init'] = function() return { {} } end
-  arguments['trinity.DistModule.trainer'] = function()
-    local made, net = trainer()
-    return { made.job, { module = net, optimiser = made.optimiser } }
-  end
   arguments['trinity.DistModule.launch'] = function() return { { '-e', '' }, { processes = 1 } } end
   arguments['trinity.Job.start_all_reduce'] = function() return { trinity.tensor.ones(2), { scope = 'node' } } end
   arguments['trinity.Job.all_reduce'] = arguments['trinity.Job.start_all_reduce']
   arguments['trinity.Job.broadcast'] = function() return { trinity.tensor.ones(2), { scope = 'node', root = 0 } } end
   arguments['trinity.Job.print'] = function() return { '' } end
   arguments['trinity.Job.average_gradients'] = function() return { { trinity.tensor.ones(2) } } end
-  arguments['trinity.Trainer.epoch'] = function(self)
-    return { 1, function() return self.module(trinity.tensor.ones { 1, 2 }):sum() end }
-  end
-  arguments['trinity.Trainer.unpack'] = function() return { trinity.tensor.ones(3) } end
-  arguments['trinity.Trainer.save'] = function()
-    local path = examples.path()
-    os.remove(path)
-    return { path .. '.folder' }
-  end
-  arguments['trinity.Trainer.load'] = function() return { '/proc/nowhere' } end
-  arguments['trinity.DasoModule.merge'] = function() return { 1, 10, 1, 4 } end
   arguments['trinity.DasoModule.schedule'] = function() return { { epochs = 9 } } end
   arguments['trinity.DasoSchedule.load_state'] = function(self) return { self:state() } end
   arguments['trinity.SynchronisationModule.bsp'] = function() return { { bucket_bytes = 0 } } end

@@ -72,10 +72,6 @@ local callers = {
     trinity.parallel_map(2, function() f() end, { workers = 2, quiet = true })
   end,
   ['dist.alone'] = function(_, f) trinity.dist.alone(f) end,
-  ['trainer:epoch'] = function(_, f)
-    local trainer = examples.objects['trinity.Trainer']()
-    trainer:epoch(1, function() f() return trainer.module(trinity.tensor.ones { 1, 2 }):sum() end)
-  end,
   ['nn.module'] = function(_, f) trinity.nn.module(function() f() end, {})() end,
   ['nn.sequential'] = function(_, f) trinity.nn.sequential { function(x) f() return x end } (1) end,
   ['tensor.no_grad'] = function(_, f) trinity.tensor.no_grad(f) end,
