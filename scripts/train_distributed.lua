@@ -24,7 +24,7 @@ local options = trinity.options {
   batches = { default = 20, help = 'an epoch, on every replica', min = 1, integer = true },
   batch_size = { default = 32, help = 'samples a batch and replica', min = 1, integer = true },
   learning_rate = { default = 0, min = 0,
-    help = 'of stochastic gradient descent with momentum 0.9; 0: characters 0.3, images 0.02' },
+    help = 'of stochastic gradient descent with momentum 0.9; 0: characters 0.3, images 0.04' },
   lr_warmup = { default = 0, help = 'epochs in which the learning rate rises in even steps', min = 0, integer = true },
   lr_decay = { default = 'none', help = 'of the learning rate behind them: none, plateau, step or cosine' },
   lr_factor = { default = 0.5, help = 'of plateau and step', min = 0.001, max = 1 },
@@ -49,7 +49,7 @@ local held_out, pixels, alphabet, steps = 1000, 3 * 16 * 16, 128, 24
 
 --- So many pictures: of ten classes three each, under noise, as inputs and labels from 0.
 local function pictures(path, samples)
-  local all = tensor.normal({ 30, pixels }, trinity.random(1, 'pictures')) * 0.2
+  local all = tensor.normal({ 30, pixels }, trinity.random(1, 'pictures')) * 0.3
   local stream, which, class = trinity.random(1, 'samples'), {}, {}
   for i = 1, samples do
     which[i] = stream:integer(30)
@@ -77,7 +77,7 @@ local function write_text(path, characters)
 end
 
 local tasks = {
-  images = { epochs = 12, learning_rate = 0.02, ending = '.safetensors', model = 'mlp',
+  images = { epochs = 12, learning_rate = 0.04, ending = '.safetensors', model = 'mlp',
     of_model = { inputs = pixels, hidden = { 128, 64 }, classes = 10 },
     rows = function(samples) return samples end, write = pictures },
   characters = { epochs = 16, learning_rate = 0.3, ending = '.txt', model = 'rnnlm',
@@ -100,11 +100,15 @@ local per_node = job.size > 1 and job.local_size or options.per_node
 if replicas % per_node > 0 then
   util.fail_usage("option '--per_node': expected a divisor of the %d replicas, got %d", replicas, per_node)
 end
+if options.method ~= 'bsp' and options.max_global_skips > 0 and (per_node < 2 or replicas == per_node) then
+  util.fail_usage("option '--method': daso needs at least two nodes of two replicas, got %d of %d", replicas / per_node,
+    per_node)
+end
 
 --- Gradients are averaged in nodes and, by one of each, between them; with DASO between nodes weights are, seldom.
 local function synchronise(is_daso)
   local inner = replicas > per_node and per_node or 1
-  if is_daso then return { kind = 'daso', inner = inner } end
+  if is_daso then return { kind = 'daso', inner = per_node } end
   return inner > 1 and { kind = 'hierarchical', inner = inner } or { kind = 'all_reduce' }
 end
 

@@ -15,7 +15,7 @@ training.options = {
   { 'train_rows', 'integer', least = 1, most = 2 ^ 40, otherwise = 'what the files say',
     help = 'samples (symbols of a text) that train; the rest is held out' },
   { 'epochs', 'integer', least = 1, most = 1e6, otherwise = '`steps`', help = 'passes over the samples that train' },
-  { 'rate', 'table', as = 'trinity.LearningRateOptions', otherwise = 'the same in every epoch',
+  { 'rate', learning_rate.declared, otherwise = 'the same in every epoch',
     help = 'warm-up and decay of the learning rate by epoch' },
   { 'checkpoint', 'string', otherwise = 'none',
     help = 'a file that is written after every epoch, and gone on with where it is there' },

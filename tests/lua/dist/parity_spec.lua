@@ -10,7 +10,7 @@ local function train(changes)
   local given = { task = 'images', method = 'bsp', epochs = 6, batches = 10, batch_size = 16, seeds = 4, link_mbit_s = 0,
     link_ms = 0, lr_warmup = 1, lr_decay = 'plateau' }
   for name, value in pairs(changes) do given[name] = value end -- a set: in any order
-  return jobs.values(jobs.train(2, given), given.method, 'loss')
+  return jobs.values(jobs.train(4, given), given.method, 'loss')
 end
 
 describe('the loss of DASO', function()

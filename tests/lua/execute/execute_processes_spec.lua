@@ -139,27 +139,27 @@ local trinity = require 'trinity'
 local folder, killed = arg[1], arg[2]
 local job = trinity.dist.init()
 local graph = trinity.model('mlp', { inputs = 2, hidden = { 30 }, classes = 3, batch_size = 2, optimiser = 'adam' })
-local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x2' }
-local plan = problem:strategy { mesh = { data = 2 }, synchronise = { kind = 'daso', inner = 1 } }
+local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x4' }
+local plan = problem:strategy { mesh = { data = 4 }, synchronise = { kind = 'daso', inner = 2 } }
 if killed and job.rank == 1 then
   os.execute(("(until [ -s '%s/kept' ]; do sleep 0.01; done; sleep %s; kill -9 %d) &"):format(folder, killed,
     io.open '/proc/self/stat':read '*n'))
 end
-local run = trinity.execute(problem, plan, { data = folder .. '/rows.csv', scale = 1 / 100, epochs = 60, quiet = true,
+local run = trinity.execute(problem, plan, { data = folder .. '/rows.csv', scale = 1 / 100, epochs = 20, quiet = true,
   daso = { warmup_epochs = 2, cooldown_epochs = 2, patience = 0 }, rate = { decay = 'plateau', patience = 0 },
   learning_rate = 0.1, checkpoint = folder .. '/kept', save = folder .. '/weights' })
 if job.rank == 0 then print(#run.losses < run.steps_done) end
 ]])
-    local status, output = shell 'timeout -k 5 60 "$T" launch -n 2 "$F/daso.lua" "$F"'
+    local status, output = shell 'timeout -k 5 60 "$T" launch -n 4 "$F/daso.lua" "$F"'
     expect(output):equals 'false\n'
     expect(status):equals(0)
     local whole, killed = core.read_file(folder .. '/weights'), 0
     for _, delay in ipairs { '0', '0.13', '0.31' } do
       os.execute(("rm -f '%s/kept' '%s/weights'"):format(folder, folder))
-      local ended = shell(('timeout -k 5 60 "$T" launch -n 2 "$F/daso.lua" "$F" %s'):format(delay))
+      local ended = shell(('timeout -k 5 60 "$T" launch -n 4 "$F/daso.lua" "$F" %s'):format(delay))
       if ended == 137 then
         killed = killed + 1
-        local again, text = shell 'timeout -k 5 60 "$T" launch -n 2 "$F/daso.lua" "$F"'
+        local again, text = shell 'timeout -k 5 60 "$T" launch -n 4 "$F/daso.lua" "$F"'
         expect(text):equals 'true\n'
         expect(again):equals(0)
       end

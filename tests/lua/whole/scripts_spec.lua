@@ -33,7 +33,7 @@ local smoke = {
     fidelity = ([[collectives --rows '%s/tests/data/collectives.csv']]):format(root),
     runs = '--sort name --runs ' .. example_runs(),
     watch = '--once --runs ' .. example_runs(),
-    launch = '-n 2 scripts/train_distributed.lua --epochs 1 --batches 2 --batch_size 2',
+    launch = '-n 4 --per_node 2 scripts/train_distributed.lua --epochs 1 --batches 2 --batch_size 2',
     doctor = '--rounds 1',
     report = ("'%s/tests/data/run' --out %s"):format(root, temporary()),
   },
