@@ -67,9 +67,8 @@ struct Executor::Impl {
 
   DataSource data_source() const {
     if (!feed) return {};
-    return [this](const Operator& input, const Tensor& whole, int64_t batch) {
-      return feed->take(input, whole, batch);
-    };
+    return [this](const Operator& input, const Tensor& whole, int64_t batch,
+                  const at::Tensor& spare) { return feed->take(input, whole, batch, spare); };
   }
 
   /// Whether a device's worker is a thread of this process.

@@ -28,8 +28,10 @@ class Feed {
   /// graph does not have, fewer samples than a step has.
   Feed(std::shared_ptr<const DataSet> data, const Graph& graph, uint64_t seed, int64_t batches);
 
-  /// Input `input`, whose whole tensor is given, in a batch, numbered through all steps.
-  at::Tensor take(const Operator& input, const Tensor& whole, int64_t batch) const;
+  /// Input `input`, whose whole tensor is given, in a batch, numbered through all steps; in the memory
+  /// of `spare` where that is one that this gave and nobody else has any more.
+  at::Tensor take(const Operator& input, const Tensor& whole, int64_t batch,
+                  const at::Tensor& spare = {}) const;
   /// The same of the held-out samples, in their order; beyond the last they begin anew.
   at::Tensor held_out(const Operator& input, const Tensor& whole, int64_t batch) const;
   int64_t steps_per_epoch() const { return steps_; }
@@ -41,7 +43,7 @@ class Feed {
   void check_input(const Operator& op, const Tensor& tensor) const;
   std::shared_ptr<const std::vector<int32_t>> order_of(int64_t epoch) const;
   at::Tensor read(const Operator& input, const Tensor& whole, std::span<const int32_t> samples,
-                  bool held_out) const;
+                  bool held_out, const at::Tensor& spare) const;
 
   std::shared_ptr<const DataSet> data_;
   uint64_t seed_;

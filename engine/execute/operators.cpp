@@ -83,6 +83,15 @@ Operators::Operators(const Program& program, const Options& options)
   losses_.resize(data_.size());
   wanted_.resize(count);
   for (int32_t op = 0; op < graph_.operator_count(); ++op) {
+    const auto& of = graph_.op(op);
+    if (program.is_input(op)) {
+      auto& input = inputs_[op];
+      input.whole = graph_.tensor(of.outputs.at(0));
+      input.own = input.whole.shape;
+      input.begin = list_attribute(of, "block_begin");
+      const auto shape = list_attribute(of, "block_whole");
+      if (!shape.empty()) input.whole.shape = shape;
+    }
     if (program.duty(op) != Duty::gradient) continue;
     auto& wanted = wanted_[graph_.op(op).forward];
     wanted.resize(std::max(wanted.size(), graph_.op(graph_.op(op).forward).inputs.size()), false);
@@ -96,15 +105,13 @@ int64_t Operators::batch(int32_t op, int32_t micro_batch, int64_t step) const {
   return (step * program_.replicas() + replica) * each + micro_batch;
 }
 
-at::Tensor Operators::data(int32_t op, int32_t micro_batch, int64_t step) const {
+at::Tensor Operators::data(int32_t op, int32_t micro_batch, int64_t step,
+                           const at::Tensor& spare) const {
   const auto& of = graph_.op(op);
-  Tensor whole = graph_.tensor(of.outputs.at(0));
-  const auto begin = list_attribute(of, "block_begin"), shape = list_attribute(of, "block_whole");
-  const auto own = whole.shape;
-  if (!shape.empty()) whole.shape = shape;
+  const auto& [whole, begin, own] = inputs_.at(op);
   const int64_t number = batch(op, micro_batch, step);
   at::Tensor drawn;
-  if (options_.source) drawn = options_.source(of, whole, number);
+  if (options_.source) drawn = options_.source(of, whole, number, spare);
   if (!drawn.defined()) {
     const int64_t samples = whole.shape.empty() ? 1 : whole.shape[0];
     // Whole numbers that nothing is numbered by are masks: 0 or 1.
@@ -119,14 +126,17 @@ at::Tensor Operators::data(int32_t op, int32_t micro_batch, int64_t step) const 
 }
 
 void Operators::make_data(int32_t op, int32_t micro_batch, const at::Device& device) {
-  auto& [step, read] = ahead_[at_task(op, micro_batch)];
-  const bool is_read = read.defined() && step == steps;
-  auto made = is_read ? std::exchange(read, {}) : data(op, micro_batch, steps);
+  auto& ahead = ahead_[at_task(op, micro_batch)];
+  const bool is_read = ahead.read.defined() && ahead.step == steps;
+  auto made = is_read ? std::exchange(ahead.read, {}) : data(op, micro_batch, steps);
+  if (is_read) ahead.spare = std::exchange(ahead.last, made);
   data_[at_task(op, micro_batch)] = made.to(device);
 }
 
 void Operators::read_ahead(int32_t op, int32_t micro_batch, int64_t step) {
-  ahead_[at_task(op, micro_batch)] = {step, data(op, micro_batch, step)};
+  auto& ahead = ahead_[at_task(op, micro_batch)];
+  ahead.step = step;
+  ahead.read = data(op, micro_batch, step, std::exchange(ahead.spare, {}));
 }
 
 double Operators::loss(int32_t op, int32_t micro_batch, const Tensors& outputs) const {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -12,10 +13,11 @@
 
 namespace trinity {
 
-/// What inputs hold: the whole tensor of input `source` in a batch, of the kind and shape that the
-/// graph gives it. Called by the workers' threads.
-using DataSource =
-    std::function<at::Tensor(const Operator& input, const Tensor& whole, int64_t batch)>;
+/// What inputs hold: the whole tensor of an input in a batch, of the kind and shape that the graph
+/// gives it; in the memory of `spare`, what it gave before, where nobody else has that any more.
+/// Called by the workers' threads.
+using DataSource = std::function<at::Tensor(const Operator& input, const Tensor& whole,
+                                            int64_t batch, const at::Tensor& spare)>;
 
 /// What operators compute, one at a time, and what they keep for that: weights, gradients that
 /// add up over a step's micro-batches, and what autograd saved of a forward run. Operators of
@@ -93,7 +95,8 @@ class Operators {
   }
   /// The number of a replica's micro-batch among all batches of all steps.
   int64_t batch(int32_t op, int32_t micro_batch, int64_t step) const;
-  at::Tensor data(int32_t op, int32_t micro_batch, int64_t step) const;
+  at::Tensor data(int32_t op, int32_t micro_batch, int64_t step,
+                  const at::Tensor& spare = {}) const;
   int32_t source_of(int32_t op) const;
   Tensors parameters(int32_t op, const Tensors& inputs) const;
   Tensors compute(int32_t op, int32_t micro_batch, Tensors inputs, Tensors parameters) const;
@@ -127,7 +130,19 @@ class Operators {
   std::vector<std::vector<bool>> wanted_;  // per forward operator: arguments that get gradients
   std::vector<Tensors> sent_;       // per operator: of gathers
   std::vector<at::Tensor> data_;    // per task
-  std::vector<std::pair<int64_t, at::Tensor>> ahead_;  // the same of a later step, with its number
+  /// The same of a later step, with its number; what was read so for the last two steps before it,
+  /// of which the earlier has been used.
+  struct Ahead {
+    int64_t step = 0;
+    at::Tensor read, last, spare;
+  };
+  std::vector<Ahead> ahead_;
+  /// Of an input: its whole tensor, and where what this graph has of it begins in that, and its shape.
+  struct Input {
+    Tensor whole;
+    std::vector<int64_t> begin, own;
+  };
+  std::map<int32_t, Input> inputs_;
   std::vector<Saved> saved_;        // per task
   std::vector<Occasion> happens_;        // by number of the program's; without a name: not
   std::vector<double> losses_;      // per task: of sums of losses
