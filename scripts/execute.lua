@@ -29,6 +29,7 @@ local mixtures = require 'trinity.execute.mixtures'
 local model = require 'trinity.graph.model'
 local progress = require 'trinity.base.progress'
 local settings = require 'trinity.command.settings'
+local training = require 'trinity.execute.training'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
@@ -169,12 +170,13 @@ local devices = util.words(options.devices)
 if #devices == 0 then util.fail_usage "option '--devices': expected at least one device" end
 local graph = cli.load_model(options)
 if options.mixtures > 0 then return compare_mixtures(graph, devices) end
+local data = options.data ~= '' and training.read(graph, options.data, options.scale ~= 0 and options.scale or nil,
+  options.train_rows > 0 and options.train_rows or nil) or nil -- before a run is begun
 local problem = cli.problem_on(graph, model.counted(options.cluster, #devices))
 local plan = make_plan(problem)
 local found = trinity.execute(problem, plan, { steps = options.steps, devices = devices, seed = options.seed,
   warm_up = options.data == '' and math.min(options.warm_up, options.steps - 1) or nil,
-  data = given(options.data), scale = options.scale ~= 0 and options.scale or nil,
-  train_rows = options.train_rows > 0 and options.train_rows or nil,
+  data = data,
   epochs = options.epochs > 0 and options.epochs or nil, checkpoint = given(options.checkpoint),
   load = given(options.load), save = given(options.save), rate = learning_rate(), learning_rate = options.learning_rate,
   daso = #options.daso > 0 and settings.read('daso', options.daso) or nil,

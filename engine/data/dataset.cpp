@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -219,7 +220,7 @@ DataSet read_dataset(const std::string& path, const DataOptions& options) {
   const auto names = list_folder(path);
   const bool images = name.ends_with(".bin") || !names.empty();
   made.scale = static_cast<float>(options.scale != 0 ? options.scale : images ? 1.0 / 255 : 1.0);
-  if (names.empty())
+  if (names.empty() && !std::filesystem::is_directory(path))
     read_one(made);
   else
     read_folder(made, names);

@@ -39,8 +39,8 @@ void write_weights(const std::string& path, const std::vector<NamedTensor>& valu
   write_arrays(path, arrays, texts);
 }
 
-ReadWeights read_weights(const std::string& path) {
-  const auto saved = read_arrays(path, false);
+ReadWeights read_weights(const std::string& path, bool checkpoint) {
+  const auto saved = read_arrays(path, checkpoint);
   ReadWeights result;
   for (const auto& [name, text] : saved.metadata)
     if (name == "steps")

@@ -22,6 +22,7 @@ struct ReadWeights {
   std::map<std::string, double> course;
 };
 /// Throws FileError for other files, and for kinds of numbers other than F32 and F64.
-ReadWeights read_weights(const std::string& path);
+/// checkpoint: one that was changed or cut short is refused, too.
+ReadWeights read_weights(const std::string& path, bool checkpoint);
 
 }  // namespace trinity

@@ -569,7 +569,7 @@ void Executor::save(const std::string& path, bool checkpoint,
 }
 
 Executor::Course Executor::load(const std::string& path, bool checkpoint) {
-  const auto read = read_weights(path);
+  const auto read = read_weights(path, checkpoint);
   impl_->operators.weights().set_named(read.values, checkpoint);
   if (!checkpoint) return {};
   impl_->operators.steps = read.steps;

@@ -20,8 +20,11 @@ bool is_whole(const Tensor& tensor) {
   return tensor.dtype == DType::int64 || tensor.dtype == DType::int32;
 }
 
+/// The name of an input in the graph that was lowered.
+std::string name_of(const Operator& op) { return has_meaning(op) ? text_attribute(op, kSource) : op.name; }
+
 bool is_positions(const Operator& op, const std::vector<int64_t>& shape) {
-  return text_attribute(op, kSource).ends_with("positions") || (shape.size() > 1 && shape[0] == 1);
+  return name_of(op).ends_with("positions") || (shape.size() > 1 && shape[0] == 1);
 }
 
 /// A tensor to write to: a spare one that nobody else has, else a new one.
@@ -129,7 +132,7 @@ at::Tensor Feed::read(const Operator& input, const Tensor& whole,
       for (int64_t i = 0; i < made.numel(); ++i) numbers[i] = i % whole.shape.back();
       return made;
     }
-    const int64_t shift = text_attribute(input, kSource).find("label") != std::string::npos ? 1 : 0;
+    const int64_t shift = name_of(input).find("label") != std::string::npos ? 1 : 0;
     const int64_t first = held_out ? data_->train : 0;
     for (const int64_t sample : samples)
       for (int64_t i = 0; i < length_; ++i)

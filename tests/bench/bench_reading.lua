@@ -4,6 +4,7 @@
 
 local core = require 'trinity.core'
 local lowered = require 'trinity.execute.lowered'
+local training = require 'trinity.execute.training'
 local trinity = require 'trinity'
 local util = require 'trinity.base.util'
 
@@ -44,7 +45,7 @@ local function measure(case)
   local problem = trinity.problem { graph = case[3], cluster = trinity.cluster 'p100x1' }
   local what = lowered(problem, problem:strategy { mesh = {} })
   local executor = core.executor(what.graph.handle, what.placement, 1, what.order, {
-    data = case[2], devices = { 'cpu:0' }, micro_batches = what.micro_batches })
+    data = training.read(case[3], case[2]), devices = { 'cpu:0' }, micro_batches = what.micro_batches })
   local read, busy = {}, {}
   for step = 1, 220 do
     local took = executor:step()

@@ -160,11 +160,11 @@ local faults = {
   { 'joins 10 s after the others', before = 'sleep(10)', launch = 'all met', variables = 'all met', succeeds = true },
   { 'joins after 35 s', before = 'fault() sleep(35)', variables = missing, seconds = 64 },
   { 'another model', each = [[
-      local net = trinity.nn.linear { inputs = 3, outputs = rank == 2 and 5 or 4 }
+      local problem = trinity.problem { cluster = trinity.cluster 'p100x4',
+        graph = trinity.model('mlp', { inputs = rank == 2 and 5 or 4, hidden = { 3 }, classes = 2, batch_size = 2 }) }
       fault()
-      trinity.dist.trainer(job, { module = net,
-        optimiser = trinity.nn.sgd { parameters = net:parameters(), learning_rate = 1 } })
-    ]], launch = "rank 2 %(node 1%) disagrees about the model's shape[^\n]*" },
+      trinity.execute(problem, problem:strategy { mesh = { data = 4 } }, { steps = 1, warm_up = 0 })
+    ]], launch = 'rank 2 %(node 1%) disagrees about what is executed[^\n]*' },
   { 'another search', each = [[
       local problem = trinity.problem { graph = trinity.model('alexnet', { batch_size = 2 }),
         cluster = trinity.cluster 'p100x2' }

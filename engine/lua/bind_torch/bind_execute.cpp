@@ -1,10 +1,14 @@
 #include "data/dataset.h"
 #include "execute/executor.h"
+#include "execute/feed.h"
 #include "lua/bind/module.h"
 #include "lua/bind_torch/job.h"
 #include "lua/bind_torch/open.h"
 
 namespace trinity::lua {
+
+template <>
+inline constexpr const char* kTypeName<const DataSet> = "data set";
 
 namespace {
 
@@ -22,14 +26,19 @@ std::vector<std::string> device_names(lua_State* L, Fields& fields) {
   return names;
 }
 
-/// What field `data` (a path), with `scale` and `train_rows`, says.
-std::shared_ptr<const DataSet> data_set(lua_State*, Fields& fields) {
+/// data_set(path, {scale=, train_rows=}, graph) -> data set, which fits the inputs of the graph
+int data_set_new(lua_State* L) {
+  const auto path = string_arg(L, 1, "path");
   DataOptions options;
-  const auto path = fields.string("data");
+  table_arg(L, 2, "options");
+  Fields fields(L, 2, "data");
   fields.take("scale", options.scale);
   options.train_rows = fields.integer("train_rows", 0, 0, int64_t{1} << 40);
-  if (!path) return nullptr;
-  return std::make_shared<const DataSet>(read_dataset(*path, options));
+  fields.refuse_unknown();
+  auto made = std::make_shared<const DataSet>(read_dataset(path, options));
+  const Feed fits(made, *handle_arg<const Graph>(L, 3), 0, 1);
+  push_object(L, std::move(made));
+  return 1;
 }
 
 ExecutorOptions executor_options(lua_State* L, int index) {
@@ -41,7 +50,9 @@ ExecutorOptions executor_options(lua_State* L, int index) {
   options.micro_batches = static_cast<int32_t>(fields.integer("micro_batches", 1, 1, 1 << 20));
   fields.take("double_precision", options.double_precision);
   fields.take("stream", options.stream);
-  options.data = data_set(L, fields);
+  fields.push_any("data");
+  if (!lua_isnil(L, -1)) options.data = handle_arg<const DataSet>(L, lua_gettop(L), "data");
+  lua_pop(L, 1);
   fields.take("memory_limit_bytes", options.memory_limit_bytes);
   options.devices = device_names(L, fields);
   fields.push_any("job");
@@ -52,8 +63,8 @@ ExecutorOptions executor_options(lua_State* L, int index) {
 }
 
 /// executor(graph, placement, devices, order, options) -> executor; order: nil or a double array;
-/// options: seed, learning_rate, micro_batches, devices (names), double_precision, stream, data (a path), scale,
-/// train_rows, memory_limit_bytes, job.
+/// options: seed, learning_rate, micro_batches, devices (names), double_precision, stream, data (a data set),
+/// memory_limit_bytes, job.
 int executor_new(lua_State* L) {
   count_tensor_memory();  // below the executor's own count, whichever came first
   auto graph = handle_arg<const Graph>(L, 1);
@@ -231,13 +242,15 @@ constexpr luaL_Reg kExecutor[] = {
     TRINITY_BIND("epoch", executor_epoch),     TRINITY_BIND("save", executor_save),
     TRINITY_BIND("load", executor_load),       TRINITY_BIND("written_out", executor_written_out),
     TRINITY_BIND("data", executor_data), TRINITY_BIND("cores", executor_cores)};
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("executor", executor_new)};
+constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("executor", executor_new),
+                                   TRINITY_BIND("data_set", data_set_new)};
 
 }  // namespace
 
 void open_execute(lua_State* L) {
   register_functions(L, kFunctions);
   register_type<Executor>(L, kExecutor);
+  register_type<const DataSet>(L, {});
 }
 
 }  // namespace trinity::lua

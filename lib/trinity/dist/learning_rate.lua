@@ -30,7 +30,7 @@ learning_rate.declared = options_of.declare('trinity.LearningRateOptions', {
 local Schedule = {}
 Schedule.__index = Schedule
 
---- What a trainer follows. `full`: the optimiser's rate; options as trinity.LearningRateOptions.
+--- What a training follows. `full`: the optimiser's rate; options as trinity.LearningRateOptions.
 function learning_rate.new(owner, full, options)
   options = learning_rate.declared:filled(options)
   if options.decay == 'cosine' and not options.epochs then

@@ -124,8 +124,7 @@ end
 local function executor_options(options, what, devices, job)
   return { seed = options.seed, learning_rate = options.learning_rate, micro_batches = what.micro_batches,
     stream = what.stream or false, devices = devices, double_precision = options.double_precision,
-    data = options.data, scale = options.scale,
-    train_rows = options.train_rows, memory_limit_bytes = options.memory_limit_bytes, job = job and job.handle }
+    data = options.data, memory_limit_bytes = options.memory_limit_bytes, job = job and job.handle }
 end
 
 --- Runs training steps of a problem's graph (that of one micro-batch of one replica, as everywhere) for real, as a
@@ -146,6 +145,9 @@ return function(problem, plan, options)
       options.warm_up)
   end
   local devices = device_names(problem, options.devices)
+  if type(options.data) == 'string' then
+    options.data = training.read(problem.graph, options.data, options.scale, options.train_rows)
+  end
   local what = lowered(problem, plan)
   local graph, placement = what.graph, what.placement
   local job = job_of(problem, what)

@@ -7,9 +7,19 @@ local util = require 'trinity.base.util'
 
 local training = {}
 
+--- What a training on `graph` reads, of the options of trinity.execute. A malformed file, and one that does not fit the
+--- inputs of the graph, is named with its place.
+function training.read(graph, path, scale, train_rows)
+  return core.data_set(path, { scale = scale, train_rows = train_rows }, graph.handle)
+end
+
+local function check_data(owner, place, name, data)
+  if type(data) ~= 'string' and type(data) ~= 'userdata' then check.wrong(owner, place, name, data, 'a path') end
+end
+
 --- What trainings take beside what every execution takes.
 training.options = {
-  { 'data', 'string', otherwise = 'drawn numbers',
+  { 'data', 'any', check = check_data, as = 'string', otherwise = 'drawn numbers',
     help = 'a file or folder: CSV (.gz too), CIFAR-10 batches, PTB or another text, safetensors' },
   { 'scale', 'number', otherwise = "1, of images' bytes 1 / 255", help = 'factor of the numbers in `data`' },
   { 'train_rows', 'integer', least = 1, most = 2 ^ 40, otherwise = 'what the files say',

@@ -9,7 +9,7 @@ local values = require 'api_values'
 -- What a program may not touch: other processes, measurements of seconds, files that are programs.
 local left_out = { ['trinity.parallel_map'] = true, ['trinity.ProfileModule.measure'] = true, ['trinity.global'] = true,
   ['trinity.options'] = true }
-local modules_out = { ['trinity.DistModule'] = true, ['trinity.Job'] = true, ['trinity.Trainer'] = true,
+local modules_out = { ['trinity.DistModule'] = true, ['trinity.Job'] = true,
   ['trinity.Work'] = true, ['trinity.Run'] = true }
 
 local modules = { ['trinity'] = trinity }

@@ -170,31 +170,23 @@ describe('a malformed file is named with its place:', function()
   refused('wide.csv', ('1,2,3,0\n'):rep(9), "input 'inputs' takes samples of 2 numbers, the data have samples of 3")
   refused('classes.csv', ('1,2,7\n'):rep(9), "input 'labels' takes numbers below 2, the data have 7")
   refused('no.safetensors', 'nonsense', 'no.safetensors')
+  it('a folder of other things', function()
+    os.execute(("mkdir '%s/other'"):format(folder))
+    expect(function() train({ mesh = {} }, 1, { data = folder .. '/other' }) end)
+      :raises 'other: expected a folder with data_batch_1.bin %(CIFAR%-10%) or ptb.train.txt in it'
+  end)
+  it('by the command before it begins a run', function()
+    local processes = dofile(root .. '/tests/lua/support/processes.lua')
+    for _, name in ipairs { 'word.csv', 'cut.csv.gz', 'cut.bin', 'no.safetensors', 'text.json' } do
+      if name == 'text.json' then write(name, '{ "a": 1 }') end
+      local status, output = processes.shell(('cd %s && "$T" execute --model mlp --set inputs=2,classes=2 --data %s --epochs 1')
+        :format(folder, name), 'TRINITY_RUNS=' .. folder .. '/runs')
+      expect(status):equals(1)
+      expect(output):matches('^trinity: [^\n]*' .. name:gsub('%p', '%%%0') .. '[^\n]*\n$')
+    end
+    expect(util.exists(folder .. '/runs')):equals(false)
+  end)
   it('one that is not there', function()
     expect(function() train({ mesh = {} }, 1, { data = folder .. '/none.csv' }) end):raises 'none.csv'
-  end)
-end)
-
--- UCI's handwritten digits as scikit-learn has them: 8 x 8 pixels from 0 to 16, the last 297 by other writers.
-describe('handwritten digits', function()
-  it_shared('are read as well under a mesh as on one device', function()
-    local function accuracy(strategy, devices)
-      local problem = problem_of({ inputs = 64, hidden = { 128 }, classes = 10, batch_size = 25 }, devices)
-      local sum = 0
-      for seed = 1, 5 do
-        sum = sum + trinity.execute(problem, problem:strategy(strategy), { data = shared 'digits/digits.csv.gz',
-          scale = 1 / 16, train_rows = 1500, epochs = 40, learning_rate = 0.1, seed = seed, quiet = true }).accuracy
-      end
-      return sum / 5
-    end
-    local one = accuracy({ mesh = {}, micro_batches = 2 }, 1)
-    expect(one >= 0.9):equals(true)
-    for _, strategy in ipairs { { mesh = { pipeline = 2 }, schedule = '1f1b', micro_batches = 2 },
-      { mesh = { tensor = 2 }, micro_batches = 2 }, { mesh = { data = 2 } }, { mesh = { data = 2 }, shard = 1 },
-      { mesh = { data = 2 }, shard = 3 } } do
-      local found = accuracy(strategy, 2)
-      expect(found >= 0.9):equals(true)
-      expect(found):near(one, 0.02)
-    end
   end)
 end)

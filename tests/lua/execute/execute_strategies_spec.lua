@@ -65,6 +65,31 @@ describe('a small GPT trains as on one device:', function()
   end)
 end)
 
+describe('replicas whose gradients meet in runs, then across these, train as on one device:', function()
+  for shard = 0, 3 do
+    it('ZeRO ' .. shard, function()
+      local way = { synchronise = { kind = 'hierarchical', inner = 2 }, shard = shard, bucket_bytes = 500 }
+      expect(trained:off(util.merged({ mesh = { data = 4 } }, way))):near(0, 1e-9)
+      expect(trained:off(util.merged({ mesh = { data = 4, tensor = 2 } }, way))):near(0, 1e-9)
+    end)
+  end
+end)
+
+describe('attention that is one operator', function()
+  local flash = same.new(gpt { layers = 2, dropout = 0, kernels = 'flash' })
+  it('is cut by heads and by rows as on one device', function()
+    for _, strategy in ipairs { { mesh = { tensor = 2 } }, { mesh = { tensor = 2 }, sequence_parallel = true },
+      { mesh = { context = 2 } }, { mesh = { context = 2 }, context_kind = 'all_to_all' },
+      { mesh = { context = 2, tensor = 2 }, context_kind = 'all_to_all' } } do
+      expect(flash:off(strategy)):near(0, 1e-9)
+    end
+  end)
+  it('computes what its parts do', function()
+    local parts_of = same.new(gpt { layers = 2, dropout = 0 })
+    for i, loss in ipairs(parts_of:on_one(1).losses) do expect(flash:on_one(1).losses[i]):near(loss, 1e-9) end
+  end)
+end)
+
 describe('where sums keep their order', function()
   it('bits are the same: what is computed again, and a pipeline without shared weights', function()
     local again, expected = trained:run { mesh = {}, micro_batches = 2, recompute = 'full' }, trained:on_one(2)

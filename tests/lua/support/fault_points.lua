@@ -29,7 +29,7 @@ local left_out = { ['trinity.DistModule.launch'] = true }
 -- does Clp (it frees twice what it could not make): of what goes into these two allocations of C++ fail only where the
 -- trial asks for `libraries`.
 local in_libraries = { '^trinity%.TensorModule', '^trinity%.TorchTensor', '^trinity%.Module', '^trinity%.NnModule',
-  '^trinity%.NetworkOptimiser', '^trinity%.Trainer', '^trinity%.Job', '^trinity%.Work', '^trinity%.DistModule',
+  '^trinity%.NetworkOptimiser', '^trinity%.Job', '^trinity%.Work', '^trinity%.DistModule',
   '^trinity%.PoliciesModule', '^trinity%.Policy', '^trinity%.ProfileModule', '^trinity%.execute', '%.m_sct', '%.best',
   '%.post', '%.colocrl', '%.hierarchical', '%.placeto', '%.doppler', '%.tapp', '%.ppo', '%.reinforce', '%.cross_entropy',
   '%.describe_torch' }

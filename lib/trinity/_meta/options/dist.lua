@@ -7,14 +7,11 @@ error 'this file is for editors'
 ---@alias trinity.LearningRateDecay 'none'|'plateau'|'step'|'cosine'
 ---@alias trinity.Reduction 'sum'|'mean'|'max'
 ---@alias trinity.Scope 'world'|'node'|'across'
----@alias trinity.TrainingMethod 'bsp'|'daso'
 
 --- How tensors are reduced.
 ---@class trinity.AllReduceOptions
 ---@field scope? trinity.Scope over whom; 'across': ranks of the same local rank, one a node (default 'world')
 ---@field reduction? trinity.Reduction what of all values (default 'sum')
----@field bfloat16? boolean values travel, and come back, rounded (default false)
----@field chunk_elements? integer of one message (default 1e7; 1 to 2147483648)
 
 --- Who gives a tensor to whom.
 ---@class trinity.BroadcastOptions
@@ -108,14 +105,3 @@ error 'this file is for editors'
 ---@class trinity.ServerOptions
 ---@field servers? integer how many replicas' devices keep a share of the parameters each, spread over the nodes (default 1; 1 to 4096)
 ---@field asynchronous? boolean replicas do not wait for each other (default false)
-
---- What dist.trainer takes.
----@class trinity.TrainerOptions
----@field module trinity.Module parameters of float32 on the processor
----@field optimiser trinity.NetworkOptimiser of these parameters
----@field method? trinity.TrainingMethod 'bsp': gradients averaged in every batch (default 'bsp')
----@field schedule? trinity.ScheduleOptions of method 'daso'; groups and nodes are the job's
----@field chunk_elements? integer of one message (default 1e7; 1 to 2147483648)
----@field bucket_bytes? integer of gradients that travel together; 0: all, when the backward pass has ended (default 2.5e7; 0 to 2^50)
----@field overlap? boolean buckets travel while the backward pass goes on; false: behind it (default true)
----@field learning_rate? trinity.LearningRateOptions warm-up and decay; without it the optimiser's own stays
