@@ -8,12 +8,11 @@
 -- to be told.
 
 local trinity = require 'trinity'
-local core = require 'trinity.core'
+local daso_data = require 'trinity.paper.daso_data'
 local daso_jobs = require 'trinity.paper.daso_jobs'
 local learning_rate = require 'trinity.dist.learning_rate'
 local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
-local tensor = trinity.tensor
 
 local options = trinity.options {
   'Trains a small network on several replicas, in step (bsp) and with DASO.',
@@ -45,48 +44,9 @@ local options = trinity.options {
   timeout_s = { default = 20, help = 'a rank that others wait for this long hangs', min = 1 },
 }
 
-local held_out, pixels, alphabet, steps = 1000, 3 * 16 * 16, 128, 24
-
---- So many pictures: of ten classes three each, under noise, as inputs and labels from 0.
-local function pictures(path, samples)
-  local all = tensor.normal({ 30, pixels }, trinity.random(1, 'pictures')) * 0.3
-  local stream, which, class = trinity.random(1, 'samples'), {}, {}
-  for i = 1, samples do
-    which[i] = stream:integer(30)
-    class[i] = (which[i] - 1) % 10
-  end
-  local x = all:index_select(1, tensor.new(which, { dtype = 'int64' })) + tensor.normal({ samples, pixels }, stream)
-  tensor.save(path, { inputs = x, labels = tensor.new(class, { dtype = 'int64' }) })
-end
-
---- So many characters of words of two to six letters, each of which is followed by one of four others.
-local function write_text(path, characters)
-  local stream, words, text, length = trinity.random(1, 'words'), {}, {}, 0
-  for w = 1, 40 do
-    local letters, followers = {}, {}
-    for i = 1, 1 + stream:integer(5) do letters[i] = string.char(96 + stream:integer(26)) end
-    for i = 1, 4 do followers[i] = stream:integer(40) end
-    words[w] = { text = table.concat(letters) .. ' ', followers = followers }
-  end
-  local word = 1
-  while length < characters do
-    text[#text + 1], length = words[word].text, length + #words[word].text
-    word = words[word].followers[stream:integer(4)]
-  end
-  core.write_file(path, table.concat(text):sub(1, characters))
-end
-
-local tasks = {
-  images = { epochs = 12, learning_rate = 0.04, ending = '.safetensors', model = 'mlp',
-    of_model = { inputs = pixels, hidden = { 128, 64 }, classes = 10 },
-    rows = function(samples) return samples end, write = pictures },
-  characters = { epochs = 16, learning_rate = 0.3, ending = '.txt', model = 'rnnlm',
-    of_model = { sequence = steps, hidden = 128, layers = 1, vocabulary = alphabet },
-    rows = function(samples) return samples * steps + 1 end, write = write_text },
-}
-local task = tasks[options.task]
+local task = daso_data.tasks[options.task]
 if not task then
-  util.fail_usage("option '--task': unknown task %s", util.unknown(options.task, util.sorted_keys(tasks)))
+  util.fail_usage("option '--task': unknown task %s", util.unknown(options.task, util.sorted_keys(daso_data.tasks)))
 end
 for _, name in ipairs { 'epochs', 'learning_rate' } do
   if options[name] == 0 then options[name] = task[name] end
@@ -112,26 +72,22 @@ local function synchronise(is_daso)
   return inner > 1 and { kind = 'hierarchical', inner = inner } or { kind = 'all_reduce' }
 end
 
---- What replicas train on: the first samples; of the rest no replica sees any.
-local trained = options.batches * options.batch_size * replicas
-local path = os.tmpname() .. task.ending
-task.write(path, task.rows(trained) + task.rows(held_out))
-
 local graph = trinity.model(task.model, util.merged({ batch_size = options.batch_size, optimiser = 'momentum' },
   task.of_model))
-local problem = trinity.problem { graph = graph, 
+local problem = trinity.problem { graph = graph,
   cluster = daso_jobs.cluster(replicas / per_node, per_node, options.link_mbit_s, options.link_ms) }
 local rates = { warmup_epochs = options.lr_warmup, decay = options.lr_decay, factor = options.lr_factor,
   patience = options.lr_epochs, step_epochs = options.lr_epochs, epochs = options.epochs }
-learning_rate.new('train_distributed', 1, rates) -- refuses here what is wrong
+learning_rate.declared:read('train_distributed', 1, 'rates', rates)
+local path, train_rows = daso_data.write(task, options.batches * options.batch_size * replicas)
 
---- One training: seconds in steps, those of them in which the first replica waited for others, loss on held-out samples.
+--- One training: seconds in steps, those of them in which the first replica waited, loss on held-out samples.
 local function train(method, seed)
   local is_daso = method == 'daso' and options.max_global_skips > 0
   local strategy = problem:strategy { mesh = { data = replicas }, bucket_bytes = options.bucket_bytes,
     synchronise = synchronise(is_daso) }
   if job.rank == 0 then progress.note(('%s, seed %d'):format(method, seed)) end
-  local run = trinity.execute(problem, strategy, { data = path, train_rows = task.rows(trained), seed = seed,
+  local run = trinity.execute(problem, strategy, { data = path, train_rows = train_rows, seed = seed,
     epochs = options.epochs, learning_rate = options.learning_rate, rate = rates,
     checkpoint = options.checkpoint ~= '' and ('%s/%s-%d'):format(options.checkpoint, method, seed) or nil,
     daso = is_daso and { warmup_epochs = options.warmup, cooldown_epochs = options.cooldown,
@@ -153,14 +109,16 @@ local stopped = trinity.stoppable(function(stop_requested)
     end
   end
 end)
-os.remove(path)
+daso_data.remove(path)
 local where = ('%d %s, %d a node'):format(replicas, job.size > 1 and 'processes' or 'threads', per_node)
 if job.rank == 0 then
   if #found > 0 then
     trinity.run:result('training', { task = options.task, ranks = replicas, rows = found },
       ('%d trainings on %s.'):format(#found, where))
   end
-  if #found > 0 and options.output ~= '' then trinity.files.write(options.output, trinity.json.encode { rows = found }) end
+  if #found > 0 and options.output ~= '' then
+    trinity.files.write(options.output, trinity.json.encode { rows = found })
+  end
 end
 if job.rank == 0 and options.output == '' then
   print(('%s on %s: %d x %d batches of %d a replica%s'):format(options.task, where, options.epochs, options.batches,

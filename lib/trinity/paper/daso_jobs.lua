@@ -36,8 +36,8 @@ function jobs.run(processes, script, words)
   return json.decode(text)
 end
 
---- The rows of a job: what train_distributed says of each training (method, seed, seconds, waited_s, loss, accuracy). given: its
---- options by name.
+--- The rows of a job: what train_distributed says of each training (method, seed, seconds, waited_s, loss, accuracy).
+--- given: its options by name.
 function jobs.train(processes, given)
   local words = { '--run', 'none' }
   for name, value in util.sorted_pairs(given) do

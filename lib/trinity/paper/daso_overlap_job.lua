@@ -1,5 +1,5 @@
--- What the ranks of DASO's section 'overlap' do (daso_overlap.lua): train a perceptron of six equal layers in step, each
--- variant in turn, and write seconds of a step by variant and round. arg: Mbit/s, rounds, steps, a file.
+-- What the ranks of DASO's section 'overlap' do (daso_overlap.lua): train a perceptron of six equal layers in step,
+-- each variant in turn, and write seconds of a step by variant and round. arg: Mbit/s, rounds, steps, a file.
 
 local core = require 'trinity.core'
 local daso_jobs = require 'trinity.paper.daso_jobs'

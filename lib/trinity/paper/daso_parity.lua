@@ -53,8 +53,8 @@ end
 parity.section = { name = 'parity', title = 'The same loss, and time over a slow link, measured here',
   about = 'train_distributed (trinity.execute): four processes, two nodes of two, over an injected link of 200 Mbit/s '
     .. 'and 1 ms; in step gradients are\nadded up in a node and, share by share, between them. The learning rate warms '
-    .. 'up over 2 epochs, then halves on plateaus (patience 5, threshold 0.05),\nas in the example code. Time of steps; '
-    .. 'loss on 1000 samples that no rank saw. Run on this machine, not simulated.',
+    .. 'up over 2 epochs, then halves on plateaus (patience 5, threshold 0.05),\nas in the example code. Time of '
+    .. 'steps; loss on 1000 samples that no rank saw. Run on this machine, not simulated.',
   run = function(rows, settings)
     for _, task in ipairs(settings.quick and { 'images' } or { 'images', 'characters' }) do
       if not settings.models or settings.models[task] then add_task(rows, task, settings) end

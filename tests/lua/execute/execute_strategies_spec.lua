@@ -84,6 +84,10 @@ describe('attention that is one operator', function()
       expect(flash:off(strategy)):near(0, 1e-9)
     end
   end)
+  it('is not executed in a ring, and the error says so', function()
+    expect(function() flash:run { mesh = { context = 2 }, context_kind = 'ring' } end)
+      :raises "argument 2 %('plan'%): context_kind 'ring' is simulated and not executed; 'all_gather' and 'all_to_all' are"
+  end)
   it('computes what its parts do', function()
     local parts_of = same.new(gpt { layers = 2, dropout = 0 })
     for i, loss in ipairs(parts_of:on_one(1).losses) do expect(flash:on_one(1).losses[i]):near(loss, 1e-9) end
