@@ -36,7 +36,7 @@ local words = {
   own_heuristic = '--model nasnet_large', own_path = '--model nasnet_large',
   own_baseline = '--model resnet50 --evaluations 100000',
   custom_policy = '--model resnet50 --evaluations 20000',
-  launch = '-n 2 scripts/train_distributed.lua --epochs 100',
+  launch = '-n 4 --per_node 2 scripts/train_distributed.lua --epochs 100',
   train_distributed = '--epochs 100',
   equal_time = '--seconds 20 --csv %s',
   tradeoff = '--output %s',

@@ -109,6 +109,37 @@ end
     expect_same('meetings.lua', meetings, 2)
     expect_same('meetings.lua', meetings, 4)
   end)
+  it('compute while gradients travel over a slow link, and wait for it', function()
+    write('link.lua', [[
+local trinity = require 'trinity'
+local jobs = require 'trinity.paper.daso_jobs'
+local mbit_s = 8 -- a byte in a microsecond
+local job = trinity.dist.init { link = { bandwidth_bytes_per_s = mbit_s * 1e6 / 8, latency_s = 1e-3 } }
+local graph = trinity.model('mlp', { inputs = 50, hidden = { 50, 50 }, classes = 50, batch_size = 4 })
+local losses = {}
+for i, bucket_bytes in ipairs { 1, 2 ^ 30 } do
+  local problem = trinity.problem { graph = graph, cluster = jobs.cluster(2, 1, mbit_s, 1) }
+  local run = trinity.execute(problem, problem:strategy { mesh = { data = 2 }, bucket_bytes = bucket_bytes },
+    { steps = 3, warm_up = 1, quiet = true })
+  local first_sum, last_gradient, sums = math.huge, 0, 0
+  for op = 1, run.graph.operators do
+    local about, start_s = run.graph:operator(op), run.last.start_s[op]
+    if run.placement[op] == 1 and about.type == 'AllReduce' then
+      first_sum, sums = math.min(first_sum, start_s), sums + 1
+    elseif run.placement[op] == 1 and about.phase == 'backward' then
+      last_gradient = math.max(last_gradient, start_s)
+    end
+  end
+  job:print(('%d %s %s'):format(sums, tostring(first_sum > last_gradient),
+    tostring(run.step_time_s > graph.parameter_bytes / (mbit_s * 1e6 / 8))))
+  losses[i] = run.losses[3]
+end
+job:print(tostring(losses[1] == losses[2]))
+]])
+    local status, output = shell 'timeout -k 5 60 "$T" launch -n 2 --per_node 1 "$F/link.lua"'
+    expect(output):equals '3 true true\n1 true true\ntrue\n'
+    expect(status):equals(0)
+  end)
   it('train on data, put shares of weights together and go on from a checkpoint as threads do', function()
     local rows = {}
     for i = 1, 40 do rows[i] = ('%d,%d,%d'):format(i * 37 % 101, i * 53 % 97, i % 3) end
