@@ -20,6 +20,8 @@ local options = trinity.options {
   method = { default = 'both', help = 'bsp, daso or both' },
   epochs = { default = 0, help = 'of the training; 0: as many as the task needs (characters 16, images 12)', min = 0,
     integer = true },
+  seconds = { default = math.huge, help = 'of each training, after which none of its steps begins; results then depend '
+    .. 'on the machine', min = 0 },
   batches = { default = 20, help = 'an epoch, on every replica', min = 1, integer = true },
   batch_size = { default = 32, help = 'samples a batch and replica', min = 1, integer = true },
   learning_rate = { default = 0, min = 0,
@@ -38,7 +40,7 @@ local options = trinity.options {
   link_ms = { default = 1, help = 'injected latency between them', min = 0 },
   seed = { default = 1, help = 'the first seed', min = 0, integer = true },
   seeds = { default = 1, help = 'trainings of each method, a seed each', min = 1, integer = true },
-  checkpoint = { default = '', writes = '', help = 'folder of a file METHOD-SEED a training, written after every epoch '
+  checkpoint = { default = '', help = 'folder of a file METHOD-SEED a training, written after every epoch '
     .. 'and gone on from' },
   output = { default = '', writes = '', help = "rows as JSON in this file and nothing printed; '': the table" },
   timeout_s = { default = 20, help = 'a rank that others wait for this long hangs', min = 1 },
@@ -89,6 +91,7 @@ local function train(method, seed)
   if job.rank == 0 then progress.note(('%s, seed %d'):format(method, seed)) end
   local run = trinity.execute(problem, strategy, { data = path, train_rows = train_rows, seed = seed,
     epochs = options.epochs, learning_rate = options.learning_rate, rate = rates,
+    seconds = options.seconds < math.huge and math.max(options.seconds, 1e-9) or nil,
     checkpoint = options.checkpoint ~= '' and ('%s/%s-%d'):format(options.checkpoint, method, seed) or nil,
     daso = is_daso and { warmup_epochs = options.warmup, cooldown_epochs = options.cooldown,
       max_global_skips = options.max_global_skips } or nil })

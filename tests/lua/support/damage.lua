@@ -50,7 +50,11 @@ local function training_format()
     if not ok then error(run, 0) end
     return table.concat(run.weights[1].values, ' ')
   end
-  return { name = 'training', summed = true, write = function(path) train(1, path) end,
+  local function write(path)
+    os.remove(path)
+    train(1, path)
+  end
+  return { name = 'training', summed = true, write = write,
     read = function(path)
       local text = core.read_file(path)
       local again = train(2, path)
