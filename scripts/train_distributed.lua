@@ -41,7 +41,7 @@ local options = trinity.options {
   seed = { default = 1, help = 'the first seed', min = 0, integer = true },
   seeds = { default = 1, help = 'trainings of each method, a seed each', min = 1, integer = true },
   checkpoint = { default = '', help = 'folder of a file METHOD-SEED a training, written after every epoch '
-    .. 'and gone on from' },
+    .. 'and gone on from, and METHOD-SEED.json with its row in the end' },
   output = { default = '', writes = '', help = "rows as JSON in this file and nothing printed; '': the table" },
   timeout_s = { default = 20, help = 'a rank that others wait for this long hangs', min = 1 },
 }
@@ -85,6 +85,9 @@ local path, train_rows = daso_data.write(task, options.batches * options.batch_s
 
 --- One training: seconds in steps, those of them in which the first replica waited, loss on held-out samples.
 local function train(method, seed)
+  local kept = options.checkpoint ~= '' and ('%s/%s-%d'):format(options.checkpoint, method, seed) or nil
+  local is_done, row = pcall(trinity.files.read, kept and kept .. '.json' or '')
+  if is_done then return trinity.json.decode(row) end
   local is_daso = method == 'daso' and options.max_global_skips > 0
   local strategy = problem:strategy { mesh = { data = replicas }, bucket_bytes = options.bucket_bytes,
     synchronise = synchronise(is_daso) }
@@ -92,13 +95,16 @@ local function train(method, seed)
   local run = trinity.execute(problem, strategy, { data = path, train_rows = train_rows, seed = seed,
     epochs = options.epochs, learning_rate = options.learning_rate, rate = rates,
     seconds = options.seconds < math.huge and math.max(options.seconds, 1e-9) or nil,
-    checkpoint = options.checkpoint ~= '' and ('%s/%s-%d'):format(options.checkpoint, method, seed) or nil,
+    checkpoint = kept,
     daso = is_daso and { warmup_epochs = options.warmup, cooldown_epochs = options.cooldown,
       max_global_skips = options.max_global_skips } or nil })
   local seconds = 0
   for _, step_s in ipairs(run.step_times_s) do seconds = seconds + step_s end
-  return { method = method, seed = seed, epochs = options.epochs, seconds = seconds,
+  row = { method = method, seed = seed, epochs = options.epochs, seconds = seconds,
     waited_s = seconds - run.busy_s[1], loss = run.held_out_loss, accuracy = run.accuracy }
+  local is_whole = not run.stopped and options.seconds == math.huge
+  if kept and is_whole and job.rank == 0 then trinity.files.write(kept .. '.json', trinity.json.encode(row)) end
+  return row
 end
 
 local found = {}
