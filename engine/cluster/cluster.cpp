@@ -49,6 +49,9 @@ void check_type(const std::string& cluster, const DeviceType& type) {
     if (reached.launch_s && (!(*reached.launch_s >= 0) || std::isinf(*reached.launch_s)))
       throw ArgumentError(
           fmt::format("{}: launch_s must not be negative, got {}", of, *reached.launch_s));
+    if (reached.dispatch_s && (!(*reached.dispatch_s >= 0) || std::isinf(*reached.dispatch_s)))
+      throw ArgumentError(
+          fmt::format("{}: dispatch_s must not be negative, got {}", of, *reached.dispatch_s));
   }
   if (!(type.launch_s >= 0) || std::isinf(type.launch_s))
     throw ArgumentError(
@@ -177,6 +180,7 @@ uint64_t Cluster::fingerprint() const {
       for (const auto& rate : {reached.compute, reached.memory, reached.launch_s})
         add(hash, rate.value_or(-1));
       if (reached.contention) add(hash, *reached.contention);
+      if (reached.dispatch_s) add(hash.add(std::string_view("dispatch")), *reached.dispatch_s);
     }
   }
   device_count() > kPairedDevices ? add_pieces(hash) : add_pairs(hash);

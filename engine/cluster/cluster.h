@@ -20,6 +20,7 @@ struct Efficiency {
   std::optional<double> compute, memory;  ///< parts of the peaks
   std::optional<double> launch_s;
   std::optional<double> contention;
+  std::optional<double> dispatch_s;
 
   bool operator==(const Efficiency&) const = default;
 };

@@ -272,6 +272,17 @@ double operator_time_s(const Graph& graph, const Operator& op, const Device& dev
 
 namespace {
 
+/// What the host needs for a kernel of an operator.
+double dispatch_of(const Operator& op, const DeviceType& type) {
+  double result = type.dispatch_s;
+  if (!type.operators.empty())
+    for (const auto& key : cost_keys(op)) {
+      const auto found = type.operators.find(key);
+      if (found != type.operators.end()) result = found->second.dispatch_s.value_or(result);
+    }
+  return result;
+}
+
 /// What tells the run of an operator from others: its layer, phase and part.
 std::string run_of(const Operator& op) {
   std::string name = op.name.substr(0, op.name.find('/'));
@@ -290,7 +301,10 @@ std::string run_of(const Operator& op) {
 
 void wait_for_dispatch(const Graph& graph, const DeviceType& type, double speed,
                        std::vector<double>& times_s) {
-  if (type.dispatch_s <= 0) return;
+  const bool stated =
+      std::any_of(type.operators.begin(), type.operators.end(),
+                  [](const auto& entry) { return entry.second.dispatch_s.value_or(0) > 0; });
+  if (type.dispatch_s <= 0 && !stated) return;
   struct Run {
     double work_s = 0, dispatch_s = 0;
   };
@@ -304,7 +318,7 @@ void wait_for_dispatch(const Graph& graph, const DeviceType& type, double speed,
     Run& found = runs[run_of(about)];
     run.back() = &found;
     found.work_s += time_s;
-    found.dispatch_s += kernel_of(graph, about, type).launches * type.dispatch_s / speed;
+    found.dispatch_s += kernel_of(graph, about, type).launches * dispatch_of(about, type) / speed;
   }
   for (size_t op = 0; op < run.size(); ++op)
     if (run[op] && run[op]->dispatch_s > run[op]->work_s)

@@ -68,6 +68,8 @@ TEST_CASE("rates that are no positive numbers and latencies that are none are re
           [=](ClusterSpec& s) { s.device_types[0].half_width = wrong; });
     fails("dispatch_s must not be negative",
           [=](ClusterSpec& s) { s.device_types[0].dispatch_s = wrong; });
+    fails("device type 'unit': operators.Gemm: dispatch_s must not be negative",
+          [=](ClusterSpec& s) { s.device_types[0].operators["Gemm"].dispatch_s = wrong; });
     fails("overlap must lie in [0, 1]",
           [=](ClusterSpec& s) { s.device_types[0].overlap = wrong; });
     fails("link 'd1' - 'switch': latency_s must not be negative",

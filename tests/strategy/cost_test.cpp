@@ -198,6 +198,17 @@ TEST_CASE("a run of kernels takes as long as the host needs to dispatch them") {
   type.dispatch_s = 8e-3;  // on a device of twice the speed
   wait_for_dispatch(made.graph, type, 2, times_s);
   CHECK(times_s[add] + times_s[relu] == doctest::Approx(4e-3));
+  type.fuses_elementwise = false;
+  type.dispatch_s = 0;  // recorded, but for one operator that is several kernels
+  type.operators[made.graph.op(static_cast<int32_t>(add)).type].dispatch_s = 5e-3;
+  times_s = whole;
+  wait_for_dispatch(made.graph, type, 1, times_s);
+  CHECK(times_s[add] + times_s[relu] == doctest::Approx(5e-3));
+  type.dispatch_s = 4e-3;
+  type.operators[made.graph.op(static_cast<int32_t>(add)).type].dispatch_s = 0;
+  times_s = whole;
+  wait_for_dispatch(made.graph, type, 1, times_s);
+  CHECK(times_s[add] + times_s[relu] == doctest::Approx(4e-3));
 }
 
 TEST_CASE("products of one input are one kernel") {

@@ -9,7 +9,8 @@
 namespace trinity::lua {
 namespace {
 
-/// { [operator type] = { compute_efficiency =, memory_efficiency =, launch_s =, contention = } }
+/// { [operator type] = { compute_efficiency =, memory_efficiency =, launch_s =, contention =,
+/// dispatch_s = } }
 std::map<std::string, Efficiency, std::less<>> read_efficiencies(lua_State* L,
                                                                  const std::string& owner) {
   std::map<std::string, Efficiency, std::less<>> operators;
@@ -25,7 +26,8 @@ std::map<std::string, Efficiency, std::less<>> read_efficiencies(lua_State* L,
                                       suggestion(name, operator_types())));
     Fields fields(L, -1, fmt::format("{}: operators.{}", owner, name));
     operators[name] = {fields.number("compute_efficiency"), fields.number("memory_efficiency"),
-                       fields.number("launch_s"), fields.number("contention")};
+                       fields.number("launch_s"), fields.number("contention"),
+                       fields.number("dispatch_s")};
     fields.refuse_unknown();
     lua_pop(L, 1);
   }

@@ -173,7 +173,6 @@ error 'this file is for editors'
 ---@field memory_bandwidth_bytes_per_s number
 ---@field memory_bytes number
 ---@field reserved_memory_bytes? number what the runtime takes for itself
----@field dispatch_s? number what the host needs to dispatch a kernel, for which the device waits (default 0)
 ---@field half_width? number columns at which a matrix product reaches half of compute_efficiency (default 0)
 ---@field fuses_elementwise? boolean whether element-wise operators that follow each other are one kernel
 ---@field joins_products? boolean whether matrix products of one input are one kernel
@@ -182,6 +181,7 @@ error 'this file is for editors'
 
 ---@class trinity.EfficiencySpec
 ---@field launch_s? number per operator
+---@field dispatch_s? number what the host needs to dispatch a kernel, for which the device waits (default 0)
 ---@field compute_efficiency? number share of the peak that matrix operators reach
 ---@field memory_efficiency? number share of the bandwidth that other operators reach
 ---@field contention? number how many times as long operators take while all such devices of a node compute

@@ -72,6 +72,13 @@ local function times_of(row, problem, values, dispatch_s)
   if row.network.experts == 0 then return problem:operator_times(1) end
   local alone = util.merged(row, { plan = util.merged(row.plan, { gpus = 1 }) })
   local spec = published_step.cluster(alone, util.merged(values, { expert_dispatch_s = dispatch_s }))
+  for _, type in util.sorted_pairs(spec.device_types) do
+    -- A device reads the weights of its own experts; the graph here has all of them.
+    for _, name in ipairs { 'Einsum', 'EinsumGrad' } do
+      type.operators[name] = util.merged(type.operators[name],
+        { memory_efficiency = values.memory_efficiency * row.plan.expert })
+    end
+  end
   local one = problems.simulator { graph = problem.graph, cluster = model.cluster(spec) }
   local times = one:operator_times(1)
   one:close()
@@ -147,7 +154,7 @@ function published_parts.factor(row, shares, before, after)
   local memory = slower 'memory_efficiency' * (row.plan.eager and slower 'eager' or 1)
   local moved = { launch_s = 1 / slower 'launch_s', attention = slower 'attention', eight_bit = slower(narrow),
     compute_efficiency = slower 'compute_efficiency', memory_efficiency = memory,
-    routing = memory * slower 'routing' * (row.recent and slower 'release' or 1), inside_share = slower 'inside_share',
+    routing = memory * slower 'routing' * (row.recorded == 'all' and slower 'release' or 1), inside_share = slower 'inside_share',
     network_share = slower 'network_share', zero3 = slower 'zero3', half_width = slower(narrow) / slower 'half_width',
     expert = slower(narrow) * slower 'expert' }
   local factor, now, later = 1, 0, 0

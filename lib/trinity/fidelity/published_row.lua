@@ -4,6 +4,7 @@
 -- below, each of which adds its sentence to the row's `assumed`.
 
 local csv = require 'trinity.fidelity.csv'
+local recipe = require 'trinity.fidelity.published_recipe'
 local util = require 'trinity.base.util'
 
 local published_row = {}
@@ -224,13 +225,8 @@ local function measured_of(row, m, plan)
   return units[row.unit]()
 end
 
---- Whether a row's source names a release of NeMo from 26.06 on.
-local function is_recent(row)
-  local year, month = (row.source or ''):match 'NeMo (%d%d)%.(%d%d)'
-  return year ~= nil and tonumber(year .. month) >= 2606
-end
-
---- What a row comes to: { id, network, plan, sequence, family, machine, precision, assumed, measured }.
+--- What a row comes to: { id, network, plan, sequence, family, machine, precision, assumed, measured }; `recorded` of
+--- mixtures of experts as in published_recipe.lua.
 ---@param path string
 ---@param row table<string, string>
 ---@return table
@@ -243,10 +239,13 @@ function published_row.read(path, row)
   local kind = arithmetic(row, about)
   local m = read_network(row, assume)
   local plan = read_plan(row, m, about, assume)
-  return { id = row.id, line = row.line, path = path, network = m, plan = plan, sequence = whole(row, 'sequence'),
+  local found = { id = row.id, line = row.line, path = path, network = m, plan = plan, sequence = whole(row, 'sequence'),
     family = about.family, gpu = row.gpu, machine = about.machine, size = about.size, precision = kind,
     assumed = assumed, tokens = whole(row, 'global_batch') * whole(row, 'sequence'),
-    measured = measured_of(row, m, plan), model = row.model or '', recent = m.experts > 0 and is_recent(row) }
+    measured = measured_of(row, m, plan), model = row.model or '' }
+  found.recorded = recipe.recorded(found, row.source or '')
+  if found.recorded then assume('%s', recipe.sentence(found.recorded)) end
+  return found
 end
 
 --- All rows of a table, in its order.
@@ -270,7 +269,7 @@ function published_row.sentence(found) return (tostring(found):gsub('^%S+:%d+: '
 ---@param row table
 ---@return string
 function published_row.key(row)
-  local list = { row.gpu, row.precision, row.sequence, row.tokens, row.family }
+  local list = { row.gpu, row.precision, row.sequence, row.tokens, row.family, row.recorded }
   for _, of in ipairs { row.network, row.plan } do
     for name, value in util.sorted_pairs(of) do
       if type(value) ~= 'table' then list[#list + 1] = ('%s=%s'):format(name, tostring(value)) end

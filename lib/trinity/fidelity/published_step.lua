@@ -87,13 +87,21 @@ local function device_type(kind, row, values)
     peaks.float8 = peaks.float8 * rate * values[row.precision] / wide
   end
   local expert = { compute_efficiency = wide * values.expert }
+  local expert_backward = { compute_efficiency = wide * values.expert }
   -- rings without balance: the last part of a causal sequence has 2 - 1/c times the mean's work
   local unbalanced = row.plan.torchtitan and 2 - 1 / row.plan.context or 1
   local attention = { compute_efficiency = values.attention / unbalanced * published_step.ring(row).share }
   local routing = { memory_efficiency = values.memory_efficiency * math.min(1, values.routing
-    * (row.recent and values.release or 1)) }
+    * (row.recorded == 'all' and values.release or 1)) }
+  if row.recorded and row.recorded ~= 'all' then
+    -- An expert's products are kernels of their own: forward two (a gate is one with what it multiplies), backward
+    -- four, of three operators each.
+    local own = row.network.experts / row.plan.expert * values.expert_dispatch_s
+    expert.dispatch_s, routing.dispatch_s = own * 2 / 3, values.expert_dispatch_s
+    expert_backward.dispatch_s = own * 4 / 3
+  end
   return util.merged(type, { peak_flops_per_s = peaks, joins_products = true,
-    operators = { Attention = attention, AttentionGrad = attention, Einsum = expert, EinsumGrad = expert,
+    operators = { Attention = attention, AttentionGrad = attention, Einsum = expert, EinsumGrad = expert_backward,
       ExpertDispatch = routing, ExpertDispatchGrad = routing, ExpertCombine = routing, ExpertCombineGrad = routing } })
 end
 
@@ -112,7 +120,7 @@ function published_step.cluster(row, values)
   return calibration.apply(spec, util.merged(util.picked(values, fields), {
     network_share = row.plan.deepspeed and values.zero3 or values.network_share,
     memory_efficiency = values.memory_efficiency * (row.plan.eager and values.eager or 1),
-    launch_s = values.launch_s, dispatch_s = row.network.experts > 0 and values.expert_dispatch_s or nil,
+    launch_s = values.launch_s, dispatch_s = row.recorded == 'none' and values.expert_dispatch_s or nil,
     overlap = 1 }))
 end
 
