@@ -128,10 +128,11 @@ const Operator& product_of(const Graph& graph, const Operator& op) {
   return is_gradient(op) && op.forward >= 0 ? graph.op(op.forward) : op;
 }
 
+/// A product with a weight of its own, of experts too.
 bool is_weight_product(const Operator& op) {
   const auto flops = operator_rule(op.type).flops;
-  return flops == OperatorRule::Flops::product && !op.parameters.empty() && !op.inputs.empty() &&
-         !op.outputs.empty();
+  return (flops == OperatorRule::Flops::product || flops == OperatorRule::Flops::einsum) &&
+         !op.parameters.empty() && !op.inputs.empty() && !op.outputs.empty();
 }
 
 /// Calls visit(reader) for every operator that reads a tensor.

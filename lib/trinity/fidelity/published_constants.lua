@@ -29,9 +29,10 @@ local known = {
     meaning = 'links inside machines as splits of layers see them: 1 over what is exposed beside overlap' },
   network_share = { unit = '1', start = 3, least = 0.7, most = 20, spread = 0.6,
     meaning = 'network cards as reductions and gathers of data parallelism see them, likewise' },
-  expert_dispatch_s = { unit = 's', start = 60e-6, least = 5e-6, most = 300e-6, spread = 0.5,
-    meaning = "what the host needs for an operator of a mixture's layers, which take that or what they take" },
-  routing = { unit = '1', start = 0.08, least = 0.01, most = 0.6, spread = 0.4,
+  expert_dispatch_s = { unit = 's', start = 95e-6, least = 5e-6, most = 300e-6, spread = 0.3,
+    meaning = "what the host needs for a kernel of a mixture's layers that no CUDA graph holds, of every expert's "
+      .. 'products too: a layer takes that or what its kernels take' },
+  routing = { unit = '1', start = 0.12, least = 0.01, most = 0.6, spread = 0.4,
     meaning = 'what dispatching tokens to experts and combining them reaches of memory-bound operators: it is several '
       .. 'passes (permuting, padding, scaling), of which one is counted' },
   half_width = { unit = 'columns', start = 200, least = 20, most = 800, spread = 0.5,
@@ -40,8 +41,9 @@ local known = {
     meaning = 'what memory-bound operators reach without a compiler, of what they do with one' },
   zero3 = { unit = '1', start = 0.12, least = 0.03, most = 0.5, spread = 0.3,
     meaning = 'what gathers of weights reach of network cards in DeepSpeed ZeRO-3' },
-  release = { unit = '1', start = 1.6, least = 1, most = 3, spread = 0.3,
-    meaning = 'speed of dispatch and combination under NeMo 26.06 and later, of before' },
+  release = { unit = '1', start = 2, least = 1, most = 4, spread = 0.3,
+    meaning = 'speed of what maps and moves the tokens of experts (dispatch, combination, gates, casts, all-to-alls that '
+      .. 'overlap) where recipes record whole iterations, of where they do not' },
   expert = { unit = '1', start = 0.9, least = 0.3, most = 1, spread = 0.2,
     meaning = "what experts' products reach of what others do" },
 }
@@ -63,7 +65,6 @@ local starts = {
   h100 = { half_width = { start = 60 } },
   h100_96gb = { half_width = { start = 60 }, inside_share = { start = 1 }, compute_efficiency = { start = 0.52 },
     fp8 = { start = 0.38 }, attention = { start = 0.65 } },
-  b200 = { expert_dispatch_s = { start = 150e-6 } },
   a100 = { half_width = { start = 60 }, network_share = { start = 1 }, inside_share = { start = 1.2 },
     compute_efficiency = { start = 0.75 } },
 }

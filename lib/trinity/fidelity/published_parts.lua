@@ -12,11 +12,12 @@ local published_parts = {}
 local matrix = { Gemm = true, MatMul = true, Linear = true }
 
 --- Which constant an operator's time goes by, beside its launch.
-local function class_of(op, eight_bit)
+local function class_of(op, eight_bit, recorded)
   local type = op.type:gsub('Grad$', '')
   if type == 'Attention' then return 'attention' end
   if type == 'Einsum' then return 'expert' end
   if type:find '^Expert' then return 'routing' end
+  if (type == 'SwiGLU' or type == 'Cast') and recorded then return 'fused' end
   if matrix[type] then
     local wide = op.name:find '^logits' or op.name:find '/router/'
     return eight_bit and not wide and 'eight_bit' or 'compute_efficiency'
@@ -106,7 +107,7 @@ local function operators_s(row, problem, values, recompute)
     if op.phase ~= 'update' and times[i] > 0 then
       local again = recompute == 'full' and op.phase == 'forward' and 2 or 1
       local seconds = times[i]
-      local launch, class = math.min(seconds, values[gap]), class_of(op, row.precision ~= 'bf16')
+      local launch, class = math.min(seconds, values[gap]), class_of(op, row.precision ~= 'bf16', row.recorded)
       local own = again * (seconds - launch) / width
       local narrow_s = own * narrowness(row, class, values.half_width)
       add(gap, again * launch)
@@ -151,10 +152,12 @@ end
 function published_parts.factor(row, shares, before, after)
   local narrow = row.precision == 'bf16' and 'compute_efficiency' or row.precision
   local function slower(name) return before[name] / after[name] end
+  local release = row.recorded == 'all' and slower 'release' or 1
   local memory = slower 'memory_efficiency' * (row.plan.eager and slower 'eager' or 1)
   local moved = { launch_s = 1 / slower 'launch_s', attention = slower 'attention', eight_bit = slower(narrow),
     compute_efficiency = slower 'compute_efficiency', memory_efficiency = memory,
-    routing = memory * slower 'routing' * (row.recorded == 'all' and slower 'release' or 1), inside_share = slower 'inside_share',
+    fused = memory * release, routing = memory * slower 'routing' * release,
+    inside_share = slower 'inside_share' * release,
     network_share = slower 'network_share', zero3 = slower 'zero3', half_width = slower(narrow) / slower 'half_width',
     expert = slower(narrow) * slower 'expert' }
   local factor, now, later = 1, 0, 0

@@ -226,7 +226,7 @@ local function measured_of(row, m, plan)
 end
 
 --- What a row comes to: { id, network, plan, sequence, family, machine, precision, assumed, measured }; `recorded` of
---- mixtures of experts as in published_recipe.lua.
+--- mixtures of experts and `recent` as in published_recipe.lua.
 ---@param path string
 ---@param row table<string, string>
 ---@return table
@@ -243,6 +243,7 @@ function published_row.read(path, row)
     family = about.family, gpu = row.gpu, machine = about.machine, size = about.size, precision = kind,
     assumed = assumed, tokens = whole(row, 'global_batch') * whole(row, 'sequence'),
     measured = measured_of(row, m, plan), model = row.model or '' }
+  found.recent = recipe.is_recent(row.source or '')
   found.recorded = recipe.recorded(found, row.source or '')
   if found.recorded then assume('%s', recipe.sentence(found.recorded)) end
   return found

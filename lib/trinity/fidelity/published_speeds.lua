@@ -107,10 +107,15 @@ local function phases_of(rows)
   }
 end
 
+--- The name of a row's group.
+local function group_of(row)
+  return ('%s, %s'):format(row.gpu, row.network.experts > 0 and 'mixtures of experts' or 'dense')
+end
+
 local function groups_of(rows, told)
   local list, by = {}, {}
   for i, row in ipairs(rows) do
-    local name = ('%s, %s'):format(row.gpu, row.network.experts > 0 and 'mixtures of experts' or 'dense')
+    local name = group_of(row)
     if not by[name] then
       by[name] = { name = name, errors = {} }
       list[#list + 1] = by[name]
@@ -144,11 +149,21 @@ local function fit_phase(values, phases)
   end
 end
 
+--- Rows whose group has these words in its name.
+local function only_of(rows, words)
+  local found = {}
+  for _, row in ipairs(rows) do
+    if group_of(row):find(words, 1, true) then found[#found + 1] = row end
+  end
+  return found
+end
+
 --- Constants by kind of GPU, fitted to the measured rows: those of dense rows, then those of mixtures of experts.
 ---@param rows table[]
 ---@param start? table<string, table<string, number>> values by kind of GPU to begin with
+---@param only? string fits to rows alone whose group has these words in its name: what these do not tell stays
 ---@return table<string, table<string, number>> values
-function speeds.fit(rows, start)
+function speeds.fit(rows, start, only)
   local values, phases = {}, { {}, {} }
   for _, family in ipairs(constants.families) do
     values[family] = constants.values(family, start and start[family])
@@ -156,7 +171,10 @@ function speeds.fit(rows, start)
     for _, row in ipairs(rows) do
       if row.family == family then own[#own + 1] = row end
     end
-    for n, phase in ipairs(phases_of(own)) do phases[n][family] = phase end
+    for n, phase in ipairs(phases_of(own)) do
+      phase.rows = only_of(phase.rows, only or '')
+      phases[n][family] = phase
+    end
   end
   for _, phase in ipairs(phases) do fit_phase(values, phase) end
   return values
@@ -164,18 +182,18 @@ end
 
 --- The file that published_constants.lua reads.
 ---@param values table<string, table<string, number>>
----@param rows table[] that they were fitted to
+---@param ids string[] of the rows that they were fitted to
 ---@return string
-function speeds.file(values, rows)
+function speeds.file(values, ids)
   local lines = { '-- Fitted by `trinity fidelity published --fit --save`: values by kind of GPU and name',
     '-- (published_constants.lua has units and meanings), and rows that they were fitted to: dense rows first, then',
     '-- mixtures of experts, for routing, release and expert_dispatch_s, and for all of a kind without dense rows.',
     'return {',
     '  rows = {' }
   local line = '   '
-  for _, row in ipairs(rows) do
+  for _, id in ipairs(ids) do
     if #line > 108 then lines[#lines + 1], line = line, '   ' end
-    line = line .. (" '%s',"):format(row.id)
+    line = line .. (" '%s',"):format(id)
   end
   lines[#lines + 1] = line
   lines[#lines + 1] = '  },\n  values = {'
@@ -226,9 +244,15 @@ end
 
 local function show_fit(rows, options)
   local used = measured(rows)
-  if #used == 0 then util.fail('no row to fit to: expected some with a value') end
-  local values, stopped = fit.keeping(function() return speeds.fit(used, fitted_values()) end)
-  local written = speeds.file(values, used)
+  if #only_of(used, options.only) == 0 then util.fail('no row to fit to: expected some with a value') end
+  local before, fitted = fitted_values()
+  local values, stopped = fit.keeping(function() return speeds.fit(used, before, options.only) end)
+  local served, ids, some = {}, {}, only_of(used, options.only)
+  if options.only ~= '' then for _, id in ipairs(fitted.rows) do served[id] = true end end
+  for _, row in ipairs(some) do served[row.id] = true end
+  for _, row in ipairs(used) do if served[row.id] then ids[#ids + 1] = row.id end end
+  local written = speeds.file(values, ids)
+  used = some
   if options.save ~= '' then core.write_file(options.save, written) else io.write(written) end
   if stopped then return end
   local told = speeds.tell(used, function(row) return values[row.family] end)
@@ -252,9 +276,22 @@ local function fit_left(family, rows, told, start)
   return values
 end
 
+--- The file of errors (told over published, less one) that the manual's tables are of: no published value is in it.
+local function record(rows, told, left)
+  local lines = { '-- Written by `trinity fidelity published --rows FILE --left_out --record`: errors (told over published, less',
+    '-- one) of rows told by the fitted constants, and by constants fitted without the network on that kind of GPU.',
+    'return {' }
+  for i, row in ipairs(rows) do
+    lines[#lines + 1] = ("  { id = '%s', group = '%s', network = '%s', recent = %s, fitted = %.4f, left_out = %.4f },")
+      :format(row.id, group_of(row), row.model, tostring(row.recent), told[i].tokens_per_s_per_gpu / row.measured - 1,
+        left[i].tokens_per_s_per_gpu / row.measured - 1)
+  end
+  return table.concat(lines, '\n') .. '\n}\n'
+end
+
 --- Every network on a kind of GPU told by constants that were fitted to the others. The fitted constants are where each
 --- fit begins; parts of steps are those there.
-local function leave_each_out(rows)
+local function leave_each_out(rows, path)
   local used, start = measured(rows), fitted_values()
   local told = speeds.tell(used, function(row) return start[row.family] end, true)
   local values, order = {}, {}
@@ -276,6 +313,7 @@ local function leave_each_out(rows)
       or constants.values(group.family)
   end
   local left = speeds.tell(used, function(row) return values[row.group] end)
+  if path ~= '' then core.write_file(path, record(used, told, left)) end
   print_rows(used, left)
   print ''
   summary.print('every network on a kind of GPU told by constants that were fitted to the others',
@@ -337,10 +375,10 @@ local function show(table_path, as_json, path)
   if path ~= '' then draw(path, rows, told) end
 end
 
---- Tells the rows of a table, or fits to them. options: rows, fit, left_out, save, picture, json.
+--- Tells the rows of a table, or fits to them. options: rows, fit, only, left_out, record, save, picture, json.
 function speeds.run(options)
   if options.fit then return show_fit(published_row.all(options.rows), options) end
-  if options.left_out then return leave_each_out(published_row.all(options.rows)) end
+  if options.left_out then return leave_each_out(published_row.all(options.rows), options.record) end
   return show(options.rows, options.json, options.picture)
 end
 

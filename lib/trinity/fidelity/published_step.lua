@@ -13,7 +13,7 @@ local vtrain_rows = require 'trinity.fidelity.vtrain_rows'
 local published_step = {}
 
 --- Constants that are fields of a description; the others are the device type's below.
-local fields = { 'compute_efficiency', 'half_width', 'inside_share' }
+local fields = { 'compute_efficiency', 'half_width' }
 local most_lowered = 64 -- GPUs of a plan with rings, each of which is lowered by itself
 
 local function attention_of(m)
@@ -77,6 +77,9 @@ end
 --- times that (data sheets "NVIDIA GB200 NVL72", "NVIDIA GB300 NVL72").
 local fp4_rate = { GB200 = 2, B200 = 2, GB300 = 3, B300 = 3 }
 
+--- How many times as fast as before recipes move and map the tokens of experts that record whole iterations.
+local function release_of(row, values) return row.recorded == 'all' and values.release or 1 end
+
 --- A device type beside what calibration.apply() gives it: products of 8 and 4 bits reach their own share of their own
 --- peak, fused attention and experts' products their own. Kernels are those of today: joined where they can be.
 local function device_type(kind, row, values)
@@ -86,23 +89,23 @@ local function device_type(kind, row, values)
   if peaks.float8 and row.precision ~= 'bf16' then
     peaks.float8 = peaks.float8 * rate * values[row.precision] / wide
   end
+  local faster = release_of(row, values)
   local expert = { compute_efficiency = wide * values.expert }
   local expert_backward = { compute_efficiency = wide * values.expert }
   -- rings without balance: the last part of a causal sequence has 2 - 1/c times the mean's work
   local unbalanced = row.plan.torchtitan and 2 - 1 / row.plan.context or 1
   local attention = { compute_efficiency = values.attention / unbalanced * published_step.ring(row).share }
-  local routing = { memory_efficiency = values.memory_efficiency * math.min(1, values.routing
-    * (row.recorded == 'all' and values.release or 1)) }
+  local routing = { memory_efficiency = values.memory_efficiency * values.routing * faster }
+  local fused = row.recorded and { memory_efficiency = values.memory_efficiency * faster } or nil
   if row.recorded and row.recorded ~= 'all' then
-    -- An expert's products are kernels of their own: forward two (a gate is one with what it multiplies), backward
-    -- four, of three operators each.
+    -- Every expert's products are kernels of their own, backward two for one.
     local own = row.network.experts / row.plan.expert * values.expert_dispatch_s
-    expert.dispatch_s, routing.dispatch_s = own * 2 / 3, values.expert_dispatch_s
-    expert_backward.dispatch_s = own * 4 / 3
+    expert.dispatch_s, expert_backward.dispatch_s, routing.dispatch_s = own, 2 * own, values.expert_dispatch_s
   end
   return util.merged(type, { peak_flops_per_s = peaks, joins_products = true,
     operators = { Attention = attention, AttentionGrad = attention, Einsum = expert, EinsumGrad = expert_backward,
-      ExpertDispatch = routing, ExpertDispatchGrad = routing, ExpertCombine = routing, ExpertCombineGrad = routing } })
+      ExpertDispatch = routing, ExpertDispatchGrad = routing, ExpertCombine = routing, ExpertCombineGrad = routing,
+      SwiGLU = fused, SwiGLUGrad = fused, Cast = fused, CastGrad = fused } })
 end
 
 --- The cluster of a row: as many machines as its GPUs fill, of a rack's GPUs those that a job takes.
@@ -118,6 +121,7 @@ function published_step.cluster(row, values)
   if row.network.experts == 0 then spec.queue = 'pair' end
   spec.device_types = util.merged(spec.device_types or {}, { [kind] = device_type(kind, row, values) })
   return calibration.apply(spec, util.merged(util.picked(values, fields), {
+    inside_share = values.inside_share * release_of(row, values),
     network_share = row.plan.deepspeed and values.zero3 or values.network_share,
     memory_efficiency = values.memory_efficiency * (row.plan.eager and values.eager or 1),
     launch_s = values.launch_s, dispatch_s = row.recorded == 'none' and values.expert_dispatch_s or nil,
