@@ -1,6 +1,7 @@
 -- Tables of measurements: CSV with a header (RFC 4180: fields in quotes may hold commas and line ends).
 
 local core = require 'trinity.core'
+local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
 local csv = {}
@@ -78,6 +79,28 @@ function csv.number(path, row, column, otherwise)
       util.describe(text))
   end
   return value
+end
+
+--- What body(...) returns; where it refuses, nil and the sentence, without the place in a file of Lua.
+---@param body function
+---@param ... any
+---@return any
+---@return string?
+function csv.attempt(body, ...)
+  local ok, found = pcall(body, ...)
+  if ok then return found end
+  return nil, (tostring(found):gsub('^%S+%.lua:%d+: ', ''))
+end
+
+--- Those of rows that are not refused (`refused`, a sentence), of which each is a warning. Throws where all are.
+---@param all table[]
+---@return table[]
+function csv.accepted(all)
+  local found = {}
+  for _, row in ipairs(all) do if not row.refused then found[#found + 1] = row end end
+  if #found == 0 and #all > 0 then util.fail('%s', all[1].refused) end
+  for _, row in ipairs(all) do if row.refused then progress.warn(row.refused) end end
+  return found
 end
 
 return csv

@@ -16,7 +16,7 @@ local published = {
     memory = { default = '', help = 'table of bytes (CSV)' },
     fit = { default = false, help = 'fits the constants to the rows and prints these' },
     left_out = { default = false, help = 'fits without each network on each kind of GPU in turn, and tells that one' },
-    only = { default = '', help = 'with --fit: rows whose group has these words in its name; other constants stay' },
+    only = { default = '', help = 'with --fit, --left_out: rows whose group has these words in its name; other constants stay' },
     record = { default = '', help = 'with --left_out: the file for errors of rows' },
     save = { default = '', help = 'with --fit: the file for the constants' },
     picture = { default = '', help = 'told against published speeds, as PATH.svg and PATH.png' },
@@ -92,13 +92,14 @@ local function predict(path, row, peak_of)
     util.describe(row.unit))
 end
 
---- Predictions of a table's rows, in its order: { row = id, predicted = in the row's unit }.
+--- Predictions of a table's rows, in its order: { row = id, predicted = in the row's unit }, or { row, refused }.
 ---@param path string
 ---@return table[]
 function published.memory(path)
   local peak_of = peaks(path)
   return util.map(csv.read(path, unpack(columns)), function(row)
-    return { row = row.id, predicted = predict(path, row, peak_of), published = tonumber(row.value), unit = row.unit }
+    local predicted, why = csv.attempt(predict, path, row, peak_of)
+    return { row = row.id, predicted = predicted, refused = why, published = tonumber(row.value), unit = row.unit }
   end)
 end
 
@@ -117,9 +118,10 @@ function published.run(options)
     util.fail_usage "trinity fidelity published: option '--rows' or '--memory' is missing: a table (CSV)"
   end
   local rows = published.memory(options.memory)
-  if not options.json then return print_memory(rows) end
+  local told = csv.accepted(rows)
+  if not options.json then return print_memory(told) end
   print(require('trinity.files.json').encode { rows = json.list(util.map(rows, function(row)
-    return { row = row.row, predicted = row.predicted }
+    return { row = row.row, predicted = row.predicted, refused = row.refused }
   end)) })
 end
 

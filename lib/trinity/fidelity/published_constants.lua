@@ -106,4 +106,8 @@ end
 --- Fitted values by kind of GPU and name, and the rows that they were fitted to.
 function constants.fitted() return require 'trinity.fidelity.published_fitted' end
 
+--- Errors of rows, for the manual's tables: { id, group, network, recent, fitted, left_out } each.
+---@return table[]
+function constants.errors() return require 'trinity.fidelity.published_errors' end
+
 return constants

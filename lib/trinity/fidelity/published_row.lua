@@ -256,15 +256,10 @@ end
 function published_row.all(path, keep)
   return util.map(csv.read(path, unpack(needed)), function(row)
     if not keep then return published_row.read(path, row) end
-    local ok, found = pcall(published_row.read, path, row)
-    return ok and found or { id = row.id, refused = published_row.sentence(found) }
+    local found, why = csv.attempt(published_row.read, path, row)
+    return found or { id = row.id, refused = why }
   end)
 end
-
---- An error without the place that it comes from.
----@param found any
----@return string
-function published_row.sentence(found) return (tostring(found):gsub('^%S+:%d+: ', '')) end
 
 --- What decides a prediction, or a plan, beside constants: rows of one configuration have one key.
 ---@param row table

@@ -3,6 +3,7 @@
 
 local constants = require 'trinity.fidelity.published_constants'
 local core = require 'trinity.core'
+local csv = require 'trinity.fidelity.csv'
 local fit = require 'trinity.fidelity.fit'
 local json = require 'trinity.base.json'
 local parallel_map = require 'trinity.parallel'
@@ -10,7 +11,6 @@ local parts = require 'trinity.fidelity.published_parts'
 local picture = require 'trinity.fidelity.picture'
 local published_row = require 'trinity.fidelity.published_row'
 local published_step = require 'trinity.fidelity.published_step'
-local progress = require 'trinity.base.progress'
 local summary = require 'trinity.fidelity.summary'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
@@ -41,11 +41,11 @@ function speeds.tell(rows, values_of, parts_too, keep)
     local row = rows[i]
     local values = values_of(row)
     local shares
-    local ok, found = pcall(published_step.predict, row, values, nil, parts_too and function(problem, recompute)
+    local found, why = csv.attempt(published_step.predict, row, values, nil, parts_too and function(problem, recompute)
       shares = parts.of(row, problem, values, recompute)
     end)
-    if not ok then
-      local why = ('%s: row %d: %s'):format(util.shortened(row.path), row.line, published_row.sentence(found))
+    if not found then
+      why = ('%s: row %d: %s'):format(util.shortened(row.path), row.line, why)
       if keep then return { refused = why } end
       util.fail('%s', why)
     end
@@ -259,61 +259,66 @@ local function show_fit(rows, options)
   summary.print('rows that the constants were fitted to', groups_of(used, told))
 end
 
---- Both phases along the parts of steps that rows have where `start` begins.
+--- Both phases along the parts of steps that rows have where `start` begins; told[row]: nil of rows that do not serve.
 local function fit_left(family, rows, told, start)
-  local by_row, values = {}, start
-  for i, row in ipairs(rows) do by_row[row] = told[i] end
+  local values = start
   for _, phase in ipairs(phases_of(rows)) do
-    if #phase.rows > 0 then
-      local own_told = util.map(phase.rows, function(row)
-        local own = by_row[row]
-        local factor = parts.factor(row, own.parts, start, values)
-        return { tokens_per_s_per_gpu = own.tokens_per_s_per_gpu / factor, parts = own.parts }
+    local own = {}
+    for _, row in ipairs(phase.rows) do if told[row] then own[#own + 1] = row end end
+    if #own > 0 then
+      local own_told = util.map(own, function(row)
+        local factor = parts.factor(row, told[row].parts, start, values)
+        return { tokens_per_s_per_gpu = told[row].tokens_per_s_per_gpu / factor, parts = told[row].parts }
       end)
-      values = speeds.refit(family, phase.rows, own_told, values, phase.serves)
+      values = speeds.refit(family, own, own_told, values, phase.serves)
     end
   end
   return values
 end
 
 --- The file of errors (told over published, less one) that the manual's tables are of: no published value is in it.
+--- Rows that it had before and that are not told now stay.
 local function record(rows, told, left)
-  local lines = { '-- Written by `trinity fidelity published --rows FILE --left_out --record`: errors (told over published, less',
+  local entries, lines = {}, {
+    '-- Written by `trinity fidelity published --rows FILE --left_out --record FILE`: errors (told over published, less',
     '-- one) of rows told by the fitted constants, and by constants fitted without the network on that kind of GPU.',
     'return {' }
+  for _, one in ipairs(constants.errors()) do entries[one.id] = one end
   for i, row in ipairs(rows) do
-    lines[#lines + 1] = ("  { id = '%s', group = '%s', network = '%s', recent = %s, fitted = %.4f, left_out = %.4f },")
-      :format(row.id, group_of(row), row.model, tostring(row.recent), told[i].tokens_per_s_per_gpu / row.measured - 1,
-        left[i].tokens_per_s_per_gpu / row.measured - 1)
+    entries[row.id] = { id = row.id, group = group_of(row), network = row.model, recent = row.recent,
+      fitted = told[i].tokens_per_s_per_gpu / row.measured - 1, left_out = left[i].tokens_per_s_per_gpu / row.measured - 1 }
+  end
+  for id, one in util.sorted_pairs(entries) do
+    lines[#lines + 1] = ("  { id = '%s', group = '%s', network = '%s', recent = %s,\n    fitted = %.4f, left_out = %.4f },")
+      :format(id, one.group, one.network, tostring(one.recent), one.fitted, one.left_out)
   end
   return table.concat(lines, '\n') .. '\n}\n'
 end
 
+--- What is left out together: a network on a kind of GPU, however its name is written.
+local function network_of(row) return row.family .. ' ' .. row.model:upper():gsub('%-3%.1', '3.1') end
+
 --- Every network on a kind of GPU told by constants that were fitted to the others. The fitted constants are where each
---- fit begins; parts of steps are those there.
-local function leave_each_out(rows, path)
-  local used, start = measured(rows), fitted_values()
-  local told = speeds.tell(used, function(row) return start[row.family] end, true)
-  local values, order = {}, {}
+--- fit begins; parts of steps are those there. options.only: of rows whose group has these words in its name; what
+--- they do not tell is as it was fitted.
+local function leave_each_out(all, options)
+  all = measured(all)
+  local used, start, told, values = only_of(all, options.only), fitted_values(), {}, {}
+  local list = speeds.tell(used, function(row) return start[row.family] end, true)
+  for i, row in ipairs(used) do told[row] = list[i] end
   for _, row in ipairs(used) do
-    local key = row.family .. ' ' .. row.model:upper():gsub('%-3%.1', '3.1')
-    row.group = key
+    local key = network_of(row)
     if not values[key] then
-      values[key], order[#order + 1] = true, { key = key, family = row.family }
-    end
-  end
-  for _, group in ipairs(order) do
-    local own, own_told = {}, {}
-    for i, row in ipairs(used) do
-      if row.family == group.family and row.group ~= group.key then
-        own[#own + 1], own_told[#own_told + 1] = row, told[i]
+      local others = {}
+      for _, one in ipairs(all) do
+        if one.family == row.family and network_of(one) ~= key then others[#others + 1] = one end
       end
+      values[key] = fit_left(row.family, others, told, #others > 0 and start[row.family]
+        or constants.values(row.family))
     end
-    values[group.key] = #own > 0 and fit_left(group.family, own, own_told, start[group.family])
-      or constants.values(group.family)
   end
-  local left = speeds.tell(used, function(row) return values[row.group] end)
-  if path ~= '' then core.write_file(path, record(used, told, left)) end
+  local left = speeds.tell(used, function(row) return values[network_of(row)] end)
+  if options.record ~= '' then core.write_file(options.record, record(used, list, left)) end
   print_rows(used, left)
   print ''
   summary.print('every network on a kind of GPU told by constants that were fitted to the others',
@@ -332,19 +337,11 @@ end
 --- others: a warning says why. Throws where all are.
 local function tell_rows(path, values)
   local all = published_row.all(path, true)
-  local function accepted()
-    local list = {}
-    for _, row in ipairs(all) do if not row.refused then list[#list + 1] = row end end
-    return list
-  end
-  local rows = accepted()
+  local rows = {}
+  for _, row in ipairs(all) do if not row.refused then rows[#rows + 1] = row end end
   local told = speeds.tell(rows, function(row) return values[row.family] end, false, true)
   for i, row in ipairs(rows) do row.refused, row.told = told[i].refused, told[i] end
-  rows = accepted()
-  if #rows == 0 and #all > 0 then util.fail('%s', all[1].refused) end
-  for _, row in ipairs(all) do
-    if row.refused then progress.warn(row.refused) end
-  end
+  rows = csv.accepted(all)
   return all, rows, util.map(rows, function(row) return row.told end)
 end
 
@@ -378,7 +375,7 @@ end
 --- Tells the rows of a table, or fits to them. options: rows, fit, only, left_out, record, save, picture, json.
 function speeds.run(options)
   if options.fit then return show_fit(published_row.all(options.rows), options) end
-  if options.left_out then return leave_each_out(published_row.all(options.rows), options.record) end
+  if options.left_out then return leave_each_out(published_row.all(options.rows), options) end
   return show(options.rows, options.json, options.picture)
 end
 

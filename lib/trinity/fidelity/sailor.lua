@@ -5,6 +5,7 @@
 
 local constants = require 'trinity.fidelity.sailor_constants'
 local core = require 'trinity.core'
+local csv = require 'trinity.fidelity.csv'
 local fit = require 'trinity.fidelity.fit'
 local json = require 'trinity.base.json'
 local picture = require 'trinity.fidelity.picture'
@@ -75,14 +76,18 @@ end
 --- All plans of a folder, each with `name`, its path there.
 ---@param folder string
 ---@param data table
+---@param keep? boolean a plan that is refused is { name, refused }, with the sentence; else it is an error
 ---@return table[]
-function sailor.plans(folder, data)
+function sailor.plans(folder, data, keep)
   if not core.exists(folder .. '/.') then
     util.fail("trinity fidelity sailor: option '--plans': %s: no such folder", util.shortened(folder))
   end
   return util.map(paths_below(folder, '', {}), function(name)
     local path = ('%s/%s'):format(folder, name)
-    return util.merged(sailor_plan.read(path, json.read(path), data.info), { name = name })
+    local function read() return util.merged(sailor_plan.read(path, json.read(path), data.info), { name = name }) end
+    if not keep then return read() end
+    local plan, why = csv.attempt(read)
+    return plan or { name = name, refused = why }
   end)
 end
 
@@ -232,13 +237,27 @@ local function draw(path, plans, told)
   end), 'time in s')
 end
 
-local function show(plans, data, as_json, path)
+--- Tells plans; one that cannot be told is `refused`, and costs none of the others.
+local function tell_each(plans, data, values)
+  for _, plan in ipairs(plans) do
+    if not plan.refused then
+      local told, why = csv.attempt(tell, { plan }, data, values)
+      plan.told, plan.refused = told and told[1], why and (why:find(plan.path, 1, true) and why
+        or ('%s: %s'):format(plan.path, why))
+    end
+  end
+end
+
+local function show(all, data, as_json, path)
   local fitted = constants.fitted()
-  local told, served = tell(plans, data, fitted.values), {}
+  tell_each(all, data, fitted.values)
+  local plans = csv.accepted(all)
+  local told, served = util.map(plans, function(plan) return plan.told end), {}
   if as_json then
-    return print(json.encode { plans = json.list(util.map(plans, function(plan, i)
-      return { plan = plan.name, predicted_s = told[i].predicted_s,
-        predicted_memory_bytes = told[i].predicted_memory_bytes }
+    return print(json.encode { plans = json.list(util.map(all, function(plan)
+      if plan.refused then return { plan = plan.name, refused = plan.refused } end
+      return { plan = plan.name, predicted_s = plan.told.predicted_s,
+        predicted_memory_bytes = plan.told.predicted_memory_bytes }
     end)) })
   end
   for _, name in ipairs(fitted.plans) do served[name] = true end
@@ -265,7 +284,7 @@ function sailor.run(options)
     if options[name] == '' then util.fail_usage("trinity fidelity sailor: option '--%s' is missing: a folder", name) end
   end
   local data = sailor.data(options.data)
-  local plans = sailor.plans(options.plans, data)
+  local plans = sailor.plans(options.plans, data, not (options.fit or options.left_out))
   if options.fit then return show_fit(plans, data, options) end
   if options.left_out then return leave_each_out(plans, data) end
   return show(plans, data, options.json, options.picture)

@@ -4,6 +4,7 @@
 
 local calibration = require 'trinity.cluster.calibration'
 local core = require 'trinity.core'
+local csv = require 'trinity.fidelity.csv'
 local errors = require 'trinity.fidelity.errors'
 local fit = require 'trinity.fidelity.fit'
 local json = require 'trinity.base.json'
@@ -70,22 +71,29 @@ local function own_values(path)
   return own.values, own.rows
 end
 
+--- Tells rows together; where that is refused one by one, so that a row that is costs none of the others.
+local function tell_some(path, tell, list, values)
+  if #list == 0 then return end
+  local told = csv.attempt(tell, list, values)
+  for i, row in ipairs(list) do
+    if told then row.told_s = told[i]
+    else
+      local found, why = csv.attempt(tell, { row }, values)
+      if found then row.told_s = found[1]
+      else row.refused = ('%s: row %d: %s'):format(util.shortened(path), row.line, why) end
+    end
+  end
+end
+
 --- Seconds of all rows, each by the constants of its kind, or on one's own cluster by its own.
 local function tell_all(list, options)
   local tell = rows_of.teller(false, describer(options.cluster))
-  if options.cluster ~= '' then
-    for i, told in ipairs(tell(list, (own_values(options.values)))) do list[i].told_s = told end
-    return list
-  end
+  if options.cluster ~= '' then return tell_some(options.rows, tell, list, (own_values(options.values))) end
   for _, composed in ipairs { false, true } do
     local own = {}
     for _, row in ipairs(list) do if row.composed == composed then own[#own + 1] = row end end
-    if #own > 0 then
-      local told = tell(own, (calibration.fitted(set_of[composed])))
-      for i, row in ipairs(own) do row.told_s = told[i] end
-    end
+    tell_some(options.rows, tell, own, (calibration.fitted(set_of[composed])))
   end
-  return list
 end
 
 --- The constants of a kind: composed times know no network and no other groups beside one, and have the loss of
@@ -195,10 +203,12 @@ local function served(row, options)
   return false
 end
 
-local function show(list, options)
+--- The rows of a file that can be told, all that it has, and what is told of them.
+local function show(all, list, options)
   tell_all(list, options)
+  list = csv.accepted(all)
   if options.json then
-    local told = util.map(list, function(row) return { predicted_s = row.told_s } end)
+    local told = util.map(all, function(row) return { predicted_s = row.told_s, refused = row.refused } end)
     return print(json.encode { rows = json.list(told) })
   end
   if #list <= most_listed then print_rows(list) end
@@ -263,11 +273,14 @@ function vtrain.run(options)
   if options.rows == '' then
     util.fail_usage("trinity fidelity vtrain: option '--rows' is missing: a table of runs (CSV)")
   end
-  local list = rows_of.read(options.rows)
-  if options.cluster ~= '' then for _, row in ipairs(list) do row.composed = false end end
+  local all, list = rows_of.read(options.rows, not (options.fit or options.left_out)), {}
+  for _, row in ipairs(all) do
+    if options.cluster ~= '' then row.composed = false end
+    if not row.refused then list[#list + 1] = row end
+  end
   if options.fit then return show_fit(list, options) end
   if options.left_out then return leave_each_out(list, options) end
-  return show(list, options)
+  return show(all, list, options)
 end
 
 --- The constants of this comparison with their values.

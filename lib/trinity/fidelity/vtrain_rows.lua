@@ -61,36 +61,43 @@ local function check_row(path, line, row)
   end
 end
 
+--- A row, checked.
+local function read_row(path, line)
+  local row = { line = line.line }
+  for name, column in util.sorted_pairs(columns) do
+    local value = csv.number(path, line, column)
+    if value < 1 or value % 1 ~= 0 or value > most[name] then
+      refuse(path, line, "column '%s': expected a whole number from 1 to %d, got %s", column, most[name], line[column])
+    end
+    row[name] = value
+  end
+  check_row(path, line, row)
+  local time_ms = csv.number(path, line, time_column, 0)
+  if time_ms < 0 then
+    refuse(path, line, "column '%s': expected more than 0, got %s", time_column, line[time_column])
+  end
+  row.measured_s = time_ms > 0 and time_ms / 1000 or nil
+  row.model = ('hidden %d, %d layers'):format(row.hidden, row.layers)
+  row.group = ('%d GPUs, batch %d, %s'):format(row.gpus, row.batch, row.model)
+  row.composed = row.gpus <= a_node
+  row.recompute = (line.recompute or '') ~= '' and line.recompute or row.composed and 'none' or 'full'
+  if not recomputed[row.recompute] then
+    refuse(path, line, "column 'recompute': expected none, selective or full, got %s", util.quoted(row.recompute))
+  end
+  return row
+end
+
 --- The rows of a file, checked: numbers by the names above, measured_s (nil where there is none), group.
 ---@param path string
+---@param keep? boolean a row that is refused is { refused }, with the sentence; else it is an error
 ---@return table[]
-function rows.read(path)
+function rows.read(path, keep)
   local needed = {}
   for _, column in util.sorted_pairs(columns) do needed[#needed + 1] = column end
   return util.map(csv.read(path, unpack(needed)), function(line)
-    local row = { line = line.line }
-    for name, column in util.sorted_pairs(columns) do
-      local value = csv.number(path, line, column)
-      if value < 1 or value % 1 ~= 0 or value > most[name] then
-        refuse(path, line, "column '%s': expected a whole number from 1 to %d, got %s", column, most[name],
-          line[column])
-      end
-      row[name] = value
-    end
-    check_row(path, line, row)
-    local time_ms = csv.number(path, line, time_column, 0)
-    if time_ms < 0 then
-      refuse(path, line, "column '%s': expected more than 0, got %s", time_column, line[time_column])
-    end
-    row.measured_s = time_ms > 0 and time_ms / 1000 or nil
-    row.model = ('hidden %d, %d layers'):format(row.hidden, row.layers)
-    row.group = ('%d GPUs, batch %d, %s'):format(row.gpus, row.batch, row.model)
-    row.composed = row.gpus <= a_node
-    row.recompute = (line.recompute or '') ~= '' and line.recompute or row.composed and 'none' or 'full'
-    if not recomputed[row.recompute] then
-      refuse(path, line, "column 'recompute': expected none, selective or full, got %s", util.quoted(row.recompute))
-    end
-    return row
+    if not keep then return read_row(path, line) end
+    local row, why = csv.attempt(read_row, path, line)
+    return row or { refused = why }
   end)
 end
 

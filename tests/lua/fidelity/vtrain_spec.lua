@@ -21,7 +21,7 @@ end
 local function told(path) return json.decode(trinity_says(("fidelity vtrain --json --rows '%s'"):format(path), 0)).rows end
 
 local function refused(line, words)
-  expect(trinity_says(("fidelity vtrain --rows '%s'"):format(file_of { head, '8,8,1,64,4,4,32,2,2,2,', line }), 1)):matches(words)
+  expect(trinity_says(("fidelity vtrain --rows '%s'"):format(file_of { head, line }), 1)):matches(words)
 end
 
 -- A network of four narrow layers: GPUs, batch, micro-batch, tensor, data, pipeline.
@@ -72,17 +72,28 @@ describe('rows of vTrain', function()
     expect(seconds 'switches' > whole):equals(true)
   end)
   it('that are malformed are named', function()
-    refused('8,8,1,64,4,4,32,2,2,1,', 'row 2: tensor x data x pipeline parallelism: expected 8 GPUs, got 2 x 2 x 1')
-    refused('8,9,1,64,4,4,32,2,2,2,', "row 2: column 'global batch': expected a multiple of 2 %(data x micro batch%), got 9")
-    refused('8,8,1,64,4,4,32,2,2,2,fast', "row 2: column 'iteration time %(ms%)': expected a number")
-    refused('8,8,1,64,4,4,32,2,2,2,-1', "row 2: column 'iteration time %(ms%)': expected more than 0, got %-1")
-    refused('8,8,0.5,64,4,4,32,2,2,2,', "row 2: column 'micro batch': expected a whole number from 1 to 4096, got 0.5")
-    refused('8,8,1,64,5,4,32,1,4,2,', "row 2: column 'hidden size': expected a multiple of 5 %(attention heads%), got 64")
+    refused('8,8,1,64,4,4,32,2,2,1,', 'row 1: tensor x data x pipeline parallelism: expected 8 GPUs, got 2 x 2 x 1')
+    refused('8,9,1,64,4,4,32,2,2,2,', "row 1: column 'global batch': expected a multiple of 2 %(data x micro batch%), got 9")
+    refused('8,8,1,64,4,4,32,2,2,2,fast', "row 1: column 'iteration time %(ms%)': expected a number")
+    refused('8,8,1,64,4,4,32,2,2,2,-1', "row 1: column 'iteration time %(ms%)': expected more than 0, got %-1")
+    refused('8,8,0.5,64,4,4,32,2,2,2,', "row 1: column 'micro batch': expected a whole number from 1 to 4096, got 0.5")
+    refused('8,8,1,64,5,4,32,1,4,2,', "row 1: column 'hidden size': expected a multiple of 5 %(attention heads%), got 64")
     refused('12,12,1,64,4,4,32,2,3,2,', 'expected up to 8, or whole machines of 8, got 12')
-    refused('8,8,1,64,4,4,32,2,2', 'row 2: expected 11 fields, got 9')
+    refused('8,8,1,64,4,4,32,2,2', 'row 1: expected 11 fields, got 9')
     local path = file_of { (head:gsub('# layers', 'layer')), '8,8,1,64,4,4,32,2,2,2,' }
     expect(trinity_says(("fidelity vtrain --rows '%s'"):format(path), 1)):matches "column '# layers' is missing"
     expect(trinity_says('fidelity vtrain', 2)):matches "option '%-%-rows' is missing"
+  end)
+  it('that are refused cost none of the others, whose order stays', function()
+    local lines = { head, small(16, 32, 1, 2, 8, 1), '8,8,1,64,4,4,32,2,2,1,', small(8, 8, 1, 2, 2, 2) }
+    local out = trinity_says(("fidelity vtrain --json --rows '%s'"):format(file_of(lines)), 0, 'warning: .*row 2: tensor x data')
+    local found = json.decode(out:match '{.*}').rows
+    expect(found[1].predicted_s > 0 and found[3].predicted_s > 0):truthy()
+    expect(found[2].predicted_s):equals(nil)
+    expect(found[2].refused):matches 'row 2: tensor x data x pipeline parallelism: expected 8 GPUs'
+    local other = told(file_of { head, lines[4], lines[2] })
+    expect(other[1].predicted_s):equals(found[3].predicted_s)
+    expect(other[2].predicted_s):equals(found[1].predicted_s)
   end)
   it('whose layers do not divide have stages as equal as they can be, embedding and head a layer each', function()
     local function stages(layers, count) return table.concat(rows_of.stages(layers, count), ' ') end
