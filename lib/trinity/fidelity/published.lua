@@ -16,10 +16,12 @@ local published = {
     memory = { default = '', help = 'table of bytes (CSV)' },
     fit = { default = false, help = 'fits the constants to the rows and prints these' },
     left_out = { default = false, help = 'fits without each network on each kind of GPU in turn, and tells that one' },
-    only = { default = '', help = 'with --fit, --left_out: rows whose group has these words in its name; other constants stay' },
+    only = { default = '', help = 'with --fit, --left_out: rows whose group has these words in its name; other '
+      .. 'constants stay' },
     record = { default = '', help = 'with --left_out: the file for errors of rows' },
     save = { default = '', help = 'with --fit: the file for the constants' },
-    picture = { default = '', help = 'told against published speeds, as PATH.svg and PATH.png' },
+    picture = { default = '', help = 'told against published speeds (with --left_out: of networks left out), as '
+      .. 'PATH.svg and PATH.png' },
   },
 }
 

@@ -42,8 +42,8 @@ local known = {
   zero3 = { unit = '1', start = 0.12, least = 0.03, most = 0.5, spread = 0.3,
     meaning = 'what gathers of weights reach of network cards in DeepSpeed ZeRO-3' },
   release = { unit = '1', start = 2, least = 1, most = 4, spread = 0.3,
-    meaning = 'speed of what maps and moves the tokens of experts (dispatch, combination, gates, casts, all-to-alls that '
-      .. 'overlap) where recipes record whole iterations, of where they do not' },
+    meaning = 'speed of what maps and moves the tokens of experts (dispatch, combination, gates, casts, all-to-alls '
+      .. 'that overlap) where recipes record whole iterations, of where they do not' },
   expert = { unit = '1', start = 0.9, least = 0.3, most = 1, spread = 0.2,
     meaning = "what experts' products reach of what others do" },
 }

@@ -276,21 +276,30 @@ local function fit_left(family, rows, told, start)
   return values
 end
 
+--- Draws measured rows by kind of GPU, mixtures apart.
+local function draw(path, rows, told)
+  picture.draw(path, util.map(rows, function(row, i)
+    return { group = row.gpu .. (row.network.experts > 0 and ', experts' or ''), given = row.measured,
+      told = told[i].tokens_per_s_per_gpu }
+  end), 'tokens per second and GPU', true)
+end
+
 --- The file of errors (told over published, less one) that the manual's tables are of: no published value is in it.
 --- Rows that it had before and that are not told now stay.
 local function record(rows, told, left)
-  local entries, lines = {}, {
-    '-- Written by `trinity fidelity published --rows FILE --left_out --record FILE`: errors (told over published, less',
-    '-- one) of rows told by the fitted constants, and by constants fitted without the network on that kind of GPU.',
-    'return {' }
+  local entries, lines = {}, { '-- Written by `trinity fidelity published --rows FILE --left_out --record FILE`: errors '
+    .. '(told over published,', '-- less one) of rows told by the fitted constants, and by constants fitted without '
+    .. 'the network on that kind of GPU.', 'return {' }
   for _, one in ipairs(constants.errors()) do entries[one.id] = one end
   for i, row in ipairs(rows) do
     entries[row.id] = { id = row.id, group = group_of(row), network = row.model, recent = row.recent,
-      fitted = told[i].tokens_per_s_per_gpu / row.measured - 1, left_out = left[i].tokens_per_s_per_gpu / row.measured - 1 }
+      fitted = told[i].tokens_per_s_per_gpu / row.measured - 1,
+      left_out = left[i].tokens_per_s_per_gpu / row.measured - 1 }
   end
   for id, one in util.sorted_pairs(entries) do
-    lines[#lines + 1] = ("  { id = '%s', group = '%s', network = '%s', recent = %s,\n    fitted = %.4f, left_out = %.4f },")
-      :format(id, one.group, one.network, tostring(one.recent), one.fitted, one.left_out)
+    lines[#lines + 1] = ("  { id = '%s', group = '%s', network = '%s', recent = %s, fitted = %.4f,"):format(id, one.group,
+      one.network, tostring(one.recent), one.fitted)
+    lines[#lines + 1] = ('    left_out = %.4f },'):format(one.left_out)
   end
   return table.concat(lines, '\n') .. '\n}\n'
 end
@@ -319,18 +328,11 @@ local function leave_each_out(all, options)
   end
   local left = speeds.tell(used, function(row) return values[network_of(row)] end)
   if options.record ~= '' then core.write_file(options.record, record(used, list, left)) end
+  if options.picture ~= '' then draw(options.picture, used, left) end
   print_rows(used, left)
   print ''
   summary.print('every network on a kind of GPU told by constants that were fitted to the others',
     groups_of(used, left))
-end
-
---- Draws measured rows by kind of GPU, mixtures apart.
-local function draw(path, rows, told)
-  picture.draw(path, util.map(rows, function(row, i)
-    return { group = row.gpu .. (row.network.experts > 0 and ', experts' or ''), given = row.measured,
-      told = told[i].tokens_per_s_per_gpu }
-  end), 'tokens per second and GPU', true)
 end
 
 --- All rows of a table, those that can be told, and what is told of these. A row that is refused costs none of the

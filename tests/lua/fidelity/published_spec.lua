@@ -4,7 +4,6 @@ require 'trinity' -- which gives problems their methods
 
 local constants = require 'trinity.fidelity.published_constants'
 local core = require 'trinity.core'
-local csv = require 'trinity.fidelity.csv'
 local json = require 'trinity.base.json'
 local parts = require 'trinity.fidelity.published_parts'
 local published_row = require 'trinity.fidelity.published_row'
@@ -147,6 +146,28 @@ describe('a prediction', function()
     expect(told(recent).tokens_per_s_per_gpu > told(experts).tokens_per_s_per_gpu):truthy()
     expect(row_of(util.merged(experts, { model = 'DeepSeekV3' })).network.deepseek.expert_ffn):equals(2048)
   end)
+  it('of mixtures goes by what recipes record in CUDA graphs', function()
+    local experts = { experts = '32', experts_per_token = '2', ffn = '512', pp = '2', tp = '1', dp = '8', ep = '8', gpus = '16',
+      gpu = 'B200', precision = 'mxfp8' }
+    local function row_with(...) return row_of(util.merged(experts, ...)) end
+    local recorded = util.map({ {}, { gpu = 'GB300' }, { pp = '1', dp = '16' }, { source = 'NeMo 26.06' },
+      { source = 'NeMo 26.06', gpu = 'B300', precision = 'bf16' }, { source = 'NeMo 26.04', gpu = 'GB200' },
+      { source = 'NeMo 26.08', model = 'DeepSeekV3' } }, function(changes) return row_with(changes).recorded end)
+    expect(table.concat(recorded, ' ')):equals 'none attention attention all none attention attention'
+    expect(row_of {}.recorded):equals(nil)
+    expect(has(row_with({}).assumed, 'no kernel is in a CUDA graph')):truthy()
+    local function seconds(row, changes)
+      return 1 / step.predict(row, util.merged(values_of(row), { expert_dispatch_s = 1e-3 }, changes)).tokens_per_s_per_gpu
+    end
+    local bare, rack = row_with {}, row_with { gpu = 'GB300' }
+    expect(seconds(bare) > seconds(bare, { expert_dispatch_s = 0.5e-3 })):truthy()
+    expect(seconds(rack) > seconds(rack, { expert_dispatch_s = 0.5e-3 })):truthy() -- experts' products
+    local few = row_with { gpu = 'GB300', experts = '16' } -- half as many products of experts to dispatch
+    expect(seconds(few) < 0.7 * seconds(rack)):truthy()
+    local whole = row_with { source = 'NeMo 26.06' }
+    expect(seconds(whole)):equals(seconds(whole, { expert_dispatch_s = 2e-3 }))
+    expect(seconds(whole) < seconds(whole, { release = 1 })):truthy()
+  end)
   it('recomputes where the plan of a network without fused attention cannot fit', function()
     local row = row_of { gpu = 'A100-80GB', hidden = '12288', heads = '96', ffn = '49152', layers = '8', parameters_b = '',
       micro_batch = '8', tp = '1', pp = '1', dp = '8', sequence = '2048' }
@@ -185,6 +206,21 @@ describe('constants', function()
     local fitted = dofile(saved)
     expect(table.concat(fitted.rows, ' ')):equals 'r1'
     expect(fitted.values.gb300.mxfp8):near(constants.values('gb300', constants.fitted().values.gb300).mxfp8, 1e-3)
+  end)
+  it('of some groups of rows are fitted alone, and so is what is left out; errors of rows are recorded', function()
+    local path, saved = file_of({ value = '30000' }, { id = 'r2', value = '30000', gpu = 'GB300' }), temporary '.lua'
+    trinity_says(("fidelity published --rows '%s' --fit --only 'GB300, dense' --save '%s'"):format(path, saved), 0)
+    local before, after = constants.fitted(), dofile(saved)
+    expect(after.values.h100.launch_s):near(before.values.h100.launch_s, 1e-9)
+    expect(after.values.gb300.compute_efficiency ~= before.values.gb300.compute_efficiency):truthy()
+    trinity_says(("fidelity published --rows '%s' --left_out --only H100 --record '%s'"):format(path, saved), 0)
+    local own
+    for _, one in ipairs(dofile(saved)) do if one.id == 'r1' then own = one end end
+    expect(own.group):equals 'H100-80GB, dense'
+    local values = constants.values('h100', before.values.h100)
+    expect(own.fitted):near(step.predict(row_of {}, values).tokens_per_s_per_gpu / 30000 - 1, 1e-3)
+    expect(own.left_out ~= own.fitted):truthy()
+    trinity_says(("fidelity published --rows '%s' --fit --only nothing"):format(path), 1, 'no row to fit to')
   end)
 end)
 
@@ -229,27 +265,5 @@ describe('the command', function()
     refused({ value = '-3' }, "column 'value': expected more than 0")
     refused({ hidden = '1025' }, 'row 1: attention .*: a width of 1025')
     trinity_says('fidelity published', 2, "option '%-%-rows' or '%-%-memory' is missing")
-  end)
-end)
-
-describe('published speeds', function()
-  it_shared('of dense networks on at most 64 H100 and GB300', function()
-    local path, kept, lines = root .. '/../shared/data/llm-published/throughput.csv', {}, {}
-    for _, row in ipairs(csv.read(path, 'id')) do
-      if row.experts == '' and tonumber(row.gpus) <= 64 and (row.gpu == 'H100-80GB' or row.gpu == 'GB300') then
-        kept[row.id] = true
-      end
-    end
-    for line in core.read_file(path):gmatch '[^\n]+' do
-      if #lines == 0 or kept[line:match '^[^,]+'] then lines[#lines + 1] = line end
-    end
-    local some = temporary '.csv'
-    core.write_file(some, table.concat(lines, '\n') .. '\n')
-    local output = trinity_says(("fidelity published --rows '%s'"):format(some), 0, 'rows that the constants were fitted to')
-    for _, name in ipairs { 'GB300', 'H100%-80GB' } do
-      local rows, mean = output:match(name .. ', dense +(%d+) +([%d.]+) %%')
-      expect(tonumber(rows) >= 10):truthy()
-      expect(tonumber(mean) <= 12):truthy()
-    end
   end)
 end)

@@ -192,10 +192,16 @@ describe('published memory', function()
   end)
   it('refuses a damaged table in a sentence', function()
     expect(function() rows 'a,256\n' end):raises 'row 1: expected 14 fields, got 2'
-    expect(function() rows 'a,256,x,8,128,2,2,1,1,none,0,activations,GiB,\n' end):raises
-      "row 1: column 'layers': expected a number, got string 'x'"
-    expect(function() rows 'a,256,4,8,128,2,2,1,1,none,0,speed,GiB,\n' end):raises "column 'what': expected activations"
-    expect(function() rows 'a,256,4,8,128,2,2,1,1,none,0,activations,MB,\n' end):raises 'expected GiB or percent'
+  end)
+  it('refuses rows in a sentence each, and tells the others', function()
+    local good = '4,8,128,2,2,1,1,none,0,activations,GiB,\n'
+    local found = rows('a,256,x,8,128,2,2,1,1,none,0,activations,GiB,\nb,256,4,8,128,2,2,1,1,none,0,speed,GiB,\n'
+      .. 'c,256,4,8,128,2,2,1,1,none,0,activations,MB,\nd,256,' .. good)
+    expect(found[1].refused):matches "row 1: column 'layers': expected a number, got string 'x'"
+    expect(found[2].refused):matches "row 2: column 'what': expected activations"
+    expect(found[3].refused):matches 'row 3: .*expected GiB or percent'
+    expect(found[1].predicted):equals(nil)
+    expect(found[4].predicted):equals(rows('d,256,' .. good)[1].predicted)
   end)
   it_shared('is met within 3 % by rows of all models but the two largest', function()
     local path, count = os.tmpname(), 0

@@ -179,18 +179,3 @@ describe('errors of predictions', function()
     expect(ranking.choice):equals(1)
   end)
 end)
-
-describe('the measured runs', function()
-  it('are told within what the manual says', function()
-    local path = root .. '/../shared/data/vtrain/multi.csv'
-    if not pcall(core.read_file, path) then skip 'needs ../shared/data/vtrain' end
-    local list = rows_of.read(path)
-    local seconds = rows_of.teller()(list, (calibration.fitted 'a100_vtrain'))
-    local off = {}
-    for i, row in ipairs(list) do off[i] = seconds[i] / row.measured_s - 1 end
-    local all = errors.summary(off)
-    expect(all.count):equals(41)
-    expect(all.mean):below(0.06)
-    expect(all.median):below(0.035)
-  end)
-end)

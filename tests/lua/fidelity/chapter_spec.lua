@@ -1,0 +1,125 @@
+-- The chapter "how far to trust it" (lib/trinity/manual/trust.md): its tables are what the commands say.
+
+local core = require 'trinity.core'
+local csv = require 'trinity.fidelity.csv'
+local json = require 'trinity.base.json'
+local published_constants = require 'trinity.fidelity.published_constants'
+local published_row = require 'trinity.fidelity.published_row'
+local summary = require 'trinity.fidelity.summary'
+local util = require 'trinity.base.util'
+
+local chapter = core.read_file(root .. '/lib/trinity/manual/trust.md')
+
+--- That a line stands in the chapter.
+local function expect_line(line)
+  if not chapter:find(line .. '\n', 1, true) then error(('the chapter lacks the line\n%s'):format(line), 0) end
+end
+
+local function percent(x) return ('%.1f %%'):format(100 * x) end
+
+--- Rows of the errors that were recorded, by key, in the order of keys.
+local function grouped(key)
+  local by = {}
+  for _, one in ipairs(published_constants.errors()) do
+    local name = key(one)
+    if name then
+      by[name] = by[name] or {}
+      table.insert(by[name], one)
+    end
+  end
+  return by
+end
+
+local function of(list, field) return summary.of(util.map(list, function(one) return one[field] end)) end
+
+local function line_of(name, list)
+  local cells = {}
+  for _, field in ipairs { 'fitted', 'left_out' } do
+    local s = of(list, field)
+    cells[#cells + 1] = ('%s, %s, %s'):format(percent(s.mean), percent(s.median), percent(s.worst))
+  end
+  return ('| %s | %d | %s | %s |'):format(name, #list, cells[1], cells[2])
+end
+
+local function is_mixture(one) return one.group:find('mixtures', 1, true) ~= nil end
+
+describe('published speeds in the manual', function()
+  it('are those that the command recorded, group by group', function()
+    local count = 0
+    for name, list in util.sorted_pairs(grouped(function(one) return one.group end)) do
+      expect_line(line_of(name, list))
+      count = count + 1
+    end
+    expect(count > 8):truthy()
+  end)
+  it('are signed by network and release where experts are mixed', function()
+    local by = grouped(function(one)
+      return is_mixture(one) and ('%s | %s | %s'):format(one.network, one.group:match '^[^,]+', one.recent and 'from 26.06'
+        or 'before') or nil
+    end)
+    for name, list in util.sorted_pairs(by) do
+      expect_line(('| %s | %d | %s | %s |'):format(name, #list, summary.percent(of(list, 'fitted').signed),
+        summary.percent(of(list, 'left_out').signed)))
+    end
+  end)
+  it('were recorded of all rows that the constants were fitted to', function()
+    local recorded = {}
+    for _, one in ipairs(published_constants.errors()) do recorded[one.id] = true end
+    for _, id in ipairs(published_constants.fitted().rows) do
+      if not recorded[id] then error(('no error of row %s is recorded'):format(id), 0) end
+    end
+  end)
+  it_shared('are what the command says of rows on at most 64 GPUs', function()
+    local path, kept, lines, errors = shared 'llm-published/throughput.csv', {}, {}, {}
+    for _, one in ipairs(published_constants.errors()) do errors[one.id] = one.fitted end
+    for _, row in ipairs(csv.read(path, 'id')) do kept[row.id] = tonumber(row.gpus) <= 64 and errors[row.id] ~= nil end
+    for line in core.read_file(path):gmatch '[^\n]+' do
+      if #lines == 0 or kept[line:match '^[^,]+'] then lines[#lines + 1] = line end
+    end
+    local some = temporary '.csv'
+    core.write_file(some, table.concat(lines, '\n') .. '\n')
+    local output = trinity_says(("fidelity published --rows '%s' --json"):format(some), 0)
+    local told = json.decode(output:match '{.*}').rows
+    expect(#told >= 60):truthy()
+    for i, row in ipairs(published_row.all(some)) do
+      expect(told[i].predicted_tokens_per_s_per_gpu / row.measured - 1):near(errors[row.id], 2e-3)
+    end
+  end)
+end)
+
+--- Lines of a table that a command printed: cells by the name in the first.
+local function table_of(output)
+  local found = {}
+  for line in output:gmatch '[^\n]+' do
+    local cells = {}
+    for cell in (line .. '  '):gmatch '(.-)  +' do if cell ~= '' then cells[#cells + 1] = cell end end
+    if #cells > 2 then found[cells[1]] = cells end
+  end
+  return found
+end
+
+describe('measured runs of vTrain in the manual', function()
+  it_shared('are what the command says', function()
+    local found = table_of(trinity_says(("fidelity vtrain --rows '%s'"):format(shared 'vtrain/multi.csv'), 0))
+    for _, name in ipairs { 'hidden 3072, 30 layers', 'hidden 6144, 40 layers', 'all' } do
+      expect_line(('| %s |'):format(table.concat(found[name], ' | ', 1, 7)))
+    end
+    expect(tonumber(found.all[3]:match '%S+') <= 5):truthy()
+  end)
+end)
+
+describe('plans of Sailor in the manual', function()
+  it_shared('are what the command says, fitted and left out', function()
+    local folder = shared 'sailor'
+    local command = ("fidelity sailor --plans '%s/plans' --data '%s'"):format(folder, folder)
+    local fitted, left = table_of(trinity_says(command, 0)), table_of(trinity_says(command .. ' --left_out', 0))
+    local bars = { ['OPT-350, GH200'] = { 8, 4 }, ['GPT-Neo-2.7, GH200'] = { 8, 4 }, ['OPT-350, mixed nodes'] = { 12, 12 } }
+    for name, bar in util.sorted_pairs(bars) do
+      local time, memory = name .. ': time', name .. ': memory'
+      expect_line(('| %s | %s | %s | %s | %s | %s |'):format(name, fitted[time][2], fitted[time][3], left[time][3],
+        fitted[memory][3], left[memory][3]))
+      expect(tonumber(left[time][3]:match '%S+') <= bar[1]):truthy()
+      expect(tonumber(left[memory][3]:match '%S+') <= bar[2]):truthy()
+    end
+  end)
+end)
