@@ -240,8 +240,8 @@ function published_row.read(path, row)
   local m = read_network(row, assume)
   local plan = read_plan(row, m, about, assume)
   local found = { id = row.id, line = row.line, path = path, network = m, plan = plan,
-    sequence = whole(row, 'sequence'), family = about.family, gpu = row.gpu, machine = about.machine, size = about.size, precision = kind,
-    assumed = assumed, tokens = whole(row, 'global_batch') * whole(row, 'sequence'),
+    sequence = whole(row, 'sequence'), family = about.family, gpu = row.gpu, machine = about.machine, size = about.size,
+    precision = kind, assumed = assumed, tokens = whole(row, 'global_batch') * whole(row, 'sequence'),
     measured = measured_of(row, m, plan), model = row.model or '' }
   found.recent = recipe.is_recent(row.source or '')
   found.recorded = recipe.recorded(found, row.source or '')

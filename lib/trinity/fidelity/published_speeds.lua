@@ -19,14 +19,14 @@ local speeds = {}
 
 local noise, most_steps, rounds = 0.05, 60, 2
 
---- What published_step.predict says of rows, once for each configuration; values_of(row) gives constants. parts_too:
---- with `parts` of the step.
+--- What published_step.predict says of rows, once for each configuration; values_of(row) gives constants. short: as
+--- fits take them; 'parts': likewise, with `parts` of the step.
 ---@param rows table[]
 ---@param values_of fun(row: table): table<string, number>
----@param parts_too? boolean
+---@param short? 'short'|'parts'
 ---@param keep? boolean what cannot be told is { refused }, with the sentence; else it is an error
 ---@return table[]
-function speeds.tell(rows, values_of, parts_too, keep)
+function speeds.tell(rows, values_of, short, keep)
   local keys, unique, at = {}, {}, {}
   for i, row in ipairs(rows) do
     local values = {}
@@ -41,9 +41,8 @@ function speeds.tell(rows, values_of, parts_too, keep)
     local row = rows[i]
     local values = values_of(row)
     local shares
-    local found, why = csv.attempt(published_step.predict, row, values, nil, parts_too and function(problem, recompute)
-      shares = parts.of(row, problem, values, recompute)
-    end)
+    local found, why = csv.attempt(published_step.predict, row, values, nil, short == 'parts'
+      and function(problem, recompute) shares = parts.of(row, problem, values, recompute) end or nil, short ~= nil)
     if not found then
       why = ('%s: row %d: %s'):format(util.shortened(row.path), row.line, why)
       if keep then return { refused = why } end
@@ -134,7 +133,7 @@ local function fit_phase(values, phases)
   end
   for _ = 1, rounds do
     local told = fit.attempt(function()
-      return speeds.tell(rows, function(row) return values[row.family] end, true)
+      return speeds.tell(rows, function(row) return values[row.family] end, 'parts')
     end)
     if not told or fit.stopping() then return end
     local by_row = {}
@@ -255,7 +254,7 @@ local function show_fit(rows, options)
   used = some
   if options.save ~= '' then core.write_file(options.save, written) else io.write(written) end
   if stopped then return end
-  local told = speeds.tell(used, function(row) return values[row.family] end)
+  local told = speeds.tell(used, function(row) return values[row.family] end, 'short')
   summary.print('rows that the constants were fitted to', groups_of(used, told))
 end
 
@@ -287,9 +286,9 @@ end
 --- The file of errors (told over published, less one) that the manual's tables are of: no published value is in it.
 --- Rows that it had before and that are not told now stay.
 local function record(rows, told, left)
-  local entries, lines = {}, { '-- Written by `trinity fidelity published --rows FILE --left_out --record FILE`: errors '
-    .. '(told over published,', '-- less one) of rows told by the fitted constants, and by constants fitted without '
-    .. 'the network on that kind of GPU.', 'return {' }
+  local entries, lines = {}, { '-- Written by `trinity fidelity published --rows FILE --left_out --record FILE`: '
+    .. 'errors (told over published,', '-- less one) of rows told by the fitted constants, and by constants fitted '
+    .. 'without the network on that kind of GPU.', 'return {' }
   for _, one in ipairs(constants.errors()) do entries[one.id] = one end
   for i, row in ipairs(rows) do
     entries[row.id] = { id = row.id, group = group_of(row), network = row.model, recent = row.recent,
@@ -297,8 +296,8 @@ local function record(rows, told, left)
       left_out = left[i].tokens_per_s_per_gpu / row.measured - 1 }
   end
   for id, one in util.sorted_pairs(entries) do
-    lines[#lines + 1] = ("  { id = '%s', group = '%s', network = '%s', recent = %s, fitted = %.4f,"):format(id, one.group,
-      one.network, tostring(one.recent), one.fitted)
+    lines[#lines + 1] = ("  { id = '%s', group = '%s', network = '%s', recent = %s, fitted = %.4f,"):format(id,
+      one.group, one.network, tostring(one.recent), one.fitted)
     lines[#lines + 1] = ('    left_out = %.4f },'):format(one.left_out)
   end
   return table.concat(lines, '\n') .. '\n}\n'
@@ -313,7 +312,7 @@ local function network_of(row) return row.family .. ' ' .. row.model:upper():gsu
 local function leave_each_out(all, options)
   all = measured(all)
   local used, start, told, values = only_of(all, options.only), fitted_values(), {}, {}
-  local list = speeds.tell(used, function(row) return start[row.family] end, true)
+  local list = speeds.tell(used, function(row) return start[row.family] end, 'parts')
   for i, row in ipairs(used) do told[row] = list[i] end
   for _, row in ipairs(used) do
     local key = network_of(row)
@@ -326,7 +325,7 @@ local function leave_each_out(all, options)
         or constants.values(row.family))
     end
   end
-  local left = speeds.tell(used, function(row) return values[network_of(row)] end)
+  local left = speeds.tell(used, function(row) return values[network_of(row)] end, 'short')
   if options.record ~= '' then core.write_file(options.record, record(used, list, left)) end
   if options.picture ~= '' then draw(options.picture, used, left) end
   print_rows(used, left)
@@ -341,7 +340,7 @@ local function tell_rows(path, values)
   local all = published_row.all(path, true)
   local rows = {}
   for _, row in ipairs(all) do if not row.refused then rows[#rows + 1] = row end end
-  local told = speeds.tell(rows, function(row) return values[row.family] end, false, true)
+  local told = speeds.tell(rows, function(row) return values[row.family] end, nil, true)
   for i, row in ipairs(rows) do row.refused, row.told = told[i].refused, told[i] end
   rows = csv.accepted(all)
   return all, rows, util.map(rows, function(row) return row.told end)

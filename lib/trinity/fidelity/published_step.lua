@@ -166,19 +166,46 @@ end
 local next_recompute = { none = 'selective', selective = 'full' }
 local room = 0.9 -- of a GPU's memory: the allocator needs some
 
+--- A mixture's row with one group of replicas, which have all experts once: the others do the same beside it, and what
+--- gradients take over more of them is some tenths of a percent. Networks without experts are as they were.
+---@param row table
+---@return table
+function published_step.folded(row)
+  local plan = row.plan
+  if row.network.experts == 0 or plan.data <= plan.expert then return row end
+  local share = plan.expert / plan.data
+  return util.merged(row, { tokens = row.tokens * share,
+    plan = util.merged(plan, { data = plan.expert, gpus = plan.gpus * share }) })
+end
+
+--- Metrics of a strategy; `short`: with many micro-batches, of two smaller counts and the line through them, for every
+--- further one takes as long once the pipeline is full.
+local function metrics_of(problem, strategy, short)
+  local count, few = strategy.micro_batches, 2 * math.max(1, strategy.mesh.pipeline)
+  if not short or count <= 3 * few then return problem:evaluate(strategy) end
+  local steps = util.map({ few, 2 * few }, function(some)
+    return problem:evaluate(util.merged(strategy, { micro_batches = some }))
+  end)
+  local each_s = (steps[2].step_time_s - steps[1].step_time_s) / few
+  return { step_time_s = steps[1].step_time_s + (count - few) * each_s, peak_memory_bytes = steps[2].peak_memory_bytes }
+end
+
 --- Tokens per second and GPU, bytes of the fullest GPU, and the recomputation that was priced: that of the row, or
 --- where it is none and does not fit, of kernels without fused attention, the least that does.
---- look: is called with the problem, which is closed behind it.
+--- look: is called with the problem, which is closed behind it. short: for fits, what costs less and is nearly the same:
+--- the row folded, and few micro-batches.
 ---@param row table
 ---@param values table<string, number>
 ---@param spec? trinity.ClusterSpec
 ---@param look? fun(problem: trinity.Problem, recompute: string)
+---@param short? boolean
 ---@return { tokens_per_s_per_gpu: number, memory_bytes: number, recompute: string }
-function published_step.predict(row, values, spec, look)
+function published_step.predict(row, values, spec, look, short)
+  if short then row = published_step.folded(row) end
   local adapts = row.plan.unfused and row.plan.recompute == 'none'
   local function price(recompute)
     local problem, strategy = published_step.problem(row, values, recompute, spec)
-    local metrics = problem:evaluate(strategy)
+    local metrics = metrics_of(problem, strategy, short)
     local most = room * problem.cluster.devices[1].capacity_bytes
     local again = adapts and next_recompute[recompute] and metrics.peak_memory_bytes > most
     if look and not again then look(problem, recompute) end
