@@ -40,9 +40,9 @@ function speeds.tell(rows, values_of, short, keep)
   local told = parallel_map(unique, function(i)
     local row = rows[i]
     local values = values_of(row)
-    local shares
+    local folded, shares = published_step.folded(row), nil
     local found, why = csv.attempt(published_step.predict, row, values, nil, short == 'parts'
-      and function(problem, recompute) shares = parts.of(row, problem, values, recompute) end or nil, short ~= nil)
+      and function(problem, recompute) shares = parts.of(folded, problem, values, recompute) end or nil, short ~= nil)
     if not found then
       why = ('%s: row %d: %s'):format(util.shortened(row.path), row.line, why)
       if keep then return { refused = why } end

@@ -10,9 +10,9 @@ local util = require 'trinity.base.util'
 
 local chapter = core.read_file(root .. '/lib/trinity/manual/trust.md')
 
---- That a line stands in the chapter.
+--- That a line, or what begins one, stands in the chapter.
 local function expect_line(line)
-  if not chapter:find(line .. '\n', 1, true) then error(('the chapter lacks the line\n%s'):format(line), 0) end
+  if not chapter:find('\n' .. line, 1, true) then error(('the chapter lacks the line\n%s'):format(line), 0) end
 end
 
 local function percent(x) return ('%.1f %%'):format(100 * x) end

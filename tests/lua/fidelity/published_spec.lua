@@ -168,6 +168,18 @@ describe('a prediction', function()
     expect(seconds(whole)):equals(seconds(whole, { expert_dispatch_s = 2e-3 }))
     expect(seconds(whole) < seconds(whole, { release = 1 })):truthy()
   end)
+  it('for fits takes less work and comes to the same: few micro-batches, one group of replicas of experts', function()
+    local row = row_of { micro_batch = '1', global_batch = '256' }
+    local whole, short = step.predict(row, values_of(row)), step.predict(row, values_of(row), nil, nil, true)
+    expect(short.tokens_per_s_per_gpu):near(whole.tokens_per_s_per_gpu, 1e-3 * whole.tokens_per_s_per_gpu)
+    local experts = row_of { experts = '8', experts_per_token = '2', ffn = '512', tp = '1', pp = '1', dp = '8', ep = '2', gpu = 'GB200',
+      precision = 'mxfp8' }
+    local folded = step.folded(experts)
+    expect(folded.plan.data == 2 and folded.plan.gpus == 2 and folded.plan.micro_batches == experts.plan.micro_batches):truthy()
+    expect(step.predict(experts, values_of(experts), nil, nil, true).tokens_per_s_per_gpu
+      / step.predict(experts, values_of(experts)).tokens_per_s_per_gpu):near(1, 0.15)
+    expect(step.folded(row)):equals(row)
+  end)
   it('recomputes where the plan of a network without fused attention cannot fit', function()
     local row = row_of { gpu = 'A100-80GB', hidden = '12288', heads = '96', ffn = '49152', layers = '8', parameters_b = '',
       micro_batch = '8', tp = '1', pp = '1', dp = '8', sequence = '2048' }
