@@ -52,7 +52,7 @@ local known = {
 local own = {
   a100 = { 'compute_efficiency', 'memory_efficiency', 'launch_s', 'inside_share', 'zero3' },
   h100 = { 'compute_efficiency', 'fp8', 'attention', 'memory_efficiency', 'launch_s', 'inside_share', 'network_share',
-    'routing' },
+    'expert_dispatch_s' },
   h100_96gb = { 'compute_efficiency', 'fp8', 'fp8_rowwise', 'attention', 'memory_efficiency', 'launch_s',
     'inside_share', 'eager' },
   b200 = { 'mxfp8', 'routing', 'expert_dispatch_s' }, -- and of B300, whose rows are too few

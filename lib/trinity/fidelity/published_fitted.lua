@@ -34,7 +34,7 @@ return {
       launch_s = 8.346e-06,
       inside_share = 2.807,
       network_share = 1.283,
-      routing = 0.1421,
+      routing = 0.12,
     },
     h100_96gb = {
       compute_efficiency = 0.4791,
@@ -47,9 +47,9 @@ return {
       eager = 0.4186,
     },
     b200 = {
-      mxfp8 = 0.4939,
-      routing = 0.09711,
-      expert_dispatch_s = 0.0002546,
+      mxfp8 = 0.5927,
+      routing = 0.1054,
+      expert_dispatch_s = 0.0001031,
     },
     gb200 = {
       compute_efficiency = 0.6732,
@@ -57,9 +57,9 @@ return {
       mxfp8 = 0.4972,
       nvfp4 = 0.4201,
       inside_share = 1.696,
-      routing = 0.1365,
-      release = 2.364,
-      expert_dispatch_s = 6e-05,
+      routing = 0.1277,
+      release = 2.62,
+      expert_dispatch_s = 9.5e-05,
     },
     gb300 = {
       compute_efficiency = 0.6829,
@@ -67,9 +67,9 @@ return {
       mxfp8 = 0.6268,
       nvfp4 = 0.4462,
       inside_share = 1.675,
-      routing = 0.144,
-      release = 2.644,
-      expert_dispatch_s = 6e-05,
+      routing = 0.1395,
+      release = 2.738,
+      expert_dispatch_s = 9.48e-05,
     },
   },
 }
