@@ -34,7 +34,7 @@ return {
       launch_s = 8.346e-06,
       inside_share = 2.807,
       network_share = 1.283,
-      routing = 0.12,
+      expert_dispatch_s = 8.526e-05,
     },
     h100_96gb = {
       compute_efficiency = 0.4791,
