@@ -157,7 +157,7 @@ function published_parts.factor(row, shares, before, after)
   local moved = { launch_s = 1 / slower 'launch_s', attention = slower 'attention', eight_bit = slower(narrow),
     compute_efficiency = slower 'compute_efficiency', memory_efficiency = memory,
     fused = memory * release, routing = memory * slower 'routing' * release,
-    inside_share = slower 'inside_share' * release,
+    inside_share = slower 'inside_share' * release * (row.plan.async and slower 'async' or 1),
     network_share = slower 'network_share', zero3 = slower 'zero3', half_width = slower(narrow) / slower 'half_width',
     expert = slower(narrow) * slower 'expert' }
   local factor, now, later = 1, 0, 0

@@ -97,6 +97,12 @@ local function device_type(kind, row, values)
   local attention = { compute_efficiency = values.attention / unbalanced * published_step.ring(row).share }
   local routing = { memory_efficiency = values.memory_efficiency * values.routing * faster }
   local fused = row.recorded and { memory_efficiency = values.memory_efficiency * faster } or nil
+  local cast = fused
+  if row.plan.torchtitan and row.precision ~= 'bf16' then
+    -- Dynamic scaling reads a tensor of 16 bits for its largest value, reads it again to write 8, and copies these in
+    -- the other order for the gradients' products: 7 bytes an element, of which 3 are counted.
+    cast = { memory_efficiency = values.memory_efficiency * 3 / 7 }
+  end
   if row.recorded and row.recorded ~= 'all' then
     -- Every expert's products are kernels of their own, backward two for one.
     local own = row.network.experts / row.plan.expert * values.expert_dispatch_s
@@ -105,7 +111,7 @@ local function device_type(kind, row, values)
   return util.merged(type, { peak_flops_per_s = peaks, joins_products = true,
     operators = { Attention = attention, AttentionGrad = attention, Einsum = expert, EinsumGrad = expert_backward,
       ExpertDispatch = routing, ExpertDispatchGrad = routing, ExpertCombine = routing, ExpertCombineGrad = routing,
-      SwiGLU = fused, SwiGLUGrad = fused, Cast = fused, CastGrad = fused } })
+      SwiGLU = fused, SwiGLUGrad = fused, Cast = cast, CastGrad = fused } })
 end
 
 --- The cluster of a row: as many machines as its GPUs fill, of a rack's GPUs those that a job takes.
@@ -121,7 +127,7 @@ function published_step.cluster(row, values)
   if row.network.experts == 0 then spec.queue = 'pair' end
   spec.device_types = util.merged(spec.device_types or {}, { [kind] = device_type(kind, row, values) })
   return calibration.apply(spec, util.merged(util.picked(values, fields), {
-    inside_share = values.inside_share * release_of(row, values),
+    inside_share = values.inside_share * release_of(row, values) * (row.plan.async and values.async or 1),
     network_share = row.plan.deepspeed and values.zero3 or values.network_share,
     memory_efficiency = values.memory_efficiency * (row.plan.eager and values.eager or 1),
     launch_s = values.launch_s, dispatch_s = row.recorded == 'none' and values.expert_dispatch_s or nil,

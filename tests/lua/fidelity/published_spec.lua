@@ -111,6 +111,18 @@ describe('a prediction', function()
     expect(speed 'mxfp8' > 1.1 * speed 'bf16'):truthy()
     expect(speed 'nvfp4' > 1.1 * speed 'mxfp8'):truthy()
   end)
+  it('of torchtitan hides messages under AsyncTP, and casts twice what FP8 reads', function()
+    local plain, async = row_of { gpu = 'H100-96GB', note = 'torch.compile' }, row_of { gpu = 'H100-96GB', note = 'AsyncTP, torch.compile' }
+    local values = util.merged(values_of(plain), { async = 1 })
+    local function speed(row, changes) return step.predict(row, util.merged(values, changes)).tokens_per_s_per_gpu end
+    expect(speed(async)):equals(speed(plain))
+    expect(speed(async, { async = 2 })):equals(speed(plain, { inside_share = 2 * values.inside_share }))
+    expect(speed(plain, { async = 2 })):equals(speed(plain))
+    local fp8 = row_of { gpu = 'H100-96GB', precision = 'fp8' }
+    local types = step.cluster(fp8, values).device_types
+    local _, type = next(types)
+    expect(type.operators.Cast.memory_efficiency):near(values.memory_efficiency * 3 / 7, 1e-9)
+  end)
   it('of rings in stages is that of shorter sequences, whose attention sees as many keys', function()
     local ring = row_of { cp = '2', gpus = '16', precision = 'bf16' }
     expect(step.has_ring(ring)):equals(false)
