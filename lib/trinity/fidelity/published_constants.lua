@@ -41,6 +41,8 @@ local known = {
     meaning = 'what memory-bound operators reach without a compiler, of what they do with one' },
   async = { unit = '1', start = 1.4, least = 1, most = 4, spread = 0.3,
     meaning = 'links inside machines under AsyncTP, whose messages go beside parts of products, of without' },
+  early = { unit = '1', start = 0.9, least = 0.5, most = 1, spread = 0.2,
+    meaning = 'what products of 8 bits reached under NeMo of 2024, of later' },
   zero3 = { unit = '1', start = 0.12, least = 0.03, most = 0.5, spread = 0.3,
     meaning = 'what gathers of weights reach of network cards in DeepSpeed ZeRO-3' },
   release = { unit = '1', start = 2, least = 1, most = 4, spread = 0.3,
@@ -53,8 +55,8 @@ local known = {
 --- Which a kind of GPU has: those that its rows tell apart.
 local own = {
   a100 = { 'compute_efficiency', 'memory_efficiency', 'launch_s', 'inside_share', 'zero3' },
-  h100 = { 'compute_efficiency', 'fp8', 'attention', 'memory_efficiency', 'launch_s', 'inside_share', 'network_share',
-    'expert_dispatch_s' },
+  h100 = { 'compute_efficiency', 'fp8', 'attention', 'memory_efficiency', 'inside_share', 'network_share',
+    'expert_dispatch_s', 'early' },
   h100_96gb = { 'compute_efficiency', 'fp8', 'fp8_rowwise', 'attention', 'memory_efficiency', 'inside_share',
     'async', 'eager' },
   b200 = { 'mxfp8', 'routing', 'expert_dispatch_s' }, -- and of B300, whose rows are too few

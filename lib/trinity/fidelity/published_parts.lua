@@ -152,9 +152,10 @@ end
 function published_parts.factor(row, shares, before, after)
   local narrow = row.precision == 'bf16' and 'compute_efficiency' or row.precision
   local function slower(name) return before[name] / after[name] end
+  local early = row.plan.early and row.precision ~= 'bf16' and slower 'early' or 1
   local release = row.recorded == 'all' and slower 'release' or 1
   local memory = slower 'memory_efficiency' * (row.plan.eager and slower 'eager' or 1)
-  local moved = { launch_s = 1 / slower 'launch_s', attention = slower 'attention', eight_bit = slower(narrow),
+  local moved = { launch_s = 1 / slower 'launch_s', attention = slower 'attention', eight_bit = slower(narrow) * early,
     compute_efficiency = slower 'compute_efficiency', memory_efficiency = memory,
     fused = memory * release, routing = memory * slower 'routing' * release,
     inside_share = slower 'inside_share' * release * (row.plan.async and slower 'async' or 1),

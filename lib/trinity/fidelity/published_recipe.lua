@@ -14,6 +14,13 @@ function published_recipe.is_recent(source)
   return year ~= nil and tonumber(year .. month) >= 2606
 end
 
+--- Whether a source names a release of NeMo of 2024. (Those of 2023 are of A100.)
+---@param source string
+---@return boolean
+function published_recipe.is_early(source)
+  return source:find 'NeMo 24%.' ~= nil or source:find('2024', 1, true) ~= nil
+end
+
 --- 'all' kernels, those of 'attention' and router, or 'none'; nil of networks without experts. From 26.06 on recipes of
 --- MXFP8 record whole iterations on all but H100, and on B200 but where experts are as many as DeepSeek-V3's or the
 --- network is in one stage. Before, and in other precisions, racks record attention and router, and so does everybody

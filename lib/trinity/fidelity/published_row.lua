@@ -180,6 +180,7 @@ local function read_plan(row, m, about, assume)
   plan.torchtitan = contains(row, 'source', 'torchtitan') or about.family == 'h100_96gb'
   plan.unfused = about.family == 'a100'
   plan.deepspeed = plan.unfused and row.zero == '3'
+  plan.early = about.family == 'h100' and recipe.is_early(row.source or '')
   plan.async = plan.torchtitan and contains(row, 'note', 'asynctp')
   plan.eager = plan.torchtitan and filled(row, 'note') and not contains(row, 'note', 'compile')
   read_virtual(row, plan, m, assume)

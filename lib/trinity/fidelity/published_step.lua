@@ -87,7 +87,8 @@ local function device_type(kind, row, values)
   local rate = row.precision == 'nvfp4' and fp4_rate[row.gpu] or 1
   local peaks, wide = util.merged(type.peak_flops_per_s), values.compute_efficiency
   if peaks.float8 and row.precision ~= 'bf16' then
-    peaks.float8 = peaks.float8 * rate * values[row.precision] / wide
+    local early = row.plan.early and values.early or 1
+    peaks.float8 = peaks.float8 * rate * early * values[row.precision] / wide
   end
   local faster = release_of(row, values)
   local expert = { compute_efficiency = wide * values.expert }
