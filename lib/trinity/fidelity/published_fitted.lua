@@ -33,7 +33,7 @@ return {
       memory_efficiency = 0.6929,
       inside_share = 1.585,
       network_share = 2.062,
-      expert_dispatch_s = 8.526e-05,
+      expert_dispatch_s = 9.5e-05,
       early = 0.7989,
     },
     h100_96gb = {

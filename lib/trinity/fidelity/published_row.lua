@@ -173,6 +173,7 @@ local function read_plan(row, m, about, assume)
   local inner = plan.tensor * plan.pipeline * plan.context
   plan.data = whole(row, 'dp', math.max(1, math.floor(plan.gpus / inner)))
   check_plan(row, m, plan)
+  plan.expert_ranks = math.min(plan.expert, plan.data * plan.tensor) -- that have experts of their own
   if plan.expert > plan.data then
     assume('experts over the %d replicas: more ranks would share those of tensor parallelism', plan.data)
     plan.expert = plan.data

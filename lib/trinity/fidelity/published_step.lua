@@ -106,7 +106,7 @@ local function device_type(kind, row, values)
   end
   if row.recorded and row.recorded ~= 'all' then
     -- Every expert's products are kernels of their own, backward two for one.
-    local own = row.network.experts / row.plan.expert * values.expert_dispatch_s
+    local own = row.network.experts / row.plan.expert_ranks * values.expert_dispatch_s
     expert.dispatch_s, expert_backward.dispatch_s, routing.dispatch_s = own, 2 * own, values.expert_dispatch_s
   end
   return util.merged(type, { peak_flops_per_s = peaks, joins_products = true,
