@@ -74,9 +74,9 @@ TEST_CASE("peaks are per dtype, float32's where a device states none") {
 
 TEST_CASE("a device type states what kernels of an operator type reach") {
   auto type = machine();
-  type.operators["Relu"] = {{}, 0.4, 3e-6, {}};
-  type.operators["Conv"] = {0.25, {}, {}, {}};
-  type.operators["DepthwiseConv"] = {0.05, {}, {}, {}};
+  type.operators["Relu"] = {{}, 0.4, 3e-6, {}, {}};
+  type.operators["Conv"] = {0.25, {}, {}, {}, {}};
+  type.operators["DepthwiseConv"] = {0.05, {}, {}, {}, {}};
   const Device device{"d", 0, 1.0, ""};
   const auto graph = conv_net(1), depthwise = conv_net(4);
   CHECK(operator_time_s(graph, graph.op(1), device, type) == doctest::Approx(1e-6 + 4e-3));
@@ -88,13 +88,13 @@ TEST_CASE("a device type states what kernels of an operator type reach") {
 
 TEST_CASE("a gradient has its own efficiency, or that of its forward type") {
   auto type = machine();
-  type.operators["Conv"] = {0.25, {}, {}, {}};
+  type.operators["Conv"] = {0.25, {}, {}, {}, {}};
   const Device device{"d", 0, 1.0, ""};
   const auto graph = conv_net(1);
   Operator grad = graph.op(1);
   grad.type = "ConvGrad";
   CHECK(operator_time_s(graph, grad, device, type) == doctest::Approx(1e-6 + 4e-3));
-  type.operators["ConvGrad"] = {0.125, {}, {}, {}};
+  type.operators["ConvGrad"] = {0.125, {}, {}, {}, {}};
   CHECK(operator_time_s(graph, grad, device, type) == doctest::Approx(1e-6 + 8e-3));
   CHECK(operator_time_s(graph, graph.op(1), device, type) == doctest::Approx(1e-6 + 4e-3));
 }
