@@ -296,9 +296,9 @@ local function record(rows, told, left)
       left_out = left[i].tokens_per_s_per_gpu / row.measured - 1 }
   end
   for id, one in util.sorted_pairs(entries) do
-    lines[#lines + 1] = ("  { id = '%s', group = '%s', network = '%s', recent = %s, fitted = %.4f,"):format(id,
-      one.group, one.network, tostring(one.recent), one.fitted)
-    lines[#lines + 1] = ('    left_out = %.4f },'):format(one.left_out)
+    lines[#lines + 1] = ("  { id = '%s', group = '%s', network = '%s',"):format(id, one.group, one.network)
+    lines[#lines + 1] = ('    recent = %s, fitted = %.4f, left_out = %.4f },'):format(tostring(one.recent), one.fitted,
+      one.left_out)
   end
   return table.concat(lines, '\n') .. '\n}\n'
 end

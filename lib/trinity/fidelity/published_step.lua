@@ -199,8 +199,8 @@ end
 
 --- Tokens per second and GPU, bytes of the fullest GPU, and the recomputation that was priced: that of the row, or
 --- where it is none and does not fit, of kernels without fused attention, the least that does.
---- look: is called with the problem, which is closed behind it. short: for fits, what costs less and is nearly the same:
---- the row folded, and few micro-batches.
+--- look: is called with the problem, which is closed behind it. short: for fits, what costs less and is nearly the
+--- same: the row folded, and few micro-batches.
 ---@param row table
 ---@param values table<string, number>
 ---@param spec? trinity.ClusterSpec
