@@ -61,6 +61,7 @@ describe('published speeds in the manual', function()
       expect_line(('| %s | %d | %s | %s |'):format(name, #list, summary.percent(of(list, 'fitted').signed),
         summary.percent(of(list, 'left_out').signed)))
     end
+    expect(#util.sorted_keys(by) > 8):truthy()
   end)
   it('were recorded of all rows that the constants were fitted to', function()
     local recorded = {}
@@ -68,6 +69,7 @@ describe('published speeds in the manual', function()
     for _, id in ipairs(published_constants.fitted().rows) do
       if not recorded[id] then error(('no error of row %s is recorded'):format(id), 0) end
     end
+    expect(#published_constants.fitted().rows > 100):truthy()
   end)
   it_shared('are what the command says of rows on at most 64 GPUs', function()
     local path, kept, lines, errors = shared 'llm-published/throughput.csv', {}, {}, {}
