@@ -108,6 +108,11 @@ describe('measured runs of vTrain in the manual', function()
     end
     expect(tonumber(found.all[3]:match '%S+') <= 5):truthy()
   end)
+  it_shared('and so are the times that it put together', function()
+    local all = table_of(trinity_says(("fidelity vtrain --rows '%s'"):format(shared 'vtrain/single.csv'), 0)).all
+    expect((chapter:gsub('%s+', ' '))):matches(('%s rows, mean %s, median %s, worst %d %%%%, tau %s within'):format(all[2],
+      all[3]:gsub('%%', '%%%%'), all[4]:gsub('%%', '%%%%'), tonumber(all[5]:match '%S+') + 0.5, all[6]))
+  end)
 end)
 
 describe('plans of Sailor in the manual', function()
