@@ -96,9 +96,9 @@ local function alone(micro_batch, expert, recompute)
 end
 
 --- How many layers a network has whose units are those of all (the last but one repeats; 6 where the first three are
---- others), and how many all are; false where none has, or the function of the graph takes no number of layers. Units of
---- one device are compared, to the bit, without and with recomputation. A layer's operators decide its units whatever
---- the mesh is: what is alike here is so where experts or tensors are shared out, too.
+--- others), and how many all are; false where none has, or the function of the graph takes no number of layers. Units
+--- of one device are compared, to the bit, without and with recomputation. A layer's operators decide its units
+--- whatever the mesh is: what is alike here is so where experts or tensors are shared out, too.
 function Networks:few(micro_batch)
   if self.stands[micro_batch] == nil then
     self.stands[micro_batch] = { false }

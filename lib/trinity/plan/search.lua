@@ -7,6 +7,7 @@ local bounds = require 'trinity.plan.bounds'
 local by_layer = require 'trinity.plan.by_layer'
 local core = require 'trinity.core'
 local infeasibility = require 'trinity.strategy.infeasibility'
+local scout = require 'trinity.plan.scout'
 local space = require 'trinity.plan.space'
 local stages = require 'trinity.plan.stages'
 local util = require 'trinity.base.util'
@@ -328,7 +329,7 @@ end
 function Search:bounded(entry, found)
   self.counts.bounded = self.counts.bounded + 1
   if found.refused then return self:lose(found.refused, 1, entry.point) end
-  if found.duplicate then return count(self, 'duplicates') end
+  if found.duplicate or scout.knows(self, entry.strategy) then return count(self, 'duplicates') end
   local worst, most = self:excess(entry, found.memory_bytes)
   entry.bounds = found
   if worst > 0 then
@@ -520,6 +521,7 @@ function Search:run()
     self.taken = nil
     while not self:stopping() and self:turn() do
       self.taken = nil
+      if scout.due(self) then scout.run(self) end
       self.say(self)
     end
     while self.late[1] and not self:stopping() and self.counts.simulated < self.simulations do

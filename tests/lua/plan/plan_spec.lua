@@ -2,6 +2,7 @@
 -- rewards and moves of one's own, uneven stages, what does not fit.
 
 local trinity = require 'trinity'
+local scout = require 'trinity.plan.scout'
 local space = require 'trinity.plan.space'
 
 local function gpt(micro_batch, changes)
@@ -46,6 +47,30 @@ describe('a plan', function()
     expect(found.plans[1].step_time_s):equals(best)
     expect(found.counts.simulated < count / 2):truthy()
     expect(found.counts.simulated >= 10):truthy()
+  end)
+
+  it('is the same where points that leave room are simulated first', function()
+    local function plans()
+      return trinity.plan { graph = gpt, cluster = cluster, global_batch = 16, plans = 5,
+        space = { stages = 'even', bucket_bytes = 25000000, context = { 1, 2 }, recompute = 'full' },
+        simulations = 100000, refinements = 0 }
+    end
+    local plain, due, search = plans(), scout.due, nil
+    scout.due = function(one)
+      search = one
+      return not one.scouted
+    end
+    local ok, found = pcall(plans)
+    scout.due = due
+    assert(ok, found)
+    for i, plan in ipairs(found.plans) do
+      expect(plan.step_time_s):equals(plain.plans[i].step_time_s)
+      expect(plan.strategy == plain.plans[i].strategy):truthy()
+    end
+    expect(next(search.scouted) ~= nil):truthy()
+    for i, plan in ipairs(found.simulated) do
+      for j = 1, i - 1 do expect(plan.strategy == found.simulated[j].strategy):equals(false) end
+    end
   end)
 
   it('is the best of its space where memory rules plans out', function()
