@@ -79,8 +79,16 @@ local function name_of(budget)
 end
 
 local function family_set()
-  local families
-  for _, name in ipairs(util.words(options.families)) do families = util.merged(families, { [name] = true }) end
+  local families, names, known = nil, {}, {}
+  for i, family in ipairs(study.families) do
+    names[i], known[family.name] = family.name, true
+  end
+  for _, name in ipairs(util.words(options.families)) do
+    if not known[name] then
+      util.fail_usage('option --families: no family %s', util.unknown(name, names))
+    end
+    families = util.merged(families, { [name] = true })
+  end
   return families
 end
 

@@ -157,6 +157,9 @@ describe('the commands', function()
     expect(output):matches 'trained_on +vgg16:8 on p100x2, vgg16:8 on p100x4'
     expect(output):matches 'vgg16:8 on p100x4 %(trained on%)'
     expect(output):matches 'over annealing: %d%.%d%d%d, 95 %%'
+    output, status = run 'policy study --families nasnets'
+    expect(status):equals(2)
+    expect(output):matches "option %-%-families: no family 'nasnets' %(known: cells, recurrent, images, attention%)"
     output, status = run 'policy shwo x'
     expect(status):equals(2)
     expect(output):matches 'expected show FILE'
