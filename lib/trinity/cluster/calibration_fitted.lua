@@ -18,7 +18,7 @@ return {
     },
   },
   a100_vtrain_composed = {
-    made = 'a closed form of the same terms, not yet the fit command',
+    made = 'trinity fidelity vtrain --fit',
     rows = {
       '8 GPUs, batch 32, hidden 1024, 24 layers: 20 rows',
       '8 GPUs, batch 8, hidden 2048, 20 layers: 17 rows',
@@ -92,13 +92,13 @@ return {
       '2 GPUs, batch 2, hidden 1024, 20 layers: 2 rows',
     },
     values = {
-      compute_efficiency = 0.814,
-      half_width = 40.3,
-      memory_efficiency = 0.758,
-      launch_s = 2.9e-05,
-      dispatch_s = 8.98e-05,
-      inside_share = 0.79,
-      loss_share = 0.125,
+      compute_efficiency = 0.8046,
+      half_width = 69.87,
+      memory_efficiency = 0.883,
+      launch_s = 4e-05,
+      dispatch_s = 9.262e-05,
+      inside_share = 0.6423,
+      loss_share = 0.1505,
     },
   },
 }
