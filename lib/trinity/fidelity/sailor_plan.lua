@@ -66,7 +66,7 @@ end
 
 local function count(list)
   local n = 0
-  for _ in pairs(list) do n = n + 1 end
+  for _ in pairs(list) do n = n + 1 end -- in any order: counted
   return n
 end
 

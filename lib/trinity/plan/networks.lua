@@ -74,7 +74,7 @@ end
 local least, most = 3, 12 -- layers of a network that stands for one of many, of which the last but one repeats
 
 local function same(a, b)
-  for name, value in pairs(a) do
+  for name, value in pairs(a) do -- in any order: whether all are equal
     if b[name] ~= value then return false end
   end
   return true

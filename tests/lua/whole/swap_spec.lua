@@ -3,13 +3,13 @@
 
 local core = require 'trinity.core'
 
--- Exchanges work/inside with work/link until the file `stop` is there; then says how often.
+-- Exchanges room/inside with room/link until the file `stop` is there; then says how often.
 local swapper = [==[
 local ffi = require 'ffi'
 ffi.cdef 'int renameat2(int, const char *, int, const char *, unsigned); int usleep(unsigned);'
 local count, pauses = 0, 0
 repeat
-  for _ = 1, 300 do ffi.C.renameat2(-100, 'work/inside', -100, 'work/link', 2) end
+  for _ = 1, 300 do ffi.C.renameat2(-100, 'room/inside', -100, 'room/link', 2) end
   count, pauses = count + 300, pauses + 1
   ffi.C.usleep(pauses % 4 * 10000) -- for what takes longer than a moment
   local stop = io.open 'stop'
@@ -133,19 +133,19 @@ it('no function gets outside while folders are swapped for links', function()
   with_torch()
   local folder = temporary()
   local tries = os.getenv 'TRINITY_SWAPS' or '20, 20' -- of each: at least, and seconds in which some come through and some do not
-  os.execute(("mkdir -p '%s/outside' && mkdir '%s/work' && ln -s ../outside '%s/work/link'"):format(folder, folder, folder))
-  core.write_file(folder .. '/make.lua', "local at = 'work/inside'\n" .. prelude .. make)
+  os.execute(("mkdir -p '%s/outside' && mkdir '%s/room' && ln -s ../outside '%s/room/link'"):format(folder, folder, folder))
+  core.write_file(folder .. '/make.lua', "local at = 'room/inside'\n" .. prelude .. make)
   core.write_file(folder .. '/swap.lua', swapper)
-  core.write_file(folder .. '/work/stranger.lua', ('local least, seconds = %s\n'):format(tries) .. prelude .. calls)
+  core.write_file(folder .. '/room/stranger.lua', ('local least, seconds = %s\n'):format(tries) .. prelude .. calls)
   local function shell(text)
     return output_of(("cd '%s' && unset TRINITY_RUNS; T='%s'; { %s; } 2>&1"):format(folder, program, text))
   end
   expect(shell '"$T" make.lua --run none > made 2>&1; echo status=$?; tail -3 made'):matches '^status=0\n'
   -- Outside are files of the same names, which no reader takes.
-  shell "cd work/inside && for n in *; do printf 'outside' > ../../outside/$n; done"
+  shell "cd room/inside && for n in *; do printf 'outside' > ../../outside/$n; done"
   local before = shell 'cd outside && find . | sort && cat * | cksum'
   local output = shell [["$T" --no-strict swap.lua --run none > swapped &
-    (cd work && timeout 500 "$T" --safe --write . stranger.lua --run none --quiet)
+    (cd room && timeout 500 "$T" --safe --write . stranger.lua --run none --quiet)
     echo status=$?; touch stop; wait; cat swapped]]
   expect(output):matches '\nstatus=0\n'
   expect(tonumber(output:match 'swaps (%d+)') > 30000):equals(true)
