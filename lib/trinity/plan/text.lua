@@ -187,10 +187,12 @@ function text.nothing(found)
     table.insert(lines, 1, 'no plan: every point of the space contradicts itself or is refused')
     return lines
   end
-  return { ('no plan fits. The nearest: %s'):format(space.text(near.point)),
+  local lines = { ('no plan fits. The nearest: %s'):format(space.text(near.point)),
     ('its fullest device holds at least %s of %s: %s (%.0f bytes) are missing'):format(bytes_text(near.memory_bytes),
       bytes_text(found.capacity_bytes), bytes_text(near.excess_bytes), near.excess_bytes),
     'what would help: ' .. table.concat(text.helps(near.point), '; ') }
+  for _, line in ipairs(refused_lines(found)) do lines[#lines + 1] = line end
+  return lines
 end
 
 --- All of it.

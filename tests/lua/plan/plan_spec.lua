@@ -4,6 +4,7 @@
 local trinity = require 'trinity'
 local scout = require 'trinity.plan.scout'
 local space = require 'trinity.plan.space'
+local text = require 'trinity.plan.text'
 
 local function gpt(micro_batch, changes)
   local options = { layers = 6, hidden = 512, heads = 8, sequence = 256, positions = 256, vocabulary = 8192,
@@ -222,5 +223,9 @@ describe('a plan', function()
     expect(#found.plans):equals(0)
     expect(found.nearest.excess_bytes > 0):truthy()
     expect(found.nearest.memory_bytes - found.nearest.excess_bytes):equals(20e6)
+    found.refused = { { points = 7, reason = 'a sequence of 256 is not divided by 3' } }
+    local lines = text.nothing(found)
+    expect(lines[1]):matches '^no plan fits'
+    expect(lines[#lines]):equals 'refused, 7 points: a sequence of 256 is not divided by 3'
   end)
 end)
