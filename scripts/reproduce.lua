@@ -74,7 +74,7 @@ function settings.keep(...) trinity.run:result(...) end
 if not options.json then
   print(('# %s\n\n%s\n'):format(paper.title, page.wrapped(paper.source)))
 end
-for _, section in ipairs(chosen_sections) do
+local function run_section(section)
   local own, less = util.merged(settings), {}
   if section.learns and settings.updates < 100 then
     less[1] = ('%d update%s instead of 100'):format(settings.updates, settings.updates > 1 and 's' or '')
@@ -91,8 +91,16 @@ for _, section in ipairs(chosen_sections) do
     print(page.text(section, rows, notes, own))
     io.stdout:flush()
   end
-  if stopped then os.exit(trinity.stop_status()) end
+  return stopped
 end
+
+-- a signal between the end of a section and its result, too, ends the script behind the result
+local asked = trinity.stoppable(function()
+  for _, section in ipairs(chosen_sections) do
+    if run_section(section) then return end
+  end
+end)
+if asked then os.exit(trinity.stop_status()) end
 local made_by = ('trinity reproduce %s'):format(cli.words())
 if options.json then
   print(trinity.json.encode { paper = paper.name, seed = settings.seed, seeds = settings.seeds,

@@ -131,7 +131,7 @@ return {
   { name = 'reproduce', words = 'pase --only figure6 --quick', kept = result, seconds = 1, endless = 'pase --only figure6',
     resumes = true, after = 'grep -q "^figure6: rnnlm" err', memory = '2G' },
   { name = 'reproduce', words = 'daso --only skips --quick', kept = result, seconds = 1, endless = 'daso --only map',
-    resumes = true, after = 'grep -q "^skips: hrnet" err', memory = '2G' },
+    resumes = true, after = 'grep -q "^skips: resnet50, 32" err', memory = '2G' },
   { name = 'tradeoff', words = '--evaluations 600 --seeds 2', kept = 'runs/tradeoff.csv', seed = false, resumes = true,
     seconds = 0.2, endless = '--evaluations 100000000 --seeds 1',
     after = 'test -e runs/r/searches/3', says = '%d+ of 10 settings are done', gentle = false },
