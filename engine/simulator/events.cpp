@@ -9,32 +9,15 @@
 namespace trinity {
 namespace {
 
-constexpr int64_t kNever = Flows::kNever;
-
-template <class Heap, class Entry>
-void push(Heap& heap, Entry entry) {
-  heap.push_back(entry);
-  std::push_heap(heap.begin(), heap.end(), std::greater<>());
-}
-
-template <class Heap>
-int32_t pop(Heap& heap) {
-  std::pop_heap(heap.begin(), heap.end(), std::greater<>());
-  const int32_t what = heap.back().what;
-  heap.pop_back();
-  return what;
-}
-
-template <class Heap>
-int64_t first_of(const Heap& heap) {
-  return heap.empty() ? kNever : heap.front().first;
-}
+constexpr int64_t kNever = EventQueue::kNever;
 
 }  // namespace
 
 EventLoop::EventLoop(const Problem& problem)
     : problem_(problem),
       members_(!problem.graph().collectives().empty()),
+      operators_(problem.operators()),
+      inverse_(((uint64_t{1} << 63) - 1) / static_cast<uint64_t>(std::max(operators_, 1)) + 1),
       flows_(problem.cluster()),
       contention_(problem),
       groups_(problem.cluster()) {}
@@ -50,7 +33,7 @@ void EventLoop::run(const Plan& plan, int64_t limit_ns, Record& record) {
     instant();
   }
   if (record.times)
-    for (size_t t = 0; t < ready_ns_.size(); ++t) record.ready_ns[t] = ready_ns_[t];
+    for (size_t t = 0; t < tasks_.size(); ++t) record.ready_ns[t] = tasks_[t].ready_ns;
 }
 
 void EventLoop::begin(const Plan& plan, int64_t limit_ns, Record& record) {
@@ -64,8 +47,7 @@ void EventLoop::begin(const Plan& plan, int64_t limit_ns, Record& record) {
   record.begin(problem_, plan, limit_ns != kNoLimit);
   const auto n = static_cast<size_t>(problem_.operators());
   const auto d = static_cast<size_t>(plan.devices(problem_));
-  missing_.resize(n * static_cast<size_t>(micro_batches_));
-  ready_ns_.assign(missing_.size(), -1);
+  tasks_.resize(n * static_cast<size_t>(micro_batches_));
   to_end_.assign(n, micro_batches_);
   last_ended_.assign(n, -1);
   if (waiting_.size() < d) waiting_.resize(d);
@@ -79,7 +61,9 @@ void EventLoop::begin(const Plan& plan, int64_t limit_ns, Record& record) {
   if (record.tasks)
     next_position_.assign(record.first_position.begin(), record.first_position.end() - 1);
   touched_.assign(d, false);
-  touched_list_.clear();
+  touched_list_.resize(d);
+  choices_.resize(d);
+  touched_count_ = 0;
   arrivals_.clear();
   sent_.assign(static_cast<size_t>(problem_.max_outputs()) * d, -1);
   queue_free_.assign(queue_count(d), 0);
@@ -118,9 +102,8 @@ void EventLoop::begin_tasks() {
   for (int32_t k = 0; k < micro_batches_; ++k) {
     poll_stop();
     for (int32_t o = 0; o < n; ++o) {
-      if (once(o) && k + 1 < micro_batches_) continue;
-      ++unfinished_;
-      missing_[k * n + o] = problem_.missing(o);
+      tasks_[k * n + o] = {-1, problem_.missing(o)};
+      if (!once(o) || k + 1 == micro_batches_) ++unfinished_;
     }
   }
   for (int32_t k = 0; k < micro_batches_; ++k)
@@ -129,22 +112,17 @@ void EventLoop::begin_tasks() {
         make_ready(k * n + o, o);
 }
 
-/// The next end of a task; ends that contention has moved since are dropped.
-int64_t EventLoop::next_end() {
-  while (problem_.contends() && !ends_.empty()) {
-    const int32_t task = ends_.front().what, device = device_of(op_of(task));
+/// Drops ends that contention has moved since.
+void EventLoop::drop_moved_ends() {
+  while (!ends_.empty()) {
+    const auto task = static_cast<int32_t>(ends_.front().second);
+    const int32_t device = device_of(op_of(task));
     const bool holds = running_[device] == task;
-    if (holds && (begin_ns_[device] == ends_.front().first || !contention_.applies(device) ||
-                  contention_.end_ns(device) == ends_.front().first))
+    if (holds && (begin_ns_[device] == ends_.first() || !contention_.applies(device) ||
+                  contention_.end_ns(device) == ends_.first()))
       break;
-    pop(ends_);
+    ends_.pop();
   }
-  return first_of(ends_);
-}
-
-int64_t EventLoop::next_instant() {
-  return std::min(
-      {next_end(), first_of(arriving_), first_of(frees_), first_of(begins_), flows_.next_end_ns()});
 }
 
 /// Everything due now, in the order that simulator.h gives.
@@ -152,12 +130,12 @@ void EventLoop::instant() {
   begin_instant();
   for (; !record_->rejected; stop_.step()) {
     if (next_end() == now_ns_)
-      end_task(pop(ends_));
-    else if (first_of(arriving_) == now_ns_)
-      arrive(pop(arriving_));
+      end_task(static_cast<int32_t>(ends_.pop()));
+    else if (arriving_.first() == now_ns_)
+      arrive(static_cast<int32_t>(arriving_.pop()));
     else if (!local_.empty())
       book_first(local_);
-    else if (start_best())
+    else if (touched_count_ > 0 && start_best())
       continue;
     else if (!bookable_.empty())
       book_collectives();
@@ -168,41 +146,50 @@ void EventLoop::instant() {
 }
 
 /// Flows that end arrive now, pauses that end free their device, latencies that end begin flows.
-void EventLoop::begin_instant() {
+inline void EventLoop::begin_instant() {
   if (fair()) {
     ended_flows_.clear();
     flows_.advance(now_ns_, ended_flows_);
     for (const int32_t arrival : ended_flows_)
-      if (--arrivals_[arrival].flows == 0) push(arriving_, Entry{now_ns_, arrival, arrival});
+      if (--arrivals_[arrival].flows == 0) arriving_.push({now_ns_, arrival});
   }
-  while (first_of(frees_) == now_ns_) touch(pop(frees_));
-  while (first_of(begins_) == now_ns_) begin_flows(pop(begins_));
+  while (frees_.first() == now_ns_) touch(static_cast<int32_t>(frees_.pop()));
+  while (begins_.first() == now_ns_) begin_flows(static_cast<int32_t>(begins_.pop()));
 }
 
-bool EventLoop::idle(int32_t device) const {
+inline bool EventLoop::idle(int32_t device) const {
   return running_[device] < 0 && record_->devices[device].free_ns <= now_ns_;
 }
 
 /// The task that a device would run next, or -1.
-int32_t EventLoop::choice(int32_t device) {
+inline int32_t EventLoop::choice(int32_t device) {
   const auto d = static_cast<size_t>(device);
-  if (dispatch_ != DispatchRule::order) return waiting_[d].empty() ? -1 : waiting_[d].front().what;
+  if (dispatch_ != DispatchRule::order) {
+    if (waiting_[d].empty()) return -1;
+    const int64_t second = waiting_[d].front().second;
+    return static_cast<int32_t>(second < 0 ? ~second : second);  // lifo: the latest first
+  }
   int32_t& at = next_in_order_[d];
   for (; at < plan_.schedule->order_first[d + 1]; ++at) {
     const int32_t task = plan_.schedule->order[at];
     const int32_t op = op_of(task);
     const bool absent = once(op) && micro_of(task) + 1 < micro_batches_;
     if (absent || member(op)) continue;
-    return missing_[task] == 0 ? task : -1;
+    return tasks_[task].missing == 0 ? task : -1;
   }
   return -1;
 }
 
-void EventLoop::touch(int32_t device) {
-  const auto d = static_cast<size_t>(device);
-  if (touched_[d]) return;
-  touched_[d] = true;
-  touched_list_.push_back(device);
+inline void EventLoop::touch(int32_t device) {
+  if (touched_[device]) return;
+  touched_[device] = true;
+  touched_list_[touched_count_++] = device;
+}
+
+/// Whether the choices of two free devices start in this order.
+inline bool EventLoop::earlier(int32_t a, int32_t b) const {
+  const auto x = tasks_[a].ready_ns, y = tasks_[b].ready_ns;
+  return x != y ? x < y : a < b;
 }
 
 /// Starts, of all free devices' choices, the one of least (ready time, number); all of them when
@@ -210,30 +197,27 @@ void EventLoop::touch(int32_t device) {
 bool EventLoop::start_best() {
   int32_t best = -1;
   bool instantaneous = false;
-  const auto before = [this](int32_t a, int32_t b) {
-    const auto x = ready_ns_[a], y = ready_ns_[b];
-    return x != y ? x < y : a < b;
-  };
-  std::erase_if(touched_list_, [&](int32_t device) {
-    const int32_t task = idle(device) ? choice(device) : -1;
-    if (task < 0) {
-      touched_[device] = false;
-      return true;
-    }
-    if (best < 0 || before(task, best)) best = task;
-    instantaneous = instantaneous || problem_.cost_ns(device, op_of(task)) == 0;
-    return false;
-  });
+  size_t kept = 0;
+  for (size_t i = 0; i < touched_count_; ++i) {
+    const int32_t device = touched_list_[i], task = idle(device) ? choice(device) : -1;
+    touched_[device] = task >= 0;
+    if (task < 0) continue;
+    touched_list_[kept] = device;
+    choices_[kept++] = task;
+    if (best < 0 || earlier(task, best)) best = task;
+    instantaneous = instantaneous || record_->devices[device].cost_ns[op_of(task)] == 0;
+  }
+  touched_count_ = kept;
   if (best < 0) return false;
   if (instantaneous) {
     start(best, device_of(op_of(best)));
     return true;
   }
-  for (const int32_t device : touched_list_) {
-    touched_[device] = false;
-    start(choice(device), device);
+  touched_count_ = 0;
+  for (size_t i = 0; i < kept; ++i) {
+    touched_[touched_list_[i]] = false;
+    start(choices_[i], touched_list_[i]);
   }
-  touched_list_.clear();
   return true;
 }
 
@@ -243,7 +227,7 @@ void EventLoop::start(int32_t task, int32_t device) {
   if (dispatch_ == DispatchRule::order)
     ++next_in_order_[d];
   else
-    pop(waiting_[d]);
+    waiting_[d].pop();
   auto& state = record_->devices[d];
   const int64_t begin = receiver() ? copy_inputs(task, device) : now_ns_;
   const int64_t cost = state.cost_ns[op_of(task)], end = begin + cost;
@@ -253,7 +237,7 @@ void EventLoop::start(int32_t task, int32_t device) {
     contention_.start(device, op_of(task), now_ns_, begin, cost);
     push_moved_ends();
   } else {
-    push(ends_, Entry{end, task, task});
+    ends_.push({end, task});
   }
   if (record_->tasks) {
     const int32_t position = next_position_[d]++;
@@ -272,19 +256,18 @@ void EventLoop::start(int32_t task, int32_t device) {
 void EventLoop::push_moved_ends() {
   for (const int32_t device : contention_.moved()) {
     const int32_t task = running_[device];
-    push(ends_, Entry{contention_.end_ns(device), task, task});
+    ends_.push({contention_.end_ns(device), task});
   }
 }
 
 void EventLoop::make_ready(int32_t task, int32_t op) {
-  ready_ns_[task] = now_ns_;
+  tasks_[task].ready_ns = now_ns_;
   if (member(op)) {
     const int32_t collective = problem_.graph().op(op).collective, micro = micro_of(task);
     const auto count = static_cast<int32_t>(problem_.graph().collectives().size());
     if (--members_missing_[micro * count + collective] == 0) {
       find_ring(collective);
-      push(group_of(collective).size() == 1 ? local_ : bookable_,
-           Entry{micro, collective, collective});
+      (group_of(collective).size() == 1 ? local_ : bookable_).push({micro, collective});
     }
     return;
   }
@@ -293,21 +276,21 @@ void EventLoop::make_ready(int32_t task, int32_t op) {
   auto& heap = waiting_[device];
   switch (dispatch_) {
     case DispatchRule::fifo:
-      push(heap, Entry{now_ns_, task, task});
+      heap.push({now_ns_, task});
       break;
     case DispatchRule::lifo:
-      push(heap, Entry{-now_ns_, -static_cast<int64_t>(task), task});
+      heap.push({-now_ns_, ~int64_t{task}});
       break;
     case DispatchRule::priority:
-      push(heap, Entry{~plan_.schedule->priority[op], task, task});
+      heap.push({~plan_.schedule->priority[op], task});
       break;
     case DispatchRule::order:
       break;
   }
 }
 
-void EventLoop::give(int32_t task, int32_t op) {
-  if (--missing_[task] == 0) make_ready(task, op);
+inline void EventLoop::give(int32_t task, int32_t op) {
+  if (--tasks_[task].missing == 0) make_ready(task, op);
 }
 
 void EventLoop::end_task(int32_t task) {
@@ -324,7 +307,7 @@ void EventLoop::end_task(int32_t task) {
   const bool pauses = state.cost_ns[op] > 0 || rules.dead_after_free;
   state.free_ns = now_ns_ + (pauses ? rules.device_dead_ns : 0);
   if (state.free_ns > now_ns_)
-    push(frees_, Entry{state.free_ns, device, device});
+    frees_.push({state.free_ns, device});
   else
     touch(device);
   hand_out(task, op);
@@ -411,7 +394,7 @@ void EventLoop::enqueue(int32_t task, int32_t output, int32_t from, int32_t to) 
   auto& copy = record_->copies[index];
   copy.start_ns = start;
   copy.end_ns = start + wire;
-  push(arriving_, Entry{copy.end_ns, arrival, arrival});
+  arriving_.push({copy.end_ns, arrival});
 }
 
 /// Adds what a transfer between two devices occupies to queues_.
@@ -440,9 +423,9 @@ int64_t EventLoop::book(int64_t duration_ns) {
 void EventLoop::flow(int32_t arrival, int64_t latency_ns) {
   const int64_t begin_ns = now_ns_ + latency_ns;
   if (arrivals_[arrival].bytes == 0)
-    push(arriving_, Entry{begin_ns, arrival, arrival});
+    arriving_.push({begin_ns, arrival});
   else if (latency_ns > 0)
-    push(begins_, Entry{begin_ns, arrival, arrival});
+    begins_.push({begin_ns, arrival});
   else
     begin_flows(arrival);
 }
@@ -513,9 +496,9 @@ void EventLoop::collect_group_queues(int32_t collective) {
     collect_queues(ring_[i], model == QueueModel::sender ? ring_[i] : ring_[(i + 1) % ring_.size()]);
 }
 
-void EventLoop::book_first(Heap& heap) {
-  const auto micro = static_cast<int32_t>(heap.front().first);
-  book_collective(pop(heap), micro);
+void EventLoop::book_first(EventQueue& queue) {
+  const auto micro = static_cast<int32_t>(queue.front().first);
+  book_collective(static_cast<int32_t>(queue.pop()), micro);
 }
 
 void EventLoop::book_collectives() {
@@ -556,7 +539,7 @@ void EventLoop::book_collective(int32_t collective, int32_t micro) {
         fmt::format("the collectives of graph '{}' take longer than the simulator's "
                     "clock holds",
                     problem_.graph().name()));
-  push(arriving_, Entry{run.end_ns, arrival, arrival});
+  arriving_.push({run.end_ns, arrival});
 }
 
 /// The members of a collective hand out what they have received.

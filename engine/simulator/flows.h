@@ -27,18 +27,32 @@ class Flows {
 
  private:
   struct Flow {
-    int32_t pair, owner;
-    __int128 remaining;  // bytes * 1e9
+    __int128 end;  // bytes * 1e9, among what its pair has carried: when it is through
+    int32_t owner;
+    bool operator>(const Flow& other) const { return end > other.end; }
   };
-  /// Flows between two devices: they share a route and so a rate.
+  /// Flows between two devices: they share a route and so a rate, so that what each of them was
+  /// given is one number.
   struct Pair {
     int32_t from, to;
     size_t first_crossed = 0, end_crossed = 0;  // in crossed_
-    int32_t flows = 0;
-    int64_t rate = 0;    // bytes/s, of each
-    __int128 least = 0;  // of what is left of each; while settling
-    bool live = false;   // listed in live_
+    std::vector<Flow> flows;                    // a heap, the first to end first
+    int64_t rate = 0;                           // bytes/s, of each
+    __int128 carried = 0;                       // bytes * 1e9, of each; known up to carried_ns_
+    bool live = false;                          // listed in live_
+
+    int32_t count() const { return static_cast<int32_t>(flows.size()); }
   };
+  /// A channel while its rates are shared out.
+  struct Open {
+    int64_t left = 0;   // bytes/s
+    int64_t each = 0;   // what that gives each of its flows without a rate; 0: to be found
+    int32_t flows = 0;  // those without a rate yet
+    std::vector<int32_t> pairs;  // live ones that cross it
+  };
+  void carry_on();
+  int32_t find_narrowest();
+  void find_next_end();
   void share();
   void fix(Pair& pair, int64_t rate);
   int32_t pair_of(int32_t from, int32_t to);
@@ -48,15 +62,13 @@ class Flows {
 
   const Cluster& cluster_;
   std::vector<int64_t> capacity_;  // per channel, bytes/s
-  std::vector<Flow> flows_;
-  std::vector<Pair> pairs_;       // those that have had a flow in this run
+  std::vector<Pair> pairs_;       // those that have had a flow
   std::vector<int32_t> crossed_;  // channels of the routes of pairs_
   std::vector<int32_t> live_;     // those that have one now
   std::vector<int32_t> used_;     // channels of these, while sharing
   std::vector<int32_t> pair_at_;  // [from][to]: position in pairs_, or -1
-  std::vector<int64_t> left_;     // per channel, while sharing
-  std::vector<int32_t> unfixed_;  // per channel: flows without a rate yet
-  int64_t now_ns_ = 0, next_end_ns_ = kNever;
+  std::vector<Open> open_;        // per channel
+  int64_t now_ns_ = 0, carried_ns_ = 0, next_end_ns_ = kNever;
   bool changed_ = false;
 };
 

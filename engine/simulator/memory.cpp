@@ -94,7 +94,7 @@ void SlotMemory::place_copies() {
   }
 }
 
-/// One micro-batch without collectives, in a few passes over flat arrays: the FIFO engine has noted
+/// One micro-batch without collectives, in a few passes over flat arrays: the sweep has noted
 /// what every edge reads.
 void SlotMemory::account_swept() {
   const Place* const place = record_->place.data();

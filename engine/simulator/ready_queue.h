@@ -113,4 +113,90 @@ class ReadyQueue {
   uint64_t limit_ = ReadyStore::kNone;  // larger keys go to the heap
 };
 
+/// The least of many events, by (first, second). A sorted array while there are few, which is what
+/// a simulation mostly has waiting for one device, and a 4-ary heap beyond.
+class EventQueue {
+ public:
+  struct Entry {
+    int64_t first, second;
+    bool before(const Entry& other) const {
+      return first < other.first || (first == other.first && second < other.second);
+    }
+  };
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+  bool empty() const { return entries_.empty(); }
+  size_t size() const { return entries_.size(); }
+  void clear() {
+    entries_.clear();
+    sorted_ = true;
+    first_ = kNever;
+  }
+  /// The least entry. Not for an empty queue.
+  const Entry& front() const { return sorted_ ? entries_.back() : entries_.front(); }
+  /// The `first` of the least, or kNever.
+  int64_t first() const { return first_; }
+
+  void push(Entry entry) {
+    first_ = std::min(first_, entry.first);
+    size_t at = entries_.size();
+    entries_.push_back(entry);
+    Entry* const all = entries_.data();
+    if (sorted_) {
+      for (; at > 0 && all[at - 1].before(entry); --at) all[at] = all[at - 1];
+      all[at] = entry;
+      if (entries_.size() > kSorted) to_heap();
+      return;
+    }
+    for (; at > 0 && entry.before(all[(at - 1) / 4]); at = (at - 1) / 4)
+      all[at] = all[(at - 1) / 4];
+    all[at] = entry;
+  }
+
+  /// Removes the least; returns its `second`.
+  int64_t pop() {
+    if (!sorted_) return pop_heap();
+    const int64_t second = entries_.back().second;
+    entries_.pop_back();
+    first_ = empty() ? kNever : entries_.back().first;
+    return second;
+  }
+
+ private:
+  static constexpr size_t kSorted = 32;
+
+  [[gnu::noinline]] void to_heap() {
+    std::vector<Entry>& all = entries_;
+    for (size_t i = 0, j = all.size() - 1; i < j; ++i, --j) std::swap(all[i], all[j]);
+    sorted_ = false;  // ascending: a heap
+  }
+
+  [[gnu::noinline]] int64_t pop_heap() {
+    Entry* const all = entries_.data();
+    const int64_t second = all[0].second;
+    const Entry last = entries_.back();
+    entries_.pop_back();
+    const size_t size = entries_.size();
+    size_t at = 0;
+    for (size_t child = 1; child < size; child = 4 * at + 1) {
+      size_t least = child;
+      for (size_t other = child + 1; other < std::min(child + 4, size); ++other)
+        if (all[other].before(all[least])) least = other;
+      if (!all[least].before(last)) break;
+      all[at] = all[least];
+      at = least;
+    }
+    if (size > 0)
+      all[at] = last;
+    else
+      sorted_ = true;
+    first_ = size > 0 ? all[0].first : kNever;
+    return second;
+  }
+
+  std::vector<Entry> entries_;
+  int64_t first_ = kNever;
+  bool sorted_ = true;  // descending; else a heap
+};
+
 }  // namespace trinity

@@ -55,7 +55,7 @@ struct Record {
   /// copy_count hold something.
   std::vector<Copy> copies;
   size_t copy_count = 0;
-  /// Per edge, where the FIFO engine ran: what its reader reads, an output of the producer (its
+  /// Per edge, where the sweep ran: what its reader reads, an output of the producer (its
   /// number among all outputs) or a copy (its number, after all outputs).
   std::vector<int32_t> source;
   bool swept = false;

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "simulator/doppler_engine.h"
 #include "simulator/events.h"
-#include "simulator/fifo_engine.h"
+#include "simulator/sweep_engine.h"
 #include "simulator/memory.h"
 #include "simulator/placeto_engine.h"
 
@@ -127,7 +127,7 @@ struct Simulator::Scratch {
 
   const Problem& problem;
   Record record;
-  std::unique_ptr<FifoEngine> fifo;  // each made when first needed
+  std::unique_ptr<SweepEngine> sweep;  // each made when first needed
   std::unique_ptr<EventLoop> events;
   std::unique_ptr<PlacetoEngine> placeto;
   std::unique_ptr<DopplerEngine> doppler;
@@ -152,10 +152,9 @@ void Simulator::Scratch::simulate(const Plan& plan, int64_t limit_ns) {
     doppler->run(plan.placement, limit_ns, record);
     return;
   }
-  if (FifoEngine::takes(problem, plan.schedule)) {
-    if (!fifo) fifo = std::make_unique<FifoEngine>(problem);
-    fifo->run(plan.placement, limit_ns, record);
-    return;
+  if (!plan.quotient && SweepEngine::takes(problem, plan.schedule)) {
+    if (!sweep) sweep = std::make_unique<SweepEngine>(problem);
+    if (sweep->run(plan, limit_ns, record)) return;  // else the event loop says what is wrong
   }
   const auto& rules = problem.rules();
   if (rules.broadcast || rules.last_event)

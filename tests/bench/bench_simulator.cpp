@@ -1,6 +1,6 @@
 // The simulator against a textbook event loop, over graph sizes, on several threads, under limits,
 // and on the plans that only its event loop takes, in one run:
-// ninja -C build bench_simulator && build/bench_simulator
+// ninja -C build bench_simulator && build/bench_simulator [TABLE ...]; without numbers of tables: all
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "base/random.h"
+#include "bench/plain_heap.h"
 #include "bench/textbook.h"
 #include "simulator/batch.h"
 #include "simulator/simulator.h"
@@ -25,6 +26,8 @@
 #include "support/layered.h"
 
 using namespace trinity;
+using bench::FlatGraph;
+using bench::PlainHeapLoop;
 using bench::TextbookGraph;
 using bench::TextbookLoop;
 
@@ -194,6 +197,7 @@ struct Subject {
         operators(shape.cost_ns.size()),
         edges(shape.edges.size()),
         textbook(textbook_graph(shape)),
+        flat(textbook),
         graph(graph_of(shape)),
         plain(problem(QueueModel::sender, MemoryModel::none)),
         exact(problem(QueueModel::sender, MemoryModel::slots)) {}
@@ -210,6 +214,7 @@ struct Subject {
   std::string name;
   size_t operators, edges;
   TextbookGraph textbook;
+  FlatGraph flat;
   std::shared_ptr<const Graph> graph;
   std::shared_ptr<const Problem> plain, exact;
 };
@@ -227,6 +232,12 @@ Competitor textbook(const Subject& subject, const Placements& placements) {
   return {"textbook loop", [&](std::vector<int64_t>& steps) {
             for (size_t i = 0; i < placements.size(); ++i)
               steps[i] = TextbookLoop(subject.textbook, placements[i], kDevices).run();
+          }};
+}
+
+Competitor plain_heap(const Subject& subject, const Placements& placements) {
+  return {"plain 4-ary heap", [&, loop = PlainHeapLoop(subject.flat, kDevices)](auto& steps) mutable {
+            for (size_t i = 0; i < placements.size(); ++i) steps[i] = loop.run(placements[i]);
           }};
 }
 
@@ -319,20 +330,21 @@ void print_head(const char* title, const char* columns) {
 void compare(const Subject& subject, const Family& family, size_t count, int repetitions) {
   const auto placements = family.placements(subject.operators, count);
   const auto results =
-      race({textbook(subject, placements), simulator("trinity, plain", subject.plain, placements),
+      race({textbook(subject, placements), plain_heap(subject, placements),
+            simulator("trinity, plain", subject.plain, placements),
             simulator("trinity, with memory", subject.exact, placements)},
            count, repetitions);
   check_equal(results, fmt::format("{}, {}", subject.name, family.name));
   const auto size = static_cast<double>(subject.operators + subject.edges);
   for (const auto& result : results)
-    fmt::print("{:<20}{:<8}{:<21}{:>14.1f}{:>14.1f}{:>14.2f}{:>8.2f}\n", subject.name, family.name,
-               result.name, result.us, per_second(result), result.us * 1e3 / size,
-               result.times_faster);
+    fmt::print("{:<20}{:<8}{:<21}{:>14.1f}{:>14.1f}{:>14.2f}{:>8.2f}{:>8.2f}\n", subject.name,
+               family.name, result.name, result.us, per_second(result), result.us * 1e3 / size,
+               result.times_faster, result.times_faster / results[1].times_faster);
 }
 
 constexpr const char* kComparison =
     "graph               family  simulation             us/placement  placements/s  ns/(op+edge)  "
-    "faster";
+    "faster  than heap";
 
 void bench_reference(const std::vector<const Subject*>& subjects) {
   print_head("1. Against the textbook event loop (step times of all placements checked equal)",
@@ -427,15 +439,18 @@ std::vector<Schedule> replays(const Problem& problem, const Placements& placemen
   return result;
 }
 
-void bench_events(const Subject& subject, MemoryModel memory) {
+/// Rows of one graph and one memory model, all beside the first.
+void event_rows(const Subject& subject, MemoryModel memory) {
   const auto placements = kGrouped.placements(subject.operators, kEventPlacements);
   const auto problem = subject.problem(QueueModel::sender, memory);
-  Schedule four;
+  Schedule four, lifo;
   four.micro_batches = 4;
+  lifo.dispatch = DispatchRule::lifo;
   const auto results =
-      race({simulator("fifo, sender queue: the FIFO engine", problem, placements),
+      race({simulator("fifo: the sweep", problem, placements),
             simulator("order: a replay of these runs", problem, placements,
                       replays(*problem, placements)),
+            simulator("lifo", problem, placements, {lifo}),
             simulator("priority: critical path", problem, placements, {critical_path(*problem)}),
             simulator("fifo, route queue", subject.problem(QueueModel::route, memory), placements),
             simulator("fifo, fair queue", subject.problem(QueueModel::fair, memory), placements),
@@ -445,10 +460,18 @@ void bench_events(const Subject& subject, MemoryModel memory) {
   for (const auto& result : results) {
     const int micro_batches = &result == &results.back() ? four.micro_batches : 1;
     const auto size = static_cast<double>(subject.operators + subject.edges) * micro_batches;
-    fmt::print("{:<32}{:<11}{:>14.1f}{:>14.1f}{:>16.2f}\n", result.name,
+    fmt::print("{:<18}{:<30}{:<11}{:>14.1f}{:>14.1f}{:>16.2f}{:>10.2f}\n", subject.name, result.name,
                memory == MemoryModel::none ? "plain" : "with memory", result.us, per_second(result),
-               result.us * 1e3 / size);
+               result.us * 1e3 / size, 1 / result.times_faster / micro_batches);
   }
+}
+
+void bench_events(const std::vector<const Subject*>& subjects) {
+  print_head("5. The event loop (groups). longer: a micro-batch's time over the sweep's",
+             "graph             plan                          memory       us/placement  placements/s"
+             "  ns/(task+edge)    longer");
+  for (const auto* subject : subjects)
+    for (const auto memory : {MemoryModel::none, MemoryModel::slots}) event_rows(*subject, memory);
 }
 
 /// Processor time.
@@ -527,7 +550,8 @@ Shape published(const std::string& file, const std::string& name, int32_t operat
   return training_step(name, operators, edges);
 }
 
-void run() {
+void run(const std::set<std::string>& wanted) {
+  const auto asked = [&](const char* table) { return wanted.empty() || wanted.count(table) > 0; };
   double load = 0;
   getloadavg(&load, 1);
   fmt::print(
@@ -543,24 +567,20 @@ void run() {
   const Subject gnmt(published("gnmt_size", "GNMT size", 8738, 16564));
   for (const auto* subject : {&inception, &gnmt})
     fmt::print("{}: {} operators, {} edges\n", subject->name, subject->operators, subject->edges);
-  bench_reference({&inception, &gnmt});
-  bench_scaling();
-  bench_threads(inception);
-  bench_rejection({&inception, &gnmt});
-  print_head(
-      "5. Plans that the FIFO engine does not take (InceptionV3 size, groups)",
-      "plan                            memory       us/placement  placements/s  ns/(task+edge)");
-  bench_events(inception, MemoryModel::none);
-  bench_events(inception, MemoryModel::slots);
-  bench_meshes();
+  if (asked("1")) bench_reference({&inception, &gnmt});
+  if (asked("2")) bench_scaling();
+  if (asked("3")) bench_threads(inception);
+  if (asked("4")) bench_rejection({&inception, &gnmt});
+  if (asked("5")) bench_events({&inception, &gnmt});
+  if (asked("6")) bench_meshes();
 }
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   try {
-    run();
+    run({argv + 1, argv + argc});
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());
     return 1;

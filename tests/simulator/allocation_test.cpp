@@ -77,7 +77,7 @@ TEST_CASE("the counter counts") {
   CHECK(count([] {}) == 0);
 }
 
-TEST_CASE("the FIFO engine allocates nothing after its first pass") {
+TEST_CASE("the sweep allocates nothing after its first pass") {
   for (const auto queue : {QueueModel::sender, QueueModel::pair, QueueModel::none})
     for (const auto memory : {MemoryModel::none, MemoryModel::slots}) {
       CAPTURE(std::string(queue_model_name(queue)));

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "simulator/fifo_engine.h"
+#include "simulator/sweep_engine.h"
 #include "support/cases.h"
 #include "support/laws.h"
 #include "support/rebuild.h"
@@ -75,8 +75,24 @@ void check_same(const Result& plain, Result other) {
 
 }  // namespace
 
-TEST_CASE("the FIFO engine equals the event loop, with pauses too") {
-  for (uint64_t i = 0; i < 600; ++i) {
+constexpr DispatchRule kRules[] = {DispatchRule::fifo, DispatchRule::lifo, DispatchRule::priority,
+                                   DispatchRule::order};
+
+/// The schedule of a case by one rule; an order is one that lifo gave.
+Schedule schedule_by(DispatchRule rule, const test::Case& c, const Problem& problem) {
+  Schedule schedule;
+  schedule.dispatch = rule;
+  RandomStream random(1, "priority", static_cast<uint64_t>(problem.operators()));
+  if (rule == DispatchRule::priority)
+    for (int32_t o = 0; o < problem.operators(); ++o)
+      schedule.priority.push_back(static_cast<int64_t>(random.below(5)));
+  if (rule != DispatchRule::order) return schedule;
+  schedule.dispatch = DispatchRule::lifo;
+  return test::order_of(problem, run(problem, c.placement, schedule).timeline);
+}
+
+TEST_CASE("the sweep equals the event loop by every rule, with pauses too") {
+  for (uint64_t i = 0; i < 1200; ++i) {
     CAPTURE(i);
     auto c = test::random_case(i, {.queue = kQueues[i % 3]});
     auto rules = c.problem->rules();
@@ -86,11 +102,13 @@ TEST_CASE("the FIFO engine equals the event loop, with pauses too") {
     const Problem plain(std::make_shared<const Graph>(c.problem->graph()),
                         std::make_shared<const Cluster>(c.spec), rules);
     const auto slow = test::changed(plain, c.spec, add_idle_collective);
-    REQUIRE(FifoEngine::takes(plain, &c.schedule));
-    REQUIRE_FALSE(FifoEngine::takes(slow, &c.schedule));
-    const auto swept = run(plain, c.placement, c.schedule);
+    auto schedule = schedule_by(kRules[i % 4], c, plain);
+    REQUIRE(SweepEngine::takes(plain, &schedule));
+    REQUIRE_FALSE(SweepEngine::takes(slow, &schedule));
+    const auto swept = run(plain, c.placement, schedule);
     c.placement.insert(c.placement.end(), 2, 0);
-    check_same(swept, run(slow, c.placement, c.schedule));
+    if (!schedule.priority.empty()) schedule.priority.resize(c.placement.size());
+    check_same(swept, run(slow, c.placement, schedule));
   }
 }
 
@@ -110,8 +128,8 @@ std::shared_ptr<const Graph> wide_graph(RandomStream& random, int operators) {
 
 }  // namespace
 
-TEST_CASE("the FIFO engine equals the event loop when hundreds are ready at once") {
-  for (uint64_t i = 0; i < 45; ++i) {
+TEST_CASE("the sweep equals the event loop when hundreds are ready at once") {
+  for (uint64_t i = 0; i < 60; ++i) {
     CAPTURE(i);
     RandomStream random(1, "wide", i);
     auto spec = test::uniform_spec(1 + static_cast<int>(i % 5), 5e9, 1e-6);
@@ -120,9 +138,13 @@ TEST_CASE("the FIFO engine equals the event loop when hundreds are ready at once
     const Problem plain(wide_graph(random, 800), cluster, SimulationRules::standard(*cluster));
     const auto slow = test::changed(plain, spec, add_idle_collective);
     auto placement = test::random_placement(random, plain.graph(), plain.devices());
-    const auto swept = run(plain, placement, {});
+    test::Case c;
+    c.placement = placement;
+    auto schedule = schedule_by(kRules[i / 3 % 4], c, plain);
+    const auto swept = run(plain, placement, schedule);
     placement.insert(placement.end(), 2, 0);
-    check_same(swept, run(slow, placement, {}));
+    if (!schedule.priority.empty()) schedule.priority.resize(placement.size());
+    check_same(swept, run(slow, placement, schedule));
   }
 }
 

@@ -94,7 +94,7 @@ TEST_CASE("step times of a textbook loop on graphs of the published sizes, to th
     CHECK(metrics.step_time_ns == makespan_ns);
     simulator.run(placement, again, &timeline);
     CHECK(again == metrics);
-    // The event loop, which takes what the FIFO engine cannot, gives the same from the order
+    // The event loop, which takes what the sweep cannot, gives the same from the order
     // recorded.
     const auto order = test::order_of(problem, timeline);
     simulator.run(Plan{placement, &order}, again);

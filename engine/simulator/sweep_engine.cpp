@@ -1,4 +1,4 @@
-#include "simulator/fifo_engine.h"
+#include "simulator/sweep_engine.h"
 
 #include <algorithm>
 #include <cmath>
@@ -27,7 +27,7 @@ bool plain(const Problem& problem) {
 
 }  // namespace
 
-FifoEngine::FifoEngine(const Problem& problem)
+SweepEngine::SweepEngine(const Problem& problem)
     : problem_(problem),
       store_(static_cast<size_t>(problem.operators())),
       state_(static_cast<size_t>(problem.operators())),
@@ -46,12 +46,13 @@ FifoEngine::FifoEngine(const Problem& problem)
   if (problem.rules().queue == QueueModel::pair) pair_free_.resize(d * d);
 }
 
-bool FifoEngine::takes(const Problem& problem, const Schedule* schedule) {
+bool SweepEngine::takes(const Problem& problem, const Schedule* schedule) {
   const auto queue = problem.rules().queue;
   if (queue == QueueModel::route || queue == QueueModel::fair || queue == QueueModel::receiver)
     return false;
   if (problem.contends()) return false;
-  if (schedule && (schedule->dispatch != DispatchRule::fifo || schedule->micro_batches != 1))
+  if (schedule &&
+      (schedule->runs() != 1 || schedule->stream > 0 || !schedule->weight_versions.empty()))
     return false;
   return problem.graph().collectives().empty() &&
          (packs(problem, kSmallShift) || packs(problem, kLargeShift));
@@ -59,7 +60,7 @@ bool FifoEngine::takes(const Problem& problem, const Schedule* schedule) {
 
 /// Books a transfer under any of this road's rules, from copy.start_ns on at the earliest; returns
 /// when it arrives.
-int64_t FifoEngine::book(Copy copy, Record& record, int32_t number) {
+int64_t SweepEngine::book(Copy copy, Record& record, int32_t number) {
   const auto& rules = problem_.rules();
   const int64_t bytes = problem_.output_bytes(copy.task, copy.output);
   const int64_t wire = problem_.wire_ns(copy.from, copy.to, bytes);
@@ -82,19 +83,22 @@ int64_t FifoEngine::book(Copy copy, Record& record, int32_t number) {
 }
 
 /// One run with everything that is fixed while it lasts in reach. kPlain: one send queue a device,
-/// equal wires, no pauses. kRecord: positions, starts and copies are wanted.
-template <int kShift, bool kPlain, bool kRecord>
-class FifoEngine::Run {
+/// equal wires, no pauses. kRecord: positions, starts and copies are wanted. kFifo: first in, first
+/// out.
+template <int kShift, bool kPlain, bool kRecord, bool kFifo>
+class SweepEngine::Run {
  public:
-  Run(FifoEngine& engine, const int32_t* placement, int64_t limit_ns, Record& record)
+  Run(SweepEngine& engine, const Plan& plan, int64_t limit_ns, Record& record)
       : engine_(engine),
         problem_(engine.problem_),
-        placement_(placement),
+        placement_(plan.placement.data()),
+        schedule_(plan.schedule),
         limit_ns_(limit_ns),
         record_(record),
         queue_(engine.store_),
         devices_(record.devices.data()),
         state_(engine.state_.data()),
+        waiting_(engine.waiting_.data()),
         arrivals_(engine.arrivals_.data()),
         device_count_(record.devices.size()),
         outputs_(problem_.outputs()),
@@ -108,9 +112,27 @@ class FifoEngine::Run {
         source_(record.source.data()),
         order_(record.order.data()) {}
 
+  /// Whether every operator has run: an order may contradict the graph.
+  bool run() {
+    if constexpr (kFifo)
+      run_ready();
+    else
+      run_turns();
+    record_.transfers = transfers_;
+    record_.copy_count = kRecord ? static_cast<size_t>(transfers_) : 0;
+    record_.rejected = beyond_ns_ > 0;
+    if (kPlain)  // a device is free when its last task ends
+      for (size_t d = 0; d < device_count_; ++d) step_ns_ = std::max(step_ns_, devices_[d].free_ns);
+    record_.step_ns = record_.rejected ? beyond_ns_ : step_ns_;
+    return kFifo || record_.rejected || turns_ == problem_.operators();
+  }
+
+ private:
+  static constexpr uint64_t kMask = (uint64_t{1} << kShift) - 1;
+
   /// Sources are ready at 0 in order of number; what operators that take no time make ready at 0
   /// comes in between.
-  [[gnu::always_inline]] void run() {
+  [[gnu::always_inline]] void run_ready() {
     for (const int32_t source : engine_.sources_) {
       while (beyond_ns_ == 0 && !queue_.empty() && queue_.below(static_cast<uint64_t>(source)))
         next();
@@ -118,16 +140,102 @@ class FifoEngine::Run {
       execute(0, source);
     }
     for (StopPoll stop; beyond_ns_ == 0 && !queue_.empty(); stop.step()) next();
-    record_.transfers = transfers_;
-    record_.copy_count = kRecord ? static_cast<size_t>(transfers_) : 0;
-    record_.rejected = beyond_ns_ > 0;
-    if (kPlain)  // a device is free when its last task ends
-      for (size_t d = 0; d < device_count_; ++d) step_ns_ = std::max(step_ns_, devices_[d].free_ns);
-    record_.step_ns = record_.rejected ? beyond_ns_ : step_ns_;
   }
 
- private:
-  static constexpr uint64_t kMask = (uint64_t{1} << kShift) - 1;
+  /// The devices' starts in order of time; of those at one instant first that of the least (ready
+  /// time, number), for what takes no time may change what the others choose.
+  [[gnu::always_inline]] void run_turns() {
+    auto& turns = engine_.turns_;
+    for (size_t d = 0; d < device_count_ && ordered(); ++d) promise_next(static_cast<int32_t>(d));
+    for (const int32_t source : engine_.sources_) wait(source, 0);
+    for (StopPoll stop; beyond_ns_ == 0 && !turns.empty(); stop.step()) {
+      const int64_t time = turns.first();
+      const auto device = static_cast<int32_t>(turns.pop());
+      if (waiting_[device].next_ns != time) continue;  // it starts something earlier, or did
+      take_turn(turns.first() == time ? first_of_instant(device, time) : device, time);
+    }
+  }
+
+  [[gnu::always_inline]] void take_turn(int32_t device, int64_t time) {
+    auto& waiting = waiting_[device];
+    const int32_t op = choice(waiting, time);
+    if (ordered())
+      ++waiting.at;
+    else
+      waiting.chosen.pop();
+    waiting.next_ns = EventQueue::kNever;
+    ++turns_;
+    execute(ready_ns(op), op);
+    promise_next(device);
+  }
+
+  /// Of `device` and all others that start something at `time` the one to do so first.
+  [[gnu::noinline]] int32_t first_of_instant(int32_t device, int64_t time) {
+    auto& turns = engine_.turns_;
+    auto& due = engine_.due_;
+    due.assign(1, device);
+    while (turns.first() == time) {
+      const auto other = static_cast<int32_t>(turns.pop());
+      if (waiting_[other].next_ns == time && std::find(due.begin(), due.end(), other) == due.end())
+        due.push_back(other);
+    }
+    const auto key = [&](int32_t d) {
+      const int32_t op = choice(waiting_[d], time);
+      return std::pair(ready_ns(op), op);
+    };
+    for (const int32_t other : due)
+      if (key(other) < key(device)) device = other;
+    for (const int32_t other : due)
+      if (other != device) turns.push({time, other});
+    return device;
+  }
+
+  bool ordered() const { return schedule_->dispatch == DispatchRule::order; }
+  int64_t ready_ns(int32_t op) const { return static_cast<int64_t>(state_[op] >> kShift); }
+
+  /// What a device starts at `time`.
+  [[gnu::always_inline]] int32_t choice(Waiting& waiting, int64_t time) {
+    if (ordered()) return schedule_->order[waiting.at];
+    while (waiting.later.first() <= time) {
+      const auto op = static_cast<int32_t>(waiting.later.pop());
+      if (schedule_->dispatch == DispatchRule::lifo)
+        waiting.chosen.push({-ready_ns(op), ~int64_t{op}});
+      else
+        waiting.chosen.push({~schedule_->priority[op], op});
+    }
+    const int64_t op = waiting.chosen.front().second;
+    return static_cast<int32_t>(op < 0 ? ~op : op);
+  }
+
+  /// An operator misses nothing more from `ready` on.
+  [[gnu::always_inline]] void wait(int32_t op, int64_t ready) {
+    const int32_t device = placement_[op];
+    auto& waiting = waiting_[device];
+    if (!ordered())
+      waiting.later.push({ready, op});
+    else if (waiting.at == waiting.end || schedule_->order[waiting.at] != op)
+      return;
+    promise(device, ready);
+  }
+
+  /// A device starts something when this is ready, or before.
+  [[gnu::always_inline]] void promise(int32_t device, int64_t ready) {
+    const int64_t time = std::max(ready, devices_[device].free_ns);
+    if (time >= waiting_[device].next_ns) return;
+    waiting_[device].next_ns = time;
+    engine_.turns_.push({time, device});
+  }
+
+  [[gnu::always_inline]] void promise_next(int32_t device) {
+    auto& waiting = waiting_[device];
+    if (!ordered()) {
+      if (!waiting.chosen.empty() || !waiting.later.empty())
+        promise(device, waiting.chosen.empty() ? waiting.later.first() : 0);
+    } else if (waiting.at < waiting.end) {
+      const int32_t op = schedule_->order[waiting.at];
+      if ((state_[op] & kMask) == 0) promise(device, ready_ns(op));
+    }
+  }
 
   [[gnu::always_inline]] void next() {
     const uint64_t key = queue_.pop();
@@ -185,7 +293,11 @@ class FifoEngine::Run {
       uint64_t& word = state_[reader.op];
       const uint64_t candidate = static_cast<uint64_t>(arrival) << kShift | (word & kMask);
       word = std::max(word, candidate) - 1;
-      if ((word & kMask) == 0) queue_.push(word | static_cast<uint64_t>(reader.op));
+      if ((word & kMask) != 0) continue;
+      if constexpr (kFifo)
+        queue_.push(word | static_cast<uint64_t>(reader.op));
+      else
+        wait(reader.op, static_cast<int64_t>(word >> kShift));
     }
   }
 
@@ -213,14 +325,16 @@ class FifoEngine::Run {
     return sent;
   }
 
-  FifoEngine& engine_;
+  SweepEngine& engine_;
   const Problem& problem_;
   const int32_t* const placement_;
+  const Schedule* const schedule_;
   const int64_t limit_ns_;
   Record& record_;
   ReadyQueue queue_;
   DeviceState* const devices_;
   uint64_t* const state_;
+  Waiting* const waiting_;
   Arrival* const arrivals_;
   const size_t device_count_;
   const int32_t outputs_;
@@ -233,31 +347,41 @@ class FifoEngine::Run {
   Copy* const copies_;
   int32_t* const source_;
   int32_t* order_;
-  int32_t transfers_ = 0;
+  int32_t transfers_ = 0, turns_ = 0;
   int64_t step_ns_ = 0;
   int64_t beyond_ns_ = 0;  // once the limit is certain to be passed: by how the step is bounded
 };
 
-template <int kShift>
-void FifoEngine::choose(const int32_t* placement, int64_t limit_ns, Record& record) {
-  if (plain(problem_)) {
-    if (record.tasks)
-      Run<kShift, true, true>(*this, placement, limit_ns, record).run();
-    else
-      Run<kShift, true, false>(*this, placement, limit_ns, record).run();
-  } else {
-    if (record.tasks)
-      Run<kShift, false, true>(*this, placement, limit_ns, record).run();
-    else
-      Run<kShift, false, false>(*this, placement, limit_ns, record).run();
+template <int kShift, bool kPlain>
+bool SweepEngine::choose(const Plan& plan, int64_t limit_ns, Record& record) {
+  const bool fifo = !plan.schedule || plan.schedule->dispatch == DispatchRule::fifo;
+  if (record.tasks)
+    return fifo ? Run<kShift, kPlain, true, true>(*this, plan, limit_ns, record).run()
+                : Run<kShift, kPlain, true, false>(*this, plan, limit_ns, record).run();
+  return fifo ? Run<kShift, kPlain, false, true>(*this, plan, limit_ns, record).run()
+              : Run<kShift, kPlain, false, false>(*this, plan, limit_ns, record).run();
+}
+
+void SweepEngine::begin_turns(const Schedule& schedule, size_t devices) {
+  turns_.clear();
+  waiting_.resize(devices);
+  for (size_t d = 0; d < devices; ++d) {
+    auto& waiting = waiting_[d];
+    waiting.later.clear();
+    waiting.chosen.clear();
+    waiting.next_ns = EventQueue::kNever;
+    if (schedule.dispatch != DispatchRule::order) continue;
+    waiting.at = schedule.order_first[d];
+    waiting.end = schedule.order_first[d + 1];
   }
 }
 
-void FifoEngine::run(std::span<const int32_t> placement, int64_t limit_ns, Record& record) {
-  record.begin(problem_, Plan{placement}, limit_ns != kNoLimit);
+bool SweepEngine::run(const Plan& plan, int64_t limit_ns, Record& record) {
+  record.begin(problem_, plan, limit_ns != kNoLimit);
   std::memcpy(state_.data(), missing_image_.data(), state_.size() * sizeof(uint64_t));
   for (auto& arrival : arrivals_) arrival.op = -1;
   std::fill(pair_free_.begin(), pair_free_.end(), 0);
+  if (plan.schedule) begin_turns(*plan.schedule, record.devices.size());
   if (record.tasks) {
     std::copy(record.first_position.begin(), record.first_position.end() - 1,
               next_position_.begin());
@@ -268,9 +392,10 @@ void FifoEngine::run(std::span<const int32_t> placement, int64_t limit_ns, Recor
     record.swept = true;
   }
   if (packs(problem_, kSmallShift))
-    choose<kSmallShift>(placement.data(), limit_ns, record);
-  else
-    choose<kLargeShift>(placement.data(), limit_ns, record);
+    return plain(problem_) ? choose<kSmallShift, true>(plan, limit_ns, record)
+                           : choose<kSmallShift, false>(plan, limit_ns, record);
+  return plain(problem_) ? choose<kLargeShift, true>(plan, limit_ns, record)
+                         : choose<kLargeShift, false>(plan, limit_ns, record);
 }
 
 }  // namespace trinity
