@@ -133,6 +133,17 @@ bool in_order(const std::vector<Operator>& operators, const std::vector<Tensor>&
   return true;
 }
 
+/// Moves every entry to its new place, without a second array.
+template <class T>
+void permute(std::vector<T>& entries, std::vector<int32_t> place) {
+  for (size_t i = 0; i < entries.size(); ++i)
+    while (place[i] != static_cast<int32_t>(i)) {
+      const auto to = static_cast<size_t>(place[i]);
+      std::swap(entries[i], entries[to]);
+      std::swap(place[i], place[to]);
+    }
+}
+
 }  // namespace
 
 thread_local bool Nameless::on_ = false;
@@ -312,12 +323,9 @@ void GraphBuilder::check_forward() const {
 
 int32_t GraphBuilder::renumber(const std::vector<int32_t>& order, Graph& graph) {
   const auto n = order.size();
-  std::vector<int32_t> new_op(n), new_tensor(tensors_.size());
+  std::vector<int32_t> new_op(n), new_tensor(tensors_.size()), unit_number(n, -1);
   for (size_t i = 0; i < n; ++i) new_op[order[i]] = static_cast<int32_t>(i);
-  graph.operators_.reserve(n);
-  graph.tensors_.reserve(tensors_.size());
-  std::vector<int32_t> unit_number(n, -1);
-  int32_t units = 0;
+  int32_t units = 0, tensors = 0;
   for (const int32_t old : order) {
     auto& number = unit_number[unit_root(old)];
     if (number < 0) number = units++;
@@ -325,16 +333,17 @@ int32_t GraphBuilder::renumber(const std::vector<int32_t>& order, Graph& graph) 
     op.unit = number;
     if (op.forward >= 0) op.forward = new_op[op.forward];
     for (int32_t& output : op.outputs) {
-      auto& tensor = tensors_[output];
-      tensor.producer = new_op[old];
-      new_tensor[output] = static_cast<int32_t>(graph.tensors_.size());
-      output = new_tensor[output];
-      graph.tensors_.push_back(std::move(tensor));
+      tensors_[output].producer = new_op[old];
+      output = new_tensor[output] = tensors++;
     }
     for (int32_t& input : op.inputs) input = new_tensor[input];
-    graph.operators_.push_back(std::move(op));
   }
   renumber_collectives(new_op, graph);
+  by_name_.clear();
+  permute(operators_, std::move(new_op));
+  permute(tensors_, std::move(new_tensor));
+  graph.operators_ = std::move(operators_);
+  graph.tensors_ = std::move(tensors_);
   return units;
 }
 

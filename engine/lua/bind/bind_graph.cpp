@@ -130,11 +130,11 @@ int32_t find_operator(const GraphBuilder& builder, const std::string& name,
 }
 
 Phase parse_phase(const std::string& name, const std::string& owner) {
-  std::vector<std::string> names;
-  for (const Phase phase : {Phase::forward, Phase::backward, Phase::update}) {
+  const auto phases = {Phase::forward, Phase::backward, Phase::update};
+  for (const Phase phase : phases)
     if (name == phase_name(phase)) return phase;
-    names.emplace_back(phase_name(phase));
-  }
+  std::vector<std::string> names;
+  for (const Phase phase : phases) names.emplace_back(phase_name(phase));
   throw ArgumentError(fmt::format("{}: unknown phase '{}'{} (known: {})", owner, name,
                                   suggestion(name, names), fmt::join(names, ", ")));
 }
@@ -152,7 +152,11 @@ std::pair<Operator, std::vector<Tensor>> read_operator(lua_State* L, Fields& fie
     read();
     lua_pop(L, 1);
   };
-  table("inputs", [&] { op.inputs = read_inputs(L, builder, owner); });
+  table("inputs", [&] {
+    lua_pushvalue(L, 3);
+    op.inputs = read_inputs(L, builder, owner);
+    lua_pop(L, 1);
+  });
   table("attributes", [&] { op.attributes = read_attributes(L, owner); });
   table("parameters", [&] { op.parameters = read_parameters(L, owner); });
   table("outputs", [&] { outputs = read_outputs(L, owner); });
@@ -171,11 +175,12 @@ std::pair<Operator, std::vector<Tensor>> read_operator(lua_State* L, Fields& fie
   return {std::move(op), std::move(outputs)};
 }
 
-/// builder:add_operator{name=, type=, inputs={tensor numbers}, outputs={{shape=, dtype=}, ...},
-/// attributes=, parameters=, flops=, phase='forward', forward= and colocate_with= operators' names,
-/// ...} -> tensor numbers
+/// builder:add_operator({name=, type=, inputs=, outputs={{shape=, dtype=}, ...}, attributes=,
+/// parameters=, flops=, phase='forward', forward= and colocate_with= operators' names, ...},
+/// {tensor numbers of the inputs}) -> tensor numbers
 int builder_add_operator(lua_State* L) {
   auto& builder = object_arg<GraphBuilder>(L, 1);
+  lua_settop(L, 3);
   Fields fields(L, 2, "add_operator");
   const auto colocated = fields.string("colocate_with");
   auto [op, outputs] = read_operator(L, fields, builder);

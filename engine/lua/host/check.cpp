@@ -167,6 +167,7 @@ Fields::Fields(lua_State* L, int index, std::string owner)
     : L_(L), index_(index < 0 ? lua_gettop(L) + index + 1 : index), owner_(std::move(owner)) {
   if (lua_type(L, index_) != LUA_TTABLE)
     throw ArgumentError(fmt::format("{}: expected a table, got {}", owner_, type_name(L, index_)));
+  known_.reserve(16);
 }
 
 void Fields::mismatch(const char* key, const char* expected) {
@@ -258,8 +259,8 @@ void Fields::refuse_unknown() const {
       unknown.push_back(fmt::format("[{}]", type_name(L_, -1)));
       continue;
     }
-    std::string key = lua_tostring(L_, -1);
-    if (std::find(known_.begin(), known_.end(), key) == known_.end()) unknown.push_back(key);
+    const std::string_view key = lua_tostring(L_, -1);
+    if (std::find(known_.begin(), known_.end(), key) == known_.end()) unknown.emplace_back(key);
   }
   if (unknown.empty()) return;
   const auto& first = *std::min_element(unknown.begin(), unknown.end());

@@ -193,12 +193,24 @@ function check.value(owner, place, name, value, rule)
   end
 end
 
+-- Whether a value is plainly what a rule asks for, without a call.
+local function passes(value, rule)
+  if type(rule) == 'string' then return rule == 'any' or type(value) == rule end
+  if type(value) ~= 'number' or rule[1] ~= 'number' and rule[1] ~= 'integer' then return false end
+  return value >= (rule[2] or -2 ^ 53) and value <= (rule[3] or 2 ^ 53) and (rule[1] == 'number' or value % 1 == 0)
+end
+
 --- Fields of a table against rules { name = 'boolean' | { 'integer', 1, 10 } | { 'choice', words } |
 --- { 'object', 'graph' } | 'any', ... }. Names without a rule are refused with a suggestion. `kind` is
 --- what a message calls a field (default 'option').
 function check.fields(owner, given, rules, kind)
   kind = kind or 'option'
   util.refuse_unknown(owner, given, rules, kind)
+  if not getmetatable(given) then
+    local good = true
+    for key, value in pairs(given) do good = good and passes(value, rules[key]) end -- in any order
+    if good then return given end
+  end
   for key, value in util.sorted_pairs(given) do check.value(owner, kind, key, value, rules[key]) end
   return given
 end

@@ -224,6 +224,11 @@ end
 --- Refuses keys of `given` that are not in `known` (a set), with a suggestion. `kind` is what a
 --- message calls a key (default 'option').
 function util.refuse_unknown(owner, given, known, kind)
+  if type(given) == 'table' and not getmetatable(given) then
+    local unknown = false
+    for key in pairs(given) do unknown = unknown or known[key] == nil end -- in any order
+    if not unknown then return end
+  end
   for key in util.sorted_pairs(given) do
     if known[key] == nil then
       util.fail('%s: unknown %s %s', owner, kind or 'option', util.unknown(key, util.sorted_keys(known)))

@@ -24,17 +24,21 @@ return function(wrap)
   function Builder:add(spec)
     check.argument('builder:add', 1, 'spec', spec, 'table')
     local numbers = {}
-    if spec.inputs ~= nil then check.argument('builder:add', 'field', 'inputs', spec.inputs, 'table') end
-    for i, tensor in ipairs(spec.inputs or {}) do
-      if type(tensor) ~= 'table' or type(tensor.number) ~= 'number' then
-        util.fail("builder:add: operator '%s': input %d: expected a tensor, got %s", tostring(spec.name), i,
-          util.describe(tensor))
+    if spec.inputs ~= nil then
+      check.argument('builder:add', 'field', 'inputs', spec.inputs, 'table')
+      for i, tensor in ipairs(spec.inputs) do
+        if type(tensor) ~= 'table' or type(tensor.number) ~= 'number' then
+          util.fail("builder:add: operator '%s': input %d: expected a tensor, got %s", tostring(spec.name), i,
+            util.describe(tensor))
+        end
+        numbers[i] = tensor.number
       end
-      numbers[i] = tensor.number
     end
-    local outputs = util.map(self.handle:add_operator(util.merged(spec, { inputs = numbers })), function(number, i)
-      return { number = number, shape = spec.outputs[i].shape, dtype = spec.outputs[i].dtype or 'float32' }
-    end)
+    local outputs = self.handle:add_operator(spec, numbers)
+    for i, number in ipairs(outputs) do
+      local about = spec.outputs[i]
+      outputs[i] = { number = number, shape = about.shape, dtype = about.dtype or 'float32' }
+    end
     return unpack(outputs)
   end
 
@@ -45,7 +49,7 @@ return function(wrap)
     check.argument('builder:add_operator', 1, 'spec', spec, 'table')
     check.fields('builder:add_operator', spec, by_hand, 'field')
     local full = { type = 'Work' }
-    for key, value in util.sorted_pairs(spec) do full[renamed[key] or key] = value end
+    for key, value in pairs(spec) do full[renamed[key] or key] = value end -- in any order
     self:add(full)
     return full.name
   end
