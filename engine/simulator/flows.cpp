@@ -25,7 +25,7 @@ void Flows::clear() {
   pair_at_.resize(d * d, -1);
   for (const int32_t index : live_) {
     pairs_[index].flows.clear();
-    pairs_[index].live = false;
+    retire(index);
   }
   live_.clear();
   now_ns_ = carried_ns_ = 0;
@@ -50,15 +50,40 @@ void Flows::begin(int32_t from, int32_t to, int64_t bytes, int32_t owner) {
   carry_on();
   const int32_t index = pair_of(from, to);
   auto& pair = pairs_[index];
-  if (!pair.live) {
-    live_.push_back(index);
-    pair.live = true;
-    pair.rate = 0;
-    pair.carried = 0;
-  }
+  if (!pair.live) enlist(index);
   pair.flows.push_back({pair.carried + static_cast<__int128>(bytes) * 1'000'000'000, owner});
   std::push_heap(pair.flows.begin(), pair.flows.end(), std::greater<>());
   changed_ = true;
+}
+
+void Flows::enlist(int32_t index) {
+  auto& pair = pairs_[index];
+  live_.push_back(index);
+  pair.live = true;
+  pair.rate = 0;
+  pair.carried = 0;
+  for (const int32_t channel : channels_of(pair)) {
+    auto& open = open_[channel];
+    if (open.pairs.empty()) {
+      open.at = used_.size();
+      used_.push_back(channel);
+    }
+    open.pairs.push_back(index);
+  }
+}
+
+/// A pair without flows leaves the lists of its channels.
+void Flows::retire(int32_t index) {
+  pairs_[index].live = false;
+  for (const int32_t channel : channels_of(pairs_[index])) {
+    auto& open = open_[channel];
+    *std::find(open.pairs.begin(), open.pairs.end(), index) = open.pairs.back();
+    open.pairs.pop_back();
+    if (!open.pairs.empty()) continue;
+    open_[used_.back()].at = open.at;
+    used_[open.at] = used_.back();
+    used_.pop_back();
+  }
 }
 
 /// What all flows have been given by now.
@@ -88,8 +113,9 @@ void Flows::settle() {
   if (!changed_) return;
   changed_ = false;
   std::erase_if(live_, [this](int32_t index) {
-    pairs_[index].live = !pairs_[index].flows.empty();
-    return !pairs_[index].live;
+    if (!pairs_[index].flows.empty()) return false;
+    retire(index);
+    return true;
   });
   share();
   find_next_end();
@@ -111,7 +137,7 @@ void Flows::find_next_end() {
   }
 }
 
-/// Of the channels in use the first that can give its flows least.
+/// Of the channels in use the one that can give its flows least; of equal ones the first.
 inline int32_t Flows::find_narrowest() {
   int64_t least = kNever;
   int32_t narrowest = -1;
@@ -119,7 +145,9 @@ inline int32_t Flows::find_narrowest() {
     auto& open = open_[channel];
     if (open.each == 0)
       open.each = open.flows == 0 ? kNever : std::max<int64_t>(1, open.left / open.flows);
-    if (open.each < least) least = open.each, narrowest = channel;
+    if (open.each > least || (open.each == least && channel > narrowest)) continue;
+    least = open.each;
+    narrowest = channel;
   }
   return narrowest;
 }
@@ -138,23 +166,13 @@ inline void Flows::fix(Pair& pair, int64_t rate) {
 
 /// Progressive filling: the channel that can give its flows least fixes their rates.
 void Flows::share() {
-  for (const int32_t channel : used_) open_[channel].pairs.clear();
-  used_.clear();
-  for (const int32_t index : live_) {
-    auto& pair = pairs_[index];
-    pair.rate = 0;
-    for (const int32_t channel : channels_of(pair)) {
-      auto& open = open_[channel];
-      if (open.pairs.empty()) {
-        used_.push_back(channel);
-        open.left = capacity_[channel];
-        open.each = open.flows = 0;
-      }
-      open.flows += pair.count();
-      open.pairs.push_back(index);
-    }
+  for (const int32_t channel : used_) {
+    auto& open = open_[channel];
+    open.left = capacity_[channel];
+    open.each = open.flows = 0;
+    for (const int32_t index : open.pairs) open.flows += pairs_[index].count();
   }
-  std::sort(used_.begin(), used_.end());
+  for (const int32_t index : live_) pairs_[index].rate = 0;
   for (size_t unfixed = live_.size(); unfixed > 0;) {
     const auto& narrowest = open_[find_narrowest()];
     const int64_t least = narrowest.each;

@@ -48,8 +48,11 @@ class Flows {
     int64_t left = 0;   // bytes/s
     int64_t each = 0;   // what that gives each of its flows without a rate; 0: to be found
     int32_t flows = 0;  // those without a rate yet
-    std::vector<int32_t> pairs;  // live ones that cross it
+    std::vector<int32_t> pairs;  // live ones that cross it, in any order
+    size_t at = 0;               // its position in used_
   };
+  void enlist(int32_t index);
+  void retire(int32_t index);
   void carry_on();
   int32_t find_narrowest();
   void find_next_end();
@@ -65,7 +68,7 @@ class Flows {
   std::vector<Pair> pairs_;       // those that have had a flow
   std::vector<int32_t> crossed_;  // channels of the routes of pairs_
   std::vector<int32_t> live_;     // those that have one now
-  std::vector<int32_t> used_;     // channels of these, while sharing
+  std::vector<int32_t> used_;     // channels of these, in any order
   std::vector<int32_t> pair_at_;  // [from][to]: position in pairs_, or -1
   std::vector<Open> open_;        // per channel
   int64_t now_ns_ = 0, carried_ns_ = 0, next_end_ns_ = kNever;

@@ -1,10 +1,10 @@
 -- What simulating a move from a kept state could save, instead of the whole step:
 -- build/trinity tests/bench/bench_changes.lua
 --
--- Moves are those that annealing draws from the placement that it has after 400 evaluations. Kept states lie before the
--- first start that a move changes, at best right before it: `resumed` is the number of all operators over those that start
--- from then on. `changed` is the share of operators whose start differs: what is run again where changes are followed from
--- operator to operator. Medians and quartiles.
+-- Moves are those that annealing draws from the placement that it has after 400 evaluations. Kept states lie before
+-- the first start that a move changes, at best right before it: `resumed` is the number of all operators over those
+-- that start from then on. `changed` is the share of operators whose start differs: what is run again where changes are
+-- followed from operator to operator. Medians and quartiles.
 
 local trinity = require 'trinity'
 
@@ -42,5 +42,6 @@ for _, name in ipairs { 'inception_v3', 'gnmt' } do
       end)
     end
   end
-  print(('%-14s%9d%7d  %-20s  %s'):format(name, problem.graph.operators, #resumed, quartiles(resumed), quartiles(changed)))
+  print(('%-14s%9d%7d  %-20s  %s'):format(name, problem.graph.operators, #resumed, quartiles(resumed),
+    quartiles(changed)))
 end
