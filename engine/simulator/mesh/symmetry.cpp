@@ -86,6 +86,14 @@ class Refinement {
       const int32_t on = replica - first;
       return on >= 0 && on % step == 0 && on / step < count;
     }
+    bool shares_replica(const Group& other) const {
+      if (has(other.first) || other.has(first)) return true;  // always so for equal steps
+      if (step == other.step) return false;
+      if (count > other.count) return other.shares_replica(*this);
+      int32_t i = 1;
+      while (i < count && !other.has(first + i * step)) ++i;
+      return i < count;
+    }
     template <class Visit>
     void for_replicas(Visit visit) const {
       for (int32_t i = 0; i < count; ++i) visit(first + i * step);
@@ -247,12 +255,9 @@ class Refinement {
 
   /// Whether a lane's copy takes part in both.
   bool meet(const Group& a, const Group& b) const {
-    bool both = false;
-    a.for_replicas([&](int32_t r) { both = both || b.has(r); });
-    if (!both) return false;
     for (const int32_t u : a.members)
       for (const int32_t v : b.members)
-        if (lanes_.lane_of(u) == lanes_.lane_of(v)) return true;
+        if (lanes_.lane_of(u) == lanes_.lane_of(v)) return a.shares_replica(b);
     return false;
   }
 
