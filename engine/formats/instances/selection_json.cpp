@@ -9,13 +9,13 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <functional>
 #include <memory>
 
 #include "base/error.h"
 #include "base/door.h"
 #include "base/stop.h"
 #include "formats/json/json_reader.h"
+#include "formats/json/json_stream.h"
 
 namespace trinity {
 namespace {
@@ -23,7 +23,6 @@ namespace {
 constexpr size_t kMaxFileBytes = size_t{1} << 30;
 constexpr size_t kMaxDepth = 64;
 constexpr size_t kMaxNumbers = size_t{1} << 27;
-constexpr size_t kLongestString = size_t{1} << 20;
 
 /// A list of lists of numbers, flat.
 struct Table {
@@ -65,7 +64,8 @@ struct Tables {
 /// Fills tables from the events of RapidJSON's reader. Throwing ends it.
 class Handler {
  public:
-  Handler(const std::string& source, Tables& tables) : source_(source), tables_(tables) {}
+  Handler(const std::string& source, const JsonStream& stream, Tables& tables)
+      : source_(source), stream_(stream), tables_(tables) {}
 
   bool StartObject() { return open(true); }
   bool StartArray() { return open(false); }
@@ -73,12 +73,17 @@ class Handler {
   bool EndArray(rapidjson::SizeType) { return close(); }
   bool Key(const char* text, rapidjson::SizeType size, bool);
   bool String(const char* text, rapidjson::SizeType size, bool);
-  bool Int(int value) { return number(value); }
-  bool Uint(unsigned value) { return number(value); }
-  bool Int64(int64_t value) { return number(static_cast<double>(value)); }
-  bool Uint64(uint64_t value) { return number(static_cast<double>(value)); }
-  bool Double(double value) { return number(value); }
-  bool RawNumber(const char*, rapidjson::SizeType, bool) { return false; }  // not asked for
+  bool RawNumber(const char*, rapidjson::SizeType, bool) {
+    const auto value = stream_.number();
+    if (!value) [[unlikely]] refuse_number();
+    return number(*value);
+  }
+  // Not asked for: numbers come as texts.
+  bool Int(int) { return false; }
+  bool Uint(unsigned) { return false; }
+  bool Int64(int64_t) { return false; }
+  bool Uint64(uint64_t) { return false; }
+  bool Double(double) { return false; }
   bool Bool(bool value) { return refuse(value ? "true" : "false"); }
   bool Null() { return is_limit() || refuse("null"); }
 
@@ -105,6 +110,11 @@ class Handler {
     if (wanted) fail(source_, path(), fmt::format("expected {}, got {}", wanted, got));
     return true;
   }
+  [[noreturn, gnu::noinline]] void refuse_number() const {
+    fail(source_, path(),
+         fmt::format("the number is too large, or longer than {} characters",
+                     JsonStream::kLongestNumber));
+  }
   /// What must stand here; null for anything.
   const char* expected() const;
   Where inside() const;
@@ -116,6 +126,7 @@ class Handler {
   std::string path() const;
 
   const std::string& source_;
+  const JsonStream& stream_;
   Tables& tables_;
   std::vector<Where> open_;
   Table* table_ = nullptr;  // being read
@@ -173,7 +184,7 @@ Handler::Where Handler::inside() const {
 }
 
 bool Handler::Key(const char* text, rapidjson::SizeType size, bool) {
-  if (size > kLongestString) return false;
+  if (size > JsonStream::kLongestString) return false;
   key_.assign(text, size);
   const Where where = open_.back();
   if (where == Where::root && key_ == "problem") mark(tables_.has_problem);
@@ -189,7 +200,7 @@ bool Handler::Key(const char* text, rapidjson::SizeType size, bool) {
 }
 
 bool Handler::String(const char* text, rapidjson::SizeType size, bool) {
-  if (size > kLongestString) return false;
+  if (size > JsonStream::kLongestString) return false;
   if (!open_.empty() && open_.back() == Where::problem && key_ == "name")
     tables_.name.assign(text, size);
   else
@@ -240,69 +251,6 @@ std::string Handler::path() const {
   return "";
 }
 
-/// The next bytes of a text: fills `buffer` with at most `size`, returns how many; 0 at the end.
-using Source = std::function<size_t(char* buffer, size_t size)>;
-
-/// RapidJSON's stream over a Source: a piece of the text at a time, and its lines counted.
-class Stream {
- public:
-  using Ch = char;
-
-  explicit Stream(const Source& read) : read_(read), window_((size_t{1} << 18) + 1) {
-    refill();
-    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-    if (std::string_view(at_, static_cast<size_t>(end_ - at_)).starts_with(kByteOrderMark))
-      at_ += kByteOrderMark.size();
-  }
-
-  Ch Peek() {
-    if (at_ == end_) refill();
-    return *at_;
-  }
-  Ch Take() {
-    const Ch c = Peek();
-    at_ += at_ != end_;
-    return c;
-  }
-  size_t Tell() const { return 0; }  // position() says more
-  Ch* PutBegin() { return nullptr; }
-  void Put(Ch) {}
-  size_t PutEnd(Ch*) { return 0; }
-
-  bool ended() { return at_ == end_ && !refill(); }
-  /// Line and column of what is read next.
-  std::string position() {
-    count_lines();
-    return fmt::format("{}:{}", lines_ + 1, columns_ + 1);
-  }
-
- private:
-  /// Behind the last byte stands a zero.
-  [[gnu::noinline]] bool refill() {
-    count_lines();
-    poll_stop();
-    const size_t got = read_(window_.data(), window_.size() - 1);
-    begin_ = at_ = window_.data();
-    end_ = begin_ + got;
-    window_[got] = '\0';
-    return got > 0;
-  }
-  /// Adds what the window holds before at_ to the position of its beginning.
-  void count_lines() {
-    while (begin_ != at_) {
-      const void* end = std::memchr(begin_, '\n', static_cast<size_t>(at_ - begin_));
-      columns_ = end ? 0 : columns_ + (at_ - begin_);
-      lines_ += end != nullptr;
-      begin_ = end ? static_cast<const char*>(end) + 1 : at_;
-    }
-  }
-
-  const Source& read_;
-  std::vector<char> window_;
-  const char *begin_ = nullptr, *at_ = nullptr, *end_ = nullptr;  // counted to, read to
-  std::ptrdiff_t lines_ = 0, columns_ = 0;
-};
-
 const char* reason(rapidjson::ParseErrorCode code) {
   switch (code) {
     case rapidjson::kParseErrorDocumentEmpty:
@@ -331,9 +279,10 @@ const char* reason(rapidjson::ParseErrorCode code) {
   }
 }
 
-void parse(Stream& stream, const std::string& source, Handler& handler) {
-  constexpr unsigned kFlags =
-      rapidjson::kParseFullPrecisionFlag | rapidjson::kParseValidateEncodingFlag;
+void parse(JsonStream& stream, const std::string& source, Handler& handler) {
+  constexpr unsigned kFlags = rapidjson::kParseInsituFlag |
+                              rapidjson::kParseNumbersAsStringsFlag |
+                              rapidjson::kParseValidateEncodingFlag;
   rapidjson::Reader reader;
   const auto result = reader.Parse<kFlags>(stream, handler);
   if (!result.IsError() && stream.ended()) return;
@@ -528,17 +477,18 @@ class CompressedFile {
 
 /// `text_bytes` is how long the text may be: room for most of its numbers is taken at once, since
 /// a list that grows on its way touches three times the memory.
-SelectionProblem scan_selection(const Source& read, const std::string& source, size_t text_bytes) {
+SelectionProblem scan_selection(const JsonSource& read, const std::string& source,
+                                size_t text_bytes) {
   constexpr size_t kBytesPerNumber = 8;
   Tables tables;
   tables.edge_costs.values.reserve(text_bytes / kBytesPerNumber);
-  Handler handler(source, tables);
-  const Source read_on = [&](char* buffer, size_t size) {
+  const JsonSource read_on = [&](char* buffer, size_t size) {
     if (tables.numbers() > kMaxNumbers)
       fail(source, "", fmt::format("more than {} numbers are not read", kMaxNumbers));
     return read(buffer, size);
   };
-  Stream stream(read_on);
+  JsonStream stream(read_on);
+  Handler handler(source, stream, tables);
   parse(stream, source, handler);
   return Assembly(tables, source).run();
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -118,6 +119,15 @@ std::string shown(const Json& json) {
 }
 
 }  // namespace
+
+std::optional<double> json_number(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc()) return text == "-0" ? 0 : value;  // a whole number has no sign of zero
+  // Beyond a double at either end, which from_chars does not tell apart.
+  const auto json = Json::parse(text, nullptr, false);
+  return json.is_number() ? std::optional(json.get<double>()) : std::nullopt;
+}
 
 std::string in_quotes(std::string_view text) {
   const bool cut = text.size() > 60;

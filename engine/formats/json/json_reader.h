@@ -97,6 +97,13 @@ class JsonValue {
   const JsonDocument* document_;
 };
 
+/// The double nearest to a number of JSON that is all of `text`; none where it is larger than every
+/// double. Readers over RapidJSON take numbers as texts (kParseNumbersAsStringsFlag) and ask here:
+/// its own full precision (1.1) reads `0e213` as 6e-70, takes `17000106052.5e308` for a number,
+/// crashes at a number of 300,000 digits, and counts the zeros before a zero, which C++ leaves
+/// undefined.
+std::optional<double> json_number(std::string_view text);
+
 /// Text as an error message shows it: in quotes, at most 60 bytes of it.
 std::string in_quotes(std::string_view text);
 

@@ -4,7 +4,6 @@
 #include <rapidjson/reader.h>
 
 #include <algorithm>
-#include <charconv>
 #include <string>
 #include <vector>
 
@@ -151,17 +150,15 @@ bool TableBuilder::Null() {
 }
 
 bool TableBuilder::RawNumber(const char* text, rapidjson::SizeType size, bool) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text, text + size, value);
-  if (error != std::errc() || end != text + size) return false;
-  if (value == 0 && std::string_view(text, size) == "-0") value = 0;  // a whole number
+  const auto value = json_number({text, size});
+  if (!value) return false;
   if (!open_.empty() && !open_.back().has_table) {
     stop_.step();
-    numbers_.push_back(value);
+    numbers_.push_back(*value);
     return true;
   }
   begin_value();
-  lua_pushnumber(L_, value);
+  lua_pushnumber(L_, *value);
   return end_value();
 }
 

@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <limits>
 
@@ -83,6 +84,32 @@ TEST_CASE("fields in any order, unknown ones skipped, no limit, no usages, numbe
   CHECK(problem.edges[0].from == 1);
   CHECK(problem.edge_table(0)[2] == -2);
   CHECK(problem.usage(1)[1] == 0);
+}
+
+TEST_CASE("numbers are the nearest doubles, whatever their exponents") {
+  // RapidJSON's own reading of the first came to 6e-70, of the second to -6e-269 (json_number).
+  const auto first_cost = [](const std::string& text) {
+    return parse_selection(replaced(kExample, "[[15]", "[[" + text + "]"), "x.json").costs(0)[0];
+  };
+  CHECK(first_cost("0e213") == 0);
+  CHECK(first_cost("0e+308") == 0);
+  CHECK(first_cost("0.000e-65") == 0);
+  CHECK_FALSE(std::signbit(first_cost("-0")));
+  CHECK(first_cost("1e-400") == 0);
+  CHECK(first_cost("5e-324") == std::numeric_limits<double>::denorm_min());
+  CHECK(first_cost("0.3") == 0.3);
+  CHECK(first_cost("9007199254740993") == 9007199254740992.0);
+  CHECK(first_cost("9007199254740993.0000000000000000000000001") == 9007199254740994.0);
+  CHECK(refusal("[[15]", "[[17000106052.5e308]") ==
+        "x.json: problem.nodes.costs[0][0]: the number is too large, or longer than 4096 "
+        "characters");
+  // A number is met whole wherever pieces of the text end.
+  for (const size_t spaces : {262100, 262120, 262130, 262134, 262136, 262138, 262140})
+    CHECK(first_cost(std::string(spaces - kExample.find("15],"), ' ') + "-12345.6789e-3") ==
+          -12345.6789e-3);
+  CHECK(first_cost("0." + std::string(4000, '0') + "1") == 0);
+  CHECK(refusal("[[15]", "[[0." + std::string(300'000, '0') + "1]").find("longer than 4096") !=
+        std::string::npos);
 }
 
 TEST_CASE("what is wrong is said with file, field, expectation and value") {
