@@ -25,12 +25,22 @@ function late.table(open, fields)
   end })
 end
 
+--- require(name), of which a failure (Ctrl-C, a limit) is forgotten: the next call loads the module again.
+---@param name string
+---@return any
+function late.require(name)
+  local ok, module = pcall(require, name)
+  if ok then return module end
+  package.loaded[name] = nil
+  error(module, 0)
+end
+
 local Later = {} -- what stands for a module that is not loaded yet, or for a field of one
 
 function Later.__index(self, field) return setmetatable({ module = self.module, field = field }, Later) end
 
 local function loaded(later)
-  local module, field = require(later.module), rawget(later, 'field')
+  local module, field = late.require(later.module), rawget(later, 'field')
   if field == nil then return module end
   return module[field]
 end

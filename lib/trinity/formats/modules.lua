@@ -83,7 +83,9 @@ local function is_decoder(outline)
 end
 
 --- Whether the logits read the table of the embedding.
-local function is_tied(graph)
+---@param graph trinity.Graph
+---@return boolean
+function modules.is_tied(graph)
   for i = 1, graph.operators do
     local op = graph:operator(i)
     if op.name == 'embedding' and op.type == 'Variable' then return true end
@@ -147,7 +149,7 @@ function modules.of(outline, library)
   local family = family_of(outline)
   if library == 'torchtitan' then return torchtitan end
   if not family then return own_names(outline) end
-  return util.merged(family, { tied = is_tied(outline.graph) and { family.before[1], family.after[2] } or nil })
+  return util.merged(family, { tied = modules.is_tied(outline.graph) and { family.before[1], family.after[2] } or nil })
 end
 
 --- Whether it is a decoder whose layers stand behind one table of embeddings, as torchtitan's models do.

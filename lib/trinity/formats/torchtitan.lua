@@ -17,6 +17,9 @@ local said = unsaid.set [[data tensor pipeline context expert stages schedule vi
 local schedules = { gpipe = 'GPipe', ['1f1b'] = '1F1B', interleaved = 'Interleaved1F1B',
   ['zb-interleaved'] = 'InterleavedZeroBubble', ['zb-v'] = 'ZBVZeroBubble', ['dualpipe-v'] = 'DualPipeV' }
 
+-- Networks that torchtitan has models of.
+local known = { llama = true, qwen3 = true, qwen3_moe = true, deepseek_v3 = true }
+
 --- Module names of every stage: each module stands in exactly one, which torchtitan does not check.
 ---@param outline table
 ---@return string[][]
@@ -62,13 +65,21 @@ local function degrees(outline, unspoken)
   return data, 1
 end
 
+-- Schedule1F1B takes no fewer micro-batches than stages; by a file the same order runs.
+local function has_name(outline, word)
+  return schedules[word] and (word ~= '1f1b' or outline.micro_batches >= outline.pipeline)
+end
+
 local function add_pipeline(add, outline, unspoken)
   if outline.pipeline == 1 then return nil end
+  if modules.is_tied(outline.graph) then
+    util.fail "export: torchtitan: it refuses a pipeline of a network whose head has the embedding's weight"
+  end
   add('pipeline_parallel_degree', outline.pipeline)
   add('num_pp_microbatches', outline.micro_batches)
   local v = outline.virtual_stages
   local word = v == 1 and outline.schedule:gsub('interleaved', '1f1b'):gsub('^zb%-1f1b$', 'zb-h1') or outline.schedule
-  local csv = not schedules[word] and pytorch_schedule.write(outline)[1] or nil
+  local csv = not has_name(outline, word) and pytorch_schedule.write(outline)[1] or nil
   add('pipeline_parallel_schedule', ('"%s"'):format(schedules[word] or '1F1B'))
   if csv then add('pipeline_parallel_schedule_csv', '"schedule.csv"') end
   if outline.stages then
@@ -111,6 +122,10 @@ function torchtitan.write(outline)
   add('context_parallel_degree', outline.mesh.context)
   add('expert_parallel_degree', outline.mesh.expert)
   local csv = add_pipeline(add, outline, unspoken)
+  if not known[outline.graph.name] then
+    unspoken[#unspoken + 1] = ("names of modules: torchtitan has no model of network '%s', they are those of its decoders")
+      :format(core.printable(outline.graph.name))
+  end
   local again = recompute_of(outline, unspoken)
   local text = ('# %s: %d ranks; for the function that returns Trainer.Config\nfrom torchtitan.config import '
     .. 'ParallelismConfig\n%s\nparallelism = ParallelismConfig(\n%s)\n%s'):format(core.printable(outline.graph.name),

@@ -8,7 +8,11 @@ local util = require 'trinity.base.util'
 
 --- Arrays of numbers on which LibTorch computes, with gradients.
 ---@class trinity.TensorModule
-local tensor = late.table(function() return core.tensor.functions end)
+local tensor = late.table(function()
+  local functions = core.tensor.functions
+  late.require 'trinity.nn.tensor_methods' -- again, where Ctrl-C ended it while LibTorch was opened
+  return functions
+end)
 
 --- Whether a value is a tensor, closed or not.
 ---@param value? any
@@ -44,7 +48,7 @@ function tensor.load(path)
   return tensors
 end
 
-local function add_methods() require 'trinity.nn.tensor_methods' end
+local function add_methods() late.require 'trinity.nn.tensor_methods' end
 if core.torch_is_open() then add_methods() else core.when_torch_opens(add_methods) end
 
 return tensor

@@ -87,6 +87,25 @@ describe('what clients made of them', function()
       end
     end
   end)
+  it('is the step: torchtitan cuts its models as the plan does and runs them to the losses of the whole', function()
+    local models = {}
+    for _, case in ipairs(cases.list) do
+      local plan = case.formats.torchtitan and require('trinity.formats.outline').of(cases.strategy(case))
+      if plan and plan.pipeline > 1 then
+        local answer = record_of('torchtitan').cases[case.name].answer
+        expect(#answer.weights_of_stages):equals(#plan.stages, case.name)
+        expect(#answer.losses):equals(plan.micro_batches, case.name)
+        expect(answer.largest_relative_difference_of_gradients):below(1e-4)
+        local numbers = {}
+        for _, list in ipairs(answer.ranks) do for at, s in ipairs(list) do numbers[s] = at end end
+        for s, stage in ipairs(plan.stages) do
+          expect(answer.ranks[stage.rank + 1][numbers[s - 1]]):equals(s - 1, case.name)
+        end
+        models[case.model] = true
+      end
+    end
+    expect(models.llama and models.deepseek_v3):equals(true)
+  end)
   it('is the step: PyTorch runs every schedule to the losses of no pipeline', function()
     for name, case in trinity.sorted_pairs(record_of('pytorch_schedule').cases) do
       expect(#case.answer.losses):equals(case.answer.micro_batches, name)

@@ -70,6 +70,32 @@ describe('files', function()
   end)
 end)
 
+describe("torchtitan's jobs", function()
+  it('have no pipeline of tied weights, which it refuses', function()
+    local text = (trinity.files.read(examples .. 'llama.json'):gsub('"tie_word_embeddings": false', '"tie_word_embeddings": true'))
+    local tied = trinity.problem { graph = trinity.model(file_with(text, 'config.json'), { sequence = 32, layers = 4 }),
+      cluster = trinity.cluster 'p100x4' }
+    refused(tied:strategy { mesh = { pipeline = 2 } }, { format = 'torchtitan' }, 'export: torchtitan: it refuses a '
+      .. "pipeline of a network whose head has the embedding's weight")
+    expect((tied:strategy { mesh = { data = 2 } }:export { format = 'torchtitan', lossless = true })):matches 'Config'
+  end)
+  it('have a file of their order where Schedule1F1B wants more micro-batches', function()
+    local folder = os.tmpname()
+    os.remove(folder)
+    local function count(micro_batches)
+      local strategy = llama:strategy { mesh = { pipeline = 4 }, micro_batches = micro_batches }
+      return #strategy:export { format = 'torchtitan', folder = folder }
+    end
+    expect(count(3)):equals(2)
+    expect(count(4)):equals(1)
+  end)
+  it('are of its models; of others that is said', function()
+    local _, unsaid = problem_of('mixtral', 'p100x2', { sequence = 32, layers = 2 }):strategy { mesh = { data = 2 } }
+      :export { format = 'torchtitan' }
+    expect(unsaid[1]):matches "torchtitan has no model of network 'mixtral'"
+  end)
+end)
+
 describe('device maps', function()
   it('are of the shortest modules that share a device', function()
     local strategy = llama:strategy(placed(llama, function(layer) return layer < 3 and 2 or 3 end))

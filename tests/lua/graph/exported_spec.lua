@@ -33,6 +33,16 @@ describe('programs that PyTorch exported', function()
     end)
   end
 
+  it('have cells of recurrences with the products of their gates', function()
+    local describe = require('trinity.graph.exported.operators').describe
+    for operator, expected in trinity.sorted_pairs { lstm_cell = 4, gru_cell = 3, rnn_tanh_cell = 1, rnn_relu_cell = 1 } do
+      local type, _, flops = describe({ operator = operator, values = {} }, { parameters = {},
+        inputs = { { shape = { 3, 8 } }, { shape = { 3, 12 } } }, outputs = { { shape = { 3, 12 } } } })
+      expect(type):matches '^[LGR]'
+      expect(flops):equals(2 * 3 * expected * 12 * (8 + 12))
+    end
+  end)
+
   it('are within 1 % of the ONNX files of the same networks', function()
     local open = { bert = { batch = 2, sequence = 8 }, llama = { batch = 2, sequence = 8 },
       unet = { batch = 2, ['4*side'] = 32 } }

@@ -1,6 +1,7 @@
 -- What fuzzing found (tests/fuzz, tests/robustness): each input gave an error placed inside the library, or one that
 -- named neither file nor field.
 
+local core = require 'trinity.core'
 local trinity = require 'trinity'
 
 local function small_problem()
@@ -51,5 +52,24 @@ describe('found by fuzzing', function()
     expect(function() net:lstm('b', matrix, { hidden = 2 }) end):raises 'expected a tensor of 3 axes, got one of 2'
     local mask = net:input('mask', { 1, 1, 1, 4, 4 })
     expect(function() net:attention('c', x, x, x, { heads = 2, mask = mask }) end):raises "'mask'"
+  end)
+  it('what Ctrl-C ended while LibTorch was opened, or a module loaded', function()
+    if not core.has_torch() then skip 'needs LibTorch' end
+    local path = file_with([[
+      local core, tensor = require 'trinity.core', require 'trinity.nn.tensor'
+      local function sum() return (tensor.zeros { 2 } + 1):sum() end
+      core.when_torch_opens(function() error('interrupted', 0) end)
+      print(pcall(sum))
+      print(pcall(sum))
+      local tries = 0
+      package.preload['half.read'] = function()
+        tries = tries + 1
+        return tries > 1 and 'whole' or error('interrupted', 0)
+      end
+      local late = require 'trinity.base.late'
+      print(pcall(late.require, 'half.read'))
+      print(pcall(late.require, 'half.read'))]], '.lua')
+    expect(output_of(('"%s" "%s" 2>&1'):format(program, path))):equals(
+      'false\tinterrupted\ntrue\t2 [float32]\nfalse\tinterrupted\ntrue\twhole\n')
   end)
 end)

@@ -17,9 +17,9 @@ of_type('Conv', 'conv1d conv2d conv3d convolution _convolution')
 of_type('ConvTranspose', 'conv_transpose1d conv_transpose2d conv_transpose3d')
 of_type('Attention', 'scaled_dot_product_attention _scaled_dot_product_flash_attention '
   .. '_scaled_dot_product_efficient_attention _scaled_dot_product_flash_attention_for_cpu')
-of_type('LSTM', 'lstm')
-of_type('GRU', 'gru')
-of_type('RNN', 'rnn_tanh rnn_relu')
+of_type('LSTM', 'lstm lstm_cell')
+of_type('GRU', 'gru gru_cell')
+of_type('RNN', 'rnn_tanh rnn_relu rnn_tanh_cell rnn_relu_cell')
 of_type('Gather', 'embedding index_select')
 of_type('GatherElements', 'gather')
 of_type('GatherND', 'index')
@@ -184,6 +184,15 @@ local function of_recurrence(input, parameters)
   return 2 * positions * matrices
 end
 
+local gates = { lstm_cell = 4, gru_cell = 3, rnn_tanh_cell = 1, rnn_relu_cell = 1 }
+
+--- FLOP of one position of a recurrence, whose weights may be those of the others, too: every gate is made of the input
+--- and of the state.
+local function of_cell(input, state, count)
+  local width, hidden = input.shape[#input.shape] or 1, state.shape[#state.shape] or 1
+  return 2 * product(state.shape) * count * (width + hidden)
+end
+
 --- The type and attributes of a node, and its FLOP where the type's rule does not know them.
 ---@param node table of trinity.ExportedProgram
 ---@param tensors { inputs: table[], outputs: table[], parameters: table[] } each with a shape
@@ -201,6 +210,7 @@ function operators.describe(node, tensors)
   if type == 'MaxPool' or type == 'AveragePool' then return type, of_pool(node, input) end
   if type == 'AdaptiveAveragePool' and input and output then return of_adaptive_pool(input, output) end
   if type == 'Einsum' then return type, { equation = node.values.equation } end
+  if gates[node.operator] and input and output then return type, {}, of_cell(input, output, gates[node.operator]) end
   if type == 'LSTM' or type == 'GRU' or type == 'RNN' then
     return type, {}, input and of_recurrence(input, tensors.parameters) or 0
   end
