@@ -342,7 +342,7 @@ function reader.graph(path, new_builder)
     joined = {}, order = {}, counts = {}, builder = new_builder { name = name == '' and 'trace' or name } }, Maker)
   local ok, made = pcall(maker.run, maker)
   if ok then return made end
-  local message = util.unplaced(tostring(made)):gsub('^builder:%w+: ', '')
+  local message = util.unplaced(tostring(made)):gsub('^builder:[%w_]+: ', '')
   if message:find('%.et: ') or message:find('groups.json', 1, true) then error(message, 0) end
   fail(path, '%s', message)
 end

@@ -123,8 +123,8 @@ function torchtitan.write(outline)
   add('expert_parallel_degree', outline.mesh.expert)
   local csv = add_pipeline(add, outline, unspoken)
   if not known[outline.graph.name] then
-    unspoken[#unspoken + 1] = ("names of modules: torchtitan has no model of network '%s', they are those of its decoders")
-      :format(core.printable(outline.graph.name))
+    unspoken[#unspoken + 1] = ("names of modules: torchtitan has no model of network '%s', they are those of its "
+      .. 'decoders'):format(core.printable(outline.graph.name))
   end
   local again = recompute_of(outline, unspoken)
   local text = ('# %s: %d ranks; for the function that returns Trainer.Config\nfrom torchtitan.config import '

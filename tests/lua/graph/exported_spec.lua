@@ -92,4 +92,22 @@ describe('programs that PyTorch exported', function()
     expect(function() trinity.model(path) end):raises 'expected a zip archive'
     expect(function() trinity.model(path .. 'x') end):raises 'model file'
   end)
+
+  it('are told what stands where something else must', function()
+    local text, path = core.read_file(folder .. '/lstm.pt2'), temporary '.pt2'
+    --- What is said where a piece of the program, found by a pattern, is another one of the same length.
+    local function refusal(pattern, other)
+      local old = text:match(pattern)
+      local from, to = text:find(old, 1, true)
+      core.write_file(path, text:sub(1, from - 1) .. other .. (' '):rep(#old - #other) .. text:sub(to + 1))
+      local ok, message = pcall(trinity.model, path)
+      expect(ok):equals(false)
+      return message:match ': models/model.json: (.*)'
+    end
+    expect(refusal('"sizes":(%b[])', '{"a":1}')):matches "^tensor '.*': field 'sizes': expected a list, got an object$"
+    expect(refusal('"sizes":(%b[])', '[true]')):matches 'expected sizes that are numbers or have an example, got true$'
+    expect(refusal('"inputs":(%[{"arg".-%])', '7')):matches "^node 0: field 'inputs': expected a list, got number 7$"
+    expect(refusal('"p_head_bias":{.-"as_int":%d+', '"p_head_bias":{"dtype":7,"sizes":[{"as_int":0')):matches
+      "^operator 'linear': parameter 2: extent 0 in its shape$"
+  end)
 end)

@@ -63,9 +63,10 @@ function Fields:integer(names, otherwise, o)
     end
     return otherwise or nil
   end
-  local least = o.least or 1
-  if type(value) ~= 'number' or value % 1 ~= 0 or value < least or value > 2 ^ 40 then
-    expected(self, name, ('an integer of at least %d'):format(least), value)
+  local least, most = o.least or 1, 2 ^ 40
+  if type(value) ~= 'number' or value % 1 ~= 0 or value < least or value > most then
+    local large = type(value) == 'number' and value > most
+    expected(self, name, ('an integer of at %s %d'):format(large and 'most' or 'least', large and most or least), value)
   end
   return value
 end

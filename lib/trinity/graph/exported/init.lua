@@ -170,7 +170,7 @@ function exported.graph(path, new_builder)
     views = {}, variables = {}, made = {}, unknown = {} }, Maker)
   local ok, made = pcall(maker.run, maker)
   if ok then return made end
-  local message = util.unplaced(tostring(made)):gsub('^builder:%w+: ', '')
+  local message = util.unplaced(tostring(made)):gsub('^builder:[%w_]+: ', '')
   if message:find(util.shortened(path), 1, true) then error(message, 0) end
   util.fail('%s: models/model.json: %s', util.shortened(path), message)
 end

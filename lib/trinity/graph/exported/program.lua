@@ -22,12 +22,20 @@ local function table_in(path, where, value)
   return value
 end
 
+local function list_in(path, where, value)
+  if type(value) ~= 'table' or #value == 0 and next(value) ~= nil then
+    fail(path, '%s: expected a list, got %s', where, type(value) == 'table' and 'an object' or util.describe(value))
+  end
+  return value
+end
+
 --- A size: a number, or the example that a symbolic one was exported with.
 local function size_of(path, name, size)
   local value = type(size) == 'table' and (size.as_int
     or type(size.as_expr) == 'table' and type(size.as_expr.hint) == 'table' and size.as_expr.hint.as_int)
   if type(value) ~= 'number' or value < 0 or value % 1 ~= 0 or value > 2 ^ 40 then
-    fail(path, "tensor '%s': expected sizes that are numbers or have an example, got %s", name, util.describe(value))
+    fail(path, "tensor '%s': expected sizes that are numbers or have an example, got %s", name,
+      util.describe(value or size))
   end
   return value
 end
@@ -35,7 +43,7 @@ end
 local function tensor_of(path, name, meta)
   table_in(path, ("tensor '%s'"):format(name), meta)
   local shape = {}
-  for i, size in ipairs(table_in(path, ("tensor '%s': field 'sizes'"):format(name), meta.sizes)) do
+  for i, size in ipairs(list_in(path, ("tensor '%s': field 'sizes'"):format(name), meta.sizes)) do
     shape[i] = size_of(path, name, size)
   end
   if type(meta.dtype) ~= 'number' then
@@ -90,7 +98,7 @@ local function node_of(path, n, node)
     or node.target, name = type(node.name) == 'string' and node.name or ('node_%d'):format(n), tensors = {},
     by_name = {}, values = {}, outputs = {} }
   read.module, read.modules = modules_of(node)
-  for _, input in ipairs(table_in(path, where .. ": field 'inputs'", node.inputs)) do
+  for _, input in ipairs(list_in(path, where .. ": field 'inputs'", node.inputs)) do
     local names, value = read_argument(type(input) == 'table' and input.arg)
     local key = type(input) == 'table' and input.name or ''
     read.values[key] = value
@@ -99,7 +107,7 @@ local function node_of(path, n, node)
       read.by_name[key] = read.by_name[key] or name
     end
   end
-  for _, output in ipairs(table_in(path, where .. ": field 'outputs'", node.outputs)) do
+  for _, output in ipairs(list_in(path, where .. ": field 'outputs'", node.outputs)) do
     for _, name in ipairs((read_argument(output))) do read.outputs[#read.outputs + 1] = name end
   end
   return read
@@ -155,10 +163,10 @@ function program.read(path)
     made.tensors[name] = tensor_of(path, name, meta)
   end
   local signature = table_in(path, "field 'signature'", module.signature)
-  for i, specification in ipairs(table_in(path, "field 'input_specs'", signature.input_specs)) do
+  for i, specification in ipairs(list_in(path, "field 'input_specs'", signature.input_specs)) do
     made.inputs[i] = input_of(table_in(path, ('input %d'):format(i - 1), specification))
   end
-  for n, node in ipairs(table_in(path, "field 'nodes'", graph.nodes)) do made.nodes[n] = node_of(path, n, node) end
+  for n, node in ipairs(list_in(path, "field 'nodes'", graph.nodes)) do made.nodes[n] = node_of(path, n, node) end
   for _, output in ipairs(type(graph.outputs) == 'table' and graph.outputs or {}) do
     for _, name in ipairs((read_argument(output))) do made.outputs[#made.outputs + 1] = name end
   end
