@@ -27,7 +27,7 @@ local by_role = { columns = 'ColwiseParallel', reduced = 'RowwiseParallel' }
 function styles.of(outline, owner)
   local strategy, names = outline.strategy, modules.of(outline, nil)
   if not strategy.mesh then util.fail('%s: expected a mesh, the plan is a placement of operators', owner) end
-  if names.fused then
+  if names.fused and outline.mesh.tensor > 1 then
     util.fail("%s: network '%s' has queries, keys and values in one module (%s), which no style cuts rightly", owner,
       outline.graph.name, names.fused)
   end

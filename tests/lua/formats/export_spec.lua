@@ -96,6 +96,13 @@ describe("torchtitan's jobs", function()
   end)
 end)
 
+it('a plan without tensor parallelism has no styles, whatever the network', function()
+  for _, model in ipairs { 'gpt2', 'llama' } do
+    local text = problem_of(model):strategy { mesh = { pipeline = 2 }, micro_batches = 2 }:export { format = 'dtensor' }
+    expect(text:gsub('%s', '')):equals '{"mesh":{"tp":1},"plan":{}}'
+  end
+end)
+
 describe('device maps', function()
   it('are of the shortest modules that share a device', function()
     local strategy = llama:strategy(placed(llama, function(layer) return layer < 3 and 2 or 3 end))
