@@ -41,7 +41,8 @@ local function add_pipeline(add, outline, unspoken)
   add('--pipeline-model-parallel-size', outline.pipeline)
   local text = layout_of(outline, unspoken)
   if text then add('--pipeline-model-parallel-layout', "'" .. text .. "'") end
-  if outline.pipeline > 1 and not one_order[outline.schedule] then
+  local one = outline.schedule == 'gpipe' and outline.micro_batches == 1 -- which is 1F1B, too
+  if outline.pipeline > 1 and not one and not one_order[outline.schedule] then
     unspoken[#unspoken + 1] = ("schedule '%s': Megatron-LM runs 1F1B, or interleaved 1F1B where ranks have several "
       .. 'stages'):format(outline.schedule)
   end

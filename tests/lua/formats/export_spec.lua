@@ -96,6 +96,14 @@ describe("torchtitan's jobs", function()
   end)
 end)
 
+it('GPipe of one micro-batch is 1F1B to Megatron-LM', function()
+  local function plan(micro_batches)
+    return llama:strategy { mesh = { pipeline = 2 }, micro_batches = micro_batches, schedule = 'gpipe' }
+  end
+  expect((plan(1):export { format = 'megatron', lossless = true })):matches 'layout'
+  refused(plan(2), { format = 'megatron', lossless = true }, "export: megatron: cannot say schedule 'gpipe'")
+end)
+
 it('a plan without tensor parallelism has no styles, whatever the network', function()
   for _, model in ipairs { 'gpt2', 'llama' } do
     local text = problem_of(model):strategy { mesh = { pipeline = 2 }, micro_batches = 2 }:export { format = 'dtensor' }
