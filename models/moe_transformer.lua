@@ -9,6 +9,7 @@
 local layers = require 'trinity.graph.layers'
 local util = require 'trinity.base.util'
 
+local kernels = { onnx = true, megatron = true, flash = true }
 local sizes = {
   granite_1b_a400m = { layers = 24, hidden = 1024, heads = 16, key_heads = 8, feed_forward = 512, experts = 32,
     top_k = 8, vocabulary = 49155, tied = true },
@@ -120,6 +121,7 @@ return {
     capacity_factor = { default = 1, help = 'places of an expert over the tokens of an even load', min = 0 },
     fused = { default = true,
       help = 'gate and values of an expert in one product; apart they can be split by columns' },
+    kernels = { default = 'onnx', help = 'onnx, megatron or flash: what of attention is one operator' },
     balance = { default = 0.01, help = 'weight of the loss that balances the experts (0: none)', min = 0 },
   },
   build = function(options)
@@ -128,7 +130,8 @@ return {
     local tokens = net:input('tokens', { o.batch_size, o.sequence }, 'int64')
     local labels = net:input('labels', { o.batch_size, o.sequence }, 'int64')
     local angles = { o.sequence, o.hidden / o.heads / 2 }
-    local attention = { heads = o.heads, key_heads = o.key_heads, bias = false, causal = true,
+    layers.choice('moe_transformer', 'kernels', o.kernels, kernels)
+    local attention = { heads = o.heads, key_heads = o.key_heads, bias = false, causal = true, kernels = o.kernels,
       rotary = { net:input('rotary/cos', angles), net:input('rotary/sin', angles) } }
     local embedding = net:variable('embedding', { o.vocabulary, o.hidden })
     local x, balance = net:embedding('embed', tokens, { weight = embedding }), {}

@@ -57,7 +57,7 @@ local options = trinity.options {
   epochs = { default = 0, help = 'passes over the samples that train; 0: --steps', min = 0, integer = true },
   warm_up_epochs = { default = 0, help = 'in which the learning rate rises', min = 0, integer = true },
   decay = { default = 'none', help = 'of the learning rate behind the warm-up: none, step or cosine' },
-  checkpoint = { default = '', writes = '', help = 'a file to go on from, written after every epoch' },
+  checkpoint = { default = '', writes = '', help = 'a file to go on from, written after every epoch and where it stops' },
   load = { default = '', help = 'a safetensors file of weights to begin with' },
   save = { default = '', writes = '', help = 'where the weights go at the end' },
   seed = { default = 1, help = 'of weights and data', min = 0, integer = true },
@@ -211,7 +211,7 @@ else
   if options.trace ~= '' then print(('to see it, open %s in https://ui.perfetto.dev'):format(options.trace)) end
 end
 if found.stopped then
-  local advice = options.checkpoint ~= '' and 'with --checkpoint the last epoch that ended is gone on from'
+  local advice = options.checkpoint ~= '' and 'with --checkpoint it goes on from there'
     or 'times cannot be gone on with: a new run begins at step 1'
   local whole = options.epochs > 0 and '' or (' of %d'):format(options.steps)
   progress.warn(('stopped by %s after %d%s steps; %s'):format(trinity.stop_name(), found.steps_done, whole, advice))

@@ -143,7 +143,7 @@ if stopped then
   if job.rank == 0 then
     progress.warn(('stopped by %s: %d of %d trainings are done; the one that ran %s'):format(
       trinity.stop_name(), #found, options.seeds * #methods,
-      options.checkpoint ~= '' and 'goes on from its last epoch with the same --checkpoint'
+      options.checkpoint ~= '' and 'goes on with the same --checkpoint'
       or 'was not saved (--checkpoint FOLDER saves every epoch)'))
   end
   os.exit(trinity.stop_status())

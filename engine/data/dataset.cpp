@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -20,6 +21,11 @@ constexpr int64_t kImageBytes = 3072;
 
 [[noreturn]] void refuse(const std::string& path, const std::string& reason) {
   throw FileError(fmt::format("{}: {}", path, reason));
+}
+
+/// Whether a number is one in float32.
+bool fits(double value) {
+  return std::abs(value) <= static_cast<double>(std::numeric_limits<float>::max());
 }
 
 /// Lines of numbers; the last of each is a class.
@@ -73,8 +79,11 @@ class Table {
     if (label < 0 || label != std::floor(label) || label >= 1 << 30)
       wrong(row_.size(), fmt::format("expected a class, a whole number from 0, got {}", label));
     row_.pop_back();
-    for (const double value : row_)
-      into_.values.push_back(static_cast<float>(value * static_cast<double>(into_.scale)));
+    for (size_t i = 0; i < row_.size(); ++i) {
+      const double value = row_[i] * static_cast<double>(into_.scale);
+      if (!fits(value)) wrong(i + 1, fmt::format("expected a number of float32, got {}", value));
+      into_.values.push_back(static_cast<float>(value));
+    }
     into_.labels.push_back(static_cast<int32_t>(label));
   }
 
@@ -141,7 +150,14 @@ void read_tensors(DataSet& into) {
   into.width = count / rows;
   into.values.resize(static_cast<size_t>(count));
   std::memcpy(into.values.data(), inputs->bytes.data(), inputs->bytes.size());
-  for (float& value : into.values) value *= into.scale;
+  for (size_t i = 0; i < into.values.size(); ++i) {
+    const double value = static_cast<double>(into.values[i]) * static_cast<double>(into.scale);
+    if (!fits(value))
+      saved.refuse(fmt::format("'inputs' [{}, {}]: expected a number of float32, got {}",
+                               static_cast<int64_t>(i) / into.width,
+                               static_cast<int64_t>(i) % into.width, value));
+    into.values[i] = static_cast<float>(value);
+  }
   for (int64_t i = 0; i < rows; ++i) {
     int64_t label = 0;
     std::memcpy(&label, labels->bytes.data() + i * 8, sizeof label);

@@ -271,9 +271,9 @@ struct Executor::Impl {
     copy.to = worker.device;
     copy.start_s = clock.seconds();
     at::Tensor made = found->tensor;
-    if (transport)
+    if (found->message)
       transport->wait(std::exchange(found->message, {}), copy.from);
-    else
+    else if (!transport)
       made = made.to(worker.torch_device(), made.scalar_type(), false, true);
     copy.end_s = clock.seconds();
     copy.bytes = static_cast<int64_t>(made.nbytes());
@@ -562,8 +562,10 @@ HeldOut Executor::evaluate(std::shared_ptr<const Graph> graph) const {
 
 void Executor::save(const std::string& path, bool checkpoint,
                     const std::map<std::string, double>& numbers) const {
-  const auto values = impl_->operators.weights().named(checkpoint);
+  auto values = impl_->operators.weights().named(checkpoint);
   const auto& job = impl_->options.job;
+  if (checkpoint)
+    name_sent(impl_->late, impl_->program, impl_->layout, impl_->real, job.get(), values);
   if (!job || job->rank() == 0) write_weights(path, values, impl_->operators.steps, numbers);
   if (job) job->barrier();
 }
@@ -572,6 +574,7 @@ Executor::Course Executor::load(const std::string& path, bool checkpoint) {
   const auto read = read_weights(path, checkpoint);
   impl_->operators.weights().set_named(read.values, checkpoint);
   if (!checkpoint) return {};
+  set_sent(read.values, impl_->late, impl_->program, impl_->layout, impl_->options.job.get());
   impl_->operators.steps = read.steps;
   impl_->operators.weights().updates = read.steps * impl_->updates_of_step();
   return {read.steps, read.course};

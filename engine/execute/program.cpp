@@ -223,8 +223,11 @@ bool Program::keeps(int32_t op) const {
 
 size_t Program::arguments(int32_t op) const {
   const auto& about = graph_->op(op);
+  const int64_t stated = integer_attribute(about.attributes, "arguments", -1);
+  if (stated >= 0) return at(stated);
   const bool again = duty_[op] == Duty::replay ||
-                     (duty_[op] == Duty::move && !has_meaning(about) && about.forward >= 0);
+                     (duty_[op] == Duty::move && !has_meaning(about) && about.forward >= 0 &&
+                      about.type == graph_->op(about.forward).type);
   const int32_t of = again ? about.forward : op;
   const auto& inputs = graph_->op(of).inputs;
   return inputs.size() - (gathered_by_[of] >= 0 ? 1 : 0);

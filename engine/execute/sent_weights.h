@@ -4,8 +4,11 @@
 #include <memory>
 #include <vector>
 
+#include "distribute/job.h"
 #include "distribute/message.h"
+#include "execute/program.h"
 #include "execute/run_layout.h"
+#include "execute/weights.h"
 #include "libtorch/torch.h"
 
 namespace trinity {
@@ -35,6 +38,9 @@ class SentWeights {
     return nullptr;
   }
 
+  /// All of it, in the order of steps.
+  const std::deque<Sent>& entries(int32_t slot) const { return sent_[slot]; }
+
   /// What was sent last, which must be there.
   const at::Tensor& last(int32_t slot) const { return sent_[slot].back().tensor; }
 
@@ -52,5 +58,15 @@ class SentWeights {
  private:
   std::vector<std::deque<Sent>> sent_;
 };
+
+/// Adds what was sent and not yet merged, for a checkpoint: "<operator>#sent<output>@<step>". In
+/// processes (job) of all ranks, which call it together.
+void name_sent(const SentWeights& sent, const Program& program, const RunLayout& layout,
+               at::ScalarType real, Job* job, std::vector<NamedTensor>& into);
+
+/// Takes it back: every reader in this process has it, as if it had come. Throws ArgumentError for
+/// what no operator of the graph sends.
+void set_sent(const std::vector<NamedTensor>& values, SentWeights& sent, const Program& program,
+              const RunLayout& layout, const Job* job);
 
 }  // namespace trinity

@@ -33,8 +33,13 @@ namespace trinity {
 ///   axes, starts, ends  of a Slice, as in ONNX; of a ReduceScatter: the piece of the sum it writes
 ///   begins            where in the whole its piece begins, of an AllGather; of a Concat the same
 ///                     of all of its inputs, one behind the other
+///   arguments         how many of its first inputs an operator takes: it waits for the others
 ///   reduction         of an AllReduce: "maximum", "target" or "total" of a loss of split logits,
 ///                     "statistics" of other rows that are cut; none: the sum
+/// and of the steps of attention in a ring and of its gradient, which have no `source`: they are no
+/// operator's gradients but add up what every block of keys and values gives (kernels/ of execute/)
+///   ring_step         first, next, or last: whether it finds sums, and writes results
+///   queries_begin, keys_begin  where in the sequence its queries, and its keys and values, begin
 /// recompute() writes `replay` of copies. shard_states() writes, of an update, a gather and what
 /// owns weights, `shares`: how many have one, and of weights of which it has a share alone
 /// weight<i>_shape, that of the whole block. replicate() writes

@@ -139,6 +139,11 @@ Graph with_rings(const Graph& graph) {
     const bool attends = of.type == "Attention" && of.inputs.size() == 3 &&
                          shape(of.inputs[1]).size() == 3 && shape(of.outputs[0]).size() == 3 &&
                          shape(of.inputs[1])[1] == shape(of.outputs[0])[1];
+    if (attends && has_meaning(copy) && !copy.attributes.contains("log_sum_exp"))
+      throw ArgumentError(fmt::format(
+          "context_kind: ring: attention '{}' keeps no logarithms of its sums (attribute "
+          "log_sum_exp), without which its gradient cannot be executed in a ring",
+          copy.name));
     if (attends && copy.type.starts_with("Attention")) {
       copy.attributes["ring"] = int64_t{1};
       any = true;

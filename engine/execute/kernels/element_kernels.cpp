@@ -162,47 +162,6 @@ Tensors group_normalization(const KernelCall& call) {
                          call.number("epsilon", 1e-5), false)};
 }
 
-/// Heads side by side [batch, length, heads x size] as [batch, heads, length, size].
-Tensor by_heads(const Tensor& x, int64_t heads) {
-  return x.unflatten(-1, {heads, x.size(-1) / heads}).transpose(1, 2);
-}
-
-/// Dot products of queries with keys [batch, heads, length, size], as ONNX 23 has it, or of heads
-/// side by side; a part may have some of the heads. Fewer heads of keys than of queries serve
-/// several each.
-Tensors attention(const KernelCall& call) {
-  Tensor query = call.argument(0), key = call.argument(1), value = call.argument(2);
-  const bool side_by_side = query.dim() == 3;
-  if (side_by_side) {
-    const int64_t all = call.integer("q_num_heads", 1), of_keys = call.integer("kv_num_heads", all);
-    const auto whole = call.list("block_whole");
-    const int64_t width = (whole.empty() ? call.output_shape().back() : whole.back()) / all;
-    const int64_t heads = call.output_shape().back() / width;
-    query = by_heads(query, heads);
-    key = by_heads(key, std::max<int64_t>(1, heads * of_keys / all));
-    value = by_heads(value, std::max<int64_t>(1, heads * of_keys / all));
-  }
-  const int64_t groups = query.dim() == 4 ? query.size(1) / std::max<int64_t>(1, key.size(1)) : 1;
-  if (groups > 1) {
-    key = key.repeat_interleave(groups, 1);
-    value = value.repeat_interleave(groups, 1);
-  }
-  const double scale = call.number("scale", 1 / std::sqrt(static_cast<double>(query.size(-1))));
-  Tensor scores = at::matmul(query * scale, key.transpose(-2, -1));
-  if (call.has_argument(3)) {
-    const Tensor& mask = call.argument(3);
-    scores = mask.scalar_type() == at::kBool ? scores.masked_fill(mask.logical_not(), -1e9)
-                                             : scores + mask;
-  } else if (call.integer("is_causal", 0) != 0) {
-    const auto begin = call.list("block_begin");
-    const int64_t first = begin.size() < 2 ? 0 : begin[begin.size() - 2];
-    const auto ahead = at::ones({scores.size(-2), scores.size(-1)}, at::kBool).triu(1 + first);
-    scores = scores.masked_fill(ahead.to(scores.device()), -1e9);
-  }
-  const Tensor made = at::matmul(at::softmax(scores, -1), value);
-  return {side_by_side ? made.transpose(1, 2).flatten(2) : made};
-}
-
 void add_arithmetic(KernelTable& table) {
   table["Add"] = table["Sum"] = sum_of;
   table["Sub"] = [](const KernelCall& c) {
@@ -314,7 +273,6 @@ void add_element_kernels(KernelTable& table) {
   table["LRN"] = local_response_normalization;
   table["InstanceNormalization"] = instance_normalization;
   table["GroupNormalization"] = group_normalization;
-  table["Attention"] = attention;
 }
 
 }  // namespace trinity

@@ -239,9 +239,9 @@ Tensors softmax(const KernelCall& call) {
     const int64_t rows = x.size(-2), columns = x.size(-1);
     const auto begin = call.list("block_begin"), whole = call.list("block_whole");
     const int64_t all = begin.empty() ? rows : whole.at(whole.size() - 2);
-    const int64_t first = columns - all + 1 + (begin.empty() ? 0 : begin.at(begin.size() - 2));
-    const auto ahead = at::ones({rows, columns}, x.options().dtype(at::kBool)).triu(first);
-    x = x.masked_fill(ahead, -1e9);
+    const int64_t first = columns - all + (begin.empty() ? 0 : begin.at(begin.size() - 2));
+    x = x.masked_fill(
+        unseen_positions(rows, columns, first, call.integer("window", 0), x.options()), -1e9);
   }
   return {at::softmax(x, call.integer("axis", -1))};
 }
@@ -351,6 +351,7 @@ KernelTable make_table() {
       {"GRU", gru_kernel},
       {"LSTMCell", lstm_cell_kernel},
   };
+  add_attention_kernels(table);
   add_element_kernels(table);
   add_movement_kernels(table);
   return table;

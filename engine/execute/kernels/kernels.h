@@ -46,9 +46,16 @@ using Kernel = std::vector<at::Tensor> (*)(const KernelCall&);
 /// The kernel of a forward type, ONNX's or one of operator_types.h; null where there is none.
 Kernel find_kernel(const std::string& type);
 
+/// Which keys a causal query does not see [queries, keys]: those behind it, and all but the nearest
+/// `window` (0: none of these). first: the position of the first query, counted from the first key.
+at::Tensor unseen_positions(int64_t queries, int64_t keys, int64_t first, int64_t window,
+                            const at::TensorOptions& options);
+
 using KernelTable = std::map<std::string, Kernel>;
 /// Numbers one by one: arithmetic, comparisons, activations, and reductions.
 void add_element_kernels(KernelTable& table);
+/// Attention as one operator, whole and in the steps of a ring.
+void add_attention_kernels(KernelTable& table);
 /// Other shapes, parts and selections of tensors.
 void add_movement_kernels(KernelTable& table);
 

@@ -91,23 +91,33 @@ class SplitLowering {
   /// An operator of a ring on the device of a part, with an output of so many bytes.
   int32_t add_to_ring(int32_t op, const char* what, int32_t step, int32_t part, Operator made,
                       const std::vector<int32_t>& inputs, std::vector<Tensor> outputs);
-  /// Bytes of elements like those of another tensor.
-  Tensor like(int32_t other, int64_t bytes) const;
+  /// A tensor of the shape and kind of another.
+  Tensor like(int32_t other) const;
+  /// Of keys with values beside them.
+  Tensor side_by_side(int32_t keys, int32_t values) const;
+  /// What a part of an attention adds up over the steps of a ring: weighted values, as large as its
+  /// result, and of every row of scores the maximum and the sum of exponentials.
+  std::vector<Tensor> sums_of(int32_t op, int32_t part) const;
   static Operator carrier(const char* type, double traffic_bytes);
 
-  /// Keys and values of every part in one tensor, when all that it reads has come, and what each
-  /// part has of them after every step of the ring: by step and part.
+  /// Whose keys and values a part has in every step of a ring: by step and part.
+  static std::vector<std::vector<int32_t>> owners(const std::vector<int32_t>& ring, int32_t steps);
+  /// Keys and values of a part in one tensor, when all that it reads has come.
+  int32_t pack(int32_t op, int32_t part, const std::vector<int32_t>& inputs);
+
+  /// Keys and values that each part has in every step of the ring: by step and part.
   std::vector<std::vector<int32_t>> pass_round(int32_t op, const std::vector<int32_t>& ring,
                                                const std::vector<std::vector<int32_t>>& inputs);
   /// Which input of an attention, or of its gradient, is its keys; its values follow.
   int32_t keys_of(int32_t op) const;
 
-  /// What a part of an attention does in one step of a ring.
-  Operator step_of(int32_t op, int32_t part) const;
+  /// What a part of an attention does in one step of a ring (graph/meaning.h: first, next or last)
+  /// with the keys and values of another part.
+  Operator step_of(int32_t op, int32_t part, const char* step, int32_t owner) const;
 
   std::vector<std::vector<int32_t>> fetched(int32_t op);
 
-  void finish_part(int32_t op, int32_t part, std::vector<int32_t> inputs);
+  void finish_part(int32_t op, int32_t part, int32_t owner, std::vector<int32_t> inputs);
 
   /// Attention in a ring: every part sees its own keys and values, then those of the part before
   /// it, of the one before that, and so on, adding up (online softmax). Each step needs what has

@@ -222,23 +222,28 @@ function Schedule:phase()
   return self.epoch < self.warmup_epochs and 'warm-up' or 'cycling'
 end
 
-local saved = { 'epoch', 'global_skips', 'local_skips', 'batches_to_wait', 'best_loss', 'bad_epochs' }
+local saved = { 'epoch', 'batch', 'group', 'global_skips', 'local_skips', 'batches_to_wait', 'best_loss', 'bad_epochs' }
+local of_sent = { 'group', 'batch', 'planned' }
 
---- What changes from epoch to epoch, as numbers by name; between epochs.
+--- What changes from batch to batch, as numbers by name; -1 where there is none.
 ---@return table<string, number>
 function Schedule:state()
-  if self.batch ~= 0 then util.fail('schedule:state: the epoch is at batch %d', self.batch) end
-  return util.picked(self, saved)
+  local state = util.merged(util.picked(self, saved), { local_sync = self.local_sync and 1 or 0,
+    previous = self.previous or -1 })
+  for _, name in ipairs(of_sent) do state['sent_' .. name] = self.sent and self.sent[name] or -1 end
+  return state
 end
 
 --- Takes back what state() gave.
 ---@param state table<string, number>
 function Schedule:load_state(state)
   check.argument('schedule:load_state', 1, 'state', state, 'table')
-  for _, name in ipairs(saved) do
-    self[name] = check.number('schedule:load_state', 'field', name, state[name])
-  end
-  self.batch, self.group, self.sent, self.previous, self.local_sync = 0, 0, nil, nil, true
+  local function number(name) return check.number('schedule:load_state', 'field', name, state[name]) end
+  for _, name in ipairs(saved) do self[name] = number(name) end
+  self.local_sync, self.previous, self.sent = number 'local_sync' > 0, number 'previous', {}
+  for _, name in ipairs(of_sent) do self.sent[name] = number('sent_' .. name) end
+  if self.previous < 0 then self.previous = nil end
+  if self.sent.batch < 0 then self.sent = nil end
   set_gradients(self)
 end
 

@@ -103,20 +103,20 @@ local function measure(course, happens, options, job, all)
 end
 
 --- What steps told: losses, times, runs (the latest), peaks, last, stopped. The first Ctrl-C ends it with the steps so
---- far, where any was measured and there are no other ranks, which would wait.
+--- far, where any was measured and there are no other ranks, which would wait. What ends before its time is kept.
 local function measured(course, happens, options, job)
   local all = { losses = {}, times = {}, runs = {}, peaks = {}, busy = {} }
   if job then
     measure(course, happens, options, job, all)
-    return all
+  else
+    core.begin_search()
+    local ok, message = xpcall(function() measure(course, happens, options, nil, all) end,
+      function(raised) return raised end)
+    all.stopped = core.stop_requested()
+    core.end_search()
+    if not ok and not (all.stopped and #all.times > 0) then error(message, 0) end
   end
-  core.begin_search()
-  local ok, message = xpcall(function() measure(course, happens, options, nil, all) end,
-    function(raised) return raised end)
-  all.stopped = core.stop_requested()
-  core.end_search()
-  if ok and all.stopped then course:keep() end
-  if not ok and not (all.stopped and #all.times > 0) then error(message, 0) end
+  if course.done < course.steps then course:keep() end
   return all
 end
 

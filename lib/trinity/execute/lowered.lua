@@ -38,10 +38,6 @@ end
 --- mini-batch with its update.
 return function(problem, plan)
   local what = {}
-  if type(plan) == 'table' and plan.mesh and (plan.mesh.context or 1) > 1 and plan.context_kind == 'ring' then
-    check.refuse('execute', 2, 'plan', "context_kind 'ring' is simulated and not executed; 'all_gather' and "
-      .. "'all_to_all' are executed")
-  end
   if type(plan) == 'table' and (plan.mesh or plan.splits and next(plan.splits) ~= nil) then
     local own = stated(problem)
     local inner, there = simulator.lowered('execute', own, plan)

@@ -17,6 +17,9 @@ occasions.options = {
 local Occasions = {}
 Occasions.__index = Occasions
 
+--- What next() goes by behind a step, as numbers by name.
+local function state_of(self) return util.merged(self.schedule:state(), { loss = self.loss }) end
+
 local function way_of(plan)
   local given = type(plan) == 'table' and plan.mesh and plan.mesh.data and plan.mesh.data > 1 and plan.synchronise
   return given and given.kind == 'daso' and (given.every or 1) > 0 and given or nil
@@ -49,7 +52,19 @@ function occasions.new(plan, options, per_epoch, steps)
   end
   self.batches, self.epochs = course_of(options, per_epoch, steps)
   self.schedule = daso.schedule(util.merged(cycling, { epochs = self.epochs, groups = self.inner, nodes = self.nodes }))
+  self.kept = state_of(self)
   return self
+end
+
+--- What the steps to come go by, as numbers by name: behind the last step that was done, even while another runs. nil:
+--- without a schedule.
+function Occasions:state() return self.kept end
+
+--- Goes on behind so many steps of a training, where state() was that.
+function Occasions:load_state(state, done)
+  self.schedule:load_state(state)
+  self.done, self.loss = done, check.number('execute', 'field', 'loss', state.loss)
+  self.kept = state_of(self)
 end
 
 --- What the schedule's actions are to an executor. Those of one step work on the same weights: an average leaves
@@ -90,16 +105,15 @@ function Occasions:next(done)
   return list
 end
 
---- Whether nothing that was sent is still to be merged.
-function Occasions:rests() return not self.schedule or self.done % self.batches == 0 end
-
 --- A step is done.
 function Occasions:step_done(loss)
   if not self.schedule then return end
   self.done, self.loss = self.done + 1, self.loss + loss
-  if self.done % self.batches > 0 then return end
-  self.schedule:after_epoch(self.loss / self.batches)
-  self.loss = 0
+  if self.done % self.batches == 0 then
+    self.schedule:after_epoch(self.loss / self.batches)
+    self.loss = 0
+  end
+  self.kept = state_of(self)
 end
 
 return occasions

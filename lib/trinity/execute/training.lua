@@ -28,7 +28,7 @@ training.options = {
   { 'rate', learning_rate.declared, otherwise = 'the same in every epoch',
     help = 'warm-up and decay of the learning rate by epoch' },
   { 'checkpoint', 'string', otherwise = 'none',
-    help = 'a file that is written after every epoch, and gone on with where it is there' },
+    help = 'a file that is written after every epoch and where it stops before, and gone on with where it is there' },
   { 'load', 'string', otherwise = 'drawn weights', help = 'a safetensors file of weights to begin with' },
   { 'save', 'string', otherwise = 'none', help = 'where the weights go at the end, as safetensors' },
 }
@@ -74,12 +74,16 @@ end
 function Training:follow(happens)
   self.happens = happens
   if not self.kept or not happens.schedule then return end
-  local state = with_prefix(self.kept, 'daso')
-  if next(state) == nil or self.done % happens.batches > 0 then
-    check.refuse('execute', 3, 'options', "'checkpoint': %s is of a training without option 'daso'",
-      self.options.checkpoint)
+  local state, path = with_prefix(self.kept, 'daso'), self.options.checkpoint
+  if next(state) == nil then
+    check.refuse('execute', 3, 'options', "'checkpoint': %s is of a training without option 'daso'", path)
   end
-  happens.schedule:load_state(state)
+  local batch = self.done % happens.batches
+  if state.batch ~= batch then
+    check.refuse('execute', 3, 'options', "'checkpoint': %s is of batch %s of an epoch, expected %d (step %d of epochs of %d)",
+      path, tostring(state.batch), batch, self.done, happens.batches)
+  end
+  happens:load_state(state, self.done)
 end
 
 --- The learning rate of the next step, nil: the one that the executor has.
@@ -103,13 +107,13 @@ function Training:step_done(loss)
   self:keep()
 end
 
---- Writes the checkpoint, unless weights are on their way from one step to a later one, as in DASO's epochs.
+--- Writes the checkpoint.
 function Training:keep()
-  if not self.options.checkpoint or not self.happens:rests() then return end
+  if not self.options.checkpoint then return end
   local numbers = { epoch_loss = self.epoch_loss, epoch_steps = self.epoch_steps }
-  local schedules = { rate = self.rate, daso = self.happens.schedule }
-  for prefix, schedule in util.sorted_pairs(schedules) do
-    for name, value in util.sorted_pairs(schedule:state()) do numbers[prefix .. '.' .. name] = value end
+  local states = { rate = self.rate and self.rate:state(), daso = self.happens:state() }
+  for prefix, state in util.sorted_pairs(states) do
+    for name, value in util.sorted_pairs(state) do numbers[prefix .. '.' .. name] = value end
   end
   self.executor:save(self.options.checkpoint, numbers)
 end

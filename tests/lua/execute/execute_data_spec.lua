@@ -78,6 +78,17 @@ describe('training on a table', function()
     local one = train({ mesh = {} }, 1, short)
     expect(train({ mesh = {} }, 1, util.merged(short, { data = rows .. '.gz' })).losses[3]):equals(one.losses[3])
   end)
+  it('reads what was compressed in pieces, as one', function()
+    os.execute(("cd '%s' && (head -n 50 rows.csv | gzip; tail -n +51 rows.csv | gzip; head -c 512 /dev/zero) > pieces.csv.gz"):format(
+      folder))
+    local run = train({ mesh = {} }, 1, util.merged(some, { epochs = 1, data = folder .. '/pieces.csv.gz' }))
+    local one = train({ mesh = {} }, 1, util.merged(some, { epochs = 1 }))
+    expect(#run.losses):equals(20)
+    for i, loss in ipairs(one.losses) do expect(run.losses[i]):equals(loss) end
+    os.execute(("cd '%s' && (cat rows.csv.gz; echo more) > more.csv.gz"):format(folder))
+    expect(function() train({ mesh = {} }, 1, { data = folder .. '/more.csv.gz', epochs = 1 }) end)
+      :raises "more.csv.gz: byte %d+: expected a whole file of gzip's format"
+  end)
   it('scales its numbers', function()
     local big = write('big.csv', (table_text(120):gsub('(%d)%.(%d%d%d%d%d%d)', '%1%2')))
     local short = util.merged(some, { epochs = 1 })
@@ -161,6 +172,9 @@ describe('a malformed file is named with its place:', function()
   end
   refused('word.csv', '1,2,0\n1,x,1\n', "word.csv: line 2, field 2: expected a number, got 'x'")
   refused('short.csv', '1,2,0\n\n1,1\n', 'short.csv: line 3, field 2: expected 3 fields, as in the lines before, got 2')
+  refused('far.csv', '1,2,0\n1,-1e39,1\n', 'far.csv: line 2, field 2: expected a number of float32, got %-1e%+39')
+  refused('nan.csv', '1,nan,0\n', "nan.csv: line 1, field 2: expected a number, got 'nan'")
+  refused('end.csv', '1,2,0\r\n1,2,\r\n', "end.csv: line 2, field 3: expected a number, got ''")
   refused('class.csv', '1,2,0.5\n', 'class.csv: line 1, field 3: expected a class, a whole number from 0, got 0.5')
   refused('empty.csv', '', 'empty.csv: expected lines of numbers, got none')
   refused('cut.csv.gz', '\31\139\8\0\0\0\0\0', 'cut.csv.gz: byte 8: expected a whole file of gzip')
@@ -170,6 +184,14 @@ describe('a malformed file is named with its place:', function()
   refused('wide.csv', ('1,2,3,0\n'):rep(9), "input 'inputs' takes samples of 2 numbers, the data have samples of 3")
   refused('classes.csv', ('1,2,7\n'):rep(9), "input 'labels' takes numbers below 2, the data have 7")
   refused('no.safetensors', 'nonsense', 'no.safetensors')
+  it('tensors of which one is no number', function()
+    local tensor, file = trinity.tensor, folder .. '/nan.safetensors'
+    local x = {}
+    for i = 1, 20 do x[i] = i == 14 and 0 / 0 or i end
+    tensor.save(file, { inputs = tensor.new(x):reshape { 10, 2 }, labels = tensor.zeros({ 10 }, { dtype = 'int64' }) })
+    expect(function() train({ mesh = {} }, 1, { data = file, epochs = 1 }) end)
+      :raises "nan.safetensors: .*'inputs' %[6, 1%]: expected a number of float32, got %-?nan"
+  end)
   it('a folder of other things', function()
     os.execute(("mkdir '%s/other'"):format(folder))
     expect(function() train({ mesh = {} }, 1, { data = folder .. '/other' }) end)

@@ -352,23 +352,50 @@ describe('replicas that meet seldom are executed:', function()
     expect_losses(run, losses)
     expect_weights(layers_of(run.weights), mean(w))
   end)
-  it('and a checkpoint between meetings goes on to the same numbers', function()
+  --- A training in one piece, and the same stopped behind every step: what each piece is told, and the last one.
+  local function in_pieces(plan, devices, options)
     local path, data = temporary(), temporary() .. '.csv'
-    core.write_file(data, ('1,2,3,4,0\n-1,0,2,5,1\n3,1,0,-2,2\n0,0,1,1,0\n'):rep(2))
-    local plan = { mesh = { data = 2 }, synchronise = { kind = 'local_sgd', every = 3 } }
-    local problem = trinity.problem { graph = network 'momentum', cluster = trinity.cluster 'p100x2' }
-    local function train(epochs, checkpoint)
-      return trinity.execute(problem, problem:strategy(plan), { epochs = epochs, data = data, learning_rate = rate,
-        double_precision = true, quiet = true, keep_weights = true, checkpoint = checkpoint })
+    core.write_file(data, ('1,2,3,4,0\n-1,0,2,5,1\n3,1,0,-2,2\n0,0,1,1,0\n'):rep(10))
+    local problem = trinity.problem { graph = network 'momentum', cluster = trinity.cluster('p100x' .. devices) }
+    local function train(more)
+      return trinity.execute(problem, problem:strategy(plan), util.merged(util.merged({ data = data, learning_rate = rate,
+        double_precision = true, quiet = true, keep_weights = true }, options), more))
     end
-    local whole = train(4) -- of two steps each
-    expect(#train(2, path).losses):equals(4)
-    local rest = train(4, path)
-    expect(#rest.losses):equals(4)
-    for i, loss in ipairs(rest.losses) do expect(loss):equals(whole.losses[4 + i]) end
+    local whole = train {}
+    local losses, last = {}, { steps_done = 0 }
+    while last.steps_done < whole.steps_done do
+      last = train { seconds = 1e-9, checkpoint = path }
+      expect(#last.losses):equals(1)
+      losses[#losses + 1] = last.losses[1]
+    end
+    expect(#losses):equals(#whole.losses)
+    for i, loss in ipairs(losses) do expect(loss):equals(whole.losses[i]) end
     for i, weight in ipairs(whole.weights) do
-      for k, value in ipairs(weight.values) do expect(rest.weights[i].values[k]):equals(value) end
+      for k, value in ipairs(weight.values) do expect(last.weights[i].values[k]):equals(value) end
     end
+    return train, path
+  end
+  it('and stopped behind any step they go on to the same numbers: between meetings', function()
+    in_pieces({ mesh = { data = 2 }, synchronise = { kind = 'local_sgd', every = 3 } }, 2, { epochs = 2 })
+  end)
+  it('and while DASO has weights on their way', function()
+    local plan = { mesh = { data = 4 }, synchronise = { kind = 'daso', inner = 2, every = 1 } }
+    local train, path
+    for _, held in ipairs { { global_skips = 4 }, { global_skips = 2 }, { global_skips = 5, local_skips = 2, batches_to_wait = 3 } } do
+      train, path = in_pieces(plan, 4, { epochs = 4, rate = { decay = 'plateau', patience = 0 },
+        daso = { warmup_epochs = 1, cooldown_epochs = 1, held = held } })
+    end
+    in_pieces(plan, 4, { epochs = 7, daso = { warmup_epochs = 1, cooldown_epochs = 1, patience = 0, max_global_skips = 8 } })
+    expect(core.read_file(path)):matches '"course.daso.batch":"0"'
+    os.remove(path)
+    for _ = 1, 8 do train { seconds = 1e-9, checkpoint = path } end -- three steps into the second epoch of five
+    expect(core.read_file(path)):matches '"[^"]*#sent0@%d+":{"dtype":"F64"'
+    plan.synchronise = { kind = 'local_sgd', every = 3 }
+    local problem = trinity.problem { graph = network 'momentum', cluster = trinity.cluster 'p100x4' }
+    expect(function()
+      trinity.execute(problem, problem:strategy(plan), { steps = 9, warm_up = 0, quiet = true, double_precision = true,
+        checkpoint = path })
+    end):raises "weights: '.*#sent0@%d+' was on its way in another strategy"
   end)
 end)
 

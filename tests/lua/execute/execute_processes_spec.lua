@@ -62,14 +62,16 @@ describe('workers as processes', function()
   it('run what strategies lower to', function()
     write('lowered.lua', [[
 local trinity = require 'trinity'
-local problem = trinity.problem { cluster = trinity.cluster 'p100x2', graph = trinity.model('gpt2', { batch_size = 2,
-  sequence = 8, layers = 2, hidden = 16, heads = 4, vocabulary = 32, positions = 8, fused = false, optimiser = 'adam' }) }
 local function run(strategy)
+  local problem = trinity.problem { cluster = trinity.cluster 'p100x2', graph = trinity.model('gpt2', { batch_size = 2,
+    sequence = 8, layers = 2, hidden = 16, heads = 4, vocabulary = 32, positions = 8, fused = false, optimiser = 'adam',
+    kernels = strategy.context_kind and 'flash' or 'onnx' }) }
   return trinity.execute(problem, problem:strategy(strategy), { steps = 3, warm_up = 0, double_precision = true, quiet = true })
 end
 for _, strategy in ipairs { { mesh = { data = 2 } }, { mesh = { tensor = 2 } }, { mesh = { context = 2 } },
   { mesh = { data = 2 }, shard = 2, micro_batches = 2 }, { mesh = { data = 2 }, shard = 3, micro_batches = 2 },
-  { mesh = { pipeline = 2 }, schedule = 'zb-h1', micro_batches = 2, recompute = 'full' } } do
+  { mesh = { pipeline = 2 }, schedule = 'zb-h1', micro_batches = 2, recompute = 'full' },
+  { mesh = { context = 2 }, context_kind = 'ring', recompute = 'full' } } do
   for _, loss in ipairs(run(strategy).losses) do print(('%.17g'):format(loss)) end
 end
 ]])
@@ -164,16 +166,16 @@ for k, strategy in ipairs { { mesh = { data = 2 }, shard = 3 }, { mesh = { tenso
 end
 ]], 2)
   end)
-  it('go on from a checkpoint of DASO after one was killed, to the same bytes', function()
+  it('keep the last epoch of DASO where one is killed or interrupted, and go on from it to the same bytes', function()
     write('daso.lua', [[
 local trinity = require 'trinity'
-local folder, killed = arg[1], arg[2]
+local folder, killed, signal = arg[1], arg[2], arg[3]
 local job = trinity.dist.init()
 local graph = trinity.model('mlp', { inputs = 2, hidden = { 30 }, classes = 3, batch_size = 2, optimiser = 'adam' })
 local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x4' }
 local plan = problem:strategy { mesh = { data = 4 }, synchronise = { kind = 'daso', inner = 2 } }
 if killed and job.rank == 1 then
-  os.execute(("(until [ -s '%s/kept' ]; do sleep 0.01; done; sleep %s; kill -9 %d) &"):format(folder, killed,
+  os.execute(("(until [ -s '%s/kept' ]; do sleep 0.01; done; sleep %s; kill -%s %d) &"):format(folder, killed, signal,
     io.open '/proc/self/stat':read '*n'))
 end
 local run = trinity.execute(problem, plan, { data = folder .. '/rows.csv', scale = 1 / 100, epochs = 20, quiet = true,
@@ -185,11 +187,12 @@ if job.rank == 0 then print(#run.losses < run.steps_done) end
     expect(output):equals 'false\n'
     expect(status):equals(0)
     local whole, killed = core.read_file(folder .. '/weights'), 0
-    for _, delay in ipairs { '0', '0.13', '0.31' } do
+    for _, blow in ipairs { '0 KILL', '0.13 KILL', '0.31 KILL', '0.07 INT' } do
       os.execute(("rm -f '%s/kept' '%s/weights'"):format(folder, folder))
-      local ended = shell(('timeout -k 5 60 "$T" launch -n 4 "$F/daso.lua" "$F" %s'):format(delay))
-      if ended == 137 then
+      local ended = shell(('timeout -k 5 60 "$T" launch -n 4 "$F/daso.lua" "$F" %s'):format(blow))
+      if ended == 137 or ended == 130 then
         killed = killed + 1
+        expect(core.read_file(folder .. '/kept')):matches '"course.daso.batch":"0"'
         local again, text = shell 'timeout -k 5 60 "$T" launch -n 4 "$F/daso.lua" "$F"'
         expect(text):equals 'true\n'
         expect(again):equals(0)
@@ -197,6 +200,25 @@ if job.rank == 0 then print(#run.losses < run.steps_done) end
       expect(core.read_file(folder .. '/weights') == whole):equals(true)
     end
     expect(killed > 0):equals(true)
+  end)
+  it('stopped behind any step go on as threads do, while DASO has weights on their way', function()
+    expect_same('pieces.lua', [[
+local trinity = require 'trinity'
+local folder = debug.getinfo(1, 'S').source:match '^@(.*)/'
+local graph = trinity.model('mlp', { inputs = 2, hidden = { 30 }, classes = 3, batch_size = 2, optimiser = 'adam' })
+local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x4' }
+local path, run = ('%s/pieces-%s'):format(folder, trinity.dist.current() and 'processes' or 'threads'), nil
+repeat
+  run = trinity.execute(problem, problem:strategy { mesh = { data = 4 }, synchronise = { kind = 'daso', inner = 2 } },
+    { data = folder .. '/rows.csv', scale = 1 / 100, epochs = 4, learning_rate = 0.1, quiet = true, double_precision = true,
+      daso = { warmup_epochs = 1, cooldown_epochs = 1, held = { global_skips = 2 } }, keep_weights = true,
+      checkpoint = path, seconds = 1e-9 })
+  print(#run.losses, ('%.17g'):format(run.losses[1]))
+until run.steps_done == 20
+for _, weight in ipairs(run.weights) do
+  for _, value in ipairs(weight.values) do print(('%s %.17g'):format(weight.name, value)) end
+end
+]], 4)
   end)
   it('end with one message when one of them dies', function()
     write('die.lua', network .. [[
@@ -266,6 +288,19 @@ describe('trinity execute', function()
   end)
 end)
 
+--- Says that it is ready behind so many steps, however long they take.
+local function ready_behind(steps)
+  return ([[
+local line, done = {}, 0
+function line:update()
+  done = done + 1
+  if done == %d then ready() end
+end
+function line:finish() end
+require('trinity.base.progress').new = function() return line end
+]]):format(steps)
+end
+
 describe('an execution', function()
   local problem, placement = assert(loadstring(network .. ' return problem, placement'))()
   local function execute(options)
@@ -308,11 +343,10 @@ describe('an execution', function()
   end)
   it('stops on Ctrl-C: with an error before a first step, with what was measured after it', function()
     local stopping = assert(loadfile(root .. '/tests/lua/support/stopping.lua'))()
-    local result = stopping.run({ 'execution', network .. [[
-      ready()
+    local result = stopping.run({ 'execution', network .. ready_behind(6) .. [[
       local run = trinity.execute(problem, placement, { steps = 1000000, quiet = true })
       print(run.stopped and 'interrupted')
-    ]] }, '', 0.3, 'INT')
+    ]] }, '', 0, 'INT')
     expect(result.output):matches 'interrupted\n$'
     expect(result.status):equals(130)
     expect(result.seconds):below(5)
@@ -329,9 +363,8 @@ end
 ]]
     local stopping = assert(loadfile(root .. '/tests/lua/support/stopping.lua'))()
     local path = temporary()
-    for _, seconds in ipairs { 1.5, 1.63, 1.71 } do
-      local result = stopping.run({ 'execution', wide .. ([[
-        ready()
+    for _, seconds in ipairs { 0, 0.13, 0.21 } do
+      local result = stopping.run({ 'execution', wide .. ready_behind(1) .. ([[
         print('steps', train(1000000, %q).steps)
       ]]):format(path) }, '', seconds, 'INT')
       expect(result.output):matches 'steps%s+%d+'

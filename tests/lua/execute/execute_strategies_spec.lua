@@ -84,13 +84,57 @@ describe('attention that is one operator', function()
       expect(flash:off(strategy)):near(0, 1e-9)
     end
   end)
-  it('is not executed in a ring, and the error says so', function()
-    expect(function() flash:run { mesh = { context = 2 }, context_kind = 'ring' } end)
-      :raises "argument 2 %('plan'%): context_kind 'ring' is simulated and not executed; 'all_gather' and 'all_to_all' are"
-  end)
   it('computes what its parts do', function()
     local parts_of = same.new(gpt { layers = 2, dropout = 0 })
     for i, loss in ipairs(parts_of:on_one(1).losses) do expect(flash:on_one(1).losses[i]):near(loss, 1e-9) end
+  end)
+end)
+
+describe('attention in a ring trains as on one device,', function()
+  local flash = same.new(gpt { kernels = 'flash' })
+  local function ring(parts_of_sequence) return { mesh = { context = parts_of_sequence }, context_kind = 'ring' } end
+  for _, c in ipairs { 2, 4 } do
+    it(('in %d parts'):format(c), function() expect(flash:off(ring(c))):near(0, 1e-9) end)
+  end
+  for _, part in ipairs(parts) do
+    if part[2] ~= 'context' then
+      it('with ' .. part[1], function() expect(flash:off(same.together(ring(2), part[3]))):near(0, 1e-9) end)
+    end
+  end
+  it('with interleaved, ZeRO 2 and recompute; zero bubble, ZeRO 3 and tensor', function()
+    expect(flash:off { mesh = { pipeline = 2, data = 2, context = 2 }, context_kind = 'ring', schedule = 'interleaved',
+      virtual_stages = 2, micro_batches = 2, shard = 2, recompute = 'full' }):near(0, 1e-9)
+    expect(flash:off { mesh = { pipeline = 2, data = 2, context = 2, tensor = 2 }, context_kind = 'ring', schedule = 'zb-h1',
+      micro_batches = 2, shard = 3 }):near(0, 1e-9)
+  end)
+  it('bit by bit as often as it is repeated', function()
+    local first, second = flash:run(ring(4)), flash:run(ring(4))
+    expect(same.difference(first, second)):equals(0)
+  end)
+  it('and is told from one whose blocks do not see each other', function()
+    local alone = same.new(gpt { kernels = 'flash', sequence = 4, batch_size = 4 }):on_one(1)
+    expect(math.abs(alone.losses[1] - flash:on_one(1).losses[1]) > 1e-6):equals(true)
+  end)
+  it('of bounded scores, heads that share keys, wider values and queries that see all or the nearest', function()
+    local function network(causal, window, softcap, kernels)
+      local net = trinity.layers.new('attention', { batch_size = 2 })
+      local x = net:linear('in', net:input('x', { 2, 8, 6 }), 12)
+      local y = net:attention('attend', net:linear('q', x, 16), net:linear('k', x, 8), net:linear('v', x, 12),
+        { heads = 4, key_heads = 2, causal = causal, window = window, softcap = softcap, kernels = kernels })
+      local rows = net:reshape('rows', net:linear('out', y, 5), { 16, 5 })
+      net:softmax_cross_entropy('loss', rows, net:input('labels', { 16 }, 'int64'))
+      return same.new(net:build():to_training { optimiser = 'adam' })
+    end
+    local losses = {}
+    for _, case in ipairs { { false }, { true }, { true, 3 }, { true, 3, true }, { false, nil, true } } do
+      local one = network(case[1], case[2], case[3], 'flash')
+      local expected = network(case[1], case[2], case[3], 'onnx'):on_one(1)
+      expect(same.difference(expected, one:on_one(1))):near(0, 1e-9)
+      for _, c in ipairs { 2, 4, 8 } do expect(one:off(ring(c))):near(0, 1e-9) end
+      expect(one:off { mesh = { context = 2, tensor = 2 }, context_kind = 'ring', sequence_parallel = true }):near(0, 1e-9)
+      losses[#losses + 1] = expected.losses[1]
+    end
+    for i = 2, #losses do expect(math.abs(losses[i] - losses[1]) > 1e-9):equals(true) end
   end)
 end)
 

@@ -145,6 +145,19 @@ describe('pages', function()
   end)
 end)
 
+--- A small GPT that has learnt the bytes of a text, executed as users do: what the run keeps of it; nil without LibTorch.
+local function learnt()
+  if not core.has_torch() then return nil end
+  if not require('trinity.base.util').exists(folder .. '/learnt') then
+    core.write_file(folder .. '/text.txt', ('the quick brown fox jumps over the lazy dog. '):rep(40))
+    local status, output = run_trinity(("execute --model gpt2 --batch_size 4 --set sequence=16,layers=1,hidden=16,heads=2,"
+      .. "vocabulary=256,positions=16,fused=false,dropout=0,optimiser=adam --data '%s/text.txt' --steps 40 "
+      .. "--learning_rate 0.02 --runs '%s' --run learnt"):format(folder, folder))
+    if status ~= 0 then error(output, 0) end
+  end
+  return json.decode(core.read_file(folder .. '/learnt/results/measured.json')).data
+end
+
 describe('a report', function()
   local seen, pages
   local function pages_of()
@@ -159,6 +172,7 @@ describe('a report', function()
     pages = { one = page_of { folder .. '/one' }, phone = page_of { folder .. '/one' },
       pair = page_of { folder .. '/one', folder .. '/two' }, hostile = page_of { folder .. '/hostile' },
       kinds = page_of { folder .. '/kinds' } }
+    if learnt() then pages.learnt = page_of { folder .. '/learnt' } end
     return pages
   end
   local function page(name)
@@ -270,6 +284,20 @@ describe('a report', function()
       expect(kinds.text:find(text, 1, true) ~= nil):equals(true)
     end
     expect(kinds.charts):equals(13)
+  end)
+  it('draws the loss of every step of a training, which falls as a text is learnt', function()
+    if not learnt() then skip 'there is no LibTorch' end
+    local kept, drawn = learnt(), page('learnt').losses
+    expect(#kept.losses):equals(40)
+    expect(kept.losses[40] < 0.6 * kept.losses[1]):equals(true)
+    expect(#drawn):equals(1)
+    expect(#drawn[1].x):equals(40)
+    for i, loss in ipairs(kept.losses) do
+      expect(drawn[1].x[i]):equals(i)
+      expect(drawn[1].y[i]):near(loss, 1e-12)
+    end
+    expect(drawn[1].py[40] > drawn[1].py[1]):equals(true) -- further down
+    expect(page('one').losses[1]):equals(nil)
   end)
   it('begins with sentences, not with the names of tables', function()
     local sentence = require 'trinity.report.sentence'

@@ -11,8 +11,8 @@
     ...all('.stage.map').filter(stage => !stage.querySelector('.node')),
     ...all('.stage.time canvas').filter(canvas => !Number(canvas.dataset.drawn))].length;
 
-  /** The lines of the curves of searches: of each the name, its points as they are and in pixels, and its path. */
-  const searchCurves = () => all('.chart[aria-label^="Best step time over evaluations"] .mark-line path').map(path => {
+  /** The lines of the charts that are called so: of each the name, its points as they are and in pixels, and its path. */
+  const curvesOf = label => all('.chart[aria-label^="' + label + '"] .mark-line path').map(path => {
     const items = path.__data__.mark.items;
     return { name: items[0].datum.tip.split('\n')[0], x: items.map(item => item.datum.x), y: items.map(item => item.datum.y),
       px: items.map(item => item.x), py: items.map(item => item.y), path: path.getAttribute('d') };
@@ -71,7 +71,8 @@
   async function run() {
     const seen = { name: window.reportName, errors: window.reportErrors, undrawnAfterLoad };
     try {
-      seen.curves = searchCurves();
+      seen.curves = curvesOf('Best step time over evaluations');
+      seen.losses = curvesOf('Loss by step');
       seen.curvePoints = all('.chart[aria-label^="Best step time over evaluations"] .mark-symbol path').length;
       for (let i = 0; i < 100 && all('.chart').some(chart => !chart.firstChild); i++) await wait();
       seen.title = document.querySelector('h1').textContent;
