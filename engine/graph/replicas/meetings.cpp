@@ -52,8 +52,14 @@ bool Replication::meets_joined(int32_t tensor) const {
   if (options_.joined.empty() || is_joined(op)) return !options_.joined.empty();
   const auto [first, last] = boost::out_edges(op, graph_.csr());
   return std::any_of(first, last, [&](const auto& edge) {
-    return graph_.csr()[edge].tensor == tensor &&
-           is_joined(static_cast<int32_t>(boost::target(edge, graph_.csr())));
+    if (graph_.csr()[edge].tensor != tensor) return false;
+    const auto reader = static_cast<int32_t>(boost::target(edge, graph_.csr()));
+    const auto& about = graph_.op(reader);
+    if (is_joined(reader) || about.collective < 0 || about.phase != Phase::update)
+      return is_joined(reader);
+    const auto place = std::find(about.inputs.begin(), about.inputs.end(), tensor);
+    const auto sum = at(place - about.inputs.begin());
+    return sum < about.outputs.size() && meets_joined(about.outputs[sum]);
   });
 }
 

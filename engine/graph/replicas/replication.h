@@ -130,7 +130,7 @@ class Replication {
     const int32_t spread = spread_of(members[0]);
     return static_cast<int64_t>(here) * all_of(alike(stage_[op], spread)[0], spread);
   }
-  /// Whether what writes or reads a tensor is such a member.
+  /// Whether what writes or reads a tensor is such a member, or a sum that one reads.
   bool meets_joined(int32_t tensor) const;
   /// One collective of the copies of one that joins all replicas, for every group of replicas.
   void join_collective(size_t c);

@@ -41,6 +41,18 @@ describe('a small mixture of experts trains as on one device: experts shared out
   end)
 end)
 
+describe('a small mixture of experts with attention in a ring trains as on one device: experts shared out and', function()
+  local flash = same.new(trinity.model('moe_transformer', { batch_size = 2, sequence = 8, layers = 4, hidden = 16, heads = 4,
+    key_heads = 2, feed_forward = 8, experts = 4, top_k = 2, vocabulary = 32, fused = false, optimiser = 'adam',
+    kernels = 'flash' }))
+  local ring = same.together(shared, { mesh = { context = 2 }, context_kind = 'ring' })
+  for _, other in ipairs(others) do
+    if other[1] ~= 'context' and not other[1]:find 'over copies' then
+      it(other[1], function() expect(flash:off(same.together(ring, other[2]))):near(0, 1e-9) end)
+    end
+  end
+end)
+
 --- Experts as products of all of them at once, as decoders by their config.json have them.
 local function batched()
   local net = trinity.layers.new('batched', { batch_size = 4, optimiser = 'adam' })
