@@ -20,7 +20,7 @@ error 'this file is for editors'
 ---@field train_rows? integer samples (symbols of a text) that train; the rest is held out (default: what the files say; 1 to 2^40)
 ---@field epochs? integer passes over the samples that train (default: `steps`; 1 to 1e6)
 ---@field rate? trinity.LearningRateOptions warm-up and decay of the learning rate by epoch (default: the same in every epoch)
----@field checkpoint? string a file that is written after every epoch, and gone on with where it is there (default: none)
+---@field checkpoint? string a file that is written after every epoch and where it stops before, and gone on with where it is there (default: none)
 ---@field load? string a safetensors file of weights to begin with (default: drawn weights)
 ---@field save? string where the weights go at the end, as safetensors (default: none)
 ---@field daso? trinity.CyclingOptions of strategies whose replicas meet by 'daso': phases and skips of a training of `epochs` (without data of so many equal parts of `steps`, by default one) (default: weights meet and wait in the last of `every` steps)
