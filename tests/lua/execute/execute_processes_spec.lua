@@ -351,6 +351,41 @@ describe('an execution', function()
     expect(result.status):equals(130)
     expect(result.seconds):below(5)
   end)
+  it('is kept behind its last whole step where Ctrl-C stops it, and goes on to the same bytes', function()
+    local lines = {}
+    for i = 1, 40 do lines[i] = ('%d,%d,%d'):format(i * 37 % 101, i * 53 % 97, i % 3) end
+    write('points.csv', table.concat(lines, '\n') .. '\n')
+    local course = ([[
+local trinity = require 'trinity'
+local folder = %q
+local graph = trinity.model('mlp', { inputs = 2, hidden = { 400, 400 }, classes = 3, batch_size = 2, optimiser = 'adam' })
+local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x4' }
+local function train(daso, name, checkpoint)
+  return trinity.execute(problem, problem:strategy { mesh = { data = 4 },
+      synchronise = daso and { kind = 'daso', inner = 2 } or nil },
+    { data = folder .. '/points.csv', scale = 1 / 100, epochs = 30, learning_rate = 0.01, quiet = true,
+      rate = { decay = 'plateau', patience = 0 }, checkpoint = checkpoint, save = folder .. '/' .. name,
+      daso = daso and { warmup_epochs = 2, cooldown_epochs = 2, patience = 0 } or nil })
+end
+]]):format(folder)
+    local stopping = assert(loadfile(root .. '/tests/lua/support/stopping.lua'))()
+    for _, is_daso in ipairs { 'false', 'true' } do
+      write('course.lua', course .. ('train(%s, "whole", nil)'):format(is_daso))
+      expect(shell '"$T" "$F/course.lua"'):equals(0)
+      local whole = core.read_file(folder .. '/whole')
+      for _, steps in ipairs { 3, 33 } do
+        local kept = ('%s/course-%s-%d'):format(folder, is_daso, steps)
+        local result = stopping.run({ 'training', course .. ready_behind(steps)
+          .. ('print("steps", train(%s, "part", %q).steps_done)'):format(is_daso, kept) }, '', 0, 'INT')
+        local done = tonumber(result.output:match 'steps%s+(%d+)')
+        expect(done >= steps and done < 150):equals(true)
+        expect(core.read_file(kept)):matches(('"steps":"%d"'):format(done))
+        write('course.lua', course .. ('train(%s, "rest", %q)'):format(is_daso, kept))
+        expect(shell '"$T" "$F/course.lua"'):equals(0)
+        expect(core.read_file(folder .. '/rest') == whole):equals(true)
+      end
+    end
+  end)
   it('keeps weights of whole steps when it is stopped in the middle of one', function()
     local wide = [[
 local trinity = require 'trinity'
