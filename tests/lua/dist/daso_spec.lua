@@ -161,6 +161,26 @@ describe('the schedule of DASO', function()
       expect(schedule.gradients):equals(options.nodes and 'node' or 'world')
     end
   end)
+  it('holds weights back that all move alike: merges take half of them from where they were', function()
+    -- Two nodes whose weight grows by 1 in every batch, as on a slope: how far it comes, over the batches. Merged S batches
+    -- after they were sent, weights x become (2 S x + 2 (x - S)) / (2 S + 2): S / (S + 1) less. Where every batch sends, that
+    -- is less by half a step v, and v = 1 - v / 2.
+    for _, case in ipairs { { 4, 1, 3.5 / 4 }, { 8, 2, (8 - 2 / 3) / 8 }, { 1, 1, 2 / 3 }, { 4, 0, 1 }, { 1, 0, 1 } } do
+      local schedule = with_skips(case[1], 1, case[2], 3)
+      local x, sent, batches = 0, nil, 8000
+      for _ = 1, batches - 1 do -- the last one averages
+        x = x + 1
+        local at_send = x
+        for _, action in ipairs(schedule:after_batch(batches)) do
+          if action.what == 'merge' then x = (2 * action.batches * x + 2 * sent) / (2 * action.batches + 2) end
+          if action.what == 'send' then at_send = x end
+          if action.what == 'average' then x = at_send end
+        end
+        if schedule.sent and schedule.sent.batch == schedule.batch - 1 then sent = at_send end
+      end
+      expect(x / (batches - 1)):near(case[3], 1e-3)
+    end
+  end)
   it('goes on from a saved state in the middle of an epoch', function()
     local one = daso.schedule { epochs = 20, groups = 2, warmup_epochs = 1, cooldown_epochs = 1, patience = 0 }
     local function told(schedule)
