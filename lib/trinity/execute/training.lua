@@ -80,8 +80,8 @@ function Training:follow(happens)
   end
   local batch = self.done % happens.batches
   if state.batch ~= batch then
-    check.refuse('execute', 3, 'options', "'checkpoint': %s is of batch %s of an epoch, expected %d (step %d of epochs of %d)",
-      path, tostring(state.batch), batch, self.done, happens.batches)
+    check.refuse('execute', 3, 'options', "'checkpoint': %s is of batch %s of an epoch, expected %d (step %d of epochs "
+      .. 'of %d)', path, tostring(state.batch), batch, self.done, happens.batches)
   end
   happens:load_state(state, self.done)
 end

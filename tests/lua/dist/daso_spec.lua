@@ -183,7 +183,7 @@ describe('the schedule of DASO', function()
   end)
   it('goes on from a saved state in the middle of an epoch', function()
     local one = daso.schedule { epochs = 20, groups = 2, warmup_epochs = 1, cooldown_epochs = 1, patience = 0 }
-    local function told(schedule)
+    local function actions_of(schedule)
       local actions = schedule:after_batch(10)
       if schedule.batch == 0 then schedule:after_epoch(1) end
       return trinity.json.encode(actions) .. tostring(schedule.gradients)
@@ -192,9 +192,9 @@ describe('the schedule of DASO', function()
     for _ = 1, 200 do
       local other = daso.schedule { epochs = 20, groups = 2, warmup_epochs = 1, cooldown_epochs = 1, patience = 0 }
       other:load_state(one:state())
-      local own = told(one)
+      local own = actions_of(one)
       merges = merges + select(2, own:gsub('"merge"', ''))
-      expect(told(other)):equals(own)
+      expect(actions_of(other)):equals(own)
     end
     expect(merges > 20):equals(true)
     expect(function() one:load_state { epoch = 1 } end):raises "field 'batch'"
