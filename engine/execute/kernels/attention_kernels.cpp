@@ -60,9 +60,10 @@ class Scores {
   /// The same, where a query sees nothing of a key minus infinity.
   Tensor seen(const Tensor& scores) const {
     if (!causal_) return scores;
-    const auto hidden =
-        unseen_positions(scores.size(-2), scores.size(-1), first_, window_, scores.options());
-    return scores.masked_fill(hidden, -std::numeric_limits<double>::infinity());
+    const auto positions =
+        at::arange(first_, first_ + scores.size(-2), scores.options().dtype(at::kLong));
+    return scores.masked_fill(unseen_keys(positions, scores.size(-1), window_),
+                              -std::numeric_limits<double>::infinity());
   }
   /// The gradient of products from that of scores.
   Tensor through_softcap(const Tensor& gradient, const Tensor& scores) const {
@@ -184,9 +185,10 @@ Tensors attention(const KernelCall& call) {
   } else if (call.integer("is_causal", 0) != 0) {
     const auto begin = call.list("block_begin");
     const int64_t first = begin.size() < 2 ? 0 : begin[begin.size() - 2];
-    scores = scores.masked_fill(unseen_positions(scores.size(-2), scores.size(-1), first,
-                                                 call.integer("window", 0), scores.options()),
-                                -1e9);
+    const auto positions =
+        at::arange(first, first + scores.size(-2), scores.options().dtype(at::kLong));
+    scores = scores.masked_fill(
+        unseen_keys(positions, scores.size(-1), call.integer("window", 0)), -1e9);
   }
   const Tensor made = at::matmul(at::softmax(scores, -1), value);
   return {joined ? made.transpose(1, 2).flatten(2) : made};
@@ -194,11 +196,10 @@ Tensors attention(const KernelCall& call) {
 
 }  // namespace
 
-at::Tensor unseen_positions(int64_t queries, int64_t keys, int64_t first, int64_t window,
-                            const at::TensorOptions& options) {
-  const auto all = at::ones({queries, keys}, options.dtype(at::kBool));
-  const auto ahead = all.triu(1 + first);
-  return window > 0 ? ahead.logical_or(all.tril(first - window)) : ahead;
+at::Tensor unseen_keys(const at::Tensor& positions, int64_t keys, int64_t window) {
+  const auto ahead = at::arange(keys, positions.options()) - positions.unsqueeze(1);
+  const auto unseen = ahead.gt(0);
+  return window > 0 ? unseen.logical_or(ahead.le(-window)) : unseen;
 }
 
 void add_attention_kernels(KernelTable& table) {

@@ -239,9 +239,12 @@ Tensors softmax(const KernelCall& call) {
     const int64_t rows = x.size(-2), columns = x.size(-1);
     const auto begin = call.list("block_begin"), whole = call.list("block_whole");
     const int64_t all = begin.empty() ? rows : whole.at(whole.size() - 2);
-    const int64_t first = columns - all + (begin.empty() ? 0 : begin.at(begin.size() - 2));
-    x = x.masked_fill(
-        unseen_positions(rows, columns, first, call.integer("window", 0), x.options()), -1e9);
+    const int64_t first = begin.empty() ? 0 : begin.at(begin.size() - 2);
+    auto positions = at::arange(first, first + rows, x.options().dtype(at::kLong));
+    // Rows of several heads that share keys stand below each other, each with all positions.
+    const bool shares = all > columns && all % columns == 0;
+    positions = shares ? positions.remainder(columns) : positions + (columns - all);
+    x = x.masked_fill(unseen_keys(positions, columns, call.integer("window", 0)), -1e9);
   }
   return {at::softmax(x, call.integer("axis", -1))};
 }

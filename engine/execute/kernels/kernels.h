@@ -46,10 +46,9 @@ using Kernel = std::vector<at::Tensor> (*)(const KernelCall&);
 /// The kernel of a forward type, ONNX's or one of operator_types.h; null where there is none.
 Kernel find_kernel(const std::string& type);
 
-/// Which keys a causal query does not see [queries, keys]: those behind it, and all but the nearest
-/// `window` (0: none of these). first: the position of the first query, counted from the first key.
-at::Tensor unseen_positions(int64_t queries, int64_t keys, int64_t first, int64_t window,
-                            const at::TensorOptions& options);
+/// Which keys [queries, keys] causal queries at these positions do not see: those behind them, and
+/// all but the nearest `window` (0: none of these).
+at::Tensor unseen_keys(const at::Tensor& positions, int64_t keys, int64_t window);
 
 using KernelTable = std::map<std::string, Kernel>;
 /// Numbers one by one: arithmetic, comparisons, activations, and reductions.

@@ -123,11 +123,10 @@ describe('attention in a ring trains as on one device,', function()
   it('of bounded scores, heads that share keys, wider values and queries that see all or the nearest', function()
     local function network(causal, window, softcap, kernels)
       local net = trinity.layers.new('attention', { batch_size = 2 })
-      local x = net:linear('in', net:input('x', { 2, 8, 6 }), 12)
+      local x = net:embedding('embed', net:input('tokens', { 2, 8 }, 'int64'), { weight = net:variable('table', { 9, 12 }) })
       local y = net:attention('attend', net:linear('query', x, 16), net:linear('key', x, 8), net:linear('value', x, 12),
         { heads = 4, key_heads = 2, causal = causal, window = window, softcap = softcap, kernels = kernels })
-      local rows = net:reshape('rows', net:linear('out', y, 5), { 16, 5 })
-      net:softmax_cross_entropy('loss', rows, net:input('labels', { 16 }, 'int64'))
+      net:softmax_cross_entropy('loss', net:linear('out', y, 5), net:input('labels', { 2, 8 }, 'int64'))
       return same.new(net:build():to_training { optimiser = 'adam' })
     end
     local losses = {}
