@@ -128,7 +128,8 @@ class Sharding {
 
   /// Updated weights, in buckets of one device and as many copies.
   void gather_updated() {
-    std::map<std::pair<int32_t, int32_t>, std::pair<int32_t, int64_t>> open;  // gather and bytes
+    // The gather that is being filled and its bytes.
+    std::map<std::tuple<int32_t, int32_t, int32_t>, std::pair<int32_t, int64_t>> open;
     int32_t count = 0;
     for (int32_t op = 0; op < graph_.operator_count(); ++op) {
       if (!is_update(graph_.op(op)) || copies(op) == 1) continue;
@@ -137,7 +138,8 @@ class Sharding {
       updated.name = name_of([&] { return graph_.op(op).name + "/share"; });
       updated.bytes = share(bytes, op);
       const int32_t token = builder_.add_output(ids_[at(op)], std::move(updated));
-      const auto key = std::pair(options_.device[op], copies(op));
+      const int32_t apart = options_.apart.empty() ? 0 : options_.apart[op];
+      const auto key = std::tuple(options_.device[op], copies(op), apart);
       auto& [gather, held] = open.try_emplace(key, -1, 0).first->second;
       if (gather < 0 || held + bytes > options_.bucket_bytes) {
         gather = add_gather(fmt::format("weights{}", count++), 0, op, Phase::update);

@@ -19,6 +19,9 @@ struct ShardingOptions {
   /// Of every operator over how many of them its weights are spread already (graph/experts.h), so
   /// that replicas / spread share them out; empty: none are.
   std::span<const int32_t> spread = {};
+  /// Of every operator: updated weights of different numbers are not gathered together; empty: all
+  /// have one.
+  std::span<const int32_t> apart = {};
 };
 
 /// A replica's graph of which every device holds a share.

@@ -429,10 +429,14 @@ class Lowering {
   /// alone; empty: all.
   std::vector<int64_t> shard(Made& made, const std::vector<bool>& weights) const {
     auto spread = spread_of(made);
-    for (size_t op = 0; op < spread.size() && !weights.empty(); ++op)
-      if (!weights[at(leader_of(made.serves[op]))]) spread[op] *= given_.mesh.context;
+    std::vector<int32_t> apart(spread.size(), 0);
+    for (size_t op = 0; op < spread.size() && !weights.empty(); ++op) {
+      if (weights[at(leader_of(made.serves[op]))]) continue;
+      spread[op] *= given_.mesh.context;
+      apart[op] = 1;  // as many as share out experts, but others
+    }
     ShardingOptions options{given_.shard, shard_group(given_), given_.bucket_bytes, made.device, {},
-                            spread};
+                            spread, apart};
     std::vector<int32_t> unit;
     for (const int32_t op : made.serves) {
       const int32_t layer = layers_.of[op];

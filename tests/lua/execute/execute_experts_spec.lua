@@ -35,6 +35,13 @@ describe('a small mixture of experts trains as on one device: experts shared out
     it(other[1], function() expect(trained:off(same.together(shared, other[2]))):near(0, 1e-9) end)
   end
   it('four ranks', function() expect(trained:off { mesh = { data = 4, expert = 4 } }):near(0, 1e-9) end)
+  it('ZeRO and context, also where as many parts as ranks hold the other weights', function()
+    for shard = 0, 3 do
+      for _, data_size in ipairs { 2, 4 } do
+        expect(trained:off { mesh = { data = data_size, expert = 2, context = 2 }, shard = shard }):near(0, 1e-9)
+      end
+    end
+  end)
   it('zero bubble, ZeRO 3 and recompute', function()
     expect(trained:off { mesh = { pipeline = 2, data = 2, expert = 2 }, schedule = 'zb-h1', micro_batches = 2, shard = 3,
       recompute = 'full' }):near(0, 1e-9)
