@@ -23,13 +23,15 @@ void push_unit(lua_State* L, const UnitProfile& unit) {
   set_seconds(L, "backward_launch_s", unit.backward_launch_ns);
   set_seconds(L, "weight_s", unit.weight_ns);
   set_seconds(L, "update_s", unit.update_ns);
-  const auto set_bytes = [L](const char* name, const SpreadBytes& bytes) {
+  set_seconds(L, "spread_update_s", unit.spread_update_ns);
+  const auto set_bytes = [L](const char* name, const char* spread, const SpreadBytes& bytes) {
     set_field(L, name, static_cast<double>(bytes.all));
+    set_field(L, spread, static_cast<double>(bytes.spread));
   };
-  set_bytes("weight_bytes", unit.weights);
-  set_bytes("optimizer_bytes", unit.optimizer);
-  set_bytes("gradient_bytes", unit.gradients);
-  set_bytes("trained_bytes", unit.trained);
+  set_bytes("weight_bytes", "spread_weight_bytes", unit.weights);
+  set_bytes("optimizer_bytes", "spread_optimizer_bytes", unit.optimizer);
+  set_bytes("gradient_bytes", "spread_gradient_bytes", unit.gradients);
+  set_bytes("trained_bytes", "spread_trained_bytes", unit.trained);
   set_field(L, "kept_bytes", static_cast<double>(unit.kept_bytes));
 }
 

@@ -24,7 +24,7 @@ struct ChunkPass {
 struct Chunk {
   bool empty = true;  // no units: what arrives is handed on
   ChunkPass forward, backward;
-  double weight_ns = 0, update_ns = 0, backward_work_ns = 0;
+  double weight_ns = 0, update_ns = 0, spread_update_ns = 0, backward_work_ns = 0;
   SpreadBytes weights, optimizer, gradients, trained, gathered;
   int64_t kept_bytes = 0, delayed_bytes = 0;
 };
@@ -69,6 +69,7 @@ Chunk chunk_of(const Units& units, size_t first, size_t end) {
     chunk.weight_ns += unit.weight_ns;
     chunk.backward_work_ns += unit.backward_work_ns;
     chunk.update_ns += unit.update_ns;
+    chunk.spread_update_ns += unit.spread_update_ns;
     chunk.kept_bytes += unit.kept_bytes;
     chunk.delayed_bytes += unit.delayed_bytes;
     add(chunk.weights, unit.weights);
@@ -213,37 +214,58 @@ class MeshBounder::Bounding {
     if (given_.mesh.data == 1 || !queues || given_.synchronise.kind != Synchronise::all_reduce)
       return;
     for (int32_t s = 0; s < p_; ++s) {
-      groups_.push_back({replicas(groups, s, given_.mesh.tensor)});
-      if (lowering::joins_context(given_)) groups_[s].push_back(replicas(groups, s, given_.mesh.width()));
+      groups_.push_back(meeting(groups, s, 1));
+      alike_.push_back(meeting(groups, s, given_.mesh.expert));
     }
   }
 
+  /// Every so many replicas of a stage, and these with their parts of the sequence where gradients
+  /// may meet over both.
+  std::vector<CollectiveGroup> meeting(CollectiveGroups& groups, int32_t s, int32_t every) const {
+    std::vector<CollectiveGroup> all = {replicas(groups, s, given_.mesh.tensor, every)};
+    if (lowering::joins_context(given_))
+      all.push_back(replicas(groups, s, given_.mesh.width(), every));
+    return all;
+  }
+
   /// Over so many of a stage's devices in each replica: those that stand for parts of the sequence.
-  CollectiveGroup replicas(CollectiveGroups& groups, int32_t s, int32_t width) const {
+  CollectiveGroup replicas(CollectiveGroups& groups, int32_t s, int32_t width, int32_t every) const {
     std::vector<int32_t> devices;
-    for (int32_t r = 0; r < given_.mesh.data; ++r)
+    for (int32_t r = 0; r < given_.mesh.data; r += every)
       for (int32_t part = 0; part < width; part += given_.mesh.tensor)
         devices.push_back(given_.mesh.device(s, r, part));
     std::sort(devices.begin(), devices.end());
     return groups.find(devices, false);
   }
 
+  /// Of weights that all replicas hold, or of experts, among those that hold the same ones: the
+  /// longer of both.
   double message(int32_t stage, CollectiveKind kind, const SpreadBytes& bytes) const {
-    const int64_t whole = bytes.all - bytes.spread;
-    if (groups_.empty() || whole <= 0) return 0;
+    if (groups_.empty()) return 0;
+    return std::max(message(groups_[stage], kind, bytes.all - bytes.spread),
+                    message(alike_[stage], kind, bytes.spread));
+  }
+
+  double message(const std::vector<CollectiveGroup>& groups, CollectiveKind kind,
+                 int64_t bytes) const {
+    if (bytes <= 0 || groups[0].size() < 2) return 0;
     double least = std::numeric_limits<double>::infinity();
-    for (const auto& group : groups_[stage]) {
+    for (const auto& group : groups) {
       const auto algorithm = group.applies(kind, given_.synchronise.algorithm)
                                  ? given_.synchronise.algorithm : CollectiveAlgorithm::automatic;
-      least = std::min(least, std::floor(group.cost(kind, algorithm, whole).time_s() * 1e9));
+      least = std::min(least, std::floor(group.cost(kind, algorithm, bytes).time_s() * 1e9));
     }
     return least;
   }
 
   int64_t share(const SpreadBytes& bytes, bool shared) const {
     if (!shared) return bytes.all;
-    const int64_t others = lowering::shard_group(given_);
-    return (bytes.all - bytes.spread) / others + bytes.spread / others;
+    return (bytes.all - bytes.spread) / lowering::shard_group(given_) + bytes.spread / copies();
+  }
+
+  /// Replicas that share out the states of an expert's weights: those that hold the same experts.
+  int64_t copies() const {
+    return std::max<int64_t>(1, lowering::shard_group(given_) / given_.mesh.expert);
   }
 
   void begin(int32_t s) {
@@ -323,17 +345,22 @@ class MeshBounder::Bounding {
   /// The end of a stage's work: updates, and messages that are left.
   double end_of(int32_t s) {
     auto& stage = stages_[s];
-    double update = 0;
+    double update = 0, spread_update = 0;
     SpreadBytes gradients, trained, gathered;
     for (int32_t c = 0; c < chunks(); ++c) {
       if (stage_of(c) != s) continue;
-      update += chunks_[c].update_ns;
+      update += chunks_[c].update_ns - chunks_[c].spread_update_ns;
+      spread_update += chunks_[c].spread_update_ns;
       add(gradients, chunks_[c].gradients);
       add(trained, chunks_[c].trained);
       add(gathered, chunks_[c].gathered);
     }
     if (given_.shard < 1 && given_.mesh.data == 1) stage.most = std::max(stage.most, stage.resident + stage.summed);
-    if (given_.shard > 0) update /= lowering::shard_group(given_);
+    if (given_.shard > 0) {
+      update /= lowering::shard_group(given_);
+      spread_update /= static_cast<double>(copies());
+    }
+    update += spread_update;
     const double end = stage.free;
     if (groups_.empty()) return end + update;
     const double scatter = message(s, CollectiveKind::reduce_scatter, gradients);
@@ -360,9 +387,8 @@ class MeshBounder::Bounding {
   int64_t tasks_ = 0;
   std::vector<Chunk> chunks_;
   std::vector<double> wire_[2];   // forwards, backwards; of every boundary
-  /// Of every stage its replicas, and these with their parts of the sequence where gradients may meet
-  /// over both; empty: no messages that count.
-  std::vector<std::vector<CollectiveGroup>> groups_;
+  /// Of every stage its replicas, and those that hold the same experts; empty: no messages that count.
+  std::vector<std::vector<CollectiveGroup>> groups_, alike_;
   std::vector<Stage> stages_;
   std::vector<double> there_[2];  // what a chunk hands on, by micro-batch
   std::vector<bool> done_[2];
@@ -401,11 +427,12 @@ void MeshBounder::make_profiles(std::span<const Parallelism> given) {
 std::shared_ptr<const Units> MeshBounder::units_at(Profile& profile, const Mesh& mesh,
                                                    int32_t stage) {
   if (!profile.profiler) throw ArgumentError(profile.refused);
-  std::vector<int32_t> devices;
+  std::vector<int32_t> devices, ranks;
   for (int32_t part = 0; part < mesh.width(); ++part)
     devices.push_back(mesh.device(stage, 0, part));
+  for (int32_t rank = 0; rank < mesh.expert; ++rank) ranks.push_back(mesh.device(stage, rank, 0));
   const auto& device = problem_->cluster().device(devices[0]);
-  auto groups = profile.profiler->groups_of(devices, groups_);
+  auto groups = profile.profiler->groups_of(devices, ranks, groups_);
   for (const auto& kept : profile.on)
     if (kept.type == device.type && kept.speed == device.speed && kept.groups == groups)
       return kept.units;

@@ -223,7 +223,7 @@ UnitProfiler::UnitProfiler(const Parallelism& part, const Graph& graph, const Cl
     replica = lower_replica(one, graph, cluster);
     spread.assign(replica.origin.size(), 1);
   }
-  add_tasks(replica, width);
+  add_tasks(replica, spread, width);
   if (of_.schedule == "1f1b") {
     count_bytes(replica, spread);
   } else {  // of one stage, where a tied weight has one copy and the backward pass is whole
@@ -234,7 +234,8 @@ UnitProfiler::UnitProfiler(const Parallelism& part, const Graph& graph, const Cl
   find_costs(replica.graph, cluster);
 }
 
-void UnitProfiler::add_tasks(const LoweredReplica& replica, int32_t width) {
+void UnitProfiler::add_tasks(const LoweredReplica& replica, std::span<const int32_t> spread,
+                             int32_t width) {
   const auto& graph = replica.graph;
   const bool delayed = of_.schedule != "1f1b";
   const auto weight = delayed ? find_weight_work(graph) : std::vector<bool>();
@@ -253,7 +254,10 @@ void UnitProfiler::add_tasks(const LoweredReplica& replica, int32_t width) {
       if (message[op.collective] < 0)
         message[op.collective] = add_message(replica, op.collective, width);
       task.collective = message[op.collective];
+    } else if (of_.mesh.expert > 1 && is_exchange(op)) { // joins the replicas that are to come
+      task.collective = add_exchange(graph, op);
     }
+    task.spread = spread[o] > 1;
     for (const int32_t tensor : op.inputs) {
       const int32_t writer = task_of[graph.tensor(tensor).producer];
       if (writer < 0) continue;
@@ -261,7 +265,7 @@ void UnitProfiler::add_tasks(const LoweredReplica& replica, int32_t width) {
       task.bytes.push_back(graph.tensor(tensor).bytes);
     }
     task.again = is_recomputed(op);
-    task.before = task.pass == Pass::backward && !task.again && op.collective < 0 && !task.reads.empty();
+    task.before = task.pass == Pass::backward && !task.again && task.collective < 0 && !task.reads.empty();
     for (const int32_t read : task.reads)
       task.before = task.before && tasks_[read].pass == Pass::backward && tasks_[read].unit == task.unit + 1;
     task_of[o] = static_cast<int32_t>(tasks_.size());
@@ -280,6 +284,12 @@ int32_t UnitProfiler::add_message(const LoweredReplica& replica, int32_t collect
   messages_.push_back({about.kind, about.algorithm, about.bytes,
                        static_cast<size_t>(found - parts_.begin())});
   if (found == parts_.end()) parts_.push_back(std::move(parts));
+  return static_cast<int32_t>(messages_.size()) - 1;
+}
+
+int32_t UnitProfiler::add_exchange(const Graph& graph, const Operator& op) {
+  messages_.push_back({CollectiveKind::all_to_all, CollectiveAlgorithm::automatic,
+                       graph.tensor(op.outputs[0]).bytes, kRanks});
   return static_cast<int32_t>(messages_.size()) - 1;
 }
 
@@ -326,6 +336,7 @@ void UnitProfiler::count_bytes(const LoweredReplica& replica, std::span<const in
 }
 
 std::vector<CollectiveGroup> UnitProfiler::groups_of(std::span<const int32_t> devices,
+                                                     std::span<const int32_t> ranks,
                                                      CollectiveGroups& groups) const {
   std::vector<CollectiveGroup> result;
   for (const auto& parts : parts_) {
@@ -334,6 +345,9 @@ std::vector<CollectiveGroup> UnitProfiler::groups_of(std::span<const int32_t> de
     std::sort(members.begin(), members.end());
     result.push_back(groups.find(members, true));
   }
+  std::vector<int32_t> sorted(ranks.begin(), ranks.end());
+  std::sort(sorted.begin(), sorted.end());
+  result.push_back(groups.find(sorted, true));
   return result;
 }
 
@@ -345,7 +359,7 @@ void UnitProfiler::find_costs(const Graph& graph, const Cluster& cluster) {
     for (const auto& task : tasks_) {
       const auto& op = graph.op(task.op);
       const double seconds =
-          op.collective >= 0 ? 0 : operator_time_s(graph, op, device, cluster.type_of(d));
+          task.collective >= 0 ? 0 : operator_time_s(graph, op, device, cluster.type_of(d));
       costs.all_ns.push_back(static_cast<double>(std::llround(seconds * 1e9)));
       costs.launch_ns.push_back(seconds > 0 ? launch_ns(graph, op, device, cluster.type_of(d)) : 0);
     }
@@ -367,10 +381,13 @@ std::vector<UnitProfile> UnitProfiler::run(const Device& device,
       (forward ? unit.forward_launch_ns : unit.backward_launch_ns) += costs.launch_ns[t];
     }
     if (task.pass == Pass::weight) units[at(task.unit)].weight_ns += cost[t];
-    if (task.pass == Pass::update) units[at(task.unit)].update_ns += cost[t];
+    if (task.pass == Pass::update) {
+      units[at(task.unit)].update_ns += cost[t];
+      if (task.spread) units[at(task.unit)].spread_update_ns += cost[t];
+    }
     if (task.collective < 0) continue;
     const auto& message = messages_[task.collective];
-    const auto& group = groups[message.group];
+    const auto& group = message.group == kRanks ? groups.back() : groups[message.group];
     if (group.size() > 1 && group.applies(message.kind, message.algorithm))
       cost[t] = std::floor(group.cost(message.kind, message.algorithm, message.bytes).time_s() * 1e9);
   }

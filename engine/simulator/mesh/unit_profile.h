@@ -45,7 +45,8 @@ struct SpreadBytes {
 struct UnitProfile {
   UnitPass forward, backward;  ///< backward: without weight parts where they are delayed
   double weight_ns = 0;        ///< weight parts that a zero-bubble schedule delays
-  double update_ns = 0;        ///< updates of whole weights
+  double update_ns = 0;        ///< updates of whole weights, and of these
+  double spread_update_ns = 0;  ///< those of weights that are spread over ranks of `expert`
   /// Computing alone, and of that what does not shrink with an operator: launches. Backwards with
   /// weight parts.
   double forward_work_ns = 0, backward_work_ns = 0, forward_launch_ns = 0, backward_launch_ns = 0;
@@ -72,10 +73,13 @@ class UnitProfiler {
 
   const Parallelism& of() const { return of_; }
   /// What stands before the layers, the layers, what stands behind them, on a device of the
-  /// cluster. groups: of the devices of its stage, from groups_of().
+  /// cluster. groups: from groups_of().
   std::vector<UnitProfile> run(const Device& device, std::span<const CollectiveGroup> groups) const;
-  /// What collectives between the devices of a stage go by: context x tensor, tensor innermost.
+  /// What collectives go by. devices: those of a replica's stage, context x tensor, tensor innermost;
+  /// ranks: the first of these in each replica that experts are spread over, with which it exchanges
+  /// tokens.
   std::vector<CollectiveGroup> groups_of(std::span<const int32_t> devices,
+                                         std::span<const int32_t> ranks,
                                          CollectiveGroups& groups) const;
 
  private:
@@ -88,19 +92,22 @@ class UnitProfiler {
     int32_t collective = -1;       ///< among messages_
     bool again = false;   ///< computed again: it need not wait for what comes from another stage
     bool before = false;  ///< sums up what comes from the unit behind, on whose stage it may run
+    bool spread = false;  ///< of weights that are spread over ranks of `expert`
     std::vector<int32_t> reads;    ///< tasks that write what it reads
     std::vector<int64_t> bytes;    ///< of each of these tensors
   };
+  static constexpr size_t kRanks = std::numeric_limits<size_t>::max();
   struct Message {
     CollectiveKind kind = CollectiveKind::all_reduce;
     CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
     int64_t bytes = 0;
-    size_t group = 0;  ///< among parts_
+    size_t group = 0;  ///< among parts_; kRanks: those that exchange tokens
   };
   class Follower;
 
-  void add_tasks(const LoweredReplica& replica, int32_t width);
+  void add_tasks(const LoweredReplica& replica, std::span<const int32_t> spread, int32_t width);
   int32_t add_message(const LoweredReplica& replica, int32_t collective, int32_t width);
+  int32_t add_exchange(const Graph& graph, const Operator& op);
   void find_costs(const Graph& graph, const Cluster& cluster);
   void count_bytes(const LoweredReplica& replica, std::span<const int32_t> spread);
 

@@ -13,8 +13,9 @@
 --                                 stands behind them; with weight parts, which need not end before what the stages
 --                                 before take, h is the forward part of a layer, else 1
 -- plus, of m T / p, the mean of the updates. MEMORY: the mean over stages of what is resident, of gradients where there
--- plus, of m T / p, the mean of updates. MEMORY: the mean over stages of what is resident, of gradients where there
--- fullest stage keeps no less than K / sum of 1 / c_r of the K bytes of one.
+-- are two micro-batches or more, and of what is kept of the micro-batches in flight: c_r of them on stage r, so that
+-- the fullest stage keeps no less than K / sum of 1 / c_r of the K bytes of one. States of experts are shared out by
+-- those replicas that hold the same experts.
 
 local space = require 'trinity.plan.space'
 
@@ -24,9 +25,13 @@ local bounds = {}
 ---@field work_s number forward and backward of one micro-batch on one device of every stage
 ---@field gap_s number the longest wait between two units, which a cut between them takes away
 ---@field update_s number
+---@field spread_update_s number of update_s that of weights which ranks of `expert` share out; bytes likewise
 ---@field weight_bytes number
+---@field spread_weight_bytes number
 ---@field optimizer_bytes number
+---@field spread_optimizer_bytes number
 ---@field gradient_bytes number
+---@field spread_gradient_bytes number
 ---@field kept_bytes number of one micro-batch
 ---@field compute_s number of work_s what is no waiting for messages
 ---@field layers_s number work of layers, each as short as the shortest
@@ -40,14 +45,18 @@ local function pass_of(unit, parts)
   return forward, forward + unit.backward_launch_s + (unit.backward_work_s - unit.backward_launch_s) / parts
 end
 
+-- What devices that share every operator have each a part of.
+local parted = { 'update_s', 'spread_update_s', 'weight_bytes', 'spread_weight_bytes', 'optimizer_bytes',
+  'spread_optimizer_bytes', 'gradient_bytes', 'spread_gradient_bytes', 'kept_bytes' }
+
 --- Sums over the units of a profile. parts: devices that share every operator; then what each takes at least, of a
 --- profile of one device.
 ---@param units table[]
 ---@param parts? integer
 ---@return trinity.PlanTotals
 function bounds.totals(units, parts)
-  local sum = { work_s = 0, gap_s = 0, update_s = 0, weight_bytes = 0, optimizer_bytes = 0, gradient_bytes = 0,
-    kept_bytes = 0, compute_s = 0, layers_s = 0, end_s = 0, forward_share = 1 }
+  local sum = { work_s = 0, gap_s = 0, compute_s = 0, layers_s = 0, end_s = 0, forward_share = 1 }
+  for _, name in ipairs(parted) do sum[name] = 0 end
   local n, least, count = parts or 1, math.huge, #units - 2
   for i, unit in ipairs(units) do
     local forward, work = pass_of(unit, parts)
@@ -65,11 +74,7 @@ function bounds.totals(units, parts)
       sum.end_s = work
     end
     sum.compute_s = sum.compute_s + (parts and work or unit.forward_work_s + unit.backward_work_s)
-    sum.update_s = sum.update_s + unit.update_s / n
-    sum.weight_bytes = sum.weight_bytes + unit.weight_bytes / n
-    sum.optimizer_bytes = sum.optimizer_bytes + unit.optimizer_bytes / n
-    sum.gradient_bytes = sum.gradient_bytes + unit.gradient_bytes / n
-    sum.kept_bytes = sum.kept_bytes + unit.kept_bytes / n
+    for _, name in ipairs(parted) do sum[name] = sum[name] + unit[name] / n end
   end
   sum.layers_s = count > 0 and count * least or 0
   return sum
@@ -108,6 +113,17 @@ local function forced(point, totals)
   return setmetatable(changed, { __index = totals })
 end
 
+--- Devices that share out states: replicas, with their parts of the sequence where gradients may meet over both
+--- (shard_group() of engine/strategy/lowering.h).
+local function sharing(point) return point.data * (point.shard < 2 and point.context or 1) end
+
+--- What a device has of a sum that these share out; of experts those that hold the same ones do.
+local function shared(point, totals, name)
+  local replicas = sharing(point)
+  local spread = totals['spread_' .. name]
+  return (totals[name] - spread) / replicas + spread / math.max(1, replicas / point.expert)
+end
+
 --- No step of the point is shorter.
 ---@param point trinity.PlanPoint
 ---@param totals trinity.PlanTotals
@@ -118,7 +134,8 @@ function bounds.step_time_s(point, totals)
   local joint = p > 1 and point.schedule == 'dualpipe-v' -- weight parts fill what messages leave
   local work = joint and totals.compute_s or totals.work_s
   if p > 1 and not joint then work = math.max(0, work - (p * v - 1) * totals.gap_s) end
-  local least = m * work / p + totals.update_s / p / (point.shard > 0 and point.data or 1)
+  local update = point.shard > 0 and shared(point, totals, 'update_s') or totals.update_s
+  local least = m * work / p + update / p
   if p > 1 then
     local delays = space.delays(point.schedule, p)
     if v == 1 and not delays then least = math.max(least, work / (1 - (1 - 1 / m) ^ p)) end
@@ -145,15 +162,15 @@ end
 
 -- Resident bytes of all stages, the sum of 1 / c_r, and the largest c_r.
 local function held(point, totals)
-  local p, shard = point.pipeline, point.data > 1 and point.shard or 0
-  local function share(bytes, level) return shard >= level and bytes / point.data or bytes end
-  local resident = share(totals.weight_bytes, 3) + share(totals.optimizer_bytes, 1)
+  local p, shard = point.pipeline, sharing(point) > 1 and point.shard or 0
+  local function share(name, level) return shard >= level and shared(point, totals, name) or totals[name] end
+  local resident = share('weight_bytes', 3) + share('optimizer_bytes', 1)
   local inverse, most, gradients = 0, 0, true
   for r = 0, p - 1 do
     local count, begun = in_flight(point, r)
     inverse, most, gradients = inverse + 1 / count, math.max(most, count), gradients and begun
   end
-  if gradients then resident = resident + share(totals.gradient_bytes, 2) end
+  if gradients then resident = resident + share('gradient_bytes', 2) end
   return resident, inverse, most
 end
 

@@ -22,6 +22,18 @@ local function llama(micro_batch)
   return trinity.model(path, { batch_size = micro_batch, sequence = 512 })
 end
 
+--- A mixture of 8 experts, whose first layers are like the others.
+local function mixture(micro_batch, layers)
+  local folder = temporary()
+  os.execute(("mkdir -p '%s'"):format(folder))
+  local path = folder .. "/config.json"
+  trinity.files.write(path, trinity.json.encode { model_type = 'mixtral', hidden_size = 256, intermediate_size = 1024,
+    num_hidden_layers = layers or 4, num_attention_heads = 8, num_key_value_heads = 4, vocab_size = 2048, rms_norm_eps = 1e-5,
+    hidden_act = 'silu', max_position_embeddings = 512, tie_word_embeddings = false, rope_theta = 10000.0,
+    num_local_experts = 8, num_experts_per_tok = 2 })
+  return trinity.model(path, { batch_size = micro_batch, sequence = 128 })
+end
+
 local slow = { name = 'slow', devices = {}, links = {}, queue = 'sender' }
 for i = 1, 8 do slow.devices[i] = { name = 'd' .. i, type = 'v100', node = 'n' .. math.ceil(i / 4) } end
 for i = 1, 8 do
@@ -32,8 +44,8 @@ local function between(random, low, high) return low + random:integer(high - low
 
 local function pick(random, list) return list[between(random, 1, #list)] end
 
---- A strategy drawn at random on so many devices.
-local function drawn(random, layers, devices)
+--- A strategy drawn at random on so many devices. experts: some of its replicas share these out.
+local function drawn(random, layers, devices, experts)
   local schedule = pick(random, { '1f1b', '1f1b', 'gpipe', 'interleaved', 'zb-h1', 'zb-interleaved', 'zb-v', 'dualpipe-v' })
   local mesh = { tensor = pick(random, { 1, 2, 4 }), context = pick(random, { 1, 1, 2 }), pipeline = pick(random, { 1, 2, 4 }),
     data = pick(random, { 1, 2, 4, 8 }) }
@@ -41,6 +53,11 @@ local function drawn(random, layers, devices)
   local v = (schedule == 'interleaved' or schedule == 'zb-interleaved') and pick(random, { 1, 2 })
     or (schedule == 'zb-v' or schedule == 'dualpipe-v') and 2 or 1
   if mesh.pipeline == 1 then v = 1 end
+  if experts then
+    local ranks = pick(random, { 1, 2, 4, 8 })
+    if mesh.data % ranks ~= 0 then return nil end
+    mesh.expert = ranks
+  end
   local stages
   if between(random, 1, 2) == 1 and mesh.pipeline > 1 then
     stages = {}
@@ -54,7 +71,7 @@ local function drawn(random, layers, devices)
   end
   return { mesh = mesh, schedule = mesh.pipeline > 1 and schedule or '1f1b', virtual_stages = v, stages = stages,
     micro_batches = mesh.pipeline * between(random, 1, 4), recompute = pick(random, { 'none', 'selective', 'full' }),
-    sequence_parallel = mesh.tensor > 1 and between(random, 1, 2) == 1, shard = between(random, 0, 3),
+    sequence_parallel = mesh.tensor > 1 and (experts or between(random, 1, 2) == 1), shard = between(random, 0, 3),
     bucket_bytes = pick(random, { 100000, 25000000 }) }
 end
 
@@ -70,13 +87,15 @@ describe('bounds of meshes', function()
     { 'a GPT on 16 H100', gpt(2, 8, 'megatron'), trinity.cluster 'dgx_h100x2', 8, 16 },
     { 'a GPT of one operator an attention on slow links', gpt(1, 4, 'flash'), trinity.cluster(slow), 4, 8 },
     { 'a Llama on V100', llama(1), trinity.cluster 'dgx1_v100x2', 8, 16 },
+    { 'a mixture of experts on 16 H100', mixture(2), trinity.cluster 'dgx_h100x2', 4, 16, true },
+    { 'a mixture of experts on slow links', mixture(1), trinity.cluster(slow), 4, 8, true },
   }
   for _, case in ipairs(cases) do
     it('no step and no fullest device is below them: ' .. case[1], function()
       local problem = trinity.simulator { graph = case[2], cluster = case[3] }
       local priced, ratio = 0, 0
-      for _ = 1, 220 do
-        local strategy = drawn(random, case[4], case[5])
+      for _ = 1, case[6] and 800 or 220 do -- experts agree with fewer meshes
+        local strategy = drawn(random, case[4], case[5], case[6])
         local ok, metrics
         if strategy then ok, metrics = pcall(problem.evaluate, problem, strategy) end
         if ok then
@@ -136,11 +155,27 @@ describe('bounds of meshes', function()
     expect(found[4].tasks):equals(16 * found[1].tasks)
   end)
 
-  it('the closed form is below the bound of the engine, from the profile of one device and from its own', function()
+  it('experts: what those replicas hold that share out the same ones, and their exchanges, are counted', function()
+    local problem = trinity.simulator { graph = mixture(2), cluster = trinity.cluster(slow) }
+    for _, shard in ipairs { 0, 1, 2, 3 } do
+      for _, ranks in ipairs { 2, 4, 8 } do
+        local strategy = { mesh = { data = 8, expert = ranks }, micro_batches = 4, shard = shard, bucket_bytes = 25000000 }
+        local bound, metrics = problem.handle:mesh_bounds({ strategy })[1], problem:evaluate(strategy)
+        expect(most(bound.memory_bytes) <= metrics.peak_memory_bytes):truthy()
+        expect(bound.step_time_s <= metrics.step_time_s):truthy()
+        if shard < 2 then -- else what is gathered and scattered of experts and of all else waits for each other
+          expect(most(bound.memory_bytes) > 0.9 * metrics.peak_memory_bytes):truthy()
+          expect(bound.step_time_s > 0.7 * metrics.step_time_s):truthy()
+        end
+      end
+    end
+  end)
+
+  --- Holds the closed form to the engine's bound over a space on 16 H100.
+  local function compare(graph, given, about)
     local cluster = trinity.cluster 'dgx_h100x2'
-    local nets = networks.new('bounds_spec', function(b) return gpt(b, 8, 'megatron') end, cluster)
-    local points = space.new('bounds_spec', { context = 1, tensor = { 1, 2, 4 }, micro_batch = { 1, 2 } }, { devices = 16,
-      per_node = 8, layers = 8, batch = 64 }, {})
+    local nets = networks.new('bounds_spec', graph, cluster)
+    local points = space.new('bounds_spec', given, merged({ devices = 16, per_node = 8, batch = 64 }, about), {})
     local seen = 0
     for _, family in ipairs(points:families()) do
       local scaled, own = nets:totals(family, false), nets:totals(family, true)
@@ -165,5 +200,15 @@ describe('bounds of meshes', function()
       end
     end
     expect(seen > 100):truthy()
+  end
+
+  it('the closed form is below the bound of the engine, from the profile of one device and from its own', function()
+    compare(function(b) return gpt(b, 8, 'megatron') end, { context = 1, tensor = { 1, 2, 4 }, micro_batch = { 1, 2 } },
+      { layers = 8 })
+  end)
+
+  it('the same of experts, and of parts of the sequence', function()
+    compare(mixture, { context = { 1, 2 }, tensor = 1, micro_batch = { 1, 2 }, expert = { 1, 2, 8 } },
+      { layers = 4, experts = true })
   end)
 end)
