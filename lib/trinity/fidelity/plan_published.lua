@@ -20,15 +20,18 @@ local stated = { 'tp', 'pp', 'dp', 'micro_batch' }
 local compared = { 'tensor', 'pipeline', 'data', 'micro_batch', 'virtual_stages', 'schedule', 'recompute', 'shard',
   'context', 'sequence_parallel' }
 
---- Dense rows of a table that state their plan, in its order.
+--- Dense rows of a table that state their plan, in its order; not those whose note says that the source does not, and
+--- that a recipe was assumed. `states_virtual`: whether model chunks of a GPU are stated, too.
 ---@param path string
 ---@return table[]
 function published.rows(path)
   local list = {}
   for _, row in ipairs(csv.read(path, 'id', 'tp', 'pp', 'dp', 'micro_batch')) do
-    local whole = tonumber(row.experts or '') == nil
+    local whole = tonumber(row.experts or '') == nil and not (row.note or ''):find('does not state', 1, true)
     for _, column in ipairs(stated) do whole = whole and row[column] ~= '' end
-    if whole then list[#list + 1] = published_row.read(path, row) end
+    if whole then
+      list[#list + 1] = util.merged(published_row.read(path, row), { states_virtual = (row.vpp or '') ~= '' })
+    end
   end
   return list
 end
@@ -41,9 +44,9 @@ end
 
 local function bucket_of(point) return point.pipeline > 1 and 2 ^ 50 or 25000000 end
 
---- The point that a row states. recompute: in place of its own.
-local function point_of(row, recompute)
-  local p = row.plan
+--- The point that a row states. recompute, virtual: in place of its own.
+local function point_of(row, recompute, virtual)
+  local p = util.merged(row.plan, { virtual = virtual })
   local point = { micro_batch = p.micro_batch, tensor = p.tensor, context = p.context, expert = 1, data = p.data,
     sequence_parallel = p.sequence_parallel, recompute = recompute, pipeline = p.pipeline,
     schedule = p.virtual > 1 and 'interleaved' or '1f1b', virtual_stages = p.virtual, algorithm = 'automatic',
@@ -60,7 +63,41 @@ local function recompute_of(row)
   return { row.plan.recompute }
 end
 
---- Values of tensor, pipeline, data, micro-batch and virtual stages; all else as the row states it.
+--- Whether a row's framework runs so many model chunks a GPU: of Megatron-LM (and NeMo on it) layers divide over all of
+--- them, or do with embedding and logits as a layer each, and before it overlapped what stages send each other,
+--- interleaving took more than two stages (megatron/training/arguments.py, megatron/core/transformer/
+--- transformer_block.py). torchtitan splits layers as it likes.
+local function runs_chunks(row, pipeline, virtual)
+  local layers, chunks = row.network.layers, pipeline * virtual
+  if row.plan.torchtitan then return true end
+  if virtual > 1 and row.plan.unfused and pipeline <= 2 then return false end
+  return layers % chunks == 0 or not row.plan.unfused and (layers + 2) % chunks == 0
+end
+
+--- Values of stages of the row's framework.
+local function stages_of(row)
+  return function(point)
+    if row.plan.torchtitan then return nil end
+    local layers, chunks = row.network.layers, point.pipeline * point.virtual_stages
+    local counted = layers % chunks ~= 0 and runs_chunks(row, point.pipeline, point.virtual_stages)
+    return { counted and 'balanced' or 'even' } -- 'even' of what does not divide contradicts itself
+  end
+end
+
+--- Virtual stages of a schedule that the row's framework runs.
+local function virtual_of(row)
+  return function(point)
+    if point.schedule ~= 'interleaved' then return nil end
+    local list = {}
+    for v = 2, math.floor(row.network.layers / point.pipeline) + 1 do
+      if runs_chunks(row, point.pipeline, v) then list[#list + 1] = v end
+    end
+    return #list > 0 and list or { 1 }
+  end
+end
+
+--- Values of tensor, pipeline, data, micro-batch and virtual stages that the row's framework runs; all else as the row
+--- states it. DeepSpeed's ZeRO-3 was run "without any model parallelism" (Narayanan et al., SC 2021, section 5.2).
 local function stated_space(row, batch)
   local p, sizes = row.plan, {}
   for _, size in ipairs { 1, 2, 4, 8, p.micro_batch } do
@@ -74,7 +111,9 @@ local function stated_space(row, batch)
     end,
     schedule = function(point) return point.pipeline > 1 and { '1f1b', 'interleaved' } or { '1f1b' } end,
     shard = function(point) return { shard_of(point, p.shard) } end,
-    bucket_bytes = function(point) return { bucket_of(point) } end }
+    bucket_bytes = function(point) return { bucket_of(point) } end,
+    tensor = p.deepspeed and 1 or nil, pipeline = p.deepspeed and 1 or nil,
+    virtual_stages = virtual_of(row), stages = stages_of(row) }
 end
 
 --- The published plan as one that the search found, priced by its problem; nil where that would run more than so many
@@ -89,14 +128,36 @@ local function told(found, point, tasks)
     networks = found.networks, bounds = bounds, feasible = metrics.feasible }, point)
 end
 
---- The least recomputation of a row that fits, priced.
-local function told_row(row, found, tasks)
-  local last
-  for _, recompute in ipairs(recompute_of(row)) do
-    last = told(found, point_of(row, recompute), tasks)
-    if not last or last.feasible then break end
+--- Model chunks of a GPU that a row may have had: as many as it states, else all that its framework runs.
+local function chunks_of(row)
+  local p, list = row.plan, { row.plan.virtual }
+  if row.states_virtual or p.pipeline == 1 or p.torchtitan then return list end
+  for v = 1, math.floor(row.network.layers / p.pipeline) do
+    local fills = v == 1 or p.micro_batches % p.pipeline == 0
+    if v ~= p.virtual and fills and runs_chunks(row, p.pipeline, v) then list[#list + 1] = v end
   end
-  return last
+  return list
+end
+
+--- Whether a plan that ran is rather a than b, of which both are told: one that fits, then the faster.
+local function rather(a, b)
+  if a.feasible ~= b.feasible then return a.feasible end
+  return a.step_time_s < b.step_time_s
+end
+
+--- The row's plan, priced: with the least recomputation that fits, and the fastest number of chunks where the row
+--- states none.
+local function told_row(row, found, tasks)
+  local best
+  for _, virtual in ipairs(chunks_of(row)) do
+    local last
+    for _, recompute in ipairs(recompute_of(row)) do
+      last = told(found, point_of(row, recompute, virtual), tasks)
+      if not last or last.feasible then break end
+    end
+    if not best or last and rather(last, best) then best = last end
+  end
+  return best
 end
 
 local function differences(best, other)
@@ -143,7 +204,7 @@ end
 function published.compare(path, options)
   local unique, at = {}, {}
   for _, row in ipairs(published.rows(path)) do
-    local key = published_row.key(row)
+    local key = published_row.key(row) .. tostring(row.states_virtual)
     if not at[key] then
       unique[#unique + 1] = { row = row, ids = {} }
       at[key] = unique[#unique]
