@@ -14,8 +14,10 @@ local trinity = require 'trinity'
 local aceso = require 'trinity.plan.aceso'
 local cli = require 'trinity.command.cli'
 local dimensions = require 'trinity.plan.dimensions'
+local plan_picture = require 'trinity.report.plan_picture'
 local progress = require 'trinity.base.progress'
 local settings = require 'trinity.command.settings'
+local shown = require 'trinity.plan.shown'
 local space = require 'trinity.plan.space'
 local text = require 'trinity.plan.text'
 local util = require 'trinity.base.util'
@@ -39,6 +41,7 @@ local options = trinity.options(util.merged({
   threads = { default = 0, help = 'worker threads; 0: those of trinity --threads, one per core', min = 0, max = 4096,
     integer = true },
   save = { default = '', writes = '', help = 'a file for the best strategy: execute, timeline, report read it' },
+  picture = { default = '', writes = '', help = 'a file for a picture of the best plan (SVG)' },
   export = { default = '', help = 'the best strategy in the format of another program (trinity help formats), in place '
     .. 'of the table' },
   out = { default = '', help = 'with --export: the folder of a format that has several files' },
@@ -92,8 +95,13 @@ local function row(plan)
     recomputed_layers = plan.recomputed, shard = plan.shard }
 end
 
-local best = found.plans[1]
-trinity.run:result('plan', { plans = util.map(found.plans, row), counts = found.counts, pruned = found.pruned,
+local best, layers = found.plans[1], #problem.handle:mesh_units({ mesh = {} }, 1) - 2
+local kept = trinity.run.path and 2 or options.picture ~= '' and 1 or 0 -- plans that are drawn: it and the next
+local drawn = util.map({ unpack(found.plans, 1, kept) }, function(plan) return shown.of(plan, layers) end)
+if options.picture ~= '' and best then util.write_file('plan', options.picture, plan_picture.svg(drawn[1])) end
+trinity.run:result('plan', { plans = util.map(found.plans, function(plan, i)
+  return util.merged(row(plan), { shown = drawn[i] })
+end), counts = found.counts, pruned = found.pruned,
   lower_bound_s = best and found.lower_bound_s or nil }, best
   and ('The best plan takes %.6g s a step: %s.'):format(best.step_time_s, space.text(best.point)) or 'No plan fits.')
 if options.save ~= '' and found.plans[1] then found.plans[1].strategy:save(options.save) end
@@ -117,7 +125,7 @@ else
   print(('%s on %s: %d devices, %d samples%s a step'):format(graph_name, options.cluster,
     #found.cluster.devices, options.global_batch, tokens > 1 and (' of %d tokens'):format(tokens) or ''))
   if found.plans[1] then
-    print(text.report(found, tokens, #problem.handle:mesh_units({ mesh = {} }, 1) - 2))
+    print(text.report(found, tokens, layers))
     if options.explain then print(found.plans[1].strategy:explain()) end
   else
     print(table.concat(text.nothing(found), '\n'))

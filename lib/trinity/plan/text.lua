@@ -62,25 +62,30 @@ function text.shares(plan)
     rest = plan.step_time_s - math.max(bound, busy + inner), first = first }
 end
 
---- Layers of every stage of the pipeline: what its virtual stages have together.
-local function layers_of(plan, layers)
-  local list, p, v = {}, plan.pipeline, plan.virtual_stages
-  for stage = 1, p do list[stage] = 0 end
+--- Of every stage of the pipeline its virtual stages, in the order in which a micro-batch passes: first and last layer,
+--- from 1; of none the last is before the first.
+function text.chunks(plan, layers)
+  local list, p, v, before = {}, plan.pipeline, plan.virtual_stages, 0
+  for stage = 1, p do list[stage] = {} end
   for chunk = 0, p * v - 1 do
     local stage, turn = chunk % p + 1, math.floor(chunk / p)
     if (plan.schedule == 'zb-v' or plan.schedule == 'dualpipe-v') and turn % 2 == 1 then stage = p + 1 - stage end
-    list[stage] = list[stage] + (plan.stages and plan.stages[chunk + 1] or layers / (p * v))
+    local last = before + (plan.stages and plan.stages[chunk + 1] or layers / (p * v))
+    table.insert(list[stage], { before + 1, last })
+    before = last
   end
   return list
 end
 
 --- Memory of the first device of every stage of the pipeline, by kind.
 function text.memory(plan, layers)
-  local first, counts, bounds, rows = text.shares(plan).first, layers_of(plan, layers), plan.bounds, {}
+  local first, chunks, bounds, rows = text.shares(plan).first, text.chunks(plan, layers), plan.bounds, {}
   for stage = 1, plan.pipeline do
+    local count = 0
+    for _, chunk in ipairs(chunks[stage]) do count = count + chunk[2] - chunk[1] + 1 end
     local peak = plan.metrics:memory_bytes(first[stage])
     local w, o, g = bounds.weight_bytes[stage], bounds.optimizer_bytes[stage], bounds.gradient_bytes[stage]
-    rows[stage] = { stage = stage, device = first[stage], layers = counts[stage], memory_bytes = peak, weight_bytes = w,
+    rows[stage] = { stage = stage, device = first[stage], layers = count, memory_bytes = peak, weight_bytes = w,
       optimizer_bytes = o, gradient_bytes = g, activation_bytes = math.max(0, peak - w - o - g),
       compute_busy_s = plan.metrics:compute_busy_s(first[stage]) }
   end

@@ -167,9 +167,9 @@ function tableCard(result) {
   return el('div', { class: 'card' }, table(head, rows, { numbers, caption: result.summary || result.label }));
 }
 
-const resultCards = { pase: paseCard, daso: dasoCard, measured: measuredCard, pipeline: pipelineCard,
+const resultCards = { plan: planCard, pase: paseCard, daso: dasoCard, measured: measuredCard, pipeline: pipelineCard,
   table: tableCard };
-const resultTitles = { pase: 'How layers are split', daso: 'How replicas synchronise',
+const resultTitles = { plan: 'Plans', pase: 'How layers are split', daso: 'How replicas synchronise',
   measured: 'Simulated and measured', pipeline: 'The pipeline', table: 'Tables' };
 
 /** Sections of results by kind; schedules of pipelines come with those of kind pipeline. */

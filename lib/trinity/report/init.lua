@@ -6,6 +6,7 @@
 local core = require 'trinity.core'
 local curves = require 'trinity.report.curves'
 local json = require 'trinity.base.json'
+local plan_picture = require 'trinity.report.plan_picture'
 local problems = require 'trinity.report.problems'
 local read = require 'trinity.report.read'
 local sentence = require 'trinity.report.sentence'
@@ -15,7 +16,7 @@ local vega = require 'trinity.report.vega'
 local report = {}
 
 local scripts = { 'base', 'data', 'charts', 'tables', 'colours', 'placement', 'operators', 'timeline', 'schedule',
-  'experiments', 'pair', 'page' }
+  'plan', 'experiments', 'pair', 'page' }
 
 local folder = core.home .. '/lib/trinity/report/'
 
@@ -42,6 +43,7 @@ local function run_data(page, path)
   data.sentence = sentence.of(run, data)
   for _, result in ipairs(run.results) do
     if result.kind == 'comparison' then result.data.problem = result.data.problem or problem_of(run, result.data) end
+    if result.kind == 'plan' then plan_picture.add_to(result.data) end
     result.said = result.summary ~= nil and data.sentence:find(result.summary, 1, true) ~= nil
   end
   if page.full then

@@ -229,3 +229,15 @@ describe('a plan', function()
     expect(lines[#lines]):equals 'refused, 7 points: a sequence of 256 is not divided by 3'
   end)
 end)
+
+describe('the picture of a plan', function()
+  it_golden('plan_picture', function()
+    local chapter = trinity.files.read(root .. '/lib/trinity/manual/planning.md')
+    local config = chapter:match '```json file=config%.json\n(.-)```'
+    local command = chapter:match '\nbuild/trinity (plan [^\n]*) %-%-quiet %-%-picture plan%.svg'
+    local path, out = temporary '.json', temporary '.svg'
+    trinity.files.write(path, config)
+    trinity_says(("%s --run none --quiet --picture '%s'"):format(command:gsub('config%.json', path), out), 0)
+    return trinity.files.read(out)
+  end, 'lib/trinity/report/pictures/plan.svg')
+end)

@@ -82,6 +82,26 @@ end
 
 local function page_of(paths) return report.page(report.data(paths)) end
 
+--- What `trinity plan` keeps of a plan of two stages; passes: by stage.
+local function drawn_plan(text, passes)
+  local plan = { text = text, step_time_s = 0.01, lower_bound_s = 0.009, capacity_bytes = 8e9, expert = 1,
+    axes = { { name = 'pipeline', size = 2 }, { name = 'data', size = 3 }, { name = 'tensor', size = 2 } }, stages = {} }
+  for stage = 1, 2 do
+    plan.stages[stage] = { device = 6 * stage - 5, layers = { { 4 * stage - 3, 4 * stage } }, busy_s = 0.005,
+      bytes = { 1e9, 2e9, 1e9, 2e9 / stage }, passes = passes[stage] }
+  end
+  return plan
+end
+
+local function spans_by_stage(spans)
+  local passes, phases = { {}, {} }, { [0] = 'forward', 'backward' }
+  for _, span in ipairs(spans) do
+    table.insert(passes[span.device + 1], { micro_batch = span.micro_batch, phase = phases[span.phase],
+      start_s = span.start_ns / 1e9, end_s = span.end_ns / 1e9, busy_s = span.busy_ns / 1e9 })
+  end
+  return passes
+end
+
 local function experiments()
   local spans = {}
   for stage = 0, 1 do
@@ -114,6 +134,9 @@ local function experiments()
     pipeline = { kind = 'pipeline', label = 'pipeline', summary = 'Stages.', data = { network = 'vgg16', method = 'max_load_annealing',
       unit = 's', max_load = 0.3, feasible = true, stages = { { nodes = 3, devices = 1, load = 0.2, first = 'a', last = 'c' },
         { nodes = 2, devices = 1, load = 0.3, first = 'd', last = 'e' } }, schedule = spans, schedule_name = '1f1b' } },
+    plan = { kind = 'plan', label = 'plan', summary = 'Plans.', data = { plans = {
+      { step_time_s = 0.5, pipeline = 2, memory_bytes = 5e9, shown = drawn_plan('<b>plan</b>', spans_by_stage(spans)) },
+      { step_time_s = 0.6, pipeline = 1, memory_bytes = 5e9, shown = drawn_plan('another', {}) } } } },
     ['table'] = { kind = 'table', label = 'table', summary = 'A table.', data = { head = { 'model', 'step' },
       rows = { { '<i>x</i>', 0.5 }, { 'y', 1.25 } } } },
   }
@@ -277,13 +300,13 @@ describe('a report', function()
   it('draws splits, replicas, measurements, pipelines and tables', function()
     local kinds = page 'kinds'
     expect(table.concat(kinds.sections, ' ')):equals(
-      'summary result-pase result-daso result-measured result-pipeline result-table')
+      'summary result-plan result-pase result-daso result-measured result-pipeline result-table')
     expect(kinds.injected):equals(0)
     for _, text in ipairs { 'proved optimal', 'conv1 <b>', 'When replicas synchronise', 'Measured beside simulated',
       'The schedule, simulated: 1f1b', '<i>x</i>' } do
       expect(kinds.text:find(text, 1, true) ~= nil):equals(true)
     end
-    expect(kinds.charts):equals(13)
+    expect(kinds.charts):equals(15)
   end)
   it('draws the loss of every step of a training, which falls as a text is learnt', function()
     if not learnt() then skip 'there is no LibTorch' end
@@ -329,6 +352,40 @@ describe('a report', function()
       run.searches[id].misfit, run.searches[id].infeasibility = run.searches[id].infeasibility, nil
     end
     expect(require('trinity.report.problems').of({ bytes = 0 }, run)[1].strategies[1].search):equals '2'
+  end)
+end)
+
+describe('the picture of a plan', function()
+  local picture = require 'trinity.report.plan_picture'
+  local spans = { { micro_batch = 1, phase = 'forward', start_s = 0, end_s = 0.004, busy_s = 0.004 },
+    { micro_batch = 1, phase = 'backward', start_s = 0.004, end_s = 0.01, busy_s = 0.006 } }
+  local function count(text, what) return select(2, text:gsub(what, '')) end
+
+  it('has every device, pass and kind of memory where it belongs', function()
+    local svg = picture.svg(drawn_plan('a & b', { spans, { spans[1] } }))
+    expect(svg):matches 'a &#38; b'
+    expect(svg):matches 'pipeline 2 x data 3 x tensor 2'
+    expect(count(svg, '<title>replica %d, part %d</title>')):equals(12)
+    expect(count(svg, 'of micro%-batch 1')):equals(3)
+    expect(svg):matches '1: 1%-4'
+    expect(svg):matches '2: 5%-8'
+    local forward = tonumber(svg:match 'width="([%d.]+)" height="20" fill="#0072B2"')
+    local backward = tonumber(svg:match 'width="([%d.]+)" height="20" fill="#E69F00"')
+    expect(backward / forward):near(1.5, 1e-3) -- as long as they take
+    local used = tonumber(svg:match 'width="([%d.]+)" height="20.0" fill="#%x+"><title>weights: ')
+    expect(used / 180):near(1 / 8, 1e-3) -- of what the device holds
+  end)
+  it('says of what was not followed how long it computes', function()
+    local svg = picture.svg(drawn_plan('a', {}))
+    expect(count(svg, '<title>computes</title>')):equals(2)
+    expect(count(svg, 'of micro%-batch')):equals(0)
+  end)
+  it('leaves out what is no plan', function()
+    local data = { plans = { { shown = { axes = 1, stages = { 1 } } }, { shown = 'no' }, 7 } }
+    picture.add_to(data)
+    expect(data.plans[1].picture):equals(nil)
+    expect(data.plans[1].shown):equals(nil)
+    expect(data.plans[3]):equals(7)
   end)
 end)
 

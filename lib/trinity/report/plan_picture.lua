@@ -1,0 +1,186 @@
+-- A plan as a picture (SVG): a row a stage of the pipeline, with its layers, its devices by the axes of the mesh, what
+-- its first device does when, and what that holds. From what plan/shown.lua keeps of a plan; everything that comes from
+-- there is checked or escaped, as it may be a stranger's.
+
+local core = require 'trinity.core'
+local json = require 'trinity.base.json'
+local util = require 'trinity.base.util'
+
+local picture = {}
+
+local width, row, top, most_rows, most_devices = 960, 30, 84, 64, 64
+-- Where the columns of a row begin, and how wide they are.
+local at = { layers = 10, mesh = 150, time = 330, memory = 770 }
+local wide = { mesh = 165, time = 425, memory = 180 }
+
+-- Okabe and Ito, 2008, as in report/colours.js.
+local phases = { forward = '#0072B2', backward = '#E69F00', update = '#009E73' }
+local bubble = '#E4E4E4'
+local kinds = { { 'weights', '#56B4E9' }, { 'optimiser', '#CC79A7' }, { 'gradients', '#D55E00' },
+  { 'activations, rest', '#F0E442' } }
+
+local function escaped(text)
+  return (tostring(text):gsub('[&<>"\']', function(c) return ('&#%d;'):format(c:byte()) end))
+end
+
+local function number(value, otherwise)
+  return type(value) == 'number' and value == value and math.abs(value) < math.huge and value or otherwise or 0
+end
+
+local function list_of(value) return type(value) == 'table' and value or {} end
+
+local Drawing = {}
+Drawing.__index = Drawing
+
+function Drawing:add(text, ...) self[#self + 1] = text:format(...) end
+
+function Drawing:box(x, y, w, h, colour, title)
+  self:add('<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s">%s</rect>', x, y, w, h, colour,
+    title and ('<title>%s</title>'):format(escaped(title)) or '')
+end
+
+function Drawing:text(x, y, text, size, anchor)
+  self:add('<text x="%.1f" y="%.1f" font-size="%d" text-anchor="%s">%s</text>', x, y, size or 12, anchor or 'start',
+    escaped(text))
+end
+
+function Drawing:legend(x, y, entries)
+  for _, entry in ipairs(entries) do
+    self:box(x, y - 9, 10, 10, entry[2])
+    self:text(x + 14, y, entry[1], 11)
+    x = x + 22 + 6.2 * #entry[1]
+  end
+end
+
+local function seconds_text(s) return ('%.4g s'):format(s) end
+
+local function layers_text(chunks)
+  local words = util.map(list_of(chunks), function(chunk)
+    local first, last = number(list_of(chunk)[1]), number(list_of(chunk)[2])
+    return last < first and 'none' or last == first and ('%d'):format(first) or ('%d-%d'):format(first, last)
+  end)
+  return #words > 3 and ('%s, ... %s'):format(words[1], words[#words]) or table.concat(words, ', ')
+end
+
+--- Devices of a stage: those of a replica stand together.
+local function draw_mesh(self, y, plan)
+  local size = { data = 1, context = 1, tensor = 1 }
+  for _, axis in ipairs(list_of(plan.axes)) do
+    if size[axis.name] then size[axis.name] = math.max(1, math.floor(number(axis.size, 1))) end
+  end
+  local inner, all = size.context * size.tensor, size.data * size.context * size.tensor
+  local drawn = math.min(all, most_devices)
+  local gap = inner > 1 and 2 or 0
+  local step = math.min(14, (wide.mesh - gap * math.ceil(drawn / inner)) / drawn)
+  for i = 0, drawn - 1 do
+    self:box(at.mesh + i * step + gap * math.floor(i / inner), y + 5, step * 0.86, row - 12,
+      i % inner == 0 and '#5B5B5B' or '#A9A9A9',
+      ('replica %d, part %d'):format(math.floor(i / inner) + 1, i % inner + 1))
+  end
+  if drawn < all then self:text(at.mesh + wide.mesh, y + 18, '...', 11) end
+end
+
+--- What the first device does when: on grey, which is what no pass covers. Without passes how long it computes.
+local function draw_time(self, y, stage, step_s)
+  local scale = wide.time / math.max(step_s, 1e-12)
+  self:box(at.time, y + 4, wide.time, row - 10, bubble, 'waits')
+  if not stage.passes then
+    return self:box(at.time, y + 4, math.min(wide.time, number(stage.busy_s) * scale), row - 10, '#8CB8D8', 'computes')
+  end
+  for _, pass in ipairs(list_of(stage.passes)) do
+    local start_s, end_s = number(pass.start_s), math.min(step_s, number(pass.end_s))
+    local w = (end_s - start_s) * scale
+    self:add('<rect x="%.2f" y="%.1f" width="%.2f" height="%d" fill="%s" stroke="#fff" stroke-width="%.2f">'
+      .. '<title>%s of micro-batch %d, %s</title></rect>', at.time + start_s * scale, y + 4, math.max(0.3, w), row - 10,
+      phases[pass.phase] or bubble, w > 4 and 0.6 or 0.1, escaped(pass.phase), number(pass.micro_batch),
+      escaped(seconds_text(end_s - start_s)))
+    if w > 13 then
+      self:text(at.time + start_s * scale + w / 2, y + 18, ('%d'):format(number(pass.micro_batch)), 10, 'middle')
+    end
+  end
+end
+
+--- Bytes as wide as a bar: of a device that is nearly empty not all.
+local function scale_of(stages, capacity)
+  local most = 1
+  for _, stage in ipairs(stages) do
+    local total = 0
+    for _, bytes in ipairs(list_of(stage.bytes)) do total = total + math.max(0, number(bytes)) end
+    most = math.max(most, total)
+  end
+  return most < capacity / 3 and 1.6 * most or math.max(capacity, most)
+end
+
+local function draw_memory(self, y, stage, scale)
+  local x, total = at.memory, 0
+  self:box(at.memory, y + 4, wide.memory, row - 10, '#F4F4F4')
+  for i, kind in ipairs(kinds) do
+    local bytes = math.max(0, number(list_of(stage.bytes)[i]))
+    local w = bytes / scale * wide.memory
+    total = total + bytes
+    self:box(x, y + 4, w, row - 10, kind[2], ('%s: %s'):format(kind[1], core.format_bytes(bytes)))
+    x = x + w
+  end
+  self:text(at.memory + wide.memory - 3, y + 18, core.format_bytes(total), 10, 'end')
+end
+
+local function mesh_text(plan)
+  local words = util.map(list_of(plan.axes), function(axis)
+    return ('%s %d'):format(tostring(axis.name), number(axis.size, 1))
+  end)
+  if number(plan.expert, 1) > 1 then words[#words + 1] = ('experts over %d'):format(plan.expert) end
+  return #words > 0 and table.concat(words, ' x ') or 'one device'
+end
+
+local function draw_heads(self, plan, capacity)
+  self:text(10, 22, plan.text, 15)
+  self:text(10, 42, ('a step takes %s, no less than %s by its bound; devices: %s'):format(
+    seconds_text(number(plan.step_time_s)), seconds_text(number(plan.lower_bound_s)), mesh_text(plan)), 12)
+  self:text(at.layers, top - 8, 'stage: layers', 11)
+  self:text(at.mesh, top - 8, 'its devices, by replica', 11)
+  self:text(at.memory, top - 8, ('memory of the first (a device has %s)'):format(core.format_bytes(capacity)), 11)
+  self:text(at.time, top - 8, 'what the first does in a step', 11)
+end
+
+--- The picture as text.
+---@param plan trinity.PlanShown
+---@return string
+function picture.svg(plan)
+  local self = setmetatable({}, Drawing)
+  local stages, step_s = list_of(plan.stages), number(plan.step_time_s)
+  local capacity = math.max(1, number(plan.capacity_bytes, 1))
+  local scale, rows = scale_of(stages, capacity), math.min(#stages, most_rows)
+  local height = top + rows * row + 34
+  self:add('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" '
+    .. 'font-family="sans-serif" fill="#222">', width, height, width, height)
+  self:box(0, 0, width, height, '#fff')
+  draw_heads(self, plan, capacity)
+  for s = 1, rows do
+    local y = top + (s - 1) * row
+    self:text(at.layers, y + 18, ('%d: %s'):format(s, layers_text(stages[s].layers)))
+    draw_mesh(self, y, plan)
+    draw_time(self, y, stages[s], step_s)
+    draw_memory(self, y, stages[s], scale)
+  end
+  local y = height - 12
+  if rows < #stages then self:text(at.layers, y, ('and %d more stages'):format(#stages - rows), 11) end
+  self:legend(at.time, y, { { 'forward', phases.forward }, { 'backward', phases.backward },
+    { 'update', phases.update }, { 'waits', bubble } })
+  self:legend(at.memory - 165, y, kinds)
+  self:add('</svg>\n')
+  return table.concat(self, '\n')
+end
+
+--- Pictures of the plans of a run's result of kind 'plan' into its data; what was not kept is not drawn.
+---@param data table
+function picture.add_to(data)
+  for _, plan in ipairs(list_of(data.plans)) do
+    if type(plan) == 'table' and type(plan.shown) == 'table' then
+      local ok, svg = pcall(picture.svg, plan.shown)
+      plan.picture, plan.shown = ok and svg or nil, nil
+    end
+  end
+  data.plans = json.list(list_of(data.plans))
+end
+
+return picture
