@@ -1,5 +1,5 @@
--- First plans that fit, where the best bounds lead to none for long (bounds on memory are far below what mixtures of
--- experts take): of families that compute all layers again the fastest points that leave memory free by closed form.
+-- First plans that fit, where the best bounds lead to none for long: of families that compute all layers again the
+-- fastest points that leave memory free by closed form.
 
 local bounds = require 'trinity.plan.bounds'
 local json = require 'trinity.base.json'
@@ -7,14 +7,17 @@ local space = require 'trinity.plan.space'
 
 local scout = {}
 
-local bounded, simulated = 4000, 2 -- points that were bounded or simulated without a plan that fits
-local families, share = 12, 0.5 -- how many are looked at, and of a device's memory what a point may take at most
+-- Without a plan that fits: families of a mixture (there are many) that were opened, points that were bounded or
+-- simulated.
+local opened, bounded, simulated = 48, 4000, 2
+local families, share = 12, 0.75 -- how many are looked at, and of a device's memory what a point may take at most
 
 --- Whether a search is to be helped; once.
 function scout.due(search)
   local best = search.results[1]
   return not search.scouted and not (best and best.metrics.feasible) and next(search.own) == nil
-    and (search.counts.bounded >= bounded or search.counts.simulated >= simulated)
+    and (search.space.about.experts and search.counts.opened >= opened
+      or search.counts.bounded >= bounded or search.counts.simulated >= simulated)
 end
 
 local function key_of(strategy) return json.encode(strategy) end

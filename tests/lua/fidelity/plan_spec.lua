@@ -13,10 +13,11 @@ local function table_of(...)
   return path
 end
 
---- A GPT of 8 layers on one machine: tensor, pipeline, data parallelism.
-local function row(id, tensor, pipeline, data)
-  return ('%s,GPT,,1024,8,16,,4096,51200,,,512,64,1,8,A100-80GB,%s,%s,1,%s,1,,1,none,bf16,,,,'):format(id, tensor, pipeline,
-    data)
+--- A GPT of 8 layers on one machine: tensor, pipeline, data parallelism. fields: of others.
+local function row(id, tensor, pipeline, data, fields)
+  local with = merged({ chunks = '1', zero = '1', note = '' }, fields)
+  return ('%s,GPT,,1024,8,16,,4096,51200,,,512,64,1,8,A100-80GB,%s,%s,%s,%s,1,,%s,none,bf16,,,,%s'):format(id, tensor,
+    pipeline, with.chunks, data, with.zero, with.note)
 end
 
 describe('published plans beside the best', function()
@@ -46,6 +47,24 @@ describe('published plans beside the best', function()
     local rows = published.rows(table_of(row('whole', 1, 1, 8), row('open', '', 1, 8)))
     expect(#rows):equals(1)
     expect(rows[1].id):equals 'whole'
+  end)
+
+  it('leaves out rows whose source does not state their plan', function()
+    local assumed = row('assumed', 1, 1, 8, { note = 'the table does not state tp: recipe assumed' })
+    expect(#published.rows(table_of(row('whole', 1, 1, 8), assumed))):equals(1)
+  end)
+
+  it('takes the fastest number of chunks where a row states none, and none that its framework could not run', function()
+    local found = json.decode(trinity_says(("fidelity plan --json --rows '%s'"):format(table_of(row('one', 1, 4, 2),
+      row('open', 1, 4, 2, { chunks = '' }), row('zero', 1, 1, 8, { zero = '3' }))), 0))
+    local one, open, zero = found.rows[1], found.rows[2], found.rows[3]
+    expect(open.id):equals 'open'
+    expect(open.published):matches 'interleaved v 2' -- 8 layers, 4 stages
+    expect(open.published_s < one.published_s):truthy()
+    expect(one.published):matches '1f1b'
+    expect(one.best_s):equals(open.best_s)
+    expect(one.best:find 'uneven'):equals(nil)
+    expect(zero.best:find 'tensor' or zero.best:find 'pipeline'):equals(nil)
   end)
 
   it('says which option is missing', function()
