@@ -27,17 +27,39 @@ function scout.knows(search, strategy)
   return search.scouted ~= nil and search.scouted[key_of(strategy)] ~= nil
 end
 
--- The fastest point of a family by closed form; nil: none leaves so much free.
+-- The fastest points of a family by closed form, of every number of stages and level of sharding one, of those that
+-- leave so much free.
 local function fastest(search, family)
   local ok, totals = pcall(search.networks.totals, search.networks, family, false)
-  local best, best_s = nil, math.huge
-  if not ok then return nil end
+  local best, list = {}, {}
+  if not ok then return list end
   search.space:each(family, function(point, reason)
     if reason or bounds.memory_bytes(point, totals) > share * search.capacity_bytes then return end
-    local step_s = bounds.step_time_s(point, totals)
-    if step_s < best_s then best, best_s = space.kept(point), step_s end
+    local step_s, key = bounds.step_time_s(point, totals), 10 * point.pipeline + point.shard
+    if not best[key] then
+      list[#list + 1] = { kind = 'point', bound_s = math.huge }
+      best[key] = list[#list]
+    end
+    if step_s < best[key].bound_s then best[key].point, best[key].bound_s = space.kept(point), step_s end
   end)
-  return best and { kind = 'point', bound_s = best_s, point = best }
+  return list
+end
+
+-- Of these the one with the least bound of the engine that fits by it; nil: none.
+local function chosen(search, family)
+  local best
+  for _, entry in ipairs(fastest(search, family)) do
+    if search:settle(entry) then
+      entry.strategy = search:strategy(entry)
+      local problem, layers = search:bounder(entry.point)
+      local found = problem.handle:mesh_bounds({ entry.strategy }, layers)[1]
+      local fits = not found.refused and search:excess(entry, found.memory_bytes) <= 0
+      if fits and found.tasks <= search.tasks and (not best or found.step_time_s < best.bound_s) then
+        entry.bounds, entry.bound_s, best = found, found.step_time_s, entry
+      end
+    end
+  end
+  return best
 end
 
 -- Families that compute everything again, those of the least bounds first.
@@ -58,17 +80,11 @@ function scout.run(search)
   search.scouted = {}
   for i, family in ipairs(again(search)) do
     if i > families or search:stopping() then return end
-    local entry = fastest(search, family.family)
-    if entry and search:settle(entry) then
-      entry.strategy = search:strategy(entry)
-      local problem, layers = search:bounder(entry.point)
-      local found = problem.handle:mesh_bounds({ entry.strategy }, layers)[1]
-      local key = key_of(entry.strategy)
-      if not found.refused and not search.scouted[key] and search:excess(entry, found.memory_bytes) <= 0 then
-        search.scouted[key] = true
-        entry.bounds, entry.bound_s, entry.number = found, found.step_time_s, family.number
-        search:simulate { entry }
-      end
+    local entry = chosen(search, family.family)
+    if entry and not search.scouted[key_of(entry.strategy)] then
+      search.scouted[key_of(entry.strategy)] = true
+      entry.number = family.number
+      search:simulate { entry }
     end
   end
 end
