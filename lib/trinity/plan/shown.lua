@@ -9,9 +9,9 @@ local util = require 'trinity.base.util'
 
 local shown = {}
 
--- Of a step that is followed for a picture: operators of all devices and micro-batches (a second), and blocks that it
--- shows.
-local most_tasks, most_passes = 1000000, 4000
+-- Of a step that is followed for a picture: operators of all devices and micro-batches (a fifth of a second), and
+-- blocks that it shows.
+local most_tasks, most_passes = 200000, 4000
 
 -- About how many operators a step runs on all devices: those of a stage on each of its devices.
 local function tasks_of(plan)
