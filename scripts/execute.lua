@@ -150,20 +150,24 @@ end
 local function compare_mixtures(graph, devices)
   local line = progress.new('mixtures', false)
   local function progress_of(round, rounds) line:update { text = ('round %d/%d'):format(round, rounds) } end
-  local entries = mixtures.measure(graph, { devices = devices, count = options.mixtures, rounds = options.steps,
-    seed = options.seed, progress = progress_of })
+  local entries, rounds, stopped = mixtures.measure(graph, { devices = devices, count = options.mixtures,
+    rounds = options.steps, seconds = options.seconds, seed = options.seed, progress = progress_of })
   line:finish()
   local about = mixtures.summary(entries)
-  about.model, about.devices, about.rounds = graph.name, devices, options.steps
+  about.model, about.devices, about.rounds, about.stopped = graph.name, devices, rounds, stopped
   trinity.run:result('mixtures', about, ('Simulated step times of %d strategies are %.1f %% off in the mean.'):format(
     #entries, 100 * about.mean_error))
+  if stopped then
+    progress.warn(('stopped by %s after %d of %d rounds; they cannot be gone on with: a new run begins at round 1')
+      :format(trinity.stop_name(), rounds, options.steps))
+  end
   if options.json then return print(trinity.json.encode(about)) end
   print(trinity.format_table({ 'strategy', 'simulated', 'measured', 'error' }, util.map(about.rows, function(row)
     return { row.name, ('%.4f s'):format(row.simulated_s), ('%.4f s'):format(row.measured_s),
       ('%+.1f %%'):format(100 * (row.simulated_s / row.measured_s - 1)) }
   end)))
   print(('\nmean error %.1f %%, largest %.1f %%; tau %.2f, of odd rounds with even ones %.2f; medians of %d rounds '
-    .. 'on %s'):format(100 * about.mean_error, 100 * about.largest_error, about.tau, about.halves_tau, options.steps,
+    .. 'on %s'):format(100 * about.mean_error, 100 * about.largest_error, about.tau, about.halves_tau, rounds,
       table.concat(devices, ', ')))
 end
 

@@ -55,11 +55,18 @@ local options = trinity.options(util.merged({
   json = { default = false, help = 'JSON on standard output and nothing else' },
 }, dimensions.options()))
 
+local function warn_early(why)
+  progress.warn(('ended early (%s) with the best so far, which is not gone on from: a new search begins anew'):format(
+    why))
+end
+
 if options.aceso ~= '' then
-  local fits, stopped = aceso.run({ folder = options.aceso, model = options.model, gpus = options.gpus,
+  local found = aceso.run({ folder = options.aceso, model = options.model, gpus = options.gpus,
     gpus_per_node = options.gpus_per_node, layers = options.layers > 0 and options.layers or nil,
     seconds = options.seconds }, options.json)
-  os.exit(stopped and trinity.stop_status() or fits and 0 or 1)
+  trinity.run:result('plan', util.picked(found, { 'plan', 'predicted_s', 'bound_s', 'partitions' }))
+  if found.stopped then warn_early(trinity.stop_name()) end
+  os.exit(found.stopped and trinity.stop_status() or found.plan and 0 or 1)
 end
 if options.model == '' then util.fail_usage 'expected a model to plan for (--help lists options)' end
 local formats = trinity.formats.names()
@@ -131,9 +138,6 @@ else
     print(table.concat(text.nothing(found), '\n'))
   end
 end
-if found.stopped then
-  progress.warn(('ended early (%s) with the best so far, which is not gone on from: a new search begins anew'):format(
-    found.stopped))
-end
+if found.stopped then warn_early(found.stopped) end
 if not found.plans[1] then os.exit(1) end
 if trinity.was_interrupted() then os.exit(trinity.stop_status()) end

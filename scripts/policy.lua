@@ -70,6 +70,11 @@ local function is_stopped_in(body)
   return stopped
 end
 
+-- Keeps the rows so far in the run's folder.
+local function keep(rows, what)
+  trinity.run:result(action, { rows = rows }, ('trinity policy %s: %d %s.'):format(action, #rows, what))
+end
+
 local function leave_if(stopped, done, what)
   if stopped then cli.leave_stopped(('%d %s'):format(done, what)) end
 end
@@ -134,7 +139,11 @@ local function show_study()
     names = study.run({ folder = options.folder, budgets = budgets, seeds = options.seeds, variants = options.variants,
       families = family_set() }, say, rows)
   end)
-  if options.json and not stopped then return print(trinity.json.encode { rows = rows, searches = names }) end
+  keep(rows, 'rows')
+  if options.json then
+    print(trinity.json.encode { rows = rows, searches = names })
+    return leave_if(stopped, #rows, 'rows')
+  end
   if stopped then
     for _, row in ipairs(rows) do
       print(('%s: trained over annealing %.3f'):format(row.label, study.ratio(row, 1, 'trained', 'annealing')))
@@ -184,6 +193,7 @@ local function show_optima()
       for _, count in ipairs(units) do rows[#rows + 1] = row_of_optimum(kind, count, enough) end
     end
   end)
+  keep(rows, 'rows')
   if options.json then
     print(trinity.json.encode { rows = rows, enough = enough })
   else
@@ -215,6 +225,7 @@ local function show_front()
       ('%.3f'):format(row.trinity / row.annealing) }
   end
   local stopped = is_stopped_in(function() study.each_case(options.folder, family_set(), say, add) end)
+  keep(rows, 'rows')
   if options.json then
     print(trinity.json.encode { rows = rows })
     return leave_if(stopped, #rows, 'rows')
@@ -226,9 +237,15 @@ end
 
 local function show_schedulers()
   if options.seconds > 0 then util.fail_usage "option '--seconds' is not of schedulers, which search for nothing" end
-  local rows = list_study.run({ folder = options.folder, families = family_set() },
-    function(text) say('%s', text) end)
-  if options.json then return print(trinity.json.encode { rows = rows, heuristics = list_study.heuristics }) end
+  local rows = {}
+  local stopped = is_stopped_in(function()
+    list_study.run({ folder = options.folder, families = family_set() }, function(text) say('%s', text) end, rows)
+  end)
+  keep(rows, 'rows')
+  if options.json then
+    print(trinity.json.encode { rows = rows, heuristics = list_study.heuristics })
+    return leave_if(stopped, #rows, 'rows')
+  end
   print 'Step time of what is built, over that of the best heuristic of the row\n'
   print(trinity.format_table({ 'held out', 'best heuristic', 'm_etf', 'm_sct', 'first member', 'learned', 'own', 'ms' },
     util.map(rows, function(row)
@@ -237,6 +254,7 @@ local function show_schedulers()
         over(row.first_s), over(row.time_s), ('%.3f'):format(row.own_s / row.time_s),
         ('%.0f'):format(1000 * row.seconds) }
     end)))
+  leave_if(stopped, #rows, 'rows')
   local function line(name, value)
     local mean, low, high, p, count = list_study.summary(rows, value)
     if not mean then return end
@@ -301,6 +319,7 @@ end
 local stopped = is_stopped_in(function()
   for _, case in ipairs((training.cases(options.graphs, options.clusters))) do add_case(case) end
 end)
+keep(about.rows, 'rows')
 if options.json then
   print(trinity.json.encode(about))
 elseif #cells > 0 then

@@ -41,18 +41,19 @@ end
 local function train_schedulers()
   local looks = progress.new('train', false)
   local settings = util.merged(options, { rounds = options.rounds > 0 and options.rounds or 200 })
-  local stopped = trinity.stoppable(function(stop_requested)
-    local scheduler, first, all = list_training.train(settings, function(round, best, median)
-      trinity.run:log { round = round, best = best, median = median }
-      looks:update { text = ('round %d: over the best heuristic %.4f, median %.4f'):format(round, best, median) }
-      return stop_requested()
-    end)
-    scheduler:save(options.save)
-    print(('%d members; over the best heuristic: the first %.4f, the best trained %.4f (geometric means)'):format(
-      scheduler.members, first, all))
-    print(('the weights are saved in %s'):format(options.save))
+  local scheduler, first, all, stopped = list_training.train(settings, function(round, best, median)
+    trinity.run:log { round = round, best = best, median = median }
+    looks:update { text = ('round %d: over the best heuristic %.4f, median %.4f'):format(round, best, median) }
   end)
-  os.exit(stopped and trinity.stop_status() or 0)
+  looks:finish()
+  scheduler:save(options.save)
+  print(('%d members; over the best heuristic: the first %.4f, the best trained %.4f (geometric means)'):format(
+    scheduler.members, first, all))
+  print(('the weights are saved in %s'):format(options.save))
+  if not stopped then os.exit(0) end
+  progress.warn(('stopped by %s after %s of %d rounds, which are not gone on from: a new training begins at round 1')
+    :format(trinity.stop_name(), scheduler.notes.rounds, settings.rounds))
+  os.exit(trinity.stop_status())
 end
 if options.learns == 'schedulers' then train_schedulers() end
 

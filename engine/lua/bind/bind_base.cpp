@@ -122,6 +122,14 @@ int base_end_series(lua_State*) {
   return 0;
 }
 
+/// keep_what_is_found(): as in interrupt.h, for commands.
+int base_keep_what_is_found(lua_State*) {
+  keep_what_is_found();
+  return 0;
+}
+
+int base_keeps_what_is_found(lua_State* L) { return push_boolean(L, keeps_what_is_found()); }
+
 /// begin_limit(seconds): what runs until end_limit() is to end by then. Both as in interrupt.h.
 int base_begin_limit(lua_State* L) {
   begin_limit(number_arg(L, 1, "seconds"));
@@ -224,6 +232,8 @@ constexpr luaL_Reg kBaseFunctions[] = {TRINITY_BIND("clock_s", base_clock_s),
                                        TRINITY_BIND("end_search", base_end_search),
                                        TRINITY_BIND("begin_series", base_begin_series),
                                        TRINITY_BIND("end_series", base_end_series),
+                                       TRINITY_BIND("keep_what_is_found", base_keep_what_is_found),
+                                       TRINITY_BIND("keeps_what_is_found", base_keeps_what_is_found),
                                        TRINITY_BIND("begin_limit", base_begin_limit),
                                        TRINITY_BIND("end_limit", base_end_limit),
                                        TRINITY_BIND("stop_requested", base_stop_requested),

@@ -56,6 +56,8 @@ std::atomic<int> g_agreeing{0};
 std::atomic<bool> g_noted{false};
 std::atomic<int> g_searches{0};
 std::atomic<int> g_series{0};
+std::atomic<bool> g_keeps_found{false};
+std::atomic<bool> g_has_searched{false};
 std::atomic<int> g_presses{0};
 std::atomic<bool> g_interrupted{false};
 std::atomic<int> g_last_status{0};
@@ -95,6 +97,9 @@ bool is_echo(int number) {
   return true;
 }
 
+/// What a script has to finish with the best of the search that Ctrl-C ended.
+constexpr double kGrace_s = 5;
+
 /// The first request is only noted where ranks have to agree on it.
 void stop_script(Stopper& stopper, int number) {
   const int presses = ++g_presses;
@@ -106,6 +111,12 @@ void stop_script(Stopper& stopper, int number) {
   if (presses == 1 && g_agreeing > 0) {
     g_noted = true;
     stopper.stop_in(kAgreement_s);
+    return;
+  }
+  if (!g_interrupted && keeps_what_is_found()) {
+    g_presses = 0;
+    g_interrupted = true;
+    stopper.stop_in(kGrace_s);
     return;
   }
   g_interrupted = true;
@@ -141,6 +152,8 @@ void start_afresh() {
   g_agreeing = 0;
   g_searches = 0;
   g_series = 0;
+  g_keeps_found = false;
+  g_has_searched = false;
   g_interrupted = false;
   stop_flag() = false;
 }
@@ -203,9 +216,6 @@ bool limit_passed() {
   return std::any_of(g_limits.begin(), g_limits.end(),
                      [](const auto& limit) { return limit->passed(); });
 }
-
-/// What a script has to finish with the best of the search that Ctrl-C ended.
-constexpr double kGrace_s = 5;
 
 /// Lets the script go on for a while, unless it must end itself.
 void take_flag_back() {
@@ -325,6 +335,7 @@ void begin_search() {
 }
 
 void end_search() {
+  g_has_searched = true;  // before a signal finds that no search runs
   if (--g_searches == 0) take_flag_back();
 }
 
@@ -333,6 +344,10 @@ void begin_series() { ++g_series; }
 void end_series() {
   if (--g_series == 0 && g_searches == 0) take_flag_back();
 }
+
+void keep_what_is_found() { g_keeps_found = true; }
+
+bool keeps_what_is_found() { return g_keeps_found && g_has_searched && g_searches == 0; }
 
 void begin_agreement() {
   if (++g_agreeing != 1 || !g_interrupted) return;

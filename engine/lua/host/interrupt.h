@@ -53,6 +53,13 @@ void end_search();
 void begin_series();
 void end_series();
 
+/// From now on, until the watch ends, a first signal that comes after a search and while none runs is
+/// taken as if it had come at that search's end: the script has its five seconds to keep and tell what
+/// was found. Without this the script is stopped, and what it had not kept yet is lost.
+void keep_what_is_found();
+/// Whether a first signal would be taken so now.
+bool keeps_what_is_found();
+
 /// Brackets a search that ranks of a job share, who have to agree on a stop: the first signal is
 /// only noted, for ten seconds; then, or at the next, the script is stopped as usual. May be nested.
 void begin_agreement();

@@ -207,6 +207,9 @@ return function(spec, words)
   local declarations = declare(named, of_program)
   local values = parse(words or rawget(_G, 'arg') or {}, declarations, spec[1])
   check_outputs(declarations, values)
-  if of_program then use_common(declarations, values) end
+  if of_program then
+    core.keep_what_is_found() -- a signal just behind a search leaves the time to keep its result, too
+    use_common(declarations, values)
+  end
   return values
 end

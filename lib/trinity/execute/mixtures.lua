@@ -181,8 +181,30 @@ local function visit(entry, half, counted)
   half[#half + 1] = took.step_time_s
 end
 
+--- Visits entries round by round, the first of which is not counted. Ctrl-C ends it once a round is counted. Returns
+--- how many are, and whether it did.
+local function visit_rounds(session, entries, options)
+  local counted, start_s = 0, core.clock_s()
+  local function rounds()
+    for round = 0, options.rounds do
+      if counted > 0 and core.clock_s() - start_s >= (options.seconds or math.huge) then return end
+      if options.progress then options.progress(round, options.rounds) end
+      session:visit(round > 0)
+      for _, entry in ipairs(entries) do visit(entry, entry.halves[2 - round % 2], round > 0) end
+      counted = round
+    end
+  end
+  core.begin_search()
+  local ok, message = pcall(rounds)
+  local stopped = core.stop_requested()
+  core.end_search()
+  if not ok and not (stopped and counted > 0) then error(message, 0) end
+  return counted, stopped
+end
+
 --- Mixtures as { name =, strategy =, simulated_s =, measured_s =, halves_s = } in the order of mixtures.of(). options:
---- devices, count, rounds (of one counted step of each), seed, progress(round, rounds).
+--- devices, count, rounds (of one counted step of each, at most), seconds (for these, one at the least), seed,
+--- progress(round, rounds). Returns also how many rounds were counted, and whether Ctrl-C ended them.
 function mixtures.measure(graph, options)
   local devices = options.devices
   local entries = mixtures.of(#devices, options.count)
@@ -194,11 +216,7 @@ function mixtures.measure(graph, options)
   local session = measure.start('mixtures', graph, { devices = distinct(devices), quiet = true, seed = options.seed,
     sizes = measure.copy_sizes(2 ^ 24) })
   for _, entry in ipairs(entries) do make_executors(entry, plain, devices, options.seed) end
-  for round = 0, options.rounds do -- the first is not counted
-    if options.progress then options.progress(round, options.rounds) end
-    session:visit(round > 0)
-    for _, entry in ipairs(entries) do visit(entry, entry.halves[2 - round % 2], round > 0) end
-  end
+  local counted, stopped = visit_rounds(session, entries, options)
   local profile = session:profile()
   session:close()
   local cluster = cluster_of(profile, devices)
@@ -210,7 +228,7 @@ function mixtures.measure(graph, options)
     entry.halves_s = util.map(entry.halves, function(half) return util.median(#half > 0 and half or entry.times_s) end)
     simulate(entry, cluster, busy)
   end
-  return entries
+  return entries, counted, stopped
 end
 
 --- Kendall's tau-b of two lists of numbers: agreement in order, from -1 to 1.

@@ -222,14 +222,14 @@ end
 
 --- Every run told by constants that were fitted without it.
 local function leave_each_out(rows)
-  local entries, used = {}, {}
+  local used = {}
   for _, row in ipairs(rows) do if scored(row) then used[#used + 1] = row end end
-  for _, run in ipairs(runs_of(used)) do
+  local entries = fit.each(runs_of(used), 'runs', function(run)
     local values = fitted_to(rows, function(row) return row.run ~= run end)
     local own = {}
     for _, row in ipairs(rows) do if row.run == run then own[#own + 1] = row end end
-    entries[#entries + 1] = errors_by_run(own, tell_all(own, values))[1]
-  end
+    return errors_by_run(own, tell_all(own, values))[1]
+  end)
   print_runs('every run told by constants that were fitted to the others, from 1 MiB up', entries)
 end
 

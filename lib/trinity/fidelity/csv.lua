@@ -89,6 +89,7 @@ end
 function csv.attempt(body, ...)
   local ok, found = pcall(body, ...)
   if ok then return found end
+  if core.stop_requested() then error(found, 0) end -- which refuses nothing
   return nil, (tostring(found):gsub('^%S+%.lua:%d+: ', ''))
 end
 

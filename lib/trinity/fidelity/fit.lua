@@ -12,11 +12,12 @@ local least_gain = 1e-4 -- of what is squared and summed, for another step
 local keeping = false -- within fit.keeping
 
 --- The result of body(), whose fits Ctrl-C ends with the best so far, and whether it did. The second Ctrl-C ends the
---- script.
+--- script. says(name of the signal): what is said then, where it is more than a fit that ends.
 ---@param body fun(): any
+---@param says? fun(signal: string): string
 ---@return any
 ---@return boolean
-function fit.keeping(body)
+function fit.keeping(body, says)
   keeping = true
   core.begin_search()
   local ok, result = pcall(body)
@@ -25,9 +26,37 @@ function fit.keeping(body)
   keeping = false
   if not ok then error(result, 0) end
   if stopped then
-    progress.warn(('the fit ended early (%s) with the best so far, which is not gone on from'):format(core.stop_name()))
+    says = says or function(signal)
+      return ('the fit ended early (%s) with the best so far, which is not gone on from'):format(signal)
+    end
+    progress.warn(says(core.stop_name()))
   end
   return result, stopped
+end
+
+--- What body(item) returns for every item of a list, in its order: all, or those that were done when Ctrl-C came. Says
+--- how far it is, and how far it came.
+---@param items any[]
+---@param what string items are: 'rows'
+---@param body fun(item: any): any
+---@return any[]
+---@return boolean stopped
+function fit.each(items, what, body)
+  if #items == 0 then return {}, false end
+  local results, looks = {}, progress.new('fidelity', false)
+  local _, stopped = fit.keeping(function()
+    for i, item in ipairs(items) do
+      looks:update { text = ('%d of %d %s'):format(i, #items, what) }
+      local ok, found = pcall(body, item)
+      if core.stop_requested() then return end -- a fit may have ended early
+      if not ok then error(found, 0) end
+      results[i] = found
+    end
+  end, function(signal)
+    return ('stopped by %s: %d of %d %s are told, which is not gone on from'):format(signal, #results, #items, what)
+  end)
+  looks:finish()
+  return results, stopped
 end
 
 --- What body() returns; nil where Ctrl-C ended it and what there was before is to be kept.
@@ -43,6 +72,26 @@ end
 --- Whether Ctrl-C asks a fit to end with what there is.
 ---@return boolean
 function fit.stopping() return keeping and core.stop_requested() end
+
+--- fit.each of pieces of a list, where body(piece) takes several items at once and returns a list.
+---@param items any[]
+---@param size integer
+---@param what string
+---@param body fun(piece: any[]): any[]
+---@return any[]
+---@return boolean stopped
+function fit.each_piece(items, size, what, body)
+  local pieces, results = {}, {}
+  for i, item in ipairs(items) do
+    if i % size == 1 or size == 1 then pieces[#pieces + 1] = {} end
+    table.insert(pieces[#pieces], item)
+  end
+  local found, stopped = fit.each(pieces, ('pieces of %d %s'):format(size, what), body)
+  for _, list in ipairs(found) do
+    for _, one in ipairs(list) do results[#results + 1] = one end
+  end
+  return results, stopped
+end
 
 --- A residual of squared size 2 (sqrt(1 + e^2) - 1).
 local function softened(e)

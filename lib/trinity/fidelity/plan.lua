@@ -5,6 +5,7 @@ local errors = require 'trinity.fidelity.errors'
 local json = require 'trinity.base.json'
 local measured = require 'trinity.fidelity.plan_measured'
 local published = require 'trinity.fidelity.plan_published'
+local run = require 'trinity.runs'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
@@ -73,10 +74,10 @@ function plan.run(options)
   local compared = options.rows ~= '' and published.compare(options.rows, options) or {}
   local groups = options.runs ~= '' and measured.groups(options.runs, least_rows) or {}
   local near, rows = within(compared)
-  if options.json then
-    return print(json.encode { rows = json.list(compared), groups = json.list(groups), within = near, compared = rows,
-      groups_within = near_groups(groups) })
-  end
+  local data = { rows = json.list(compared), groups = json.list(groups), within = near, compared = rows,
+    groups_within = near_groups(groups) }
+  run:result('plan', data)
+  if options.json then return print(json.encode(data)) end
   if options.rows ~= '' then
     print_published(compared)
     print(('%d of %d rows: the published plan takes at most %.2f times the best'):format(near, rows, most_ratio))

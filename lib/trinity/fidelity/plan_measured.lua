@@ -3,6 +3,7 @@
 -- over every point.
 
 local calibration = require 'trinity.cluster.calibration'
+local fit = require 'trinity.fidelity.fit'
 local model = require 'trinity.graph.model'
 local plan = require 'trinity.plan'
 local rows_of = require 'trinity.fidelity.vtrain_rows'
@@ -64,7 +65,7 @@ local function choose(list)
     fastest_s = fastest, slower = named.measured_s / fastest - 1, simulated = found.counts.simulated }
 end
 
---- Every group of a table with so many measured rows.
+--- Every group of a table with so many measured rows, or those before Ctrl-C.
 ---@param path string
 ---@param least integer
 ---@return table[]
@@ -80,9 +81,9 @@ function measured.groups(path, least)
       table.insert(by[key], row)
     end
   end
-  local list = {}
-  for _, group in ipairs(order) do if #group >= least then list[#list + 1] = choose(group) end end
-  return list
+  local groups = {}
+  for _, group in ipairs(order) do if #group >= least then groups[#groups + 1] = group end end
+  return (fit.each(groups, 'groups', choose))
 end
 
 return measured

@@ -3,7 +3,9 @@
 -- network and cluster). Both are priced alike, as points of one space.
 
 local constants = require 'trinity.fidelity.published_constants'
+local core = require 'trinity.core'
 local csv = require 'trinity.fidelity.csv'
+local fit = require 'trinity.fidelity.fit'
 local model = require 'trinity.graph.model'
 local parallel_map = require 'trinity.parallel'
 local plan = require 'trinity.plan'
@@ -197,7 +199,7 @@ local function compare(row, options)
     differs = differences(best, other), lower_bound_s = found.lower_bound_s, simulated = found.counts.simulated }
 end
 
---- All rows of a table, once a configuration: `ids` are those of its rows.
+--- All rows of a table, or those before Ctrl-C, once a configuration: `ids` are those of its rows.
 ---@param path string
 ---@param options { whole: boolean, simulations: integer, tasks: integer }
 ---@return table[]
@@ -211,7 +213,9 @@ function published.compare(path, options)
     end
     table.insert(at[key].ids, row.id)
   end
-  local list = parallel_map(unique, function(one) return compare(one.row, options) end, { quiet = true })
+  local list = fit.each_piece(unique, core.threads(), 'configurations', function(piece)
+    return parallel_map(piece, function(one) return compare(one.row, options) end, { quiet = true })
+  end)
   return util.map(list, function(one, i) return util.merged(one, { ids = unique[i].ids }) end)
 end
 

@@ -11,6 +11,7 @@ local parts = require 'trinity.fidelity.published_parts'
 local picture = require 'trinity.fidelity.picture'
 local published_row = require 'trinity.fidelity.published_row'
 local published_step = require 'trinity.fidelity.published_step'
+local run = require 'trinity.runs'
 local summary = require 'trinity.fidelity.summary'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
@@ -50,7 +51,7 @@ function speeds.tell(rows, values_of, short, keep)
     end
     found.parts = shares
     return found
-  end, { quiet = true })
+  end, { quiet = short ~= 'parts' })
   return util.map(rows, function(_, i) return told[at[keys[i]]] end)
 end
 
@@ -311,21 +312,39 @@ local function network_of(row) return row.family .. ' ' .. row.model:upper():gsu
 --- they do not tell is as it was fitted.
 local function leave_each_out(all, options)
   all = measured(all)
-  local used, start, told, values = only_of(all, options.only), fitted_values(), {}, {}
+  local used, start, told = only_of(all, options.only), fitted_values(), {}
   local list = speeds.tell(used, function(row) return start[row.family] end, 'parts')
   for i, row in ipairs(used) do told[row] = list[i] end
+  local networks, by = {}, {}
   for _, row in ipairs(used) do
     local key = network_of(row)
-    if not values[key] then
-      local others = {}
-      for _, one in ipairs(all) do
-        if one.family == row.family and network_of(one) ~= key then others[#others + 1] = one end
-      end
-      values[key] = fit_left(row.family, others, told, #others > 0 and start[row.family]
-        or constants.values(row.family))
+    if not by[key] then
+      by[key] = {}
+      networks[#networks + 1] = by[key]
+    end
+    table.insert(by[key], row)
+  end
+  local by_row, left = {}, {}
+  for n, found in ipairs((fit.each(networks, 'networks', function(own)
+    local family, key, others = own[1].family, network_of(own[1]), {}
+    for _, one in ipairs(all) do
+      if one.family == family and network_of(one) ~= key then others[#others + 1] = one end
+    end
+    local values = fit_left(family, others, told, #others > 0 and start[family] or constants.values(family))
+    return speeds.tell(own, function() return values end, 'short')
+  end))) do
+    for i, row in ipairs(networks[n]) do by_row[row] = found[i] end
+  end
+  for i = #used, 1, -1 do
+    if by_row[used[i]] then table.insert(left, 1, by_row[used[i]])
+    else
+      table.remove(used, i)
+      table.remove(list, i)
     end
   end
-  local left = speeds.tell(used, function(row) return values[network_of(row)] end, 'short')
+  run:result('published', { left_out = json.list(util.map(used, function(row, i)
+    return { row = row.id, predicted_tokens_per_s_per_gpu = left[i].tokens_per_s_per_gpu }
+  end)) })
   if options.record ~= '' then core.write_file(options.record, record(used, list, left)) end
   if options.picture ~= '' then draw(options.picture, used, left) end
   print_rows(used, left)
@@ -335,13 +354,18 @@ local function leave_each_out(all, options)
 end
 
 --- All rows of a table, those that can be told, and what is told of these. A row that is refused costs none of the
---- others: a warning says why. Throws where all are.
+--- others: a warning says why. Throws where all are. Ctrl-C leaves those so far.
 local function tell_rows(path, values)
   local all = published_row.all(path, true)
   local rows = {}
   for _, row in ipairs(all) do if not row.refused then rows[#rows + 1] = row end end
-  local told = speeds.tell(rows, function(row) return values[row.family] end, nil, true)
-  for i, row in ipairs(rows) do row.refused, row.told = told[i].refused, told[i] end
+  local told = fit.each_piece(rows, 8 * core.threads(), 'rows', function(piece)
+    return speeds.tell(piece, function(row) return values[row.family] end, nil, true)
+  end)
+  for i, one in ipairs(told) do rows[i].refused, rows[i].told = one.refused, one end
+  local reached = {}
+  for _, row in ipairs(all) do if row.refused or row.told then reached[#reached + 1] = row end end
+  all = reached
   rows = csv.accepted(all)
   return all, rows, util.map(rows, function(row) return row.told end)
 end
@@ -349,13 +373,13 @@ end
 local function show(table_path, as_json, path)
   local values, fitted = fitted_values()
   local all, rows, told = tell_rows(table_path, values)
-  if as_json then
-    return print(json.encode { rows = json.list(util.map(all, function(row)
-      if row.refused then return { row = row.id, refused = row.refused } end
-      return { row = row.id, predicted_tokens_per_s_per_gpu = row.told.tokens_per_s_per_gpu,
-        predicted_memory_bytes = row.told.memory_bytes }
-    end)) })
-  end
+  local data = { rows = json.list(util.map(all, function(row)
+    if row.refused then return { row = row.id, refused = row.refused } end
+    return { row = row.id, predicted_tokens_per_s_per_gpu = row.told.tokens_per_s_per_gpu,
+      predicted_memory_bytes = row.told.memory_bytes }
+  end)) }
+  run:result('published', data)
+  if as_json then return print(json.encode(data)) end
   print_rows(rows, told)
   print_assumptions(rows, told)
   print ''

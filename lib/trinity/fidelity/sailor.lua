@@ -9,6 +9,7 @@ local csv = require 'trinity.fidelity.csv'
 local fit = require 'trinity.fidelity.fit'
 local json = require 'trinity.base.json'
 local picture = require 'trinity.fidelity.picture'
+local run = require 'trinity.runs'
 local sailor_plan = require 'trinity.fidelity.sailor_plan'
 local sailor_step = require 'trinity.fidelity.sailor_step'
 local summary = require 'trinity.fidelity.summary'
@@ -213,21 +214,26 @@ end
 
 --- Every configuration told by constants that were fitted to the others.
 local function leave_each_out(plans, data)
-  local order, seen, told = {}, {}, {}
+  local order, seen, by_plan, kept, told = {}, {}, {}, {}, {}
   for i, plan in ipairs(plans) do
     local key = sailor_plan.configuration(plan)
     seen[key] = seen[key] or {}
     if #seen[key] == 0 then order[#order + 1] = key end
     table.insert(seen[key], i)
   end
-  for _, key in ipairs(order) do
+  local by_key = fit.each(order, 'configurations', function(key)
     local values = fit_all(plans, data, function(plan) return sailor_plan.configuration(plan) ~= key end)
-    local own = util.map(seen[key], function(i) return plans[i] end)
-    for at, one in ipairs(tell(own, data, values)) do told[seen[key][at]] = one end
+    return tell(util.map(seen[key], function(i) return plans[i] end), data, values)
+  end)
+  for k, list in ipairs(by_key) do
+    for at, one in ipairs(list) do by_plan[seen[order[k]][at]] = one end
   end
-  print_plans(plans, told)
+  for i, plan in ipairs(plans) do
+    if by_plan[i] then kept[#kept + 1], told[#told + 1] = plan, by_plan[i] end
+  end
+  print_plans(kept, told)
   print ''
-  print_errors('every configuration told by constants that were fitted to the others', plans, told)
+  print_errors('every configuration told by constants that were fitted to the others', kept, told)
 end
 
 --- Draws measured times of steps, by network and GPUs.
@@ -237,29 +243,30 @@ local function draw(path, plans, told)
   end), 'time in s')
 end
 
---- Tells plans; one that cannot be told is `refused`, and costs none of the others.
+--- Tells plans; one that cannot be told is `refused`, and costs none of the others. Those that were told before Ctrl-C.
 local function tell_each(plans, data, values)
-  for _, plan in ipairs(plans) do
+  return (fit.each(plans, 'plans', function(plan)
     if not plan.refused then
       local told, why = csv.attempt(tell, { plan }, data, values)
       plan.told, plan.refused = told and told[1], why and (why:find(plan.path, 1, true) and why
         or ('%s: %s'):format(plan.path, why))
     end
-  end
+    return plan
+  end))
 end
 
 local function show(all, data, as_json, path)
   local fitted = constants.fitted()
-  tell_each(all, data, fitted.values)
+  all = tell_each(all, data, fitted.values)
   local plans = csv.accepted(all)
   local told, served = util.map(plans, function(plan) return plan.told end), {}
-  if as_json then
-    return print(json.encode { plans = json.list(util.map(all, function(plan)
-      if plan.refused then return { plan = plan.name, refused = plan.refused } end
-      return { plan = plan.name, predicted_s = plan.told.predicted_s,
-        predicted_memory_bytes = plan.told.predicted_memory_bytes }
-    end)) })
-  end
+  local rows = { plans = json.list(util.map(all, function(plan)
+    if plan.refused then return { plan = plan.name, refused = plan.refused } end
+    return { plan = plan.name, predicted_s = plan.told.predicted_s,
+      predicted_memory_bytes = plan.told.predicted_memory_bytes }
+  end)) }
+  run:result('sailor', rows)
+  if as_json then return print(json.encode(rows)) end
   for _, name in ipairs(fitted.plans) do served[name] = true end
   print_plans(plans, told)
   print ''

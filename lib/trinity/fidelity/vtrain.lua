@@ -10,6 +10,7 @@ local fit = require 'trinity.fidelity.fit'
 local json = require 'trinity.base.json'
 local picture = require 'trinity.fidelity.picture'
 local rows_of = require 'trinity.fidelity.vtrain_rows'
+local run = require 'trinity.runs'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
@@ -29,7 +30,7 @@ local vtrain = {
   },
 }
 
-local noise, most_listed = 0.05, 100
+local noise, most_listed, rows_of_a_piece = 0.05, 100, 64
 local made_here = 'trinity fidelity vtrain --fit'
 --- Sets of constants: of measured runs, and of vTrain's composed times.
 local set_of = { [false] = 'a100_vtrain', [true] = 'a100_vtrain_composed' }
@@ -73,16 +74,25 @@ end
 
 --- Tells rows together; where that is refused one by one, so that a row that is costs none of the others.
 local function tell_some(path, tell, list, values)
-  if #list == 0 then return end
-  local told = csv.attempt(tell, list, values)
-  for i, row in ipairs(list) do
-    if told then row.told_s = told[i]
-    else
-      local found, why = csv.attempt(tell, { row }, values)
-      if found then row.told_s = found[1]
-      else row.refused = ('%s: row %d: %s'):format(util.shortened(path), row.line, why) end
+  fit.each_piece(list, rows_of_a_piece, 'rows', function(piece)
+    local told = csv.attempt(tell, piece, values)
+    for i, row in ipairs(piece) do
+      if told then row.told_s = told[i]
+      else
+        local found, why = csv.attempt(tell, { row }, values)
+        if found then row.told_s = found[1]
+        else row.refused = ('%s: row %d: %s'):format(util.shortened(path), row.line, why) end
+      end
     end
-  end
+    return piece
+  end)
+end
+
+--- Rows that were come to before Ctrl-C.
+local function reached_of(rows)
+  local found = {}
+  for _, row in ipairs(rows) do if row.told_s or row.refused then found[#found + 1] = row end end
+  return found
 end
 
 --- Seconds of all rows, each by the constants of its kind, or on one's own cluster by its own.
@@ -206,11 +216,13 @@ end
 --- The rows of a file that can be told, all that it has, and what is told of them.
 local function show(all, list, options)
   tell_all(list, options)
+  all = reached_of(all)
   list = csv.accepted(all)
-  if options.json then
-    local told = util.map(all, function(row) return { predicted_s = row.told_s, refused = row.refused } end)
-    return print(json.encode { rows = json.list(told) })
-  end
+  local data = { rows = json.list(util.map(all, function(row)
+    return { predicted_s = row.told_s, refused = row.refused }
+  end)) }
+  run:result('vtrain', data)
+  if options.json then return print(json.encode(data)) end
   if #list <= most_listed then print_rows(list) end
   local kinds = { { false, 'measured runs' }, { true, "agreement with vTrain's simulator (times put together, not "
     .. 'measured)' } }
@@ -257,15 +269,18 @@ local function leave_each_out(list, options)
   local used, names, told_rows = of_one_kind(measured(list)), {}, {}
   for _, row in ipairs(used) do names[row.model] = true end
   local tell = rows_of.teller(true, describer(options.cluster))
-  for name in util.sorted_pairs(names) do
+  local told = fit.each(util.sorted_keys(names), 'networks', function(name)
     local own, others = {}, {}
     for _, row in ipairs(used) do table.insert(row.model == name and own or others, row) end
-    local told = tell(own, fitted_to(others, tell, options.steps))
-    for i, row in ipairs(own) do
-      row.told_s = told[i]
-      told_rows[#told_rows + 1] = row
-    end
+    for i, told_s in ipairs(tell(own, fitted_to(others, tell, options.steps))) do own[i].told_s = told_s end
+    return own
+  end)
+  for _, own in ipairs(told) do
+    for _, row in ipairs(own) do told_rows[#told_rows + 1] = row end
   end
+  run:result('vtrain', { left_out = json.list(util.map(told_rows, function(row)
+    return { row = row.line, predicted_s = row.told_s }
+  end)) })
   print_summary('networks told by constants that were fitted to the others', told_rows)
 end
 

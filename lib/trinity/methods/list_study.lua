@@ -37,10 +37,11 @@ end
 local function weights_of(family, folder, say)
   local path = ('%s/%s-schedulers.safetensors'):format(folder, family.name)
   if util.exists(path) then return schedulers.load(path) end
-  local scheduler = training.train({ graphs = study.trained_on(family.name), clusters = study.train_clusters,
-    rounds = study.rounds, members = study.members, seed = 1 }, function(round, best)
+  local scheduler, _, _, stopped = training.train({ graphs = study.trained_on(family.name),
+    clusters = study.train_clusters, rounds = study.rounds, members = study.members, seed = 1 }, function(round, best)
     say(('%s: round %d of %d, %.4f'):format(family.name, round, study.rounds, best))
   end)
+  if stopped then util.fail 'interrupted' end
   scheduler:save(path)
   return scheduler
 end
@@ -64,22 +65,22 @@ local function row_of(case, family, scheduler)
   return row
 end
 
---- Runs it: options { folder =, families = nil or set of names }. Returns rows { label, family, best_s of heuristics,
---- heuristics = step times by name, time_s, first_s of the first member, own_s, seconds }.
-function study.run(options, say)
-  local rows = {}
+--- Runs it: options { folder =, families = nil or set of names }. Adds rows { label, family, best_s of heuristics,
+--- heuristics = step times by name, time_s, first_s of the first member, own_s, seconds } as they are done.
+function study.run(options, say, rows)
   for _, family in ipairs(move_study.families) do
     if not options.families or options.families[family.name] then
       local scheduler = weights_of(family, options.folder, say)
       for _, entry in ipairs(family) do
         for _, case in ipairs((move_training.cases(entry[1], entry[2]))) do
-          rows[#rows + 1] = row_of(case, family, scheduler)
-          say(case.label)
+          say(('%s: heuristics, then what is built'):format(case.label))
+          local row = row_of(case, family, scheduler)
+          if core.stop_requested() then util.fail 'interrupted' end -- a heuristic may have ended early
+          rows[#rows + 1] = row
         end
       end
     end
   end
-  return rows
 end
 
 --- The heuristic that is the best on a row.

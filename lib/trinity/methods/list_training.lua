@@ -19,7 +19,7 @@ training.heuristics = { 'single_device', 'etf', 'm_etf', 'm_sct', 'expert', 'hef
 local samples, parents = 16, 8 -- of a round
 local first_step, unfit = 0.4, 3 -- unfit: factor of the step time of what does not fit
 local noise = 0.2 -- of members beside those that were trained, as a share of the spread below
-local idle_rounds = 10 -- at the begin, whose weights are no members
+local idle_rounds = 10 -- at the beginning, whose weights are no members
 
 -- How far the weights of a term may go at first; those of its circumstances half as far.
 local spread = { queue = 0.2, arrival = 0.2, start = 0.3, time = 0.3, unit_time = 0.1, wires = 0.1, load = 0.03,
@@ -141,7 +141,7 @@ local function drawn(self)
     end
     tried[k] = judge(self.cases, weights)
     tried[k].number = k
-    if self.rounds > idle_rounds then table.insert(self.pool, tried[k]) end
+    if self.rounds >= idle_rounds then table.insert(self.pool, tried[k]) end
   end
   table.sort(tried, function(a, b)
     if a.value ~= b.value then return a.value < b.value end
@@ -152,7 +152,6 @@ end
 
 --- A round; returns step times over the best heuristic's, geometric means over cases: of its best and its median.
 function Trainer:round()
-  self.rounds = self.rounds + 1
   local tried, before, squares = drawn(self), self.mean, 0
   self.mean = {}
   for i = 1, #before do
@@ -180,9 +179,8 @@ end
 --- what the first and all come to.
 function Trainer:members(count)
   local first = judge(self.cases, self.mean)
-  local pool, list, now, value = { first, unpack(self.pool) }, { first.weights }, util.map(first.logs, function(x)
-    return x
-  end), first.value
+  local pool, list, now, value = { first }, { first.weights }, util.merged(first.logs), first.value
+  for k, entry in ipairs(self.pool) do pool[k + 1] = entry end
   while #list < count do
     local best, least = nil, math.huge
     for _, entry in ipairs(pool) do
@@ -214,16 +212,30 @@ function training.widened(scheduler, count, seed)
   return schedulers.new(members)
 end
 
---- Trains: options { graphs, clusters, rounds, members, seed }; say(round, best, median) after every round, which ends
---- the training where it returns true. Returns the scheduler with its notes, and what the first of its members and the
---- best of those that were trained come to.
+-- Rounds until there are so many or Ctrl-C comes; whether it did.
+local function rounds_of(trainer, count, say)
+  core.begin_search()
+  local ok, message = pcall(function()
+    while trainer.rounds < count and not core.stop_requested() do
+      local best, median = trainer:round()
+      trainer.rounds = trainer.rounds + 1
+      say(trainer.rounds, best, median)
+    end
+  end)
+  local stopped = core.stop_requested()
+  core.end_search()
+  if not ok and not stopped then error(message, 0) end
+  return stopped
+end
+
+--- Trains: options { graphs, clusters, rounds, members, seed }; say(round, best, median) after every round. Ctrl-C ends
+--- it with the rounds so far. Returns the scheduler with its notes, what the first of its members and the best of those
+--- that were trained come to, and whether Ctrl-C came.
 function training.train(options, say)
   local cases = training.cases(options.graphs, options.clusters)
   if #cases == 0 then util.fail_usage('option --graphs: no heuristic fits on any of the graphs and clusters') end
   local trainer, start = training.new(cases, options.seed), core.clock_s()
-  for round = 1, options.rounds do
-    if say(round, trainer:round()) then break end
-  end
+  local stopped = rounds_of(trainer, options.rounds, say)
   local trained, first, all = trainer:members(math.max(1, math.floor(options.members / 2)))
   local scheduler = training.widened(trained, options.members, options.seed)
   scheduler.notes = { trained_on = table.concat(util.map(cases, function(case) return case.label end), ', '),
@@ -231,7 +243,7 @@ function training.train(options, say)
     hours = ('%.2f'):format((core.clock_s() - start) / 3600),
     command = ('trinity train --learns schedulers --graphs %s --clusters %s --rounds %d --members %d --seed %d'):format(
       options.graphs, options.clusters, trainer.rounds, options.members, options.seed) }
-  return scheduler, first, all
+  return scheduler, first, all, stopped
 end
 
 return training

@@ -2,9 +2,12 @@
 -- while the weights of the two change, as a hypervolume. `trinity policy front` prints it for families of networks that
 -- a ranker was not trained on.
 
+local core = require 'trinity.core'
 local methods = require 'trinity.methods'
 local problems = require 'trinity.strategy.problem'
 local rewards = require 'trinity.strategy.rewards'
+local search = require 'trinity.search'
+local util = require 'trinity.base.util'
 
 local fronts = {}
 
@@ -39,10 +42,9 @@ local function watched(start, share, points)
   end
 end
 
---- The hypervolume of a method's front from the first start of a case, a budget { evaluations =, seconds = } a share of
---- memory.
-function fronts.run(method, case, budget, seed, rank)
-  local points, start = {}, case.starts[1].placement
+-- Searches with every share; their rewards fill the list of points.
+local function search_shares(method, case, budget, seed, rank, points)
+  local start = case.starts[1].placement
   local metrics = case.problem:evaluate(start)
   for i, share in ipairs(shares_of_memory) do
     local problem = problems.new { graph = case.problem.graph, cluster = case.problem.cluster,
@@ -51,6 +53,19 @@ function fronts.run(method, case, budget, seed, rank)
     if method == 'annealing' then options.starts = { start } else options.warm_start, options.rank = { start }, rank end
     methods[method](problem, options)
   end
+end
+
+--- The hypervolume of a method's front from the first start of a case, a budget { evaluations =, seconds = } a share of
+--- memory. All shares are one search of the run: it is what the rewards see that counts, and of a method that is done a
+--- resumed run would give the end alone.
+function fronts.run(method, case, budget, seed, rank)
+  local points = {}
+  local found = search.run('front', case.problem, search.options('front', {}, { seed = seed, quiet = true }),
+    function(self)
+      self:evaluate { case.starts[1].placement }
+      search_shares(method, case, budget, seed, rank, points)
+    end)
+  if found.stopped or core.stop_requested() then util.fail 'interrupted' end
   return fronts.area(points)
 end
 

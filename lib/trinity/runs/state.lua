@@ -313,7 +313,9 @@ function state.current(problem)
   local ok, message = pcall(begin, script, problem)
   core.end_series()
   if not ok then error(message, 0) end
-  if core.was_interrupted() and not before and not core.stop_requested() then util.fail 'interrupted' end
+  if core.was_interrupted() and not before and not core.stop_requested() and not core.keeps_what_is_found() then
+    util.fail 'interrupted'
+  end
   return state.run or nil
 end
 

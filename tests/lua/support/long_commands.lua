@@ -71,7 +71,25 @@ local function runs(count)
   return table.concat(lines)
 end
 
+-- Rows of published speeds: small networks of three names on 8 to 32 GPUs, each of its own shape.
+local function speeds(count)
+  local draw, lines = require('trinity').random(1, 'speeds'), { 'id,model,parameters_b,hidden,layers,heads,kv_heads,ffn,vocab,'
+    .. 'experts,experts_per_token,sequence,global_batch,micro_batch,gpus,gpu,tp,pp,vpp,dp,cp,ep,zero,recompute,precision,'
+    .. 'value,unit,source,note\n' }
+  for i = 1, count do
+    local tensor, data = 2 ^ draw:integer(2), 2 ^ draw:integer(2)
+    lines[i + 1] = ('r%d,GPT%d,,%d,4,16,,4096,8192,,,512,%d,1,%d,A100-80GB,%d,2,1,%d,1,,1,none,bf16,%.1f,'
+      .. 'tokens_per_s_per_gpu,,\n'):format(i, i % 3, 64 * draw:integer(30), data * 8 * draw:integer(4), tensor * 2 * data,
+      tensor, data, 5000 + 5000 * draw:uniform())
+  end
+  return table.concat(lines)
+end
+
 local home = require('trinity.core').home
+local function weights(name) return require('trinity.core').read_file(('%s/models/policies/%s.safetensors'):format(home, name)) end
+local held_out = { ['runs/policy/attention.safetensors'] = weights 'moves',
+  ['runs/policy/attention-schedulers.safetensors'] = weights 'schedulers' } -- which a study would train first
+local told = 'stopped by Ctrl%-C: %d+ of %d+ [^\n]* are told, which is not gone on from'
 local network = '--model rnnlm --set hidden=64,vocabulary=200,sequence=8 --batch_size 4'
 
 return {
@@ -84,6 +102,11 @@ return {
   { name = 'train', words = '--graphs alexnet:8 --clusters p100x2 --rounds 3 --save w.safetensors', kept = 'w.safetensors',
     seconds = 1, endless = '--graphs alexnet:8 --clusters p100x2 --save w.safetensors', seeded = true, resumes = true,
     after = 'test -e w.safetensors.training' },
+  { name = 'train', words = '--learns schedulers --graphs alexnet:8 --clusters p100x2 --members 2 --rounds 20 --save w.safetensors',
+    kept = 'w.safetensors', seconds = 'rounds of a scheduler take milliseconds, and there are as many as --rounds says',
+    endless = '--learns schedulers --graphs alexnet:8 --clusters p100x2 --members 2 --rounds 1000000 --save w.safetensors',
+    seeded = true, after = 'grep -q "round [0-9]" err',
+    says = 'stopped by Ctrl%-C after %d+ of %d+ rounds, which are not gone on from: a new training begins at round 1' },
   { name = 'pipeline', words = '--model gpt2 --devices 4 --method max_load_annealing --rounds 3', kept = result,
     seconds = 1, after = 'grep -q best out err', endless = '--model gpt2 --devices 4 --method max_load_annealing',
     says = 'stopped by Ctrl%-C with the best so far, which is not gone on from' },
@@ -102,6 +125,10 @@ return {
     seconds = 1, seeded = true, resumes = true, after = 'test -e c.safetensors', memory = '2G',
     says = 'stopped by Ctrl%-C after %d+ steps; with %-%-checkpoint the last epoch that ended is gone on from',
     finished = 'c.safetensors has %d+ steps, expected fewer' },
+  { name = 'execute', words = network .. ' --mixtures 2 --devices cpu:0,cpu:1 --steps 2', kept = result, seconds = 1,
+    endless = network .. ' --mixtures 2 --devices cpu:0,cpu:1 --steps 1000000', after = 'grep -q "round [2-9]" out err',
+    memory = '2G', same = [[grep '"name"' runs/r/results/mixtures.json]],
+    says = 'stopped by Ctrl%-C after %d+ of 1000000 rounds; [^\n]*a new run begins at round 1' },
   { name = 'profile', words = network .. ' --steps 300 --warm_up 1 --largest_copy 4096 --out p.json', kept = 'p.json',
     seconds = 1, after = 'grep -q "step [1-9]" out err', memory = '2G', same = [[grep -o '"fingerprint": "[^"]*"' p.json]],
     endless = network .. ' --steps 1000000 --warm_up 1 --largest_copy 4096 --out p.json',
@@ -111,6 +138,24 @@ return {
     seconds = 'a fit ends by its steps, which are few', endless = 'vtrain --rows many.csv --fit --steps 100 --save c.lua',
     after = 'grep -q "step [1-9]" out err', memory = '2G',
     says = 'the fit ended early %(Ctrl%-C%) with the best so far, which is not gone on from' },
+  { name = 'fidelity', words = 'vtrain --rows r.csv', kept = result, files = { ['r.csv'] = runs(70), ['many.csv'] = runs(3000) },
+    seed = false, seconds = 'rows are told one by one, as many as the table has', endless = 'vtrain --rows many.csv',
+    after = 'grep -q "[2-9] of .* pieces" err', memory = '2G', says = told },
+  { name = 'fidelity', words = 'published --rows r.csv', kept = result, seed = false,
+    files = { ['r.csv'] = speeds(40), ['many.csv'] = speeds(3000) },
+    seconds = 'rows are told one by one, as many as the table has', endless = 'published --rows many.csv',
+    after = 'grep -q "[2-9] of .* pieces" err', memory = '2G', says = told },
+  { name = 'fidelity', words = 'published --rows r.csv --fit --save c.lua', kept = 'c.lua', seed = false,
+    files = { ['r.csv'] = speeds(6), ['many.csv'] = speeds(3000) }, seconds = 'a fit ends by its steps, which are few',
+    endless = 'published --rows many.csv --fit --save c.lua', after = 'grep -q "/.* items" err', memory = '2G',
+    says = 'the fit ended early %(Ctrl%-C%) with the best so far, which is not gone on from' },
+  { name = 'fidelity', words = 'published --rows r.csv --left_out', kept = result, seed = false,
+    files = { ['r.csv'] = speeds(6), ['many.csv'] = speeds(60) }, seconds = 'a fit ends by its steps, which are few',
+    endless = 'published --rows many.csv --left_out', after = 'grep -q "[1-9] of .* networks" err', memory = '2G',
+    says = told },
+  { name = 'fidelity', words = 'plan --runs r.csv', kept = result, seed = false,
+    files = { ['r.csv'] = runs(12), ['many.csv'] = runs(3000) }, seconds = 'a search a group, which ends by its rows',
+    endless = 'plan --runs many.csv', after = 'grep -q "[2-9] of .* groups" err', memory = '2G', says = told },
   { name = 'select', words = 'p.json --rounds 4', files = { ['p.json'] = selection() }, kept = result, seconds = 1,
     endless = 'p.json', after = 'grep -q "searching  cost" out err', says = 'stopped by Ctrl%-C with the best so far' },
   { name = 'train_distributed', words = '--method bsp --epochs 12 --checkpoint saved', kept = 'saved/bsp-1',
@@ -148,6 +193,16 @@ return {
     seconds = 0.5, endless = 'optima --units 200 --seeds 1 --samples 100000000',
     progress = 'optima --units 20 --seeds 1000 --samples 400',
     after = 'test -e runs/r/searches/1/strategy.json', says = '%d+ rows are done', memory = '2G' },
+  { name = 'policy', words = 'study --families attention --evaluations 60 --seeds 1', files = held_out, kept = result,
+    seconds = 0.3, endless = 'study --families attention --seeds 1', seed = false, resumes = true,
+    progress = 'study --families attention --evaluations 300 --seeds 20',
+    after = 'test -e runs/r/searches/3', says = '%d+ rows are done' },
+  { name = 'policy', words = 'front --families attention --evaluations 60 --seeds 1', files = held_out, kept = result,
+    seconds = 0.1, endless = 'front --families attention --seeds 1', seed = false, resumes = true,
+    progress = 'front --families attention --seeds 1000', after = 'test -e runs/r/searches/19', says = '%d+ rows are done' },
+  { name = 'policy', words = 'schedulers --families attention', files = held_out, kept = result, seed = false,
+    seconds = 'schedulers search for nothing, and --seconds is refused', resumes = true,
+    progress = 'schedulers --families recurrent', after = 'test -e runs/r/searches/20', says = '%d+ rows are done' },
   { name = 'timeline', words = '--method trinity --evaluations 30000', kept = best, seconds = 1, seeded = true,
     resumes = true, after = begun },
   { name = 'export', words = '--format placement --cluster p100x4 --method annealing --evaluations 60000', kept = best,

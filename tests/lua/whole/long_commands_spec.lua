@@ -162,6 +162,30 @@ it('the page of every paper is in the table', function()
   expect(table.concat(missing, ' ')):equals ''
 end)
 
+-- Words of a command that choose what it does, and of them those whose work is another's or takes no time.
+local parts = {
+  policy = { 'show', 'study', 'optima', 'front', 'schedulers' },
+  fidelity = require('trinity.fidelity').names,
+  reproduce = { 'trinity', 'tapp', 'daso', 'pase' },
+}
+local brief = { ['fidelity strategies'] = 'formulas', ['fidelity collectives'] = 'formulas; its fits are those of vtrain',
+  ['fidelity sailor'] = 'a plan takes milliseconds; its fits are those of vtrain' }
+
+it('every part of a command is in the table', function()
+  local missing = {}
+  for command, words in require('trinity').sorted_pairs(parts) do
+    for _, word in ipairs(words) do
+      local listed = brief[command .. ' ' .. word]
+      for _, entry in ipairs(commands) do
+        listed = listed or entry.name == command and entry.words:match '^%S+' == word
+      end
+      if not listed then missing[#missing + 1] = command .. ' ' .. word end
+    end
+    trinity_says(command .. ' no_such_part', 2, words[#words]) -- which names them all
+  end
+  expect(table.concat(missing, ', ')):equals ''
+end)
+
 it('every command that takes --evaluations, --seconds or --steps is in the table', function()
   local listed, missing = { run = 'execute' }, {}
   for _, command in ipairs(commands) do listed[command.name] = true end

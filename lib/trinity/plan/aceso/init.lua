@@ -6,6 +6,7 @@ local core = require 'trinity.core'
 local json = require 'trinity.base.json'
 local price = require 'trinity.plan.aceso.price'
 local profiles = require 'trinity.plan.aceso.profiles'
+local progress = require 'trinity.base.progress'
 local search = require 'trinity.plan.aceso.search'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
@@ -145,11 +146,19 @@ function aceso.plan(options)
   local known = sizes[options.model:match '^%a+_(.+)$']
   local layers = options.layers or known and known.layers
   if not layers then util.fail('layers: expected a number for model %s, whose layers are not known', options.model) end
-  local found = search.run(read, { layers = layers, gpus = gpus, gpus_per_node = options.gpus_per_node,
-    seconds = options.seconds, stop = core.stop_requested })
+  local looks = progress.new('plan', false)
+  core.begin_search()
+  local ok, found = pcall(search.run, read, { layers = layers, gpus = gpus, gpus_per_node = options.gpus_per_node,
+    seconds = options.seconds, stop = core.stop_requested, told = function(best)
+      looks:update { text = ('searching  best %.3f s'):format(best.step_time_ms / 1000) }
+    end })
+  looks:finish()
+  local stopped = core.stop_requested()
+  core.end_search()
+  if not ok then error(found, 0) end
   local best = found.best
   return { plan = best and best.plan, priced = best and best.priced, layers = layers, partitions = found.tried,
-    stopped = core.stop_requested(), predicted_s = best and best.step_time_ms / 1000, bound_s = found.least_us
+    stopped = stopped, predicted_s = best and best.step_time_ms / 1000, bound_s = found.least_us
       * price.sequences / gpus / 1e6, seconds = core.clock_s() - found.start_s }
 end
 
@@ -169,7 +178,7 @@ local function table_of(found)
   return text.format_table({ 'stage', 'GPUs', 'operators', 'tensor x data', 'recomputed', 'ms', 'MB' }, rows)
 end
 
---- Searches and prints; true where a plan fits.
+--- Searches and prints. Returns what aceso.plan does.
 ---@param options trinity.AcesoOptions
 ---@param as_json boolean
 function aceso.run(options, as_json)
@@ -186,7 +195,7 @@ function aceso.run(options, as_json)
     print(table_of(found))
     print "(these rules charge nothing for data-parallel all-reduces, nor for the optimiser)"
   end
-  return found.plan ~= nil, found.stopped
+  return found
 end
 
 return aceso
