@@ -100,7 +100,8 @@ if options.json then
   local text = trinity.json.encode(found)
   if not found.max_load then text = text:gsub('^{', '{\n  "max_load": null,') end
   print(text)
-  os.exit(found.stopped and trinity.stop_status() or 0)
+  if found.stopped then os.exit(trinity.stop_status()) end
+  return
 end
 
 local function load_text(value) return value and ('%.9g %s'):format(value, found.unit) or '' end

@@ -66,7 +66,9 @@ if options.aceso ~= '' then
     seconds = options.seconds }, options.json)
   trinity.run:result('plan', util.picked(found, { 'plan', 'predicted_s', 'bound_s', 'partitions' }))
   if found.stopped then warn_early(trinity.stop_name()) end
-  os.exit(found.stopped and trinity.stop_status() or found.plan and 0 or 1)
+  if found.stopped then os.exit(trinity.stop_status()) end
+  if not found.plan then os.exit(1) end
+  return
 end
 if options.model == '' then util.fail_usage 'expected a model to plan for (--help lists options)' end
 local formats = trinity.formats.names()

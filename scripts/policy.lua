@@ -268,22 +268,8 @@ local function show_schedulers()
   print(('the first member alone over the best: %.4f, 95 %% %.4f to %.4f'):format(first, low, high))
 end
 
-if action == 'schedulers' then
-  show_schedulers()
-  os.exit(0)
-end
-if action == 'front' then
-  show_front()
-  os.exit(0)
-end
-if action == 'optima' then
-  show_optima()
-  os.exit(0)
-end
-if action == 'study' then
-  show_study()
-  os.exit(0)
-end
+local shown = { schedulers = show_schedulers, front = show_front, optima = show_optima, study = show_study }
+if shown[action] then return shown[action]() end
 local ranker = trinity.rankers.load(file)
 local about = { file = file, weights = ranker.weights, hidden = ranker.hidden, notes = ranker.notes, rows = {} }
 if not options.json then

@@ -50,12 +50,12 @@ local function train_schedulers()
   print(('%d members; over the best heuristic: the first %.4f, the best trained %.4f (geometric means)'):format(
     scheduler.members, first, all))
   print(('the weights are saved in %s'):format(options.save))
-  if not stopped then os.exit(0) end
+  if not stopped then return end
   progress.warn(('stopped by %s after %s of %d rounds, which are not gone on from: a new training begins at round 1')
     :format(trinity.stop_name(), scheduler.notes.rounds, settings.rounds))
   os.exit(trinity.stop_status())
 end
-if options.learns == 'schedulers' then train_schedulers() end
+if options.learns == 'schedulers' then return train_schedulers() end
 
 local hidden = {}
 for i, word in ipairs(util.words(options.hidden)) do

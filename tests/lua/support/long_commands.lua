@@ -111,7 +111,7 @@ return {
     seconds = 1, after = 'grep -q best out err', endless = '--model gpt2 --devices 4 --method max_load_annealing',
     says = 'stopped by Ctrl%-C with the best so far, which is not gone on from' },
   { name = 'plan', words = 'gpt2 --set layers=12,fused=false,dropout=0 --cluster dgx_a100x2 --global_batch 64 --simulations 40',
-    kept = result, seconds = 1, after = 'grep -q "simulated, best" out err',
+    kept = result, seconds = 5, after = 'grep -q "simulated, best" out err',
     endless = 'gpt2 --set layers=48,fused=false,dropout=0 --cluster dgx_a100x8 --global_batch 512 --simulations 1000000 '
       .. '--plans 1000 --refinements 1000000',
     says = 'ended early %(Ctrl%-C%) with the best so far, which is not gone on from' },

@@ -1,6 +1,7 @@
 -- Ctrl-C and SIGTERM: everything that takes long ends, with status 130 or 143 and one line that says where. How soon is
 -- measured by tests/bench/bench_interrupt.lua; here the bound is generous, for busy machines.
 
+local core = require 'trinity.core'
 local stopping = assert(loadfile(root .. '/tests/lua/support/stopping.lua'))()
 
 for _, case in ipairs(stopping.cases) do
@@ -32,6 +33,40 @@ describe('a search', function()
       expect(result.seconds):below(2)
     end)
   end
+end)
+
+describe('a signal just behind a search', function()
+  local function outcome(declares, rest)
+    return stopping.run({ 'behind', ([[
+      local trinity = require 'trinity'
+      %s
+      local problem = trinity.problem { graph = trinity.model 'vgg16', cluster = trinity.cluster 'p100x4' }
+      ready()
+      local best = trinity.methods.random(problem, { evaluations = 10, quiet = true })
+      os.execute 'kill -INT $PPID'
+      %s ]]):format(declares, rest) }, '')
+  end
+  local declares = "trinity.options { 'Keeps what it finds.' }"
+  it('leaves a script that declares options the time to keep what was found, and one that does not none', function()
+    local kept = outcome(declares, 'print(problem:evaluate(best).step_time_s > 0)')
+    expect(kept.output):matches '^ready\ntrue\n$'
+    expect(kept.status):equals(130)
+    local lost = outcome('', 'print(problem:evaluate(best).step_time_s > 0)')
+    expect(lost.output):matches '^ready\ntrinity: [^\n]*: interrupted\n$'
+    expect(lost.status):equals(130)
+  end)
+  it('leaves five seconds and no more, and none where it comes again or another search begins', function()
+    for _, rest in ipairs { 'while true do end', 'while true do pcall(function() while true do end end) end' } do
+      local result = outcome(declares, rest)
+      expect(result.output):matches '^ready\ntrinity: [^\n]*: interrupted\n$'
+      expect(result.seconds > 3 and result.seconds < 15):equals(true)
+    end
+    local began = core.clock_s()
+    expect(outcome(declares, [[os.execute 'sleep 0.3; kill -INT $PPID' while true do end]]).status):equals(130)
+    local again = outcome(declares, [[trinity.methods.random(problem, { evaluations = 1e9, quiet = true }) print 'on']])
+    expect(again.output):matches '^ready\ntrinity: [^\n]*: interrupted\n$'
+    expect(core.clock_s() - began):below(8)
+  end)
 end)
 
 describe('SIGTERM', function()

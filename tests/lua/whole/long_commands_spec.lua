@@ -62,6 +62,21 @@ local function interrupted(command, signal)
   error(command.name .. ': five times it had ended before it was interrupted')
 end
 
+-- Read by a command before its script: SIGINT comes just behind the last search, or, where the engine brackets that, when a
+-- result is about to be kept. Without STRIKE_AT it counts these moments.
+local strike = [[
+local core, state = require 'trinity.core', require 'trinity.runs.state'
+local at, count = tonumber(os.getenv 'STRIKE_AT'), 0
+local function moment()
+  count = count + 1
+  if count == at then os.execute 'kill -INT $(cat number)' end
+  if not at then core.write_file('moments', tostring(count)) end
+end
+local end_search, keep_result = core.end_search, state.keep_result
+function core.end_search() end_search() moment() end
+function state.keep_result(...) moment() return keep_result(...) end
+]]
+
 -- SIGTERM after so many seconds, none: never. What is left is gone on with by the same command, as schedulers start it again.
 local function ended(command, after_s, folder)
   return shell(command, ([[rm -f number; export TRINITY_RESUME=1
@@ -123,6 +138,20 @@ for i, command in ipairs(commands) do
         expect(output):matches 'status=143\n'
         if command.gentle ~= false then expect(output:match 'status=143\n([^\n]*)'):matches '^[^:]+$' end
         if command.says then expect(output):matches((command.says:gsub('Ctrl%%%-C', 'SIGTERM'))) end
+      end)
+    end
+    if not command.resumes then
+      it('keeps what it found when Ctrl-C comes just behind its last search', function()
+        local folder = temporary()
+        core.write_file(folder .. '/strike.lua', strike)
+        shell(command, [[COMMAND_WITH(-e 'dofile "strike.lua"') SEED=1 --run count --quiet > out 2> err]], folder)
+        local last = tonumber(core.read_file(folder .. '/moments'))
+        local results = #core.list_folder(folder .. '/runs/count/results')
+        local output = shell(command, ([[rm -rf %s; export STRIKE_AT=%d
+          COMMAND_WITH(-e 'dofile "strike.lua"') SEED=1 --run r --quiet > out 2> err; echo status=$?; cat err]]):format(
+          command.kept, math.max(1, last - results)), folder)
+        expect(output):matches '^status=130\n'
+        expect(kept(command, folder)):equals(whole)
       end)
     end
     if command.resumes then
