@@ -141,5 +141,5 @@ else
   end
 end
 if found.stopped then warn_early(found.stopped) end
-if not found.plans[1] then os.exit(1) end
 if trinity.was_interrupted() then os.exit(trinity.stop_status()) end
+if not found.plans[1] then os.exit(1) end

@@ -271,9 +271,13 @@ local function search_rounds(instance, best, start)
     local starts = {}
     if best then starts[1] = best.assignment end
     if instance.contiguous then starts[#starts + 1] = instance.contiguous.assignment end
-    local found = instance.network:search(instance.machine, { seed = options.seed, rounds = 1, first_round = round - 1,
-      trials = math.min(2e6, 20000 * #instance.about.nodes), starts = starts,
+    local ok, found = pcall(instance.network.search, instance.network, instance.machine, { seed = options.seed,
+      rounds = 1, first_round = round - 1, trials = math.min(2e6, 20000 * #instance.about.nodes), starts = starts,
       seconds = most_s - elapsed })
+    if not ok then
+      if best and core.stop_requested() then break end -- in its first moments it has nothing itself
+      error(found, 0)
+    end
     found.bound = found.optimal
     if better(found, best) then best = found end
     local share = math.max(limited and elapsed / options.seconds or 0, round / rounds)
