@@ -23,7 +23,7 @@ end
 describe('published plans beside the best', function()
   it('are at 1 where they are the best of their space, and above it where not, with what differs', function()
     local path = table_of(row('good', 1, 1, 8), row('bad', 8, 1, 1), row('again', 8, 1, 1), row('open', '', 1, 8))
-    local found = json.decode(trinity_says(("fidelity plan --json --rows '%s'"):format(path), 0))
+    local found = json.decode(trinity_says(("fidelity plan --json --quiet --rows '%s'"):format(path), 0))
     expect(#found.rows):equals(2)
     expect(found.compared):equals(3)
     local by = {}
@@ -55,7 +55,7 @@ describe('published plans beside the best', function()
   end)
 
   it('takes the fastest number of chunks where a row states none, and none that its framework could not run', function()
-    local found = json.decode(trinity_says(("fidelity plan --json --rows '%s'"):format(table_of(row('one', 1, 4, 2),
+    local found = json.decode(trinity_says(("fidelity plan --json --quiet --rows '%s'"):format(table_of(row('one', 1, 4, 2),
       row('open', 1, 4, 2, { chunks = '' }), row('zero', 1, 1, 8, { zero = '3' }))), 0))
     local one, open, zero = found.rows[1], found.rows[2], found.rows[3]
     expect(open.id):equals 'open'

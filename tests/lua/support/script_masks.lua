@@ -68,7 +68,7 @@ local texts = {
   timeline = { { 'simulated in [%d.]+ ms', 'simulated in ~ ms' } },
   train_distributed = { measured },
   watch = { { 'started [^\n]*', 'started ~' } },
-  whole_loop = { { 'vocabulary=40: [^\n]*', 'vocabulary=40: ~' }, { '%([^()]*%d+ cores%)', '(~)' } },
+  whole_loop = { { 'vocabulary=40: [^\n]*', 'vocabulary=40: ~' }, { '%b(), medians', '(~), medians' } },
 }
 
 --- The output of a script as its golden text has it.
