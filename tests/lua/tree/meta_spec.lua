@@ -240,7 +240,8 @@ end
 local function see_bounds()
   local unit = { forward_s = 1, backward_s = 1, weight_s = 0, forward_to_next_s = 1, backward_to_next_s = 1, update_s = 1,
     forward_work_s = 1, backward_work_s = 1, forward_launch_s = 0, backward_launch_s = 0, weight_bytes = 1,
-    optimizer_bytes = 1, gradient_bytes = 1, kept_bytes = 1 }
+    optimizer_bytes = 1, gradient_bytes = 1, kept_bytes = 1, spread_update_s = 0, spread_weight_bytes = 0,
+    spread_optimizer_bytes = 0, spread_gradient_bytes = 0 }
   see('trinity.PlanTotals', require('trinity.plan.bounds').totals { unit, unit, unit })
 end
 
@@ -270,7 +271,8 @@ end
 -- What nobody lists: options of scripts, those passed on, those of a link, and what methods of pipelines are given.
 local unchecked = { ['trinity.OptionSpec'] = true, ['trinity.ModelOptions'] = true, ['trinity.CompareOptions'] = true,
   ['trinity.InjectedLink'] = true, ['trinity.PipelineInstance'] = true, ['trinity.PlanResult'] = true,
-  ['trinity.FoundPlan'] = true, ['trinity.PlanDimension'] = true, ['trinity.PlanPoint'] = true,
+  ['trinity.FoundPlan'] = true, ['trinity.PlanDimension'] = true, ['trinity.PlanPoint'] = true, ['trinity.PlanShown'] = true,
+  ['trinity.PlanStageShown'] = true,
   ['trinity.AcesoOptions'] = true, ['trinity.AcesoPlan'] = true, ['trinity.AcesoProfiles'] = true,
   ['trinity.Archive'] = true, ['trinity.ExportedProgram'] = true, ['trinity.AutoparallelProblem'] = true,
   ['trinity.Command'] = true, ['trinity.AcesoSearchOptions'] = true }
