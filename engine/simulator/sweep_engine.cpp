@@ -124,7 +124,7 @@ class SweepEngine::Run {
     if (kPlain)  // a device is free when its last task ends
       for (size_t d = 0; d < device_count_; ++d) step_ns_ = std::max(step_ns_, devices_[d].free_ns);
     record_.step_ns = record_.rejected ? beyond_ns_ : step_ns_;
-    return kFifo || record_.rejected || turns_ == problem_.operators();
+    return kFifo || record_.rejected || started_ == problem_.operators();
   }
 
  private:
@@ -164,7 +164,7 @@ class SweepEngine::Run {
     else
       waiting.chosen.pop();
     waiting.next_ns = EventQueue::kNever;
-    ++turns_;
+    ++started_;
     execute(ready_ns(op), op);
     promise_next(device);
   }
@@ -347,7 +347,7 @@ class SweepEngine::Run {
   Copy* const copies_;
   int32_t* const source_;
   int32_t* order_;
-  int32_t transfers_ = 0, turns_ = 0;
+  int32_t transfers_ = 0, started_ = 0;
   int64_t step_ns_ = 0;
   int64_t beyond_ns_ = 0;  // once the limit is certain to be passed: by how the step is bounded
 };
