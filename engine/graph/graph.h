@@ -5,6 +5,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "graph/types.h"
@@ -140,12 +141,17 @@ class GraphBuilder {
   static void default_traffic(Graph& graph);
   int32_t unit_root(int32_t op) const;
 
+  struct NameHash {
+    using is_transparent = void;
+    size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
+  };
+
   std::string name_;
   std::vector<Operator> operators_;
   std::vector<Tensor> tensors_;
   std::vector<Collective> collectives_;
   std::vector<int32_t> unit_parent_;
-  std::map<std::string, int32_t, std::less<>> by_name_;
+  std::unordered_map<std::string, int32_t, NameHash, std::equal_to<>> by_name_;
   std::set<std::string> collective_names_;
 };
 

@@ -27,6 +27,10 @@ namespace trinity {
 /// tasks that take no time send at one instant over one queue from two devices, or a collective
 /// takes none, could the event loop book in another order: then run() gives up.
 ///
+/// Many micro-batches repeat each other (mesh/order_periods.cpp): once the state of the run is that
+/// of some micro-batches before, moved on in time, it will be again as long as the order repeats
+/// itself; a run of fewer micro-batches then has every number of this one.
+///
 /// Some collectives need no turn: those that one device alone hands to, task by task, over queues
 /// that nothing else takes. They are ready in the order of its tasks, and booked as soon as a task
 /// begins that hands in the last. If two of them are ready at one instant against the order of
@@ -44,6 +48,9 @@ class OrderEngine {
   /// were: it cannot say, or the event loop is to say what is wrong.
   bool run(const OrderGraph& graph, std::span<const int32_t> placement, const OrderPieces& pieces,
            const Quotient* quotient, int64_t limit_ns, Metrics& metrics);
+
+  /// How many micro-batches the last run did without.
+  int32_t left_out() const { return period_.copies * period_.micros; }
 
  private:
   /// Operators of a list that run one after the other once what the first reads has come.
@@ -79,9 +86,11 @@ class OrderEngine {
     bool at_once = false;  // booked as soon as it is known when it is ready
     int32_t queues_begin = 0, queues_end = 0, devices_begin = 0, devices_end = 0;
   };
+  /// Kinds of events at one instant, in their order.
+  static constexpr uint64_t kTaskSends = 0, kMemberSends = 1, kFreeSends = 2, kBooks = 3;
   struct Event {
     int64_t time_ns;
-    uint64_t key;
+    uint64_t key;  // kind << 62, and a number of that kind
     int32_t what, micro;
     bool last;  // of an operator: what accumulates is complete
     bool operator>(const Event& other) const {
@@ -111,6 +120,24 @@ class OrderEngine {
     Kind kind;       // of a member's collective the first two, of a route's transfer the last
     int32_t number;  // of the member or route
     int32_t next;
+  };
+  /// The state of a run before an event: equal ones have equal futures.
+  struct Mark {
+    int32_t micro = -1;  // micro-batches that the first list has run
+    int64_t time_ns = 0, step_ns = 0;
+    int32_t transfers = 0;
+    std::vector<int64_t> state;
+    std::vector<Device> devices;
+  };
+  /// What is left out of an order: `copies` of what ran between two marks, whose micro-batches
+  /// are that many, and what this adds to what devices count.
+  struct Period {
+    int32_t copies = 0, micros = 0, transfers = 0;
+    int64_t time_ns = 0, step_before_ns = 0;  // the step so far, behind the second mark
+    std::vector<Device> adds;                 // counts of one copy
+    std::vector<std::pair<int32_t, int32_t>> between;  // per device: its positions at the marks
+    std::vector<int64_t> compute_ns;          // per device: of all micro-batches
+    OrderPieces rest;                         // the order without the copies
   };
   struct Booking {
     int32_t row, micro;  // a collective, or a route behind them
@@ -153,6 +180,30 @@ class OrderEngine {
     return graph_->cost_ns(cluster_device(placement_[op]), op);
   }
 
+  // order_periods.cpp: what repeats.
+  void seek_period();
+  bool reached_mark() const {
+    return seeks_ && pieces_done_[0] > last_mark_ && !events_.empty();
+  }
+  void mark();
+  template <class Take>
+  bool visit_state(const Take& take) const;
+  template <class Take>
+  bool visit_devices(int64_t now_ns, int32_t micro, const Take& take) const;
+  template <class Take>
+  bool visit_events(int64_t now_ns, int32_t micro, const Take& take) const;
+  template <class Take>
+  bool visit_micros(int64_t now_ns, int32_t micro, const Take& take) const;
+  std::pair<int32_t, int32_t> open_micros(int64_t now_ns) const;
+  int32_t position(int32_t number, const Device& device) const;
+  int32_t copies_between(const Mark& before) const;
+  int32_t copies_in_order(size_t device, int32_t first, int32_t pieces, int32_t micros) const;
+  void leave_out(const Mark& before, int32_t copies);
+  bool run_rest(int64_t limit_ns);
+  bool levels_repeat() const;
+  int64_t change(int32_t number, int32_t from, int32_t to) const;
+  void add_copies();
+
   // order_engine.cpp: running it.
   bool simulate(int64_t limit_ns);
   bool run_events(int64_t limit_ns);
@@ -180,6 +231,7 @@ class OrderEngine {
   void join(Use& use, int32_t list, int32_t index) const;
   void join(Use& use, End::Kind kind, int32_t number);
   void hold(const Hold& hold);
+  void find_levels();
   void account(Metrics& metrics);
   void place_times();
   int32_t position_at(int32_t device, int64_t time_ns, size_t& hint) const;
@@ -249,6 +301,13 @@ class OrderEngine {
   bool unsure_ = false, rejected_ = false, tied_ = false;
   std::vector<int32_t> queue_device_;                   // per queue: whose own it is, or none
   std::vector<std::pair<int64_t, int64_t>> booked_last_;  // per device: when at once, and what
+
+  bool seeks_ = false;
+  int32_t last_mark_ = 0, marks_ = 0, next_kept_ = 0;   // marks: since one was kept, until the next
+  std::vector<int32_t> left_;                           // per micro-batch: pieces and bookings to come
+  int32_t each_left_ = 0, newest_ = 0;                  // of every one at first; the last begun
+  Mark kept_;
+  Period period_;
 
   std::vector<std::vector<Started>> started_;           // per device
   std::vector<int32_t> reached_;                        // per micro-batch, while lists are ordered

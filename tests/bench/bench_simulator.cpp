@@ -350,7 +350,8 @@ void bench_meshes() {
     for (const int32_t devices : {8, 64, 256, 1024, 4096, 16384, 65536})
       bench_mesh(graph, devices, slow, mesh_of(4, 2, devices / 8, 8, 1));
   bench_mesh(graph, 1024, false, mesh_of(8, 8, 16, 32, 1));
-  bench_mesh(graph, 16384, false, mesh_of(8, 16, 128, 128, 1));
+  for (const int32_t micro_batches : {128, 512})
+    bench_mesh(graph, 16384, false, mesh_of(8, 16, 128, micro_batches, 1));
 }
 
 /// Every run with its timeline, as SimGrid is to repeat it.

@@ -242,10 +242,14 @@ struct Drawn {
   Strategy strategy;
 };
 
-std::optional<Drawn> drawn(const char* stream, uint64_t draw) {
+std::optional<Drawn> drawn(const char* stream, uint64_t draw, bool many = false) {
   RandomStream random(11, stream, draw);
-  Drawn found{blocks(random, 8), nullptr, {}};
+  Drawn found{blocks(random, 8, many && random.below(2) == 0), nullptr, {}};
   found.strategy.parallelism = mesh_of(random);
+  if (many) {
+    found.strategy.parallelism->mesh.data = 1 + static_cast<int32_t>(random.below(2));
+    found.strategy.parallelism->micro_batches = 24 + static_cast<int32_t>(random.below(80));
+  }
   found.cluster =
       cluster_of(random, static_cast<int>(found.strategy.parallelism->mesh.device_count()));
   try {
@@ -297,6 +301,24 @@ TEST_CASE("an order in pieces takes as long as it takes task by task") {
     }
   MESSAGE(decided << " decided, " << others << " left to the event loop");
   CHECK(decided > 150);
+}
+
+TEST_CASE("micro-batches that repeat others take as long as all of them") {
+  int decided = 0, repeated = 0;
+  int64_t left_out = 0, all = 0;
+  for (uint64_t draw = 0; draw < 400; ++draw)
+    if (const auto given = drawn("periods", draw, true)) {
+      CAPTURE(draw);
+      OrderEngine engine(*given->cluster);
+      if (!check_pieces(*given, engine)) continue;
+      ++decided;
+      repeated += engine.left_out() > 0;
+      left_out += engine.left_out();
+      all += given->strategy.parallelism->micro_batches;
+    }
+  MESSAGE(decided << " decided, " << repeated << " of them with " << left_out << " of " << all
+                  << " micro-batches left out");
+  CHECK(repeated > 50);
 }
 
 TEST_CASE("the first lane is what all lanes have of it") {

@@ -139,35 +139,55 @@ Phase parse_phase(const std::string& name, const std::string& owner) {
                                   suggestion(name, names), fmt::join(names, ", ")));
 }
 
+/// A time in seconds that is not negative; -1 where it is absent.
+double time_s(Fields& fields, const char* key) {
+  const auto value = fields.number(key);
+  if (value && !(*value >= 0))
+    throw ArgumentError(fmt::format("{}: field '{}': expected a number from 0, got {}",
+                                    fields.owner(), key, *value));
+  return value.value_or(-1);
+}
+
+/// The times and the memory of an operator, which has other names for them where it is by hand.
+void read_measured(Fields& fields, bool by_hand, Operator& op) {
+  const char* memory = by_hand ? "memory_bytes" : "persistent_bytes";
+  op.persistent_bytes = fields.integer(memory, 0, 0, int64_t{1} << 50);
+  if (by_hand) {
+    op.measured_time_s = time_s(fields, "time_s");
+    op.measured_backward_time_s = time_s(fields, "backward_time_s");
+  } else {
+    op.measured_time_s = fields.number("measured_time_s", -1);
+    op.measured_backward_time_s = fields.number("measured_backward_time_s", -1);
+  }
+}
+
 /// The operator that the fields describe; its outputs are returned beside it.
-std::pair<Operator, std::vector<Tensor>> read_operator(lua_State* L, Fields& fields,
+std::pair<Operator, std::vector<Tensor>> read_operator(lua_State* L, Fields& fields, bool by_hand,
                                                        const GraphBuilder& builder) {
   Operator op;
   std::vector<Tensor> outputs;
   op.name = fields.required_string("name");
-  op.type = fields.required_string("type");
-  const auto owner = fmt::format("operator '{}'", op.name);
+  op.type = by_hand ? fields.string("type", "Work") : fields.required_string("type");
+  const auto owner = [&] { return fmt::format("operator '{}'", op.name); };
   const auto table = [&](const char* key, auto read) {
     if (!fields.push_table(key)) return;
-    read();
+    read(owner());
     lua_pop(L, 1);
   };
-  table("inputs", [&] {
+  table("inputs", [&](const std::string& of) {
     lua_pushvalue(L, 3);
-    op.inputs = read_inputs(L, builder, owner);
+    op.inputs = read_inputs(L, builder, of);
     lua_pop(L, 1);
   });
-  table("attributes", [&] { op.attributes = read_attributes(L, owner); });
-  table("parameters", [&] { op.parameters = read_parameters(L, owner); });
-  table("outputs", [&] { outputs = read_outputs(L, owner); });
+  table("attributes", [&](const std::string& of) { op.attributes = read_attributes(L, of); });
+  table("parameters", [&](const std::string& of) { op.parameters = read_parameters(L, of); });
+  table("outputs", [&](const std::string& of) { outputs = read_outputs(L, of); });
   op.extra_parameter_bytes = fields.integer("parameter_bytes", 0, 0, int64_t{1} << 50);
   op.workspace_bytes = fields.integer("workspace_bytes", 0, 0, int64_t{1} << 50);
-  op.persistent_bytes = fields.integer("persistent_bytes", 0, 0, int64_t{1} << 50);
-  op.phase = parse_phase(fields.string("phase", "forward"), owner);
+  if (const auto phase = fields.string("phase")) op.phase = parse_phase(*phase, owner());
   if (const auto forward = fields.string("forward"))
-    op.forward = find_operator(builder, *forward, owner + ": field 'forward'");
-  op.measured_time_s = fields.number("measured_time_s", -1);
-  op.measured_backward_time_s = fields.number("measured_backward_time_s", -1);
+    op.forward = find_operator(builder, *forward, owner() + ": field 'forward'");
+  read_measured(fields, by_hand, op);
   op.traffic_bytes = fields.number("traffic_bytes", -1);
   const auto flops = fields.number("flops");
   fields.refuse_unknown();
@@ -177,18 +197,23 @@ std::pair<Operator, std::vector<Tensor>> read_operator(lua_State* L, Fields& fie
 
 /// builder:add_operator({name=, type=, inputs=, outputs={{shape=, dtype=}, ...}, attributes=,
 /// parameters=, flops=, phase='forward', forward= and colocate_with= operators' names, ...},
-/// {tensor numbers of the inputs}) -> tensor numbers
+/// {tensor numbers of the inputs} or nil, by_hand) -> tensor numbers, nil where there are none.
+/// by_hand: times and memory have the names of trinity.HandOperatorSpec, and a type may be missing.
 int builder_add_operator(lua_State* L) {
   auto& builder = object_arg<GraphBuilder>(L, 1);
-  lua_settop(L, 3);
-  Fields fields(L, 2, "add_operator");
+  lua_settop(L, 4);
+  const bool by_hand = lua_toboolean(L, 4) != 0;
+  Fields fields(L, 2, by_hand ? "builder:add_operator" : "builder:add");
   const auto colocated = fields.string("colocate_with");
-  auto [op, outputs] = read_operator(L, fields, builder);
-  const auto owner = fmt::format("operator '{}': field 'colocate_with'", op.name);
-  const int32_t other = colocated ? find_operator(builder, *colocated, owner) : -1;
+  auto [op, outputs] = read_operator(L, fields, by_hand, builder);
+  const int32_t other =
+      colocated ? find_operator(builder, *colocated,
+                                fmt::format("operator '{}': field 'colocate_with'", op.name))
+                : -1;
   const int32_t id = builder.add_operator(std::move(op));
   if (other >= 0) builder.colocate(other, id);
-  lua_newtable(L);
+  if (outputs.empty()) return 0;
+  lua_createtable(L, static_cast<int>(outputs.size()), 0);
   for (size_t i = 0; i < outputs.size(); ++i) {
     lua_pushinteger(L, builder.add_output(id, std::move(outputs[i])) + 1);
     lua_rawseti(L, -2, static_cast<int>(i) + 1);

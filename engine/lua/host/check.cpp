@@ -168,6 +168,14 @@ Fields::Fields(lua_State* L, int index, std::string owner)
   if (lua_type(L, index_) != LUA_TTABLE)
     throw ArgumentError(fmt::format("{}: expected a table, got {}", owner_, type_name(L, index_)));
   known_.reserve(16);
+  lua_pushnil(L_);
+  while (lua_next(L_, index_)) {
+    lua_pop(L_, 1);
+    if (lua_type(L_, -1) == LUA_TSTRING)
+      present_.emplace_back(lua_tostring(L_, -1), lua_objlen(L_, -1));
+    else
+      nameless_.push_back(fmt::format("[{}]", type_name(L_, -1)));
+  }
 }
 
 void Fields::mismatch(const char* key, const char* expected) {
@@ -183,12 +191,9 @@ static void push_raw(lua_State* L, int table, const char* key) {
 
 /// Pushes the field when present and of `type`.
 bool Fields::push(const char* key, int type, const char* expected) {
-  known_.emplace_back(key);
+  known_.push_back(key);
+  if (std::find(present_.begin(), present_.end(), key) == present_.end()) return false;
   push_raw(L_, index_, key);
-  if (lua_isnil(L_, -1)) {
-    lua_pop(L_, 1);
-    return false;
-  }
   if (lua_type(L_, -1) != type) mismatch(key, expected);
   return true;
 }
@@ -246,25 +251,17 @@ std::string Fields::required_string(const char* key) {
 bool Fields::push_table(const char* key) { return push(key, LUA_TTABLE, "a table"); }
 
 void Fields::push_any(const char* key) {
-  known_.emplace_back(key);
+  known_.push_back(key);
   push_raw(L_, index_, key);
 }
 
 void Fields::refuse_unknown() const {
-  std::vector<std::string> unknown;
-  lua_pushnil(L_);
-  while (lua_next(L_, index_)) {
-    lua_pop(L_, 1);
-    if (lua_type(L_, -1) != LUA_TSTRING) {
-      unknown.push_back(fmt::format("[{}]", type_name(L_, -1)));
-      continue;
-    }
-    const std::string_view key = lua_tostring(L_, -1);
+  auto unknown = nameless_;
+  for (const auto key : present_)
     if (std::find(known_.begin(), known_.end(), key) == known_.end()) unknown.emplace_back(key);
-  }
   if (unknown.empty()) return;
   const auto& first = *std::min_element(unknown.begin(), unknown.end());
-  auto sorted = known_;
+  std::vector<std::string> sorted(known_.begin(), known_.end());
   std::sort(sorted.begin(), sorted.end());
   throw ArgumentError(fmt::format("{}: unknown field '{}'{} (known: {})", owner_, first,
                                   suggestion(first, sorted), fmt::join(sorted, ", ")));

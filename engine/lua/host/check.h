@@ -227,7 +227,9 @@ class Fields {
   lua_State* L_;
   int index_;
   std::string owner_;
-  std::vector<std::string> known_;
+  std::vector<const char*> known_;         // what was asked for
+  std::vector<std::string_view> present_;  // the table's keys
+  std::vector<std::string> nameless_;      // those that are no text, as messages say them
 };
 
 /// Calls body(i) for every element of the sequence at `index`, the element on top of the stack.

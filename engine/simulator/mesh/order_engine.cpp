@@ -9,8 +9,6 @@
 namespace trinity {
 namespace {
 
-/// Kinds of events at one instant, in their order.
-constexpr uint64_t kTaskSends = 0, kMemberSends = 1, kFreeSends = 2, kBooks = 3;
 constexpr size_t kMostQueues = size_t{1} << 24;
 
 }  // namespace
@@ -30,7 +28,15 @@ bool OrderEngine::run(const OrderGraph& graph, std::span<const int32_t> placemen
   pieces_ = &pieces;
   quotient_ = quotient;
   micros_ = pieces.micro_batches;
-  if (!takes(*problem_) || !compile() || !simulate(limit_ns)) return false;
+  if (!takes(*problem_) || !compile()) return false;
+  seek_period();
+  if (!simulate(limit_ns)) return false;
+  if (period_.copies > 0 && !run_rest(limit_ns)) {
+    period_.copies = 0;
+    pieces_ = &pieces;
+    micros_ = pieces.micro_batches;
+    if (!compile() || !simulate(limit_ns)) return false;
+  }
   if (rejected_) {
     metrics.devices.resize(at(problem_->devices()));
     metrics.reject(limit_ns);
@@ -353,6 +359,10 @@ bool OrderEngine::run_events(int64_t limit_ns) {
   for (size_t d = 0; d < devices_.size(); ++d) advance(static_cast<int32_t>(d));
   StopPoll stop;
   for (; !events_.empty() && !unsure_ && !tied_; stop.step()) {
+    if (reached_mark()) {
+      mark();
+      if (period_.copies > 0) return true;
+    }
     std::pop_heap(events_.begin(), events_.end(), std::greater<>());
     const Event event = events_.back();
     events_.pop_back();
@@ -406,6 +416,10 @@ void OrderEngine::begin() {
   unsure_ = queues > kMostQueues;
   rejected_ = tied_ = false;
   booked_last_.assign(devices_.size(), {-1, -1});
+  left_.assign(at(micros_), each_left_);
+  last_mark_ = newest_ = 0;
+  kept_.micro = -1;
+  marks_ = next_kept_ = 0;
 }
 
 /// Runs what a device can run by now.
@@ -430,6 +444,7 @@ void OrderEngine::advance(int32_t number) {
     }
     device.segment = 0;
     ++pieces_done_[list];
+    --left_[micro];
   }
   device.blocked = -1;
 }
@@ -437,6 +452,7 @@ void OrderEngine::advance(int32_t number) {
 void OrderEngine::begin_segment(int32_t number, const Segment& segment, int32_t list, int32_t micro,
                                 int64_t start_ns) {
   auto& device = devices_[number];
+  newest_ = std::max(newest_, micro);
   const int32_t before = segment.begin - pieces_->list_first[list];
   started_[number].push_back(
       {start_ns, base_[list_cell(list, micro)] + before, segment.begin, segment.end});
@@ -511,6 +527,7 @@ void OrderEngine::send(const Event& event) {
     from.send_ns += route.wire_ns;
     devices_[route.to].received_bytes += route.bytes;
     transfers_ += quotient_ ? quotient_->copies[route.from] : 1;
+    --left_[micro];
     const int32_t slot = static_cast<int32_t>(members_.size()) + r;
     arrived_[slot_cell(slot, micro)] = end_ns;
     for (int32_t f = route.feeds_begin; f < route.feeds_end; ++f) feed(feeds_[f], micro, end_ns);
@@ -535,6 +552,7 @@ void OrderEngine::book_collective(int32_t collective, int32_t micro, int64_t rea
   starts_ns_[start_cell(collective, micro)] = start_ns;
   bookings_.push_back({collective, micro});
   ++booked_;
+  --left_[micro];
   for (int32_t i = group.devices_begin; i < group.devices_end; ++i) {
     auto& device = devices_[group_devices_[i]];
     device.sent_bytes += group.sent_bytes;

@@ -173,17 +173,22 @@ void OrderEngine::add(const Hold& hold, int32_t first, int32_t last) {
   delta[last + 1] -= hold.bytes;
 }
 
+/// How levels change, in delta_ and list_delta_.
+void OrderEngine::find_levels() {
+  find_holds();
+  place_times();
+  const auto& last = devices_.back();
+  delta_.assign(at(last.first_position) + at(std::max(last.positions, 1)) + 1, 0);
+  for (int32_t k = 0; k < micros_; ++k)
+    for (auto& hold : holds_) settle(hold, k);
+  for (const auto& hold : holds_)
+    if (hold.accumulates) add(hold, hold.first, hold.last);
+}
+
 void OrderEngine::account(Metrics& metrics) {
   simulated_.assign(devices_.size(), {});
   if (problem_->rules().memory == MemoryModel::slots) {
-    find_holds();
-    place_times();
-    const auto& last = devices_.back();
-    delta_.assign(at(last.first_position) + at(std::max(last.positions, 1)) + 1, 0);
-    for (int32_t k = 0; k < micros_; ++k)
-      for (auto& hold : holds_) settle(hold, k);
-    for (const auto& hold : holds_)
-      if (hold.accumulates) add(hold, hold.first, hold.last);
+    if (period_.copies == 0) find_levels();  // else run_rest() did
     for (int32_t op = 0; op < graph_->operators(); ++op)
       simulated_[placement_[op]].peak_memory_bytes += graph_->fixed_bytes(op);
     for (size_t d = 0; d < devices_.size(); ++d) sum_levels(static_cast<int32_t>(d));

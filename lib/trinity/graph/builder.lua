@@ -4,13 +4,20 @@ local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local util = require 'trinity.base.util'
 
--- What add_operator() calls otherwise than add(), and all that it takes.
-local renamed = { time_s = 'measured_time_s', backward_time_s = 'measured_backward_time_s',
-  memory_bytes = 'persistent_bytes' }
-local by_hand = { name = 'string', type = 'string', time_s = { 'number', 0 }, backward_time_s = { 'number', 0 },
-  memory_bytes = { 'integer', 0 }, flops = { 'number', 0 }, parameter_bytes = { 'integer', 0 },
-  workspace_bytes = { 'integer', 0 }, traffic_bytes = { 'number', 0 }, phase = 'string', forward = 'string',
-  colocate_with = 'string', inputs = 'table', outputs = 'table', parameters = 'table', attributes = 'table' }
+-- The numbers of the tensors that an operator reads, for the engine; nil where it names none.
+local function input_numbers(owner, spec)
+  if spec.inputs == nil then return nil end
+  check.argument(owner, 'field', 'inputs', spec.inputs, 'table')
+  local numbers = {}
+  for i, tensor in ipairs(spec.inputs) do
+    if type(tensor) ~= 'table' or type(tensor.number) ~= 'number' then
+      util.fail("%s: operator '%s': input %d: expected a tensor, got %s", owner, tostring(spec.name), i,
+        util.describe(tensor))
+    end
+    numbers[i] = tensor.number
+  end
+  return numbers
+end
 
 return function(wrap)
   ---@class trinity.Builder
@@ -23,18 +30,8 @@ return function(wrap)
   ---@return trinity.Tensor ...
   function Builder:add(spec)
     check.argument('builder:add', 1, 'spec', spec, 'table')
-    local numbers = {}
-    if spec.inputs ~= nil then
-      check.argument('builder:add', 'field', 'inputs', spec.inputs, 'table')
-      for i, tensor in ipairs(spec.inputs) do
-        if type(tensor) ~= 'table' or type(tensor.number) ~= 'number' then
-          util.fail("builder:add: operator '%s': input %d: expected a tensor, got %s", tostring(spec.name), i,
-            util.describe(tensor))
-        end
-        numbers[i] = tensor.number
-      end
-    end
-    local outputs = self.handle:add_operator(spec, numbers)
+    local outputs = self.handle:add_operator(spec, input_numbers('builder:add', spec))
+    if not outputs then return end
     for i, number in ipairs(outputs) do
       local about = spec.outputs[i]
       outputs[i] = { number = number, shape = about.shape, dtype = about.dtype or 'float32' }
@@ -47,11 +44,8 @@ return function(wrap)
   ---@return string name
   function Builder:add_operator(spec)
     check.argument('builder:add_operator', 1, 'spec', spec, 'table')
-    check.fields('builder:add_operator', spec, by_hand, 'field')
-    local full = { type = 'Work' }
-    for key, value in pairs(spec) do full[renamed[key] or key] = value end -- in any order
-    self:add(full)
-    return full.name
+    self.handle:add_operator(spec, input_numbers('builder:add_operator', spec), true)
+    return spec.name
   end
 
   -- What the engine takes for an end of an edge: an operator's name, or a tensor's number.

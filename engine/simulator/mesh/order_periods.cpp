@@ -1,0 +1,303 @@
+// What repeats itself in a run of many micro-batches, and is run once for all times.
+//
+// A mark is the state of a run right before an event at time t: all that decides what follows, with
+// times from t on and micro-batches counted from those that the first list has run. (What is past,
+// a free queue or a tensor that is there, counts as being so at t, since nothing is booked or begun
+// earlier any more.) Two marks of equal state, d ns and m micro-batches apart, are followed by the
+// same as long as the devices' orders are: so everything between them runs once more after the
+// second, d ns later, if the order there is the order between them with m added; and again. That
+// holds until something is told from what runs in every micro-batch: the last one, on which sums
+// and updates wait. It is kept out of what is left out.
+//
+// So a run with `copies` of the stretch between the marks taken out of its order goes through the
+// same states otherwise: what it counts lacks `copies` times what the stretch counted, and its step
+// that many times d. What a device holds changes equally at equal positions of every copy, for
+// whoever holds it is of one micro-batch, or a sum held from the first to the last one; where the
+// changes of a stretch add up to nothing, every copy has the levels of the first.
+#include <algorithm>
+
+#include "base/index.h"
+#include "simulator/order_engine.h"
+
+namespace trinity {
+namespace {
+
+/// Below this a run is hardly longer than what has to be run of it.
+constexpr int32_t kFewestMicros = 24;
+
+int64_t since(int64_t time_ns, int64_t now_ns) { return std::max<int64_t>(time_ns - now_ns, 0); }
+
+}  // namespace
+
+/// Before a run: whether it is worth looking, and what a micro-batch consists of.
+void OrderEngine::seek_period() {
+  period_.copies = 0;
+  const bool waits = std::none_of(groups_.begin(), groups_.end(), [](const Group& group) {
+    return !group.once && group.missing == 0;
+  });
+  const bool each = list_device_.size() > 0 && !graph_->once(pieces_->operators[0]);
+  seeks_ = micros_ >= kFewestMicros && waits && each;
+  each_left_ = 0;
+  for (int32_t list = 0; list < pieces_->lists(); ++list)
+    each_left_ += !graph_->once(pieces_->operators[pieces_->list_first[list]]);
+  for (const auto& group : groups_) each_left_ += !group.once;
+  for (const auto& route : routes_) each_left_ += !route.last && !graph_->once(route.op);
+}
+
+/// Brent's way to find a cycle: the present state against one that was kept, which is renewed at
+/// marks twice as far apart each time.
+void OrderEngine::mark() {
+  last_mark_ = pieces_done_[0];
+  if (open_micros(events_.front().time_ns).first < 1) return;  // the first one is like no other
+  if (kept_.micro > 0) {
+    size_t next = 0;
+    const bool same = visit_state([&](int64_t value) {
+      return next < kept_.state.size() && kept_.state[next++] == value;
+    });
+    const int32_t copies = same && next == kept_.state.size() ? copies_between(kept_) : 0;
+    if (copies > 0) return leave_out(kept_, copies);
+  }
+  if (++marks_ <= next_kept_) return;
+  next_kept_ = 2 * marks_;
+  marks_ = 0;
+  kept_.micro = last_mark_;
+  kept_.time_ns = events_.front().time_ns;
+  kept_.step_ns = step_ns_;
+  kept_.transfers = transfers_;
+  kept_.devices = devices_;
+  kept_.state.clear();
+  visit_state([&](int64_t value) {
+    kept_.state.push_back(value);
+    return true;
+  });
+}
+
+/// Calls take(number) for all of the state, as long as it returns true.
+template <class Take>
+bool OrderEngine::visit_state(const Take& take) const {
+  const int64_t now_ns = events_.front().time_ns;
+  const int32_t micro = pieces_done_[0];
+  for (size_t list = 0; list < pieces_done_.size(); ++list) {
+    const bool once = graph_->once(pieces_->operators[pieces_->list_first[list]]);
+    if (!take(once ? pieces_done_[list] : pieces_done_[list] - micro)) return false;
+  }
+  for (size_t queue = 0; queue < free_ns_.size(); ++queue)
+    if (!take(since(free_ns_[queue], now_ns)) ||
+        !take(asked_ns_[queue] == now_ns ? asked_by_[queue] : -1))
+      return false;
+  return visit_devices(now_ns, micro, take) && visit_events(now_ns, micro, take) &&
+         visit_micros(now_ns, micro, take);
+}
+
+template <class Take>
+bool OrderEngine::visit_devices(int64_t now_ns, int32_t micro, const Take& take) const {
+  const auto turns = static_cast<int64_t>(groups_.size());
+  for (size_t d = 0; d < devices_.size(); ++d) {
+    const auto& device = devices_[d];
+    const bool over = device.piece == pieces_->piece_first[d + 1];
+    const auto piece = over ? OrderPieces::Piece{-1, micro} : pieces_->pieces[device.piece];
+    const auto& [booked_ns, turn] = booked_last_[d];
+    const bool booked = booked_ns >= now_ns;
+    if (!take(piece.list) || !take(piece.micro_batch - micro) || !take(device.segment) ||
+        !take(device.blocked) || !take(since(device.free_ns, now_ns)) ||
+        !take(booked ? booked_ns - now_ns : -1) || !take(booked ? turn - turns * micro : -1))
+      return false;
+    // What instants from now on fall into.
+    const auto& list = started_[d];
+    size_t first = list.size();
+    while (first > 0 && list[first - 1].time_ns > now_ns) --first;
+    for (size_t i = first > 0 ? first - 1 : 0; i < list.size(); ++i)
+      if (!take(list[i].time_ns - now_ns) || !take(list[i].begin)) return false;
+    if (!take(static_cast<int64_t>(list.size() - first))) return false;
+  }
+  return true;
+}
+
+template <class Take>
+bool OrderEngine::visit_events(int64_t now_ns, int32_t micro, const Take& take) const {
+  auto events = events_;
+  std::sort(events.begin(), events.end(),
+            [](const Event& a, const Event& b) { return b > a; });
+  for (const auto& event : events) {
+    const uint64_t kind = event.key >> 62;
+    auto number = static_cast<int64_t>(event.key << 2 >> 2);
+    if (kind == kTaskSends)
+      number -= int64_t{micro} * static_cast<int64_t>(list_of_.size());
+    else if (kind == kBooks)
+      number -= int64_t{micro} * static_cast<int64_t>(groups_.size());
+    else
+      number -= static_cast<int64_t>(ticket_);
+    if (!take(event.time_ns - now_ns) || !take(static_cast<int64_t>(kind)) || !take(number) ||
+        !take(event.what) || !take(event.micro - micro) || !take(event.last))
+      return false;
+  }
+  return take(static_cast<int64_t>(events.size()));
+}
+
+/// The micro-batches of which something is to come, and those before of which something arrives
+/// later: the first, and one behind the last that has begun.
+std::pair<int32_t, int32_t> OrderEngine::open_micros(int64_t now_ns) const {
+  const size_t slots = members_.size() + routes_.size();
+  int32_t first = 0;
+  while (first < micros_ && left_[first] == 0) ++first;
+  const auto arrives = [&](int32_t micro) {
+    const auto begin = arrived_.begin() + static_cast<std::ptrdiff_t>(slots * at(micro));
+    return std::any_of(begin, begin + static_cast<std::ptrdiff_t>(slots),
+                       [&](int64_t time_ns) { return time_ns > now_ns; });
+  };
+  while (first > 0 && arrives(first - 1)) --first;
+  return {first, newest_ + 1};
+}
+
+template <class Take>
+bool OrderEngine::visit_micros(int64_t now_ns, int32_t micro, const Take& take) const {
+  const size_t slots = members_.size() + routes_.size();
+  const auto arrival = [&](int64_t time_ns) { return time_ns < 0 ? -1 : since(time_ns, now_ns); };
+  const auto [first, end] = open_micros(now_ns);
+  const auto one = [&](int32_t k) {
+    for (size_t slot = 0; slot < slots; ++slot)
+      if (!take(arrival(arrived_[slots * at(k) + slot]))) return false;
+    for (size_t group = 0; group < groups_.size(); ++group) {
+      const size_t cell = groups_.size() * at(k) + group;
+      if (!take(missing_[cell]) || !take(since(ready_ns_[cell], now_ns))) return false;
+    }
+    return take(left_[k]);
+  };
+  if (!take(first - micro) || !take(end - micro)) return false;
+  for (int32_t k = first; k < end; ++k)
+    if (!one(k)) return false;
+  // What runs once is booked as of the last one.
+  if (end < micros_ && !one(micros_ - 1)) return false;
+  for (size_t slot = 0; slot < slots; ++slot)
+    if (!take(arrival(all_arrived_[slot]))) return false;
+  for (size_t member = 0; member < members_.size(); ++member)
+    if (!take(graph_->once(members_[member]) ? waiting_[member] : waiting_[member] + micro))
+      return false;
+  return true;
+}
+
+/// Where the segment that a device begins next has its place.
+int32_t OrderEngine::position(int32_t number, const Device& device) const {
+  if (device.piece == pieces_->piece_first[at(number) + 1]) return device.positions;
+  const auto [list, micro] = pieces_->pieces[device.piece];
+  const auto& segment = segments_[segment_first_[list] + device.segment];
+  return base_[list_cell(list, micro)] + segment.begin - pieces_->list_first[list];
+}
+
+/// How often what ran since the mark can be left out of what is to come; 0 where that saves little.
+int32_t OrderEngine::copies_between(const Mark& before) const {
+  const int32_t micros = last_mark_ - before.micro;
+  int32_t busiest = newest_ + 1;
+  for (const int32_t done : pieces_done_) busiest = std::max(busiest, done);
+  int32_t copies = (micros_ - busiest - 2) / micros;
+  for (size_t d = 0; d < devices_.size(); ++d)
+    copies = std::min(copies, copies_in_order(d, before.devices[d].piece,
+                                              devices_[d].piece - before.devices[d].piece, micros));
+  return copies * micros > last_mark_ ? copies : 0;
+}
+
+/// How often a device's order repeats its `pieces` pieces from `first` on behind them.
+int32_t OrderEngine::copies_in_order(size_t device, int32_t first, int32_t pieces,
+                                     int32_t micros) const {
+  if (pieces == 0) return micros_;
+  int32_t equal = 0;
+  for (int32_t i = first; i + pieces < pieces_->piece_first[device + 1]; ++i, ++equal) {
+    const auto& here = pieces_->pieces[i];
+    const auto& there = pieces_->pieces[i + pieces];
+    if (here.list != there.list || here.micro_batch + micros != there.micro_batch) break;
+  }
+  return (equal - 1) / pieces;
+}
+
+void OrderEngine::leave_out(const Mark& before, int32_t copies) {
+  period_.copies = copies;
+  period_.micros = last_mark_ - before.micro;
+  period_.transfers = transfers_ - before.transfers;
+  period_.time_ns = events_.front().time_ns - before.time_ns;
+  period_.step_before_ns = step_ns_;
+  period_.adds = devices_;
+  period_.compute_ns.clear();
+  period_.between.clear();
+  auto& rest = period_.rest;
+  rest = {micros_ - copies * period_.micros, pieces_->operators, pieces_->list_first, {}, {}};
+  for (size_t d = 0; d < devices_.size(); ++d) {
+    const auto& then = before.devices[d];
+    auto& adds = period_.adds[d];
+    const int32_t pieces = adds.piece - then.piece;
+    adds.send_ns -= then.send_ns;
+    adds.sent_bytes -= then.sent_bytes;
+    adds.received_bytes -= then.received_bytes;
+    period_.compute_ns.push_back(adds.compute_ns);
+    rest.piece_first.push_back(static_cast<int32_t>(rest.pieces.size()));
+    const auto begin = pieces_->pieces.begin();
+    rest.pieces.insert(rest.pieces.end(), begin + pieces_->piece_first[d], begin + adds.piece);
+    for (int32_t i = adds.piece + copies * pieces; i < pieces_->piece_first[d + 1]; ++i)
+      rest.pieces.push_back({begin[i].list, begin[i].micro_batch - copies * period_.micros});
+    const auto number = static_cast<int32_t>(d);
+    period_.between.emplace_back(position(number, then), position(number, devices_[d]));
+  }
+  rest.piece_first.push_back(static_cast<int32_t>(rest.pieces.size()));
+}
+
+/// Runs what is left and adds what was left out. False: all of it is to be run.
+bool OrderEngine::run_rest(int64_t limit_ns) {
+  const bool in_turn = std::none_of(groups_.begin(), groups_.end(),
+                                    [](const Group& group) { return group.at_once; });
+  pieces_ = &period_.rest;
+  micros_ = pieces_->micro_batches;
+  seeks_ = false;
+  if (!compile()) return false;
+  for (auto& group : groups_) group.at_once = group.at_once && !in_turn;
+  if (!run_events(limit_ns) || tied_) return false;
+  if (rejected_) return true;
+  if (step_ns_ <= period_.step_before_ns) return false;
+  if (problem_->rules().memory == MemoryModel::slots) {
+    find_levels();
+    if (!levels_repeat()) return false;
+  }
+  add_copies();
+  rejected_ = step_ns_ > limit_ns;
+  return true;
+}
+
+bool OrderEngine::levels_repeat() const {
+  for (size_t d = 0; d < devices_.size(); ++d) {
+    const auto [from, to] = period_.between[d];
+    if (change(static_cast<int32_t>(d), from, to) != 0) return false;
+  }
+  return true;
+}
+
+/// By how much what a device holds changes at its positions from..to-1.
+int64_t OrderEngine::change(int32_t number, int32_t from, int32_t to) const {
+  const int64_t* delta = delta_.data() + devices_[number].first_position;
+  int64_t sum = 0, carried = 0;
+  int32_t position = 0;
+  for (int32_t p = pieces_->piece_first[number]; p < pieces_->piece_first[at(number) + 1]; ++p) {
+    const int32_t list = pieces_->pieces[p].list;
+    const int32_t begin = pieces_->list_first[list];
+    const int32_t length = pieces_->list_first[at(list) + 1] - begin;
+    const int64_t* fixed = list_delta_.data() + begin + list;
+    for (int32_t i = 0; i < length; ++i, ++position)
+      if (position >= from && position < to)
+        sum += fixed[i] + delta[position] + (i == 0 ? carried : 0);
+    carried = fixed[length];
+  }
+  return sum;
+}
+
+void OrderEngine::add_copies() {
+  const int64_t copies = period_.copies;
+  step_ns_ += copies * period_.time_ns;
+  transfers_ += period_.copies * period_.transfers;
+  for (size_t d = 0; d < devices_.size(); ++d) {
+    auto& device = devices_[d];
+    const auto& adds = period_.adds[d];
+    device.compute_ns = period_.compute_ns[d];
+    device.send_ns += copies * adds.send_ns;
+    device.sent_bytes += copies * adds.sent_bytes;
+    device.received_bytes += copies * adds.received_bytes;
+  }
+}
+
+}  // namespace trinity
