@@ -83,9 +83,8 @@ int64_t SweepEngine::book(Copy copy, Record& record, int32_t number) {
 }
 
 /// One run with everything that is fixed while it lasts in reach. kPlain: one send queue a device,
-/// equal wires, no pauses. kRecord: positions, starts and copies are wanted. kFifo: first in, first
-/// out.
-template <int kShift, bool kPlain, bool kRecord, bool kFifo>
+/// equal wires, no pauses. kRecord: positions, starts and copies are wanted.
+template <int kShift, bool kPlain, bool kRecord, DispatchRule kRule>
 class SweepEngine::Run {
  public:
   Run(SweepEngine& engine, const Plan& plan, int64_t limit_ns, Record& record)
@@ -114,7 +113,7 @@ class SweepEngine::Run {
 
   /// Whether every operator has run: an order may contradict the graph.
   bool run() {
-    if constexpr (kFifo)
+    if constexpr (kRule == DispatchRule::fifo)
       run_ready();
     else
       run_turns();
@@ -124,11 +123,14 @@ class SweepEngine::Run {
     if (kPlain)  // a device is free when its last task ends
       for (size_t d = 0; d < device_count_; ++d) step_ns_ = std::max(step_ns_, devices_[d].free_ns);
     record_.step_ns = record_.rejected ? beyond_ns_ : step_ns_;
-    return kFifo || record_.rejected || started_ == problem_.operators();
+    return kRule == DispatchRule::fifo || record_.rejected || started_ == problem_.operators();
   }
 
  private:
   static constexpr uint64_t kMask = (uint64_t{1} << kShift) - 1;
+  static constexpr bool kOrdered = kRule == DispatchRule::order;
+  /// Of no more devices the next to start is looked for among all.
+  static constexpr size_t kScanned = 8;
 
   /// Sources are ready at 0 in order of number; what operators that take no time make ready at 0
   /// comes in between.
@@ -145,22 +147,22 @@ class SweepEngine::Run {
   /// The devices' starts in order of time; of those at one instant first that of the least (ready
   /// time, number), for what takes no time may change what the others choose.
   [[gnu::always_inline]] void run_turns() {
-    auto& turns = engine_.turns_;
-    for (size_t d = 0; d < device_count_ && ordered(); ++d) promise_next(static_cast<int32_t>(d));
+    for (size_t d = 0; d < device_count_ && kOrdered; ++d) promise_next(static_cast<int32_t>(d));
     for (const int32_t source : engine_.sources_) wait(source, 0);
-    for (StopPoll stop; beyond_ns_ == 0 && !turns.empty(); stop.step()) {
-      const int64_t time = turns.first();
-      const auto device = static_cast<int32_t>(turns.pop());
-      if (waiting_[device].next_ns != time) continue;  // it starts something earlier, or did
-      take_turn(turns.first() == time ? first_of_instant(device, time) : device, time);
+    for (StopPoll stop; beyond_ns_ == 0; stop.step()) {
+      const int32_t device = device_count_ <= kScanned ? scan() : next_turn();
+      if (device < 0) break;
+      take_turn(device, waiting_[device].next_ns);
     }
   }
 
   [[gnu::always_inline]] void take_turn(int32_t device, int64_t time) {
     auto& waiting = waiting_[device];
     const int32_t op = choice(waiting, time);
-    if (ordered())
+    if constexpr (kOrdered)
       ++waiting.at;
+    else if constexpr (kRule == DispatchRule::lifo)
+      waiting.stack.pop_back();
     else
       waiting.chosen.pop();
     waiting.next_ns = EventQueue::kNever;
@@ -169,7 +171,46 @@ class SweepEngine::Run {
     promise_next(device);
   }
 
-  /// Of `device` and all others that start something at `time` the one to do so first.
+  /// The device that starts something next, or -1.
+  [[gnu::always_inline]] int32_t scan() {
+    int64_t time = EventQueue::kNever;
+    int32_t first = -1;
+    bool several = false;
+    for (size_t d = 0; d < device_count_; ++d) {
+      const int64_t next = waiting_[d].next_ns;
+      several = next < time ? false : several || (next == time && first >= 0);
+      first = next < time ? static_cast<int32_t>(d) : first;
+      time = std::min(time, next);
+    }
+    return several ? first_of_instant(time) : first;
+  }
+
+  /// The same by a queue, in which a device may stand with times that are none any more.
+  [[gnu::always_inline]] int32_t next_turn() {
+    auto& turns = engine_.turns_;
+    while (!turns.empty()) {
+      const int64_t time = turns.first();
+      const auto device = static_cast<int32_t>(turns.pop());
+      if (waiting_[device].next_ns != time) continue;  // it starts something earlier, or did
+      return turns.first() == time ? first_of_instant(device, time) : device;
+    }
+    return -1;
+  }
+
+  /// Whether of two devices that start something at `time` this one does so first.
+  bool earlier(int32_t device, int32_t other, int64_t time) {
+    const int32_t a = choice(waiting_[device], time), b = choice(waiting_[other], time);
+    return std::pair(ready_ns(a), a) < std::pair(ready_ns(b), b);
+  }
+
+  [[gnu::noinline]] int32_t first_of_instant(int64_t time) {
+    int32_t first = -1;
+    for (int32_t d = 0; d < static_cast<int32_t>(device_count_); ++d)
+      if (waiting_[d].next_ns == time && (first < 0 || earlier(d, first, time))) first = d;
+    return first;
+  }
+
+  /// Of `device` and all others in the queue with `time` the first; the others stay there.
   [[gnu::noinline]] int32_t first_of_instant(int32_t device, int64_t time) {
     auto& turns = engine_.turns_;
     auto& due = engine_.due_;
@@ -179,39 +220,44 @@ class SweepEngine::Run {
       if (waiting_[other].next_ns == time && std::find(due.begin(), due.end(), other) == due.end())
         due.push_back(other);
     }
-    const auto key = [&](int32_t d) {
-      const int32_t op = choice(waiting_[d], time);
-      return std::pair(ready_ns(op), op);
-    };
     for (const int32_t other : due)
-      if (key(other) < key(device)) device = other;
+      if (earlier(other, device, time)) device = other;
     for (const int32_t other : due)
       if (other != device) turns.push({time, other});
     return device;
   }
 
-  bool ordered() const { return schedule_->dispatch == DispatchRule::order; }
   int64_t ready_ns(int32_t op) const { return static_cast<int64_t>(state_[op] >> kShift); }
 
-  /// What a device starts at `time`.
+  /// What a device starts at `time`. What becomes known later is not ready before, so that lifo's
+  /// stack stays in order.
   [[gnu::always_inline]] int32_t choice(Waiting& waiting, int64_t time) {
-    if (ordered()) return schedule_->order[waiting.at];
+    if constexpr (kOrdered) return schedule_->order[waiting.at];
     while (waiting.later.first() <= time) {
       const auto op = static_cast<int32_t>(waiting.later.pop());
-      if (schedule_->dispatch == DispatchRule::lifo)
-        waiting.chosen.push({-ready_ns(op), ~int64_t{op}});
+      if constexpr (kRule == DispatchRule::lifo)
+        stack(waiting.stack, op);
       else
         waiting.chosen.push({~schedule_->priority[op], op});
     }
-    const int64_t op = waiting.chosen.front().second;
-    return static_cast<int32_t>(op < 0 ? ~op : op);
+    if constexpr (kRule == DispatchRule::lifo) return waiting.stack.back();
+    return static_cast<int32_t>(waiting.chosen.front().second);
+  }
+
+  /// The last to be ready comes on top; of those ready at once, the greatest.
+  [[gnu::always_inline]] void stack(std::vector<int32_t>& stack, int32_t op) {
+    stack.push_back(op);
+    for (size_t at = stack.size() - 1; at > 0; --at) {
+      if (stack[at - 1] < op || ready_ns(stack[at - 1]) != ready_ns(op)) break;
+      std::swap(stack[at - 1], stack[at]);
+    }
   }
 
   /// An operator misses nothing more from `ready` on.
   [[gnu::always_inline]] void wait(int32_t op, int64_t ready) {
     const int32_t device = placement_[op];
     auto& waiting = waiting_[device];
-    if (!ordered())
+    if constexpr (!kOrdered)
       waiting.later.push({ready, op});
     else if (waiting.at == waiting.end || schedule_->order[waiting.at] != op)
       return;
@@ -223,17 +269,19 @@ class SweepEngine::Run {
     const int64_t time = std::max(ready, devices_[device].free_ns);
     if (time >= waiting_[device].next_ns) return;
     waiting_[device].next_ns = time;
-    engine_.turns_.push({time, device});
+    if (device_count_ > kScanned) engine_.turns_.push({time, device});
   }
 
   [[gnu::always_inline]] void promise_next(int32_t device) {
     auto& waiting = waiting_[device];
-    if (!ordered()) {
-      if (!waiting.chosen.empty() || !waiting.later.empty())
-        promise(device, waiting.chosen.empty() ? waiting.later.first() : 0);
-    } else if (waiting.at < waiting.end) {
+    if constexpr (kOrdered) {
+      if (waiting.at == waiting.end) return;
       const int32_t op = schedule_->order[waiting.at];
       if ((state_[op] & kMask) == 0) promise(device, ready_ns(op));
+    } else if (!waiting.chosen.empty() || !waiting.stack.empty()) {
+      promise(device, 0);
+    } else if (!waiting.later.empty()) {
+      promise(device, waiting.later.first());
     }
   }
 
@@ -294,7 +342,7 @@ class SweepEngine::Run {
       const uint64_t candidate = static_cast<uint64_t>(arrival) << kShift | (word & kMask);
       word = std::max(word, candidate) - 1;
       if ((word & kMask) != 0) continue;
-      if constexpr (kFifo)
+      if constexpr (kRule == DispatchRule::fifo)
         queue_.push(word | static_cast<uint64_t>(reader.op));
       else
         wait(reader.op, static_cast<int64_t>(word >> kShift));
@@ -352,14 +400,25 @@ class SweepEngine::Run {
   int64_t beyond_ns_ = 0;  // once the limit is certain to be passed: by how the step is bounded
 };
 
+template <int kShift, bool kPlain, DispatchRule kRule>
+bool SweepEngine::run_by(const Plan& plan, int64_t limit_ns, Record& record) {
+  if (record.tasks) return Run<kShift, kPlain, true, kRule>(*this, plan, limit_ns, record).run();
+  return Run<kShift, kPlain, false, kRule>(*this, plan, limit_ns, record).run();
+}
+
 template <int kShift, bool kPlain>
 bool SweepEngine::choose(const Plan& plan, int64_t limit_ns, Record& record) {
-  const bool fifo = !plan.schedule || plan.schedule->dispatch == DispatchRule::fifo;
-  if (record.tasks)
-    return fifo ? Run<kShift, kPlain, true, true>(*this, plan, limit_ns, record).run()
-                : Run<kShift, kPlain, true, false>(*this, plan, limit_ns, record).run();
-  return fifo ? Run<kShift, kPlain, false, true>(*this, plan, limit_ns, record).run()
-              : Run<kShift, kPlain, false, false>(*this, plan, limit_ns, record).run();
+  switch (plan.schedule ? plan.schedule->dispatch : DispatchRule::fifo) {
+    case DispatchRule::fifo:
+      return run_by<kShift, kPlain, DispatchRule::fifo>(plan, limit_ns, record);
+    case DispatchRule::lifo:
+      return run_by<kShift, kPlain, DispatchRule::lifo>(plan, limit_ns, record);
+    case DispatchRule::priority:
+      return run_by<kShift, kPlain, DispatchRule::priority>(plan, limit_ns, record);
+    case DispatchRule::order:
+      break;
+  }
+  return run_by<kShift, kPlain, DispatchRule::order>(plan, limit_ns, record);
 }
 
 void SweepEngine::begin_turns(const Schedule& schedule, size_t devices) {
@@ -369,6 +428,7 @@ void SweepEngine::begin_turns(const Schedule& schedule, size_t devices) {
     auto& waiting = waiting_[d];
     waiting.later.clear();
     waiting.chosen.clear();
+    waiting.stack.clear();
     waiting.next_ns = EventQueue::kNever;
     if (schedule.dispatch != DispatchRule::order) continue;
     waiting.at = schedule.order_first[d];

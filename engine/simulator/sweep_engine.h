@@ -39,12 +39,15 @@ class SweepEngine {
   /// What a device may start, where it is not first in, first out.
   struct Waiting {
     EventQueue later;   // (ready time, operator): ready, as is known, after the device's last start
-    EventQueue chosen;  // the others, by rule
+    EventQueue chosen;           // the others, by priority
+    std::vector<int32_t> stack;  // or lifo, the last to be ready on top
     int64_t next_ns;    // when it starts something next, or never
     int32_t at, end;    // where it is in the plan's order
   };
-  template <int kShift, bool kPlain, bool kRecord, bool kFifo>
+  template <int kShift, bool kPlain, bool kRecord, DispatchRule kRule>
   class Run;
+  template <int kShift, bool kPlain, DispatchRule kRule>
+  bool run_by(const Plan& plan, int64_t limit_ns, Record& record);
   template <int kShift, bool kPlain>
   bool choose(const Plan& plan, int64_t limit_ns, Record& record);
   void begin_turns(const Schedule& schedule, size_t devices);

@@ -139,11 +139,11 @@ Phase parse_phase(const std::string& name, const std::string& owner) {
                                   suggestion(name, names), fmt::join(names, ", ")));
 }
 
-/// A time in seconds that is not negative; -1 where it is absent.
+/// A time in seconds that is finite and not negative; -1 where it is absent.
 double time_s(Fields& fields, const char* key) {
   const auto value = fields.number(key);
-  if (value && !(*value >= 0))
-    throw ArgumentError(fmt::format("{}: field '{}': expected a number from 0, got {}",
+  if (value && !(*value >= 0 && std::isfinite(*value)))
+    throw ArgumentError(fmt::format("{}: field '{}': expected a finite number from 0, got {}",
                                     fields.owner(), key, *value));
   return value.value_or(-1);
 }

@@ -52,8 +52,8 @@ describe('times', function()
       expect(function() problem_of(chain(1), { cost = function() return time_s end }) end):raises(
         "for the cost of operator 'op1' on device 'gpu0', expected 0 or more seconds or nil, below 1e6")
     end
-    expect(function() chain(math.huge) end):raises "operator 'op1': measured_time_s must be finite, got inf"
-    expect(function() chain(0 / 0) end):raises "field 'time_s': expected a number from 0, got number %-?nan"
+    expect(function() chain(math.huge) end):raises "field 'time_s': expected a finite number from 0, got inf"
+    expect(function() chain(0 / 0) end):raises "field 'time_s': expected a number, got %-?nan"
   end)
   it('that overflow together are refused with the limit', function()
     expect(function() problem_of(chain(9e5, 0, 6000)) end):raises
@@ -104,7 +104,7 @@ describe('sizes', function()
     end
     local builder = trinity.graph.new { name = 'sizes' }
     expect(function() builder:add_operator { name = 'a', time_s = 1, memory_bytes = 1e300 } end):raises
-      "field 'memory_bytes': expected an integer from 0 to 9007199254740992, got number 1"
+      "field 'memory_bytes': expected an integer from 0 to 1125899906842624, got 1e%+300"
     expect(function() builder:add { name = 'a', type = 'Work', outputs = { { shape = { 2 ^ 31, 2 ^ 31, 2 ^ 31 } } } } end)
       :raises "tensor 'a:0' has more than 2%^50 elements"
     for i = 1, 1100 do builder:add_operator { name = 'o' .. i, time_s = 1, memory_bytes = 2 ^ 50 } end
