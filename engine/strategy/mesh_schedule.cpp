@@ -31,9 +31,8 @@ void check_micro_batches(const Parallelism& given, PipelineSchedule schedule) {
   const bool v_shaped = is_v_shaped(schedule);
   if (given.virtual_stages > 1 && !v_shaped && m % p != 0)
     throw ArgumentError(fmt::format(
-        "schedule '{}': expected micro_batches that pipeline = {} divides, got {} (nearest: {} or "
-        "{})",
-        given.schedule, p, m, std::max(p, m / p * p), (m / p + 1) * p));
+        "schedule '{}': expected micro_batches that pipeline = {} divides, got {} (nearest: {}{})",
+        given.schedule, p, m, m < p ? "" : fmt::format("{} or ", m / p * p), (m / p + 1) * p));
   if (p == 1 || !splits_backward(schedule)) return;
   const int32_t least = v_shaped ? 2 * p : p;
   if (m < least)

@@ -1,6 +1,5 @@
 -- Device maps of Hugging Face's accelerate 1.15.0: { module path: device }, the shortest paths whose operators share a
--- device. Layers of transformers' networks stay whole (a residual crosses them) unless that is asked; modules with a
--- tied weight are together.
+-- device. Layers stay whole (a residual crosses them) unless that is asked; modules with a tied weight are together.
 
 local modules = require 'trinity.formats.modules'
 local ordered = require 'trinity.formats.ordered'
@@ -48,9 +47,9 @@ local function whole_blocks(outline, device_of)
   return whole
 end
 
-local function refuse_cut(names, layer)
-  util.fail("export: accelerate: layer %d is on several devices, but %s is kept whole, since a residual crosses it "
-    .. '(cut_blocks allows it)', layer, names.block_class)
+local function refuse_cut(what, class)
+  util.fail("export: accelerate: %s is on several devices, but %s is kept whole, since a residual crosses it "
+    .. '(cut_blocks allows it)', what, class)
 end
 
 -- The path of an operator within a block that is cut, nil for what has no weights.
@@ -69,7 +68,7 @@ local function fill(map, outline, options, names)
   outline:each_operator(function(i)
     local layer, path = outline.layer_of[i], modules.of_operator(names, outline, i)
     if layer > 0 and layer <= outline.layers then
-      if not whole[layer] and not options.cut_blocks then refuse_cut(names, layer) end
+      if not whole[layer] and not options.cut_blocks then refuse_cut(('layer %d'):format(layer), names.block_class) end
       path = whole[layer] and names.block(layer) or inner_path(outline, names, i)
     end
     if path then map:add(path, device_of(i)) end
@@ -84,9 +83,45 @@ local function each_prefix(path, body)
   body(path)
 end
 
+-- What is said of a module that goes where another one with its weight is.
+local function tie(unspoken, path, first, wanted, here)
+  unspoken[#unspoken + 1] = ("the device of '%s': it shares the weight of '%s' and is with it, on %s instead of %s")
+    :format(path, first, tostring(wanted), tostring(here))
+end
+
+-- The devices of another network's operators, where modules that read one weight are with the first of them.
+local function tied_devices(outline, device_of, paths, unspoken)
+  local home, first = {}, {} -- a path's device where it shares a weight, a weight's first reader
+  local function device(i)
+    if home[paths[i]] ~= nil then return home[paths[i]] end
+    return device_of(i)
+  end
+  modules.each_weight_read(outline, function(weight, i)
+    local other = first[weight]
+    first[weight] = other or i
+    if not other or paths[i] == paths[other] or device(i) == device(other) then return end
+    tie(unspoken, paths[i], paths[other], device(other), device(i))
+    home[paths[i]] = device(other)
+  end)
+  return device
+end
+
+-- Refuses what cuts a block of another network.
+local function check_blocks(outline, device_of)
+  local blocks, device = modules.blocks(outline), {}
+  outline:each_operator(function(i)
+    local block = blocks[i]
+    if not block then return end
+    if device[block] == nil then device[block] = device_of(i) end
+    if device[block] ~= device_of(i) then refuse_cut(("block '%s'"):format(block), 'a block') end
+  end)
+end
+
 -- Adds the modules of another network: the shortest paths whose operators share a device.
-local function fill_own(map, outline, options)
-  local device_of, paths, shared = devices_of(outline, options), modules.paths(outline), {}
+local function fill_own(map, outline, options, unspoken)
+  local paths, shared = modules.paths(outline), {}
+  local device_of = tied_devices(outline, devices_of(outline, options), paths, unspoken)
+  if not options.cut_blocks then check_blocks(outline, device_of) end
   outline:each_operator(function(i)
     each_prefix(paths[i], function(prefix)
       if shared[prefix] == nil then shared[prefix] = device_of(i) end
@@ -108,8 +143,7 @@ local function join_tied(map, tied, unspoken)
   for k = 2, tied and #tied or 0 do
     local here, wanted = map.device[tied[k]], map.device[tied[1]]
     if here ~= wanted then
-      unspoken[#unspoken + 1] = ("the device of '%s': it shares the weight of '%s' and is with it, on %s instead of %s")
-        :format(tied[k], tied[1], tostring(wanted), tostring(here))
+      tie(unspoken, tied[k], tied[1], wanted, here)
       map.device[tied[k]] = wanted
     end
   end
@@ -123,7 +157,11 @@ end
 function accelerate.write(outline, options)
   local names, unspoken = modules.of(outline, nil), unsaid.of(outline, said)
   local map = setmetatable({ device = {}, paths = {} }, Map)
-  if names.library == 'own' then fill_own(map, outline, options) else fill(map, outline, options, names) end
+  if names.library == 'own' then
+    fill_own(map, outline, options, unspoken)
+  else
+    fill(map, outline, options, names)
+  end
   for _, path in ipairs(names.plain) do map:add(path, map.device[names.before[1]]) end
   join_tied(map, names.tied, unspoken)
   if names.library == 'own' then

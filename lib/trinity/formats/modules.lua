@@ -118,6 +118,50 @@ local function block_prefix(path, stem)
   return number and path:sub(1, to) .. number
 end
 
+-- The first item of a list of modules that a path goes through: 'layers.0', 'encoder_layer_3'; nil where there is none,
+-- or where it is the path itself.
+local function list_item(path)
+  for at in path:gmatch '()%.' do
+    if ('.' .. path:sub(1, at - 1)):find '[._]%d+$' then return path:sub(1, at - 1) end
+  end
+end
+
+--- Block of every forward operator that is in one, by its number: by the modules of a file, or else the layer that the
+--- network repeats.
+---@param outline table
+---@return table<integer, string>
+function modules.blocks(outline)
+  local given, blocks = core.module_paths(outline.graph.handle), {}
+  outline:each_operator(function(i)
+    local layer = outline.layer_of[i]
+    if given[i] ~= '' then
+      blocks[i] = list_item(given[i])
+    elseif layer > 0 and layer <= outline.layers then
+      blocks[i] = outline.stem .. layer
+    end
+  end)
+  return blocks
+end
+
+--- Calls body(weight, i) for every forward operator i, in order, and each operator `weight` whose trainable weight it
+--- reads: those that several read stand by themselves.
+---@param outline table
+---@param body fun(weight: integer, i: integer)
+function modules.each_weight_read(outline, body)
+  local is_weight = {}
+  outline:each_operator(function(i, op)
+    for _, input in ipairs(op.inputs) do
+      local source = input.producer
+      if source and is_weight[source] == nil then
+        local producer = outline.graph:operator(source)
+        local weight = producer.type == 'Variable' and producer.parameters[1]
+        is_weight[source] = weight and weight.trainable or false
+      end
+      if source and is_weight[source] then body(source, i) end
+    end
+  end)
+end
+
 local function add_once(list, seen, path)
   if not seen[path] then
     seen[path], list[#list + 1] = true, path

@@ -2,6 +2,7 @@
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
+local util = require 'trinity.base.util'
 local examples = core.home .. '/tests/data/clients/models/'
 
 local function problem_of(model, cluster, options)
@@ -158,11 +159,46 @@ describe('device maps', function()
     local cut = problem:placement_by_unit(function(_, op)
       return problem.graph:operator(op).name:match '^block_2/relu' and 2 or 1
     end)
-    map = trinity.json.decode((problem:strategy(cut):export { format = 'accelerate' }))
+    refused(problem:strategy(cut), { format = 'accelerate' },
+      "export: accelerate: block 'block_2' is on several devices, but a block is kept whole, since a residual crosses it "
+        .. '(cut_blocks allows it)')
+    map = trinity.json.decode((problem:strategy(cut):export { format = 'accelerate', cut_blocks = true }))
     expect(map.block_2):equals(nil)
     expect(map['block_2.linear']):equals(0)
     expect(map['block_2.relu']):equals(1)
     expect(map.block_3):equals(0)
+  end)
+end)
+
+describe('device maps of exported programs', function()
+  --- The map of a placement of a program in tests/data/exported, and what it does not say.
+  local function map_of(name, device_of, further)
+    local problem = trinity.problem { graph = trinity.model(('%s/tests/data/exported/%s.pt2'):format(core.home, name)),
+      cluster = trinity.cluster 'p100x2' }
+    local placement = problem:placement_by_unit(function(_, op)
+      return device_of(problem.graph:operator(op).attributes.module or '')
+    end)
+    local text, unsaid = problem:strategy(placement):export(util.merged({ format = 'accelerate' }, further or {}))
+    return trinity.json.decode(text), table.concat(unsaid, '\n')
+  end
+  it('keep modules together that share a weight, and say so', function()
+    for name, pair in trinity.sorted_pairs { bert = { 'bert.embeddings.word_embeddings', 'cls.predictions.decoder' },
+      lstm = { 'embedding', 'head' } } do
+      local map, unsaid = map_of(name, function(path) return path == pair[2] and 2 or 1 end)
+      expect(unsaid):matches(plain(("the device of '%s': it shares the weight of '%s' and is with it, on 0 instead of 1"):format(
+        pair[2], pair[1])))
+      for _, device in trinity.sorted_pairs(map) do expect(device):equals(0) end
+    end
+  end)
+  it('cut no block unless that is asked', function()
+    local function device_of(path) return path == 'encoder.layers.encoder_layer_1.ln_2' and 2 or 1 end
+    expect(function() map_of('vit', device_of) end):raises(plain(
+      "export: accelerate: block 'encoder.layers.encoder_layer_1' is on several devices, but a block is kept whole"))
+    local map = map_of('vit', device_of, { cut_blocks = true })
+    expect(map['encoder.layers.encoder_layer_1.ln_2']):equals(1)
+    map = map_of('vit', function(path) return path:find('encoder_layer_1', 1, true) and 2 or 1 end)
+    expect(map['encoder.layers.encoder_layer_1']):equals(1)
+    expect(map['encoder.layers.encoder_layer_0']):equals(0)
   end)
 end)
 
