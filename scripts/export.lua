@@ -45,6 +45,12 @@ local function check_format(format)
 end
 
 check_format(options.format)
+if options.out ~= '' and options.output ~= '' then
+  util.fail_usage "options '--out' and '--output': expected one of them, a folder or a file"
+end
+if options.out ~= '' and own[options.format] then
+  util.fail_usage("option '--out': format '%s' is one file (--output)", options.format)
+end
 
 local function load_graph(training)
   return cli.load_model(options, { granularity = options.granularity,

@@ -76,6 +76,11 @@ local listed = (' %s '):format(table.concat(formats, ' '))
 if options.export ~= '' and not listed:find(' ' .. options.export .. ' ', 1, true) then
   util.fail_usage("option '--export': unknown format %s", util.unknown(options.export, formats))
 end
+local needed = { chakra = { 'out', 'a folder for its files' }, autoparallel = { 'nodes', 'the file of get_json()' } }
+local missing = needed[options.export]
+if missing and options[missing[1]] == '' then
+  util.fail_usage("option '--export': %s: expected %s (--%s)", options.export, missing[2], missing[1])
+end
 dimensions.set_threads(options.threads)
 
 local model_options = settings.read('set', options.set)

@@ -41,6 +41,21 @@ local function starred(entries, outline, names)
   end
 end
 
+-- Says which modules of a plan share a weight with another: parallelize_module makes a parameter of each.
+local function add_ties(unspoken, outline, names, entries)
+  local path_of, first, styled = modules.path_of(names, outline), {}, {}
+  for _, entry in ipairs(entries) do styled[entry.path] = true end
+  modules.each_weight_read(outline, function(weight, i)
+    local path = path_of(i)
+    local other = first[weight] or path
+    first[weight] = other
+    if path and path ~= other and (styled[path] or styled[other]) then
+      unspoken[#unspoken + 1] = ("the weight that '%s' shares with '%s': parallelize_module makes two of it"):format(
+        path, other)
+    end
+  end)
+end
+
 --- The files of a plan, and what they do not say.
 ---@param outline table
 ---@return trinity.ExportedFile[] files
@@ -58,6 +73,7 @@ function dtensor.write(outline)
       unspoken[#unspoken + 1] = ("the loss of split logits: '%s' gathers them"):format(path)
     end
   end
+  add_ties(unspoken, outline, names, entries)
   if #homeless > 0 then
     unspoken[#unspoken + 1] = ("the cut of %d products that are no nn.Linear, as '%s'"):format(#homeless, homeless[1])
   end

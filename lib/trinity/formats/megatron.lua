@@ -109,6 +109,10 @@ function megatron.write(outline)
       outline.broken or 'the plan is a placement of operators')
   end
   local lines, unspoken = megatron.arguments(outline)
+  if outline.layers == 0 then
+    unspoken[#unspoken + 1] = ("the network '%s': it repeats no layers, as Megatron-LM's models do"):format(
+      core.printable(outline.graph.name))
+  end
   local text = ('# %s: torchrun --nproc-per-node ... pretrain_gpt.py "${MODEL_PARALLEL_ARGS[@]}" ... (%d ranks)\n'
     .. 'MODEL_PARALLEL_ARGS=(\n    %s\n)\n'):format(core.printable(outline.graph.name), outline:device_count(),
     table.concat(lines, '\n    '))

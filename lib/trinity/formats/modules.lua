@@ -216,4 +216,14 @@ function modules.of_operator(names, outline, i)
   return top[name]
 end
 
+--- A function that gives the module of an operator by its number: as of_operator has it, or of another network.
+---@param names table
+---@param outline table
+---@return fun(i: integer): string?
+function modules.path_of(names, outline)
+  if names.library ~= 'own' then return function(i) return modules.of_operator(names, outline, i) end end
+  local paths = modules.paths(outline)
+  return function(i) return paths[i] end
+end
+
 return modules

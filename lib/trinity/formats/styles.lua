@@ -33,11 +33,9 @@ function styles.of(outline, owner)
   end
   local _, roles = core.tensor_dimensions(outline.graph.handle,
     parallelism.fields(owner, strategy, outline.graph))
-  local paths, list, seen, homeless = modules.paths(outline), {}, {}, {}
+  local path_of, list, seen, homeless = modules.path_of(names, outline), {}, {}, {}
   outline:each_operator(function(i, op)
-    local style = products[op.type] and by_role[roles[i]]
-    local path = paths[i]
-    if names.library ~= 'own' then path = modules.of_operator(names, outline, i) end
+    local style, path = products[op.type] and by_role[roles[i]], path_of(i)
     if style and not path then
       homeless[#homeless + 1] = op.name
     elseif style and not seen[path] then

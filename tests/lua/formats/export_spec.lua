@@ -170,6 +170,25 @@ describe('device maps', function()
   end)
 end)
 
+it('a network without layers is none of Megatron-LM, and that is said', function()
+  local problem = trinity.problem { graph = trinity.model(core.home .. '/tests/data/exported/lstm.pt2'),
+    cluster = trinity.cluster 'p100x2' }
+  refused(problem:strategy { mesh = { data = 2 } }, { format = 'megatron', lossless = true },
+    "export: megatron: cannot say the network 'lstm': it repeats no layers")
+end)
+
+it('styles make two parameters of a weight that modules share, and that is said', function()
+  for name, message in trinity.sorted_pairs { bert = "'cls.predictions.decoder' shares with 'bert.embeddings.word_embeddings'",
+    lstm = "'head' shares with 'embedding'" } do
+    local problem = trinity.problem { graph = trinity.model(('%s/tests/data/exported/%s.pt2'):format(core.home, name)),
+      cluster = trinity.cluster 'p100x2' }
+    local _, unsaid = problem:strategy { mesh = { tensor = 2 } }:export { format = 'dtensor' }
+    expect(table.concat(unsaid)):matches(plain(message .. ': parallelize_module makes two of it'))
+  end
+  local _, unsaid = llama:strategy { mesh = { tensor = 2 } }:export { format = 'dtensor' }
+  expect(table.concat(unsaid):find 'shares with'):equals(nil)
+end)
+
 describe('device maps of exported programs', function()
   --- The map of a placement of a program in tests/data/exported, and what it does not say.
   local function map_of(name, device_of, further)
