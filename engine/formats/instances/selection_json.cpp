@@ -511,6 +511,7 @@ bool begins_selection(const std::string& path) try {
   if (!file.is_regular()) return true;
   std::string head(256, '\0');
   head.resize(file.read(head.data(), head.size()));
+  if (head.starts_with("\xEF\xBB\xBF")) head.erase(0, 3);
   std::erase_if(head, [](char c) { return std::string_view(" \t\r\n").find(c) != std::string_view::npos; });
   return !head.starts_with('{') || head.starts_with("{\"problem\"");
 } catch (const FileError&) {

@@ -22,6 +22,7 @@ local autoparallel = {}
 
 local forbidden = math.huge
 local scale = 2 ^ 30 -- usages are whole numbers; weights are shares of an array, sums of halves mostly
+local most_memory = 2 ^ 53 / scale -- what whole numbers hold exactly
 
 local function fail(path, what, ...) util.fail('%s: %s', util.shortened(path), what:format(...)) end
 
@@ -177,13 +178,21 @@ local function add_memory(path, memory, costs, intervals, pair)
     list_in(path, where, '', given, 3)
     local v = index_in(path, where, ': node', given[1], #costs)
     local value = number_in(path, where, ': weight', given[3])
+    if not (value >= 0 and value <= most_memory) then
+      fail(path, '%s: weight: expected a number from 0 to %d, got %s', where, most_memory, util.describe(value))
+    end
     weight[v][index_in(path, where, ': choice', given[2], #costs[v])] = value
     most[v] = math.max(most[v] or 0, value)
   end
   local nodes = #costs
   for v = 1, nodes do total = total + (most[v] or 0) end
+  if total > most_memory then
+    fail(path, 'memory: expected weights whose largest of every node come to %d at most, got %.6g', most_memory, total)
+  end
+  -- Beyond what weights come to, bounds say no more: any selection keeps them, or none does.
   local low = memory.low == nil and 0 or number_in(path, 'memory: ', "field 'low'", memory.low)
   local high = memory.high == nil and total or number_in(path, 'memory: ', "field 'high'", memory.high)
+  low, high = math.max(0, math.min(low, total + 1)), math.max(-1, math.min(high, total))
   local limit = math.max(high, total - low, 0)
   local slack = nodes + 1 -- of rounding, one a node
   local function whole(value) return math.floor(value * scale + 0.5) end
@@ -246,6 +255,21 @@ end
 ---@field mesh { shape: integer[], dim_names: string[] }
 ---@field objective? number that AutoParallel states
 
+--- Refuses a name that two nodes have, by which placements are told apart. `linked` ones have it of another node.
+local function check_names(path, nodes)
+  local owner = {}
+  local function take(v, name)
+    if owner[name] then
+      fail(path, "node %d: name '%s': expected one of its own, node %d has it", v - 1, util.shortened(name), owner[name] - 1)
+    end
+    owner[name] = v
+  end
+  for v, node in ipairs(nodes) do
+    take(v, node.name)
+    for _, name in ipairs(node.linked or {}) do take(v, name) end
+  end
+end
+
 --- The choice problem of such a file; an error names the file and the field.
 ---@param path string
 ---@param read table its JSON
@@ -255,6 +279,8 @@ function autoparallel.problem(path, read)
   for v, node in ipairs(list_in(path, '', "field 'nodes'", read.nodes)) do
     costs[v], intervals[v] = util.listed(check_node(path, v, node), function() return 0 end), { 0, 1 }
   end
+  if #costs == 0 then fail(path, "field 'nodes': expected a node, got none") end
+  check_names(path, read.nodes)
   for axis, size in ipairs(list_in(path, 'mesh: ', "field 'shape'", read.mesh.shape)) do
     number_in(path, 'mesh: ', ("field 'shape'[%d]"):format(axis - 1), size)
   end

@@ -18,12 +18,12 @@ local declared = options_of.declare('trinity.SelectOptions', { help = 'What trin
   { 'quiet', 'boolean', false, help = 'no progress line' },
 })
 
---- The object or list in a file .json or .json.gz; nil where there is none.
+--- The object or list in a file .json or .json.gz, compressed or not whatever its name says; nil where there is none.
 local function read_json(path)
-  if path:find '%.json$' then return json.try(path) end
-  if not path:find '%.json%.gz$' then return nil end
-  local ok, text = pcall(core.read_compressed, path)
-  local fine, value = pcall(json.decode, ok and text or '')
+  if not path:find '%.json$' and not path:find '%.json%.gz$' then return nil end
+  local text = core.read_file(path)
+  if text:sub(1, 2) == '\31\139' then text = core.read_compressed(path) end -- how gzip begins
+  local fine, value = pcall(json.decode, text)
   return fine and type(value) == 'table' and value or nil
 end
 

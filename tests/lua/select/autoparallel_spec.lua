@@ -107,6 +107,37 @@ describe("AutoParallel's problem", function()
     expect(twice.cost > plain.cost):equals(true)
   end)
 
+  it('may bound the memory by what no weights come to', function()
+    local read = random_problem(2)
+    local function solved(low, high)
+      read.memory.low, read.memory.high = low, high
+      local result = trinity.select(write('bounds.json', read), { quiet = true })
+      return result.feasible, result.cost, least(read)
+    end
+    local feasible, cost, best = solved(-1e30, 1e30)
+    expect(feasible):equals(true)
+    expect(cost):near(best, 1e-9)
+    for _, bounds in ipairs { { 1e30, 2e30 }, { -2e30, -1e30 } } do
+      feasible, cost, best = solved(bounds[1], bounds[2])
+      expect(feasible):equals(false)
+      expect(cost):equals(best)
+    end
+  end)
+
+  it('is read compressed or not, whatever its name says, and behind a byte order mark', function()
+    local path = core.home .. '/tests/data/clients/autoparallel/gpt2_8.json.gz'
+    local compressed, best = core.read_file(path), trinity.select(path, { quiet = true }).cost
+    local plain = core.read_compressed(path)
+    for name, text in trinity.sorted_pairs { ['compressed.json'] = compressed, ['plain.json.gz'] = plain,
+      ['marked.json'] = '\239\187\191' .. plain } do
+      trinity.files.write(folder .. '/' .. name, text)
+      expect(trinity.select(folder .. '/' .. name, { quiet = true }).cost):equals(best)
+    end
+    trinity.files.write(folder .. '/cut.json.gz', compressed:sub(1, -2))
+    expect(function() trinity.select(folder .. '/cut.json.gz', { quiet = true }) end):raises(
+      'cut%.json%.gz: byte %d+: expected a whole file of gzip')
+  end)
+
   it('names file and field of what is wrong', function()
     local function refusal(change)
       local read = random_problem(1)
@@ -133,6 +164,14 @@ describe("AutoParallel's problem", function()
     expect(refusal(function(r) r.memory.low = 'x' end)):matches "memory: field 'low': expected a number, got string"
     expect(refusal(function(r) r.memory = 3 end)):matches "field 'memory': expected an object, got number 3"
     expect(refusal(function(r) r.equal = { x = 1 } end)):matches "field 'equal': expected a list, got an object"
+    expect(refusal(function(r) r.nodes = json.list {} end)):matches "field 'nodes': expected a node, got none$"
+    expect(refusal(function(r) r.nodes[3].name = 'n0' end)):matches "node 2: name 'n0': expected one of its own, node 0 has it$"
+    expect(refusal(function(r) r.nodes[3].linked = { 'n4' } end)):matches "node 4: name 'n4': expected one of its own, node 2 has it$"
+    expect(refusal(function(r) r.memory.weights[2][3] = -1 end)):matches 'memory: weight 1: weight: expected a number from 0 to %d+, got number %-1$'
+    expect(refusal(function(r) r.memory.weights[2][3] = 1e30 end)):matches 'memory: weight 1: weight: expected a number from 0 to %d+, got'
+    expect(refusal(function(r)
+      for w = 1, 6 do r.memory.weights[w][3] = 8e6 end
+    end)):matches 'memory: expected weights whose largest of every node come to %d+ at most, got 1.6e%+07$'
     expect(refusal(function(r) r.mesh.dim_names = { 1 } end)):matches "mesh: field 'dim_names'%[0%]: expected a text"
   end)
 end)

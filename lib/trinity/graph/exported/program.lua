@@ -128,6 +128,23 @@ local function input_of(specification)
   return { kind = 'other' }
 end
 
+--- Every tensor is made once, and what the program gives back is among them.
+local function check_made(path, made)
+  local known = {}
+  for _, input in ipairs(made.inputs) do
+    if input.tensor then known[input.tensor] = true end
+  end
+  for n, node in ipairs(made.nodes) do
+    for _, name in ipairs(node.outputs) do
+      if known[name] then fail(path, "node %d: makes tensor '%s', which is made before", n - 1, name) end
+      known[name] = true
+    end
+  end
+  for k, name in ipairs(made.outputs) do
+    if not known[name] then fail(path, "field 'outputs': %d: no node makes tensor '%s'", k - 1, name) end
+  end
+end
+
 ---@class trinity.ExportedProgram
 ---@field path string
 ---@field torch_version string
@@ -170,6 +187,7 @@ function program.read(path)
   for _, output in ipairs(type(graph.outputs) == 'table' and graph.outputs or {}) do
     for _, name in ipairs((read_argument(output))) do made.outputs[#made.outputs + 1] = name end
   end
+  check_made(path, made)
   return made
 end
 
