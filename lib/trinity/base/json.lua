@@ -15,8 +15,17 @@ function json.decode(text, what)
   error((util.unplaced(value):gsub('^trinity%.from_json: ', '')), 0)
 end
 
+--- The text of a file, unpacked where it begins as those of gzip.
+function json.text(path)
+  local text = util.read_file(path)
+  if text:sub(1, 2) ~= '\31\139' then return text end
+  local ok, unpacked = pcall(core.read_compressed, path)
+  if ok then return unpacked end
+  error((util.unplaced(unpacked):gsub('^trinity%.read_compressed: ', '')), 0)
+end
+
 --- The value in a file.
-function json.read(path) return json.decode(util.read_file(path), path) end
+function json.read(path) return json.decode(json.text(path), path) end
 
 --- The object or list in a file; nil where there is none.
 function json.try(path)

@@ -35,8 +35,8 @@ local readers = {
   { 'piper', 'a network with times, .json', 'Piper' },
   { 'pipedream', 'a network with times, .txt', 'PipeDream, DAPPLE' },
   { 'doppler', 'a network with times, .txt', 'Doppler' },
-  { 'kineto', "the profiler's trace of a step, .json (trinity.profile.trace)", 'PyTorch 2.13.0, on a CPU' },
-  { 'execution_trace', 'the same step without times, .json (with a kineto trace)', 'PyTorch 2.13.0' },
+  { 'kineto', "the profiler's trace of a step, .json and .json.gz (trinity.profile.trace)", 'PyTorch 2.13.0, on a CPU' },
+  { 'execution_trace', 'the same step without times, .json and .json.gz (with a kineto trace)', 'PyTorch 2.13.0' },
   { 'iopddl', 'a selection problem, .json and .json.gz (trinity select)', 'IOPDDL contest' },
   { 'autoparallel', 'its integer program, .json and .json.gz (trinity select)', 'AutoParallel a54c252' },
 }

@@ -1,7 +1,7 @@
 -- trinity.select: strategies for the nodes of a graph, with costs of nodes and edges and a limit on what they use over
 -- time (engine/selection/selection.h has the problem, selection_solver.h how it is solved).
 
-local autoparallel = require 'trinity.select.autoparallel'
+local autoparallel = require 'trinity.formats.autoparallel_problem'
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
@@ -21,9 +21,7 @@ local declared = options_of.declare('trinity.SelectOptions', { help = 'What trin
 --- The object or list in a file .json or .json.gz, compressed or not whatever its name says; nil where there is none.
 local function read_json(path)
   if not path:find '%.json$' and not path:find '%.json%.gz$' then return nil end
-  local text = core.read_file(path)
-  if text:sub(1, 2) == '\31\139' then text = core.read_compressed(path) end -- how gzip begins
-  local fine, value = pcall(json.decode, text)
+  local fine, value = pcall(json.decode, json.text(path))
   return fine and type(value) == 'table' and value or nil
 end
 

@@ -139,6 +139,20 @@ describe('files of traces', function()
     return path, second, pcall(trinity.profile.trace, graph, { kineto = path, execution_trace = second })
   end
 
+  it('may be compressed', function()
+    local graph, plain = trinity.model(folder .. 'unet.pt2'), options_of(folder .. 'unet')
+    local packed = {}
+    for kind, path in trinity.sorted_pairs(plain) do
+      packed[kind] = temporary '.json.gz'
+      expect(os.execute(("gzip -c '%s' > '%s'"):format(path, packed[kind]))):equals(0)
+    end
+    local trace, same = trinity.profile.trace(graph, packed), trinity.profile.trace(graph, plain)
+    expect(simulated_s(graph, trace)):equals(simulated_s(graph, same))
+    core.write_file(packed.kineto, core.read_file(packed.kineto):sub(1, -9))
+    expect(function() trinity.profile.trace(graph, packed) end):raises(
+      packed.kineto:match '[^/]*$':gsub('%p', '%%%0') .. ": byte %d+: expected a whole file of gzip's format")
+  end)
+
   it('are refused with file and field', function()
     local function refused(kineto, execution_trace, expected)
       local path, second, ok, message = read(kineto, execution_trace)

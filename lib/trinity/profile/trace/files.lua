@@ -10,7 +10,7 @@ local files = {}
 local function fail(path, ...) util.fail('%s: %s', util.shortened(path), (...):format(select(2, ...))) end
 
 local function read_list(path, field)
-  local whole = json.decode(util.read_file(path), util.shortened(path))
+  local whole = json.decode(json.text(path), util.shortened(path))
   if type(whole) ~= 'table' then fail(path, 'expected an object, got %s', util.describe(whole)) end
   local list = whole[field]
   if type(list) ~= 'table' then fail(path, "field '%s': expected a list, got %s", field, util.describe(list)) end
