@@ -1,6 +1,7 @@
 -- Device maps of Hugging Face's accelerate 1.15.0: { module path: device }, the shortest paths whose operators share a
 -- device. Layers stay whole (a residual crosses them) unless that is asked; modules with a tied weight are together.
 
+local core = require 'trinity.core'
 local modules = require 'trinity.formats.modules'
 local ordered = require 'trinity.formats.ordered'
 local unsaid = require 'trinity.formats.unsaid'
@@ -96,7 +97,8 @@ local function tied_devices(outline, device_of, paths, unspoken)
     if home[paths[i]] ~= nil then return home[paths[i]] end
     return device_of(i)
   end
-  modules.each_weight_read(outline, function(weight, i)
+  modules.each_weight(outline, function(parameter, i, weight)
+    if not weight or not parameter.trainable then return end
     local other = first[weight]
     first[weight] = other or i
     if not other or paths[i] == paths[other] or device(i) == device(other) then return end
@@ -117,25 +119,83 @@ local function check_blocks(outline, device_of)
   end)
 end
 
--- Adds the modules of another network: the shortest paths whose operators share a device.
+-- Adds the shortest beginnings of paths { path, device } that have one device.
+local function add_shortest(map, items)
+  local shared = {}
+  for _, item in ipairs(items) do
+    each_prefix(item[1], function(prefix)
+      if shared[prefix] == nil then shared[prefix] = item[2] end
+      if shared[prefix] ~= item[2] then shared[prefix] = false end
+    end)
+  end
+  for _, item in ipairs(items) do
+    each_prefix(item[1], function(prefix)
+      if not shared[prefix] and prefix ~= item[1] then return false end
+      map:add(prefix, item[2])
+      return true
+    end)
+  end
+end
+
+-- The device that a map has for a path; nil where it has none.
+local function device_in(map, path)
+  local found
+  each_prefix(path, function(prefix)
+    if map.device[prefix] ~= nil then found = map.device[prefix] end
+  end)
+  return found
+end
+
+-- Adds modules without weights, which no entry has yet, and says what runs elsewhere than its module.
+local function add_weightless(map, outline, device_of, with_weights, unspoken)
+  local module_of, count, first = core.module_paths(outline.graph.handle), 0, nil
+  local above = {} -- beginnings of entries: modules in several parts
+  for _, path in ipairs(map.paths) do
+    for at in path:gmatch '()%.' do above[path:sub(1, at - 1)] = true end
+  end
+  outline:each_operator(function(i, op)
+    local path = module_of[i]
+    if with_weights[i] or path == '' then return end
+    if device_in(map, path) == nil and not above[path] then map:add(path, device_of(i)) end
+    if device_in(map, path) ~= device_of(i) then count, first = count + 1, first or op.name end
+  end)
+  if count > 0 then
+    unspoken[#unspoken + 1] = ("where %d operators without weights are, as '%s': what they read decides"):format(count,
+      core.printable(first))
+  end
+end
+
+-- Adds the weights of an exported program by the names of its state, and modules that know one by another name: those
+-- that read it, and what stands around these (a BERT has the bias of `predictions.decoder` as `predictions.bias`, too).
+local function fill_exported(map, outline, device_of, unspoken)
+  local module_of, items, with_weights, around = core.module_paths(outline.graph.handle), {}, {}, {}
+  modules.each_weight(outline, function(parameter, i, weight)
+    with_weights[i] = true
+    items[#items + 1] = { parameter.name, device_of(i) }
+    local path = module_of[i]
+    if weight and path ~= '' then
+      if parameter.name:sub(1, #path + 1) ~= path .. '.' then items[#items + 1] = { path, device_of(i) } end
+      around[#around + 1] = { path:match '^(.*)%.', device_of(i) }
+    end
+  end)
+  add_shortest(map, items)
+  for _, item in ipairs(around) do
+    if item[1] and device_in(map, item[1]) == nil then map:add(item[1], item[2]) end
+  end
+  add_weightless(map, outline, device_of, with_weights, unspoken)
+end
+
+-- Adds the modules of another network.
 local function fill_own(map, outline, options, unspoken)
-  local paths, shared = modules.paths(outline), {}
+  local paths = modules.paths(outline)
   local device_of = tied_devices(outline, devices_of(outline, options), paths, unspoken)
   if not options.cut_blocks then check_blocks(outline, device_of) end
-  outline:each_operator(function(i)
-    each_prefix(paths[i], function(prefix)
-      if shared[prefix] == nil then shared[prefix] = device_of(i) end
-      if shared[prefix] ~= device_of(i) then shared[prefix] = false end
-    end)
-  end)
-  outline:each_operator(function(i)
-    each_prefix(paths[i], function(prefix)
-      if shared[prefix] or prefix == paths[i] then
-        map:add(prefix, device_of(i))
-        return true
-      end
-    end)
-  end)
+  if modules.is_exported(outline) then return fill_exported(map, outline, device_of, unspoken) end
+  local items = {}
+  outline:each_operator(function(i) items[#items + 1] = { paths[i], device_of(i) } end)
+  add_shortest(map, items)
+  unspoken[#unspoken + 1] = ("modules by the names of a library: those of network '%s' are its own"):format(
+    outline.graph.name)
 end
 
 -- Modules that share a weight go where the first of them is.
@@ -164,10 +224,6 @@ function accelerate.write(outline, options)
   end
   for _, path in ipairs(names.plain) do map:add(path, map.device[names.before[1]]) end
   join_tied(map, names.tied, unspoken)
-  if names.library == 'own' then
-    unspoken[#unspoken + 1] = ("modules by the names of a library: those of network '%s' are its own"):format(
-      outline.graph.name)
-  end
   local entries = util.map(map.paths, function(path) return { path, map.device[path] } end)
   return { { name = 'device_map.json', text = ordered.text(ordered.object(entries)) } }, unspoken
 end

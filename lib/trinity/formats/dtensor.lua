@@ -45,7 +45,8 @@ end
 local function add_ties(unspoken, outline, names, entries)
   local path_of, first, styled = modules.path_of(names, outline), {}, {}
   for _, entry in ipairs(entries) do styled[entry.path] = true end
-  modules.each_weight_read(outline, function(weight, i)
+  modules.each_weight(outline, function(parameter, i, weight)
+    if not weight or not parameter.trainable then return end
     local path = path_of(i)
     local other = first[weight] or path
     first[weight] = other

@@ -118,48 +118,60 @@ local function block_prefix(path, stem)
   return number and path:sub(1, to) .. number
 end
 
--- The first item of a list of modules that a path goes through: 'layers.0', 'encoder_layer_3'; nil where there is none,
--- or where it is the path itself.
+-- The first item of a list of modules that a path goes through: 'layers.0', 'encoder_layer_3'; nil where there is none.
 local function list_item(path)
-  for at in path:gmatch '()%.' do
+  for at in (path .. '.'):gmatch '()%.' do
     if ('.' .. path:sub(1, at - 1)):find '[._]%d+$' then return path:sub(1, at - 1) end
   end
 end
 
 --- Block of every forward operator that is in one, by its number: by the modules of a file, or else the layer that the
---- network repeats.
+--- network repeats. Blocks add something up, which a residual may lead around the rest of.
 ---@param outline table
----@return table<integer, string>
+---@return (string|false)[]
 function modules.blocks(outline)
-  local given, blocks = core.module_paths(outline.graph.handle), {}
-  outline:each_operator(function(i)
+  local given, blocks, adds = core.module_paths(outline.graph.handle), {}, {}
+  outline:each_operator(function(i, op)
     local layer = outline.layer_of[i]
     if given[i] ~= '' then
       blocks[i] = list_item(given[i])
     elseif layer > 0 and layer <= outline.layers then
       blocks[i] = outline.stem .. layer
     end
+    if blocks[i] and op.type == 'Add' and #op.inputs > 1 then adds[blocks[i]] = true end
   end)
-  return blocks
+  return util.listed(outline.graph.operators, function(i) return adds[blocks[i]] and blocks[i] or false end)
 end
 
---- Calls body(weight, i) for every forward operator i, in order, and each operator `weight` whose trainable weight it
---- reads: those that several read stand by themselves.
+--- Calls body(parameter, i, weight) for every weight and buffer that a forward operator i has or reads, in order.
+--- `weight` is the operator that it stands by itself as where several may read it, else nil.
 ---@param outline table
----@param body fun(weight: integer, i: integer)
-function modules.each_weight_read(outline, body)
-  local is_weight = {}
+---@param body fun(parameter: table, i: integer, weight: integer?)
+function modules.each_weight(outline, body)
+  local parameter_of = {}
+  local function read(source)
+    if parameter_of[source] == nil then
+      local producer = outline.graph:operator(source)
+      parameter_of[source] = producer.type == 'Variable' and producer.parameters[1] or false
+    end
+    return parameter_of[source]
+  end
   outline:each_operator(function(i, op)
+    for _, parameter in ipairs(op.parameters) do body(parameter, i) end
     for _, input in ipairs(op.inputs) do
-      local source = input.producer
-      if source and is_weight[source] == nil then
-        local producer = outline.graph:operator(source)
-        local weight = producer.type == 'Variable' and producer.parameters[1]
-        is_weight[source] = weight and weight.trainable or false
-      end
-      if source and is_weight[source] then body(source, i) end
+      local parameter = input.producer and read(input.producer)
+      if parameter then body(parameter, i, input.producer) end
     end
   end)
+end
+
+--- Whether a network is a program that PyTorch exported, whose weights have the names of its state.
+---@param outline table
+---@return boolean
+function modules.is_exported(outline)
+  local found = false
+  outline:each_operator(function(_, op) found = found or op.attributes.target ~= nil end)
+  return found
 end
 
 local function add_once(list, seen, path)

@@ -1,6 +1,7 @@
 -- Plans as files of other programs: what a format cannot say, what is refused, one file or several.
 
 local core = require 'trinity.core'
+local program = require 'trinity.graph.exported.program'
 local trinity = require 'trinity'
 local util = require 'trinity.base.util'
 local examples = core.home .. '/tests/data/clients/models/'
@@ -159,10 +160,7 @@ describe('device maps', function()
     local cut = problem:placement_by_unit(function(_, op)
       return problem.graph:operator(op).name:match '^block_2/relu' and 2 or 1
     end)
-    refused(problem:strategy(cut), { format = 'accelerate' },
-      "export: accelerate: block 'block_2' is on several devices, but a block is kept whole, since a residual crosses it "
-        .. '(cut_blocks allows it)')
-    map = trinity.json.decode((problem:strategy(cut):export { format = 'accelerate', cut_blocks = true }))
+    map = trinity.json.decode((problem:strategy(cut):export { format = 'accelerate' }))
     expect(map.block_2):equals(nil)
     expect(map['block_2.linear']):equals(0)
     expect(map['block_2.relu']):equals(1)
@@ -189,6 +187,20 @@ it('styles make two parameters of a weight that modules share, and that is said'
   expect(table.concat(unsaid):find 'shares with'):equals(nil)
 end)
 
+it('device maps of other networks cut no block that a residual crosses unless that is asked', function()
+  local net = trinity.layers.new('own', { batch_size = 8 })
+  local x = net:input('x', { 8, 16 })
+  for i = 1, 4 do x = net:add(('block_%d/sum'):format(i), net:linear(('block_%d/linear'):format(i), x, 16), x) end
+  net:softmax_cross_entropy('loss', net:linear('last', x, 4), net:input('y', { 8 }, 'int64'))
+  local problem = trinity.problem { graph = net:build():to_training(), cluster = trinity.cluster 'p100x2' }
+  local strategy = problem:strategy(problem:placement_by_unit(function(_, op)
+    return problem.graph:operator(op).name:match '^block_2/sum' and 2 or 1
+  end))
+  refused(strategy, { format = 'accelerate' }, "export: accelerate: block 'block_2' is on several devices, but a block is "
+    .. 'kept whole, since a residual crosses it (cut_blocks allows it)')
+  expect(trinity.json.decode((strategy:export { format = 'accelerate', cut_blocks = true }))['block_2.sum']):equals(1)
+end)
+
 describe('device maps of exported programs', function()
   --- The map of a placement of a program in tests/data/exported, and what it does not say.
   local function map_of(name, device_of, further)
@@ -208,6 +220,33 @@ describe('device maps of exported programs', function()
         pair[2], pair[1])))
       for _, device in trinity.sorted_pairs(map) do expect(device):equals(0) end
     end
+  end)
+  it('have every weight where its module is', function()
+    for _, name in ipairs { 'bert', 'densenet', 'llama', 'mobilenet_v3', 'unet', 'vit' } do
+      local random, device_of, count = trinity.random(1, name), {}, 0
+      local map = map_of(name, function(path)
+        device_of[path] = device_of[path] or random:integer(2)
+        return device_of[path]
+      end, { cut_blocks = true })
+      for _, input in ipairs(program.read(('%s/tests/data/exported/%s.pt2'):format(core.home, name)).inputs) do
+        if input.kind == 'parameter' then
+          local entry, module = input.name, input.name:match '^(.*)%.'
+          while entry and not map[entry] do entry = entry:match '^(.*)%.' end
+          if not entry then error(('%s: no entry for %s'):format(name, input.name), 0) end
+          if device_of[module] and module ~= 'cls.predictions.decoder' then -- which is where the embedding is
+            count = count + 1
+            expect(map[entry]):equals(device_of[module] - 1)
+          end
+        end
+      end
+      expect(count > 10):equals(true)
+    end
+  end)
+  it('say which operators without weights are elsewhere than what they read', function()
+    local _, unsaid = map_of('llama', function() return 1 end)
+    expect(unsaid):equals ''
+    _, unsaid = map_of('llama', function(path) return path == 'model.layers.1.mlp' and 2 or 1 end, { cut_blocks = true })
+    expect(unsaid):matches '^where %d+ operators without weights are, as \'[%w_]+\': what they read decides$'
   end)
   it('cut no block unless that is asked', function()
     local function device_of(path) return path == 'encoder.layers.encoder_layer_1.ln_2' and 2 or 1 end
