@@ -8,7 +8,8 @@ local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Writes a model, where its operators go, or a plan for it, for other programs.',
-  model = { default = 'inception_v3', position = true, help = 'a model in models/, or a file .lua .onnx .json .txt' },
+  model = { default = 'inception_v3', position = true,
+    help = 'a model in models/, or a file .lua .onnx .pt2 .et .json .txt' },
   format = { default = 'json', help = "json (trinity's graph), dot (a picture for Graphviz), placement (devices for "
     .. "PyTorch), or a program's: " .. table.concat(trinity.formats.names(), ', ') },
   output = { default = '', writes = '', help = "file; '': to standard output" },

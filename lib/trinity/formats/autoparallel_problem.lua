@@ -260,7 +260,8 @@ local function check_names(path, nodes)
   local owner = {}
   local function take(v, name)
     if owner[name] then
-      fail(path, "node %d: name '%s': expected one of its own, node %d has it", v - 1, util.shortened(name), owner[name] - 1)
+      fail(path, "node %d: name '%s': expected one of its own, node %d has it", v - 1, util.shortened(name),
+        owner[name] - 1)
     end
     owner[name] = v
   end
