@@ -62,8 +62,6 @@ void describe_error(lua_State* L, const std::exception& error, char* text, size_
                   ? fmt::format("the object before ':' {}", wrong->text())
                   : fmt::format("argument {} {}", wrong->index() - 1, wrong->text());
   if (message.starts_with(owner)) message.erase(0, owner.size());
-  const auto own_word = owner.substr(owner.find_last_of(":.", owner.rfind(':') - 1) + 1);  // "add_operator: "
-  if (!owner.empty() && message.starts_with(own_word)) message.erase(0, own_word.size());
   std::replace(message.begin(), message.end(), '\n', ' ');
   std::snprintf(text, size, "%s%s", owner.c_str(), message.c_str());
 }

@@ -133,8 +133,15 @@ local function rank_paths(path)
   while #paths < most_ranks and util.exists(('%s%d.et'):format(stem, #paths)) do
     paths[#paths + 1] = ('%s%d.et'):format(stem, #paths)
   end
-  for _, one in ipairs(paths) do if one == path then return paths end end
-  fail(path, 'expected the traces of the ranks before it, found no %s%d.et', util.shortened(stem), #paths)
+  local folder, first = stem:match '^(.*/)' or './', stem:match '[^/]*$'
+  for _, name in ipairs(core.list_folder(folder)) do
+    local rank = name:sub(1, #first) == first and tonumber(name:match('^(%d+)%.et$', #first + 1))
+    if rank and rank >= #paths then
+      fail(folder == './' and name or folder .. name, 'expected the traces of the ranks before it, found no %s%d.et',
+        util.shortened(stem), #paths)
+    end
+  end
+  return paths
 end
 
 --- Ranks of every group, from groups.json beside the traces; none where there is no such file.
