@@ -1,6 +1,7 @@
 #include "lua/host/check.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstring>
 #include <new>
@@ -62,8 +63,12 @@ void describe_error(lua_State* L, const std::exception& error, char* text, size_
                   ? fmt::format("the object before ':' {}", wrong->text())
                   : fmt::format("argument {} {}", wrong->index() - 1, wrong->text());
   if (message.starts_with(owner)) message.erase(0, owner.size());
+  // Of a function that stands for several methods, the message names the one that was called.
+  const auto object = owner.substr(0, owner.find(':') + 1);
+  const bool names_method = is_method && message.starts_with(object) && message.size() > object.size() &&
+                            std::isalpha(static_cast<unsigned char>(message[object.size()]));
   std::replace(message.begin(), message.end(), '\n', ' ');
-  std::snprintf(text, size, "%s%s", owner.c_str(), message.c_str());
+  std::snprintf(text, size, "%s%s", names_method ? "" : owner.c_str(), message.c_str());
 }
 
 void register_functions(lua_State* L, std::span<const luaL_Reg> functions, std::string_view owner,
