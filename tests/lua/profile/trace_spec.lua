@@ -140,16 +140,16 @@ describe('files of traces', function()
   end
 
   it('may be compressed', function()
-    local graph, plain = trinity.model(folder .. 'unet.pt2'), options_of(folder .. 'unet')
+    local network, plain = trinity.model(folder .. 'unet.pt2'), options_of(folder .. 'unet')
     local packed = {}
     for kind, path in trinity.sorted_pairs(plain) do
       packed[kind] = temporary '.json.gz'
       expect(os.execute(("gzip -c '%s' > '%s'"):format(path, packed[kind]))):equals(0)
     end
-    local trace, same = trinity.profile.trace(graph, packed), trinity.profile.trace(graph, plain)
-    expect(simulated_s(graph, trace)):equals(simulated_s(graph, same))
+    local trace, same = trinity.profile.trace(network, packed), trinity.profile.trace(network, plain)
+    expect(simulated_s(network, trace)):equals(simulated_s(network, same))
     core.write_file(packed.kineto, core.read_file(packed.kineto):sub(1, -9))
-    expect(function() trinity.profile.trace(graph, packed) end):raises(
+    expect(function() trinity.profile.trace(network, packed) end):raises(
       packed.kineto:match '[^/]*$':gsub('%p', '%%%0') .. ": byte %d+: expected a whole file of gzip's format")
   end)
 
