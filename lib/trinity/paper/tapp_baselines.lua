@@ -28,7 +28,9 @@ local baselines = { batch_size = 64, micro_batches = 8, most_cuts = 100000,
 local gpus = { 'v100_pcie', 'gtx1080ti', 'p100', 'k80' }
 local own_options = { bert_base = { head = 'none' } }
 
+--- A network of a name, or of a function of the samples of a batch.
 function baselines.graph(name, batch_size)
+  if type(name) == 'function' then return name(batch_size) end
   return model.load(name, util.merged({ batch_size = batch_size }, own_options[name]))
 end
 
@@ -119,15 +121,15 @@ function baselines.shards(batch, speed)
 end
 
 --- Data parallelism with equal shards, then with shards by what each machine does a second of its equal one.
-function baselines.add_replicas(rows, name, cluster)
-  local nodes, speed = #cluster.devices, {}
-  local parts = baselines.shards(baselines.batch_size, util.listed(nodes, function() return 1 end))
+function baselines.add_replicas(rows, name, cluster, batch_size)
+  local nodes, speed, batch = #cluster.devices, {}, batch_size or baselines.batch_size
+  local parts = baselines.shards(batch, util.listed(nodes, function() return 1 end))
   for d = 1, nodes do
     local _, metrics = times_on(baselines.graph(name, parts[d]), cluster, d)
     speed[d] = parts[d] / metrics.step_time_s
   end
   rows[#rows + 1] = data_parallel('bsp', name, cluster, parts)
-  rows[#rows + 1] = data_parallel('bsp_speed', name, cluster, baselines.shards(baselines.batch_size, speed))
+  rows[#rows + 1] = data_parallel('bsp_speed', name, cluster, baselines.shards(batch, speed))
 end
 
 -- The stage of every operator: that of its layer's first forward operator, in a plan of trinity.pipeline.

@@ -20,10 +20,8 @@ function by_layer.is(point) return point.recompute == 'by_layer' end
 --- Virtual stages of every device of a pipeline, from 1, in the order of the network.
 local function chunks_of(point)
   local list, p = util.listed(point.pipeline, function() return {} end), point.pipeline
-  for chunk = 0, p * point.virtual_stages - 1 do
-    local turn, device = math.floor(chunk / p), chunk % p + 1
-    if stages.v_shaped(point.schedule) and turn % 2 == 1 then device = p + 1 - device end
-    table.insert(list[device], chunk + 1)
+  for chunk = 1, p * point.virtual_stages do
+    table.insert(list[stages.device_of(chunk, p, stages.v_shaped(point.schedule))], chunk)
   end
   return list
 end

@@ -12,6 +12,7 @@ local options_of = require 'trinity.base.options'
 local progress = require 'trinity.base.progress'
 local refine = require 'trinity.plan.refine'
 local space = require 'trinity.plan.space'
+local unequal = require 'trinity.plan.unequal'
 local util = require 'trinity.base.util'
 
 ---@class trinity.PlanModule
@@ -70,28 +71,6 @@ local function per_node_of(cluster)
   return least
 end
 
--- What is equal of all devices, and an order of them by peak where not.
-local function about_devices(cluster, kinds)
-  local most = 0
-  for _, kind in ipairs(kinds) do most = math.max(most, cluster.devices[kind.device].capacity_bytes) end
-  if #kinds == 1 then return most end
-  local rate, sorted = {}, {}
-  for _, kind in ipairs(kinds) do
-    local least = 0
-    for _, flop in util.sorted_pairs(model.device_type(cluster, kind.type).peak_flops_per_s) do
-      least = math.max(least, flop)
-    end
-    rate[('%s %.17g'):format(kind.type, kind.speed)] = least * kind.speed
-  end
-  local function rate_of(d) return rate[('%s %.17g'):format(cluster.devices[d].type, cluster.devices[d].speed)] end
-  for d = 1, #cluster.devices do sorted[d] = d end
-  table.sort(sorted, function(a, b)
-    if rate_of(a) ~= rate_of(b) then return rate_of(a) > rate_of(b) end
-    return a < b
-  end)
-  return most, sorted
-end
-
 local function own_of(given)
   local used = {}
   for name, dimension in util.sorted_pairs(own) do
@@ -116,7 +95,7 @@ local function first_micro_batch(owner, spec, given)
   return type(first) == 'number' and first or 1
 end
 
-local function make_space(owner, spec, nets, own_used)
+local function make_space(owner, spec, nets, own_used, devices)
   local given = util.merged({}, spec.space or {})
   local first = first_micro_batch(owner, spec, given)
   space.check(owner, given, own_used)
@@ -124,7 +103,7 @@ local function make_space(owner, spec, nets, own_used)
   local units = nets:problem(first).handle:mesh_units({ mesh = {} }, 1)
   return space.new(owner, given, { devices = #spec.cluster.devices, per_node = per_node_of(spec.cluster),
     layers = #units - 2, batch = spec.global_batch, experts = graph.active_parameters < graph.parameters,
-    unequal = #nets.kinds > 1 }, own_used), first
+    unequal = #nets.kinds > 1, counts = devices.counts, natural_sorted = devices.natural_sorted }, own_used), first
 end
 
 --- A result as users see it.
@@ -216,14 +195,14 @@ function plan.run(spec)
   if type(given.graph) ~= 'function' then check.object(owner, 'option', 'graph', given.graph, 'graph') end
   local nets = networks.new(owner, given.graph, given.cluster)
   local used = own_of(given.space or {})
-  local made, first = make_space(owner, given, nets, used)
-  local capacity, sorted = about_devices(given.cluster, nets.kinds)
-  nets.capacity_bytes = capacity
+  local devices = unequal.new(given.cluster, nets.kinds)
+  local made, first = make_space(owner, given, nets, used, devices)
+  nets.capacity_bytes = devices.capacity_bytes
   local line = progress.new('plan', given.quiet)
   local search = Search.new { owner = owner, networks = nets, space = made, count = given.plans, least = 10,
     simulations = math.max(given.simulations, 1), tasks = given.tasks, seconds = given.seconds,
     reward = given.reward, own = used,
-    cluster = given.cluster, capacity_bytes = capacity, unequal = #nets.kinds > 1, sorted_devices = sorted,
+    cluster = given.cluster, capacity_bytes = devices.capacity_bytes, unequal = #nets.kinds > 1 and devices or nil,
     say = function(search) line:update { text = search:progress_text(), share = search:share() } end }
   core.begin_search()
   local ok, message = xpcall(function()

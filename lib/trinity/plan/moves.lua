@@ -11,7 +11,7 @@ local moves = {}
 local registered, order = {}, {}
 
 --- Registers a move under a name: a function of a point and of what the search knows ({ space =, result =,
---- room(strategy, stage) in bytes }) that returns a list of points. A move of a name that is there takes its place.
+--- room(strategy, stage) in bytes, unequal (unequal.lua; nil of equal devices), devices (in the order of ranks) }) that returns a list of points. A move of a name that is there takes its place.
 ---@param name string
 ---@param move fun(point: trinity.PlanPoint, about: table): trinity.PlanPoint[]
 function moves.register(name, move)
@@ -52,6 +52,51 @@ moves.register('stage', function(point, about)
         local other = util.merged({}, counts)
         other[from], other[to] = other[from] - 1, other[to] + 1
         list[#list + 1] = changed(point, { stages = other })
+      end
+    end
+  end
+  return list
+end)
+
+-- Devices of a stage (from 1) of a point, and what tells its kinds from those of others.
+local function stage_of(about, devices, size, stage)
+  local list, kinds = {}, {}
+  for i = 1, size do
+    list[i] = devices[(stage - 1) * size + i]
+    kinds[i] = about.unequal.kind_of[list[i]]
+  end
+  table.sort(kinds)
+  return { first = (stage - 1) * size, kinds = table.concat(kinds, ' ') }
+end
+
+-- The devices with those of `count` ranks behind a and behind b in each other's place.
+local function swapped(devices, a, b, count)
+  local other = util.merged({}, devices)
+  for i = 1, count do other[a + i], other[b + i] = devices[b + i], devices[a + i] end
+  return other
+end
+
+local most_stages = 8 -- of which all pairs are tried; of more, neighbours and the ends
+
+--- Of unequal devices: two stages that consist of unlike ones change them, or one replica's of each; layers are shared
+--- out anew.
+moves.register('devices', function(point, about)
+  local list, unlike, p = {}, about.unequal, point.pipeline
+  if not unlike or p == 1 or about.space.given.order ~= nil then return list end
+  local lane = point.tensor * point.context
+  local size = lane * point.data
+  local devices = about.devices or util.listed(size * p, function(i) return i end)
+  local stages_left = about.space.given.stages == nil and { stages = 'balanced' } or {}
+  local function add(other) list[#list + 1] = changed(point, util.merged(stages_left, { order = other })) end
+  local all = util.listed(p, function(stage) return stage_of(about, devices, size, stage) end)
+  for a = 1, p - 1 do
+    for b = a + 1, p do
+      if all[a].kinds ~= all[b].kinds and (p <= most_stages or b == a + 1 or a == 1 and b == p) then
+        add(swapped(devices, all[a].first, all[b].first, size))
+        local x, y = all[a].first, all[b].first + size - lane
+        if point.data > 1 and unlike.kind_of[devices[x + 1]] ~= unlike.kind_of[devices[y + 1]] then
+          add(swapped(devices, x, y, lane))
+        end
       end
     end
   end
@@ -102,6 +147,7 @@ function moves.of(search, result)
   local list = {}
   for _, name in ipairs(order) do
     local made = registered[name](space.kept(result.point), { space = search.space, result = result,
+      unequal = search.unequal, devices = result.strategy.devices,
       room = function(strategy, stage) return search:room(strategy, stage) end })
     if type(made) ~= 'table' then
       util.fail('%s: the move \'%s\' at %s returned %s, expected a list of points', search.owner, name,

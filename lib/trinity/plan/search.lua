@@ -3,13 +3,13 @@
 -- goes by counts, so that neither threads nor clocks change a result that no limit in seconds cut short.
 
 local Heap = require 'trinity.plan.heap'
+local balance = require 'trinity.plan.balance'
 local bounds = require 'trinity.plan.bounds'
 local by_layer = require 'trinity.plan.by_layer'
 local core = require 'trinity.core'
 local infeasibility = require 'trinity.strategy.infeasibility'
 local scout = require 'trinity.plan.scout'
 local space = require 'trinity.plan.space'
-local stages = require 'trinity.plan.stages'
 local util = require 'trinity.base.util'
 
 local Search = {}
@@ -190,58 +190,10 @@ function Search:add_points(family, totals, known)
   count(self, 'memory', math.max(0, known - seen))
 end
 
---- The devices of an unequal cluster in the order that a point says.
-function Search:devices_of(point)
-  if not point.order or point.order == 'natural' then return nil end
-  local used = point.tensor * point.context * point.pipeline * point.data
-  local sorted = self.sorted_devices
-  return util.listed(used, function(i)
-    return sorted[point.order == 'fastest_first' and i or #sorted + 1 - i]
-  end)
-end
-
 --- The problem that bounds of a point are of, and the layers that it stands for.
 function Search:bounder(point)
   if next(self.own) then return self.networks:problem(point.micro_batch) end
   return self.networks:bounder(by_layer.is(point) and util.merged(point, { recompute = 'full' }) or point)
-end
-
---- Layers of the stages where they are to be balanced; nil where that is the even split.
-function Search:balanced(point)
-  local key = table.concat({ point.micro_batch, point.tensor, point.context, point.expert, point.recompute,
-    point.pipeline, point.virtual_stages, tostring(point.sequence_parallel),
-    tostring(space.delays(point.schedule, point.pipeline)),
-    tostring(stages.v_shaped(point.schedule)), tostring(point.order), point.data }, ' ')
-  if self.splits[key] == nil then self.splits[key] = self:split(point) or false end
-  return self.splits[key] or nil
-end
-
-function Search:split(point)
-  local p, problem, layers = point.pipeline, self:bounder(point)
-  local plain = space.strategy(util.merged(point, { stages = 'even' }))
-  local units = problem.handle:mesh_units(plain, 1, layers)
-  local function load(unit) return unit.forward_to_next_s + unit.backward_to_next_s + unit.weight_s end
-  local cost, speed = {}, {}
-  for i = 2, #units - 1 do cost[#cost + 1] = load(units[i]) end
-  for stage = 1, p do
-    speed[stage] = 1
-    if self.unequal and stage > 1 then
-      local there = problem.handle:mesh_units(plain, stage, layers)
-      local middle = math.floor(#units / 2) + 1
-      speed[stage] = load(there[middle]) / load(units[middle])
-    end
-  end
-  local v_shaped = stages.v_shaped(point.schedule)
-  local first, last = load(units[1]), load(units[#units])
-  local counts
-  if v_shaped and p > 1 then
-    counts = stages.split(cost, p, first + last, 0, speed)
-  else
-    counts = stages.split(cost, p, first, last, speed)
-  end
-  if not counts then return nil end
-  local list = stages.virtual(counts, point.virtual_stages, v_shaped)
-  return not stages.even(list) and list or nil
 end
 
 --- Settles what of a point is words: stages and devices; false where it is one that is there already.
@@ -249,9 +201,9 @@ function Search:settle(entry)
   local point = entry.point
   if entry.settled then return true end
   entry.settled = true
-  point.devices = self:devices_of(point)
+  point.devices = self.unequal and self.unequal:devices_of(point) or nil
   if point.stages == 'balanced' and point.pipeline > 1 then
-    local ok, list = pcall(self.balanced, self, point)
+    local ok, list = pcall(balance.of, self, point)
     if not ok then
       self:lose(util.unplaced(tostring(list)), 1, point)
       return false
@@ -261,6 +213,7 @@ function Search:settle(entry)
       return false
     end
     point.stages = list or 'even'
+    entry.balanced = true
   end
   return true
 end
@@ -288,12 +241,9 @@ local function by_problem(entries, body)
   for _, key in ipairs(order) do body(groups[key]) end
 end
 
---- Bytes of the first device of a stage of a strategy.
+--- Bytes of the least device of a stage of a strategy.
 function Search:room(strategy, stage)
-  if not self.unequal then return self.capacity_bytes end
-  local mesh = strategy.mesh
-  local rank = (stage - 1) * (mesh.data or 1) * (mesh.tensor or 1) * (mesh.context or 1) + 1
-  return self.cluster.devices[strategy.devices and strategy.devices[rank] or rank].capacity_bytes
+  return self.unequal and self.unequal:room(strategy, stage) or self.capacity_bytes
 end
 
 --- What the fullest stage exceeds its device by, of the engine's bound; and its bytes.
@@ -310,7 +260,7 @@ function Search:bound(entries)
   local settled = {}
   for _, entry in ipairs(entries) do
     if self:settle(entry) then
-      entry.strategy = self:strategy(entry)
+      entry.strategy, entry.closed_s = self:strategy(entry), entry.bound_s
       settled[#settled + 1] = entry
     end
   end
@@ -333,6 +283,8 @@ function Search:bounded(entry, found)
   local worst, most = self:excess(entry, found.memory_bytes)
   entry.bounds = found
   if worst > 0 then
+    local again = balance.again(self, entry, found.memory_bytes)
+    if again then return push(self, again) end
     count(self, 'memory')
     return self:note_memory(entry.point, most)
   end
@@ -353,7 +305,13 @@ local function memory_kinds(point)
   return { ('memory %s %s %d'):format(point.schedule, point.recompute, point.pipeline),
     ('memory %s %s'):format(point.schedule, point.recompute), 'memory ' .. point.recompute }
 end
-local function time_kinds(point)
+local function time_kinds(point, unequal)
+  if unequal then
+    -- what messages wait for on unlike links depends most on which devices there are stages of
+    local used = ('%d %d'):format(point.pipeline, point.tensor * point.context * point.data)
+    return { ('time %s %d %d %d %s'):format(point.schedule, point.shard, point.tensor, point.context, used),
+      ('time %d %s'):format(point.shard, used), 'time ' .. used }
+  end
   return { ('time %s %d %d %d %d'):format(point.schedule, point.shard, point.tensor, point.context, point.pipeline),
     ('time %s %d'):format(point.schedule, point.shard) }
 end
@@ -368,8 +326,8 @@ end
 --- far of its kind. An order of what is simulated; what rules out is the bound alone.
 function Search:estimate(entry)
   local _, most = self:excess(entry, entry.bounds.memory_bytes)
-  local time = time_kinds(entry.point)
-  return entry.bounds.step_time_s * (self.grown[time[1]] or self.grown[time[2]] or 1),
+  local time = time_kinds(entry.point, self.unequal)
+  return entry.bounds.step_time_s * (self.grown[time[1]] or self.grown[time[2]] or self.grown[time[3]] or 1),
     most * (self:memory_growth(entry.point) or 1)
 end
 
@@ -379,17 +337,18 @@ function Search:note_growth(entry, metrics)
     for _, kind in ipairs(kinds) do self.grown[kind] = math.min(self.grown[kind] or math.huge, grown) end
   end
   note(memory_kinds(entry.point), metrics.peak_memory_bytes / most)
-  note(time_kinds(entry.point), metrics.step_time_s / entry.bounds.step_time_s)
+  note(time_kinds(entry.point, self.unequal), metrics.step_time_s / entry.bounds.step_time_s)
 end
 
 -- How many of the closest kind are simulated before what they say of it is heard.
 local at_once_alike = 2
 
 --- A function of entries that is true of the first of each kind.
-local function few_of_a_kind()
+local function few_of_a_kind(unequal)
   local seen = {}
   return function(entry)
-    local kind = time_kinds(entry.point)[1]
+    local kinds = time_kinds(entry.point, unequal)
+    local kind = kinds[unequal and #kinds or 1]
     seen[kind] = (seen[kind] or 0) + 1
     return seen[kind] <= at_once_alike
   end
@@ -398,7 +357,7 @@ end
 --- Of entries those that may be the best by their estimates; the others are simulated behind all else, but not before
 --- there is a limit.
 function Search:promising(entries)
-  local list, few = {}, few_of_a_kind()
+  local list, few = {}, few_of_a_kind(self.unequal)
   local best_s = self:limit_s() < math.huge and self.results[1].metrics.step_time_s or math.huge
   for _, entry in ipairs(entries) do
     local time_s, bytes = self:estimate(entry)
@@ -431,7 +390,7 @@ function Search:take_late(most)
     return a.number < b.number
   end)
   self.late = {}
-  local few = few_of_a_kind()
+  local few = few_of_a_kind(self.unequal)
   for _, entry in ipairs(rest) do table.insert(#list < most and few(entry) and list or self.late, entry) end
   return list
 end

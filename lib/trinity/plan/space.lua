@@ -102,8 +102,24 @@ local function most_replicas(places, batch)
   end
 end
 
+-- Values that a function gives for each number of devices that may be used: all, or the fastest kinds alone; in order
+-- of size.
+local function of_counts(about, values)
+  local seen, list = {}, {}
+  for _, count in ipairs(about.unequal and about.counts or { about.devices }) do
+    for _, value in ipairs(values(count)) do
+      if not seen[value] then
+        seen[value] = true
+        list[#list + 1] = value
+      end
+    end
+  end
+  table.sort(list)
+  return list
+end
+
 -- What each dimension ranges over where nothing is said. about: devices, per_node, layers, batch (global), experts,
--- unequal.
+-- unequal; of unequal devices counts and natural_sorted (unequal.lua).
 local defaults = {
   micro_batch = function(_, about)
     local list = {}
@@ -118,11 +134,15 @@ local defaults = {
   sequence_parallel = function(point) return point.tensor > 1 and { true, false } or { false } end,
   recompute = function() return { 'none', 'selective', 'full' } end, -- moves try layer by layer
   pipeline = function(point, about)
-    return divisors(math.floor(about.devices / (point.tensor * point.context)), math.max(1, about.layers))
+    return of_counts(about, function(count)
+      return divisors(math.floor(count / (point.tensor * point.context)), math.max(1, about.layers))
+    end)
   end,
   data = function(point, about)
-    local places = math.floor(about.devices / (point.tensor * point.context * point.pipeline))
-    return { places > 0 and most_replicas(places, about.batch / point.micro_batch) or nil }
+    return of_counts(about, function(count)
+      local places = math.floor(count / (point.tensor * point.context * point.pipeline))
+      return { places > 0 and most_replicas(places, about.batch / point.micro_batch) or nil }
+    end)
   end,
   schedule = function(point) return point.pipeline > 1 and schedules or { '1f1b' } end,
   virtual_stages = function(point, about)
@@ -140,7 +160,12 @@ local defaults = {
   bucket_bytes = function() return { 200000000 } end, -- moves try others
   algorithm = function() return { 'automatic' } end,
   order = function(point, about)
-    return about.unequal and point.pipeline > 1 and { 'natural', 'fastest_first', 'fastest_last' } or { 'natural' }
+    if not about.unequal then return { 'natural' } end
+    local list, whole = {}, point.tensor * point.context * point.pipeline * point.data == about.devices
+    if about.natural_sorted or whole then list[1] = 'natural' end
+    if not about.natural_sorted and (point.pipeline > 1 or not whole) then list[#list + 1] = 'fastest_first' end
+    if point.pipeline > 1 then list[#list + 1] = 'fastest_last' end
+    return list
   end,
 }
 
@@ -303,7 +328,11 @@ function space.text(point)
   end
   if point.shard > 0 then line[#line + 1] = ('shard %d'):format(point.shard) end
   if point.sequence_parallel then line[#line + 1] = 'sequence' end
-  if point.order and point.order ~= 'natural' then line[#line + 1] = (point.order:gsub('_', ' ')) end
+  if type(point.order) == 'table' then
+    line[#line + 1] = 'devices moved'
+  elseif point.order and point.order ~= 'natural' then 
+    line[#line + 1] = (point.order:gsub('_', ' '))
+  end
   return table.concat(line, ', ')
 end
 

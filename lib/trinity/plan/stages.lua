@@ -1,6 +1,8 @@
 -- How layers are shared out over the stages of a pipeline: the split whose largest load is least, exactly, where loads
 -- add up; layers of virtual stages as equal as they can be.
 
+local util = require 'trinity.base.util'
+
 local stages = {}
 
 --- Whether virtual stages of a schedule go forth and back over the devices.
@@ -8,12 +10,12 @@ function stages.v_shaped(schedule) return schedule == 'zb-v' or schedule == 'dua
 
 --- Whether layers 1..n fit into p parts in a row of loads of at most `limit`, the most into the first; their numbers.
 --- first, last: what the first and the last part bear beside; load(part, from, to).
-local function greedy(cost, p, first, last, limit, speed)
+local function greedy(cost, p, first, last, limit, speed, most)
   local counts, at, n = {}, 1, #cost
   for part = 1, p do
     local load, count = (part == 1 and first or 0) + (part == p and last or 0), 0
     if load * speed[part] > limit then return nil end
-    while at <= n and (load + cost[at]) * speed[part] <= limit do
+    while at <= n and count < most[part] and (load + cost[at]) * speed[part] <= limit do
       load, count, at = load + cost[at], count + 1, at + 1
     end
     counts[part] = count
@@ -22,12 +24,12 @@ local function greedy(cost, p, first, last, limit, speed)
 end
 
 --- Moves layers so that no part is fuller than it must be behind the first fit: parts from the back take what they can.
-local function evened(cost, p, first, last, limit, speed)
-  local flipped, back = {}, {}
+local function evened(cost, p, first, last, limit, speed, most)
+  local flipped, back, most_back = {}, {}, {}
   for i = 1, #cost do flipped[i] = cost[#cost + 1 - i] end
-  for i = 1, p do back[i] = speed[p + 1 - i] end
-  local a = greedy(cost, p, first, last, limit, speed)
-  local b = greedy(flipped, p, last, first, limit, back)
+  for i = 1, p do back[i], most_back[i] = speed[p + 1 - i], most[p + 1 - i] end
+  local a = greedy(cost, p, first, last, limit, speed, most)
+  local b = greedy(flipped, p, last, first, limit, back, most_back)
   if not a or not b then return a end
   local upper, lower, counts, before = 0, 0, {}, 0
   for part = 1, p do -- a's ends are the latest that a fit can have, those of b from the back the earliest
@@ -39,7 +41,7 @@ local function evened(cost, p, first, last, limit, speed)
   local at = 1
   for part = 1, p do
     local load = (part == 1 and first or 0) + (part == p and last or 0)
-    if counts[part] < 0 then return a end
+    if counts[part] < 0 or counts[part] > most[part] then return a end
     for _ = 1, counts[part] do load, at = load + cost[at], at + 1 end
     if load * speed[part] > limit * (1 + 1e-12) then return a end
   end
@@ -52,12 +54,11 @@ end
 ---@param first number what the first part bears beside its layers
 ---@param last number the same of the last
 ---@param speed? number[] factor of the cost on every part
----@return integer[]
-function stages.split(cost, p, first, last, speed)
-  if not speed then
-    speed = {}
-    for part = 1, p do speed[part] = 1 end
-  end
+---@param most? integer[] layers that every part may have
+---@return integer[]? nil where the parts may not have all
+function stages.split(cost, p, first, last, speed, most)
+  speed = speed or util.listed(p, function() return 1 end)
+  most = most or util.listed(p, function() return #cost end)
   local low, high = 0, first + last
   for i = 1, #cost do high = high + cost[i] end
   local slowest = 0
@@ -65,24 +66,27 @@ function stages.split(cost, p, first, last, speed)
   high = high * slowest
   for _ = 1, 60 do -- a double's bits are settled
     local middle = (low + high) / 2
-    if greedy(cost, p, first, last, middle, speed) then high = middle else low = middle end
+    if greedy(cost, p, first, last, middle, speed, most) then high = middle else low = middle end
   end
-  return evened(cost, p, first, last, high, speed)
+  return evened(cost, p, first, last, high, speed, most)
 end
 
---- Layers of every virtual stage in the order of the network, from those of every device: chunk c is on device
---- `device_of(c)`, from 1; a device's chunks are as equal as they can be, the longer ones first.
+--- The device, from 1, of a virtual stage, from 1, of a pipeline of p devices.
+function stages.device_of(chunk, p, v_shaped)
+  local turn, device = math.floor((chunk - 1) / p), (chunk - 1) % p + 1
+  return v_shaped and turn % 2 == 1 and p + 1 - device or device
+end
+
+--- Layers of every virtual stage in the order of the network, from those of every device (stages.device_of); a device's chunks are as equal as they can be, the longer ones first.
 ---@param counts integer[] of every device
 ---@param v integer virtual stages of a device
 ---@param v_shaped boolean
 ---@return integer[]
 function stages.virtual(counts, v, v_shaped)
   local p, list = #counts, {}
-  for chunk = 0, p * v - 1 do
-    local turn, device = math.floor(chunk / p), chunk % p + 1
-    if v_shaped and turn % 2 == 1 then device = p + 1 - device end
-    local n = counts[device]
-    list[chunk + 1] = math.floor(n / v) + (turn < n % v and 1 or 0)
+  for chunk = 1, p * v do
+    local turn, n = math.floor((chunk - 1) / p), counts[stages.device_of(chunk, p, v_shaped)]
+    list[chunk] = math.floor(n / v) + (turn < n % v and 1 or 0)
   end
   return list
 end
