@@ -10,7 +10,7 @@ local progress = require 'trinity.base.progress'
 local rivals = require 'trinity.plan.rivals'
 local util = require 'trinity.base.util'
 
-local pools = { 'dgx_a100:4+dgx1_v100:4', 'dgx_a100:4+rtx2080ti_8:4', 'dgx1_v100:4+rtx2080ti_8:4+dgx_a100:4',
+local pools = { 'dgx_a100:4+dgx1_v100:4', 'dgx1_v100:4+rtx2080ti_8:4+dgx_a100:4',
   'hgx_a100_4+v100_pcie_4x2+titan_rtx_4' }
 local sizes = { gpt2_350m = { layers = 24, hidden = 1024, heads = 16 }, gpt2_1b3 = { layers = 24, hidden = 2048, heads = 16 },
   tiny = { layers = 4, hidden = 256, heads = 4, vocabulary = 4096, sequence = 128 } }
@@ -21,7 +21,7 @@ local options = trinity.options {
   networks = { default = 'gpt2_350m,gpt2_1b3', help = 'with commas: gpt2_350m (24 layers, hidden 1024: the network of '
     .. "AMP's own pool), gpt2_1b3 (hidden 2048), tiny" },
   batch = { default = 48, help = 'samples of a step', min = 1, integer = true },
-  evaluations = { default = 200, help = 'plans that each method has simulated at most', min = 3, integer = true },
+  evaluations = { default = 100, help = 'plans that each method has simulated at most', min = 3, integer = true },
   seeds = { default = 5, help = 'runs of what draws random numbers; the table has medians', min = 1, integer = true },
   seed = { default = 1, help = 'the first', min = 0, integer = true },
   csv = { default = '', writes = '/x.csv', help = 'a file for all runs' },

@@ -1,6 +1,7 @@
 -- Layers of the stages of a point where these are to be balanced: the exact split of stages.lua over what units take on
 -- the stages' devices; of unequal devices within what their memory leaves room for.
 
+local by_layer = require 'trinity.plan.by_layer'
 local space = require 'trinity.plan.space'
 local stages = require 'trinity.plan.stages'
 local util = require 'trinity.base.util'
@@ -57,26 +58,30 @@ function balance.of(search, point)
 end
 
 -- Layers of every device, from those of its virtual stages.
-local function by_device(point)
+local function by_device(point, layers)
   local counts = util.listed(point.pipeline, function() return 0 end)
-  for chunk, layers in ipairs(point.stages) do
+  for chunk, count in ipairs(by_layer.stages(point, layers)) do
     local device = stages.device_of(chunk, point.pipeline, stages.v_shaped(point.schedule))
-    counts[device] = counts[device] + layers
+    counts[device] = counts[device] + count
   end
   return counts
+end
+
+-- Whether layers of an entry may be shared out otherwise: what was balanced, or is even where balanced is the same.
+local function may_change(search, entry)
+  return entry.balanced or entry.point.stages == 'even' and entry.point.pipeline > 1 and not entry.moved
+    and search.space:takes(entry.point, 'stages', 'balanced') and not balance.of(search, entry.point)
 end
 
 --- Of unequal devices the entry once more, with fewer layers on the stages that are fuller than the least of their
 --- devices by the engine's bound; nil where that was done often enough, or nothing is left to take.
 function balance.again(search, entry, memory_bytes)
-  local round = (entry.round or 0) + 1
-  if not search.unequal or not entry.balanced or type(entry.point.stages) ~= 'table' or round > most_rounds then
-    return nil
-  end
-  local counts, most = by_device(entry.point), entry.most or {}
+  local round, layers = (entry.round or 0) + 1, search.space.about.layers
+  if not search.unequal or round > most_rounds or not may_change(search, entry) then return nil end
+  local counts, most = by_device(entry.point, layers), entry.most or {}
   most = util.listed(#counts, function(stage)
     local room, has = search:room(entry.strategy, stage), counts[stage]
-    if memory_bytes[stage] <= room then return most[stage] or search.space.about.layers end
+    if memory_bytes[stage] <= room then return most[stage] or layers end
     return math.max(0, math.min(has - 1, math.floor(has * room / memory_bytes[stage])))
   end)
   local list = split(search, entry.point, most)

@@ -11,7 +11,8 @@ local moves = {}
 local registered, order = {}, {}
 
 --- Registers a move under a name: a function of a point and of what the search knows ({ space =, result =,
---- room(strategy, stage) in bytes, unequal (unequal.lua; nil of equal devices), devices (in the order of ranks) }) that returns a list of points. A move of a name that is there takes its place.
+--- room(strategy, stage) in bytes, unequal (unequal.lua; nil of equal devices), devices in the order of ranks (nil: the
+--- cluster's) }) that returns a list of points. A move of a name that is there takes its place.
 ---@param name string
 ---@param move fun(point: trinity.PlanPoint, about: table): trinity.PlanPoint[]
 function moves.register(name, move)
@@ -87,7 +88,9 @@ moves.register('devices', function(point, about)
   local size = lane * point.data
   local devices = about.devices or util.listed(size * p, function(i) return i end)
   local stages_left = about.space.given.stages == nil and { stages = 'balanced' } or {}
-  local function add(other) list[#list + 1] = changed(point, util.merged(stages_left, { order = other })) end
+  local function add(other)
+    if not unlike:is_word(other) then list[#list + 1] = changed(point, util.merged(stages_left, { order = other })) end
+  end
   local all = util.listed(p, function(stage) return stage_of(about, devices, size, stage) end)
   for a = 1, p - 1 do
     for b = a + 1, p do

@@ -208,7 +208,8 @@ function Search:settle(entry)
       self:lose(util.unplaced(tostring(list)), 1, point)
       return false
     end
-    if not list and self.space.about.layers % (point.pipeline * point.virtual_stages) == 0 then
+    if not list and self.space.about.layers % (point.pipeline * point.virtual_stages) == 0
+      and self.space:takes(point, 'stages', 'even') then
       count(self, 'duplicates')
       return false
     end
@@ -323,11 +324,13 @@ function Search:memory_growth(point)
 end
 
 --- Seconds of a step, and bytes of the fullest device, if a simulation exceeds the bounds by as much as the least so
---- far of its kind. An order of what is simulated; what rules out is the bound alone.
+--- far of its kind (of unlike devices half as much, as a power, where only the sharding is another). An order of what
+--- is simulated; what rules out is the bound alone.
 function Search:estimate(entry)
   local _, most = self:excess(entry, entry.bounds.memory_bytes)
   local time = time_kinds(entry.point, self.unequal)
-  return entry.bounds.step_time_s * (self.grown[time[1]] or self.grown[time[2]] or self.grown[time[3]] or 1),
+  local grown = self.grown[time[1]] or self.grown[time[2]] or math.sqrt(self.grown[time[3]] or 1)
+  return entry.bounds.step_time_s * grown,
     most * (self:memory_growth(entry.point) or 1)
 end
 
@@ -355,10 +358,12 @@ local function few_of_a_kind(unequal)
 end
 
 --- Of entries those that may be the best by their estimates; the others are simulated behind all else, but not before
---- there is a limit.
+--- there is a limit or, of unlike devices, a plan that fits.
 function Search:promising(entries)
   local list, few = {}, few_of_a_kind(self.unequal)
-  local best_s = self:limit_s() < math.huge and self.results[1].metrics.step_time_s or math.huge
+  local best = self.results[1]
+  local heard = self:limit_s() < math.huge or self.unequal and best and best.metrics.feasible and not self.reward
+  local best_s = heard and best.metrics.step_time_s or math.huge
   for _, entry in ipairs(entries) do
     local time_s, bytes = self:estimate(entry)
     if bytes > self.capacity_bytes or time_s > best_s then

@@ -51,6 +51,16 @@ function Unequal:devices_of(point)
   return util.listed(used, function(i) return self.sorted[order == 'fastest_first' and i or used + 1 - i] end)
 end
 
+--- Whether a list of devices is what one of the words for orders says.
+function Unequal:is_word(devices)
+  local natural, first, last = true, true, true
+  for i, d in ipairs(devices) do
+    natural, first = natural and d == i, first and d == self.sorted[i]
+    last = last and d == self.sorted[#devices + 1 - i]
+  end
+  return natural or first or last
+end
+
 --- The devices of a stage (from 1) of a strategy's pipeline.
 function unequal.stage_devices(strategy, stage)
   local mesh = strategy.mesh

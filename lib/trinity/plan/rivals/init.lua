@@ -1,5 +1,6 @@
 -- What trinity.plan stands beside on pools of unlike devices, as their authors describe them; all are priced by the
 -- simulator, and each may have as many plans simulated. `trinity unequal` prints the table.
+--   plan, 1F1B      the same search within what the others choose from: 1F1B, no parts of the sequence, whole states
 --   amp             AMP (grid.lua): layers take what they take in the mean over all devices of the pool; per grid the
 --                   split whose largest stage is least, exact; grids in the order of the formula are run until the
 --                   budget is spent, as AMP runs its best candidates. It shares out no states; a grid that does not
@@ -16,6 +17,7 @@ local methods = require 'trinity.methods'
 local networks = require 'trinity.plan.networks'
 local plan = require 'trinity.plan'
 local problems = require 'trinity.strategy.problem'
+local space = require 'trinity.plan.space'
 local stages = require 'trinity.plan.stages'
 local unequal = require 'trinity.plan.unequal'
 local util = require 'trinity.base.util'
@@ -116,14 +118,15 @@ local function run_grids(rule)
   end
 end
 
-local function ours(pool, evaluations)
-  local moves = math.floor(evaluations / 3)
-  local found = plan { graph = pool.graph, cluster = pool.cluster, global_batch = pool.batch, quiet = true, plans = 1,
-    simulations = evaluations - moves, refinements = moves }
-  local best = found.plans[1]
-  if not best then return { step_time_s = math.huge, what = 'nothing fits', evaluations = found.counts.simulated } end
-  return { step_time_s = best.step_time_s, what = require('trinity.plan.space').text(best.point),
-    evaluations = found.counts.simulated, lower_bound_s = found.lower_bound_s }
+local function ours(within)
+  return function(pool, evaluations)
+    local moves = math.floor(evaluations / 3)
+    local found = plan { graph = pool.graph, cluster = pool.cluster, global_batch = pool.batch, quiet = true,
+      plans = 1, simulations = evaluations - moves, refinements = moves, space = within }
+    local best = found.plans[1]
+    return { step_time_s = best and best.step_time_s or math.huge, evaluations = found.counts.simulated,
+      what = best and space.text(best.point) or 'nothing fits' }
+  end
 end
 
 local function batch_by_speed(pool)
@@ -153,7 +156,8 @@ end
 
 --- In the order of the table; draws: whether a seed changes what is found. run(pool, evaluations, seed).
 rivals.list = {
-  { name = 'plan', run = ours },
+  { name = 'plan', run = ours() },
+  { name = 'plan, 1F1B', run = ours { schedule = '1f1b', context = 1, shard = 0 } },
   { name = 'amp', run = run_grids 'amp' },
   { name = 'even', run = run_grids 'even' },
   { name = 'proportional', run = run_grids 'proportional' },

@@ -1,0 +1,166 @@
+-- trinity.plan on unlike devices: bounds below what is simulated whatever devices form a stage, slow devices that stay
+-- idle, layers by what the least device of a stage has room for, moves of devices; and what stands beside it
+-- (lib/trinity/plan/rivals).
+
+local trinity = require 'trinity'
+local grid = require 'trinity.plan.rivals.grid'
+local rivals = require 'trinity.plan.rivals'
+local space = require 'trinity.plan.space'
+local stages = require 'trinity.plan.stages'
+
+local function gpt(micro_batch, changes)
+  local options = { layers = 6, hidden = 512, heads = 8, sequence = 256, positions = 256, vocabulary = 8192,
+    batch_size = micro_batch, dropout = 0, fused = false, kernels = 'flash', dtype = 'float16',
+    gradient_dtype = 'float32', optimiser = 'adam' }
+  for name, value in pairs(changes or {}) do options[name] = value end -- in any order
+  return trinity.model('gpt2', options)
+end
+
+--- Devices { speed =, memory_bytes = } of one kind otherwise, and links { from, to, bytes a second }.
+local function cluster_of(devices, links)
+  local spec = { name = 'unlike', device_types = {}, devices = {}, links = {}, queue = 'route' }
+  for i, device in ipairs(devices) do
+    local kind = {}
+    for name, value in pairs(trinity.devices.h100) do kind[name] = value end -- in any order
+    kind.memory_bytes, kind.reserved_memory_bytes = device.memory_bytes or 80e9, 0
+    local name = ('kind %g %g'):format(device.speed or 1, kind.memory_bytes)
+    spec.device_types[name] = kind
+    spec.devices[i] = { name = 'd' .. i, type = name, node = device.node or 'n', speed = device.speed }
+  end
+  for i, link in ipairs(links) do
+    spec.links[i] = { from = 'd' .. link[1], to = 'd' .. link[2], bandwidth_bytes_per_s = link[3], latency_s = 2e-6 }
+  end
+  return trinity.cluster(spec)
+end
+
+local function all_linked(count, bandwidth)
+  local list = {}
+  for a = 1, count - 1 do
+    for b = a + 1, count do list[#list + 1] = { a, b, bandwidth } end
+  end
+  return list
+end
+
+describe('a plan for unlike devices', function()
+  it('is the best of its space, where all of it is simulated, and all bounds hold', function()
+    local on = cluster_of({ { speed = 0.25 }, {}, { speed = 0.25 }, {} }, all_linked(4, 2e10))
+    local given = { micro_batch = { 1, 2 }, tensor = { 1, 2 }, context = 1, pipeline = { 1, 2, 4 }, stages = 'even',
+      data = function(point) return math.max(1, 4 / point.tensor / point.pipeline) end, recompute = 'none', bucket_bytes = 25000000, shard = { 0, 1 }, virtual_stages = 1,
+      schedule = { '1f1b', 'gpipe' }, order = { 'natural', 'fastest_first', 'fastest_last' } }
+    local found = trinity.plan { graph = gpt, cluster = on, global_batch = 8, space = given, plans = 1,
+      simulations = 100000, refinements = 0, quiet = true }
+    local sorted, problems, best, count, mixed = { 2, 4, 1, 3 }, {}, math.huge, 0, 0
+    local points = space.new('unequal_spec', given, { devices = 4, per_node = 4, layers = 6, batch = 8,
+      experts = false, unequal = true, counts = { 2, 4 }, natural_sorted = false }, {})
+    for _, family in ipairs(points:families()) do
+      points:each(family, function(point, reason)
+        if reason then return end
+        point = space.kept(point)
+        if point.order == 'fastest_first' then point.devices = sorted end
+        if point.order == 'fastest_last' then point.devices = { 3, 1, 4, 2 } end
+        local b = point.micro_batch
+        problems[b] = problems[b] or trinity.simulator { graph = gpt(b), cluster = on }
+        local strategy = space.strategy(point)
+        strategy.stages = nil
+        local ok, metrics = pcall(problems[b].evaluate, problems[b], strategy)
+        if not ok then return end
+        count = count + 1
+        local bound = problems[b].handle:mesh_bounds({ strategy })[1]
+        expect(bound.refused):equals(nil)
+        expect(bound.step_time_s <= metrics.step_time_s):truthy()
+        for _, bytes in ipairs(bound.memory_bytes) do expect(bytes <= metrics.peak_memory_bytes):truthy() end
+        if point.order == 'natural' and point.pipeline == 2 then mixed = mixed + 1 end
+        best = math.min(best, metrics.step_time_s)
+      end)
+    end
+    expect(count > 50 and mixed > 5):truthy()
+    expect(found.left):equals(0)
+    expect(found.plans[1].step_time_s):equals(best)
+    expect(found.counts.simulated < count):truthy()
+  end)
+
+  it('leaves devices idle that are too slow to help', function()
+    local on = cluster_of({ {}, {}, { speed = 0.02, node = 'm' }, { speed = 0.02, node = 'm' } }, all_linked(4, 5e9))
+    local function plan(within)
+      return trinity.plan { graph = gpt, cluster = on, global_batch = 16, quiet = true, space = within }.plans[1]
+    end
+    local free = plan()
+    local all = plan { tensor = 1, context = 1, pipeline = { 1, 2, 4 },
+      data = function(point) return 4 / point.pipeline end }
+    expect(free.tensor * free.context * free.pipeline * free.data):equals(2)
+    expect(free.step_time_s < 0.5 * all.step_time_s):truthy()
+  end)
+
+  it('gives a stage as many layers as the least of its devices has room for', function()
+    local roomy = cluster_of({ {}, {} }, all_linked(2, 5e10))
+    local tight = cluster_of({ {}, { memory_bytes = 340e6 } }, all_linked(2, 5e10))
+    local function deep(b) return gpt(b, { layers = 12, vocabulary = 1024 }) end
+    local function plan(on)
+      return trinity.plan { graph = deep, cluster = on, global_batch = 8, quiet = true, refinements = 0, space = {
+        tensor = 1, context = 1, data = 1, pipeline = 2, micro_batch = 1, recompute = 'none', schedule = '1f1b',
+        stages = 'balanced', order = 'natural' } }.plans[1]
+    end
+    local even, uneven = plan(roomy), plan(tight)
+    expect(even.stages == nil or math.abs(even.stages[1] - even.stages[2]) <= 1):truthy()
+    expect(uneven.stages[2] < 6 and uneven.stages[1] > 6):truthy()
+    expect(uneven.metrics:memory_bytes(2) <= 340e6):truthy()
+    expect(even.metrics:memory_bytes(2) > 340e6):truthy()
+  end)
+
+  it('moves devices from stage to stage where no order by speed is as good', function()
+    -- wires are fast in the ring 1, 3, 2, 4 (whose ends share the embedding), slow from 1 to 2 and from 3 to 4
+    local on = cluster_of({ { speed = 1 }, { speed = 0.9 }, { speed = 0.8 }, { speed = 0.7 } }, { { 1, 2, 2e7 },
+      { 3, 4, 2e7 }, { 1, 3, 5e10 }, { 3, 2, 5e10 }, { 2, 4, 5e10 }, { 4, 1, 5e10 } })
+    local common = { tensor = 1, context = 1, data = 1, pipeline = 4, micro_batch = 1, recompute = 'none',
+      schedule = '1f1b' }
+    local function plan()
+      return trinity.plan { graph = gpt, cluster = on, global_batch = 8, quiet = true, space = common }.plans[1]
+    end
+    local moved = plan()
+    common.order = { 'natural', 'fastest_first', 'fastest_last' }
+    local sorted = plan()
+    expect(moved.step_time_s < 0.7 * sorted.step_time_s):truthy()
+    expect(moved.moved ~= nil and type(moved.order) == 'table'):truthy()
+    for i = 1, 4 do
+      local a, b = moved.order[i], moved.order[i % 4 + 1]
+      expect(a + b ~= 3 and a + b ~= 7):truthy() -- neither 1 and 2 nor 3 and 4
+    end
+  end)
+
+  it('splits layers so that no part has more than it may', function()
+    local function list(...) return table.concat({ ... }, ' ') end
+    local cost = { 1, 1, 1, 1, 1, 1, 1, 1 }
+    expect(list(unpack(stages.split(cost, 2, 0, 0)))):equals '4 4'
+    expect(list(unpack(stages.split(cost, 2, 0, 0, nil, { 8, 3 })))):equals '5 3'
+    expect(list(unpack(stages.split(cost, 4, 0, 0, { 1, 2, 2, 1 }, { 8, 8, 1, 8 })))):equals '3 1 1 3'
+    expect(stages.split(cost, 2, 0, 0, nil, { 4, 3 })):equals(nil)
+  end)
+end)
+
+describe('what stands beside a plan', function()
+  it('has the grids of a pool and AMP\'s formula', function()
+    local list = grid.of { devices = 8, per_node = 4, layers = 6, batch = 8, most_micro_batch = 8 }
+    local seen = {}
+    for _, point in ipairs(list) do
+      expect(point.tensor * point.data * point.pipeline):equals(8)
+      expect(point.pipeline <= 6 and point.tensor <= 4):truthy()
+      expect(point.micro_batch * point.micro_batches * point.data):equals(8)
+      seen[('%d %d %d'):format(point.tensor, point.data, point.micro_batch)] = true
+    end
+    expect(seen['2 4 2'] and seen['4 2 4'] and seen['1 8 1']):truthy()
+    local on = cluster_of({ {}, {}, { speed = 0.5 }, { speed = 0.5 } }, all_linked(4, 1e9))
+    local point = { tensor = 1, data = 2, pipeline = 2, micro_batch = 1, micro_batches = 4 }
+    -- three more of the longest, one of each, a message of 1 ms, gradients of 3e6 bytes in a ring of two
+    expect(grid.predicted_s(on, point, { 0.5, 0.25 }, { 2e6, 3e6 }, 1e6)):near(3 * 0.5 + 0.75 + 0.001 + 0.003, 1e-12)
+  end)
+
+  it('is priced by the simulator on one pool, within its budget', function()
+    local pool = rivals.pool { graph = gpt, batch = 8, message_bytes = 2 * 256 * 512,
+      cluster = trinity.cluster 'dgx_a100:2+rtx2080ti_8:2' }
+    for _, method in ipairs(rivals.list) do
+      local found = method.run(pool, 9, 1)
+      expect(found.step_time_s > 0 and found.step_time_s < 1):truthy()
+      expect(found.evaluations <= (method.name == 'tapp' and 27 or 9)):truthy()
+    end
+  end)
+end)
