@@ -21,10 +21,10 @@ local options = trinity.options {
   networks = { default = 'gpt2_350m,gpt2_1b3', help = 'with commas: gpt2_350m (24 layers, hidden 1024: the network of '
     .. "AMP's own pool), gpt2_1b3 (hidden 2048), tiny" },
   batch = { default = 48, help = 'samples of a step', min = 1, integer = true },
-  evaluations = { default = 100, help = 'plans that each method has simulated at most', min = 3, integer = true },
+  evaluations = { default = 60, help = 'plans that each method has simulated at most', min = 3, integer = true },
   seeds = { default = 5, help = 'runs of what draws random numbers; the table has medians', min = 1, integer = true },
   seed = { default = 1, help = 'the first', min = 0, integer = true },
-  csv = { default = '', writes = '/x.csv', help = 'a file for all runs' },
+  csv = { default = '', writes = '', help = 'a file for all runs' },
 }
 
 local function graph_of(name)
@@ -42,11 +42,13 @@ end
 
 local rows, cells, stopped = {}, {}, false
 
--- A row of the table: the median of a method's runs, and how many times as long as the first's.
+-- Adds a row to the table: the median of a method's runs, and how many times as long as the first's. Returns the
+-- median; nil after Ctrl-C.
 local function measure(label, pool, method, first_s)
   local steps, found = {}, nil
   for seed = options.seed, options.seed + (method.draws and options.seeds or 1) - 1 do
     local one = method.run(pool, options.evaluations, seed)
+    if trinity.was_interrupted() then return nil end -- the row would not be whole
     steps[#steps + 1] = one.step_time_s
     cells[#cells + 1] = { label, method.name, method.draws and seed or '', one.step_time_s, one.evaluations, one.what }
     if not found or one.step_time_s < found.step_time_s then found = one end
@@ -68,8 +70,8 @@ local function measure_all()
       local label, first_s = ('%s on %s'):format(network, name), nil
       for _, method in ipairs(rivals.list) do
         local median = measure(label, pool, method, first_s)
+        if not median then return end
         first_s = first_s or median
-        if trinity.was_interrupted() then return end
       end
       progress.note(('%s: plan %.4g s'):format(label, first_s))
     end

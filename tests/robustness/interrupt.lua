@@ -40,6 +40,7 @@ local words = {
   train_distributed = '--epochs 100',
   equal_time = '--seconds 20 --csv %s',
   tradeoff = '--output %s',
+  unequal = '--networks gpt2_350m --evaluations 500 --csv %s',
   figure4 = '--evaluations 100000 --output %s',
   report = ("'%s/tests/data/run' --out %%s"):format(root),
 }

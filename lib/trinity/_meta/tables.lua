@@ -375,5 +375,6 @@ error 'this file is for editors'
 ---@field shard integer
 ---@field bucket_bytes integer
 ---@field algorithm trinity.MeshAlgorithm of all-reduces of gradients
----@field devices? integer[] of an unequal cluster: an order of its devices
+---@field order 'natural'|'fastest_first'|'fastest_last'|integer[] of unequal devices; a list where moves changed them
+---@field devices? integer[] of an unequal cluster: its devices in the order of ranks
 ---@field own table<string, any> values of dimensions of one's own

@@ -219,7 +219,7 @@ it('every command that takes --evaluations, --seconds or --steps is in the table
   local listed, missing = { run = 'execute' }, {}
   for _, command in ipairs(commands) do listed[command.name] = true end
   local short = { custom_policy = 'compare', equal_time = 'compare', figure4 = 'timeline', own_baseline = 'search',
-    own_heuristic = 'search', own_path = 'search', own_reward = 'search', quickstart = 'compare',
+    own_heuristic = 'search', own_path = 'search', own_reward = 'search', quickstart = 'compare', unequal = 'plan',
     whole_loop = 'profile' } -- experiments whose searches are those of another command
   for _, file in ipairs(core.list_folder(root .. '/scripts')) do
     local name = file:match '^(.*)%.lua$'

@@ -56,6 +56,7 @@ local smoke = {
     equal_time = '--only gnmt --cards 2 --granularity layer --seconds 0.2 --seeds 1 --methods metis,best,random --csv '
       .. temporary(),
     tradeoff = '--model vgg16 --evaluations 40 --seeds 1 --output ' .. temporary(),
+    unequal = '--networks tiny --pools dgx_a100:2+rtx2080ti_8:2 --batch 8 --evaluations 9 --seeds 2 --csv ' .. temporary(),
     figure4 = '--model vgg16 --cluster p100x2 --evaluations 20 --method annealing --output ' .. temporary(),
   },
 }
