@@ -127,6 +127,29 @@ describe('a plan for unlike devices', function()
     end
   end)
 
+  it('has a split of the layers that no other is faster than, where all are simulated', function()
+    local on = cluster_of({ { speed = 0.7 }, {}, { speed = 0.4 } }, all_linked(3, 2e10))
+    local function graph(b) return gpt(b, { layers = 12, vocabulary = 32768 }) end
+    local found = trinity.plan { graph = graph, cluster = on, global_batch = 8, quiet = true, space = { tensor = 1,
+      context = 1, data = 1, pipeline = 3, micro_batch = 1, recompute = 'none', schedule = '1f1b' } }.plans[1]
+    local others, problem = {}, found.problem
+    for first = 0, 12 do
+      for second = 0, 12 - first do
+        local fields = {}
+        for name, value in pairs(found.fields) do fields[name] = value end -- in any order
+        fields.stages = { first, second, 12 - first - second }
+        others[#others + 1] = fields
+      end
+    end
+    local least_s, count = math.huge, 0
+    for _, fields in ipairs(others) do
+      local ok, metrics = pcall(problem.evaluate, problem, fields) -- a stage without operators is refused
+      if ok then least_s, count = math.min(least_s, metrics.step_time_s), count + 1 end
+    end
+    expect(count > 70):truthy()
+    expect(found.step_time_s):equals(least_s)
+  end)
+
   it('splits layers so that no part has more than it may', function()
     local function list(...) return table.concat({ ... }, ' ') end
     local cost = { 1, 1, 1, 1, 1, 1, 1, 1 }

@@ -19,8 +19,7 @@ local function factors(n, most)
 end
 
 --- All { tensor =, data =, pipeline =, micro_batch =, micro_batches = } of a pool. about: devices, per_node, layers,
---- batch.
----@return trinity.PlanPoint[]
+--- batch (samples of a step), most_micro_batch (samples).
 function grid.of(about)
   local list = {}
   for _, tensor in ipairs(factors(about.per_node)) do
@@ -116,7 +115,7 @@ function grid.by_stage(list, counts)
   return sums
 end
 
---- The kind of device that a place of the first lane of a stage has: kinds_of a stage, one entry a device.
+--- The devices of a stage of a point, in the order of the pool.
 function grid.stage_devices(point, stage)
   local size = point.tensor * point.data
   return util.listed(size, function(i) return (stage - 1) * size + i end)
