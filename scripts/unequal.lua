@@ -1,13 +1,13 @@
 #!/usr/bin/env trinity
 -- Plans for pools of unlike GPUs (mixed A100, V100 and RTX machines) beside AMP, TAPP and proportional splits, all
--- simulated, each with as many plans (lib/trinity/plan/rivals). Rows that are ahead of trinity.plan stand in the table
+-- simulated, each with as many plans (lib/trinity/paper/unequal.lua). Rows that are ahead of trinity.plan stand in the table
 -- as the others. Exit status 130 after Ctrl-C, with the rows that are whole.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
 local plot = require 'trinity.base.plot'
 local progress = require 'trinity.base.progress'
-local rivals = require 'trinity.plan.rivals'
+local rivals = require 'trinity.paper.unequal'
 local util = require 'trinity.base.util'
 
 local pools = { 'dgx_a100:4+dgx1_v100:4', 'dgx1_v100:4+rtx2080ti_8:4+dgx_a100:4',

@@ -1,10 +1,10 @@
 -- trinity.plan on unlike devices: bounds below what is simulated whatever devices form a stage, slow devices that stay
 -- idle, layers by what the least device of a stage has room for, moves of devices; and what stands beside it
--- (lib/trinity/plan/rivals).
+-- (lib/trinity/paper/unequal.lua).
 
 local trinity = require 'trinity'
-local grid = require 'trinity.plan.rivals.grid'
-local rivals = require 'trinity.plan.rivals'
+local grid = require 'trinity.paper.unequal_grid'
+local rivals = require 'trinity.paper.unequal'
 local space = require 'trinity.plan.space'
 local stages = require 'trinity.plan.stages'
 

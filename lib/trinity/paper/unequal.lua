@@ -1,8 +1,8 @@
 -- What trinity.plan stands beside on pools of unlike devices, as their authors describe them; all are priced by the
 -- simulator, and each may have as many plans simulated. `trinity unequal` prints the table.
 --   plan, 1F1B      the same search within what the others choose from: 1F1B, no parts of the sequence, whole states
---   amp             AMP (grid.lua): layers take what they take in the mean over all devices of the pool; per grid the
---                   split whose largest stage is least, exact; grids in the order of the formula are run until the
+--   amp             AMP (unequal_grid.lua): layers take what they take in the mean over all devices of the pool; per
+--                   grid the split whose largest stage is least, exact; grids in the order of the formula are run until the
 --                   budget is spent, as AMP runs its best candidates. It shares out no states; a grid that does not
 --                   fit is run again with everything computed again.
 --   even            the same grids with layers as equal as they can be, as Megatron-LM has them
@@ -12,7 +12,7 @@
 --                   which the best counts; it alone draws random numbers
 
 local baselines = require 'trinity.paper.tapp_baselines'
-local grid = require 'trinity.plan.rivals.grid'
+local grid = require 'trinity.paper.unequal_grid'
 local methods = require 'trinity.methods'
 local networks = require 'trinity.plan.networks'
 local plan = require 'trinity.plan'
@@ -24,7 +24,7 @@ local util = require 'trinity.base.util'
 
 local rivals = {}
 
-local most_micro_batch = 8 -- samples, of all but AMP's equal
+local most_micro_batch = 8 -- samples, as of trinity.plan
 
 --- A pool to plan for: { graph = function(micro_batch), cluster =, batch = samples of a step, message_bytes = of a
 --- sample between layers }.
