@@ -1,7 +1,7 @@
 #!/usr/bin/env trinity
 -- Plans for pools of unlike GPUs (mixed A100, V100 and RTX machines) beside AMP, TAPP and proportional splits, all
--- simulated, each with as many plans (lib/trinity/paper/unequal.lua). Rows that are ahead of trinity.plan stand in the table
--- as the others. Exit status 130 after Ctrl-C, with the rows that are whole.
+-- simulated, each with as many plans (lib/trinity/paper/unequal.lua). Rows that are ahead of trinity.plan stand in the
+-- table as the others. Exit status 130 after Ctrl-C, with the rows that are whole.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
@@ -12,7 +12,8 @@ local util = require 'trinity.base.util'
 
 local pools = { 'dgx_a100:4+dgx1_v100:4', 'dgx1_v100:4+rtx2080ti_8:4+dgx_a100:4',
   'hgx_a100_4+v100_pcie_4x2+titan_rtx_4' }
-local sizes = { gpt2_350m = { layers = 24, hidden = 1024, heads = 16 }, gpt2_1b3 = { layers = 24, hidden = 2048, heads = 16 },
+local sizes = { gpt2_350m = { layers = 24, hidden = 1024, heads = 16 },
+  gpt2_1b3 = { layers = 24, hidden = 2048, heads = 16 },
   tiny = { layers = 4, hidden = 256, heads = 4, vocabulary = 4096, sequence = 128 } }
 
 local options = trinity.options {
@@ -40,7 +41,7 @@ local function graph_of(name)
   end, 2 * sequence * size.hidden
 end
 
-local rows, cells, stopped = {}, {}, false
+local rows, cells = {}, {}
 
 -- Adds a row to the table: the median of a method's runs, and how many times as long as the first's. Returns the
 -- median; nil after Ctrl-C.
@@ -57,7 +58,8 @@ local function measure(label, pool, method, first_s)
   local median = util.median(steps)
   local spread = steps[1] ~= steps[#steps] and (' [%.4g - %.4g]'):format(steps[1], steps[#steps]) or ''
   rows[#rows + 1] = { label, method.name, median < math.huge and ('%.4g s%s'):format(median, spread) or '-',
-    first_s and median < math.huge and ('%.2f'):format(median / first_s) or '', ('%d'):format(found.evaluations), found.what }
+    first_s and median < math.huge and ('%.2f'):format(median / first_s) or '', ('%d'):format(found.evaluations),
+    found.what }
   return median
 end
 
@@ -78,7 +80,7 @@ local function measure_all()
   end
 end
 
-stopped = trinity.stoppable(measure_all) or trinity.was_interrupted()
+local stopped = trinity.stoppable(measure_all) or trinity.was_interrupted()
 if #rows > 0 then
   print(trinity.format_table({ 'pool', 'method', 'step', 'times plan', 'simulated', 'what' }, rows))
 end
@@ -86,6 +88,6 @@ if stopped then cli.leave_stopped(('%d rows'):format(#rows)) end
 if options.csv ~= '' then
   plot.csv(options.csv, { 'pool', 'method', 'seed', 'step_time_s', 'evaluations', 'what' }, cells)
 end
-print(('\nsimulated; batch %d, at most %d plans a method, medians of seeds %d to %d of what draws random numbers'):format(
-  options.batch, options.evaluations, options.seed, options.seed + options.seeds - 1))
+print(('\nsimulated; batch %d, at most %d plans a method, medians of seeds %d to %d of what draws random numbers')
+  :format(options.batch, options.evaluations, options.seed, options.seed + options.seeds - 1))
 print(('made by: trinity unequal %s'):format(cli.words()))

@@ -2,8 +2,8 @@
 -- simulator, and each may have as many plans simulated. `trinity unequal` prints the table.
 --   plan, 1F1B      the same search within what the others choose from: 1F1B, no parts of the sequence, whole states
 --   amp             AMP (unequal_grid.lua): layers take what they take in the mean over all devices of the pool; per
---                   grid the split whose largest stage is least, exact; grids in the order of the formula are run until the
---                   budget is spent, as AMP runs its best candidates. It shares out no states; a grid that does not
+--                   grid the split whose largest stage is least, exact; grids in the order of the formula are run
+--                   until the budget is spent, as AMP runs its best candidates. It shares out no states; a grid that does not
 --                   fit is run again with everything computed again.
 --   even            the same grids with layers as equal as they can be, as Megatron-LM has them
 --   proportional    the same with layers in proportion to the peak of a stage's slowest device
@@ -93,6 +93,11 @@ local function ranked(pool, rule)
   return list
 end
 
+local function text_of(point, recompute)
+  return ('tensor %d x pipeline %d x data %d, micro-batch %d x %d%s'):format(point.tensor, point.pipeline, point.data,
+    point.micro_batch, point.micro_batches, recompute == 'full' and ', recompute full' or '')
+end
+
 --- Runs the grids of a rule in order until `evaluations` are spent: { step_time_s =, what =, evaluations = }, the best
 --- that fits; step_time_s is infinite where none does.
 local function run_grids(rule)
@@ -107,9 +112,7 @@ local function run_grids(rule)
         end)
         best.evaluations = best.evaluations + 1
         if ok and metrics.feasible and metrics.step_time_s < best.step_time_s then
-          best.step_time_s, best.what = metrics.step_time_s, ('tensor %d x pipeline %d x data %d, micro-batch %d x %d%s')
-            :format(entry.point.tensor, entry.point.pipeline, entry.point.data, entry.point.micro_batch,
-            entry.point.micro_batches, recompute == 'full' and ', recompute full' or '')
+          best.step_time_s, best.what = metrics.step_time_s, text_of(entry.point, recompute)
         end
         if not ok or metrics.feasible then break end
       end

@@ -330,7 +330,7 @@ function space.text(point)
   if point.sequence_parallel then line[#line + 1] = 'sequence' end
   if type(point.order) == 'table' then
     line[#line + 1] = 'devices moved'
-  elseif point.order and point.order ~= 'natural' then 
+  elseif point.order and point.order ~= 'natural' then
     line[#line + 1] = (point.order:gsub('_', ' '))
   end
   return table.concat(line, ', ')

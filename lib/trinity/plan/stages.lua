@@ -77,7 +77,8 @@ function stages.device_of(chunk, p, v_shaped)
   return v_shaped and turn % 2 == 1 and p + 1 - device or device
 end
 
---- Layers of every virtual stage in the order of the network, from those of every device (stages.device_of); a device's chunks are as equal as they can be, the longer ones first.
+--- Layers of every virtual stage in the order of the network, from those of every device (stages.device_of); a
+--- device's chunks are as equal as they can be, the longer ones first.
 ---@param counts integer[] of every device
 ---@param v integer virtual stages of a device
 ---@param v_shaped boolean

@@ -13,7 +13,8 @@ local function key_of(kind) return ('%s %.17g'):format(kind.type, kind.speed) en
 
 --- What a search must know of the devices of a cluster; kinds: networks.kinds. Fields: kind_of (an index of kinds, a
 --- device), sorted (devices by peak, the fastest first), rate (FLOP a second of a kind),
---- counts (how many devices the fastest kind, the fastest two, ... have), natural_sorted (whether the cluster names the fastest first), capacity_bytes (the most of a device).
+--- counts (how many devices the fastest kind, the fastest two, ... have), natural_sorted (whether the cluster names
+--- the fastest first), capacity_bytes (the most of a device).
 function unequal.new(cluster, kinds)
   local self = setmetatable({ cluster = cluster, kinds = kinds, kind_of = {}, sorted = {}, counts = {}, rate = {},
     capacity_bytes = 0, natural_sorted = true }, Unequal)
