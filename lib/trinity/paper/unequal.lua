@@ -3,8 +3,8 @@
 --   plan, 1F1B      the same search within what the others choose from: 1F1B, no parts of the sequence, whole states
 --   amp             AMP (unequal_grid.lua): layers take what they take in the mean over all devices of the pool; per
 --                   grid the split whose largest stage is least, exact; grids in the order of the formula are run
---                   until the budget is spent, as AMP runs its best candidates. It shares out no states; a grid that does not
---                   fit is run again with everything computed again.
+--                   until the budget is spent, as AMP runs its best candidates. It shares out no states; a grid that
+--                   does not fit is run again with everything computed again.
 --   even            the same grids with layers as equal as they can be, as Megatron-LM has them
 --   proportional    the same with layers in proportion to the peak of a stage's slowest device
 --   batch by speed  data parallelism alone, parts of the batch in proportion to what each device does a second
