@@ -12,10 +12,10 @@ local scout = {}
 local opened, bounded, simulated = 48, 4000, 2
 local families, share = 12, 0.75 -- how many are looked at, and of a device's memory what a point may take at most
 
---- Whether a search is to be helped; once.
+--- Whether a search is to be helped; once. Not of unlike devices, of which the first simulations are of many kinds.
 function scout.due(search)
   local best = search.results[1]
-  return not search.scouted and not (best and best.metrics.feasible) and next(search.own) == nil
+  return not search.scouted and not search.unequal and not (best and best.metrics.feasible) and next(search.own) == nil
     and (search.space.about.experts and search.counts.opened >= opened
       or search.counts.bounded >= bounded or search.counts.simulated >= simulated)
 end

@@ -34,6 +34,7 @@ function Search.new(options)
   self.too_large = 0
   self.refused, self.splits, self.started_s = {}, {}, core.clock_s()
   self.nearest, self.late, self.large, self.grown, self.by_layer_seen = nil, {}, {}, {}, {}
+  self.simulated_of = {}
   return self
 end
 
@@ -339,6 +340,8 @@ function Search:note_growth(entry, metrics)
   local function note(kinds, grown)
     for _, kind in ipairs(kinds) do self.grown[kind] = math.min(self.grown[kind] or math.huge, grown) end
   end
+  local kinds = time_kinds(entry.point, self.unequal)
+  self.simulated_of[kinds[#kinds]] = (self.simulated_of[kinds[#kinds]] or 0) + 1
   note(memory_kinds(entry.point), metrics.peak_memory_bytes / most)
   note(time_kinds(entry.point, self.unequal), metrics.step_time_s / entry.bounds.step_time_s)
 end
@@ -357,6 +360,14 @@ local function few_of_a_kind(unequal)
   end
 end
 
+--- Whether of unlike devices enough was simulated of an entry's kind, in the first three quarters of the simulations: the
+--- others go by what all kinds said.
+function Search:heard_enough(entry)
+  if not self.unequal or self.reward or 4 * self.counts.simulated >= 3 * self.simulations then return false end
+  local kinds = time_kinds(entry.point, self.unequal)
+  return (self.simulated_of[kinds[#kinds]] or 0) >= at_once_alike
+end
+
 --- Of entries those that may be the best by their estimates; the others are simulated behind all else, but not before
 --- there is a limit or, of unlike devices, a plan that fits.
 function Search:promising(entries)
@@ -366,7 +377,7 @@ function Search:promising(entries)
   local best_s = heard and best.metrics.step_time_s or math.huge
   for _, entry in ipairs(entries) do
     local time_s, bytes = self:estimate(entry)
-    if bytes > self.capacity_bytes or time_s > best_s then
+    if bytes > self.capacity_bytes or time_s > best_s or self:heard_enough(entry) then
       self.late[#self.late + 1] = entry
     elseif few(entry) then
       list[#list + 1] = entry
