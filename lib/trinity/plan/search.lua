@@ -360,8 +360,8 @@ local function few_of_a_kind(unequal)
   end
 end
 
---- Whether of unlike devices enough was simulated of an entry's kind, in the first three quarters of the simulations: the
---- others go by what all kinds said.
+--- Whether of unlike devices enough was simulated of an entry's kind, in the first three quarters of the simulations:
+--- the others go by what all kinds said.
 function Search:heard_enough(entry)
   if not self.unequal or self.reward or 4 * self.counts.simulated >= 3 * self.simulations then return false end
   local kinds = time_kinds(entry.point, self.unequal)
