@@ -199,7 +199,7 @@ local about = { model = problem.graph.name, devices = devices, steps = found.ste
   copy_s = copying(devices, found.last.copies), types = by_type(problem, plan, found) }
 if options.data ~= '' then
   about.accuracy = found.accuracy
-  about.samples_per_s = plan.metrics.samples / found.step_time_s
+  about.samples_per_s = found.samples_per_s
 end
 for d = 1, #devices do about.simulated_memory_bytes[d] = plan.metrics:memory_bytes(d) end
 if options.trace ~= '' then

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/stop.h"
+#include "base/utf8.h"
 #include "data/gzip.h"
 #include "formats/export/safetensors.h"
 
@@ -56,7 +57,8 @@ class Table {
     while (stop > at && stop[-1] == ' ') --stop;
     const auto [end, error] = std::from_chars(at, stop, value);
     if (error != std::errc() || end != stop || !std::isfinite(value))
-      wrong(field, fmt::format("expected a number, got '{}'", std::string(at, std::min(stop, at + 40))));
+      wrong(field, fmt::format("expected a number, got '{}'",
+                               printable({at, std::min(stop, at + 40)})));
     return value;
   }
 
@@ -97,8 +99,9 @@ void add_images(DataSet& into, const std::string& path) {
   const auto content = read_file(path);
   const auto size = static_cast<int64_t>(content.size());
   if (size == 0 || size % (kImageBytes + 1) != 0)
-    refuse(path, fmt::format("expected images of {} bytes each, got {} bytes: {} are left over",
-                             kImageBytes + 1, size, size % (kImageBytes + 1)));
+    refuse(path, fmt::format("byte {}: expected images of {} bytes each, got {} bytes",
+                             size - size % (kImageBytes + 1), kImageBytes + 1,
+                             size % (kImageBytes + 1)));
   for (int64_t at = 0; at < size; at += kImageBytes + 1) {
     const auto label = static_cast<uint8_t>(content[static_cast<size_t>(at)]);
     if (label > 9)
@@ -114,11 +117,14 @@ void add_images(DataSet& into, const std::string& path) {
 void add_words(DataSet& into, const std::string& path,
                std::unordered_map<std::string, int32_t>& known, bool is_new) {
   const auto content = read_file(path);
+  int64_t line = 1;
+  const size_t before = into.symbols.size();
   const auto add = [&](const std::string& word) {
     auto found = known.find(word);
     if (found == known.end() && !is_new) found = known.find("<unk>");
     if (found == known.end() && !is_new)
-      refuse(path, fmt::format("word '{}' is not in the training file, which has no <unk>", word));
+      refuse(path, fmt::format("line {}: word '{}' is not in the training file, which has no <unk>",
+                               line, printable(word.substr(0, 40))));
     if (found == known.end())
       found = known.emplace(word, static_cast<int32_t>(known.size())).first;
     into.symbols.push_back(found->second);
@@ -131,9 +137,12 @@ void add_words(DataSet& into, const std::string& path,
     }
     if (!word.empty()) add(word);
     word.clear();
-    if (letter == '\n') add("<eos>");
+    if (letter != '\n') continue;
+    add("<eos>");
+    ++line;
   }
   if (!word.empty()) add(word);
+  if (into.symbols.size() == before) refuse(path, "expected words, got none");
 }
 
 void read_tensors(DataSet& into) {
@@ -146,7 +155,9 @@ void read_tensors(DataSet& into) {
   const auto rows = static_cast<int64_t>(labels->bytes.size() / sizeof(int64_t));
   const auto count = static_cast<int64_t>(inputs->bytes.size() / sizeof(float));
   if (labels->shape.size() != 1 || inputs->shape.empty() || inputs->shape[0] != rows || rows == 0)
-    saved.refuse("expected as many 'labels' [samples] as 'inputs' [samples, ...]");
+    saved.refuse(fmt::format(
+        "expected as many 'labels' [samples] as 'inputs' [samples, ...], got [{}] and [{}]",
+        fmt::join(labels->shape, ", "), fmt::join(inputs->shape, ", ")));
   into.width = count / rows;
   into.values.resize(static_cast<size_t>(count));
   std::memcpy(into.values.data(), inputs->bytes.data(), inputs->bytes.size());

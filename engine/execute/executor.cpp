@@ -545,11 +545,10 @@ std::vector<double> numbers_of(const at::Tensor& tensor) {
 
 }  // namespace
 
-int64_t Executor::steps_per_epoch() const {
-  return impl_->feed ? impl_->feed->steps_per_epoch() : 0;
-}
-int64_t Executor::held_out_samples() const {
-  return impl_->feed ? impl_->feed->held_out_samples() : 0;
+Executor::Epoch Executor::epoch() const {
+  if (!impl_->feed) return {};
+  const auto& feed = *impl_->feed;
+  return {feed.steps_per_epoch(), feed.held_out_samples(), feed.samples_per_step()};
 }
 
 HeldOut Executor::evaluate(std::shared_ptr<const Graph> graph) const {

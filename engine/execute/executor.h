@@ -107,8 +107,12 @@ class Executor {
   /// A weight's values, one after the other. Throws ArgumentError where there is none.
   std::vector<double> weight(int32_t op, size_t parameter) const;
 
-  int64_t steps_per_epoch() const;   ///< of `data`; 0 without
-  int64_t held_out_samples() const;  ///< the same
+  /// A pass over `data`; zeros without.
+  struct Epoch {
+    int64_t steps = 0, held_out_samples = 0;
+    int64_t samples_per_step = 0;  ///< on all replicas; of a text: rows of symbols
+  };
+  Epoch epoch() const;
 
   /// The accuracy on held-out samples of the present weights in `graph`, that of which a lowered
   /// one was made. Throws ArgumentError without data, and what evaluate() throws.

@@ -37,6 +37,7 @@ class Feed {
   int64_t steps_per_epoch() const { return steps_; }
   int64_t held_out_samples() const { return held_out_; }
   int64_t batch() const { return batch_; }
+  int64_t samples_per_step() const { return batch_ * batches_; }
 
  private:
   void check(const Graph& graph);

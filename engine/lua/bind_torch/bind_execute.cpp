@@ -104,12 +104,12 @@ int executor_evaluate(lua_State* L) {
   return 3;
 }
 
-/// executor:epoch() -> steps of an epoch, held-out samples; 0 without data
+/// executor:epoch() -> steps of an epoch, held-out samples, samples of a step; 0 without data
 int executor_epoch(lua_State* L) {
-  const auto& executor = object_arg<Executor>(L, 1);
-  lua_pushnumber(L, static_cast<double>(executor.steps_per_epoch()));
-  lua_pushnumber(L, static_cast<double>(executor.held_out_samples()));
-  return 2;
+  const auto epoch = object_arg<Executor>(L, 1).epoch();
+  for (const int64_t number : {epoch.steps, epoch.held_out_samples, epoch.samples_per_step})
+    lua_pushnumber(L, static_cast<double>(number));
+  return 3;
 }
 
 /// executor:save(path, numbers): weights, or, with numbers by name, a checkpoint that keeps these too

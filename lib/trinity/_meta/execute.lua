@@ -24,6 +24,7 @@ error 'this file is for editors'
 ---@field weights? trinity.NamedWeight[] at the end, in order of name, where `keep_weights` asks for them
 ---@field accuracy? number on held-out samples at the end: the share whose label has the largest logit
 ---@field accuracies? number[] the same after every epoch, of trainings on data
+---@field samples_per_s? number of trainings on data: trained in the median step, by all replicas
 ---@field held_out_loss? number their mean loss
 ---@field held_out_samples? integer how many they are
 

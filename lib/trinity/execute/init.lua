@@ -95,9 +95,9 @@ local function measure(course, happens, options, job, all)
         all.busy[d] = (all.busy[d] or 0) + took.busy_s[d]
       end
     end
-    line:update { text = ('step %d/%d  loss %.6g  %.4g s'):format(step, steps, took.loss, took.step_time_s) }
     happens:step_done(took.loss)
     course:step_done(took.loss) -- behind what it keeps of that
+    line:update { text = course:says(took.loss, took.step_time_s) }
   end
   line:finish()
 end

@@ -48,9 +48,9 @@ end
 
 --- A training whose executor has just been made.
 function training.new(executor, graph, options)
-  local per_epoch, held_out = executor:epoch()
+  local per_epoch, held_out, samples = executor:epoch()
   local self = setmetatable({ executor = executor, graph = graph, options = options, per_epoch = per_epoch,
-    held_out = held_out, done = 0, accuracies = {} }, Training)
+    held_out = held_out, samples = samples, done = 0, accuracies = {} }, Training)
   self.epoch_loss, self.epoch_steps = 0, 0
   if options.load then executor:load(options.load) end
   if options.checkpoint and util.exists(options.checkpoint) then
@@ -118,10 +118,20 @@ function Training:keep()
   self.executor:save(self.options.checkpoint, numbers)
 end
 
+--- What is told as it goes: behind a step of this loss, where a step takes so long.
+function Training:says(loss, step_time_s)
+  local text = ('step %d/%d  loss %.6g  %.4g s'):format(self.done, self.steps, loss, step_time_s)
+  if self.samples == 0 then return text end
+  local accuracy = self.accuracies[#self.accuracies]
+  return ('%s  %.4g samples/s%s'):format(text, self.samples / step_time_s,
+    accuracy and ('  accuracy %.4f'):format(accuracy) or '')
+end
+
 --- What a result tells of it.
 function Training:result(result)
   if self.per_epoch > 0 then
     result.accuracies = self.accuracies
+    result.samples_per_s = self.samples / result.step_time_s
     result.accuracy, result.held_out_loss, result.held_out_samples = self:evaluate()
   end
   if self.options.save then self.executor:save(self.options.save) end

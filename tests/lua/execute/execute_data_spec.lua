@@ -63,6 +63,24 @@ describe('training on a table', function()
     expect(run.accuracy >= 0.9):equals(true)
     expect(run.losses[300] < 0.5 * run.losses[1]):equals(true)
   end)
+  it('says loss, samples a second and accuracy as it goes', function()
+    local progress, said = require 'trinity.base.progress', {}
+    local before = progress.listener
+    progress.listener = function(_, state) said[#said + 1] = state.text end
+    local ok, run = pcall(train, { mesh = { data = 2 } }, 2, util.merged(some, { epochs = 2 }))
+    progress.listener = before
+    expect(ok):equals(true)
+    expect(#said):equals(20) -- 100 samples of which a step has 5 on each of two replicas, twice
+    for step, text in ipairs(said) do
+      expect(text):matches(('step %d/20  loss %%d[^ ]*  [^ ]+ s  [^ ]+ samples/s'):format(step))
+      expect(tonumber(text:match 'loss ([^ ]+)')):near(run.losses[step], 1e-5)
+      local rate = 10 / run.step_times_s[step]
+      expect(tonumber(text:match '([^ ]+) samples/s')):near(rate, 2e-3 * rate)
+      local epoch = math.floor(step / 10)
+      expect(text:match 'accuracy (.*)'):equals(epoch > 0 and ('%.4f'):format(run.accuracies[epoch]) or nil)
+    end
+    expect(run.samples_per_s):near(10 / run.step_time_s, 1e-9 * run.samples_per_s)
+  end)
   it('has the same samples whatever the strategy', function()
     local one = train({ mesh = {}, micro_batches = 2 }, 1, some)
     expect_same(train({ mesh = { data = 2 } }, 2, some), one)
@@ -178,7 +196,9 @@ describe('a malformed file is named with its place:', function()
   refused('class.csv', '1,2,0.5\n', 'class.csv: line 1, field 3: expected a class, a whole number from 0, got 0.5')
   refused('empty.csv', '', 'empty.csv: expected lines of numbers, got none')
   refused('cut.csv.gz', '\31\139\8\0\0\0\0\0', 'cut.csv.gz: byte 8: expected a whole file of gzip')
-  refused('cut.bin', ('x'):rep(100), 'cut.bin: expected images of 3073 bytes each, got 100 bytes')
+  refused('nul.csv', '1,2,0\n1,\0,1\n', "nul.csv: line 2, field 2: expected a number, got '\\x00'$")
+  refused('cut.bin', ('x'):rep(100), 'cut.bin: byte 0: expected images of 3073 bytes each, got 100 bytes')
+  refused('rest.bin', ('\1'):rep(2 * 3073) .. 'abc', 'rest.bin: byte 6146: expected images of 3073 bytes each, got 3 bytes')
   refused('class.bin', '\12' .. ('x'):rep(3072), 'class.bin: byte 0: expected a class from 0 to 9, got 12')
   refused('few.csv', '1,2,0\n', 'expected at least the 5 samples that a step trains')
   refused('wide.csv', ('1,2,3,0\n'):rep(9), "input 'inputs' takes samples of 2 numbers, the data have samples of 3")
@@ -191,6 +211,23 @@ describe('a malformed file is named with its place:', function()
     tensor.save(file, { inputs = tensor.new(x):reshape { 10, 2 }, labels = tensor.zeros({ 10 }, { dtype = 'int64' }) })
     expect(function() train({ mesh = {} }, 1, { data = file, epochs = 1 }) end)
       :raises "nan.safetensors: .*'inputs' %[6, 1%]: expected a number of float32, got %-?nan"
+  end)
+  it('tensors of other extents', function()
+    local tensor, file = trinity.tensor, folder .. '/extents.safetensors'
+    tensor.save(file, { inputs = tensor.zeros { 10, 2 }, labels = tensor.zeros({ 9 }, { dtype = 'int64' }) })
+    expect(function() train({ mesh = {} }, 1, { data = file, epochs = 1 }) end)
+      :raises "extents.safetensors: .*as many 'labels' %[samples%] as 'inputs' %[samples, ...%], got %[9%] and %[10, 2%]"
+  end)
+  it('words that the training text has not, and a text of none', function()
+    os.execute(("mkdir '%s/words'"):format(folder))
+    write('words/ptb.train.txt', ' a b \n')
+    write('words/ptb.valid.txt', ' a b \n b c \n')
+    local function read() return core.data_set(folder .. '/words', {}) end
+    expect(read):raises "ptb.valid.txt: line 2: word 'c' is not in the training file"
+    write('words/ptb.valid.txt', ' \t ')
+    expect(read):raises 'ptb.valid.txt: expected words, got none'
+    write('words/ptb.train.txt', '')
+    expect(read):raises 'ptb.train.txt: expected words, got none'
   end)
   it('a folder of other things', function()
     os.execute(("mkdir '%s/other'"):format(folder))
