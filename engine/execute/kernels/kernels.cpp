@@ -241,9 +241,12 @@ Tensors softmax(const KernelCall& call) {
     const int64_t all = begin.empty() ? rows : whole.at(whole.size() - 2);
     const int64_t first = begin.empty() ? 0 : begin.at(begin.size() - 2);
     auto positions = at::arange(first, first + rows, x.options().dtype(at::kLong));
-    // Rows of several heads that share keys stand below each other, each with all positions.
-    const bool shares = all > columns && all % columns == 0;
-    positions = shares ? positions.remainder(columns) : positions + (columns - all);
+    // Rows of several heads that share keys stand below each other: those of a position, or those of
+    // a head, each with all positions.
+    const int64_t together = call.integer("rows_of_position", 1);
+    const bool shares = together == 1 && all > columns && all % columns == 0;
+    positions = positions.div(together, "floor");
+    positions = shares ? positions.remainder(columns) : positions + (columns - all / together);
     x = x.masked_fill(unseen_keys(positions, columns, call.integer("window", 0)), -1e9);
   }
   return {at::softmax(x, call.integer("axis", -1))};

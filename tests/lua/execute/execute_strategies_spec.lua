@@ -132,8 +132,12 @@ describe('attention in a ring trains as on one device,', function()
     local losses = {}
     for _, case in ipairs { { false }, { true }, { true, 3 }, { true, 3, true }, { false, nil, true } } do
       local one = network(case[1], case[2], case[3], 'flash')
-      local expected = network(case[1], case[2], case[3], 'onnx'):on_one(1)
+      local in_parts = network(case[1], case[2], case[3], 'onnx')
+      local expected = in_parts:on_one(1)
       expect(same.difference(expected, one:on_one(1))):near(0, 1e-9)
+      -- Of parts of the sequence as ONNX's operators, too: keys and values are gathered.
+      for _, c in ipairs { 2, 4, 8 } do expect(in_parts:off { mesh = { context = c } }):near(0, 1e-9) end
+      expect(in_parts:off { mesh = { context = 2, tensor = 2 }, sequence_parallel = true }):near(0, 1e-9)
       for _, c in ipairs { 2, 4, 8 } do expect(one:off(ring(c))):near(0, 1e-9) end
       expect(one:off { mesh = { context = 2, tensor = 2 }, context_kind = 'ring', sequence_parallel = true }):near(0, 1e-9)
       losses[#losses + 1] = expected.losses[1]

@@ -40,6 +40,10 @@ local function read_attention(owner, place, o, ...)
     ...)
 end
 
+-- Whether the rows of the heads that share a head of keys stand below each other position by position, so that a part
+-- of the sequence is a run of rows. Of one head of keys they do head by head: a part of the heads is a run of rows.
+local function by_position(heads, groups) return groups > 1 and groups < heads end
+
 --- Queries [N, T, H] as [N, G, R T, D] for G heads of keys, which R = heads / G heads of queries
 --- share: their rows stand below each other, so that one product serves them.
 local function query_heads(net, name, q, heads, groups)
@@ -49,7 +53,8 @@ local function query_heads(net, name, q, heads, groups)
   end
   local shared = heads / groups
   local split = net:reshape(name .. '/heads', q, { n, t, groups, shared, width })
-  local turned = net:transpose(name .. '/transpose', split, { 1, 3, 4, 2, 5 })
+  local turned = net:transpose(name .. '/transpose', split,
+    by_position(heads, groups) and { 1, 3, 2, 4, 5 } or { 1, 3, 4, 2, 5 })
   return net:reshape(name .. '/rows', turned, { n, groups, shared * t, width })
 end
 
@@ -58,6 +63,9 @@ local function join_heads(net, name, x, heads, t)
   local n, groups, width = x.shape[1], x.shape[2], x.shape[4]
   if groups == heads then
     x = net:transpose(name .. '/transpose', x, { 1, 3, 2, 4 })
+  elseif by_position(heads, groups) then
+    local split = net:reshape(name .. '/rows', x, { n, groups, t, heads / groups, width })
+    x = net:transpose(name .. '/transpose', split, { 1, 3, 2, 4, 5 })
   else
     local split = net:reshape(name .. '/rows', x, { n, groups, heads / groups, t, width })
     x = net:transpose(name .. '/transpose', split, { 1, 4, 2, 3, 5 })
@@ -98,7 +106,8 @@ end
 
 --- Scaled dot-product attention in its ONNX parts: queries [N, T, A D], keys [N, S, K D] and values [N, S, K V] to
 --- [N, T, A V]. Queries are scaled before the product, which is less than scaling its result. o: heads (A), key_heads
---- (K; default heads), mask (added to the scores [N, K, A / K T, S]), dropout (of the probabilities), causal and window
+--- (K; default heads), mask (added to the scores [N, K, A / K T, S], rows of a position below each other where 1 < K < A,
+--- else those of a head), dropout (of the probabilities), causal and window
 --- (each position sees those before it, the nearest of them: attributes of the Softmax; all products are computed but
 --- with kernels = 'flash'), softcap.
 ---@param name string
@@ -134,7 +143,8 @@ function Layers:attention(name, q, k, v, o)
     check.refuse('layers:attention', 'option', 'mask', 'expected at most 4 dimensions, got %d', #scores.shape)
   end
   local shares = self:softmax(name .. '/softmax', scores,
-    { axis = -1, causal = o.causal and 1 or 0, window = o.window and o.window < s and o.window or nil })
+    { axis = -1, causal = o.causal and 1 or 0, window = o.window and o.window < s and o.window or nil,
+      rows_of_position = by_position(heads, groups) and heads / groups or nil })
   shares = self:drop(name .. '/dropout', shares, o.dropout, masked)
   return join_heads(self, name .. '/context', self:matmul(name .. '/context', shares, values), heads, t)
 end
