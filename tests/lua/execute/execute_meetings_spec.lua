@@ -399,6 +399,18 @@ describe('replicas that meet seldom are executed:', function()
   end)
 end)
 
+describe('a replication that is priced beside a strategy', function()
+  it('is refused rather than left out', function()
+    local synchronisation = require 'trinity.dist.synchronisation'
+    local graph, cluster = network 'sgd', trinity.cluster 'p100x4'
+    local problem = trinity.problem { graph = graph, cluster = cluster }
+    local replicas = synchronisation.replicate { graph = graph, cluster = cluster,
+      synchronisation = synchronisation.local_sgd { steps = 4 } }
+    expect(function() trinity.execute(problem, replicas:strategy(problem), { steps = 1, warm_up = 0, quiet = true }) end)
+      :raises "%('plan'%): its replication %(.*4 replicas, local sgd.*%) is priced beside it and not lowered: .*mesh = { data = 4 }"
+  end)
+end)
+
 describe('servers', function()
   local trained = same.new(network 'adam')
   for _, servers in ipairs { 1, 2 } do
