@@ -24,6 +24,8 @@ local others = {
   { 'interleaved', { mesh = pipeline, schedule = 'interleaved', virtual_stages = 2, micro_batches = 2 } },
   { 'zb-h1', { mesh = pipeline, schedule = 'zb-h1', micro_batches = 2 } },
   { 'zb-v', { mesh = pipeline, schedule = 'zb-v', virtual_stages = 2, micro_batches = 4 } },
+  { 'zb-interleaved', { mesh = pipeline, schedule = 'zb-interleaved', virtual_stages = 2, micro_batches = 2 } },
+  { 'dualpipe-v', { mesh = pipeline, schedule = 'dualpipe-v', virtual_stages = 2, micro_batches = 4 } },
   { 'tensor and sequence', { mesh = { tensor = 2 }, sequence_parallel = true } },
   { 'context', { mesh = { context = 2 } } },
   { 'recompute', { recompute = 'full' } },

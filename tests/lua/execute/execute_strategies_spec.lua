@@ -19,6 +19,7 @@ local parts = {
   { 'interleaved', 'schedule', { mesh = pipeline, schedule = 'interleaved', virtual_stages = 2, micro_batches = 2 } },
   { 'zb-h1', 'schedule', { mesh = pipeline, schedule = 'zb-h1', micro_batches = 2 } },
   { 'zb-v', 'schedule', { mesh = pipeline, schedule = 'zb-v', virtual_stages = 2, micro_batches = 4 } },
+  { 'zb-interleaved', 'schedule', { mesh = pipeline, schedule = 'zb-interleaved', virtual_stages = 2, micro_batches = 2 } },
   { 'dualpipe-v', 'schedule', { mesh = pipeline, schedule = 'dualpipe-v', virtual_stages = 2, micro_batches = 4 } },
   { 'all-reduce', 'data', { mesh = data } },
   { 'ZeRO 1', 'data', { mesh = data, shard = 1 } },
