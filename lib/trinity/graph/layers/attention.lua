@@ -106,10 +106,9 @@ end
 
 --- Scaled dot-product attention in its ONNX parts: queries [N, T, A D], keys [N, S, K D] and values [N, S, K V] to
 --- [N, T, A V]. Queries are scaled before the product, which is less than scaling its result. o: heads (A), key_heads
---- (K; default heads), mask (added to the scores [N, K, A / K T, S], rows of a position below each other where 1 < K < A,
---- else those of a head), dropout (of the probabilities), causal and window
---- (each position sees those before it, the nearest of them: attributes of the Softmax; all products are computed but
---- with kernels = 'flash'), softcap.
+--- (K; default heads), mask (added to the scores [N, K, A / K T, S], the rows of a position together where 1 < K < A,
+--- else those of a head), dropout (of the probabilities), causal and window (each position sees those before it, the
+--- nearest of them: attributes of the Softmax; all products are computed but with kernels = 'flash'), softcap.
 ---@param name string
 ---@param q trinity.Tensor
 ---@param k trinity.Tensor
