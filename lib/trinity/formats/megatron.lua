@@ -3,6 +3,7 @@
 
 local core = require 'trinity.core'
 local layout = require 'trinity.formats.layout'
+local text = require 'trinity.base.text'
 local unsaid = require 'trinity.formats.unsaid'
 local util = require 'trinity.base.util'
 
@@ -30,17 +31,17 @@ local function layout_of(outline, unspoken)
   local stages = util.map(outline.stages, function(stage)
     return { embedding = stage.embedding, layers = stage.last - stage.first + 1, ahead = 0, head = stage.head }
   end)
-  local text = layout.text(stages)
-  local why = layout.refusal(layout.read(text), outline.pipeline, outline.layers)
-  if why then util.fail("export: megatron: it would refuse the layout '%s': %s", text, why) end
-  return text
+  local said_stages = layout.text(stages)
+  local why = layout.refusal(layout.read(said_stages), outline.pipeline, outline.layers)
+  if why then util.fail("export: megatron: it would refuse the layout '%s': %s", said_stages, why) end
+  return said_stages
 end
 
 -- Arguments about the schedule.
 local function add_pipeline(add, outline, unspoken)
   add('--pipeline-model-parallel-size', outline.pipeline)
-  local text = layout_of(outline, unspoken)
-  if text then add('--pipeline-model-parallel-layout', "'" .. text .. "'") end
+  local stages = layout_of(outline, unspoken)
+  if stages then add('--pipeline-model-parallel-layout', "'" .. stages .. "'") end
   local one = outline.schedule == 'gpipe' and outline.micro_batches == 1 -- which is 1F1B, too
   if outline.pipeline > 1 and not one and not one_order[outline.schedule] then
     unspoken[#unspoken + 1] = ("schedule '%s': Megatron-LM runs 1F1B, or interleaved 1F1B where ranks have several "
@@ -113,10 +114,10 @@ function megatron.write(outline)
     unspoken[#unspoken + 1] = ("the network '%s': it repeats no layers, as Megatron-LM's models do"):format(
       core.printable(outline.graph.name))
   end
-  local text = ('# %s: torchrun --nproc-per-node ... pretrain_gpt.py "${MODEL_PARALLEL_ARGS[@]}" ... (%d ranks)\n'
-    .. 'MODEL_PARALLEL_ARGS=(\n    %s\n)\n'):format(core.printable(outline.graph.name), outline:device_count(),
-    table.concat(lines, '\n    '))
-  return { { name = 'megatron.sh', text = text } }, unspoken
+  local script = ('# %s: torchrun --nproc-per-node ... pretrain_gpt.py "${MODEL_PARALLEL_ARGS[@]}" ... (%d ranks)\n'
+    .. 'MODEL_PARALLEL_ARGS=(\n    %s\n)\n'):format(text.one_line(core.printable(outline.graph.name)),
+    outline:device_count(), table.concat(lines, '\n    '))
+  return { { name = 'megatron.sh', text = script } }, unspoken
 end
 
 return megatron

@@ -5,6 +5,7 @@
 local core = require 'trinity.core'
 local modules = require 'trinity.formats.modules'
 local pytorch_schedule = require 'trinity.formats.pytorch_schedule'
+local text = require 'trinity.base.text'
 local unsaid = require 'trinity.formats.unsaid'
 local util = require 'trinity.base.util'
 
@@ -127,11 +128,12 @@ function torchtitan.write(outline)
       .. 'decoders'):format(core.printable(outline.graph.name))
   end
   local again = recompute_of(outline, unspoken)
-  local text = ('# %s: %d ranks; for the function that returns Trainer.Config\nfrom torchtitan.config import '
-    .. 'ParallelismConfig\n%s\nparallelism = ParallelismConfig(\n%s)\n%s'):format(core.printable(outline.graph.name),
-    outline:device_count(), again and 'from torchtitan.distributed.activation_checkpoint import FullAC\n' or '',
+  local name = text.one_line(core.printable(outline.graph.name))
+  local fragment = ('# %s: %d ranks; for the function that returns Trainer.Config\nfrom torchtitan.config import '
+    .. 'ParallelismConfig\n%s\nparallelism = ParallelismConfig(\n%s)\n%s'):format(name, outline:device_count(),
+    again and 'from torchtitan.distributed.activation_checkpoint import FullAC\n' or '',
     table.concat(lines), again and 'activation_checkpoint = FullAC.Config()\n' or '')
-  local files = { { name = 'parallelism.py', text = text } }
+  local files = { { name = 'parallelism.py', text = fragment } }
   files[2] = csv
   return files, unspoken
 end

@@ -65,6 +65,18 @@ describe('files', function()
     for _, path in ipairs(paths) do os.remove(path) end
     os.remove(folder)
   end)
+  it('do not run what a network is called', function()
+    local path = os.tmpname() .. '.json'
+    llama.graph:save(path)
+    trinity.files.write(path, (trinity.files.read(path):gsub('"name": "llama"', '"name": "a\\ntouch PWNED\\rtouch PWNED\\n#"', 1)))
+    local named = trinity.problem { graph = trinity.model(path), cluster = llama.cluster }
+    os.remove(path)
+    expect(named.graph.name):equals 'a\ntouch PWNED\rtouch PWNED\n#'
+    for _, format in ipairs { 'megatron', 'torchtitan' } do
+      local exported = named:strategy({ mesh = { data = 2 } }):export { format = format }
+      expect(exported):matches '^# a\\x0Atouch PWNED\\x0Dtouch PWNED\\x0A#: [^\n]*2 ranks'
+    end
+  end)
   it('have formats with names', function()
     refused(strategy, { format = 'megatorn' }, "did you mean 'megatron'")
     refused(strategy, {}, 'format')

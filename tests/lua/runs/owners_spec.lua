@@ -22,6 +22,10 @@ end
 
 -- Begins the script beside the shell, and waits until it says so.
 local begin = "'" .. program .. "' s.lua --run r > out & pid=$!; until grep -q ready out 2>/dev/null; do sleep 0.05; done; "
+-- Kills it before the command that it waits for: the other way round the script goes on, and may end, in between.
+local strike = 'left=$(pgrep -P $pid); kill -9 $pid $left'
+-- A sign that is waited for, 20 seconds at most.
+local function wait_until(sign) return ('timeout 20 sh -c "until %s; do sleep 0.05; done"'):format(sign) end
 
 local function refused(run)
   expect(run 'TRINITY runs'):matches 'r +running'
@@ -32,7 +36,7 @@ end
 
 it('a run whose owner is killed is interrupted at once, and goes on', function()
   local folder, run = place()
-  expect(run(begin .. "'" .. program .. "' runs; pkill -KILL -P $pid; kill -9 $pid; wait; '" .. program .. "' runs"))
+  expect(run(begin .. "'" .. program .. "' runs; " .. strike .. "; wait; '" .. program .. "' runs"))
     :matches 'r +running.*r +interrupted %(killed%)'
   core.write_file(folder .. '/go', '')
   expect(run 'TRINITY runs resume r'):matches 'went on\nstatus=0'
@@ -44,7 +48,7 @@ it('a run is left alone beside its owner in another container', function()
   local start = "unshare -p -f --kill-child --mount-proc '" .. program .. "' s.lua --run r > out 2>&1 & echo $! > pid; "
   run(start .. 'until grep -q ready out; do sleep 0.05; done')
   refused(run)
-  run 'kill -9 $(cat pid); sleep 0.3'
+  run('kill -9 $(cat pid); ' .. wait_until "TRINITY runs | grep -q interrupted")
   expect(run 'TRINITY runs'):matches 'r +interrupted'
 end)
 
@@ -65,8 +69,8 @@ end)
 
 it('its owner touches it', function()
   local _, run = place()
-  expect(run(begin .. "touch -d '1 hour ago' runs/r/.lock; sleep 5.5; find runs/r/.lock -mmin -1; pkill -KILL -P $pid; "
-    .. 'kill -9 $pid')):matches 'runs/r/.lock\n'
+  expect(run(begin .. "touch -d '1 hour ago' runs/r/.lock; " .. wait_until 'find runs/r/.lock -mmin -1 | grep .' .. '; ' .. strike))
+    :matches 'runs/r/.lock\n'
 end)
 
 it('killed at any system call, it can be resumed or started again', function()
