@@ -9,8 +9,8 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <sstream>
 #include <string>
-#include <thread>
 
 #include "base/error.h"
 #include "base/process.h"
@@ -31,32 +31,59 @@ std::filesystem::path own_folder() {
   return error ? std::filesystem::path() : file.parent_path();
 }
 
-/// Refuses to open a part for which the process has too little address space.
-void check_room(const LatePart& part) {
+/// Threads of OpenBLAS: it takes one for each core of the machine, whatever the process may run on,
+/// up to 128 in Debian's build.
+size_t blas_threads() {
+  const size_t cores = std::clamp(sysconf(_SC_NPROCESSORS_CONF), 1L, 128L);
+  for (const char* name : {"OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS"}) {
+    const char* said = std::getenv(name);
+    const long count = said ? std::strtol(said, nullptr, 10) : 0;
+    if (count > 0) return std::min<size_t>(cores, static_cast<size_t>(count));
+  }
+  return cores;
+}
+
+/// 0 for parts that nobody measured.
+size_t wanted(const LatePart& part, size_t bytes) {
+  return bytes == 0 ? 0 : bytes + blas_threads() * part.bytes_of_core;
+}
+
+/// What a limit lacks for `wanted` bytes beside those that are used; empty where it does not.
+std::string lack(const LatePart& part, int kind, size_t wanted, size_t used) {
   rlimit limit{};
-  if (part.address_bytes == 0 || getrlimit(RLIMIT_AS, &limit) != 0 ||
-      limit.rlim_cur == RLIM_INFINITY)
-    return;
-  const auto pages = std::strtoull(system_text("/proc/self/statm").c_str(), nullptr, 10);
-  const size_t used = pages * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t cores = std::max(2U, std::thread::hardware_concurrency());
-  const size_t wanted = part.address_bytes + (cores - 2) * part.address_bytes_of_core;
+  if (getrlimit(kind, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return {};
   const size_t left = limit.rlim_cur - std::min<size_t>(used, limit.rlim_cur);
-  if (left >= wanted) return;
+  if (left >= wanted) return {};
   constexpr size_t kMebibyte = size_t{1} << 20;
-  throw LimitError(fmt::format("opening {} takes {} MiB of address space, and the limit of this "
-                               "process (ulimit -v) leaves {} MiB",
-                               part.needs, wanted / kMebibyte, left / kMebibyte));
+  const bool space = kind == RLIMIT_AS;
+  return fmt::format("opening {} takes {} MiB of {}, and the limit of this process ({}) leaves {} "
+                     "MiB",
+                     part.needs, wanted / kMebibyte, space ? "address space" : "private memory",
+                     space ? "ulimit -v" : "ulimit -d", left / kMebibyte);
+}
+
+/// Why the process's limits are too little for a part; empty where they are not.
+std::string refusal(const LatePart& part) {
+  // proc(5): pages of the address space, of what is resident, shared, text, 0, data with stacks.
+  std::istringstream pages(system_text("/proc/self/statm"));
+  size_t page[6] = {};
+  for (auto& count : page) pages >> count;
+  const auto page_bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const auto why = lack(part, RLIMIT_AS, wanted(part, part.address_bytes), page[0] * page_bytes);
+  if (!why.empty()) return why;
+  return lack(part, RLIMIT_DATA, opening_bytes(part), page[5] * page_bytes);
 }
 
 void* open_part(const LatePart& part) {
-  check_room(part);
   const auto path = own_folder() / part.file;
-  if (g_hooks.before) g_hooks.before();
+  const size_t bytes = opening_bytes(part);
+  if (g_hooks.before) g_hooks.before(bytes);
+  const auto refused = refusal(part);
   // Global, because LibTorch looks for functions of its BLAS by name.
-  void* handle = dlopen(path.c_str(), RTLD_LAZY | RTLD_GLOBAL);
-  const std::string why = handle ? "" : dlerror();
-  if (g_hooks.after) g_hooks.after();
+  void* handle = refused.empty() ? dlopen(path.c_str(), RTLD_LAZY | RTLD_GLOBAL) : nullptr;
+  const std::string why = handle || !refused.empty() ? "" : dlerror();
+  if (g_hooks.after) g_hooks.after(bytes);
+  if (!refused.empty()) throw LimitError(refused);
   if (!handle)
     throw Error(
         fmt::format("this needs {}, which trinity was built without or which is missing "
@@ -66,6 +93,8 @@ void* open_part(const LatePart& part) {
 }
 
 }  // namespace
+
+size_t opening_bytes(const LatePart& part) { return wanted(part, part.private_bytes); }
 
 bool is_built(const LatePart& part) {
   std::error_code error;

@@ -10,20 +10,21 @@ namespace trinity {
 struct LatePart {
   const char* file;   ///< "libtrinity_torch.so"
   const char* needs;  ///< what a message says of it: "LibTorch (Debian package libtorch-dev)"
-  /// Address space that opening it takes, in bytes, with an arena of malloc's for a thread that has
-  /// none yet, and more for each core. OpenBLAS waits for ever where RLIMIT_AS (ulimit -v) leaves
-  /// less.
-  size_t address_bytes = 0, address_bytes_of_core = 0;
+  /// What opening it takes, in bytes, and more for each core that the machine has: address space,
+  /// with an arena of malloc's for a thread that has none yet, and private memory. OpenBLAS, which
+  /// keeps 128 MiB for each of its threads, waits for ever where RLIMIT_AS (ulimit -v) or RLIMIT_DATA
+  /// (ulimit -d, --memory-limit) leaves less.
+  size_t address_bytes = 0, private_bytes = 0, bytes_of_core = 0;
 };
 
 inline constexpr LatePart kTorchPart{"libtrinity_torch.so",
                                      "LibTorch (Debian's package libtorch-dev)",
-                                     size_t{912} << 20, size_t{10} << 20};
+                                     size_t{652} << 20, size_t{124} << 20, size_t{130} << 20};
 inline constexpr LatePart kOnnxPart{
     "libtrinity_onnx.so", "ONNX's and protobuf's libraries (Debian's package libonnx-dev)"};
 inline constexpr LatePart kLinearPart{"libtrinity_linear.so",
                                       "the solver Clp (Debian's package coinor-libclp-dev)",
-                                      size_t{384} << 20, size_t{130} << 20};
+                                      size_t{124} << 20, size_t{28} << 20, size_t{130} << 20};
 
 /// Whether it was built; its libraries may still be missing on this machine.
 bool is_built(const LatePart& part);
@@ -40,10 +41,14 @@ Function* late(const LatePart& part, const char* symbol) {
   return reinterpret_cast<Function*>(late_symbol(part, symbol));
 }
 
-/// Called before and after a part is opened, which takes memory that belongs to no script.
+/// Private memory that opening a part takes on this machine, in bytes; 0 where nobody measured it.
+size_t opening_bytes(const LatePart& part);
+
+/// Called before and after a part is opened, which takes memory that belongs to no script: about so
+/// many bytes (opening_bytes).
 struct LateHooks {
-  void (*before)() = nullptr;
-  void (*after)() = nullptr;
+  void (*before)(size_t bytes) = nullptr;
+  void (*after)(size_t bytes) = nullptr;
 };
 void set_late_hooks(const LateHooks& hooks);
 

@@ -78,11 +78,12 @@ size_t stacks_bytes() {
   return one * (2 * std::max(1U, std::thread::hardware_concurrency()) + 8);
 }
 
-/// What the private memory of all late parts may add to a limit (LibTorch with 300 libraries of
-/// Debian's: 60 MB).
+/// What the private memory of a late part may add to a limit, beside what its opening is known to
+/// take (LibTorch with 300 libraries of Debian's: 60 MB).
 constexpr rlim_t kLateBytes = rlim_t{512} << 20;
 
 rlimit g_limit{};
+rlim_t g_limit_before = 0;
 size_t g_before_bytes = 0;
 
 void set_limit(rlim_t bytes) {
@@ -93,14 +94,14 @@ void set_limit(rlim_t bytes) {
 
 /// A part that is opened late takes its memory beside the limit.
 constexpr LateHooks kBesideLimit{
-    [] {
+    [](size_t bytes) {
       g_before_bytes = private_bytes();
-      g_limit.rlim_cur += kLateBytes;
-      set_limit(g_limit.rlim_cur);
+      g_limit_before = g_limit.rlim_cur;
+      set_limit(g_limit_before + kLateBytes + bytes);
     },
-    [] {
+    [](size_t bytes) {
       const size_t now = private_bytes(), taken = now - std::min(now, g_before_bytes);
-      set_limit(g_limit.rlim_cur - kLateBytes + std::min<rlim_t>(taken, kLateBytes));
+      set_limit(g_limit_before + std::min<rlim_t>(taken, kLateBytes + bytes));
     }};
 
 }  // namespace
@@ -141,7 +142,8 @@ void limit_process_memory(size_t limit_bytes) {
                            format_bytes(static_cast<int64_t>(limit_bytes))));
   const size_t most = private_bytes() + stacks_bytes() + limit_bytes + limit_bytes / 2;
   if (getrlimit(RLIMIT_DATA, &g_limit) != 0) throw Error("cannot read the limit of memory");
-  g_limit.rlim_max = std::min<rlim_t>(g_limit.rlim_max, most + 3 * kLateBytes);
+  const rlim_t late = 3 * kLateBytes + opening_bytes(kTorchPart) + opening_bytes(kLinearPart);
+  g_limit.rlim_max = std::min<rlim_t>(g_limit.rlim_max, most + late);
   set_limit(most);
   set_late_hooks(kBesideLimit);
   // Large blocks go back to the system once they are freed: glibc would keep them from the second

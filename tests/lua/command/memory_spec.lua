@@ -2,6 +2,8 @@
 -- RLIMIT_AS. LuaJIT loses its stack where compiled code meets the error (its issues 906 and 1004), so that nothing is
 -- compiled under a limit (engine/lua/host/limits.h).
 
+local core = require 'trinity.core'
+
 -- Each fills memory and catches what comes, `times` over.
 local fillers = {
   'local t = {} for j = 1, 1e8 do t[j] = j end',
@@ -52,6 +54,13 @@ it('without a limit, scripts are compiled', function()
   script_says(0, '^false\n$', '--memory-limit 500M SCRIPT', 'jit.on() print((jit.status()))')
 end)
 
+-- Opens what stands on OpenBLAS: LibTorch, or Clp.
+local opening = [[
+  local trinity = require 'trinity'
+  local problem = trinity.problem { graph = trinity.model 'alexnet', cluster = trinity.cluster 'p100x2' }
+  if arg[1] == 'torch' then trinity.tensor.ones { 3 } else trinity.methods.m_sct(problem, { quiet = true }) end
+  print 'opened' ]]
+
 describe('little address space', function()
   it('is said where LibTorch does not fit into it', function()
     with_torch()
@@ -62,12 +71,7 @@ describe('little address space', function()
   end)
   it('of any size lets no library wait for ever for more', function()
     with_torch()
-    local text = [[
-      local trinity = require 'trinity'
-      local problem = trinity.problem { graph = trinity.model 'alexnet', cluster = trinity.cluster 'p100x2' }
-      if arg[1] == 'torch' then trinity.tensor.ones { 3 } else trinity.methods.m_sct(problem, { quiet = true }) end
-      print 'opened' ]]
-    local path, told, opened = file_with(text), 0, 0
+    local path, told, opened = file_with(opening), 0, 0
     for part, mebibytes in require('trinity').sorted_pairs { clp = 320, torch = 848 } do
       for more = 0, 112, 7 do
         local output = output_of(("ulimit -v %d; timeout -k 1 30 '%s' '%s' %s --run none 2>&1; echo status=$?"):format(
@@ -82,6 +86,50 @@ describe('little address space', function()
   it('is enough for what needs none', function()
     expect(output_of(("ulimit -v 300000; timeout 20 '%s' -e 'print(1)' 2>&1"):format(program))):equals '1\n'
   end)
+end)
+
+it('little private memory of any size lets no library wait for ever for more', function()
+  with_torch()
+  local path, told, opened = file_with(opening), 0, 0
+  for _, part in ipairs { 'clp', 'torch' } do
+    for _, mebibytes in ipairs { 90, 250, 300, 360, 1500 } do
+      local output = output_of(("ulimit -d %d; timeout -k 1 30 '%s' '%s' %s --run none 2>&1; echo status=$?"):format(
+        mebibytes * 1024, program, path, part))
+      if output:find 'takes %d+ MiB of private memory, .* %(ulimit %-d%) leaves %d+ MiB\nstatus=1\n$' then told = told + 1
+      elseif output == 'opened\nstatus=0\n' then opened = opened + 1
+      else error(('%s with %d MiB: %s'):format(part, mebibytes, output), 0) end
+    end
+  end
+  expect(told > 3 and opened > 1):equals(true)
+end)
+
+it('a limit of memory leaves OpenBLAS what it takes for each of many cores', function()
+  with_torch()
+  local folder = temporary()
+  core.write_file(folder .. '/cores.c', [[
+    #define _GNU_SOURCE
+    #include <dlfcn.h>
+    #include <sched.h>
+    #include <string.h>
+    #include <unistd.h>
+    long sysconf(int name) {
+      if (name == _SC_NPROCESSORS_CONF || name == _SC_NPROCESSORS_ONLN) return 16;
+      return ((long (*)(int))dlsym(RTLD_NEXT, "sysconf"))(name);
+    }
+    int sched_getaffinity(pid_t process, size_t size, cpu_set_t *set) {
+      memset(set, 0, size);
+      for (int i = 0; i < 16; i++) CPU_SET_S(i, size, set);
+      return 0;
+    } ]])
+  expect(output_of(("cd '%s' && cc -shared -fPIC -o cores.so cores.c -ldl 2>&1"):format(folder))):equals ''
+  local path = file_with(opening)
+  for _, part in ipairs { 'clp', 'torch' } do
+    for _, limit in ipairs { '--memory-limit 16M', '--safe --memory-limit 64M' } do
+      local output = output_of(("cd /tmp; LD_PRELOAD='%s/cores.so' timeout -k 1 60 '%s' %s '%s' %s --run none 2>&1; echo status=$?")
+        :format(folder, program, limit, path, part))
+      expect(output):equals 'opened\nstatus=0\n'
+    end
+  end
 end)
 
 it('what workers print lies on the disk, of any size', function()
