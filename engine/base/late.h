@@ -12,8 +12,8 @@ struct LatePart {
   const char* needs;  ///< what a message says of it: "LibTorch (Debian package libtorch-dev)"
   /// What opening it takes, in bytes, and more for each core that the machine has: address space,
   /// with an arena of malloc's for a thread that has none yet, and private memory. OpenBLAS, which
-  /// keeps 128 MiB for each of its threads, waits for ever where RLIMIT_AS (ulimit -v) or RLIMIT_DATA
-  /// (ulimit -d, --memory-limit) leaves less.
+  /// keeps 128 MiB for each of its threads, waits for ever where RLIMIT_AS (ulimit -v) or
+  /// RLIMIT_DATA (ulimit -d, --memory-limit) leaves less.
   size_t address_bytes = 0, private_bytes = 0, bytes_of_core = 0;
 };
 
