@@ -47,7 +47,8 @@ struct Saved {
     const auto* array = file.find(name);
     if (!array) file.refuse(fmt::format("not a policy saved by trinity (it has no '{}')", name));
     std::vector<float> values(array->bytes.size() / sizeof(float));
-    std::memcpy(values.data(), array->bytes.data(), values.size() * sizeof(float));
+    if (!values.empty())
+      std::memcpy(values.data(), array->bytes.data(), values.size() * sizeof(float));
     return values;
   }
 };

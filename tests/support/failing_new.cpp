@@ -24,6 +24,15 @@ void* take(std::size_t bytes, std::size_t alignment) {
   return memory;
 }
 
+/// Without an exception, as std::stable_sort asks for its buffer.
+void* try_to_take(std::size_t bytes, std::size_t alignment) noexcept {
+  try {
+    return take(bytes, alignment);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
 void give(void* memory) noexcept {
   if (memory) g_live.fetch_sub(1, std::memory_order_relaxed);
   std::free(memory);
@@ -50,6 +59,12 @@ void* operator new(std::size_t bytes, std::align_val_t align) {
 }
 void* operator new[](std::size_t bytes, std::align_val_t align) {
   return take(bytes, static_cast<std::size_t>(align));
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return try_to_take(bytes, 1);
+}
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
+  return try_to_take(bytes, 1);
 }
 void operator delete(void* memory) noexcept { give(memory); }
 void operator delete[](void* memory) noexcept { give(memory); }
