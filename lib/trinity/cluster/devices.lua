@@ -13,8 +13,8 @@
 --   that is left out has no faster arithmetic than float32 and is priced as such.
 -- * float64 is the Tensor Cores' from the A100 on, else the ordinary cores'.
 -- Bandwidths are the data sheets'. memory_bytes is the name's GB as 2^30 bytes; the few percent that
--- the driver shows less are inside reserved_memory_bytes. Efficiencies (but those with a source below),
--- launch_s and reserved_memory_bytes are not published: starting values, to be fitted to measurements.
+-- the driver shows less are inside reserved_memory_bytes. Efficiencies, launch_s and reserved_memory_bytes (but
+-- those with a source below) are not published: starting values, to be fitted to measurements.
 
 local check = require 'trinity.base.check'
 local util = require 'trinity.base.util'
@@ -105,16 +105,19 @@ gpu('a100_pcie_80gb', 80, 1, 1935e9, ampere)
 -- NVIDIA H100, H200, GH200 (of which the GPU); the sheets print rates with sparsity, which are twice these. Source:
 -- data sheets "NVIDIA H100 Tensor Core GPU" (SXM5 and PCIe), "NVIDIA H200 Tensor Core GPU", "NVIDIA GH200 Grace Hopper
 -- Superchip".
+-- Set aside is what `trinity fidelity sailor` finds that driver, libraries and workspaces hold (gh200.context_bytes,
+-- fitted to memory that Sailor's authors measured on GH200 under DeepSpeed).
 local hopper = { float32 = 67e12, float16 = 989.4e12, bfloat16 = 989.4e12, float8 = 1978.9e12, float64 = 67e12 }
-gpu('h100', 80, 1, 3350e9, hopper)
-gpu('h200', 141, 1, 4800e9, hopper)
-gpu('gh200', 96, 1, 4000e9, hopper)
-gpu('gh200_141gb', 141, 1, 4800e9, hopper)
-gpu('h100_pcie', 80, 1, 2000e9, { float32 = 51e12, float16 = 756e12, bfloat16 = 756e12, float8 = 1513e12,
+local hopper_gib = 4.36e9 / gib
+gpu('h100', 80, hopper_gib, 3350e9, hopper)
+gpu('h200', 141, hopper_gib, 4800e9, hopper)
+gpu('gh200', 96, hopper_gib, 4000e9, hopper)
+gpu('gh200_141gb', 141, hopper_gib, 4800e9, hopper)
+gpu('h100_pcie', 80, hopper_gib, 2000e9, { float32 = 51e12, float16 = 756e12, bfloat16 = 756e12, float8 = 1513e12,
   float64 = 51e12 })
 -- The H100 of Meta's Grand Teton: 96 GB of HBM2e, 500 W of 700 W. Source of memory, bandwidth and power: torchtitan,
 -- its benchmark of Llama 3 on H100, December 2024, which says that its peak is not known; the rates are upper bounds.
-gpu('h100_96gb', 96, 1, 2400e9, hopper)
+gpu('h100_96gb', 96, hopper_gib, 2400e9, hopper)
 
 -- NVIDIA B200, B300, and one GPU of the superchips GB200 and GB300. Source: data sheets "NVIDIA DGX B200", "NVIDIA
 -- GB200 NVL72", "NVIDIA GB300 NVL72"; B300: 75 or 80 TFLOP/s float32 are printed, here the less. FP4 has no dtype here.

@@ -125,16 +125,43 @@ local function list_item(path)
   end
 end
 
+-- Calls body(path) for a path of modules and all that it is in, from the inside.
+local function each_outer(path, body)
+  while path do
+    body(path)
+    path = path:match '^(.*)%.'
+  end
+end
+
+-- Modules that add up what several tables in them give, as BERT's embeddings, and have no list of others in them.
+local function sums_of_tables(outline, given)
+  local tables, adds, lists = {}, {}, {}
+  outline:each_operator(function(i, op)
+    local outer = given[i]:match '^(.*)%.'
+    if op.type == 'Gather' and outer then tables[outer] = (tables[outer] or 0) + 1 end
+    if op.type == 'Add' then adds[given[i]] = true end
+    each_outer(list_item(given[i]), function(path) lists[path] = true end)
+  end)
+  return function(path)
+    local found
+    each_outer(path, function(module)
+      if (tables[module] or 0) > 1 and adds[module] and not lists[module] then found = module end
+    end)
+    return found
+  end
+end
+
 --- Block of every forward operator that is in one, by its number: by the modules of a file, or else the layer that the
 --- network repeats. Blocks add something up, which a residual may lead around the rest of.
 ---@param outline table
 ---@return (string|false)[]
 function modules.blocks(outline)
   local given, blocks, adds = core.module_paths(outline.graph.handle), {}, {}
+  local sum_of = sums_of_tables(outline, given)
   outline:each_operator(function(i, op)
     local layer = outline.layer_of[i]
     if given[i] ~= '' then
-      blocks[i] = list_item(given[i])
+      blocks[i] = list_item(given[i]) or sum_of(given[i])
     elseif layer > 0 and layer <= outline.layers then
       blocks[i] = outline.stem .. layer
     end
