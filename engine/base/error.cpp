@@ -31,10 +31,12 @@ std::string suggestion(std::string_view name, const std::vector<std::string>& ca
   const std::string* nearest = nullptr;
   for (const auto& candidate : candidates) {
     // Texts whose lengths differ more are further apart.
-    if (std::max(name.size(), candidate.size()) - std::min(name.size(), candidate.size()) >= best)
+    if (std::max(name.size(), candidate.size()) - std::min(name.size(), candidate.size()) > best)
       continue;
     const size_t distance = edit_distance(name, candidate);
-    if (distance < best) {
+    // Of equally near ones the first that only goes on.
+    const bool goes_on = nearest && candidate.starts_with(name) && !nearest->starts_with(name);
+    if (distance < best || (distance == best && goes_on)) {
       best = distance;
       nearest = &candidate;
     }

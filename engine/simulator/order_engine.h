@@ -304,8 +304,8 @@ class OrderEngine {
 
   bool seeks_ = false;
   int32_t last_mark_ = 0, marks_ = 0, next_kept_ = 0;   // marks: since one was kept, until the next
-  std::vector<int32_t> left_;                           // per micro-batch: pieces and bookings to come
-  int32_t each_left_ = 0, newest_ = 0;                  // of every one at first; the last begun
+  std::vector<int32_t> left_;                           // per micro-batch: what is to come
+  int32_t each_left_ = 0, newest_ = 0;                  // that of each at first; the last begun
   Mark kept_;
   Period period_;
 

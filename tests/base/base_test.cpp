@@ -18,6 +18,7 @@ using namespace trinity;
 TEST_CASE("suggestions name the nearest candidate, or none") {
   CHECK(suggestion("stepz", {"seed", "steps"}) == ", did you mean 'steps'?");
   CHECK(suggestion("quux", {"seed", "steps"}).empty());
+  CHECK(suggestion("time", {"name", "time_s"}) == ", did you mean 'time_s'?");
   CHECK(suggestion("x", {}).empty());
 }
 

@@ -241,15 +241,23 @@ Schedule critical_path(const Problem& problem) {
   return schedule;
 }
 
-std::vector<Schedule> replays(const Problem& problem, const Placements& placements) {
+/// Calls take(placement, timeline) for every run.
+void each_run(const Problem& problem, const Placements& placements,
+              const std::function<void(const Placement&, const Timeline&)>& take) {
   Simulator simulator(problem);
   Metrics metrics;
   Timeline timeline;
-  std::vector<Schedule> result;
   for (const auto& placement : placements) {
     simulator.run(placement, metrics, &timeline);
-    result.push_back(test::order_of(problem, timeline));
+    take(placement, timeline);
   }
+}
+
+std::vector<Schedule> replays(const Problem& problem, const Placements& placements) {
+  std::vector<Schedule> result;
+  each_run(problem, placements, [&](const Placement&, const Timeline& timeline) {
+    result.push_back(test::order_of(problem, timeline));
+  });
   return result;
 }
 
@@ -354,22 +362,18 @@ void bench_meshes() {
     bench_mesh(graph, 16384, false, mesh_of(8, 16, 128, micro_batches, 1));
 }
 
-/// Every run with its timeline, as SimGrid is to repeat it.
+/// Every run as SimGrid is to repeat it.
 std::vector<SimGridRun> repeated(const Problem& problem, const Placements& placements) {
-  Simulator simulator(problem);
-  Metrics metrics;
-  Timeline timeline;
   std::vector<SimGridRun> result;
-  for (const auto& placement : placements) {
-    simulator.run(placement, metrics, &timeline);
+  each_run(problem, placements, [&](const Placement& placement, const Timeline& timeline) {
     auto& run = result.emplace_back(SimGridRun{placement, {}, {}});
     run.order = test::order_of(problem, timeline).order;
     for (const auto& sent : timeline.transfers) run.transfers.push_back({sent.task, sent.to});
-  }
+  });
   return result;
 }
 
-/// The least and the most that the second result's steps are of the first's.
+/// By how much of our step theirs differs at most.
 void print_agreement(const Result& ours, const Result& theirs) {
   double most = 0;
   for (size_t i = 0; i < ours.steps.size(); ++i)

@@ -12,6 +12,7 @@
 --                   which the best counts; it alone draws random numbers
 
 local baselines = require 'trinity.paper.tapp_baselines'
+local core = require 'trinity.core'
 local grid = require 'trinity.paper.unequal_grid'
 local methods = require 'trinity.methods'
 local networks = require 'trinity.plan.networks'
@@ -79,6 +80,7 @@ local function ranked(pool, rule)
   local list = {}
   for i, point in ipairs(grid.of(pool.about)) do
     local ok, seconds, bytes = pcall(grid.units, pool.nets, point)
+    if not ok and not tostring(seconds):find('divide', 1, true) then error(seconds, 0) end
     if ok then -- else tensor does not divide the heads
       local mean = mean_s(pool, seconds)
       local counts = cuts[rule](pool, point, mean)
@@ -110,11 +112,13 @@ local function run_grids(rule)
           return pool.nets:problem(entry.point.micro_batch):evaluate(grid.strategy(entry.point, entry.counts,
             recompute))
         end)
+        if not ok and core.was_interrupted() then return best end
+        if not ok then error(metrics, 0) end
         best.evaluations = best.evaluations + 1
-        if ok and metrics.feasible and metrics.step_time_s < best.step_time_s then
+        if metrics.feasible and metrics.step_time_s < best.step_time_s then
           best.step_time_s, best.what = metrics.step_time_s, text_of(entry.point, recompute)
         end
-        if not ok or metrics.feasible then break end
+        if metrics.feasible then break end
       end
     end
     return best

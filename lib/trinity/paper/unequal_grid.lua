@@ -6,27 +6,20 @@
 --     + max over stages and lanes of 2 (D - 1) / (D b) bytes of gradients
 -- with B micro-batches, D replicas and b the slowest link of a ring of them.
 
+local space = require 'trinity.plan.space'
 local util = require 'trinity.base.util'
 
 local grid = {}
-
-local function factors(n, most)
-  local list = {}
-  for i = 1, math.min(n, most or n) do
-    if n % i == 0 then list[#list + 1] = i end
-  end
-  return list
-end
 
 --- All { tensor =, data =, pipeline =, micro_batch =, micro_batches = } of a pool. about: devices, per_node, layers,
 --- batch (samples of a step), most_micro_batch (samples).
 function grid.of(about)
   local list = {}
-  for _, tensor in ipairs(factors(about.per_node)) do
-    for _, data in ipairs(factors(about.devices / tensor)) do
+  for _, tensor in ipairs(space.divisors(about.per_node)) do
+    for _, data in ipairs(space.divisors(about.devices / tensor)) do
       local pipeline = about.devices / tensor / data
       if about.batch % data == 0 and pipeline <= about.layers then
-        for _, micro_batch in ipairs(factors(about.batch / data, about.most_micro_batch)) do
+        for _, micro_batch in ipairs(space.divisors(about.batch / data, about.most_micro_batch)) do
           list[#list + 1] = { tensor = tensor, data = data, pipeline = pipeline, micro_batch = micro_batch,
             micro_batches = about.batch / data / micro_batch }
         end

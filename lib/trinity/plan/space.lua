@@ -87,9 +87,10 @@ local function powers_of_two(most)
   return list
 end
 
+--- Divisors of n, ascending, up to `most`.
 local function divisors(n, most)
   local list = {}
-  for i = 1, math.min(n, most) do
+  for i = 1, math.min(n, most or n) do
     if n % i == 0 then list[#list + 1] = i end
   end
   return list
@@ -335,5 +336,7 @@ function space.text(point)
   end
   return table.concat(line, ', ')
 end
+
+space.divisors = divisors
 
 return space

@@ -187,4 +187,14 @@ describe('what stands beside a plan', function()
       expect(found.evaluations <= (method.name == 'tapp' and 27 or 9)):truthy()
     end
   end)
+
+  it('leaves out grids whose tensor degree does not divide the heads, and hides no other error', function()
+    local pool = rivals.pool { batch = 8, message_bytes = 2 * 256 * 516, cluster = trinity.cluster 'dgx_a100:4',
+      graph = function(micro_batch) return gpt(micro_batch, { hidden = 516, heads = 6 }) end }
+    local even
+    for _, method in ipairs(rivals.list) do even = method.name == 'even' and method or even end
+    expect(even.run(pool, 100, 1).evaluations > 3):truthy()
+    pool.nets.units = function() error 'no such network' end
+    expect(function() even.run(pool, 9, 1) end):raises '.*no such network'
+  end)
 end)
