@@ -50,6 +50,10 @@ if #rest == 0 then util.fail_usage 'launch: which script? (trinity launch -n 4 s
 if options.per_node > 0 and options.processes % options.per_node ~= 0 then
   util.fail_usage("option '--per_node': %d processes do not fill nodes of %d", options.processes, options.per_node)
 end
+local backends = { gloo = true, nccl = true }
+if options.backend ~= '' and not backends[options.backend] then
+  util.fail_usage("option '--backend': unknown backend %s", util.unknown(options.backend, util.sorted_keys(backends)))
+end
 if options.write == '' then
   options.write, options.time, options.image = nil, nil, nil
   os.exit(trinity.dist.launch(rest, options))
@@ -59,7 +63,7 @@ local kinds = { kubernetes = job_files.kubernetes, slurm = job_files.slurm }
 if not kinds[options.write] then
   util.fail_usage("option '--write': unknown kind %s", util.unknown(options.write, util.sorted_keys(kinds)))
 end
-if not options.time:match '^[%d:-]+$' then
+if not options.time:match '^%d[%d:-]*$' then
   util.fail_usage("option '--time': expected HH:MM:SS, or D-HH:MM:SS, got %s", util.quoted(options.time))
 end
 io.stdout:write(kinds[options.write] { words = rest,

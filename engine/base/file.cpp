@@ -12,6 +12,8 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <memory>
+#include <new>
 #include <optional>
 
 #include "base/error.h"
@@ -28,17 +30,16 @@ int remove_at(int folder, const std::string& name);
 /// The names in an open folder, `.` and `..` left out. 0 or the error's number.
 int read_names(const Descriptor& folder, std::vector<std::string>& names) {
   const int copy = fcntl(folder.get(), F_DUPFD_CLOEXEC, 0);
-  DIR* entries = copy < 0 ? nullptr : fdopendir(copy);
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(copy < 0 ? nullptr : fdopendir(copy), closedir);
   if (!entries) {
     const int code = errno;
     if (copy >= 0) close(copy);
     return code;
   }
-  while (const dirent* entry = readdir(entries)) {
-    const std::string name = entry->d_name;
-    if (name != "." && name != "..") names.push_back(name);
+  while (const dirent* entry = readdir(entries.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
   }
-  closedir(entries);
   return 0;
 }
 
@@ -137,7 +138,7 @@ class Beside {
  public:
   explicit Beside(const Place& place) : place_(place) {}
   ~Beside() {
-    if (made_) remove_at(place_.at, name_);
+    if (made_) discard();
   }
   Beside(const Beside&) = delete;
   Beside& operator=(const Beside&) = delete;
@@ -149,6 +150,7 @@ class Beside {
 
  private:
   int begin_file();
+  void discard() noexcept;
 
   const Place& place_;
   std::string name_;
@@ -157,6 +159,14 @@ class Beside {
 
 Descriptor make_new(int folder, const std::string& name) {
   return Descriptor(call::open(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666));
+}
+
+/// A folder's names need memory; without, the folder stays, and the next writer clears it.
+void Beside::discard() noexcept {
+  try {
+    remove_at(place_.at, name_);
+  } catch (const std::bad_alloc&) {
+  }
 }
 
 /// Fills a new file. `mode` 0: as the umask says. 0 or the error's number.

@@ -156,6 +156,7 @@ lua::Outcome Runtime::Impl::run_text(const std::string& text, const std::string&
                                      const lua::ScriptRunner::Use& use) {
   host.script.clear();
   host.script_folder.clear();
+  host.is_command = false;
   return runner.run(
       [&](lua_State* state) {
         return luaL_loadbufferx(state, text.data(), text.size(), name.c_str(), "t");
@@ -228,8 +229,9 @@ int Runtime::run_file(const std::string& path, const std::vector<std::string>& a
   host.script = input ? "=stdin" : "@" + path;
   const auto folder = fs::path(path).parent_path().string();
   host.script_folder = input ? "" : (folder.empty() ? "." : folder) + "/";
+  host.is_command = path.starts_with(home() + "/scripts/");
   const auto load = [&](lua_State* L) {
-    if (path.starts_with(home() + "/scripts/")) impl_->guard_output(L);
+    if (impl_->host.is_command) impl_->guard_output(L);
     if (!input) lua::add_script_folder(L, folder);
     return luaL_loadfilex(L, input ? nullptr : path.c_str(), "t");
   };

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/stop.h"
+#include "base/utf8.h"
 #include "base/words.h"
 #include "formats/json/json_reader.h"
 #include "graph/operator_types.h"
@@ -46,7 +47,7 @@ constexpr const char* kPhases[] = {"forward", "backward", "update"};
 /// A JSON string. `owner` names it in errors.
 std::string text_json(const std::string& text, const char* owner) {
   try {
-    return nlohmann::json(text).dump();
+    return printable_json(nlohmann::json(text).dump());
   } catch (const nlohmann::json::type_error&) {
     throw ArgumentError(
         fmt::format("{} {} is no UTF-8 and cannot stand in JSON", owner, in_quotes(text)));
@@ -77,7 +78,7 @@ struct AttributeWriter {
   }
   std::string operator()(const std::string& value) const {
     try {
-      return nlohmann::json(value).dump();
+      return printable_json(nlohmann::json(value).dump());
     } catch (const nlohmann::json::type_error&) {
       return fmt::format(R"({{"hex":"{}"}})", hexadecimal(value));
     }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 
+#include "lua/host/host.h"
 #include "lua/host/stopper.h"
 
 namespace trinity::lua {
@@ -15,14 +16,17 @@ void push_position(lua_State* L, int level) {
   const std::string library =
       fmt::format("@{}/lib/", lua_isstring(L, -1) ? lua_tostring(L, -1) : "");
   lua_pop(L, 1);
+  const auto* host = host_state(L);
+  const auto* command = host && host->is_command ? &host->script : nullptr;
   lua_Debug frame;
   for (int at = level; lua_getstack(L, at, &frame); ++at) {
     lua_getinfo(L, "Sl", &frame);
     if (frame.currentline <= 0 || std::string_view(frame.source).starts_with(library)) continue;
+    if (command && frame.source == *command) continue;
     lua_pushfstring(L, "%s:%d: ", frame.short_src, frame.currentline);
     return;
   }
-  luaL_where(L, level);
+  lua_pushliteral(L, "");
 }
 
 WrongArgument::WrongArgument(int index, std::string_view name, const std::string& text)

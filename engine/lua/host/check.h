@@ -25,9 +25,9 @@ namespace trinity::lua {
 /// Where the registry keeps the folder with lib, models and scripts.
 inline constexpr const char* kHomeKey = "trinity.home";
 
-/// Pushes "file:line: " of the innermost Lua frame outside our own library, so that a message
-/// names the script's line and not the wrapper's; of the innermost frame when there is none.
-/// `level` is the first frame looked at: 0 in a hook.
+/// Pushes "file:line: " of the innermost Lua frame outside our own library and commands, so that a
+/// message names the script's line and not the wrapper's; "" when there is none. `level` is the first
+/// frame looked at: 0 in a hook.
 void push_position(lua_State* L, int level = 1);
 
 /// An argument that is not what it should be. The boundary adds the function's name and counts

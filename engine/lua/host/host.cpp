@@ -46,16 +46,20 @@ std::string describe_frame(const lua_Debug& frame) {
   return fmt::format("{}function <{}:{}>", place, frame.short_src, frame.linedefined);
 }
 
-/// The frames of the script, innermost first: without C functions and without our library.
-std::string script_frames(lua_State* L, const std::string& home) {
-  const std::string library = "@" + home + "/lib/";
+/// The frames of the script, innermost first: without C functions, without our library and without
+/// our commands.
+std::string script_frames(lua_State* L, const HostState& host) {
+  const std::string library = "@" + host.home + "/lib/";
+  const auto is_ours = [&](std::string_view source) {
+    return source.starts_with(library) || (host.is_command && source == host.script);
+  };
   std::vector<std::string> lines;
   lua_Debug frame;
   int level = 1;
   for (; level <= kMostLevels && lines.size() < kMaxFrames && lua_getstack(L, level, &frame);
        ++level) {
     lua_getinfo(L, "Snl", &frame);
-    if (frame.currentline > 0 && !std::string_view(frame.source).starts_with(library))
+    if (frame.currentline > 0 && !is_ours(frame.source))
       lines.push_back(describe_frame(frame));
   }
   if (lines.size() <= 1) return "";
@@ -72,7 +76,7 @@ int on_error(lua_State* L) {
     luaL_traceback(L, L, nullptr, 1);
     host.error.traceback = text_at(L, -1);
   } else if (!host.error.usage) {
-    host.error.traceback = script_frames(L, host.home);
+    host.error.traceback = script_frames(L, host);
   }
   return 0;
 }

@@ -27,6 +27,8 @@ struct HostState {
   /// The running script as its chunk is named, and its folder with a '/' at the end; both empty for
   /// text.
   std::string script, script_folder;
+  /// Whether it is a command of the program: lines of its own are in no message.
+  bool is_command = false;
   /// Whether a prompt reads the chunks named "=stdin": these may make new globals.
   bool interactive = false;
   /// Whether scripts keep the folder of their run (lib/trinity/runs/init.lua).

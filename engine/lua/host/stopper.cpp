@@ -169,7 +169,7 @@ void Stopper::release() {
   set_timer(ticks_, 0, 0);
   is_due_ = false;
   lua_sethook(L_, nullptr, 0, 0);
-  place_.clear();
+  place_.reset();
   if (reason_.exchange(StopReason::none) != StopReason::none) stop_flag() = false;
 }
 
@@ -203,7 +203,7 @@ Stopper::Alarm::Alarm(Stopper& stopper, double seconds)
 Stopper::Alarm::~Alarm() { timer_delete(timer_); }
 
 void Stopper::note_place(lua_State* L) {
-  if (!place_.empty()) return;
+  if (place_) return;
   push_position(L, 0);
   place_ = lua_tostring(L, -1);
   lua_pop(L, 1);
@@ -211,7 +211,7 @@ void Stopper::note_place(lua_State* L) {
 
 std::string stop_message(lua_State* L) {
   const auto* stopper = Stopper::find(L);
-  return stopper && !stopper->place().empty() ? stopper->place() + stop_text(L) : "";
+  return stopper && stopper->place() ? *stopper->place() + stop_text(L) : "";
 }
 
 std::string stop_text(lua_State* L) {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <lua.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 
 // What stops a running script, wherever it is: the means behind Ctrl-C (interrupt.h) and time
@@ -73,7 +74,8 @@ class Stopper : public std::enable_shared_from_this<Stopper> {
   };
   /// Remembers where the script was when it was first stopped: "exp.lua:12: ".
   void note_place(lua_State* L);
-  const std::string& place() const { return place_; }
+  /// Nothing before that; "" in a command of the program, whose lines are in no message.
+  const std::optional<std::string>& place() const { return place_; }
   /// The seconds of the limit that stopped the script.
   double limit_s() const { return limit_s_.load(); }
 
@@ -88,7 +90,7 @@ class Stopper : public std::enable_shared_from_this<Stopper> {
   std::atomic<StopReason> reason_{StopReason::none};
   std::atomic<bool> is_due_{false};  // stop_in() was called
   std::atomic<double> limit_s_{0};
-  std::string place_;
+  std::optional<std::string> place_;
 };
 
 /// "interrupted", or "time limit of 2 s reached": why the script on `L` is being stopped.

@@ -28,8 +28,15 @@ end
 
 local function quoted(words) return "'" .. words:gsub("'", "'\\''") .. "'" end
 
---- A text in gnuplot's quotes.
-function plot.in_quotes(words) return "'" .. tostring(words):gsub('%c', ' '):gsub("'", "''") .. "'" end
+-- A string of gnuplot's: what may mean something stands as its number; its '' fails where several follow each other.
+local function exactly(words)
+  return '"' .. words:gsub('[^%w ,.:;()=\128-\255_-]', function(c) return ('\\%03o'):format(c:byte()) end) .. '"'
+end
+
+--- A text in gnuplot's quotes, on one line. Pictures are XML, in which ]]>, U+FFFE and U+FFFF may not stand.
+function plot.in_quotes(words)
+  return exactly((tostring(words):gsub('%c', ' '):gsub(']]>', ']] >'):gsub('\239\191[\190\191]', '\239\191\189')))
+end
 
 --- Whether gnuplot is there.
 function plot.available() return os.execute ~= nil and os.execute 'command -v gnuplot >/dev/null 2>&1' == 0 end
@@ -52,9 +59,9 @@ function plot.picture(path, commands, width, height)
   if path:sub(1, 1) == '|' then path = './' .. path end -- gnuplot would start a command
   local drawing = "set output %s\n%s\nunset output\n"
   local script = ("%sset terminal svg size %d,%d font 'sans,12' background 'white'\n"):format(preamble(), width, height)
-    .. drawing:format(plot.in_quotes(path .. '.svg'), commands)
+    .. drawing:format(exactly(path .. '.svg'), commands)
     .. ("reset session\n%sset terminal pngcairo size %d,%d font 'sans,10' background 'white'\n"):format(preamble(),
-      width, height) .. drawing:format(plot.in_quotes(path .. '.png'), commands)
+      width, height) .. drawing:format(exactly(path .. '.png'), commands)
   core.write_file(path .. '.gp', script)
   if not os.execute then return nil, 'safe scripts do not start gnuplot' end
   if not plot.available() then return nil, 'gnuplot is not installed (scripts/bootstrap installs it)' end

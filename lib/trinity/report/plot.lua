@@ -71,11 +71,10 @@ local function stem_of(owner, path)
   return stem
 end
 
-local function in_quotes(words) return "'" .. words:gsub('%c', ' '):gsub("'", "''") .. "'" end
-
 local function axes_of(spec)
-  return table.concat { spec.title and ('set title %s noenhanced\n'):format(in_quotes(spec.title)) or '',
-    ('set xlabel %s noenhanced\nset ylabel %s noenhanced\n'):format(in_quotes(spec.x or ''), in_quotes(spec.y or '')),
+  return table.concat { spec.title and ('set title %s noenhanced\n'):format(base.in_quotes(spec.title)) or '',
+    ('set xlabel %s noenhanced\nset ylabel %s noenhanced\n'):format(base.in_quotes(spec.x or ''),
+      base.in_quotes(spec.y or '')),
     spec.log_x and 'set logscale x\n' or '', spec.log_y and 'set logscale y\n' or '',
     'set key outside top center horizontal\nset offsets graph 0.03, graph 0.03, graph 0.05, graph 0.05\n' }
 end
@@ -85,7 +84,7 @@ local function draw(owner, path, spec, with, blocks, parts)
   for s, series in ipairs(spec.series) do
     blocks[#blocks + 1] = base.block('series' .. s, series.points)
     parts[#parts + 1] = ('$series%d using 1:2 with %s linetype %d %s'):format(s, with, s, series.name
-      and ('title %s noenhanced'):format(in_quotes(series.name)) or 'notitle')
+      and ('title %s noenhanced'):format(base.in_quotes(series.name)) or 'notitle')
   end
   return base.picture(stem_of(owner, path), table.concat(blocks) .. axes_of(spec) .. 'plot '
     .. table.concat(parts, ', \\\n  '), spec.width, spec.height)

@@ -194,5 +194,7 @@ describe('trinity launch --write', function()
     expect(sbatch_of(text).nodes):equals '2'
     trinity_says('launch --write slum search', 2, "unknown kind 'slum', did you mean 'slurm'")
     trinity_says('launch --write slurm --time soon search', 2, "'%-%-time': expected HH:MM:SS")
+    trinity_says('launch --write slurm --time : search', 2, "'%-%-time': expected HH:MM:SS")
+    trinity_says("launch --write slurm --backend ';touch x' search", 2, "unknown backend ';touch x' %(known: gloo, nccl%)")
   end)
 end)

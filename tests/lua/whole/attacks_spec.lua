@@ -32,6 +32,32 @@ describe('a name in a picture', function()
     expect(output):matches 'status=0\n$'
     expect(core.exists(folder .. '/PWNED')):equals(false)
   end)
+  it('stands in it whole, whatever quotes and brackets it has', function()
+    local trinity = require 'trinity'
+    if not trinity.plot.available() then skip 'gnuplot is not here' end
+    local names = { ["'''"] = "'''", ["'a''' on '"] = "'a''' on '", [']]>"\\'] = ']] >"\\', ['a$\239\191\190'] = 'a$\239\191\189' }
+    for name, shown in trinity.sorted_pairs(names) do
+      local path = temporary() .. "/p'icture"
+      local picture = trinity.plot.lines(path, { title = name, series = { { name = name, points = { { 1, 2 }, { 2, 3 } } } } })
+      local text = core.read_file(picture):gsub('&(%w+);', { apos = "'", quot = '"', gt = '>', lt = '<', amp = '&' })
+      expect(select(2, text:gsub('<text><tspan[^>]*>%s*' .. shown:gsub('%p', '%%%0'), '')) + select(2,
+        text:gsub('<text>' .. shown:gsub('%p', '%%%0'), '')) > 1):equals(true)
+    end
+  end)
+end)
+
+describe('a name that commands a terminal', function()
+  it('stands in the JSON that export prints as what it is', function()
+    local evil = 'a\127\194\133\226\128\168\226\128\174b'
+    local builder = require('trinity').graph.new { name = evil }
+    builder:add { name = evil, type = 'Work', outputs = { { bytes = 8 } }, measured_time_s = 1, attributes = { of = evil } }
+    local output = shell([["$T" export m.json --run none]], { ['m.json'] = builder:build():to_json() })
+    expect(core.printable(output)):equals(output)
+    local graph = require('trinity').json.decode(output)
+    for _, name in ipairs { graph.name, graph.operators[1].name, graph.operators[1].attributes.of } do
+      expect(name):equals(evil)
+    end
+  end)
 end)
 
 describe('a file that nests without end', function()

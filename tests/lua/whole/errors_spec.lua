@@ -33,6 +33,35 @@ describe('the command line', function()
   end)
 end)
 
+describe('a command that is given a wrong file', function()
+  local files = { ['number.lua'] = 'return { devices = 3 }', ['raises.lua'] = "error 'no machine'",
+    ['open.lua'] = 'return {', ['count.lua'] = 'return function(n) return n end', ['object.json'] = '{}',
+    ['list.json'] = '[1]', ['text.csv'] = 'a,b\n1\n', ['none.json'] = false }
+  it('says so in one line, without a place in the command', function()
+    local folder = temporary()
+    os.execute(("mkdir -p '%s'"):format(folder))
+    for name, text in require('trinity').sorted_pairs(files) do
+      if text then require('trinity.core').write_file(folder .. '/' .. name, text) end
+    end
+    local said = 0
+    for _, words in ipairs { 'info alexnet --cluster', 'info', 'plan gpt2 --cluster', 'plan gpt2 --aceso', 'plan',
+      'search --method best --model', 'search --cluster', 'simulate --cluster', 'simulate --strategy',
+      'compare --cluster', 'timeline --cluster', 'export alexnet --format placement --cluster', 'tradeoff --cluster',
+      'figure4 --cluster', 'equal_time --cluster', 'unequal --pools', 'train --clusters', 'policy show', 'pipeline',
+      'select', 'report', 'quickstart --cluster', 'placement_benchmark --folder', 'fidelity strategies --cases' } do
+      for name in require('trinity').sorted_pairs(files) do
+        local status, output = run_trinity(("%s '%s/%s' --runs none"):format(words, folder, name))
+        local lines = select(2, output:gsub('\n', ''))
+        if status == 0 or lines ~= 1 or output:find 'traceback' or output:find 'scripts/' or output:find '/lib/' then
+          error(('%s %s: status %s: %s'):format(words, name, tostring(status), output), 0)
+        end
+        said = said + 1
+      end
+    end
+    expect(said):equals(24 * 8)
+  end)
+end)
+
 describe('inputs', function()
   it('names the script line of a missing model, and suggests', function()
     fails("trinity.model 'inception_v4'", 1, "SCRIPT:2: no model 'inception_v4', did you mean 'inception_v3'%?")
