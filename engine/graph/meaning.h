@@ -61,6 +61,8 @@ namespace trinity {
 ///                     step: (w x + sum) / (w + members) of own weights x (Coquelin et al. 2022,
 ///                     equation 1), of a w that is said with it
 ///   terms             of a Sum of a server: of so many inputs each output is the sum
+///   turn              of an update on a server: by the gradients of which replica, from 0. It reads
+///                     those of bundles and writes the bundles that this replica goes on with
 /// Where experts are shared out (graph/experts.h), the attributes of their weights are those of the
 /// rank that a copy is on.
 inline constexpr const char* kSource = "source";

@@ -14,6 +14,7 @@ enum class Meeting : uint8_t {
   weights,    ///< averaged behind the updates
   apart,      ///< nothing
   servers,    ///< gradients are summed and weights updated by some, who hand them out
+  in_turn,    ///< the same without sums: by one replica's gradient after the other's
 };
 
 struct ReplicaOptions {
@@ -49,7 +50,8 @@ struct ReplicaOptions {
   /// within; sharded states are shared out within. Weights: gradients meet within in every step,
   /// weights of the first of every run across, who broadcasts them within; apart: gradients within.
   int32_t inner = 1;
-  int32_t servers = 1;  ///< of Meeting::servers: the first replicas, who take buckets in turn
+  /// Of Meeting::servers and Meeting::in_turn: the first replicas, who take buckets in turn.
+  int32_t servers = 1;
   int32_t every = 1;    ///< of Meeting::weights: steps from one meeting to the next
   /// Of Meeting::weights, graphs that say what they mean (graph/meaning.h): whoever runs the graph
   /// says in every step which place of the runs sends its weights, merges what was sent, and hands
@@ -85,6 +87,9 @@ struct Replicated {
   std::vector<int32_t> replica;  ///< per operator: its replica of the stage, from 0
   /// Per operator: whether its last output is the token that others wait for (`behind`).
   std::vector<bool> tells;
+  /// Of Meeting::in_turn, per operator: the replica whose gradient it computes, applies or fetches
+  /// the weights behind, which is not `replica` on a server; else empty.
+  std::vector<int32_t> turn = {};
 };
 
 /// Data parallelism: `replicas` copies of every operator, tensor, colocation unit and collective,

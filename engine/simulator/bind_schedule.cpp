@@ -35,6 +35,9 @@ Schedule exact_schedule(const ScheduleSpec& spec, std::span<const int32_t> place
         problem.graph(), placement, problem.devices(),
         spec.stage.empty() ? stages_by_device(problem.graph(), placement) : spec.stage,
         spec.micro_batches, parse_pipeline_schedule(spec.name));
+  if (spec.name == kRoundRobin)
+    return round_robin_schedule(problem.graph(), placement, problem.devices(), spec.stage,
+                                spec.micro_batches);
   Schedule schedule;
   schedule.micro_batches = spec.micro_batches;
   const bool critical_path = spec.name == "critical_path";

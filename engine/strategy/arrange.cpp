@@ -62,6 +62,10 @@ Arrangement arrange(const LoweredGraph& made, const Strategy& strategy) {
   result.schedule.name = pipeline_schedule_name(schedule_of(given));
   result.schedule.micro_batches = given.micro_batches;
   result.schedule.stage = made.stage;
+  if (!made.turn.empty()) {
+    result.schedule.name = kRoundRobin;
+    result.schedule.stage = made.turn;
+  }
   return result;
 }
 

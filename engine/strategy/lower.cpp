@@ -26,7 +26,7 @@ void set_meeting(const Parallelism& given, ReplicaOptions& options) {
   if (way.kind == Synchronise::hierarchical || way.kind == Synchronise::daso)
     options.inner = way.inner;
   if (way.kind == Synchronise::parameter_server) {
-    options.meeting = Meeting::servers;
+    options.meeting = way.asynchronous ? Meeting::in_turn : Meeting::servers;
     options.servers = way.servers;
   }
   if (way.seldom()) options.meeting = way.every > 0 ? Meeting::weights : Meeting::apart;
@@ -295,6 +295,7 @@ LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies,
                                                             : LoweredCopies::Among::all);
   }
   all.tells = std::move(made.tells);
+  result.turn = std::move(made.turn);
   result.graph = std::move(made.graph);
   for (size_t op = 0; op < replica.home.size(); ++op) {
     const int32_t copy = replica.home_rank.empty() ? 0 : replica.home_rank[op];

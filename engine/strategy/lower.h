@@ -28,6 +28,8 @@ struct LoweredGraph {
   std::vector<int32_t> part;
   std::vector<int32_t> layer;     ///< of meshes: as in LoweredReplica
   std::vector<int32_t> pipeline;  ///< of every virtual stage: where on that axis it is, from 0
+  /// Of every operator, where servers take replicas in turn: the one for which it runs; else empty.
+  std::vector<int32_t> turn = {};
 };
 
 /// The graph of one replica of a mesh, before it is copied. Its devices are numbered stage of the

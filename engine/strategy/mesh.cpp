@@ -54,6 +54,8 @@ void check_fields(const Synchronisation& given) {
   if (given.every != 1 && !given.seldom()) refuse("every", "local_sgd and daso");
   if (given.servers != 1 && given.kind != Synchronise::parameter_server)
     refuse("servers", "parameter_server");
+  if (given.asynchronous && given.kind != Synchronise::parameter_server)
+    refuse("asynchronous", "parameter_server");
 }
 
 std::vector<Axis> Mesh::axes() const {

@@ -79,6 +79,11 @@ struct Synchronisation {
   /// local_sgd, daso: steps from one meeting to the next; 0: none, as between two.
   int32_t every = 1;
   int32_t servers = 1;  ///< parameter_server: the first replicas, who take gradients in turn
+  /// parameter_server: nobody waits for the others. Servers apply the gradient of one replica after
+  /// the other, in the replicas' order, and each goes on with the weights behind its own, so that a
+  /// gradient is data - 1 updates old (delayed SGD, round robin: Langford, Smola and Zinkevich 2009;
+  /// Downpour SGD, Dean et al. 2012, fixes no order). A micro-batch is a mini-batch with its update.
+  bool asynchronous = false;
 
   bool operator==(const Synchronisation&) const = default;
   /// Whether replicas differ between their meetings.

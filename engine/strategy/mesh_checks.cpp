@@ -94,6 +94,12 @@ void check_synchronise(const Parallelism& parallelism) {
         "synchronise: {} with mesh: expert = {}: no one server would see all copies of a weight "
         "(expert = 1, or kind all_reduce or hierarchical)",
         kind, mesh.expert));
+  if (given.asynchronous && mesh.pipeline > 1)
+    throw ArgumentError(fmt::format(
+        "synchronise: {}, asynchronous, with mesh: pipeline = {}: forward and backward of a "
+        "mini-batch would see different weights, since stages pull theirs apart and none keeps the "
+        "old ones (pipeline = 1, or asynchronous = false)",
+        kind, mesh.pipeline));
   if (server && given.servers > mesh.data)
     throw ArgumentError(fmt::format("synchronise: {} servers of data = {} replicas (1 to {})",
                                     given.servers, mesh.data, mesh.data));

@@ -22,7 +22,8 @@ namespace {
 constexpr const char* kDispatchRules[] = {"fifo", "lifo", "priority", "order"};
 constexpr const char* kSchedules[] = {
     "fifo",        "lifo",  "critical_path",  "priority", "order",      "gpipe",    "1f1b",
-    "interleaved", "zb-h1", "zb-interleaved", "zb-v",     "dualpipe-v", "pipedream"};
+    "interleaved", "zb-h1", "zb-interleaved", "zb-v",     "dualpipe-v", "pipedream",
+    kRoundRobin};
 constexpr int64_t kMostTasks = int64_t{1} << 30;
 
 void check_length(const char* what, size_t length, const Graph& graph) {
@@ -42,7 +43,8 @@ void check_fields(const ScheduleSpec& spec) {
   const bool priority = spec.name == "priority", order = spec.name == "order";
   needs("priority", !spec.priority.empty(), priority, priority);
   needs("order", !spec.order.empty(), order, order);
-  needs("stage", !spec.stage.empty(), is_pipeline(spec.name), false);
+  const bool round_robin = spec.name == kRoundRobin;
+  needs("stage", !spec.stage.empty(), is_pipeline(spec.name) || round_robin, round_robin);
 }
 
 void check_priority(const std::vector<double>& priority, const Graph& graph) {

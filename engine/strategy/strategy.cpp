@@ -189,7 +189,8 @@ std::string Reader::word(const Json& value, const char* what) const {
 }
 
 Synchronisation Reader::read_synchronise(const Json& json) const {
-  refuse_unknown(json, "synchronise", {"algorithm", "every", "inner", "kind", "servers"});
+  refuse_unknown(json, "synchronise",
+                 {"algorithm", "asynchronous", "every", "inner", "kind", "servers"});
   Synchronisation given;
   given.kind = parse_synchronise(word(member(json, "kind"), "synchronise: kind"));
   if (json.contains("algorithm"))
@@ -205,6 +206,12 @@ Synchronisation Reader::read_synchronise(const Json& json) const {
   else
     read("every", given.every);
   read("servers", given.servers);
+  if (json.contains("asynchronous")) {
+    const auto& said = json["asynchronous"];
+    if (!said.is_boolean())
+      fail(fmt::format("synchronise: asynchronous: expected true or false, got {}", said.dump()));
+    given.asynchronous = said.get<bool>();
+  }
   check_fields(given);
   return given;
 }

@@ -48,6 +48,7 @@ void add(Hasher& hash, const Parallelism& given) {
   hash.add(static_cast<uint64_t>(way.kind)).add(static_cast<uint64_t>(way.algorithm));
   for (const int32_t number : {way.inner, way.every, way.servers})
     hash.add(static_cast<uint64_t>(number));
+  hash.add(uint64_t{way.asynchronous});
   for (const auto& [name, rule] : given.operators) {
     hash.add(name).add(uint64_t{rule.recompute.has_value()});
     hash.add(uint64_t{rule.recompute.value_or(false)}).add(uint64_t{rule.split.has_value()});

@@ -84,7 +84,7 @@ void write_schedule(JsonWriter& json, const ScheduleSpec& spec, const Graph& gra
   json.end_object();
 }
 
-/// Fields kind and, where they are not the default, algorithm, inner, every and servers.
+/// Fields kind and, where they are not the default, algorithm, inner, every, servers, asynchronous.
 void write_synchronise(JsonWriter& json, const Synchronisation& given) {
   const Synchronisation plain;
   json.key("synchronise").begin_object();
@@ -94,6 +94,7 @@ void write_synchronise(JsonWriter& json, const Synchronisation& given) {
   if (given.inner != plain.inner) json.key("inner").integer(given.inner);
   if (given.every != plain.every) json.key("every").integer(given.every);
   if (given.servers != plain.servers) json.key("servers").integer(given.servers);
+  if (given.asynchronous) json.key("asynchronous").boolean(true);
   json.end_object();
 }
 

@@ -150,14 +150,14 @@ Replication::Groups Replication::runs_of(int32_t length, int32_t stage) const {
 }
 
 void Replication::fill_buckets() {
-  const bool gradients = options_.meeting == Meeting::gradients || options_.inner > 1 ||
-                         options_.meeting == Meeting::servers;
+  const bool gradients =
+      options_.meeting == Meeting::gradients || options_.inner > 1 || have_servers();
   for (int32_t t = 0; gradients && t < static_cast<int32_t>(graph_.tensors().size()); ++t)
     if (is_reduced(t)) fill(buckets_, t, graph_.tensor(t).producer, shared_tensor(t).bytes);
   for (int32_t op = 0; op < graph_.operator_count(); ++op)
     if (options_.meeting == Meeting::weights && is_update(op) && replicas_of(op) > spread_of(op))
       fill(weights_, item_of(op), op, weight_bytes(op));
-  for (size_t k = 0; options_.meeting == Meeting::servers && k < buckets_.size(); ++k)
+  for (size_t k = 0; have_servers() && k < buckets_.size(); ++k)
     for (const int32_t gradient : buckets_[k].items) give_to_server(gradient, k);
 }
 
@@ -197,6 +197,7 @@ bool Replication::one_unit(const Bucket& bucket) const {
 void Replication::reduce(size_t k) {
   const Bucket& bucket = buckets_[k];
   if (options_.meeting == Meeting::servers) return add_server(bucket, k);
+  if (options_.meeting == Meeting::in_turn) return add_turns(bucket, k);
   using Kind = CollectiveKind;
   const Phase phase = options_.shard >= 2 ? Phase::backward : Phase::update;
   const Groups all = alike(bucket.stage, bucket.spread);
@@ -385,6 +386,70 @@ void Replication::add_server(const Bucket& bucket, size_t k) {
     Tensor made = builder_.tensor(pieces_[gradient][server].tensor);
     made.name = fmt::format("{}/reduced@{}", graph_.tensor(gradient).name, server);
     joined_[{gradient, server}] = builder_.add_output(id, std::move(made));
+  }
+}
+
+std::vector<int32_t> Replication::updates_of(const Bucket& bucket) const {
+  std::vector<int32_t> updates;
+  for (const int32_t gradient : bucket.items) {
+    const auto [first, last] = boost::out_edges(graph_.tensor(gradient).producer, graph_.csr());
+    for (auto edge = first; edge != last; ++edge) {
+      const auto reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
+      if (graph_.csr()[*edge].tensor == gradient && is_update(reader)) updates.push_back(reader);
+    }
+  }
+  return updates;
+}
+
+/// All updates of a bucket in one. Who begins a round holds what the server has: the states, and the
+/// weights, which are none of its replica's.
+Operator Replication::turn_of(size_t k, int32_t replica, int32_t server) const {
+  const auto updates = updates_of(buckets_[k]);
+  Operator turn = graph_.op(updates[0]);
+  turn.inputs.clear();
+  turn.outputs.clear();
+  turn.attributes.clear();
+  turn.forward = -1;
+  turn.name = copy_name(fmt::format("server{}.{}", k, replica), server);
+  turn.persistent_bytes = 0;
+  for (const int32_t update : updates) {
+    const auto& of = graph_.op(update);
+    if (replica == 0) turn.persistent_bytes += of.persistent_bytes + weight_bytes(update);
+    if (update == updates[0]) continue;
+    turn.flops += of.flops;
+    turn.traffic_bytes += of.traffic_bytes;
+    turn.workspace_bytes = std::max(turn.workspace_bytes, of.workspace_bytes);
+    if (turn.measured()) turn.measured_time_s += of.measured_time_s;
+  }
+  if (!meaning_) return turn;
+  turn.attributes[kSource] = turn.name;
+  turn.attributes["optimiser"] = text_attribute(graph_.op(updates[0]), "optimiser");
+  turn.attributes["turn"] = int64_t{replica};
+  turn.attributes["replica"] = int64_t{server};
+  return turn;
+}
+
+void Replication::add_turns(const Bucket& bucket, size_t k) {
+  const auto members = replicas_[bucket.stage];
+  const int32_t server = server_of(k, members);
+  int32_t done = -1;
+  for (int32_t replica = 0; replica < members; ++replica) {
+    const int32_t id = builder_.add_operator(turn_of(k, replica, server));
+    origin_.push_back({-1, bucket.stage, server, replica});
+    for (const int32_t update : updates_of(bucket)) {
+      for (const int32_t input : graph_.op(update).inputs)
+        if (std::find(bucket.items.begin(), bucket.items.end(), input) != bucket.items.end())
+          builder_.read(id, pieces_[input][replica].tensor);
+      Tensor weights;
+      weights.name = copy_name(graph_.op(update).name + "/weights", replica);
+      weights.bytes = weight_bytes(update);
+      joined_[{item_of(update), replica}] = builder_.add_output(id, std::move(weights));
+    }
+    if (replica > 0) builder_.read(id, done);
+    if (replica + 1 == members) break;
+    Tensor turn;  // of no bytes: the next one waits for it
+    turn.name = copy_name(fmt::format("server{}.{}/turn", k, replica), server);
+    done = builder_.add_output(id, std::move(turn));
   }
 }
 

@@ -61,7 +61,9 @@ void check_groups(const Graph& graph, int32_t replicas, const ReplicaOptions& op
     throw ArgumentError(
         fmt::format("{}: runs of {} replicas and {} ranks: neither divides the other", owner,
                     options.inner, options.ranks));
-  if (options.meeting == Meeting::servers && options.servers < 1)
+  const bool servers =
+      options.meeting == Meeting::servers || options.meeting == Meeting::in_turn;
+  if (servers && options.servers < 1)
     throw ArgumentError(
         fmt::format("{}: expected at least 1 server, got {}", owner, options.servers));
 }

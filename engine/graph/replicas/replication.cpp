@@ -123,6 +123,7 @@ void Replication::state_copy(Operator& copy, int32_t op, int32_t replica) const 
   if (!is_update(op)) return;
   const bool alone = options_.meeting == Meeting::weights || options_.meeting == Meeting::apart;
   if (alone) copy.attributes["mean_of"] = int64_t{options_.inner};
+  if (options_.meeting == Meeting::in_turn) copy.attributes["mean_of"] = int64_t{1};
   if (options_.meeting == Meeting::weights)
     copy.attributes["every"] = int64_t{on_occasion() ? 0 : options_.every};
 }
@@ -146,7 +147,8 @@ bool Replication::is_update(int32_t op) const {
 
 bool Replication::is_fetch(int32_t op, int32_t replica) const {
   const auto found = server_.find(op);
-  return found != server_.end() && found->second != replica;
+  return found != server_.end() &&
+         (options_.meeting == Meeting::in_turn || found->second != replica);
 }
 
 void Replication::name_forwards() {
@@ -216,7 +218,8 @@ void Replication::connect(int32_t op, int32_t replica) {
       continue;
     }
     if (is_fetch(op, replica)) {
-      builder_.read(id_of(op, replica), joined_.at({item_of(op), server_.at(op)}));
+      const int32_t of = options_.meeting == Meeting::in_turn ? replica : server_.at(op);
+      builder_.read(id_of(op, replica), joined_.at({item_of(op), of}));
       break;
     }
     const int32_t from = graph_.tensor(input).producer;
@@ -290,6 +293,8 @@ Replicated Replication::finish() {
     result.stage.push_back(origin.stage);
     result.replica.push_back(origin.replica);
     result.tells.push_back(origin.op >= 0 && sent_.contains({origin.op, 0}));
+    if (options_.meeting == Meeting::in_turn)
+      result.turn.push_back(origin.turn >= 0 ? origin.turn : origin.replica);
   }
   return result;
 }

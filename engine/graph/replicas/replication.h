@@ -67,6 +67,7 @@ class Replication {
 
   struct Origin {
     int32_t op, stage, replica;
+    int32_t turn = -1;  // of Replicated::turn; -1: the replica
   };
 
   int32_t replicas_of(int32_t op) const { return replicas_[stage_[op]]; }
@@ -153,8 +154,11 @@ class Replication {
   /// the pieces of another stage's that its part of the batch overlaps.
   void connect(int32_t op, int32_t replica);
 
+  bool have_servers() const {
+    return options_.meeting == Meeting::servers || options_.meeting == Meeting::in_turn;
+  }
   /// Whether what sums gradients within a replica comes before their reduction.
-  bool sums_first() const { return options_.shard == 1 || options_.meeting == Meeting::servers; }
+  bool sums_first() const { return options_.shard == 1 || have_servers(); }
   /// Whether an operator reads gradients behind their reduction.
   bool reads_reduced(int32_t op) const;
   /// Whether a tensor is a gradient that is reduced over the replicas.
@@ -204,6 +208,11 @@ class Replication {
 
   /// Sums a bucket's gradients of all replicas on the device of one.
   void add_server(const Bucket& bucket, size_t k);
+  /// Updates a bucket's weights there by the gradients of one replica after the other.
+  void add_turns(const Bucket& bucket, size_t k);
+  Operator turn_of(size_t k, int32_t replica, int32_t server) const;
+  /// The updates that read gradients of a bucket, in order of the gradients.
+  std::vector<int32_t> updates_of(const Bucket& bucket) const;
 
   /// A unit's operators of one stage stay together in every replica.
   void colocate();

@@ -73,6 +73,7 @@ Synchronisation synchronise_arg(Fields& fields) {
   given.inner = static_cast<int32_t>(said.integer("inner", 1, 1, 1 << 20));
   given.every = static_cast<int32_t>(said.integer("every", 1, 0, 1 << 20));
   given.servers = static_cast<int32_t>(said.integer("servers", 1, 1, 1 << 20));
+  given.asynchronous = said.boolean("asynchronous", false);
   said.refuse_unknown();
   check_fields(given);
   lua_pop(L, 1);
@@ -89,6 +90,7 @@ void push_synchronise(lua_State* L, const Synchronisation& given) {
   if (given.inner != plain.inner) set_field(L, "inner", given.inner);
   if (given.every != plain.every) set_field(L, "every", given.every);
   if (given.servers != plain.servers) set_field(L, "servers", given.servers);
+  if (given.asynchronous) set_boolean(L, "asynchronous", true);
   lua_setfield(L, -2, "synchronise");
 }
 
@@ -358,7 +360,8 @@ int problem_lower(lua_State* L) {
   lua_setfield(L, -2, "problem");
   set_list("placement", bound.arranged.placement, 1);
   set_list("origin", made.origin, 1);
-  if (!made.stage.empty()) set_list("stage", made.stage, 1);
+  const auto& stage = bound.arranged.schedule.stage;
+  if (!stage.empty()) set_list("stage", stage, 1);
   set_list("layers", made.layers, 0);
   set_list("part", made.part, 1);
   set_list("pipeline", made.pipeline, 1);

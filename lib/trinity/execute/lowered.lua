@@ -7,12 +7,18 @@ local graphs = require 'trinity.graph'
 local simulator = require 'trinity.strategy.simulator'
 local strategies = require 'trinity.strategy.strategy'
 
+-- Schedules under which every micro-batch has an update of its own.
+local streams = { pipedream = true, ['round-robin'] = true }
+
 --- What the simulator says of a plan: its micro-batches, and the end of every task. A collective ends when what it
---- waits for has come, so that a worker runs what is ready in the meantime before it.
-local function simulated_order(problem, plan)
+--- waits for has come, so that a worker runs what is ready in the meantime before it. rounds: of a stream that goes on
+--- in any number of them, how many.
+local function simulated_order(problem, plan, rounds)
   local timeline = simulator.timeline('execute', problem, plan)
-  local micro_batches, order = timeline.micro_batches, array.double(timeline.tasks)
-  for task = 1, timeline.tasks do
+  local micro_batches = rounds or timeline.micro_batches
+  local tasks = timeline.tasks / timeline.micro_batches * micro_batches
+  local order = array.double(tasks)
+  for task = 1, tasks do
     local end_s = timeline.end_s[task]
     order[task] = end_s == end_s and end_s or 0 -- NaN: updates of earlier micro-batches, which do not run
   end
@@ -46,8 +52,8 @@ return function(problem, plan)
   if type(plan) == 'table' and (plan.mesh or plan.splits and next(plan.splits) ~= nil) then
     local own = stated(problem)
     local inner, there = simulator.lowered('execute', own, plan)
-    what.graph, what.placement, what.stream = inner.graph, there.placement, there.schedule == 'pipedream'
-    what.order, what.micro_batches = simulated_order(own, plan)
+    what.graph, what.placement, what.stream = inner.graph, there.placement, streams[there.schedule] or false
+    what.order, what.micro_batches = simulated_order(own, plan, there.schedule == 'round-robin' and there.micro_batches)
   else
     what.graph, what.placement, what.stream = problem.graph, placement_of(problem, plan)
     what.order, what.micro_batches = simulated_order(problem, plan)

@@ -83,14 +83,24 @@ local function stages_of(found, low, account)
   end)
 end
 
+--- What is counted over all mini-batches of a stream becomes what a step has of it.
+local function settle(devices, traffic, share)
+  for _, device in ipairs(devices) do
+    for _, name in ipairs { 'flops', 'computation_s', 'recomputation_s', 'idle_s' } do device[name] = device[name] * share end
+    for purpose, seconds in util.sorted_pairs(device.exposed_s) do device.exposed_s[purpose] = seconds * share end
+  end
+  for _, row in ipairs(traffic) do row.count = row.count * share end
+end
+
 --- The account, and the timeline of the step that it counts.
 return function(found)
-  local owner, low = 'strategy:account', nil
+  local owner, there, low = 'strategy:account', nil, nil
   if found.mesh then
-    low = select(3, simulator.lowered(owner, found.problem, found))
+    there, low = select(2, simulator.lowered(owner, found.problem, found))
   end
   local timeline = simulator.timeline(owner, found.problem, found)
   local devices, traffic = timeline.handle:account(low and low.part)
+  if there and there.schedule == 'round-robin' then settle(devices, traffic, there.micro_batches / timeline.micro_batches) end
   for d, device in ipairs(devices) do
     local by_part, total = {}, 0
     for i, name in ipairs(parts) do

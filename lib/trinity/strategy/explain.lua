@@ -24,6 +24,9 @@ local function replicas_line(found)
   if (found.mesh.data or 1) == 1 or kind == 'all_reduce' then return nil end
   if kind == 'hierarchical' then
     return ('replicas: gradients are reduced within runs of %d and across these'):format(way.inner)
+  elseif kind == 'parameter_server' and way.asynchronous then
+    return ('replicas: %d of them update weights for all, by the gradient of one after the other, %d updates old; '
+      .. 'a micro-batch is a mini-batch with its update'):format(way.servers or 1, found.mesh.data - 1)
   elseif kind == 'parameter_server' then
     return ('replicas: weights are updated by %d of them, for all'):format(way.servers or 1)
   elseif kind == 'local_sgd' then

@@ -31,6 +31,8 @@ local synchronise = options.declare('trinity.MeshSynchronisation', { kind = 'fie
   { 'every', 'integer', 1, least = 0, most = 2 ^ 20,
     help = 'local_sgd, daso: steps from meeting to meeting (0: there is none)' },
   { 'servers', 'integer', 1, least = 1, most = 2 ^ 20, help = 'parameter_server: replicas that are servers' },
+  { 'asynchronous', 'boolean', false,
+    help = 'parameter_server: gradients are applied one by one, and no replica waits for others' },
 })
 local words = options.words('trinity.RecomputeWord', { 'none', 'selective', 'full' })
 

@@ -115,8 +115,8 @@ end
 ---@return number
 function Strategy:lower_bound_s()
   if self.mesh then
-    local inner = simulator.lowered('strategy:lower_bound_s', self.problem, parallelism.cheapest(self))
-    return inner.handle:bounds(self.micro_batches or 1, false).step_time_s
+    local inner, there = simulator.lowered('strategy:lower_bound_s', self.problem, parallelism.cheapest(self))
+    return inner.handle:bounds(self.micro_batches or 1, there.schedule == 'round-robin').step_time_s
   end
   return self.problem:bounds(self.micro_batches or 1, self.schedule or 'fifo').step_time_s
 end

@@ -34,6 +34,7 @@ describe('digits are read', function()
     { 'ZeRO 3', { mesh = { data = 2 }, shard = 3 }, 25 },
     { 'DASO', { mesh = { data = 4 }, synchronise = { kind = 'daso', inner = 2, every = 4 } }, 12 },
     { 'DASO as published', { mesh = { data = 4 }, synchronise = { kind = 'daso', inner = 2 } }, 12, { daso = {} } },
+    { 'an asynchronous server', { mesh = { data = 4 }, synchronise = { kind = 'parameter_server', asynchronous = true } }, 12 },
     { 'local SGD', { mesh = { data = 2 }, synchronise = { kind = 'local_sgd', every = 4 } }, 25 },
   } do
     it_shared('as well by ' .. case[1], function()

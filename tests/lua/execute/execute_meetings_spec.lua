@@ -5,172 +5,16 @@ local bit = require 'bit'
 local ffi = require 'ffi'
 local array = require 'trinity.base.array'
 local core = require 'trinity.core'
-local graphs = require 'trinity.graph'
-local occasions = require 'trinity.execute.occasions'
 local same = dofile(root .. '/tests/lua/support/same_training.lua')
-local simulator = require 'trinity.strategy.simulator'
 local trinity = require 'trinity'
 local util = require 'trinity.base.util'
 
 with_torch()
 
-local inputs, hidden, classes, rows, rate = 4, 5, 3, 2, 0.3
-
-local function network(optimiser)
-  return trinity.model('mlp', { inputs = inputs, hidden = { hidden }, classes = classes, batch_size = rows,
-    optimiser = optimiser })
-end
-
---- y = W x + b of every row; W [out, in] row by row.
-local function linear(x, weight, bias)
-  return util.map(x, function(row)
-    local y = {}
-    for o = 1, #bias do
-      y[o] = bias[o]
-      for i = 1, #row do y[o] = y[o] + weight[(o - 1) * #row + i] * row[i] end
-    end
-    return y
-  end)
-end
-
---- Gradients of the weights and inputs of that.
-local function linear_gradients(x, weight, given)
-  local of_weight, of_bias, of_x = {}, {}, {}
-  for n, row in ipairs(x) do
-    of_x[n] = {}
-    for i = 1, #row do of_x[n][i] = 0 end
-    for o, g in ipairs(given[n]) do
-      of_bias[o] = (of_bias[o] or 0) + g
-      for i, value in ipairs(row) do
-        local k = (o - 1) * #row + i
-        of_weight[k] = (of_weight[k] or 0) + g * value
-        of_x[n][i] = of_x[n][i] + g * weight[k]
-      end
-    end
-  end
-  return of_weight, of_bias, of_x
-end
-
---- Loss and gradients of the two layers { W1, b1, W2, b2 } on rows x of classes labels (from 0).
-local function differentiate(w, x, labels)
-  local before = linear(x, w[1], w[2])
-  local h = util.map(before, function(row) return util.map(row, function(v) return math.max(0, v) end) end)
-  local loss, given = 0, {}
-  for n, logits in ipairs(linear(h, w[3], w[4])) do
-    local sum = 0
-    for _, z in ipairs(logits) do sum = sum + math.exp(z) end
-    given[n] = {}
-    for c, z in ipairs(logits) do
-      local is = c == labels[n] + 1 and 1 or 0
-      given[n][c] = (math.exp(z) / sum - is) / #x
-      loss = loss - is * math.log(math.exp(z) / sum) / #x
-    end
-  end
-  local g3, g4, of_h = linear_gradients(h, w[3], given)
-  for n, row in ipairs(of_h) do
-    for i in ipairs(row) do if before[n][i] <= 0 then row[i] = 0 end end
-  end
-  local g1, g2 = linear_gradients(x, w[1], of_h)
-  return loss, { g1, g2, g3, g4 }
-end
-
---- f of the numbers of lists that stand in the same place.
-local function combine(f, ...)
-  local lists, made = { ... }, {}
-  for k in ipairs(lists[1]) do
-    made[k] = {}
-    for i in ipairs(lists[1][k]) do
-      made[k][i] = f(unpack(util.map(lists, function(list) return list[k][i] end)))
-    end
-  end
-  return made
-end
-
-local function stepped(w, gradient, scale) return combine(function(a, g) return a - scale * g end, w, gradient) end
-local function mean(list)
-  return combine(function(...)
-    local sum = 0
-    for _, value in ipairs { ... } do sum = sum + value end
-    return sum / #list
-  end, unpack(list))
-end
-
---- Executes steps of a plan; what every replica read, losses, weights before and behind.
-local function execute(graph, plan, devices, steps, options, cycling)
-  local cluster = trinity.cluster('p100x' .. devices)
-  local problem = trinity.problem { graph = graphs.wrap(core.state_meaning(graph.handle)), cluster = cluster }
-  local lowered, placement = problem.graph, plan.placement
-  if plan.mesh then
-    local inner, there = simulator.lowered('execute', problem, problem:strategy(plan))
-    lowered, placement = inner.graph, there.placement
-  end
-  local timeline = problem:timeline(plan.mesh and problem:strategy(plan) or plan)
-  local order = array.double(timeline.tasks)
-  for task = 1, timeline.tasks do
-    local start_s = timeline.start_s[task]
-    order[task] = start_s == start_s and start_s or 0
-  end
-  local executor = core.executor(lowered.handle, placement, devices, order, util.merged({ learning_rate = rate,
-    micro_batches = timeline.micro_batches, double_precision = true }, options))
-  local happens = occasions.new(plan.mesh and problem:strategy(plan) or plan, cycling or {}, 0, steps)
-  local read = {} -- by step, micro-batch and replica
-  local function weights()
-    local by_name = {}
-    for _, weight in ipairs(executor:weights()) do by_name[weight.name] = weight.values end
-    local names = {}
-    for name in pairs(by_name) do names[#names + 1] = name end
-    table.sort(names)
-    return by_name, names
-  end
-  local result = { losses = {}, before = weights(), read = read, micro_batches = timeline.micro_batches }
-  for step = 1, steps do
-    read[step] = {}
-    for m = 1, timeline.micro_batches do
-      local given = {}
-      for op = 1, lowered.operators do
-        local about = lowered:operator(op)
-        local name, replica = about.name:match '^([^@]+)@?(%d*)$'
-        if about.type == 'Input' and (name == 'inputs' or name == 'labels') then
-          replica = (tonumber(replica) or 0) + 1
-          given[replica] = given[replica] or {}
-          given[replica][name] = executor:data(op, m)
-        end
-      end
-      read[step][m] = given
-    end
-    result.losses[step] = executor:step(nil, happens:next(step - 1)).loss
-    happens:step_done(result.losses[step])
-  end
-  result.weights = weights()
-  executor:close()
-  return result
-end
-
-local function in_rows(flat)
-  local x = {}
-  for n = 1, rows do x[n] = { unpack(flat, (n - 1) * inputs + 1, n * inputs) } end
-  return x
-end
-
---- The two layers of executed weights.
-local function layers_of(by_name)
-  local names = {}
-  for name in pairs(by_name) do names[#names + 1] = name end
-  table.sort(names)
-  local found = {}
-  for _, name in ipairs(names) do
-    local layer = #by_name[name] == inputs * hidden and 1 or #by_name[name] == hidden and 2
-      or #by_name[name] == hidden * classes and 3 or 4
-    found[layer] = by_name[name]
-  end
-  return found
-end
-
-local function expect_weights(found, expected)
-  for k, list in ipairs(expected) do
-    for i, value in ipairs(list) do expect(found[k][i]):near(value, 1e-12) end
-  end
-end
+local two = dofile(root .. '/tests/lua/support/two_layers.lua')(expect)
+local network, differentiate, combine, stepped, mean = two.network, two.differentiate, two.combine, two.stepped, two.mean
+local execute, in_rows, layers_of, rate = two.execute, two.in_rows, two.layers_of, two.rate
+local expect_weights, expect_losses = two.expect_weights, two.expect_losses
 
 --- Replicas that train alone in runs of `inner`, in which gradients are averaged, and average weights every `every` steps.
 local function meeting_seldom(run, replicas, inner, every)
@@ -196,10 +40,6 @@ local function meeting_seldom(run, replicas, inner, every)
     end
   end
   return w, losses
-end
-
-local function expect_losses(run, losses)
-  for step, loss in ipairs(losses) do expect(run.losses[step]):near(loss, 1e-12) end
 end
 
 --- A number as bfloat16 has it: the nearest, of two the even one.

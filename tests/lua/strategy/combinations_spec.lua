@@ -21,11 +21,13 @@ local parts = {
   { 'local SGD, DASO', { mesh = { data = 4 }, synchronise = { kind = 'local_sgd', every = 2 } },
     { mesh = { data = 4 }, synchronise = { kind = 'daso', inner = 2, every = 2 } } },
   { 'parameter server', { mesh = { data = 4 }, synchronise = { kind = 'parameter_server', servers = 2 } } },
+  { 'asynchronous server', { mesh = { data = 4 }, synchronise = { kind = 'parameter_server', servers = 2, asynchronous = true } } },
 }
 
 local reasons = { 'would deal out the same tokens; sequence_parallel = true shares these out',
   'experts would see tokens of replicas whose other weights have drifted apart', 'no one server would see all copies',
-  'replicas that differ between meetings have no common state to share out', 'a server holds the states of its weights' }
+  'replicas that differ between meetings have no common state to share out', 'a server holds the states of its weights',
+  'forward and backward of a mini-batch would see different weights' }
 
 local cluster = trinity.cluster 'dgx_a100x4'
 local experts = trinity.problem { cluster = cluster, graph = mixture({ layers = 4, hidden = 64, heads = 4,

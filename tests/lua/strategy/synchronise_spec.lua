@@ -117,6 +117,40 @@ describe('replicas of a mesh', function()
       expect(sent):equals(2 * 7 * gradients) -- gradients there, weights back
     end
   end)
+  it('have servers that take one replica after the other', function()
+    local whole = problem:strategy(plan()):account().devices[1]
+    for _, servers in ipairs { 1, 2, 8 } do
+      local found = problem:strategy(plan({ kind = 'parameter_server', servers = servers, asynchronous = true },
+        { micro_batches = 1 }))
+      local account, held = found:account(), 0
+      for d = 1, 8 do
+        local bytes = account.devices[d].optimizer_bytes
+        if d > servers then expect(bytes):equals(0) end
+        held = held + bytes
+      end
+      expect(held):equals(whole.optimizer_bytes + whole.weight_bytes) -- the states, and the servers' own weights
+      expect(found.metrics.total_communication_bytes):equals(2 * 7 * gradients) -- gradients there, weights back
+      local sent = 0
+      for _, row in ipairs(account.traffic) do
+        expect(row.kind):equals 'send'
+        sent = sent + row.count * row.bytes
+      end
+      expect(sent):equals(2 * 7 * gradients)
+      expect(found:lower_bound_s() <= found.metrics.step_time_s):truthy()
+    end
+  end)
+  it('cost less where servers do not wait for the slowest, and no more than the servers hold up', function()
+    local function step(asynchronous, micro_batches)
+      return problem:evaluate(plan({ kind = 'parameter_server', asynchronous = asynchronous }, { micro_batches = micro_batches }))
+    end
+    local waits, goes_on = step(false, 1), step(true, 1)
+    expect(goes_on.step_time_s):below(waits.step_time_s)
+    expect(goes_on.samples):equals(waits.samples)
+    expect(step(true, 3).step_time_s):near(3 * goes_on.step_time_s, 2e-9)
+    local most_s = 0 -- nobody is busy for longer than a round
+    for d = 1, 8 do most_s = math.max(most_s, goes_on:compute_busy_s(d)) end
+    expect(most_s <= goes_on.step_time_s):truthy()
+  end)
   it('take an algorithm', function()
     local ring = problem:evaluate(plan { algorithm = 'ring' })
     local automatic = problem:evaluate(plan())
@@ -139,11 +173,13 @@ describe('replicas of a mesh', function()
     expect(text):matches 'replicas: weights are averaged every 8 steps'
     expect(text):matches 'mean of 8 steps'
     expect(problem:strategy(plan { kind = 'hierarchical', inner = 4 }):explain()):matches 'within runs of 4 and across these'
+    expect(problem:strategy(plan { kind = 'parameter_server', asynchronous = true }):explain())
+      :matches 'by the gradient of one after the other, 7 updates old'
   end)
   it('are written, read, and equal', function()
     local path = os.tmpname()
     for _, way in ipairs { { kind = 'daso', inner = 2, every = 3, algorithm = 'ring' }, { kind = 'local_sgd', every = 0 },
-      { kind = 'parameter_server', servers = 3 } } do
+      { kind = 'parameter_server', servers = 3 }, { kind = 'parameter_server', asynchronous = true } } do
       local found = problem:strategy(plan(way))
       found:save(path)
       expect(core.read_file(path)):matches('"synchronise": {%s+"kind": "' .. way.kind)
@@ -163,6 +199,9 @@ describe('replicas of a mesh', function()
     refused({ kind = 'daso' }, {}, 'got inner = 1 %(would do: 2, 4%)')
     refused({ kind = 'parameter_server', servers = 9 }, {}, '9 servers of data = 8 replicas')
     refused({ kind = 'local_sgd', servers = 2 }, {}, "field 'servers' is of parameter_server, not of local_sgd")
+    refused({ kind = 'all_reduce', asynchronous = true }, {}, "field 'asynchronous' is of parameter_server, not of all_reduce")
+    refused({ kind = 'parameter_server', asynchronous = true }, { mesh = { data = 4, pipeline = 2 } },
+      'would see different weights, since stages pull theirs apart')
     refused({ kind = 'local_sdg', every = 2 }, {}, "did you mean 'local_sgd'")
     refused({ kind = 'local_sgd' }, { mesh = { data = 8, expert = 2 } }, 'have drifted apart')
     refused({ kind = 'parameter_server' }, { mesh = { data = 8, expert = 2 } }, 'no one server would see')
