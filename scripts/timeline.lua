@@ -109,8 +109,9 @@ print(('%s on %s, %s: %s, %d micro-batch%s'):format(problem.graph.name, problem.
 print(('%d tasks, %d transfers, simulated in %.2f ms\n'):format(timeline.tasks, timeline.metrics.transfers, 1e3 * took))
 local exposed_s, exposed = timeline:exposed_communication()
 local span_s = span_of(timeline)
-print_step(timeline.metrics, plan, problem:bounds(plan.micro_batches or 1, plan.schedule))
-if plan.schedule == 'pipedream' then
+local stream = plan.schedule == 'pipedream' or plan.mesh and (plan.synchronise or {}).asynchronous
+print_step(timeline.metrics, plan, problem:bounds(plan.micro_batches or 1, stream and 'pipedream' or plan.schedule))
+if stream then
   print(('a stream of %d mini-batches, %s: waiting and what follows are of all of it\n'):format(timeline.micro_batches,
     seconds(span_s)))
 end

@@ -217,18 +217,21 @@ class Space {
       space_.parameters.push_back({{n}});
   }
 
-  /// [..., M, K] times [..., K, N], or times weights [K, N].
+  /// [..., M, K] times [..., K, N], or times weights [K, N]. One matrix may serve all of a batch.
   void product() {
     if (op_.inputs.size() < 2) return linear();
     const size_t rank = out().size();
     if (rank < 2 || in(0).size() != rank || in(1).size() != rank) return whole();
-    TensorAxes batch;
-    for (size_t i = 0; i + 2 < rank; ++i)
+    TensorAxes batch, of[2];
+    for (size_t i = 0; i + 2 < rank; ++i) {
       batch.push_back({add(i == 0 ? "b" : fmt::format("g{}", i), out()[i], Role::batch)});
+      for (const int32_t k : {0, 1})
+        of[k].push_back(in(k)[i] == out()[i] ? batch.back() : std::vector<int32_t>{});
+    }
     const int32_t m = add("m", out()[rank - 2]);
     const int32_t n = add("n", out()[rank - 1], Role::columns);
     const int32_t c = add("c", in(0)[rank - 1], Role::reduced);
-    space_.inputs = {batch, batch};
+    space_.inputs = {of[0], of[1]};
     space_.outputs = {batch};
     for (const int32_t d : {m, c}) space_.inputs[0].push_back({d});
     for (const int32_t d : {c, n}) space_.inputs[1].push_back({d});

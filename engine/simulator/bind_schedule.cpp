@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "strategy/mesh_schedule.h"
 
 namespace trinity {
 namespace {

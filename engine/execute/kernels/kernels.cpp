@@ -307,8 +307,13 @@ Tensors rotary_embedding(const KernelCall& call) {
   return {at::stack({a * cosine - b * sine, b * cosine + a * sine}, 3).reshape(x.sizes())};
 }
 
+/// A matrix that serves all heads is multiplied by their rows in one product; LibTorch would copy it
+/// for each.
 Tensors matrix_product(const KernelCall& call) {
-  return {at::matmul(call.argument(0), call.argument(1))};
+  const Tensor &a = call.argument(0), &b = call.argument(1);
+  if (a.dim() != 4 || b.dim() != 4 || b.size(1) != 1 || a.size(1) == 1) return {at::matmul(a, b)};
+  const auto rows = at::matmul(a.flatten(1, 2), b.squeeze(1));
+  return {rows.view({a.size(0), a.size(1), a.size(2), b.size(3)})};
 }
 
 Tensors einsum(const KernelCall& call) {

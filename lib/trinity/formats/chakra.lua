@@ -52,6 +52,9 @@ local function new_trace(strategy)
     self.graph = strategy.problem.graph
   end
   self.timeline = simulator.timeline(owner, strategy.problem, strategy)
+  if strategy.schedule == 'pipedream' or strategy.mesh and (strategy.synchronise or {}).asynchronous then
+    util.fail('%s: mini-batches that none waits for have no end of a step, which a trace has', owner)
+  end
   if self.timeline.tasks > most_nodes then
     util.fail('%s: %d tasks, expected at most %d', owner, self.timeline.tasks, most_nodes)
   end

@@ -122,18 +122,18 @@ describe('attention in a ring trains as on one device,', function()
     expect(math.abs(alone.losses[1] - flash:on_one(1).losses[1]) > 1e-6):equals(true)
   end)
   it('of bounded scores, heads that share keys, wider values and queries that see all or the nearest', function()
-    local function network(causal, window, softcap, kernels)
+    local function network(causal, window, softcap, kernels, groups)
       local net = trinity.layers.new('attention', { batch_size = 2 })
       local x = net:embedding('embed', net:input('tokens', { 2, 8 }, 'int64'), { weight = net:variable('table', { 9, 12 }) })
-      local y = net:attention('attend', net:linear('query', x, 16), net:linear('key', x, 8), net:linear('value', x, 12),
-        { heads = 4, key_heads = 2, causal = causal, window = window, softcap = softcap, kernels = kernels })
+      local y = net:attention('attend', net:linear('query', x, 16), net:linear('key', x, 4 * groups),
+        net:linear('value', x, 6 * groups), { heads = 4, key_heads = groups, causal = causal, window = window, softcap = softcap, kernels = kernels })
       net:softmax_cross_entropy('loss', net:linear('out', y, 5), net:input('labels', { 2, 8 }, 'int64'))
       return same.new(net:build():to_training { optimiser = 'adam' })
     end
     local losses = {}
     for _, case in ipairs { { false }, { true }, { true, 3 }, { true, 3, true }, { false, nil, true } } do
-      local one = network(case[1], case[2], case[3], 'flash')
-      local in_parts = network(case[1], case[2], case[3], 'onnx')
+      local one = network(case[1], case[2], case[3], 'flash', 2)
+      local in_parts = network(case[1], case[2], case[3], 'onnx', 2)
       local expected = in_parts:on_one(1)
       expect(same.difference(expected, one:on_one(1))):near(0, 1e-9)
       -- Of parts of the sequence as ONNX's operators, too: keys and values are gathered.
@@ -142,6 +142,15 @@ describe('attention in a ring trains as on one device,', function()
       for _, c in ipairs { 2, 4, 8 } do expect(one:off(ring(c))):near(0, 1e-9) end
       expect(one:off { mesh = { context = 2, tensor = 2 }, context_kind = 'ring', sequence_parallel = true }):near(0, 1e-9)
       losses[#losses + 1] = expected.losses[1]
+      -- One head of keys serves all.
+      in_parts = network(case[1], case[2], case[3], 'onnx', 1)
+      expect(same.difference(network(case[1], case[2], case[3], 'flash', 1):on_one(1), in_parts:on_one(1))):near(0, 1e-9)
+      for _, strategy in ipairs { { mesh = { context = 2 } }, { mesh = { context = 8 } }, { mesh = { tensor = 2 } },
+        { mesh = { tensor = 4 }, sequence_parallel = true }, { mesh = { context = 2, tensor = 2 } },
+        { mesh = { context = 2, tensor = 2, data = 2 }, sequence_parallel = true, shard = 3 },
+        { mesh = { context = 2 }, context_kind = 'all_to_all' } } do
+        expect(in_parts:off(strategy)):near(0, 1e-9)
+      end
     end
     for i = 2, #losses do expect(math.abs(losses[i] - losses[1]) > 1e-9):equals(true) end
   end)

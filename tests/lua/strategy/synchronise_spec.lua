@@ -151,6 +151,29 @@ describe('replicas of a mesh', function()
     for d = 1, 8 do most_s = math.max(most_s, goes_on:compute_busy_s(d)) end
     expect(most_s <= goes_on.step_time_s):truthy()
   end)
+  it('cost the round of who is slowest: a server that has all to do, or messages there and back', function()
+    local bytes, bound_by = 0, {} -- of the largest gradient: what one message has there, and one back
+    for op = 1, problem.graph.operators do
+      local about = problem.graph:operator(op)
+      if about.phase == 'forward' then bytes = math.max(bytes, about.parameter_bytes) end
+    end
+    for _, gbit_s in ipairs { 0.1, 1, 10, 1e6 } do
+      local spec = nodes.spec 'dgx_a100:2x1'
+      spec.queue = 'none'
+      for _, link in ipairs(spec.links) do link.bandwidth_bytes_per_s = gbit_s * 1e9 / 8 end
+      local apart = trinity.problem { graph = problem.graph, cluster = trinity.cluster(spec) }
+      local function price(asynchronous)
+        return apart:evaluate { mesh = { data = 2 }, synchronise = { kind = 'parameter_server', asynchronous = asynchronous } }
+      end
+      local found, waits = price(true), price(false)
+      local busy_s, messages_s = found:compute_busy_s(1), 2 * bytes / (gbit_s * 1e9 / 8)
+      expect(busy_s > found:compute_busy_s(2)):truthy() -- it updates by two gradients
+      expect(found.step_time_s >= math.max(busy_s, messages_s)):truthy()
+      expect(found.step_time_s):below(waits.step_time_s)
+      bound_by[#bound_by + 1] = found.step_time_s == busy_s and 'work' or 'messages'
+    end
+    expect(table.concat(bound_by, ' ')):matches '^messages .*work$'
+  end)
   it('take an algorithm', function()
     local ring = problem:evaluate(plan { algorithm = 'ring' })
     local automatic = problem:evaluate(plan())

@@ -40,35 +40,31 @@ local function read_attention(owner, place, o, ...)
     ...)
 end
 
--- Whether the rows of the heads that share a head of keys stand below each other position by position, so that a part
--- of the sequence is a run of rows. Of one head of keys they do head by head: a part of the heads is a run of rows.
+-- Whether the rows of the heads that share a head of keys stand below each other, position by position, so that a part of
+-- the sequence is a run of rows. One head of keys serves all heads of queries as they are.
 local function by_position(heads, groups) return groups > 1 and groups < heads end
 
---- Queries [N, T, H] as [N, G, R T, D] for G heads of keys, which R = heads / G heads of queries
---- share: their rows stand below each other, so that one product serves them.
+--- Queries [N, T, H] as [N, A, T, D] for A heads, or as [N, G, R T, D] for G heads of keys, which R = A / G heads of
+--- queries share: one product serves them.
 local function query_heads(net, name, q, heads, groups)
   local n, t, width = q.shape[1], q.shape[2], q.shape[3] / heads
-  if groups == heads then
+  if not by_position(heads, groups) then
     return net:transpose(name .. '/transpose', net:reshape(name .. '/heads', q, { n, t, heads, width }), { 1, 3, 2, 4 })
   end
   local shared = heads / groups
   local split = net:reshape(name .. '/heads', q, { n, t, groups, shared, width })
-  local turned = net:transpose(name .. '/transpose', split,
-    by_position(heads, groups) and { 1, 3, 2, 4, 5 } or { 1, 3, 4, 2, 5 })
+  local turned = net:transpose(name .. '/transpose', split, { 1, 3, 2, 4, 5 })
   return net:reshape(name .. '/rows', turned, { n, groups, shared * t, width })
 end
 
---- What query_heads did, undone: [N, G, R T, D] to [N, T, H].
-local function join_heads(net, name, x, heads, t)
-  local n, groups, width = x.shape[1], x.shape[2], x.shape[4]
-  if groups == heads then
+--- What query_heads did, undone: [N, A, T, D] or [N, G, R T, D] to [N, T, H].
+local function join_heads(net, name, x, heads, groups, t)
+  local n, width = x.shape[1], x.shape[4]
+  if not by_position(heads, groups) then
     x = net:transpose(name .. '/transpose', x, { 1, 3, 2, 4 })
-  elseif by_position(heads, groups) then
+  else
     local split = net:reshape(name .. '/rows', x, { n, groups, t, heads / groups, width })
     x = net:transpose(name .. '/transpose', split, { 1, 3, 2, 4, 5 })
-  else
-    local split = net:reshape(name .. '/rows', x, { n, groups, heads / groups, t, width })
-    x = net:transpose(name .. '/transpose', split, { 1, 4, 2, 3, 5 })
   end
   return net:reshape(name .. '/join', x, { n, t, heads * width })
 end
@@ -106,8 +102,8 @@ end
 
 --- Scaled dot-product attention in its ONNX parts: queries [N, T, A D], keys [N, S, K D] and values [N, S, K V] to
 --- [N, T, A V]. Queries are scaled before the product, which is less than scaling its result. o: heads (A), key_heads
---- (K; default heads), mask (added to the scores [N, K, A / K T, S], the rows of a position together where 1 < K < A,
---- else those of a head), dropout (of the probabilities), causal and window (each position sees those before it, the
+--- (K; default heads), mask (added to the scores [N, A, T, S], or where 1 < K < A [N, K, A / K T, S] with the rows of a
+--- position together), dropout (of the probabilities), causal and window (each position sees those before it, the
 --- nearest of them: attributes of the Softmax; all products are computed but with kernels = 'flash'), softcap.
 ---@param name string
 ---@param q trinity.Tensor
@@ -145,7 +141,7 @@ function Layers:attention(name, q, k, v, o)
     { axis = -1, causal = o.causal and 1 or 0, window = o.window and o.window < s and o.window or nil,
       rows_of_position = by_position(heads, groups) and heads / groups or nil })
   shares = self:drop(name .. '/dropout', shares, o.dropout, masked)
-  return join_heads(self, name .. '/context', self:matmul(name .. '/context', shares, values), heads, t)
+  return join_heads(self, name .. '/context', self:matmul(name .. '/context', shares, values), heads, groups, t)
 end
 
 -- A linear layer whose bias is an operator of its own in Megatron-LM, behind the sum over the parts of the product.

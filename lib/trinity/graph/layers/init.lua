@@ -261,7 +261,7 @@ function Layers:linear(name, x, features, o)
     attributes = util.merged(o.attributes, { transB = 1, start = o.start == 'he' and 'he' or nil }) }))
 end
 
---- Product of matrices [..., M, K] and [..., K, N]; leading axes must be equal.
+--- Product of matrices [..., M, K] and [..., K, N]; leading axes must be equal, or 1 in b, which then serves all.
 ---@param name string
 ---@param a trinity.Tensor
 ---@param b trinity.Tensor
@@ -272,7 +272,7 @@ function Layers:matmul(name, a, b)
   check.tensor('layers:matmul', 3, 'b', b)
   local rank = #a.shape
   local fits = rank == #b.shape and a.shape[rank] == b.shape[rank - 1]
-  for i = 1, rank - 2 do fits = fits and a.shape[i] == b.shape[i] end
+  for i = 1, rank - 2 do fits = fits and (a.shape[i] == b.shape[i] or b.shape[i] == 1) end
   if not fits then util.fail("matmul '%s': shapes %s and %s do not go together", name, shape_text(a), shape_text(b)) end
   local shape = util.listed(rank - 1, function(i) return a.shape[i] end)
   shape[rank] = b.shape[rank]
