@@ -36,6 +36,7 @@ class Table {
 
   void read(const std::string& text) {
     const char *at = text.data(), *end = at + text.size();
+    if (text.starts_with("\xEF\xBB\xBF")) at += 3;  // UTF-8's mark, as spreadsheets write it
     while (at < end) {
       const char* stop = std::find(at, end, '\n');
       ++line_;

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "strategy/mesh_schedule.h"
 #include "support/build.h"
 
 using namespace trinity;
@@ -485,5 +486,43 @@ TEST_CASE("policies and pipeline schedules have words") {
                        doctest::Contains("did you mean 'priority'?"), ArgumentError);
   CHECK_THROWS_WITH_AS(parse_pipeline_schedule("1b1f"),
                        doctest::Contains("unknown pipeline schedule '1b1f', did you mean '1f1b'?"),
+                       ArgumentError);
+}
+
+TEST_CASE("servers take replicas in turn, one behind the other by a share of a mini-batch") {
+  test::GraphMaker make("round robin");
+  std::vector<int32_t> placement, turn;
+  const auto add = [&](Phase phase, const std::string& what, int32_t device, int32_t replica) {
+    placement.push_back(device);
+    turn.push_back(replica);
+    return make.op_of(phase, fmt::format("{}{}", what, replica), 1);
+  };
+  std::vector<int> forward, backward, served;
+  for (const int32_t replica : {0, 1}) {
+    forward.push_back(add(Phase::forward, "f", replica, replica));
+    backward.push_back(add(Phase::backward, "b", replica, replica));
+    make.edge(forward.back(), backward.back(), 1);
+  }
+  for (const int32_t replica : {0, 1}) {  // on device 0, for both
+    served.push_back(add(Phase::update, "server", 0, replica));
+    make.edge(backward[static_cast<size_t>(replica)], served.back(), 1);
+  }
+  make.edge(served[0], served[1], 0);
+  for (const int32_t replica : {0, 1})
+    make.edge(served[static_cast<size_t>(replica)], add(Phase::update, "pull", replica, replica), 1);
+  const auto graph = make.build();
+  const auto schedule = round_robin_schedule(graph, placement, 3, turn, 2);
+  CHECK(text_of(graph, schedule, 0).substr(0, 66) ==
+        "f0.0 b0.0 server0.0 pull0.0 f0.1 server1.0 b0.1 server0.1 pull0.1 ");
+  CHECK(text_of(graph, schedule, 0).ends_with(" server1.24 b0.25 server0.25 pull0.25 server1.25"));
+  CHECK(text_of(graph, schedule, 1).starts_with("f1.0 b1.0 pull1.0 f1.1 b1.1 pull1.1 "));
+  CHECK(text_of(graph, schedule, 2).empty());
+  CHECK(schedule.micro_batches == 2);
+  CHECK(round_robin_schedule(graph, placement, 3, turn, 70).stream == 70);
+  CHECK_THROWS_WITH_AS(round_robin_schedule(graph, placement, 1, turn, 1),
+                       doctest::Contains("device 2, expected 1 to 1"), ArgumentError);
+  placement.back() = 2;
+  CHECK_THROWS_WITH_AS(round_robin_schedule(graph, placement, 3, turn, 1),
+                       doctest::Contains("'pull1' is on device 3, which has no forward operators"),
                        ArgumentError);
 }

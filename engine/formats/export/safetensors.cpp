@@ -77,6 +77,28 @@ SavedArray read_array(const SavedArrays& file, const Json& entry, const std::str
   return {name, dtype, shape, data.substr(begin, end - begin)};
 }
 
+/// That every byte behind the header is one tensor's, as the format wants it.
+void check_covered(const SavedArrays& file, std::string_view data) {
+  std::vector<const SavedArray*> sorted;
+  for (const auto& array : file.arrays)
+    if (!array.bytes.empty()) sorted.push_back(&array);
+  const auto begin = [&](const SavedArray* array) {
+    return static_cast<size_t>(array->bytes.data() - data.data());
+  };
+  std::sort(sorted.begin(), sorted.end(),
+            [&](const auto* a, const auto* b) { return begin(a) < begin(b); });
+  size_t covered = 0;
+  for (const auto* array : sorted) {
+    if (begin(array) != covered)
+      file.refuse(fmt::format("tensor '{}': data_offsets begin at {}, expected {}, where the bytes "
+                              "before it end",
+                              array->name, begin(array), covered));
+    covered += array->bytes.size();
+  }
+  if (covered != data.size())
+    file.refuse(fmt::format("{} bytes behind the last tensor", data.size() - covered));
+}
+
 }  // namespace
 
 const SavedArray* SavedArrays::find(std::string_view name) const {
@@ -131,7 +153,9 @@ SavedArrays read_arrays(const std::string& path, bool hashed) {
   TidyJson parsed;
   const auto fault = parse_json(text, parsed);
   const Json& header = parsed.value;
-  if (fault || !header.is_object()) file.refuse("not a safetensors file (no JSON header)");
+  if (fault || !header.is_object())
+    file.refuse(fmt::format("not a safetensors file: its header, from byte {}: {}", kLengthBytes + 1,
+                            fault ? *fault : "expected an object"));
   if (hashed && !file.hashed)
     file.refuse("not saved by this version of trinity, or changed since (it has no hash)");
   for (const auto& [name, entry] : header.items()) {
@@ -142,6 +166,7 @@ SavedArrays read_arrays(const std::string& path, bool hashed) {
     for (const auto& [key, value] : entry.items())
       if (value.is_string()) file.metadata[key] = value.get<std::string>();
   }
+  check_covered(file, data);
   return file;
 }
 

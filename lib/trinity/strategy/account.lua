@@ -86,7 +86,9 @@ end
 --- What is counted over all mini-batches of a stream becomes what a step has of it.
 local function settle(devices, traffic, share)
   for _, device in ipairs(devices) do
-    for _, name in ipairs { 'flops', 'computation_s', 'recomputation_s', 'idle_s' } do device[name] = device[name] * share end
+    for _, name in ipairs { 'flops', 'computation_s', 'recomputation_s', 'idle_s' } do
+      device[name] = device[name] * share
+    end
     for purpose, seconds in util.sorted_pairs(device.exposed_s) do device.exposed_s[purpose] = seconds * share end
   end
   for _, row in ipairs(traffic) do row.count = row.count * share end
@@ -100,7 +102,9 @@ return function(found)
   end
   local timeline = simulator.timeline(owner, found.problem, found)
   local devices, traffic = timeline.handle:account(low and low.part)
-  if there and there.schedule == 'round-robin' then settle(devices, traffic, there.micro_batches / timeline.micro_batches) end
+  if there and there.schedule == 'round-robin' then
+    settle(devices, traffic, there.micro_batches / timeline.micro_batches)
+  end
   for d, device in ipairs(devices) do
     local by_part, total = {}, 0
     for i, name in ipairs(parts) do

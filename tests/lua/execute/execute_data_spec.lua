@@ -181,6 +181,16 @@ describe('other files', function()
   end)
 end)
 
+describe("a table with UTF-8's mark", function()
+  it('is read as without it', function()
+    local function losses(file) return train({ mesh = {} }, 1, { data = file, epochs = 1 }).losses end
+    local lines = ('1,2,0\n3,1,1\n0,4,1\n'):rep(5)
+    local plain, marked = losses(write('plain.csv', lines)), losses(write('marked.csv', '\239\187\191' .. lines))
+    expect(#plain):equals(3)
+    for i, loss in ipairs(plain) do expect(marked[i]):equals(loss) end
+  end)
+end)
+
 describe('a malformed file is named with its place:', function()
   local function refused(name, text, pattern, of)
     it(name, function()
@@ -204,6 +214,17 @@ describe('a malformed file is named with its place:', function()
   refused('wide.csv', ('1,2,3,0\n'):rep(9), "input 'inputs' takes samples of 2 numbers, the data have samples of 3")
   refused('classes.csv', ('1,2,7\n'):rep(9), "input 'labels' takes numbers below 2, the data have 7")
   refused('no.safetensors', 'nonsense', 'no.safetensors')
+  --- Two samples of two numbers and their classes, in a file of 8 bytes of length, a header, 32 bytes: labels from `labels`.
+  local function tensors(labels, behind, header)
+    header = header or ('{"inputs":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},'
+      .. '"labels":{"dtype":"I64","shape":[2],"data_offsets":[%d,%d]}}'):format(labels, labels + 16)
+    return string.char(#header) .. ('\0'):rep(7) .. header .. ('\0'):rep(32) .. behind
+  end
+  refused('over.safetensors', tensors(12, ''), "over.safetensors: tensor 'labels': data_offsets begin at 12, expected 16, where")
+  refused('hole.safetensors', tensors(20, 'abcd'), "hole.safetensors: tensor 'labels': data_offsets begin at 20, expected 16")
+  refused('behind.safetensors', tensors(16, 'abc'), 'behind.safetensors: 3 bytes behind the last tensor')
+  refused('whole.safetensors', tensors(16, ''), 'expected at least the 5 samples that a step trains')
+  refused('header.safetensors', tensors(16, '', '{"inputs":'), 'header.safetensors: not a safetensors file: its header, from byte 9: ')
   it('tensors of which one is no number', function()
     local tensor, file = trinity.tensor, folder .. '/nan.safetensors'
     local x = {}

@@ -40,8 +40,8 @@ local function read_attention(owner, place, o, ...)
     ...)
 end
 
--- Whether the rows of the heads that share a head of keys stand below each other, position by position, so that a part of
--- the sequence is a run of rows. One head of keys serves all heads of queries as they are.
+-- Whether the rows of the heads that share a head of keys stand below each other, position by position, so that a part
+-- of the sequence is a run of rows. One head of keys serves all heads of queries as they are.
 local function by_position(heads, groups) return groups > 1 and groups < heads end
 
 --- Queries [N, T, H] as [N, A, T, D] for A heads, or as [N, G, R T, D] for G heads of keys, which R = A / G heads of
