@@ -169,8 +169,14 @@ inline int32_t EventLoop::choice(int32_t device) {
     const int64_t second = waiting_[d].front().second;
     return static_cast<int32_t>(second < 0 ? ~second : second);  // lifo: the latest first
   }
-  int32_t& at = next_in_order_[d];
-  for (; at < plan_.schedule->order_first[d + 1]; ++at) {
+  const int32_t aside = has_asides() ? head(d + devices()) : -1;
+  return aside >= 0 ? aside : head(d);
+}
+
+/// The next task of a list of the order where it is ready, or -1.
+inline int32_t EventLoop::head(size_t list) {
+  int32_t& at = next_in_order_[list];
+  for (; at < plan_.schedule->order_first[list + 1]; ++at) {
     const int32_t task = plan_.schedule->order[at];
     const int32_t op = op_of(task);
     const bool absent = once(op) && micro_of(task) + 1 < micro_batches_;
@@ -225,7 +231,7 @@ void EventLoop::start(int32_t task, int32_t device) {
   const auto d = static_cast<size_t>(device);
   const auto t = static_cast<size_t>(task);
   if (dispatch_ == DispatchRule::order)
-    ++next_in_order_[d];
+    ++next_in_order_[d + (has_asides() && head(d + devices()) == task ? devices() : 0)];
   else
     waiting_[d].pop();
   auto& state = record_->devices[d];

@@ -50,6 +50,8 @@ class EventLoop {
   bool start_best();
   bool idle(int32_t device) const;
   int32_t choice(int32_t device);
+  int32_t head(size_t list);
+  bool has_asides() const { return next_in_order_.size() > devices(); }
   bool earlier(int32_t a, int32_t b) const;
   void touch(int32_t device);
   void start(int32_t task, int32_t device);
@@ -124,7 +126,7 @@ class EventLoop {
   std::vector<int32_t> to_end_;         // per operator: micro-batches that have not ended
   std::vector<int32_t> last_ended_;     // per operator: the task that ended last of all
   std::vector<EventQueue> waiting_;           // per device: ready tasks, by rule
-  std::vector<int32_t> next_in_order_;  // per device: position in the schedule's order
+  std::vector<int32_t> next_in_order_;  // per list of the schedule's order: position in it
   std::vector<int32_t> running_;        // per device: task, or -1
   std::vector<int64_t> begin_ns_;       // per device: when that began
   Contention contention_;

@@ -17,7 +17,8 @@ namespace {
 void check_order(const Problem& problem, const Plan& plan) {
   const auto& schedule = *plan.schedule;
   const auto& first = schedule.order_first;
-  if (first.size() != static_cast<size_t>(plan.devices(problem)) + 1 || first.front() != 0 ||
+  const auto devices = static_cast<size_t>(plan.devices(problem));
+  if ((first.size() != devices + 1 && first.size() != 2 * devices + 1) || first.front() != 0 ||
       first.back() != static_cast<int32_t>(schedule.order.size()) ||
       !std::is_sorted(first.begin(), first.end()))
     throw ArgumentError(
@@ -38,9 +39,9 @@ void check_order(const Problem& problem, const Plan& plan) {
 
 void check_order_devices(const Problem& problem, const Plan& plan) {
   const auto& schedule = *plan.schedule;
-  for (int32_t d = 0; d < plan.devices(problem); ++d) {
-    for (int32_t i = schedule.order_first[d]; i < schedule.order_first[static_cast<size_t>(d) + 1];
-         ++i) {
+  for (size_t list = 0; list + 1 < schedule.order_first.size(); ++list) {
+    const auto d = static_cast<int32_t>(list) % plan.devices(problem);
+    for (int32_t i = schedule.order_first[list]; i < schedule.order_first[list + 1]; ++i) {
       const int32_t op = schedule.order[i] % problem.operators();
       const int32_t placed = plan.placement[op];
       if (placed != d)

@@ -76,56 +76,68 @@ constexpr int32_t kFrom = 8, kTo = 24;  // mini-batches between whose ends it is
 
 /// What a device runs in every mini-batch, operators ascending.
 struct DeviceWork {
-  int32_t own = -1;                          // its replica
-  std::vector<int32_t> compute, update;      // for its own replica
-  std::vector<std::vector<int32_t>> serves;  // for others, by how far they come behind it
+  std::vector<int32_t> own, updates;         // of its replica: forward and backward, then weights
+  std::vector<std::vector<int32_t>> serves;  // by replica
 };
 
 class RoundRobin {
  public:
   RoundRobin(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
              std::span<const int32_t> turn)
-      : graph_(graph), work_(at(devices)) {
+      : graph_(graph), turn_(turn), work_(at(devices)) {
     for (const int32_t replica : turn) replicas_ = std::max(replicas_, replica + 1);
     for (auto& device : work_) device.serves.resize(at(replicas_));
-    for (int32_t op = 0; op < graph.operator_count(); ++op)
-      if (graph.op(op).phase == Phase::forward) work_[placement[op]].own = turn[op];
-    for (int32_t op = 0; op < graph.operator_count(); ++op)
-      if (graph.op(op).collective < 0) add(op, placement[op], turn[op]);
+    for (int32_t op = 0; op < graph.operator_count(); ++op) {
+      if (graph.op(op).collective >= 0) continue;
+      auto& device = work_[placement[op]];
+      auto& list = serves(op)                  ? device.serves[turn[op]]
+                   : runs_once(graph.op(op)) ? device.updates
+                                             : device.own;
+      list.push_back(op);
+    }
   }
 
   Schedule run(int32_t micro_batches) {
-    runs_ = std::max(kTo + 2, micro_batches);
-    if (int64_t{runs_} * graph_.operator_count() > std::numeric_limits<int32_t>::max())
+    const int32_t runs = std::max(kTo + 2, micro_batches);
+    if (int64_t{runs} * graph_.operator_count() > std::numeric_limits<int32_t>::max())
       throw LimitError(fmt::format("a stream of {} mini-batches of the {} operators of graph '{}' "
                                    "is more than 2^31 tasks",
-                                   runs_, graph_.operator_count(), graph_.name()));
+                                   runs, graph_.operator_count(), graph_.name()));
     result_.micro_batches = micro_batches;
     result_.dispatch = DispatchRule::order;
-    result_.stream = runs_;
+    result_.stream = runs;
     result_.measured_from = kFrom;
     result_.measured_to = kTo;
     result_.weight_versions.assign(work_.size(), 1);
     result_.order_first.push_back(0);
-    for (const auto& device : work_) {
-      for (int32_t m = 0; device.own >= 0 && m < runs_; ++m) add_round(device, m);
-      for (int32_t i = 1; i < replicas_; ++i) add_turn(device, i, runs_ - 1);
-      result_.order_first.push_back(static_cast<int32_t>(result_.order.size()));
-    }
+    for (const auto& device : work_)
+      add_list(runs, [&](int32_t m) {
+        for (const auto* list : {&device.own, &device.updates}) add_all(*list, m);
+      });
+    for (const auto& device : work_)
+      add_list(runs, [&](int32_t m) {
+        for (const auto& list : device.serves) add_all(list, m);
+      });
     return std::move(result_);
   }
 
  private:
-  void add(int32_t op, int32_t device, int32_t turn) {
-    auto& work = work_[device];
-    if (work.own < 0)
-      throw ArgumentError(fmt::format("schedule '{}': operator '{}' is on device {}, which has no "
-                                      "forward operators",
-                                      kRoundRobin, graph_.op(op).name, device + 1));
-    if (turn != work.own)
-      work.serves[at((turn - work.own + replicas_) % replicas_)].push_back(op);
-    else
-      (runs_once(graph_.op(op)) ? work.update : work.compute).push_back(op);
+  /// Whether an update waits for another replica's, or that one for it: both are a server's.
+  bool serves(int32_t op) const {
+    const auto& about = graph_.op(op);
+    if (about.phase != Phase::update) return false;
+    for (const int32_t input : about.inputs)
+      if (turn_[graph_.tensor(input).producer] != turn_[op]) return true;
+    const auto [first, last] = boost::out_edges(op, graph_.csr());
+    return std::any_of(first, last, [&](const auto& edge) {
+      return turn_[boost::target(edge, graph_.csr())] != turn_[op];
+    });
+  }
+
+  template <class Round>
+  void add_list(int32_t runs, Round round) {
+    for (int32_t m = 0; m < runs; ++m) round(m);
+    result_.order_first.push_back(static_cast<int32_t>(result_.order.size()));
   }
 
   void add_all(const std::vector<int32_t>& operators, int32_t micro_batch) {
@@ -133,27 +145,10 @@ class RoundRobin {
       result_.order.push_back(micro_batch * graph_.operator_count() + op);
   }
 
-  /// What a device does for the replica that comes so far behind its own. One with a lower number
-  /// is taken in the round that begins.
-  void add_turn(const DeviceWork& device, int32_t behind, int32_t after) {
-    const int32_t micro_batch = device.own + behind < replicas_ ? after : after + 1;
-    if (micro_batch >= 0 && micro_batch < runs_) add_all(device.serves[at(behind)], micro_batch);
-  }
-
-  void add_round(const DeviceWork& device, int32_t m) {
-    size_t done = 0;
-    for (int32_t behind = 1; behind <= replicas_; ++behind) {
-      const size_t until = device.compute.size() * at(behind) / at(replicas_);
-      for (; done < until; ++done)
-        result_.order.push_back(m * graph_.operator_count() + device.compute[done]);
-      if (behind < replicas_) add_turn(device, behind, m - 1);
-    }
-    add_all(device.update, m);
-  }
-
   const Graph& graph_;
+  std::span<const int32_t> turn_;
   std::vector<DeviceWork> work_;
-  int32_t replicas_ = 0, runs_ = 0;
+  int32_t replicas_ = 0;
   Schedule result_;
 };
 

@@ -32,14 +32,13 @@ Schedule pipeline_schedule(const Graph& graph, std::span<const int32_t> placemen
                            std::span<const std::vector<ChunkTask>> orders);
 
 /// Replicas that servers take in turn, as a stream of mini-batches without a flush: turn[o] is the
-/// replica, from 0, for which operator o runs; a device's own is that of its forward operators. A
-/// device runs forward and backward of a mini-batch, then pulls its weights; a server's does what is
-/// for another replica when as much of its own next mini-batch is done as that replica comes behind
-/// it in turn: of r replicas, i behind it, i / r. The order of all is that of replicas which begin
-/// one behind the other. Measured is from the end of mini-batch 8 to that of 24, numbers from 0.
+/// replica, from 0, for which operator o runs. A device runs forward and backward of a mini-batch,
+/// then pulls its weights; a server's also has a list aside (Schedule::order_first), of what updates
+/// weights by one replica after the other. Measured is from the end of mini-batch 8 to that of 24,
+/// numbers from 0.
 ///
-/// Throws ArgumentError for lists of another length, devices out of range and work for a replica on
-/// a device that has none of its own; LimitError for more than 2^31 tasks.
+/// Throws ArgumentError for lists of another length and devices out of range, LimitError for more
+/// than 2^31 tasks.
 Schedule round_robin_schedule(const Graph& graph, std::span<const int32_t> placement,
                               int32_t devices, std::span<const int32_t> turn,
                               int32_t micro_batches);

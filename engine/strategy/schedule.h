@@ -37,7 +37,9 @@ struct Schedule {
   DispatchRule dispatch = DispatchRule::fifo;
   std::vector<int64_t> priority;     ///< DispatchRule::priority: per operator, the larger first
   std::vector<int32_t> order;        ///< DispatchRule::order: tasks, one device after the other
-  std::vector<int32_t> order_first;  ///< DispatchRule::order: devices + 1 positions in `order`
+  /// DispatchRule::order: devices + 1 positions in `order`, or 2 * devices + 1. Each device then has
+  /// a second sequence, aside, whose head it runs first where that is ready and does not wait for.
+  std::vector<int32_t> order_first;
 
   /// An asynchronous stream (PipeDream): as many mini-batches are simulated, each with its updates,
   /// and the step is the time of micro_batches of them in the steady state, measured between the

@@ -489,7 +489,7 @@ TEST_CASE("policies and pipeline schedules have words") {
                        ArgumentError);
 }
 
-TEST_CASE("servers take replicas in turn, one behind the other by a share of a mini-batch") {
+TEST_CASE("servers take replicas in turn, aside of their own mini-batches") {
   test::GraphMaker make("round robin");
   std::vector<int32_t> placement, turn;
   const auto add = [&](Phase phase, const std::string& what, int32_t device, int32_t replica) {
@@ -512,17 +512,15 @@ TEST_CASE("servers take replicas in turn, one behind the other by a share of a m
     make.edge(served[static_cast<size_t>(replica)], add(Phase::update, "pull", replica, replica), 1);
   const auto graph = make.build();
   const auto schedule = round_robin_schedule(graph, placement, 3, turn, 2);
-  CHECK(text_of(graph, schedule, 0).substr(0, 66) ==
-        "f0.0 b0.0 server0.0 pull0.0 f0.1 server1.0 b0.1 server0.1 pull0.1 ");
-  CHECK(text_of(graph, schedule, 0).ends_with(" server1.24 b0.25 server0.25 pull0.25 server1.25"));
+  CHECK(text_of(graph, schedule, 0).starts_with("f0.0 b0.0 pull0.0 f0.1 b0.1 pull0.1 "));
   CHECK(text_of(graph, schedule, 1).starts_with("f1.0 b1.0 pull1.0 f1.1 b1.1 pull1.1 "));
   CHECK(text_of(graph, schedule, 2).empty());
+  CHECK(text_of(graph, schedule, 3).starts_with("server0.0 server1.0 server0.1 server1.1 "));
+  CHECK(text_of(graph, schedule, 3).ends_with(" server0.25 server1.25"));
+  CHECK(text_of(graph, schedule, 4).empty());
+  CHECK(schedule.order_first.size() == 7);
   CHECK(schedule.micro_batches == 2);
   CHECK(round_robin_schedule(graph, placement, 3, turn, 70).stream == 70);
   CHECK_THROWS_WITH_AS(round_robin_schedule(graph, placement, 1, turn, 1),
                        doctest::Contains("device 2, expected 1 to 1"), ArgumentError);
-  placement.back() = 2;
-  CHECK_THROWS_WITH_AS(round_robin_schedule(graph, placement, 3, turn, 1),
-                       doctest::Contains("'pull1' is on device 3, which has no forward operators"),
-                       ArgumentError);
 }
