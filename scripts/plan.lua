@@ -1,8 +1,8 @@
 #!/usr/bin/env trinity
 -- One search over the whole strategy of a network on a cluster. With --json one object with the fields
 --   plans      best first: step_time_s, lower_bound_s, tokens_per_s, model_flop_utilisation, memory_bytes (of the
---              fullest device), tensor, pipeline, virtual_stages, data, expert, context, micro_batch, schedule,
---              recompute, shard; by layer recomputed_layers, of every virtual stage
+--              fullest device), tensor, pipeline, virtual_stages, data, expert, context, placement, micro_batch,
+--              schedule, recompute, shard; by layer recomputed_layers, of every virtual stage
 --   refused    { reason =, points = }: what cannot be lowered, and how many points it takes away
 --   pareto     of those simulated the plans that none beats in time and memory, with the same fields
 --   counts, pruned, left, lower_bound_s   what was looked at, what for not, and what no plan is below
@@ -37,7 +37,11 @@ local options = trinity.options(util.merged({
     help = 'operators that one simulation runs at most, in all micro-batches; what has more is left' },
   refinements = { default = 12, help = 'of moves from the best, beside these', min = 0, integer = true },
   seconds = { default = math.huge, help = 'limit: the best by then, with its bound', min = 0 },
-  seed = { default = 1, help = 'this search draws nothing: any seed gives the same bytes', min = 0, integer = true },
+  methods = { default = 'annealing', help = 'with --placement: methods of placement, that place single operators '
+    .. 'inside stages; the best of them' },
+  evaluations = { default = 1000, help = 'with --placement: of a method, a stage', min = 1, integer = true },
+  seed = { default = 1, help = 'of methods of placement; the rest of the search draws nothing', min = 0,
+    integer = true },
   threads = { default = 0, help = 'worker threads; 0: those of trinity --threads, one per core', min = 0, max = 4096,
     integer = true },
   save = { default = '', writes = '', help = 'a file for the best strategy: execute, timeline, report read it' },
@@ -96,6 +100,7 @@ local recorded = extension and extension ~= 'json' and extension ~= 'lua'
 local found = cli.called(trinity.plan, { graph = recorded and graph() or graph,
   cluster = trinity.cluster(options.cluster), global_batch = options.global_batch, space = dimensions.space(options),
   plans = options.plans, simulations = options.simulations, tasks = options.tasks, refinements = options.refinements,
+  methods = util.words(options.methods), evaluations = options.evaluations, seed = options.seed,
   seconds = options.seconds, quiet = progress.quiet })
 local problem = found.networks:problem((found.plans[1] or { micro_batch = 1 }).micro_batch)
 local tokens = text.tokens(problem.graph)
@@ -105,6 +110,7 @@ local function row(plan)
     tokens_per_s = plan.samples_per_s * tokens, model_flop_utilisation = plan.model_flop_utilisation,
     memory_bytes = plan.memory_bytes, tensor = plan.tensor, pipeline = plan.pipeline,
     virtual_stages = plan.virtual_stages, data = plan.data, expert = plan.expert, context = plan.context,
+    placement = plan.placement,
     micro_batch = plan.micro_batch, schedule = plan.schedule, recompute = plan.recompute,
     recomputed_layers = plan.recomputed, shard = plan.shard }
 end

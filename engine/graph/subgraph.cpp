@@ -5,12 +5,23 @@
 
 namespace trinity {
 
-Subgraph subgraph(const Graph& graph, const std::vector<bool>& keep) {
+Subgraph subgraph(const Graph& graph, const std::vector<bool>& keep, bool sources) {
   GraphBuilder builder(graph.name());
   std::vector<int32_t> number(at(graph.operator_count()), -1), kept;
   std::vector<int32_t> tensor(graph.tensors().size(), -1);
+  const auto add_source = [&](int32_t left_out) {
+    Operator source;
+    source.name = graph.op(left_out).name + "/outside";
+    source.type = "Input";
+    const int32_t made = builder.add_operator(std::move(source));
+    kept.push_back(-1);
+    for (const int32_t output : graph.op(left_out).outputs)
+      tensor[output] = builder.add_output(made, graph.tensor(output));
+  };
   for (int32_t o = 0; o < graph.operator_count(); ++o) {
     if (!keep[o]) continue;
+    for (const int32_t input : graph.op(o).inputs)
+      if (sources && tensor[input] < 0) add_source(graph.tensor(input).producer);
     Operator copy = graph.op(o);
     copy.inputs.clear();
     number[o] = builder.add_operator(std::move(copy));
@@ -24,9 +35,11 @@ Subgraph subgraph(const Graph& graph, const std::vector<bool>& keep) {
     for (const int32_t output : graph.op(o).outputs)
       tensor[output] = builder.add_output(number[o], graph.tensor(output));
   }
-  for (size_t made = 0; made < kept.size(); ++made)
+  for (size_t made = 0; made < kept.size(); ++made) {
+    if (kept[made] < 0) continue;
     if (const int32_t forward = graph.op(kept[made]).forward; forward >= 0)
       builder.op(static_cast<int32_t>(made)).forward = number[forward];
+  }
   for (int32_t unit = 0; unit < graph.unit_count(); ++unit) {
     int32_t lead = -1;
     for (const int32_t o : graph.unit(unit)) {

@@ -31,11 +31,16 @@ std::vector<int64_t> critical_path_priority(const Problem& problem) {
 /// The schedule that a description stands for under a placement.
 Schedule exact_schedule(const ScheduleSpec& spec, std::span<const int32_t> placement,
                         const Problem& problem) {
-  if (is_pipeline(spec.name))
-    return pipeline_schedule(
-        problem.graph(), placement, problem.devices(),
-        spec.stage.empty() ? stages_by_device(problem.graph(), placement) : spec.stage,
-        spec.micro_batches, parse_pipeline_schedule(spec.name));
+  if (is_pipeline(spec.name)) {
+    const auto& graph = problem.graph();
+    const bool said = !spec.stage.empty();
+    const auto stage = said ? spec.stage : stages_by_device(graph, placement);
+    std::vector<int32_t> turn;  // in stages on several devices
+    if (said && spec.stage.size() == placement.size())
+      turn = turns_inside(problem, placement, stage);
+    return pipeline_schedule(graph, placement, problem.devices(), stage, spec.micro_batches,
+                             parse_pipeline_schedule(spec.name), turn);
+  }
   if (spec.name == kRoundRobin)
     return round_robin_schedule(problem.graph(), placement, problem.devices(), spec.stage,
                                 spec.micro_batches);

@@ -26,6 +26,7 @@ void structure_of(const Strategy& strategy, Strategy& same) {
   if (given.schedule == "gpipe") given.schedule = "1f1b";
   if (given.mesh.data == 1) given.synchronise = {};
   if (given.mesh.context == 1) given.context_kind = {};
+  if (given.mesh.placement == 1) given.inside.clear();
   given.synchronise.every = std::min(given.synchronise.every, 1);
   same.placement.clear();
   same.schedule = {};

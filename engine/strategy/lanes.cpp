@@ -207,15 +207,16 @@ void ReplicaLanes::find_groups(const LoweredReplica& replica) {
   if (!replica.joined.empty()) add_joined(replica);
 }
 
-/// Of every stage and part over `tensor` the devices that hold the same weights.
+/// Of every place of a stage and part over `tensor` the devices that hold the same weights.
 void ReplicaLanes::add_joined(const LoweredReplica& replica) {
   const auto& mesh = replica.of.mesh;
   parts_ = mesh.tensor;
+  place_ = mesh.parts();
   first_joined_ = static_cast<int32_t>(groups_.size());
-  for (int32_t stage = 0; stage < mesh.pipeline; ++stage)
+  for (int32_t place = 0; place < mesh.pipeline * mesh.placement; ++place)
     for (int32_t part = 0; part < parts_; ++part) {
       auto& group = groups_.emplace_back();
-      for (int32_t d = part; d < width_; d += parts_) group.push_back(stage * width_ + d);
+      for (int32_t d = part; d < place_; d += parts_) group.push_back(place * place_ + d);
       for (const int32_t device : group) {
         auto& groups = lanes_[lane_of_[device]].groups;
         const int32_t number = joined_of(device);

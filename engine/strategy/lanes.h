@@ -45,7 +45,7 @@ class ReplicaLanes {
   }
   /// The group of these that a device is in.
   int32_t joined_of(int32_t device) const {
-    return first_joined_ + device / width_ * parts_ + device % parts_;
+    return first_joined_ + device / place_ * parts_ + device % parts_;
   }
   int32_t group_of(int32_t collective) const { return group_of_[collective]; }
   bool exchanges() const { return exchanges_; }  ///< whether one of them is an all-to-all
@@ -71,7 +71,8 @@ class ReplicaLanes {
   std::vector<std::vector<int32_t>> collectives_;     // per lane, ascending
   std::vector<int32_t> rank_;                         // per operator: of its collective in its lane
   int32_t width_ = 1;
-  int32_t parts_ = 1;          // of a stage whose gradients meet over all replicas: `tensor`
+  int32_t place_ = 1;          // devices that share an operator
+  int32_t parts_ = 1;          // of a place whose gradients meet over all replicas: `tensor`
   int32_t first_joined_ = -1;  // -1: no group joins replicas
   bool exchanges_ = false;
 };

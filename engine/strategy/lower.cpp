@@ -212,6 +212,7 @@ LoweredGraph split_graph(const Strategy& strategy, const Graph& graph, const Clu
 LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
                              const Cluster& cluster) {
   check_mesh(parallelism, cluster);
+  check_inside(parallelism, graph);
   check_experts(parallelism, graph);
   const auto run = [](Lowering lowering) { return lowering.run(); };
   if (!goes_in_rings(parallelism)) return lowered_copy(parallelism, graph, run);
@@ -224,7 +225,7 @@ std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const G
   const auto& mesh = parallelism.mesh;
   const bool sends_parts = parallelism.scatter_gather && mesh.tensor > 1 && mesh.pipeline > 1;
   const bool sums_aside = parallelism.overlap_tensor && mesh.tensor > 1;
-  if (mesh.context > 1 || sends_parts || sums_aside) return std::nullopt;
+  if (mesh.context > 1 || mesh.placement > 1 || sends_parts || sums_aside) return std::nullopt;
   const Nameless nameless;
   try {
     check_mesh(parallelism, cluster);

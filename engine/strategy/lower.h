@@ -108,6 +108,9 @@ std::vector<CycleStep> cycle_of(const Strategy& strategy);
 
 /// Throws what lower() throws of a strategy's mesh and schedule on a cluster.
 void check_mesh(const Parallelism& parallelism, const Cluster& cluster);
+/// Throws ArgumentError unless `inside` is empty or names a place of the axis `placement` for every
+/// operator and keeps every colocation unit together.
+void check_inside(const Parallelism& given, const Graph& graph);
 
 /// Whether all replicas of a mesh are copies of one, which meet in every step: by an all-reduce.
 bool copies_are_alike(const Parallelism& given);
@@ -158,7 +161,8 @@ Arrangement arrange(const LoweredGraph& made, const Strategy& strategy);
 
 /// Lowers a training graph. One of repeated layers (graph/layers.h) by a mesh, in this order:
 /// attention goes in rings (context_kind), experts are shared out over `expert` (spread_experts()),
-/// operators are split over `tensor` (tensor_splits()), layers are recomputed, what stages send each
+/// operators go to their places inside stages (`inside`), each is split over `tensor` there
+/// (tensor_splits()), layers are recomputed, what stages send each
 /// other is cut in parts (scatter_gather), the backward pass is cut in two where the schedule wants it (split_backward()), replicas are added with all-reduces
 /// of gradients in buckets (replicate()), micro-batches are scheduled (pipeline_schedule()). Any
 /// other by the splits of its operators (lower_splits()); slices, joins and collectives are of the
@@ -169,7 +173,8 @@ Arrangement arrange(const LoweredGraph& made, const Strategy& strategy);
 /// another length or sum; virtual stages of a schedule that has none, or other than two of one in V
 /// shape; micro-batches of interleaved that are no multiple of the pipeline, or fewer than fill a
 /// zero-bubble schedule: the pipeline, twice that in V shape; experts without `expert`'s divisors,
-/// or over `tensor` without sequence_parallel; ways to synchronise beside what they contradict; a
+/// or over `tensor` without sequence_parallel; `placement` above one without
+/// `inside`, or with `expert`; what check_inside() refuses; ways to synchronise beside what they contradict; a
 /// network without repeated layers where there are stages or recomputation; splits beside
 /// priorities or an order, which number the operators; and what tensor_splits() and lower_splits()
 /// throw.

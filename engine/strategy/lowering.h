@@ -179,14 +179,22 @@ class Lowering {
       stage_.push_back(layer < 0 ? 0 : layer >= count ? stages - 1 : of_layer[layer]);
   }
 
-  /// The graph of one replica: every stage on `tensor` devices.
+  /// The first device that an operator is on: its stage's, and its place's there.
+  int32_t first_device(int32_t op) const {
+    const auto& mesh = given_.mesh;
+    const int32_t place = mesh.placement > 1 ? given_.inside[at(op)] : 0;
+    return device_of_chunk(schedule_, mesh.pipeline, stage_[at(op)]) * mesh.width() +
+           place * mesh.parts();
+  }
+
+  /// The graph of one replica: every operator on the devices of a place of its stage.
   std::optional<Made> split(bool first_lane) const {
-    const int32_t t = given_.mesh.width(), p = given_.mesh.pipeline;
+    const int32_t width = given_.mesh.width(), t = given_.mesh.parts(), p = given_.mesh.pipeline;
     std::vector<std::vector<int32_t>> devices_of;
     std::vector<int32_t> placement;
-    for (const int32_t stage : stage_) {
+    for (int32_t op = 0; op < graph_.operator_count(); ++op) {
       std::vector<int32_t> devices(at(t));
-      std::iota(devices.begin(), devices.end(), device_of_chunk(schedule_, p, stage) * t);
+      std::iota(devices.begin(), devices.end(), first_device(op));
       placement.push_back(devices[0]);
       devices_of.push_back(std::move(devices));
     }
@@ -199,16 +207,17 @@ class Lowering {
                                joins_context(given_) ? given_.mesh.tensor : 1, exchanges, t};
     std::optional<Lowered> made;
     if (first_lane)
-      made = lower_first_lane(graph_, splits, placement, p * t, t, options);
+      made = lower_first_lane(graph_, splits, placement, p * width, t, options);
     else
-      made = lower_splits(graph_, splits, placement, p * t, options);
+      made = lower_splits(graph_, splits, placement, p * width, options);
     if (!made) return std::nullopt;
     Lowered& lowered = *made;
     std::vector<int32_t> stage;
     for (size_t op = 0; op < lowered.serves.size(); ++op) {
       const int32_t serves = lowered.serves[op];
       const bool source = graph_.op(serves).inputs.empty();
-      const bool own = lowered.placement[op] / t == device_of_chunk(schedule_, p, stage_[serves]);
+      const bool own =
+          lowered.placement[op] / width == device_of_chunk(schedule_, p, stage_[serves]);
       stage.push_back(own || source ? stage_[serves] : stage_of_terms(serves));
     }
     put_sources_at_readers(lowered, stage);
@@ -379,8 +388,8 @@ class Lowering {
                return graph.op(op).phase == Phase::update &&
                       made.device[op] % given_.mesh.tensor ==
                           made.device[first] % given_.mesh.tensor &&
-                      made.device[op] / given_.mesh.width() ==
-                          made.device[first] / given_.mesh.width() &&
+                      made.device[op] / given_.mesh.parts() ==
+                          made.device[first] / given_.mesh.parts() &&
                       std::all_of(begin, end, [&](const auto& edge) {
                         return is_update(static_cast<int32_t>(boost::target(edge, graph.csr())));
                       });
@@ -416,8 +425,8 @@ class Lowering {
     std::map<std::pair<int32_t, int32_t>, int32_t> known;
     for (size_t op = 0; op < gathered.size(); ++op) {
       if (gathered[op] == 0 || !weights[at(leader_of(made.serves[op]))]) continue;
-      const int32_t device = made.device[op], width = given_.mesh.width();
-      const int32_t first = device / width * width + device % given_.mesh.tensor;
+      const int32_t device = made.device[op], parts = given_.mesh.parts();
+      const int32_t first = device / parts * parts + device % given_.mesh.tensor;
       const auto key = std::pair(first, on_device[device]++);
       numbers[op] = known.emplace(key, static_cast<int32_t>(known.size())).first->second;
     }
@@ -520,8 +529,8 @@ class Lowering {
     result.origin = std::move(made.origin);
     result.stage = std::move(made.stage);
     const auto& mesh = given_.mesh;
-    for (const int32_t stage : stage_)
-      result.home.push_back(device_of_chunk(schedule_, mesh.pipeline, stage) * mesh.width());
+    for (int32_t op = 0; op < graph_.operator_count(); ++op)
+      result.home.push_back(first_device(op));
     result.layers = per_stage_;
     for (int32_t stage = 0; stage < virtual_stages(); ++stage)
       result.pipeline.push_back(device_of_chunk(schedule_, mesh.pipeline, stage));

@@ -10,7 +10,8 @@
 namespace trinity {
 namespace {
 
-constexpr const char* kAxisNames[] = {"tensor", "context", "expert", "data", "pipeline"};
+constexpr const char* kAxisNames[] = {"tensor",    "context", "placement",
+                                      "expert", "data",    "pipeline"};
 constexpr const char* kRecomputes[] = {"none", "selective", "full"};
 constexpr const char* kContextKinds[] = {"all_gather", "ring", "all_to_all"};
 constexpr const char* kSynchronises[] = {"all_reduce", "hierarchical", "local_sgd",
@@ -67,9 +68,10 @@ std::vector<Axis> Mesh::axes() const {
 }
 
 int32_t Mesh::device(int32_t stage, int32_t replica, int32_t part) const {
-  const std::array<int32_t, kAxes> size = {tensor, context, expert, data / expert, pipeline};
-  const std::array<int32_t, kAxes> at = {part % tensor, part / tensor, replica % expert,
-                                         replica / expert, stage};
+  const std::array<int32_t, kAxes> size = {tensor, context,       placement,
+                                            expert, data / expert, pipeline};
+  const std::array<int32_t, kAxes> at = {part % tensor,    part / tensor % context, part / parts(),
+                                          replica % expert, replica / expert,        stage};
   int32_t rank = 0, stride = 1;
   for (const Axis axis : axes()) {
     rank += at[static_cast<size_t>(axis)] * stride;

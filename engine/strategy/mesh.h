@@ -13,8 +13,8 @@
 namespace trinity {
 
 /// The axes of a mesh, innermost first where nothing else is said: as in Megatron-LM.
-enum class Axis : uint8_t { tensor, context, expert, data, pipeline };
-inline constexpr size_t kAxes = 5;
+enum class Axis : uint8_t { tensor, context, placement, expert, data, pipeline };
+inline constexpr size_t kAxes = 6;
 /// Throws ArgumentError naming the accepted words.
 Axis parse_axis(std::string_view name);
 const char* axis_name(Axis axis);
@@ -27,17 +27,22 @@ struct Mesh {
   int32_t pipeline = 1;  ///< stages, each on devices of its own
   int32_t context = 1;   ///< devices that share the sequence of a replica's stage
   int32_t expert = 1;    ///< a factor of `data`: devices that share the experts
+  /// Places in a replica's stage, each of tensor x context devices, on which single operators run
+  /// (inter-operator parallelism): Parallelism::inside.
+  int32_t placement = 1;
   /// Axes, innermost first; those not named follow in the order of Axis.
   std::vector<Axis> order;
   std::vector<int32_t> devices;  ///< by rank; empty: the cluster's, in its order
 
   bool operator==(const Mesh&) const = default;
-  int64_t device_count() const { return int64_t{data} * tensor * pipeline * context; }
+  int64_t device_count() const { return int64_t{data} * width() * pipeline; }
+  /// Devices that share an operator: of one place in a stage of one replica.
+  int32_t parts() const { return tensor * context; }
   /// Devices of a stage of one replica.
-  int32_t width() const { return tensor * context; }
+  int32_t width() const { return parts() * placement; }
   /// All axes, innermost first.
   std::vector<Axis> axes() const;
-  /// The device of a stage's and replica's part: context x tensor, tensor innermost.
+  /// The device of a stage's and replica's part: placement x context x tensor, tensor innermost.
   int32_t device(int32_t stage, int32_t replica, int32_t part) const;
 };
 
@@ -131,6 +136,9 @@ struct Parallelism {
   ContextKind context_kind = ContextKind::all_gather;  ///< with `context` above one
   Synchronisation synchronise;
   std::map<std::string, OperatorChoice> operators;  ///< by the names of forward operators
+  /// Of every operator of the graph its place on the axis `placement` inside its stage, from 0;
+  /// empty: said of none, which an axis above one refuses.
+  std::vector<int32_t> inside;
 
   bool operator==(const Parallelism&) const = default;
 };

@@ -27,9 +27,12 @@ void check_listed(const Mesh& mesh, const Cluster& cluster, const std::string& s
 }
 
 void check_devices(const Mesh& mesh, const Cluster& cluster) {
-  const auto shown = fmt::format("mesh: data {} x tensor {} x pipeline {}{} are {} devices",
+  const auto more = [](const char* axis, int32_t size) {
+    return size > 1 ? fmt::format(" x {} {}", axis, size) : std::string();
+  };
+  const auto shown = fmt::format("mesh: data {} x tensor {} x pipeline {}{}{} are {} devices",
                                  mesh.data, mesh.tensor, mesh.pipeline,
-                                 mesh.context > 1 ? fmt::format(" x context {}", mesh.context) : "",
+                                 more("context", mesh.context), more("placement", mesh.placement),
                                  mesh.device_count());
   if (mesh.device_count() > cluster.device_count())
     throw ArgumentError(
@@ -107,10 +110,46 @@ void check_synchronise(const Parallelism& parallelism) {
     check_inner(given, mesh);
 }
 
+/// What operators of a graph and their places inside stages contradict.
+void check_placed(const Parallelism& given) {
+  const auto& mesh = given.mesh;
+  if (mesh.placement == 1) return;
+  if (given.inside.empty())
+    throw ArgumentError(fmt::format(
+        "mesh: placement = {}: 'inside' says on which of these places of its stage every operator "
+        "runs, from 1 to {}",
+        mesh.placement, mesh.placement));
+  if (mesh.expert > 1)
+    throw ArgumentError(fmt::format(
+        "mesh: placement = {} with expert = {}: experts are shared out by ranks, each of which "
+        "would need places of its own (expert = 1, or placement = 1)",
+        mesh.placement, mesh.expert));
+}
+
 }  // namespace
+
+void check_inside(const Parallelism& given, const Graph& graph) {
+  const auto& inside = given.inside;
+  if (inside.empty()) return;
+  if (inside.size() != at(graph.operator_count()))
+    throw ArgumentError(fmt::format("inside: graph '{}' has {} operators, got places of {}",
+                                    graph.name(), graph.operator_count(), inside.size()));
+  for (int32_t op = 0; op < graph.operator_count(); ++op) {
+    if (inside[op] < 0 || inside[op] >= given.mesh.placement)
+      throw ArgumentError(fmt::format(
+          "inside: operator '{}' is on place {}, expected 1 to mesh: placement = {}",
+          graph.op(op).name, int64_t{inside[op]} + 1, given.mesh.placement));
+    const int32_t first = graph.unit(graph.units()[op])[0];
+    if (inside[first] != inside[op])
+      throw ArgumentError(fmt::format(
+          "inside: operators '{}' and '{}' are colocated but on places {} and {}",
+          graph.op(first).name, graph.op(op).name, inside[first] + 1, inside[op] + 1));
+  }
+}
 
 void check_mesh(const Parallelism& parallelism, const Cluster& cluster) {
   check_devices(parallelism.mesh, cluster);
+  check_placed(parallelism);
   check_pipeline(parallelism);
   check_synchronise(parallelism);
 }

@@ -5,13 +5,16 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <set>
 #include <utility>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/index.h"
 #include "base/words.h"
 #include "graph/operator_types.h"
+#include "graph/order.h"
 #include "graph/split_backward.h"
 #include "strategy/mesh_schedule.h"
 #include "strategy/pieces.h"
@@ -141,24 +144,43 @@ class DeviceLinks {
   std::vector<uint64_t> forward_, backward_;  // pairs of devices, ascending
 };
 
-/// What a device runs of a stage: operators ascending.
+/// What a device runs of a stage: operators in order.
 struct Part {
   int32_t device = -1;
   int32_t first = -1;  // an operator on that device, for messages
   std::vector<int32_t> forward, backward;
   std::vector<int32_t> input, weight;  // parts of `backward`, where the schedule has them
-
-  bool replicates(const Part& other) const {
-    return forward.size() == other.forward.size() && backward.size() == other.backward.size();
-  }
 };
+
+/// All operators in an order in which devices can run them that wait for each other: by their turns,
+/// where these are given; else the members of a collective are one, as they all wait for what each
+/// of them reads.
+std::vector<int32_t> order_of_devices(const Graph& graph, std::span<const int32_t> turn) {
+  std::vector<int32_t> of(at(graph.operator_count()));
+  std::iota(of.begin(), of.end(), 0);
+  if (!turn.empty()) {
+    std::stable_sort(of.begin(), of.end(), [&](int32_t a, int32_t b) { return turn[a] < turn[b]; });
+    return of;
+  }
+  for (const auto& collective : graph.collectives()) {
+    const auto& members = collective.members;
+    for (const int32_t member : members)
+      of[member] = *std::max_element(members.begin(), members.end());
+  }
+  std::vector<Arrow> arrows;
+  for (int32_t op = 0; op < graph.operator_count(); ++op)
+    for (const int32_t input : graph.op(op).inputs)
+      if (const int32_t from = of[graph.tensor(input).producer]; from != of[op])
+        arrows.emplace_back(from, of[op]);
+  return stable_order(graph.operator_count(), arrows);
+}
 
 /// Writes the sequence of every device.
 class Pipeline {
  public:
   Pipeline(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
            std::span<const int32_t> stage, int32_t micro_batches, PipelineSchedule schedule,
-           std::span<const std::vector<ChunkTask>> orders)
+           std::span<const std::vector<ChunkTask>> orders, std::span<const int32_t> turn)
       : graph_(graph),
         micro_batches_(micro_batches),
         schedule_(schedule),
@@ -166,10 +188,14 @@ class Pipeline {
         updates_(static_cast<size_t>(devices)),
         rank_(static_cast<size_t>(devices), -1) {
     if (splits_backward(schedule)) find_weights();
-    for (int32_t op = 0; op < graph.operator_count(); ++op) {
-      const auto i = static_cast<size_t>(op);
-      if (graph.op(op).collective < 0) add(op, placement[i], stage[i]);
+    std::vector<int32_t> order;
+    if (places_operators(graph, placement, stage)) order = order_of_devices(graph, turn);
+    if (order.size() != at(graph.operator_count())) {
+      order.resize(at(graph.operator_count()));
+      std::iota(order.begin(), order.end(), 0);
     }
+    for (const int32_t op : order)
+      if (graph.op(op).collective < 0) add(op, placement[at(op)], stage[at(op)]);
     placement_ = placement;
     stage_ = stage;
     check_stages();
@@ -252,35 +278,13 @@ class Pipeline {
     return parts.back();
   }
 
-  /// That the devices of a stage are replicas, or parts that work side by side: none of them goes
-  /// on where another one ended.
-  void check_parts(size_t s) const {
-    const Part& lead = stages_[s].front();
-    for (const Part& part : stages_[s]) {
-      if (part.replicates(lead)) continue;
-      for (const int32_t op : part.forward)
-        for (const int32_t input : graph_.op(op).inputs) {
-          const int32_t from = graph_.tensor(input).producer;
-          const auto& writer = graph_.op(from);
-          const bool moves = is_variable(writer) || writer.type == "Input" ||
-                             writer.type == "Constant" || writer.collective >= 0 ||
-                             writer.type == "Slice" || graph_.op(op).type == "Concat" ||
-                             graph_.op(op).type == "Identity";
-          if (!moves && at(stage_[from]) == s && placement_[from] != part.device)
-            throw ScheduleError(fmt::format(
-                "stage {} is on two devices: operator '{}' on device {}, '{}' on device {}", s + 1,
-                writer.name, placement_[from] + 1, graph_.op(op).name, part.device + 1));
-        }
-    }
-  }
-
   /// Every device has one stage, or the chunks that device_of_chunk() says, p being the stages that
-  /// have devices of their own. Replicas and parts of split operators share a stage.
+  /// have devices of their own. Replicas, parts of split operators and operators that are placed
+  /// one by one share a stage.
   void check_stages() {
     const bool several = takes_chunks(schedule_);
     for (size_t s = 0; s < stages_.size(); ++s) {
       if (stages_[s].empty()) throw ScheduleError(fmt::format("stage {} has no operators", s + 1));
-      check_parts(s);
       bool leads = false;  // whether a device of it has no earlier stage
       for (const Part& part : stages_[s]) {
         auto& rank = rank_[part.device];
@@ -482,6 +486,27 @@ void sort_stages(const DeviceLinks& links, int32_t stages, std::vector<int32_t>&
 
 }  // namespace
 
+bool places_operators(const Graph& graph, std::span<const int32_t> placement,
+                      std::span<const int32_t> stage) {
+  const auto moves = [](const Operator& op) {
+    return op.collective >= 0 || op.inputs.empty() || op.type == "Slice" || op.type == "Concat" ||
+           op.type == "Identity" || runs_once(op);
+  };
+  std::map<std::pair<int32_t, int32_t>, Hasher> done;  // by stage and device
+  for (int32_t op = 0; op < graph.operator_count(); ++op)
+    if (!moves(graph.op(op))) done[{stage[op], placement[op]}].add(graph.op(op).type);
+  for (int32_t op = 0; op < graph.operator_count(); ++op) {
+    if (moves(graph.op(op))) continue;
+    for (const int32_t input : graph.op(op).inputs) {
+      const int32_t from = graph.tensor(input).producer;
+      if (placement[from] != placement[op] && stage[from] == stage[op] && !moves(graph.op(from)) &&
+          done[{stage[op], placement[from]}].value() != done[{stage[op], placement[op]}].value())
+        return true;
+    }
+  }
+  return false;
+}
+
 DispatchRule parse_dispatch_rule(std::string_view name) {
   return static_cast<DispatchRule>(parse_word("dispatch rule", name, kDispatchRules));
 }
@@ -551,8 +576,9 @@ void check_pipeline(const Graph& graph, std::span<const int32_t> placement, int3
 
 Schedule pipeline_schedule(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
                            std::span<const int32_t> stage, int32_t micro_batches,
-                           PipelineSchedule schedule) {
-  return pipeline_schedule(graph, placement, devices, stage, micro_batches, schedule, {});
+                           PipelineSchedule schedule, std::span<const int32_t> turn) {
+  check_pipeline(graph, placement, devices, stage, micro_batches);
+  return Pipeline(graph, placement, devices, stage, micro_batches, schedule, {}, turn).run();
 }
 
 Schedule pipeline_schedule(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
@@ -560,14 +586,14 @@ Schedule pipeline_schedule(const Graph& graph, std::span<const int32_t> placemen
                            PipelineSchedule schedule,
                            std::span<const std::vector<ChunkTask>> orders) {
   check_pipeline(graph, placement, devices, stage, micro_batches);
-  return Pipeline(graph, placement, devices, stage, micro_batches, schedule, orders).run();
+  return Pipeline(graph, placement, devices, stage, micro_batches, schedule, orders, {}).run();
 }
 
 OrderPieces pipeline_pieces(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
                             std::span<const int32_t> stage, int32_t micro_batches,
-                            PipelineSchedule schedule) {
+                            PipelineSchedule schedule, std::span<const int32_t> turn) {
   check_pipeline(graph, placement, devices, stage, micro_batches);
-  return Pipeline(graph, placement, devices, stage, micro_batches, schedule, {}).pieces();
+  return Pipeline(graph, placement, devices, stage, micro_batches, schedule, {}, turn).pieces();
 }
 
 }  // namespace trinity

@@ -89,11 +89,20 @@ inline bool runs_once(const Operator& op) { return op.phase == Phase::update; }
 /// other such tensors in a circle. Throws ArgumentError without forward operators.
 std::vector<int32_t> stages_by_device(const Graph& graph, std::span<const int32_t> placement);
 
+/// Whether an operator reads what one of its stage writes on another device: single operators are
+/// placed inside it. What only moves or sums parts of others does not count, nor do devices that do
+/// the same, as parts of attention in a ring.
+bool places_operators(const Graph& graph, std::span<const int32_t> placement,
+                      std::span<const int32_t> stage);
+
 /// A pipeline's schedule: stage[o] numbers the stage of operator o from 0 (backward and update
 /// operators carry the stage of their forward operator). A stage runs on one device, or on several:
-/// its replicas, the parts of its split operators; stages that are chunks of one device are where
+/// its replicas, the parts of its split operators, operators placed one by one, which wait for each
+/// other within a task; stages that are chunks of one device are where
 /// device_of_chunk() says, p being the stages that have devices of their own. A device goes by
-/// chunk_order(); of a task it runs the operators in ascending order, updates last, or (pipedream)
+/// chunk_order(); of a task it runs the operators in ascending order, where they wait for each other inside a
+/// stage (places_operators()) by `turn`, a number an operator, or where it is empty in an order
+/// in which collectives do not hold them up; updates last, or (pipedream)
 /// after the backward ones of every mini-batch. Where a schedule has weight parts, they are the
 /// operators that find_weight_work() names (graph/split_backward.h).
 ///
@@ -101,8 +110,7 @@ std::vector<int32_t> stages_by_device(const Graph& graph, std::span<const int32_
 /// w + 1 versions of its weights. The stream is measured between the ends of mini-batches 4 p + 4
 /// and 8 p + 8, and drains over p more.
 ///
-/// Throws ScheduleError for a stage that goes on from one device to another, stages that devices do
-/// not hold as said, stages
+/// Throws ScheduleError for stages that devices do not hold as said, stages
 /// against the order of the graph, where the schedule could not go on (naming the operators),
 /// (interleaved) micro-batches that are no multiple of the devices, (dualpipe-v) fewer than twice
 /// the devices, or a backward operator that writes both gradients where the schedule takes them
@@ -110,6 +118,6 @@ std::vector<int32_t> stages_by_device(const Graph& graph, std::span<const int32_
 /// than 2^31 tasks.
 Schedule pipeline_schedule(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
                            std::span<const int32_t> stage, int32_t micro_batches,
-                           PipelineSchedule schedule);
+                           PipelineSchedule schedule, std::span<const int32_t> turn = {});
 
 }  // namespace trinity

@@ -164,7 +164,7 @@ void Reader::refuse_unknown(const Json& object, const char* what,
 }
 
 Mesh Reader::read_mesh(const Json& json) const {
-  refuse_unknown(json, "mesh", {"context", "data", "expert", "pipeline", "tensor"});
+  refuse_unknown(json, "mesh", {"context", "data", "expert", "pipeline", "placement", "tensor"});
   Mesh mesh;
   const auto read = [&](const char* axis, int32_t& size) {
     if (json.contains(axis))
@@ -175,6 +175,7 @@ Mesh Reader::read_mesh(const Json& json) const {
   read("pipeline", mesh.pipeline);
   read("context", mesh.context);
   read("expert", mesh.expert);
+  read("placement", mesh.placement);
   return mesh;
 }
 
@@ -219,7 +220,7 @@ Synchronisation Reader::read_synchronise(const Json& json) const {
 Parallelism Reader::read_parallelism() const {
   Parallelism given;
   refuse_unknown(json_, "strategy",
-                 {"bucket_bytes", "cluster", "context_kind", "devices", "format", "graph", "mesh",
+                 {"bucket_bytes", "cluster", "context_kind", "devices", "format", "graph", "inside", "mesh",
                   "notes", "operators", "order", "overlap_tensor", "recompute", "scatter_gather", "schedule", "sequence_parallel",
                   "shard", "synchronise", "version"});
   given.mesh = read_mesh(member(json_, "mesh"));
@@ -263,6 +264,15 @@ Parallelism Reader::read_parallelism() const {
     const auto& rules = json_["operators"];
     if (!rules.is_object()) fail("field 'operators': expected an object");
     for (const auto& [name, rule] : rules.items()) given.operators[name] = read_rule(rule, name);
+  }
+  if (json_.contains("inside")) {
+    given.inside = by_operator<int32_t>(
+        json_["inside"], "inside",
+        [&](const Json& value, const std::string& what) {
+          return whole_number(value, given.mesh.placement, what) - 1;
+        },
+        [](const Operator&) { return true; });
+    for (int32_t& place : given.inside) place = std::max(place, 0);
   }
   return given;
 }

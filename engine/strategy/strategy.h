@@ -61,7 +61,8 @@ void check_placement(std::span<const int32_t> placement, const Graph& graph,
 /// copies, devices) and `replication` (kind, replicas, options), where there are any. With
 /// `parallelism` the version is 2, and in place of the placement are fields mesh (axes above 1),
 /// schedule (name, micro_batches, and virtual_stages, stages where they are given), recompute and
-/// bucket_bytes, overlap_tensor, scatter_gather, sequence_parallel, shard and synchronise where they are not the default.
+/// bucket_bytes, overlap_tensor, scatter_gather, sequence_parallel, shard and synchronise where they are not the default,
+/// inside (by operator, from 1; those on the first place are left out).
 std::string strategy_to_json(const Strategy& strategy, const Graph& graph, const Cluster& cluster,
                              const std::map<std::string, Scalar>& notes);
 

@@ -33,7 +33,8 @@ void add(Hasher& hash, const ScheduleSpec& schedule) {
 
 void add(Hasher& hash, const Parallelism& given) {
   const auto& mesh = given.mesh;
-  for (const int32_t size : {mesh.data, mesh.tensor, mesh.pipeline, mesh.context, mesh.expert})
+  for (const int32_t size : {mesh.data, mesh.tensor, mesh.pipeline, mesh.context, mesh.expert,
+                             mesh.placement})
     hash.add(static_cast<uint64_t>(size));
   add_all(hash, mesh.order);
   add_all(hash, mesh.devices);
@@ -54,6 +55,7 @@ void add(Hasher& hash, const Parallelism& given) {
     hash.add(uint64_t{rule.recompute.value_or(false)}).add(uint64_t{rule.split.has_value()});
     hash.add(rule.split.value_or(""));
   }
+  add_all(hash, given.inside);
 }
 
 void add(Hasher& hash, const OperatorSplit& split) {

@@ -98,8 +98,17 @@ void write_synchronise(JsonWriter& json, const Synchronisation& given) {
   json.end_object();
 }
 
+/// {operator name: place from 1} of those that are not on the first.
+void write_inside(JsonWriter& json, const std::vector<int32_t>& inside, const Graph& graph) {
+  json.begin_object();
+  for (size_t op = 0; op < inside.size(); ++op)
+    if (inside[op] > 0) json.key(graph.op(static_cast<int32_t>(op)).name).integer(inside[op] + 1);
+  json.end_object();
+}
+
 /// Fields mesh, schedule, recompute, bucket_bytes and those beside them.
-void write_parallelism(JsonWriter& json, const Parallelism& given, const Cluster& cluster) {
+void write_parallelism(JsonWriter& json, const Parallelism& given, const Graph& graph,
+                       const Cluster& cluster) {
   const Parallelism plain;
   json.key("mesh").begin_object();
   if (given.mesh.data > 1) json.key("data").integer(given.mesh.data);
@@ -107,6 +116,7 @@ void write_parallelism(JsonWriter& json, const Parallelism& given, const Cluster
   if (given.mesh.pipeline > 1) json.key("pipeline").integer(given.mesh.pipeline);
   if (given.mesh.context > 1) json.key("context").integer(given.mesh.context);
   if (given.mesh.expert > 1) json.key("expert").integer(given.mesh.expert);
+  if (given.mesh.placement > 1) json.key("placement").integer(given.mesh.placement);
   json.end_object();
   if (!given.mesh.order.empty()) {
     json.key("order").begin_list();
@@ -135,6 +145,7 @@ void write_parallelism(JsonWriter& json, const Parallelism& given, const Cluster
   if (given.context_kind != plain.context_kind)
     json.key("context_kind").text(context_kind_name(given.context_kind));
   if (given.synchronise != plain.synchronise) write_synchronise(json, given.synchronise);
+  if (!given.inside.empty()) write_inside(json.key("inside"), given.inside, graph);
   if (given.operators.empty()) return;
   json.key("operators").begin_object();
   for (const auto& [name, rule] : given.operators) {
@@ -237,7 +248,7 @@ std::string strategy_to_json(const Strategy& strategy, const Graph& graph, const
   for (const auto& [key, value] : notes) write_scalar(json.key(key), value);
   json.end_object();
   if (strategy.parallelism)
-    write_parallelism(json, *strategy.parallelism, cluster);
+    write_parallelism(json, *strategy.parallelism, graph, cluster);
   else
     write_placed(json, strategy, graph, cluster);
   write_parts(json, strategy, graph, cluster);

@@ -142,14 +142,23 @@ void unequal_stages(RandomStream& random, Parallelism& given, int32_t layers) {
 
 /// Layers of any kind; equal ones; equal ones of which those at the ends of stages do otherwise:
 /// they repeat their forward pass without waiting, or gather weights ahead for no next one.
-enum class Blocks { any, alike, ends };
+/// Or of any kind, with operators that are placed inside their stages, unit by unit.
+enum class Blocks { any, alike, ends, placed };
+
+void place_inside(RandomStream& random, const Graph& graph, Parallelism& given) {
+  given.mesh.placement = 2 + static_cast<int32_t>(random.below(2));
+  std::vector<int32_t> of_unit;
+  for (int32_t unit = 0; unit < graph.unit_count(); ++unit)
+    of_unit.push_back(static_cast<int32_t>(random.below(static_cast<size_t>(given.mesh.placement))));
+  for (const int32_t unit : graph.units()) given.inside.push_back(of_unit[static_cast<size_t>(unit)]);
+}
 
 void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any) {
-  constexpr const char* kStreams[] = {"symmetry", "alike", "ends"};
-  constexpr int32_t kLayers[] = {8, 16, 24};
+  constexpr const char* kStreams[] = {"symmetry", "alike", "ends", "placed"};
+  constexpr int32_t kLayers[] = {8, 16, 24, 8};
   const auto number = static_cast<size_t>(kind);
   RandomStream random(7, kStreams[number], draw);
-  const auto graph = blocks(random, kLayers[number], kind != Blocks::any);
+  const auto graph = blocks(random, kLayers[number], kind == Blocks::alike || kind == Blocks::ends);
   Strategy strategy;
   strategy.parallelism = mesh_of(random);
   auto& mesh = strategy.parallelism->mesh;
@@ -163,6 +172,7 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any) {
     strategy.parallelism->shard = strategy.parallelism->recompute == Recompute::full ? 1 : 3;
     if (random.below(3) == 0) unequal_stages(random, *strategy.parallelism, 24);
   }
+  if (kind == Blocks::placed) place_inside(random, *graph, *strategy.parallelism);
   const auto devices = static_cast<int>(mesh.device_count());
   const auto cluster = cluster_of(random, devices);
   if (random.below(3) == 0) {
@@ -219,6 +229,16 @@ TEST_CASE("what is simulated for its class gives the whole graph's metrics") {
   CHECK(seen.simulated * 2 < seen.devices);
 }
 
+TEST_CASE("operators placed inside stages cost in one replica of a kind what they cost in all") {
+  Seen seen;
+  for (uint64_t draw = 0; draw < 600; ++draw) check_one(draw, seen, Blocks::placed);
+  MESSAGE(seen.folded << " folded (" << seen.simulated << " of " << seen.devices << " devices), "
+                      << seen.whole << " whole");
+  CHECK(seen.folded > 120);
+  CHECK(seen.simulated * 2 < seen.devices);
+  CHECK(seen.few == 0);
+}
+
 TEST_CASE("a few of many equal layers give the metrics of all") {
   Seen seen;
   for (uint64_t draw = 0; draw < 1500; ++draw) check_one(draw, seen, Blocks::alike);
@@ -242,7 +262,8 @@ struct Drawn {
   Strategy strategy;
 };
 
-std::optional<Drawn> drawn(const char* stream, uint64_t draw, bool many = false) {
+std::optional<Drawn> drawn(const char* stream, uint64_t draw, bool many = false,
+                           bool placed = false) {
   RandomStream random(11, stream, draw);
   Drawn found{blocks(random, 8, many && random.below(2) == 0), nullptr, {}};
   found.strategy.parallelism = mesh_of(random);
@@ -250,6 +271,7 @@ std::optional<Drawn> drawn(const char* stream, uint64_t draw, bool many = false)
     found.strategy.parallelism->mesh.data = 1 + static_cast<int32_t>(random.below(2));
     found.strategy.parallelism->micro_batches = 24 + static_cast<int32_t>(random.below(80));
   }
+  if (placed) place_inside(random, *found.graph, *found.strategy.parallelism);
   found.cluster =
       cluster_of(random, static_cast<int>(found.strategy.parallelism->mesh.device_count()));
   try {
@@ -397,8 +419,9 @@ TEST_CASE("equal devices are found, and only what differs is simulated beside th
 
 TEST_CASE("lowered graphs equal the slow reference") {
   int compared = 0;
-  for (uint64_t draw = 0; draw < 400; ++draw) {
-    const auto given = drawn("reference", draw);
+  int placed = 0;
+  for (uint64_t draw = 0; draw < 700; ++draw) {
+    const auto given = drawn("reference", draw, false, draw >= 400);
     if (!given || given->strategy.parallelism->mesh.device_count() > 8) continue;
     const auto low = lower(given->strategy, *given->graph, *given->cluster);
     const auto graph = std::make_shared<const Graph>(low.made.graph);
@@ -415,9 +438,10 @@ TEST_CASE("lowered graphs equal the slow reference") {
     CHECK(timeline.transfers == slow.transfers);
     CHECK(timeline.collectives == slow.collectives);
     REQUIRE(found == expected);
-    ++compared;
+    ++(draw < 400 ? compared : placed);
   }
   CHECK(compared > 100);
+  CHECK(placed > 50);
 }
 
 }  // namespace

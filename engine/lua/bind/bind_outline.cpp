@@ -4,6 +4,7 @@
 #include "formats/export/placement_export.h"
 #include "graph/iteration_space.h"
 #include "graph/layers.h"
+#include "graph/subgraph.h"
 #include "lua/bind/module.h"
 #include "strategy/chunk_order.h"
 #include "strategy/mesh_schedule.h"
@@ -102,6 +103,19 @@ int tensor_dimensions(lua_State* L) {
     lua_pushlstring(L, role.data(), role.size());
     lua_rawseti(L, -2, op + 1);
   }
+  return 2;
+}
+
+/// subgraph(graph, {numbers}) -> the graph of these operators, what they read of others from data
+/// sources (graph/subgraph.h), and of each of its operators the original one (0: a source).
+int subgraph_of(lua_State* L) {
+  const auto& graph = object_arg<const Graph>(L, 1, "graph");
+  std::vector<bool> keep(static_cast<size_t>(graph.operator_count()), false);
+  for (const int64_t op : integers(L, 2, "operators"))
+    if (op >= 1 && op <= graph.operator_count()) keep[static_cast<size_t>(op - 1)] = true;
+  auto made = subgraph(graph, keep, true);
+  push_object<const Graph>(L, std::make_shared<const Graph>(std::move(made.graph)));
+  push_numbers(L, made.origin, 1);
   return 2;
 }
 
@@ -206,6 +220,7 @@ constexpr luaL_Reg kOutline[] = {TRINITY_BIND("module_paths", module_paths),
                                  TRINITY_BIND("chunk_orders", chunk_orders),
                                  TRINITY_BIND("collectives", collectives_of),
                                  TRINITY_BIND("order_schedule", order_schedule),
+                                 TRINITY_BIND("subgraph", subgraph_of),
                                  TRINITY_BIND("tensor_dimensions", tensor_dimensions)};
 
 }  // namespace

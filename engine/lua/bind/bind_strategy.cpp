@@ -58,6 +58,7 @@ Mesh mesh_arg(Fields& fields) {
   mesh.pipeline = static_cast<int32_t>(axes.integer("pipeline", 1, 1, 1 << 20));
   mesh.context = static_cast<int32_t>(axes.integer("context", 1, 1, 1 << 20));
   mesh.expert = static_cast<int32_t>(axes.integer("expert", 1, 1, 1 << 20));
+  mesh.placement = static_cast<int32_t>(axes.integer("placement", 1, 1, 1 << 20));
   axes.refuse_unknown();
   lua_pop(L, 1);
   return mesh;
@@ -140,6 +141,11 @@ Parallelism parallelism_arg(lua_State* L, int index) {
     given.operators = rules_arg(L, lua_gettop(L));
     lua_pop(L, 1);
   }
+  if (fields.push_table("inside")) {
+    for (const int64_t place : integers(L, lua_gettop(L), "inside"))
+      given.inside.push_back(static_cast<int32_t>(std::clamp<int64_t>(place - 1, -1, 1 << 30)));
+    lua_pop(L, 1);
+  }
   fields.refuse_unknown();
   return given;
 }
@@ -156,6 +162,7 @@ void push_parallelism(lua_State* L, const Parallelism& given) {
   set_axis("pipeline", given.mesh.pipeline);
   set_axis("context", given.mesh.context);
   set_axis("expert", given.mesh.expert);
+  set_axis("placement", given.mesh.placement);
   lua_setfield(L, -2, "mesh");
   if (!given.mesh.order.empty()) {
     lua_newtable(L);
@@ -187,6 +194,10 @@ void push_parallelism(lua_State* L, const Parallelism& given) {
   if (!given.operators.empty()) {
     push_rules(L, given.operators);
     lua_setfield(L, -2, "operators");
+  }
+  if (!given.inside.empty()) {
+    push_numbers(L, given.inside, 1);
+    lua_setfield(L, -2, "inside");
   }
   if (given.stages.empty()) return;
   push_numbers(L, given.stages, 0);
@@ -273,7 +284,9 @@ void push_coordinates(lua_State* L, const Mesh& mesh) {
   };
   push_axis("pipeline", [](int32_t stage, int32_t, int32_t) { return stage; });
   push_axis("data", [](int32_t, int32_t replica, int32_t) { return replica; });
-  push_axis("context", [&](int32_t, int32_t, int32_t part) { return part / mesh.tensor; });
+  push_axis("context",
+            [&](int32_t, int32_t, int32_t part) { return part / mesh.tensor % mesh.context; });
+  push_axis("placement", [&](int32_t, int32_t, int32_t part) { return part / mesh.parts(); });
   push_axis("tensor", [&](int32_t, int32_t, int32_t part) { return part % mesh.tensor; });
 }
 
@@ -378,7 +391,14 @@ int equal_stage_bubble(lua_State* L) {
   return 2;
 }
 
-constexpr luaL_Reg kStrategyFunctions[] = {TRINITY_BIND("schedule_bubble", equal_stage_bubble)};
+/// mesh_coordinates(strategy) -> as `coordinates` of problem:lower().
+int mesh_coordinates(lua_State* L) {
+  push_coordinates(L, parallelism_arg(L, 1).mesh);
+  return 1;
+}
+
+constexpr luaL_Reg kStrategyFunctions[] = {TRINITY_BIND("schedule_bubble", equal_stage_bubble),
+                                           TRINITY_BIND("mesh_coordinates", mesh_coordinates)};
 /// Further methods of a problem.
 constexpr luaL_Reg kPricing[] = {TRINITY_BIND("price", problem_price),
                                  TRINITY_BIND("home", problem_home),

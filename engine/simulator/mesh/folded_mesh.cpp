@@ -31,7 +31,7 @@ std::shared_ptr<FewerLayers> layers_of(const Graph& graph) {
 
 std::shared_ptr<const FoldedMesh> FoldedMeshes::make(const Parallelism& given) {
   const auto& mesh = given.mesh;
-  if (mesh.context > 1 || mesh.expert > 1) return nullptr;
+  if (mesh.context > 1 || mesh.expert > 1 || mesh.placement > 1) return nullptr;
   if (!layers_) layers_ = layers_of(problem_->graph());
   if (!layers_->alike()) return nullptr;
   const auto sizes = fold_sizes(given, layers_->layers().count);

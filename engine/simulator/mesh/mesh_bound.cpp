@@ -81,6 +81,38 @@ Chunk chunk_of(const Units& units, size_t first, size_t end) {
   return chunk;
 }
 
+/// The same strategy with its places inside stages in another order: `first` is the first.
+Parallelism turned(const Parallelism& given, int32_t first) {
+  const auto& mesh = given.mesh;
+  Parallelism other = given;
+  for (int32_t& place : other.inside) place = (place + mesh.placement - first) % mesh.placement;
+  other.mesh.devices.clear();
+  std::vector<int32_t> devices(at(mesh.device_count()));
+  for (int32_t stage = 0; stage < mesh.pipeline; ++stage)
+    for (int32_t replica = 0; replica < mesh.data; ++replica)
+      for (int32_t part = 0; part < mesh.width(); ++part)
+        devices[at(other.mesh.device(stage, replica, part))] =
+            mesh.device(stage, replica, (part + first * mesh.parts()) % mesh.width());
+  other.mesh.devices = std::move(devices);
+  return other;
+}
+
+/// Makes a bound hold for what another one bounds, too: another place of the same stages.
+void raise(MeshBound& bound, MeshBound other) {
+  if (bound.memory_bytes.empty()) {
+    bound = std::move(other);
+    return;
+  }
+  bound.step_time_ns = std::max(bound.step_time_ns, other.step_time_ns);
+  for (size_t s = 0; s < other.memory_bytes.size(); ++s) {
+    if (other.memory_bytes[s] <= bound.memory_bytes[s]) continue;
+    bound.memory_bytes[s] = other.memory_bytes[s];
+    bound.weight_bytes[s] = other.weight_bytes[s];
+    bound.optimizer_bytes[s] = other.optimizer_bytes[s];
+    bound.gradient_bytes[s] = other.gradient_bytes[s];
+  }
+}
+
 }  // namespace
 
 /// The profiler of some strategies, and its profiles on devices that differ.
@@ -224,7 +256,7 @@ class MeshBounder::Bounding {
   std::vector<CollectiveGroup> meeting(CollectiveGroups& groups, int32_t s, int32_t every) const {
     std::vector<CollectiveGroup> all = {replicas(groups, s, given_.mesh.tensor, every)};
     if (lowering::joins_context(given_))
-      all.push_back(replicas(groups, s, given_.mesh.width(), every));
+      all.push_back(replicas(groups, s, given_.mesh.parts(), every));
     return all;
   }
 
@@ -456,8 +488,11 @@ std::vector<MeshBound> MeshBounder::run(std::span<const Parallelism> given, int3
   for (size_t i = 0; i < given.size(); ++i) {
     try {
       check_mesh(given[i], problem_->cluster());
-      fine.push_back(given[i]);
-      number.push_back(i);
+      check_inside(given[i], problem_->graph());
+      for (int32_t place = 0; place < given[i].mesh.placement; ++place) {
+        fine.push_back(place == 0 ? given[i] : turned(given[i], place));
+        number.push_back(i);
+      }
     } catch (const ArgumentError& error) {
       bounds[i].refused = error.what();
     }
@@ -465,7 +500,8 @@ std::vector<MeshBound> MeshBounder::run(std::span<const Parallelism> given, int3
   make_profiles(fine);
   for (size_t i = 0; i < fine.size(); ++i) {
     try {
-      bounds[number[i]] = Bounding(*this, fine[i], layers).run();
+      if (bounds[number[i]].refused.empty())
+        raise(bounds[number[i]], Bounding(*this, fine[i], layers).run());
     } catch (const ArgumentError& error) {
       bounds[number[i]].refused = error.what();
     }

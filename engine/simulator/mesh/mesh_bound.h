@@ -17,7 +17,7 @@ namespace trinity {
 /// What no step of a mesh's strategy can beat.
 struct MeshBound {
   int64_t step_time_ns = 0;
-  std::vector<int64_t> memory_bytes;  ///< of the first device of every stage of the pipeline
+  std::vector<int64_t> memory_bytes;  ///< of the first device of every stage of the pipeline, or of its fullest place
   /// Of these what is resident, and gradients once all have begun to sum up.
   std::vector<int64_t> weight_bytes, optimizer_bytes, gradient_bytes;
   /// About how many operators a simulation of it would run, in all micro-batches: of one device of
@@ -37,6 +37,9 @@ struct MeshBound {
 /// gradients (and with shard 3 weights) fit between the moment that the first is complete and the
 /// end. All messages of one group are one after the other in its queues; a number of messages takes
 /// no less than one with all their bytes, since the time of the fastest algorithm is concave in them.
+///
+/// With operators placed inside stages this holds for the first device of every place by itself, what it waits
+/// for at other places left out: the bound is the largest of all places.
 ///
 /// MEMORY. What is resident and, at the start of a backward part, what is kept of the micro-batches
 /// that went forward and not yet back, what weight parts read that are still to come, and the

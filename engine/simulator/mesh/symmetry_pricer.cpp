@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "graph/nameless.h"
+#include "simulator/bind_schedule.h"
 #include "simulator/mesh/folded_mesh.h"
 #include "simulator/order_engine.h"
 #include "strategy/mesh_schedule.h"
@@ -76,6 +77,7 @@ struct SymmetryPricer::Bound {
   std::shared_ptr<Made> made;
   Quotient quotient;
   std::vector<int32_t> placement;
+  std::vector<int32_t> turn;  // turns_inside()
   std::string order_name;
   std::shared_ptr<const OrderPieces> order;  // the latest
 };
@@ -303,12 +305,15 @@ std::shared_ptr<const OrderPieces> SymmetryPricer::order(Bound& bound, const Par
   const std::string name = pipeline_schedule_name(schedule_of(given));
   if (bound.order && bound.order_name == name && bound.order->micro_batches == given.micro_batches)
     return bound.order;
+  if (!bound.folded && bound.turn.empty())
+    bound.turn = turns_inside(*bound.made->problem, bound.placement,
+                              bound.made->of->copies.lowered.stage, bound.quotient.devices);
   bound.order = std::make_shared<const OrderPieces>(
       bound.folded ? bound.folded->fold->pieces(parse_pipeline_schedule(name), given.micro_batches)
                    : pipeline_pieces(bound.made->problem->graph(), bound.placement,
                                      static_cast<int32_t>(bound.quotient.devices.size()),
                                      bound.made->of->copies.lowered.stage, given.micro_batches,
-                                     parse_pipeline_schedule(name)));
+                                     parse_pipeline_schedule(name), bound.turn));
   bound.order_name = name;
   return bound.order;
 }
@@ -341,7 +346,8 @@ void SymmetryPricer::run_events(const Bound& bound, const Parallelism& given, Me
   const auto& problem = *bound.made->problem;
   const auto schedule = pipeline_schedule(
       problem.graph(), bound.placement, static_cast<int32_t>(bound.quotient.devices.size()),
-      bound.made->of->copies.lowered.stage, given.micro_batches, schedule_of(given));
+      bound.made->of->copies.lowered.stage, given.micro_batches, schedule_of(given),
+      bound.turn);
   Simulator(problem).run(Plan{bound.placement, &schedule, &bound.quotient}, metrics, nullptr,
                          limit_ns);
 }

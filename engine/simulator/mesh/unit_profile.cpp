@@ -197,6 +197,8 @@ Parallelism UnitProfiler::part_of(const Parallelism& given) {
   Parallelism part;
   part.mesh.tensor = given.mesh.tensor;
   part.mesh.context = given.mesh.context;
+  part.mesh.placement = given.mesh.placement;
+  if (given.mesh.placement > 1) part.inside = given.inside;
   part.mesh.expert = part.mesh.data = given.mesh.expert;
   part.recompute = given.recompute;
   part.sequence_parallel = given.sequence_parallel;

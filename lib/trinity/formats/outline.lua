@@ -17,7 +17,8 @@ local util = require 'trinity.base.util'
 -- An outline:
 --   strategy       trinity.Strategy
 --   graph          trinity.Graph
---   mesh           { data: integer, tensor: integer, pipeline: integer, context: integer, expert: integer }
+--   mesh           { data: integer, tensor: integer, pipeline: integer, context: integer, expert: integer,
+--                    placement: integer }
 --   layers         integer: that the network repeats; 0: none
 --   stem           string: what names of operators of a layer begin with: 'layer_'
 --   layer_of       integer[]: per operator: 0 before the layers, from 1, layers + 1 behind them
@@ -34,7 +35,7 @@ Outline.__index = Outline
 
 local outline = {}
 
-local axes = { 'data', 'tensor', 'pipeline', 'context', 'expert' }
+local axes = { 'data', 'tensor', 'pipeline', 'context', 'expert', 'placement' }
 
 --- Whether an operator only brings data or weights: it may stand anywhere.
 local function is_source(op) return op.type == 'Input' or op.type == 'Constant' or op.type == 'Variable' end
@@ -183,7 +184,7 @@ end
 --- Devices of the mesh.
 ---@return integer
 function Outline:device_count()
-  return self.mesh.data * self.mesh.tensor * self.mesh.pipeline * self.mesh.context
+  return self.mesh.data * self.mesh.tensor * self.mesh.pipeline * self.mesh.context * self.mesh.placement
 end
 
 --- Forward operators that are no sources, in order: body(number, operator).

@@ -21,6 +21,7 @@ local features = {
   { 'pipeline', above_one('pipeline', 'stages') },
   { 'context', above_one('context', 'the sequence is shared') },
   { 'expert', above_one('expert', 'experts are shared out') },
+  { 'inside', above_one('placement', 'single operators are placed inside stages') },
   { 'stages', function(o)
     return (o.broken or o.stages and #o.stages > 1) and ('the cut in %s%s'):format(
       o.stages and counted(#o.stages, 'stage') or 'stages', o.broken and ' (' .. o.broken .. ')' or '') or nil

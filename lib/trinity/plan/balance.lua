@@ -24,8 +24,8 @@ end
 
 --- What a split is of: load of every layer, of what stands before and behind, speed (unequal devices).
 local function loads(search, point)
-  local problem, layers = search:bounder(point)
-  local plain = space.strategy(util.merged(point, { stages = 'even' }))
+  local problem, layers = search:bounder(util.merged(point, { placement = 1 }))
+  local plain = space.strategy(util.merged(space.kept(point), { stages = 'even', placement = 1 }))
   local units = problem.handle:mesh_units(plain, 1, layers)
   local cost = {}
   for i = 2, #units - 1 do cost[#cost + 1] = load(units[i]) end

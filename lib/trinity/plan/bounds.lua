@@ -17,6 +17,9 @@
 -- the fullest stage keeps no less than K / sum of 1 / c_r of the K bytes of one. States of experts are shared out by
 -- those replicas that hold the same experts.
 
+-- Of operators placed inside stages the mean over places: of work without waits, which other work may fill, and of
+-- what is resident.
+
 local space = require 'trinity.plan.space'
 
 local bounds = {}
@@ -130,8 +133,8 @@ end
 ---@return number
 function bounds.step_time_s(point, totals)
   if totals.full then totals = forced(point, totals) end
-  local p, m, v = point.pipeline, point.micro_batches, point.virtual_stages
-  local joint = p > 1 and point.schedule == 'dualpipe-v' -- weight parts fill what messages leave
+  local p, m, v, places = point.pipeline, point.micro_batches, point.virtual_stages, point.placement or 1
+  local joint = p > 1 and point.schedule == 'dualpipe-v' or places > 1 -- other work fills what messages leave
   local work = joint and totals.compute_s or totals.work_s
   if p > 1 and not joint then work = math.max(0, work - (p * v - 1) * totals.gap_s) end
   local update = point.shard > 0 and shared(point, totals, 'update_s') or totals.update_s
@@ -143,7 +146,7 @@ function bounds.step_time_s(point, totals)
     if point.schedule ~= 'zb-v' then rest = rest + totals.end_s end -- there it is on the first device
     if head > 0 and not joint then least = math.max(least, rest * head / (v * (1 - (1 - head / (m * v)) ^ p))) end
   end
-  return least * (1 - 1e-9) -- sums of doubles
+  return least / places * (1 - 1e-9) -- sums of doubles
 end
 
 --- Micro-batches in flight on stage r of p, from 0, at the start of a backward pass; whether gradients have begun.
@@ -181,6 +184,7 @@ end
 function bounds.memory_bytes(point, totals)
   totals = totals.full or totals
   local resident, inverse, most = held(point, totals)
+  if (point.placement or 1) > 1 then return resident / point.pipeline / point.placement * (1 - 1e-9) end
   return math.max((resident + totals.kept_bytes) / point.pipeline,
     (resident / most + totals.kept_bytes) / inverse) * (1 - 1e-9)
 end

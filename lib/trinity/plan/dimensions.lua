@@ -19,6 +19,7 @@ local declared = {
   { 'expert', 'of data: devices that share the experts', 'number' },
   { 'sequence_parallel', 'what tensor leaves whole is cut along the sequence', 'boolean' },
   { 'recompute', 'none, selective, full, by_layer (of every stage as many layers as memory asks for)' },
+  { 'placement', 'places in a stage on which methods place single operators; 1 unless it is given', 'number' },
   { 'pipeline', 'stages', 'number' },
   { 'data', 'replicas; the most that the other axes leave room for', 'number' },
   { 'schedule', 'gpipe, 1f1b, interleaved, zb-h1, zb-interleaved, zb-v, dualpipe-v' },

@@ -9,6 +9,7 @@ local model = require 'trinity.graph.model'
 local moves = require 'trinity.plan.moves'
 local networks = require 'trinity.plan.networks'
 local options_of = require 'trinity.base.options'
+local placement_methods = require 'trinity.methods'
 local progress = require 'trinity.base.progress'
 local refine = require 'trinity.plan.refine'
 local space = require 'trinity.plan.space'
@@ -61,6 +62,10 @@ local declared = options_of.declare('trinity.PlanOptions', { help = 'What trinit
     help = 'operators in all micro-batches that one simulation runs at most; what has more is left' },
   { 'refinements', 'integer', 12, least = 0, most = 2 ^ 30, help = 'of moves from the best, beside these' },
   { 'seconds', 'number', math.huge, least = 0, help = 'limit; results then depend on the machine' },
+  { 'methods', 'table', as = 'string[]', otherwise = "{ 'annealing' }",
+    help = 'of placement, that place operators inside stages where `space` has placement above 1: the best of them' },
+  { 'evaluations', 'integer', 1000, least = 1, most = 2 ^ 30, help = 'of such a method, a stage' },
+  { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, help = 'of such a method' },
   { 'quiet', 'boolean', false, help = 'shows no progress' },
 })
 
@@ -119,7 +124,7 @@ local function public(result, nets, spec, peak)
     moved = result.moved, problem = problem, networks = nets, stages = result.strategy.stages }
   for _, name in ipairs { 'tensor', 'pipeline', 'virtual_stages', 'data', 'expert', 'context', 'micro_batch',
     'micro_batches', 'schedule', 'recompute', 'recomputed', 'shard', 'sequence_parallel', 'bucket_bytes',
-    'algorithm', 'order' } do
+    'algorithm', 'order', 'placement' } do
     made[name] = point[name]
   end
   return setmetatable(made, { __index = function(self, key)
@@ -185,6 +190,17 @@ local function refuse_ranks(owner)
   end
 end
 
+local function check_methods(owner, names)
+  check.list(owner, 'option', 'methods', names, 'string')
+  if names[1] == nil then check.refuse(owner, 'option', 'methods', 'expected names of methods, got none') end
+  for _, name in ipairs(names) do
+    local ok = pcall(placement_methods.get, name)
+    if not ok then
+      check.refuse(owner, 'option', 'methods', 'no method %s', util.unknown(name, placement_methods.names()))
+    end
+  end
+end
+
 --- Searches a strategy for a network on a cluster. Not by the ranks of a job (trinity.dist.alone() lets each).
 ---@param spec trinity.PlanOptions
 ---@return trinity.PlanResult
@@ -192,6 +208,7 @@ function plan.run(spec)
   local owner = 'trinity.plan'
   local given = declared:read(owner .. '.run', 1, 'spec', spec)
   refuse_ranks(owner)
+  if given.methods then check_methods(owner, given.methods) end
   if type(given.graph) ~= 'function' then check.object(owner, 'option', 'graph', given.graph, 'graph') end
   local nets = networks.new(owner, given.graph, given.cluster)
   local used = own_of(given.space or {})
@@ -202,6 +219,8 @@ function plan.run(spec)
   local search = Search.new { owner = owner, networks = nets, space = made, count = given.plans, least = 10,
     simulations = math.max(given.simulations, 1), tasks = given.tasks, seconds = given.seconds,
     reward = given.reward, own = used,
+    methods = given.methods or { 'annealing' },
+    method_options = { evaluations = given.evaluations, seed = given.seed, quiet = true },
     cluster = given.cluster, capacity_bytes = devices.capacity_bytes, unequal = #nets.kinds > 1 and devices or nil,
     say = function(search) line:update { text = search:progress_text(), share = search:share() } end }
   core.begin_search()

@@ -84,7 +84,7 @@ local most_stages = 8 -- of which all pairs are tried; of more, neighbours and t
 moves.register('devices', function(point, about)
   local list, unlike, p = {}, about.unequal, point.pipeline
   if not unlike or p == 1 or about.space.given.order ~= nil then return list end
-  local lane = point.tensor * point.context
+  local lane = space.width(point)
   local size = lane * point.data
   local devices = about.devices or util.listed(size * p, function(i) return i end)
   local stages_left = about.space.given.stages == nil and { stages = 'balanced' } or {}
@@ -120,7 +120,8 @@ end)
 --- Recomputation by layer; of that as few layers of every stage as what was simulated leaves room for.
 moves.register('recompute', function(point, about)
   if not by_layer.is(point) then
-    return about.space.given.recompute == nil and { changed(point, { recompute = 'by_layer' }) } or {}
+    local may = about.space.given.recompute == nil and point.placement == 1
+    return may and { changed(point, { recompute = 'by_layer' }) } or {}
   end
   local again = by_layer.corrected(about.result, about.room, about.space.about.layers)
   return again and { changed(point, { recomputed = again }) } or {}

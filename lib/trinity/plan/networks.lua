@@ -135,10 +135,10 @@ function Networks:all_units(family, device)
   return few and stretched(units, layers) or units
 end
 
---- The problem that bounds of a point are of (not of one whose layers differ): where few layers stand for all, that
---- of these, and how many there are.
+--- The problem that bounds of a point are of (not of one whose layers differ, or may run on other places): where few
+--- layers stand for all, that of these, and how many there are.
 function Networks:bounder(point)
-  if point.recompute == 'by_layer' then return self:problem(point.micro_batch) end
+  if point.recompute == 'by_layer' or (point.placement or 1) > 1 then return self:problem(point.micro_batch) end
   local few, layers = self:few(point.micro_batch)
   if few then return self:problem(point.micro_batch, few), layers end
   return self:problem(point.micro_batch)

@@ -18,7 +18,7 @@ end
 local function key_of(point)
   local parts = {}
   for name, value in util.sorted_pairs(point) do
-    if name ~= 'devices' then parts[#parts + 1] = ('%s=%s'):format(name, part_text(value)) end
+    if name ~= 'devices' and name ~= 'inside' then parts[#parts + 1] = ('%s=%s'):format(name, part_text(value)) end
   end
   return table.concat(parts, ' ')
 end

@@ -49,8 +49,8 @@ end
 local function chosen(search, family)
   local best
   for _, entry in ipairs(fastest(search, family)) do
-    if search:settle(entry) then
-      entry.strategy = search:strategy(entry)
+    if search:settle(entry) then entry.strategy = search:strategy(entry) end
+    if entry.strategy then
       local problem, layers = search:bounder(entry.point)
       local found = problem.handle:mesh_bounds({ entry.strategy }, layers)[1]
       local fits = not found.refused and search:excess(entry, found.memory_bytes) <= 0

@@ -7,6 +7,7 @@ local balance = require 'trinity.plan.balance'
 local bounds = require 'trinity.plan.bounds'
 local by_layer = require 'trinity.plan.by_layer'
 local core = require 'trinity.core'
+local inside = require 'trinity.plan.inside'
 local infeasibility = require 'trinity.strategy.infeasibility'
 local scout = require 'trinity.plan.scout'
 local space = require 'trinity.plan.space'
@@ -25,7 +26,7 @@ local dear = 1e5
 local at_once = { family = 1, point = 128, simulation = 8 }
 
 --- options: networks, space, count (plans), simulations, tasks (of one of them), seconds, reward, own (dimensions),
---- say(text), capacity_bytes.
+--- say(text), capacity_bytes, methods (names) and method_options of placement inside stages.
 function Search.new(options)
   local self = setmetatable(util.merged({}, options), Search)
   self.queue, self.number, self.results, self.seen = Heap.new(), 0, {}, {}
@@ -34,7 +35,7 @@ function Search.new(options)
   self.too_large = 0
   self.refused, self.splits, self.started_s = {}, {}, core.clock_s()
   self.nearest, self.late, self.large, self.grown, self.by_layer_seen = nil, {}, {}, {}, {}
-  self.simulated_of = {}
+  self.simulated_of, self.places = {}, {}
   return self
 end
 
@@ -220,9 +221,16 @@ function Search:settle(entry)
   return true
 end
 
---- The strategy of an entry, with what dimensions of one's own make of it.
+--- The strategy of an entry, with what dimensions of one's own make of it; nil and why where no method places its
+--- operators.
 function Search:strategy(entry)
-  local strategy = space.strategy(entry.point)
+  local point = entry.point
+  local strategy = space.strategy(point)
+  if point.placement > 1 then
+    local places, why = inside.of(self, self.networks:problem(point.micro_batch), strategy, point.micro_batch)
+    if not places then return nil, why end
+    point.inside, strategy.inside = places, places
+  end
   for name, value in util.sorted_pairs(entry.point.own or {}) do
     strategy = self.own[name].apply(strategy, value, entry.point) or strategy
   end
@@ -233,7 +241,8 @@ end
 local function by_problem(entries, body)
   local groups, order = {}, {}
   for _, entry in ipairs(entries) do
-    local key = ('%d %d %s'):format(entry.point.micro_batch, entry.point.expert, entry.point.recompute)
+    local key = ('%d %d %s %s'):format(entry.point.micro_batch, entry.point.expert, entry.point.recompute,
+      tostring(entry.point.placement > 1))
     if not groups[key] then
       groups[key] = {}
       order[#order + 1] = key
@@ -262,8 +271,9 @@ function Search:bound(entries)
   local settled = {}
   for _, entry in ipairs(entries) do
     if self:settle(entry) then
-      entry.strategy, entry.closed_s = self:strategy(entry), entry.bound_s
-      settled[#settled + 1] = entry
+      local strategy, why = self:strategy(entry)
+      entry.strategy, entry.closed_s = strategy, entry.bound_s
+      if strategy then settled[#settled + 1] = entry else self:lose(why, 1, entry.point) end
     end
   end
   by_problem(settled, function(list)
@@ -310,12 +320,13 @@ end
 local function time_kinds(point, unequal)
   if unequal then
     -- what messages wait for on unlike links depends most on which devices there are stages of
-    local used = ('%d %d'):format(point.pipeline, point.tensor * point.context * point.data)
+    local used = ('%d %d'):format(point.pipeline, space.width(point) * point.data)
     return { ('time %s %d %d %d %s'):format(point.schedule, point.shard, point.tensor, point.context, used),
       ('time %d %s'):format(point.shard, used), 'time ' .. used }
   end
-  return { ('time %s %d %d %d %d'):format(point.schedule, point.shard, point.tensor, point.context, point.pipeline),
-    ('time %s %d'):format(point.schedule, point.shard) }
+  local placed = point.placement > 1 and ' placed' or ''
+  return { ('time %s %d %d %d %d%s'):format(point.schedule, point.shard, point.tensor, point.context, point.pipeline,
+    placed), ('time %s %d%s'):format(point.schedule, point.shard, placed) }
 end
 
 --- By how much at least simulations of a point's kind exceeded their bounds on memory; nil where there was none.

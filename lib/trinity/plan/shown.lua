@@ -15,7 +15,7 @@ local most_tasks, most_passes = 200000, 4000
 
 -- About how many operators a step runs on all devices: those of a stage on each of its devices.
 local function tasks_of(plan)
-  return plan.problem.graph.operators * plan.micro_batches * plan.data * plan.tensor * plan.context
+  return plan.problem.graph.operators * plan.micro_batches * plan.data * space.width(plan)
 end
 
 -- Operators that take time on the first device of every stage: { start_s, end_s, micro_batch, phase, task }, by start.
@@ -95,7 +95,7 @@ local kinds = { 'weight_bytes', 'optimizer_bytes', 'gradient_bytes', 'activation
 ---@return trinity.PlanShown
 function shown.of(plan, layers)
   local axes, chunks, done = {}, text.chunks(plan, layers), passes(plan)
-  for _, name in ipairs { 'pipeline', 'data', 'context', 'tensor' } do
+  for _, name in ipairs { 'pipeline', 'data', 'placement', 'context', 'tensor' } do
     if plan[name] > 1 then axes[#axes + 1] = { name = name, size = plan[name] } end
   end
   local stages = util.map(text.memory(plan, layers), function(row, s)

@@ -9,8 +9,8 @@ local space = {}
 --- Those that decide what one device does for one micro-batch: points that share them share a profile.
 space.family = { 'micro_batch', 'tensor', 'context', 'expert', 'sequence_parallel', 'recompute' }
 --- The rest, in the order of the loops.
-space.rest = { 'pipeline', 'data', 'schedule', 'virtual_stages', 'stages', 'shard', 'bucket_bytes', 'algorithm',
-  'order' }
+space.rest = { 'placement', 'pipeline', 'data', 'schedule', 'virtual_stages', 'stages', 'shard', 'bucket_bytes',
+  'algorithm', 'order' }
 
 local schedules = { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-interleaved', 'zb-v', 'dualpipe-v' }
 local split_backward = { ['zb-h1'] = true, ['zb-interleaved'] = true, ['zb-v'] = true, ['dualpipe-v'] = true }
@@ -32,7 +32,7 @@ words.schedule = {}
 for _, name in ipairs(schedules) do words.schedule[name] = true end
 
 local integers = { micro_batch = { 1, 2 ^ 20 }, tensor = { 1, 4096 }, context = { 1, 4096 }, expert = { 1, 4096 },
-  pipeline = { 1, 4096 }, data = { 1, 4096 }, virtual_stages = { 1, 4096 }, shard = { 0, 3 },
+  placement = { 1, 4096 }, pipeline = { 1, 4096 }, data = { 1, 4096 }, virtual_stages = { 1, 4096 }, shard = { 0, 3 },
   bucket_bytes = { 1, 2 ^ 50 } }
 
 local names = {}
@@ -52,6 +52,9 @@ local function check_value(owner, name, value)
     util.fail('%s: dimension \'%s\': %s', owner, name, util.unknown(tostring(value), util.sorted_keys(known)))
   end
 end
+
+--- Devices of a stage of one replica.
+function space.width(point) return point.tensor * point.context * (point.placement or 1) end
 
 --- A list of what a dimension was given: a value, a list, or what a function of the point so far returns.
 local function listed(owner, name, given, point)
@@ -134,14 +137,15 @@ local defaults = {
   expert = function(_, about) return about.experts and powers_of_two(math.min(about.devices, 256)) or { 1 } end,
   sequence_parallel = function(point) return point.tensor > 1 and { true, false } or { false } end,
   recompute = function() return { 'none', 'selective', 'full' } end, -- moves try layer by layer
+  placement = function() return { 1 } end, -- of operators inside stages, where it is asked for
   pipeline = function(point, about)
     return of_counts(about, function(count)
-      return divisors(math.floor(count / (point.tensor * point.context)), math.max(1, about.layers))
+      return divisors(math.floor(count / space.width(point)), math.max(1, about.layers))
     end)
   end,
   data = function(point, about)
     return of_counts(about, function(count)
-      local places = math.floor(count / (point.tensor * point.context * point.pipeline))
+      local places = math.floor(count / (space.width(point) * point.pipeline))
       return { places > 0 and most_replicas(places, about.batch / point.micro_batch) or nil }
     end)
   end,
@@ -162,7 +166,7 @@ local defaults = {
   algorithm = function() return { 'automatic' } end,
   order = function(point, about)
     if not about.unequal then return { 'natural' } end
-    local list, whole = {}, point.tensor * point.context * point.pipeline * point.data == about.devices
+    local list, whole = {}, space.width(point) * point.pipeline * point.data == about.devices
     if about.natural_sorted or whole then list[1] = 'natural' end
     if not about.natural_sorted and (point.pipeline > 1 or not whole) then list[#list + 1] = 'fastest_first' end
     if point.pipeline > 1 then list[#list + 1] = 'fastest_last' end
@@ -171,7 +175,7 @@ local defaults = {
 }
 
 local function fits_axes(point, about)
-  return point.tensor * point.context * (point.pipeline or 1) * (point.data or 1) <= about.devices
+  return space.width(point) * (point.pipeline or 1) * (point.data or 1) <= about.devices
 end
 
 --- Why the words of a point contradict each other; nil where they do not. Of what the whole point decides.
@@ -182,6 +186,10 @@ local function contradiction(point, about)
     return 'the batch is no multiple of micro_batch x data'
   end
   if point.data % point.expert ~= 0 then return 'expert does not divide data' end
+  if point.placement > 1 and point.expert > 1 then return 'operators are placed inside stages beside experts' end
+  if point.placement > 1 and point.recompute == 'by_layer' then
+    return 'operators are placed inside stages beside recomputation by layer'
+  end
   if p * v > math.max(1, about.layers) then return 'more stages than layers' end
   if v_shaped[point.schedule] and p > 1 then
     if v ~= 2 then return 'schedules in V shape have two virtual stages' end
@@ -282,7 +290,7 @@ function space.strategy(point)
   local plain = point.pipeline == 1 and '1f1b' or point.schedule
   return {
     mesh = { data = point.data, tensor = point.tensor, pipeline = point.pipeline, context = point.context,
-      expert = point.expert },
+      expert = point.expert, placement = point.placement },
     schedule = plain, micro_batches = point.micro_batches,
     virtual_stages = point.virtual_stages, stages = type(point.stages) == 'table' and point.stages or nil,
     recompute = point.recompute == 'by_layer' and 'full' or point.recompute,
@@ -290,13 +298,14 @@ function space.strategy(point)
     bucket_bytes = point.bucket_bytes,
     synchronise = point.algorithm ~= 'automatic' and point.data > 1
       and { kind = 'all_reduce', algorithm = point.algorithm } or nil,
-    devices = point.devices,
+    devices = point.devices, inside = point.inside,
   }
 end
 
---- A copy of a point that does not change any more.
+--- A copy of a point that does not change any more. Where operators are placed follows from the rest.
 function space.kept(point)
   local copy = util.merged({}, point)
+  copy.inside = nil
   if type(point.stages) == "table" then copy.stages = util.merged({}, point.stages) end
   if point.own then copy.own = util.merged({}, point.own) end
   return copy
@@ -312,8 +321,8 @@ end
 --- The point in a line.
 function space.text(point)
   local words_list = {}
-  for _, name in ipairs { 'tensor', 'pipeline', 'data', 'context', 'expert' } do
-    if point[name] > 1 then words_list[#words_list + 1] = ('%s %d'):format(name, point[name]) end
+  for _, name in ipairs { 'tensor', 'pipeline', 'data', 'context', 'expert', 'placement' } do
+    if (point[name] or 1) > 1 then words_list[#words_list + 1] = ('%s %d'):format(name, point[name]) end
   end
   if #words_list == 0 then words_list[1] = 'one device' end
   local line = { table.concat(words_list, ' x '),

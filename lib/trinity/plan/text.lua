@@ -42,7 +42,7 @@ function text.shares(plan)
   local problem, layers = plan.networks:bounder(plan.point)
   local fields, m = plan.fields, plan.micro_batches
   local p, first = plan.pipeline, {}
-  local stride = plan.data * plan.tensor * plan.context
+  local stride = plan.data * space.width(plan)
   local busy = 0
   local units = problem.handle:mesh_units(fields, 1, layers)
   local waits = 0

@@ -2,6 +2,7 @@
 -- how long each stage takes beside the first, and what the least of its devices holds.
 
 local model = require 'trinity.graph.model'
+local space = require 'trinity.plan.space'
 local util = require 'trinity.base.util'
 
 local unequal = {}
@@ -40,7 +41,7 @@ function unequal.new(cluster, kinds)
   return self
 end
 
-local function used_by(point) return point.tensor * point.context * point.pipeline * point.data end
+local function used_by(point) return space.width(point) * point.pipeline * point.data end
 
 --- The devices of a point in the order of its ranks; nil: as the cluster names them. Where some are left idle by an
 --- order that is no list, it is the slowest.
@@ -65,7 +66,7 @@ end
 --- The devices of a stage (from 1) of a strategy's pipeline.
 function unequal.stage_devices(strategy, stage)
   local mesh = strategy.mesh
-  local count = (mesh.data or 1) * (mesh.tensor or 1) * (mesh.context or 1)
+  local count = (mesh.data or 1) * (mesh.tensor or 1) * (mesh.context or 1) * (mesh.placement or 1)
   return util.listed(count, function(i)
     local rank = (stage - 1) * count + i
     return strategy.devices and strategy.devices[rank] or rank

@@ -64,11 +64,12 @@ end
 
 --- Devices of a stage: those of a replica stand together.
 local function draw_mesh(self, y, plan)
-  local size = { data = 1, context = 1, tensor = 1 }
+  local size = { data = 1, placement = 1, context = 1, tensor = 1 }
   for _, axis in ipairs(list_of(plan.axes)) do
     if size[axis.name] then size[axis.name] = math.max(1, math.floor(number(axis.size, 1))) end
   end
-  local inner, all = size.context * size.tensor, size.data * size.context * size.tensor
+  local inner = size.placement * size.context * size.tensor
+  local all = size.data * inner
   local drawn = math.min(all, most_devices)
   local gap = inner > 1 and 2 or 0
   local step = math.min(14, (wide.mesh - gap * math.ceil(drawn / inner)) / drawn)

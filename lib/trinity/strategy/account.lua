@@ -29,7 +29,7 @@ local util = require 'trinity.base.util'
 
 ---@class trinity.Traffic
 ---@field kind 'send'|'all_reduce'|'reduce_scatter'|'all_gather'|'broadcast'|'all_to_all'
----@field axis? 'data'|'expert'|'tensor'|'context'|'pipeline' along which the devices of a mesh differ, where it is one
+---@field axis? 'data'|'expert'|'tensor'|'context'|'placement'|'pipeline' along which devices differ, where it is one
 ---@field devices integer[]
 ---@field phase trinity.Phase of what writes it
 ---@field part? 'embedding'|'layers'|'head' of a mesh: of the network
@@ -54,7 +54,7 @@ local parts = { 'embedding', 'layers', 'head' }
 --- are shared; nil where it is not one.
 local function axis_of(coordinates, devices)
   local found
-  for _, axis in ipairs { 'tensor', 'context', 'data', 'pipeline' } do
+  for _, axis in ipairs { 'tensor', 'context', 'placement', 'data', 'pipeline' } do
     local at, differ = coordinates[axis], false
     for i = 2, #devices do differ = differ or at[devices[i]] ~= at[devices[1]] end
     if differ and found and not (found == 'context' and axis == 'data') then return nil end

@@ -4,7 +4,7 @@ local account_of = require 'trinity.strategy.account'
 local parallelism = require 'trinity.strategy.parallelism'
 local util = require 'trinity.base.util'
 
-local axes = { 'pipeline', 'data', 'expert', 'context', 'tensor' }
+local axes = { 'pipeline', 'data', 'expert', 'placement', 'context', 'tensor' }
 local sharded = { "the optimiser's state", "the optimiser's state and gradients",
   "the optimiser's state, gradients and weights" }
 
@@ -35,6 +35,15 @@ local function replicas_line(found)
   return ('replicas: gradients are reduced within runs of %d, weights averaged across %s'):format(way.inner, steps)
 end
 
+-- How many operators are on each place inside stages; nil where there is one.
+local function places_line(found)
+  local places = found.mesh.placement or 1
+  if places == 1 then return nil end
+  local counts = util.listed(places, function() return 0 end)
+  for _, place in ipairs(found.inside) do counts[place] = counts[place] + 1 end
+  return ('operators by place inside their stage: %s'):format(table.concat(counts, ', '))
+end
+
 local function mesh_lines(found)
   local mesh, devices, sizes, used = found.mesh, #found.problem.cluster.devices, {}, 1
   for _, axis in ipairs(axes) do
@@ -52,6 +61,7 @@ local function mesh_lines(found)
   local sees = { ring = 'keys and values go round a ring of context',
     all_to_all = 'attention is cut by heads over context, between all-to-alls' }
   if (mesh.context or 1) > 1 then lines[#lines + 1] = sees[found.context_kind] end
+  lines[#lines + 1] = places_line(found)
   lines[#lines + 1] = replicas_line(found)
   if found.sequence_parallel then lines[#lines + 1] = 'what tensor leaves whole is cut along the sequence' end
   if found.scatter_gather then lines[#lines + 1] = 'stages send each other parts, which are gathered there' end

@@ -1,6 +1,7 @@
 -- Strategies that are the same for all layers, in the field's words: a mesh of devices, a pipeline's schedule, what is
 -- computed again. The rules: engine/strategy/lower.h, manual/strategies.md "A mesh".
 
+local array = require 'trinity.base.array'
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
 local options = require 'trinity.base.options'
@@ -15,6 +16,8 @@ local mesh = options.declare('trinity.Mesh', { kind = 'axis',
   { 'pipeline', 'integer', 1, least = 1, most = 4096, help = 'stages' },
   { 'context', 'integer', 1, least = 1, most = 4096, help = 'devices that share the sequence' },
   { 'expert', 'integer', 1, least = 1, most = 4096, help = 'of data: devices that share the experts' },
+  { 'placement', 'integer', 1, least = 1, most = 4096,
+    help = "places in a replica's stage on which single operators run (`inside`)" },
 })
 
 local schedules = { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-interleaved', 'zb-v', 'dualpipe-v' }
@@ -36,6 +39,16 @@ local synchronise = options.declare('trinity.MeshSynchronisation', { kind = 'fie
 })
 local words = options.words('trinity.RecomputeWord', { 'none', 'selective', 'full' })
 
+local function is_strategy(value) return type(value) == 'table' and getmetatable(value) ~= nil end
+
+local function check_inside(owner, place, name, value)
+  if type(value) == 'function' or array.is_int32(value) or is_strategy(value) then return end
+  if type(value) ~= 'table' then
+    check.wrong(owner, place, name, value, 'a placement, a list of places, a strategy or a function')
+  end
+  check.integers(owner, place, name, value, 1, 4096)
+end
+
 local function check_recompute(owner, place, name, value)
   if type(value) ~= 'function' then check.value(owner, place, name, value, { 'choice', words.set }) end
 end
@@ -43,8 +56,8 @@ end
 local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
   help = 'A strategy that is the same for all layers. The batch of the graph is a micro-batch of one replica.',
   { 'mesh', mesh, needed = true, help = 'how devices are used' },
-  { 'order', 'table', as = "('tensor'|'context'|'expert'|'data'|'pipeline')[]",
-    otherwise = 'tensor, context, expert, data, pipeline', help = 'axes, innermost first' },
+  { 'order', 'table', as = "('tensor'|'context'|'placement'|'expert'|'data'|'pipeline')[]",
+    otherwise = 'tensor, context, placement, expert, data, pipeline', help = 'axes, innermost first' },
   { 'devices', 'integers', least = 1, most = 2 ^ 20, otherwise = "the cluster's", help = 'that the mesh is made of' },
   { 'schedule', options.words('trinity.MeshSchedule', schedules), '1f1b', help = 'of stages' },
   { 'micro_batches', 'integer', 1, least = 1, most = 2 ^ 20, help = 'of a step' },
@@ -58,6 +71,11 @@ local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
       .. 'is true' },
   { 'split', 'function', as = 'fun(op: trinity.Operator): string|false|nil', otherwise = "Megatron-LM's pattern",
     help = 'dimension of a forward operator that `tensor` cuts; false: none; nil: what the pattern says' },
+  { 'inside', 'any', check = check_inside,
+    as = 'trinity.Placement|integer[]|trinity.Strategy|fun(op: trinity.Operator): integer?',
+    otherwise = 'refused where the axis `placement` is above one',
+    help = 'place of every operator on that axis: a placement on as many devices, what found one, or a function of the '
+      .. 'forward operators (nil: 1), whom the others follow' },
   { 'operators', 'table', as = 'table<string, trinity.OperatorChoice>',
     help = 'what these functions said of single operators, by name' },
   { 'sequence_parallel', 'boolean', false, help = 'what tensor leaves whole is cut along the sequence' },
@@ -75,7 +93,7 @@ local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
 
 local fields = { 'mesh', 'order', 'devices', 'schedule', 'micro_batches', 'virtual_stages', 'stages', 'recompute',
   'sequence_parallel', 'scatter_gather', 'overlap_tensor', 'shard', 'bucket_bytes', 'context_kind', 'synchronise',
-  'split', 'operators' }
+  'split', 'operators', 'inside' }
 
 local rule = options.declare('trinity.OperatorChoice', { kind = 'field',
   help = 'What holds for one forward operator in place of the words of a mesh.',
@@ -120,6 +138,32 @@ local function resolve(owner, given, graph)
   if recompute then given.recompute = nil end
 end
 
+local function refuse_place(owner, choose, op, place)
+  util.fail("%s: inside: the function at %s returned %s for operator '%s', expected a place on the axis `placement` or "
+    .. 'nil', owner, util.function_place(choose), util.describe(place), op.name)
+end
+
+--- Places of all operators, as a list. A function gives those of forward operators; what follows one goes with it, what
+--- follows none with what it reads first.
+local function places_of(owner, inside, graph)
+  if is_strategy(inside) then return inside.placement:totable() end
+  if array.is_int32(inside) then return inside:totable() end
+  if type(inside) ~= 'function' then return inside end
+  local places = {}
+  for i = 1, graph and graph.operators or 0 do
+    local op = graph:operator(i)
+    if op.phase == 'forward' then
+      local place = inside(op)
+      if place == nil then place = 1 end
+      if type(place) ~= 'number' or place % 1 ~= 0 then refuse_place(owner, inside, op, place) end
+      places[i] = place
+    else
+      places[i] = places[op.forward or graph:predecessors(i)[1]] or 1
+    end
+  end
+  return graph and places or nil
+end
+
 --- Whether a plan is of this kind.
 function parallelism.is(plan) return type(plan) == 'table' and plan.mesh ~= nil end
 
@@ -131,6 +175,7 @@ function parallelism.fields(owner, plan, graph)
   given = util.picked(given, fields)
   if given.operators then check_rules(owner, given.operators) end
   if given.split or type(given.recompute) == 'function' then resolve(owner, given, graph) end
+  if given.inside then given.inside = places_of(owner, given.inside, graph) end
   return given
 end
 
@@ -145,7 +190,9 @@ end
 function parallelism.first_devices(low)
   local first, at = {}, low.coordinates
   for device, stage in util.sorted_pairs(at.pipeline) do
-    if at.data[device] == 0 and at.context[device] == 0 and at.tensor[device] == 0 then first[stage + 1] = device end
+    if at.data[device] == 0 and at.context[device] == 0 and at.tensor[device] == 0 and at.placement[device] == 0 then
+      first[stage + 1] = device
+    end
   end
   return first
 end

@@ -25,6 +25,7 @@ local util = require 'trinity.base.util'
 ---@field stages? integer[] layers of every virtual stage
 ---@field recompute? trinity.RecomputeWord
 ---@field operators? table<string, trinity.OperatorChoice> what holds for single operators instead
+---@field inside? integer[] place of every operator inside its stage, where the mesh has several
 ---@field sequence_parallel? boolean
 ---@field scatter_gather? boolean
 ---@field overlap_tensor? boolean

@@ -12,6 +12,25 @@ local function gpt(options)
     vocabulary = 32, positions = 8, fused = false, dropout = 0.1, optimiser = 'adam' }, options))
 end
 
+--- A place for every operator by its name's letters: what is said of any graph.
+local function by_name(op)
+  local sum = 0
+  for i = 1, #op.name do sum = sum + op.name:byte(i) end
+  return 1 + sum % 2
+end
+
+--- A place for every unit of operators of a graph, drawn.
+local function drawn_places(of, places)
+  local random, of_unit, list = trinity.random(5, 'places'), {}, {}
+  for i = 1, of.operators do
+    local unit = of.unit_of[i]
+    of_unit[unit] = of_unit[unit] or 1 + math.floor(random:uniform() * places)
+    list[i] = of_unit[unit]
+  end
+  return list
+end
+
+local graph = gpt()
 local pipeline, data = { pipeline = 2 }, { data = 2 }
 local parts = {
   { 'gpipe', 'schedule', { mesh = pipeline, schedule = 'gpipe', micro_batches = 2 } },
@@ -33,9 +52,9 @@ local parts = {
   { 'by heads', 'context', { mesh = { context = 2 }, context_kind = 'all_to_all' } },
   { 'recompute', 'recompute', { recompute = 'full' } },
   { 'selective', 'recompute', { recompute = 'selective' } },
+  { 'placed inside stages', 'placement', { mesh = { placement = 2 }, inside = by_name } },
 }
 
-local graph = gpt()
 local trained = same.new(graph)
 
 describe('a small GPT trains as on one device:', function()
@@ -56,6 +75,13 @@ describe('a small GPT trains as on one device:', function()
   it('interleaved, ZeRO 2, context and recompute', function()
     expect(trained:off { mesh = { pipeline = 2, data = 2, context = 2 }, schedule = 'interleaved', virtual_stages = 2,
       micro_batches = 2, shard = 2, recompute = 'full' }):near(0, 1e-9)
+  end)
+  it('operators placed inside stages, alone and with zero bubble, ZeRO 3, tensor and recompute', function()
+    expect(trained:off { mesh = { placement = 3 }, inside = drawn_places(graph, 3) }):near(0, 1e-9)
+    expect(trained:off { mesh = { pipeline = 2, data = 2, tensor = 2, placement = 2 }, inside = drawn_places(graph, 2),
+      schedule = 'zb-h1', micro_batches = 2, shard = 3, recompute = 'full' }):near(0, 1e-9)
+    expect(trained:off { mesh = { pipeline = 2, data = 2, context = 2, placement = 2 }, inside = drawn_places(graph, 2),
+      schedule = 'interleaved', virtual_stages = 2, micro_batches = 2, shard = 1 }):near(0, 1e-9)
   end)
   it('heads over context and tensor, with ZeRO 1 and recompute', function()
     expect(trained:off { mesh = { data = 2, context = 2, tensor = 2 }, context_kind = 'all_to_all', shard = 1,

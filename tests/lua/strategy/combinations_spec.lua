@@ -13,6 +13,7 @@ local parts = {
   { 'sequence', { mesh = { tensor = 2 }, sequence_parallel = true } },
   { 'context', { mesh = { context = 2 } } },
   { 'expert', { mesh = { data = 2, expert = 2 } } },
+  { 'placement', { mesh = { placement = 2 }, inside = function(op) return op.name:find 'query' and 2 or 1 end } },
   { 'data', { mesh = { data = 2 } } },
   { 'shard 1', { mesh = { data = 2 }, shard = 1 } },
   { 'shard 2, 3', { mesh = { data = 2 }, shard = 2 }, { mesh = { data = 2 }, shard = 3 } },
@@ -24,7 +25,8 @@ local parts = {
   { 'asynchronous server', { mesh = { data = 4 }, synchronise = { kind = 'parameter_server', servers = 2, asynchronous = true } } },
 }
 
-local reasons = { 'would deal out the same tokens; sequence_parallel = true shares these out',
+local reasons = { 'experts are shared out by ranks, each of which would need places of its own',
+  'would deal out the same tokens; sequence_parallel = true shares these out',
   'experts would see tokens of replicas whose other weights have drifted apart', 'no one server would see all copies',
   'replicas that differ between meetings have no common state to share out', 'a server holds the states of its weights',
   'forward and backward of a mini-batch would see different weights' }

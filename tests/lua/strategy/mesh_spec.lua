@@ -174,6 +174,69 @@ describe('a mesh', function()
   end)
 end)
 
+describe('operators placed inside the stages of a mesh', function()
+  local graph = gpt2()
+  local problem = on(graph)
+  local function place_of(op) return op.name:find 'query' and 2 or op.name:find 'head' and 1 or nil end
+
+  it('are said by a function, a list, an array, or what a method found', function()
+    local pair = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x2' }
+    local placement = pair:placement()
+    for i = 1, graph.operators do
+      local op = graph:operator(i)
+      if (op.forward and graph:operator(op.forward) or op).name:find 'query' then placement[i] = 2 end
+    end
+    local plan = { mesh = { placement = 2, data = 2 }, micro_batches = 2 }
+    local said = {}
+    for _, inside in ipairs { place_of, placement:totable(), placement, pair:strategy(placement) } do
+      plan.inside = inside
+      said[#said + 1] = problem:strategy(plan)
+      expect(said[#said] == said[1]):equals(true)
+      expect(said[#said].metrics.step_time_s):equals(said[1].metrics.step_time_s)
+    end
+    plan.inside = function() return 1 end
+    expect(problem:strategy(plan) == said[1]):equals(false)
+    expect(said[1]:explain()):matches 'operators by place inside their stage: %d+, 12'
+  end)
+
+  it('run on devices of their own, in every stage and replica', function()
+    local found = problem:strategy { mesh = { placement = 2, data = 2, pipeline = 2, tensor = 2 }, inside = place_of,
+      micro_batches = 4 }
+    local whole, devices = {}, {}
+    for i = 1, graph.operators do
+      local name = graph:operator(i).name
+      if name:find 'query' and name:find 'block_[14]' then
+        whole[name:match 'block_%d'] = found.placement[i]
+      end
+    end
+    expect(whole.block_1):equals(3) -- behind the first place's two devices
+    expect(whole.block_4):equals(11) -- of the second stage, behind eight
+    for d = 1, 16 do devices[d] = found.metrics:compute_busy_s(d) > 0 end
+    for d = 1, 16 do expect(devices[d]):equals(true) end
+    local axes = {}
+    for _, row in ipairs(found:account().traffic) do axes[('%s %s'):format(row.axis, row.kind)] = true end
+    expect(axes['placement send']):equals(true)
+    expect(axes['tensor all_reduce']):equals(true)
+  end)
+
+  it('take what the two devices of a placement take, where that is all there is', function()
+    local inception = trinity.model('inception_v3', { batch_size = 8 })
+    local pair = trinity.problem { graph = inception, cluster = trinity.cluster 'p100x2' }
+    local random = trinity.random(2, 'places')
+    local placement = pair:placement_by_unit(function() return 1 + math.floor(2 * random:uniform()) end)
+    local plain, placed = pair:evaluate(placement), pair:evaluate { mesh = { placement = 2 }, inside = placement }
+    -- Images stand where they are read, and a sum whose terms are all in one place is made there.
+    expect(placed.total_communication_bytes <= plain.total_communication_bytes):equals(true)
+    expect(placed.total_communication_bytes > 0.95 * plain.total_communication_bytes):equals(true)
+    local busy_s = { 0, 0 }
+    for i, metrics in ipairs { plain, placed } do
+      for d = 1, 2 do busy_s[i] = busy_s[i] + metrics:compute_busy_s(d) end
+    end
+    expect(busy_s[2]):near(busy_s[1], 1e-12)
+    expect(placed.step_time_s):below(1.15 * plain.step_time_s)
+  end)
+end)
+
 describe('a mesh refuses', function()
   local problem = on(gpt2())
   local function refused(plan, message) expect(function() problem:strategy(plan) end):raises(message) end
@@ -198,6 +261,16 @@ describe('a mesh refuses', function()
       :raises 'problem:evaluate_batch: entry 2: mesh: data 99 '
     expect(function() problem:strategy { placement = problem:placement(), micro_batches = 'x' } end)
       :raises "problem:strategy: schedule: field 'micro_batches': expected a number, got string 'x'"
+    refused({ mesh = { placement = 2 } }, "mesh: placement = 2: 'inside' says on which of these places .* from 1 to 2")
+    refused({ mesh = { placement = 2 }, inside = { 1, 2 } }, 'inside: graph .* has %d+ operators, got places of 2')
+    refused({ mesh = { placement = 2 }, inside = function() return 3 end },
+      "inside: operator 'tokens' is on place 3, expected 1 to mesh: placement = 2")
+    refused({ mesh = {}, inside = function() return 2 end }, 'is on place 2, expected 1 to mesh: placement = 1')
+    refused({ mesh = { placement = 2 }, inside = function() return 'b' end },
+      "inside: the function at [^ ]*mesh_spec.lua:%d+ returned string 'b' for operator 'tokens'")
+    refused({ mesh = { placement = 2 }, inside = 'heft' }, "'inside': expected .*, got string 'heft'")
+    refused({ mesh = { data = 2, expert = 2, placement = 2 }, inside = function() end },
+      'each of which would need places of its own %(expert = 1, or placement = 1%)')
     refused({ mesh = {}, schedule = '2f2b' }, "did you mean '1f1b'")
     refused({ mesh = {}, placement = problem:placement() }, "unknown field 'placement'")
   end)

@@ -184,7 +184,7 @@ describe('a pipeline', function()
     stage[2] = 0
     fails({ schedule = 'gpipe', stage = stage }, "operator 'layer1' is in stage 0, expected 1 to %d+")
     stage[2] = 2
-    fails({ schedule = 'interleaved', stage = stage }, "stage 2 is on two devices: operator 'layer1' on device 1, 'layer2' on device 2")
+    fails({ schedule = 'interleaved', stage = stage }, "the order contradicts graph 'pipeline': device 'd1' waits for 'layer3' of micro%-batch 1")
     fails({ schedule = 'gpipe', stage = array.int32(3) }, "stages of graph 'pipeline' need %d+ entries, got 3")
     fails({ schedule = 'gpipe', stage = 7 }, "schedule: 'stage': expected a list or an int32 array, got 7")
   end)

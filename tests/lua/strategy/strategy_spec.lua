@@ -164,7 +164,7 @@ describe('a broken schedule', function()
     broken({ schedule = 'order', order = order }, '"data": "gpu0"', '"data": "gpu1"',
       "the order of device 'gpu0' names operator 'data', which is placed on 'gpu1'")
     broken({ schedule = '1f1b', stage = halves(problem), micro_batches = 2 }, '"layer2": 1', '"layer2": 2',
-      'stage 2 is on two devices')
+      "schedule '1f1b': stages 1 and 2 are on device 1, expected a device for every stage")
   end)
   it('never reaches a file', function()
     local plan = { placement = halves(problem), schedule = 'priority', priority = { 1, 2 } }

@@ -13,7 +13,7 @@ function same.together(a, b)
 end
 
 function same.devices_of(mesh)
-  return (mesh.data or 1) * (mesh.pipeline or 1) * (mesh.tensor or 1) * (mesh.context or 1)
+  return (mesh.data or 1) * (mesh.pipeline or 1) * (mesh.tensor or 1) * (mesh.context or 1) * (mesh.placement or 1)
 end
 
 --- The largest difference of losses and weights, over the largest number of the loss or weight. Biases of keys have no

@@ -307,7 +307,7 @@ describe('the editor types', function()
     cluster = trinity.cluster 'p100x2' }
   local meshed = { mesh = { data = 2 }, stages = { 2 }, virtual_stages = 1, recompute = 'none', bucket_bytes = 1e6,
     sequence_parallel = true, scatter_gather = true, overlap_tensor = true, shard = 1, synchronise = { kind = 'all_reduce' }, context_kind = 'ring',
-    operators = { ['block_1/feed_forward/gelu'] = { recompute = true } } }
+    operators = { ['block_1/feed_forward/gelu'] = { recompute = true } }, inside = function() return 1 end }
   probe(function(plan) return gpt2:strategy(plan) end, 'trinity.MeshStrategy', meshed, 0)
   see('trinity.Strategy', gpt2:strategy(meshed))
   see('trinity.Account', gpt2:strategy(meshed):account())

@@ -15,4 +15,7 @@ error 'this file is for editors'
 ---@field tasks? integer operators in all micro-batches that one simulation runs at most; what has more is left (default 2e7; 1 to 2^50)
 ---@field refinements? integer of moves from the best, beside these (default 12; 0 to 2^30)
 ---@field seconds? number limit; results then depend on the machine (default inf; 0 or more)
+---@field methods? string[] of placement, that place operators inside stages where `space` has placement above 1: the best of them (default: { 'annealing' })
+---@field evaluations? integer of such a method, a stage (default 1000; 1 to 2^30)
+---@field seed? integer of such a method (default 1; 0 to 2^53)
 ---@field quiet? boolean shows no progress (default false)

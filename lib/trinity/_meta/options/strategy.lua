@@ -42,11 +42,12 @@ error 'this file is for editors'
 ---@field pipeline? integer stages (default 1; 1 to 4096)
 ---@field context? integer devices that share the sequence (default 1; 1 to 4096)
 ---@field expert? integer of data: devices that share the experts (default 1; 1 to 4096)
+---@field placement? integer places in a replica's stage on which single operators run (`inside`) (default 1; 1 to 4096)
 
 --- A strategy that is the same for all layers. The batch of the graph is a micro-batch of one replica.
 ---@class trinity.MeshStrategy
 ---@field mesh trinity.Mesh how devices are used
----@field order? ('tensor'|'context'|'expert'|'data'|'pipeline')[] axes, innermost first (default: tensor, context, expert, data, pipeline)
+---@field order? ('tensor'|'context'|'placement'|'expert'|'data'|'pipeline')[] axes, innermost first (default: tensor, context, placement, expert, data, pipeline)
 ---@field devices? integer[] that the mesh is made of (default: the cluster's; 1 to 1048576)
 ---@field schedule? trinity.MeshSchedule of stages (default '1f1b')
 ---@field micro_batches? integer of a step (default 1; 1 to 1048576)
@@ -54,6 +55,7 @@ error 'this file is for editors'
 ---@field stages? integer[] layers of every virtual stage (default: equally many; 0 to 1048576)
 ---@field recompute? trinity.RecomputeWord|fun(op: trinity.Operator): boolean? before backward: the core of attention, or whole layers; a function: the forward operators for which it is true (default 'none')
 ---@field split? fun(op: trinity.Operator): string|false|nil dimension of a forward operator that `tensor` cuts; false: none; nil: what the pattern says (default: Megatron-LM's pattern)
+---@field inside? trinity.Placement|integer[]|trinity.Strategy|fun(op: trinity.Operator): integer? place of every operator on that axis: a placement on as many devices, what found one, or a function of the forward operators (nil: 1), whom the others follow (default: refused where the axis `placement` is above one)
 ---@field operators? table<string, trinity.OperatorChoice> what these functions said of single operators, by name
 ---@field sequence_parallel? boolean what tensor leaves whole is cut along the sequence (default false)
 ---@field scatter_gather? boolean stages send each other parts of what tensor leaves whole, and gather them there (default false)
