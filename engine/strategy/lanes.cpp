@@ -43,24 +43,23 @@ ReplicaLanes::ReplicaLanes(const LoweredReplica& replica, bool whole) {
   }
 }
 
-ReplicaLanes::ReplicaLanes(const Mesh& mesh, const std::vector<std::pair<int32_t, int32_t>>& sends,
-                           std::vector<std::vector<int32_t>> groups, bool exchanges)
-    : groups_(std::move(groups)), width_(mesh.width()), exchanges_(exchanges) {
-  lanes_.resize(at(width_));
-  for (int32_t device = 0; device < mesh.pipeline * width_; ++device) {
-    auto& lane = lanes_[at(device % width_)];
-    lane_of_.push_back(device % width_);
-    place_of_.push_back(static_cast<int32_t>(lane.devices.size()));
-    lane.devices.push_back(device);
-  }
-  for (int32_t part = 0; part < width_; ++part)
-    for (const auto& [from, to] : sends)
-      lanes_[at(part)].sends.emplace_back(from * width_ + part, to * width_ + part);
-  for (size_t g = 0; g < groups_.size(); ++g)
-    for (const int32_t device : groups_[g]) {
-      auto& known = lanes_[at(device % width_)].groups;
-      const auto number = static_cast<int32_t>(g);
-      if (known.empty() || known.back() != number) known.push_back(number);
+ReplicaLanes::ReplicaLanes(const Mesh& mesh, std::vector<Lane> lanes,
+                           std::vector<std::vector<int32_t>> groups, int32_t first_joined,
+                           bool exchanges)
+    : lanes_(std::move(lanes)),
+      lane_of_(at(mesh.pipeline * mesh.width())),
+      place_of_(lane_of_.size()),
+      groups_(std::move(groups)),
+      width_(mesh.width()),
+      place_(mesh.parts()),
+      parts_(mesh.tensor),
+      first_joined_(first_joined),
+      exchanges_(exchanges) {
+  for (size_t lane = 0; lane < lanes_.size(); ++lane)
+    for (size_t place = 0; place < lanes_[lane].devices.size(); ++place) {
+      const auto device = at(lanes_[lane].devices[place]);
+      lane_of_[device] = static_cast<int32_t>(lane);
+      place_of_[device] = static_cast<int32_t>(place);
     }
 }
 

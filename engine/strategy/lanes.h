@@ -27,11 +27,10 @@ class ReplicaLanes {
   /// `whole`: all devices are one lane; not of a first lane alone.
   ReplicaLanes(const LoweredReplica& replica, bool whole);
 
-  /// Lanes that all do the same, each with the device of one part in every stage: `sends` are
-  /// between the stages of a lane, `groups` (of devices, each once) those of all lanes. They know no
-  /// operators.
-  ReplicaLanes(const Mesh& mesh, const std::vector<std::pair<int32_t, int32_t>>& sends,
-               std::vector<std::vector<int32_t>> groups, bool exchanges);
+  /// Of lanes and groups that are known. Their operators are not: `operators` and group_of() are
+  /// empty. first_joined: as first_joined(), or -1.
+  ReplicaLanes(const Mesh& mesh, std::vector<Lane> lanes, std::vector<std::vector<int32_t>> groups,
+               int32_t first_joined, bool exchanges);
 
   const std::vector<Lane>& lanes() const { return lanes_; }
   int32_t lane_of(int32_t device) const { return lane_of_[device]; }

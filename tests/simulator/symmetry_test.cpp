@@ -29,7 +29,9 @@ std::shared_ptr<const Graph> blocks(RandomStream& random, int layers, bool alike
     if (chosen) op.measured_time_s = op.measured_backward_time_s = 1e-6;
   };
   const auto residual = [&] { return alike ? sums : random.below(2) == 0; };
-  return std::make_shared<const Graph>(test::layered_graph(layers, adapt, residual));
+  test::LayeredOptions options;
+  if (alike) options = {random.below(3) == 0, random.below(3) == 0};
+  return std::make_shared<const Graph>(test::layered_graph(layers, adapt, residual, options));
 }
 
 /// Machines whose devices are linked in pairs, too.
@@ -118,7 +120,7 @@ Metrics whole(const Strategy& strategy, const std::shared_ptr<const Problem>& pr
 }
 
 struct Seen {
-  int folded = 0, whole = 0, few = 0, reduced = 0;
+  int folded = 0, whole = 0, few = 0, reduced = 0, lanes = 0;
   int64_t devices = 0, simulated = 0;
 };
 
@@ -142,8 +144,9 @@ void unequal_stages(RandomStream& random, Parallelism& given, int32_t layers) {
 
 /// Layers of any kind; equal ones; equal ones of which those at the ends of stages do otherwise:
 /// they repeat their forward pass without waiting, or gather weights ahead for no next one.
-/// Or of any kind, with operators that are placed inside their stages, unit by unit.
-enum class Blocks { any, alike, ends, placed };
+/// Many of them on many stages. Or of any kind, with operators that are placed inside their stages, unit by
+/// unit.
+enum class Blocks { any, alike, ends, stages, placed };
 
 void place_inside(RandomStream& random, const Graph& graph, Parallelism& given) {
   given.mesh.placement = 2 + static_cast<int32_t>(random.below(2));
@@ -154,11 +157,11 @@ void place_inside(RandomStream& random, const Graph& graph, Parallelism& given) 
 }
 
 void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any) {
-  constexpr const char* kStreams[] = {"symmetry", "alike", "ends", "placed"};
-  constexpr int32_t kLayers[] = {8, 16, 24, 8};
+  constexpr const char* kStreams[] = {"symmetry", "alike", "ends", "stages", "placed"};
+  constexpr int32_t kLayers[] = {8, 16, 24, 16, 8};
   const auto number = static_cast<size_t>(kind);
   RandomStream random(7, kStreams[number], draw);
-  const auto graph = blocks(random, kLayers[number], kind == Blocks::alike || kind == Blocks::ends);
+  const auto graph = blocks(random, kLayers[number], kind != Blocks::any && kind != Blocks::placed);
   Strategy strategy;
   strategy.parallelism = mesh_of(random);
   auto& mesh = strategy.parallelism->mesh;
@@ -173,6 +176,17 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any) {
     if (random.below(3) == 0) unequal_stages(random, *strategy.parallelism, 24);
   }
   if (kind == Blocks::placed) place_inside(random, *graph, *strategy.parallelism);
+  if (kind == Blocks::stages) {
+    mesh.pipeline = 8;
+    mesh.data = std::min(mesh.data, 2);
+    mesh.order.clear();
+    strategy.parallelism->micro_batches = 8;
+    strategy.parallelism->recompute = static_cast<Recompute>(random.below(3));
+    if (random.below(4) == 0) {
+      strategy.parallelism->stages.assign(8, 2);
+      strategy.parallelism->stages.front() = 1, strategy.parallelism->stages.back() = 3;
+    }
+  }
   const auto devices = static_cast<int>(mesh.device_count());
   const auto cluster = cluster_of(random, devices);
   if (random.below(3) == 0) {
@@ -204,6 +218,7 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any) {
   ++seen.folded;
   if (pricer.lowered_layers(strategy) >= 0) {
     ++seen.few;
+    if (simulated > mesh.pipeline) ++seen.lanes;
     if (mesh.pipeline > 1 && mesh.data > 1 && strategy.parallelism->shard < 2) ++seen.reduced;
   }
   seen.devices += devices;
@@ -253,6 +268,15 @@ TEST_CASE("a few layers give the metrics of all where the ends of stages do othe
   for (uint64_t draw = 0; draw < 500; ++draw) check_one(draw, seen, Blocks::ends);
   MESSAGE(seen.folded << " folded, " << seen.few << " of them from a few layers");
   CHECK(seen.few > 50);
+}
+
+TEST_CASE("a few stages, or layers of them, give the metrics of all") {
+  Seen seen;
+  for (uint64_t draw = 0; draw < 1500; ++draw) check_one(draw, seen, Blocks::stages);
+  MESSAGE(seen.folded << " folded, " << seen.few << " of them from a few, " << seen.lanes
+                      << " by several lanes");
+  CHECK(seen.few > 200);
+  CHECK(seen.lanes > 20);
 }
 
 /// Draws a mesh that lowers, its cluster and its graph; nothing where it is refused.

@@ -10,10 +10,17 @@
 
 namespace trinity::test {
 
+/// What a graph of layers has beside them.
+struct LayeredOptions {
+  bool mask = false;  ///< a source that all layers read
+  bool head = false;  ///< a last product of an odd width, which devices cut in unequal parts
+};
+
 /// Layers of two products each, as a training step. adapt: may change an operator before it is
 /// added; residual: asked of every layer whether its input is added to its output.
 inline Graph layered_graph(int layers = 4, const std::function<void(Operator&)>& adapt = {},
-                           const std::function<bool()>& residual = {}) {
+                           const std::function<bool()>& residual = {},
+                           const LayeredOptions& options = {}) {
   GraphBuilder builder("layered");
   const auto add = [&](const std::string& name, const char* type, std::vector<int32_t> inputs,
                        int64_t width, std::vector<int64_t> weight = {}) {
@@ -34,16 +41,19 @@ inline Graph layered_graph(int layers = 4, const std::function<void(Operator&)>&
     return builder.add_output(id, std::move(tensor));
   };
   int32_t x = add("x", "Input", {}, 16);
+  const int32_t mask = options.mask ? add("mask", "Input", {}, 32) : -1;
   for (int layer = 1; layer <= layers; ++layer) {
     const auto name = fmt::format("block_{}/", layer);
     int32_t y = add(name + "up", "Gemm", {x}, 32, {32, 16});
+    if (options.mask) y = add(name + "mask", "Mul", {y, mask}, 32);
     y = add(name + "relu", "Relu", {y}, 32);
     y = add(name + "down", "Gemm", {y}, 16, {16, 32});
     x = residual && residual() ? add(name + "sum", "Add", {x, y}, 16) : y;
   }
-  TrainingOptions options;
-  options.optimiser = TrainingOptions::Optimiser::adam;
-  return lower_to_training(builder.build(), options);
+  if (options.head) add("head", "Gemm", {x}, 33, {33, 16});
+  TrainingOptions training;
+  training.optimiser = TrainingOptions::Optimiser::adam;
+  return lower_to_training(builder.build(), training);
 }
 
 }  // namespace trinity::test

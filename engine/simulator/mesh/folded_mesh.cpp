@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <numeric>
 
 #include "base/error.h"
 #include "base/index.h"
@@ -27,32 +28,55 @@ std::shared_ptr<FewerLayers> layers_of(const Graph& graph) {
   return made;
 }
 
+/// What runs in the lanes that are the first of their kinds.
+LoweredReplica first_lanes(const FewLayersLowered& made) {
+  std::vector<bool> devices;
+  const auto& lanes = *made.lanes;
+  for (int32_t device = 0; device < made.of.mesh.pipeline * made.of.mesh.width(); ++device) {
+    const int32_t lane = lanes.lane_of(device);
+    devices.push_back(lanes.lanes()[at(lane)].kind == lane);
+  }
+  return kept(made.replica, devices);
+}
+
 }  // namespace
 
 std::shared_ptr<const FoldedMesh> FoldedMeshes::make(const Parallelism& given) {
-  const auto& mesh = given.mesh;
-  if (mesh.context > 1 || mesh.expert > 1 || mesh.placement > 1) return nullptr;
+  if (given.mesh.expert > 1 || given.mesh.placement > 1) return nullptr;
   if (!layers_) layers_ = layers_of(problem_->graph());
   if (!layers_->alike()) return nullptr;
-  const auto sizes = fold_sizes(given, layers_->layers().count);
-  if (!sizes) return nullptr;
+  for (const auto& sizes : fold_sizes(given, layers_->layers().count))
+    if (auto made = make(given, sizes)) return made;
+  return nullptr;
+}
+
+std::shared_ptr<const FoldedMesh> FoldedMeshes::make(const Parallelism& given,
+                                                     const FoldSizes& sizes) {
+  const int32_t layers = std::accumulate(sizes.few_stages.begin(), sizes.few_stages.end(), 0);
+  if (layers < FewerLayers::kLeast) return nullptr;
   auto made = std::make_shared<FoldedMesh>();
-  made->few = few(with_few_stages(given, *sizes), sizes->few_layers);
+  made->few = few(with_few_stages(given, sizes), layers);
   if (!made->few->problem) return nullptr;
-  made->fold = LayerFold::make(*sizes, *made->few->lanes, mesh.width(), made->few->copies,
+  made->fold = LayerFold::make(sizes, *made->few->lanes, made->few->of.mesh, made->few->copies,
                                *made->few->problem);
   if (!made->fold) return nullptr;
-  made->home = home(given, *sizes);
+  made->home = home(given);
   return made;
 }
 
-std::vector<int32_t> FoldedMeshes::home(const Parallelism& given, const FoldSizes& sizes) const {
+std::vector<int32_t> FoldedMeshes::home(const Parallelism& given) const {
+  const int32_t layers = layers_->layers().count;
+  const auto chunks = static_cast<int32_t>(given.mesh.pipeline * given.virtual_stages);
+  std::vector<int32_t> device_of_layer;
+  for (int32_t chunk = 0; chunk < chunks; ++chunk)
+    device_of_layer.insert(
+        device_of_layer.end(),
+        at(given.stages.empty() ? layers / chunks : given.stages[at(chunk)]),
+        device_of_chunk(schedule_of(given), given.mesh.pipeline, chunk) * given.mesh.width());
   std::vector<int32_t> device;
   device.reserve(layers_->layers().of.size());
-  for (const int32_t layer : layers_->layers().of) {
-    const int32_t chunk = sizes.chunk_of[at(std::clamp(layer, 0, sizes.layers - 1))];
-    device.push_back(device_of_chunk(sizes.schedule, sizes.pipeline, chunk) * given.mesh.width());
-  }
+  for (const int32_t layer : layers_->layers().of)
+    device.push_back(device_of_layer[at(std::clamp(layer, 0, layers - 1))]);
   return device;
 }
 
@@ -75,13 +99,13 @@ std::shared_ptr<const FewLayersLowered> FoldedMeshes::lower(const Parallelism& o
   made->of = of;
   made->layers = layers;
   made->graph = layers_->of(layers);
-  auto lane = lower_lane(of, *made->graph, problem_->cluster(), parts_[layers]);
-  if (!lane) return made;
-  made->replica = std::move(*lane);
-  made->lanes.emplace(made->replica, false);
   try {
-    const Nameless nameless;
-    made->copies = copy_replica(made->replica, 1);
+    auto lane = lower_lane(of, *made->graph, problem_->cluster(), parts_[layers]);
+    std::optional<Nameless> nameless;
+    if (!of.scatter_gather) nameless.emplace();  // whose parts are found by name
+    made->replica = lane ? std::move(*lane) : lower_replica(of, *made->graph, problem_->cluster());
+    made->lanes.emplace(made->replica, false);
+    made->copies = copy_replica(lane ? made->replica : first_lanes(*made), 1);
     const std::shared_ptr<const Graph> graph(std::shared_ptr<void>(), &made->copies.lowered.graph);
     made->problem = std::make_unique<Problem>(graph, problem_->shared_cluster(), problem_->rules());
   } catch (const ArgumentError&) {

@@ -21,7 +21,7 @@ struct FewLayersLowered {
   LoweredReplica replica;
   std::optional<ReplicaLanes> lanes;
   LoweredCopies copies;  // one
-  std::unique_ptr<Problem> problem;  // nothing where a mesh is not lowered by its first lane
+  std::unique_ptr<Problem> problem;  // nothing where it is not lowered
 };
 
 /// A mesh of equal layers, of which a few were lowered.
@@ -42,7 +42,8 @@ class FoldedMeshes {
  private:
   std::shared_ptr<const FewLayersLowered> few(const Parallelism& of, int32_t layers);
   std::shared_ptr<const FewLayersLowered> lower(const Parallelism& of, int32_t layers);
-  std::vector<int32_t> home(const Parallelism& given, const FoldSizes& sizes) const;
+  std::shared_ptr<const FoldedMesh> make(const Parallelism& given, const FoldSizes& sizes);
+  std::vector<int32_t> home(const Parallelism& given) const;
 
   static constexpr size_t kMostFew = 16;
 

@@ -1,56 +1,115 @@
 #include "simulator/mesh/layer_fold.h"
 
 #include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/index.h"
 #include "simulator/mesh/fewer_layers.h"
+#include "graph/operator_types.h"
 #include "graph/split_backward.h"
 
 namespace trinity {
 namespace {
 
 constexpr int32_t kFewStages = 3, kFewLayers = 3;  // a first, one between others, a last
+constexpr int32_t kLeastStages = 5;  // three between the ends, where they count as layers
 
 }  // namespace
 
-std::optional<FoldSizes> fold_sizes(const Parallelism& given, int32_t layers) {
+namespace {
+
+/// What both ways to count have in common; nothing where the mesh is none of equal layers. in_stages:
+/// layers of every virtual stage.
+std::optional<FoldSizes> mesh_sizes(const Parallelism& given, int32_t layers,
+                                    std::vector<int32_t>& in_stages) {
   FoldSizes sizes;
-  sizes.layers = layers;
   sizes.pipeline = given.mesh.pipeline;
   sizes.rounds = given.virtual_stages;
   sizes.schedule = schedule_of(given);
   if (sizes.schedule == PipelineSchedule::gpipe) sizes.schedule = PipelineSchedule::one_f_one_b;
-  auto in_chunks = given.stages;
-  if (in_chunks.empty() && layers % sizes.chunks() == 0)
-    in_chunks.assign(at(sizes.chunks()), layers / sizes.chunks());
-  if (in_chunks.size() != at(sizes.chunks()) || !given.operators.empty()) return std::nullopt;
-  for (int32_t chunk = 0; chunk < sizes.chunks(); ++chunk) {
-    if (in_chunks[at(chunk)] < 1) return std::nullopt;
-    sizes.chunk_of.insert(sizes.chunk_of.end(), at(in_chunks[at(chunk)]), chunk);
+  in_stages = given.stages;
+  if (in_stages.empty() && layers % sizes.chunks() == 0)
+    in_stages.assign(at(sizes.chunks()), layers / sizes.chunks());
+  if (in_stages.size() != at(sizes.chunks()) || !given.operators.empty() ||
+      *std::min_element(in_stages.begin(), in_stages.end()) < 1 ||
+      std::accumulate(in_stages.begin(), in_stages.end(), int64_t{0}) != layers)
+    return std::nullopt;
+  return sizes;
+}
+
+/// Whether the layers at the ends are in stages that stand for those which they are in.
+bool ends_stand(const FoldSizes& sizes) {
+  const int32_t in_chunk = sizes.few_in_chunk();
+  for (int32_t layer = 0; layer < sizes.ends; ++layer) {
+    const int32_t last = sizes.few_layers - 1 - layer;
+    if (sizes.many(layer / in_chunk) != sizes.chunk_of[at(layer)] ||
+        sizes.many(last / in_chunk) != sizes.chunk_of[at(sizes.layers - 1 - layer)])
+      return false;
   }
-  if (sizes.chunk_of.size() != at(layers)) return std::nullopt;
+  return true;
+}
+
+std::optional<FoldSizes> few_layers(const Parallelism& given, int32_t layers) {
+  std::vector<int32_t> in_stages;
+  auto sizes = mesh_sizes(given, layers, in_stages);
+  if (!sizes) return std::nullopt;
+  sizes->layers = layers;
+  for (int32_t chunk = 0; chunk < sizes->chunks(); ++chunk)
+    sizes->chunk_of.insert(sizes->chunk_of.end(), at(in_stages[at(chunk)]), chunk);
   // What the last layer but one repeats waits for other operators than what those before it do.
-  sizes.ends = given.recompute == Recompute::none ? 1 : 2;
-  const int32_t least = std::max(FewerLayers::kLeast, 2 * sizes.ends + 3);
-  const int32_t in_chunk = *std::max_element(in_chunks.begin(), in_chunks.end());
+  sizes->ends = given.recompute == Recompute::none ? 1 : 2;
+  const int32_t least = std::max(FewerLayers::kLeast, 2 * sizes->ends + 3);
+  const int32_t in_chunk = *std::max_element(in_stages.begin(), in_stages.end());
   const auto take = [&](int32_t stages, int32_t layers_of_chunk) {
-    sizes.few_pipeline = std::min(sizes.pipeline, stages);
-    sizes.few_layers = sizes.few_chunks() * std::min(in_chunk, layers_of_chunk);
-    return sizes.few_layers >= least;
+    sizes->few_pipeline = std::min(sizes->pipeline, stages);
+    sizes->few_layers = sizes->few_chunks() * std::min(in_chunk, layers_of_chunk);
+    return sizes->few_layers >= least;
   };
   // What a stage's last layer repeats waits for nothing: two layers stand between the ends.
   const bool more = given.recompute == Recompute::full && take(kFewStages, kFewLayers + 1);
   const bool enough = more || take(kFewStages, kFewLayers) || take(kFewStages, kFewLayers + 1) ||
                       take(kFewStages, least) || take(least, kFewLayers);
-  if (!enough || sizes.few_layers >= layers) return std::nullopt;
+  if (!enough || sizes->few_layers >= layers || !ends_stand(*sizes)) return std::nullopt;
+  sizes->few_stages.assign(at(sizes->few_chunks()), sizes->few_in_chunk());
   return sizes;
+}
+
+/// Of which the layers of one virtual stage are one.
+std::optional<FoldSizes> few_stages(const Parallelism& given, int32_t layers) {
+  std::vector<int32_t> in_stages;
+  auto sizes = mesh_sizes(given, layers, in_stages);
+  if (!sizes) return std::nullopt;
+  sizes->layers = sizes->chunks();
+  sizes->chunk_of.resize(in_stages.size());
+  std::iota(sizes->chunk_of.begin(), sizes->chunk_of.end(), 0);
+  sizes->few_pipeline = kFewStages;
+  while (sizes->few_chunks() < kLeastStages) ++sizes->few_pipeline;
+  sizes->few_layers = sizes->few_chunks();
+  if (sizes->few_pipeline >= sizes->pipeline ||
+      !std::equal(in_stages.begin() + 2, in_stages.end() - 1, in_stages.begin() + 1))
+    return std::nullopt;
+  sizes->few_stages.assign(at(sizes->few_chunks()), in_stages[1]);
+  sizes->few_stages.front() = in_stages.front();
+  sizes->few_stages.back() = in_stages.back();
+  return sizes;
+}
+
+}  // namespace
+
+std::vector<FoldSizes> fold_sizes(const Parallelism& given, int32_t layers) {
+  std::vector<FoldSizes> found;
+  for (const auto find : {few_layers, few_stages})
+    if (auto sizes = find(given, layers)) found.push_back(std::move(*sizes));
+  return found;
 }
 
 Parallelism with_few_stages(const Parallelism& given, const FoldSizes& sizes) {
   Parallelism few = given;
   few.mesh.pipeline = sizes.few_pipeline;
-  few.stages.clear();
+  few.stages = sizes.few_stages;
   few.mesh.order.clear();
   few.mesh.devices.clear();
   few.micro_batches = 2 * sizes.few_pipeline;
@@ -58,34 +117,65 @@ Parallelism with_few_stages(const Parallelism& given, const FoldSizes& sizes) {
 }
 
 std::unique_ptr<LayerFold> LayerFold::make(const FoldSizes& sizes, const ReplicaLanes& few,
-                                           int32_t width, const LoweredCopies& copies,
+                                           const Mesh& mesh, const LoweredCopies& copies,
                                            const Problem& problem) {
-  std::unique_ptr<LayerFold> fold(new LayerFold(sizes, copies, problem));
-  if (!fold->find(width) || !fold->find_lanes(few, width)) return nullptr;
-  fold->unfold();
+  std::unique_ptr<LayerFold> fold(new LayerFold(sizes, mesh.width(), copies, problem));
+  fold->lanes_ = LaneFold::make(few, mesh, sizes.few_pipeline, sizes.pipeline);
+  if (!fold->lanes_ || !fold->find(few)) return nullptr;
+  if (!fold->unfold()) return nullptr;
   fold->find_groups();
   fold->list_operators();
   return fold;
 }
 
-bool LayerFold::find(int32_t width) {
-  std::vector<int32_t> stage;
-  for (size_t op = 0; op < copies_.lowered.rank.size(); ++op) {
-    stage.push_back(copies_.lowered.rank[op] / width);
-    if (stage.back() != device_of_chunk(sizes_.schedule, sizes_.few_pipeline,
-                                        copies_.lowered.stage[op]))
+bool LayerFold::find(const ReplicaLanes& few) {
+  find_slots();
+  std::vector<int32_t> device;
+  for (int32_t op = 0; op < this->few().operator_count(); ++op) {
+    device.push_back(few_stage(op) * slots() + slot_[at(op)]);
+    if (few_stage(op) != device_of_chunk(sizes_.schedule, sizes_.few_pipeline,
+                                         copies_.lowered.stage[at(op)]))
       return false;
   }
+  if (places_operators(this->few(), device, copies_.lowered.stage)) return false;
   try {  // what the order of the whole mesh would be refused for, that of the few stages is
-    pipeline_pieces(few(), stage, sizes_.few_pipeline, copies_.lowered.stage,
+    pipeline_pieces(this->few(), device, sizes_.few_pipeline * slots(), copies_.lowered.stage,
                     2 * sizes_.few_pipeline, sizes_.schedule);
   } catch (const ScheduleError&) {
     return false;
   }
+  for (const int32_t inner : copies_.collective) {
+    const int32_t group = inner < 0 ? kAcross : few.group_of(inner);
+    const bool joins = inner == LoweredCopies::kJoins || group >= few.first_joined();
+    few_group_.push_back(joins ? kJoins : group);
+  }
   find_work();
-  if (!find_runs() || !find_senders() || !find_reads() || !find_chunks() || !find_waits())
+  find_labels();
+  if (!find_runs() || !find_sources() || !find_senders() || !find_reads() || !find_chunks() ||
+      !find_waits())
     return false;
   return all_alike(false) || all_alike(true);
+}
+
+void LayerFold::find_slots() {
+  slot_of_part_.assign(at(width_), -1);
+  for (size_t i = 0; i < lanes_->parts().size(); ++i)
+    slot_of_part_[at(lanes_->parts()[i])] = static_cast<int32_t>(i);
+  for (const int32_t rank : copies_.lowered.rank)
+    slot_.push_back(slot_of_part_[at(rank % width_)]);
+}
+
+void LayerFold::find_labels() {
+  std::vector<int32_t> of_layer;  // what the network's layers count as
+  for (int32_t chunk = 0; chunk < sizes_.few_chunks(); ++chunk)
+    for (int32_t i = 0; i < sizes_.few_stages[at(chunk)]; ++i)
+      of_layer.push_back(sizes_.chunk_of.size() == at(sizes_.chunks())
+                             ? chunk
+                             : static_cast<int32_t>(of_layer.size()));
+  for (const int32_t layer : copies_.lowered.layer)
+    label_.push_back(layer < 0                       ? -1
+                     : at(layer) < of_layer.size() ? of_layer[at(layer)]
+                                                     : sizes_.few_layers);
 }
 
 /// by_end: of layers that are the first or the last of their stages, those of one kind.
@@ -121,18 +211,57 @@ int32_t LayerFold::kind(int32_t layer) const {
 }
 
 bool LayerFold::find_runs() {
-  runs_ = layer_runs(inner_layers(copies_.lowered.layer, sizes_.ends), few_inner());
+  runs_ = layer_runs(inner_layers(label_, sizes_.ends), few_inner());
   if (!runs_) return false;
-  std::vector<int32_t> layer;
+  std::vector<int32_t> layers;
   for (const auto& collective : few().collectives()) {
-    layer.push_back(copies_.lowered.layer[collective.members[0]]);
-    if (collective.members.size() == 1) continue;
-    for (const int32_t member : collective.members)
-      if (runs_->places[at(member)].zone >= 0) return false;
-    layer.back() = -1;
+    const auto layer = layer_of(collective);
+    if (!layer) return false;
+    layers.push_back(*layer);
   }
-  collective_runs_ = layer_runs(inner_layers(layer, sizes_.ends), few_inner());
+  collective_runs_ = layer_runs(inner_layers(layers, sizes_.ends), few_inner());
   return collective_runs_.has_value();
+}
+
+/// Between members of several layers: none of those that are alike, and it is of none.
+std::optional<int32_t> LayerFold::layer_of(const Collective& collective) const {
+  const auto& members = collective.members;
+  const int32_t layer = label_[at(members[0])];
+  if (std::all_of(members.begin(), members.end(),
+                  [&](int32_t member) { return label_[at(member)] == layer; }))
+    return layer;
+  if (std::all_of(members.begin(), members.end(),
+                  [&](int32_t member) { return runs_->places[at(member)].zone < 0; }))
+    return -1;
+  return std::nullopt;
+}
+
+/// Sources stand on every device that reads them, also between the ends of the pipeline.
+bool LayerFold::find_sources() {
+  source_.assign(at(few().operator_count()), -1);
+  std::vector<int32_t> stages(at(few().operator_count()), -1);
+  std::map<std::tuple<int32_t, int32_t, int32_t>, int32_t> known;  // origin, slot, which of them
+  std::map<std::tuple<int32_t, int32_t, int32_t>, int32_t> seen;   // origin, slot, stage: how many
+  bool between = false;
+  for (int32_t op = 0; op < few().operator_count(); ++op) {
+    const int32_t origin = copies_.lowered.origin[at(op)], stage = few_stage(op);
+    if (runs_->places[at(op)].zone >= 0 || !few().op(op).inputs.empty() ||
+        is_variable(few().op(op)))
+      continue;
+    stages[at(op)] = stage;
+    between = between || (stage > 0 && stage + 1 < sizes_.few_pipeline);
+    const int32_t which = seen[{origin, slot_[at(op)], stage}]++;
+    const auto [found, added] =
+        known.emplace(std::tuple{origin, slot_[at(op)], which}, static_cast<int32_t>(known.size()));
+    if (added) few_source_.emplace_back(at(sizes_.few_pipeline), -1);
+    source_[at(op)] = found->second;
+    if (stage > 0 && stage + 1 < sizes_.few_pipeline && !in_first_round(op)) return false;
+    few_source_[at(found->second)][at(stage)] = op;
+  }
+  source_number_.assign(few_source_.size(), std::vector<int32_t>(at(sizes_.pipeline), -1));
+  if (!between || sizes_.few_pipeline == sizes_.pipeline) return true;
+  source_runs_ = layer_runs(inner_layers(stages), sizes_.few_pipeline - 2);
+  return source_runs_.has_value();
 }
 
 void LayerFold::find_work() {
@@ -153,6 +282,8 @@ LayerFold::Read LayerFold::read_of(int32_t reader, int32_t tensor) const {
   const int32_t from = few().tensor(tensor).producer;
   const int32_t output = tensor - few().op(from).outputs.front();
   const auto &place = runs_->places[at(from)], &to = runs_->places[at(reader)];
+  const int32_t source = source_[at(from)];
+  if (source >= 0 && few_stage(from) == few_stage(reader)) return {kSource, source, 0, output};
   if (place.zone < 0) return {-1, from, 0, output};
   return {place.zone, place.place, to.zone < 0 ? place.layer : place.layer - to.layer, output};
 }
@@ -167,7 +298,7 @@ bool LayerFold::find_reads() {
     for (const int32_t input : few().op(op).inputs) {
       const int32_t from = few().tensor(input).producer;
       if (copies_.tells[at(from)] && input == few().op(from).outputs.back()) {
-        if (sender_[at(copies_.lowered.stage[at(op)])] != from) return false;
+        if (sender_[at_chunk(copies_.lowered.stage[at(op)], slot_[at(op)])] != from) return false;
         waits_[at(op)] = true;
         continue;
       }
@@ -175,7 +306,9 @@ bool LayerFold::find_reads() {
       const bool near = outside ? read.zone < 0 || read.offset == 0 ||
                                       read.offset == few_inner() - 1
                                 : read.offset >= -1 && read.offset <= 1;
-      if (!near) return false;
+      const bool elsewhere = read.zone == -1 && source_runs_ &&
+                             source_runs_->places[at(read.place)].zone >= 0;
+      if (!near || elsewhere) return false;
       reads_.push_back(read);
     }
     read_first_.push_back(static_cast<int32_t>(reads_.size()));
@@ -183,21 +316,35 @@ bool LayerFold::find_reads() {
   return true;
 }
 
-/// One operator of a virtual stage, which stands at one place of its first layers: the first stage
-/// sends nothing, the last one may begin with a layer that stands for itself.
+/// One operator of a virtual stage and lane, which stands at one place of its first layers: the first
+/// stage sends nothing, the last one may begin with a layer that stands for itself.
 bool LayerFold::find_senders() {
-  sender_.assign(at(sizes_.few_chunks()), -1);
+  sender_.assign(at_chunk(sizes_.few_chunks(), 0), -1);
   for (int32_t op = 0; op < few().operator_count(); ++op) {
     if (!copies_.tells[at(op)]) continue;
-    auto& found = sender_[at(copies_.lowered.stage[at(op)])];
+    auto& found = sender_[at_chunk(copies_.lowered.stage[at(op)], slot_[at(op)])];
     if (found >= 0) return false;
     found = op;
+    const auto& place = runs_->places[at(op)];
+    if (place.zone >= 0 && place.layer > 0 && place.layer + 1 < few_inner())
+      told_[{place.zone, place.place}] = op;
   }
+  for (int32_t slot = 0; slot < slots(); ++slot) {
+    if (!same_senders(slot)) return false;
+    for (int32_t chunk = 0; chunk < sizes_.chunks(); ++chunk)
+      if (!stands(chunk, slot)) return false;
+  }
+  return true;
+}
+
+bool LayerFold::same_senders(int32_t slot) const {
   std::optional<LayerRuns::Place> between;
   for (int32_t chunk = 1; chunk + 1 < sizes_.few_chunks(); ++chunk) {
-    if ((sender_[at(chunk)] < 0) != (sender_[1] < 0)) return false;
-    if (sender_[at(chunk)] < 0) continue;
-    auto place = runs_->places[at(sender_[at(chunk)])];
+    const int32_t op = sender_[at_chunk(chunk, slot)];
+    if ((op < 0) != (sender_[at_chunk(1, slot)] < 0)) return false;
+    if (op < 0) continue;
+    auto place = runs_->places[at(op)];
+    if (place.zone < 0 && chunk == 1) continue;
     if (place.zone < 0) break;
     place.layer -= sizes_.few_first_layer(chunk);
     if (between && (place.zone != between->zone || place.layer != between->layer ||
@@ -205,8 +352,6 @@ bool LayerFold::find_senders() {
       return false;
     between = place;
   }
-  for (int32_t chunk = 0; chunk < sizes_.chunks(); ++chunk)
-    if (!stands(chunk)) return false;
   return true;
 }
 
@@ -216,7 +361,8 @@ bool LayerFold::find_waits() {
   for (const bool set : {true, false})
     for (int32_t op = 0; op < few().operator_count(); ++op) {
       const auto& place = runs_->places[at(op)];
-      if (place.zone < 0 || sender_[at(copies_.lowered.stage[at(op)])] < 0) continue;
+      if (place.zone < 0 || sender_[at_chunk(copies_.lowered.stage[at(op)], slot_[at(op)])] < 0)
+        continue;
       auto all = all_wait_[at(place.zone)][at(place.place)];
       if (set)
         all = all || waits_[at(op)];
@@ -233,6 +379,11 @@ int32_t LayerFold::outputs(int32_t op) const {
 
 /// Whether an operator is like another layer's of its place.
 bool LayerFold::alike(int32_t op, int32_t second) const {
+  return same_costs(op, second) && same_reads(op, second) &&
+         same_collective(few().op(op).collective, few().op(second).collective);
+}
+
+bool LayerFold::same_costs(int32_t op, int32_t second) const {
   const int32_t outputs = this->outputs(op);
   if (work_[op] != work_[second] || problem_.once(op) != problem_.once(second) ||
       problem_.fixed_bytes(op) != problem_.fixed_bytes(second) ||
@@ -249,8 +400,7 @@ bool LayerFold::alike(int32_t op, int32_t second) const {
         problem_.held_bytes()[a] != problem_.held_bytes()[b])
       return false;
   }
-  return same_reads(op, second) &&
-         same_collective(few().op(op).collective, few().op(second).collective);
+  return true;
 }
 
 /// Buckets, which join what several operators write, join none of two layers: then one that ends
@@ -271,13 +421,17 @@ bool LayerFold::same_reads(int32_t op, int32_t second) const {
   return true;
 }
 
+bool LayerFold::same_group(int32_t a, int32_t b) const {
+  return a == b || (a >= 0 && b >= 0 && lanes_->alike(a, b));
+}
+
 bool LayerFold::same_collective(int32_t a, int32_t b) const {
   if (a < 0 || b < 0) return a == b;
   const auto &x = few().collectives()[at(a)], &y = few().collectives()[at(b)];
   const auto &p = collective_runs_->places[at(a)], &q = collective_runs_->places[at(b)];
   return p.zone >= 0 && p.zone == q.zone && p.place == q.place && x.kind == y.kind &&
          x.algorithm == y.algorithm && x.bytes == y.bytes &&
-         (copies_.collective[at(a)] < 0) == (copies_.collective[at(b)] < 0);
+         x.members.size() == y.members.size() && same_group(few_group_[at(a)], few_group_[at(b)]);
 }
 
 int32_t LayerFold::few_chunk(int32_t layer) const {
@@ -288,7 +442,7 @@ int32_t LayerFold::chunk(int32_t layer) const {
 }
 
 /// Operators run in their layer's stage or, as sums of what several read, in a neighbour's. What is
-/// of no layer is in the first stage or the last.
+/// of no layer is in the first stages or the last.
 bool LayerFold::find_chunks() {
   ahead_.resize(runs_->zones.size());
   for (size_t zone = 0; zone < ahead_.size(); ++zone)
@@ -297,13 +451,23 @@ bool LayerFold::find_chunks() {
       if (!found) return false;
       ahead_[zone].push_back(*found);
     }
-  const bool all = sizes_.chunks() == sizes_.few_chunks();
   for (size_t op = 0; op < runs_->places.size(); ++op) {
     const int32_t stage = copies_.lowered.stage[op];
-    if (runs_->places[op].zone < 0 && !all && stage != 0 && stage != sizes_.few_chunks() - 1)
+    if (source_runs_ && source_runs_->places[op].zone >= 0) {
+      const auto& place = source_runs_->places[op];
+      const int32_t like = source_runs_->number(place.zone, 0, place.place);
+      if (!same_costs(static_cast<int32_t>(op), like)) return false;
+    } else if (runs_->places[op].zone < 0 && !in_first_round(static_cast<int32_t>(op)) &&
+               sizes_.many(stage) < 0) {
       return false;
+    }
   }
   return true;
+}
+
+/// A source that is in the first virtual stage of its device.
+bool LayerFold::in_first_round(int32_t op) const {
+  return source_[at(op)] >= 0 && copies_.lowered.stage[at(op)] == few_stage(op);
 }
 
 std::optional<int32_t> LayerFold::ahead_of(int32_t zone, int32_t place) const {
@@ -315,243 +479,6 @@ std::optional<int32_t> LayerFold::ahead_of(int32_t zone, int32_t place) const {
     if (always) return ahead;
   }
   return std::nullopt;
-}
-
-/// The first and the last stage alone stand for themselves where there are fewer.
-int32_t LayerFold::many_stage(int32_t few) const {
-  if (sizes_.few_pipeline == sizes_.pipeline || few == 0) return few;
-  return few == sizes_.few_pipeline - 1 ? sizes_.pipeline - 1 : -1;
-}
-
-/// Of the groups within a stage all stages have one or none.
-bool LayerFold::find_lanes(const ReplicaLanes& few, int32_t width) {
-  if (few.lanes().size() != at(width) || !find_sends(few, width)) return false;
-  exchanges_ = few.exchanges();
-  for (const int32_t inner : copies_.collective)
-    few_group_.push_back(inner < 0 ? -1 : few.group_of(inner));
-  int32_t inside = 0;  // stages with a group
-  for (const auto& devices : few.groups()) {
-    const bool one = devices.front() / width == devices.back() / width;
-    inside += one;
-    ends_group_.push_back(-1);
-    if (one && devices.size() != at(width)) return false;
-    if (one) continue;
-    auto& group = groups_.emplace_back();
-    for (const int32_t device : devices) {
-      const int32_t stage = many_stage(device / width);
-      if (stage < 0) return false;
-      group.push_back(stage * width + device % width);
-    }
-    ends_group_.back() = static_cast<int32_t>(groups_.size()) - 1;
-  }
-  if (inside != 0 && inside != sizes_.few_pipeline) return false;
-  for (int32_t stage = 0; stage < sizes_.pipeline && inside > 0; ++stage) {
-    stage_group_.push_back(static_cast<int32_t>(groups_.size()));
-    for (int32_t part = 0; part < width; ++part)
-      (part == 0 ? groups_.emplace_back() : groups_.back()).push_back(stage * width + part);
-  }
-  return true;
-}
-
-/// Neighbours send to each other everywhere or nowhere, others from end to end.
-bool LayerFold::find_sends(const ReplicaLanes& few, int32_t width) {
-  const int32_t p = sizes_.few_pipeline;
-  std::vector<bool> sends(at(p * p), false);
-  for (const auto& lane : few.lanes()) {
-    if (lane.devices.size() != at(p)) return false;
-    for (const auto& [from, to] : lane.sends) sends[at(from / width * p + to / width)] = true;
-  }
-  if (p == sizes_.pipeline) {
-    for (int32_t from = 0; from < p; ++from)
-      for (int32_t to = 0; to < p; ++to)
-        if (sends[at(from * p + to)]) sends_.emplace_back(from, to);
-    return true;
-  }
-  const bool up = sends[1], down = sends[at(p)];
-  const int32_t last = sizes_.pipeline - 1;
-  for (int32_t stage = 0; stage + 1 < p; ++stage)
-    if (sends[at(stage * p + stage + 1)] != up || sends[at((stage + 1) * p + stage)] != down)
-      return false;
-  for (int32_t stage = 0; stage < last; ++stage) {
-    if (up) sends_.emplace_back(stage, stage + 1);
-    if (down) sends_.emplace_back(stage + 1, stage);
-  }
-  if (sends[at(p - 1)]) sends_.emplace_back(0, last);
-  if (sends[at((p - 1) * p)]) sends_.emplace_back(last, 0);
-  return true;
-}
-
-void LayerFold::unfold() {
-  const int32_t layers = inner();
-  // Calls add(number among the few, layer) in the order of all.
-  const auto in_order = [&](const LayerRuns& runs, auto begin_outside, auto begin_zone, auto add) {
-    for (size_t i = 0; i < runs.places.size();) {
-      const int32_t zone = runs.places[i].zone;
-      if (zone < 0) {
-        begin_outside(static_cast<int32_t>(i));
-        add(static_cast<int32_t>(i), -1);
-        ++i;
-        continue;
-      }
-      begin_zone();
-      const auto& about = runs.zones[at(zone)];
-      for (int32_t k = 0; k < layers; ++k) {
-        const int32_t layer = about.up ? k : layers - 1 - k;
-        const int32_t like = layer == 0 ? 0 : layer == layers - 1 ? few_inner() - 1
-                                                         : kind_layer_[at(kind(layer))];
-        for (int32_t j = 0; j < about.length; ++j) add(runs.number(zone, like, j), layer);
-      }
-      i += at(about.length) * at(few_inner());
-    }
-  };
-  outside_.resize(runs_->places.size());
-  const size_t most = runs_->places.size() / at(sizes_.few_layers) * at(layers);
-  like_.reserve(most), layer_.reserve(most);
-  in_order(
-      *runs_, [&](int32_t i) { outside_[i] = static_cast<int32_t>(like_.size()); },
-      [&] { zone_begin_.push_back(static_cast<int32_t>(like_.size())); },
-      [&](int32_t like, int32_t layer) { place(like, layer); });
-  collective_outside_.resize(collective_runs_->places.size());
-  const auto collectives = [this] { return static_cast<int32_t>(collective_like_.size()); };
-  in_order(
-      *collective_runs_, [&](int32_t i) { collective_outside_[i] = collectives(); },
-      [&] { collective_begin_.push_back(collectives()); },
-      [&](int32_t like, int32_t) { collective_like_.push_back(like); });
-  std::vector<int32_t> collective(like_.size(), -1);
-  for (size_t op = 0; op < like_.size(); ++op) {
-    const int32_t few_one = few().op(like_[op]).collective;
-    if (few_one < 0) continue;
-    const auto& about = collective_runs_->places[at(few_one)];
-    if (about.zone < 0) {
-      collective[op] = collective_outside_[few_one];
-      continue;
-    }
-    const auto& zone = collective_runs_->zones[at(about.zone)];
-    collective[op] = collective_begin_[about.zone] + about.place +
-                     (zone.up ? layer_[op] : layers - 1 - layer_[op]) * zone.length;
-  }
-  for (int32_t chunk = 0; chunk < sizes_.chunks(); ++chunk) senders_.push_back(sender(chunk));
-  graph_ = std::make_unique<OrderGraph>(
-      problem_, like_, collective_like_, std::move(collective), [this](int32_t op, auto add) {
-        const int32_t like = like_[op];
-        for (int32_t i = read_first_[like]; i < read_first_[at(like) + 1]; ++i)
-          add(OrderGraph::Source{number(reads_[i], layer_[op]), reads_[i].output});
-        if (!waits(op)) return;
-        const int32_t from = senders_[chunk_[op]];
-        add(OrderGraph::Source{from, outputs(like_[from])});
-      });
-}
-
-bool LayerFold::waits(int32_t op) const {
-  const auto& place = runs_->places[at(like_[op])];
-  return senders_[chunk_[op]] >= 0 &&
-         (place.zone < 0 ? waits_[at(like_[op])] : all_wait_[at(place.zone)][at(place.place)]);
-}
-
-int32_t LayerFold::sender(int32_t chunk) const {
-  const int32_t few = sizes_.like(chunk), op = sender_[at(few)];
-  if (op < 0) return -1;
-  const auto& place = runs_->places[at(op)];
-  if (place.zone < 0) return outside_[op];
-  return number({place.zone, place.place, 0, 0},
-                place.layer + sizes_.first_layer(chunk) - sizes_.few_first_layer(few));
-}
-
-/// Whether the sender of a virtual stage is of a layer that stands for itself, and the few's is the
-/// same, or neither is.
-bool LayerFold::stands(int32_t chunk) const {
-  const int32_t few = sizes_.like(chunk), op = sender_[at(few)];
-  if (op < 0) return true;
-  const auto& place = runs_->places[at(op)];
-  const int32_t first = sizes_.first_layer(chunk), few_first = sizes_.few_first_layer(few);
-  if (place.zone >= 0) {
-    const int32_t layer = place.layer + first - few_first;
-    return layer >= 0 && layer < inner();
-  }
-  const bool front = copies_.lowered.layer[at(op)] < sizes_.few_layers / 2;
-  return front ? first == few_first : sizes_.layers - first == sizes_.few_layers - few_first;
-}
-
-/// Adds an operator that is like one of the few.
-void LayerFold::place(int32_t op, int32_t layer) {
-  like_.push_back(op);
-  layer_.push_back(layer);
-  const auto& about = runs_->places[at(op)];
-  const int32_t few_stage = copies_.lowered.stage[at(op)];
-  if (layer >= 0)
-    chunk_.push_back(chunk(layer + ahead_[at(about.zone)][at(about.place)]));
-  else if (sizes_.chunks() == sizes_.few_chunks() || few_stage == 0)
-    chunk_.push_back(few_stage);
-  else
-    chunk_.push_back(sizes_.chunks() - 1);
-  device_.push_back(device_of_chunk(sizes_.schedule, sizes_.pipeline, chunk_.back()));
-}
-
-int32_t LayerFold::number(const Read& read, int32_t layer) const {
-  if (read.zone < 0) return outside_[read.place];
-  const int32_t of = layer >= 0        ? layer + read.offset
-                     : read.offset == 0 ? 0
-                                        : inner() - 1;
-  const auto& zone = runs_->zones[at(read.zone)];
-  return zone_begin_[read.zone] + read.place +
-         (zone.up ? of : inner() - 1 - of) * zone.length;
-}
-
-void LayerFold::find_groups() {
-  for (int32_t c = 0; c < graph_->collectives(); ++c) {
-    const int32_t few_group = few_group_[at(collective_like_[c])];
-    const int32_t stage = device_[at(graph_->members(c)[0])];
-    group_of_.push_back(few_group < 0                    ? -1
-                        : ends_group_[at(few_group)] >= 0 ? ends_group_[at(few_group)]
-                                                         : stage_group_[at(stage)]);
-  }
-}
-
-/// What runs of every chunk, by kind of work, and once on every device.
-void LayerFold::list_operators() {
-  lists_.resize(at(sizes_.chunks()) * kWorks);
-  updates_.resize(at(sizes_.pipeline));
-  for (int32_t op = 0; op < graph_->operators(); ++op) {
-    const Work work = work_[like_[op]];
-    const auto list = [&](ChunkWork of) -> auto& {
-      return lists_[at(chunk_[op]) * kWorks + at(static_cast<int32_t>(of))];
-    };
-    if (work == kUpdate)
-      updates_[at(device_[op])].push_back(op);
-    else if (work == kForward)
-      list(ChunkWork::forward).push_back(op);
-    else if (work != kMember)
-      list(ChunkWork::backward).push_back(op);
-    if (work == kInput || work == kWeight)
-      list(work == kInput ? ChunkWork::input : ChunkWork::weight).push_back(op);
-  }
-}
-
-OrderPieces LayerFold::pieces(PipelineSchedule schedule, int32_t micro_batches) const {
-  OrderPieces result;
-  result.micro_batches = micro_batches;
-  result.list_first.push_back(0);
-  result.piece_first.push_back(0);
-  result.operators.reserve(like_.size());
-  std::vector<int32_t> number(lists_.size(), -1);
-  const auto add = [&](const std::vector<int32_t>& list) {
-    result.operators.insert(result.operators.end(), list.begin(), list.end());
-    result.list_first.push_back(static_cast<int32_t>(result.operators.size()));
-    return result.lists() - 1;
-  };
-  for (int32_t device = 0; device < sizes_.pipeline; ++device) {
-    for (const auto& task :
-         chunk_order(schedule, sizes_.pipeline, sizes_.rounds, micro_batches, device)) {
-      const size_t key = at(task.chunk) * kWorks + at(static_cast<int32_t>(task.work));
-      if (lists_[key].empty()) continue;
-      if (number[key] < 0) number[key] = add(lists_[key]);
-      result.pieces.push_back({number[key], task.micro_batch});
-    }
-    if (const auto& list = updates_[at(device)]; !list.empty())
-      result.pieces.push_back({add(list), micro_batches - 1});
-    result.piece_first.push_back(static_cast<int32_t>(result.pieces.size()));
-  }
-  return result;
 }
 
 }  // namespace trinity

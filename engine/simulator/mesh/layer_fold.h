@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "simulator/mesh/lane_fold.h"
 #include "simulator/mesh/layer_runs.h"
 #include "simulator/order_graph.h"
 #include "strategy/lanes.h"
@@ -20,9 +22,11 @@ namespace trinity {
 
 /// How many layers and stages a mesh has, and how many are enough to see what all do: three layers
 /// of every virtual stage and three stages (the first, one between others, the last), or as many as
-/// give three layers between those at the ends.
+/// give three layers between those at the ends. Or the layers of a virtual stage together count as
+/// one, where what joins them (a bucket of gradients) is another thing for fewer of them.
 struct FoldSizes {
   int32_t layers = 0, few_layers = 0;      // of all stages
+  std::vector<int32_t> few_stages;         // of every virtual stage of the few: of the network's
   int32_t pipeline = 0, few_pipeline = 0;  // devices on that axis
   int32_t rounds = 1;                      // virtual stages of a device
   int32_t ends = 1;                        // layers at each end that stand for themselves
@@ -40,44 +44,55 @@ struct FoldSizes {
   int32_t few_first_layer(int32_t chunk) const { return chunk * few_in_chunk(); }
   /// A virtual stage of the few that does as one of all does.
   int32_t like(int32_t chunk) const {
-    if (few_chunks() == chunks() || chunk == 0) return chunk;
-    return chunk == chunks() - 1 ? few_chunks() - 1 : 1;
+    if (few_chunks() == chunks() || chunk < 2) return chunk;
+    return chunk == chunks() - 1 ? few_chunks() - 1 : std::min(2, few_chunks() - 2);
+  }
+  /// The virtual stage that one of the few stands for, but for those between others: -1.
+  int32_t many(int32_t few) const {
+    const int32_t apart = few_chunks() < 5 ? 1 : 2;  // so that one is left between them
+    if (few_chunks() == chunks() || few < apart) return few;
+    return few < few_chunks() - apart ? -1 : chunks() - few_chunks() + few;
   }
 };
 
-/// Nothing where operators are said one by one, a stage has no layers, or no fewer would do.
-std::optional<FoldSizes> fold_sizes(const Parallelism& given, int32_t layers);
+/// What to try, the fewest layers first. None where operators are said one by one, a stage has no
+/// layers, or no fewer would do.
+std::vector<FoldSizes> fold_sizes(const Parallelism& given, int32_t layers);
 /// The mesh of fewer stages. Its micro-batches are as few as every schedule takes.
 Parallelism with_few_stages(const Parallelism& given, const FoldSizes& sizes);
 
 /// What a mesh of many equal layers runs, unfolded from what one with fewer layers and stages
-/// lowers to (its first replica and lane). That all layers do the same is read off the lowered
+/// lowers to (of its first replica the first lane of each kind). That all layers do the same is read off the lowered
 /// graph: in every run of operators that a layer has, those of one place cost the same, and read
 /// the same places of their own layer and of its neighbours; so layers between others, of which
 /// there may be any number, are repetitions of one (manual/symmetry.md). Numbers of operators and
 /// collectives are in the order that lowering all layers would give them.
 class LayerFold {
  public:
-  /// few: the first lane; copies: its one copy; problem: of that one's graph. Nothing where layers
-  /// differ.
+  /// few: of the whole replica; copies: one, of what the first lanes of a kind run; problem: of
+  /// that one's graph; mesh: the few's. Nothing where layers differ.
   static std::unique_ptr<LayerFold> make(const FoldSizes& sizes, const ReplicaLanes& few,
-                                         int32_t width, const LoweredCopies& copies,
+                                         const Mesh& mesh, const LoweredCopies& copies,
                                          const Problem& problem);
 
   const OrderGraph& graph() const { return *graph_; }
-  /// Of every operator its place on the pipeline.
+  /// Of every operator its device in the replica.
   const std::vector<int32_t>& device() const { return device_; }
-  /// The lanes of a mesh of all stages.
-  ReplicaLanes lanes(const Mesh& mesh) const {
-    return ReplicaLanes(mesh, sends_, groups_, exchanges_);
+  /// Whether its operators are those of a device.
+  bool runs_on(int32_t device) const {
+    return slot_of_part_[static_cast<size_t>(device % width_)] >= 0;
   }
+  /// The lanes of a mesh of all stages.
+  ReplicaLanes lanes(const Mesh& mesh) const { return lanes_->lanes(mesh); }
   /// Of a collective its group in lanes(), or -1: it is between the replicas.
   int32_t group_of(int32_t collective) const { return group_of_[collective]; }
   /// As pipeline_pieces() of a schedule with the same places for stages.
   OrderPieces pieces(PipelineSchedule schedule, int32_t micro_batches) const;
 
  private:
-  /// What an operator reads: of a layer so many on, or of none (zone -1, place: its number).
+  static constexpr int32_t kSource = -2;
+  /// What an operator reads: of a layer so many on, or of none (zone -1, place: its number), of
+  /// these a source on its own device (zone kSource, place: which).
   struct Read {
     int32_t zone, place, offset, output;
     bool operator==(const Read&) const = default;
@@ -85,12 +100,17 @@ class LayerFold {
   enum Work : uint8_t { kForward, kBackward, kInput, kWeight, kUpdate, kMember };
   static constexpr size_t kWorks = 4;  // of ChunkWork
 
-  LayerFold(const FoldSizes& sizes, const LoweredCopies& copies, const Problem& problem)
-      : sizes_(sizes), copies_(copies), problem_(problem) {}
+  LayerFold(const FoldSizes& sizes, int32_t width, const LoweredCopies& copies,
+            const Problem& problem)
+      : sizes_(sizes), width_(width), copies_(copies), problem_(problem) {}
 
   const Graph& few() const { return problem_.graph(); }
-  bool find(int32_t width);
+  bool find(const ReplicaLanes& few);
+  void find_slots();
+  void find_labels();
   bool find_runs();
+  std::optional<int32_t> layer_of(const Collective& collective) const;
+  bool find_sources();
   void find_work();
   bool find_reads();
   bool find_senders();
@@ -102,7 +122,11 @@ class LayerFold {
   int32_t outputs(int32_t few) const;
   bool alike(int32_t op, int32_t second) const;
   bool same_reads(int32_t op, int32_t second) const;
+  bool same_costs(int32_t op, int32_t second) const;
   bool same_collective(int32_t a, int32_t b) const;
+  bool same_group(int32_t a, int32_t b) const;
+  bool same_senders(int32_t slot) const;
+  bool in_first_round(int32_t op) const;
   bool find_chunks();
   std::optional<int32_t> ahead_of(int32_t zone, int32_t place) const;
   /// The layers between those at the ends, which alone are numbered, from 0; the others are of no
@@ -111,48 +135,60 @@ class LayerFold {
   int32_t inner() const { return sizes_.layers - 2 * sizes_.ends; }
   int32_t few_chunk(int32_t layer) const;
   int32_t chunk(int32_t layer) const;
-  bool find_lanes(const ReplicaLanes& few, int32_t width);
-  bool find_sends(const ReplicaLanes& few, int32_t width);
-  int32_t many_stage(int32_t few) const;
   bool waits(int32_t op) const;
-  int32_t sender(int32_t chunk) const;
-  bool stands(int32_t chunk) const;
-  void unfold();
-  void place(int32_t op, int32_t layer);
+  int32_t sender(int32_t chunk, int32_t slot) const;
+  bool stands(int32_t chunk, int32_t slot) const;
+  /// By virtual stage and slot.
+  size_t at_chunk(int32_t chunk, int32_t slot) const {
+    return static_cast<size_t>(chunk * slots() + slot);
+  }
+  int32_t slots() const { return static_cast<int32_t>(lanes_->parts().size()); }
+  int32_t few_stage(int32_t op) const { return copies_.lowered.rank[static_cast<size_t>(op)] / width_; }
+  bool unfold();
+  template <class Outside, class Begin, class Add>
+  void in_order(const LayerRuns& runs, const LayerRuns* sources, Outside outside, Begin begin,
+                Add add) const;
+  std::vector<int32_t> collectives_of() const;
+  void place(int32_t op, int32_t layer, int32_t stage);
   void find_groups();
   void list_operators();
-  int32_t number(const Read& read, int32_t layer) const;
+  int32_t number(const Read& read, int32_t op) const;
+  int32_t number(int32_t zone, int32_t place, int32_t layer) const;
 
   FoldSizes sizes_;
+  int32_t width_;  // devices of a stage
   const LoweredCopies& copies_;
   const Problem& problem_;
+  std::optional<LaneFold> lanes_;
+  std::vector<int32_t> slot_of_part_;           // of every device of a stage among lanes_->parts()
+  std::vector<int32_t> slot_, label_;           // of the few operators; layers as sizes_ counts
   std::optional<LayerRuns> runs_, collective_runs_;
+  std::optional<LayerRuns> source_runs_;        // in stages for layers: of those between the ends
+  std::vector<int32_t> source_;                 // of the few operators: which source it is, or -1
+  std::vector<std::vector<int32_t>> few_source_, source_number_;  // by source and stage
   std::vector<Work> work_;                      // of the few operators
   std::vector<int32_t> read_first_;             // of the few, and the end
   std::vector<Read> reads_;
   // Reductions wait for the last gradient that their virtual stage sends (ReplicaOptions::behind):
-  std::vector<int32_t> sender_;                 // what sends it of every few one, or -1
+  std::vector<int32_t> sender_;                 // by few one and slot what sends it, or -1
+  std::map<std::pair<int32_t, int32_t>, int32_t> told_;  // by zone and place: one that sends it
   std::vector<bool> waits_;                     // of the few operators
   std::vector<std::vector<bool>> all_wait_;     // [zone][place], of stages that send
   // Layers are alike, or those at one end of a stage are: which of the few stands for each kind.
   bool by_end_ = false;
   std::array<int32_t, 4> kind_layer_ = {};
   std::vector<std::vector<int32_t>> ahead_;     // [zone][place]: layers on, in whose stage it runs
-  std::vector<int32_t> senders_;                // of every virtual stage, or -1
+  std::vector<int32_t> senders_;                // by virtual stage and slot, or -1
   std::vector<int32_t> outside_, zone_begin_;   // numbers of what is of no layer; of zones
   std::vector<int32_t> like_, layer_;           // of all operators
   std::vector<int32_t> collective_outside_, collective_begin_, collective_like_;
 
   std::unique_ptr<OrderGraph> graph_;
   std::vector<int32_t> device_, chunk_, group_of_;
-  std::vector<std::vector<int32_t>> lists_;     // [chunk][ChunkWork]
-  std::vector<std::vector<int32_t>> updates_;   // of every device
-  std::vector<int32_t> few_group_;              // of every few collective, or -1
-  std::vector<int32_t> ends_group_;             // of few groups over several stages: in groups_
-  std::vector<int32_t> stage_group_;            // of every stage the group within it
-  std::vector<std::vector<int32_t>> groups_;
-  std::vector<std::pair<int32_t, int32_t>> sends_;  // between stages
-  bool exchanges_ = false;
+  std::vector<std::vector<int32_t>> lists_;     // [at_chunk()][ChunkWork]
+  std::vector<std::vector<int32_t>> updates_;   // by stage and slot
+  std::vector<int32_t> few_group_;              // of every few collective, kAcross or kJoins
+  static constexpr int32_t kAcross = -1, kJoins = -2;
 };
 
 }  // namespace trinity

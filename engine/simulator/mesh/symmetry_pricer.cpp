@@ -100,6 +100,10 @@ bool first_lanes_alone(const Symmetry& symmetry, const Mesh& mesh) {
   return true;
 }
 
+/// Whether sums go on beside gradients of weights: they meet others at one instant, whose order is
+/// not that of some lanes among others.
+bool sums_aside(const Parallelism& given) { return given.overlap_tensor && given.mesh.tensor > 1; }
+
 /// Where the operators of copies run in a symmetry's quotient.
 std::vector<int32_t> bind_symmetry(const LoweredCopies& copies, const Mesh& mesh,
                                    const Symmetry& symmetry, Quotient& quotient,
@@ -204,27 +208,27 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bound(const Strategy& str
   return of->bound.front();
 }
 
-/// Nothing where more than the first lane of one replica is to be simulated.
+/// Nothing where others than the first lanes of a kind are to be simulated, or several replicas.
 std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind_folded(const Structure& structure,
                                                                    const Mesh& mesh) {
   const auto& fold = *structure.folded->fold;
   const auto& found = find(fold.lanes(mesh), mesh);
-  if (!found.symmetry || found.symmetry->replicas.size() != 1 ||
-      !first_lanes_alone(*found.symmetry, mesh))
-    return nullptr;
+  if (found.share || !found.symmetry || found.symmetry->replicas.size() != 1) return nullptr;
+  const auto& symmetry = *found.symmetry;
+  for (size_t device = 0; device < symmetry.devices.size(); ++device)
+    if (symmetry.devices[device] != fold.runs_on(static_cast<int32_t>(device))) return nullptr;
+  if (sums_aside(structure.given) && !first_lanes_alone(symmetry, mesh)) return nullptr;
   auto result = std::make_shared<Bound>();
   result->mesh = mesh;
   result->folded = structure.folded;
-  const auto& symmetry = *found.symmetry;
-  const auto first_of = [&](int32_t stage) { return at(stage) * at(mesh.width()); };
   result->placement.reserve(fold.device().size());
-  for (const int32_t stage : fold.device())
-    result->placement.push_back(symmetry.number[first_of(stage)]);
+  for (const int32_t device : fold.device())
+    result->placement.push_back(symmetry.number[at(device)]);
   result->quotient = symmetry.quotient;
   for (int32_t c = 0; c < fold.graph().collectives(); ++c) {
     const int32_t inner = fold.group_of(c);
-    const int32_t stage = fold.device()[at(fold.graph().members(c)[0])];
-    result->quotient.group.push_back(inner < 0 ? symmetry.across[0][first_of(stage)]
+    const int32_t device = fold.device()[at(fold.graph().members(c)[0])];
+    result->quotient.group.push_back(inner < 0 ? symmetry.across[0][at(device)]
                                                : symmetry.inner[0][at(inner)]);
   }
   return result;
@@ -246,10 +250,8 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure
   if (found->share) found = &find(*lanes, mesh);
   const auto& symmetry = found->symmetry;
   if (!symmetry) return result;
-  // Sums beside gradients of weights meet others at one instant, whose order is not that of some
-  // lanes among others.
-  const bool aside = structure.lowered->replica.of.overlap_tensor && mesh.tensor > 1;
-  if (aside && (symmetry->replicas.size() > 1 || !first_lanes_alone(*symmetry, mesh)))
+  if (sums_aside(structure.lowered->replica.of) &&
+      (symmetry->replicas.size() > 1 || !first_lanes_alone(*symmetry, mesh)))
     return result;
   result->made = make(structure, *symmetry);
   result->placement =

@@ -1,0 +1,216 @@
+#include "base/index.h"
+#include "simulator/mesh/layer_fold.h"
+
+namespace trinity {
+
+/// Calls add(number among the few, layer, stage) in the order of all: outside() before what is of no
+/// layer, begin(source or not) before all of one zone. Layer and stage are -1 where it has none.
+template <class Outside, class Begin, class Add>
+void LayerFold::in_order(const LayerRuns& runs, const LayerRuns* sources, Outside outside,
+                         Begin begin, Add add) const {
+  const auto repeat = [&](const LayerRuns& of, int32_t zone, int32_t many, auto like_of, auto put) {
+    const auto& about = of.zones[at(zone)];
+    for (int32_t k = 0; k < many; ++k) {
+      const int32_t layer = about.up ? k : many - 1 - k, like = like_of(layer);
+      for (int32_t j = 0; j < about.length; ++j) put(of.number(zone, like, j), layer);
+    }
+    return at(about.length) * at(of.layers);
+  };
+  const auto like_layer = [this](int32_t layer) {
+    return layer == 0            ? 0
+           : layer == inner() - 1 ? few_inner() - 1
+                                  : kind_layer_[at(kind(layer))];
+  };
+  for (size_t i = 0; i < runs.places.size();) {
+    if (const int32_t zone = runs.places[i].zone; zone >= 0) {
+      begin();
+      i += repeat(runs, zone, inner(), like_layer,
+                  [&](int32_t like, int32_t layer) { add(like, layer, -1); });
+    } else if (sources && sources->places[i].zone >= 0) {
+      i += repeat(*sources, sources->places[i].zone, sizes_.pipeline - 2, [](int32_t) { return 0; },
+                  [&](int32_t like, int32_t stage) { add(like, -1, stage + 1); });
+    } else {
+      outside(static_cast<int32_t>(i));
+      add(static_cast<int32_t>(i), -1, -1);
+      ++i;
+    }
+  }
+}
+
+bool LayerFold::unfold() {
+  outside_.resize(runs_->places.size());
+  const size_t most = runs_->places.size() / at(sizes_.few_layers) * at(sizes_.layers);
+  like_.reserve(most), layer_.reserve(most);
+  in_order(
+      *runs_, source_runs_ ? &*source_runs_ : nullptr,
+      [&](int32_t i) { outside_[at(i)] = static_cast<int32_t>(like_.size()); },
+      [&] { zone_begin_.push_back(static_cast<int32_t>(like_.size())); },
+      [&](int32_t like, int32_t layer, int32_t stage) { place(like, layer, stage); });
+  collective_outside_.resize(collective_runs_->places.size());
+  const auto collectives = [this] { return static_cast<int32_t>(collective_like_.size()); };
+  in_order(
+      *collective_runs_, nullptr, [&](int32_t i) { collective_outside_[at(i)] = collectives(); },
+      [&] { collective_begin_.push_back(collectives()); },
+      [&](int32_t like, int32_t, int32_t) { collective_like_.push_back(like); });
+  for (int32_t chunk = 0; chunk < sizes_.chunks(); ++chunk)
+    for (int32_t slot = 0; slot < slots(); ++slot) {
+      senders_.push_back(sender(chunk, slot));
+      if (senders_.back() >= 0 && !copies_.tells[at(like_[at(senders_.back())])]) return false;
+    }
+  graph_ = std::make_unique<OrderGraph>(
+      problem_, like_, collective_like_, collectives_of(), [this](int32_t op, auto add) {
+        const int32_t like = like_[at(op)];
+        for (int32_t i = read_first_[at(like)]; i < read_first_[at(like) + 1]; ++i)
+          add(OrderGraph::Source{number(reads_[at(i)], op), reads_[at(i)].output});
+        if (!waits(op)) return;
+        const int32_t from = senders_[at_chunk(chunk_[at(op)], slot_[at(like)])];
+        add(OrderGraph::Source{from, outputs(like_[at(from)])});
+      });
+  return true;
+}
+
+/// Of every operator its collective, or -1.
+std::vector<int32_t> LayerFold::collectives_of() const {
+  std::vector<int32_t> collective(like_.size(), -1);
+  for (size_t op = 0; op < like_.size(); ++op) {
+    const int32_t few_one = few().op(like_[op]).collective;
+    if (few_one < 0) continue;
+    const auto& about = collective_runs_->places[at(few_one)];
+    if (about.zone < 0) {
+      collective[op] = collective_outside_[at(few_one)];
+      continue;
+    }
+    const auto& zone = collective_runs_->zones[at(about.zone)];
+    collective[op] = collective_begin_[at(about.zone)] + about.place +
+                     (zone.up ? layer_[op] : inner() - 1 - layer_[op]) * zone.length;
+  }
+  return collective;
+}
+
+bool LayerFold::waits(int32_t op) const {
+  const int32_t like = like_[at(op)];
+  const auto& place = runs_->places[at(like)];
+  return senders_[at_chunk(chunk_[at(op)], slot_[at(like)])] >= 0 &&
+         (place.zone < 0 ? waits_[at(like)] : all_wait_[at(place.zone)][at(place.place)]);
+}
+
+int32_t LayerFold::sender(int32_t chunk, int32_t slot) const {
+  const int32_t few = sizes_.like(chunk), op = sender_[at_chunk(few, slot)];
+  if (op < 0) return -1;
+  const auto& place = runs_->places[at(op)];
+  if (place.zone < 0) return outside_[op];
+  return number(place.zone, place.place,
+                place.layer + sizes_.first_layer(chunk) - sizes_.few_first_layer(few));
+}
+
+/// Whether the sender of a virtual stage is of a layer that stands for itself, and the few's is the
+/// same, or neither is.
+bool LayerFold::stands(int32_t chunk, int32_t slot) const {
+  const int32_t few = sizes_.like(chunk), op = sender_[at_chunk(few, slot)];
+  if (op < 0) return true;
+  const auto& place = runs_->places[at(op)];
+  const int32_t first = sizes_.first_layer(chunk), few_first = sizes_.few_first_layer(few);
+  if (place.zone >= 0) {
+    const int32_t layer = place.layer + first - few_first;
+    return layer >= 0 && layer < inner();
+  }
+  const bool front = label_[at(op)] < sizes_.few_layers / 2;
+  return front ? first == few_first : sizes_.layers - first == sizes_.few_layers - few_first;
+}
+
+/// Adds an operator that is like one of the few. stage: of a source between the ends, else -1.
+void LayerFold::place(int32_t op, int32_t layer, int32_t stage) {
+  const auto& about = runs_->places[at(op)];
+  if (!by_end_ && layer > 0 && layer + 1 < inner())
+    if (const auto told = told_.find({about.zone, about.place}); told != told_.end())
+      op = told->second;
+  const int32_t few_chunk = copies_.lowered.stage[at(op)];
+  if (layer >= 0)
+    chunk_.push_back(chunk(layer + ahead_[at(about.zone)][at(about.place)]));
+  else if (stage >= 0)
+    chunk_.push_back(stage);
+  else if (in_first_round(op))
+    chunk_.push_back(few_chunk == 0 ? 0 : sizes_.pipeline - sizes_.few_pipeline + few_chunk);
+  else
+    chunk_.push_back(sizes_.many(few_chunk));
+  const int32_t on = device_of_chunk(sizes_.schedule, sizes_.pipeline, chunk_.back());
+  if (const int32_t source = source_[at(op)]; source >= 0)
+    source_number_[at(source)][at(on)] = static_cast<int32_t>(like_.size());
+  device_.push_back(on * width_ + lanes_->parts()[at(slot_[at(op)])]);
+  like_.push_back(op);
+  layer_.push_back(layer);
+}
+
+int32_t LayerFold::number(int32_t zone, int32_t place, int32_t layer) const {
+  const auto& about = runs_->zones[at(zone)];
+  return zone_begin_[at(zone)] + place + (about.up ? layer : inner() - 1 - layer) * about.length;
+}
+
+int32_t LayerFold::number(const Read& read, int32_t op) const {
+  if (read.zone == kSource) return source_number_[at(read.place)][at(device_[at(op)] / width_)];
+  if (read.zone < 0) return outside_[at(read.place)];
+  const int32_t layer = layer_[at(op)];
+  return number(read.zone, read.place,
+                layer >= 0 ? layer + read.offset : read.offset == 0 ? 0 : inner() - 1);
+}
+
+void LayerFold::find_groups() {
+  for (int32_t c = 0; c < graph_->collectives(); ++c) {
+    const int32_t few_group = few_group_[at(collective_like_[at(c)])];
+    const int32_t device = device_[at(graph_->members(c)[0])], stage = device / width_;
+    group_of_.push_back(few_group >= 0         ? lanes_->group(few_group, stage)
+                        : few_group == kJoins ? lanes_->joined(stage, device % width_)
+                                               : -1);
+  }
+}
+
+/// What runs of every chunk, by kind of work, and once on every device.
+void LayerFold::list_operators() {
+  lists_.resize(at_chunk(sizes_.chunks(), 0) * kWorks);
+  updates_.resize(at(sizes_.pipeline * slots()));
+  for (int32_t op = 0; op < graph_->operators(); ++op) {
+    const Work work = work_[at(like_[at(op)])];
+    const int32_t slot = slot_[at(like_[at(op)])];
+    const auto list = [&](ChunkWork of) -> auto& {
+      return lists_[at_chunk(chunk_[at(op)], slot) * kWorks + at(static_cast<int32_t>(of))];
+    };
+    if (work == kUpdate)
+      updates_[at(device_[at(op)] / width_ * slots() + slot)].push_back(op);
+    else if (work == kForward)
+      list(ChunkWork::forward).push_back(op);
+    else if (work != kMember)
+      list(ChunkWork::backward).push_back(op);
+    if (work == kInput || work == kWeight)
+      list(work == kInput ? ChunkWork::input : ChunkWork::weight).push_back(op);
+  }
+}
+
+OrderPieces LayerFold::pieces(PipelineSchedule schedule, int32_t micro_batches) const {
+  OrderPieces result;
+  result.micro_batches = micro_batches;
+  result.list_first.push_back(0);
+  result.piece_first.push_back(0);
+  result.operators.reserve(like_.size());
+  std::vector<int32_t> number(lists_.size(), -1);
+  const auto add = [&](const std::vector<int32_t>& list) {
+    result.operators.insert(result.operators.end(), list.begin(), list.end());
+    result.list_first.push_back(static_cast<int32_t>(result.operators.size()));
+    return result.lists() - 1;
+  };
+  for (int32_t device = 0; device < sizes_.pipeline * slots(); ++device) {
+    for (const auto& task : chunk_order(schedule, sizes_.pipeline, sizes_.rounds, micro_batches,
+                                        device / slots())) {
+      const size_t key = at_chunk(task.chunk, device % slots()) * kWorks +
+                         at(static_cast<int32_t>(task.work));
+      if (lists_[key].empty()) continue;
+      if (number[key] < 0) number[key] = add(lists_[key]);
+      result.pieces.push_back({number[key], task.micro_batch});
+    }
+    if (const auto& list = updates_[at(device)]; !list.empty())
+      result.pieces.push_back({add(list), micro_batches - 1});
+    result.piece_first.push_back(static_cast<int32_t>(result.pieces.size()));
+  }
+  return result;
+}
+
+}  // namespace trinity
