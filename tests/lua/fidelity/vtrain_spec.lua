@@ -29,6 +29,18 @@ local function small(gpus, batch, micro_batch, tensor, data, pipeline, time_ms)
   return ('%d,%d,%d,64,16,4,32,%d,%d,%d,%s'):format(gpus, batch, micro_batch, tensor, data, pipeline, time_ms or '')
 end
 
+describe('where the host sets the pace', function()
+  it('a step with parts of layers is priced as its timeline is, layer by layer', function()
+    local values = util.merged(calibration.starts(), { dispatch_s = 100e-6 })
+    local cluster = trinity.cluster(calibration.apply(rows_of.cluster_spec(2), values))
+    local row = { gpus = 2, batch = 2, micro_batch = 1, hidden = 1024, heads = 16, layers = 3, sequence = 512, tensor = 2, data = 1,
+      pipeline = 1, recompute = 'none' }
+    local problem = trinity.problem { graph = rows_of.graph(row), cluster = cluster }
+    local seen = problem:timeline(problem:strategy(rows_of.plan(row))).metrics.step_time_s
+    expect(problem:evaluate(rows_of.plan(row)).step_time_s):equals(seen)
+  end)
+end)
+
 describe('rows of vTrain', function()
   it('are told in their order, with a mark at the start, line ends of Windows, and no times', function()
     local lines = { '\239\187\191' .. head, small(16, 32, 1, 2, 8, 1), small(8, 8, 1, 2, 2, 2), small(16, 32, 2, 1, 8, 2, '7.5') }
