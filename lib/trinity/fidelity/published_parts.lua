@@ -12,15 +12,16 @@ local published_parts = {}
 local matrix = { Gemm = true, MatMul = true, Linear = true }
 
 --- Which constant an operator's time goes by, beside its launch.
-local function class_of(op, eight_bit, recorded)
+local function class_of(op, row)
   local type = op.type:gsub('Grad$', '')
   if type == 'Attention' then return 'attention' end
   if type == 'Einsum' then return 'expert' end
   if type:find '^Expert' then return 'routing' end
-  if (type == 'SwiGLU' or type == 'Cast') and recorded then return 'fused' end
+  if type == 'Cast' and row.precision == 'fp8_rowwise' then return 'rowwise' end
+  if (type == 'SwiGLU' or type == 'Cast') and row.recorded then return 'fused' end
   if matrix[type] then
     local wide = op.name:find '^logits' or op.name:find '/router/'
-    return eight_bit and not wide and 'eight_bit' or 'compute_efficiency'
+    return row.precision ~= 'bf16' and not wide and 'eight_bit' or 'compute_efficiency'
   end
   return 'memory_efficiency'
 end
@@ -107,7 +108,7 @@ local function operators_s(row, problem, values, recompute)
     if op.phase ~= 'update' and times[i] > 0 then
       local again = recompute == 'full' and op.phase == 'forward' and 2 or 1
       local seconds = times[i]
-      local launch, class = math.min(seconds, values[gap]), class_of(op, row.precision ~= 'bf16', row.recorded)
+      local launch, class = math.min(seconds, values[gap]), class_of(op, row)
       local own = again * (seconds - launch) / width
       local narrow_s = own * narrowness(row, class, values.half_width)
       add(gap, again * launch)
@@ -150,14 +151,15 @@ end
 ---@param after table<string, number>
 ---@return number
 function published_parts.factor(row, shares, before, after)
-  local narrow = row.precision == 'bf16' and 'compute_efficiency' or row.precision
+  local kinds = { bf16 = 'compute_efficiency', fp8_rowwise = 'fp8' }
+  local narrow = kinds[row.precision] or row.precision
   local function slower(name) return before[name] / after[name] end
-  local early = row.plan.early and row.precision ~= 'bf16' and slower 'early' or 1
   local release = row.recorded == 'all' and slower 'release' or 1
   local memory = slower 'memory_efficiency' * (row.plan.eager and slower 'eager' or 1)
-  local moved = { launch_s = 1 / slower 'launch_s', attention = slower 'attention', eight_bit = slower(narrow) * early,
+    * (row.plan.early and slower 'early' or 1)
+  local moved = { launch_s = 1 / slower 'launch_s', attention = slower 'attention', eight_bit = slower(narrow),
     compute_efficiency = slower 'compute_efficiency', memory_efficiency = memory,
-    fused = memory * release, routing = memory * slower 'routing' * release,
+    fused = memory * release, rowwise = memory * slower 'rowwise', routing = memory * slower 'routing' * release,
     inside_share = slower 'inside_share' * release * (row.plan.async and slower 'async' or 1),
     network_share = slower 'network_share', zero3 = slower 'zero3', half_width = slower(narrow) / slower 'half_width',
     expert = slower(narrow) * slower 'expert' }

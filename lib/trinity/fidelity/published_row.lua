@@ -182,6 +182,8 @@ local function read_plan(row, m, about, assume)
   plan.unfused = about.family == 'a100'
   plan.deepspeed = plan.unfused and row.zero == '3'
   plan.early = about.family == 'h100' and recipe.is_early(row.source or '')
+  -- recipes of Llama in Megatron-Bridge: cross_entropy_fusion_impl = 'te'
+  plan.fused_loss = m.experts == 0 and contains(row, 'source', 'megatron-bridge')
   plan.async = plan.torchtitan and contains(row, 'note', 'asynctp')
   plan.eager = plan.torchtitan and filled(row, 'note') and not contains(row, 'note', 'compile')
   read_virtual(row, plan, m, assume)

@@ -36,12 +36,14 @@ local function feed_of(m, layer)
   return { plain = true, feed_forward = m.ffn, bias = true, approximate = 'tanh' }
 end
 
---- Whether a row's rings of attention are priced with their messages.
+--- Whether a row's rings of attention are priced with their messages. (FSDP shares weights out over parts of sequences,
+--- too: torchtitan's mesh dp_shard_cp. As replicas, which then share out alike, their memory is
+--- that of the rows; the ring's messages are a percent of the step.)
 ---@param row table
 ---@return boolean
 function published_step.has_ring(row)
   local plan = row.plan
-  return plan.context > 1 and plan.tensor == 1 and plan.pipeline == 1 and plan.gpus <= most_lowered
+  return plan.context > 1 and plan.tensor == 1 and plan.pipeline == 1 and plan.gpus <= most_lowered and plan.shard < 3
 end
 
 --- Rings of attention as they are priced: { parts, sequence, data, share }. Every part of a ring is lowered by itself,
@@ -69,7 +71,8 @@ function published_step.graph(row)
     dropout = plan.unfused and 0.1 or 0, rotary_width = m.gated and 2 * math.floor(width / 2) or 0,
     attention = function() return attention_of(m) end, feed_forward = function(layer) return feed_of(m, layer) end }
   local forward = network.build(about, { batch_size = plan.micro_batch, sequence = sequence,
-    dtype = row.precision == 'bf16' and 'bfloat16' or 'float8', kernels = plan.unfused and 'megatron' or 'flash' })
+    dtype = row.precision == 'bf16' and 'bfloat16' or 'float8', kernels = plan.unfused and 'megatron' or 'flash',
+    fused_loss = plan.fused_loss })
   return forward:to_training { optimiser = 'adam', gradient_dtype = 'float32' }
 end
 
@@ -77,8 +80,34 @@ end
 --- times that (data sheets "NVIDIA GB200 NVL72", "NVIDIA GB300 NVL72").
 local fp4_rate = { GB200 = 2, B200 = 2, GB300 = 3, B300 = 3 }
 
+--- What products scaled by row reach of those scaled by tensor ("Most shapes are within 90-100 % of tensor-wise
+--- efficiency", github.com/pytorch/pytorch/issues/147971).
+local rowwise_products = 0.95
+
 --- How many times as fast as before recipes move and map the tokens of experts that record whole iterations.
 local function release_of(row, values) return row.recorded == 'all' and values.release or 1 end
+
+--- What copies of operands that the graph counts are of those that torchao makes (torchao/float8, its README and
+--- benchmarks/float8/float8_roofline.py). Counted are 3 bytes of every element that a product reads, and the logits'
+--- copies to float32. Made are those of gradients that come into products, too, and all in both orders, for products of
+--- gradients sum over tokens. Scaled by tensor: read for the largest value, read and written (5 bytes), copied in the
+--- other order (2). By row: one kernel finds a row's largest value and writes (3), that of a column reads twice (5);
+--- what is gathered along a split of layers is copied behind that, whole on every device ("For rowwise recipes, we use
+--- regular TP and all-gather happens in high precision", torchtitan/models/llama3/infra/parallelize.py), as are
+--- gradients of what a split sums.
+---@param row table
+---@return number
+function published_step.cast_share(row)
+  local m, t = row.network, row.plan.tensor
+  local again, rowwise = row.plan.recompute ~= 'none' and 2 or 1, row.precision == 'fp8_rowwise'
+  local split = (m.hidden + m.ffn) / t
+  local counted, gathered = 3 * again * (split + 2 * m.hidden / t), 2 * m.hidden / (rowwise and 1 or t)
+  local come = (m.hidden * (1 + 2 * m.kv_heads / m.heads) + 2 * m.ffn) / t + 2 * m.hidden
+  local made = rowwise and (3 * again + 5) * (split + gathered) + 8 * come
+    or (5 * again + 2) * (split + gathered) + 7 * come
+  local logits = 6 * m.vocab / t / m.layers
+  return (counted + logits) / (made + logits)
+end
 
 --- A device type beside what calibration.apply() gives it: products of 8 and 4 bits reach their own share of their own
 --- peak, fused attention and experts' products their own. Kernels are those of today: joined where they can be.
@@ -87,8 +116,8 @@ local function device_type(kind, row, values)
   local rate = row.precision == 'nvfp4' and fp4_rate[row.gpu] or 1
   local peaks, wide = util.merged(type.peak_flops_per_s), values.compute_efficiency
   if peaks.float8 and row.precision ~= 'bf16' then
-    local early = row.plan.early and values.early or 1
-    peaks.float8 = peaks.float8 * rate * early * values[row.precision] / wide
+    local reached = row.precision == 'fp8_rowwise' and values.fp8 * rowwise_products or values[row.precision]
+    peaks.float8 = peaks.float8 * rate * reached / wide
   end
   local faster = release_of(row, values)
   local expert = { compute_efficiency = wide * values.expert }
@@ -100,9 +129,8 @@ local function device_type(kind, row, values)
   local fused = row.recorded and { memory_efficiency = values.memory_efficiency * faster } or nil
   local cast = fused
   if row.plan.torchtitan and row.precision ~= 'bf16' then
-    -- Dynamic scaling reads a tensor of 16 bits for its largest value, reads it again to write 8, and copies these in
-    -- the other order for the gradients' products: 7 bytes an element, of which 3 are counted.
-    cast = { memory_efficiency = values.memory_efficiency * 3 / 7 }
+    local way = row.precision == 'fp8_rowwise' and values.rowwise or 1
+    cast = { memory_efficiency = values.memory_efficiency * way * published_step.cast_share(row) }
   end
   if row.recorded and row.recorded ~= 'all' then
     -- Every expert's products are kernels of their own, backward two for one.
@@ -130,21 +158,31 @@ function published_step.cluster(row, values)
   return calibration.apply(spec, util.merged(util.picked(values, fields), {
     inside_share = values.inside_share * release_of(row, values) * (row.plan.async and values.async or 1),
     network_share = row.plan.deepspeed and values.zero3 or values.network_share,
-    memory_efficiency = values.memory_efficiency * (row.plan.eager and values.eager or 1),
+    memory_efficiency = values.memory_efficiency * (row.plan.eager and values.eager or 1)
+      * (row.plan.early and values.early or 1),
     launch_s = values.launch_s, dispatch_s = row.recorded == 'none' and values.expert_dispatch_s or nil,
     overlap = 1 }))
 end
 
---- torchtitan's selective recomputation: every second matrix product and what is no product, but attention is kept
---- (torchtitan/models/llama3/infra/parallelize.py, "op" of its selective activation checkpointing).
+--- torchtitan's selective recomputation: of every layer attention is kept and every second matrix product from the
+--- first on; all else is computed again (torchtitan/distributed/activation_checkpoint.py, option "op").
 local function selective()
-  local products = 0
+  local products = {}
   return function(op)
-    if op.type == 'Attention' or not op.name:find '^layer_' then return nil end
+    local layer = op.name:match '^layer_%d+'
+    if op.type == 'Attention' or not layer then return nil end
     if op.type ~= 'Gemm' and op.type ~= 'MatMul' then return true end
-    products = products + 1
-    return products % 2 == 0 or nil
+    products[layer] = (products[layer] or 0) + 1
+    return products[layer] % 2 == 0 or nil
   end
+end
+
+--- What a row's framework does where it says `word`: that word, or a function of operators.
+---@param row table
+---@param word string
+---@return string|fun(op: table): boolean?
+function published_step.recompute(row, word)
+  return row.plan.torchtitan and word == 'selective' and selective() or word
 end
 
 --- What problem:evaluate is asked of a row; recompute: in place of its own.
@@ -156,8 +194,7 @@ end
 ---@return trinity.MeshStrategy
 function published_step.problem(row, values, recompute, spec)
   local plan, m = row.plan, row.network
-  recompute = recompute or plan.recompute
-  if plan.torchtitan and recompute == 'selective' then recompute = selective() end
+  recompute = published_step.recompute(row, recompute or plan.recompute)
   local problem = problems.simulator { graph = published_step.graph(row),
     cluster = model.cluster(spec or published_step.cluster(row, values)) }
   local ring = published_step.ring(row)

@@ -76,20 +76,20 @@ local function embed(net, about, run)
   return net:drop('embed/dropout', x, about.dropout, masked(run)), table_of
 end
 
--- The logits' loss. Half precision: in float32, but of ONNX's kernels.
+-- The logits' loss. Half precision: in float32, but of ONNX's kernels and where one kernel reads logits as they are.
 local function finish(net, x, about, run, table_of)
   local logits = net:linear('logits', x, about.vocabulary, { bias = false, weight = table_of })
   if about.final_softcap then logits = net:tanh('logits/softcap', logits) end
-  if run.kernels ~= 'onnx' and (net.dtype == 'float16' or net.dtype == 'bfloat16') then
+  if run.kernels ~= 'onnx' and not run.fused_loss and (net.dtype == 'float16' or net.dtype == 'bfloat16') then
     logits = net:operator('Cast', 'logits/float32', { inputs = { logits }, shapes = { logits.shape },
       dtype = 'float32' })
   end
   net:softmax_cross_entropy('loss', logits, net:input('labels', { run.batch_size, run.sequence }, 'int64'))
 end
 
---- The forward graph. run: batch_size, sequence, dtype, kernels.
+--- The forward graph. run: batch_size, sequence, dtype, kernels, fused_loss (no copy of the logits in float32).
 ---@param about table
----@param run { batch_size: integer, sequence: integer, dtype: string, kernels: string }
+---@param run { batch_size: integer, sequence: integer, dtype: string, kernels: string, fused_loss?: boolean }
 ---@return trinity.Graph
 function network.build(about, run)
   local net = layers.new(about.name, { dtype = run.dtype })
