@@ -48,8 +48,8 @@ local function bucket_of(point) return point.pipeline > 1 and 2 ^ 50 or 25000000
 
 --- The point that a row states. recompute, virtual: in place of its own.
 local function point_of(row, recompute, virtual)
-  local p = util.merged(row.plan, { virtual = virtual })
-  local point = { micro_batch = p.micro_batch, tensor = p.tensor, context = p.context, expert = 1, data = p.data,
+  local p, ring = util.merged(row.plan, { virtual = virtual }), published_step.ring(row)
+  local point = { micro_batch = p.micro_batch, tensor = p.tensor, context = ring.parts, expert = 1, data = ring.data,
     sequence_parallel = p.sequence_parallel, recompute = recompute, pipeline = p.pipeline,
     schedule = p.virtual > 1 and 'interleaved' or '1f1b', virtual_stages = p.virtual, algorithm = 'automatic',
     stages = vtrain_rows.stages(row.network.layers, p.pipeline * p.virtual) or 'even', order = 'natural',
@@ -57,6 +57,9 @@ local function point_of(row, recompute, virtual)
   point.shard, point.bucket_bytes = shard_of(point, p.shard), bucket_of(point)
   return point
 end
+
+--- Whether a row's recomputation goes by operators, of which a search has no choice.
+local function by_operators(row) return row.plan.torchtitan and row.plan.recompute == 'selective' end
 
 --- What is tried of recomputation: what the row states; of kernels that keep the scores of attention the next where
 --- none does not fit.
@@ -107,7 +110,8 @@ local function stated_space(row, batch)
       sizes[#sizes + 1] = size
     end
   end
-  return { micro_batch = sizes, context = p.context, expert = 1, recompute = recompute_of(row),
+  return { micro_batch = sizes, context = published_step.ring(row).parts, expert = 1,
+    recompute = by_operators(row) and { 'none', 'full' } or recompute_of(row),
     sequence_parallel = function(point)
       return { point.tensor > 1 and (not p.unfused or point.recompute == 'selective' or p.recompute == 'selective') }
     end,
@@ -120,12 +124,13 @@ end
 
 --- The published plan as one that the search found, priced by its problem; nil where that would run more than so many
 --- operators.
-local function told(found, point, tasks)
+local function told(row, found, point, tasks)
   local problem, strategy = found.networks:problem(point.micro_batch), plan_space.strategy(point)
   local bounds = problem.handle:mesh_bounds({ strategy })[1]
   if bounds.refused then util.fail('%s: %s', plan_space.text(point), bounds.refused) end
   if bounds.tasks > tasks then return nil end
-  local metrics = problem:evaluate(strategy)
+  local metrics = problem:evaluate(util.merged(strategy, {
+    recompute = published_step.recompute(row, strategy.recompute) }))
   return util.merged({ point = point, fields = strategy, metrics = metrics, step_time_s = metrics.step_time_s,
     networks = found.networks, bounds = bounds, feasible = metrics.feasible }, point)
 end
@@ -154,10 +159,22 @@ local function told_row(row, found, tasks)
   for _, virtual in ipairs(chunks_of(row)) do
     local last
     for _, recompute in ipairs(recompute_of(row)) do
-      last = told(found, point_of(row, recompute, virtual), tasks)
+      last = told(row, found, point_of(row, recompute, virtual), tasks)
       if not last or last.feasible then break end
     end
     if not best or last and rather(last, best) then best = last end
+  end
+  return best
+end
+
+--- The best that a search found; where recomputation goes by operators, of all that it kept, with and without
+--- recomputation, the best with that of the row.
+local function best_of(row, found, tasks)
+  if not by_operators(row) then return found.plans[1] end
+  local best
+  for _, one in ipairs(found.plans) do
+    local last = told(row, found, util.merged(one.point, { recompute = row.plan.recompute }), tasks)
+    if last and last.feasible and (not best or rather(last, best)) then best = last end
   end
   return best
 end
@@ -176,17 +193,18 @@ end
 --- seconds of a step.
 local function compare(row, options)
   local values = constants.values(row.family, constants.fitted().values[row.family])
-  local batch = row.tokens / row.sequence
+  local batch = row.tokens / published_step.ring(row).sequence
   local function graph(micro_batch, layers)
     local network = layers and util.merged(row.network, { layers = layers }) or row.network
     return published_step.graph(util.merged(row, { network = network,
       plan = util.merged(row.plan, { micro_batch = micro_batch }) }))
   end
   local found = plan { graph = graph, cluster = model.cluster(published_step.cluster(row, values)),
-    global_batch = batch, quiet = true, plans = 1, simulations = options.simulations, tasks = options.tasks,
+    global_batch = batch, quiet = true, plans = by_operators(row) and 16 or 1, simulations = options.simulations,
+    tasks = options.tasks,
     refinements = 0,
     space = options.whole and { expert = 1 } or stated_space(row, batch) }
-  local other, best = told_row(row, found, options.tasks), found.plans[1]
+  local other, best = told_row(row, found, options.tasks), best_of(row, found, options.tasks)
   if not other then
     return { id = row.id, model = row.model, gpus = row.plan.gpus, published = plan_space.text(point_of(row,
       row.plan.recompute)), too_large = true }

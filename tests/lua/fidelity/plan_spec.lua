@@ -67,6 +67,21 @@ describe('published plans beside the best', function()
     expect(zero.best:find 'tensor' or zero.best:find 'pipeline'):equals(nil)
   end)
 
+  it_shared('of torchtitan are priced with its recomputation by operators, and fit where they ran', function()
+    local path, lines = shared 'llm-published/throughput.csv', {}
+    for line in core.read_file(path):gmatch '[^\n]+' do
+      local id = line:match '^[^,]+'
+      if #lines == 0 or id == 'p241' or id == 'p242' or id == 'p249' or id == 'p250' then lines[#lines + 1] = line end
+    end
+    local some = temporary '.csv'
+    core.write_file(some, table.concat(lines, '\n') .. '\n')
+    local found = json.decode(trinity_says(("fidelity plan --json --quiet --rows '%s'"):format(some), 0))
+    expect(#found.rows):equals(4)
+    for _, one in ipairs(found.rows) do expect(one.fits):truthy() end
+    expect(found.rows[1].published):matches 'recompute selective'
+    expect(found.rows[1].published_s):near(16 * 8192 / 8 / 5762, 0.1 * 16 * 8192 / 8 / 5762) -- as published: 5,762 tokens/s
+  end)
+
   it('says which option is missing', function()
     trinity_says('fidelity plan', 2, "option '%-%-rows' or '%-%-runs' is missing")
   end)
