@@ -11,6 +11,8 @@ namespace {
 constexpr const char* kScopeNames[] = {"world", "node", "across", "meeting"};
 /// How much longer a collective may take that every rank has begun: data may be on its way.
 constexpr double kBegunPatience = 1.3;
+/// What a rank that left has to end, so that launchers say first how it did.
+constexpr double kLeaving_s = 2;
 constexpr const char* kScopeWords[] = {"world", "node", "across"};  // those of scripts
 
 /// Whether rank `other` takes part in the collectives of `rank` in a scope.
@@ -53,7 +55,7 @@ std::optional<std::string> judge_wait(const std::vector<Seen>& ranks, size_t wai
   const Heartbeat& waiting = ranks[waiter].heartbeat;
   const auto late = late_ranks(ranks, waiting);
   for (const size_t r : late)
-    if (ranks[r].heartbeat.has_left)
+    if (ranks[r].heartbeat.has_left && ranks[r].silent_s >= kLeaving_s)
       return fmt::format(
           "{} has left the job (its script ended or failed) while rank {} waits for it in {}",
           name_rank(ranks, r), waiter, describe_wait(waiting));

@@ -7,8 +7,7 @@
 #include <vector>
 
 // How a job notices that a rank died, hangs or left. Every rank writes a heartbeat twice a second
-// into the job's store; whoever judges (`trinity launch`, else rank 0, else rank 1) reads all of
-// them.
+// into the job's store; whoever judges (rank 0, else rank 1) reads all of them.
 
 namespace trinity {
 

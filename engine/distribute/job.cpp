@@ -115,7 +115,7 @@ std::string Job::key(const std::string& name) const {
 
 /// Stores of LibTorch 1 and 2 do not understand each other, and torchrun's is of its own LibTorch.
 std::string Job::store_advice() const {
-  if (!variables_.has_store || variables_.is_watched) return "";
+  if (!variables_.has_store) return "";
   return "; if torchrun's LibTorch is another than this program's (trinity --version), set "
          "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 for it, with --rdzv-backend c10d: rank 0 then keeps "
          "the store";
@@ -180,9 +180,7 @@ void Job::say_hello(StoreWatch& watch) {
   hello.node = variables_.node.empty() ? hello.host + "/" + hello.address : variables_.node;
   find_nodes(gather(kHello, hello.text()));
   compare_identities();
-  if (rank() == 0)  // a launcher judges from now on
-    store_->set(key("timeouts"),
-                fmt::format("{} {}", options_.timeouts.silent_s, options_.timeouts.waiting_s));
+  if (rank() == 0) store_->set(key("complete"), "1");
   joining_ = nullptr;
 }
 
@@ -193,7 +191,7 @@ void Job::take_rank() {
   } catch (const StoreError& error) {
     throw Error(error.what() + store_advice());
   }
-  if (store_->get(key("timeouts")))
+  if (store_->get(key("complete")))
     throw Error(fmt::format("rank {} is taken: the job at {}:{} runs already", rank(),
                             variables_.address, variables_.port));
   const auto message = fmt::format("two processes have rank {}", rank());
@@ -231,17 +229,20 @@ std::vector<Seen> Job::seen_ranks() const {
   return ranks;
 }
 
-/// Under `trinity launch` that speaks, once for all. Who keeps the store stays for the others to
-/// read the message, too.
+/// Under `trinity launch` the first rank says it, for all: the launcher ends the others of a rank
+/// that has ended. Else every rank does. Who keeps the store stays for the others to read it, too.
 void Job::fail_joining(const std::string& message) {
-  if (!store_->get(key("verdict"))) store_->set(key("verdict"), message);
+  const bool is_first = store_->add(key("speakers"), 1) == 1;
+  if (variables_.is_watched && is_first) std::fprintf(stderr, "trinity: %s\n", message.c_str());
+  if (is_first) store_->set(key("verdict"), message);
+  if (variables_.is_watched && !is_first) std::this_thread::sleep_for(std::chrono::seconds(1));
   if (variables_.is_watched) end_process();
   if (keeps_store()) std::this_thread::sleep_for(std::chrono::milliseconds(500));
   throw Error(message);
 }
 
 void Job::end_without_store(const std::string& failure) const {
-  if (monitor_) monitor_->end_without_store("is gone");
+  if (monitor_) monitor_->end_without_store();
   throw Error(fmt::format("{}, which keeps the job's store, is gone: {}", keeper(), failure));
 }
 

@@ -8,6 +8,8 @@
 #include <cstdio>
 
 #include "base/error.h"
+#include "launch/launch_variables.h"
+#include "launch/rank_guard.h"
 
 namespace trinity {
 namespace {
@@ -70,7 +72,7 @@ bool Observer::all_have_left() const {
 void end_process() {
   // The script's thread may be in the midst of printing, and never end that.
   if (ftrylockfile(stdout) == 0) fflush_unlocked(stdout);
-  _exit(1);
+  _exit(process_environment("TRINITY_LAUNCH") == "1" ? kToldStatus : 1);
 }
 
 StoreWatch::StoreWatch(double timeout_s, std::function<void(double)> end)
@@ -107,7 +109,7 @@ Monitor::Monitor(std::unique_ptr<JobStore> store, const MonitorOptions& options)
       observer_(*store_, options.prefix, options.size),
       watch_(std::make_unique<StoreWatch>(
           options.timeouts.silent_s + kStoreExtra_s, [this](double silent_s) {
-            end_without_store(fmt::format("has not answered for {:.0f} s", silent_s));
+            end_without_store(silent_s);
           })) {
   heartbeat_.node = options.node;
   heartbeat_.local_rank = options.local_rank;
@@ -171,7 +173,7 @@ void Monitor::run() {
           if (options_.rank == 0) sleep_s(kLinger_s);
           end_process();
         }
-        if (!options_.is_watched && options_.rank < 2)
+        if (options_.rank < 2)
           verdict = observer_.look(options_.rank == 0 ? options_.timeouts
                                                       : second_judge(options_.timeouts));
       }
@@ -179,7 +181,7 @@ void Monitor::run() {
       watch_->answered();
     }
   } catch (const std::exception&) {
-    end_without_store("is gone");
+    end_without_store();
   }
 }
 
@@ -204,8 +206,8 @@ void Monitor::end_job(const std::string& message) {
   try {
     const std::lock_guard lock(store_mutex_);
     const bool is_first = store_->add(key("speakers"), 1) == 1;
+    if (is_first) say(message);  // before others end for it, whose launcher ends this one
     if (is_first) store_->set(key("verdict"), message);
-    if (is_first && !options_.is_watched) say(message);
   } catch (const Error&) {
     say(message);
   }
@@ -214,10 +216,14 @@ void Monitor::end_job(const std::string& message) {
   end_process();
 }
 
-void Monitor::end_without_store(const std::string& what) const {
+void Monitor::end_without_store(double silent_s) const {
+  // `trinity launch` says how a process ended, if it gets the time to.
+  if (options_.is_watched && silent_s == 0) sleep_s(kLinger_s);
   // On every machine one does: rank 1's may be gone with the keeper.
-  if (!options_.is_watched && (options_.rank == 1 || options_.local_rank == 0))
-    say(fmt::format("{}, which keeps the job's store, {}", options_.keeper, what));
+  else if (options_.rank == 1 || (options_.local_rank == 0 && !options_.is_watched))
+    say(fmt::format("{}, which keeps the job's store, {}", options_.keeper,
+                    silent_s == 0 ? "is gone"
+                                  : fmt::format("has not answered for {:.0f} s", silent_s)));
   end_process();
 }
 

@@ -19,7 +19,7 @@ struct LaunchVariables {
   std::string address;      ///< where rank 0 (or the launcher) keeps the store; empty for size 1
   int port = 0;             ///< of the store
   bool has_store = false;   ///< the launcher keeps the store, not rank 0
-  bool is_watched = false;  ///< `trinity launch` watches over the job and speaks for it
+  bool is_watched = false;  ///< `trinity launch` started it, and says how ranks ended
   /// Tells apart attempts that share a launcher's store (torchrun restarts).
   std::string attempt;
   /// "torchrun", "Open MPI", "JSM", "Flux", "Cray PALS", "MPICH", "Slurm", "Kubernetes", "PMIx",

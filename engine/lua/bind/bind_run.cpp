@@ -14,9 +14,11 @@
 #include "base/machine.h"
 #include "base/process.h"
 #include "launch/launch_variables.h"
+#include "launch/launcher.h"
 #include "launch/network.h"
 #include "lua/bind/module.h"
 #include "lua/host/host.h"
+#include "lua/host/interrupt.h"
 
 // What the folder of a run (lib/trinity/runs/init.lua) and the progress line need of the system.
 
@@ -226,20 +228,42 @@ int run_launch_variables(lua_State* L) {
   return 1;
 }
 
+/// The strings of a list, of which there is one at least.
+std::vector<std::string> words_arg(lua_State* L, int index) {
+  table_arg(L, index, "words");
+  std::vector<std::string> words;
+  for_each(L, index, [&](int i) {
+    if (lua_type(L, -1) != LUA_TSTRING)
+      throw WrongArgument(index, "words", fmt::format("entry {}: expected a string", i));
+    words.emplace_back(lua_tostring(L, -1));
+  });
+  if (words.empty()) throw WrongArgument(index, "words", "expected a program, got an empty list");
+  return words;
+}
+
+/// While a job runs, Ctrl-C is for its ranks first.
+struct AsSearch {
+  AsSearch() { begin_search(); }
+  ~AsSearch() { end_search(); }
+};
+
+/// run_mpirun(words) -> its status (launch/launcher.h)
+int run_run_mpirun(lua_State* L) {
+  if (is_restricted()) throw ArgumentError("safe scripts start no processes and join no job");
+  const AsSearch as_search;
+  return push_number(L, run_mpirun(words_arg(L, 1), [] { return stop_status() - 128; }));
+}
+
+/// takes_usr1() -> whether SIGUSR1 stops this program's scripts
+int run_takes_usr1(lua_State* L) { return push_boolean(L, takes_usr1()); }
+
 /// become(folder, words): this process goes on as the program words[1], found as a shell finds it,
 /// with these words, in that folder: signals then reach it without a process between. Returns only
 /// by raising.
 int run_become(lua_State* L) {
   if (is_restricted()) throw ArgumentError("safe scripts start no programs");
   const auto folder = string_arg(L, 1, "folder");
-  table_arg(L, 2, "words");
-  std::vector<std::string> words;
-  for_each(L, 2, [&](int i) {
-    if (lua_type(L, -1) != LUA_TSTRING)
-      throw WrongArgument(2, "words", fmt::format("entry {}: expected a string", i));
-    words.emplace_back(lua_tostring(L, -1));
-  });
-  if (words.empty()) throw WrongArgument(2, "words", "expected a program, got an empty list");
+  auto words = words_arg(L, 2);
   std::vector<char*> list;
   for (auto& word : words) list.push_back(word.data());
   list.push_back(nullptr);
@@ -277,6 +301,8 @@ constexpr luaL_Reg kRunFunctions[] = {TRINITY_BIND("script", run_script),
                                       TRINITY_BIND("warn_of_copies", run_warn_of_copies),
                                       TRINITY_BIND("describe_machine", run_describe_machine),
                                       TRINITY_BIND("become", run_become),
+                                      TRINITY_BIND("run_mpirun", run_run_mpirun),
+                                      TRINITY_BIND("takes_usr1", run_takes_usr1),
                                       TRINITY_BIND("interfaces", run_interfaces),
                                       TRINITY_BIND("addresses_of", run_addresses_of),
                                       TRINITY_BIND("is_loopback", run_is_loopback),

@@ -2,7 +2,6 @@
 
 #include "base/door.h"
 #include "base/hash.h"
-#include "distribute/launcher.h"
 #include "lua/bind/module.h"
 #include "lua/bind_torch/job.h"
 #include "lua/bind_torch/open.h"
@@ -220,46 +219,13 @@ int dist_unpack(lua_State* L) {
   return 0;
 }
 
-/// While a job runs, Ctrl-C is for its ranks first.
-struct AsSearch {
-  AsSearch() { begin_search(); }
-  ~AsSearch() { end_search(); }
-};
-
-/// launch(arguments, {processes=, per_node=, threads=, all_output=}) -> exit status
-int dist_launch(lua_State* L) {
-  LaunchOptions options;
-  refuse_safe_scripts();
-  options.program = "/proc/self/exe";
-  table_arg(L, 1, "arguments");
-  for_each(L, 1, [&](int i) {
-    if (lua_type(L, -1) != LUA_TSTRING)
-      throw WrongArgument(1, "arguments",
-                          fmt::format("entry {}: expected a string, got {}", i, type_name(L, -1)));
-    options.arguments.emplace_back(lua_tostring(L, -1));
-  });
-  Fields fields(L, 2, "dist.launch");
-  options.processes = static_cast<int>(fields.integer("processes", 1, 1, 1024));
-  options.per_node = static_cast<int>(fields.integer("per_node", 0, 0, 1024));
-  options.threads = static_cast<int>(fields.integer("threads", 0, 0, 4096));
-  options.all_output = fields.boolean("all_output", false);
-  options.backend = fields.string("backend", "");
-  if (!options.backend.empty()) parse_collectives(options.backend);
-  fields.refuse_unknown();
-  options.stop_signal = [] { return stop_status() - 128; };
-  if (takes_usr1()) options.program_options.emplace_back("--stop-on-usr1");
-  const AsSearch as_search;
-  return push_number(L, launch(options));
-}
-
 constexpr luaL_Reg kJob[] = {
     TRINITY_BIND("facts", job_facts),         TRINITY_BIND("all_reduce", job_all_reduce),
     TRINITY_BIND("broadcast", job_broadcast), TRINITY_BIND("wait", job_wait),
     TRINITY_BIND("is_done", job_is_done),     TRINITY_BIND("barrier", job_barrier),
     TRINITY_BIND("agree", job_agree),         TRINITY_BIND("leave", job_leave)};
 constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("join", dist_join), TRINITY_BIND("pack", dist_pack),
-                                   TRINITY_BIND("unpack", dist_unpack),
-                                   TRINITY_BIND("launch", dist_launch)};
+                                   TRINITY_BIND("unpack", dist_unpack)};
 
 }  // namespace
 

@@ -269,15 +269,40 @@ local launch_options = options_of.declare('trinity.LaunchOptions', { help = 'Wha
     help = 'ranks on each of several pretended nodes; 0: all are on one' },
   { 'threads', 'integer', 0, least = 0, most = 4096,
     help = 'worker threads of each rank; 0: the cores divided by the processes' },
-  { 'backend', 'string', '', help = "of collectives: 'gloo' or 'nccl'; '': as the ranks choose" },
+  { 'backend', options_of.words('trinity.Backend', { 'gloo', 'nccl' }), otherwise = 'as the ranks choose',
+    help = 'of collectives' },
   { 'all_output', 'boolean', false, help = 'standard output of every rank, not of rank 0 alone' },
 })
 
---- Runs the trinity command in several processes on this machine, as `trinity launch` does; see
---- engine/distribute/launcher.h.
+-- The command by which Open MPI starts the ranks; each becomes one under a guard of ours (engine/launch/rank_guard.h).
+local function mpirun_words(arguments, options)
+  local count = options.processes
+  local per_node = options.per_node > 0 and options.per_node or count
+  if count % per_node ~= 0 then
+    check.refuse('dist.launch', 2, 'options', '%d processes do not fill nodes of %d', count, per_node)
+  end
+  local words = { 'mpirun', '--allow-run-as-root', '-q', '--bind-to', 'none', '--stdin', 'none', '--host',
+    'localhost:' .. count, '-n', tostring(count), '-x', 'TRINITY_JOIN=1', '-x',
+    ('TRINITY_LAUNCH=%d:%d:%d'):format(core.process().pid, per_node, options.all_output and 1 or 0) }
+  local function add(...)
+    for i = 1, select('#', ...) do words[#words + 1] = select(i, ...) end
+  end
+  if options.backend then add('-x', 'TRINITY_BACKEND=' .. options.backend) end
+  -- Ranks that each took all cores would stand in each other's way.
+  local threads = options.threads > 0 and options.threads or math.max(1, math.floor(core.describe_machine().cores / count))
+  add(core.program(), '--threads', tostring(threads))
+  if core.takes_usr1() then add '--stop-on-usr1' end
+  add(unpack(arguments))
+  return words
+end
+
+--- Runs the trinity command in several processes on this machine, started by Open MPI's mpirun, as `trinity launch` does.
+--- Standard input is empty; standard error of rank 2 appears with "[2] " before its lines. The first rank that dies, hangs
+--- or fails ends the job: one message on standard error names it. The ranks die with this process, whatever ends it.
 ---@param arguments string[] of the command: a script and its arguments
 ---@param options? trinity.LaunchOptions
----@return integer status of the first rank that failed, 0 when none did
+---@return integer status of the first rank that failed (128 and the signal's number for a signal), 0 when none did; 130 or
+--- 143 after Ctrl-C or SIGTERM, of this process or a rank, after which all ranks stop
 function dist.launch(arguments, options)
   check.list('dist.launch', 1, 'arguments', arguments, 'string')
   if #arguments == 0 then check.refuse('dist.launch', 1, 'arguments', 'expected a script, got an empty list') end
@@ -288,7 +313,7 @@ function dist.launch(arguments, options)
       check.refuse('dist.launch', 1, 'arguments', '%s: no such script', util.shortened(script))
     end
   end
-  return core.dist.launch(arguments, options)
+  return core.run_mpirun(mpirun_words(arguments, options))
 end
 
 check.methods(Job)

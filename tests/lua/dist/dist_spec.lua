@@ -142,7 +142,7 @@ describe('a rank that fails ends the job with one message', function()
       job:barrier()
       print 'never'
     ]])
-    expect(output):matches '^trinity: rank 1 hangs: for %d s rank [02] has waited for it in barrier 3 %(world%)\n$'
+    expect(output):matches '^%[0%] trinity: rank 1 hangs: for %d s rank [02] has waited for it in barrier 3 %(world%)\n$'
     expect(status):equals(1)
     expect(seconds):below(30)
   end)
@@ -153,7 +153,7 @@ describe('a rank that fails ends the job with one message', function()
       if job.rank == 1 then os.execute('kill -STOP ' .. io.open '/proc/self/stat':read '*n') end
       job:barrier()
     ]])
-    expect(output):matches '^trinity: rank 1 has not answered for %d s: it was killed or stopped'
+    expect(output):matches '^%[0%] trinity: rank 1 has not answered for %d s: it was killed or stopped'
     expect(count(output, '\n')):equals(1)
     expect(status):equals(1)
     expect(seconds):below(30)
@@ -171,10 +171,10 @@ describe('a rank that fails ends the job with one message', function()
     local status, output = launch('-n 2 --per_node 1', [[
       local trinity = require 'trinity'
       if os.getenv 'RANK' == '1' then os.exit(0) end
-      trinity.dist.init()
+      trinity.dist.init { join_timeout_s = 3 }
     ]])
-    expect(output):equals('trinity: rank 1 (node 1) ended with exit status 0 before it joined the job, '
-      .. 'for which rank 0 waits\n')
+    expect(output):equals('[0] trinity: rank 1 of 2 (node 1) has not joined within 3 s: it never started, hangs, was '
+      .. 'stopped or ended\n')
     expect(status):equals(1)
   end)
   it('when it has other arguments or another program', function()
@@ -182,10 +182,10 @@ describe('a rank that fails ends the job with one message', function()
       return launch('-n 3', "if os.getenv 'RANK' == '2' then " .. change .. " end require('trinity').dist.init()", '--steps 5')
     end
     local status, output = differs "arg[2] = '6'"
-    expect(output):equals 'trinity: rank 2 has other arguments: --steps 6, the others --steps 5\n'
+    expect(output):matches '^%[%d%] trinity: rank 2 has other arguments: %-%-steps 6, the others %-%-steps 5\n$'
     expect(status):equals(1)
     local _, program_output = differs "require('trinity.core').version = '0.0.9'"
-    expect(program_output):matches '^trinity: rank 2 has another program: trinity 0.0.9 with LibTorch [^\n]*, the others trinity [%d.]+ with [^\n]*\n$'
+    expect(program_output):matches '^%[%d%] trinity: rank 2 has another program: trinity 0.0.9 with LibTorch [^\n]*, the others trinity [%d.]+ with [^\n]*\n$'
   end)
   it('when what listens at the port is no store', function()
     local listener = write_script([[
@@ -242,7 +242,7 @@ describe('a rank that fails ends the job with one message', function()
   end)
   it('when it has another model', function()
     local output, status = four_ranks()
-    expect(output):matches '\ntrinity: /[^\n]*:%d+: rank 2 %(node 1%) disagrees about what is executed: it has mlp of %x+, [^\n]*\n$'
+    expect(output):matches '%[%d%] trinity: /[^\n]*:%d+: rank 2 %(node 1%) disagrees about what is executed: it has mlp of %x+, [^\n]*\n$'
     expect(count(output, 'trinity: ')):equals(1)
     expect(count(output, 'never')):equals(0)
     expect(status):equals(1)
