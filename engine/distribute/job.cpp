@@ -235,8 +235,10 @@ void Job::fail_joining(const std::string& message) {
   const bool is_first = store_->add(key("speakers"), 1) == 1;
   if (variables_.is_watched && is_first) std::fprintf(stderr, "trinity: %s\n", message.c_str());
   if (is_first) store_->set(key("verdict"), message);
-  if (variables_.is_watched && !is_first) std::this_thread::sleep_for(std::chrono::seconds(1));
-  if (variables_.is_watched) end_process();
+  if (variables_.is_watched) {
+    if (!is_first || keeps_store()) std::this_thread::sleep_for(std::chrono::seconds(1));
+    end_process();
+  }
   if (keeps_store()) std::this_thread::sleep_for(std::chrono::milliseconds(500));
   throw Error(message);
 }

@@ -1,5 +1,7 @@
 #include "launch/launcher.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -9,10 +11,10 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <thread>
 
 #include "base/error.h"
 #include "base/stop.h"
+#include "launch/rank_guard.h"
 
 extern char** environ;
 
@@ -40,7 +42,54 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return list;
 }
 
-pid_t start(std::vector<std::string>& words) {
+/// Standard error of mpirun: what guards say is passed on, its own words are kept.
+class Errors {
+ public:
+  explicit Errors(int from) : from_(from) {}
+  ~Errors() { close(from_); }
+  Errors(const Errors&) = delete;
+  Errors& operator=(const Errors&) = delete;
+
+  /// Waits so long for more; whether there was some.
+  bool pass_on(int patience_ms) {
+    pollfd end = {from_, POLLIN, 0};
+    char bytes[1 << 14];
+    const bool comes = poll(&end, 1, has_ended_ ? 0 : patience_ms) > 0 && !has_ended_;
+    const ssize_t got = comes ? read(from_, bytes, sizeof bytes) : 0;
+    has_ended_ = has_ended_ || (comes && got == 0);
+    if (has_ended_ && patience_ms > 0) poll(nullptr, 0, patience_ms);
+    if (got <= 0) return false;
+    pending_.append(bytes, static_cast<size_t>(got));
+    size_t end_of_line = 0;
+    while ((end_of_line = pending_.find('\n')) != std::string::npos) {
+      take(pending_.substr(0, end_of_line + 1));
+      pending_.erase(0, end_of_line + 1);
+    }
+    return true;
+  }
+  /// Whether a guard has said something.
+  bool has_told() const { return has_told_; }
+  /// Its own words, unless one has.
+  void tell_own() const {
+    if (!has_told_) std::fputs((own_ + pending_).c_str(), stderr);
+  }
+
+ private:
+  void take(const std::string& line) {
+    if (line[0] != kGuardMark) {
+      own_ += line;
+      return;
+    }
+    has_told_ = true;
+    std::fwrite(line.data() + 1, 1, line.size() - 1, stderr);  // unbuffered
+  }
+
+  int from_;
+  bool has_ended_ = false, has_told_ = false;
+  std::string pending_, own_;
+};
+
+pid_t start(std::vector<std::string>& words, int errors) {
   const pid_t parent = getpid();
   std::vector<std::string> variables;
   for (char** entry = environ; *entry; ++entry)
@@ -54,6 +103,7 @@ pid_t start(std::vector<std::string>& words) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
   for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGXFSZ}) signal(number, SIG_DFL);
+  dup2(errors, 2);
   execvpe(word_list[0], word_list.data(), variable_list.data());
   _exit(kNoProgram);
 }
@@ -62,11 +112,16 @@ pid_t start(std::vector<std::string>& words) {
 
 int run_mpirun(std::vector<std::string> words, int (*stop_signal)()) {
   using Clock = std::chrono::steady_clock;
-  const pid_t mpirun = start(words);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    throw Error(fmt::format("cannot start {}: {}", words[0], std::strerror(errno)));
+  Errors errors(ends[0]);
+  const pid_t mpirun = start(words, ends[1]);
+  close(ends[1]);
   int status = 0, number = 0;  // of the signal that was passed on
   auto until = Clock::time_point::max();
   for (bool has_ended = false; !has_ended;) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    errors.pass_on(50);
     has_ended = waitpid(mpirun, &status, WNOHANG) == mpirun;
     if (number == 0 && stop_flag().load()) {
       number = stop_signal();
@@ -75,12 +130,11 @@ int run_mpirun(std::vector<std::string> words, int (*stop_signal)()) {
     }
     if (Clock::now() > until) kill(-mpirun, SIGKILL);  // the guards die with it, the ranks with them
   }
+  while (errors.pass_on(0)) continue;
   if (number != 0) return 128 + number;
+  if (status != 0) errors.tell_own();
   if (WIFSIGNALED(status)) return 128 + WTERMSIG(status);
-  if (WEXITSTATUS(status) == kNoProgram)
-    throw Error(fmt::format("processes are started by Open MPI's {}, which is not here (Debian's "
-                            "package openmpi-bin)",
-                            words[0]));
+  if (WEXITSTATUS(status) == kNoProgram && !errors.has_told()) return kNoMpirun;
   return WEXITSTATUS(status);
 }
 

@@ -14,8 +14,9 @@ namespace trinity {
 /// which it passes on to the guards, and 15 s.
 ///
 /// Returns mpirun's status: 0 when all ranks did, else that of the first that failed, 128 and the
-/// signal's number for a signal; after stop_flag() 128 and that of `stop_signal()`. Throws Error
-/// where there is no mpirun.
+/// signal's number for a signal; after stop_flag() 128 and that of `stop_signal()`; kNoMpirun where
+/// there is none. Throws Error where the system has no room for it.
+inline constexpr int kNoMpirun = -1;
 int run_mpirun(std::vector<std::string> words, int (*stop_signal)());
 
 }  // namespace trinity

@@ -129,6 +129,10 @@ class Guard {
     return true;
   }
 
+  void say(const std::string& what) const {
+    std::fprintf(stderr, "%ctrinity: %s %s\n", kGuardMark, place_.name().c_str(), what.c_str());
+  }
+
   int status_of(int status) const {
     if (WIFEXITED(status)) {
       const int code = WEXITSTATUS(status);
@@ -137,12 +141,11 @@ class Guard {
         kill(place_.front, code - 128);
         return 0;
       }
-      std::fprintf(stderr, "trinity: %s ended with exit status %d\n", place_.name().c_str(), code);
+      say(fmt::format("ended with exit status {}", code));
       return code;
     }
     const int number = WTERMSIG(status);
-    std::fprintf(stderr, "trinity: %s ended by signal %d (%s)\n", place_.name().c_str(), number,
-                 strsignal(number));
+    say(fmt::format("ended by signal {} ({})", number, strsignal(number)));
     return 128 + number;
   }
 
@@ -186,7 +189,8 @@ void guard_rank() {
     close(errors[1]);
     if (takes_output) close(output[1]);
     const auto mark = fmt::format("[{}] ", place.rank);
-    _exit(Guard(place, rank, {Stream(errors[0], 2, mark), Stream(output[0], 1, mark)}).run());
+    _exit(Guard(place, rank, {Stream(errors[0], 2, kGuardMark + mark), Stream(output[0], 1, mark)})
+              .run());
   }
   setpgid(0, 0);  // with its own children, of which mpirun knows nothing
   prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -247,7 +247,7 @@ struct AsSearch {
   ~AsSearch() { end_search(); }
 };
 
-/// run_mpirun(words) -> its status (launch/launcher.h)
+/// run_mpirun(words) -> its status, -1 where there is none (launch/launcher.h)
 int run_run_mpirun(lua_State* L) {
   if (is_restricted()) throw ArgumentError("safe scripts start no processes and join no job");
   const AsSearch as_search;

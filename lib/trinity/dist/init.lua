@@ -281,7 +281,7 @@ local function mpirun_words(arguments, options)
   if count % per_node ~= 0 then
     check.refuse('dist.launch', 2, 'options', '%d processes do not fill nodes of %d', count, per_node)
   end
-  local words = { 'mpirun', '--allow-run-as-root', '-q', '--bind-to', 'none', '--stdin', 'none', '--host',
+  local words = { 'mpirun', '--allow-run-as-root', '--bind-to', 'none', '--stdin', 'none', '--host',
     'localhost:' .. count, '-n', tostring(count), '-x', 'TRINITY_JOIN=1', '-x',
     ('TRINITY_LAUNCH=%d:%d:%d'):format(core.process().pid, per_node, options.all_output and 1 or 0) }
   local function add(...)
@@ -313,7 +313,11 @@ function dist.launch(arguments, options)
       check.refuse('dist.launch', 1, 'arguments', '%s: no such script', util.shortened(script))
     end
   end
-  return core.run_mpirun(mpirun_words(arguments, options))
+  local status = core.run_mpirun(mpirun_words(arguments, options))
+  if status < 0 then
+    util.fail "dist.launch: processes are started by Open MPI's mpirun, which is not here (Debian's package openmpi-bin)"
+  end
+  return status
 end
 
 check.methods(Job)

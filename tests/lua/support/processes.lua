@@ -2,7 +2,7 @@
 
 local core = require 'trinity.core'
 
-local processes = { program = io.open('/proc/self/cmdline'):read '*a':match '^[^%z]+' }
+local processes = { program = core.program() }
 
 local written = {}
 

@@ -3,6 +3,7 @@
 -- `build/trinity tests/lua/golden.lua --accept options`.
 error 'this file is for editors'
 
+---@alias trinity.Backend 'gloo'|'nccl'
 ---@alias trinity.DataAge 'true'|'code'
 ---@alias trinity.LearningRateDecay 'none'|'plateau'|'step'|'cosine'
 ---@alias trinity.Reduction 'sum'|'mean'|'max'
@@ -61,7 +62,7 @@ error 'this file is for editors'
 ---@field processes? integer how many (default 1; 1 to 1024)
 ---@field per_node? integer ranks on each of several pretended nodes; 0: all are on one (default 0; 0 to 1024)
 ---@field threads? integer worker threads of each rank; 0: the cores divided by the processes (default 0; 0 to 4096)
----@field backend? string of collectives: 'gloo' or 'nccl'; '': as the ranks choose
+---@field backend? trinity.Backend of collectives (default: as the ranks choose)
 ---@field all_output? boolean standard output of every rank, not of rank 0 alone (default false)
 
 --- The optimiser's learning rate by epoch; its own one is the full one.
