@@ -52,7 +52,7 @@ end
 
 local function look_at_machine()
   local machine = core.describe_machine()
-  local opens, torch = pcall(core.describe_torch)
+  local opens, torch = pcall(function() return core.describe_torch() end) -- of which even the name needs LibTorch
   say('program', 'trinity %s, %s', core.version, opens and torch or 'without LibTorch')
   if not opens then complain('program', 'jobs of several processes need LibTorch: %s', plain(torch)) end
   say('processor', '%s, %d cores, %s', machine.processor, machine.cores, core.format_bytes(machine.memory_bytes))
