@@ -4,9 +4,9 @@
 --   trinity launch -n 4 --per_node 2 script.lua
 -- A search that learns is shared by the ranks (lib/trinity/search/shared.lua):
 --   trinity launch -n 2 scripts/search.lua --method trinity
--- Open MPI's mpirun starts them. Standard output is rank 0's. When a rank dies, hangs or fails, all end, and one message
--- names it. On a cluster the launchers there start the ranks: torchrun, mpirun, srun, Flux, PALS, jsrun, Kubernetes
--- (trinity help processes).
+-- Open MPI's mpirun starts them. Standard output is rank 0's. When a rank dies, hangs or fails, all end, and one
+-- message names it. On a cluster the launchers there start the ranks: torchrun, mpirun, srun, Flux, PALS, jsrun,
+-- Kubernetes (trinity help processes).
 --   trinity launch -n 8 --per_node 4 --write slurm scripts/search.lua --method trinity > job.sh
 -- writes a job file instead, by which the scheduler starts them, ends them in order and starts them again.
 

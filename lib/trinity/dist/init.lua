@@ -274,7 +274,7 @@ local launch_options = options_of.declare('trinity.LaunchOptions', { help = 'Wha
   { 'all_output', 'boolean', false, help = 'standard output of every rank, not of rank 0 alone' },
 })
 
--- The command by which Open MPI starts the ranks; each becomes one under a guard of ours (engine/launch/rank_guard.h).
+-- The command by which Open MPI starts the ranks, each under a guard of ours (engine/launch/rank_guard.h).
 local function mpirun_words(arguments, options)
   local count = options.processes
   local per_node = options.per_node > 0 and options.per_node or count
@@ -289,20 +289,22 @@ local function mpirun_words(arguments, options)
   end
   if options.backend then add('-x', 'TRINITY_BACKEND=' .. options.backend) end
   -- Ranks that each took all cores would stand in each other's way.
-  local threads = options.threads > 0 and options.threads or math.max(1, math.floor(core.describe_machine().cores / count))
+  local threads = options.threads
+  if threads == 0 then threads = math.max(1, math.floor(core.describe_machine().cores / count)) end
   add(core.program(), '--threads', tostring(threads))
   if core.takes_usr1() then add '--stop-on-usr1' end
   add(unpack(arguments))
   return words
 end
 
---- Runs the trinity command in several processes on this machine, started by Open MPI's mpirun, as `trinity launch` does.
---- Standard input is empty; standard error of rank 2 appears with "[2] " before its lines. The first rank that dies, hangs
---- or fails ends the job: one message on standard error names it. The ranks die with this process, whatever ends it.
+--- Runs the trinity command in several processes on this machine, started by Open MPI's mpirun, as `trinity launch`
+--- does. Standard input is empty; standard error of rank 2 appears with "[2] " before its lines. The first rank that
+--- dies, hangs or fails ends the job: one message on standard error names it. The ranks die with this process, whatever
+--- ends it.
 ---@param arguments string[] of the command: a script and its arguments
 ---@param options? trinity.LaunchOptions
----@return integer status of the first rank that failed (128 and the signal's number for a signal), 0 when none did; 130 or
---- 143 after Ctrl-C or SIGTERM, of this process or a rank, after which all ranks stop
+---@return integer status of the first rank that failed (128 and the signal's number for a signal), 0 when none did; 130
+--- or 143 after Ctrl-C or SIGTERM, of this process or a rank, after which all ranks stop
 function dist.launch(arguments, options)
   check.list('dist.launch', 1, 'arguments', arguments, 'string')
   if #arguments == 0 then check.refuse('dist.launch', 1, 'arguments', 'expected a script, got an empty list') end
@@ -315,7 +317,8 @@ function dist.launch(arguments, options)
   end
   local status = core.run_mpirun(mpirun_words(arguments, options))
   if status < 0 then
-    util.fail "dist.launch: processes are started by Open MPI's mpirun, which is not here (Debian's package openmpi-bin)"
+    util.fail("dist.launch: processes are started by Open MPI's mpirun, which is not here (%s)",
+      "Debian's package openmpi-bin")
   end
   return status
 end
