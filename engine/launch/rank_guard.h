@@ -12,8 +12,8 @@ inline constexpr int kToldStatus = 251;
 /// Begins each line that a guard writes to standard error, for `trinity launch`, which shows those.
 inline constexpr char kGuardMark = '\1';
 
-/// Where `trinity launch` started this process (TRINITY_LAUNCH=ITS_PID:RANKS_A_NODE:ALL_OUTPUT): returns in a child of it, which is the rank, with
-/// torchrun's variables (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR)
+/// Where `trinity launch` started this process (TRINITY_LAUNCH=ITS_PID:RANKS_A_NODE:ALL_OUTPUT):
+/// returns in a child of it, which is the rank, with torchrun's variables (RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR)
 /// and TRINITY_LAUNCH=1; this process ends with it. Else does nothing. Call before there are
 /// threads.
 ///
