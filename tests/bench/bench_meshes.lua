@@ -10,9 +10,17 @@ local networks = {
     return trinity.model('gpt2', { layers = 128, hidden = 16384, heads = 128, batch_size = 1, fused = false, dropout = 0 })
   end },
   { name = 'llama, 128 layers, hidden 16384', make = function()
-    return trinity.model({ model_type = 'llama', hidden_size = 16384, intermediate_size = 53248, num_hidden_layers = 128,
-      num_attention_heads = 128, num_key_value_heads = 8, vocab_size = 128256, max_position_embeddings = 8192,
-      rms_norm_eps = 1e-5, torch_dtype = 'bfloat16' }, { sequence = 4096 })
+    local taken = os.tmpname()
+    local path = taken .. '.json'
+    local file = assert(io.open(path, 'w'))
+    file:write [[{ "model_type": "llama", "hidden_size": 16384, "intermediate_size": 53248, "num_hidden_layers": 128,
+      "num_attention_heads": 128, "num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 8192,
+      "rms_norm_eps": 1e-5, "torch_dtype": "bfloat16" }]]
+    file:close()
+    local graph = trinity.model(path, { sequence = 4096 })
+    os.remove(path)
+    os.remove(taken)
+    return graph
   end },
 }
 
