@@ -40,10 +40,11 @@ std::optional<FoldSizes> mesh_sizes(const Parallelism& given, int32_t layers,
   return sizes;
 }
 
-/// Whether the layers at the ends are in stages that stand for those which they are in.
+/// Whether the layers at the ends, and their neighbours, in whose stages sums for them run, are in
+/// stages that stand for those which they are in.
 bool ends_stand(const FoldSizes& sizes) {
   const int32_t in_chunk = sizes.few_in_chunk();
-  for (int32_t layer = 0; layer < sizes.ends; ++layer) {
+  for (int32_t layer = 0; layer <= sizes.ends; ++layer) {
     const int32_t last = sizes.few_layers - 1 - layer;
     if (sizes.many(layer / in_chunk) != sizes.chunk_of[at(layer)] ||
         sizes.many(last / in_chunk) != sizes.chunk_of[at(sizes.layers - 1 - layer)])
