@@ -2,6 +2,7 @@
 
 local core = require 'trinity.core'
 local devices = require 'trinity.cluster.devices'
+local dist = require 'trinity.dist'
 local json = require 'trinity.base.json'
 local model = require 'trinity.graph.model'
 local topology = require 'trinity.cluster.topology'
@@ -29,7 +30,7 @@ function jobs.run(processes, script, words)
   local arguments = { script }
   for _, word in ipairs(words) do arguments[#arguments + 1] = tostring(word) end
   arguments[#arguments + 1] = path
-  local status = core.dist.launch(arguments, { processes = processes, per_node = processes / 2, threads = 1 })
+  local status = dist.launch(arguments, { processes = processes, per_node = processes / 2, threads = 1 })
   local text = status == 0 and core.read_file(path)
   core.remove_tree(path)
   if not text then util.fail('%s: a job of it ended with exit status %d', script, status) end

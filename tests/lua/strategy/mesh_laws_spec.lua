@@ -83,7 +83,7 @@ local function for_random(seed, count, law, cluster)
   local random, lowered = draws(seed), 0
   for _ = 1, count do
     local problem = trinity.problem { graph = network(random), cluster = cluster or random:pick(clusters) }
-    for _ = 1, 4 do
+    for _ = 1, 6 do
       local plan = plan_of(random, problem.graph)
       local ok, found = pcall(problem.strategy, problem, plan)
       if ok then
