@@ -110,6 +110,7 @@ int tensor_dimensions(lua_State* L) {
 /// sources (graph/subgraph.h), and of each of its operators the original one (0: a source).
 int subgraph_of(lua_State* L) {
   const auto& graph = object_arg<const Graph>(L, 1, "graph");
+  table_arg(L, 2, "operators");
   std::vector<bool> keep(static_cast<size_t>(graph.operator_count()), false);
   for (const int64_t op : integers(L, 2, "operators"))
     if (op >= 1 && op <= graph.operator_count()) keep[static_cast<size_t>(op - 1)] = true;
