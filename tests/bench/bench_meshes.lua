@@ -1,13 +1,14 @@
 -- What a step of a network on ten thousand GPUs costs to price, from nothing and again:
 --   build/trinity tests/bench/bench_meshes.lua
--- Processor time of one thread, medians of 5 fresh graphs each: the graph, its cluster and the problem; a strategy whose
--- structure was not seen before (another one was); the same again. Before them memory of this process with one problem.
+-- Processor time of one thread, medians of 5 fresh graphs each: the graph, its cluster and the problem; a strategy
+-- whose structure was not seen before (another one was); the same again. Before them this process's memory with one.
 
 local trinity = require 'trinity'
 
 local networks = {
   { name = 'gpt2, 128 layers, hidden 16384', make = function()
-    return trinity.model('gpt2', { layers = 128, hidden = 16384, heads = 128, batch_size = 1, fused = false, dropout = 0 })
+    return trinity.model('gpt2', { layers = 128, hidden = 16384, heads = 128, batch_size = 1, fused = false,
+      dropout = 0 })
   end },
   { name = 'llama, 128 layers, hidden 16384', make = function()
     local taken = os.tmpname()
@@ -73,7 +74,8 @@ for _, network in ipairs(networks) do
       local problem
       bind[#bind + 1], problem = seconds(function() return bound(network) end)
       if i == 1 and #bind == 1 then print(('%-34speak %.0f MB'):format(network.name, peak_mb())) end
-      problem:evaluate(strategy(problem, { mesh = { tensor = 2, pipeline = 2, data = 4096 }, micro_batches = 4, shard = 0 }))
+      problem:evaluate(strategy(problem, { mesh = { tensor = 2, pipeline = 2, data = 4096 }, micro_batches = 4,
+        shard = 0 }))
       unseen[#unseen + 1] = seconds(function() return problem:evaluate(strategy(problem, options)) end)
       again[#again + 1] = seconds(function() return problem:evaluate(strategy(problem, options)) end)
     end
