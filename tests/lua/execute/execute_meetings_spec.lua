@@ -201,18 +201,7 @@ describe('replicas that meet seldom are executed:', function()
       return trinity.execute(problem, problem:strategy(plan), util.merged(util.merged({ data = data, learning_rate = rate,
         double_precision = true, quiet = true, keep_weights = true }, options), more))
     end
-    local whole = train {}
-    local losses, last = {}, { steps_done = 0 }
-    while last.steps_done < whole.steps_done do
-      last = train { seconds = 1e-9, checkpoint = path }
-      expect(#last.losses):equals(1)
-      losses[#losses + 1] = last.losses[1]
-    end
-    expect(#losses):equals(#whole.losses)
-    for i, loss in ipairs(losses) do expect(loss):equals(whole.losses[i]) end
-    for i, weight in ipairs(whole.weights) do
-      for k, value in ipairs(weight.values) do expect(last.weights[i].values[k]):equals(value) end
-    end
+    two.expect_same_in_pieces(train, path)
     return train, path
   end
   it('and stopped behind any step they go on to the same numbers: between meetings', function()

@@ -105,16 +105,7 @@ describe('servers that take replicas in turn', function()
         return trinity.execute(problem, problem:strategy(plan(4, { bucket_bytes = 50 }, { servers = 2 })), util.merged({
           data = data, learning_rate = 0.05, double_precision = true, quiet = true, keep_weights = true, epochs = 3 }, more))
       end
-      local whole, losses, last = train {}, {}, { steps_done = 0 }
-      while last.steps_done < whole.steps_done do
-        last = train { seconds = 1e-9, checkpoint = path }
-        losses[#losses + 1] = last.losses[1]
-      end
-      expect(#losses):equals(#whole.losses)
-      for i, loss in ipairs(losses) do expect(loss):equals(whole.losses[i]) end
-      for i, weight in ipairs(whole.weights) do
-        for k, value in ipairs(weight.values) do expect(last.weights[i].values[k]):equals(value) end
-      end
+      two.expect_same_in_pieces(train, path)
     end
   end)
 end)

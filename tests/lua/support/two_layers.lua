@@ -166,6 +166,21 @@ function two.expect_losses(run, losses)
   for step, loss in ipairs(losses) do expect(run.losses[step]):near(loss, 1e-12) end
 end
 
+--- A training in one piece, and the same stopped behind every step (train(options)), have the same numbers.
+function two.expect_same_in_pieces(train, path)
+  local whole, losses, last = train {}, {}, { steps_done = 0 }
+  while last.steps_done < whole.steps_done do
+    last = train { seconds = 1e-9, checkpoint = path }
+    expect(#last.losses):equals(1)
+    losses[#losses + 1] = last.losses[1]
+  end
+  expect(#losses):equals(#whole.losses)
+  for i, loss in ipairs(losses) do expect(loss):equals(whole.losses[i]) end
+  for i, weight in ipairs(whole.weights) do
+    for k, value in ipairs(weight.values) do expect(last.weights[i].values[k]):equals(value) end
+  end
+end
+
 return function(given)
   expect = given
   return two
