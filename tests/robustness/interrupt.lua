@@ -1,14 +1,15 @@
--- Ctrl-C (SIGINT) at random moments of every script in scripts/ and of a search by every method, from the first instant
--- on: how long until the process has ended, whether its status is 130, whether the best so far is saved, and whether a
--- process of it is left. The aim is 0.2 s, and 1 s where LibTorch is inside one kernel.
---   trinity tests/robustness/interrupt.lua [strikes per case [seed [part of a case's name]]]
+-- Ctrl-C (SIGINT), or SIGTERM, at random moments of every script in scripts/ and of a search by every method, from the
+-- first instant on: how long until the process has ended, whether its status is 130 (143), whether the best so far is
+-- saved, and whether a process of it is left. The aim is 0.2 s, and 1 s where LibTorch is inside one kernel.
+--   trinity tests/robustness/interrupt.lua [strikes per case [seed [part of a case's name [INT or TERM]]]]
 
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
 local trinity = require 'trinity'
 local faults = assert(loadfile(core.home .. '/tests/robustness/support/faults.lua'))()
 
-local strikes, seed, part = tonumber(arg[1]) or 8, tonumber(arg[2]) or 1, arg[3] or ''
+local strikes, seed, part, signal = tonumber(arg[1]) or 8, tonumber(arg[2]) or 1, arg[3] or '', arg[4] or 'INT'
+local status_wanted = assert(({ INT = 130, TERM = 143 })[signal], 'INT or TERM?')
 local most_delay_s, start_up_s = 5, 0.7
 local folder = faults.folder()
 local runs, tag, root = folder .. '/runs', 'TRINITY_STRUCK=' .. folder, core.home
@@ -43,6 +44,12 @@ local words = {
   unequal = '--networks gpt2_350m --evaluations 500 --csv %s',
   figure4 = '--evaluations 100000 --output %s',
   report = ("'%s/tests/data/run' --out %%s"):format(root),
+  plan = '--model gpt2 --set layers=48 --cluster dgx_h100x8 --global_batch 1024 --simulations 100000',
+  fidelity = ("strategies --cases '%s/tests/data/decoders/strategies.json'"):format(root),
+  policy = 'optima --units 1000 --samples 1000000',
+  train = '--graphs inception_v3:64 --seconds 60 --save %s',
+  completion = 'man',
+  doctor = '',
 }
 
 --- Everything to be struck: { name =, command =, path = of the run or nil }.
@@ -98,9 +105,9 @@ end
 
 local function strike(case, number, delay_s)
   local name = ('strike-%d'):format(number)
-  local step = faults.run(root, ("env --default-signal=INT %s TRINITY_RUNS='%s' TRINITY_HOME='%s' '%s' %s"):format(
-    faults.quoted(tag), runs, root, faults.program, case.command), { delay_s = delay_s, strike = 'kill -INT $pid' },
-    folder)
+  local command = ("env --default-signal=%s %s TRINITY_RUNS='%s' TRINITY_HOME='%s' '%s' %s"):format(signal,
+    faults.quoted(tag), runs, root, faults.program, case.command)
+  local step = faults.run(root, command, { delay_s = delay_s, strike = ('kill -%s $pid'):format(signal) }, folder)
   if not step.struck then
     case.over = case.over + 1
     if step.status ~= 0 then return ('ended by itself with status %d: %s'):format(step.status, step.output) end
@@ -108,7 +115,9 @@ local function strike(case, number, delay_s)
   end
   case.times[#case.times + 1] = step.seconds
   local ended = step.status == 0 and step.seconds < 0.05 -- it was about to end when it was struck
-  if step.status ~= 130 and not ended then return ('%s: status %d: %s'):format(name, step.status, step.output) end
+  if step.status ~= status_wanted and not ended then
+    return ('%s: status %d: %s'):format(name, step.status, step.output)
+  end
   local left = left_over()
   if left then return 'processes are left: ' .. left end
   for _, run in ipairs(core.list_folder(runs)) do
@@ -118,7 +127,7 @@ local function strike(case, number, delay_s)
 end
 
 local all, faulty = {}, 0
-print(('load %s; seconds from SIGINT to the end'):format(faults.load()))
+print(('load %s; seconds from SIG%s to the end'):format(faults.load(), signal))
 print(('%-32s %7s %5s %8s %8s %8s'):format('', 'strikes', 'over', 'median', '95 %', 'largest'))
 for _, case in ipairs(all_cases()) do
   if case.name:find(part, 1, true) then
