@@ -1,5 +1,5 @@
--- What is installed by packages: Debian's (cpack), the rock. scripts/package/try installs the former into a bare tree of
--- Debian, which needs root and the network.
+-- What is installed by packages: Debian's (cpack), the rock. With TRINITY_DEBIAN='trixie FOLDER' (or bookworm) the former
+-- are built in a tree of that release and installed in a bare one, which takes an hour, root and the network.
 
 local build = program:match '^(.*)/[^/]*$'
 local folder = os.tmpname()
@@ -16,7 +16,7 @@ end
 
 describe('packages', function()
   it('of Debian hold a program that works from anywhere, and LibTorch apart', function()
-    for _, needed in ipairs { 'cpack', 'dpkg-deb', 'dpkg-shlibdeps' } do
+    for _, needed in ipairs { 'cpack', 'dpkg-deb', 'dpkg-shlibdeps', 'file' } do
       if not has(needed) then skip('no ' .. needed .. ' here') end
     end
     if not require('trinity.base.util').exists(build .. '/CPackConfig.cmake') then skip 'no CPackConfig.cmake' end
@@ -45,6 +45,13 @@ describe('packages', function()
       expect(succeeds(("dpkg-deb -c '%s'"):format(torch))):matches 'libtrinity_torch%.so'
     end
   end)
+  it('of a release of Debian install in a bare tree, and work from a read-only /usr', function()
+    local words = os.getenv 'TRINITY_DEBIAN'
+    if not words then skip "TRINITY_DEBIAN='trixie FOLDER' builds and tries them in an hour, with root and the network" end
+    local said = succeeds(("cd '%s' && sh scripts/package/debian %s"):format(root, words))
+    expect(said):matches '\n%d[%d.]*, /tmp/trinity_%S+: it works\n'
+    expect(said):matches '\n%d[%d.]*, /tmp/trinity_%S+ /tmp/trinity%-torch_%S+: it works\n'
+  end)
   it('of LuaRocks give a module that a stock luajit finds', function()
     if not has 'luajit' or not has 'cmake' then skip 'needs luajit and cmake' end
     succeeds(("cd '%s' && sh scripts/package/rock install '%s/rock' '%s/rock/lua' '%s'"):format(root, folder, folder, build))
@@ -54,7 +61,7 @@ describe('packages', function()
       :equals 'trinity\n'
   end)
   it('have scripts that shells understand', function()
-    for _, name in ipairs { 'rock', 'try' } do
+    for _, name in ipairs { 'deb', 'debian', 'rock', 'try' } do
       expect(succeeds(("sh -n '%s/scripts/package/%s'"):format(root, name))):equals ''
     end
   end)
