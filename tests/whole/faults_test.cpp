@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "lua/runtime.h"
 #include "support/failing_new.h"
+#include "support/needs_torch.h"
 
 using namespace trinity;
 using namespace trinity::test;
@@ -124,7 +125,7 @@ std::string from_environment(const char* name, const std::string& otherwise) {
 
 }  // namespace
 
-TEST_CASE("every allocation and every call to the file system may fail once") {
+TEST_CASE("every allocation and every call to the file system may fail once" * test::needs_torch) {
   Laboratory lab;
   auto most = from_environment("TRINITY_FAULTS", "6");
   if (most == "all") most = "math.huge";
