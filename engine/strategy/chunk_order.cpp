@@ -11,8 +11,9 @@
 namespace trinity {
 namespace {
 
-constexpr const char* kPipelines[] = {"gpipe",          "1f1b", "interleaved", "zb-h1",
-                                      "zb-interleaved", "zb-v", "dualpipe-v",  "pipedream"};
+constexpr const char* kPipelines[] = {"gpipe", "1f1b",           "interleaved", "zb-h1",
+                                      "zb-h2", "zb-interleaved", "zb-v",        "dualpipe-v",
+                                      "pipedream"};
 constexpr int64_t kMostChunkTasks = int64_t{1} << 28;
 
 /// Counts the micro-batches of every work on a device's two chunks in V shape, of which the second
@@ -196,7 +197,7 @@ bool is_v_shaped(PipelineSchedule schedule) {
 
 bool splits_backward(PipelineSchedule schedule) {
   return is_v_shaped(schedule) || schedule == PipelineSchedule::zb_h1 ||
-         schedule == PipelineSchedule::zb_interleaved;
+         schedule == PipelineSchedule::zb_h2 || schedule == PipelineSchedule::zb_interleaved;
 }
 
 bool takes_chunks(PipelineSchedule schedule) {
@@ -222,6 +223,8 @@ int64_t warm_up(PipelineSchedule schedule, int32_t p, int32_t v, int32_t micro_b
     case PipelineSchedule::zb_h1:
     case PipelineSchedule::zb_interleaved:
       return std::min(after + int64_t{v - 1} * p, m * v);
+    case PipelineSchedule::zb_h2:
+      return std::min(2 * after, m);
     case PipelineSchedule::zb_v:
     case PipelineSchedule::dualpipe_v:
       return std::min<int64_t>(2 * after + 1, m) + std::min(device + 1, micro_batches);
@@ -238,7 +241,8 @@ std::vector<ChunkTask> chunk_order(PipelineSchedule schedule, int32_t p, int32_t
   const int64_t total = int64_t{micro_batches} * v;
   const int64_t ahead = warm_up(schedule, p, v, micro_batches, device);
   const bool split = splits_backward(schedule);
-  const int64_t delay = split ? device : 0;  // of weight parts
+  const int64_t delays = schedule == PipelineSchedule::zb_h2 ? 2 : 1;
+  const int64_t delay = split ? delays * device : 0;  // of weight parts
   std::vector<ChunkTask> order;
   for (int64_t k = 0; k < total + ahead + delay; ++k) {
     const int64_t back = k - ahead, weights = back - delay;

@@ -12,7 +12,8 @@ enum class PipelineSchedule : uint8_t {
   one_f_one_b,     ///< warm-up, then forward and backward in turn
   interleaved,     ///< 1F1B over several chunks of layers a device
   zb_h1,           ///< 1F1B of input parts; stage r delays weight parts by r micro-batches
-  zb_interleaved,  ///< the same over several chunks a device (PyTorch's InterleavedZeroBubble)
+  zb_h2,           ///< twice the warm-up and twice the delay: no bubble, more memory
+  zb_interleaved,  ///< zb_h1 over several chunks a device (PyTorch's InterleavedZeroBubble)
   zb_v,            ///< two chunks a device in V shape, without a bubble (PyTorch's ZBVZeroBubble)
   dualpipe_v,      ///< two chunks in V shape, forward and backward paired (DeepSeek's DualPipeV)
   pipedream,       ///< 1F1B without a flush: updates after every mini-batch, weights stashed
@@ -56,11 +57,11 @@ int64_t warm_up(PipelineSchedule schedule, int32_t p, int32_t v, int32_t micro_b
                 int32_t device);
 
 /// The tasks of a device in order, all of its chunks and micro-batches. Interleaved schedules need
-/// micro-batches that p divides, V-shaped ones v = 2, dualpipe_v at least 2 p micro-batches; zb_h1
-/// and zb_v reach their bubble with p and 2 p.
+/// micro-batches that p divides, V-shaped ones v = 2, dualpipe_v at least 2 p micro-batches; zb_h1,
+/// zb_h2 and zb_v reach their bubble with p, 2 p - 1 and 2 p.
 ///
-/// gpipe: Huang et al. 2019; 1f1b, interleaved: Narayanan et al. 2021 (SC), section 2.2; zb_h1: Qi
-/// et al. 2024 (Zero Bubble), section 2, figure 2; zb_v: there, section 6; dualpipe_v: DeepSeek-V3.
+/// gpipe: Huang et al. 2019; 1f1b, interleaved: Narayanan et al. 2021 (SC), section 2.2; zb_h1,
+/// zb_h2: Qi et al. 2024 (Zero Bubble), section 2, figures 2 and 3; zb_v: there, section 6; dualpipe_v: DeepSeek-V3.
 /// The orders of zb_interleaved, zb_v and dualpipe_v are those of PyTorch 2.13; what that overlaps
 /// of dualpipe_v, forward with a backward, runs one after the other here.
 std::vector<ChunkTask> chunk_order(PipelineSchedule schedule, int32_t p, int32_t v,

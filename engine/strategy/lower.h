@@ -172,7 +172,7 @@ Arrangement arrange(const LoweredGraph& made, const Strategy& strategy);
 /// devices than the cluster has; layers that do not divide over the stages, a list of stages of
 /// another length or sum; virtual stages of a schedule that has none, or other than two of one in V
 /// shape; micro-batches of interleaved that are no multiple of the pipeline, or fewer than fill a
-/// zero-bubble schedule: the pipeline, twice that in V shape; experts without `expert`'s divisors,
+/// zero-bubble schedule (check_pipeline()); experts without `expert`'s divisors,
 /// or over `tensor` without sequence_parallel; `placement` above one without
 /// `inside`, or with `expert`; what check_inside() refuses; ways to synchronise beside what they contradict; a
 /// network without repeated layers where there are stages or recomputation; splits beside

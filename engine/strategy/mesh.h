@@ -110,7 +110,7 @@ struct OperatorChoice {
 /// A strategy that is the same for all layers of a network, in a few words.
 struct Parallelism {
   Mesh mesh;
-  /// "gpipe", "1f1b", "interleaved", "zb-h1", "zb-interleaved", "zb-v" or "dualpipe-v"
+  /// "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-interleaved", "zb-v", "dualpipe-v"
   /// (strategy/chunk_order.h); with one stage micro-batches accumulate.
   std::string schedule = "1f1b";
   int32_t virtual_stages = 1;  ///< of a device of the pipeline

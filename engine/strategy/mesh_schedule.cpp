@@ -11,8 +11,8 @@
 namespace trinity {
 namespace {
 
-constexpr const char* kMeshSchedules[] = {"gpipe",          "1f1b", "interleaved", "zb-h1",
-                                          "zb-interleaved", "zb-v", "dualpipe-v"};
+constexpr const char* kMeshSchedules[] = {
+    "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-interleaved", "zb-v", "dualpipe-v"};
 
 void check_virtual_stages(const Parallelism& given, PipelineSchedule schedule) {
   const int32_t p = given.mesh.pipeline, v = given.virtual_stages;
@@ -37,12 +37,13 @@ void check_micro_batches(const Parallelism& given, PipelineSchedule schedule) {
         "schedule '{}': expected micro_batches that pipeline = {} divides, got {} (nearest: {}{})",
         given.schedule, p, m, m < p ? "" : fmt::format("{} or ", m / p * p), (m / p + 1) * p));
   if (p == 1 || !splits_backward(schedule)) return;
-  const int32_t least = v_shaped ? 2 * p : p;
+  const bool twice = v_shaped || schedule == PipelineSchedule::zb_h2;
+  const int32_t least = v_shaped ? 2 * p : twice ? 2 * p - 1 : p;
   if (m < least)
     throw ArgumentError(fmt::format(
         "schedule '{}': expected at least {} micro_batches, {}pipeline = {}, got {}: fewer do not "
         "fill its bubble",
-        given.schedule, least, v_shaped ? "twice " : "", p, m));
+        given.schedule, least, v_shaped ? "twice " : twice ? "one less than twice " : "", p, m));
 }
 
 }  // namespace

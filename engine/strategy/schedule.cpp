@@ -24,8 +24,8 @@ namespace {
 
 constexpr const char* kDispatchRules[] = {"fifo", "lifo", "priority", "order"};
 constexpr const char* kSchedules[] = {
-    "fifo",        "lifo",  "critical_path",  "priority", "order",      "gpipe",    "1f1b",
-    "interleaved", "zb-h1", "zb-interleaved", "zb-v",     "dualpipe-v", "pipedream",
+    "fifo",        "lifo",  "critical_path", "priority",       "order", "gpipe",      "1f1b",
+    "interleaved", "zb-h1", "zb-h2",         "zb-interleaved", "zb-v",  "dualpipe-v", "pipedream",
     kRoundRobin};
 constexpr int64_t kMostTasks = int64_t{1} << 30;
 

@@ -97,8 +97,8 @@ Parallelism mesh_of(RandomStream& random) {
   given.overlap_tensor = random.below(2) == 0;
   given.bucket_bytes = pick({1, 3000, 25'000'000});
   given.recompute = random.below(3) == 0 ? Recompute::full : Recompute::none;
-  constexpr const char* kSchedules[] = {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v"};
-  given.schedule = kSchedules[random.below(5)];
+  constexpr const char* kSchedules[] = {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v"};
+  given.schedule = kSchedules[random.below(6)];
   if (given.schedule == "interleaved" && given.mesh.pipeline > 1)
     given.virtual_stages = pick({1, 2});
   if (given.schedule == "zb-v" && given.mesh.pipeline > 1) given.virtual_stages = 2;

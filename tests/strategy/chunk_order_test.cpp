@@ -18,6 +18,7 @@ constexpr auto kGpipeOrder = PipelineSchedule::gpipe;
 constexpr auto k1F1BOrder = PipelineSchedule::one_f_one_b;
 constexpr auto kInterleavedOrder = PipelineSchedule::interleaved;
 constexpr auto kZbH1 = PipelineSchedule::zb_h1;
+constexpr auto kZbH2 = PipelineSchedule::zb_h2;
 constexpr auto kZbInterleaved = PipelineSchedule::zb_interleaved;
 constexpr auto kZbV = PipelineSchedule::zb_v;
 constexpr auto kDualPipeV = PipelineSchedule::dualpipe_v;
@@ -32,7 +33,7 @@ std::vector<OrderCase> order_cases() {
   std::vector<OrderCase> all;
   for (const int32_t p : {1, 2, 3, 4, 5, 8})
     for (const int32_t m : {2 * p, 3 * p, 7 * p}) {
-      for (const auto schedule : {kGpipeOrder, k1F1BOrder, kZbH1})
+      for (const auto schedule : {kGpipeOrder, k1F1BOrder, kZbH1, kZbH2})
         all.push_back({schedule, p, 1, m + 1});
       for (const auto schedule : {kZbV, kDualPipeV}) all.push_back({schedule, p, 2, m + 1});
       for (const int32_t v : {1, 2, 3, 4})
@@ -89,6 +90,8 @@ TEST_CASE("a device runs every work on its chunks once for every micro-batch") {
 TEST_CASE("orders go forth and back as PyTorch writes them") {
   CHECK(order_text(kZbH1, 2, 1, 3, 0) == "0F0 0F1 0I0 0W0 0F2 0I1 0W1 0I2 0W2");
   CHECK(order_text(kZbH1, 2, 1, 3, 1) == "1F0 1I0 1F1 1I1 1W0 1F2 1I2 1W1 1W2");
+  CHECK(order_text(kZbH2, 2, 1, 3, 0) == "0F0 0F1 0F2 0I0 0W0 0I1 0W1 0I2 0W2");
+  CHECK(order_text(kZbH2, 2, 1, 3, 1) == "1F0 1I0 1F1 1I1 1F2 1I2 1W0 1W1 1W2");
   CHECK(order_text(kZbInterleaved, 2, 2, 2, 1) ==
         "1F0 1F1 3F0 3I0 3F1 3I1 3W0 1I0 3W1 1I1 1W0 1W1");
   CHECK(order_text(kZbV, 2, 2, 4, 0) ==
@@ -118,6 +121,10 @@ TEST_CASE("the bubble of equal stages is what the papers say") {
               doctest::Approx(stages / (v * micro)));
       CHECK(schedule_bubble(kZbH1, p, 1, m).of_device == doctest::Approx(stages / (3 * micro)));
       CHECK(schedule_bubble(kZbH1, p, 1, m).of_step == doctest::Approx(stages / (3 * micro)));
+      for (const int32_t fewest : {m, 2 * p - 1}) {
+        CHECK(std::abs(schedule_bubble(kZbH2, p, 1, fewest).of_device) < 1e-12);
+        CHECK(schedule_bubble(kZbH2, p, 1, fewest).of_step == doctest::Approx(stages / (3 * fewest)));
+      }
       CHECK(std::abs(schedule_bubble(kZbV, p, 2, m).of_device) < 1e-12);
       CHECK(schedule_bubble(kZbV, p, 2, m).of_step == doctest::Approx(stages / (6 * micro)));
     }
@@ -126,6 +133,8 @@ TEST_CASE("the bubble of equal stages is what the papers say") {
 TEST_CASE("a bubble goes by the times of a device's work") {
   const ChunkTimes times{2, 1.5, 1};  // ZB-H1: (p - 1)(F + I - W), and 1F1B: (p - 1)(F + B)
   CHECK(schedule_bubble(kZbH1, 4, 1, 16, times).of_step == doctest::Approx(3 * 2.5 / (16 * 4.5)));
+  CHECK(schedule_bubble(kZbH2, 4, 1, 16, times).of_device ==  // (p - 1)(F + I - 2 W)
+        doctest::Approx(3 * 1.5 / (16 * 4.5)));
   CHECK(schedule_bubble(k1F1BOrder, 4, 1, 16, times).of_step ==
         doctest::Approx(3 * 4.5 / (16 * 4.5)));
   Parallelism given;

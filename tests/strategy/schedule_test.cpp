@@ -193,6 +193,7 @@ TEST_CASE("zero-bubble pipelines of equal stages take what their bubble says") {
   for (const auto& [kind, p, v, m, step] :
        {Case{PipelineSchedule::zb_h1, 4, 1, 8, 3 * 8 + 3},
         {PipelineSchedule::zb_h1, 2, 1, 2, 3 * 2 + 1},
+        {PipelineSchedule::zb_h2, 4, 1, 8, 3 * 8 + 3},
         {PipelineSchedule::zb_v, 4, 2, 8, 6 * 8 + 3},
         {PipelineSchedule::zb_v, 3, 2, 9, 6 * 9 + 2},
         {PipelineSchedule::dualpipe_v, 4, 2, 8, 6 * 8 + 3},

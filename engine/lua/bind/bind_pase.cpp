@@ -190,13 +190,11 @@ int pase_walk(lua_State* L) {
   return 4;
 }
 
-/// pase:tofu() -> a configuration per layer, communication in FLOP, whether it is optimal.
+/// pase:tofu() -> a configuration per layer.
 int pase_tofu(lua_State* L) {
-  const auto found = tofu_split(object_arg<Bound>(L, 1), shared_pool());
-  push_list(L, found.strategy, [&](const auto& factors) { push_numbers(L, factors); });
-  lua_pushnumber(L, found.communication);
-  lua_pushboolean(L, found.optimal);
-  return 3;
+  push_list(L, tofu_split(object_arg<Bound>(L, 1), shared_pool()),
+            [&](const auto& factors) { push_numbers(L, factors); });
+  return 1;
 }
 
 /// pase:splits(graph, configurations, devices) -> { { operator =, factors =, copies =, devices = }

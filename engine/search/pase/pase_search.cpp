@@ -128,21 +128,18 @@ Walk flexflow_walk(const SelectionProblem& problem, const WalkOptions& options) 
   return walk;
 }
 
-TofuSplit tofu_split(const PaseProblem& problem, ThreadPool& pool) {
+std::vector<Configuration> tofu_split(const PaseProblem& problem, ThreadPool& pool) {
   const auto& layers = problem.graph.layers;
-  TofuSplit found;
-  for (const auto& layer : layers) found.strategy.emplace_back(layer.dimensions.size(), 1);
+  std::vector<Configuration> found;
+  for (const auto& layer : layers) found.emplace_back(layer.dimensions.size(), 1);
   for (const int32_t k : prime_factors(problem.options.devices)) {
     std::vector<std::vector<Configuration>> choices;
     for (size_t i = 0; i < layers.size(); ++i)
-      choices.push_back(extended(layers[i], found.strategy[i], k, problem.configurations[i]));
+      choices.push_back(extended(layers[i], found[i], k, problem.configurations[i]));
     const auto level = communication_problem(problem, choices);
     const SelectionResult solved = solve_selection(level, {}, pool);
-    found.optimal = found.optimal && solved.optimal;
-    for (size_t i = 0; i < layers.size(); ++i) found.strategy[i] = choices[i][solved.choice[i]];
+    for (size_t i = 0; i < layers.size(); ++i) found[i] = choices[i][solved.choice[i]];
   }
-  const PaseCost cost = price_strategy(problem, found.strategy);
-  found.communication = cost.communication + cost.edges;
   return found;
 }
 

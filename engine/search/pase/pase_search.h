@@ -11,7 +11,7 @@ namespace trinity {
 // What PaSE is compared with, over the same configurations and costs.
 
 struct WalkOptions {
-  std::vector<int32_t> start;  ///< strategy of every node
+  std::vector<int32_t> start;  ///< number of every node's configuration
   uint64_t seed = 1;
   int64_t iterations = 250'000;  ///< the PaSE paper's budget
   /// A worse strategy is accepted with probability exp(-alpha * (new - current)), in milliseconds.
@@ -32,15 +32,9 @@ struct Walk {
 /// ArgumentError for a start that score_selection() refuses.
 Walk flexflow_walk(const SelectionProblem& problem, const WalkOptions& options);
 
-struct TofuSplit {
-  std::vector<Configuration> strategy;  ///< per layer
-  double communication = 0;             ///< of layers and edges, in FLOP: what it minimises
-  bool optimal = true;                  ///< every level was solved to optimality
-};
-
 /// Tofu's recursive partition (Wang, Huang, Li 2019; manual/papers.md "Tofu"): for every prime
 /// factor k of the devices, largest first, every layer splits exactly one more dimension in k (none
-/// where none can be split), chosen for all layers together by the least communication.
-TofuSplit tofu_split(const PaseProblem& problem, ThreadPool& pool);
+/// where none can be split), chosen for all layers together by the least communication. A configuration a layer.
+std::vector<Configuration> tofu_split(const PaseProblem& problem, ThreadPool& pool);
 
 }  // namespace trinity

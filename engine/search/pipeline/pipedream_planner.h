@@ -74,6 +74,7 @@ struct PipedreamOptions {
   double compression = 1;   ///< transfers are so many times smaller
 };
 
+/// Of a network of costs, which need be no graph: an answer, not part of a strategy.
 struct PipedreamStage {
   int32_t first = 0, last = 0;    ///< states (first, last]: -1 for first is the graph's begin
   std::vector<int32_t> replicas;  ///< at every level, innermost first

@@ -58,6 +58,7 @@ struct PiperProblem {
   void index();
 };
 
+/// Of a network of costs, as PipedreamStage.
 struct PiperStage {
   std::vector<int32_t> layers;         ///< ascending
   int32_t replicas = 1, degree = 1;    ///< d and t

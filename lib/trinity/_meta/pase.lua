@@ -17,7 +17,8 @@ error 'this file is for editors'
 ---@field operators integer[] of the graph
 ---@field configurations integer how many
 
----@class trinity.PaseStrategy
+--- Configurations of layers and what they cost in PaSE's model; pase:splits says them as a strategy does.
+---@class trinity.PaseResult
 ---@field name string
 ---@field configurations integer[][] a factor per dimension, per layer
 ---@field cost number FLOP equivalents a device

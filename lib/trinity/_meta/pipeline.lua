@@ -9,6 +9,7 @@ error 'this file is for editors'
 ---@field bandwidth_bytes_per_s number of the outermost level
 ---@field micro_batches integer
 
+--- A stage of a planner's answer: of a network of costs, whose nodes need be no operators of a graph.
 ---@class trinity.PipelineStage
 ---@field nodes integer[] numbers of nodes, in the order of the file
 ---@field devices integer how many it is on

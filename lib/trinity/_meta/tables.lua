@@ -66,7 +66,7 @@ error 'this file is for editors'
 ---@field totable fun(self: trinity.Int32View): integer[]
 ---@field each fun(self: trinity.Int32View)
 
----@alias trinity.ScheduleName 'fifo'|'lifo'|'critical_path'|'priority'|'order'|'gpipe'|'1f1b'|'interleaved'|'zb-h1'|'zb-interleaved'|'zb-v'|'dualpipe-v'|'pipedream'
+---@alias trinity.ScheduleName 'fifo'|'lifo'|'critical_path'|'priority'|'order'|'gpipe'|'1f1b'|'interleaved'|'zb-h1'|'zb-h2'|'zb-interleaved'|'zb-v'|'dualpipe-v'|'pipedream'
 ---@alias trinity.MemoryModel 'slots'|'none'
 ---@alias trinity.RulesName 'standard'|'compat'|'placeto'|'doppler'
 ---@alias trinity.WireName 'ethernet_100g'|'ethernet_10g'|'ethernet_1g'|'ethernet_25g'|'infiniband_edr'|'infiniband_hdr'|'infiniband_ndr'|'infiniband_xdr'|'infinity_fabric'|'nvlink1'|'nvlink2'|'nvlink3'|'nvlink3_bridge'|'nvlink4'|'nvswitch3'|'nvswitch4'|'nvswitch5'|'pcie3_x16'|'pcie3_x16_inner'|'pcie3_x16_root'|'pcie4_x16'|'pcie4_x16_inner'|'pcie5_x16'|'pcie5_x16_inner'|'pcie6_x16'|'pcie6_x16_inner'|'qpi'|'upi'|'upi2'|'xgmi_mi200'|'xgmi_mi300'
@@ -343,6 +343,7 @@ error 'this file is for editors'
 ---@field nearest? { point: trinity.PlanPoint, excess_bytes: number, memory_bytes: number } by the bounds on memory
 ---@field seconds number
 
+--- A point of the space with the price of its strategy.
 ---@class trinity.FoundPlan: trinity.PlanPoint
 ---@field strategy trinity.Strategy made when first asked for
 ---@field metrics trinity.Metrics
@@ -358,6 +359,8 @@ error 'this file is for editors'
 ---@field values any[] that it takes where the space does not list others
 ---@field apply trinity.PlanApply
 
+--- Where a plan is in the space that is searched, the size of the micro-batch included, by which a graph is made:
+--- coordinates, of which FoundPlan.strategy is the strategy.
 ---@class trinity.PlanPoint
 ---@field micro_batch integer samples of a micro-batch of a replica
 ---@field micro_batches integer of a step

@@ -166,7 +166,7 @@ local function equal_orders(a, b)
 end
 
 local of_chunks = { [true] = { 'zb-v', 'dualpipe-v' }, [false] = { 'interleaved', 'zb-interleaved' } }
-local of_one = { 'gpipe', '1f1b', 'zb-h1' }
+local of_one = { 'gpipe', '1f1b', 'zb-h1', 'zb-h2' }
 
 local function is_v(self)
   local p = #self.ranks

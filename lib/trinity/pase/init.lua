@@ -128,7 +128,7 @@ end
 --- What configurations cost, a list of factors a layer, in the space or not.
 ---@param configurations integer[][]
 ---@param name? string
----@return trinity.PaseStrategy
+---@return trinity.PaseResult
 function Pase:price(configurations, name)
   check_configurations('pase:price', self, 'configurations', configurations)
   if name ~= nil then check.argument('pase:price', 2, 'name', name, 'string') end
@@ -148,7 +148,7 @@ local solve_options = options_of.declare('trinity.PaseSolveOptions', { help = 'W
 
 --- The best strategy, with what the search says of itself.
 ---@param options? trinity.PaseSolveOptions
----@return trinity.PaseStrategy
+---@return trinity.PaseResult
 function Pase:solve(options)
   options = solve_options:read('pase:solve', 1, 'options', options)
   local result = select_strategy(self.handle:selection(), options)
@@ -201,7 +201,7 @@ function Pase:breadth_first()
   return result
 end
 
----@return fun(self: trinity.Pase): trinity.PaseStrategy?, reason: string?
+---@return fun(self: trinity.Pase): trinity.PaseResult?, reason: string?
 local function by_rule(name)
   return function(self)
     local configurations, reason = rules[name](self)
@@ -228,7 +228,7 @@ local walk_options = options_of.declare('trinity.PaseWalkOptions', { help = 'Wha
 
 --- FlexFlow's Markov chain over the space (engine/search/pase/pase_search.h).
 ---@param options? trinity.PaseWalkOptions
----@return trinity.PaseStrategy
+---@return trinity.PaseResult
 function Pase:mcmc(options)
   options = walk_options:read('pase:mcmc', 1, 'options', options)
   if options.start then check_configurations('pase:mcmc', self, 'start', options.start) end
@@ -243,7 +243,7 @@ function Pase:mcmc(options)
 end
 
 --- Tofu's recursive splits: one dimension more a layer and prime factor of the devices, by communication alone.
----@return trinity.PaseStrategy
+---@return trinity.PaseResult
 function Pase:tofu()
   local begun = core.clock_s()
   local configurations = self.handle:tofu()
@@ -254,7 +254,7 @@ end
 
 --- Every strategy one after the other, for small cases: refuses more than `most` (default 1e6).
 ---@param most? number
----@return trinity.PaseStrategy
+---@return trinity.PaseResult
 function Pase:brute_force(most)
   most = most or 1e6
   check.number('pase:brute_force', 1, 'most', most, 1)
@@ -280,7 +280,7 @@ function Pase:brute_force(most)
 end
 
 --- A strategy's splits as trinity.lower takes them, on the devices with these numbers (default the first ones).
----@param found trinity.PaseStrategy
+---@param found trinity.PaseResult
 ---@param devices? integer[]
 ---@return trinity.Splits
 function Pase:splits(found, devices)
@@ -301,7 +301,7 @@ end
 
 --- A strategy as the paper's table of strategies shows it: a row per run of layers of one type with the same
 --- configuration.
----@param found trinity.PaseStrategy
+---@param found trinity.PaseResult
 ---@return trinity.PaseRow[]
 function Pase:rows(found)
   check_found('pase:rows', self, found)

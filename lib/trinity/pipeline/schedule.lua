@@ -41,8 +41,7 @@ end
 local function stages_of(problem, found)
   local stage_of_name, stage_of_unit = {}, {}
   for s, stage in ipairs(found.stages) do
-    local several = stage.data_parallel and stage.data_parallel * stage.tensor_parallel or stage.devices or 1
-    if several > 1 or (stage.first_device or s) < 1 then return nil end
+    if (stage.devices or 1) > 1 or (stage.first_device or s) < 1 then return nil end
     for _, node in ipairs(stage.nodes) do stage_of_name[found.nodes[node]] = s end
   end
   local graph = problem.graph

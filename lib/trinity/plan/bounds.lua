@@ -155,9 +155,9 @@ local function in_flight(point, r)
   local schedule = point.schedule
   if p == 1 then return 1, m > 1 end
   if schedule == 'gpipe' then return m > 1 and m - 1 or 1, m > 1 end
-  if schedule == '1f1b' or schedule == 'zb-h1' then
+  if schedule == '1f1b' or schedule == 'zb-h1' or schedule == 'zb-h2' then
     if m == 1 then return 1, false end
-    return math.min(m - 1, p - r), schedule == '1f1b'
+    return math.min(m - 1, schedule == 'zb-h2' and 2 * (p - r) - 1 or p - r), schedule == '1f1b'
   end
   if schedule == 'interleaved' then return math.max(1, math.min(m, p, 2 * (p - r) - 1)), false end
   return 1, false

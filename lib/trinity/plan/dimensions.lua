@@ -22,7 +22,7 @@ local declared = {
   { 'placement', 'places in a stage on which methods place single operators; 1 unless it is given', 'number' },
   { 'pipeline', 'stages', 'number' },
   { 'data', 'replicas; the most that the other axes leave room for', 'number' },
-  { 'schedule', 'gpipe, 1f1b, interleaved, zb-h1, zb-interleaved, zb-v, dualpipe-v' },
+  { 'schedule', 'gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-interleaved, zb-v, dualpipe-v' },
   { 'virtual_stages', 'of a device', 'number' },
   { 'stages', 'even, balanced' },
   { 'shard', "0 to 3: what replicas share out, the optimiser's state, gradients, weights", 'number' },

@@ -12,8 +12,9 @@ space.family = { 'micro_batch', 'tensor', 'context', 'expert', 'sequence_paralle
 space.rest = { 'placement', 'pipeline', 'data', 'schedule', 'virtual_stages', 'stages', 'shard', 'bucket_bytes',
   'algorithm', 'order' }
 
-local schedules = { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-interleaved', 'zb-v', 'dualpipe-v' }
-local split_backward = { ['zb-h1'] = true, ['zb-interleaved'] = true, ['zb-v'] = true, ['dualpipe-v'] = true }
+local schedules = { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-h2', 'zb-interleaved', 'zb-v', 'dualpipe-v' }
+local split_backward = { ['zb-h1'] = true, ['zb-h2'] = true, ['zb-interleaved'] = true, ['zb-v'] = true,
+  ['dualpipe-v'] = true }
 local v_shaped = { ['zb-v'] = true, ['dualpipe-v'] = true }
 
 --- Whether a schedule delays gradients of weights.
@@ -201,7 +202,9 @@ local function contradiction(point, about)
     end
     if m % p ~= 0 then return 'micro-batches that interleaving cannot deal out' end
   end
-  if space.delays(point.schedule, p) and m < p then return 'fewer micro-batches than fill a zero-bubble schedule' end
+  if space.delays(point.schedule, p) and m < (point.schedule == 'zb-h2' and 2 * p - 1 or p) then
+    return 'fewer micro-batches than fill a zero-bubble schedule'
+  end
   if point.stages == 'even' and about.layers > 0 and about.layers % (p * v) ~= 0 then
     return 'layers that do not divide over the stages'
   end

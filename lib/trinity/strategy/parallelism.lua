@@ -20,7 +20,7 @@ local mesh = options.declare('trinity.Mesh', { kind = 'axis',
     help = "places in a replica's stage on which single operators run (`inside`)" },
 })
 
-local schedules = { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-interleaved', 'zb-v', 'dualpipe-v' }
+local schedules = { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-h2', 'zb-interleaved', 'zb-v', 'dualpipe-v' }
 
 local synchronise = options.declare('trinity.MeshSynchronisation', { kind = 'field',
   help = 'How the replicas of a mesh are kept alike.',

@@ -37,6 +37,7 @@ local parts = {
   { '1f1b', 'schedule', { mesh = pipeline, schedule = '1f1b', micro_batches = 2 } },
   { 'interleaved', 'schedule', { mesh = pipeline, schedule = 'interleaved', virtual_stages = 2, micro_batches = 2 } },
   { 'zb-h1', 'schedule', { mesh = pipeline, schedule = 'zb-h1', micro_batches = 2 } },
+  { 'zb-h2', 'schedule', { mesh = pipeline, schedule = 'zb-h2', micro_batches = 4 } },
   { 'zb-v', 'schedule', { mesh = pipeline, schedule = 'zb-v', virtual_stages = 2, micro_batches = 4 } },
   { 'zb-interleaved', 'schedule', { mesh = pipeline, schedule = 'zb-interleaved', virtual_stages = 2, micro_batches = 2 } },
   { 'dualpipe-v', 'schedule', { mesh = pipeline, schedule = 'dualpipe-v', virtual_stages = 2, micro_batches = 4 } },

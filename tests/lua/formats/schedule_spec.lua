@@ -37,7 +37,7 @@ describe('orders that we write', function()
   local random = trinity.random(1, 'orders')
   it('are read back to the same schedule', function()
     for _, case in ipairs { { 'gpipe', 1, 1 }, { '1f1b', 1, 1 }, { 'interleaved', 2, 0 }, { 'interleaved', 3, 0 },
-      { 'zb-h1', 1, 1 }, { 'zb-interleaved', 2, 0 }, { 'zb-v', 2, 2 }, { 'dualpipe-v', 2, 2 } } do
+      { 'zb-h1', 1, 1 }, { 'zb-h2', 1, 2 }, { 'zb-interleaved', 2, 0 }, { 'zb-v', 2, 2 }, { 'dualpipe-v', 2, 2 } } do
       for _ = 1, 6 do
         local p = 1 + random:integer(5)
         local m = case[3] == 0 and p * random:integer(3) or case[3] * p + random:integer(6) - 1

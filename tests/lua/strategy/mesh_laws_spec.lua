@@ -54,7 +54,7 @@ local function plan_of(random, graph)
   local of_experts = graph.name == 'mixture'
   local plan = { mesh = { data = random:pick { 1, 2, 3, 4 }, expert = random:pick { 1, of_experts and 2 or 1 },
     tensor = random:pick { 1, 2 }, pipeline = random:pick { 1, 2, 3 }, context = random:pick { 1, 1, 2 } }, micro_batches = random:pick { 1, 2, 4, 6 },
-    schedule = random:pick { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-v', 'dualpipe-v' },
+    schedule = random:pick { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-h2', 'zb-v', 'dualpipe-v' },
     recompute = random:pick { 'none', 'selective', 'full' }, shard = random:pick { 0, 1, 2, 3 },
     sequence_parallel = random:pick { true, of_experts }, scatter_gather = random:pick { true, false }, overlap_tensor = random:pick { true, false },
     context_kind = random:pick { 'all_gather', 'ring', 'all_to_all' },

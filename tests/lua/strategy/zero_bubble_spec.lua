@@ -57,6 +57,7 @@ describe('equal stages with free links', function()
     check({ schedule = 'interleaved', virtual_stages = 2, micro_batches = 8 }, 3 / 16, 3 / 16)
     check({ schedule = 'zb-h1', micro_batches = 8 }, 3 / 24, 3 / 24)
     check({ schedule = 'zb-h1', micro_batches = 12 }, 3 / 36, 3 / 36)
+    check({ schedule = 'zb-h2', micro_batches = 8 }, 0, 3 / 24)
     check({ schedule = 'zb-v', virtual_stages = 2, micro_batches = 8 }, 0, 3 / 48)
     check({ schedule = 'dualpipe-v', virtual_stages = 2, micro_batches = 8 }, 3 / 48, 3 / 48)
     check({ schedule = 'zb-h1', micro_batches = 8, recompute = 'full' }, 6 / 32, 6 / 32)
@@ -74,6 +75,7 @@ describe('equal stages with free links', function()
     end
     local plain = work { schedule = '1f1b' }
     expect(work { schedule = 'zb-h1' }):near(plain, plain * 1e-6)
+    expect(work { schedule = 'zb-h2' }):near(plain, plain * 1e-6)
     expect(work { schedule = 'zb-v', virtual_stages = 2 }):near(plain, plain * 1e-6)
   end)
 end)
@@ -101,7 +103,7 @@ describe('zero-bubble schedules', function()
     expect(strategy('1f1b').metrics.step_time_s):below(strategy('zb-h1').metrics.step_time_s) -- launches alone
   end)
   it('run every task once, gradients of weights before their update, after those of what comes behind', function()
-    for _, schedule in ipairs { 'zb-h1', 'zb-v', 'dualpipe-v' } do
+    for _, schedule in ipairs { 'zb-h1', 'zb-h2', 'zb-v', 'dualpipe-v' } do
       local inner, plan = lowered(problem, strategy(schedule))
       local timeline = require('trinity.strategy.simulator').timeline('zero_bubble_spec', inner, plan)
       local graph, count, parts = inner.graph, inner.graph.operators, 0
@@ -133,6 +135,13 @@ describe('zero-bubble schedules', function()
     expect(grown(3)):below(grown(4))
     expect(grown(4) > 1.5):truthy()
   end)
+  it('keep on stage r of ZB-H2 2 (p - r) - 1 micro-batches, nearly twice those of ZB-H1 on the first', function()
+    local h1, h2 = strategy('zb-h1').metrics, strategy('zb-h2').metrics
+    local kept = {} -- of one micro-batch and less: what does not grow with them stands in both
+    for d = 1, 4 do kept[d] = (h2:memory_bytes(d) - h1:memory_bytes(d)) end
+    expect(kept[1] > kept[2] and kept[2] > kept[3]):truthy()
+    expect(kept[1] / kept[2]):near(3 / 2, 0.2) -- p - 1 - r more of them on stage r
+  end)
   it('run with parts and replicas, whose all-reduces are those of 1F1B', function()
     local plan = { mesh = { data = 2, tensor = 2, pipeline = 2 }, schedule = 'zb-h1', micro_batches = 4 }
     local found = problem:strategy(plan)
@@ -149,6 +158,7 @@ describe('zero-bubble schedules', function()
       return trinity.json.encode(names)
     end
     expect(collectives 'zb-h1'):equals(collectives '1f1b')
+    expect(collectives 'zb-h2'):equals(collectives '1f1b')
     for _, schedule in ipairs { 'zb-v', 'dualpipe-v', 'zb-interleaved' } do
       local other = problem:strategy { mesh = { data = 2, tensor = 2, pipeline = 2 }, schedule = schedule,
         micro_batches = 4, virtual_stages = 2, recompute = 'full' }
@@ -192,7 +202,7 @@ describe('zero-bubble schedules', function()
   end)
   it('are accumulation on one stage, and ZB-H1 where nothing is interleaved', function()
     local function step(plan) return problem:strategy(plan).metrics.step_time_s end
-    for _, schedule in ipairs { 'zb-h1', 'zb-interleaved', 'zb-v', 'dualpipe-v' } do
+    for _, schedule in ipairs { 'zb-h1', 'zb-h2', 'zb-interleaved', 'zb-v', 'dualpipe-v' } do
       expect(step { mesh = { data = 2 }, schedule = schedule, micro_batches = 2 }):equals(
         step { mesh = { data = 2 }, micro_batches = 2 })
     end
@@ -202,6 +212,8 @@ describe('zero-bubble schedules', function()
     local function refused(plan, message) expect(function() problem:strategy(plan) end):raises(message) end
     refused({ mesh = { pipeline = 4 }, schedule = 'zb-h1', micro_batches = 3 },
       "schedule 'zb%-h1': expected at least 4 micro_batches, pipeline = 4, got 3")
+    refused({ mesh = { pipeline = 4 }, schedule = 'zb-h2', micro_batches = 6 },
+      "schedule 'zb%-h2': expected at least 7 micro_batches, one less than twice pipeline = 4, got 6")
     refused({ mesh = { pipeline = 4 }, schedule = 'zb-v', virtual_stages = 2, micro_batches = 7 },
       "schedule 'zb%-v': expected at least 8 micro_batches, twice pipeline = 4, got 7")
     refused({ mesh = { pipeline = 4 }, schedule = 'dualpipe-v', micro_batches = 8 },

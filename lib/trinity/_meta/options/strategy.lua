@@ -7,7 +7,7 @@ error 'this file is for editors'
 ---@alias trinity.MdpeMode 'linear'|'hinge'|'both'
 ---@alias trinity.MdpeScale 'log'|'log_time'|'sqrt'|'linear'
 ---@alias trinity.MeshAlgorithm 'automatic'|'ring'|'halving_doubling'|'tree'|'hierarchical'|'leader'
----@alias trinity.MeshSchedule 'gpipe'|'1f1b'|'interleaved'|'zb-h1'|'zb-interleaved'|'zb-v'|'dualpipe-v'
+---@alias trinity.MeshSchedule 'gpipe'|'1f1b'|'interleaved'|'zb-h1'|'zb-h2'|'zb-interleaved'|'zb-v'|'dualpipe-v'
 ---@alias trinity.MeshSynchronisationKind 'all_reduce'|'hierarchical'|'local_sgd'|'parameter_server'|'daso'
 ---@alias trinity.RecomputeWord 'none'|'selective'|'full'
 

@@ -11,6 +11,8 @@ price.limit_mb = 28000
 price.sequences = 1024   -- of an iteration
 local absent_ms = 100000 -- of a collective that is not profiled
 
+-- What Aceso's runtime reads and its rules price: rows of its tables, not operators of a graph. No strategy: degrees
+-- differ by operator within a stage, and replicas by stage, which no mesh has.
 ---@class trinity.AcesoPlan
 ---@field micro_batch integer sequences of all replicas together
 ---@field stages { gpus: integer, first: integer, last: integer }[] operators from 1
