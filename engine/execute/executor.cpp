@@ -306,7 +306,7 @@ struct Executor::Impl {
     for (const int32_t input : layout.reads(op))
       inputs.push_back(program.merges(op) ? sent_to(worker, op, input)
                                           : taken(worker, op, input, micro_batch));
-    if (transport && program.duty(op) == Duty::gather && !of.outputs.empty())
+    if (transport && program.duty(op) == Duty::gather && of.phase != Phase::update)
       exchange_shares(op, micro_batch);
     if (program.duty(op) == Duty::update || program.duty(op) == Duty::serve) commit.change();
     TaskRun& times = runs[task];

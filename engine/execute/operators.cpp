@@ -491,14 +491,14 @@ Operators::Tensors Operators::gather(int32_t op, const Tensors& inputs) {
   for (size_t i = 0; i < members.size(); ++i)
     by_share[at(integer_attribute(graph_.op(members[i]).attributes, "share",
                                   static_cast<int64_t>(i)))] = i;
-  if (of.outputs.empty()) {
+  if (of.phase == Phase::update) {
     for (size_t k = 0; k < of.inputs.size(); ++k) {
       Tensors shares;
       for (const size_t i : by_share) shares.push_back(inputs[k * members.size() + i]);
       const int32_t update = graph_.tensor(of.inputs[k]).producer;
       weights_.assign(graph_.op(update).forward, at::cat(shares));
     }
-    return {};
+    return Tensors(of.outputs.size(), at::empty({0}));  // what meets behind it takes them itself
   }
   const auto sent = std::exchange(sent_[op], {});
   std::vector<int64_t> begin(members.size(), 0);

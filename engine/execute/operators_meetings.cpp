@@ -14,7 +14,8 @@ namespace trinity {
 /// The forward operator whose updated weights a tensor between updates and meetings has.
 int32_t Operators::updated_by(int32_t tensor) const {
   int32_t op = graph_.tensor(tensor).producer;
-  while (program_.duty(op) == Duty::reduce || program_.duty(op) == Duty::send) {
+  while (program_.duty(op) == Duty::reduce || program_.duty(op) == Duty::send ||
+         program_.duty(op) == Duty::gather) {
     const auto& outputs = graph_.op(op).outputs;
     const auto place = std::find(outputs.begin(), outputs.end(), tensor) - outputs.begin();
     tensor = graph_.op(op).inputs[at(place)];

@@ -53,10 +53,10 @@ void RunLayout::make_reads(const Graph& graph) {
     const bool gathers = graph.op(collective.members[0]).type == "WeightGather";
     for (const int32_t member : collective.members) {
       const auto& own = graph.op(member);
-      // What gathers updated weights has no outputs; what gathers weights waits for its inputs.
-      const size_t pairs = !gathers              ? own.outputs.size()
-                           : own.outputs.empty() ? own.inputs.size()
-                                                 : 0;
+      // What gathers weights before they are read waits for its inputs.
+      const size_t pairs = !gathers                        ? own.outputs.size()
+                           : own.phase == Phase::update ? own.inputs.size()
+                                                        : 0;
       const bool of_first = own.type == "Broadcast";
       std::vector<int32_t> reads;
       for (size_t k = 0; k < pairs; ++k)

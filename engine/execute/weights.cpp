@@ -70,6 +70,7 @@ int64_t Weights::share_elements(int32_t op) const {
 /// A copy of trainable weights, one behind the other.
 at::Tensor Weights::bundle(int32_t op) const {
   const at::NoGradGuard guard;
+  if (has_share(op)) return shares_[op].clone();
   Tensors flat;
   for (const auto& weight : weights_[op])
     if (weight.requires_grad()) flat.push_back(weight.detach().reshape({-1}));
@@ -81,6 +82,7 @@ void Weights::make(int32_t op, const at::Device& device) {
   if (of.phase != Phase::forward || of.parameters.empty()) return;
   auto& made = weights_[op];
   made.clear();
+  shares_[op] = {};
   for (size_t i = 0; i < of.parameters.size(); ++i) {
     Parameter whole = of.parameters[i];
     const auto block = shape(op, i), begin = list_attribute(of, fmt::format("weight{}_begin", i));
@@ -95,7 +97,8 @@ void Weights::make(int32_t op, const at::Device& device) {
   const at::NoGradGuard guard;
   const int64_t count = elements(op), begin = share_begin(count, shares, share_of(of));
   const int64_t end = share_begin(count, shares, share_of(of) + 1);
-  shares_[op] = bundle(op).narrow(0, begin, end - begin).clone();
+  const auto whole = bundle(op);
+  shares_[op] = whole.narrow(0, begin, end - begin).clone();
   made.clear();
 }
 
@@ -116,6 +119,7 @@ Weights::Tensors Weights::unbundle(int32_t op, const at::Tensor& bundle) const {
 
 void Weights::assign(int32_t op, const at::Tensor& bundle) {
   const at::NoGradGuard guard;
+  if (has_share(op)) shares_[op].copy_(bundle);
   int64_t begin = 0;
   for (auto& weight : weights_[op]) {
     if (!weight.requires_grad()) continue;
@@ -369,7 +373,10 @@ std::vector<NamedTensor> Weights::mean_of_replicas() const {
     else
       for (size_t i = 0; i < sum.size(); ++i) sum[i].values.add_(own[i].values);
   }
-  for (auto& weight : sum) weight.values.div_(program_.replicas());
+  double holders = program_.replicas();  // of every number: where weights are shared out, one a run
+  for (int32_t op = 0; op < graph_.operator_count(); ++op)
+    if (has_share(op)) holders = program_.replicas() / static_cast<double>(shares_of(graph_.op(op)));
+  for (auto& weight : sum) weight.values.div_(holders);
   return sum;
 }
 

@@ -48,10 +48,11 @@ class Weights {
   /// Elements of its bundle.
   int64_t elements(int32_t op) const;
   int64_t share_elements(int32_t op) const;
+  /// What there is of it: all, or the share.
   at::Tensor bundle(int32_t op) const;
   /// The weights that a bundle holds, as leaves for autograd.
   Tensors unbundle(int32_t op, const at::Tensor& bundle) const;
-  /// Replaces trainable weights.
+  /// Replaces trainable weights, or the share that there is of them.
   void assign(int32_t op, const at::Tensor& bundle);
 
   /// Runs an update: of whole weights (`gradient` the bundle's), or of a share (the share's), which

@@ -49,6 +49,8 @@ struct ReplicaOptions {
   /// across. Gradients: a reduce-scatter within, an all-reduce of the shares across, an all-gather
   /// within; sharded states are shared out within. Weights: gradients meet within in every step,
   /// weights of the first of every run across, who broadcasts them within; apart: gradients within.
+  /// With `shard` these end in a reduce-scatter within; at level 3 weights that are shared out within
+  /// meet across place by place.
   int32_t inner = 1;
   /// Of Meeting::servers and Meeting::in_turn: the first replicas, who take buckets in turn.
   int32_t servers = 1;
@@ -57,6 +59,9 @@ struct ReplicaOptions {
   /// says in every step which place of the runs sends its weights, merges what was sent, and hands
   /// weights out within the runs, and whether gradients meet.
   bool on_occasion = false;
+  /// Of Meeting::weights, graphs that say nothing: the step before has sent what is averaged, so that
+  /// it begins with the step, and is merged with the updated weights.
+  bool late = false;
   /// replicate() only, without other meetings and inner runs: how many replicas there are of which
   /// those that are asked for are made; 0: no others. Collectives are between those made.
   int32_t of = 0;
@@ -82,7 +87,8 @@ struct ReplicaOptions {
 /// Copies of a graph that train together as one graph, and where its operators come from.
 struct Replicated {
   Graph graph;
-  std::vector<int32_t> origin;   ///< per operator: the one it copies, -1 for an all-reduce
+  /// Per operator: the one it copies, -1 for an all-reduce; of one that reads nothing an update.
+  std::vector<int32_t> origin;
   std::vector<int32_t> stage;    ///< per operator; 0 where there are no stages
   std::vector<int32_t> replica;  ///< per operator: its replica of the stage, from 0
   /// Per operator: whether its last output is the token that others wait for (`behind`).

@@ -23,8 +23,7 @@ void set_meeting(const Parallelism& given, ReplicaOptions& options) {
   const auto& way = given.synchronise;
   options.algorithm = way.algorithm;
   options.ranks = given.mesh.expert;
-  if (way.kind == Synchronise::hierarchical || way.kind == Synchronise::daso)
-    options.inner = way.inner;
+  if (way.in_runs()) options.inner = way.inner;
   if (way.kind == Synchronise::parameter_server) {
     options.meeting = way.asynchronous ? Meeting::in_turn : Meeting::servers;
     options.servers = way.servers;
@@ -32,6 +31,7 @@ void set_meeting(const Parallelism& given, ReplicaOptions& options) {
   if (way.seldom()) options.meeting = way.every > 0 ? Meeting::weights : Meeting::apart;
   options.every = way.every;
   options.on_occasion = way.kind == Synchronise::daso && way.every > 0;
+  options.late = options.on_occasion && way.asynchronous;
 }
 
 /// What is said of single operators, of those that the first rank has; operators that are in the
@@ -271,7 +271,9 @@ LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies,
   std::vector<int32_t> like;  // of every operator the one of the replica that it copies or sums
   for (int32_t op = 0; op < made.graph.operator_count(); ++op) {
     int32_t of = made.origin[op], from = op;
-    const bool sum = of < 0;  // goes where its gradients are
+    // A sum goes where its gradients are, or the updates that what it has been sent goes to.
+    const bool sum = of < 0 || (made.graph.op(op).inputs.empty() &&
+                                made.graph.op(op).phase == Phase::update);
     while (of < 0) {
       from = made.graph.tensor(made.graph.op(from).inputs[0]).producer;
       of = made.origin[from];

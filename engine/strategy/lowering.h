@@ -48,7 +48,7 @@ inline int32_t shard_group(const Parallelism& given) {
   const auto& way = given.synchronise;
   if (joins_context(given)) return given.mesh.data * given.mesh.context;
   if (given.mesh.data == 1) return 1;
-  return way.kind == Synchronise::hierarchical ? way.inner : given.mesh.data;
+  return way.in_runs() ? way.inner : given.mesh.data;
 }
 
 class Lowering {

@@ -50,13 +50,13 @@ void check_fields(const Synchronisation& given) {
     throw ArgumentError(fmt::format("synchronise: field '{}' is of {}, not of {}", field, kinds,
                                     synchronise_name(given.kind)));
   };
-  const bool runs = given.kind == Synchronise::hierarchical || given.kind == Synchronise::daso;
-  if (given.inner != 1 && !runs) refuse("inner", "hierarchical and daso");
+  if (given.inner != 1 && !given.in_runs()) refuse("inner", "hierarchical and daso");
   if (given.every != 1 && !given.seldom()) refuse("every", "local_sgd and daso");
   if (given.servers != 1 && given.kind != Synchronise::parameter_server)
     refuse("servers", "parameter_server");
-  if (given.asynchronous && given.kind != Synchronise::parameter_server)
-    refuse("asynchronous", "parameter_server");
+  if (given.asynchronous && given.kind != Synchronise::parameter_server &&
+      given.kind != Synchronise::daso)
+    refuse("asynchronous", "parameter_server and daso");
 }
 
 std::vector<Axis> Mesh::axes() const {

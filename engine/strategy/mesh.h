@@ -88,9 +88,12 @@ struct Synchronisation {
   /// the other, in the replicas' order, and each goes on with the weights behind its own, so that a
   /// gradient is data - 1 updates old (delayed SGD, round robin: Langford, Smola and Zinkevich 2009;
   /// Downpour SGD, Dean et al. 2012, fixes no order). A micro-batch is a mini-batch with its update.
+  /// daso: weights that a step sends are merged behind the next, by Coquelin et al. 2022, equation 1.
   bool asynchronous = false;
 
   bool operator==(const Synchronisation&) const = default;
+  /// Whether replicas meet in runs of `inner`, which share out states.
+  bool in_runs() const { return kind == Synchronise::hierarchical || kind == Synchronise::daso; }
   /// Whether replicas differ between their meetings.
   bool seldom() const { return kind == Synchronise::local_sgd || kind == Synchronise::daso; }
 };

@@ -77,10 +77,10 @@ void check_synchronise(const Parallelism& parallelism) {
   const char* kind = synchronise_name(given.kind);
   const bool server = given.kind == Synchronise::parameter_server;
   const char* others = "shard = 0, or kind all_reduce or hierarchical";
-  if (parallelism.shard > 0 && given.seldom())
+  if (parallelism.shard > 0 && given.kind == Synchronise::local_sgd)
     throw ArgumentError(fmt::format(
         "synchronise: {} with shard = {}: replicas that differ between meetings have no common "
-        "state to share out ({})",
+        "state to share out ({}, or daso, whose runs have one)",
         kind, parallelism.shard, others));
   if (parallelism.shard > 0 && server)
     throw ArgumentError(
@@ -97,7 +97,7 @@ void check_synchronise(const Parallelism& parallelism) {
         "synchronise: {} with mesh: expert = {}: no one server would see all copies of a weight "
         "(expert = 1, or kind all_reduce or hierarchical)",
         kind, mesh.expert));
-  if (given.asynchronous && mesh.pipeline > 1)
+  if (server && given.asynchronous && mesh.pipeline > 1)
     throw ArgumentError(fmt::format(
         "synchronise: {}, asynchronous, with mesh: pipeline = {}: forward and backward of a "
         "mini-batch would see different weights, since stages pull theirs apart and none keeps the "
@@ -106,8 +106,7 @@ void check_synchronise(const Parallelism& parallelism) {
   if (server && given.servers > mesh.data)
     throw ArgumentError(fmt::format("synchronise: {} servers of data = {} replicas (1 to {})",
                                     given.servers, mesh.data, mesh.data));
-  if (given.kind == Synchronise::hierarchical || given.kind == Synchronise::daso)
-    check_inner(given, mesh);
+  if (given.in_runs()) check_inner(given, mesh);
 }
 
 /// What operators of a graph and their places inside stages contradict.

@@ -1,6 +1,7 @@
 #include "strategy/shared_variables.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <set>
@@ -20,6 +21,7 @@ struct Shared {
   std::map<int32_t, std::vector<int32_t>> given;  ///< tensors of its gradient, by device
   std::map<int32_t, int32_t> copy, weight;        ///< in the builder, by device
   std::map<int32_t, int32_t> reader;              ///< by device
+  std::map<int32_t, int32_t> joins;  ///< by device: what sums its gradient over parts
 };
 
 class Sharing {
@@ -31,9 +33,11 @@ class Sharing {
         part_of_(at(graph.operator_count()), -1),
         id_(at(graph.operator_count()), -1),
         tensor_(graph.tensors().size(), -1),
-        copied_(graph.tensors().size(), -1) {
+        copied_(graph.tensors().size(), -1),
+        moved_(at(graph.operator_count()), false) {
     for (int32_t op = 0; op < graph.operator_count(); ++op)
       if (is_variable(graph.op(op)) && !graph.op(op).outputs.empty()) find(op);
+    find_joins();
   }
 
   bool empty() const { return shared_.empty(); }
@@ -41,6 +45,7 @@ class Sharing {
   /// Everything keeps its place in the order of the graph: later numbers are later work.
   SharedVariables run() {
     for (int32_t op = 0; op < graph_.operator_count(); ++op) {
+      if (moved_[op]) continue;
       if (part_of_[op] < 0) {
         id_[op] = add(op, device_[op], graph_.op(op).name, tensor_);
         continue;
@@ -50,7 +55,7 @@ class Sharing {
       if (op == shared.update) add_training(shared);
     }
     for (int32_t op = 0; op < graph_.operator_count(); ++op)
-      if (part_of_[op] < 0)
+      if (part_of_[op] < 0 && !moved_[op])
         for (const int32_t input : graph_.op(op).inputs)
           builder_.read(id_[op], tensor_for(input, device_[op]));
     builder_.colocate_as(graph_, id_);
@@ -61,7 +66,7 @@ class Sharing {
  private:
   /// The variable's readers and training; kept where every device that reads has a gradient.
   void find(int32_t variable) {
-    Shared shared{variable, -1, -1, -1, {device_[variable]}, {}, {}, {}, {}};
+    Shared shared{variable, -1, -1, -1, {device_[variable]}, {}, {}, {}, {}, {}};
     shared.reader[device_[variable]] = variable;
     for (int32_t op = variable + 1; op < graph_.operator_count(); ++op) {
       if (graph_.op(op).forward != variable) continue;
@@ -91,6 +96,36 @@ class Sharing {
     for (const int32_t op : {variable, shared.sum, shared.gradient, shared.update})
       if (op >= 0) part_of_[op] = static_cast<int32_t>(shared_.size());
     shared_.push_back(std::move(shared));
+  }
+
+  /// Whether an operator is a member of a collective in the backward pass that one operator reads.
+  bool joins_once(int32_t op) const {
+    const auto& about = graph_.op(op);
+    const auto [first, last] = boost::out_edges(op, graph_.csr());
+    return about.collective >= 0 && about.phase == Phase::backward && about.inputs.size() == 1 &&
+           about.outputs.size() == 1 && std::distance(first, last) == 1;
+  }
+
+  /// All-reduces whose members each sum all that one copy gets, over parts of the sequence: they can
+  /// do so once a step, behind what hands the copy's gradient on, instead of for every micro-batch.
+  void find_joins() {
+    std::map<int32_t, std::pair<size_t, int32_t>> place;  // of members: whose copy, on which device
+    for (size_t s = 0; s < shared_.size(); ++s)
+      for (const auto& [device, given] : shared_[s].given)
+        if (const int32_t from = graph_.tensor(given[0]).producer;
+            given.size() == 1 && joins_once(from))
+          place[from] = {s, device};
+    for (const auto& collective : graph_.collectives()) {
+      const auto& members = collective.members;
+      if (collective.kind != CollectiveKind::all_reduce ||
+          !std::all_of(members.begin(), members.end(), [&](int32_t m) { return place.contains(m); }))
+        continue;
+      for (const int32_t member : members) {
+        const auto& [s, device] = place[member];
+        shared_[s].joins[device] = member;
+        moved_[member] = true;
+      }
+    }
   }
 
   /// An operator without inputs, and its outputs into `tensors`.
@@ -139,9 +174,14 @@ class Sharing {
       const auto& given = shared.given[device];
       const int32_t sum = given.size() > 1 ? add_copy(shared, shared.sum, k) : -1;
       const int32_t gradient = add_copy(shared, shared.gradient, k);
-      for (const int32_t part : given) builder_.read(sum >= 0 ? sum : gradient, tensor_[part]);
+      const auto joins = shared.joins.find(device);
+      for (const int32_t part : given)
+        builder_.read(sum >= 0 ? sum : gradient,
+                      tensor_[joins == shared.joins.end() ? part
+                                                          : graph_.op(joins->second).inputs[0]]);
       if (sum >= 0) builder_.read(gradient, copied_[graph_.op(shared.sum).outputs[0]]);
-      const int32_t own = copied_[graph_.op(shared.gradient).outputs[0]];
+      int32_t own = copied_[graph_.op(shared.gradient).outputs[0]];
+      if (joins != shared.joins.end()) own = add_joining(joins->second, own);
       collective.bytes = builder_.tensor(own).bytes;
       collective.members.push_back(
           add_member(fmt::format("{}@{}", collective.name, k), shared, device, own));
@@ -156,6 +196,14 @@ class Sharing {
     id_[shared.variable] = shared.copy.at(shared.devices[0]);
     if (shared.sum >= 0 && id_[shared.sum] < 0) id_[shared.sum] = id_[shared.variable];
     builder_.add_collective(std::move(collective));
+  }
+
+  /// A member that sums over parts, moved behind a gradient: the sum.
+  int32_t add_joining(int32_t member, int32_t gradient) {
+    id_[member] = add(member, device_[member], graph_.op(member).name, tensor_);
+    builder_.op(id_[member]).phase = Phase::update;
+    builder_.read(id_[member], gradient);
+    return tensor_[graph_.op(member).outputs[0]];
   }
 
   int32_t add_member(std::string name, const Shared& shared, int32_t device, int32_t gradient) {
@@ -208,6 +256,7 @@ class Sharing {
   std::vector<int32_t> id_;       // in the builder
   std::vector<int32_t> tensor_;   // in the builder
   std::vector<int32_t> copied_;   // the same, of the last copy of what is shared
+  std::vector<bool> moved_;       // per operator: one of Shared::joins
   std::vector<Made> made_;        // per operator of the builder
   int32_t with_ = -1;             // what the copies at hand work for
   int32_t reduced_ = -1;          // what the last member of an all-reduce writes

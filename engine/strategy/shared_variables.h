@@ -20,7 +20,8 @@ struct SharedVariables {
 /// A variable that operators on several devices read (a tied embedding, in the first stage and in
 /// the last) gets a copy "<name>~<k>" on every one of them, with gradient, state and update of its
 /// own. Each adds up the gradients of its readers; what they have meets in an all-reduce once a
-/// step, before the updates (Megatron-LM's _allreduce_word_embedding_grads). Variables of which
+/// step, before the updates (Megatron-LM's _allreduce_word_embedding_grads). All-reduces that sum a
+/// copy's gradient over parts of the sequence come in front of that one, once a step, too. Variables of which
 /// some device would have no gradient stay where they are. Without any the graph is as it was.
 SharedVariables share_variables(const Graph& graph, std::span<const int32_t> device);
 

@@ -206,6 +206,8 @@ void Replication::reduce(size_t k) {
     return name_of([&] { return fmt::format("{}{}", what, k); });
   };
   if (options_.meeting != Meeting::gradients) {
+    if (options_.shard > 0)  // in every step: a run has one state
+      return add_step(bucket, name("reduce_scatter"), Kind::reduce_scatter, phase, runs);
     occasion_ = on_occasion() ? "gradients" : "";
     add_step(bucket, name("all_reduce"), Kind::all_reduce, phase, runs);
     occasion_.clear();
@@ -228,16 +230,22 @@ void Replication::average(size_t k) {
   Groups groups = alike(bucket.stage, bucket.spread);
   if (options_.inner > 1) groups = across(groups);
   const size_t lines = alike(bucket.stage, bucket.spread).size();
-  if (options_.inner > 1) {
+  const bool hands_out = options_.inner > 1 && options_.shard < 3;
+  if (hands_out) {
     Groups first;
     for (size_t g = 0; g < groups.size(); g += groups.size() / lines) first.push_back(groups[g]);
     groups = std::move(first);
   }
   const auto name = fmt::format("average{}", k);
+  const auto updated = joined_;
+  starts_ = options_.late;
   add_step(bucket, name, CollectiveKind::all_reduce, Phase::update, groups);
-  if (options_.inner > 1)
-    add_step(bucket, fmt::format("hand_out{}", k), CollectiveKind::broadcast, Phase::update,
-             within(alike(bucket.stage, bucket.spread)));
+  starts_ = false;
+  if (!hands_out) return;
+  merged_ = options_.late ? &updated : nullptr;
+  add_step(bucket, fmt::format("hand_out{}", k), CollectiveKind::broadcast, Phase::update,
+           within(alike(bucket.stage, bucket.spread)));
+  merged_ = nullptr;
 }
 
 void Replication::add_send(const Bucket& bucket, const std::string& name, int32_t replica) {
@@ -260,16 +268,23 @@ void Replication::add_send(const Bucket& bucket, const std::string& name, int32_
 void Replication::average_on_occasion(size_t k) {
   const Bucket& bucket = weights_[k];
   const Groups all = alike(bucket.stage, bucket.spread), lines = across(all);
+  const bool apart = options_.shard == 3;  // every place has another share: all meet, in any turn
+  const auto updated = joined_;
+  std::vector<std::map<std::pair<int32_t, int32_t>, int32_t>> sent;
   for (size_t place = 0; place < lines.size(); ++place) {
     occasion_ = fmt::format("send{}", place);
-    for (const int32_t replica : lines[place])
-      add_send(bucket, fmt::format("send{}.{}", k, place), replica);
+    for (size_t line = 0; line < lines.size(); ++line)
+      for (const int32_t replica : lines[line])
+        if (apart || line == place) add_send(bucket, fmt::format("send{}.{}", k, place), replica);
+    sent.push_back(joined_);
+    if (apart) joined_ = updated;
   }
-  const auto sent = joined_;
   for (size_t place = 0; place < lines.size(); ++place) {
+    joined_ = apart ? sent[place] : sent.back();
     occasion_ = fmt::format("merge{}", place);
     add_step(bucket, fmt::format("merge{}.{}", k, place), CollectiveKind::all_reduce,
-             Phase::update, {lines[place]});
+             Phase::update, apart ? lines : Groups{lines[place]});
+    if (apart) continue;
     Groups runs = within(all);
     for (auto& run : runs) {  // who hands out comes first
       const auto first = run.begin() + static_cast<std::ptrdiff_t>(place);
@@ -278,8 +293,8 @@ void Replication::average_on_occasion(size_t k) {
     occasion_ = fmt::format("hand_out{}", place);
     add_step(bucket, fmt::format("hand_out{}.{}", k, place), CollectiveKind::broadcast,
              Phase::update, runs);
-    joined_ = sent;
   }
+  joined_ = sent.back();
   occasion_.clear();
 }
 
@@ -331,11 +346,13 @@ int32_t Replication::add_member(const Bucket& bucket, const std::string& name, C
     if (!occasion_.empty()) member.attributes["occasion"] = occasion_;
   }
   const int32_t id = builder_.add_operator(std::move(member));
-  origin_.push_back({-1, bucket.stage, replica});
   const auto tensors = static_cast<int32_t>(graph_.tensors().size());
+  origin_.push_back({starts_ ? bucket.items[0] - tensors : -1, bucket.stage, replica});
   for (const int32_t item : bucket.items) {
     const int32_t read = current(item, replica);
-    builder_.read(id, read);
+    if (!starts_) builder_.read(id, read);
+    if (merged_ && merged_->at({item, replica}) != read)
+      builder_.read(id, merged_->at({item, replica}));
     Tensor made = builder_.tensor(read);
     if (item < tensors)
       made.name = copy_name(graph_.tensor(item).name + "/reduced", replica);

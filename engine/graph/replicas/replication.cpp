@@ -107,12 +107,27 @@ void Replication::add_copy(int32_t op, int32_t replica) {
     sent_[{op, replica}] = builder_.add_output(id, std::move(token));
   }
   const bool hands_out = server_.contains(op) && !is_fetch(op, replica);
-  if (hands_out || (options_.meeting == Meeting::weights && is_update(op))) {
-    Tensor weights;
-    weights.name = copy_name(graph_.op(op).name + "/weights", replica);
-    weights.bytes = weight_bytes(op);
-    joined_[{item_of(op), replica}] = builder_.add_output(id, std::move(weights));
+  const bool meets = options_.meeting == Meeting::weights;
+  if (hands_out || (meets && is_update(op) && gather_of(op) < 0)) hand_on(op, id, replica);
+  if (meets && gathers(op) && graph_.op(op).phase == Phase::update)
+    for (const int32_t share : graph_.op(op).inputs)
+      hand_on(graph_.tensor(share).producer, id, replica);
+}
+
+int32_t Replication::gather_of(int32_t update) const {
+  const auto [first, last] = boost::out_edges(update, graph_.csr());
+  for (auto edge = first; edge != last; ++edge) {
+    const auto reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
+    if (gathers(reader)) return reader;
   }
+  return -1;
+}
+
+void Replication::hand_on(int32_t update, int32_t id, int32_t replica) {
+  Tensor weights;
+  weights.name = copy_name(graph_.op(update).name + "/weights", replica);
+  weights.bytes = weight_bytes(update);
+  joined_[{item_of(update), replica}] = builder_.add_output(id, std::move(weights));
 }
 
 void Replication::state_copy(Operator& copy, int32_t op, int32_t replica) const {

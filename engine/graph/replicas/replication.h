@@ -113,6 +113,10 @@ class Replication {
   int32_t item_of(int32_t update) const {
     return static_cast<int32_t>(graph_.tensors().size()) + update;
   }
+  /// The gather of updated weights that an update's share goes into; -1: none.
+  int32_t gather_of(int32_t update) const;
+  /// Gives a copy an output of the weights of an update, for what meets behind it.
+  void hand_on(int32_t update, int32_t id, int32_t replica);
   /// Whether a copy of an update takes the weights that a server has updated.
   bool is_fetch(int32_t op, int32_t replica) const;
 
@@ -188,7 +192,7 @@ class Replication {
   /// What the copies of a bucket's gradients become for the updates.
   void reduce(size_t k);
   /// Weights behind the updates: averaged over all, or over the first of every run, who hands them
-  /// out.
+  /// out; of runs that share weights out each place averages its own.
   void average(size_t k);
   /// The same on occasion: what is sent, merged and handed out by each place of the runs.
   void average_on_occasion(size_t k);
@@ -232,6 +236,8 @@ class Replication {
   std::vector<Origin> origin_;              // per operator of the builder
   std::map<std::pair<int32_t, int32_t>, int32_t> joined_;  // by item of a bucket and replica
   std::vector<Bucket> buckets_, weights_;
+  bool starts_ = false;  // collectives that are being added wait for nothing
+  const std::map<std::pair<int32_t, int32_t>, int32_t>* merged_ = nullptr;  // with these they merge
   std::string occasion_;  // of the collectives that are being added (graph/meaning.h)
   std::map<std::pair<int32_t, int32_t>, int32_t> sent_;  // tokens by operator and replica
   std::map<int32_t, int32_t> server_;  // of updates that one replica alone makes: which

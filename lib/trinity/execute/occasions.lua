@@ -35,6 +35,17 @@ local function course_of(options, per_epoch, steps)
   return steps / epochs, epochs
 end
 
+--- Replicas of a run that share out a state meet in every step.
+local function check_skips(cycling, shard)
+  local held = cycling.held
+  local skips = held and (held.local_skips or 1) or math.floor(cycling.max_global_skips / cycling.local_skip_factor)
+  if shard > 0 and skips ~= 1 then
+    check.refuse('execute', 3, 'options', "'daso': with shard = %d replicas of a run share out one state and meet in "
+      .. 'every step: expected 1 local skip (%s), got %d', shard,
+      held and 'held.local_skips' or 'max_global_skips over local_skip_factor', skips)
+  end
+end
+
 --- The occasions of a plan's steps. per_epoch: steps of an epoch of the data, 0 without; steps: of the whole training.
 function occasions.new(plan, options, per_epoch, steps)
   local way = way_of(plan)
@@ -44,12 +55,13 @@ function occasions.new(plan, options, per_epoch, steps)
   end
   local self = setmetatable({ way = way, done = 0, loss = 0 }, Occasions)
   if not way then return self end
-  self.inner, self.nodes = way.inner or 1, plan.mesh.data / (way.inner or 1)
+  self.inner, self.nodes, self.shard = way.inner or 1, plan.mesh.data / (way.inner or 1), plan.shard or 0
   if not options.daso then return self end
   local cycling = daso.cycling:read('execute', 3, 'daso', options.daso)
   if cycling.max_global_skips == 0 then
     check.refuse('execute', 3, 'options', "'daso': without skips it is synchronise = { kind = 'all_reduce' }")
   end
+  check_skips(cycling, self.shard)
   self.batches, self.epochs = course_of(options, per_epoch, steps)
   self.schedule = daso.schedule(util.merged(cycling, { epochs = self.epochs, groups = self.inner, nodes = self.nodes }))
   self.kept = state_of(self)
@@ -87,21 +99,33 @@ local function of_actions(actions, list)
   return list, hand_out
 end
 
+--- The same without a schedule: in every so many steps weights are sent and merged at once, or, where nobody waits, by
+--- the next step, places in turn.
+local function of_steps(self, done, every, list)
+  local late = self.way.asynchronous
+  local function place(number) return late and (number - 1) % self.inner or 0 end
+  local number = (done + 1) / every
+  if number % 1 == 0 then list[#list + 1] = { name = 'send' .. place(number) } end
+  if late then number = done / every end
+  if number % 1 ~= 0 or number == 0 then return nil end
+  list[#list + 1] = { name = 'merge' .. place(number), age = late and 1 or nil, own_weight = late and 2 or nil }
+  return { name = 'hand_out' .. place(number) }
+end
+
 --- Of the next step, nil: none. Steps from `done` on are those of a training that goes on.
 function Occasions:next(done)
   if not self.way then return nil end
   local list, hand_out = {}, nil
   local every = self.way.every or 1
+  local gradients = self.inner > 1 and self.shard == 0 -- else in every step
   if self.schedule then
-    if self.inner > 1 and self.schedule.gradients == 'node' then list[1] = { name = 'gradients' } end
+    if gradients and self.schedule.gradients == 'node' then list[1] = { name = 'gradients' } end
     list, hand_out = of_actions(self.schedule:after_batch(self.batches), list)
   else
-    if self.inner > 1 then list[1] = { name = 'gradients' } end
-    if self.nodes > 1 and (done + 1) % every == 0 then
-      list[#list + 1], list[#list + 2], hand_out = { name = 'send0' }, { name = 'merge0' }, { name = 'hand_out0' }
-    end
+    if gradients then list[1] = { name = 'gradients' } end
+    if self.nodes > 1 then hand_out = of_steps(self, done, every, list) end
   end
-  if self.inner > 1 then list[#list + 1] = hand_out end
+  if self.inner > 1 and self.shard < 3 then list[#list + 1] = hand_out end -- else each place has merged its own share
   return list
 end
 

@@ -32,7 +32,8 @@ local function replicas_line(found)
   elseif kind == 'local_sgd' then
     return ('replicas: weights are averaged %s'):format(steps)
   end
-  return ('replicas: gradients are reduced within runs of %d, weights averaged across %s'):format(way.inner, steps)
+  return ('replicas: gradients are reduced within runs of %d, weights averaged across %s%s'):format(way.inner, steps,
+    way.asynchronous and ', and merged behind the next step' or '')
 end
 
 -- How many operators are on each place inside stages; nil where there is one.

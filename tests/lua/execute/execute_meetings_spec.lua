@@ -192,6 +192,80 @@ describe('replicas that meet seldom are executed:', function()
     expect_losses(run, losses)
     expect_weights(layers_of(run.weights), mean(w))
   end)
+  --- The same where weights that a step sends are merged behind the next by places in turn.
+  local function merging_late(run, inner, every)
+    local w, losses, sent = {}, {}, nil
+    for r = 1, 4 do w[r] = layers_of(run.before) end
+    for step, given in ipairs(run.read) do
+      local gradient, sum = {}, 0
+      for r = 1, 4 do
+        local loss
+        loss, gradient[r] = differentiate(w[r], in_rows(given[1][r].inputs), given[1][r].labels)
+        sum = sum + loss / 4
+      end
+      losses[step] = sum
+      for r = 1, 4 do
+        local first = r - (r - 1) % inner
+        w[r] = stepped(w[r], mean { gradient[first], gradient[first + 1] }, rate)
+      end
+      local before = sent
+      sent = nil
+      if step % every == 0 then
+        local place = (step / every - 1) % inner
+        sent = { place = place, w[1 + place], w[1 + inner + place] }
+      end
+      if before then
+        for first = 1, 4, inner do
+          local merged = combine(function(own, a, b) return (2 * own + a + b) / (2 + 2) end, w[first + before.place], before[1],
+            before[2])
+          for r = first, first + inner - 1 do w[r] = merged end
+        end
+      end
+    end
+    return w, losses
+  end
+  for shard = 0, 3 do
+    for every = 1, 2 do
+      it(('DASO for which nobody waits, level %d, every %d'):format(shard, every), function()
+        local run = execute(network 'sgd', { mesh = { data = 4 }, shard = shard,
+          synchronise = { kind = 'daso', inner = 2, every = every, asynchronous = true } }, 4, 7)
+        local w, losses = merging_late(run, 2, every)
+        expect_losses(run, losses)
+        expect_weights(layers_of(run.weights), mean(w))
+      end)
+    end
+  end
+  for shard = 1, 3 do
+    it(('DASO whose runs share out states, level %d'):format(shard), function()
+      local run = execute(network 'sgd', { mesh = { data = 4 }, shard = shard,
+        synchronise = { kind = 'daso', inner = 2, every = 2 } }, 4, 5)
+      local w, losses = meeting_seldom(run, 4, 2, 2)
+      expect_losses(run, losses)
+      expect_weights(layers_of(run.weights), mean(w))
+    end)
+    it(('and with weights on their way, as published, level %d'):format(shard), function()
+      local cycling = { warmup_epochs = 1, cooldown_epochs = 1, patience = 0, max_global_skips = 4 }
+      local run = execute(network 'sgd', { mesh = { data = 4 }, shard = shard,
+        synchronise = { kind = 'daso', inner = 2, every = 1 } }, 4, 90, nil, { daso = cycling, epochs = 9 })
+      local w, seen = { {}, {} }, {}
+      for r = 0, 3 do w[1 + math.floor(r / 2)][1 + r % 2] = layers_of(run.before) end
+      local found, losses = daso(w, function(weights, replica, step)
+        local given = run.read[step][1][replica]
+        return differentiate(weights, in_rows(given.inputs), given.labels)
+      end, 9, 10, util.merged(cycling, { seen = seen }))
+      for _, skips in ipairs { 0, 1, 2, 4 } do expect(seen[skips]):equals(true) end
+      for step, loss in ipairs(losses) do expect(run.losses[step]):near(loss, 1e-9) end
+      for k, list in ipairs(mean { found[1][1], found[1][2], found[2][1], found[2][2] }) do
+        for i, value in ipairs(list) do expect(layers_of(run.weights)[k][i]):near(value, 1e-9) end
+      end
+    end)
+  end
+  it('but not where replicas of such a run skip meetings', function()
+    expect(function()
+      execute(network 'sgd', { mesh = { data = 4 }, shard = 1, synchronise = { kind = 'daso', inner = 2 } }, 4, 8, nil,
+        { daso = { max_global_skips = 8 }, epochs = 2 })
+    end):raises "'daso': with shard = 1 replicas of a run share out one state and meet in every step: expected 1 local skip"
+  end)
   --- A training in one piece, and the same stopped behind every step: what each piece is told, and the last one.
   local function in_pieces(plan, devices, options)
     local path, data = temporary(), temporary() .. '.csv'
@@ -206,6 +280,11 @@ describe('replicas that meet seldom are executed:', function()
   end
   it('and stopped behind any step they go on to the same numbers: between meetings', function()
     in_pieces({ mesh = { data = 2 }, synchronise = { kind = 'local_sgd', every = 3 } }, 2, { epochs = 2 })
+    for shard = 1, 3, 2 do
+      in_pieces({ mesh = { data = 4 }, shard = shard, synchronise = { kind = 'daso', inner = 2, every = 3 } }, 4, { epochs = 2 })
+    end
+    in_pieces({ mesh = { data = 4 }, synchronise = { kind = 'daso', inner = 2, every = 2, asynchronous = true } }, 4,
+      { epochs = 2 })
   end)
   it('and while DASO has weights on their way', function()
     local plan = { mesh = { data = 4 }, synchronise = { kind = 'daso', inner = 2, every = 1 } }

@@ -19,8 +19,9 @@ local parts = {
   { 'shard 2, 3', { mesh = { data = 2 }, shard = 2 }, { mesh = { data = 2 }, shard = 3 } },
   { 'recompute', { recompute = 'full' } },
   { 'hierarchical', { mesh = { data = 4 }, synchronise = { kind = 'hierarchical', inner = 2 } } },
-  { 'local SGD, DASO', { mesh = { data = 4 }, synchronise = { kind = 'local_sgd', every = 2 } },
-    { mesh = { data = 4 }, synchronise = { kind = 'daso', inner = 2, every = 2 } } },
+  { 'local SGD', { mesh = { data = 4 }, synchronise = { kind = 'local_sgd', every = 2 } } },
+  { 'DASO', { mesh = { data = 4 }, synchronise = { kind = 'daso', inner = 2, every = 2 } } },
+  { 'asynchronous DASO', { mesh = { data = 4 }, synchronise = { kind = 'daso', inner = 2, every = 2, asynchronous = true } } },
   { 'parameter server', { mesh = { data = 4 }, synchronise = { kind = 'parameter_server', servers = 2 } } },
   { 'asynchronous server', { mesh = { data = 4 }, synchronise = { kind = 'parameter_server', servers = 2, asynchronous = true } } },
 }

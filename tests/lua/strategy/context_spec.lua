@@ -118,6 +118,20 @@ describe('attention over context', function()
     end
     expect(backward):equals(0)
     expect(update):equals(4 * problem.graph.parameters)
+    -- and in a pipeline, where each end has a copy of it
+    local function sums(micro_batches)
+      local count = 0
+      local found = problem:strategy { mesh = { context = 2, pipeline = 2 }, micro_batches = micro_batches }
+      for _, row in ipairs(found:account().traffic) do
+        if row.kind == 'all_reduce' then
+          expect(row.phase):equals 'update'
+          count = count + row.count
+        end
+      end
+      return count
+    end
+    expect(sums(1) > 0):truthy()
+    expect(sums(4)):equals(sums(1))
     -- nor do stages send each other the weight itself
     local mesh = { context = 2, tensor = 2, pipeline = 2 }
     for _, row in ipairs(problem:strategy({ mesh = mesh, micro_batches = 2 }):account().traffic) do

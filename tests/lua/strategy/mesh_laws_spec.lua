@@ -35,6 +35,7 @@ local function way_of(random)
   local way = { kind = kind, algorithm = random:pick { 'automatic', 'ring' } }
   if kind == 'hierarchical' or kind == 'daso' then way.inner = 2 end
   if kind == 'local_sgd' or kind == 'daso' then way.every = random:pick { 1, 2, 5 } end
+  if kind == 'daso' then way.asynchronous = random:pick { true, false } end
   if kind == 'parameter_server' then way.servers, way.asynchronous = random:pick { 1, 2 }, random:pick { true, false } end
   return way
 end

@@ -67,6 +67,37 @@ describe('replicas of a mesh', function()
     local weights = problem:strategy(given):account().devices[1].weight_bytes
     expect(math.abs(weights - whole.weight_bytes / 4)):below(1000)
   end)
+  it('share out states in the runs of DASO, which send what a node has, whole or place by place', function()
+    local whole = problem:strategy(plan { kind = 'daso', inner = 4 }):account().devices[1]
+    for shard = 1, 3 do
+      local given = plan({ kind = 'daso', inner = 4 }, { shard = shard })
+      local share, found = problem:strategy(given):account().devices[1], met(given)
+      expect(math.abs(share.optimizer_bytes - whole.optimizer_bytes / 4)):below(1000)
+      expect(found['reduce_scatter 4']):equals(gradients * (shard > 1 and 2 or 1)) -- of two micro-batches
+      expect(found['all_reduce 4']):equals(nil)
+      if shard == 3 then
+        expect(math.abs(share.weight_bytes - whole.weight_bytes / 4)):below(1000)
+        expect(math.abs(found['all_reduce 2'] - gradients / 4)):below(1000)
+        expect(found['broadcast 4']):equals(nil)
+      else
+        expect(found['all_gather 4']):equals(gradients)
+        expect(found['all_reduce 2']):equals(gradients)
+        expect(found['broadcast 4']):equals(gradients)
+      end
+    end
+  end)
+  it('of DASO for which nobody waits cost less, and no less than where none meet', function()
+    for shard = 0, 3 do
+      local function step(every, asynchronous)
+        return problem:evaluate(plan({ kind = 'daso', inner = 4, every = every, asynchronous = asynchronous or nil },
+          { shard = shard })).step_time_s
+      end
+      expect(step(1, true)):below(step(1))
+      expect(step(0) <= step(1, true)):truthy()
+      expect(step(4, true)):near((step(1, true) + 3 * step(0, true)) / 4, 2e-9)
+      expect(step(0, true)):equals(step(0))
+    end
+  end)
   it('cost the mean step from meeting to meeting', function()
     for _, kind in ipairs { 'local_sgd', 'daso' } do
       local function step(every)
@@ -196,12 +227,13 @@ describe('replicas of a mesh', function()
     expect(text):matches 'replicas: weights are averaged every 8 steps'
     expect(text):matches 'mean of 8 steps'
     expect(problem:strategy(plan { kind = 'hierarchical', inner = 4 }):explain()):matches 'within runs of 4 and across these'
+    expect(problem:strategy(plan { kind = 'daso', inner = 4, asynchronous = true }):explain()):matches 'merged behind the next step'
     expect(problem:strategy(plan { kind = 'parameter_server', asynchronous = true }):explain())
       :matches 'by the gradient of one after the other, 7 updates old'
   end)
   it('are written, read, and equal', function()
     local path = os.tmpname()
-    for _, way in ipairs { { kind = 'daso', inner = 2, every = 3, algorithm = 'ring' }, { kind = 'local_sgd', every = 0 },
+    for _, way in ipairs { { kind = 'daso', inner = 2, every = 3, algorithm = 'ring' }, { kind = 'daso', inner = 4, asynchronous = true }, { kind = 'local_sgd', every = 0 },
       { kind = 'parameter_server', servers = 3 }, { kind = 'parameter_server', asynchronous = true } } do
       local found = problem:strategy(plan(way))
       found:save(path)
@@ -222,7 +254,7 @@ describe('replicas of a mesh', function()
     refused({ kind = 'daso' }, {}, 'got inner = 1 %(would do: 2, 4%)')
     refused({ kind = 'parameter_server', servers = 9 }, {}, '9 servers of data = 8 replicas')
     refused({ kind = 'local_sgd', servers = 2 }, {}, "field 'servers' is of parameter_server, not of local_sgd")
-    refused({ kind = 'all_reduce', asynchronous = true }, {}, "field 'asynchronous' is of parameter_server, not of all_reduce")
+    refused({ kind = 'all_reduce', asynchronous = true }, {}, "field 'asynchronous' is of parameter_server and daso, not of all_reduce")
     refused({ kind = 'parameter_server', asynchronous = true }, { mesh = { data = 4, pipeline = 2 } },
       'would see different weights, since stages pull theirs apart')
     refused({ kind = 'local_sdg', every = 2 }, {}, "did you mean 'local_sgd'")
