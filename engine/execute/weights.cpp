@@ -82,7 +82,7 @@ void Weights::make(int32_t op, const at::Device& device) {
   if (of.phase != Phase::forward || of.parameters.empty()) return;
   auto& made = weights_[op];
   made.clear();
-  shares_[op] = {};
+  shares_[op] = at::Tensor();
   for (size_t i = 0; i < of.parameters.size(); ++i) {
     Parameter whole = of.parameters[i];
     const auto block = shape(op, i), begin = list_attribute(of, fmt::format("weight{}_begin", i));

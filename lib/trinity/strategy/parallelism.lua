@@ -35,8 +35,8 @@ local synchronise = options.declare('trinity.MeshSynchronisation', { kind = 'fie
     help = 'local_sgd, daso: steps from meeting to meeting (0: there is none)' },
   { 'servers', 'integer', 1, least = 1, most = 2 ^ 20, help = 'parameter_server: replicas that are servers' },
   { 'asynchronous', 'boolean', false,
-    help = 'parameter_server: gradients are applied one by one, and no replica waits for others; daso: weights that a step '
-      .. 'sends are merged behind the next' },
+    help = 'parameter_server: gradients are applied one by one, and no replica waits for others; '
+      .. 'daso: weights that a step sends are merged behind the next' },
 })
 local words = options.words('trinity.RecomputeWord', { 'none', 'selective', 'full' })
 

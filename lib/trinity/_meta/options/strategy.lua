@@ -72,7 +72,7 @@ error 'this file is for editors'
 ---@field inner? integer hierarchical, daso: replicas of a run (default: 1, which hierarchical and daso refuse; 1 to 1048576)
 ---@field every? integer local_sgd, daso: steps from meeting to meeting (0: there is none) (default 1; 0 to 1048576)
 ---@field servers? integer parameter_server: replicas that are servers (default 1; 1 to 1048576)
----@field asynchronous? boolean parameter_server: gradients are applied one by one, and no replica waits for others (default false)
+---@field asynchronous? boolean parameter_server: gradients are applied one by one, and no replica waits for others; daso: weights that a step sends are merged behind the next (default false)
 
 --- What holds for one forward operator in place of the words of a mesh.
 ---@class trinity.OperatorChoice
