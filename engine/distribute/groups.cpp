@@ -89,7 +89,11 @@ at::Tensor Group::staged(const at::Tensor& tensor) const {
   return tensor.to(at::Device(at::kCUDA, static_cast<at::DeviceIndex>(options_.gpu)));
 }
 
-Group::~Group() = default;
+Group::~Group() {
+#ifdef TRINITY_NCCL
+  if (backend_->nccl) backend_->nccl->abort();  // nothing is under way; shutdown() waits for peers
+#endif
+}
 
 void Group::delay(double bytes, bool is_broadcast) const {
   const double seconds = options_.link.delay_s(bytes, options_.size, is_broadcast);

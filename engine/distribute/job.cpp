@@ -264,7 +264,7 @@ void Job::connect_groups(std::unique_ptr<JobStore> store) {
     group.rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
     group.size = static_cast<int>(ranks.size());
     group.address = on_one_host_ ? "127.0.0.1" : own_address(variables_);
-    if (options_.collectives == Collectives::nccl) group.gpu = local_rank_;
+    group.gpu = gpu();
     if (nodes_ > 1 && scope != Scope::node) group.link = options_.link;
     groups_->scopes[static_cast<size_t>(scope)] = std::make_unique<Group>(*store, group);
   }

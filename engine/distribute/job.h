@@ -80,6 +80,8 @@ class Job {
   int node() const { return node_; }
   int nodes() const { return nodes_; }
   int local_rank() const { return local_rank_; }
+  /// The GPU whose tensors collectives take, beside those of the processor; -1: none (Gloo).
+  int gpu() const { return options_.collectives == Collectives::nccl ? local_rank_ : -1; }
   int local_size() const { return size() / nodes_; }
   const std::string& source() const { return variables_.source; }
   int members(Scope scope) const;

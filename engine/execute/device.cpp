@@ -9,9 +9,17 @@
 #include <charconv>
 
 #include "base/error.h"
+#include "libtorch/setup.h"
 #include "libtorch/torch.h"
 
 namespace trinity {
+namespace {
+
+c10::Device gpu_of(const WorkerDevice& device) {
+  return {c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(device.index)};
+}
+
+}  // namespace
 
 WorkerDevice parse_worker_device(const std::string& name) {
   WorkerDevice device{name, name.starts_with("cuda:"), 0};
@@ -29,6 +37,11 @@ WorkerDevice parse_worker_device(const std::string& name) {
             ? fmt::format("device '{}': this LibTorch has no CUDA devices", name)
             : fmt::format("device '{}': LibTorch has {} CUDA devices, numbered from 0", name,
                           torch::cuda::device_count()));
+  if (device.cuda) {
+    use_exact_gpu_kernels();
+    const c10::impl::VirtualGuardImpl implementation(c10::DeviceType::CUDA);
+    device.stream = implementation.getStreamFromGlobalPool(gpu_of(device)).id();
+  }
   return device;
 }
 
@@ -59,14 +72,14 @@ void bind_to_core(int32_t core) {
 struct DeviceScope::Stream {
   c10::Stream stream;
   c10::StreamGuard guard;
+  WarningsOnce warnings;
   explicit Stream(c10::Stream given) : stream(given), guard(given) {}
 };
 
 DeviceScope::DeviceScope(const WorkerDevice& device) {
   if (!device.cuda) return;
-  const c10::Device on(c10::DeviceType::CUDA, static_cast<c10::DeviceIndex>(device.index));
-  const c10::impl::VirtualGuardImpl implementation(c10::DeviceType::CUDA);
-  stream_ = std::make_unique<Stream>(implementation.getStreamFromGlobalPool(on));
+  stream_ = std::make_unique<Stream>(
+      c10::Stream(c10::Stream::UNSAFE, gpu_of(device), static_cast<c10::StreamId>(device.stream)));
 }
 
 DeviceScope::~DeviceScope() = default;

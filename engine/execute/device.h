@@ -12,6 +12,8 @@ struct WorkerDevice {
   std::string name;
   bool cuda = false;
   int32_t index = 0;
+  int64_t stream = 0;  ///< of a GPU: LibTorch's number of the stream for its kernels, the same in
+                       ///< every step: freed memory is reused on the stream that it was taken on
 };
 
 /// Throws ArgumentError for other names, and for GPUs that LibTorch does not have.
@@ -25,7 +27,7 @@ std::vector<int32_t> worker_cores(const std::vector<WorkerDevice>& devices);
 /// Binds the calling thread to a core; where the system refuses, nothing happens.
 void bind_to_core(int32_t core);
 
-/// While it lives, this thread's kernels run on a device: for a GPU on a stream of their own.
+/// While it lives, this thread's kernels run on a device: for a GPU on its worker's stream.
 class DeviceScope {
  public:
   explicit DeviceScope(const WorkerDevice& device);

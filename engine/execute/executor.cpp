@@ -5,8 +5,6 @@
 #include <mutex>
 #include <numeric>
 #include <set>
-#include <system_error>
-#include <thread>
 
 #include "base/stop.h"
 #include "distribute/job.h"
@@ -21,6 +19,7 @@
 #include "execute/sent_weights.h"
 #include "execute/step_commit.h"
 #include "execute/task_completions.h"
+#include "execute/team.h"
 #include "execute/tensor_store.h"
 #include "execute/worker.h"
 #include "libtorch/setup.h"
@@ -87,6 +86,7 @@ struct Executor::Impl {
 
   void make_weights(const Worker& worker) {
     const AccountScope scope(worker.memory);
+    worker.memory->open();
     for (const int32_t task : layout.queue(worker.device)) {
       const int32_t op = layout.operator_of(task);
       if (layout.micro_batch_of(task) + 1 != layout.micro_batches()) continue;
@@ -98,6 +98,7 @@ struct Executor::Impl {
         throw Error(describe(worker, task, error));
       }
     }
+    worker.memory->close();
   }
 
   std::string describe(const Worker& worker, int32_t task, const std::exception& error) const {
@@ -382,8 +383,7 @@ struct Executor::Impl {
     if (!has_begun) begin.arrive_and_drop();
   }
 
-  /// All processes begin a step together.
-  void meet() {
+  void meet() {  // all processes begin a step together
     options.job->barrier();
     clock.restart();
   }
@@ -404,7 +404,8 @@ struct Executor::Impl {
     completions.fail();
   }
 
-  /// Every device that has operators in a thread of its own, until all have ended.
+  /// Every device that has operators in a thread of its own, until all have ended. A worker that waits
+  /// for another process cannot look whether the user stops.
   void run_workers() {
     std::vector<Worker*> active;
     for (auto& worker : workers)
@@ -414,35 +415,16 @@ struct Executor::Impl {
       clock.restart();
     };
     std::barrier begin(static_cast<std::ptrdiff_t>(std::max<size_t>(1, active.size())), on_begin);
-    if (active.empty() && transport) meet();
-    std::vector<std::thread> threads;
-    threads.reserve(active.size());
-    std::atomic<size_t> ended{0};
     try {
-      for (Worker* worker : active)
-        threads.emplace_back([this, worker, &begin, &ended] {
-          duty(*worker, begin);
-          ++ended;
-        });
-    } catch (const std::exception& error) {  // also where there is no memory for one
-      {
-        const std::lock_guard lock(mutex);
-        failed = true;
-        failure = std::make_exception_ptr(Error(
-            fmt::format("execute: no thread for worker {}: {}", threads.size() + 1, error.what())));
-      }
-      completions.fail();
-      for (size_t missing = threads.size(); missing < active.size(); ++missing)
-        begin.arrive_and_drop();
+      team.grow(active.size());
+    } catch (...) {
+      failed = true;
+      throw;
     }
-    while (transport && ended < threads.size()) watch();
-    for (auto& thread : threads) thread.join();
-  }
-
-  /// A worker that waits for another process cannot look whether the user stops.
-  void watch() const {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    if (stop_flag()) transport->abort();
+    if (active.empty() && transport) meet();
+    const auto look = [this] { if (stop_flag()) transport->abort(); };
+    team.run(active.size(), [&](size_t i) { duty(*active[i], begin); },
+             transport ? std::function<void()>(look) : nullptr);
   }
 
   ExecutedStep step(const std::vector<Occasion>& occasions) {
@@ -452,6 +434,7 @@ struct Executor::Impl {
     next_step = operators.steps + 1;
     completions.clear();
     commit.begin();
+    for (auto& worker : workers) worker.memory->open();
     values.clear();
     std::fill(runs.begin(), runs.end(), TaskRun());
     for (auto& sum : sums) sum = {};
@@ -462,6 +445,7 @@ struct Executor::Impl {
     operators.weights().updates += updates_of_step();
     ExecutedStep result = report();
     result.read_s = read_s;
+    for (auto& worker : workers) worker.memory->close();
     if (transport) join_reports(*options.job, result);
     return result;
   }
@@ -506,6 +490,7 @@ struct Executor::Impl {
   std::vector<TaskRun> runs;
   std::vector<int32_t> cores;
   std::unique_ptr<PeerTransport> transport;
+  Team team;
   Clock clock;
   std::mutex mutex;
   std::atomic<bool> failed{false};

@@ -28,7 +28,7 @@ struct ExecutorOptions {
   /// Every micro-batch is a mini-batch whose update follows its backward pass, and what is under way
   /// keeps the weights that it began with (PipeDream, Narayanan et al. 2019, section 3.3).
   bool stream = false;
-  int64_t memory_limit_bytes = 0;  ///< of every device's tensors on the processor; 0: none
+  int64_t memory_limit_bytes = 0;  ///< of the tensors of every device that is a processor; 0: none
   /// Where every device is a process of a job: this one runs the device of its rank alone, and
   /// tensors travel as messages. Null: all devices are threads of this process.
   std::shared_ptr<Job> job;

@@ -1,6 +1,9 @@
 #include "execute/memory.h"
 
 #include <c10/core/CPUAllocator.h>
+#ifdef TRINITY_CUDA
+#include <c10/cuda/CUDACachingAllocator.h>
+#endif
 
 #include <array>
 #include <cstring>
@@ -113,7 +116,50 @@ void install() {
   });
 }
 
+/// Bytes of this process's tensors on a GPU.
+struct GpuBytes {
+  int64_t current = 0, peak = 0;  // since restart_gpu_peak()
+};
+
+#ifdef TRINITY_CUDA
+GpuBytes gpu_bytes(int32_t gpu) {
+  const auto stats =
+      c10::cuda::CUDACachingAllocator::getDeviceStats(static_cast<c10::DeviceIndex>(gpu));
+  const auto& all = stats.allocated_bytes[0];  // [0]: of small and large blocks together
+  return {all.current, all.peak};
+}
+void restart_gpu_peak(int32_t gpu) {
+  c10::cuda::CUDACachingAllocator::resetPeakStats(static_cast<c10::DeviceIndex>(gpu));
+}
+#else
+GpuBytes gpu_bytes(int32_t) { return {}; }
+void restart_gpu_peak(int32_t) {}
+#endif
+
 }  // namespace
+
+void MemoryAccount::open() {
+  if (gpu_ >= 0) others_ = gpu_bytes(gpu_).current - held_;
+}
+
+void MemoryAccount::close() {
+  if (gpu_ >= 0) held_ = gpu_bytes(gpu_).current - others_;
+}
+
+int64_t MemoryAccount::current_bytes() const {
+  return gpu_ < 0 ? current_.load() : gpu_bytes(gpu_).current - others_;
+}
+
+int64_t MemoryAccount::peak_bytes() const {
+  return gpu_ < 0 ? peak_.load() : gpu_bytes(gpu_).peak - others_;
+}
+
+void MemoryAccount::restart_peak() {
+  if (gpu_ < 0)
+    peak_ = current_.load();
+  else
+    restart_gpu_peak(gpu_);
+}
 
 void MemoryAccount::add(int64_t bytes) {
   const int64_t now = current_ += bytes;

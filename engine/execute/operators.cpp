@@ -503,17 +503,19 @@ Operators::Tensors Operators::gather(int32_t op, const Tensors& inputs) {
   const auto sent = std::exchange(sent_[op], {});
   std::vector<int64_t> begin(members.size(), 0);
   Tensors parts;
-  for (size_t k = 0; k < program_.owners(op).size(); ++k)
+  for (size_t k = 0; k < program_.owners(op).size(); ++k) {
+    const auto here = weights_.share(program_.owners(op)[k]).device();
     for (const size_t i : by_share) {
       const int32_t owner = program_.owners(members[i]).at(k);
       if (sent.empty() || !sent[i].defined()) {
-        parts.push_back(weights_.share(owner));
+        parts.push_back(weights_.share(owner).to(here));
         continue;
       }
       const int64_t count = weights_.share_elements(owner);
-      parts.push_back(sent[i].narrow(0, begin[i], count));
+      parts.push_back(sent[i].narrow(0, begin[i], count).to(here));
       begin[i] += count;
     }
+  }
   return {at::cat(parts)};
 }
 

@@ -15,7 +15,8 @@ std::vector<Worker> make_workers(int32_t devices, const ExecutorOptions& options
     worker.device = d;
     worker.on = parse_worker_device(options.devices.empty() ? fmt::format("cpu:{}", d)
                                                             : options.devices[d]);
-    worker.memory = std::make_shared<MemoryAccount>(worker.on.name, options.memory_limit_bytes);
+    worker.memory = std::make_shared<MemoryAccount>(worker.on.name, options.memory_limit_bytes,
+                                                    worker.on.cuda ? worker.on.index : -1);
     all.push_back(worker.on);
   }
   const auto cores = worker_cores(all);

@@ -5,6 +5,8 @@
 #include <malloc.h>
 
 #include <cstdlib>
+#include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,6 +48,56 @@ void use_one_torch_thread() {
   // Temporaries of some megabytes come and go all the time: keep their pages.
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
 }
+
+void use_exact_gpu_kernels() {
+#ifdef TRINITY_CUDA
+  static std::once_flag once;
+  std::call_once(once, [] {
+    setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);  // cuBLAS's condition for it
+    auto& context = at::globalContext();
+    context.lazyInitDevice(c10::DeviceType::CUDA);  // else its allocator counts nothing yet
+    context.setAllowTF32CuDNN(false);
+    context.setAllowTF32CuBLAS(false);
+    context.setDeterministicCuDNN(true);
+    context.setDeterministicAlgorithms(true, true);  // what has no such kernel warns
+    context.setDeterministicFillUninitializedMemory(false);
+  });
+#endif
+}
+
+#ifdef TRINITY_CUDA
+namespace {
+
+class OnceHandler final : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning& warning) override {
+    const std::lock_guard lock(mutex_);
+    const auto text = warning.msg();
+    if (said_.insert(text).second)
+      fmt::print(stderr, "trinity: warning: LibTorch: {}\n", text.substr(0, text.find(". ")));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> said_;
+};
+
+c10::WarningHandler* once_handler() {
+  static auto* made = new OnceHandler;  // outlives every thread
+  return made;
+}
+
+}  // namespace
+
+struct WarningsOnce::Guard {
+  c10::WarningUtils::WarningHandlerGuard guard{once_handler()};
+};
+#else
+struct WarningsOnce::Guard {};
+#endif
+
+WarningsOnce::WarningsOnce() : guard_(std::make_unique<Guard>()) {}
+WarningsOnce::~WarningsOnce() = default;
 
 TorchDescription describe_torch() {
   TorchDescription description;

@@ -94,23 +94,25 @@ int job_facts(lua_State* L) {
   return 1;
 }
 
-/// The tensor at `index`, fit for a collective in place.
-const at::Tensor& buffer_arg(lua_State* L, int index) {
+/// The tensor at `index`, fit for a collective of the job in place.
+const at::Tensor& buffer_arg(lua_State* L, int index, const Job& job) {
   const auto& x = tensor_arg(L, index);
   const auto dtype = x.scalar_type();
   const bool known = dtype == at::kFloat || dtype == at::kDouble || dtype == at::kLong;
-  if (!known || !x.device().is_cpu() || !x.is_contiguous() || x.requires_grad())
+  const bool here = x.is_cuda() ? x.device().index() == job.gpu() : x.device().is_cpu();
+  if (!known || !here || !x.is_contiguous() || x.requires_grad())
     throw WrongArgument(index, "tensor",
-                        "expected a contiguous tensor of float32, float64 or int64 on the "
-                        "processor that needs no gradients, got " +
-                            describe_tensor(x));
+                        fmt::format("expected a contiguous tensor of float32, float64 or int64 on "
+                                    "the processor{} that needs no gradients, got {}{}",
+                                    job.gpu() < 0 ? "" : fmt::format(" or cuda:{}", job.gpu()),
+                                    describe_tensor(x), here ? "" : " on " + x.device().str()));
   return x;
 }
 
 /// job:all_reduce(tensor, {scope=, reduction=}) -> work
 int job_all_reduce(lua_State* L) {
   auto& job = object_arg<Job>(L, 1);
-  const auto& tensor = buffer_arg(L, 2);
+  const auto& tensor = buffer_arg(L, 2, job);
   Fields fields(L, 3, "job:all_reduce");
   AllReduce options;
   options.scope = parse_scope(fields.string("scope", "world"));
@@ -125,7 +127,7 @@ int job_all_reduce(lua_State* L) {
 /// job:broadcast(tensor, scope, root) -> work; root is a number from 0 in the scope
 int job_broadcast(lua_State* L) {
   auto& job = object_arg<Job>(L, 1);
-  const auto& tensor = buffer_arg(L, 2);
+  const auto& tensor = buffer_arg(L, 2, job);
   const auto scope = parse_scope(string_arg(L, 3, "scope"));
   const auto root = static_cast<int>(integer_arg(L, 4, "root", 0, job.members(scope) - 1));
   push_object(L, job.begin_broadcast(tensor.detach(), scope, root));

@@ -74,7 +74,8 @@ end
 
 local function run(rows, settings)
   local series, cells = {}, {}
-  local how = util.merged(settings.quick and quick or full, { devices = settings.devices or own_devices })
+  local how = util.merged(settings.quick and quick or full, { devices = settings.devices or own_devices,
+    seconds = settings.seconds })
   for _, text in ipairs(how.networks) do
     local name, chosen = fidelity.network(text)
     if not settings.models or settings.models[name] then

@@ -5,19 +5,20 @@ with_torch()
 local core = require 'trinity.core'
 
 describe('the report of GPUs', function()
-  it('has its four parts, here on processors', function()
+  it('has its parts, here on processors', function()
     local folder = temporary()
     core.make_folder(folder, {})
     local output = output_of(("cd '%s' && timeout -k 5 400 '%s' '%s/tests/gpu/report.lua' --devices cpu:0,cpu:1 --quick "
       .. "--out report.md 2>/dev/null; echo status=$?")
       :format(folder, program, root))
-    expect(output):equals 'executor   passed\nNCCL       passed\nprofile    passed\nFigure 9   passed\nthe report is in report.md\nstatus=0\n'
+    expect(output):equals ('executor   passed\nstrategies passed\nsame bytes passed\nGloo       passed\n'
+      .. 'policy     passed\nprofile    passed\nFigure 9   passed\nthe report is in report.md\nstatus=0\n')
     local report = core.read_file(folder .. '/report.md')
-    for _, part in ipairs { 'executor', 'NCCL', 'profile', 'Figure 9' } do
+    for _, part in ipairs { 'executor', 'strategies', 'same bytes', 'Gloo', 'policy', 'profile', 'Figure 9' } do
       expect(report):matches('## ' .. part .. ': passed\n')
     end
     expect(report):matches 'measured: step time'
-    expect(report):matches 'the sum is right'
+    expect(report):matches 'sums and broadcasts are right'
   end)
   it('says where there is no GPU', function()
     if not pcall(function() return require('trinity').tensor.zeros(1, { device = 'cuda:0' }) end) then
