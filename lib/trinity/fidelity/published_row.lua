@@ -94,7 +94,7 @@ end
 local function contains(row, column, word) return (row[column] or ''):lower():find(word, 1, true) ~= nil end
 
 --- Micro-batch and micro-batches of a step, where none is stated. torchtitan cuts the local batch into as many as
---- there are stages (twice as many where it interleaves).
+--- there are stages (twice as many where it interleaves). Without a pipeline small ones have no use.
 local function read_batch(row, plan, assume)
   local replicas = plan.data
   local total = whole(row, 'global_batch')
@@ -108,9 +108,9 @@ local function read_batch(row, plan, assume)
     local parts = plan.pipeline * plan.virtual
     plan.micro_batch = math.max(1, math.floor(own / parts))
     assume('micro-batches of %d: as many as virtual stages', plan.micro_batch)
-  elseif plan.unfused and plan.pipeline <= 2 then
+  elseif plan.pipeline == 1 or plan.unfused and plan.pipeline == 2 then
     plan.micro_batch = own % 4 == 0 and 4 or 1
-    assume('micro-batches of %d', plan.micro_batch)
+    assume('micro-batches of %d: no long pipeline is to be kept full', plan.micro_batch)
   else
     plan.micro_batch = 1
     assume 'micro-batches of one sequence'
