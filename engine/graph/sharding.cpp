@@ -70,7 +70,8 @@ class Sharding {
   int64_t share(int64_t whole, int32_t op) const { return (whole + copies(op) - 1) / copies(op); }
   /// Whether what an operator writes is shares of gradients.
   bool holds_shares(const Operator& op) const {
-    return options_.level >= 2 && op.phase == Phase::update && op.collective >= 0;
+    return options_.level >= 2 && op.phase == Phase::update && op.collective >= 0 &&
+           (options_.ahead.empty() || !options_.ahead[at(op.collective)]);
   }
   static bool is_update(const Operator& op) {
     return op.phase == Phase::update && op.collective < 0 && op.forward >= 0;

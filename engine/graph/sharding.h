@@ -22,6 +22,9 @@ struct ShardingOptions {
   /// Of every operator: updated weights of different numbers are not gathered together; empty: all
   /// have one.
   std::span<const int32_t> apart = {};
+  /// Of every collective of phase update whether it comes before gradients are shared out (it sums
+  /// what a collective of all replicas scatters, or is that); empty: none does.
+  std::vector<bool> ahead = {};
 };
 
 /// A replica's graph of which every device holds a share.
@@ -40,7 +43,8 @@ struct Sharded {
 ///   - An update does a share of the work and keeps a share of the optimiser's state.
 ///   - Levels 1 and 2: behind the updates an all-gather "weights<k>" a bucket of weights of a
 ///   device.
-///   - From level 2 on, gradients that updates read are shares; collectives between them, too.
+///   - From level 2 on, gradients that updates read are shares; collectives between them, too, but
+///   those `ahead` of them.
 ///   - Level 3: weights are shares. A unit's are gathered ("<unit>/gather") before its forward
 ///     operators read them and again ("<unit>/gather_again") before its backward ones (and what
 ///     they compute again), as the unit ahead of it on its device begins; they go with their last

@@ -35,10 +35,9 @@ struct Made {
 };
 
 /// Whether gradients meet over parts of the sequence and replicas at once, as all of these hold the
-/// same weights (Megatron-LM's groups of data and context); not where gradients of every
-/// micro-batch are scattered, which sums over replicas first.
+/// same weights (Megatron-LM's groups of data and context, torchtitan's mesh dp_shard_cp).
 inline bool joins_context(const Parallelism& given) {
-  return given.mesh.context > 1 && given.shard < 2 &&
+  return given.mesh.context > 1 &&
          (given.synchronise.kind == Synchronise::all_reduce || given.mesh.data == 1);
 }
 
@@ -399,6 +398,22 @@ class Lowering {
     return joined;
   }
 
+  /// Of every collective whether it is such a one, or sums what one reads; empty: none does.
+  static std::vector<bool> sums_ahead(const Graph& graph, std::vector<bool> joined) {
+    const auto meets = [&](int32_t op) {
+      const auto [begin, end] = boost::out_edges(op, graph.csr());
+      return std::any_of(begin, end, [&](const auto& edge) {
+        const int32_t of =
+            graph.op(static_cast<int32_t>(boost::target(edge, graph.csr()))).collective;
+        return of >= 0 && joined[at(of)];
+      });
+    };
+    for (int32_t op = graph.operator_count() - 1; op >= 0 && !joined.empty(); --op)
+      if (const auto& about = graph.op(op); about.phase == Phase::update && about.collective >= 0)
+        joined[at(about.collective)] = joined[at(about.collective)] || meets(op);
+    return joined;
+  }
+
   /// Of every original operator whether the gradients of its weights meet in such collectives.
   std::vector<bool> weights_joined(const Made& made) const {
     const auto joined = joined_collectives(made);
@@ -444,8 +459,9 @@ class Lowering {
       spread[op] *= given_.mesh.context;
       apart[op] = 1;  // as many as share out experts, but others
     }
+    const auto whole = sums_ahead(made.graph, joined_collectives(made));
     ShardingOptions options{given_.shard, shard_group(given_), given_.bucket_bytes, made.device, {},
-                            spread, apart};
+                            spread, apart, whole};
     std::vector<int32_t> unit;
     for (const int32_t op : made.serves) {
       const int32_t layer = layers_.of[op];

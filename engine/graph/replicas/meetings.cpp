@@ -63,6 +63,13 @@ bool Replication::meets_joined(int32_t tensor) const {
   });
 }
 
+bool Replication::comes_every_time(int32_t op) const {
+  const auto& about = graph_.op(op);
+  return options_.shard >= 2 && about.phase == Phase::update && about.collective >= 0 &&
+         std::any_of(about.outputs.begin(), about.outputs.end(),
+                     [&](int32_t output) { return meets_joined(output); });
+}
+
 void Replication::join_collective(size_t c) {
   const auto& of = graph_.collectives()[c];
   const auto groups = alike(stage_[of.members[0]], spread_of(of.members[0]));
@@ -84,6 +91,8 @@ void Replication::join_collective(size_t c) {
         for (auto edge = first; edge != last; ++edge) {
           const auto update = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
           builder_.op(id_of(update, replica)).attributes["share"] = place;
+          auto& forward = builder_.op(id_of(graph_.op(update).forward, replica)).attributes;
+          if (forward.contains("shares")) forward["share"] = place;
         }
       }
     builder_.add_collective(std::move(all));

@@ -95,6 +95,7 @@ void Replication::add_copy(int32_t op, int32_t replica) {
     copy.traffic_bytes = static_cast<double>(weight_bytes(op));
   }
   if (is_joined(op) && options_.shard > 0) copy.type = "ReduceScatter";
+  if (comes_every_time(op)) copy.phase = Phase::backward;
   if (meaning_) state_copy(copy, op, replica);
   const int32_t id = builder_.add_operator(std::move(copy));
   ids_[op].push_back(id);

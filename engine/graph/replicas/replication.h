@@ -137,6 +137,9 @@ class Replication {
   }
   /// Whether what writes or reads a tensor is such a member, or a sum that one reads.
   bool meets_joined(int32_t tensor) const;
+  /// Whether an operator of phase update is one, or sums what one reads, where these scatter
+  /// gradients after every micro-batch: its copies are of phase backward.
+  bool comes_every_time(int32_t op) const;
   /// One collective of the copies of one that joins all replicas, for every group of replicas.
   void join_collective(size_t c);
   /// Who gathers together with an operator, itself included; none: it follows another one.

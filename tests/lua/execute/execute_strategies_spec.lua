@@ -96,6 +96,16 @@ describe('a small GPT trains as on one device:', function()
       expect(plain:off(strategy)):near(0, 1e-9)
     end
   end)
+  it('ZeRO 2 and 3 over context alone, and over data and context with stages, recomputation and heads', function()
+    local both = { data = 2, context = 2 }
+    for _, strategy in ipairs { { mesh = { context = 2 }, shard = 2 }, { mesh = { context = 2 }, shard = 3 },
+      { mesh = both, shard = 2, micro_batches = 2, recompute = 'full' },
+      { mesh = util.merged(both, pipeline), shard = 3, micro_batches = 2, schedule = '1f1b' },
+      { mesh = util.merged(both, pipeline), shard = 2, micro_batches = 2, schedule = 'zb-h1' },
+      { mesh = util.merged(both, { tensor = 2 }), shard = 3, context_kind = 'all_to_all' } } do
+      expect(trained:off(strategy)):near(0, 1e-9)
+    end
+  end)
 end)
 
 describe('replicas whose gradients meet in runs, then across these, train as on one device:', function()

@@ -124,6 +124,16 @@ describe('a small gated decoder', function()
         expect(math.abs(stage.optimizer_bytes - 12 * dense / (level == 0 and 1 or 2 * data))):below(2000)
       end
     end
+    for level = 2, 3 do -- scattered after each of four micro-batches, of level 3 gathered twice for each
+      for _, data in ipairs { 1, 2 } do
+        local stage = small({ mesh = { data = data, context = 2 }, shard = level }).stages[1]
+        expect(sums(stage.collectives)):matches(('reduce%%-scatter data 4 x, %d;'):format(4 * 4 * dense))
+        expect(sums(stage.collectives)):matches(('^all%%-gather data %d x, '):format(level == 2 and 1 or 8))
+        expect(math.abs(stage.gradient_bytes - 4 * dense / (2 * data))):below(2000)
+        expect(math.abs(stage.optimizer_bytes - 12 * dense / (2 * data))):below(2000)
+        expect(math.abs(stage.weight_bytes - 2 * dense / (level == 2 and 1 or 2 * data))):below(2000)
+      end
+    end
     local both = small({ mesh = { data = 2, context = 2, tensor = 2 }, sequence_parallel = true, shard = 1 }).stages[1]
     expect(sums(both.collectives)):matches(('reduce%%-scatter data 1 x, %d;'):format(4 * both.parameters))
     expect(sums(both.collectives)):matches 'all%-reduce tensor %d+ x'
