@@ -132,7 +132,8 @@ describe('measured runs of vTrain in the manual', function()
   end)
   it_shared('and so are the times that it put together', function()
     local path, others, in_line = shared 'vtrain/single.csv', {}, {}
-    local told = json.decode(trinity_says(("fidelity vtrain --rows '%s' --json"):format(path), 0)).rows
+    local output = trinity_says(("fidelity vtrain --rows '%s' --json"):format(path), 0)
+    local told = json.decode(output:match '{.*}').rows
     local out_of_line = { ['2048 2 4'] = true, ['2048 2 2'] = true, ['1024 4 2'] = true } -- hidden, micro-batch, tensor
     for i, row in ipairs(vtrain_rows.read(path)) do
       row.told_s = told[i].predicted_s
