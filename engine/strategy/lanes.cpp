@@ -35,8 +35,8 @@ bool same_tensor(const Tensor& a, const Tensor& b) {
 ReplicaLanes::ReplicaLanes(const LoweredReplica& replica, bool whole) {
   find_lanes(replica, whole);
   find_sends(replica);
-  if (replica.first_lane) {
-    repeat_first(replica);
+  if (!replica.lanes.empty()) {
+    repeat_kinds(replica);
   } else {
     find_groups(replica);
     find_kinds(replica);
@@ -63,15 +63,17 @@ ReplicaLanes::ReplicaLanes(const Mesh& mesh, std::vector<Lane> lanes,
     }
 }
 
-/// Lanes of which the first was lowered: what it does is done in all.
-void ReplicaLanes::repeat_first(const LoweredReplica& replica) {
-  const int32_t width = replica.of.mesh.width();
+/// Lanes of which one of each kind was lowered: what it does is done in all of its kind.
+void ReplicaLanes::repeat_kinds(const LoweredReplica& replica) {
+  const auto& kinds = replica.lanes;
+  int32_t made = 0;
+  for (size_t i = 0; i < kinds.size(); ++i) made += at(kinds[i]) == i;
   for (auto& lane : lanes_) {
-    lane.kind = lane_of_[lane.devices[0] / width * width];
-    const int32_t offset = lane.devices[0] % width;
-    if (offset == 0) continue;
+    const int32_t offset = lane.devices[0] % width_, kind = kinds[at(offset)];
+    lane.kind = lane_of_[lane.devices[0] - offset + kind];
+    if (offset == kind) continue;
     for (const auto& [from, to] : lanes_[lane.kind].sends)
-      lane.sends.emplace_back(from + offset, to + offset);
+      lane.sends.emplace_back(from - kind + offset, to - kind + offset);
   }
   std::map<std::vector<int32_t>, int32_t> known;
   for (const auto& collective : replica.graph.collectives()) {
@@ -82,30 +84,37 @@ void ReplicaLanes::repeat_first(const LoweredReplica& replica) {
     const auto [found, added] = known.emplace(devices, static_cast<int32_t>(groups_.size()));
     group_of_.push_back(found->second);
     exchanges_ = exchanges_ || collective.kind == CollectiveKind::all_to_all;
-    if (added) add_alike(devices, collective.members.size() == 1 ? width : 0);
+    if (!added) continue;
+    const int32_t stage = devices.front() / width_;
+    if (collective.members.size() == at(made) && devices.back() / width_ == stage)
+      add_stage(stage);
+    else
+      add_alike(devices, kinds);
   }
 }
 
-/// A group of the first lane's collectives and those of the other lanes that do the same; `width`:
-/// it is all devices of a stage.
-void ReplicaLanes::add_alike(const std::vector<int32_t>& group, int32_t width) {
-  const auto note = [this](int32_t lane, int32_t number) {
-    auto& groups = lanes_[lane].groups;
-    if (std::find(groups.begin(), groups.end(), number) == groups.end()) groups.push_back(number);
-  };
-  if (width > 0) {
-    auto& devices = groups_.emplace_back(at(width));
-    std::iota(devices.begin(), devices.end(), group[0]);
-    for (const int32_t device : devices)
-      note(lane_of_[device], static_cast<int32_t>(groups_.size()) - 1);
-    return;
-  }
-  for (int32_t offset = 0; offset < width_; ++offset) {
+void ReplicaLanes::note(int32_t device, int32_t group) {
+  auto& groups = lanes_[lane_of_[device]].groups;
+  if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);
+}
+
+/// The group of all devices of a stage.
+void ReplicaLanes::add_stage(int32_t stage) {
+  const auto number = static_cast<int32_t>(groups_.size());
+  auto& devices = groups_.emplace_back(at(width_));
+  std::iota(devices.begin(), devices.end(), stage * width_);
+  for (const int32_t device : devices) note(device, number);
+}
+
+/// A group of a lane's collectives and those of the other lanes of its kind.
+void ReplicaLanes::add_alike(const std::vector<int32_t>& group,
+                             const std::vector<int32_t>& kinds) {
+  const int32_t kind = group[0] % width_;
+  for (int32_t offset = kind; offset < width_; ++offset) {
+    if (kinds[at(offset)] != kind) continue;
+    const auto number = static_cast<int32_t>(groups_.size());
     auto& devices = groups_.emplace_back(group);
-    for (int32_t& device : devices) {
-      device += offset;
-      note(lane_of_[device], static_cast<int32_t>(groups_.size()) - 1);
-    }
+    for (int32_t& device : devices) note(device += offset - kind, number);
   }
 }
 
@@ -151,8 +160,9 @@ void ReplicaLanes::find_lanes(const LoweredReplica& replica, bool whole) {
   lane_of_.assign(root.size(), -1);
   for (size_t d = 0; d < root.size(); ++d) {
     const auto offset = static_cast<int32_t>(d) % width_;
-    if (replica.first_lane && offset > 0)  // as the first lane's device of its stage
-      root[d] = find(static_cast<int32_t>(d) - offset) + offset;
+    const int32_t kind = replica.lanes.empty() ? offset : replica.lanes[at(offset)];
+    if (kind != offset)  // as the device of its stage that is made
+      root[d] = find(static_cast<int32_t>(d) - offset + kind) - kind + offset;
     auto& lane = lane_of_[find(static_cast<int32_t>(d))];
     if (lane < 0) {
       lane = static_cast<int32_t>(lanes_.size());

@@ -24,7 +24,7 @@ class ReplicaLanes {
     std::vector<int32_t> groups;
   };
 
-  /// `whole`: all devices are one lane; not of a first lane alone.
+  /// `whole`: all devices are one lane; not where one lane of a kind is made.
   ReplicaLanes(const LoweredReplica& replica, bool whole);
 
   /// Of lanes and groups that are known. Their operators are not: `operators` and group_of() are
@@ -57,8 +57,10 @@ class ReplicaLanes {
   void add_joined(const LoweredReplica& replica);
   void find_sends(const LoweredReplica& replica);
   void find_kinds(const LoweredReplica& replica);
-  void repeat_first(const LoweredReplica& replica);
-  void add_alike(const std::vector<int32_t>& group, int32_t width);
+  void repeat_kinds(const LoweredReplica& replica);
+  void add_stage(int32_t stage);
+  void add_alike(const std::vector<int32_t>& group, const std::vector<int32_t>& kinds);
+  void note(int32_t device, int32_t group);
   bool alike(const LoweredReplica& replica, const Lane& a, const Lane& b) const;
   bool same_operator(const LoweredReplica& replica, int32_t a, int32_t b) const;
 

@@ -54,9 +54,10 @@ struct LoweredReplica {
   /// Where experts are shared out `origin` is of the first rank: by rank and operator that is there
   /// the one that it is on that rank (SpreadExperts).
   std::vector<std::vector<int32_t>> ranks = {};
-  /// Of lower_lane(): a collective with one member is between all devices of its stage, one with
-  /// several between these; every other lane has the same.
-  bool first_lane = false;
+  /// Of lower_lane(): of every device of a stage the first that does the same, which alone are made.
+  /// A collective with a member on each of these is between all devices of its stage, one with
+  /// several on one of them between these, and the others of its kind have the same. Else empty.
+  std::vector<int32_t> lanes = {};
   std::vector<bool> joined = {};        ///< the same
   std::vector<int32_t> together = {};   ///< the same
   std::vector<int32_t> behind = {};     ///< the same
@@ -140,8 +141,8 @@ class LaneParts {
   std::list<std::pair<Parallelism, std::shared_ptr<const void>>> kept_;  // the latest first
 };
 
-/// The same of the first device of every stage alone, where all devices of a stage do the same and
-/// send to none but those of equal place in others (lower_first_lane()); nothing elsewhere, and
+/// The same of one device of each kind of every stage alone, where stages have the same kinds and
+/// devices send to none but those of equal place in others (lower_lanes()); nothing elsewhere, and
 /// where lower_replica() would throw. `parts` is of this graph. Graphs are nameless
 /// (graph/nameless.h).
 std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const Graph& graph,

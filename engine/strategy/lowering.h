@@ -32,6 +32,7 @@ struct Made {
   std::vector<int32_t> device;  ///< within one replica: stage of the pipeline x tensor + part
   std::vector<int32_t> origin, serves;
   std::vector<int32_t> stage;  ///< virtual stage
+  std::vector<int32_t> lanes = {};  ///< of split(): Lowered::lanes
 };
 
 /// Whether gradients meet over parts of the sequence and replicas at once, as all of these hold the
@@ -71,7 +72,7 @@ class Lowering {
         what_splits(), [&] { return std::make_shared<const std::optional<Made>>(split(true)); }));
     if (!*found) return std::nullopt;
     auto lane = finish(**found);
-    lane.first_lane = true;
+    lane.lanes = (*found)->lanes;
     return lane;
   }
 
@@ -187,7 +188,7 @@ class Lowering {
   }
 
   /// The graph of one replica: every operator on the devices of a place of its stage.
-  std::optional<Made> split(bool first_lane) const {
+  std::optional<Made> split(bool one_of_kind) const {
     const int32_t width = given_.mesh.width(), t = given_.mesh.parts(), p = given_.mesh.pipeline;
     std::vector<std::vector<int32_t>> devices_of;
     std::vector<int32_t> placement;
@@ -205,8 +206,8 @@ class Lowering {
     const SplitOptions options{given_.bucket_bytes, spread_, true, true,
                                joins_context(given_) ? given_.mesh.tensor : 1, exchanges, t};
     std::optional<Lowered> made;
-    if (first_lane)
-      made = lower_first_lane(graph_, splits, placement, p * width, t, options);
+    if (one_of_kind)
+      made = lower_lanes(graph_, splits, placement, p * width, t, options);
     else
       made = lower_splits(graph_, splits, placement, p * width, options);
     if (!made) return std::nullopt;
@@ -221,7 +222,7 @@ class Lowering {
     }
     put_sources_at_readers(lowered, stage);
     return Made{std::move(lowered.graph), std::move(lowered.placement), std::move(lowered.origin),
-                std::move(lowered.serves), std::move(stage)};
+                std::move(lowered.serves), std::move(stage), std::move(lowered.lanes)};
   }
 
   /// A source stands on every device that reads it: there, in the first stage that does.

@@ -425,6 +425,11 @@ bool SplitLayout::sums_later(int32_t op, size_t output) const {
   return reader >= 0 && adds_parts(reader);
 }
 
+bool SplitLayout::reads_window(int32_t op) const {
+  const auto& window = views_[op].window;
+  return std::find(window.begin(), window.end(), true) != window.end();
+}
+
 bool SplitLayout::even(int32_t op) const {
   const auto& factors = cut(op).factors();
   const auto divides = [&](const std::vector<int64_t>& shape, const TensorAxes& axes) {
@@ -439,11 +444,11 @@ bool SplitLayout::even(int32_t op) const {
   for (size_t d = 0; d + 1 < dimensions.size(); ++d)
     if (dimensions[d].size % factors[d] != 0 || (factors[d] > 1 && !dimensions[d].splits))
       return false;
+  if (reads_window(op)) return false;
   const auto &about = graph_.op(op), &lead = graph_.op(leader(op));
   const auto& view = views_[op];
   for (size_t k = 0; k < about.inputs.size(); ++k)
-    if (view.window[k] || !divides(graph_.tensor(about.inputs[k]).shape, view.inputs[k]))
-      return false;
+    if (!divides(graph_.tensor(about.inputs[k]).shape, view.inputs[k])) return false;
   for (size_t o = 0; o < about.outputs.size(); ++o)
     if (!divides(graph_.tensor(about.outputs[o]).shape, view.outputs[o])) return false;
   const auto& axes = cut(leader(op)).space().parameters;

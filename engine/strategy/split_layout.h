@@ -61,6 +61,7 @@ class SplitLayout {
   /// Whether the parts of an operator have equally long blocks of all that they read, write and
   /// own; false, too, where one reads through a moving window.
   bool even(int32_t op) const;
+  bool reads_window(int32_t op) const;
   /// The part of the bytes of its leader's weights that a part owns.
   double weight_share(int32_t op, int32_t part) const;
 

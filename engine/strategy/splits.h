@@ -44,6 +44,8 @@ struct Lowered {
   std::vector<int32_t> origin;     ///< operator of the original graph; -1: slices, joins, sums
   std::vector<int32_t> serves;     ///< the same; of these the one that they are made for
   std::vector<int32_t> part;       ///< from 0; of a slice or join 0
+  /// Of lower_lanes(): of every lane the first that does the same. Else empty.
+  std::vector<int32_t> lanes = {};
 };
 
 struct SplitOptions {
@@ -103,13 +105,14 @@ struct SplitOptions {
 Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const int32_t> placement,
                      int32_t devices, const SplitOptions& options = {});
 
-/// The same, of which the devices 0, width, 2 width, ... alone are made, where runs of `width`
-/// devices do the same: every operator but sources has `width` parts, part k on the k-th device of
-/// a run, whose blocks are equally long, and reads what its own lane (the k-th devices) or all
-/// devices of a run hold. A collective has the one member that is made, and is between all devices
-/// of its run. Nothing where that is not so.
-std::optional<Lowered> lower_first_lane(const Graph& graph, const Splits& splits,
-                                        std::span<const int32_t> placement, int32_t devices,
-                                        int32_t width, const SplitOptions& options);
+/// The same in lanes, of which one of each kind is made: runs of `width` devices do the same, every
+/// operator but sources has `width` parts, part k on the k-th device of a run. The k-th devices of
+/// all runs are a lane: what is on them reads what these or all devices of a run hold. Lanes are of
+/// one kind where their parts have equally long blocks of all that they read, write and own. A
+/// collective has the members that are made, and is between all devices of its run. Nothing where
+/// that is not so.
+std::optional<Lowered> lower_lanes(const Graph& graph, const Splits& splits,
+                                   std::span<const int32_t> placement, int32_t devices,
+                                   int32_t width, const SplitOptions& options);
 
 }  // namespace trinity

@@ -5,6 +5,7 @@
 
 #include <numeric>
 #include <optional>
+#include <set>
 
 #include "simulator/order_engine.h"
 #include "simulator/pricer.h"
@@ -367,10 +368,10 @@ TEST_CASE("micro-batches that repeat others take as long as all of them") {
   CHECK(repeated > 50);
 }
 
-TEST_CASE("the first lane is what all lanes have of it") {
-  int lanes = 0;
-  for (uint64_t draw = 0; draw < 300; ++draw) {
-    const auto given = drawn("lanes", draw);
+TEST_CASE("a lane of each kind is what all lanes have of it") {
+  int lanes = 0, several = 0;
+  for (uint64_t draw = 0; draw < 400; ++draw) {
+    const auto given = drawn("lanes", draw, draw >= 200);
     if (!given) continue;
     const auto& mesh = given->strategy.parallelism->mesh;
     LaneParts parts;
@@ -378,9 +379,12 @@ TEST_CASE("the first lane is what all lanes have of it") {
         lower_lane(*given->strategy.parallelism, *given->graph, *given->cluster, parts);
     if (!lane || mesh.tensor == 1) continue;
     ++lanes;
+    const auto kinds = std::set<int32_t>(lane->lanes.begin(), lane->lanes.end()).size();
+    several += kinds > 1 && static_cast<int32_t>(kinds) < mesh.tensor;
     CAPTURE(draw);
-    std::vector<bool> first(static_cast<size_t>(mesh.pipeline * mesh.tensor));
-    for (size_t d = 0; d < first.size(); ++d) first[d] = d % static_cast<size_t>(mesh.tensor) == 0;
+    std::vector<bool> first;
+    for (int32_t d = 0; d < mesh.pipeline * mesh.tensor; ++d)
+      first.push_back(lane->lanes[static_cast<size_t>(d % mesh.tensor)] == d % mesh.tensor);
     const auto all =
         kept(lower_replica(*given->strategy.parallelism, *given->graph, *given->cluster), first);
     REQUIRE(lane->graph.operator_count() == all.graph.operator_count());
@@ -399,12 +403,15 @@ TEST_CASE("the first lane is what all lanes have of it") {
       CHECK(a.flops == b.flops);
       CHECK(a.traffic_bytes == b.traffic_bytes);
       CHECK(a.parameter_bytes() + a.persistent_bytes == b.parameter_bytes() + b.persistent_bytes);
+      for (size_t o = 0; o < a.outputs.size(); ++o)
+        CHECK(lane->graph.tensor(a.outputs[o]).bytes == all.graph.tensor(b.outputs[o]).bytes);
     }
     for (size_t c = 0; c < lane->graph.collectives().size(); ++c)
       CHECK(lane->graph.collectives()[c].bytes == all.graph.collectives()[c].bytes);
   }
-  MESSAGE(lanes << " first lanes");
+  MESSAGE(lanes << " of meshes, " << several << " of several kinds");
   CHECK(lanes > 40);
+  CHECK(several > 5);
 }
 
 int32_t simulated(const ClusterSpec& spec, const Parallelism& given) {

@@ -13,7 +13,8 @@ namespace trinity::test {
 /// What a graph of layers has beside them.
 struct LayeredOptions {
   bool mask = false;  ///< a source that all layers read
-  bool head = false;  ///< a last product of an odd width, which devices cut in unequal parts
+  /// A last product of an odd width and its loss, which devices cut in unequal parts.
+  bool head = false;
 };
 
 /// Layers of two products each, as a training step. adapt: may change an operator before it is
@@ -23,7 +24,7 @@ inline Graph layered_graph(int layers = 4, const std::function<void(Operator&)>&
                            const LayeredOptions& options = {}) {
   GraphBuilder builder("layered");
   const auto add = [&](const std::string& name, const char* type, std::vector<int32_t> inputs,
-                       int64_t width, std::vector<int64_t> weight = {}) {
+                       std::vector<int64_t> shape, std::vector<int64_t> weight = {}) {
     Operator op;
     op.name = name;
     op.type = type;
@@ -36,21 +37,24 @@ inline Graph layered_graph(int layers = 4, const std::function<void(Operator&)>&
     if (adapt) adapt(op);
     const int32_t id = builder.add_operator(std::move(op));
     Tensor tensor;
-    tensor.shape = {8, width};
+    tensor.shape = std::move(shape);
     tensor.gradient = std::string(type) != "Input";
     return builder.add_output(id, std::move(tensor));
   };
-  int32_t x = add("x", "Input", {}, 16);
-  const int32_t mask = options.mask ? add("mask", "Input", {}, 32) : -1;
+  int32_t x = add("x", "Input", {}, {8, 16});
+  const int32_t mask = options.mask ? add("mask", "Input", {}, {8, 32}) : -1;
   for (int layer = 1; layer <= layers; ++layer) {
     const auto name = fmt::format("block_{}/", layer);
-    int32_t y = add(name + "up", "Gemm", {x}, 32, {32, 16});
-    if (options.mask) y = add(name + "mask", "Mul", {y, mask}, 32);
-    y = add(name + "relu", "Relu", {y}, 32);
-    y = add(name + "down", "Gemm", {y}, 16, {16, 32});
-    x = residual && residual() ? add(name + "sum", "Add", {x, y}, 16) : y;
+    int32_t y = add(name + "up", "Gemm", {x}, {8, 32}, {32, 16});
+    if (options.mask) y = add(name + "mask", "Mul", {y, mask}, {8, 32});
+    y = add(name + "relu", "Relu", {y}, {8, 32});
+    y = add(name + "down", "Gemm", {y}, {8, 16}, {16, 32});
+    x = residual && residual() ? add(name + "sum", "Add", {x, y}, {8, 16}) : y;
   }
-  if (options.head) add("head", "Gemm", {x}, 33, {33, 16});
+  if (options.head) {
+    x = add("head", "Gemm", {x}, {8, 33}, {33, 16});
+    add("loss", "SoftmaxCrossEntropyLoss", {x, add("labels", "Input", {}, {8})}, {1});
+  }
   TrainingOptions training;
   training.optimiser = TrainingOptions::Optimiser::adam;
   return lower_to_training(builder.build(), training);

@@ -31,7 +31,7 @@ struct SymmetryPricer::Lowered {
   const Graph* graph = nullptr;  // lives as long as a pricer that has this
   Strategy of;
   bool all_lanes = false;  // whether the first would be enough or not
-  LoweredReplica replica;  // or its first lane, where that may be enough
+  LoweredReplica replica;  // or one lane of a kind, where that may be enough
   std::mutex mutex;        // of what follows
   std::optional<ReplicaLanes> lanes, whole;  // made when first asked for
   std::vector<std::shared_ptr<const Copies>> copies;
@@ -52,7 +52,7 @@ struct SymmetryPricer::Lowered {
     made->devices = symmetry.devices;
     made->replicas = std::move(replicas);
     const Nameless nameless;
-    const bool all = replica.first_lane ||
+    const bool all = !replica.lanes.empty() ||
                      std::all_of(symmetry.devices.begin(), symmetry.devices.end(),
                                  [](bool simulated) { return simulated; });
     made->copies = copy_replica(all ? replica : kept(replica, symmetry.devices),
@@ -97,6 +97,15 @@ namespace {
 bool first_lanes_alone(const Symmetry& symmetry, const Mesh& mesh) {
   for (size_t u = 0; u < symmetry.devices.size(); ++u)
     if (symmetry.devices[u] != (u % static_cast<size_t>(mesh.width()) == 0)) return false;
+  return true;
+}
+
+/// Whether of every stage those devices alone are simulated that are made (LoweredReplica::lanes).
+bool made_alone(const Symmetry& symmetry, const std::vector<int32_t>& lanes) {
+  for (size_t u = 0; u < symmetry.devices.size(); ++u) {
+    const auto lane = static_cast<int32_t>(u % lanes.size());
+    if (symmetry.devices[u] != (lanes[at(lane)] == lane)) return false;
+  }
   return true;
 }
 
@@ -240,10 +249,11 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure
   auto result = std::make_shared<Bound>();
   result->mesh = mesh;
   const Found* found = &find(structure.lowered->lanes_of(false), mesh);
-  if (structure.lowered->replica.first_lane &&
-      (found->share || (found->symmetry && !first_lanes_alone(*found->symmetry, mesh)))) {
+  if (const auto& made = structure.lowered->replica.lanes;
+      !made.empty() &&
+      (found->share || (found->symmetry && !made_alone(*found->symmetry, made)))) {
     structure.lowered = lowered(structure.lowered->replica.of, structure.lowered->of, true);
-    structure.made.clear();  // which number collectives by the first lane
+    structure.made.clear();  // which number collectives by what was made
     found = &find(structure.lowered->lanes_of(false), mesh);
   }
   const ReplicaLanes* lanes = &structure.lowered->lanes_of(found->share);

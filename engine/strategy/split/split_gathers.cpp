@@ -112,7 +112,8 @@ void SplitLowering::add_gather(int32_t op, int32_t tensor, const std::vector<siz
   for (const size_t home : group) {
     const int32_t part = taking.at(layout_.homes(tensor)[home].device);
     const int32_t device = layout_.device(op, part);
-    if (makes(device) != makes(layout_.homes(tensor)[home].device)) throw LanesDiffer{};
+    if (width_ > 0 && device % width_ != layout_.homes(tensor)[home].device % width_)
+      throw LanesDiffer{};
     if (!makes(device)) continue;
     const int32_t gate = gradient_for(op, tensor, part);
     const int32_t id = add_member(op, part_name(collective.name, part, 2), collective.kind,

@@ -24,10 +24,10 @@ namespace trinity {
 /// Builds the lowered graph from a layout.
 class SplitLowering {
  public:
-  /// Thrown where the lanes that are not made could do something else than the first.
+  /// Thrown where lanes that are not made could do something else than those of their kind.
   struct LanesDiffer {};
 
-  /// width: 0, or that of lower_first_lane(), which throws LanesDiffer.
+  /// width: 0, or that of lower_lanes(), which throws LanesDiffer.
   SplitLowering(const Graph& graph, const SplitLayout& layout, const SplitOptions& options,
                 int32_t width = 0)
       : graph_(graph),
@@ -61,15 +61,22 @@ class SplitLowering {
   void add_whole(int32_t op);
 
   /// Whether what is on a device is made.
-  bool makes(int32_t device) const { return width_ == 0 || device % width_ == 0; }
+  bool makes(int32_t device) const {
+    return width_ == 0 || lanes_[at(device % width_)] == device % width_;
+  }
   /// What is not made (-1) cannot be used.
   int32_t made(int32_t number) const {
     if (number < 0) throw LanesDiffer{};
     return number;
   }
-  /// The first part that is made.
-  int32_t first_made(int32_t op) const;
-  void check_lanes() const;
+  // split_lanes.cpp:
+  using Extents = std::vector<std::vector<int64_t>>;  // by lane
+  void find_lanes();
+  void check_devices(int32_t op) const;
+  void add_extents(int32_t op, Extents& extents) const;
+  void add_source_extents(int32_t op, Extents& extents) const;
+  void check_reads(int32_t op, const std::vector<bool>& uneven) const;
+  void check_lanes_apart(const Lowered& lowered) const;
 
   int32_t add(Operator op, int32_t device, int32_t origin, int32_t part);
   /// What is no part of an operator, but made for one.
@@ -213,6 +220,7 @@ class SplitLowering {
   const Graph& graph_;
   const SplitLayout& layout_;
   int32_t width_;
+  std::vector<int32_t> lanes_;  // with a width: Lowered::lanes
   int64_t bucket_bytes_;
   std::span<const int32_t> apart_;
   int32_t runs_;

@@ -15,7 +15,7 @@ namespace trinity {
 
 Lowered SplitLowering::run() {
   const bool last = bucket_bytes_ > 0;  // updates wait for their buckets
-  if (width_ > 0) check_lanes();
+  if (width_ > 0) find_lanes();
   for (int32_t op = 0; op < graph_.operator_count(); ++op)
     if (!last || graph_.op(op).phase != Phase::update) add_whole(op);
   reduce_buckets();
@@ -40,24 +40,6 @@ void SplitLowering::add_whole(int32_t op) {
     graph_.op(op).phase == Phase::forward ? attend(op, ring) : attend_back(op, ring);
   else
     add_parts(op);
-}
-
-int32_t SplitLowering::first_made(int32_t op) const {
-  int32_t part = 0;
-  while (!makes(layout_.device(op, part))) ++part;
-  return part;
-}
-
-void SplitLowering::check_lanes() const {
-  if (!graph_.collectives().empty()) throw LanesDiffer{};
-  for (int32_t op = 0; op < graph_.operator_count(); ++op) {
-    if (layout_.is_source(op)) continue;
-    if (layout_.cut(op).parts() != width_ || layout_.device(op, 0) % width_ != 0 ||
-        !layout_.even(op) || !ring_of(op).empty())
-      throw LanesDiffer{};
-    for (int32_t part = 0; part < width_; ++part)
-      if (layout_.device(op, part) != layout_.device(op, 0) + part) throw LanesDiffer{};
-  }
 }
 
 int32_t SplitLowering::add(Operator op, int32_t device, int32_t origin, int32_t part) {
@@ -315,8 +297,8 @@ void SplitLowering::fill_bucket(int32_t op, size_t output, const std::vector<int
 void SplitLowering::put_in_bucket(int32_t op, size_t output,
                                   std::vector<std::pair<int32_t, int32_t>> where,
                                   std::vector<std::pair<int32_t, int32_t>> next) {
-  const int64_t bytes =
-      builder_.tensor(held_[graph_.op(op).outputs[output]][at(first_made(op))]).bytes;
+  // The first part is always made.
+  const int64_t bytes = builder_.tensor(held_[graph_.op(op).outputs[output]][0]).bytes;
   const int32_t apart = apart_.empty() ? 0 : apart_[op];
   auto found = std::find_if(buckets_.rbegin(), buckets_.rend(), [&](const Bucket& bucket) {
     return bucket.apart == apart && bucket.where == where && bucket.next == next;
@@ -392,6 +374,8 @@ Lowered SplitLowering::finish() {
     result.part.push_back(made.part);
     result.serves.push_back(made.serves);
   }
+  if (width_ > 0) check_lanes_apart(result);
+  result.lanes = lanes_;
   return result;
 }
 
@@ -478,9 +462,9 @@ Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const i
   return SplitLowering(graph, layout, options).run();
 }
 
-std::optional<Lowered> lower_first_lane(const Graph& graph, const Splits& splits,
-                                        std::span<const int32_t> placement, int32_t devices,
-                                        int32_t width, const SplitOptions& options) {
+std::optional<Lowered> lower_lanes(const Graph& graph, const Splits& splits,
+                                   std::span<const int32_t> placement, int32_t devices,
+                                   int32_t width, const SplitOptions& options) {
   check_devices(graph, placement, devices);
   if (splits.size() != at(graph.operator_count())) return std::nullopt;
   const SplitLayout layout(graph, splits, placement, devices, options);
