@@ -215,6 +215,8 @@ int32_t GraphBuilder::add_operator(Operator op) {
   if (!Nameless::on()) {
     check_names(op);
     check_costs(op);
+    // Fourfold: every growth goes through all names, wherever they lie in memory.
+    if (by_name_.size() == by_name_.bucket_count()) by_name_.reserve(4 * by_name_.size());
     if (!by_name_.emplace(op.name, id).second)
       throw ArgumentError(fmt::format("operator '{}' is already in graph '{}'", op.name, name_));
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -158,6 +159,7 @@ class OrderEngine {
   bool order_lists();
   bool find_groups();
   bool price(int32_t collective);
+  const CollectiveGroup& group_of(int32_t collective);
   void find_at_once();
   bool own(int32_t collective) const;
   std::span<const int32_t> queues_of(const Group& group) const {
@@ -259,6 +261,7 @@ class OrderEngine {
   }
 
   CollectiveGroups prices_;
+  std::vector<std::optional<CollectiveGroup>> quotient_groups_;  // by number, once asked for
   const OrderGraph* graph_ = nullptr;
   const Problem* problem_ = nullptr;
   const OrderPieces* pieces_ = nullptr;

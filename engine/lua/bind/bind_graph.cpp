@@ -168,10 +168,10 @@ std::pair<Operator, std::vector<Tensor>> read_operator(lua_State* L, Fields& fie
   std::vector<Tensor> outputs;
   op.name = fields.required_string("name");
   op.type = by_hand ? fields.string("type", "Work") : fields.required_string("type");
-  const auto owner = [&] { return fmt::format("operator '{}'", op.name); };
+  const std::string owner = "operator '" + op.name + "'";
   const auto table = [&](const char* key, auto read) {
     if (!fields.push_table(key)) return;
-    read(owner());
+    read(owner);
     lua_pop(L, 1);
   };
   table("inputs", [&](const std::string& of) {
@@ -184,9 +184,9 @@ std::pair<Operator, std::vector<Tensor>> read_operator(lua_State* L, Fields& fie
   table("outputs", [&](const std::string& of) { outputs = read_outputs(L, of); });
   op.extra_parameter_bytes = fields.integer("parameter_bytes", 0, 0, int64_t{1} << 50);
   op.workspace_bytes = fields.integer("workspace_bytes", 0, 0, int64_t{1} << 50);
-  if (const auto phase = fields.string("phase")) op.phase = parse_phase(*phase, owner());
+  if (const auto phase = fields.string("phase")) op.phase = parse_phase(*phase, owner);
   if (const auto forward = fields.string("forward"))
-    op.forward = find_operator(builder, *forward, owner() + ": field 'forward'");
+    op.forward = find_operator(builder, *forward, owner + ": field 'forward'");
   read_measured(fields, by_hand, op);
   op.traffic_bytes = fields.number("traffic_bytes", -1);
   const auto flops = fields.number("flops");
@@ -197,7 +197,8 @@ std::pair<Operator, std::vector<Tensor>> read_operator(lua_State* L, Fields& fie
 
 /// builder:add_operator({name=, type=, inputs=, outputs={{shape=, dtype=}, ...}, attributes=,
 /// parameters=, flops=, phase='forward', forward= and colocate_with= operators' names, ...},
-/// {tensor numbers of the inputs} or nil, by_hand) -> tensor numbers, nil where there are none.
+/// {tensor numbers of the inputs} or nil, by_hand) -> the first output's tensor number, which others
+/// follow, nil where there are none.
 /// by_hand: times and memory have the names of trinity.HandOperatorSpec, and a type may be missing.
 int builder_add_operator(lua_State* L) {
   auto& builder = object_arg<GraphBuilder>(L, 1);
@@ -213,11 +214,8 @@ int builder_add_operator(lua_State* L) {
   const int32_t id = builder.add_operator(std::move(op));
   if (other >= 0) builder.colocate(other, id);
   if (outputs.empty()) return 0;
-  lua_createtable(L, static_cast<int>(outputs.size()), 0);
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    lua_pushinteger(L, builder.add_output(id, std::move(outputs[i])) + 1);
-    lua_rawseti(L, -2, static_cast<int>(i) + 1);
-  }
+  lua_pushinteger(L, builder.tensor_count() + 1);
+  for (auto& output : outputs) builder.add_output(id, std::move(output));
   return 1;
 }
 

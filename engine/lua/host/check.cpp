@@ -192,6 +192,13 @@ void Fields::mismatch(const char* key, const char* expected) {
       fmt::format("{}: field '{}': expected {}, got {}", owner_, key, expected, type_name(L_, -1)));
 }
 
+/// Whether a table's key is this one, told at the first character that is another.
+static bool is_key(std::string_view text, const char* key) {
+  for (const char c : text)
+    if (c == '\0' || *key++ != c) return false;
+  return *key == '\0';
+}
+
 /// Without metamethods: a script's __index could close an object that the function works on.
 static void push_raw(lua_State* L, int table, const char* key) {
   lua_pushstring(L, key);
@@ -201,7 +208,9 @@ static void push_raw(lua_State* L, int table, const char* key) {
 /// Pushes the field when present and of `type`.
 bool Fields::push(const char* key, int type, const char* expected) {
   known_.push_back(key);
-  if (std::find(present_.begin(), present_.end(), key) == present_.end()) return false;
+  if (std::none_of(present_.begin(), present_.end(),
+                   [key](std::string_view text) { return is_key(text, key); }))
+    return false;
   push_raw(L_, index_, key);
   if (lua_type(L_, -1) != type) mismatch(key, expected);
   return true;
@@ -267,7 +276,9 @@ void Fields::push_any(const char* key) {
 void Fields::refuse_unknown() const {
   auto unknown = nameless_;
   for (const auto key : present_)
-    if (std::find(known_.begin(), known_.end(), key) == known_.end()) unknown.emplace_back(key);
+    if (std::none_of(known_.begin(), known_.end(),
+                     [key](const char* known) { return is_key(key, known); }))
+      unknown.emplace_back(key);
   if (unknown.empty()) return;
   const auto& first = *std::min_element(unknown.begin(), unknown.end());
   std::vector<std::string> sorted(known_.begin(), known_.end());

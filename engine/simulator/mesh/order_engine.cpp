@@ -202,6 +202,7 @@ void OrderEngine::add_queues(int32_t from, int32_t to) {
 bool OrderEngine::find_groups() {
   groups_.assign(at(graph_->collectives()), {});
   group_devices_.clear();
+  quotient_groups_.assign(quotient_ ? quotient_->members.size() : 0, std::nullopt);
   double longest_ns = 0;
   for (size_t c = 0; c < groups_.size(); ++c) {
     if (!price(static_cast<int32_t>(c))) return false;
@@ -256,6 +257,18 @@ void OrderEngine::find_at_once() {
   }
 }
 
+/// Of the devices in ring_, or of the quotient's group: thousands of collectives have one of a few.
+const CollectiveGroup& OrderEngine::group_of(int32_t collective) {
+  const bool exchanges =
+      graph_->collective_like(collective).kind == CollectiveKind::all_to_all;
+  if (!quotient_) return prices_.find(ring_, exchanges);
+  const int32_t number = quotient_->group[collective];
+  if (exchanges) return prices_.find(quotient_->members[number], true);
+  auto& known = quotient_groups_[at(number)];
+  if (!known) known = prices_.find(quotient_->members[number], false);
+  return *known;
+}
+
 bool OrderEngine::price(int32_t collective) {
   const auto& about = graph_->collective_like(collective);
   auto& group = groups_[collective];
@@ -267,9 +280,7 @@ bool OrderEngine::price(int32_t collective) {
   group.once = graph_->once(graph_->members(collective)[0]);
   std::sort(ring_.begin(), ring_.end());
   ring_.erase(std::unique(ring_.begin(), ring_.end()), ring_.end());
-  std::span<const int32_t> all = ring_;
-  if (quotient_) all = quotient_->members[quotient_->group[collective]];
-  const auto& found = prices_.find(all, about.kind == CollectiveKind::all_to_all);
+  const auto& found = group_of(collective);
   if (found.size() < 2 || !found.applies(about.kind, about.algorithm)) return false;
   const auto cost = found.cost(about.kind, about.algorithm, about.bytes);
   if (!(cost.time_s() < 1e6)) return false;

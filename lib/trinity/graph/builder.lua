@@ -19,6 +19,10 @@ local function input_numbers(owner, spec)
   return numbers
 end
 
+local function output_tensor(number, about)
+  return { number = number, shape = about.shape, dtype = about.dtype or 'float32' }
+end
+
 return function(wrap)
   ---@class trinity.Builder
   ---@since 0.1.0
@@ -30,12 +34,11 @@ return function(wrap)
   ---@return trinity.Tensor ...
   function Builder:add(spec)
     check.argument('builder:add', 1, 'spec', spec, 'table')
-    local outputs = self.handle:add_operator(spec, input_numbers('builder:add', spec))
-    if not outputs then return end
-    for i, number in ipairs(outputs) do
-      local about = spec.outputs[i]
-      outputs[i] = { number = number, shape = about.shape, dtype = about.dtype or 'float32' }
-    end
+    local first = self.handle:add_operator(spec, input_numbers('builder:add', spec))
+    if not first then return end
+    if not spec.outputs[2] then return output_tensor(first, spec.outputs[1]) end
+    local outputs = {}
+    for i, about in ipairs(spec.outputs) do outputs[i] = output_tensor(first + i - 1, about) end
     return unpack(outputs)
   end
 
