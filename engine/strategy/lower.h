@@ -54,7 +54,7 @@ struct LoweredReplica {
   /// Where experts are shared out `origin` is of the first rank: by rank and operator that is there
   /// the one that it is on that rank (SpreadExperts).
   std::vector<std::vector<int32_t>> ranks = {};
-  /// Of lower_lane(): of every device of a stage the first that does the same, which alone are made.
+  /// Of lower_lane(): of every device of a stage the first that does the same; these alone are made.
   /// A collective with a member on each of these is between all devices of its stage, one with
   /// several on one of them between these, and the others of its kind have the same. Else empty.
   std::vector<int32_t> lanes = {};

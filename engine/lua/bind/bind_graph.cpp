@@ -197,8 +197,8 @@ std::pair<Operator, std::vector<Tensor>> read_operator(lua_State* L, Fields& fie
 
 /// builder:add_operator({name=, type=, inputs=, outputs={{shape=, dtype=}, ...}, attributes=,
 /// parameters=, flops=, phase='forward', forward= and colocate_with= operators' names, ...},
-/// {tensor numbers of the inputs} or nil, by_hand) -> the first output's tensor number, which others
-/// follow, nil where there are none.
+/// {tensor numbers of the inputs} or nil, by_hand) -> the first output's tensor number, which
+/// others follow, nil where there are none.
 /// by_hand: times and memory have the names of trinity.HandOperatorSpec, and a type may be missing.
 int builder_add_operator(lua_State* L) {
   auto& builder = object_arg<GraphBuilder>(L, 1);
