@@ -92,6 +92,8 @@ local on_one, on_two = { mesh = {} }, {
   { 'data 2', { mesh = { data = 2 } } }, { 'data 2, shard 3', { mesh = { data = 2 }, shard = 3 } },
   { 'tensor 2', { mesh = { tensor = 2 } } }, { 'context 2', { mesh = { context = 2 } } },
   { 'pipeline 2, 1f1b', { mesh = { pipeline = 2 }, micro_batches = 4, schedule = '1f1b' } },
+  { 'pipeline 2, zb-h2', { mesh = { pipeline = 2 }, micro_batches = 4, schedule = 'zb-h2' } },
+  { 'placement 2', { mesh = { placement = 2 }, inside = function(op) return 1 + #op.name % 2 end } },
   { 'pipeline 2, zb-h1, recompute', { mesh = { pipeline = 2 }, micro_batches = 4, schedule = 'zb-h1',
     recompute = 'full' } },
 }
