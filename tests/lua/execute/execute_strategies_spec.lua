@@ -73,6 +73,12 @@ describe('a small GPT trains as on one device:', function()
     expect(trained:off { mesh = { pipeline = 2, data = 2, tensor = 2 }, schedule = 'zb-h1', micro_batches = 2, shard = 3,
       recompute = 'full' }):near(0, 1e-9)
   end)
+  for shard = 0, 3 do
+    it(('zero bubble with twice the memory, parts of sequences, replicas, shard %d'):format(shard), function()
+      expect(trained:off { mesh = { pipeline = 2, context = 2, data = 2 }, schedule = 'zb-h2', micro_batches = 4,
+        shard = shard }):near(0, 1e-9)
+    end)
+  end
   it('interleaved, ZeRO 2, context and recompute', function()
     expect(trained:off { mesh = { pipeline = 2, data = 2, context = 2 }, schedule = 'interleaved', virtual_stages = 2,
       micro_batches = 2, shard = 2, recompute = 'full' }):near(0, 1e-9)
