@@ -36,9 +36,10 @@ struct Made {
 };
 
 /// Whether gradients meet over parts of the sequence and replicas at once, as all of these hold the
-/// same weights (Megatron-LM's groups of data and context, torchtitan's mesh dp_shard_cp).
+/// same weights (Megatron-LM's groups of data and context, torchtitan's mesh dp_shard_cp); not where
+/// gradients of every micro-batch are scattered and experts are shared out.
 inline bool joins_context(const Parallelism& given) {
-  return given.mesh.context > 1 &&
+  return given.mesh.context > 1 && (given.shard < 2 || given.mesh.expert == 1) &&
          (given.synchronise.kind == Synchronise::all_reduce || given.mesh.data == 1);
 }
 

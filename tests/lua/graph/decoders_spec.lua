@@ -153,7 +153,8 @@ describe('a mesh', function()
         local halves = share { mesh = { tensor = 2, pipeline = 2 }, sequence_parallel = true, micro_batches = 4 }
         expect(halves):below(tied and 0.66 or 0.56) -- tied tables are in both stages
         expect(share { mesh = { pipeline = 2 }, schedule = 'zb-h1', micro_batches = 4 }):below(tied and 1.15 or 1.0001)
-        expect(share { mesh = { context = 2, data = 2 }, recompute = 'full', shard = 3 }):near(0.5, 0.01)
+        -- Two replicas of two parts of the sequence share weights out together.
+        expect(share { mesh = { context = 2, data = 2 }, recompute = 'full', shard = 3 }):near(0.25, 0.01)
         count = count + 1
       end
     end
