@@ -230,9 +230,10 @@ void SlotMemory::sum(Metrics& metrics, std::vector<std::vector<MemoryLevel>>* le
   const auto versions = record_->weight_versions;
   for (int32_t o = 0; o < problem_.operators(); ++o) {
     const auto d = static_cast<size_t>(placement_[o]);
-    const int64_t stashed = versions.empty() ? 0 : versions[d] - 1;
-    metrics.devices[d].peak_memory_bytes +=
-        problem_.fixed_bytes(o) + stashed * problem_.graph().op(o).parameter_bytes();
+    auto& peak_bytes = metrics.devices[d].peak_memory_bytes;
+    peak_bytes += problem_.fixed_bytes(o);
+    if (!versions.empty())
+      peak_bytes += (versions[d] - 1) * problem_.graph().op(o).parameter_bytes();
   }
   if (levels) levels->assign(metrics.devices.size(), {});
   for (size_t d = 0; d < metrics.devices.size(); ++d) {
