@@ -23,13 +23,16 @@ local least_budget = 200   -- evaluations that are worth a race
 local least_s = 1          -- seconds that are
 local imbalances = { 0.03, 0.3 }
 local short_budget = 300   -- evaluations in which a ranker's choice is not to be widened
+local few = 2000           -- evaluations that are worth more than a ranker's time
 local evaluation_s = 1.5e-7 -- a colocation unit: of a ranked move and its simulation, about
 local large = 500          -- colocation units from which on a long search begins hotter
 
--- The first temperature of ranked moves by the step time; on large graphs, where 0.5 a unit is little of the step,
--- beyond 1,000 evaluations by the root of the budget, up to 8.
+-- The first temperature of ranked moves by the step time: cold where the choice is the best of many and no more than a
+-- descent fits, hot where it is and more does; on large graphs, where 0.5 a unit is little of the step, beyond 1,000
+-- evaluations by the root of the budget, up to 8.
 local function first_temperature(problem, budget)
   if budget.evaluations <= short_budget then return 0.3 end
+  if budget.evaluations <= few then return 2 end
   if problem.graph.units < large then return 0.5 end
   local likely = math.min(budget.evaluations, (budget.seconds or math.huge) / (evaluation_s * problem.graph.units))
   return math.max(0.5, math.min(8, 0.5 * math.sqrt(likely / 1000)))
@@ -37,9 +40,9 @@ end
 
 --- Annealing as both do it, and as a search that does not race: cooler than by default, since it begins
 --- from a good placement, with moves of whole layers and most seeds on the critical path
---- (engine/search/placement/moves.h); where a ranker chooses moves by the step time as hot as the budget says, and
---- where that is short, greedy, with few trials of the same state. budget: { evaluations =, seconds = nil or those of
---- the search, last_temperature = nil for the default }.
+--- (engine/search/placement/moves.h); where a ranker chooses moves by the step time as hot as the budget says; where
+--- evaluations are few, of more candidates, with few trials of the same state; where they are very few, greedy.
+--- budget: { evaluations =, seconds = nil or those of the search, last_temperature = nil for the default }.
 function race.annealing(problem, start, seed, budget, ranker)
   local evaluations = budget.evaluations
   local options = { seed = seed, evaluations = math.min(evaluations, 2 ^ 40), starts = { start },
@@ -47,9 +50,10 @@ function race.annealing(problem, start, seed, budget, ranker)
   local by_time, short = problem.reward == rewards.step_time(), evaluations <= short_budget
   if ranker and by_time then options.first_temperature = first_temperature(problem, budget) end
   if ranker and not by_time then options.candidates = 16 end
-  if ranker and short then
-    options.candidates, options.sharpness, options.plain_one_in, options.batch = 24, 3, 50, 3
+  if ranker and (short or by_time and evaluations <= few) then
+    options.candidates, options.plain_one_in, options.batch = 24, 50, 3
   end
+  if ranker and short then options.sharpness = 3 end
   return ranked.searcher(problem, 'annealing', options, ranker)
 end
 
