@@ -118,7 +118,7 @@ return {
   { id = 'p088', group = 'GB300, mixtures of experts', network = 'Qwen3-30B-A3B',
     recent = true, fitted = 0.0795, left_out = 0.1191 },
   { id = 'p089', group = 'GB200, mixtures of experts', network = 'Qwen3-30B-A3B',
-    recent = true, fitted = 0.0312, left_out = 0.0618 },
+    recent = true, fitted = 0.0312, left_out = 0.0617 },
   { id = 'p090', group = 'GB300, mixtures of experts', network = 'Qwen3-235B-A22B',
     recent = true, fitted = -0.0272, left_out = -0.0456 },
   { id = 'p091', group = 'GB200, mixtures of experts', network = 'Qwen3-235B-A22B',
