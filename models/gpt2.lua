@@ -22,8 +22,10 @@ return {
     feed_forward = { default = 0, help = 'inner width of a block (0: 4 x hidden)', min = 0, integer = true },
     vocabulary = { default = 50257, help = 'tokens known', min = 1, integer = true },
     positions = { default = 1024, help = 'longest sequence', min = 1, integer = true },
+    tied = { default = true, help = 'whether the output has the weights of the token embedding, not its own' },
     fused = { default = true, help = 'one product for queries, keys and values; apart they can be split by heads' },
     kernels = { default = 'onnx', help = 'onnx, megatron or flash: what is one operator, and so what is kept' },
+    fused_softmax = { default = true, help = "with kernels = megatron: scale, mask and softmax are one kernel" },
     dropout = { default = 0.1, help = 'ratio of all dropouts (0: none)', min = 0, max = 1 },
   },
   build = function(o)
@@ -37,7 +39,7 @@ return {
     layers.choice('gpt2', 'kernels', o.kernels, kernels)
     local net = layers.new('gpt2_' .. o.size, o)
     local block = { heads = heads, fused = o.fused, causal = true, norm_first = true, dropout = o.dropout,
-      kernels = o.kernels, feed_forward = o.feed_forward > 0 and o.feed_forward or 4 * hidden, approximate = 'tanh' }
+      kernels = o.kernels, fused_softmax = o.fused_softmax, feed_forward = o.feed_forward > 0 and o.feed_forward or 4 * hidden, approximate = 'tanh' }
 
     local tokens = net:input('tokens', { o.batch_size, o.sequence }, 'int64')
     local positions = net:input('positions', { 1, o.sequence }, 'int64')
@@ -48,7 +50,7 @@ return {
     x = net:drop('embed/dropout', x, o.dropout, o.kernels ~= 'onnx')
     for i = 1, count do x = net:transformer_block('block_' .. i, x, block) end
     x = net:layer_norm('norm', x)
-    local logits = net:linear('logits', x, o.vocabulary, { weight = embedding, bias = false })
+    local logits = net:linear('logits', x, o.vocabulary, { weight = o.tied and embedding or nil, bias = false })
     if o.kernels ~= 'onnx' and (o.dtype == 'float16' or o.dtype == 'bfloat16') then
       logits = net:operator('Cast', 'logits/float32', { inputs = { logits }, shapes = { logits.shape },
         dtype = 'float32' })

@@ -195,6 +195,7 @@ int32_t sole_reader(const Graph& graph, int32_t tensor) {
 bool stays_inside(const Graph& graph, int32_t tensor) {
   const int32_t producer = graph.tensor(tensor).producer;
   if (producer < 0 || !is_elementwise(graph.op(producer).type)) return false;
+  if (integer_attribute(graph.op(producer).attributes, "own_kernel", 0) != 0) return false;
   const int32_t reader = sole_reader(graph, tensor);
   return reader >= 0 && is_elementwise(graph.op(reader).type) &&
          graph.op(reader).phase == graph.op(producer).phase;

@@ -26,7 +26,8 @@ namespace trinity {
 ///                  "Parallel Computers 2", 1988: n_1/2)
 ///   fuses_elementwise  an element-wise operator whose result only another one reads is one kernel
 ///                  with it: neither is the result written and read, nor does the first have a launch;
-///                  the updates of all weights are one kernel, whose launch does not count
+///                  the updates of all weights are one kernel, whose launch does not count; an
+///                  operator with the attribute own_kernel = 1 is not joined with its reader
 ///   joins_products     n products of one input with weights of their own are one kernel: together
 ///                  they are as wide as their results, read the input and write its gradient once,
 ///                  have one launch, and no sum of n gradients

@@ -111,7 +111,8 @@ struct Products {
   }
 };
 
-Products products() {
+/// own_kernel: what Add has as its attribute of that name.
+Products products(int64_t own_kernel = 0) {
   GraphBuilder builder("products");
   const auto add = [&](const char* name, const char* type, Phase phase, std::vector<int32_t> inputs,
                        std::vector<int64_t> shape, double flops, int32_t forward = -1,
@@ -124,6 +125,7 @@ Products products() {
     op.flops = flops;
     op.forward = forward;
     op.parameters = std::move(weights);
+    if (op.type == "Add" && own_kernel != 0) op.attributes["own_kernel"] = own_kernel;
     const int32_t id = builder.add_operator(std::move(op));
     Tensor tensor;
     tensor.shape = std::move(shape);
@@ -172,6 +174,15 @@ TEST_CASE("element-wise operators in a row are one kernel") {
   CHECK(made.time_s("layer/add", type) == doctest::Approx(256 / 0.8e9));
   CHECK(made.time_s("layer/relu", type) == doctest::Approx(1e-6 + 128 / 0.8e9));
   CHECK(made.time_s("update", type) < 1e-6);
+  const auto apart = products(1);
+  const auto plain = machine();
+  for (const char* name : {"layer/add", "layer/relu"})
+    CHECK(apart.time_s(name, type) == made.time_s(name, plain));
+  auto dispatched = type;
+  dispatched.dispatch_s = 1;
+  std::vector<double> times_s(static_cast<size_t>(apart.graph.operator_count()), 1e-3);
+  wait_for_dispatch(apart.graph, dispatched, 1, times_s);
+  CHECK(times_s[static_cast<size_t>(apart.graph.find("layer/relu"))] == doctest::Approx(1));
 }
 
 TEST_CASE("a run of kernels takes as long as the host needs to dispatch them") {

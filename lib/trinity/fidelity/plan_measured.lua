@@ -51,7 +51,9 @@ local function choose(list)
       overlap_tensor = run.overlap_tensor })
   end })
   local values = calibration.fitted(first.composed and 'a100_vtrain_composed' or 'a100_vtrain')
-  local found = plan { graph = function(b) return rows_of.graph(util.merged(first, { micro_batch = b })) end,
+  local found = plan { graph = function(b) -- one for all tensor degrees, with the softmax of the least
+      return rows_of.graph(util.merged(first, { micro_batch = b, tensor = 1 }))
+    end,
     cluster = model.cluster(calibration.apply(rows_of.cluster_spec(first.gpus), values)), global_batch = first.batch,
     space = space_of(list), plans = 1, simulations = #list, refinements = 0, quiet = true }
   local best, fastest, named = found.plans[1], math.huge, nil

@@ -13,12 +13,14 @@ local rows = {}
 --- What rows leave open, printed with the predictions.
 rows.assumptions = {
   'the network is GPT-2 as Megatron-LM runs it: fp16 weights and gradients, Adam with fp32 states, biases, learned '
-    .. 'positions, dropout 0.1, unfused attention, vocabulary 51,200, output tied to the embedding',
+    .. 'positions, dropout 0.1, unfused attention, vocabulary 51,200, output tied to the embedding; its kernel of scale, '
+    .. 'mask and softmax takes heads times micro-batch of a device where they are a multiple of 4, else they are several',
   '1F1B, gradients in one all-reduce behind the last backward pass, no ZeRO; stages send each other parts that are '
     .. 'gathered there; ranks in the order tensor, pipeline, data',
   'more than 8 GPUs: layers are computed again before their backward pass (use_checkpoint of the configuration); '
     .. 'machines of 8 A100 80 GB behind NVSwitches with a network card of 200 Gbit/s for every two (800 in all)',
-  'up to 8 GPUs: one machine, nothing computed again; a column `recompute` (none, selective, full) says otherwise',
+  'up to 8 GPUs: one machine, vocabulary 50,256, the output not tied, nothing computed again; a column `recompute` '
+    .. '(none, selective, full) says otherwise',
   'layers that do not divide: embedding and head count as one layer each, stages are as equal as they can be',
   'memory is not checked: the source does not say which A100',
 }
@@ -124,11 +126,18 @@ function rows.plan(row)
     scatter_gather = true, bucket_bytes = 2 ^ 50 }
 end
 
---- The network of a row, of one micro-batch.
+--- Whether Megatron-LM's kernel of the softmax takes what a device has of a row (fused_softmax.py, is_kernel_available).
+local function has_softmax(row)
+  return row.sequence > 16 and row.sequence <= 2048 and row.micro_batch * row.heads / row.tensor % 4 == 0
+end
+
+--- The network of a row, of one micro-batch. (vTrain profiles GPT-2's 50,257 tokens over the tensor degree, rounded
+--- down, and an output with weights of its own: src/model/gpt_modeling.py.)
 function rows.graph(row)
   return model.load('gpt2', { layers = row.layers, hidden = row.hidden, heads = row.heads, sequence = row.sequence,
-    positions = row.sequence, batch_size = row.micro_batch, vocabulary = 51200, fused = false, kernels = 'megatron',
-    dtype = 'float16', gradient_dtype = 'float16', optimiser = 'adam' })
+    positions = row.sequence, batch_size = row.micro_batch, vocabulary = row.composed and 50256 or 51200,
+    tied = not row.composed, fused = false, fused_softmax = has_softmax(row), kernels = 'megatron', dtype = 'float16',
+    gradient_dtype = 'float16', optimiser = 'adam' })
 end
 
 --- The description of a cluster of so many GPUs, by data sheets alone.
@@ -162,8 +171,8 @@ function rows.teller(keep, describe)
   return function(list, values)
     local told, clusters, order, members = {}, {}, {}, {}
     for i, row in ipairs(list) do
-      local key = ('%d %d %d %d %d %d'):format(row.gpus, row.hidden, row.layers, row.heads, row.sequence,
-        row.micro_batch)
+      local key = ('%d %d %d %d %d %d %s'):format(row.gpus, row.hidden, row.layers, row.heads, row.sequence,
+        row.micro_batch, tostring(has_softmax(row)))
       if not members[key] then
         members[key] = {}
         order[#order + 1] = key

@@ -147,7 +147,7 @@ describe('measured runs of vTrain in the manual', function()
     expect_words('%d rows, mean %s, median %s, worst %.0f %%, tau %.3f within', all.count, percent(all.mean),
       percent(all.median), 100 * all.worst, errors.ranking(others, 4).tau)
     expect_words('without the %d rows of three cells', #others - #in_line)
-    expect_words('tau is %.3f. Where', errors.ranking(in_line, 4).tau)
+    expect_words('tau is %.3f. vTrain', errors.ranking(in_line, 4).tau)
     expect(all.mean <= 0.06):truthy()
   end)
 end)

@@ -41,6 +41,23 @@ describe('where the host sets the pace', function()
   end)
 end)
 
+describe('heads of a device times its micro-batch that are no multiple of 4', function()
+  local function seconds(tensor, micro_batch, heads)
+    local values = util.merged(calibration.starts(), { dispatch_s = 100e-6 })
+    local row = { gpus = 8, batch = micro_batch, micro_batch = micro_batch, hidden = 1024, heads = heads, layers = 8, sequence = 256,
+      tensor = tensor, data = 8 / tensor, pipeline = 1, recompute = 'none' }
+    return rows_of.teller()({ row }, values)[1], rows_of.graph(row):find 'block_1/attention/softmax/scaled' ~= nil
+  end
+  it('have a softmax of several kernels, as in Megatron-LM', function()
+    local taken, apart = seconds(8, 1, 32)
+    expect(apart):equals(false)
+    local several, now_apart = seconds(8, 1, 16)
+    expect(now_apart):equals(true)
+    expect((several - taken) / 8):near(6 * 100e-6, 1e-6) -- three kernels more a layer and pass
+    expect(select(2, seconds(8, 2, 16))):equals(false)
+  end)
+end)
+
 describe('rows of vTrain', function()
   it('are told in their order, with a mark at the start, line ends of Windows, and no times', function()
     local lines = { '\239\187\191' .. head, small(16, 32, 1, 2, 8, 1), small(8, 8, 1, 2, 2, 2), small(16, 32, 2, 1, 8, 2, '7.5') }

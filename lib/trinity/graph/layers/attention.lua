@@ -32,6 +32,8 @@ local attention_options = options_of.declare('trinity.AttentionOptions', {
   { 'epsilon', 'number', 1e-5, least = 0, help = 'of the normalisations' },
   { 'kernels', options_of.words('trinity.Kernels', { 'onnx', 'megatron', 'flash' }), 'onnx',
     help = 'what is one operator, and kept: as ONNX has it; as Megatron-LM; that with one operator of attention' },
+  { 'fused_softmax', 'boolean', true,
+    help = "with kernels = 'megatron': whether scale, mask and softmax are one kernel (see attention)" },
 })
 
 -- Reads them; those named must be there.
@@ -100,11 +102,27 @@ local function flash_attention(net, name, parts, o)
       { shape = { shape[1], o.heads, shape[2] }, dtype = 'float32', gradient = false } } })
 end
 
+-- Softmax as Megatron-LM computes it where its kernel of scale, mask and softmax does not take the shape: in 32 bits,
+-- behind a scale, each a kernel (the mask is the Softmax's here).
+local function softmax_apart(net, name, scores, width, attributes)
+  local own = { own_kernel = 1 }
+  local wide = net:operator('Cast', name .. '/float32', { inputs = { scores }, shapes = { scores.shape },
+    dtype = 'float32', attributes = own })
+  local scaled = net:operator('Mul', name .. '/scaled', { inputs = { wide, net:constant(name .. '/scale', width ^ -0.5,
+    { 1 }, 'float32') }, shapes = { scores.shape }, dtype = 'float32', attributes = own })
+  local shares = net:operator('Softmax', name, { inputs = { scaled }, shapes = { scores.shape }, dtype = 'float32',
+    attributes = attributes })
+  return (net:operator('Cast', name .. '/narrow', { inputs = { shares }, shapes = { scores.shape },
+    dtype = scores.dtype, attributes = own }))
+end
+
 --- Scaled dot-product attention in its ONNX parts: queries [N, T, A D], keys [N, S, K D] and values [N, S, K V] to
 --- [N, T, A V]. Queries are scaled before the product, which is less than scaling its result. o: heads (A), key_heads
 --- (K; default heads), mask (added to the scores [N, A, T, S], or where 1 < K < A [N, K, A / K T, S] with the rows of a
 --- position together), dropout (of the probabilities), causal and window (each position sees those before it, the
---- nearest of them: attributes of the Softmax; all products are computed but with kernels = 'flash'), softcap.
+--- nearest of them: attributes of the Softmax; all products are computed but with kernels = 'flash'), softcap,
+--- fused_softmax (with kernels = 'megatron': Megatron-LM's kernel for scale, mask and softmax takes sequences of 17 to
+--- 2,048 whose heads times batch on a device are a multiple of 4; without, they are kernels in 32 bits).
 ---@param name string
 ---@param q trinity.Tensor
 ---@param k trinity.Tensor
@@ -137,9 +155,10 @@ function Layers:attention(name, q, k, v, o)
   if #scores.shape ~= 4 then
     check.refuse('layers:attention', 'option', 'mask', 'expected at most 4 dimensions, got %d', #scores.shape)
   end
-  local shares = self:softmax(name .. '/softmax', scores,
-    { axis = -1, causal = o.causal and 1 or 0, window = o.window and o.window < s and o.window or nil,
-      rows_of_position = by_position(heads, groups) and heads / groups or nil })
+  local attributes = { axis = -1, causal = o.causal and 1 or 0, window = o.window and o.window < s and o.window or nil,
+    rows_of_position = by_position(heads, groups) and heads / groups or nil }
+  local shares = masked and not o.fused_softmax and softmax_apart(self, name .. '/softmax', scores, width, attributes)
+    or self:softmax(name .. '/softmax', scores, attributes)
   shares = self:drop(name .. '/dropout', shares, o.dropout, masked)
   return join_heads(self, name .. '/context', self:matmul(name .. '/context', shares, values), heads, groups, t)
 end
