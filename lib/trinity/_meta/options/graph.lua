@@ -29,6 +29,7 @@ error 'this file is for editors'
 ---@field norm_first? boolean normalise before the sublayers (default false)
 ---@field epsilon? number of the normalisations (default 1e-5; 0 or more)
 ---@field kernels? trinity.Kernels what is one operator, and kept: as ONNX has it; as Megatron-LM; that with one operator of attention (default 'onnx')
+---@field fused_softmax? boolean with kernels = 'megatron': whether scale, mask and softmax are one kernel (see attention) (default true)
 
 --- What layers:batch_norm takes.
 ---@class trinity.BatchNormOptions
