@@ -73,10 +73,13 @@ int32_t Mesh::device(int32_t stage, int32_t replica, int32_t part) const {
   const std::array<int32_t, kAxes> at = {part % tensor,    part / tensor % context, part / parts(),
                                           replica % expert, replica / expert,        stage};
   int32_t rank = 0, stride = 1;
-  for (const Axis axis : axes()) {
-    rank += at[static_cast<size_t>(axis)] * stride;
-    stride *= size[static_cast<size_t>(axis)];
-  }
+  const auto add = [&](size_t axis) {
+    rank += at[axis] * stride;
+    stride *= size[axis];
+  };
+  for (const Axis axis : order) add(static_cast<size_t>(axis));
+  for (size_t i = 0; i < kAxes; ++i)
+    if (std::find(order.begin(), order.end(), static_cast<Axis>(i)) == order.end()) add(i);
   return devices.empty() ? rank : devices[static_cast<size_t>(rank)];
 }
 

@@ -1,4 +1,5 @@
 #include <malloc.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -247,9 +248,23 @@ constexpr luaL_Reg kBaseFunctions[] = {TRINITY_BIND("clock_s", base_clock_s),
 
 }  // namespace
 
+namespace {
+
+/// What batches free is taken again at once. glibc maps blocks from 128 KiB on anew each time once
+/// the first of these is set, and the kernel clears their pages: not below the most that it takes,
+/// but where memory is limited, which these blocks would be kept from (host/process_limits.cpp).
+void keep_freed_memory() {
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  rlimit limit{};
+  if (getrlimit(RLIMIT_DATA, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY)
+    mallopt(M_MMAP_THRESHOLD, 1 << 25);
+}
+
+}  // namespace
+
 ThreadPool& shared_pool() {
   if (!g_pool) {
-    mallopt(M_TRIM_THRESHOLD, 1 << 30);  // what batches free is taken again at once
+    keep_freed_memory();
     g_pool = new ThreadPool(g_threads, set_up_thread);
   }
   return *g_pool;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/hash.h"
@@ -55,6 +56,41 @@ class Colours {
   std::vector<int32_t> places_;  // a power of two of them; -1: free
   std::vector<uint64_t> hashes_, words_;
   std::vector<size_t> end_{0};
+};
+
+/// The same for pairs of numbers, which are many: a pair is hashed as it is.
+class PairColours {
+ public:
+  int32_t of(uint64_t a, uint64_t b) {
+    if (2 * (count() + 1) > places_.size()) grow();
+    size_t place = place_of(a, b);
+    for (; places_[place] >= 0; place = (place + 1) & (places_.size() - 1))
+      if (const auto& [x, y] = pairs_[places_[place]]; x == a && y == b) return places_[place];
+    places_[place] = static_cast<int32_t>(count());
+    pairs_.emplace_back(a, b);
+    return places_[place];
+  }
+  size_t count() const { return pairs_.size(); }
+  void clear() {
+    std::fill(places_.begin(), places_.end(), -1);
+    pairs_.clear();
+  }
+
+ private:
+  size_t place_of(uint64_t a, uint64_t b) const {
+    return mix64(a * 0x9e3779b97f4a7c15ULL ^ b) & (places_.size() - 1);
+  }
+  void grow() {
+    places_.assign(std::max<size_t>(64, 2 * places_.size()), -1);
+    for (size_t i = 0; i < pairs_.size(); ++i) {
+      size_t place = place_of(pairs_[i].first, pairs_[i].second);
+      while (places_[place] >= 0) place = (place + 1) & (places_.size() - 1);
+      places_[place] = static_cast<int32_t>(i);
+    }
+  }
+
+  std::vector<int32_t> places_;  // a power of two of them; -1: free
+  std::vector<std::pair<uint64_t, uint64_t>> pairs_;
 };
 
 /// Counts colours, so that a list of them can be told from others whatever its order.

@@ -104,6 +104,9 @@ std::vector<FoldSizes> fold_sizes(const Parallelism& given, int32_t layers) {
   std::vector<FoldSizes> found;
   for (const auto find : {few_layers, few_stages})
     if (auto sizes = find(given, layers)) found.push_back(std::move(*sizes));
+  // Gradients that the parts of a layer sum share buckets with those of other layers of the stage.
+  const bool shares = given.sequence_parallel && given.mesh.tensor > 1 && given.bucket_bytes > 0;
+  if (shares) std::reverse(found.begin(), found.end());
   return found;
 }
 

@@ -55,7 +55,7 @@ struct FoldSizes {
   }
 };
 
-/// What to try, the fewest layers first. None where operators are said one by one, a stage has no
+/// What to try, the fewest layers first, but where these would differ. None where operators are said one by one, a stage has no
 /// layers, or no fewer would do.
 std::vector<FoldSizes> fold_sizes(const Parallelism& given, int32_t layers);
 /// The mesh of fewer stages. Its micro-batches are as few as every schedule takes.

@@ -9,29 +9,10 @@
 #include "base/index.h"
 #include "cluster/collectives.h"
 #include "simulator/mesh/colours.h"
+#include "simulator/mesh/queue_list.h"
 
 namespace trinity {
 namespace {
-
-/// Lists of numbers one behind the other.
-struct Lists {
-  std::vector<int32_t> all;
-  std::vector<size_t> first{0};
-
-  void end() { first.push_back(all.size()); }
-  size_t count() const { return first.size() - 1; }
-  std::span<const int32_t> operator[](size_t i) const {
-    return std::span(all).subspan(first[i], first[i + 1] - first[i]);
-  }
-};
-
-/// Channels of routes, or pairs of devices, numbered as they are met.
-struct QueueList {
-  std::vector<int32_t> owner;  // the lane's copy whose transfers take it, or -1
-  std::vector<int32_t> place;  // its place among that one's
-  std::vector<int32_t> group;  // the last one found whose collectives take it, or -1
-  Lists groups;                // all of these
-};
 
 /// Colour refinement over the lanes' copies (lane x replicas + replica), the groups of collectives
 /// (place()) and queues.
@@ -324,14 +305,7 @@ class Refinement {
     ColourCounts counts(colour_.size() + groups_.size() + at(queue_count()));
     std::vector<uint64_t> key;
     const auto take = [&](int32_t colour) { key.push_back(static_cast<uint64_t>(colour)); };
-    for (int32_t queue = 0; queue < queue_count(); ++queue) {
-      const int32_t owner = queues_.owner[queue];
-      key = {2, owner < 0 ? 0 : 1 + static_cast<uint64_t>(colour_[owner]),
-             static_cast<uint64_t>(queues_.place[queue])};
-      for (const int32_t group : queues_.groups[at(queue)]) counts.add(groups_[group].colour);
-      counts.take(key);
-      queue_colour_[queue] = colours_.of(key);
-    }
+    colour_queues(counts);
     std::vector<int32_t> copy_colour, group_colour;
     for (size_t id = 0; id < colour_.size(); ++id) {
       const auto& lane = lanes_.lanes()[id / at(replicas_)];
@@ -352,7 +326,28 @@ class Refinement {
     }
     colour_ = std::move(copy_colour);
     for (size_t g = 0; g < groups_.size(); ++g) groups_[g].colour = group_colour[g];
-    return colours_.count();
+    return colours_.count() + queue_colours_.count();
+  }
+
+  /// A queue's colour is its owner's, its place there and those of its groups: most have one.
+  void colour_queues(ColourCounts& counts) {
+    queue_colours_.clear();
+    group_sets_.clear();
+    std::vector<uint64_t> key;
+    for (int32_t queue = 0; queue < queue_count(); ++queue) {
+      const int32_t owner = queues_.owner[queue];
+      const auto list = queues_.groups[at(queue)];
+      uint64_t groups = list.size() == 1 ? static_cast<uint64_t>(groups_[list[0]].colour) : 0;
+      if (list.size() != 1) {
+        key.clear();
+        for (const int32_t group : list) counts.add(groups_[group].colour);
+        counts.take(key);
+        groups = kSeveral + static_cast<uint64_t>(group_sets_.of(key));
+      }
+      const uint64_t own = owner < 0 ? 0 : 1 + static_cast<uint64_t>(colour_[owner]);
+      queue_colour_[queue] =
+          queue_colours_.of(own << 32 | static_cast<uint64_t>(queues_.place[queue]), groups);
+    }
   }
 
   /// The colours of a group's members, each with its place in its lane.
@@ -557,6 +552,7 @@ class Refinement {
   }
 
   static constexpr size_t kMostCompared = 64;
+  static constexpr uint64_t kSeveral = uint64_t{1} << 32;  // above all colours
 
   const ReplicaLanes& lanes_;
   CollectiveGroups& prices_;
@@ -574,7 +570,9 @@ class Refinement {
   QueueList queues_;
   std::vector<int32_t> channel_queue_;                // of every channel, or -1; under route alone
   std::unordered_map<int64_t, int32_t> pair_queue_;  // the same of pairs
-  Colours colours_;
+  Colours colours_;             // of copies and groups
+  Colours group_sets_;          // the groups of a queue that has none or several
+  PairColours queue_colours_;
   std::vector<int32_t> queue_colour_;
   std::vector<bool> alone_;  // per group: it has a colour of its own
   std::vector<bool> apart_;  // per replica: the same for its lanes
