@@ -452,7 +452,9 @@ bool LayerFold::find_chunks() {
   for (size_t zone = 0; zone < ahead_.size(); ++zone)
     for (int32_t place = 0; place < runs_->zones[zone].length; ++place) {
       const auto found = ahead_of(static_cast<int32_t>(zone), place);
-      if (!found) return false;
+      // A sum for the layer before runs in a layer's stage where its terms are all there; in a stage
+      // of one layer among longer ones they are not, which none of the few shows.
+      if (!found || (*found != 0 && one_layer_alone())) return false;
       ahead_[zone].push_back(*found);
     }
   for (size_t op = 0; op < runs_->places.size(); ++op) {
@@ -467,6 +469,14 @@ bool LayerFold::find_chunks() {
     }
   }
   return true;
+}
+
+/// Whether a virtual stage has one layer, where those of the few have several.
+bool LayerFold::one_layer_alone() const {
+  if (sizes_.few_in_chunk() == 1) return false;
+  std::vector<int32_t> layers(at(sizes_.chunks()), 0);
+  for (const int32_t chunk : sizes_.chunk_of) ++layers[at(chunk)];
+  return std::find(layers.begin(), layers.end(), 1) != layers.end();
 }
 
 /// A source that is in the first virtual stage of its device.

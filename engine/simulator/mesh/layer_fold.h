@@ -128,6 +128,7 @@ class LayerFold {
   bool same_senders(int32_t slot) const;
   bool in_first_round(int32_t op) const;
   bool find_chunks();
+  bool one_layer_alone() const;
   std::optional<int32_t> ahead_of(int32_t zone, int32_t place) const;
   /// The layers between those at the ends, which alone are numbered, from 0; the others are of no
   /// layer.
