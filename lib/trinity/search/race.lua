@@ -23,16 +23,21 @@ local least_budget = 200   -- evaluations that are worth a race
 local least_s = 1          -- seconds that are
 local imbalances = { 0.03, 0.3 }
 local short_budget = 300   -- evaluations in which a ranker's choice is not to be widened
-local few = 2000           -- evaluations that are worth more than a ranker's time
 local evaluation_s = 1.5e-7 -- a colocation unit: of a ranked move and its simulation, about
 local large = 500          -- colocation units from which on a long search begins hotter
+local few, few_large = 2000, 20000 -- evaluations of which each is worth a choice of many candidates
+
+-- Whether the evaluations of a budget are few: on small graphs long searches need their breadth (manual/moves.md).
+local function is_few(problem, evaluations)
+  return evaluations <= (problem.graph.units < large and few or few_large)
+end
 
 -- The first temperature of ranked moves by the step time: cold where the choice is the best of many and no more than a
 -- descent fits, hot where it is and more does; on large graphs, where 0.5 a unit is little of the step, beyond 1,000
 -- evaluations by the root of the budget, up to 8.
 local function first_temperature(problem, budget)
   if budget.evaluations <= short_budget then return 0.3 end
-  if budget.evaluations <= few then return 2 end
+  if is_few(problem, budget.evaluations) then return 2 end
   if problem.graph.units < large then return 0.5 end
   local likely = math.min(budget.evaluations, (budget.seconds or math.huge) / (evaluation_s * problem.graph.units))
   return math.max(0.5, math.min(8, 0.5 * math.sqrt(likely / 1000)))
@@ -50,7 +55,7 @@ function race.annealing(problem, start, seed, budget, ranker)
   local by_time, short = problem.reward == rewards.step_time(), evaluations <= short_budget
   if ranker and by_time then options.first_temperature = first_temperature(problem, budget) end
   if ranker and not by_time then options.candidates = 16 end
-  if ranker and (short or by_time and evaluations <= few) then
+  if ranker and (short or by_time and is_few(problem, evaluations)) then
     options.candidates, options.plain_one_in, options.batch = 24, 50, 3
   end
   if ranker and short then options.sharpness = 3 end
