@@ -39,7 +39,8 @@ return {
     layers.choice('gpt2', 'kernels', o.kernels, kernels)
     local net = layers.new('gpt2_' .. o.size, o)
     local block = { heads = heads, fused = o.fused, causal = true, norm_first = true, dropout = o.dropout,
-      kernels = o.kernels, fused_softmax = o.fused_softmax, feed_forward = o.feed_forward > 0 and o.feed_forward or 4 * hidden, approximate = 'tanh' }
+      kernels = o.kernels, fused_softmax = o.fused_softmax,
+      feed_forward = o.feed_forward > 0 and o.feed_forward or 4 * hidden, approximate = 'tanh' }
 
     local tokens = net:input('tokens', { o.batch_size, o.sequence }, 'int64')
     local positions = net:input('positions', { 1, o.sequence }, 'int64')
