@@ -13,8 +13,9 @@ local rows = {}
 --- What rows leave open, printed with the predictions.
 rows.assumptions = {
   'the network is GPT-2 as Megatron-LM runs it: fp16 weights and gradients, Adam with fp32 states, biases, learned '
-    .. 'positions, dropout 0.1, unfused attention, vocabulary 51,200, output tied to the embedding; its kernel of scale, '
-    .. 'mask and softmax takes heads times micro-batch of a device where they are a multiple of 4, else they are several',
+    .. 'positions, dropout 0.1, unfused attention, vocabulary 51,200, output tied to the embedding; its kernel of '
+    .. 'scale, mask and softmax takes heads times micro-batch of a device where they are a multiple of 4, else they '
+    .. 'are several',
   '1F1B, gradients in one all-reduce behind the last backward pass, no ZeRO; stages send each other parts that are '
     .. 'gathered there; ranks in the order tensor, pipeline, data',
   'more than 8 GPUs: layers are computed again before their backward pass (use_checkpoint of the configuration); '
@@ -126,7 +127,8 @@ function rows.plan(row)
     scatter_gather = true, bucket_bytes = 2 ^ 50 }
 end
 
---- Whether Megatron-LM's kernel of the softmax takes what a device has of a row (fused_softmax.py, is_kernel_available).
+--- Whether Megatron-LM's kernel of the softmax takes what a device has of a row (fused_softmax.py,
+--- is_kernel_available).
 local function has_softmax(row)
   return row.sequence > 16 and row.sequence <= 2048 and row.micro_batch * row.heads / row.tensor % 4 == 0
 end
