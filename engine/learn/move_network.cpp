@@ -31,16 +31,24 @@ float dot(const float* a, const float* b, int32_t count) {
   return sum;
 }
 
-constexpr size_t kRows = 4;     // of a block: what fits a vector of every processor
+constexpr size_t kRows = 8;     // of a block: two vectors of every processor, or one of a wide one
 constexpr size_t kOutputs = 4;  // whose sums go on side by side
 
+using Rows [[gnu::vector_size(sizeof(float) * kRows), gnu::aligned(4), gnu::may_alias]] = float;
+
 /// Sums of kOutputs outputs for kRows rows, inputs in their order: [output][row] in `sums`, which
-/// begin with the biases. Weights are [output][input], activations [input][stride].
-void add_block(const float* weights, int32_t inputs, const float* from, size_t stride,
-               float (&sums)[kOutputs][kRows]) {
-  for (int32_t i = 0; i < inputs; ++i, from += stride)
-    for (size_t o = 0; o < kOutputs; ++o)
-      for (size_t r = 0; r < kRows; ++r) sums[o][r] += weights[at(inputs) * o + at(i)] * from[r];
+/// begin with the biases. Weights are [output][input], activations [input][stride]. The same bits
+/// whatever the processor's vectors: rows are apart, and products are rounded before they are added.
+[[gnu::target_clones("avx2", "default")]] void add_block(const float* weights, int32_t inputs,
+                                                         const float* from, size_t stride,
+                                                         float (&sums)[kOutputs][kRows]) {
+  Rows by_output[kOutputs];
+  for (size_t o = 0; o < kOutputs; ++o) by_output[o] = *reinterpret_cast<const Rows*>(sums[o]);
+  for (int32_t i = 0; i < inputs; ++i, from += stride) {
+    const Rows row = *reinterpret_cast<const Rows*>(from);
+    for (size_t o = 0; o < kOutputs; ++o) by_output[o] += weights[at(inputs) * o + at(i)] * row;
+  }
+  for (size_t o = 0; o < kOutputs; ++o) *reinterpret_cast<Rows*>(sums[o]) = by_output[o];
 }
 
 /// to += factor x from.

@@ -132,18 +132,16 @@ class PathWalk {
   /// Adds the links that end with `task`; returns the task before them, or -1.
   int32_t back(int32_t task) {
     const auto& op = problem_.graph().op(task % problem_.operators());
-    if (op.collective >= 0) {
-      task = add_collective(op.collective, task / problem_.operators());
-    } else {
+    if (op.collective >= 0) task = add_collective(op.collective, task / problem_.operators());
+    const auto source = inputs_.latest(task);
+    if (op.collective < 0) {
       // What a device copies itself lies between the moment at which it is ready and its start.
-      const auto last = inputs_.latest(task);
-      const bool copied = makes_copies(problem_) && last.transfer >= 0;
+      const bool copied = makes_copies(problem_) && source.transfer >= 0;
       path_.compute_ns +=
           add(PathStep::Kind::compute, task,
-              copied ? timeline_.transfers[last.transfer].end_ns : timeline_.ready_ns[task],
+              copied ? timeline_.transfers[source.transfer].end_ns : timeline_.ready_ns[task],
               timeline_.start_ns[task], timeline_.end_ns[task]);
     }
-    const auto source = inputs_.latest(task);
     TRINITY_CHECK_EQ(source.arrival_ns, timeline_.ready_ns[task]);
     const bool copied = op.collective < 0 || !makes_copies(problem_);
     if (source.transfer >= 0 && copied) {

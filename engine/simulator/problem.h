@@ -95,6 +95,15 @@ class Problem {
   /// Longest path from the end of `op` to the end of the step, at least costs, wires free.
   int64_t tail_ns(int32_t op) const { return tail_ns_[op]; }
 
+  struct Wire {
+    int64_t latency_ns = 0;
+    double bytes_per_ns = std::numeric_limits<double>::infinity();
+  };
+  Wire wire(int32_t from, int32_t to) const {
+    if (wires_.empty()) return found_wire(from, to);
+    return wires_[static_cast<size_t>(from) * static_cast<size_t>(devices()) +
+                  static_cast<size_t>(to)];
+  }
   /// Latency plus bytes over bandwidth, rounded once.
   int64_t wire_ns(int32_t from, int32_t to, int64_t bytes) const {
     const Wire wire = this->wire(from, to);
@@ -151,15 +160,6 @@ class Problem {
 
  private:
   /// A route's latency and rate; of a device to itself 0 and infinity.
-  struct Wire {
-    int64_t latency_ns = 0;
-    double bytes_per_ns = std::numeric_limits<double>::infinity();
-  };
-  Wire wire(int32_t from, int32_t to) const {
-    if (wires_.empty()) return found_wire(from, to);
-    return wires_[static_cast<size_t>(from) * static_cast<size_t>(devices()) +
-                  static_cast<size_t>(to)];
-  }
   Wire found_wire(int32_t from, int32_t to) const;
   static Wire rounded(const trinity::Wire& wire);
   void check_latency(const trinity::Wire& wire, const std::string& route) const;

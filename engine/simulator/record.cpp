@@ -27,7 +27,7 @@ void Record::begin(const Problem& problem, const Plan& plan, bool limited) {
   if (limited)
     for (size_t o = 0; o < n; ++o) {
       auto& device = devices[placement[o]];
-      const bool once = !stream && problem.once(static_cast<int32_t>(o));
+      const bool once = micro_batches == 1 || (!stream && problem.once(static_cast<int32_t>(o)));
       device.remaining_ns += device.cost_ns[o] * (once ? 1 : micro_batches);
     }
   if (!tasks) return;

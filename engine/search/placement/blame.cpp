@@ -1,32 +1,39 @@
 #include "search/placement/blame.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace trinity {
 namespace {
 
 double ns(int64_t time) { return static_cast<double>(time); }
 
-/// The tasks of every device, in order of their start.
+/// The tasks of every device, in their order.
 std::vector<std::vector<int32_t>> by_device(const Problem& problem,
                                             std::span<const int32_t> placement,
-                                            const Timeline& timeline) {
+                                            std::span<const int32_t> order) {
   std::vector<std::vector<int32_t>> tasks(static_cast<size_t>(problem.devices()));
-  for (int32_t task = 0; task < problem.operators(); ++task) tasks[placement[task]].push_back(task);
-  for (auto& list : tasks)
-    std::sort(list.begin(), list.end(), [&](int32_t a, int32_t b) {
-      return std::pair(timeline.start_ns[a], a) < std::pair(timeline.start_ns[b], b);
-    });
+  for (const int32_t task : order) tasks[placement[task]].push_back(task);
   return tasks;
 }
 
 }  // namespace
 
+std::vector<int32_t> by_start(const Timeline& timeline) {
+  std::vector<std::pair<int64_t, int32_t>> keys(timeline.start_ns.size());
+  for (size_t task = 0; task < keys.size(); ++task)
+    keys[task] = {timeline.start_ns[task], static_cast<int32_t>(task)};
+  std::sort(keys.begin(), keys.end());
+  std::vector<int32_t> order(keys.size());
+  std::transform(keys.begin(), keys.end(), order.begin(), [](const auto& key) { return key.second; });
+  return order;
+}
+
 Blame::Blame(const Problem& problem, std::span<const int32_t> placement, const Timeline& timeline,
-             const CriticalPath& path, int32_t units)
+             const CriticalPath& path, std::span<const int32_t> order, int32_t units)
     : times_(static_cast<size_t>(units)) {
   const auto unit_of = problem.graph().units();
-  const auto tasks = by_device(problem, placement, timeline);
+  const auto tasks = by_device(problem, placement, order);
   // What ran on the device while the task of a step waited for it.
   const auto add_queue = [&](const PathStep& step) {
     const auto& list = tasks[timeline.device[step.index]];

@@ -8,6 +8,9 @@
 
 namespace trinity {
 
+/// Operators in the order of their start, then of their numbers.
+std::vector<int32_t> by_start(const Timeline& timeline);
+
 /// How long every colocation unit holds up a step, along its critical path.
 class Blame {
  public:
@@ -20,9 +23,9 @@ class Blame {
 
   /// No units, no blame.
   Blame() = default;
-  /// `path`: the critical one of the timeline.
+  /// `path`: the critical one of the timeline; `order`: by_start().
   Blame(const Problem& problem, std::span<const int32_t> placement, const Timeline& timeline,
-        const CriticalPath& path, int32_t units);
+        const CriticalPath& path, std::span<const int32_t> order, int32_t units);
 
   const Times& of(int32_t unit) const { return times_[unit]; }
   double total(int32_t unit) const {

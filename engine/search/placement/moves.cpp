@@ -32,7 +32,7 @@ void Moves::focus(const Assignment& assignment) {
   Timeline timeline;
   simulator_.run(placement, metrics, &timeline);
   const auto path = critical_path(space_.problem(), placement, timeline);
-  focus(Blame(space_.problem(), placement, timeline, path, space_.units()));
+  focus(Blame(space_.problem(), placement, timeline, path, by_start(timeline), space_.units()));
 }
 
 void Moves::focus(const Blame& blame) {
@@ -76,7 +76,8 @@ int32_t Moves::draw_device(const Assignment& assignment, int32_t home) {
 
 void Moves::cluster(int32_t seed, int32_t size, const Assignment& assignment) {
   const int32_t home = assignment[seed];
-  std::vector<PlacementSpace::Neighbour> edge;  // units beside the picked ones
+  auto& edge = beside_;
+  edge.clear();
   const auto pick = [&](int32_t unit) {
     move_.units.push_back(unit);
     in_picked_[unit] = true;

@@ -77,7 +77,8 @@ class Moves {
   std::vector<std::vector<int32_t>> before_, after_;  // units that a unit reads, and its readers
   std::vector<double> blame_;  // per unit, summed up to it; empty before focus()
   Move move_;
-  std::vector<bool> in_picked_;
+  std::vector<PlacementSpace::Neighbour> beside_;  // units beside the picked ones
+  std::vector<char> in_picked_;
 };
 
 }  // namespace trinity

@@ -1,6 +1,7 @@
 #include "search/placement/step_state.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/index.h"
 
@@ -8,6 +9,7 @@ namespace trinity {
 namespace {
 
 constexpr double kTightShare = 0.01;  // of the step: less slack is none
+constexpr size_t kMostWires = size_t{1} << 20;  // times of edges by kinds of wires that are kept
 
 double ns(int64_t time) { return static_cast<double>(time); }
 
@@ -21,6 +23,7 @@ StepState::StepState(const PlacementSpace& space)
       devices_(at(space.devices())),
       shares_(at(space.units()) * at(space.devices())) {
   bind_edges();
+  bind_wires();
 }
 
 void StepState::bind_edges() {
@@ -56,8 +59,23 @@ void StepState::bind_edges() {
   }
 }
 
-double StepState::wire_ns(int32_t edge, int32_t from, int32_t to) const {
-  return ns(space_.problem().wire_ns(from, to, space_.graph().edges[edge].bytes));
+void StepState::bind_wires() {
+  const auto& problem = space_.problem();
+  std::map<std::pair<int64_t, double>, uint32_t> known;
+  std::vector<std::pair<int32_t, int32_t>> of_kind;
+  for (int32_t from = 0; from < space_.devices(); ++from)
+    for (int32_t to = 0; to < space_.devices(); ++to) {
+      const auto wire = problem.wire(from, to);
+      const auto [kind, is_new] = known.try_emplace({wire.latency_ns, wire.bytes_per_ns},
+                                                    static_cast<uint32_t>(known.size()));
+      if (is_new) of_kind.emplace_back(from, to);
+      wire_kind_.push_back(kind->second);
+    }
+  wire_kinds_ = of_kind.size();
+  if (space_.graph().edges.size() > kMostWires / std::max<size_t>(1, wire_kinds_)) return;
+  for (const auto& edge : space_.graph().edges)
+    for (const auto& [from, to] : of_kind)
+      wire_ns_.push_back(ns(problem.wire_ns(from, to, edge.bytes)));
 }
 
 void StepState::refresh(const Assignment& assignment) {
@@ -66,8 +84,8 @@ void StepState::refresh(const Assignment& assignment) {
   simulator_.run(placement, metrics_, &timeline_);
   step_ns_ = std::max(1.0, ns(metrics_.step_time_ns));
   const auto path = critical_path(problem, placement, timeline_);
-  blame_ = Blame(problem, placement, timeline_, path, space_.units());
   sort_tasks(placement);
+  blame_ = Blame(problem, placement, timeline_, path, order_, space_.units());
   index_transfers();
   std::fill(edges_.begin(), edges_.end(), Edge{step_ns_, 0});
   read_slack(placement);
@@ -78,11 +96,7 @@ void StepState::refresh(const Assignment& assignment) {
 }
 
 void StepState::sort_tasks(std::span<const int32_t> placement) {
-  order_.resize(placement.size());
-  for (size_t op = 0; op < order_.size(); ++op) order_[op] = static_cast<int32_t>(op);
-  std::sort(order_.begin(), order_.end(), [&](int32_t a, int32_t b) {
-    return std::pair(timeline_.start_ns[a], a) < std::pair(timeline_.start_ns[b], b);
-  });
+  order_ = by_start(timeline_);
   next_.assign(placement.size(), -1);
   std::vector<int32_t> later(devices_.size(), -1);
   for (auto op = order_.rbegin(); op != order_.rend(); ++op) {
@@ -179,12 +193,15 @@ void StepState::read_busy(std::span<const int32_t> placement) {
   mean_busy_ns_ = sum_ns / static_cast<double>(devices_.size());
 }
 
-float StepState::busy_until(int32_t device, double time_ns) const {
-  const double point = time_ns / step_ns_ * kBins;
-  const auto bin = std::clamp(static_cast<int32_t>(point), 0, kBins - 1);
-  const auto* bins = busy_.data() + at(device) * (at(kBins) + 1) + bin;
-  const auto share = static_cast<float>(std::clamp(point - bin, 0.0, 1.0));
-  return bins[0] + share * (bins[1] - bins[0]);
+StepState::Point StepState::point(double time_ns) const {
+  const double in_bins = time_ns / step_ns_ * kBins;
+  const auto bin = std::clamp(static_cast<int32_t>(in_bins), 0, kBins - 1);
+  return {bin, static_cast<float>(std::clamp(in_bins - bin, 0.0, 1.0))};
+}
+
+float StepState::busy_until(int32_t device, Point point) const {
+  const auto* bins = busy_.data() + at(device) * (at(kBins) + 1) + point.bin;
+  return bins[0] + point.share * (bins[1] - bins[0]);
 }
 
 void StepState::read_shares(std::span<const int32_t> placement) {
@@ -196,12 +213,14 @@ void StepState::read_shares(std::span<const int32_t> placement) {
     const double ready_ns = ns(timeline_.ready_ns[op]), latest_ns = ns(latest_ns_[op]);
     const auto own_ns = static_cast<float>(end_ns - start_ns);
     if (own_ns <= 0) continue;
+    const Point start = point(start_ns), end = point(end_ns);
+    const Point ready = point(ready_ns), latest = point(latest_ns);
     auto* shares = shares_.data() + at(unit_of[op]) * devices_.size();
     for (int32_t d = 0; d < space_.devices(); ++d) {
       const float others_ns = d == placement[op] ? own_ns : 0;
       const auto time_ns = static_cast<float>(problem.cost_ns(d, static_cast<int32_t>(op)));
-      const float running = busy_until(d, end_ns) - busy_until(d, start_ns) - others_ns;
-      const float around = busy_until(d, latest_ns) - busy_until(d, ready_ns) - others_ns;
+      const float running = busy_until(d, end) - busy_until(d, start) - others_ns;
+      const float around = busy_until(d, latest) - busy_until(d, ready) - others_ns;
       shares[d].collision += time_ns * std::max(0.0f, running) / own_ns;
       shares[d].crowd +=
           time_ns * std::max(0.0f, around) / static_cast<float>(latest_ns - ready_ns);

@@ -54,7 +54,14 @@ class StepState {
     return {incidents_.data() + first, last - first};
   }
   const Edge& edge(int32_t edge) const { return edges_[edge]; }
-  double wire_ns(int32_t edge, int32_t from, int32_t to) const;
+  /// A transfer of the edge's bytes, alone on its wire.
+  double wire_ns(int32_t edge, int32_t from, int32_t to) const {
+    const size_t pair = static_cast<size_t>(from) * devices_.size() + static_cast<size_t>(to);
+    if (wire_ns_.empty())
+      return static_cast<double>(
+          space_.problem().wire_ns(from, to, space_.graph().edges[edge].bytes));
+    return wire_ns_[static_cast<size_t>(edge) * wire_kinds_ + wire_kind_[pair]];
+  }
 
   const PlacementSpace& space() const { return space_; }
 
@@ -69,13 +76,19 @@ class StepState {
   }
 
   void bind_edges();
+  void bind_wires();
   void sort_tasks(std::span<const int32_t> placement);
   void index_transfers();
   int32_t transfer(int32_t output, int32_t to) const;
   void read_slack(std::span<const int32_t> placement);
   void read_units(std::span<const int32_t> placement);
   void read_busy(std::span<const int32_t> placement);
-  float busy_until(int32_t device, double time_ns) const;
+  struct Point {
+    int32_t bin;
+    float share;  // of the bin, before the point
+  };
+  Point point(double time_ns) const;
+  float busy_until(int32_t device, Point point) const;
   void read_shares(std::span<const int32_t> placement);
   void read_critical_transfers(const CriticalPath& path);
 
@@ -91,6 +104,9 @@ class StepState {
   std::vector<Shares> shares_;  // [unit][device]
   std::vector<Incident> incidents_;
   std::vector<int32_t> first_incident_, edge_of_;  // edge_of_: of every edge of the problem, or -1
+  size_t wire_kinds_ = 0;                          // pairs of devices by latency and bandwidth
+  std::vector<uint32_t> wire_kind_;                // [from][to]
+  std::vector<double> wire_ns_;                    // [edge][kind]; empty: too many
   std::vector<int32_t> order_, next_;              // operators by start; the next on the device
   std::vector<int64_t> latest_ns_;                 // per operator: the latest end
   std::vector<int32_t> first_transfer_, next_transfer_;  // per output; per transfer, of its output
