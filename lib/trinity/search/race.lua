@@ -46,7 +46,8 @@ end
 --- Annealing as both do it, and as a search that does not race: cooler than by default, since it begins
 --- from a good placement, with moves of whole layers and most seeds on the critical path
 --- (engine/search/placement/moves.h); where a ranker chooses moves by the step time as hot as the budget says; where
---- evaluations are few, of more candidates, with few trials of the same state; where they are very few, greedy.
+--- evaluations are few, of more candidates, with few trials of the same state, as by seconds; where they are very
+--- few, greedy.
 --- budget: { evaluations =, seconds = nil or those of the search, last_temperature = nil for the default }.
 function race.annealing(problem, start, seed, budget, ranker)
   local evaluations = budget.evaluations
@@ -57,6 +58,8 @@ function race.annealing(problem, start, seed, budget, ranker)
   if ranker and not by_time then options.candidates = 16 end
   if ranker and (short or by_time and is_few(problem, evaluations)) then
     options.candidates, options.plain_one_in, options.batch = 24, 50, 3
+  elseif ranker and by_time and (budget.seconds or math.huge) < math.huge then
+    options.plain_one_in, options.batch = 50, 4
   end
   if ranker and short then options.sharpness = 3 end
   return ranked.searcher(problem, 'annealing', options, ranker)
