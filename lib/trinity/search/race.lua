@@ -33,13 +33,14 @@ local function is_few(problem, evaluations)
 end
 
 -- The first temperature of ranked moves by the step time: cold where the choice is the best of many and no more than a
--- descent fits, hot where it is and more does; on large graphs, where 0.5 a unit is little of the step, beyond 1,000
--- evaluations by the root of the budget, up to 8.
+-- descent fits, hot where it is and more does, and where seconds are likely to hold few; on large graphs, where 0.5 a
+-- unit is little of the step, beyond 1,000 evaluations by the root of the budget, up to 8.
 local function first_temperature(problem, budget)
   if budget.evaluations <= short_budget then return 0.3 end
   if is_few(problem, budget.evaluations) then return 2 end
-  if problem.graph.units < large then return 0.5 end
   local likely = math.min(budget.evaluations, (budget.seconds or math.huge) / (evaluation_s * problem.graph.units))
+  if likely < budget.evaluations and likely <= few_large then return 2 end
+  if problem.graph.units < large then return 0.5 end
   return math.max(0.5, math.min(8, 0.5 * math.sqrt(likely / 1000)))
 end
 
