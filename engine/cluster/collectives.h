@@ -75,6 +75,8 @@ class CollectiveGroups {
   /// devices: ascending, each once. exchanges: whether all-to-alls are to be priced. The reference
   /// holds until the next call.
   const CollectiveGroup& find(std::span<const int32_t> devices, bool exchanges);
+  /// The same without keeping it.
+  CollectiveGroup make(std::span<const int32_t> devices, bool exchanges);
 
  private:
   static constexpr size_t kMostKept = size_t{1} << 20;  ///< devices of all groups kept
@@ -89,7 +91,6 @@ class CollectiveGroups {
     bool operator()(Devices a, Devices b) const;
   };
 
-  CollectiveGroup make(Devices devices, bool exchanges);
   void sort_by_node(Devices devices);
   Devices node(size_t n) const {
     return Devices(members_).subspan(node_first_[n], node_first_[n + 1] - node_first_[n]);

@@ -43,24 +43,25 @@ OperatorCut::OperatorCut(IterationSpace space, std::vector<int32_t> factors, int
   factors_.resize(space_.dimensions.size(), 1);
   space_.dimensions.push_back({"copies", 1, DimensionRole::rows, false});
   factors_.push_back(copies);
-  for (const int32_t factor : factors_) parts_ *= factor;
+  stride_.resize(factors_.size());
+  for (size_t d = factors_.size(); d-- > 0;) {
+    stride_[d] = parts_;
+    parts_ *= factors_[d];
+  }
 }
 
 std::vector<int32_t> OperatorCut::coordinates(int32_t part) const {
   std::vector<int32_t> at(factors_.size());
-  for (size_t d = factors_.size(); d-- > 0;) {
-    at[d] = part % factors_[d];
-    part /= factors_[d];
-  }
+  for (size_t d = 0; d < at.size(); ++d) at[d] = coordinate(part, d);
   return at;
 }
 
-Range OperatorCut::range(int64_t extent, const std::vector<int32_t>& dimensions,
-                         const std::vector<int32_t>& at) const {
+Range OperatorCut::range(int64_t extent, std::span<const int32_t> dimensions,
+                         int32_t part) const {
   int64_t index = 0, count = 1;
   for (const int32_t d : dimensions) {
     const auto i = static_cast<size_t>(d);
-    index = index * factors_[i] + at[i];
+    index = index * factors_[i] + coordinate(part, i);
     count *= factors_[i];
   }
   return {index * extent / count, (index + 1) * extent / count};
@@ -68,21 +69,21 @@ Range OperatorCut::range(int64_t extent, const std::vector<int32_t>& dimensions,
 
 Block OperatorCut::block(const std::vector<int64_t>& shape, const TensorAxes& axes,
                          int32_t part) const {
-  const auto at = coordinates(part);
   Block block;
   for (size_t i = 0; i < shape.size(); ++i)
-    block.push_back(i < axes.size() ? range(shape[i], axes[i], at) : Range{0, shape[i]});
+    block.push_back(i < axes.size() ? range(shape[i], axes[i], part) : Range{0, shape[i]});
   return block;
 }
 
 double OperatorCut::share(int32_t part) const {
-  const auto at = coordinates(part);
   double share = 1;
   for (size_t d = 0; d + 1 < factors_.size(); ++d) {
     const int64_t size = space_.dimensions[d].size;
-    if (size > 0)
-      share *= static_cast<double>(range(size, {static_cast<int32_t>(d)}, at).length()) /
+    if (size > 0) {
+      const auto dimension = static_cast<int32_t>(d);
+      share *= static_cast<double>(range(size, {&dimension, 1}, part).length()) /
                static_cast<double>(size);
+    }
   }
   return share;
 }

@@ -4,6 +4,7 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "graph/iteration_space.h"
@@ -77,6 +78,9 @@ class OperatorCut {
   int32_t parts() const { return parts_; }
   /// Where a part stands along every dimension.
   std::vector<int32_t> coordinates(int32_t part) const;
+  int32_t coordinate(int32_t part, size_t dimension) const {
+    return part / stride_[dimension] % factors_[dimension];
+  }
   /// The block of a tensor with these axes that a part reads or writes. An axis of n points cut in
   /// c has blocks [i n / c, (i + 1) n / c).
   Block block(const std::vector<int64_t>& shape, const TensorAxes& axes, int32_t part) const;
@@ -89,11 +93,10 @@ class OperatorCut {
   std::vector<int32_t> groups(const std::vector<int32_t>& dimensions) const;
 
  private:
-  Range range(int64_t extent, const std::vector<int32_t>& dimensions,
-              const std::vector<int32_t>& at) const;
+  Range range(int64_t extent, std::span<const int32_t> dimensions, int32_t part) const;
 
   IterationSpace space_;
-  std::vector<int32_t> factors_;
+  std::vector<int32_t> factors_, stride_;  // by dimension; parts from one coordinate to the next
   int32_t parts_ = 1;
 };
 

@@ -176,7 +176,9 @@ class Refinement {
     const auto add = [&](Group group) {
       members_of(group, devices);
       const bool exchanges = group.inner ? lanes_.exchanges() : experts_ > 1;
-      const auto& price = prices_.find(devices, exchanges);
+      // Of few devices there are thousands, which take longer to keep.
+      const auto price = devices.size() <= kFewDevices ? prices_.make(devices, exchanges)
+                                                       : prices_.find(devices, exchanges);
       const auto found = std::find(known.begin(), known.end(), price);
       group.price = static_cast<int32_t>(found - known.begin());
       if (found == known.end()) known.push_back(price);
@@ -202,7 +204,7 @@ class Refinement {
     devices.clear();
     for (const int32_t u : group.members)
       group.for_replicas([&](int32_t r) { devices.push_back(where(u, r)); });
-    std::sort(devices.begin(), devices.end());
+    if (!std::is_sorted(devices.begin(), devices.end())) std::sort(devices.begin(), devices.end());
   }
 
   void find_collectives() {
@@ -551,7 +553,7 @@ class Refinement {
     }
   }
 
-  static constexpr size_t kMostCompared = 64;
+  static constexpr size_t kMostCompared = 64, kFewDevices = 16;
   static constexpr uint64_t kSeveral = uint64_t{1} << 32;  // above all colours
 
   const ReplicaLanes& lanes_;
