@@ -82,6 +82,8 @@ struct Collective {
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
   int64_t bytes = 0;             ///< full size of the tensor
   std::vector<int32_t> members;  ///< operators, ascending
+  /// Of lower_lanes(): which of Lowered::partitions its group is in; else -1.
+  int32_t partition = -1;
 };
 
 }  // namespace trinity

@@ -11,6 +11,15 @@ namespace {
 
 constexpr int32_t kJoins = -1;  // a group that add_joined() finds
 
+/// Ascending, each once.
+std::vector<int32_t> devices_of(const LoweredReplica& replica, const Collective& collective) {
+  std::vector<int32_t> devices;
+  for (const int32_t member : collective.members) devices.push_back(replica.device[member]);
+  std::sort(devices.begin(), devices.end());
+  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+  return devices;
+}
+
 bool same_parameters(const Operator& a, const Operator& b) {
   return std::equal(a.parameters.begin(), a.parameters.end(), b.parameters.begin(),
                     b.parameters.end(), [](const Parameter& x, const Parameter& y) {
@@ -66,8 +75,6 @@ ReplicaLanes::ReplicaLanes(const Mesh& mesh, std::vector<Lane> lanes,
 /// Lanes of which one of each kind was lowered: what it does is done in all of its kind.
 void ReplicaLanes::repeat_kinds(const LoweredReplica& replica) {
   const auto& kinds = replica.lanes;
-  int32_t made = 0;
-  for (size_t i = 0; i < kinds.size(); ++i) made += at(kinds[i]) == i;
   for (auto& lane : lanes_) {
     const int32_t offset = lane.devices[0] % width_, kind = kinds[at(offset)];
     lane.kind = lane_of_[lane.devices[0] - offset + kind];
@@ -75,22 +82,18 @@ void ReplicaLanes::repeat_kinds(const LoweredReplica& replica) {
     for (const auto& [from, to] : lanes_[lane.kind].sends)
       lane.sends.emplace_back(from - kind + offset, to - kind + offset);
   }
-  std::map<std::vector<int32_t>, int32_t> known;
   for (const auto& collective : replica.graph.collectives()) {
-    std::vector<int32_t> devices;
-    for (const int32_t member : collective.members) devices.push_back(replica.device[member]);
-    std::sort(devices.begin(), devices.end());
-    devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
-    const auto [found, added] = known.emplace(devices, static_cast<int32_t>(groups_.size()));
-    group_of_.push_back(found->second);
+    const auto number = group_of_.size();
     exchanges_ = exchanges_ || collective.kind == CollectiveKind::all_to_all;
-    if (!added) continue;
-    const int32_t stage = devices.front() / width_;
-    if (collective.members.size() == at(made) && devices.back() / width_ == stage)
-      add_stage(stage);
+    const int32_t device = replica.device[collective.members[0]];
+    if (!replica.joined.empty() && replica.joined[number])
+      group_of_.push_back(kJoins);
+    else if (collective.partition >= 0)
+      group_of_.push_back(add_partition(device, replica.partitions[at(collective.partition)]));
     else
-      add_alike(devices, kinds);
+      group_of_.push_back(add_alike(devices_of(replica, collective), kinds));
   }
+  if (!replica.joined.empty()) add_joined(replica);
 }
 
 void ReplicaLanes::note(int32_t device, int32_t group) {
@@ -98,24 +101,42 @@ void ReplicaLanes::note(int32_t device, int32_t group) {
   if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);
 }
 
-/// The group of all devices of a stage.
-void ReplicaLanes::add_stage(int32_t stage) {
-  const auto number = static_cast<int32_t>(groups_.size());
-  auto& devices = groups_.emplace_back(at(width_));
-  std::iota(devices.begin(), devices.end(), stage * width_);
-  for (const int32_t device : devices) note(device, number);
+/// The number of a group, which its lanes have from now on.
+int32_t ReplicaLanes::add_group(std::vector<int32_t> devices) {
+  const auto [found, added] = known_.emplace(devices, static_cast<int32_t>(groups_.size()));
+  if (!added) return found->second;
+  for (const int32_t device : devices) note(device, found->second);
+  groups_.push_back(std::move(devices));
+  return found->second;
+}
+
+/// All groups of a partition of a device's stage; that of the device. first: of every device of a
+/// stage the first of its group.
+int32_t ReplicaLanes::add_partition(int32_t device, const std::vector<int32_t>& first) {
+  const int32_t stage = device / width_ * width_;
+  int32_t own = -1;
+  for (int32_t lead = 0; lead < width_; ++lead) {
+    if (first[at(lead)] != lead) continue;
+    std::vector<int32_t> devices;
+    for (int32_t offset = lead; offset < width_; ++offset)
+      if (first[at(offset)] == lead) devices.push_back(stage + offset);
+    const int32_t number = add_group(std::move(devices));
+    if (first[at(device - stage)] == lead) own = number;
+  }
+  return own;
 }
 
 /// A group of a lane's collectives and those of the other lanes of its kind.
-void ReplicaLanes::add_alike(const std::vector<int32_t>& group,
-                             const std::vector<int32_t>& kinds) {
+int32_t ReplicaLanes::add_alike(const std::vector<int32_t>& group,
+                                const std::vector<int32_t>& kinds) {
   const int32_t kind = group[0] % width_;
   for (int32_t offset = kind; offset < width_; ++offset) {
     if (kinds[at(offset)] != kind) continue;
-    const auto number = static_cast<int32_t>(groups_.size());
-    auto& devices = groups_.emplace_back(group);
-    for (int32_t& device : devices) note(device += offset - kind, number);
+    auto devices = group;
+    for (int32_t& device : devices) device += offset - kind;
+    add_group(std::move(devices));
   }
+  return known_.at(group);
 }
 
 std::vector<int32_t> ReplicaLanes::outline() const {
@@ -180,38 +201,21 @@ void ReplicaLanes::find_lanes(const LoweredReplica& replica, bool whole) {
 }
 
 void ReplicaLanes::find_groups(const LoweredReplica& replica) {
-  std::map<std::vector<int32_t>, int32_t> known;
   collectives_.resize(lanes_.size());
   rank_.assign(replica.device.size(), -1);
   for (const auto& collective : replica.graph.collectives()) {
-    std::vector<int32_t> devices;
-    for (const int32_t member : collective.members) devices.push_back(replica.device[member]);
-    std::sort(devices.begin(), devices.end());
-    devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
+    auto devices = devices_of(replica, collective);
     const auto number = static_cast<int32_t>(group_of_.size());
     const bool joins = !replica.joined.empty() && replica.joined[at(number)];
-    bool added = false;
-    int32_t group = kJoins;
-    if (!joins) {
-      const auto found = known.emplace(devices, static_cast<int32_t>(groups_.size()));
-      group = found.first->second;
-      added = found.second;
-    }
-    group_of_.push_back(group);
     exchanges_ = exchanges_ || collective.kind == CollectiveKind::all_to_all;
     for (const int32_t device : devices) {
-      const int32_t lane = lane_of_[device];
-      auto& list = collectives_[lane];
-      if (!list.empty() && list.back() == number) continue;
-      list.push_back(number);
-      auto& groups = lanes_[lane].groups;
-      if (!joins && std::find(groups.begin(), groups.end(), group) == groups.end())
-        groups.push_back(group);
+      auto& list = collectives_[lane_of_[device]];
+      if (list.empty() || list.back() != number) list.push_back(number);
     }
+    group_of_.push_back(joins ? kJoins : add_group(std::move(devices)));
     for (const int32_t member : collective.members)
       rank_[member] =
           static_cast<int32_t>(collectives_[lane_of_[replica.device[member]]].size()) - 1;
-    if (added) groups_.push_back(std::move(devices));
   }
   if (!replica.joined.empty()) add_joined(replica);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -58,8 +59,9 @@ class ReplicaLanes {
   void find_sends(const LoweredReplica& replica);
   void find_kinds(const LoweredReplica& replica);
   void repeat_kinds(const LoweredReplica& replica);
-  void add_stage(int32_t stage);
-  void add_alike(const std::vector<int32_t>& group, const std::vector<int32_t>& kinds);
+  int32_t add_group(std::vector<int32_t> devices);
+  int32_t add_partition(int32_t device, const std::vector<int32_t>& first);
+  int32_t add_alike(const std::vector<int32_t>& group, const std::vector<int32_t>& kinds);
   void note(int32_t device, int32_t group);
   bool alike(const LoweredReplica& replica, const Lane& a, const Lane& b) const;
   bool same_operator(const LoweredReplica& replica, int32_t a, int32_t b) const;
@@ -68,6 +70,7 @@ class ReplicaLanes {
   std::vector<int32_t> lane_of_, place_of_;           // per device
   std::vector<int32_t> number_;                       // per operator: its number in its lane
   std::vector<std::vector<int32_t>> groups_;
+  std::map<std::vector<int32_t>, int32_t> known_;     // their numbers
   std::vector<int32_t> group_of_;                     // per collective
   std::vector<std::vector<int32_t>> collectives_;     // per lane, ascending
   std::vector<int32_t> rank_;                         // per operator: of its collective in its lane

@@ -225,13 +225,15 @@ std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const G
   const auto& mesh = parallelism.mesh;
   const bool sends_parts = parallelism.scatter_gather && mesh.tensor > 1 && mesh.pipeline > 1;
   const bool sums_aside = parallelism.overlap_tensor && mesh.tensor > 1;
-  if (mesh.context > 1 || mesh.placement > 1 || sends_parts || sums_aside) return std::nullopt;
+  if (mesh.placement > 1 || sends_parts || sums_aside) return std::nullopt;
   const Nameless nameless;
+  const auto run = [&](Lowering lowering) { return lowering.run(parts); };
   try {
     check_mesh(parallelism, cluster);
     check_experts(parallelism, graph);
-    return lowered_copy(parallelism, graph,
-                        [&](Lowering lowering) { return lowering.run(parts); });
+    if (!goes_in_rings(parallelism)) return lowered_copy(parallelism, graph, run);
+    const Graph rings = with_rings(graph);
+    return lowered_copy(parallelism, rings, run);
   } catch (const ArgumentError&) {
   } catch (const LimitError&) {
   }

@@ -55,9 +55,10 @@ struct LoweredReplica {
   /// the one that it is on that rank (SpreadExperts).
   std::vector<std::vector<int32_t>> ranks = {};
   /// Of lower_lane(): of every device of a stage the first that does the same; these alone are made.
-  /// A collective with a member on each of these is between all devices of its stage, one with
-  /// several on one of them between these, and the others of its kind have the same. Else empty.
+  /// A collective with a partition is between a group of its stage's devices, one without between
+  /// its members, and the others of their kind have the same. Else empty.
   std::vector<int32_t> lanes = {};
+  std::vector<std::vector<int32_t>> partitions = {};  ///< the same: as in Lowered
   std::vector<bool> joined = {};        ///< the same
   std::vector<int32_t> together = {};   ///< the same
   std::vector<int32_t> behind = {};     ///< the same
@@ -142,8 +143,8 @@ class LaneParts {
 };
 
 /// The same of one device of each kind of every stage alone, where stages have the same kinds and
-/// devices send to none but those of equal place in others (lower_lanes()); nothing elsewhere, and
-/// where lower_replica() would throw. `parts` is of this graph. Graphs are nameless
+/// devices send to none but those of equal place in others, or the next in a ring (lower_lanes());
+/// nothing elsewhere, and where lower_replica() would throw. `parts` is of this graph. Graphs are nameless
 /// (graph/nameless.h).
 std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const Graph& graph,
                                          const Cluster& cluster, LaneParts& parts);

@@ -33,6 +33,7 @@ struct Made {
   std::vector<int32_t> origin, serves;
   std::vector<int32_t> stage;  ///< virtual stage
   std::vector<int32_t> lanes = {};  ///< of split(): Lowered::lanes
+  std::vector<std::vector<int32_t>> partitions = {};  ///< the same: Lowered::partitions
 };
 
 /// Whether gradients meet over parts of the sequence and replicas at once, as all of these hold the
@@ -74,10 +75,13 @@ class Lowering {
     if (!*found) return std::nullopt;
     auto lane = finish(**found);
     lane.lanes = (*found)->lanes;
+    lane.partitions = (*found)->partitions;
     return lane;
   }
 
  private:
+  using Partitions = std::vector<std::vector<int32_t>>;
+
   /// What of the mesh split() goes by.
   Parallelism what_splits() const {
     Parallelism same = given_;
@@ -88,12 +92,18 @@ class Lowering {
     same.shard = 0;
     same.micro_batches = 1;
     same.synchronise = {};
+    if (given_.mesh.context > 1) {  // joins_context() goes by these
+      same.mesh.data = std::min(given_.mesh.data, 2);
+      same.shard = given_.shard;
+      same.synchronise = given_.synchronise;
+    }
     same.schedule = is_v_shaped(schedule_) ? "v" : "";
     return same;
   }
 
-  LoweredReplica finish(Made made) const {
-    share(made);
+  LoweredReplica finish(const Made& whole) const {
+    const auto& partitions = whole.partitions;
+    Made made = share(whole);
     if (given_.recompute != Recompute::none || !repeated_.empty()) repeat(made);
     if (given_.scatter_gather) cut_sends(made);
     if (splits_backward(schedule_))
@@ -101,10 +111,11 @@ class Lowering {
     else if (given_.overlap_tensor && given_.mesh.tensor > 1)
       take_cut(made, overlap_sums(made.graph));
     LoweredReplica result;
-    const std::vector<bool> joined_weights = weights_joined(made);
-    if (given_.shard > 0 && shard_group(given_) > 1) result.gathered = shard(made, joined_weights);
+    const std::vector<bool> joined_weights = weights_joined(made, partitions);
+    if (given_.shard > 0 && shard_group(given_) > 1)
+      result.gathered = shard(made, joined_weights, partitions);
     result.spread = spread_of(made);
-    result.joined = joined_collectives(made);
+    result.joined = joined_collectives(made, partitions);
     if (!result.joined.empty() && !result.gathered.empty())
       result.together = together(made, result.gathered, joined_weights);
     result.behind = last_sends(made);
@@ -223,7 +234,8 @@ class Lowering {
     }
     put_sources_at_readers(lowered, stage);
     return Made{std::move(lowered.graph), std::move(lowered.placement), std::move(lowered.origin),
-                std::move(lowered.serves), std::move(stage), std::move(lowered.lanes)};
+                std::move(lowered.serves), std::move(stage), std::move(lowered.lanes),
+                std::move(lowered.partitions)};
   }
 
   /// A source stands on every device that reads it: there, in the first stage that does.
@@ -246,8 +258,8 @@ class Lowering {
   }
 
   /// A copy of a tied weight for every stage that reads it.
-  void share(Made& made) const {
-    if (given_.mesh.pipeline == 1) return;
+  Made share(const Made& made) const {
+    if (given_.mesh.pipeline == 1) return made;
     auto shared = share_variables(made.graph, made.device);
     Made after{std::move(shared.graph), std::move(shared.device), {}, {}, {}};
     for (size_t op = 0; op < shared.origin.size(); ++op) {
@@ -255,7 +267,7 @@ class Lowering {
       after.serves.push_back(made.serves[shared.origin[op]]);
       after.stage.push_back(made.stage[shared.with[op]]);
     }
-    made = std::move(after);
+    return after;
   }
 
   /// The operators between two products of activations: scores, softmax, weighted values.
@@ -371,8 +383,8 @@ class Lowering {
   }
 
   /// Of every collective whether it sums gradients over parts of the sequence for updates alone, so
-  /// that it may do so over all replicas, too; empty: none does.
-  std::vector<bool> joined_collectives(const Made& made) const {
+  /// that it may do so over all replicas, too; empty: none does. partitions: of split().
+  std::vector<bool> joined_collectives(const Made& made, const Partitions& partitions) const {
     std::vector<bool> joined;
     if (!joins_context(given_)) return joined;
     const auto& graph = made.graph;
@@ -380,10 +392,16 @@ class Lowering {
       return graph.op(op).phase == Phase::update && graph.op(op).collective < 0 &&
              graph.op(op).forward >= 0;
     };
+    const auto size = [&](const Collective& collective) {
+      if (collective.partition < 0) return static_cast<std::ptrdiff_t>(collective.members.size());
+      const auto& group = partitions[at(collective.partition)];
+      const int32_t lane = made.device[collective.members[0]] % given_.mesh.width();
+      return std::count(group.begin(), group.end(), group[at(lane)]);
+    };
     const auto joins = [&](const Collective& collective) {
       const int32_t first = collective.members[0];
       return collective.kind == CollectiveKind::all_reduce &&
-             collective.members.size() == at(given_.mesh.context) &&
+             size(collective) == given_.mesh.context &&
              std::all_of(collective.members.begin(), collective.members.end(), [&](int32_t op) {
                const auto [begin, end] = boost::out_edges(op, graph.csr());
                return graph.op(op).phase == Phase::update &&
@@ -417,8 +435,8 @@ class Lowering {
   }
 
   /// Of every original operator whether the gradients of its weights meet in such collectives.
-  std::vector<bool> weights_joined(const Made& made) const {
-    const auto joined = joined_collectives(made);
+  std::vector<bool> weights_joined(const Made& made, const Partitions& partitions) const {
+    const auto joined = joined_collectives(made, partitions);
     std::vector<bool> weights(joined.empty() ? 0 : at(graph_.operator_count()), false);
     for (int32_t op = 0; op < made.graph.operator_count() && !joined.empty(); ++op) {
       const auto& about = made.graph.op(op);
@@ -453,7 +471,8 @@ class Lowering {
   /// Every device keeps a share of its states (ZeRO); bytes of the gathers among what was made.
   /// weights: of original operators whether all of shard_group() share these out, or replicas
   /// alone; empty: all.
-  std::vector<int64_t> shard(Made& made, const std::vector<bool>& weights) const {
+  std::vector<int64_t> shard(Made& made, const std::vector<bool>& weights,
+                             const Partitions& partitions) const {
     auto spread = spread_of(made);
     std::vector<int32_t> apart(spread.size(), 0);
     for (size_t op = 0; op < spread.size() && !weights.empty(); ++op) {
@@ -461,7 +480,7 @@ class Lowering {
       spread[op] *= given_.mesh.context;
       apart[op] = 1;  // as many as share out experts, but others
     }
-    const auto whole = sums_ahead(made.graph, joined_collectives(made));
+    const auto whole = sums_ahead(made.graph, joined_collectives(made, partitions));
     ShardingOptions options{given_.shard, shard_group(given_), given_.bucket_bytes, made.device, {},
                             spread, apart, whole};
     std::vector<int32_t> unit;

@@ -46,6 +46,9 @@ struct Lowered {
   std::vector<int32_t> part;       ///< from 0; of a slice or join 0
   /// Of lower_lanes(): of every lane the first that does the same. Else empty.
   std::vector<int32_t> lanes = {};
+  /// The same: how collectives part the lanes of a run into groups (Collective::partition): of every
+  /// lane the first one of its group.
+  std::vector<std::vector<int32_t>> partitions = {};
 };
 
 struct SplitOptions {
@@ -106,11 +109,12 @@ Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const i
                      int32_t devices, const SplitOptions& options = {});
 
 /// The same in lanes, of which one of each kind is made: runs of `width` devices do the same, every
-/// operator but sources has `width` parts, part k on the k-th device of a run. The k-th devices of
-/// all runs are a lane: what is on them reads what these or all devices of a run hold. Lanes are of
-/// one kind where their parts have equally long blocks of all that they read, write and own. A
-/// collective has the members that are made, and is between all devices of its run. Nothing where
-/// that is not so.
+/// operator but sources has `width` parts, one on each device of a run. The k-th devices of all runs
+/// are a lane: what is on them reads what these hold, what a group of a run's devices gathers or
+/// exchanges, or what comes round a ring. Lanes are of one kind where their parts have equally long
+/// blocks of all that they read, write and own, and the same place in rings. A collective has the
+/// members that are made; its group is one of a partition of the run's lanes (Lowered::partitions),
+/// in which groups with members of the same kinds do the same. Nothing where that is not so.
 std::optional<Lowered> lower_lanes(const Graph& graph, const Splits& splits,
                                    std::span<const int32_t> placement, int32_t devices,
                                    int32_t width, const SplitOptions& options);

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -33,6 +34,22 @@ std::shared_ptr<const Graph> blocks(RandomStream& random, int layers, bool alike
   test::LayeredOptions options;
   if (alike) options = {random.below(3) == 0, random.below(3) == 0};
   return std::make_shared<const Graph>(test::layered_graph(layers, adapt, residual, options));
+}
+
+/// Decoders whose sequence can be shared out, at costs of their own.
+std::shared_ptr<const Graph> decoder(RandomStream& random, int layers) {
+  const auto times = 1 + random.below(3);
+  const bool free = random.below(3) == 0;
+  const auto adapt = [&](Operator& op) {
+    if (!op.parameters.empty()) op.flops *= static_cast<double>(times);
+    if (op.parameters.empty() && free) op.measured_time_s = op.measured_backward_time_s = 0;
+  };
+  test::DecoderOptions options;
+  options.key_heads = random.below(3) == 0 ? 4 : 8;
+  options.vocabulary = random.below(2) == 0 ? 64 : 67;
+  options.tied = random.below(2) == 0;
+  options.mask = random.below(3) == 0;
+  return std::make_shared<const Graph>(test::decoder_graph(layers, adapt, options));
 }
 
 /// Machines whose devices are linked in pairs, too.
@@ -108,6 +125,16 @@ Parallelism mesh_of(RandomStream& random) {
   return given;
 }
 
+/// The same with the sequence shared out.
+void share_sequence(RandomStream& random, Parallelism& given) {
+  given.mesh.context = random.below(2) == 0 ? 2 : 4;
+  given.mesh.data = std::min(given.mesh.data, 3);
+  given.scatter_gather = given.overlap_tensor = false;
+  constexpr ContextKind kKinds[] = {ContextKind::all_gather, ContextKind::ring,
+                                    ContextKind::all_to_all};
+  given.context_kind = kKinds[random.below(3)];
+}
+
 Metrics whole(const Strategy& strategy, const std::shared_ptr<const Problem>& problem) {
   const auto low = lower(strategy, problem->graph(), problem->cluster());
   const auto graph = std::make_shared<const Graph>(low.made.graph);
@@ -122,6 +149,7 @@ Metrics whole(const Strategy& strategy, const std::shared_ptr<const Problem>& pr
 
 struct Seen {
   int folded = 0, whole = 0, few = 0, reduced = 0, lanes = 0;
+  int context = 0;  // by fewer devices than a replica has, all of one kind in a stage or ring
   int64_t devices = 0, simulated = 0;
 };
 
@@ -146,8 +174,8 @@ void unequal_stages(RandomStream& random, Parallelism& given, int32_t layers) {
 /// Layers of any kind; equal ones; equal ones of which those at the ends of stages do otherwise:
 /// they repeat their forward pass without waiting, or gather weights ahead for no next one.
 /// Many of them on many stages. Or of any kind, with operators that are placed inside their stages, unit by
-/// unit.
-enum class Blocks { any, alike, ends, stages, placed };
+/// unit. Or decoders whose sequence is shared out.
+enum class Blocks { any, alike, ends, stages, placed, sequence };
 
 void place_inside(RandomStream& random, const Graph& graph, Parallelism& given) {
   given.mesh.placement = 2 + static_cast<int32_t>(random.below(2));
@@ -158,11 +186,13 @@ void place_inside(RandomStream& random, const Graph& graph, Parallelism& given) 
 }
 
 void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t seed = 7) {
-  constexpr const char* kStreams[] = {"symmetry", "alike", "ends", "stages", "placed"};
-  constexpr int32_t kLayers[] = {8, 16, 24, 16, 8};
+  constexpr const char* kStreams[] = {"symmetry", "alike", "ends", "stages", "placed", "sequence"};
+  constexpr int32_t kLayers[] = {8, 16, 24, 16, 8, 16};
   const auto number = static_cast<size_t>(kind);
   RandomStream random(seed, kStreams[number], draw);
-  const auto graph = blocks(random, kLayers[number], kind != Blocks::any && kind != Blocks::placed);
+  const auto graph = kind == Blocks::sequence
+                         ? decoder(random, kLayers[number])
+                         : blocks(random, kLayers[number], kind != Blocks::any && kind != Blocks::placed);
   Strategy strategy;
   strategy.parallelism = mesh_of(random);
   auto& mesh = strategy.parallelism->mesh;
@@ -176,6 +206,7 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t se
     strategy.parallelism->shard = strategy.parallelism->recompute == Recompute::full ? 1 : 3;
     if (random.below(3) == 0) unequal_stages(random, *strategy.parallelism, 24);
   }
+  if (kind == Blocks::sequence) share_sequence(random, *strategy.parallelism);
   if (kind == Blocks::placed) place_inside(random, *graph, *strategy.parallelism);
   if (kind == Blocks::stages) {
     mesh.pipeline = 8;
@@ -220,6 +251,7 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t se
   if (pricer.lowered_layers(strategy) >= 0) {
     ++seen.few;
     if (simulated > mesh.pipeline) ++seen.lanes;
+    if (simulated < mesh.pipeline * mesh.width()) ++seen.context;
     if (mesh.pipeline > 1 && mesh.data > 1 && strategy.parallelism->shard < 2) ++seen.reduced;
   }
   seen.devices += devices;
@@ -281,6 +313,16 @@ TEST_CASE("a few stages, or layers of them, give the metrics of all") {
   CHECK(seen.lanes > 20);
 }
 
+TEST_CASE("a few layers give the metrics of all where the sequence is shared out") {
+  Seen seen;
+  for (uint64_t draw = 0; draw < 250; ++draw) check_one(draw, seen, Blocks::sequence);
+  MESSAGE(seen.folded << " folded (" << seen.simulated << " of " << seen.devices << " devices), "
+                      << seen.few << " of them from a few layers, " << seen.context
+                      << " by some of a stage's devices");
+  CHECK(seen.context > 20);
+  CHECK(seen.simulated * 2 < seen.devices);
+}
+
 /// Draws a mesh that lowers, its cluster and its graph; nothing where it is refused.
 struct Drawn {
   std::shared_ptr<const Graph> graph;
@@ -289,10 +331,12 @@ struct Drawn {
 };
 
 std::optional<Drawn> drawn(const char* stream, uint64_t draw, bool many = false,
-                           bool placed = false) {
+                           bool placed = false, bool sequence = false) {
   RandomStream random(11, stream, draw);
-  Drawn found{blocks(random, 8, many && random.below(2) == 0), nullptr, {}};
+  Drawn found{sequence ? decoder(random, 4) : blocks(random, 8, many && random.below(2) == 0),
+              nullptr, {}};
   found.strategy.parallelism = mesh_of(random);
+  if (sequence) share_sequence(random, *found.strategy.parallelism);
   if (many) {
     found.strategy.parallelism->mesh.data = 1 + static_cast<int32_t>(random.below(2));
     found.strategy.parallelism->micro_batches = 24 + static_cast<int32_t>(random.below(80));
@@ -369,25 +413,65 @@ TEST_CASE("micro-batches that repeat others take as long as all of them") {
   CHECK(repeated > 50);
 }
 
+/// Lists of the same numbers but for their names.
+bool numbered_alike(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
+  std::map<int32_t, int32_t> to, from;
+  bool alike = a.size() == b.size();
+  for (size_t i = 0; i < a.size() && alike; ++i)
+    alike = to.emplace(a[i], b[i]).first->second == b[i] &&
+            from.emplace(b[i], a[i]).first->second == a[i];
+  return alike;
+}
+
+/// The groups of what is made are those of all lanes.
+void check_groups(const LoweredReplica& lane, const LoweredReplica& replica,
+                  const LoweredReplica& all) {
+  const ReplicaLanes made(lane, false), whole(replica, false);
+  REQUIRE(made.lanes().size() == whole.lanes().size());
+  for (size_t c = 0; c < lane.graph.collectives().size(); ++c)
+    CHECK(made.groups()[static_cast<size_t>(made.group_of(static_cast<int32_t>(c)))] ==
+          whole.groups()[static_cast<size_t>(whole.group_of(all.collective[c]))]);
+  for (size_t l = 0; l < made.lanes().size(); ++l) {
+    CHECK(made.lanes()[l].devices == whole.lanes()[l].devices);
+    const auto kind = static_cast<size_t>(made.lanes()[l].kind);  // of all lanes those are alike, too
+    CHECK(whole.lanes()[kind].kind == whole.lanes()[l].kind);
+    const std::set<std::pair<int32_t, int32_t>> sends(made.lanes()[l].sends.begin(),
+                                                      made.lanes()[l].sends.end());
+    CHECK(sends == std::set<std::pair<int32_t, int32_t>>(whole.lanes()[l].sends.begin(),
+                                                         whole.lanes()[l].sends.end()));
+    const auto groups = [l](const ReplicaLanes& of) {
+      std::vector<std::vector<int32_t>> devices;
+      for (const int32_t group : of.lanes()[l].groups)
+        devices.push_back(of.groups()[static_cast<size_t>(group)]);
+      return devices;
+    };
+    CHECK(groups(made) == groups(whole));
+  }
+}
+
 TEST_CASE("a lane of each kind is what all lanes have of it") {
-  int lanes = 0, several = 0;
-  for (uint64_t draw = 0; draw < 400; ++draw) {
-    const auto given = drawn("lanes", draw, draw >= 200);
+  int lanes = 0, several = 0, context[3] = {0, 0, 0};
+  for (uint64_t draw = 0; draw < 800; ++draw) {
+    const auto given = drawn("lanes", draw, draw >= 200 && draw < 400, false, draw >= 400);
     if (!given) continue;
     const auto& mesh = given->strategy.parallelism->mesh;
     LaneParts parts;
     const auto lane =
         lower_lane(*given->strategy.parallelism, *given->graph, *given->cluster, parts);
-    if (!lane || mesh.tensor == 1) continue;
+    const int32_t width = mesh.width();
+    if (!lane || width == 1) continue;
     ++lanes;
     const auto kinds = std::set<int32_t>(lane->lanes.begin(), lane->lanes.end()).size();
-    several += kinds > 1 && static_cast<int32_t>(kinds) < mesh.tensor;
+    several += kinds > 1 && static_cast<int32_t>(kinds) < width;
+    if (mesh.context > 1 && static_cast<int32_t>(kinds) < width)
+      ++context[static_cast<size_t>(given->strategy.parallelism->context_kind)];
     CAPTURE(draw);
     std::vector<bool> first;
-    for (int32_t d = 0; d < mesh.pipeline * mesh.tensor; ++d)
-      first.push_back(lane->lanes[static_cast<size_t>(d % mesh.tensor)] == d % mesh.tensor);
-    const auto all =
-        kept(lower_replica(*given->strategy.parallelism, *given->graph, *given->cluster), first);
+    for (int32_t d = 0; d < mesh.pipeline * width; ++d)
+      first.push_back(lane->lanes[static_cast<size_t>(d % width)] == d % width);
+    const auto replica =
+        lower_replica(*given->strategy.parallelism, *given->graph, *given->cluster);
+    const auto all = kept(replica, first);
     REQUIRE(lane->graph.operator_count() == all.graph.operator_count());
     CHECK(lane->device == all.device);
     CHECK(lane->stage == all.stage);
@@ -395,6 +479,9 @@ TEST_CASE("a lane of each kind is what all lanes have of it") {
     CHECK(lane->part == all.part);
     CHECK(lane->gathered == all.gathered);
     CHECK(lane->behind == all.behind);
+    CHECK(lane->joined == all.joined);
+    CHECK(numbered_alike(lane->together, all.together));
+    check_groups(*lane, replica, all);
     for (int32_t op = 0; op < lane->graph.operator_count(); ++op) {
       const auto &a = lane->graph.op(op), &b = all.graph.op(op);
       REQUIRE(a.type == b.type);
@@ -410,9 +497,12 @@ TEST_CASE("a lane of each kind is what all lanes have of it") {
     for (size_t c = 0; c < lane->graph.collectives().size(); ++c)
       CHECK(lane->graph.collectives()[c].bytes == all.graph.collectives()[c].bytes);
   }
-  MESSAGE(lanes << " of meshes, " << several << " of several kinds");
+  MESSAGE(lanes << " of meshes, " << several << " of several kinds; with the sequence shared out "
+                << context[0] << " gather keys, " << context[1] << " pass them round, " << context[2]
+                << " exchange heads");
   CHECK(lanes > 40);
   CHECK(several > 5);
+  for (const int count : context) CHECK(count > 10);
 }
 
 int32_t simulated(const ClusterSpec& spec, const Parallelism& given) {

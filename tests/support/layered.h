@@ -60,4 +60,71 @@ inline Graph layered_graph(int layers = 4, const std::function<void(Operator&)>&
   return lower_to_training(builder.build(), training);
 }
 
+/// What a decoder is drawn with.
+struct DecoderOptions {
+  int64_t key_heads = 8;   ///< of 8 heads of queries
+  int64_t vocabulary = 64;
+  bool tied = false;       ///< one table of embeddings for tokens and logits
+  bool mask = false;       ///< a source that all layers read
+};
+
+/// Layers of attention and two products over a sequence of 16, as a training step, whose sequence can be
+/// shared out. adapt: as above.
+inline Graph decoder_graph(int layers, const std::function<void(Operator&)>& adapt,
+                           const DecoderOptions& options = {}) {
+  constexpr int64_t kBatch = 2, kSequence = 16, kHidden = 32;
+  GraphBuilder builder("decoder");
+  const auto add = [&](const std::string& name, const char* type, std::vector<int32_t> inputs,
+                       std::vector<int64_t> shape, std::vector<int64_t> weight = {}) {
+    Operator op;
+    op.name = name;
+    op.type = type;
+    op.inputs = std::move(inputs);
+    op.flops = weight.empty() ? 1e3 : 1e9;
+    if (op.type == "Gemm") op.attributes["transB"] = int64_t{1};
+    if (op.type == "Attention") {
+      op.attributes["q_num_heads"] = int64_t{8};
+      op.attributes["kv_num_heads"] = options.key_heads;
+    }
+    if (!weight.empty()) op.parameters.push_back({"weight", weight, DType::float32, true});
+    if (adapt) adapt(op);
+    Tensor tensor;
+    tensor.gradient = op.type != "Input";
+    tensor.shape = std::move(shape);
+    return builder.add_output(builder.add_operator(std::move(op)), std::move(tensor));
+  };
+  const auto product = [&](const std::string& name, int32_t x, int64_t from, int64_t to) {
+    return add(name, "Gemm", {x}, {kBatch, kSequence, to}, {to, from});
+  };
+  const std::vector<int64_t> rows = {kBatch, kSequence, kHidden}, table = {options.vocabulary, kHidden};
+  const int32_t tokens = add("tokens", "Input", {}, {kBatch, kSequence});
+  const int32_t labels = add("labels", "Input", {}, {kBatch, kSequence});
+  const int32_t mask = options.mask ? add("mask", "Input", {}, rows) : -1;
+  const int32_t shared = options.tied ? add("embedding", "Variable", {}, table, table) : -1;
+  int32_t x = options.tied ? add("embed", "Gather", {shared, tokens}, rows)
+                           : add("embed", "Gather", {tokens}, rows, table);
+  for (int layer = 1; layer <= layers; ++layer) {
+    const auto name = fmt::format("block_{}/", layer);
+    int32_t y = add(name + "norm", "LayerNormalization", {x}, rows, {kHidden});
+    const int64_t keys = kHidden / 8 * options.key_heads;
+    y = add(name + "attention", "Attention",
+            {product(name + "query", y, kHidden, kHidden), product(name + "key", y, kHidden, keys),
+             product(name + "value", y, kHidden, keys)},
+            rows);
+    y = product(name + "output", y, kHidden, kHidden);
+    if (options.mask) y = add(name + "mask", "Mul", {y, mask}, rows);
+    x = add(name + "residual", "Add", {x, y}, rows);
+    y = product(name + "up", x, kHidden, 2 * kHidden);
+    y = add(name + "gelu", "Gelu", {y}, {kBatch, kSequence, 2 * kHidden});
+    x = add(name + "sum", "Add", {x, product(name + "down", y, 2 * kHidden, kHidden)}, rows);
+  }
+  const std::vector<int64_t> scores = {kBatch, kSequence, options.vocabulary};
+  x = options.tied ? add("logits", "Gemm", {x, shared}, scores)
+                   : product("logits", x, kHidden, options.vocabulary);
+  add("loss", "SoftmaxCrossEntropyLoss", {x, labels}, {1});
+  TrainingOptions training;
+  training.optimiser = TrainingOptions::Optimiser::adam;
+  return lower_to_training(builder.build(), training);
+}
+
 }  // namespace trinity::test

@@ -76,6 +76,7 @@ void SplitLowering::add_exchange(int32_t op, size_t input, const std::vector<siz
   const auto& homes = layout_.homes(tensor);
   Collective collective;
   collective.kind = CollectiveKind::all_to_all;
+  if (width_ > 0) collective.partition = exchange_partition(op, input);
   collective.name = name_of([&] {
     const auto name = fmt::format("{}/exchange", producer_name(tensor));
     const int32_t before = gathers_[name]++;
@@ -88,6 +89,7 @@ void SplitLowering::add_exchange(int32_t op, size_t input, const std::vector<siz
   const int64_t cut =
       axis(layout_.needed(op, input, parts[0]), layout_.needed(op, input, parts[1]));
   for (size_t i = 0; i < group.size(); ++i) {
+    if (!makes(homes[group[i]].device)) continue;
     const Block needed = layout_.needed(op, input, parts[i]);
     Operator member;
     member.name = part_name(collective.name, parts[i], 2);

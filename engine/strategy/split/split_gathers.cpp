@@ -22,7 +22,10 @@ int32_t SplitLowering::fetch(int32_t op, size_t input, int32_t part) {
     return made(held[same]);
   }
   const size_t exact = holder(homes, device, block);
-  if (exact < homes.size()) return made(held[exact]);
+  if (exact < homes.size()) {
+    check_own(homes[exact], device);
+    return made(held[exact]);
+  }
   const auto gathered = std::make_tuple(tensor, device, block, gather_phase(op, tensor));
   if (const auto found = gathered_.find(gathered); found != gathered_.end()) return found->second;
   const auto key = std::make_tuple(tensor, device, block);
@@ -60,11 +63,22 @@ std::vector<std::vector<size_t>> SplitLowering::holders(int32_t tensor, const Bl
 }
 
 bool SplitLowering::gather(int32_t op, size_t input, const Block& block) {
+  const auto found = gathering(op, input, block);
+  if (!found) return false;
+  const int32_t partition = width_ > 0 ? gather_partition(op, input) : -1;
+  for (const auto& group : found->groups)
+    add_gather(op, graph_.op(op).inputs[input], group, block, found->taking, partition);
+  return true;
+}
+
+std::optional<SplitLowering::Gathering> SplitLowering::gathering(int32_t op, size_t input,
+                                                                 const Block& block) const {
   const int32_t tensor = graph_.op(op).inputs[input];
   std::map<int32_t, int32_t> readers;  // part, by device
   for (int32_t part = 0; part < layout_.cut(op).parts(); ++part)
     if (layout_.needed(op, input, part) == block) readers[layout_.device(op, part)] = part;
-  const auto groups = holders(tensor, block);
+  Gathering found{holders(tensor, block), {}};
+  const auto& groups = found.groups;
   std::set<int32_t> members;
   size_t count = 0;
   for (const auto& group : groups)
@@ -72,22 +86,20 @@ bool SplitLowering::gather(int32_t op, size_t input, const Block& block) {
       members.insert(layout_.homes(tensor)[home].device);
       ++count;
     }
-  if (groups.empty() || groups[0].size() < 2 || count != members.size()) return false;
-  if (readers.size() != members.size()) return false;
-  std::map<int32_t, int32_t> taking;  // part, by the device that holds its piece
+  if (groups.empty() || groups[0].size() < 2 || count != members.size()) return {};
+  if (readers.size() != members.size()) return {};
   const auto inside = std::count_if(readers.begin(), readers.end(), [&](const auto& reader) {
     return members.contains(reader.first);
   });
   if (inside == 0) {
     auto holder = members.begin();
-    for (const auto& [device, part] : readers) taking[*holder++] = part;
+    for (const auto& [device, part] : readers) found.taking[*holder++] = part;
   } else if (at(inside) == readers.size()) {
-    taking = readers;
+    found.taking = std::move(readers);
   } else {
-    return false;
+    return {};
   }
-  for (const auto& group : groups) add_gather(op, tensor, group, block, taking);
-  return true;
+  return found;
 }
 
 int32_t SplitLowering::gradient_for(int32_t op, int32_t tensor, int32_t part) {
@@ -100,20 +112,19 @@ int32_t SplitLowering::gradient_for(int32_t op, int32_t tensor, int32_t part) {
 }
 
 void SplitLowering::add_gather(int32_t op, int32_t tensor, const std::vector<size_t>& group,
-                               const Block& block, const std::map<int32_t, int32_t>& taking) {
+                               const Block& block, const std::map<int32_t, int32_t>& taking,
+                               int32_t partition) {
   Collective collective;
   collective.kind = CollectiveKind::all_gather;
+  collective.partition = partition;
   collective.name = name_of([&] {
     const auto name = fmt::format("{}/gather", producer_name(tensor));
     const int32_t before = gathers_[name]++;
     return before == 0 ? name : fmt::format("{}{}", name, before + 1);
   });
-  if (width_ > 0 && group.size() != at(width_)) throw LanesDiffer{};
   for (const size_t home : group) {
     const int32_t part = taking.at(layout_.homes(tensor)[home].device);
     const int32_t device = layout_.device(op, part);
-    if (width_ > 0 && device % width_ != layout_.homes(tensor)[home].device % width_)
-      throw LanesDiffer{};
     if (!makes(device)) continue;
     const int32_t gate = gradient_for(op, tensor, part);
     const int32_t id = add_member(op, part_name(collective.name, part, 2), collective.kind,
@@ -127,7 +138,7 @@ void SplitLowering::add_gather(int32_t op, int32_t tensor, const std::vector<siz
     collective.bytes = builder_.tensor(whole).bytes;
     collective.members.push_back(id);
   }
-  builder_.add_collective(std::move(collective));
+  if (!collective.members.empty()) builder_.add_collective(std::move(collective));
 }
 
 size_t SplitLowering::holder(const std::vector<Home>& homes, int32_t device,
@@ -151,7 +162,9 @@ int32_t SplitLowering::collect(int32_t op, int32_t tensor, int32_t device, const
   for (const auto& home : homes) {
     const Block piece = overlap(home.block, block);
     if (is_empty(piece) || !seen.insert(home.block).second) continue;
-    pieces.push_back(slice(tensor, holder(homes, device, home.block), piece));
+    const size_t holds = holder(homes, device, home.block);
+    check_own(homes[holds], device);
+    pieces.push_back(slice(tensor, holds, piece));
     for (const int64_t first : begins(piece, block)) begin.push_back(first);
   }
   if (pieces.size() == 1) return pieces[0];

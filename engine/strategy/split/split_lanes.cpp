@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <bit>
+#include <set>
 
 #include "strategy/split/split_lowering.h"
 
@@ -14,32 +15,38 @@ void add_lengths(const Block& block, std::vector<int64_t>& to) {
 
 }  // namespace
 
-/// What a part costs goes by the lengths of its blocks alone. Where all of an operator's are equal
-/// each reads as the first does; where some are not, check_reads() has to say so.
+/// What a part costs goes by the lengths of its blocks alone, and in rings by whose keys it has; what
+/// it reads check_reads() has to find to be the same in all lanes.
 void SplitLowering::find_lanes() {
   if (!graph_.collectives().empty()) throw LanesDiffer{};
-  std::vector<bool> uneven(at(graph_.operator_count()), false);
   Extents extents(at(width_));
+  part_on_.resize(at(graph_.operator_count()));
   for (int32_t op = 0; op < graph_.operator_count(); ++op) {
     if (layout_.is_source(op)) continue;
-    check_devices(op);
-    uneven[at(op)] = !layout_.even(op);
-    if (uneven[at(op)]) add_extents(op, extents);
+    find_parts(op);
+    add_ring_places(op, extents);
+    if (!layout_.even(op)) add_extents(op, extents);
   }
-  const bool alike = std::find(uneven.begin(), uneven.end(), true) == uneven.end();
-  for (int32_t op = 0; op < graph_.operator_count() && !alike; ++op)
-    layout_.is_source(op) ? add_source_extents(op, extents) : check_reads(op, uneven);
+  for (int32_t op = 0; op < graph_.operator_count(); ++op)
+    layout_.is_source(op) ? add_source_extents(op, extents) : check_reads(op);
   for (const auto& lane : extents)
     lanes_.push_back(static_cast<int32_t>(std::find(extents.begin(), extents.end(), lane) -
                                           extents.begin()));
+  for (int32_t op = 0; op < graph_.operator_count(); ++op)
+    if (!layout_.is_source(op)) check_ring(op);
 }
 
-void SplitLowering::check_devices(int32_t op) const {
-  if (layout_.cut(op).parts() != width_ || layout_.device(op, 0) % width_ != 0 ||
-      layout_.reads_window(op) || !ring_of(op).empty())
-    throw LanesDiffer{};
-  for (int32_t part = 0; part < width_; ++part)
-    if (layout_.device(op, part) != layout_.device(op, 0) + part) throw LanesDiffer{};
+/// One on each device of a run; the first lane has the first.
+void SplitLowering::find_parts(int32_t op) {
+  const int32_t parts = layout_.cut(op).parts(), first = layout_.device(op, 0);
+  if (parts != width_ || first % width_ != 0 || layout_.reads_window(op)) throw LanesDiffer{};
+  auto& part_on = part_on_[at(op)];
+  part_on.assign(at(width_), -1);
+  for (int32_t part = 0; part < width_; ++part) {
+    const int32_t lane = layout_.device(op, part) - first;
+    if (lane < 0 || lane >= width_ || part_on[at(lane)] >= 0) throw LanesDiffer{};
+    part_on[at(lane)] = part;
+  }
 }
 
 /// All that part_of(), restate_traffic() and rows() go by.
@@ -47,8 +54,9 @@ void SplitLowering::add_extents(int32_t op, Extents& extents) const {
   const auto& about = graph_.op(op);
   const auto& cut = layout_.cut(op);
   const auto& parameters = graph_.op(layout_.leader(op)).parameters;
-  for (int32_t part = 0; part < width_; ++part) {
-    auto& of = extents[at(part)];
+  for (size_t lane = 0; lane < extents.size(); ++lane) {
+    auto& of = extents[lane];
+    const int32_t part = part_on_[at(op)][lane];
     of.push_back(std::bit_cast<int64_t>(cut.share(part)));
     for (size_t k = 0; k < about.inputs.size(); ++k) add_lengths(layout_.needed(op, k, part), of);
     for (size_t o = 0; o < about.outputs.size(); ++o) add_lengths(layout_.written(op, o, part), of);
@@ -67,33 +75,141 @@ void SplitLowering::add_source_extents(int32_t op, Extents& extents) const {
   }
 }
 
-/// Of a tensor that is in unequal parts, or read in such, all parts read what their own lane holds,
-/// or all read the same of which no lane holds all.
-void SplitLowering::check_reads(int32_t op, const std::vector<bool>& uneven) const {
+/// Parts of a ring send to each other, so that they are of different kinds.
+void SplitLowering::add_ring_places(int32_t op, Extents& extents) const {
+  if (ring_of(op).empty()) return;
+  const auto& cut = layout_.cut(op);
+  const auto s = at(cut.space().find("s"));
+  for (size_t lane = 0; lane < extents.size(); ++lane)
+    extents[lane].push_back(cut.coordinates(part_on_[at(op)][lane])[s]);
+}
+
+/// Of a tensor all lanes read what they hold, or all read a piece of that, or all read what none of
+/// them holds, which has to be gathered or exchanged (fetch()).
+void SplitLowering::check_reads(int32_t op) {
   for (size_t k = 0; k < graph_.op(op).inputs.size(); ++k) {
     const int32_t tensor = graph_.op(op).inputs[k], from = graph_.tensor(tensor).producer;
-    if (layout_.is_source(from) || (!uneven[at(op)] && !uneven[at(from)])) continue;
+    if (layout_.is_source(from)) continue;
     const auto& homes = layout_.homes(tensor);
     if (homes.size() != at(width_)) throw LanesDiffer{};
-    const Block first = layout_.needed(op, k, 0);
-    bool own = true, whole = true;
-    for (int32_t part = 0; part < width_; ++part) {
-      const Block needed = layout_.needed(op, k, part);
-      const bool holds = needed == homes[at(part)].block;
-      own = own && holds;
-      whole = whole && !holds && needed == first;
+    int32_t own = 0;
+    for (int32_t lane = 0; lane < width_; ++lane) {
+      const int32_t part = part_on_[at(op)][at(lane)], home = part_on_[at(from)][at(lane)];
+      const Block& block = homes[at(home)].block;
+      if (layout_.needed(op, k, part) == block) ++own;
+      if (block.empty() && part != home) throw LanesDiffer{};  // parts of one number match (fetch())
     }
-    if (!own && !whole) throw LanesDiffer{};
+    if (own > 0 && own < width_) throw LanesDiffer{};
+    if (own == 0) check_read(op, k);
   }
 }
 
-/// Lanes meet in collectives alone.
-void SplitLowering::check_lanes_apart(const Lowered& lowered) const {
-  for (int32_t op = 0; op < lowered.graph.operator_count(); ++op)
-    for (const int32_t input : lowered.graph.op(op).inputs)
-      if (lowered.placement[at(op)] % width_ !=
-          lowered.placement[at(lowered.graph.tensor(input).producer)] % width_)
-        throw LanesDiffer{};
+/// A piece of what a lane holds is of nothing else. Readers of a tensor share what is made for one
+/// block of it: in all lanes or in none.
+void SplitLowering::check_read(int32_t op, size_t input) {
+  const int32_t tensor = graph_.op(op).inputs[input], from = graph_.tensor(tensor).producer;
+  const auto& homes = layout_.homes(tensor);
+  std::vector<Block> needed;
+  int32_t within = 0;
+  for (int32_t lane = 0; lane < width_; ++lane) {
+    needed.push_back(layout_.needed(op, input, part_on_[at(op)][at(lane)]));
+    const Block& own = homes[at(part_on_[at(from)][at(lane)])].block;
+    if (overlap(needed.back(), own) != needed.back()) continue;
+    ++within;
+    for (const auto& home : homes)
+      if (home.block != own && !is_empty(overlap(home.block, needed.back()))) throw LanesDiffer{};
+  }
+  if (within > 0 && within < width_) throw LanesDiffer{};
+  auto& known = reads_[tensor];
+  for (const auto& other : known) {
+    int32_t equal = 0;
+    for (size_t lane = 0; lane < needed.size(); ++lane) equal += needed[lane] == other[lane];
+    if (equal == width_) return;
+    if (equal > 0) throw LanesDiffer{};
+  }
+  known.push_back(std::move(needed));
+}
+
+/// A lane's part follows on one as far away as in the lane that is made for it, and of that one's kind.
+void SplitLowering::check_ring(int32_t op) const {
+  const auto ring = ring_of(op);
+  const auto& part_on = part_on_[at(op)];
+  const auto before = [&](int32_t lane) {
+    return layout_.device(op, ring[at(part_on[at(lane)])]) % width_;
+  };
+  for (int32_t lane = 0; lane < width_ && !ring.empty(); ++lane) {
+    const int32_t kind = lanes_[at(lane)], from = before(lane), made = before(kind);
+    if (lanes_[at(from)] != made || from - lane != made - kind) throw LanesDiffer{};
+  }
+}
+
+/// Groups of which some lane is made have to have the made one for each of theirs, the first one
+/// first (by whose part bytes go); the others have to be like one of these.
+int32_t SplitLowering::partition(const Where& where) {
+  if (width_ == 0) return -1;
+  std::map<int32_t, std::vector<int32_t>> groups;  // lanes in the order of their parts
+  std::vector<int32_t> first(at(width_), -1), group_of(at(width_), -1);
+  for (const auto& [group, device] : where) {
+    groups[group].push_back(device % width_);
+    group_of[at(device % width_)] = group;
+  }
+  if (where.size() != at(width_) || std::find(group_of.begin(), group_of.end(), -1) != group_of.end())
+    throw LanesDiffer{};
+  const auto kinds = [this](std::vector<int32_t> lanes) {
+    for (int32_t& lane : lanes) lane = lanes_[at(lane)];
+    return lanes;
+  };
+  for (const auto& [group, lanes] : groups) {
+    const auto of = kinds(lanes);
+    for (const int32_t lane : lanes) first[at(lane)] = *std::min_element(lanes.begin(), lanes.end());
+    const bool made = std::any_of(lanes.begin(), lanes.end(),
+                                  [this](int32_t lane) { return lanes_[at(lane)] == lane; });
+    const auto& like = made ? lanes : groups[group_of[at(of[0])]];
+    const auto has = [&](int32_t kind) {
+      return std::find(like.begin(), like.end(), kind) != like.end();
+    };
+    if (like[0] != of[0] || kinds(like) != of || !std::all_of(of.begin(), of.end(), has))
+      throw LanesDiffer{};
+  }
+  const auto known = std::find(partitions_.begin(), partitions_.end(), first);
+  const auto number = static_cast<int32_t>(known - partitions_.begin());
+  if (known == partitions_.end()) partitions_.push_back(std::move(first));
+  return number;
+}
+
+int32_t SplitLowering::gather_partition(int32_t op, size_t input) {
+  const auto& homes = layout_.homes(graph_.op(op).inputs[input]);
+  Where where;
+  std::set<Block> seen;
+  int32_t number = 0;
+  for (int32_t part = 0; part < width_; ++part) {
+    const Block block = layout_.needed(op, input, part);
+    if (!seen.insert(block).second) continue;
+    const auto found = gathering(op, input, block);
+    if (!found) throw LanesDiffer{};
+    for (const auto& [device, reader] : found->taking)
+      if (layout_.device(op, reader) % width_ != device % width_) throw LanesDiffer{};
+    for (const auto& group : found->groups) {
+      for (const size_t home : group) where.emplace_back(number, homes[home].device);
+      ++number;
+    }
+  }
+  return partition(where);
+}
+
+int32_t SplitLowering::exchange_partition(int32_t op, size_t input) {
+  const auto& homes = layout_.homes(graph_.op(op).inputs[input]);
+  Where where;
+  std::set<std::vector<size_t>> seen;
+  for (int32_t part = 0; part < width_; ++part) {
+    std::vector<int32_t> parts;
+    const auto group = exchanged_homes(op, input, layout_.needed(op, input, part), parts);
+    if (group.empty()) throw LanesDiffer{};
+    const auto number = static_cast<int32_t>(seen.size());
+    if (!seen.insert(group).second) continue;
+    for (const size_t home : group) where.emplace_back(number, homes[home].device);
+  }
+  return partition(where);
 }
 
 }  // namespace trinity

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <tuple>
@@ -49,13 +50,14 @@ class SplitLowering {
   struct Made {
     int32_t device, origin, part, serves;
   };
+  using Where = std::vector<std::pair<int32_t, int32_t>>;  // by part: group, device
   /// Partial gradients of weights that are reduced together, on the same groups of devices.
   struct Bucket {
     std::vector<std::pair<int32_t, size_t>> gradients;  // operator, output
-    std::vector<std::pair<int32_t, int32_t>> where;     // by part: group, device
+    Where where;
     int64_t bytes = 0;
     int32_t apart = 0;
-    std::vector<std::pair<int32_t, int32_t>> next = {};  // where the sums are summed again
+    Where next = {};  // where the sums are summed again
   };
 
   void add_whole(int32_t op);
@@ -64,6 +66,10 @@ class SplitLowering {
   bool makes(int32_t device) const {
     return width_ == 0 || lanes_[at(device % width_)] == device % width_;
   }
+  bool makes_part(int32_t op, size_t part) const {
+    return makes(layout_.device(op, static_cast<int32_t>(part)));
+  }
+  void skip_part(int32_t op);
   /// What is not made (-1) cannot be used.
   int32_t made(int32_t number) const {
     if (number < 0) throw LanesDiffer{};
@@ -72,11 +78,19 @@ class SplitLowering {
   // split_lanes.cpp:
   using Extents = std::vector<std::vector<int64_t>>;  // by lane
   void find_lanes();
-  void check_devices(int32_t op) const;
+  void find_parts(int32_t op);
   void add_extents(int32_t op, Extents& extents) const;
   void add_source_extents(int32_t op, Extents& extents) const;
-  void check_reads(int32_t op, const std::vector<bool>& uneven) const;
-  void check_lanes_apart(const Lowered& lowered) const;
+  void add_ring_places(int32_t op, Extents& extents) const;
+  void check_reads(int32_t op);
+  void check_read(int32_t op, size_t input);
+  void check_ring(int32_t op) const;
+  /// The number of a collective's partition; -1 without a width.
+  int32_t partition(const Where& where);
+  /// That a device has a lane's own part.
+  void check_own(const Home& home, int32_t device) const {
+    if (width_ > 0 && home.device % width_ != device % width_) throw LanesDiffer{};
+  }
 
   int32_t add(Operator op, int32_t device, int32_t origin, int32_t part);
   /// What is no part of an operator, but made for one.
@@ -122,6 +136,8 @@ class SplitLowering {
   /// with the keys and values of another part.
   Operator step_of(int32_t op, int32_t part, const char* step, int32_t owner) const;
 
+  /// What the parts of an operator read, by part. Input by input, so that what is made for it is in one
+  /// order on all devices.
   std::vector<std::vector<int32_t>> fetched(int32_t op);
 
   void finish_part(int32_t op, int32_t part, int32_t owner, std::vector<int32_t> inputs);
@@ -162,8 +178,7 @@ class SplitLowering {
 
   void fill_bucket(int32_t op, size_t output, const std::vector<int32_t>& dimensions);
   /// Sums of an output by `where`, and of these by `next`, where that is not empty.
-  void put_in_bucket(int32_t op, size_t output, std::vector<std::pair<int32_t, int32_t>> where,
-                     std::vector<std::pair<int32_t, int32_t>> next);
+  void put_in_bucket(int32_t op, size_t output, Where where, Where next);
   void reduce_buckets();
 
   void reduce(size_t k);
@@ -182,12 +197,20 @@ class SplitLowering {
   /// operator, or as many others do (those of the next stage), which get a piece each first; false
   /// where some do not.
   bool gather(int32_t op, size_t input, const Block& block);
+  /// The groups that do, and the parts that read, by the device that holds their piece.
+  struct Gathering {
+    std::vector<std::vector<size_t>> groups;
+    std::map<int32_t, int32_t> taking;
+  };
+  std::optional<Gathering> gathering(int32_t op, size_t input, const Block& block) const;
+  int32_t gather_partition(int32_t op, size_t input);
 
   /// An all-to-all of a tensor's pieces where the devices that hold those which a block is made of
   /// read equal parts of all of them; false where they do not. Forward ones serve backward readers.
   bool exchange(int32_t op, size_t input, const Block& block);
   void add_exchange(int32_t op, size_t input, const std::vector<size_t>& group,
                     const std::vector<int32_t>& parts);
+  int32_t exchange_partition(int32_t op, size_t input);
   /// The pieces of those devices in the order of the sequence, and the reader on each; none where
   /// they are no exchange.
   std::vector<size_t> exchanged_homes(int32_t op, size_t input, const Block& block,
@@ -197,9 +220,9 @@ class SplitLowering {
   /// no earlier than it is used: the first gradient that the operator reads; -1: nothing.
   int32_t gradient_for(int32_t op, int32_t tensor, int32_t part);
 
-  /// taking: the parts that read, by the device that holds their piece.
+  /// taking: as in Gathering.
   void add_gather(int32_t op, int32_t tensor, const std::vector<size_t>& group, const Block& block,
-                  const std::map<int32_t, int32_t>& taking);
+                  const std::map<int32_t, int32_t>& taking, int32_t partition);
 
   /// The home with exactly this block, on the device if there is one there, else in its place of
   /// another run; of others each device takes its turn.
@@ -221,6 +244,9 @@ class SplitLowering {
   const SplitLayout& layout_;
   int32_t width_;
   std::vector<int32_t> lanes_;  // with a width: Lowered::lanes
+  std::vector<std::vector<int32_t>> partitions_;          // the same: Lowered::partitions
+  std::vector<std::vector<int32_t>> part_on_;             // the same: by operator and lane
+  std::map<int32_t, std::vector<std::vector<Block>>> reads_;  // by tensor: check_read()
   int64_t bucket_bytes_;
   std::span<const int32_t> apart_;
   int32_t runs_;

@@ -105,13 +105,16 @@ std::vector<std::vector<int32_t>> SplitLowering::pass_round(
     int32_t op, const std::vector<int32_t>& ring, const std::vector<std::vector<int32_t>>& inputs) {
   std::vector<std::vector<int32_t>> held(1);
   for (size_t part = 0; part < ring.size(); ++part)
-    held[0].push_back(pack(op, static_cast<int32_t>(part), inputs[part]));
+    held[0].push_back(
+        makes_part(op, part) ? pack(op, static_cast<int32_t>(part), inputs[part]) : -1);
   for (int32_t step = 1; step < ring_length(op); ++step) {
     held.emplace_back();
     for (size_t part = 0; part < ring.size(); ++part) {
-      const int32_t from = held[at(step - 1)][at(ring[part])];
-      held.back().push_back(add_to_ring(op, "ring", step, static_cast<int32_t>(part),
-                                        carrier("Identity", 0), {from}, {like(from)}));
+      held.back().push_back(-1);
+      if (!makes_part(op, part)) continue;
+      const int32_t from = made(held[at(step - 1)][at(ring[part])]);
+      held.back().back() = add_to_ring(op, "ring", step, static_cast<int32_t>(part),
+                                        carrier("Identity", 0), {from}, {like(from)});
     }
   }
   return held;
@@ -141,9 +144,9 @@ Operator SplitLowering::step_of(int32_t op, int32_t part, const char* step, int3
 
 std::vector<std::vector<int32_t>> SplitLowering::fetched(int32_t op) {
   std::vector<std::vector<int32_t>> inputs(at(layout_.cut(op).parts()));
-  for (size_t part = 0; part < inputs.size(); ++part)
-    for (size_t k = 0; k < graph_.op(op).inputs.size(); ++k)
-      inputs[part].push_back(fetch(op, k, static_cast<int32_t>(part)));
+  for (size_t k = 0; k < graph_.op(op).inputs.size(); ++k)
+    for (size_t part = 0; part < inputs.size(); ++part)
+      if (makes_part(op, part)) inputs[part].push_back(fetch(op, k, static_cast<int32_t>(part)));
   return inputs;
 }
 
@@ -164,6 +167,10 @@ void SplitLowering::attend(int32_t op, const std::vector<int32_t>& ring) {
   const int32_t steps = ring_length(op);
   const auto of = owners(ring, steps);
   for (size_t p = 0; p < ring.size(); ++p) {
+    if (!makes_part(op, p)) {
+      skip_part(op);
+      continue;
+    }
     const auto part = static_cast<int32_t>(p);
     const int32_t queries = inputs[p][0];
     int32_t sums = -1;
@@ -187,6 +194,7 @@ void SplitLowering::attend_back(int32_t op, const std::vector<int32_t>& ring) {
   for (int32_t step = 1; step < steps; ++step) {
     std::vector<int32_t> arrived(ring.size(), -1);
     for (size_t p = 0; p < ring.size(); ++p) {
+      if (!makes_part(op, p)) continue;
       const auto part = static_cast<int32_t>(p);
       std::vector<int32_t> read = inputs[p];
       read.erase(read.begin() + keys, read.begin() + keys + 2);
@@ -200,6 +208,10 @@ void SplitLowering::attend_back(int32_t op, const std::vector<int32_t>& ring) {
     sums = std::move(arrived);
   }
   for (size_t p = 0; p < ring.size(); ++p) {
+    if (!makes_part(op, p)) {
+      skip_part(op);
+      continue;
+    }
     std::vector<int32_t> read = inputs[p];
     read.insert(read.end(), {queries[p], sums[at(ring[p])]});
     finish_part(op, static_cast<int32_t>(p), static_cast<int32_t>(p), std::move(read));

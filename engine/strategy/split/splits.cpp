@@ -87,17 +87,21 @@ void SplitLowering::add_source(int32_t op) {
   }
 }
 
+void SplitLowering::skip_part(int32_t op) {
+  parts_of_[op].push_back(-1);
+  for (const int32_t output : graph_.op(op).outputs) held_[output].push_back(-1);
+}
+
 void SplitLowering::add_parts(int32_t op) {
   const int32_t parts = layout_.cut(op).parts();
+  auto inputs = fetched(op);
   for (int32_t part = 0; part < parts; ++part) {
-    if (!makes(layout_.device(op, part))) {
-      parts_of_[op].push_back(-1);
-      for (const int32_t output : graph_.op(op).outputs) held_[output].push_back(-1);
+    if (!makes_part(op, at(part))) {
+      skip_part(op);
       continue;
     }
     Operator made = part_of(op, part);
-    for (size_t k = 0; k < graph_.op(op).inputs.size(); ++k)
-      made.inputs.push_back(fetch(op, k, part));
+    made.inputs = std::move(inputs[at(part)]);
     if (parts > 1) restate_traffic(op, part, made);
     const int32_t id = add(std::move(made), layout_.device(op, part), op, part);
     parts_of_[op].push_back(id);
@@ -226,11 +230,15 @@ void SplitLowering::join(int32_t op, size_t output, const std::vector<int32_t>& 
   const auto name =
       name_of([&] { return fmt::format("{}/{}{}", original.name, what, output + 1); });
   std::map<int32_t, Collective> collectives;
+  Where where;
+  for (int32_t part = 0; part < layout_.cut(op).parts(); ++part)
+    where.emplace_back(group[part], layout_.device(op, part));
+  const int32_t partition = this->partition(where);
   for (int32_t part = 0; part < layout_.cut(op).parts(); ++part) {
-    if (width_ > 0 && group[part] != group[0]) throw LanesDiffer{};
     if (!makes(layout_.device(op, part))) continue;
     auto& collective = collectives[group[part]];
     if (collective.members.empty()) {
+      collective.partition = partition;
       collective.name = name_of([&] { return fmt::format("{}.{}", name, group[part]); });
       collective.bytes = bytes(part);
       if (scatters) collective.kind = CollectiveKind::reduce_scatter;
@@ -272,7 +280,7 @@ int32_t SplitLowering::add_member(int32_t op, std::string name, CollectiveKind k
 
 void SplitLowering::fill_bucket(int32_t op, size_t output, const std::vector<int32_t>& dimensions) {
   const auto group = layout_.cut(op).groups(dimensions);
-  std::vector<std::pair<int32_t, int32_t>> where, within, across;
+  Where where, within, across;
   using Numbers = std::map<std::pair<int32_t, int32_t>, int32_t>;
   Numbers runs, places;
   const auto number = [](Numbers& known, int32_t a, int32_t b) {
@@ -294,9 +302,7 @@ void SplitLowering::fill_bucket(int32_t op, size_t output, const std::vector<int
     put_in_bucket(op, output, several ? std::move(across) : std::move(where), {});
 }
 
-void SplitLowering::put_in_bucket(int32_t op, size_t output,
-                                  std::vector<std::pair<int32_t, int32_t>> where,
-                                  std::vector<std::pair<int32_t, int32_t>> next) {
+void SplitLowering::put_in_bucket(int32_t op, size_t output, Where where, Where next) {
   // The first part is always made.
   const int64_t bytes = builder_.tensor(held_[graph_.op(op).outputs[output]][0]).bytes;
   const int32_t apart = apart_.empty() ? 0 : apart_[op];
@@ -329,10 +335,11 @@ void SplitLowering::reduce(size_t k) {
   const auto name = fmt::format("shared_gradients{}", k);
   const int32_t first = bucket.gradients[0].first;
   std::map<int32_t, Collective> collectives;
+  const int32_t partition = this->partition(bucket.where);
   for (size_t part = 0; part < bucket.where.size(); ++part) {
-    if (width_ > 0 && bucket.where[part].first != bucket.where[0].first) throw LanesDiffer{};
     if (!makes(bucket.where[part].second)) continue;
     auto& collective = collectives[bucket.where[part].first];
+    collective.partition = partition;
     collective.name = fmt::format("{}.{}", name, bucket.where[part].first);
     const int32_t id =
         add_member(first, part_name(name, static_cast<int32_t>(part), 2), collective.kind,
@@ -374,8 +381,8 @@ Lowered SplitLowering::finish() {
     result.part.push_back(made.part);
     result.serves.push_back(made.serves);
   }
-  if (width_ > 0) check_lanes_apart(result);
   result.lanes = lanes_;
+  result.partitions = std::move(partitions_);
   return result;
 }
 
