@@ -11,6 +11,12 @@ namespace {
 
 constexpr int64_t kLongestFlow = int64_t{1} << 61;
 
+/// What a channel that has `left` bytes/s to give gives each of its flows; kNever where it has none.
+inline int64_t fair_share(int64_t left, int32_t flows) {
+  const int64_t each = std::max<int64_t>(1, left / std::max(flows, 1));
+  return flows > 0 ? each : Flows::kNever;
+}
+
 }  // namespace
 
 Flows::Flows(const Cluster& cluster) : cluster_(cluster) {
@@ -18,19 +24,21 @@ Flows::Flows(const Cluster& cluster) : cluster_(cluster) {
     capacity_.push_back(
         std::max<int64_t>(1, std::llround(std::min(channel.bandwidth_bytes_per_s, 4e18))));
   open_.resize(capacity_.size());
+  unfixed_.resize(capacity_.size());
 }
 
 void Flows::clear() {
   const auto d = static_cast<size_t>(cluster_.device_count());
   pair_at_.resize(d * d, -1);
   for (const int32_t index : live_) {
+    count(pairs_[index], -pairs_[index].count);
     pairs_[index].flows.clear();
     retire(index);
   }
   live_.clear();
-  now_ns_ = carried_ns_ = 0;
+  now_ns_ = 0;
   next_end_ns_ = kNever;
-  changed_ = false;
+  changed_ = emptied_ = false;
 }
 
 int32_t Flows::pair_of(int32_t from, int32_t to) {
@@ -42,18 +50,29 @@ int32_t Flows::pair_of(int32_t from, int32_t to) {
     const size_t first = crossed_.size();
     crossed_.insert(crossed_.end(), route.begin(), route.end());
     pairs_.emplace_back(Pair{from, to, first, crossed_.size(), {}});
+    fixed_.resize(pairs_.size());
   }
   return at;
 }
 
 void Flows::begin(int32_t from, int32_t to, int64_t bytes, int32_t owner) {
-  carry_on();
   const int32_t index = pair_of(from, to);
   auto& pair = pairs_[index];
-  if (!pair.live) enlist(index);
+  pair.live ? carry_on(pair) : enlist(index);
   pair.flows.push_back({pair.carried + static_cast<__int128>(bytes) * 1'000'000'000, owner});
   std::push_heap(pair.flows.begin(), pair.flows.end(), std::greater<>());
+  count(pair, 1);
+}
+
+/// Notes that more (or fewer) flows of a pair cross its channels.
+inline void Flows::count(Pair& pair, int32_t more) {
   changed_ = true;
+  pair.count += more;
+  for (const int32_t channel : channels_of(pair)) {
+    auto& open = open_[channel];
+    open.all += more;
+    open.each_of_all = fair_share(capacity_[channel], open.all);
+  }
 }
 
 void Flows::enlist(int32_t index) {
@@ -62,6 +81,7 @@ void Flows::enlist(int32_t index) {
   pair.live = true;
   pair.rate = 0;
   pair.carried = 0;
+  pair.since_ns = now_ns_;
   for (const int32_t channel : channels_of(pair)) {
     auto& open = open_[channel];
     if (open.pairs.empty()) {
@@ -86,101 +106,137 @@ void Flows::retire(int32_t index) {
   }
 }
 
-/// What all flows have been given by now.
-void Flows::carry_on() {
-  const int64_t passed = now_ns_ - carried_ns_;
-  carried_ns_ = now_ns_;
-  if (passed == 0) return;
-  for (const int32_t index : live_)
-    pairs_[index].carried += static_cast<__int128>(pairs_[index].rate) * passed;
+/// What the flows of a pair have been given by now.
+inline void Flows::carry_on(Pair& pair) {
+  pair.carried += static_cast<__int128>(pair.rate) * (now_ns_ - pair.since_ns);
+  pair.since_ns = now_ns_;
 }
 
 void Flows::advance(int64_t now_ns, std::vector<int32_t>& ended) {
   now_ns_ = now_ns;
   if (now_ns < next_end_ns_) return;
-  carry_on();
   for (const int32_t index : live_) {
     auto& pair = pairs_[index];
-    for (; !pair.flows.empty() && pair.flows.front().end <= pair.carried; changed_ = true) {
+    if (pair.end_ns > now_ns) continue;
+    carry_on(pair);
+    int32_t fewer = 0;
+    for (; !pair.flows.empty() && pair.flows.front().end <= pair.carried; ++fewer) {
       ended.push_back(pair.flows.front().owner);
       std::pop_heap(pair.flows.begin(), pair.flows.end(), std::greater<>());
       pair.flows.pop_back();
     }
+    count(pair, -fewer);
+    emptied_ = emptied_ || pair.count == 0;
   }
 }
 
 void Flows::settle() {
   if (!changed_) return;
   changed_ = false;
-  std::erase_if(live_, [this](int32_t index) {
-    if (!pairs_[index].flows.empty()) return false;
-    retire(index);
-    return true;
-  });
-  share();
-  find_next_end();
-}
-
-void Flows::find_next_end() {
+  if (emptied_)
+    std::erase_if(live_, [this](int32_t index) {
+      if (pairs_[index].count > 0) return false;
+      retire(index);
+      return true;
+    });
+  emptied_ = false;
   next_end_ns_ = kNever;
-  for (const int32_t index : live_) {
-    const auto& pair = pairs_[index];
-    const __int128 left = pair.flows.front().end - pair.carried + pair.rate - 1;
-    const __int128 wait =
-        left <= kNever ? static_cast<int64_t>(left) / pair.rate : left / pair.rate;
-    if (wait > kLongestFlow - now_ns_)
-      throw LimitError(
-          fmt::format("a transfer from '{}' to '{}' at its fair share ends later than the "
-                      "simulator's clock holds",
-                      cluster_.device(pair.from).name, cluster_.device(pair.to).name));
-    next_end_ns_ = std::min(next_end_ns_, now_ns_ + static_cast<int64_t>(wait));
-  }
+  share();
 }
 
-/// Of the channels in use the one that can give its flows least; of equal ones the first.
-inline int32_t Flows::find_narrowest() {
-  int64_t least = kNever;
-  int32_t narrowest = -1;
+/// When the first flow of a pair ends at its rate, which it has had since now.
+inline void Flows::find_end(Pair& pair) {
+  const __int128 left = pair.flows.front().end - pair.carried + pair.rate - 1;
+  const __int128 wait =
+      left <= kNever ? static_cast<int64_t>(left) / pair.rate : left / pair.rate;
+  if (wait > kLongestFlow - now_ns_)
+    throw LimitError(
+        fmt::format("a transfer from '{}' to '{}' at its fair share ends later than the "
+                    "simulator's clock holds",
+                    cluster_.device(pair.from).name, cluster_.device(pair.to).name));
+  pair.end_ns = now_ns_ + static_cast<int64_t>(wait);
+}
+
+/// The channel that can give its flows least, of equal ones the first, among those offered.
+struct Flows::Narrowest {
+  int64_t each = kNever;
+  int32_t channel = INT32_MAX;
+
+  void offer(int64_t other_each, int32_t other) {
+    const bool less = (other_each < each) | ((other_each == each) & (other < channel));
+    each = less ? other_each : each;
+    channel = less ? other : channel;
+  }
+};
+
+/// Opens the channels in use.
+inline Flows::Narrowest Flows::open_all() {
+  Narrowest narrowest;
+  unfixed_count_ = 0;
   for (const int32_t channel : used_) {
+    unfixed_[unfixed_count_++] = channel;
     auto& open = open_[channel];
-    if (open.each == 0)
-      open.each = open.flows == 0 ? kNever : std::max<int64_t>(1, open.left / open.flows);
-    if (open.each > least || (open.each == least && channel > narrowest)) continue;
-    least = open.each;
-    narrowest = channel;
+    open.left = capacity_[channel];
+    open.flows = open.all;
+    open.each = open.each_of_all;
+    narrowest.offer(open.each, channel);
   }
   return narrowest;
 }
 
-/// Gives all flows of a pair their rate and takes it from the channels of their route.
-inline void Flows::fix(Pair& pair, int64_t rate) {
-  pair.rate = rate;
-  const auto taken = static_cast<__int128>(rate) * pair.count();
+/// Of the channels with flows that have no rate yet.
+inline Flows::Narrowest Flows::find_narrowest() {
+  Narrowest narrowest;
+  size_t kept = 0;
+  for (size_t i = 0; i < unfixed_count_; ++i) {
+    const int32_t channel = unfixed_[i];
+    auto& open = open_[channel];
+    unfixed_[kept] = channel;
+    kept += open.flows > 0;
+    narrowest.offer(open.each, channel);
+  }
+  unfixed_count_ = kept;
+  return narrowest;
+}
+
+/// Takes the rate of all flows of a pair from the channels of their route. No channel can give each
+/// of its flows less, or it is one byte/s that is taken: the product is within 64 bits.
+inline void Flows::take(const Pair& pair) {
+  const int64_t taken = pair.rate * pair.count;
   for (const int32_t channel : channels_of(pair)) {
     auto& open = open_[channel];
-    open.left = taken < open.left ? open.left - static_cast<int64_t>(taken) : 0;
-    open.flows -= pair.count();
-    open.each = 0;
+    open.left = std::max<int64_t>(0, open.left - taken);
+    open.flows -= pair.count;
+    open.each = fair_share(open.left, open.flows);
   }
+}
+
+/// Gives the flows of a pair their rate.
+inline void Flows::fix(Pair& pair, int64_t rate) {
+  pair.shared = shares_;
+  if ((pair.rate != rate) | (pair.since_ns == now_ns_)) {  // the latter: a flow began or ended
+    carry_on(pair);
+    pair.rate = rate;
+    find_end(pair);
+  }
+  next_end_ns_ = std::min(next_end_ns_, pair.end_ns);
 }
 
 /// Progressive filling: the channel that can give its flows least fixes their rates.
 void Flows::share() {
-  for (const int32_t channel : used_) {
-    auto& open = open_[channel];
-    open.left = capacity_[channel];
-    open.each = open.flows = 0;
-    for (const int32_t index : open.pairs) open.flows += pairs_[index].count();
-  }
-  for (const int32_t index : live_) pairs_[index].rate = 0;
-  for (size_t unfixed = live_.size(); unfixed > 0;) {
-    const auto& narrowest = open_[find_narrowest()];
-    const int64_t least = narrowest.each;
-    for (const int32_t index : narrowest.pairs) {
-      if (pairs_[index].rate > 0) continue;
-      fix(pairs_[index], least);
-      --unfixed;
+  size_t left = live_.size();
+  if (left == 0) return;
+  ++shares_;
+  for (Narrowest narrowest = open_all(); true; narrowest = find_narrowest()) {
+    size_t fixed = 0;
+    for (const int32_t index : open_[narrowest.channel].pairs) {
+      if (pairs_[index].shared == shares_) continue;
+      fix(pairs_[index], narrowest.each);
+      fixed_[fixed++] = index;
     }
+    left -= fixed;
+    if (left == 0) return;
+    for (size_t i = 0; i < fixed; ++i) take(pairs_[fixed_[i]]);
   }
 }
 

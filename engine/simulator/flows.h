@@ -38,26 +38,34 @@ class Flows {
     size_t first_crossed = 0, end_crossed = 0;  // in crossed_
     std::vector<Flow> flows;                    // a heap, the first to end first
     int64_t rate = 0;                           // bytes/s, of each
-    __int128 carried = 0;                       // bytes * 1e9, of each; known up to carried_ns_
+    int64_t since_ns = 0;                       // from when it has had that rate, or later
+    __int128 carried = 0;                       // bytes * 1e9, of each; known up to since_ns
+    int64_t end_ns = kNever;                    // when the first flow ends at that rate
+    uint64_t shared = 0;                        // the last share that fixed its rate
+    int32_t count = 0;                          // of flows
     bool live = false;                          // listed in live_
-
-    int32_t count() const { return static_cast<int32_t>(flows.size()); }
   };
   /// A channel while its rates are shared out.
   struct Open {
-    int64_t left = 0;   // bytes/s
-    int64_t each = 0;   // what that gives each of its flows without a rate; 0: to be found
-    int32_t flows = 0;  // those without a rate yet
+    int64_t left = 0;       // bytes/s
+    int64_t each = 0;       // what that gives each of its flows without a rate; 0: to be found
+    int64_t each_of_all = 0;     // the same where none has a rate yet
+    int32_t flows = 0;           // those without a rate yet
+    int32_t all = 0;             // that cross it
     std::vector<int32_t> pairs;  // live ones that cross it, in any order
     size_t at = 0;               // its position in used_
   };
   void enlist(int32_t index);
   void retire(int32_t index);
-  void carry_on();
-  int32_t find_narrowest();
-  void find_next_end();
+  void count(Pair& pair, int32_t more);
+  void carry_on(Pair& pair);
+  struct Narrowest;
+  Narrowest open_all();
+  Narrowest find_narrowest();
+  void find_end(Pair& pair);
   void share();
   void fix(Pair& pair, int64_t rate);
+  void take(const Pair& pair);
   int32_t pair_of(int32_t from, int32_t to);
   std::span<const int32_t> channels_of(const Pair& pair) const {
     return {crossed_.data() + pair.first_crossed, pair.end_crossed - pair.first_crossed};
@@ -71,8 +79,12 @@ class Flows {
   std::vector<int32_t> used_;     // channels of these, in any order
   std::vector<int32_t> pair_at_;  // [from][to]: position in pairs_, or -1
   std::vector<Open> open_;        // per channel
-  int64_t now_ns_ = 0, carried_ns_ = 0, next_end_ns_ = kNever;
-  bool changed_ = false;
+  int64_t now_ns_ = 0, next_end_ns_ = kNever;
+  std::vector<int32_t> unfixed_;  // channels with flows that have no rate yet
+  uint64_t shares_ = 0;           // how often channels were shared
+  size_t unfixed_count_ = 0;      // of these
+  std::vector<int32_t> fixed_;    // pairs whose rates one channel fixes
+  bool changed_ = false, emptied_ = false;
 };
 
 }  // namespace trinity

@@ -12,17 +12,12 @@ namespace {
 
 constexpr int kSmallShift = 20, kLargeShift = 24;  // bits of an operator number in a key
 
+/// Rates of fair shares are rounded down, of 2k - 1 bytes/s among k flows to nearly half.
 bool packs(const Problem& problem, int shift) {
   const int64_t numbers = int64_t{1} << shift;
+  const double longer = problem.rules().queue == QueueModel::fair ? 2 : 1;
   return problem.operators() < numbers && problem.most_missing() < numbers &&
-         problem.longest_step_ns() < std::ldexp(1.0, 64 - shift) - 1;
-}
-
-/// One send queue a device, equal wires, no pauses: what most problems are.
-bool plain(const Problem& problem) {
-  const auto& rules = problem.rules();
-  return rules.queue == QueueModel::sender && !problem.uniform_wires().empty() &&
-         rules.device_dead_ns == 0 && rules.link_dead_ns == 0 && !rules.broadcast;
+         longer * problem.longest_step_ns() < std::ldexp(1.0, 64 - shift) - 1;
 }
 
 }  // namespace
@@ -33,6 +28,7 @@ SweepEngine::SweepEngine(const Problem& problem)
       state_(static_cast<size_t>(problem.operators())),
       arrivals_(static_cast<size_t>(problem.max_outputs()) *
                 static_cast<size_t>(problem.devices())),
+      flows_(problem.cluster()),
       next_position_(static_cast<size_t>(problem.devices())) {
   for (int32_t o = 0; o < problem.operators(); ++o) {
     missing_image_.push_back(static_cast<uint64_t>(problem.missing(o)));
@@ -44,13 +40,12 @@ SweepEngine::SweepEngine(const Problem& problem)
     wires_.push_back({problem.uniform_wires()[i], problem.all_output_bytes()[i]});
   const auto d = static_cast<size_t>(problem.devices());
   if (problem.rules().queue == QueueModel::pair) pair_free_.resize(d * d);
+  if (problem.rules().queue == QueueModel::route)
+    channel_free_.resize(problem.cluster().channels().size());
 }
 
 bool SweepEngine::takes(const Problem& problem, const Schedule* schedule) {
-  const auto queue = problem.rules().queue;
-  if (queue == QueueModel::route || queue == QueueModel::fair || queue == QueueModel::receiver)
-    return false;
-  if (problem.contends()) return false;
+  if (problem.rules().queue == QueueModel::receiver || problem.contends()) return false;
   if (schedule &&
       (schedule->runs() != 1 || schedule->stream > 0 || !schedule->weight_versions.empty()))
     return false;
@@ -58,8 +53,16 @@ bool SweepEngine::takes(const Problem& problem, const Schedule* schedule) {
          (packs(problem, kSmallShift) || packs(problem, kLargeShift));
 }
 
-/// Books a transfer under any of this road's rules, from copy.start_ns on at the earliest; returns
-/// when it arrives.
+SweepEngine::Wiring SweepEngine::wiring(const Problem& problem) {
+  const auto& rules = problem.rules();
+  if (rules.queue == QueueModel::route || rules.queue == QueueModel::fair) return Wiring::channels;
+  const bool plain = rules.queue == QueueModel::sender && !problem.uniform_wires().empty() &&
+                     rules.device_dead_ns == 0 && rules.link_dead_ns == 0 && !rules.broadcast;
+  return plain ? Wiring::plain : Wiring::queues;
+}
+
+/// Books a transfer in a queue that one device feeds, from copy.start_ns on at the earliest;
+/// returns when it arrives.
 int64_t SweepEngine::book(Copy copy, Record& record, int32_t number) {
   const auto& rules = problem_.rules();
   const int64_t bytes = problem_.output_bytes(copy.task, copy.output);
@@ -82,9 +85,9 @@ int64_t SweepEngine::book(Copy copy, Record& record, int32_t number) {
   return copy.end_ns;
 }
 
-/// One run with everything that is fixed while it lasts in reach. kPlain: one send queue a device,
-/// equal wires, no pauses. kRecord: positions, starts and copies are wanted.
-template <int kShift, bool kPlain, bool kRecord, DispatchRule kRule>
+/// One run with everything that is fixed while it lasts in reach. kRecord: positions, starts and
+/// copies are wanted.
+template <int kShift, SweepEngine::Wiring kWiring, bool kRecord, DispatchRule kRule>
 class SweepEngine::Run {
  public:
   Run(SweepEngine& engine, const Plan& plan, int64_t limit_ns, Record& record)
@@ -93,6 +96,7 @@ class SweepEngine::Run {
         placement_(plan.placement.data()),
         schedule_(plan.schedule),
         limit_ns_(limit_ns),
+        fair_(problem_.rules().queue == QueueModel::fair),
         record_(record),
         queue_(engine.store_),
         devices_(record.devices.data()),
@@ -128,7 +132,11 @@ class SweepEngine::Run {
 
  private:
   static constexpr uint64_t kMask = (uint64_t{1} << kShift) - 1;
+  static constexpr bool kPlain = kWiring == Wiring::plain;
+  static constexpr bool kChannels = kWiring == Wiring::channels;
+  static constexpr int64_t kNever = EventQueue::kNever;
   static constexpr bool kOrdered = kRule == DispatchRule::order;
+  static constexpr int32_t kEvent = -2;  // no device, but the channels
   /// Of no more devices the next to start is looked for among all.
   static constexpr size_t kScanned = 8;
 
@@ -141,7 +149,20 @@ class SweepEngine::Run {
       if (beyond_ns_ > 0) break;
       execute(0, source);
     }
-    for (StopPoll stop; beyond_ns_ == 0 && !queue_.empty(); stop.step()) next();
+    for (StopPoll stop; beyond_ns_ == 0; stop.step())
+      if (!queue_.empty() && (!kChannels || queue_.below(event_key())))
+        next();
+      else if (!kChannels || event_ns_ == kNever)
+        break;
+      else
+        follow_channels();
+  }
+
+  /// Operators of lesser keys are ready before the next event of the channels.
+  uint64_t event_key() const {
+    return event_ns_ > static_cast<int64_t>(~uint64_t{0} >> kShift)
+               ? ~uint64_t{0}
+               : static_cast<uint64_t>(event_ns_) << kShift;
   }
 
   /// The devices' starts in order of time; of those at one instant first that of the least (ready
@@ -151,6 +172,10 @@ class SweepEngine::Run {
     for (const int32_t source : engine_.sources_) wait(source, 0);
     for (StopPoll stop; beyond_ns_ == 0; stop.step()) {
       const int32_t device = device_count_ <= kScanned ? scan() : next_turn();
+      if (kChannels && device == kEvent) {
+        follow_channels();
+        continue;
+      }
       if (device < 0) break;
       take_turn(device, waiting_[device].next_ns);
     }
@@ -171,7 +196,8 @@ class SweepEngine::Run {
     promise_next(device);
   }
 
-  /// The device that starts something next, or -1.
+  /// The device that starts something next; kEvent where an event of the channels comes before,
+  /// which may change what a device chooses; -1 where there is nothing.
   [[gnu::always_inline]] int32_t scan() {
     int64_t time = EventQueue::kNever;
     int32_t first = -1;
@@ -182,19 +208,26 @@ class SweepEngine::Run {
       first = next < time ? static_cast<int32_t>(d) : first;
       time = std::min(time, next);
     }
+    if (event_by(time)) return kEvent;
     return several ? first_of_instant(time) : first;
   }
 
   /// The same by a queue, in which a device may stand with times that are none any more.
   [[gnu::always_inline]] int32_t next_turn() {
     auto& turns = engine_.turns_;
-    while (!turns.empty()) {
+    while (true) {
+      if (event_by(turns.first())) return kEvent;
+      if (turns.empty()) return -1;
       const int64_t time = turns.first();
       const auto device = static_cast<int32_t>(turns.pop());
       if (waiting_[device].next_ns != time) continue;  // it starts something earlier, or did
       return turns.first() == time ? first_of_instant(device, time) : device;
     }
-    return -1;
+  }
+
+  /// Whether the channels have an event until then.
+  bool event_by(int64_t time) const {
+    return kChannels && event_ns_ != kNever && event_ns_ <= time;
   }
 
   /// Whether of two devices that start something at `time` this one does so first.
@@ -311,7 +344,7 @@ class SweepEngine::Run {
       record_.last_ns = std::max(record_.last_ns, device.free_ns);
     }
     if constexpr (kRecord) note(op, ready, start, end);
-    deliver(op, placement_[op], end);
+    deliver(op, placement_[op], end, cost == 0);
   }
 
   [[gnu::always_inline]] void note(int32_t op, int64_t ready, int64_t start, int64_t end) {
@@ -324,8 +357,8 @@ class SweepEngine::Run {
     record_.end_ns[op] = end;
   }
 
-  /// Hands an operator's outputs to their readers; those that miss nothing more are ready.
-  [[gnu::always_inline]] void deliver(int32_t op, int32_t from, int64_t end) {
+  /// Hands an operator's outputs to their readers.
+  [[gnu::always_inline]] void deliver(int32_t op, int32_t from, int64_t end, bool at_once) {
     const Node node = nodes_[op];
     const int32_t end_edge = nodes_[op + 1].first_edge;
     for (int32_t e = node.first_edge; e < end_edge; ++e) {
@@ -334,31 +367,39 @@ class SweepEngine::Run {
       int64_t arrival = end;
       if constexpr (kRecord) source_[e] = node.first_output + reader.output;
       if (to != from) {
-        const Arrival& sent = send(op, node.first_output, reader.output, from, to, end);
+        const Arrival& sent = send(op, node.first_output, reader.output, from, to, end, at_once);
         arrival = sent.time_ns;
         if constexpr (kRecord) source_[e] = outputs_ + sent.copy;
+        if (kChannels && arrival == kNever) continue;
       }
-      uint64_t& word = state_[reader.op];
-      const uint64_t candidate = static_cast<uint64_t>(arrival) << kShift | (word & kMask);
-      word = std::max(word, candidate) - 1;
-      if ((word & kMask) != 0) continue;
-      if constexpr (kRule == DispatchRule::fifo)
-        queue_.push(word | static_cast<uint64_t>(reader.op));
-      else
-        wait(reader.op, static_cast<int64_t>(word >> kShift));
+      give(reader.op, arrival);
     }
+  }
+
+  /// An input of an operator arrives; once it misses nothing more it is ready.
+  [[gnu::always_inline]] void give(int32_t op, int64_t arrival) {
+    uint64_t& word = state_[op];
+    const uint64_t candidate = static_cast<uint64_t>(arrival) << kShift | (word & kMask);
+    word = std::max(word, candidate) - 1;
+    if ((word & kMask) != 0) return;
+    if constexpr (kRule == DispatchRule::fifo)
+      queue_.push(word | static_cast<uint64_t>(op));
+    else
+      wait(op, static_cast<int64_t>(word >> kShift));
   }
 
   /// The transfer of an output to another device; its first reader there books it.
   [[gnu::always_inline]] const Arrival& send(int32_t op, int32_t first_output, int32_t output,
-                                             int32_t from, int32_t to, int64_t end) {
+                                             int32_t from, int32_t to, int64_t end, bool at_once) {
     const int32_t receiver = !kPlain && problem_.rules().broadcast ? 0 : to;
     Arrival& sent =
         arrivals_[static_cast<size_t>(output) * device_count_ + static_cast<size_t>(receiver)];
     if (sent.op == op) return sent;
     sent.op = op;
     sent.copy = transfers_++;
-    if constexpr (!kPlain) {
+    if constexpr (kChannels) {
+      sent.time_ns = announce({end, end, op, output, from, to}, sent.copy, at_once);
+    } else if constexpr (!kPlain) {
       sent.time_ns = engine_.book({end, end, op, output, from, to}, record_, sent.copy);
     } else {
       const Wire wire = wires_[first_output + output];
@@ -373,11 +414,80 @@ class SweepEngine::Run {
     return sent;
   }
 
+  /// A transfer will take its channels; returns when it arrives if that is known already. Those of
+  /// one instant take their routes in order of operator, but behind them, in order of start, those
+  /// of operators that took no time (`at_once`).
+  int64_t announce(const Copy& copy, int32_t number, bool at_once) {
+    const int64_t bytes = problem_.output_bytes(copy.task, copy.output);
+    devices_[copy.from].sent_bytes += bytes;
+    devices_[copy.to].received_bytes += bytes;
+    copies_[number] = copy;
+    int64_t begin = copy.start_ns, rank = number;
+    if (fair_) {
+      begin += problem_.latency_ns(copy.from, copy.to);
+      if (bytes == 0) return end_copy(number, begin);
+    } else {
+      rank |= (at_once ? int64_t{1} << kLargeShift : int64_t{copy.task}) << 32;
+    }
+    engine_.begins_.push({begin, rank});
+    event_ns_ = std::min(event_ns_, begin);
+    return kNever;
+  }
+
+  int64_t end_copy(int32_t number, int64_t time) {
+    auto& copy = copies_[number];
+    copy.end_ns = time;
+    devices_[copy.from].send_ns += time - copy.start_ns;
+    record_.last_ns = std::max(record_.last_ns, time);
+    return time;
+  }
+
+  /// The channels' next instant.
+  [[gnu::noinline]] void follow_channels() {
+    const int64_t now = event_ns_;
+    auto& begins = engine_.begins_;
+    auto& flows = engine_.flows_;
+    if (fair_) flows.advance(now, engine_.flowed_);
+    for (const int32_t number : engine_.flowed_) arrive(number, end_copy(number, now));
+    engine_.flowed_.clear();
+    while (begins.first() == now) {
+      const auto number = static_cast<int32_t>(begins.pop());
+      const auto& copy = copies_[number];
+      if (fair_)
+        flows.begin(copy.from, copy.to, problem_.output_bytes(copy.task, copy.output), number);
+      else
+        arrive(number, end_copy(number, take_route(number)));
+    }
+    if (fair_) flows.settle();
+    event_ns_ = std::min(begins.first(), fair_ ? flows.next_end_ns() : kNever);
+  }
+
+  /// Occupies all channels of a transfer's route at once; returns when it arrives.
+  int64_t take_route(int32_t number) {
+    auto& copy = copies_[number];
+    auto& free_ns = engine_.channel_free_;
+    const Route route = problem_.cluster().route(copy.from, copy.to);
+    for (const int32_t channel : route) copy.start_ns = std::max(copy.start_ns, free_ns[channel]);
+    const int64_t bytes = problem_.output_bytes(copy.task, copy.output);
+    const int64_t end = copy.start_ns + problem_.wire_ns(copy.from, copy.to, bytes);
+    for (const int32_t channel : route) free_ns[channel] = end;
+    return end;
+  }
+
+  /// Gives a transfer to the readers on its device.
+  void arrive(int32_t number, int64_t time) {
+    const auto& copy = copies_[number];
+    for (int32_t e = nodes_[copy.task].first_edge; e < nodes_[copy.task + 1].first_edge; ++e)
+      if (readers_[e].output == copy.output && placement_[readers_[e].op] == copy.to)
+        give(readers_[e].op, time);
+  }
+
   SweepEngine& engine_;
   const Problem& problem_;
   const int32_t* const placement_;
   const Schedule* const schedule_;
   const int64_t limit_ns_;
+  const bool fair_;
   Record& record_;
   ReadyQueue queue_;
   DeviceState* const devices_;
@@ -397,28 +507,42 @@ class SweepEngine::Run {
   int32_t* order_;
   int32_t transfers_ = 0, started_ = 0;
   int64_t step_ns_ = 0;
+  int64_t event_ns_ = kNever;  // of the channels, the next
   int64_t beyond_ns_ = 0;  // once the limit is certain to be passed: by how the step is bounded
 };
 
-template <int kShift, bool kPlain, DispatchRule kRule>
+template <int kShift, SweepEngine::Wiring kWiring, DispatchRule kRule>
 bool SweepEngine::run_by(const Plan& plan, int64_t limit_ns, Record& record) {
-  if (record.tasks) return Run<kShift, kPlain, true, kRule>(*this, plan, limit_ns, record).run();
-  return Run<kShift, kPlain, false, kRule>(*this, plan, limit_ns, record).run();
+  if (record.tasks) return Run<kShift, kWiring, true, kRule>(*this, plan, limit_ns, record).run();
+  return Run<kShift, kWiring, false, kRule>(*this, plan, limit_ns, record).run();
 }
 
-template <int kShift, bool kPlain>
+template <int kShift, SweepEngine::Wiring kWiring>
 bool SweepEngine::choose(const Plan& plan, int64_t limit_ns, Record& record) {
   switch (plan.schedule ? plan.schedule->dispatch : DispatchRule::fifo) {
     case DispatchRule::fifo:
-      return run_by<kShift, kPlain, DispatchRule::fifo>(plan, limit_ns, record);
+      return run_by<kShift, kWiring, DispatchRule::fifo>(plan, limit_ns, record);
     case DispatchRule::lifo:
-      return run_by<kShift, kPlain, DispatchRule::lifo>(plan, limit_ns, record);
+      return run_by<kShift, kWiring, DispatchRule::lifo>(plan, limit_ns, record);
     case DispatchRule::priority:
-      return run_by<kShift, kPlain, DispatchRule::priority>(plan, limit_ns, record);
+      return run_by<kShift, kWiring, DispatchRule::priority>(plan, limit_ns, record);
     case DispatchRule::order:
       break;
   }
-  return run_by<kShift, kPlain, DispatchRule::order>(plan, limit_ns, record);
+  return run_by<kShift, kWiring, DispatchRule::order>(plan, limit_ns, record);
+}
+
+template <int kShift>
+bool SweepEngine::wire(const Plan& plan, int64_t limit_ns, Record& record) {
+  switch (wiring(problem_)) {
+    case Wiring::plain:
+      return choose<kShift, Wiring::plain>(plan, limit_ns, record);
+    case Wiring::queues:
+      return choose<kShift, Wiring::queues>(plan, limit_ns, record);
+    case Wiring::channels:
+      break;
+  }
+  return choose<kShift, Wiring::channels>(plan, limit_ns, record);
 }
 
 void SweepEngine::begin_turns(const Schedule& schedule, size_t devices) {
@@ -441,21 +565,22 @@ bool SweepEngine::run(const Plan& plan, int64_t limit_ns, Record& record) {
   std::memcpy(state_.data(), missing_image_.data(), state_.size() * sizeof(uint64_t));
   for (auto& arrival : arrivals_) arrival.op = -1;
   std::fill(pair_free_.begin(), pair_free_.end(), 0);
+  std::fill(channel_free_.begin(), channel_free_.end(), 0);
+  begins_.clear();
+  if (problem_.rules().queue == QueueModel::fair) flows_.clear();
   if (plan.schedule) begin_turns(*plan.schedule, record.devices.size());
+  const auto edges = static_cast<size_t>(problem_.edges());  // each may need a copy of its own
+  if (record.tasks || wiring(problem_) == Wiring::channels)
+    record.copies.resize(std::max(record.copies.size(), edges));
   if (record.tasks) {
     std::copy(record.first_position.begin(), record.first_position.end() - 1,
               next_position_.begin());
     record.order.resize(state_.size());
-    const auto edges = static_cast<size_t>(problem_.edges());
-    record.copies.resize(std::max(record.copies.size(), edges));  // each may need its own
     record.source.resize(edges);
     record.swept = true;
   }
-  if (packs(problem_, kSmallShift))
-    return plain(problem_) ? choose<kSmallShift, true>(plan, limit_ns, record)
-                           : choose<kSmallShift, false>(plan, limit_ns, record);
-  return plain(problem_) ? choose<kLargeShift, true>(plan, limit_ns, record)
-                         : choose<kLargeShift, false>(plan, limit_ns, record);
+  return packs(problem_, kSmallShift) ? wire<kSmallShift>(plan, limit_ns, record)
+                                      : wire<kLargeShift>(plan, limit_ns, record);
 }
 
 }  // namespace trinity

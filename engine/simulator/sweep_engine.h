@@ -1,21 +1,30 @@
 #pragma once
 
+#include "simulator/flows.h"
 #include "simulator/ready_queue.h"
 #include "simulator/record.h"
 
 namespace trinity {
 
-/// The fast road: one event per operator, neither ends nor transfers need events of their own.
-/// First in, first out, operators in the global order of (ready time, number) fill every device and
-/// every queue that one device feeds in that order (manual/simulator.md "The sweep"). By any
-/// other rule the devices' starts are taken in order of time: whatever is ready by then, the
-/// starts before have told, and a queue that one device feeds is filled in order of its starts.
+/// The fast road: one event per operator, neither ends nor, in queues that one device feeds,
+/// transfers need events of their own. First in, first out, operators in the global order of (ready
+/// time, number) fill every device and every queue that one device feeds in that order
+/// (manual/simulator.md "The sweep"). By any other rule the devices' starts are taken in order of
+/// time: whatever is ready by then, the starts before have told, and a queue that one device feeds
+/// is filled in order of its starts. Channels that several devices feed have events between the
+/// operators: when a transfer takes its route (QueueModel::route), when it begins to flow and when
+/// it has flowed (fair). Whatever comes before the operator at hand the operators before it have
+/// told, too.
 class SweepEngine {
  public:
+  /// What transfers go through: one send queue a device, all wires equal, no pauses, which most
+  /// problems are; any queues that one device feeds; channels that several do.
+  enum class Wiring { plain, queues, channels };
+
   explicit SweepEngine(const Problem& problem);
 
-  /// Whether this road can take the schedule: one micro-batch, queues fed by one device, no
-  /// collectives, times within its packed keys.
+  /// Whether this road can take the schedule: one micro-batch, copies that devices do not make
+  /// themselves, no collectives, no contention, times within its packed keys.
   static bool takes(const Problem& problem, const Schedule* schedule);
 
   /// Fills `record` (begun by this). Stops early, with record.rejected, once the step is certain to
@@ -25,7 +34,7 @@ class SweepEngine {
 
  private:
   struct Arrival {
-    int64_t time_ns = 0;
+    int64_t time_ns = 0;  // or never: its event is to come
     int32_t op = -1;  // whose output it is
     int32_t copy = 0;
   };
@@ -44,12 +53,15 @@ class SweepEngine {
     int64_t next_ns;    // when it starts something next, or never
     int32_t at, end;    // where it is in the plan's order
   };
-  template <int kShift, bool kPlain, bool kRecord, DispatchRule kRule>
+  template <int kShift, Wiring kWiring, bool kRecord, DispatchRule kRule>
   class Run;
-  template <int kShift, bool kPlain, DispatchRule kRule>
+  template <int kShift, Wiring kWiring, DispatchRule kRule>
   bool run_by(const Plan& plan, int64_t limit_ns, Record& record);
-  template <int kShift, bool kPlain>
+  template <int kShift, Wiring kWiring>
   bool choose(const Plan& plan, int64_t limit_ns, Record& record);
+  template <int kShift>
+  bool wire(const Plan& plan, int64_t limit_ns, Record& record);
+  static Wiring wiring(const Problem& problem);
   void begin_turns(const Schedule& schedule, size_t devices);
   int64_t book(Copy copy, Record& record, int32_t number);
 
@@ -62,6 +74,10 @@ class SweepEngine {
   std::vector<int32_t> sources_;         // operators without inputs
   std::vector<Arrival> arrivals_;        // [output][device]
   std::vector<int64_t> pair_free_;       // [from][to], for pair queues
+  std::vector<int64_t> channel_free_;    // per channel, for routes
+  Flows flows_;                          // for fair shares
+  EventQueue begins_;                    // (when a transfer takes its route or flows, its place)
+  std::vector<int32_t> flowed_;          // transfers that have flowed at one instant
   std::vector<int32_t> next_position_;   // per device
   std::vector<Waiting> waiting_;         // per device
   EventQueue turns_;                     // (time, device): when devices start something

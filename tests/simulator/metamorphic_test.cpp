@@ -92,13 +92,14 @@ Schedule schedule_by(DispatchRule rule, const test::Case& c, const Problem& prob
 }
 
 TEST_CASE("the sweep equals the event loop by every rule, with pauses too") {
-  for (uint64_t i = 0; i < 1200; ++i) {
+  for (uint64_t i = 0; i < 2000; ++i) {
     CAPTURE(i);
-    auto c = test::random_case(i, {.queue = kQueues[i % 3]});
+    auto c = test::random_case(i, {.queue = kQueues[i % 5]});
     auto rules = c.problem->rules();
-    rules.device_dead_ns = i / 3 % 2 ? 5700 : 0;
-    rules.link_dead_ns = i / 6 % 2 ? 25000 : 0;
-    rules.dead_after_free = i / 12 % 2;
+    const bool shared = rules.queue == QueueModel::route || rules.queue == QueueModel::fair;
+    rules.device_dead_ns = i / 5 % 2 ? 5700 : 0;
+    rules.link_dead_ns = !shared && i / 10 % 2 ? 25000 : 0;
+    rules.dead_after_free = i / 20 % 2;
     const Problem plain(std::make_shared<const Graph>(c.problem->graph()),
                         std::make_shared<const Cluster>(c.spec), rules);
     const auto slow = test::changed(plain, c.spec, add_idle_collective);
@@ -129,18 +130,18 @@ std::shared_ptr<const Graph> wide_graph(RandomStream& random, int operators) {
 }  // namespace
 
 TEST_CASE("the sweep equals the event loop when hundreds are ready at once") {
-  for (uint64_t i = 0; i < 60; ++i) {
+  for (uint64_t i = 0; i < 100; ++i) {
     CAPTURE(i);
     RandomStream random(1, "wide", i);
-    auto spec = test::uniform_spec(1 + static_cast<int>(i % 5), 5e9, 1e-6);
-    spec.queue = kQueues[i % 3];
+    auto spec = test::uniform_spec(1 + static_cast<int>(i / 5 % 5), 5e9, i % 2 ? 0 : 1e-6);
+    spec.queue = kQueues[i % 5];
     const auto cluster = std::make_shared<const Cluster>(spec);
     const Problem plain(wide_graph(random, 800), cluster, SimulationRules::standard(*cluster));
     const auto slow = test::changed(plain, spec, add_idle_collective);
     auto placement = test::random_placement(random, plain.graph(), plain.devices());
     test::Case c;
     c.placement = placement;
-    auto schedule = schedule_by(kRules[i / 3 % 4], c, plain);
+    auto schedule = schedule_by(kRules[i / 5 % 4], c, plain);
     const auto swept = run(plain, placement, schedule);
     placement.insert(placement.end(), 2, 0);
     if (!schedule.priority.empty()) schedule.priority.resize(placement.size());
