@@ -27,7 +27,8 @@ size_t character_length(std::string_view text) {
 size_t first_wrong(std::string_view text) {
   size_t at = 0;
   while (at < text.size()) {
-    const size_t length = character_length(text.substr(at));
+    const bool ascii = static_cast<unsigned char>(text[at]) < 0x80;
+    const size_t length = ascii ? 1 : character_length(text.substr(at));
     if (length == 0) return at;
     at += length;
   }

@@ -204,6 +204,44 @@ int32_t Graph::find(std::string_view name) const {
   return -1;
 }
 
+/// Where an operator of that name stands, or may be put.
+const GraphBuilder::Names::Slot& GraphBuilder::Names::slot(
+    std::string_view name, uint32_t hash, const std::vector<Operator>& operators) const {
+  const size_t mask = slots_.size() - 1;
+  for (size_t at = hash & mask; true; at = (at + 1) & mask) {
+    const Slot& slot = slots_[at];
+    if (slot.op < 0 || (slot.hash == hash && operators[slot.op].name == name)) return slot;
+  }
+}
+
+int32_t GraphBuilder::Names::find(std::string_view name,
+                                  const std::vector<Operator>& operators) const {
+  if (slots_.empty()) return -1;
+  return slot(name, static_cast<uint32_t>(std::hash<std::string_view>()(name)), operators).op;
+}
+
+bool GraphBuilder::Names::add(std::string_view name, const std::vector<Operator>& operators) {
+  if (2 * used_ >= slots_.size()) grow();
+  const auto hash = static_cast<uint32_t>(std::hash<std::string_view>()(name));
+  auto& free = const_cast<Slot&>(slot(name, hash, operators));
+  if (free.op >= 0) return false;
+  free = {hash, static_cast<int32_t>(operators.size())};
+  ++used_;
+  return true;
+}
+
+void GraphBuilder::Names::grow() {
+  std::vector<Slot> before(std::max<size_t>(16, 2 * slots_.size()));
+  before.swap(slots_);
+  const size_t mask = slots_.size() - 1;
+  for (const Slot& slot : before) {
+    if (slot.op < 0) continue;
+    size_t at = slot.hash & mask;
+    while (slots_[at].op >= 0) at = (at + 1) & mask;
+    slots_[at] = slot;
+  }
+}
+
 GraphBuilder::~GraphBuilder() {
   if (stop_flag() && std::uncaught_exceptions() > 0)
     free_aside(std::make_unique<GraphBuilder>(std::move(*this)));
@@ -215,9 +253,7 @@ int32_t GraphBuilder::add_operator(Operator op) {
   if (!Nameless::on()) {
     check_names(op);
     check_costs(op);
-    // Fourfold: every growth goes through all names, wherever they lie in memory.
-    if (by_name_.size() == by_name_.bucket_count()) by_name_.reserve(4 * by_name_.size());
-    if (!by_name_.emplace(op.name, id).second)
+    if (!names_.add(op.name, operators_))
       throw ArgumentError(fmt::format("operator '{}' is already in graph '{}'", op.name, name_));
   }
   auto inputs = std::move(op.inputs);
@@ -236,8 +272,9 @@ int32_t GraphBuilder::add_output(int32_t op, Tensor tensor) {
   auto& owner = operators_[op];
   const bool named = !Nameless::on();
   if (named && tensor.name.empty())
-    tensor.name = fmt::format("{}:{}", owner.name, owner.outputs.size());
-  if (named) check_utf8("tensor", tensor.name);
+    tensor.name = owner.name + ':' + std::to_string(owner.outputs.size());
+  else if (named)
+    check_utf8("tensor", tensor.name);
   if (!tensor.shape.empty()) tensor.bytes = shaped_bytes(tensor);
   if (tensor.bytes < 0 || tensor.bytes > kMaxBytes)
     check_bytes(fmt::format("tensor '{}'", tensor.name), "bytes", tensor.bytes);
@@ -258,8 +295,7 @@ void GraphBuilder::read(int32_t op, int32_t tensor) {
 }
 
 int32_t GraphBuilder::find(std::string_view name) const {
-  const auto found = by_name_.find(name);
-  return found == by_name_.end() ? -1 : found->second;
+  return names_.find(name, operators_);
 }
 
 void GraphBuilder::add_collective(Collective collective) {
@@ -351,7 +387,7 @@ int32_t GraphBuilder::renumber(const std::vector<int32_t>& order, Graph& graph) 
     for (int32_t& input : op.inputs) input = new_tensor[input];
   }
   renumber_collectives(new_op, graph);
-  by_name_.clear();
+  names_.clear();
   permute(operators_, std::move(new_op));
   permute(tensors_, std::move(new_tensor));
   graph.operators_ = std::move(operators_);

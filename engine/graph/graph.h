@@ -5,7 +5,6 @@
 #include <set>
 #include <span>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "graph/types.h"
@@ -141,9 +140,29 @@ class GraphBuilder {
   static void default_traffic(Graph& graph);
   int32_t unit_root(int32_t op) const;
 
-  struct NameHash {
-    using is_transparent = void;
-    size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
+  /// Numbers of operators by their names, which lie with the operators: a table of open addressing.
+  class Names {
+   public:
+    /// The operator called `name`, or -1.
+    int32_t find(std::string_view name, const std::vector<Operator>& operators) const;
+    /// Adds the next operator; false where there is one of that name.
+    bool add(std::string_view name, const std::vector<Operator>& operators);
+    void clear() {
+      slots_.clear();
+      used_ = 0;
+    }
+
+   private:
+    struct Slot {
+      uint32_t hash = 0;
+      int32_t op = -1;  // none
+    };
+    const Slot& slot(std::string_view name, uint32_t hash,
+                     const std::vector<Operator>& operators) const;
+    void grow();
+
+    std::vector<Slot> slots_;  // 2^k, at most half of them in use
+    size_t used_ = 0;
   };
 
   std::string name_;
@@ -151,7 +170,7 @@ class GraphBuilder {
   std::vector<Tensor> tensors_;
   std::vector<Collective> collectives_;
   std::vector<int32_t> unit_parent_;
-  std::unordered_map<std::string, int32_t, NameHash, std::equal_to<>> by_name_;
+  Names names_;
   std::set<std::string> collective_names_;
 };
 

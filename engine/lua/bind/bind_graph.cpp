@@ -15,7 +15,7 @@ using SharedGraph = std::shared_ptr<const Graph>;
 SharedGraph share(Graph graph) { return std::make_shared<const Graph>(std::move(graph)); }
 
 /// The value on top of the stack as an attribute.
-Attribute attribute(lua_State* L, const std::string& owner) {
+Attribute attribute(lua_State* L, const Owner& owner) {
   switch (lua_type(L, -1)) {
     case LUA_TNUMBER: {
       const double value = lua_tonumber(L, -1);
@@ -28,36 +28,43 @@ Attribute attribute(lua_State* L, const std::string& owner) {
       return integers(L, -1, owner);
     default:
       throw ArgumentError(fmt::format("{}: expected number, string or list of integers, got {}",
-                                      owner, type_name(L, -1)));
+                                      owner.text(), type_name(L, -1)));
   }
 }
 
-Attributes read_attributes(lua_State* L, const std::string& owner) {
+Attributes read_attributes(lua_State* L, const Owner& owner) {
   Attributes attributes;
   const int table = lua_gettop(L);
   lua_pushnil(L);
   while (lua_next(L, table)) {
     if (lua_type(L, -2) != LUA_TSTRING)
       throw ArgumentError(
-          fmt::format("{}: attribute names are strings, got {}", owner, type_name(L, -2)));
+          fmt::format("{}: attribute names are strings, got {}", owner.text(), type_name(L, -2)));
     const std::string name = lua_tostring(L, -2);
-    attributes[name] = attribute(L, fmt::format("{}: attribute '{}'", owner, name));
+    const auto of = [&] { return fmt::format("{}: attribute '{}'", owner.text(), name); };
+    attributes[name] = attribute(L, of);
     lua_pop(L, 1);
   }
   return attributes;
 }
 
-std::vector<Parameter> read_parameters(lua_State* L, const std::string& owner) {
+std::vector<int64_t> read_shape(lua_State* L, const Owner& owner) {
+  const auto of = [&] { return owner.text() + ": field 'shape'"; };
+  return integers(L, -1, of);
+}
+
+std::vector<Parameter> read_parameters(lua_State* L, const Owner& owner) {
   std::vector<Parameter> parameters;
   for_each(L, lua_gettop(L), [&](int i) {
-    Fields fields(L, -1, fmt::format("{}: parameter {}", owner, i));
+    const auto of = [&] { return fmt::format("{}: parameter {}", owner.text(), i); };
+    Fields fields(L, -1, of);
     Parameter parameter;
     parameter.name = fields.required_string("name");
     parameter.dtype = parse_dtype(fields.string("dtype", "float32"));
     parameter.trainable = fields.boolean("trainable", true);
     if (!fields.push_table("shape"))
       throw ArgumentError(fmt::format("{}: field 'shape' is missing", fields.owner()));
-    parameter.shape = integers(L, -1, fields.owner() + ": field 'shape'");
+    parameter.shape = read_shape(L, of);
     lua_pop(L, 1);
     fields.refuse_unknown();
     for (const int64_t extent : parameter.shape)
@@ -68,7 +75,7 @@ std::vector<Parameter> read_parameters(lua_State* L, const std::string& owner) {
   return parameters;
 }
 
-Tensor read_tensor(lua_State* L, const std::string& owner) {
+Tensor read_tensor(lua_State* L, const Owner& owner) {
   Fields fields(L, -1, owner);
   Tensor tensor;
   tensor.name = fields.string("name", "");
@@ -76,7 +83,7 @@ Tensor read_tensor(lua_State* L, const std::string& owner) {
   tensor.gradient = fields.boolean("gradient", true);
   tensor.bytes = fields.integer("bytes", 0, 0, int64_t{1} << 50);
   if (fields.push_table("shape")) {
-    tensor.shape = integers(L, -1, owner + ": field 'shape'");
+    tensor.shape = read_shape(L, owner);
     lua_pop(L, 1);
   }
   fields.refuse_unknown();
@@ -100,21 +107,34 @@ int64_t bytes_of(const Tensor& tensor) {
              : static_cast<int64_t>(elements) * dtype_bytes(tensor.dtype);
 }
 
-std::vector<int32_t> read_inputs(lua_State* L, const GraphBuilder& builder,
-                                 const std::string& owner) {
+/// The tensors on top of the stack, { number = } each.
+std::vector<int32_t> read_inputs(lua_State* L, const GraphBuilder& builder, const Owner& owner) {
   std::vector<int32_t> inputs;
-  for (const int64_t tensor : integers(L, -1, owner + ": field 'inputs'")) {
-    if (tensor < 1 || tensor > builder.tensor_count())
-      throw ArgumentError(fmt::format("{}: no tensor number {}", owner, tensor));
-    inputs.push_back(static_cast<int32_t>(tensor) - 1);
-  }
+  for_each(L, lua_gettop(L), [&](int i) {
+    bool is_tensor = lua_istable(L, -1);
+    double number = 0;
+    if (is_tensor) {
+      lua_pushliteral(L, "number");
+      lua_rawget(L, -2);  // a script's __index could close the builder
+      is_tensor = lua_type(L, -1) == LUA_TNUMBER;
+      number = lua_tonumber(L, -1);
+      lua_pop(L, 1);
+    }
+    if (!is_tensor)
+      throw ArgumentError(fmt::format("{}: input {}: expected a tensor, got {}", owner.text(), i,
+                                      type_name(L, -1)));
+    if (!(number >= 1 && number <= builder.tensor_count() && number == std::floor(number)))
+      throw ArgumentError(fmt::format("{}: no tensor number {}", owner.text(), number));
+    inputs.push_back(static_cast<int32_t>(number) - 1);
+  });
   return inputs;
 }
 
-std::vector<Tensor> read_outputs(lua_State* L, const std::string& owner) {
+std::vector<Tensor> read_outputs(lua_State* L, const Owner& owner) {
   std::vector<Tensor> outputs;
   for_each(L, lua_gettop(L), [&](int i) {
-    outputs.push_back(read_tensor(L, fmt::format("{}: output {}", owner, i)));
+    const auto of = [&] { return fmt::format("{}: output {}", owner.text(), i); };
+    outputs.push_back(read_tensor(L, of));
     outputs.back().bytes = bytes_of(outputs.back());
   });
   return outputs;
@@ -164,46 +184,42 @@ void read_measured(Fields& fields, bool by_hand, Operator& op) {
 /// The operator that the fields describe; its outputs are returned beside it.
 std::pair<Operator, std::vector<Tensor>> read_operator(lua_State* L, Fields& fields, bool by_hand,
                                                        const GraphBuilder& builder) {
-  Operator op;
-  std::vector<Tensor> outputs;
+  std::pair<Operator, std::vector<Tensor>> read;
+  auto& [op, outputs] = read;
   op.name = fields.required_string("name");
   op.type = by_hand ? fields.string("type", "Work") : fields.required_string("type");
-  const std::string owner = "operator '" + op.name + "'";
-  const auto table = [&](const char* key, auto read) {
+  const auto owner = [&] { return fmt::format("operator '{}'", op.name); };
+  const auto inputs_owner = [&] { return fmt::format("{}: {}", fields.owner(), owner()); };
+  const auto table = [&](const char* key, auto take) {
     if (!fields.push_table(key)) return;
-    read(owner);
+    take();
     lua_pop(L, 1);
   };
-  table("inputs", [&](const std::string& of) {
-    lua_pushvalue(L, 3);
-    op.inputs = read_inputs(L, builder, of);
-    lua_pop(L, 1);
-  });
-  table("attributes", [&](const std::string& of) { op.attributes = read_attributes(L, of); });
-  table("parameters", [&](const std::string& of) { op.parameters = read_parameters(L, of); });
-  table("outputs", [&](const std::string& of) { outputs = read_outputs(L, of); });
+  table("inputs", [&] { op.inputs = read_inputs(L, builder, inputs_owner); });
+  table("attributes", [&] { op.attributes = read_attributes(L, owner); });
+  table("parameters", [&] { op.parameters = read_parameters(L, owner); });
+  table("outputs", [&] { outputs = read_outputs(L, owner); });
   op.extra_parameter_bytes = fields.integer("parameter_bytes", 0, 0, int64_t{1} << 50);
   op.workspace_bytes = fields.integer("workspace_bytes", 0, 0, int64_t{1} << 50);
-  if (const auto phase = fields.string("phase")) op.phase = parse_phase(*phase, owner);
+  if (const auto phase = fields.string("phase")) op.phase = parse_phase(*phase, owner());
   if (const auto forward = fields.string("forward"))
-    op.forward = find_operator(builder, *forward, owner + ": field 'forward'");
+    op.forward = find_operator(builder, *forward, owner() + ": field 'forward'");
   read_measured(fields, by_hand, op);
   op.traffic_bytes = fields.number("traffic_bytes", -1);
   const auto flops = fields.number("flops");
   fields.refuse_unknown();
   op.flops = flops.value_or(default_flops(builder, op, outputs));
-  return {std::move(op), std::move(outputs)};
+  return read;
 }
 
 /// builder:add_operator({name=, type=, inputs=, outputs={{shape=, dtype=}, ...}, attributes=,
 /// parameters=, flops=, phase='forward', forward= and colocate_with= operators' names, ...},
-/// {tensor numbers of the inputs} or nil, by_hand) -> the first output's tensor number, which
-/// others follow, nil where there are none.
+/// by_hand) -> the first output's tensor number, which others follow, nil where there are none.
 /// by_hand: times and memory have the names of trinity.HandOperatorSpec, and a type may be missing.
 int builder_add_operator(lua_State* L) {
   auto& builder = object_arg<GraphBuilder>(L, 1);
-  lua_settop(L, 4);
-  const bool by_hand = lua_toboolean(L, 4) != 0;
+  lua_settop(L, 3);
+  const bool by_hand = lua_toboolean(L, 3) != 0;
   Fields fields(L, 2, by_hand ? "builder:add_operator" : "builder:add");
   const auto colocated = fields.string("colocate_with");
   auto [op, outputs] = read_operator(L, fields, by_hand, builder);

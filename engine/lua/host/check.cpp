@@ -172,24 +172,29 @@ void table_arg(lua_State* L, int index, const char* name) {
     throw WrongArgument(index, name, "expected table, got " + type_name(L, index));
 }
 
-Fields::Fields(lua_State* L, int index, std::string owner)
+/// A bit for the first character of a key.
+static uint32_t initial(const char* key) { return uint32_t{1} << (*key & 31); }
+
+Fields::Fields(lua_State* L, int index, Owner owner)
     : L_(L), index_(index < 0 ? lua_gettop(L) + index + 1 : index), owner_(std::move(owner)) {
   if (lua_type(L, index_) != LUA_TTABLE)
-    throw ArgumentError(fmt::format("{}: expected a table, got {}", owner_, type_name(L, index_)));
-  known_.reserve(16);
+    throw ArgumentError(
+        fmt::format("{}: expected a table, got {}", owner_.text(), type_name(L, index_)));
   lua_pushnil(L_);
   while (lua_next(L_, index_)) {
     lua_pop(L_, 1);
-    if (lua_type(L_, -1) == LUA_TSTRING)
-      present_.emplace_back(lua_tostring(L_, -1), lua_objlen(L_, -1));
-    else
+    if (lua_type(L_, -1) == LUA_TSTRING) {
+      present_.push_back({{lua_tostring(L_, -1), lua_objlen(L_, -1)}});
+      initials_ |= initial(lua_tostring(L_, -1));
+    } else {
       nameless_.push_back(fmt::format("[{}]", type_name(L_, -1)));
+    }
   }
 }
 
 void Fields::mismatch(const char* key, const char* expected) {
   throw ArgumentError(
-      fmt::format("{}: field '{}': expected {}, got {}", owner_, key, expected, type_name(L_, -1)));
+      fmt::format("{}: field '{}': expected {}, got {}", owner(), key, expected, type_name(L_, -1)));
 }
 
 /// Whether a table's key is this one, told at the first character that is another.
@@ -205,12 +210,18 @@ static void push_raw(lua_State* L, int table, const char* key) {
   lua_rawget(L, table);
 }
 
+/// Whether the table has a key, which is known from now on.
+bool Fields::ask(const char* key) {
+  known_.push_back(key);
+  if ((initials_ & initial(key)) == 0) return false;
+  for (auto& present : present_)
+    if (is_key(present.text, key)) return present.asked = true;
+  return false;
+}
+
 /// Pushes the field when present and of `type`.
 bool Fields::push(const char* key, int type, const char* expected) {
-  known_.push_back(key);
-  if (std::none_of(present_.begin(), present_.end(),
-                   [key](std::string_view text) { return is_key(text, key); }))
-    return false;
+  if (!ask(key)) return false;
   push_raw(L_, index_, key);
   if (lua_type(L_, -1) != type) mismatch(key, expected);
   return true;
@@ -226,7 +237,7 @@ std::optional<double> Fields::number(const char* key) {
 
 double Fields::required_number(const char* key) {
   const auto value = number(key);
-  if (!value) throw ArgumentError(fmt::format("{}: field '{}' is missing", owner_, key));
+  if (!value) throw ArgumentError(fmt::format("{}: field '{}' is missing", owner(), key));
   return *value;
 }
 
@@ -236,7 +247,7 @@ int64_t Fields::integer(const char* key, int64_t fallback, int64_t low, int64_t 
   if (*value != std::floor(*value) || *value < static_cast<double>(low) ||
       *value > static_cast<double>(high))
     throw ArgumentError(fmt::format("{}: field '{}': expected an integer from {} to {}, got {}",
-                                    owner_, key, low, high, *value));
+                                    owner(), key, low, high, *value));
   return static_cast<int64_t>(*value);
 }
 
@@ -262,39 +273,37 @@ std::string Fields::string(const char* key, std::string fallback) {
 
 std::string Fields::required_string(const char* key) {
   auto value = string(key);
-  if (!value) throw ArgumentError(fmt::format("{}: field '{}' is missing", owner_, key));
+  if (!value) throw ArgumentError(fmt::format("{}: field '{}' is missing", owner(), key));
   return *value;
 }
 
 bool Fields::push_table(const char* key) { return push(key, LUA_TTABLE, "a table"); }
 
 void Fields::push_any(const char* key) {
-  known_.push_back(key);
+  ask(key);
   push_raw(L_, index_, key);
 }
 
 void Fields::refuse_unknown() const {
   auto unknown = nameless_;
-  for (const auto key : present_)
-    if (std::none_of(known_.begin(), known_.end(),
-                     [key](const char* known) { return is_key(key, known); }))
-      unknown.emplace_back(key);
+  for (const auto& key : present_)
+    if (!key.asked) unknown.emplace_back(key.text);
   if (unknown.empty()) return;
   const auto& first = *std::min_element(unknown.begin(), unknown.end());
   std::vector<std::string> sorted(known_.begin(), known_.end());
   std::sort(sorted.begin(), sorted.end());
-  throw ArgumentError(fmt::format("{}: unknown field '{}'{} (known: {})", owner_, first,
+  throw ArgumentError(fmt::format("{}: unknown field '{}'{} (known: {})", owner(), first,
                                   suggestion(first, sorted), fmt::join(sorted, ", ")));
 }
 
-std::vector<int64_t> integers(lua_State* L, int index, const std::string& owner) {
+std::vector<int64_t> integers(lua_State* L, int index, const Owner& owner) {
   std::vector<int64_t> values;
   const int table = index < 0 ? lua_gettop(L) + index + 1 : index;
   for_each(L, table, [&](int i) {
     const double value = lua_type(L, -1) == LUA_TNUMBER ? lua_tonumber(L, -1) : 0.5;
     if (value != std::floor(value) || std::fabs(value) > 9e15)
-      throw ArgumentError(
-          fmt::format("{}: entry {}: expected an integer, got {}", owner, i, type_name(L, -1)));
+      throw ArgumentError(fmt::format("{}: entry {}: expected an integer, got {}", owner.text(), i,
+                                      type_name(L, -1)));
     values.push_back(static_cast<int64_t>(value));
   });
   return values;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <boost/container/small_vector.hpp>
 #include <cstdio>
 #include <exception>
 #include <limits>
@@ -178,11 +179,32 @@ int push_number(lua_State* L, double value);
 int push_boolean(lua_State* L, bool value);
 int push_text(lua_State* L, std::string_view text);
 
+/// What begins a message ("cluster 'x': device type 'p100'"): text, or a function that makes it
+/// where there is a message, which most often there is not. The function outlives this.
+class Owner {
+ public:
+  Owner(std::string text) : text_(std::move(text)) {}
+  Owner(const char* text) : text_(text) {}
+  template <class Say>
+    requires std::is_invocable_r_v<std::string, const Say&>
+  Owner(Say& say)
+      : said_(&say), say_([](const void* said) -> std::string {
+          return (*static_cast<const Say*>(said))();
+        }) {}
+
+  std::string text() const { return say_ ? say_(said_) : text_; }
+
+ private:
+  std::string text_;
+  const void* said_ = nullptr;
+  std::string (*say_)(const void*) = nullptr;
+};
+
 /// Reads a table of named fields and refuses names that nobody asked for. `owner` begins every
-/// message ("cluster 'x': device type 'p100'"). The table stays at `index` while this lives.
+/// message. The table stays at `index` while this lives.
 class Fields {
  public:
-  Fields(lua_State* L, int index, std::string owner);
+  Fields(lua_State* L, int index, Owner owner);
 
   std::optional<double> number(const char* key);
   double number(const char* key, double fallback) { return number(key).value_or(fallback); }
@@ -212,7 +234,7 @@ class Fields {
   bool push_table(const char* key);
   /// Pushes the field, whatever it is.
   void push_any(const char* key);
-  const std::string& owner() const { return owner_; }
+  std::string owner() const { return owner_.text(); }
   lua_State* state() const { return L_; }
 
   /// Throws ArgumentError for a field that was never asked for, with a suggestion. Call last.
@@ -221,15 +243,23 @@ class Fields {
  private:
   static constexpr int64_t kMostExact = int64_t{1} << 53;  // what a number counts exactly
 
+  /// A key of the table.
+  struct Key {
+    std::string_view text;
+    bool asked = false;
+  };
+
+  bool ask(const char* key);
   bool push(const char* key, int type, const char* expected);
   [[noreturn]] void mismatch(const char* key, const char* expected);
 
   lua_State* L_;
   int index_;
-  std::string owner_;
-  std::vector<const char*> known_;         // what was asked for
-  std::vector<std::string_view> present_;  // the table's keys
-  std::vector<std::string> nameless_;      // those that are no text, as messages say them
+  Owner owner_;
+  boost::container::small_vector<const char*, 32> known_;  // what was asked for
+  boost::container::small_vector<Key, 16> present_;        // the table's keys
+  uint32_t initials_ = 0;  // the last five bits of their first characters, a bit for each
+  std::vector<std::string> nameless_;  // those that are no text, as messages say them
 };
 
 /// Calls body(i) for every element of the sequence at `index`, the element on top of the stack.
@@ -269,7 +299,7 @@ void set_numbers(lua_State* L, const char* key, const Numbers& numbers, int add 
 }
 
 /// A list of integers at `index`, as a shape is.
-std::vector<int64_t> integers(lua_State* L, int index, const std::string& owner);
+std::vector<int64_t> integers(lua_State* L, int index, const Owner& owner);
 
 /// Sets field `key` of the table on top of the stack.
 void set_field(lua_State* L, const char* key, double value);

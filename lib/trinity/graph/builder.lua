@@ -2,22 +2,6 @@
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
-local util = require 'trinity.base.util'
-
--- The numbers of the tensors that an operator reads, for the engine; nil where it names none.
-local function input_numbers(owner, spec)
-  if spec.inputs == nil then return nil end
-  check.argument(owner, 'field', 'inputs', spec.inputs, 'table')
-  local numbers = {}
-  for i, tensor in ipairs(spec.inputs) do
-    if type(tensor) ~= 'table' or type(tensor.number) ~= 'number' then
-      util.fail("%s: operator '%s': input %d: expected a tensor, got %s", owner, tostring(spec.name), i,
-        util.describe(tensor))
-    end
-    numbers[i] = tensor.number
-  end
-  return numbers
-end
 
 local function output_tensor(number, about)
   return { number = number, shape = about.shape, dtype = about.dtype or 'float32' }
@@ -34,7 +18,7 @@ return function(wrap)
   ---@return trinity.Tensor ...
   function Builder:add(spec)
     check.argument('builder:add', 1, 'spec', spec, 'table')
-    local first = self.handle:add_operator(spec, input_numbers('builder:add', spec))
+    local first = self.handle:add_operator(spec)
     if not first then return end
     if not spec.outputs[2] then return output_tensor(first, spec.outputs[1]) end
     local outputs = {}
@@ -47,7 +31,7 @@ return function(wrap)
   ---@return string name
   function Builder:add_operator(spec)
     check.argument('builder:add_operator', 1, 'spec', spec, 'table')
-    self.handle:add_operator(spec, input_numbers('builder:add_operator', spec), true)
+    self.handle:add_operator(spec, true)
     return spec.name
   end
 
