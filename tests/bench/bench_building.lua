@@ -1,5 +1,5 @@
--- What a graph of many operators costs to build from Lua, with tensors and shapes; processor time and the peak of memory:
--- build/trinity tests/bench/bench_building.lua [OPERATORS, 1000000]
+-- What a graph of many operators costs to build from Lua, with tensors and shapes; processor time and peak memory:
+--   build/trinity tests/bench/bench_building.lua [OPERATORS, 1000000]
 local trinity = require 'trinity'
 
 local function peak_mb()
