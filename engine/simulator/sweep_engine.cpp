@@ -140,12 +140,17 @@ class SweepEngine::Run {
   /// Of no more devices the next to start is looked for among all.
   static constexpr size_t kScanned = 8;
 
-  /// Sources are ready at 0 in order of number; what operators that take no time make ready at 0
-  /// comes in between.
+  /// Sources are ready at 0 in order of number; what operators and transfers that take no time make
+  /// ready at 0 comes in between.
   [[gnu::always_inline]] void run_ready() {
     for (const int32_t source : engine_.sources_) {
-      while (beyond_ns_ == 0 && !queue_.empty() && queue_.below(static_cast<uint64_t>(source)))
-        next();
+      while (beyond_ns_ == 0)
+        if (kChannels && event_ns_ == 0)
+          follow_channels();
+        else if (!queue_.empty() && queue_.below(static_cast<uint64_t>(source)))
+          next();
+        else
+          break;
       if (beyond_ns_ > 0) break;
       execute(0, source);
     }

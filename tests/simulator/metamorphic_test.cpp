@@ -92,7 +92,7 @@ Schedule schedule_by(DispatchRule rule, const test::Case& c, const Problem& prob
 }
 
 TEST_CASE("the sweep equals the event loop by every rule, with pauses too") {
-  for (uint64_t i = 0; i < 2000; ++i) {
+  for (uint64_t i = 0; i < 4000; ++i) {
     CAPTURE(i);
     auto c = test::random_case(i, {.queue = kQueues[i % 5]});
     auto rules = c.problem->rules();
