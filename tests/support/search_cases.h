@@ -80,6 +80,12 @@ inline std::shared_ptr<const Graph> planted_graph(int count, int size, int64_t i
   return make.share();
 }
 
+/// A graph of 160 operators on four devices.
+inline Problem medium_problem() {
+  const auto cluster = uniform_cluster(4, 1e9, 1e-6);
+  return {planted_graph(8, 20, 2000, 500, 1e-5), cluster, SimulationRules::standard(*cluster)};
+}
+
 /// The step time in nanoseconds as a score.
 inline Score score_of(const Metrics& metrics) {
   return {std::max<int64_t>(0, metrics.excess_memory_bytes),

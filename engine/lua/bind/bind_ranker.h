@@ -49,7 +49,10 @@ struct BoundSearcher {
   std::unique_ptr<Searcher> searcher;
   std::shared_ptr<LuaRanker> rank;  // where the script ranks moves
   size_t asked = 0;
-  std::optional<Simulator> simulator;  // where it runs side by side
+  void give_simulators(size_t count) {
+    while (simulators.size() < count) simulators.emplace_back(*problem);
+  }
+  std::vector<Simulator> simulators;  // where it runs in the engine, one for each of its threads
 };
 
 template <>

@@ -16,6 +16,7 @@
 #include "search/pipeline/max_load_cut.h"
 #include "search/placement/annealing.h"
 #include "search/placement/exhaustive.h"
+#include "search/placement/in_flight.h"
 #include "search/placement/local_search.h"
 #include "search/placement/mcmc.h"
 #include "search/placement/search_options.h"
@@ -210,10 +211,25 @@ int run_searchers(lua_State* L) {
   for_each(L, 1, [&](int) {
     auto& bound = object_arg<BoundSearcher>(L, lua_gettop(L), "searcher");
     if (bound.asked > 0) throw ArgumentError("a searcher has not been told its last scores");
-    if (!bound.simulator) bound.simulator.emplace(*bound.problem);
-    searches.push_back({bound.searcher.get(), &*bound.simulator});
+    bound.give_simulators(1);
+    searches.push_back({bound.searcher.get(), &bound.simulators[0]});
   });
   run_side_by_side(searches, integer_arg(L, 2, "evaluations", 1, kMostEvaluations), shared_pool());
+  return 0;
+}
+
+/// run_in_flight(searcher, in_flight, evaluations): runs an annealing by step times on all threads,
+/// for as many more evaluations.
+int run_in_flight(lua_State* L) {
+  auto& bound = object_arg<BoundSearcher>(L, 1, "searcher");
+  auto* annealing = dynamic_cast<Annealing*>(bound.searcher.get());
+  if (!annealing || bound.rank || bound.asked > 0)
+    throw WrongArgument(1, "searcher", "expected an annealing of the engine that was told its scores");
+  auto& pool = shared_pool();
+  bound.give_simulators(static_cast<size_t>(pool.threads()));
+  const auto in_flight = static_cast<int32_t>(integer_arg(L, 2, "in_flight", 1, 4096));
+  trinity::run_in_flight(*annealing, bound.simulators, in_flight,
+                         integer_arg(L, 3, "evaluations", 1, kMostEvaluations), pool);
   return 0;
 }
 
@@ -365,6 +381,7 @@ constexpr luaL_Reg kSearcher[] = {TRINITY_BIND("ask", searcher_ask),
                                   TRINITY_BIND("best", searcher_best)};
 constexpr luaL_Reg kSearchFunctions[] = {
     TRINITY_BIND("searcher", searcher_new), TRINITY_BIND("run_searchers", run_searchers),
+    TRINITY_BIND("run_in_flight", run_in_flight),
     TRINITY_BIND("construct", search_construct), TRINITY_BIND("method_options", method_options),
     TRINITY_BIND("cut_row", search_cut_row)};
 

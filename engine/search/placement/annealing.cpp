@@ -95,10 +95,14 @@ bool Annealing::draw(std::vector<Assignment>& trials) {
   }
 }
 
-void Annealing::propose(int32_t most, std::vector<Assignment>& trials) {
+void Annealing::prepare() {
   thresholds_.clear();
   next_.clear();
   if (!cooling_ || evaluations() - first_evaluation_ >= options_.evaluations) begin_cooling();
+}
+
+void Annealing::propose(int32_t most, std::vector<Assignment>& trials) {
+  prepare();
   const auto batch = static_cast<size_t>(
       follow_path(most, ranked_ ? &*ranked_ : nullptr, options_.batch));
   if (ranked_) ranked_->begin(state_);
@@ -121,6 +125,24 @@ void Annealing::tell_gains(std::span<const Score> scores) {
                                  : (score_.value - score.value) / scale_of(score_));
   }
   ranked_->told(gains);
+}
+
+Annealing::Flight Annealing::launch(int64_t most) {
+  prepare();
+  follow_path(most > 1 ? 2 : 1, ranked_ ? &*ranked_ : nullptr);
+  if (ranked_) ranked_->begin(state_);
+  std::vector<Assignment> trials;
+  draw(trials);  // the first of a batch is always one
+  count_evaluation();
+  return {std::move(trials[0]), thresholds_[0], limit(), taken_};
+}
+
+void Annealing::land(const Flight& flight, const Score& score) {
+  note(flight.assignment, score);
+  memo_.add(flight.assignment, score, flight.limit);
+  if (ranked_) tell_gains({&score, 1});
+  if (accepts(score, flight.taken == taken_ ? flight.threshold : score_.value))
+    take(flight.assignment, score);
 }
 
 std::vector<RankedMoves::Choice> Annealing::take_choices() {

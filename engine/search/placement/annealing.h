@@ -38,6 +38,20 @@ class Annealing : public MovingSearch {
   /// The temperature falls by the share of evaluations or by this, whichever is further.
   void set_progress(double share) override { progress_ = share; }
 
+  /// A trial whose score is open. Those of several threads are drawn one by one (in_flight.h), after
+  /// the starts were told, instead of ask() and tell().
+  struct Flight {
+    Assignment assignment;
+    double threshold = 0;  ///< up to which it is accepted where the state is still the one it is of
+    double limit = 0;      ///< as Searcher::Trials has it
+    int64_t taken = 0;     ///< states before it
+  };
+  /// most: evaluations that are left, at least 1; it may take one for a look at the state.
+  Flight launch(int64_t most);
+  /// Flights land in the order in which they were launched. Where the state has changed since, it
+  /// is accepted if it is no worse than the state, like a later one of a batch.
+  void land(const Flight& flight, const Score& score);
+
   /// With RankingOptions::record, what the trials told so far were chosen from, in their order;
   /// they are gone then.
   std::vector<RankedMoves::Choice> take_choices();
@@ -53,6 +67,7 @@ class Annealing : public MovingSearch {
 
   void begin_cooling();
   double temperature() const;
+  void prepare();
   bool draw(std::vector<Assignment>& trials);
   Assignment moved(double temperature);
   void tell_gains(std::span<const Score> scores);

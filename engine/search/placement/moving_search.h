@@ -48,6 +48,7 @@ class MovingSearch : public Searcher {
     state_ = assignment;
     score_ = score;
     stale_ = true;
+    ++taken_;
   }
 
   /// How many trials a batch of at most `batch` has of which the budget allows `most`; its
@@ -60,7 +61,7 @@ class MovingSearch : public Searcher {
       } else {
         moves_.focus(state_);
       }
-      count_replay();
+      count_evaluation();
       stale_ = false;
       last_replay_ = evaluations();
       --most;
@@ -77,6 +78,7 @@ class MovingSearch : public Searcher {
   ScoreMemo memo_;
   Assignment state_;
   Score score_;
+  int64_t taken_ = 0;  // states so far
 
  private:
   static constexpr int64_t kReplayInterval = 20;  // evaluations between two looks

@@ -50,16 +50,17 @@ void RankedMoves::refresh(const Assignment& assignment) {
 }
 
 void RankedMoves::begin(const Assignment& assignment) {
-  ranked_.clear();
   key_ = 0;
   for (size_t unit = 0; unit < assignment.size(); ++unit)
     key_ += term(static_cast<int32_t>(unit), assignment[unit]);
 }
 
 void RankedMoves::told(std::span<const double> gains) {
-  for (size_t i = 0; i < gains.size() && i < ranked_.size(); ++i) {
-    ++(ranked_[i] ? report_.trials : report_.plain_trials);
-    (ranked_[i] ? report_.improving : report_.plain_improving) += gains[i] > 0;
+  for (size_t i = 0; i < gains.size(); ++i) {
+    const bool ranked = ranked_.front();
+    ranked_.pop_front();
+    ++(ranked ? report_.trials : report_.plain_trials);
+    (ranked ? report_.improving : report_.plain_improving) += gains[i] > 0;
     if (options_.record) choices_[choices_.size() - gains.size() + i].gain = gains[i];
   }
 }

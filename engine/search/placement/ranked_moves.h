@@ -1,5 +1,6 @@
 #pragma once
 
+#include <deque>
 #include <unordered_set>
 
 #include "search/placement/move_features.h"
@@ -22,7 +23,7 @@ class RankedMoves {
   /// Changes `trial`, which is what begin() was given. temperature: of the annealing, as a share of
   /// the present value.
   void apply(Assignment& trial, double temperature);
-  /// What the trials since begin() were worth, in their order: by how much the value fell, as a
+  /// What the first trials not told were worth, in their order: by how much the value fell, as a
   /// share of it.
   void told(std::span<const double> gains);
 
@@ -66,7 +67,7 @@ class RankedMoves {
   std::vector<uint64_t> keys_;
   std::vector<float> features_, scores_;
   std::unordered_set<uint64_t> seen_;  // keys of what was drawn
-  std::vector<bool> ranked_;           // of the trials since begin(): whether the ranker chose
+  std::deque<bool> ranked_;            // of the trials not told: whether the ranker chose
   Report report_;
   uint64_t key_ = 0;  // of the present assignment
   std::vector<Choice> choices_;

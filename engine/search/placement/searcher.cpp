@@ -29,6 +29,12 @@ Searcher::Trials Searcher::ask(int32_t most) {
   return result;
 }
 
+void Searcher::note(const Assignment& assignment, const Score& score) {
+  if (best() && score >= best_) return;
+  best_ = score;
+  best_assignment_ = assignment;
+}
+
 void Searcher::tell(std::span<const Score> scores) {
   if (scores.size() != trials_.size())
     throw ArgumentError(fmt::format("expected {} scores, got {}", trials_.size(), scores.size()));
@@ -36,11 +42,7 @@ void Searcher::tell(std::span<const Score> scores) {
     if (!std::isfinite(scores[i].value))
       throw ArgumentError(
           fmt::format("score {} is {}, expected a finite number", i + 1, scores[i].value));
-  for (size_t i = 0; i < scores.size(); ++i) {
-    if (best() && scores[i] >= best_) continue;
-    best_ = scores[i];
-    best_assignment_ = trials_[i];
-  }
+  for (size_t i = 0; i < scores.size(); ++i) note(trials_[i], scores[i]);
   auto trials = std::move(trials_);
   trials_.clear();
   learn(trials, scores);

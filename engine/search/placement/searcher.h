@@ -67,7 +67,10 @@ class Searcher {
   /// searches that cool down go by this. Others ignore it.
   virtual void set_progress(double) {}
 
+  const PlacementSpace& space() const { return space_; }
   int64_t evaluations() const { return evaluations_; }
+  /// Whether ask() has starts left to ask for.
+  bool at_starts() const { return started_ < starts_.size(); }
 
   /// The best of all told; null before the first.
   const Score* best() const { return best_assignment_.empty() ? nullptr : &best_; }
@@ -82,8 +85,9 @@ class Searcher {
   /// See Trials::limit; asked after propose(), not for starts.
   virtual double limit() const { return std::numeric_limits<double>::infinity(); }
 
-  const PlacementSpace& space() const { return space_; }
-  void count_replay() { ++evaluations_; }
+  void count_evaluation() { ++evaluations_; }
+  /// Keeps the assignment where it is the best so far.
+  void note(const Assignment& assignment, const Score& score);
 
  private:
   const PlacementSpace& space_;

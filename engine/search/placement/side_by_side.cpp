@@ -10,11 +10,6 @@ namespace {
 
 constexpr int64_t kMostAtOnce = 256;
 
-/// A nanosecond more: the limit itself must not be lost in rounding.
-int64_t limit_of(const Searcher::Trials& trials) {
-  return trials.limit < 9e9 ? std::llround(trials.limit * 1e9) + 1 : kNoLimit;
-}
-
 void run(const SideSearch& search, int64_t evaluations) {
   Metrics metrics;
   std::vector<Score> scores;
@@ -23,7 +18,7 @@ void run(const SideSearch& search, int64_t evaluations) {
     const int64_t left = last - search.searcher->evaluations();
     const auto trials = search.searcher->ask(static_cast<int32_t>(std::min(left, kMostAtOnce)));
     if (trials.placements.empty()) return;
-    const int64_t limit_ns = limit_of(trials);
+    const int64_t limit_ns = limit_ns_of(trials.limit);
     scores.clear();
     for (const auto& placement : trials.placements) {
       search.simulator->run(placement, metrics, nullptr, limit_ns);
@@ -34,6 +29,10 @@ void run(const SideSearch& search, int64_t evaluations) {
 }
 
 }  // namespace
+
+int64_t limit_ns_of(double limit_s) {
+  return limit_s < 9e9 ? std::llround(limit_s * 1e9) + 1 : kNoLimit;
+}
 
 void run_side_by_side(std::span<const SideSearch> searches, int64_t evaluations, ThreadPool& pool) {
   pool.parallel_for(static_cast<int>(searches.size()), [&](int item, int) {

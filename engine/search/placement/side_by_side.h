@@ -8,6 +8,10 @@
 
 namespace trinity {
 
+/// Searcher::Trials::limit for a simulator: a nanosecond more, so that the limit itself is not lost
+/// in rounding.
+int64_t limit_ns_of(double limit_s);
+
 /// A search whose scores are step times, with the simulator of its thread.
 struct SideSearch {
   Searcher* searcher;

@@ -2,6 +2,7 @@
 
 #include "search/placement/blame.h"
 #include "search/placement/placement_space.h"
+#include "simulator/simulator.h"
 
 namespace trinity {
 

@@ -9,6 +9,7 @@ local core = require 'trinity.core'
 local ranked = require 'trinity.search.ranked'
 local options_of = require 'trinity.base.options'
 local search = require 'trinity.search'
+local side_by_side = require 'trinity.search.side_by_side'
 local util = require 'trinity.base.util'
 
 -- What a searcher takes: class and help, or nothing of its own.
@@ -32,8 +33,10 @@ local function register(methods, name, class, about)
     return search.run(name, problem, options, function(self)
       checkpoints.begin(self)
       local resumed = checkpoints.restore_kept('methods.' .. name, self)
+      local ranker = ranked.of(options.rank)
       local searcher = ranked.searcher(problem, name, util.merged(util.picked(options, own, false),
-        { seed = options.seed, evaluations = math.min(options.evaluations, 2 ^ 40) }), ranked.of(options.rank))
+        { seed = options.seed, evaluations = math.min(options.evaluations, 2 ^ 40) }), ranker)
+      if name == 'annealing' then searcher = side_by_side.shared(self, searcher, ranker) end
       ask_tell(self, searcher, ask_tell_checkpoint.hooks(self, resumed, 0, {}))
       self.ranking = searcher:ranking()
       searcher:close()

@@ -231,8 +231,10 @@ local function refiner(self, start, rival, budget)
   if problem.graph.units <= few_units then
     return core.searcher(problem.handle, 'local_search', { seed = seed, starts = { start } })
   end
-  if rival and race.pays(self) then return race.new(problem, start, rival, seed, budget, self.ranker) end
-  return race.annealing(problem, start, seed, { evaluations = budget, seconds = self.options.seconds }, self.ranker)
+  local function shared(searcher) return side_by_side.shared(self, searcher, self.ranker) end
+  if rival and race.pays(self) then return race.new(problem, start, rival, seed, budget, self.ranker, shared) end
+  return shared(race.annealing(problem, start, seed, { evaluations = budget, seconds = self.options.seconds },
+    self.ranker))
 end
 
 -- A placement or nil as a checkpoint keeps it, and back.

@@ -99,8 +99,8 @@ end
 
 --- budget: evaluations of the whole race. Its result depends on the seed and the budget alone where progress() is not
 --- used.
-function race.new(problem, start, rival, seed, budget, ranker)
-  local function racer(from) return race.annealing(problem, from, seed, { evaluations = 2 ^ 40 }, ranker) end
+function race.new(problem, start, rival, seed, budget, ranker, shared)
+  local function racer(from) return shared(race.annealing(problem, from, seed, { evaluations = 2 ^ 40 }, ranker)) end
   return setmetatable({ used = 0, share = 0, budget = budget, now = 1, best = {}, half = {},
     racers = { racer(start), racer(rival) } }, Race)
 end

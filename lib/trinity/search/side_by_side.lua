@@ -23,17 +23,22 @@ local probe = 512    -- evaluations of each, by which it is judged
 -- Of every other: so many evaluations reach what single small operators are worth; the cooler ones find it sooner,
 -- if not as often.
 local last_temperatures = { 1e-3, 1e-4 }
+local first_round = 16
 local round_s, most_evaluations = 0.05, 2 ^ 16 -- of a searcher between two looks at the clock
 
---- Whether the search `self` has the seconds, the threads and the reward for it, and no checkpoints of the caller's,
---- which go by evaluations.
-function side_by_side.may(self)
+-- Whether the search `self` may run in the engine: it goes by seconds, has threads and the reward for it, and no
+-- checkpoints of the caller's, which go by evaluations.
+local function may_in_engine(self)
   local problem, options = self.problem, self.options
-  local left_s = options.seconds - (core.clock_s() - self.start)
-  return options.evaluations >= search.unlimited and options.seconds < math.huge and core.threads() > 1
-    and left_s >= least_s * problem.graph.units ^ 2 and not self.job
+  return options.evaluations >= search.unlimited and options.seconds < math.huge and core.threads() > 1 and not self.job
     and (options.checkpoint or '') == '' and (options.resume or '') == ''
     and problem.reward == rewards.step_time() and not problem.on_evaluated and not problem.default_schedule
+end
+
+--- Whether the search `self` may, and has the seconds for several.
+function side_by_side.may(self)
+  local left_s = self.options.seconds - (core.clock_s() - self.start)
+  return may_in_engine(self) and left_s >= least_s * self.problem.graph.units ^ 2
 end
 
 -- Whether they get through enough evaluations in what is left of the seconds.
@@ -54,11 +59,20 @@ function side_by_side.new(self, start, rival)
     searchers[i] = race.annealing(self.problem, i % 2 == 0 and rival or start, own,
       { evaluations = 2 ^ 40, last_temperature = last_temperatures[(i - 1) % 2 + 1] })
   end
-  local team = setmetatable({ searchers = searchers, each = probe, best = {}, told = 0 }, Team)
+  local function run(each) core.run_searchers(searchers, each) end
+  local team = setmetatable({ searchers = searchers, run = run, each = probe, best = {}, told = 0 }, Team)
   if is_quick(self, searchers) then return team end
   self.evaluations = self.evaluations + team:evaluations()
   team:close()
   return nil
+end
+
+--- One annealing of the search `self` that all threads share (engine/search/placement/in_flight.h), where it may run
+--- in the engine; as it is where not, and where a function of the script ranks its moves.
+function side_by_side.shared(self, searcher, ranker)
+  if not may_in_engine(self) or type(ranker) == 'function' then return searcher end
+  local function run(each) core.run_in_flight(searcher, core.threads() + 1, each) end
+  return setmetatable({ searchers = { searcher }, run = run, each = first_round, best = {}, told = 0 }, Team)
 end
 
 --- The share of a wall-clock budget that is used.
@@ -75,7 +89,7 @@ end
 --- A round of all, then what became better, or the first's best where nothing did.
 function Team:ask(room)
   local begin, count = core.clock_s(), 0
-  core.run_searchers(self.searchers, self.each)
+  self.run(self.each)
   local took_s = core.clock_s() - begin
   self.each = math.floor(math.max(1, math.min(most_evaluations, 4 * self.each, self.each * round_s / took_s)))
   for i, searcher in ipairs(self.searchers) do
@@ -93,6 +107,8 @@ function Team:ask(room)
 end
 
 function Team:tell() end -- they know
+
+function Team:ranking() return self.searchers[1]:ranking() end
 
 function Team:close()
   for _, searcher in ipairs(self.searchers) do searcher:close() end

@@ -41,17 +41,10 @@ std::unique_ptr<Searcher> make(const std::string& method, const PlacementSpace& 
   return std::make_unique<Mcmc>(space, std::move(options));
 }
 
-/// A graph of 160 operators on four devices.
-Problem medium() {
-  const auto cluster = test::uniform_cluster(4, 1e9, 1e-6);
-  return {test::planted_graph(8, 20, 2000, 500, 1e-5), cluster,
-          SimulationRules::standard(*cluster)};
-}
-
 }  // namespace
 
 TEST_CASE("a search spends its budget exactly, keeps its best and never loses to its start") {
-  const auto problem = medium();
+  const auto problem = test::medium_problem();
   const PlacementSpace space(problem);
   const auto start = test::price(problem, space.placement(Assignment(160, 0)));
   for (const std::string method : kMethods) {
@@ -68,7 +61,7 @@ TEST_CASE("a search spends its budget exactly, keeps its best and never loses to
 }
 
 TEST_CASE("results depend on the seed, not on threads, limits or cached results") {
-  const auto problem = medium();
+  const auto problem = test::medium_problem();
   const PlacementSpace space(problem);
   for (const std::string method : kMethods) {
     CAPTURE(method);
@@ -123,7 +116,7 @@ TEST_CASE("placements beyond memory lose to all that fit, and lead to one that d
 }
 
 TEST_CASE("starts of the caller are scored first and are a floor") {
-  const auto problem = medium();
+  const auto problem = test::medium_problem();
   const PlacementSpace space(problem);
   AnnealingOptions options;
   options.evaluations = 3000;
@@ -145,7 +138,7 @@ TEST_CASE("starts of the caller are scored first and are a floor") {
 }
 
 TEST_CASE("asking and telling out of turn, and scores that are no numbers, are refused") {
-  const auto problem = medium();
+  const auto problem = test::medium_problem();
   const PlacementSpace space(problem);
   Annealing search(space, {});
   CHECK(search.best() == nullptr);
@@ -218,7 +211,7 @@ TEST_CASE("local search asks for every placement of a small space once and then 
 }
 
 TEST_CASE("mcmc goes back to the best every hundredth of its budget") {
-  const auto problem = medium();
+  const auto problem = test::medium_problem();
   const PlacementSpace space(problem);
   McmcOptions options;
   options.evaluations = 1000;    // back every 10 proposals
@@ -246,7 +239,7 @@ TEST_CASE("mcmc goes back to the best every hundredth of its budget") {
 }
 
 TEST_CASE("moves change an assignment within its devices") {
-  const auto problem = medium();
+  const auto problem = test::medium_problem();
   const PlacementSpace space(problem);
   Moves moves(space, RandomStream(3, "test"));
   Assignment assignment(160, 0);
