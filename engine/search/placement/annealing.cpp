@@ -129,19 +129,35 @@ void Annealing::tell_gains(std::span<const Score> scores) {
 
 Annealing::Flight Annealing::launch(int64_t most) {
   prepare();
-  follow_path(most > 1 ? 2 : 1, ranked_ ? &*ranked_ : nullptr);
+  if (!looking_ && counts_look(most)) {
+    looking_ = true;
+    return {true, state_, 0, 0, score_, taken_};
+  }
   if (ranked_) ranked_->begin(state_);
   std::vector<Assignment> trials;
   draw(trials);  // the first of a batch is always one
   count_evaluation();
-  return {std::move(trials[0]), thresholds_[0], limit(), taken_};
+  return {false, std::move(trials[0]), thresholds_[0], limit(), score_, taken_};
+}
+
+void Annealing::look(const Flight& flight) {
+  if (ranked_)
+    ranked_->look(flight.assignment);
+  else
+    seen_ = moves_.blame(flight.assignment);
 }
 
 void Annealing::land(const Flight& flight, const Score& score) {
+  if (flight.is_look) {
+    looking_ = false;
+    return ranked_ ? ranked_->show() : moves_.focus(*seen_);
+  }
   note(flight.assignment, score);
   memo_.add(flight.assignment, score, flight.limit);
   if (ranked_) tell_gains({&score, 1});
-  if (accepts(score, flight.taken == taken_ ? flight.threshold : score_.value))
+  const bool is_of_state = flight.taken == taken_;
+  if ((is_of_state || score < flight.from) &&
+      accepts(score, is_of_state ? flight.threshold : score_.value))
     take(flight.assignment, score);
 }
 

@@ -38,18 +38,23 @@ class Annealing : public MovingSearch {
   /// The temperature falls by the share of evaluations or by this, whichever is further.
   void set_progress(double share) override { progress_ = share; }
 
-  /// A trial whose score is open. Those of several threads are drawn one by one (in_flight.h), after
-  /// the starts were told, instead of ask() and tell().
+  /// A trial whose score is open, or a look at the state. Those of several threads are drawn one by
+  /// one (in_flight.h), after the starts were told, instead of ask() and tell().
   struct Flight {
+    bool is_look = false;  ///< only the assignment counts
     Assignment assignment;
     double threshold = 0;  ///< up to which it is accepted where the state is still the one it is of
     double limit = 0;      ///< as Searcher::Trials has it
-    int64_t taken = 0;     ///< states before it
+    Score from;            ///< of the state that it is of
+    int64_t taken = 0;     ///< states before that
   };
-  /// most: evaluations that are left, at least 1; it may take one for a look at the state.
+  /// most: evaluations that are left, at least 1.
   Flight launch(int64_t most);
+  /// Makes a look; another thread may launch and land others meanwhile.
+  void look(const Flight& flight);
   /// Flights land in the order in which they were launched. Where the state has changed since, it
-  /// is accepted if it is no worse than the state, like a later one of a batch.
+  /// is accepted if it is better than the one that it is of, and no worse than the present
+  /// one: what moves nothing would else undo every step uphill.
   void land(const Flight& flight, const Score& score);
 
   /// With RankingOptions::record, what the trials told so far were chosen from, in their order;
@@ -81,6 +86,8 @@ class Annealing : public MovingSearch {
   int64_t first_evaluation_ = 0;
   double scale_ = 0, progress_ = 0;
   bool cooling_ = false;
+  bool looking_ = false;  // one is in flight
+  std::optional<Blame> seen_;  // by it, without a ranker
 };
 
 }  // namespace trinity

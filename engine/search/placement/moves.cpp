@@ -26,13 +26,13 @@ void Move::apply(Assignment& assignment) const {
   for (const int32_t unit : units) assignment[unit] = device;
 }
 
-void Moves::focus(const Assignment& assignment) {
+Blame Moves::blame(const Assignment& assignment) {
   const auto placement = space_.placement(assignment);
   Metrics metrics;
   Timeline timeline;
   simulator_.run(placement, metrics, &timeline);
   const auto path = critical_path(space_.problem(), placement, timeline);
-  focus(Blame(space_.problem(), placement, timeline, path, by_start(timeline), space_.units()));
+  return {space_.problem(), placement, timeline, path, by_start(timeline), space_.units()};
 }
 
 void Moves::focus(const Blame& blame) {

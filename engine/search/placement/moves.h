@@ -42,10 +42,10 @@ class Moves {
  public:
   Moves(const PlacementSpace& space, RandomStream random, const MoveMix& mix = {});
 
-  /// From now on half of all seeds (see MoveMix) are drawn by Blame::total() of the step of
-  /// `assignment`, which it simulates once (first in first out, one micro-batch).
-  void focus(const Assignment& assignment);
-  /// The same by the blame of a step that was simulated elsewhere.
+  /// The blame of the step of `assignment`, which it simulates once (first in first out, one
+  /// micro-batch). Another thread may draw moves meanwhile.
+  Blame blame(const Assignment& assignment);
+  /// From now on half of all seeds (see MoveMix) are drawn by Blame::total().
   void focus(const Blame& blame);
 
   /// Draws a move of `assignment`; it changes nothing only where there is one device. The

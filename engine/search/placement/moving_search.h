@@ -54,19 +54,26 @@ class MovingSearch : public Searcher {
   /// How many trials a batch of at most `batch` has of which the budget allows `most`; its
   /// evaluation counts. ranked: what looks at the state then, or null for the moves alone.
   int32_t follow_path(int32_t most, RankedMoves* ranked = nullptr, int32_t batch = kBatch) {
-    const bool due = last_replay_ == 0 || evaluations() - last_replay_ >= kReplayInterval;
-    if (most > 1 && stale_ && due) {
+    if (counts_look(most)) {
       if (ranked) {
-        ranked->refresh(state_);
+        ranked->look(state_);
+        ranked->show();
       } else {
-        moves_.focus(state_);
+        moves_.focus(moves_.blame(state_));
       }
-      count_evaluation();
-      stale_ = false;
-      last_replay_ = evaluations();
       --most;
     }
     return std::min(most, batch);
+  }
+
+  /// Whether a look at the state is due where `most` evaluations are left; counts it then.
+  bool counts_look(int64_t most) {
+    const bool due = last_replay_ == 0 || evaluations() - last_replay_ >= kReplayInterval;
+    if (most <= 1 || !stale_ || !due) return false;
+    count_evaluation();
+    stale_ = false;
+    last_replay_ = evaluations();
+    return true;
   }
 
   void remember(std::span<const Assignment> trials, std::span<const Score> scores) {

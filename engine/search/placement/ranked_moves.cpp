@@ -35,18 +35,22 @@ RankedMoves::RankedMoves(const PlacementSpace& space, Moves& moves, const Rankin
     : space_(space),
       moves_(moves),
       options_(options),
-      state_(space),
-      writer_(state_),
       candidates_(at(options.candidates)),
       keys_(at(options.candidates)),
       features_(at(options.candidates) * at(kMoveFeatureCount)),
       scores_(at(options.candidates)) {}
 
-void RankedMoves::refresh(const Assignment& assignment) {
-  const Stopwatch stopwatch(report_.seconds);
-  state_.refresh(assignment);
-  fresh_ = true;
-  moves_.focus(state_.blame());
+void RankedMoves::look(const Assignment& assignment) {
+  if (!aside_) aside_ = std::make_unique<View>(space_);
+  aside_->seconds = 0;
+  const Stopwatch stopwatch(aside_->seconds);
+  aside_->state.refresh(assignment);
+}
+
+void RankedMoves::show() {
+  std::swap(view_, aside_);
+  report_.seconds += view_->seconds;
+  moves_.focus(view_->state.blame());
 }
 
 void RankedMoves::begin(const Assignment& assignment) {
@@ -76,14 +80,14 @@ uint64_t RankedMoves::key_after(const Move& move, const Assignment& assignment) 
 /// Draws candidates, new and different, and their features; how many there are.
 int32_t RankedMoves::gather(const Assignment& assignment, double temperature) {
   int32_t count = 0;
-  const double temperature_ns = temperature * state_.step_ns();
+  const double temperature_ns = temperature * view_->state.step_ns();
   for (int32_t drawn = 0; drawn < 2 * options_.candidates && count < options_.candidates; ++drawn) {
     const Move& move = moves_.draw_set(assignment);
     const uint64_t key = key_after(move, assignment);
     if (key == key_ || seen_.contains(key)) continue;
     if (std::find(keys_.begin(), keys_.begin() + count, key) != keys_.begin() + count) continue;
     float* row = features_.data() + at(count) * at(kMoveFeatureCount);
-    if (!writer_.write(move, assignment, temperature_ns, row)) continue;
+    if (!view_->writer.write(move, assignment, temperature_ns, row)) continue;
     candidates_[count] = move;
     keys_[count++] = key;
   }
@@ -107,8 +111,9 @@ int32_t RankedMoves::choose(int32_t count) {
 
 void RankedMoves::plain(Assignment& trial, double temperature) {
   const Move& move = moves_.draw(trial);
-  const bool has_row = options_.record && fresh_ && move.kind != Move::Kind::swap &&
-                       writer_.write(move, trial, temperature * state_.step_ns(), features_.data());
+  const bool has_row =
+      options_.record && view_ && move.kind != Move::Kind::swap &&
+      view_->writer.write(move, trial, temperature * view_->state.step_ns(), features_.data());
   ranked_.push_back(false);
   record(features_.data(), has_row ? 1 : 0, 0);
   move.apply(trial);
@@ -127,7 +132,7 @@ void RankedMoves::ranked(Assignment& trial, double temperature) {
 
 void RankedMoves::apply(Assignment& trial, double temperature) {
   const auto plain_one_in = static_cast<uint64_t>(options_.plain_one_in);
-  if (!fresh_ || moves_.random().below(plain_one_in) == 0) return plain(trial, temperature);
+  if (!view_ || moves_.random().below(plain_one_in) == 0) return plain(trial, temperature);
   ranked(trial, temperature);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <deque>
+#include <memory>
 #include <unordered_set>
 
 #include "search/placement/move_features.h"
@@ -15,9 +16,11 @@ class RankedMoves {
   /// Keeps references to `space` and `moves`.
   RankedMoves(const PlacementSpace& space, Moves& moves, const RankingOptions& options);
 
-  /// Simulates `assignment` once: candidates are looked at beside its step from then on, and seeds
-  /// drawn by its blame.
-  void refresh(const Assignment& assignment);
+  /// Simulates `assignment` once, aside: another thread may draw moves meanwhile.
+  void look(const Assignment& assignment);
+  /// Candidates are looked at beside the step last looked at from now on, and seeds drawn by its
+  /// blame.
+  void show();
   /// Moves are of `assignment` from now on.
   void begin(const Assignment& assignment);
   /// Changes `trial`, which is what begin() was given. temperature: of the annealing, as a share of
@@ -60,9 +63,14 @@ class RankedMoves {
   const PlacementSpace& space_;
   Moves& moves_;
   RankingOptions options_;
-  StepState state_;
-  bool fresh_ = false;  // whether it was ever refreshed
-  MoveFeatures writer_;
+  /// A step, and what writes features of moves beside it.
+  struct View {
+    explicit View(const PlacementSpace& space) : state(space), writer(state) {}
+    StepState state;
+    MoveFeatures writer;
+    double seconds = 0;  // that the look took
+  };
+  std::unique_ptr<View> view_, aside_;  // view_: null before the first show()
   std::vector<Move> candidates_;
   std::vector<uint64_t> keys_;
   std::vector<float> features_, scores_;

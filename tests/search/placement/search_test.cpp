@@ -249,7 +249,7 @@ TEST_CASE("moves change an assignment within its devices") {
     moves.apply(assignment);
     unchanged += assignment == before;
     space.check(assignment);
-    if (step % 100 == 0) moves.focus(assignment);
+    if (step % 100 == 0) moves.focus(moves.blame(assignment));
   }
   CHECK(unchanged < 20);
 }
@@ -268,7 +268,7 @@ TEST_CASE("moves that are told a step change most what holds it up") {
     Moves moves(space, RandomStream(3, "test"));
     Assignment start(80, 0);
     std::fill(start.begin() + 40, start.end(), 1);  // the short ones elsewhere
-    if (focused) moves.focus(start);
+    if (focused) moves.focus(moves.blame(start));
     int of_long = 0, of_all = 0;
     for (int step = 0; step < 2000; ++step) {
       auto assignment = start;
