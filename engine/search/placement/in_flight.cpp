@@ -12,14 +12,16 @@
 namespace trinity {
 namespace {
 
-constexpr int kSpins = 20000;
+constexpr int kSpins = 2000;     // looks of a thread for work until it sleeps: waking takes longer
+constexpr int32_t kLookLag = 4;  // trials of one thread that a look may take
 
-/// The trials that are open, in the order in which they were drawn.
+/// The trials that are open, in the order in which they were drawn, and the look, if any.
 class Flights {
  public:
   Flights(Annealing& search, int32_t in_flight, int64_t last)
       : search_(search),
         in_flight_(static_cast<size_t>(in_flight)),
+        look_lag_(kLookLag * (in_flight - 1)),
         last_(last),
         is_drawn_out_(search.evaluations() >= last) {}
 
@@ -32,8 +34,7 @@ class Flights {
     } catch (...) {
       if (!lock.owns_lock()) lock.lock();
       is_over_ = true;
-      changes_ += 1;
-      changed_.notify_all();
+      changed(lock);
       throw;
     }
   }
@@ -42,46 +43,79 @@ class Flights {
   struct Open {
     Annealing::Flight flight;
     Score score;
-    bool is_priced = false;
+    bool is_taken = false, is_priced = false;
   };
 
-  bool front_is_priced() const { return !open_.empty() && open_.front().is_priced; }
-
-  /// Judges the first trial, or draws one where fewer are open than may be: one thread at a time,
-  /// always in the same turn. False where there is neither to do.
+  /// Judges the first trial, or draws one where fewer are open than may be, or lands the look: one
+  /// thread at a time, always in the same turn. False where there is nothing to do.
   bool step_search(std::unique_lock<std::mutex>& lock) {
-    const bool draws = !is_drawn_out_ && open_.size() < in_flight_;
-    if (is_searching_ || (!draws && !front_is_priced())) return false;
+    if (is_searching_) return false;
     is_searching_ = true;
-    if (draws) {
-      lock.unlock();
-      Open drawn{search_.launch(last_ - search_.evaluations()), {}, false};
-      lock.lock();
-      open_.push_back(std::move(drawn));
-    } else {
-      const Open judged = std::move(open_.front());
-      open_.pop_front();
-      --taken_;
-      lock.unlock();
-      search_.land(judged.flight, judged.score);
-      lock.lock();
-    }
-    is_drawn_out_ = search_.evaluations() >= last_;
+    const bool did = look_ && look_is_due() ? land_look(lock)
+                     : !is_drawn_out_ && open_.size() < in_flight_ ? draw(lock)
+                                                                  : judge(lock);
     is_searching_ = false;
-    changes_ += 1;
-    changed_.notify_all();
+    if (!did) return false;
+    is_drawn_out_ = search_.evaluations() >= last_;
+    changed(lock);
     return true;
   }
 
-  /// Simulates one that no thread has taken. False where there is none.
+  bool look_is_due() const {
+    return judged_ >= look_lands_at_ || (is_drawn_out_ && open_.empty());
+  }
+
+  bool land_look(std::unique_lock<std::mutex>& lock) {
+    if (!look_->is_priced) return false;
+    lock.unlock();
+    search_.land(look_->flight, {});
+    lock.lock();
+    look_.reset();
+    return true;
+  }
+
+  bool draw(std::unique_lock<std::mutex>& lock) {
+    lock.unlock();
+    Open drawn{search_.launch(last_ - search_.evaluations()), {}};
+    lock.lock();
+    if (drawn.flight.is_look) {
+      look_ = std::move(drawn);
+      look_lands_at_ = judged_ + look_lag_;
+    } else {
+      open_.push_back(std::move(drawn));
+    }
+    return true;
+  }
+
+  bool judge(std::unique_lock<std::mutex>& lock) {
+    if (open_.empty() || !open_.front().is_priced) return false;
+    const Open judged = std::move(open_.front());
+    open_.pop_front();
+    ++judged_;
+    lock.unlock();
+    search_.land(judged.flight, judged.score);
+    lock.lock();
+    return true;
+  }
+
+  /// What no thread has taken; null where there is nothing.
+  Open* untaken() {
+    if (look_ && !look_->is_taken) return &*look_;
+    for (auto& open : open_)
+      if (!open.is_taken) return &open;
+    return nullptr;
+  }
+
+  /// Simulates one. False where there is none.
   bool price_one(std::unique_lock<std::mutex>& lock, Simulator& simulator) {
-    if (taken_ == open_.size()) return false;
-    Open& open = open_[taken_++];
+    auto* open = untaken();
+    if (!open) return false;
+    open->is_taken = true;
     lock.unlock();
     poll_stop();
-    open.score = price(open.flight, simulator);
+    open->score = price(open->flight, simulator);
     lock.lock();
-    open.is_priced = true;
+    open->is_priced = true;
     return true;
   }
 
@@ -95,7 +129,7 @@ class Flights {
 
   /// False where nothing will come any more.
   bool waits(std::unique_lock<std::mutex>& lock) {
-    if (is_drawn_out_ && taken_ == open_.size() && !is_searching_) return false;
+    if (is_drawn_out_ && !untaken() && !is_searching_) return false;
     const auto before = changes_.load();
     lock.unlock();
     for (int spin = 0; spin < kSpins && changes_.load() == before; ++spin) __builtin_ia32_pause();
@@ -104,14 +138,20 @@ class Flights {
     return true;
   }
 
+  void changed(const std::unique_lock<std::mutex>&) {
+    changes_ += 1;
+    changed_.notify_all();
+  }
+
   Annealing& search_;
   size_t in_flight_;
-  int64_t last_;
+  int64_t look_lag_, last_;
   std::mutex mutex_;  // of all below
   std::condition_variable changed_;
   std::atomic<uint64_t> changes_ = 0;
   std::deque<Open> open_;
-  size_t taken_ = 0;           // of open_, the first ones: being simulated, or priced
+  std::optional<Open> look_;
+  int64_t judged_ = 0, look_lands_at_ = 0;
   bool is_searching_ = false;  // a thread judges or draws, without the mutex
   bool is_drawn_out_, is_over_ = false;
 };
