@@ -23,7 +23,8 @@ local least_budget = 200   -- evaluations that are worth a race
 local least_s = 1          -- seconds that are
 local imbalances = { 0.03, 0.3 }
 local short_budget = 300   -- evaluations in which a ranker's choice is not to be widened
-local evaluation_s = 1.5e-7 -- a colocation unit: of a ranked move and its simulation, about
+local evaluation_s = 1e-7  -- a colocation unit: of a ranked move and its simulation on two threads, about
+local many = 150           -- evaluations a unit from which on every other move of a search by seconds is plain
 local large = 500          -- colocation units from which on a long search begins hotter
 local few, few_large = 2000, 20000 -- evaluations of which each is worth a choice of many candidates
 
@@ -32,14 +33,19 @@ local function is_few(problem, evaluations)
   return evaluations <= (problem.graph.units < large and few or few_large)
 end
 
+-- How many ranked evaluations a budget is likely to hold.
+local function likely_evaluations(problem, budget)
+  return math.min(budget.evaluations, (budget.seconds or math.huge) / (evaluation_s * problem.graph.units))
+end
+
 -- The first temperature of ranked moves by the step time: cold where the choice is the best of many and no more than a
--- descent fits, hot where it is and more does, and where seconds are likely to hold few; on large graphs, where 0.5 a
--- unit is little of the step, beyond 1,000 evaluations by the root of the budget, up to 8.
+-- descent fits, hot where it is and more does, and where seconds are likely to hold few or the graph is small; on large
+-- ones, where 0.5 a unit is little of the step, beyond 1,000 evaluations by the root of the budget, up to 8.
 local function first_temperature(problem, budget)
   if budget.evaluations <= short_budget then return 0.3 end
   if is_few(problem, budget.evaluations) then return 2 end
-  local likely = math.min(budget.evaluations, (budget.seconds or math.huge) / (evaluation_s * problem.graph.units))
-  if likely < budget.evaluations and likely <= few_large then return 2 end
+  local likely = likely_evaluations(problem, budget)
+  if likely < budget.evaluations and (likely <= few_large or problem.graph.units < large) then return 2 end
   if problem.graph.units < large then return 0.5 end
   return math.max(0.5, math.min(8, 0.5 * math.sqrt(likely / 1000)))
 end
@@ -60,7 +66,8 @@ function race.annealing(problem, start, seed, budget, ranker)
   if ranker and (short or by_time and is_few(problem, evaluations)) then
     options.candidates, options.plain_one_in, options.batch = 24, 50, 3
   elseif ranker and by_time and (budget.seconds or math.huge) < math.huge then
-    options.plain_one_in, options.batch = 50, 4
+    options.plain_one_in = likely_evaluations(problem, budget) > many * problem.graph.units and 2 or 50
+    options.batch = 4
   end
   if ranker and short then options.sharpness = 3 end
   return ranked.searcher(problem, 'annealing', options, ranker)
