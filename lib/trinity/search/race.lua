@@ -39,14 +39,15 @@ local function likely_evaluations(problem, budget)
 end
 
 -- The first temperature of ranked moves by the step time: cold where the choice is the best of many and no more than a
--- descent fits, hot where it is and more does, and where seconds are likely to hold few or the graph is small; on large
--- ones, where 0.5 a unit is little of the step, beyond 1,000 evaluations by the root of the budget, up to 8.
+-- descent fits, hot where it is and more does, and on small graphs by seconds; on large ones, where 0.5 a unit is little
+-- of the step, beyond 1,000 evaluations by the root of the budget, up to 8, but for the shortest seconds.
 local function first_temperature(problem, budget)
   if budget.evaluations <= short_budget then return 0.3 end
   if is_few(problem, budget.evaluations) then return 2 end
   local likely = likely_evaluations(problem, budget)
-  if likely < budget.evaluations and (likely <= few_large or problem.graph.units < large) then return 2 end
-  if problem.graph.units < large then return 0.5 end
+  local by_seconds = likely < budget.evaluations
+  if problem.graph.units < large then return by_seconds and 2 or 0.5 end
+  if by_seconds and likely <= few_large then return 1 end
   return math.max(0.5, math.min(8, 0.5 * math.sqrt(likely / 1000)))
 end
 

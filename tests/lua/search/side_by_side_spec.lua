@@ -86,6 +86,45 @@ describe('searchers side by side', function()
     expect(team_of(1e6, { checkpoint = 'x' })):equals(nil)
   end)
 
+  it('share one annealing by step times', function()
+    local problem, found = problem_of(), {}
+    for i = 1, 2 do
+      local searcher, placement = searcher_of(problem, 1), problem:placement()
+      for _ = 1, i do core.run_in_flight(searcher, 3, 600 / i) end
+      found[i] = searcher:best(placement)
+      expect(searcher:evaluations()):equals(600)
+      expect(problem:evaluate(placement).step_time_s):equals(found[i])
+      expect(found[i]):below(problem:evaluate(problem:placement()).step_time_s)
+    end
+    local local_search = core.searcher(problem.handle, 'local_search', { seed = 1, starts = { problem:placement() } })
+    expect(function() core.run_in_flight(local_search, 3, 100) end):raises 'expected an annealing of the engine'
+    expect(function() core.run_in_flight(searcher_of(problem, 1), 0, 100) end):raises 'in_flight'
+  end)
+
+  it('share what a search of seconds refines, with a ranker and without', function()
+    local problem = problem_of()
+    local start_s = problem:evaluate(problem:placement()).step_time_s
+    for _, rank in ipairs { false, true } do
+      local found = trinity.methods.annealing(problem, { seconds = 0.5, rank = rank, quiet = true })
+      expect(found.metrics.step_time_s):below(start_s)
+      expect(problem:evaluate(found.placement).step_time_s):equals(found.metrics.step_time_s)
+      if rank then
+        expect(found.ranking.trials > 0 and found.ranking.improving > 0):truthy()
+        expect(found.ranking.trials + found.ranking.plain_trials <= found.evaluations):truthy()
+      end
+    end
+    local counted = 0
+    local by_function = function(candidates)
+      counted = counted + 1
+      local scores = {}
+      for i = 1, candidates.count do scores[i] = -i end
+      return scores
+    end
+    expect(trinity.methods.annealing(problem, { seconds = 0.3, rank = by_function, quiet = true }).metrics.step_time_s)
+      :below(start_s)
+    expect(counted > 0):truthy()
+  end)
+
   it('leave a reward of a script to the search', function()
     local calls = 0
     local problem = problem_of(function(metrics)
