@@ -105,10 +105,13 @@ function race.rival(self)
   return list[rival]
 end
 
---- budget: evaluations of the whole race. Its result depends on the seed and the budget alone where progress() is not
---- used.
+--- budget: evaluations of the whole race. shared: what each searcher is spoken to through, if anything
+--- (search/side_by_side.lua). Its result depends on the seed and the budget alone where progress() is not used.
 function race.new(problem, start, rival, seed, budget, ranker, shared)
-  local function racer(from) return shared(race.annealing(problem, from, seed, { evaluations = 2 ^ 40 }, ranker)) end
+  local function racer(from)
+    local searcher = race.annealing(problem, from, seed, { evaluations = 2 ^ 40 }, ranker)
+    return shared and shared(searcher) or searcher
+  end
   return setmetatable({ used = 0, share = 0, budget = budget, now = 1, best = {}, half = {},
     racers = { racer(start), racer(rival) } }, Race)
 end
