@@ -39,8 +39,8 @@ local function likely_evaluations(problem, budget)
 end
 
 -- The first temperature of ranked moves by the step time: cold where the choice is the best of many and no more than a
--- descent fits, hot where it is and more does, and on small graphs by seconds; on large ones, where 0.5 a unit is little
--- of the step, beyond 1,000 evaluations by the root of the budget, up to 8, but for the shortest seconds.
+-- descent fits, hot where it is and more does, and on small graphs by seconds; on large ones, where 0.5 a unit is
+-- little of the step, beyond 1,000 evaluations by the root of the budget, up to 8, but for the shortest seconds.
 local function first_temperature(problem, budget)
   if budget.evaluations <= short_budget then return 0.3 end
   if is_few(problem, budget.evaluations) then return 2 end
