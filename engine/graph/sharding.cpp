@@ -67,6 +67,7 @@ class Sharding {
     return options_.spread.empty() ? options_.replicas
                                    : std::max(1, options_.replicas / options_.spread[op]);
   }
+  int32_t apart(int32_t op) const { return options_.apart.empty() ? 0 : options_.apart[op]; }
   int64_t share(int64_t whole, int32_t op) const { return (whole + copies(op) - 1) / copies(op); }
   /// Whether what an operator writes is shares of gradients.
   bool holds_shares(const Operator& op) const {
@@ -139,8 +140,7 @@ class Sharding {
       updated.name = name_of([&] { return graph_.op(op).name + "/share"; });
       updated.bytes = share(bytes, op);
       const int32_t token = builder_.add_output(ids_[at(op)], std::move(updated));
-      const int32_t apart = options_.apart.empty() ? 0 : options_.apart[op];
-      const auto key = std::tuple(options_.device[op], copies(op), apart);
+      const auto key = std::tuple(options_.device[op], copies(op), apart(op));
       auto& [gather, held] = open.try_emplace(key, -1, 0).first->second;
       if (gather < 0 || held + bytes > options_.bucket_bytes) {
         gather = add_gather(fmt::format("weights{}", count++), 0, op, Phase::update);
@@ -190,14 +190,15 @@ class Sharding {
   }
 
   void find_units() {
-    std::map<std::tuple<int32_t, int32_t, int32_t>, size_t> number;  // of device, unit, copies
+    // Of device, unit, copies, and who is apart.
+    std::map<std::tuple<int32_t, int32_t, int32_t, int32_t>, size_t> number;
     std::vector<bool> counted(at(graph_.operator_count()), false);
     for (int32_t op = 0; op < graph_.operator_count(); ++op)
       for (const int32_t owner : weights_read(op)) {
         if (copies(owner) == 1) continue;
         const int32_t key = options_.unit[owner] >= 0 ? options_.unit[owner] : -1 - owner;
         const int32_t device = options_.device[owner];
-        const auto of = std::tuple(device, key, copies(owner));
+        const auto of = std::tuple(device, key, copies(owner), apart(owner));
         const auto found = number.emplace(of, units_.size()).first;
         if (found->second == units_.size()) {
           units_.push_back({graph_.op(owner).name, 0, owner, {}, {}});

@@ -19,8 +19,7 @@ struct ShardingOptions {
   /// Of every operator over how many of them its weights are spread already (graph/experts.h), so
   /// that replicas / spread share them out; empty: none are.
   std::span<const int32_t> spread = {};
-  /// Of every operator: updated weights of different numbers are not gathered together; empty: all
-  /// have one.
+  /// Of every operator: weights of different numbers are not gathered together; empty: all have one.
   std::span<const int32_t> apart = {};
   /// Of every collective of phase update whether it comes before gradients are shared out (it sums
   /// what a collective of all replicas scatters, or is that); empty: none does.

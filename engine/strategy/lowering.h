@@ -37,10 +37,10 @@ struct Made {
 };
 
 /// Whether gradients meet over parts of the sequence and replicas at once, as all of these hold the
-/// same weights (Megatron-LM's groups of data and context, torchtitan's mesh dp_shard_cp); not where
-/// gradients of every micro-batch are scattered and experts are shared out.
+/// same weights (Megatron-LM's groups of data and context, torchtitan's mesh dp_shard_cp); of experts
+/// those that hold the same ones (Megatron-Core's expert data parallel groups have ranks of context).
 inline bool joins_context(const Parallelism& given) {
-  return given.mesh.context > 1 && (given.shard < 2 || given.mesh.expert == 1) &&
+  return given.mesh.context > 1 &&
          (given.synchronise.kind == Synchronise::all_reduce || given.mesh.data == 1);
 }
 

@@ -48,9 +48,9 @@ end
 -- out weights, too (its mesh 'fsdp' is data_parallel_shard by context_parallel).
 local function degrees(outline, unspoken)
   local shard, data, expert = outline.strategy.shard or 0, outline.mesh.data, outline.mesh.expert
-  if outline.mesh.context > 1 and (shard == 0 or shard > 1 and outline.mesh.expert > 1) then
-    unspoken[#unspoken + 1] = ('shard = %d%s: torchtitan shares out the weights over the %d ranks of context%s'):format(
-      shard, shard > 0 and ' with experts, over data alone' or '', outline.mesh.context, shard > 0 and ', too' or '')
+  if outline.mesh.context > 1 and shard == 0 then
+    unspoken[#unspoken + 1] = ('shard = 0: torchtitan shares out the weights over the %d ranks of context'):format(
+      outline.mesh.context)
   end
   if shard > 0 then
     if shard == 1 then

@@ -116,11 +116,9 @@ local function forced(point, totals)
   return setmetatable(changed, { __index = totals })
 end
 
---- Devices that share out states: replicas, with their parts of the sequence where gradients may meet over both
---- (shard_group() of engine/strategy/lowering.h).
-local function sharing(point)
-  return point.data * ((point.shard < 2 or point.expert == 1) and point.context or 1)
-end
+--- Devices that share out states: replicas with their parts of the sequence (shard_group() of
+--- engine/strategy/lowering.h).
+local function sharing(point) return point.data * point.context end
 
 --- What a device has of a sum that these share out; of experts those that hold the same ones do.
 local function shared(point, totals, name)

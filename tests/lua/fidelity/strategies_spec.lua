@@ -138,6 +138,29 @@ describe('a small gated decoder', function()
     expect(sums(both.collectives)):matches(('reduce%%-scatter data 1 x, %d;'):format(4 * both.parameters))
     expect(sums(both.collectives)):matches 'all%-reduce tensor %d+ x'
   end)
+  it('has copies of the same experts over data and parts of the sequence at once', function()
+    local experts, dense = 3 * 64 * 96 * 4 * 4, 4 * (layer - 3 * 64 * 96 + 64 * 4) + 2 * 100 * 64 + 64
+    local model = { layers = 4, hidden = 64, heads = 4, kv_heads = 2, ffn = 96, gated = true, experts = 4, top_k = 2,
+      vocabulary = 100, norm = 'rmsnorm' }
+    for _, mesh in ipairs { { data = 2, expert = 2, context = 2 }, { data = 4, expert = 2, context = 2 },
+      { data = 4, expert = 4, context = 2 } } do
+      for level = 0, 3 do
+        local stage = small({ mesh = mesh, shard = level }, { model = model }).stages[1]
+        local all, alike = mesh.data * mesh.context, mesh.data * mesh.context / mesh.expert
+        local function held(bytes, from)
+          local share = level >= from and 1 or 0
+          return bytes * (dense / all ^ share + experts / mesh.expert / alike ^ share)
+        end
+        expect(math.abs(stage.optimizer_bytes / held(12, 1) - 1)):below(0.01)
+        expect(math.abs(stage.gradient_bytes / held(4, 2) - 1)):below(0.01)
+        expect(math.abs(stage.weight_bytes / held(2, 3) - 1)):below(0.01)
+        local kind, times = level == 0 and 'all%-reduce' or 'reduce%-scatter', level < 2 and 1 or 4
+        expect(sums(stage.collectives)):matches(('%s data %d x, %d;'):format(kind, 2 * times,
+          4 * times * (dense + experts / mesh.expert)))
+        expect(stage.row_weights.count):equals(4 * 4 * 2) -- of four layers and micro-batches
+      end
+    end
+  end)
   it('is trained in other precisions', function()
     local function states(bytes)
       local stage = small({ mesh = {} }, { bytes = bytes }).stages[1]
