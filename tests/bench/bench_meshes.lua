@@ -57,7 +57,7 @@ end
 local function peak_mb()
   for line in io.lines '/proc/self/status' do
     local kb = line:match 'VmHWM:%s*(%d+)'
-    if kb then return tonumber(kb) / 1024 end
+    if kb then return tonumber(kb) * 1024 / 1e6 end -- the kernel's kB are 1,024 bytes
   end
 end
 

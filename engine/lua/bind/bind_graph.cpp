@@ -186,8 +186,8 @@ std::pair<Operator, std::vector<Tensor>> read_operator(lua_State* L, Fields& fie
                                                        const GraphBuilder& builder) {
   std::pair<Operator, std::vector<Tensor>> read;
   auto& [op, outputs] = read;
-  op.name = fields.required_string("name");
-  op.type = by_hand ? fields.string("type", "Work") : fields.required_string("type");
+  op.name = fields.awaited_string("name");
+  op.type = by_hand ? fields.string("type", "Work") : fields.awaited_string("type");
   const auto owner = [&] { return fmt::format("operator '{}'", op.name); };
   const auto inputs_owner = [&] { return fmt::format("{}: {}", fields.owner(), owner()); };
   const auto table = [&](const char* key, auto take) {

@@ -197,6 +197,10 @@ void Fields::mismatch(const char* key, const char* expected) {
       fmt::format("{}: field '{}': expected {}, got {}", owner(), key, expected, type_name(L_, -1)));
 }
 
+void Fields::miss(const char* key) const {
+  throw ArgumentError(fmt::format("{}: field '{}' is missing", owner(), key));
+}
+
 /// Whether a table's key is this one, told at the first character that is another.
 static bool is_key(std::string_view text, const char* key) {
   for (const char c : text)
@@ -237,7 +241,7 @@ std::optional<double> Fields::number(const char* key) {
 
 double Fields::required_number(const char* key) {
   const auto value = number(key);
-  if (!value) throw ArgumentError(fmt::format("{}: field '{}' is missing", owner(), key));
+  if (!value) miss(key);
   return *value;
 }
 
@@ -273,8 +277,14 @@ std::string Fields::string(const char* key, std::string fallback) {
 
 std::string Fields::required_string(const char* key) {
   auto value = string(key);
-  if (!value) throw ArgumentError(fmt::format("{}: field '{}' is missing", owner(), key));
+  if (!value) miss(key);
   return *value;
+}
+
+std::string Fields::awaited_string(const char* key) {
+  auto value = string(key);
+  if (!value && !missing_) missing_ = key;
+  return value.value_or("");
 }
 
 bool Fields::push_table(const char* key) { return push(key, LUA_TTABLE, "a table"); }
@@ -288,6 +298,7 @@ void Fields::refuse_unknown() const {
   auto unknown = nameless_;
   for (const auto& key : present_)
     if (!key.asked) unknown.emplace_back(key.text);
+  if (unknown.empty() && missing_) miss(missing_);
   if (unknown.empty()) return;
   const auto& first = *std::min_element(unknown.begin(), unknown.end());
   std::vector<std::string> sorted(known_.begin(), known_.end());

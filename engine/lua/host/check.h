@@ -230,6 +230,9 @@ class Fields {
   std::optional<std::string> string(const char* key);
   std::string string(const char* key, std::string fallback);
   std::string required_string(const char* key);
+  /// The same, but that it is missing is said by refuse_unknown(), behind fields that nobody asked
+  /// for: a misspelt one is called that. Until then it is "".
+  std::string awaited_string(const char* key);
   /// Pushes the field when it is a table (true); pushes nothing when it is absent.
   bool push_table(const char* key);
   /// Pushes the field, whatever it is.
@@ -237,7 +240,8 @@ class Fields {
   std::string owner() const { return owner_.text(); }
   lua_State* state() const { return L_; }
 
-  /// Throws ArgumentError for a field that was never asked for, with a suggestion. Call last.
+  /// Throws ArgumentError for a field that was never asked for, with a suggestion, then for an awaited
+  /// one that is missing. Call last.
   void refuse_unknown() const;
 
  private:
@@ -252,6 +256,7 @@ class Fields {
   bool ask(const char* key);
   bool push(const char* key, int type, const char* expected);
   [[noreturn]] void mismatch(const char* key, const char* expected);
+  [[noreturn]] void miss(const char* key) const;
 
   lua_State* L_;
   int index_;
@@ -260,6 +265,7 @@ class Fields {
   boost::container::small_vector<Key, 16> present_;        // the table's keys
   uint32_t initials_ = 0;  // the last five bits of their first characters, a bit for each
   std::vector<std::string> nameless_;  // those that are no text, as messages say them
+  const char* missing_ = nullptr;      // the first awaited one that is not there
 };
 
 /// Calls body(i) for every element of the sequence at `index`, the element on top of the stack.
