@@ -103,7 +103,7 @@ class OrderEngine {
     int64_t free_ns = 0;
     int32_t blocked = -1;  // the slot that it waits for
     int64_t compute_ns = 0, send_ns = 0, sent_bytes = 0, received_bytes = 0;
-    int32_t positions = 0, first_position = 0;
+    int32_t positions = 0;
   };
   /// When segments began, in order, and what they are.
   struct Started {
@@ -184,8 +184,10 @@ class OrderEngine {
 
   // order_periods.cpp: what repeats.
   void seek_period();
+  /// Not in the second half: what repeats is left out where it is more than what was run.
   bool reached_mark() const {
-    return seeks_ && pieces_done_[0] > last_mark_ && !events_.empty();
+    return seeks_ && pieces_done_[0] > last_mark_ && 2 * pieces_done_[0] < micros_ - 2 &&
+           !events_.empty();
   }
   void mark();
   template <class Take>
@@ -202,14 +204,17 @@ class OrderEngine {
   int32_t copies_in_order(size_t device, int32_t first, int32_t pieces, int32_t micros) const;
   void leave_out(const Mark& before, int32_t copies);
   bool run_rest(int64_t limit_ns);
-  bool levels_repeat() const;
-  int64_t change(int32_t number, int32_t from, int32_t to) const;
+  int64_t change(int32_t number) const;
   void add_copies();
 
   // order_engine.cpp: running it.
   bool simulate(int64_t limit_ns);
   bool run_events(int64_t limit_ns);
   void begin();
+  void open_rows(int32_t micro);
+  void open(int32_t micro) {
+    if (micro >= opened_) open_rows(micro);
+  }
   void advance(int32_t device);
   void begin_segment(int32_t device, const Segment& segment, int32_t list, int32_t micro,
                      int64_t start_ns);
@@ -240,6 +245,9 @@ class OrderEngine {
   int32_t last_position(const Use& use, int32_t micro, int32_t first) const;
   void settle(Hold& hold, int32_t micro);
   void add(const Hold& hold, int32_t first, int32_t last);
+  int32_t device_of(const Hold& hold) const {
+    return hold.route >= 0 ? routes_[static_cast<size_t>(hold.route)].to : placement_[hold.op];
+  }
   void sum_levels(int32_t number);
   void finish(Metrics& metrics) const;
 
@@ -287,10 +295,11 @@ class OrderEngine {
   std::vector<int32_t> queues_, group_devices_, ring_;
 
   std::vector<Device> devices_;
+  int32_t opened_ = 0;                                  // micro-batches with rows in what follows
   std::vector<int64_t> arrived_;                        // [micro][slot]: when, or -1
   std::vector<int32_t> waiting_;                        // per member: micro-batches to come
   std::vector<int64_t> all_arrived_;                    // per slot: when, or -1
-  std::vector<int32_t> missing_;                        // [micro][collective]
+  std::vector<int32_t> missing_, group_missing_;        // [micro][collective]; at first, of each
   std::vector<int64_t> ready_ns_;                       // the same
   std::vector<int64_t> starts_ns_;                      // the same, and of routes after them
   std::vector<int32_t> pieces_done_;                    // per list
@@ -323,7 +332,8 @@ class OrderEngine {
   std::vector<Hold> holds_;
   std::vector<int64_t> list_delta_;                     // per operator of the lists and list
   std::vector<int32_t> first_slot_, last_slot_;         // [micro][slot]: positions
-  std::vector<int64_t> delta_;                          // per position of all devices
+  std::vector<int64_t> delta_;                          // per position of a device
+  bool levels_repeat_ = true;                           // between the marks of period_
   std::vector<DeviceMetrics> simulated_;
 };
 

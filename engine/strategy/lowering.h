@@ -202,19 +202,13 @@ class Lowering {
   /// The graph of one replica: every operator on the devices of a place of its stage.
   std::optional<Made> split(bool one_of_kind) const {
     const int32_t width = given_.mesh.width(), t = given_.mesh.parts(), p = given_.mesh.pipeline;
-    std::vector<std::vector<int32_t>> devices_of;
     std::vector<int32_t> placement;
-    for (int32_t op = 0; op < graph_.operator_count(); ++op) {
-      std::vector<int32_t> devices(at(t));
-      std::iota(devices.begin(), devices.end(), first_device(op));
-      placement.push_back(devices[0]);
-      devices_of.push_back(std::move(devices));
-    }
+    for (int32_t op = 0; op < graph_.operator_count(); ++op) placement.push_back(first_device(op));
     TensorParts parts{given_.mesh.tensor, given_.mesh.context, given_.sequence_parallel, said_, {}};
     const bool exchanges =
         given_.context_kind == ContextKind::all_to_all && given_.mesh.context > 1;
     if (exchanges) parts.by_heads = attention_by_heads();
-    const auto splits = tensor_splits(graph_, parts, devices_of);
+    const auto splits = tensor_splits(graph_, parts, placement);
     const SplitOptions options{given_.bucket_bytes, spread_, true, true,
                                joins_context(given_) ? given_.mesh.tensor : 1, exchanges, t};
     std::optional<Lowered> made;

@@ -206,9 +206,12 @@ SplitLayout::Choice SplitLayout::choose(int32_t op, int32_t part, const std::vec
 }
 
 void SplitLayout::settle_outputs(int32_t op) {
-  for (size_t o = 0; o < graph_.op(op).outputs.size(); ++o)
+  for (size_t o = 0; o < graph_.op(op).outputs.size(); ++o) {
+    auto& homes = homes_[graph_.op(op).outputs[o]];
+    homes.reserve(at(cut(op).parts()));
     for (int32_t part = 0; part < cut(op).parts(); ++part)
-      homes_[graph_.op(op).outputs[o]].push_back({written(op, o, part), device(op, part), part});
+      homes.push_back({written(op, o, part), device(op, part), part});
+  }
 }
 
 void SplitLayout::demand_sources(int32_t op) {

@@ -1,6 +1,7 @@
 #include "strategy/tensor_pattern.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "base/error.h"
@@ -313,23 +314,24 @@ OperatorSplit split_of(const Operator& op, const IterationSpace& space, int32_t 
   return split;
 }
 
-/// The device of every part, of those with these coordinates: tensor innermost, then context.
+/// The device of every part, from a first one on: tensor innermost, then context.
 std::vector<int32_t> devices_in_order(const OperatorSplit& split, int32_t cut, int32_t along,
-                                      const TensorParts& parts,
-                                      const std::vector<int32_t>& devices) {
+                                      const TensorParts& parts, int32_t first_device) {
   std::vector<int32_t> ordered;
   const OperatorCut whole({std::vector<Dimension>(split.factors.size()), {}, {}, {}}, split.factors,
                           split.copies);
+  const bool along_cut = !split.factors.empty() && along >= 0 && along != cut;
+  const bool cuts = !split.factors.empty() && cut >= 0;
+  const bool shares = !cuts && along_cut && split.factors[along] > parts.context;
   for (int32_t part = 0; part < whole.parts(); ++part) {
-    const auto at_part = whole.coordinates(part);
-    const bool along_cut = !split.factors.empty() && along >= 0 && along != cut;
-    const int32_t copy = at_part.back(), piece = along_cut ? at_part[along] : 0;
-    const bool cuts = !split.factors.empty() && cut >= 0;
-    const bool shares = !cuts && along_cut && split.factors[along] > parts.context;
-    int32_t tensor = cuts ? at_part[cut] : shares ? piece % parts.tensor : copy % parts.tensor;
+    const int32_t copy = whole.coordinate(part, split.factors.size());
+    const int32_t piece = along_cut ? whole.coordinate(part, at(along)) : 0;
+    int32_t tensor = cuts     ? whole.coordinate(part, at(cut))
+                     : shares ? piece % parts.tensor
+                              : copy % parts.tensor;
     int32_t context = shares ? piece / parts.tensor : along_cut ? piece : copy / parts.tensor;
     if (cuts && !along_cut) context = copy;
-    ordered.push_back(devices[at(context * parts.tensor + tensor)]);
+    ordered.push_back(first_device + context * parts.tensor + tensor);
   }
   return ordered;
 }
@@ -337,7 +339,7 @@ std::vector<int32_t> devices_in_order(const OperatorSplit& split, int32_t cut, i
 /// The heads of the core of attention over tensor and context, tensor outermost: those that a device
 /// has are among those that its parts of queries, keys and values have.
 OperatorSplit split_by_heads(const Operator& op, const IterationSpace& space, int32_t heads,
-                             const TensorParts& parts, const std::vector<int32_t>& devices) {
+                             const TensorParts& parts, int32_t first_device) {
   if (heads < 0)
     throw ArgumentError(fmt::format(
         "context_kind: all_to_all: operator '{}' has no heads to cut; all_gather takes it as it is",
@@ -354,8 +356,8 @@ OperatorSplit split_by_heads(const Operator& op, const IterationSpace& space, in
   split.factors.assign(space.dimensions.size(), 1);
   split.factors[heads] = pieces;
   for (int32_t piece = 0; piece < pieces; ++piece)
-    split.devices.push_back(
-        devices[at(piece % parts.context * parts.tensor + piece / parts.context)]);
+    split.devices.push_back(first_device + piece % parts.context * parts.tensor +
+                            piece / parts.context);
   split.in_order = true;
   return split;
 }
@@ -382,7 +384,7 @@ void check_experts(const Graph& graph, const TensorParts& parts) {
 }  // namespace
 
 Splits tensor_splits(const Graph& graph, const TensorParts& parts,
-                     std::span<const std::vector<int32_t>> devices_of) {
+                     std::span<const int32_t> first_device) {
   Splits splits(at(graph.operator_count()));
   Pattern pattern(graph, parts.tensor);
   check_experts(graph, parts);
@@ -403,21 +405,22 @@ Splits tensor_splits(const Graph& graph, const TensorParts& parts,
     if (!parts.by_heads.empty() && parts.by_heads[op]) {
       const auto& space = pattern.space(op);
       const int32_t heads = about.type == "Attention" ? space.find("h") : pattern.dimension(op);
-      splits[op] = split_by_heads(about, space, heads, parts, devices_of[op]);
+      splits[op] = split_by_heads(about, space, heads, parts, first_device[op]);
       any = true;
       continue;
     }
     if (cut < 0 && is_variable(about)) {
       if (parts.context == 1) continue;  // its readers share one
       splits[op].copies = parts.tensor * parts.context;
-      splits[op].devices = devices_of[op];
+      splits[op].devices.resize(at(splits[op].copies));
+      std::iota(splits[op].devices.begin(), splits[op].devices.end(), first_device[op]);
       splits[op].in_order = true;
       continue;
     }
     const int32_t s = along && !is_variable(about) ? sequence.of(op) : -1;
     any = any || s >= 0;
     splits[op] = split_of(about, pattern.space(op), cut, pattern.vocabulary(op), s, parts);
-    splits[op].devices = devices_in_order(splits[op], cut, s, parts, devices_of[op]);
+    splits[op].devices = devices_in_order(splits[op], cut, s, parts, first_device[op]);
     splits[op].in_order = true;
   }
   if (parts.context > 1 && !any)

@@ -26,7 +26,8 @@ struct TensorParts {
 /// through another such product is cut by columns, that one by rows, what is between them
 /// (attention's heads, the activation) along the same axis; the largest table of embeddings and the
 /// product in front of the loss are cut by vocabulary. Everything else is computed on all of the
-/// devices. devices_of: per operator a device a part, tensor innermost. One part: nothing is split.
+/// devices. first_device: per operator; its parts go there and on the devices that follow, tensor
+/// innermost. One part: nothing is split.
 ///
 /// Found from the graph alone: the cut axis is followed from a product through its readers, and
 /// the product stays whole where one of them could not follow (a norm over the axis, a sum with
@@ -39,6 +40,6 @@ struct TensorParts {
 /// way. Every head of attention sees all keys: the parts of the sequence gather them (and scatter
 /// their gradients). ArgumentError where the parts do not divide it, or there is none.
 Splits tensor_splits(const Graph& graph, const TensorParts& parts,
-                     std::span<const std::vector<int32_t>> devices_of);
+                     std::span<const int32_t> first_device);
 
 }  // namespace trinity

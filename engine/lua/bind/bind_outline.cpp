@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <numeric>
 
 #include "formats/export/placement_export.h"
 #include "graph/iteration_space.h"
@@ -76,13 +75,9 @@ std::map<int32_t, int32_t> said_of(const Parallelism& given, const Graph& graph)
 int tensor_dimensions(lua_State* L) {
   const auto& graph = object_arg<const Graph>(L, 1, "graph");
   const auto given = parallelism_arg(L, 2);
-  std::vector<int32_t> devices(static_cast<size_t>(given.mesh.tensor));
-  std::iota(devices.begin(), devices.end(), 0);
-  const std::vector<std::vector<int32_t>> devices_of(
-      static_cast<size_t>(graph.operator_count()), devices);
-  const auto splits =
-      tensor_splits(
-      graph, {given.mesh.tensor, 1, given.sequence_parallel, said_of(given, graph)}, devices_of);
+  const std::vector<int32_t> first_device(static_cast<size_t>(graph.operator_count()), 0);
+  const auto splits = tensor_splits(
+      graph, {given.mesh.tensor, 1, given.sequence_parallel, said_of(given, graph)}, first_device);
   lua_createtable(L, graph.operator_count(), 0);
   lua_createtable(L, graph.operator_count(), 0);
   for (int32_t op = 0; op < graph.operator_count(); ++op) {

@@ -105,7 +105,7 @@ std::shared_ptr<const FewLayersLowered> FoldedMeshes::lower(const Parallelism& o
     if (!of.scatter_gather) nameless.emplace();  // whose parts are found by name
     made->replica = lane ? std::move(*lane) : lower_replica(of, *made->graph, problem_->cluster());
     made->lanes.emplace(made->replica, false);
-    made->copies = copy_replica(lane ? made->replica : first_lanes(*made), 1);
+    made->copies = lane ? copy_replica(made->replica, 1) : copy_replica(first_lanes(*made), 1);
     const std::shared_ptr<const Graph> graph(std::shared_ptr<void>(), &made->copies.lowered.graph);
     made->problem = std::make_unique<Problem>(graph, problem_->shared_cluster(), problem_->rules());
   } catch (const ArgumentError&) {

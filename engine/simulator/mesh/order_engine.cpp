@@ -100,7 +100,6 @@ bool OrderEngine::order_lists() {
   constexpr int32_t kNone = -1;
   base_.assign(at(pieces_->lists()) * at(micros_), kNone);
   list_rank_.assign(at(pieces_->lists()), kNone);
-  int32_t first_position = 0;
   reached_.resize(at(micros_));
   for (int32_t d = 0; d < pieces_->devices(); ++d) {
     const auto pieces = std::span(pieces_->pieces)
@@ -124,8 +123,6 @@ bool OrderEngine::order_lists() {
       position += pieces_->list_first[at(list) + 1] - pieces_->list_first[list];
     }
     devices_[d].positions = position;
-    devices_[d].first_position = first_position;
-    first_position += std::max(position, 1) + 1;
   }
   return std::find(base_.begin(), base_.end(), kNone) == base_.end();
 }
@@ -396,14 +393,20 @@ bool OrderEngine::run_events(int64_t limit_ns) {
 }
 
 void OrderEngine::begin() {
-  const size_t slots = members_.size() + routes_.size();
-  arrived_.assign(slots * at(micros_), -1);
-  all_arrived_.assign(slots, -1);
+  all_arrived_.assign(members_.size() + routes_.size(), -1);
   waiting_.assign(members_.size(), micros_);
-  missing_.resize(groups_.size() * at(micros_));
-  for (size_t i = 0; i < missing_.size(); ++i) missing_[i] = groups_[i % groups_.size()].missing;
-  ready_ns_.assign(missing_.size(), 0);
-  starts_ns_.resize((groups_.size() + routes_.size()) * at(micros_));
+  group_missing_.clear();
+  for (const auto& group : groups_) group_missing_.push_back(group.missing);
+  opened_ = 0;
+  const size_t rows = at(micros_);
+  const auto clear = [](auto& table, size_t cells) {
+    table.clear();
+    table.reserve(cells);
+  };
+  clear(arrived_, all_arrived_.size() * rows);
+  clear(missing_, groups_.size() * rows);
+  clear(ready_ns_, groups_.size() * rows);
+  clear(starts_ns_, (groups_.size() + routes_.size()) * rows);
   pieces_done_.assign(at(pieces_->lists()), 0);
   events_.clear();
   bookings_.clear();
@@ -433,11 +436,24 @@ void OrderEngine::begin() {
   marks_ = next_kept_ = 0;
 }
 
+/// Gives all micro-batches up to one rows in the tables, which a run that is left at a mark hardly
+/// needs.
+void OrderEngine::open_rows(int32_t micro) {
+  for (; opened_ <= micro; ++opened_) {
+    const auto rows = at(opened_) + 1;
+    arrived_.resize(all_arrived_.size() * rows, -1);
+    missing_.insert(missing_.end(), group_missing_.begin(), group_missing_.end());
+    ready_ns_.resize(groups_.size() * rows, 0);
+    starts_ns_.resize((groups_.size() + routes_.size()) * rows);
+  }
+}
+
 /// Runs what a device can run by now.
 void OrderEngine::advance(int32_t number) {
   auto& device = devices_[number];
   for (; device.piece < pieces_->piece_first[at(number) + 1]; ++device.piece) {
     const auto [list, micro] = pieces_->pieces[device.piece];
+    open(micro);
     const int32_t end = segment_first_[at(list) + 1] - segment_first_[list];
     for (; device.segment < end; ++device.segment) {
       const auto& segment = segments_[segment_first_[list] + device.segment];
@@ -485,6 +501,7 @@ void OrderEngine::begin_segment(int32_t number, const Segment& segment, int32_t 
 /// A member of a collective has got something.
 void OrderEngine::feed(const Feed& feed, int32_t micro, int64_t time_ns) {
   if (feed.last) micro = micros_ - 1;
+  open(micro);
   const size_t at = group_cell(feed.collective, micro);
   ready_ns_[at] = std::max(ready_ns_[at], time_ns);
   if (--missing_[at] > 0) return;
@@ -525,6 +542,7 @@ void OrderEngine::send(const Event& event) {
     const Route& route = routes_[r];
     if (route.last && !event.last) continue;
     const int32_t micro = route.last ? micros_ - 1 : event.micro;
+    open(micro);
     const auto queues = std::span(queues_).subspan(
         at(route.queues_begin), at(route.queues_end - route.queues_begin));
     for (const int32_t queue : queues) check_turn(queue, route.from, free);
@@ -552,6 +570,7 @@ void OrderEngine::book_collective(const Event& event) {
 
 void OrderEngine::book_collective(int32_t collective, int32_t micro, int64_t ready_ns) {
   const auto& group = groups_[collective];
+  open(micro);
   if (group.at_once) {
     auto& before = booked_last_[group_devices_[group.devices_begin]];
     const std::pair turn(ready_ns, int64_t{micro} * static_cast<int64_t>(groups_.size()) + collective);

@@ -167,39 +167,47 @@ void OrderEngine::settle(Hold& hold, int32_t micro) {
 }
 
 void OrderEngine::add(const Hold& hold, int32_t first, int32_t last) {
-  const int32_t device = hold.route >= 0 ? routes_[hold.route].to : placement_[hold.op];
-  int64_t* const delta = delta_.data() + devices_[device].first_position;
-  delta[first] += hold.bytes;
-  delta[last + 1] -= hold.bytes;
+  delta_[first] += hold.bytes;
+  delta_[last + 1] -= hold.bytes;
 }
 
-/// How levels change, in delta_ and list_delta_.
+/// Peaks, and whether levels repeat. Device by device, so that what changes of one stays at hand.
 void OrderEngine::find_levels() {
   find_holds();
   place_times();
-  const auto& last = devices_.back();
-  delta_.assign(at(last.first_position) + at(std::max(last.positions, 1)) + 1, 0);
-  for (int32_t k = 0; k < micros_; ++k)
-    for (auto& hold : holds_) settle(hold, k);
-  for (const auto& hold : holds_)
-    if (hold.accumulates) add(hold, hold.first, hold.last);
+  simulated_.assign(devices_.size(), {});
+  for (int32_t op = 0; op < graph_->operators(); ++op)
+    simulated_[placement_[op]].peak_memory_bytes += graph_->fixed_bytes(op);
+  std::stable_sort(holds_.begin(), holds_.end(), [this](const Hold& a, const Hold& b) {
+    return device_of(a) < device_of(b);
+  });
+  levels_repeat_ = true;
+  auto end = holds_.begin();
+  for (int32_t d = 0; at(d) < devices_.size(); ++d) {
+    const auto begin = end;
+    while (end != holds_.end() && device_of(*end) == d) ++end;
+    delta_.assign(at(std::max(devices_[d].positions, 1)) + 1, 0);
+    for (int32_t k = 0; k < micros_; ++k)
+      for (auto hold = begin; hold != end; ++hold) settle(*hold, k);
+    for (auto hold = begin; hold != end; ++hold)
+      if (hold->accumulates) add(*hold, hold->first, hold->last);
+    sum_levels(d);
+    levels_repeat_ = levels_repeat_ && (period_.copies == 0 || change(d) == 0);
+  }
 }
 
 void OrderEngine::account(Metrics& metrics) {
-  simulated_.assign(devices_.size(), {});
-  if (problem_->rules().memory == MemoryModel::slots) {
-    if (period_.copies == 0) find_levels();  // else run_rest() did
-    for (int32_t op = 0; op < graph_->operators(); ++op)
-      simulated_[placement_[op]].peak_memory_bytes += graph_->fixed_bytes(op);
-    for (size_t d = 0; d < devices_.size(); ++d) sum_levels(static_cast<int32_t>(d));
-  }
+  if (problem_->rules().memory != MemoryModel::slots)
+    simulated_.assign(devices_.size(), {});
+  else if (period_.copies == 0)  // else run_rest() did
+    find_levels();
   finish(metrics);
 }
 
 void OrderEngine::sum_levels(int32_t number) {
   const auto& device = devices_[number];
   auto& peak = simulated_[number].peak_memory_bytes;
-  const int64_t* delta = delta_.data() + device.first_position;
+  const int64_t* delta = delta_.data();
   int64_t level = peak;
   if (device.positions == 0) {
     peak = std::max(peak, level + *delta);

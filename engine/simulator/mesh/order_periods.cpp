@@ -167,7 +167,8 @@ bool OrderEngine::visit_micros(int64_t now_ns, int32_t micro, const Take& take) 
   for (int32_t k = first; k < end; ++k)
     if (!one(k)) return false;
   // What runs once is booked as of the last one.
-  if (end < micros_ && !one(micros_ - 1)) return false;
+  if (!take(opened_ == micros_)) return false;
+  if (end < micros_ && opened_ == micros_ && !one(micros_ - 1)) return false;
   for (size_t slot = 0; slot < slots; ++slot)
     if (!take(arrival(all_arrived_[slot]))) return false;
   for (size_t member = 0; member < members_.size(); ++member)
@@ -241,36 +242,24 @@ void OrderEngine::leave_out(const Mark& before, int32_t copies) {
 
 /// Runs what is left and adds what was left out. False: all of it is to be run.
 bool OrderEngine::run_rest(int64_t limit_ns) {
-  const bool in_turn = std::none_of(groups_.begin(), groups_.end(),
-                                    [](const Group& group) { return group.at_once; });
   pieces_ = &period_.rest;
-  micros_ = pieces_->micro_batches;
+  micros_ = pieces_->micro_batches;  // several, so that all else stays as it was compiled
   seeks_ = false;
-  if (!compile()) return false;
-  for (auto& group : groups_) group.at_once = group.at_once && !in_turn;
-  if (!run_events(limit_ns) || tied_) return false;
+  if (!order_lists() || !run_events(limit_ns) || tied_) return false;
   if (rejected_) return true;
   if (step_ns_ <= period_.step_before_ns) return false;
   if (problem_->rules().memory == MemoryModel::slots) {
     find_levels();
-    if (!levels_repeat()) return false;
+    if (!levels_repeat_) return false;
   }
   add_copies();
   rejected_ = step_ns_ > limit_ns;
   return true;
 }
 
-bool OrderEngine::levels_repeat() const {
-  for (size_t d = 0; d < devices_.size(); ++d) {
-    const auto [from, to] = period_.between[d];
-    if (change(static_cast<int32_t>(d), from, to) != 0) return false;
-  }
-  return true;
-}
-
-/// By how much what a device holds changes at its positions from..to-1.
-int64_t OrderEngine::change(int32_t number, int32_t from, int32_t to) const {
-  const int64_t* delta = delta_.data() + devices_[number].first_position;
+/// By how much what a device holds, of which delta_ is, changes between the marks.
+int64_t OrderEngine::change(int32_t number) const {
+  const auto [from, to] = period_.between[number];
   int64_t sum = 0, carried = 0;
   int32_t position = 0;
   for (int32_t p = pieces_->piece_first[number]; p < pieces_->piece_first[at(number) + 1]; ++p) {
@@ -280,7 +269,7 @@ int64_t OrderEngine::change(int32_t number, int32_t from, int32_t to) const {
     const int64_t* fixed = list_delta_.data() + begin + list;
     for (int32_t i = 0; i < length; ++i, ++position)
       if (position >= from && position < to)
-        sum += fixed[i] + delta[position] + (i == 0 ? carried : 0);
+        sum += fixed[i] + delta_[position] + (i == 0 ? carried : 0);
     carried = fixed[length];
   }
   return sum;

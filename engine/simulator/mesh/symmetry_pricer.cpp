@@ -55,8 +55,9 @@ struct SymmetryPricer::Lowered {
     const bool all = !replica.lanes.empty() ||
                      std::all_of(symmetry.devices.begin(), symmetry.devices.end(),
                                  [](bool simulated) { return simulated; });
-    made->copies = copy_replica(all ? replica : kept(replica, symmetry.devices),
-                                static_cast<int32_t>(made->replicas.size()), made->replicas);
+    const auto count = static_cast<int32_t>(made->replicas.size());
+    made->copies = all ? copy_replica(replica, count, made->replicas)
+                       : copy_replica(kept(replica, symmetry.devices), count, made->replicas);
     copies.push_back(made);
     return made;
   }

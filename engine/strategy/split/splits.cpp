@@ -95,6 +95,8 @@ void SplitLowering::skip_part(int32_t op) {
 void SplitLowering::add_parts(int32_t op) {
   const int32_t parts = layout_.cut(op).parts();
   auto inputs = fetched(op);
+  parts_of_[op].reserve(at(parts));
+  for (const int32_t output : graph_.op(op).outputs) held_[output].reserve(at(parts));
   for (int32_t part = 0; part < parts; ++part) {
     if (!makes_part(op, at(part))) {
       skip_part(op);
