@@ -436,18 +436,6 @@ void OrderEngine::begin() {
   marks_ = next_kept_ = 0;
 }
 
-/// Gives all micro-batches up to one rows in the tables, which a run that is left at a mark hardly
-/// needs.
-void OrderEngine::open_rows(int32_t micro) {
-  for (; opened_ <= micro; ++opened_) {
-    const auto rows = at(opened_) + 1;
-    arrived_.resize(all_arrived_.size() * rows, -1);
-    missing_.insert(missing_.end(), group_missing_.begin(), group_missing_.end());
-    ready_ns_.resize(groups_.size() * rows, 0);
-    starts_ns_.resize((groups_.size() + routes_.size()) * rows);
-  }
-}
-
 /// Runs what a device can run by now.
 void OrderEngine::advance(int32_t number) {
   auto& device = devices_[number];

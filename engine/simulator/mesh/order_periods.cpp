@@ -44,6 +44,18 @@ void OrderEngine::seek_period() {
   for (const auto& route : routes_) each_left_ += !route.last && !graph_->once(route.op);
 }
 
+/// Gives all micro-batches up to one rows in the tables, which a run that is left at a mark hardly
+/// needs.
+void OrderEngine::open_rows(int32_t micro) {
+  for (; opened_ <= micro; ++opened_) {
+    const auto rows = at(opened_) + 1;
+    arrived_.resize(all_arrived_.size() * rows, -1);
+    missing_.insert(missing_.end(), group_missing_.begin(), group_missing_.end());
+    ready_ns_.resize(groups_.size() * rows, 0);
+    starts_ns_.resize((groups_.size() + routes_.size()) * rows);
+  }
+}
+
 /// Brent's way to find a cycle: the present state against one that was kept, which is renewed at
 /// marks twice as far apart each time.
 void OrderEngine::mark() {
