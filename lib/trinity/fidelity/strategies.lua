@@ -125,7 +125,8 @@ local function row_weight_bytes(case)
   local m, batch, mesh = case.model, case.batch, case.strategy.mesh or {}
   if (m.experts or 0) == 0 then return {} end
   local bytes = read('', 'bytes', case.bytes, bytes_rules, bytes_defaults).activation
-  local rows = m.experts * math.ceil(batch.micro_batch * batch.sequence / (mesh.context or 1) * m.top_k / m.experts) * bytes
+  local tokens = batch.micro_batch * batch.sequence / (mesh.context or 1)
+  local rows = m.experts * math.ceil(tokens * m.top_k / m.experts) * bytes
   return { [rows] = true, [rows / (mesh.tensor or 1)] = true }
 end
 
