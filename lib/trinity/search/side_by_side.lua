@@ -108,7 +108,12 @@ end
 
 function Team:tell() end -- they know
 
-function Team:ranking() return self.searchers[1]:ranking() end
+--- What a ranker came to; its seconds are of the clock, as threads share the work.
+function Team:ranking()
+  local ranking = self.searchers[1]:ranking()
+  if ranking then ranking.seconds = ranking.seconds / core.threads() end
+  return ranking
+end
 
 function Team:close()
   for _, searcher in ipairs(self.searchers) do searcher:close() end
