@@ -178,7 +178,7 @@ void OrderEngine::find_levels() {
   simulated_.assign(devices_.size(), {});
   for (int32_t op = 0; op < graph_->operators(); ++op)
     simulated_[placement_[op]].peak_memory_bytes += graph_->fixed_bytes(op);
-  std::stable_sort(holds_.begin(), holds_.end(), [this](const Hold& a, const Hold& b) {
+  std::sort(holds_.begin(), holds_.end(), [this](const Hold& a, const Hold& b) {
     return device_of(a) < device_of(b);
   });
   levels_repeat_ = true;
