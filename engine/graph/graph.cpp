@@ -158,6 +158,16 @@ void permute(std::vector<T>& entries, std::vector<int32_t> place) {
 
 thread_local bool Nameless::on_ = false;
 
+std::string layer_and_parts(std::string_view name) {
+  std::string kept(name.substr(0, name.find_first_of("/@")));
+  for (size_t sign = name.find('@'); sign != std::string_view::npos;
+       sign = name.find('@', sign + 1)) {
+    const auto end = name.find_first_not_of("0123456789", sign + 1);
+    kept += name.substr(sign, end == std::string_view::npos ? end : end - sign);
+  }
+  return kept;
+}
+
 std::span<const int32_t> Graph::unit(int32_t unit) const {
   const auto u = static_cast<size_t>(unit);
   const auto first = static_cast<size_t>(unit_offsets_[u]);

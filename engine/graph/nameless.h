@@ -1,7 +1,7 @@
 #pragma once
 
 #include <string>
-#include <utility>
+#include <string_view>
 
 namespace trinity {
 
@@ -26,6 +26,17 @@ class Nameless {
 template <class Make>
 std::string name_of(Make make) {
   return Nameless::on() ? std::string() : make();
+}
+
+/// The layer of an operator's name, before its first '/', and its parts, the numbers behind '@': a
+/// host dispatches the kernels of both together (strategy/dispatch.h).
+std::string layer_and_parts(std::string_view name);
+
+/// The name of an operator that is made of one of name `of`: what `make` returns, or its layer and
+/// parts where names are not wanted.
+template <class Make>
+std::string name_made_of(std::string_view of, Make make) {
+  return Nameless::on() ? layer_and_parts(of) : make();
 }
 
 }  // namespace trinity

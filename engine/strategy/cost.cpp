@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 
+#include "graph/nameless.h"
 #include "graph/operator_types.h"
 #include "graph/split_backward.h"
 #include "strategy/dispatch.h"
@@ -287,15 +288,9 @@ double dispatch_of(const Operator& op, const DeviceType& type) {
 
 /// What tells the run of an operator from others: its layer, phase and part.
 std::string run_of(const Operator& op) {
-  std::string name = op.name.substr(0, op.name.find('/'));
-  name = name.substr(0, name.find('@'));
+  std::string name = layer_and_parts(op.name);
   name += '\n';
   name += phase_name(op.phase);
-  for (size_t at_sign = op.name.find('@'); at_sign != std::string::npos;
-       at_sign = op.name.find('@', at_sign + 1)) {
-    const auto end = op.name.find_first_not_of("0123456789", at_sign + 1);
-    name += op.name.substr(at_sign, end == std::string::npos ? end : end - at_sign);
-  }
   return name;
 }
 

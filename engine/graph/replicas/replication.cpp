@@ -86,7 +86,7 @@ Tensor Replication::shared_tensor(int32_t tensor) const {
 
 void Replication::add_copy(int32_t op, int32_t replica) {
   Operator copy = shared(op);
-  copy.name = copy_name(graph_.op(op).name, replica);
+  copy.name = fmt::format("{}@{}", name_made_of(copy.name, [&] { return copy.name; }), replica);
   copy.inputs.clear();
   if (is_fetch(op, replica)) {
     copy.type = "WeightCopy";

@@ -170,8 +170,8 @@ int32_t SplitLowering::collect(int32_t op, int32_t tensor, int32_t device, const
   if (pieces.size() == 1) return pieces[0];
   Operator concat;
   ++joins_;
-  concat.name =
-      name_of([&] { return fmt::format("{}/block{}", producer_name(tensor), joins_); });
+  const auto& of = producer_name(tensor);
+  concat.name = name_made_of(of, [&] { return fmt::format("{}/block{}", of, joins_); });
   concat.type = "Concat";
   concat.phase = graph_.op(op).phase;
   concat.inputs = std::move(pieces);
@@ -185,8 +185,8 @@ int32_t SplitLowering::slice(int32_t tensor, size_t home, const Block& piece) {
   const auto key = std::make_tuple(tensor, static_cast<int32_t>(home), piece);
   if (const auto found = sliced_.find(key); found != sliced_.end()) return found->second;
   Operator slice;
-  slice.name = name_of(
-      [&] { return fmt::format("{}/piece{}", producer_name(tensor), sliced_.size() + 1); });
+  const auto& of = producer_name(tensor);
+  slice.name = name_made_of(of, [&] { return fmt::format("{}/piece{}", of, sliced_.size() + 1); });
   slice.type = "Slice";
   slice.phase = graph_.op(graph_.tensor(tensor).producer).phase;
   slice.inputs = {made(held_[tensor][home])};

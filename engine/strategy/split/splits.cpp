@@ -54,9 +54,7 @@ int32_t SplitLowering::add_for(int32_t serves, Operator op, int32_t device, int3
 
 std::string SplitLowering::part_name(const std::string& name, int32_t part, size_t parts) {
   if (parts == 1) return name;
-  // Without names layer and part stay: a host dispatches the kernels of both (strategy/dispatch.h).
-  const std::string_view whole = name;
-  return fmt::format("{}@{}", Nameless::on() ? whole.substr(0, whole.find('/')) : whole, part);
+  return fmt::format("{}@{}", name_made_of(name, [&] { return name; }), part);
 }
 
 int32_t SplitLowering::add_block(int32_t producer, int32_t original, const Block& block,

@@ -30,14 +30,31 @@ local function small(gpus, batch, micro_batch, tensor, data, pipeline, time_ms)
 end
 
 describe('where the host sets the pace', function()
-  it('a step with parts of layers is priced as its timeline is, layer by layer', function()
-    local values = util.merged(calibration.starts(), { dispatch_s = 100e-6 })
-    local cluster = trinity.cluster(calibration.apply(rows_of.cluster_spec(2), values))
-    local row = { gpus = 2, batch = 2, micro_batch = 1, hidden = 1024, heads = 16, layers = 3, sequence = 512, tensor = 2, data = 1,
-      pipeline = 1, recompute = 'none' }
+  local values = util.merged(calibration.starts(), { dispatch_s = 100e-6 })
+  -- Priced and on a timeline, layer by layer in both: tensor, data, pipeline, and what a plan says beside.
+  local function same(tensor, data, pipeline, says)
+    local gpus = tensor * data * pipeline
+    local row = { gpus = gpus, batch = 2 * data, micro_batch = 1, hidden = 1024, heads = 16, layers = 4, sequence = 512,
+      tensor = tensor, data = data, pipeline = pipeline, recompute = 'none' }
+    local cluster = trinity.cluster(calibration.apply(rows_of.cluster_spec(gpus), values))
     local problem = trinity.problem { graph = rows_of.graph(row), cluster = cluster }
-    local seen = problem:timeline(problem:strategy(rows_of.plan(row))).metrics.step_time_s
-    expect(problem:evaluate(rows_of.plan(row)).step_time_s):equals(seen)
+    local plan = util.merged(rows_of.plan(row), says)
+    local seen = problem:timeline(problem:strategy(plan)).metrics.step_time_s
+    expect(problem:evaluate(plan).step_time_s):equals(seen)
+  end
+  it('a step with parts of layers is priced as its timeline is', function() same(2, 1, 1) end)
+  it('a step of several replicas is', function()
+    same(1, 2, 1)
+    same(2, 2, 2)
+    same(2, 2, 1, { recompute = 'full' })
+  end)
+  it('a step that shares states out is', function()
+    for shard = 1, 3 do same(1, 4, 1, { shard = shard }) end
+    same(2, 2, 1, { shard = 3 })
+  end)
+  it('a step with parts of sequences is', function()
+    same(2, 2, 1, { sequence_parallel = true, scatter_gather = false })
+    same(1, 2, 1, { mesh = { tensor = 1, data = 1, context = 2 } })
   end)
 end)
 
