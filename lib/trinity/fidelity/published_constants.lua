@@ -30,8 +30,10 @@ local known = {
   network_share = { unit = '1', start = 3, least = 0.7, most = 20, spread = 0.6,
     meaning = 'network cards as reductions and gathers of data parallelism see them, likewise' },
   expert_dispatch_s = { unit = 's', start = 95e-6, least = 5e-6, most = 300e-6, spread = 0.3,
-    meaning = "what the host needs for a kernel of a mixture's layers that no CUDA graph holds, of every expert's "
-      .. 'products too: a layer takes that or what its kernels take' },
+    meaning = "what the host needs for a kernel that no CUDA graph holds of those that map tokens to experts, and "
+      .. "for each expert's products: a layer takes that or what its kernels take" },
+  layer_dispatch_s = { unit = 's', start = 95e-6, least = 5e-6, most = 400e-6, spread = 0.3,
+    meaning = "the same of a mixture's other kernels, where no graph holds those of attention and router either" },
   routing = { unit = '1', start = 0.12, least = 0.01, most = 0.6, spread = 0.4,
     meaning = 'what dispatching tokens to experts and combining them reaches of memory-bound operators: it is several '
       .. 'passes (permuting, padding, scaling), of which one is counted' },
@@ -59,7 +61,7 @@ local own = {
     'expert_dispatch_s', 'early' },
   h100_96gb = { 'compute_efficiency', 'fp8', 'rowwise', 'attention', 'memory_efficiency', 'inside_share',
     'async', 'eager' },
-  b200 = { 'mxfp8', 'routing', 'expert_dispatch_s' }, -- and of B300, whose rows are too few
+  b200 = { 'mxfp8', 'routing', 'expert_dispatch_s', 'layer_dispatch_s' }, -- and of B300, whose rows are too few
   gb200 = { 'compute_efficiency', 'fp8', 'mxfp8', 'nvfp4', 'inside_share', 'routing', 'release', 'expert_dispatch_s' },
   gb300 = { 'compute_efficiency', 'fp8', 'mxfp8', 'nvfp4', 'inside_share', 'routing', 'release', 'expert_dispatch_s' },
 }
@@ -74,7 +76,8 @@ local starts = {
 }
 
 --- Those that rows of mixtures alone tell: the fit finds the others first, from dense rows where there are some.
-constants.of_mixtures = { routing = true, release = true, expert_dispatch_s = true }
+constants.of_mixtures = { routing = true, release = true, expert_dispatch_s = true,
+  layer_dispatch_s = true }
 
 --- Constants of a kind of GPU, for trinity.fidelity.fit: all, or those that `serves` (their names) says.
 ---@param family string

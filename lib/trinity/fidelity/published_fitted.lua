@@ -47,9 +47,10 @@ return {
       eager = 0.4187,
     },
     b200 = {
-      mxfp8 = 0.5902,
-      routing = 0.09997,
-      expert_dispatch_s = 0.000103,
+      mxfp8 = 0.5854,
+      routing = 0.08859,
+      expert_dispatch_s = 8.46e-05,
+      layer_dispatch_s = 0.00017,
     },
     gb200 = {
       compute_efficiency = 0.673,
@@ -57,8 +58,8 @@ return {
       mxfp8 = 0.496,
       nvfp4 = 0.4164,
       inside_share = 1.679,
-      routing = 0.1261,
-      release = 2.66,
+      routing = 0.1296,
+      release = 2.63,
       expert_dispatch_s = 9.5e-05,
     },
     gb300 = {
@@ -68,8 +69,8 @@ return {
       nvfp4 = 0.4397,
       inside_share = 1.684,
       routing = 0.1404,
-      release = 2.759,
-      expert_dispatch_s = 9.937e-05,
+      release = 2.76,
+      expert_dispatch_s = 9.411e-05,
     },
   },
 }

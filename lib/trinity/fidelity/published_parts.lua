@@ -69,11 +69,14 @@ local function narrowness(row, class, half_width)
   return widths[class] and half_width / (widths[class] + half_width) or 0
 end
 
---- Seconds of every operator where the host needs so long for one.
-local function times_of(row, problem, values, dispatch_s)
+--- What the host needs for kernels, each constant for its own.
+local hosts, no_host = { 'expert_dispatch_s', 'layer_dispatch_s' }, { expert_dispatch_s = 0, layer_dispatch_s = 0 }
+
+--- Seconds of every operator where the host needs so long for one, by constant.
+local function times_of(row, problem, values, host)
   if row.network.experts == 0 then return problem:operator_times(1) end
   local alone = util.merged(row, { plan = util.merged(row.plan, { gpus = 1 }) })
-  local spec = published_step.cluster(alone, util.merged(values, { expert_dispatch_s = dispatch_s }))
+  local spec = published_step.cluster(alone, util.merged(values, host))
   for _, type in util.sorted_pairs(spec.device_types) do
     -- A device reads the weights of its own experts; the graph here has all of them.
     for _, name in ipairs { 'Einsum', 'EinsumGrad' } do
@@ -87,21 +90,24 @@ local function times_of(row, problem, values, dispatch_s)
   return times
 end
 
---- Seconds that the host needs for the operators of a mixture, 0 of other networks.
+--- Seconds that the host needs for the operators of a mixture by constant, and their sum; 0 of other networks.
 local function dispatch_s(row, problem, values)
-  if row.network.experts == 0 then return 0 end
-  local most, sum = 100, 0
-  local times = times_of(row, problem, values, most)
-  for i = 1, problem.graph.operators do
-    if problem.graph:operator(i).phase ~= 'update' then sum = sum + times[i] end
+  local most, found, all = 100, {}, 0
+  for _, name in ipairs(row.network.experts > 0 and hosts or {}) do
+    local sum, times = 0, times_of(row, problem, values, util.merged(no_host, { [name] = most }))
+    for i = 1, problem.graph.operators do
+      if problem.graph:operator(i).phase ~= 'update' then sum = sum + times[i] end
+    end
+    found[name] = sum / most * values[name]
+    all = all + found[name]
   end
-  return sum / most * values.expert_dispatch_s
+  return found, all
 end
 
 --- Seconds of a micro-batch's operators by the constant that they go by.
 local function operators_s(row, problem, values, recompute)
   local graph, found, gap = problem.graph, {}, 'launch_s'
-  local times, width = times_of(row, problem, values, 0), row.plan.tensor * row.plan.context
+  local times, width = times_of(row, problem, values, no_host), row.plan.tensor * row.plan.context
   local function add(name, seconds) found[name] = (found[name] or 0) + seconds end
   for i = 1, graph.operators do
     local op = graph:operator(i)
@@ -119,29 +125,33 @@ local function operators_s(row, problem, values, recompute)
   return found
 end
 
---- Parts of the step by constant; what the host takes is beside the sum of the operators' parts, `operators`.
+--- Parts of the step by constant; what the host takes, by constant too, is beside the sum of the operators' parts, `operators`.
 ---@param row table
 ---@param problem trinity.Problem of published_step.problem
 ---@param values table<string, number>
 ---@param recompute string
----@return { parts: table<string, number>, operators: table<string, boolean>, host: number }
+---@return { parts: table<string, number>, operators: table<string, boolean>, host: table<string, number> }
 function published_parts.of(row, problem, values, recompute)
   local plan = row.plan
   local found, sum, operators = operators_s(row, problem, values, recompute), 0, {}
   for name, seconds in util.sorted_pairs(found) do
     operators[name], sum = true, sum + seconds
   end
-  local host = dispatch_s(row, problem, values)
+  local host, host_s = dispatch_s(row, problem, values)
   local inside = inside_s(row, problem, recompute)
-  sum = math.max(host, sum) + inside
+  sum = math.max(host_s, sum) + inside
   local slots = (plan.micro_batches + (plan.pipeline - 1) / plan.virtual) / plan.pipeline
   local exposed = data_s(row, problem, plan.pipeline == 1 and sum * 2 / 3 or 0) / slots
   local name = plan.deepspeed and 'zero3' or 'network_share'
   found.inside_share = inside
   found[name] = plan.deepspeed and math.max(2 * exposed, 2 * sum) or exposed
   sum = sum + found[name]
-  for key, seconds in util.sorted_pairs(found) do found[key] = 0.97 * seconds / sum end
-  return { parts = found, operators = operators, host = 0.97 * host / sum }
+  local function shares(parts)
+    local of = {}
+    for key, seconds in util.sorted_pairs(parts) do of[key] = 0.97 * seconds / sum end
+    return of
+  end
+  return { parts = shares(found), operators = operators, host = shares(host) }
 end
 
 --- How many times as long a step takes when constants move from `before` to `after`.
@@ -171,8 +181,11 @@ function published_parts.factor(row, shares, before, after)
       factor = factor + share * (moved[name] - 1)
     end
   end
-  local host = shares.host
-  return factor + math.max(later, host / slower 'expert_dispatch_s') - math.max(now, host)
+  local host_now, host_later = 0, 0
+  for name, share in util.sorted_pairs(shares.host) do
+    host_now, host_later = host_now + share, host_later + share / slower(name)
+  end
+  return factor + math.max(later, host_later) - math.max(now, host_now)
 end
 
 return published_parts

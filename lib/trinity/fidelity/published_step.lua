@@ -160,7 +160,7 @@ function published_step.cluster(row, values)
     network_share = row.plan.deepspeed and values.zero3 or values.network_share,
     memory_efficiency = values.memory_efficiency * (row.plan.eager and values.eager or 1)
       * (row.plan.early and values.early or 1),
-    launch_s = values.launch_s, dispatch_s = row.recorded == 'none' and values.expert_dispatch_s or nil,
+    launch_s = values.launch_s, dispatch_s = row.recorded == 'none' and values.layer_dispatch_s or nil,
     overlap = 1 }))
 end
 
