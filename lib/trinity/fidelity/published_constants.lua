@@ -32,7 +32,7 @@ local known = {
   expert_dispatch_s = { unit = 's', start = 95e-6, least = 5e-6, most = 300e-6, spread = 0.3,
     meaning = "what the host needs for a kernel that no CUDA graph holds of those that map tokens to experts, and "
       .. "for each expert's products: a layer takes that or what its kernels take" },
-  layer_dispatch_s = { unit = 's', start = 95e-6, least = 5e-6, most = 400e-6, spread = 0.3,
+  layer_dispatch_s = { unit = 's', start = 95e-6, least = 5e-6, most = 400e-6, spread = 0.5,
     meaning = "the same of a mixture's other kernels, where no graph holds those of attention and router either" },
   routing = { unit = '1', start = 0.12, least = 0.01, most = 0.6, spread = 0.4,
     meaning = 'what dispatching tokens to experts and combining them reaches of memory-bound operators: it is several '

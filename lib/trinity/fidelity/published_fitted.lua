@@ -1,6 +1,6 @@
 -- Fitted by `trinity fidelity published --fit --save`: values by kind of GPU and name
 -- (published_constants.lua has units and meanings), and rows that they were fitted to: dense rows first, then
--- mixtures of experts, for routing, release and expert_dispatch_s, and for all of a kind without dense rows.
+-- mixtures of experts, for routing, release and what the host needs, and for all of a kind without dense rows.
 return {
   rows = {
     'p003', 'p004', 'p005', 'p009', 'p011', 'p012', 'p015', 'p017', 'p018', 'p020', 'p021', 'p022', 'p023', 'p024',
@@ -47,10 +47,10 @@ return {
       eager = 0.4187,
     },
     b200 = {
-      mxfp8 = 0.5854,
-      routing = 0.08859,
-      expert_dispatch_s = 8.46e-05,
-      layer_dispatch_s = 0.00017,
+      mxfp8 = 0.5857,
+      routing = 0.08925,
+      expert_dispatch_s = 8.242e-05,
+      layer_dispatch_s = 0.0001861,
     },
     gb200 = {
       compute_efficiency = 0.673,
@@ -58,8 +58,8 @@ return {
       mxfp8 = 0.496,
       nvfp4 = 0.4164,
       inside_share = 1.679,
-      routing = 0.1296,
-      release = 2.63,
+      routing = 0.1297,
+      release = 2.627,
       expert_dispatch_s = 9.5e-05,
     },
     gb300 = {
@@ -70,7 +70,7 @@ return {
       inside_share = 1.684,
       routing = 0.1404,
       release = 2.76,
-      expert_dispatch_s = 9.411e-05,
+      expert_dispatch_s = 9.377e-05,
     },
   },
 }

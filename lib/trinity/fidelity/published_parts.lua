@@ -125,7 +125,8 @@ local function operators_s(row, problem, values, recompute)
   return found
 end
 
---- Parts of the step by constant; what the host takes, by constant too, is beside the sum of the operators' parts, `operators`.
+--- Parts of the step by constant; what the host takes, by constant too, is beside the sum of the operators' parts,
+--- `operators`.
 ---@param row table
 ---@param problem trinity.Problem of published_step.problem
 ---@param values table<string, number>

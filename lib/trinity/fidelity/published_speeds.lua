@@ -187,7 +187,7 @@ end
 function speeds.file(values, ids)
   local lines = { '-- Fitted by `trinity fidelity published --fit --save`: values by kind of GPU and name',
     '-- (published_constants.lua has units and meanings), and rows that they were fitted to: dense rows first, then',
-    '-- mixtures of experts, for routing, release and expert_dispatch_s, and for all of a kind without dense rows.',
+    '-- mixtures of experts, for routing, release and what the host needs, and for all of a kind without dense rows.',
     'return {',
     '  rows = {' }
   local line = '   '

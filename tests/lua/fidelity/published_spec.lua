@@ -245,6 +245,8 @@ describe('a prediction', function()
     local bare, rack = row_with {}, row_with { gpu = 'GB300' }
     expect(seconds(bare) > seconds(bare, { expert_dispatch_s = 0.5e-3 })):truthy()
     expect(seconds(rack) > seconds(rack, { expert_dispatch_s = 0.5e-3 })):truthy() -- experts' products
+    expect(seconds(bare, { layer_dispatch_s = 2e-3 }) > seconds(bare, { layer_dispatch_s = 1e-3 })):truthy()
+    expect(seconds(rack, { layer_dispatch_s = 2e-3 })):equals(seconds(rack))
     local few = row_with { gpu = 'GB300', experts = '16' } -- half as many products of experts to dispatch
     expect(seconds(few) < 0.7 * seconds(rack)):truthy()
     local whole = row_with { source = 'NeMo 26.06' }
