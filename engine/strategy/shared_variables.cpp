@@ -180,11 +180,11 @@ class Sharing {
                       tensor_[joins == shared.joins.end() ? part
                                                           : graph_.op(joins->second).inputs[0]]);
       if (sum >= 0) builder_.read(gradient, copied_[graph_.op(shared.sum).outputs[0]]);
-      int32_t own = copied_[graph_.op(shared.gradient).outputs[0]];
-      if (joins != shared.joins.end()) own = add_joining(joins->second, own);
+      const int32_t own = copied_[graph_.op(shared.gradient).outputs[0]];
       collective.bytes = builder_.tensor(own).bytes;
       collective.members.push_back(
           add_member(fmt::format("{}@{}", collective.name, k), shared, device, own));
+      if (joins != shared.joins.end()) reduced_ = add_joining(joins->second, reduced_);
       const int32_t update = add_copy(shared, shared.update, k);
       for (const int32_t input : graph_.op(shared.update).inputs) {
         const int32_t from = graph_.tensor(input).producer;
@@ -259,7 +259,7 @@ class Sharing {
   std::vector<bool> moved_;       // per operator: one of Shared::joins
   std::vector<Made> made_;        // per operator of the builder
   int32_t with_ = -1;             // what the copies at hand work for
-  int32_t reduced_ = -1;          // what the last member of an all-reduce writes
+  int32_t reduced_ = -1;          // the sum of a gradient over all that have some of it
 };
 
 }  // namespace

@@ -21,8 +21,9 @@ struct SharedVariables {
 /// the last) gets a copy "<name>~<k>" on every one of them, with gradient, state and update of its
 /// own. Each adds up the gradients of its readers; what they have meets in an all-reduce once a
 /// step, before the updates (Megatron-LM's _allreduce_word_embedding_grads). All-reduces that sum a
-/// copy's gradient over parts of the sequence come in front of that one, once a step, too. Variables of which
-/// some device would have no gradient stay where they are. Without any the graph is as it was.
+/// copy's gradient over parts of the sequence come behind that one, once a step, too: so they may
+/// sum over the replicas in the same breath. Variables of which some device would have no gradient
+/// stay where they are. Without any the graph is as it was.
 SharedVariables share_variables(const Graph& graph, std::span<const int32_t> device);
 
 }  // namespace trinity

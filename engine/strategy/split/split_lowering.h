@@ -52,9 +52,17 @@ class SplitLowering {
   };
   using Where = std::vector<std::pair<int32_t, int32_t>>;  // by part: group, device
   /// Partial gradients of weights that are reduced together, on the same groups of devices.
+  struct Gradient {
+    int32_t op;
+    size_t output;
+    std::vector<int32_t> parts;  // by part of its bucket; empty: of the same numbers
+    int32_t part_at(size_t place) const {
+      return parts.empty() ? static_cast<int32_t>(place) : parts[place];
+    }
+  };
   struct Bucket {
-    std::vector<std::pair<int32_t, size_t>> gradients;  // operator, output
-    Where where;
+    std::vector<Gradient> gradients;
+    Where where;  // of the first one's parts
     int64_t bytes = 0;
     int32_t apart = 0;
     Where next = {};  // where the sums are summed again
@@ -178,7 +186,8 @@ class SplitLowering {
 
   void fill_bucket(int32_t op, size_t output, const std::vector<int32_t>& dimensions);
   /// Sums of an output by `where`, and of these by `next`, where that is not empty.
-  void put_in_bucket(int32_t op, size_t output, Where where, Where next);
+  void put_in_bucket(Gradient gradient, const Where& where, const Where& next);
+  static std::vector<int32_t> places_among(const Where& where, const Where& other);
   void reduce_buckets();
 
   void reduce(size_t k);

@@ -297,23 +297,49 @@ void SplitLowering::fill_bucket(int32_t op, size_t output, const std::vector<int
   // Parts of a run differ within a group, and so do runs.
   const bool several = runs_ > 1 && runs.size() > groups;
   if (several && places.size() > groups)
-    put_in_bucket(op, output, std::move(within), std::move(across));
+    put_in_bucket({op, output, {}}, within, across);
   else
-    put_in_bucket(op, output, several ? std::move(across) : std::move(where), {});
+    put_in_bucket({op, output, {}}, several ? across : where, {});
 }
 
-void SplitLowering::put_in_bucket(int32_t op, size_t output, Where where, Where next) {
+/// What is on a device among `other` for each of `where`, if they form the same groups of the same
+/// devices; else nothing.
+std::vector<int32_t> SplitLowering::places_among(const Where& where, const Where& other) {
+  if (where.size() != other.size()) return {};
+  std::map<int32_t, size_t> on_device;
+  for (size_t i = 0; i < other.size(); ++i) on_device.emplace(other[i].second, i);
+  std::map<int32_t, int32_t> groups, back;
+  std::vector<int32_t> places;
+  for (const auto& [group, device] : where) {
+    const auto found = on_device.find(device);
+    if (found == on_device.end() || on_device.size() != other.size()) return {};
+    const int32_t as = other[found->second].first;
+    if (groups.emplace(group, as).first->second != as || back.emplace(as, group).first->second != group)
+      return {};
+    places.push_back(static_cast<int32_t>(found->second));
+  }
+  return places;
+}
+
+void SplitLowering::put_in_bucket(Gradient gradient, const Where& where, const Where& next) {
   // The first part is always made.
-  const int64_t bytes = builder_.tensor(held_[graph_.op(op).outputs[output]][0]).bytes;
-  const int32_t apart = apart_.empty() ? 0 : apart_[op];
+  const auto& made = builder_.tensor(held_[graph_.op(gradient.op).outputs[gradient.output]][0]);
+  const int64_t bytes = made.bytes;
+  const int32_t apart = apart_.empty() ? 0 : apart_[gradient.op];
+  std::vector<int32_t> places;
   auto found = std::find_if(buckets_.rbegin(), buckets_.rend(), [&](const Bucket& bucket) {
-    return bucket.apart == apart && bucket.where == where && bucket.next == next;
+    if (bucket.apart != apart || bucket.next.empty() != next.empty()) return false;
+    places = places_among(bucket.where, where);
+    return !places.empty() && (next.empty() || places == places_among(bucket.next, next));
   });
   if (found == buckets_.rend() || found->bytes + bytes > bucket_bytes_) {
-    buckets_.push_back({{}, std::move(where), 0, apart, std::move(next)});
+    buckets_.push_back({{}, where, 0, apart, next});
     found = buckets_.rbegin();
+  } else {
+    for (int32_t& place : places) place = gradient.part_at(at(place));
+    gradient.parts = std::move(places);
   }
-  found->gradients.emplace_back(op, output);
+  found->gradients.push_back(std::move(gradient));
   found->bytes += bytes;
 }
 
@@ -324,7 +350,8 @@ void SplitLowering::reduce_buckets() {
     if (buckets_[k].next.empty()) continue;
     reduce(k);
     const auto gradients = buckets_[k].gradients;
-    for (const auto& [op, output] : gradients) put_in_bucket(op, output, buckets_[k].next, {});
+    const auto next = buckets_[k].next;
+    for (const auto& gradient : gradients) put_in_bucket(gradient, next, {});
   }
   for (size_t k = 0; k < buckets_.size(); ++k)
     if (buckets_[k].next.empty()) reduce(k);
@@ -333,7 +360,7 @@ void SplitLowering::reduce_buckets() {
 void SplitLowering::reduce(size_t k) {
   const auto& bucket = buckets_[k];
   const auto name = fmt::format("shared_gradients{}", k);
-  const int32_t first = bucket.gradients[0].first;
+  const auto& first = bucket.gradients[0];
   std::map<int32_t, Collective> collectives;
   const int32_t partition = this->partition(bucket.where);
   for (size_t part = 0; part < bucket.where.size(); ++part) {
@@ -342,10 +369,10 @@ void SplitLowering::reduce(size_t k) {
     collective.partition = partition;
     collective.name = fmt::format("{}.{}", name, bucket.where[part].first);
     const int32_t id =
-        add_member(first, part_name(name, static_cast<int32_t>(part), 2), collective.kind,
-                   Phase::update, static_cast<int32_t>(part));
-    for (const auto& [op, output] : bucket.gradients) {
-      int32_t& held = held_[graph_.op(op).outputs[output]][part];
+        add_member(first.op, part_name(name, static_cast<int32_t>(part), 2), collective.kind,
+                   Phase::update, first.part_at(part));
+    for (const auto& gradient : bucket.gradients) {
+      int32_t& held = held_[graph_.op(gradient.op).outputs[gradient.output]][at(gradient.part_at(part))];
       builder_.read(id, held);
       if (collective.members.empty()) collective.bytes += builder_.tensor(held).bytes;
       held = builder_.add_output(id, Tensor(builder_.tensor(held)));

@@ -133,7 +133,7 @@ end
 local dealing = { all_to_all = true, all_gather = true, reduce_scatter = true }
 
 --- Messages of a stage by kind, axis and size. What level 3 gathers layer by layer of weights is one gather of all of
---- them a pass and micro-batch: as many bytes. The second value is { count =, bytes = } of the messages that take the
+--- them (of experts, and of the others) a pass and micro-batch: as many bytes. The second value is { count =, bytes = } of the messages that take the
 --- weights of experts' rows: they are sent, as Megatron-LM does (core/transformer/moe/token_dispatcher.py,
 --- MoEAlltoAllTokenDispatcher: an all-to-all for `global_probs` beside that for `global_input_tokens`), but counted
 --- apart, as counts of A x top_k bytes a message leave them out.
@@ -154,7 +154,8 @@ local function messages(stage, plan, small)
     if small[row.bytes] and dealing[row.kind] and axis ~= 'data' and row.part == 'layers' then
       apart.count, apart.bytes = apart.count + row.count, apart.bytes + row.count * row.bytes
     elseif plan.shard == 3 and row.kind == 'all_gather' and axis == 'data' then
-      add(row.phase, row.kind, axis, 0, row.count * row.bytes / plan.micro_batches).count = plan.micro_batches
+      local key = ('%s %d'):format(row.phase, #row.devices) -- experts' are gathered over fewer
+      add(key, row.kind, axis, 0, row.count * row.bytes / plan.micro_batches).count = plan.micro_batches
     else
       local key = ('%s %s %d'):format(row.kind, axis, row.bytes)
       add(key, row.kind, axis, row.count, by_key[key] and 0 or row.bytes)

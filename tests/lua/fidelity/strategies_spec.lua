@@ -138,6 +138,23 @@ describe('a small gated decoder', function()
     expect(sums(both.collectives)):matches(('reduce%%-scatter data 1 x, %d;'):format(4 * both.parameters))
     expect(sums(both.collectives)):matches 'all%-reduce tensor %d+ x'
   end)
+  it('does so with a table that embedding and head have in common, too', function()
+    local model = { layers = 4, hidden = 64, heads = 4, kv_heads = 2, ffn = 96, gated = true, vocabulary = 100, tied = true,
+      norm = 'rmsnorm' }
+    for level = 0, 1 do
+      local both = small({ mesh = { context = 2, tensor = 2 }, shard = level }, { model = model }).stages[1]
+      local kind = level == 0 and 'all%%-reduce data 1 x, %d;' or 'reduce%%-scatter data 1 x, %d;'
+      expect(sums(both.collectives)):matches(kind:format(4 * both.parameters))
+      expect(math.abs(both.optimizer_bytes - 12 * both.parameters / (level == 0 and 1 or 2))):below(2000)
+    end
+    for level = 1, 3 do -- a copy in both stages, summed over these and then over all replicas
+      for _, stage in ipairs(small({ mesh = { data = 2, context = 2, pipeline = 2 }, shard = level },
+        { model = model }).stages) do
+        expect(math.abs(stage.optimizer_bytes - 12 * stage.parameters / 4)):below(2000)
+        expect(math.abs(stage.gradient_bytes - 4 * stage.parameters / (level == 1 and 1 or 4))):below(2000)
+      end
+    end
+  end)
   it('has copies of the same experts over data and parts of the sequence at once', function()
     local experts, dense = 3 * 64 * 96 * 4 * 4, 4 * (layer - 3 * 64 * 96 + 64 * 4) + 2 * 100 * 64 + 64
     local model = { layers = 4, hidden = 64, heads = 4, kv_heads = 2, ffn = 96, gated = true, experts = 4, top_k = 2,
