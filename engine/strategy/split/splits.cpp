@@ -314,8 +314,9 @@ std::vector<int32_t> SplitLowering::places_among(const Where& where, const Where
     const auto found = on_device.find(device);
     if (found == on_device.end() || on_device.size() != other.size()) return {};
     const int32_t as = other[found->second].first;
-    if (groups.emplace(group, as).first->second != as || back.emplace(as, group).first->second != group)
-      return {};
+    const bool fits = groups.emplace(group, as).first->second == as &&
+                      back.emplace(as, group).first->second == group;
+    if (!fits) return {};
     places.push_back(static_cast<int32_t>(found->second));
   }
   return places;
@@ -372,7 +373,8 @@ void SplitLowering::reduce(size_t k) {
         add_member(first.op, part_name(name, static_cast<int32_t>(part), 2), collective.kind,
                    Phase::update, first.part_at(part));
     for (const auto& gradient : bucket.gradients) {
-      int32_t& held = held_[graph_.op(gradient.op).outputs[gradient.output]][at(gradient.part_at(part))];
+      const int32_t tensor = graph_.op(gradient.op).outputs[gradient.output];
+      int32_t& held = held_[tensor][gradient.part_at(part)];
       builder_.read(id, held);
       if (collective.members.empty()) collective.bytes += builder_.tensor(held).bytes;
       held = builder_.add_output(id, Tensor(builder_.tensor(held)));

@@ -133,10 +133,10 @@ end
 local dealing = { all_to_all = true, all_gather = true, reduce_scatter = true }
 
 --- Messages of a stage by kind, axis and size. What level 3 gathers layer by layer of weights is one gather of all of
---- them (of experts, and of the others) a pass and micro-batch: as many bytes. The second value is { count =, bytes = } of the messages that take the
---- weights of experts' rows: they are sent, as Megatron-LM does (core/transformer/moe/token_dispatcher.py,
---- MoEAlltoAllTokenDispatcher: an all-to-all for `global_probs` beside that for `global_input_tokens`), but counted
---- apart, as counts of A x top_k bytes a message leave them out.
+--- them (of experts, and of the others) a pass and micro-batch: as many bytes. The second value is { count =, bytes = }
+--- of the messages that take the weights of experts' rows: they are sent, as Megatron-LM does
+--- (core/transformer/moe/token_dispatcher.py, MoEAlltoAllTokenDispatcher: an all-to-all for `global_probs` beside that
+--- for `global_input_tokens`), but counted apart, as counts of A x top_k bytes a message leave them out.
 local function messages(stage, plan, small)
   local rows, by_key, apart = {}, {}, { count = 0, bytes = 0 }
   local function add(key, kind, axis, count, bytes)
