@@ -48,6 +48,7 @@ SymmetrySearch find_symmetry(const ReplicaLanes& lanes, const Mesh& mesh, const 
                              CollectiveGroups& prices);
 
 class FoldedMeshes;
+struct FoldedMesh;
 
 /// Prices meshes by one replica and lane of every class of those that behave alike
 /// (simulator/symmetry.h); their graphs have the operators of these alone. Results are those of the
@@ -88,7 +89,8 @@ class SymmetryPricer {
   };
 
   std::shared_ptr<Bound> bind(Structure& structure, const Mesh& mesh);
-  std::shared_ptr<Bound> bind_folded(const Structure& structure, const Mesh& mesh);
+  std::shared_ptr<Bound> bind_folded(Structure& structure, const Mesh& mesh);
+  std::shared_ptr<const FoldedMesh> folded(Structure& structure, int32_t replicas);
   const Found& find(const ReplicaLanes& lanes, const Mesh& mesh);
   LoweredReplica all_lanes(const Parallelism& given) const;
   std::shared_ptr<Made> make(Structure& structure, const Symmetry& symmetry) const;

@@ -149,6 +149,7 @@ Metrics whole(const Strategy& strategy, const std::shared_ptr<const Problem>& pr
 
 struct Seen {
   int folded = 0, whole = 0, few = 0, reduced = 0, lanes = 0;
+  int several = 0;  // of several replicas
   int context = 0;  // by fewer devices than a replica has, all of one kind in a stage or ring
   int64_t devices = 0, simulated = 0;
 };
@@ -251,6 +252,7 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t se
   if (pricer.lowered_layers(strategy) >= 0) {
     ++seen.few;
     if (simulated > mesh.pipeline) ++seen.lanes;
+    if (simulated > mesh.pipeline * mesh.width()) ++seen.several;
     if (simulated < mesh.pipeline * mesh.width()) ++seen.context;
     if (mesh.pipeline > 1 && mesh.data > 1 && strategy.parallelism->shard < 2) ++seen.reduced;
   }

@@ -29,36 +29,36 @@ std::shared_ptr<FewerLayers> layers_of(const Graph& graph) {
 }
 
 /// What runs in the lanes that are the first of their kinds.
-LoweredReplica first_lanes(const FewLayersLowered& made) {
+LoweredReplica first_lanes(const LoweredReplica& replica, const ReplicaLanes& lanes) {
   std::vector<bool> devices;
-  const auto& lanes = *made.lanes;
-  for (int32_t device = 0; device < made.of.mesh.pipeline * made.of.mesh.width(); ++device) {
+  for (int32_t device = 0; device < replica.of.mesh.pipeline * replica.of.mesh.width(); ++device) {
     const int32_t lane = lanes.lane_of(device);
     devices.push_back(lanes.lanes()[at(lane)].kind == lane);
   }
-  return kept(made.replica, devices);
+  return kept(replica, devices);
 }
 
 }  // namespace
 
-std::shared_ptr<const FoldedMesh> FoldedMeshes::make(const Parallelism& given) {
+std::shared_ptr<const FoldedMesh> FoldedMeshes::make(const Parallelism& given,
+                                                     int32_t replicas) {
   if (given.mesh.expert > 1 || given.mesh.placement > 1) return nullptr;
   if (!layers_) layers_ = layers_of(problem_->graph());
   if (!layers_->alike()) return nullptr;
   for (const auto& sizes : fold_sizes(given, layers_->layers().count))
-    if (auto made = make(given, sizes)) return made;
+    if (auto made = make(given, sizes, replicas)) return made;
   return nullptr;
 }
 
 std::shared_ptr<const FoldedMesh> FoldedMeshes::make(const Parallelism& given,
-                                                     const FoldSizes& sizes) {
+                                                     const FoldSizes& sizes, int32_t replicas) {
   const int32_t layers = std::accumulate(sizes.few_stages.begin(), sizes.few_stages.end(), 0);
   if (layers < FewerLayers::kLeast) return nullptr;
   auto made = std::make_shared<FoldedMesh>();
-  made->few = few(with_few_stages(given, sizes), layers);
+  made->few = few(with_few_stages(given, sizes), layers, replicas);
   if (!made->few->problem) return nullptr;
   made->fold = LayerFold::make(sizes, *made->few->lanes, made->few->of.mesh, made->few->copies,
-                               *made->few->problem);
+                               replicas, *made->few->problem);
   if (!made->fold) return nullptr;
   made->home = home(given);
   return made;
@@ -80,38 +80,57 @@ std::vector<int32_t> FoldedMeshes::home(const Parallelism& given) const {
   return device;
 }
 
-std::shared_ptr<const FewLayersLowered> FoldedMeshes::few(const Parallelism& of, int32_t layers) {
+std::shared_ptr<const FewLayersLowered> FoldedMeshes::few(const Parallelism& of, int32_t layers,
+                                                          int32_t replicas) {
   const auto found = std::find_if(few_.begin(), few_.end(), [&](const auto& kept) {
-    return kept->layers == layers && kept->of == of;
+    return kept->layers == layers && kept->replicas == replicas && kept->of == of;
   });
   if (found != few_.end()) {
     few_.splice(few_.begin(), few_, found);
     return few_.front();
   }
-  few_.push_front(lower(of, layers));
+  few_.push_front(lower(of, layers, replicas));
   if (few_.size() > kMostFew) few_.pop_back();
   return few_.front();
 }
 
-std::shared_ptr<const FewLayersLowered> FoldedMeshes::lower(const Parallelism& of,
-                                                            int32_t layers) {
+std::shared_ptr<const FewLayersLowered> FoldedMeshes::lower(const Parallelism& of, int32_t layers,
+                                                            int32_t replicas) {
   auto made = std::make_shared<FewLayersLowered>();
   made->of = of;
   made->layers = layers;
-  made->graph = layers_->of(layers);
+  made->replicas = replicas;
+  const auto like = std::find_if(few_.begin(), few_.end(), [&](const auto& kept) {
+    return kept->layers == layers && kept->of == of;
+  });
+  if (like != few_.end()) {
+    made->replica = (*like)->replica;
+    made->lanes = (*like)->lanes;
+  }
   try {
-    auto lane = lower_lane(of, *made->graph, problem_->cluster(), parts_[layers]);
+    if (!made->lanes) lower_replica_of(*made);
     std::optional<Nameless> nameless;
-    if (!of.scatter_gather) nameless.emplace();  // whose parts are found by name
-    made->replica = lane ? std::move(*lane) : lower_replica(of, *made->graph, problem_->cluster());
-    made->lanes.emplace(made->replica, false);
-    made->copies = lane ? copy_replica(made->replica, 1) : copy_replica(first_lanes(*made), 1);
+    if (!of.scatter_gather) nameless.emplace();
+    made->copies = copy_replica(*made->replica, replicas);
     const std::shared_ptr<const Graph> graph(std::shared_ptr<void>(), &made->copies.lowered.graph);
     made->problem = std::make_unique<Problem>(graph, problem_->shared_cluster(), problem_->rules());
   } catch (const ArgumentError&) {
   } catch (const LimitError&) {
   }
   return made;
+}
+
+void FoldedMeshes::lower_replica_of(FewLayersLowered& made) {
+  const auto graph = layers_->of(made.layers);
+  auto lane = lower_lane(made.of, *graph, problem_->cluster(), parts_[made.layers]);
+  const bool one_of_kind = lane.has_value();
+  std::optional<Nameless> nameless;
+  if (!made.of.scatter_gather) nameless.emplace();  // whose parts are found by name
+  if (!lane) lane = lower_replica(made.of, *graph, problem_->cluster());
+  const auto lanes = std::make_shared<const ReplicaLanes>(*lane, false);
+  made.replica = std::make_shared<const LoweredReplica>(one_of_kind ? std::move(*lane)
+                                                                    : first_lanes(*lane, *lanes));
+  made.lanes = lanes;
 }
 
 }  // namespace trinity

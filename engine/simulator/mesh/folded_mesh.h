@@ -16,11 +16,10 @@ namespace trinity {
 /// What meshes that differ in their number of stages and of layers in a stage are unfolded from.
 struct FewLayersLowered {
   Parallelism of;
-  int32_t layers = 0;
-  std::shared_ptr<const Graph> graph;
-  LoweredReplica replica;
-  std::optional<ReplicaLanes> lanes;
-  LoweredCopies copies;  // one
+  int32_t layers = 0, replicas = 1;
+  std::shared_ptr<const LoweredReplica> replica;  // what of it runs in the first lanes of each kind
+  std::shared_ptr<const ReplicaLanes> lanes;
+  LoweredCopies copies;              // of so many replicas
   std::unique_ptr<Problem> problem;  // nothing where it is not lowered
 };
 
@@ -36,13 +35,18 @@ class FoldedMeshes {
  public:
   explicit FoldedMeshes(std::shared_ptr<const Problem> problem) : problem_(std::move(problem)) {}
 
-  /// Nothing where layers or stages differ, or lanes do. given: what check_mesh() takes.
-  std::shared_ptr<const FoldedMesh> make(const Parallelism& given);
+  /// Nothing where layers or stages differ, or lanes do. given: what check_mesh() takes; replicas:
+  /// how many of them run.
+  std::shared_ptr<const FoldedMesh> make(const Parallelism& given, int32_t replicas = 1);
 
  private:
-  std::shared_ptr<const FewLayersLowered> few(const Parallelism& of, int32_t layers);
-  std::shared_ptr<const FewLayersLowered> lower(const Parallelism& of, int32_t layers);
-  std::shared_ptr<const FoldedMesh> make(const Parallelism& given, const FoldSizes& sizes);
+  std::shared_ptr<const FewLayersLowered> few(const Parallelism& of, int32_t layers,
+                                              int32_t replicas);
+  std::shared_ptr<const FewLayersLowered> lower(const Parallelism& of, int32_t layers,
+                                                int32_t replicas);
+  void lower_replica_of(FewLayersLowered& made);
+  std::shared_ptr<const FoldedMesh> make(const Parallelism& given, const FoldSizes& sizes,
+                                         int32_t replicas);
   std::vector<int32_t> home(const Parallelism& given) const;
 
   static constexpr size_t kMostFew = 16;

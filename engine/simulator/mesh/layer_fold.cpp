@@ -122,8 +122,8 @@ Parallelism with_few_stages(const Parallelism& given, const FoldSizes& sizes) {
 
 std::unique_ptr<LayerFold> LayerFold::make(const FoldSizes& sizes, const ReplicaLanes& few,
                                            const Mesh& mesh, const LoweredCopies& copies,
-                                           const Problem& problem) {
-  std::unique_ptr<LayerFold> fold(new LayerFold(sizes, mesh.width(), copies, problem));
+                                           int32_t replicas, const Problem& problem) {
+  std::unique_ptr<LayerFold> fold(new LayerFold(sizes, mesh.width(), copies, replicas, problem));
   fold->lanes_ = LaneFold::make(few, mesh, sizes.few_pipeline, sizes.pipeline);
   if (!fold->lanes_ || !fold->find(few)) return nullptr;
   if (!fold->unfold()) return nullptr;
@@ -166,7 +166,7 @@ void LayerFold::find_slots() {
   for (size_t i = 0; i < lanes_->parts().size(); ++i)
     slot_of_part_[at(lanes_->parts()[i])] = static_cast<int32_t>(i);
   for (const int32_t rank : copies_.lowered.rank)
-    slot_.push_back(slot_of_part_[at(rank % width_)]);
+    slot_.push_back(slot_of_part_[at(rank % width_)] * replicas_ + rank / width_ % replicas_);
 }
 
 void LayerFold::find_labels() {

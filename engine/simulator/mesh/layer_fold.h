@@ -69,15 +69,20 @@ Parallelism with_few_stages(const Parallelism& given, const FoldSizes& sizes);
 /// collectives are in the order that lowering all layers would give them.
 class LayerFold {
  public:
-  /// few: of the whole replica; copies: one, of what the first lanes of a kind run; problem: of
-  /// that one's graph; mesh: the few's. Nothing where layers differ.
+  /// few: of the whole replica; copies: so many replicas, of what the first lanes of a kind run;
+  /// problem: of their graph; mesh: the few's. Nothing where layers differ.
   static std::unique_ptr<LayerFold> make(const FoldSizes& sizes, const ReplicaLanes& few,
                                          const Mesh& mesh, const LoweredCopies& copies,
-                                         const Problem& problem);
+                                         int32_t replicas, const Problem& problem);
 
   const OrderGraph& graph() const { return *graph_; }
-  /// Of every operator its device in the replica.
+  /// Of every operator its device in its replica.
   const std::vector<int32_t>& device() const { return device_; }
+  /// How many replicas run, and the one of an operator.
+  int32_t replicas() const { return replicas_; }
+  int32_t replica(int32_t op) const {
+    return slot_[static_cast<size_t>(like_[static_cast<size_t>(op)])] % replicas_;
+  }
   /// Whether its operators are those of a device.
   bool runs_on(int32_t device) const {
     return slot_of_part_[static_cast<size_t>(device % width_)] >= 0;
@@ -100,9 +105,9 @@ class LayerFold {
   enum Work : uint8_t { kForward, kBackward, kInput, kWeight, kUpdate, kMember };
   static constexpr size_t kWorks = 4;  // of ChunkWork
 
-  LayerFold(const FoldSizes& sizes, int32_t width, const LoweredCopies& copies,
+  LayerFold(const FoldSizes& sizes, int32_t width, const LoweredCopies& copies, int32_t replicas,
             const Problem& problem)
-      : sizes_(sizes), width_(width), copies_(copies), problem_(problem) {}
+      : sizes_(sizes), width_(width), replicas_(replicas), copies_(copies), problem_(problem) {}
 
   const Graph& few() const { return problem_.graph(); }
   bool find(const ReplicaLanes& few);
@@ -143,8 +148,10 @@ class LayerFold {
   size_t at_chunk(int32_t chunk, int32_t slot) const {
     return static_cast<size_t>(chunk * slots() + slot);
   }
-  int32_t slots() const { return static_cast<int32_t>(lanes_->parts().size()); }
-  int32_t few_stage(int32_t op) const { return copies_.lowered.rank[static_cast<size_t>(op)] / width_; }
+  int32_t slots() const { return static_cast<int32_t>(lanes_->parts().size()) * replicas_; }
+  int32_t few_stage(int32_t op) const {
+    return copies_.lowered.rank[static_cast<size_t>(op)] / (width_ * replicas_);
+  }
   bool unfold();
   template <class Outside, class Begin, class Add>
   void in_order(const LayerRuns& runs, const LayerRuns* sources, Outside outside, Begin begin,
@@ -158,11 +165,13 @@ class LayerFold {
 
   FoldSizes sizes_;
   int32_t width_;  // devices of a stage
+  int32_t replicas_;
   const LoweredCopies& copies_;
   const Problem& problem_;
   std::optional<LaneFold> lanes_;
   std::vector<int32_t> slot_of_part_;           // of every device of a stage among lanes_->parts()
-  std::vector<int32_t> slot_, label_;           // of the few operators; layers as sizes_ counts
+  /// Of the few operators: its place among the parts x replicas of a stage; layers as sizes_ counts.
+  std::vector<int32_t> slot_, label_;
   std::optional<LayerRuns> runs_, collective_runs_;
   std::optional<LayerRuns> source_runs_;        // in stages for layers: of those between the ends
   std::vector<int32_t> source_;                 // of the few operators: which source it is, or -1

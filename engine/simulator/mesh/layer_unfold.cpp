@@ -136,7 +136,7 @@ void LayerFold::place(int32_t op, int32_t layer, int32_t stage) {
   const int32_t on = device_of_chunk(sizes_.schedule, sizes_.pipeline, chunk_.back());
   if (const int32_t source = source_[at(op)]; source >= 0)
     source_number_[at(source)][at(on)] = static_cast<int32_t>(like_.size());
-  device_.push_back(on * width_ + lanes_->parts()[at(slot_[at(op)])]);
+  device_.push_back(on * width_ + lanes_->parts()[at(slot_[at(op)] / replicas_)]);
   like_.push_back(op);
   layer_.push_back(layer);
 }

@@ -87,6 +87,7 @@ struct SymmetryPricer::Structure {
   Strategy of;
   Parallelism given;
   std::shared_ptr<const FoldedMesh> folded;  // where a few of its layers are enough
+  std::shared_ptr<const FoldedMesh> several;  // the same of several replicas, the latest
   std::shared_ptr<Lowered> lowered;  // where they are not, or when first asked for
   std::vector<std::shared_ptr<Made>> made;
   std::list<std::shared_ptr<Bound>> bound;  // the latest first
@@ -190,7 +191,8 @@ std::shared_ptr<SymmetryPricer::Structure> SymmetryPricer::structure(const Strat
   structures_.push_front(made);
   int64_t operators = 0;
   for (auto kept = structures_.begin(); kept != structures_.end();) {
-    if ((*kept)->folded) operators += (*kept)->folded->fold->graph().operators();
+    for (const auto& folded : {(*kept)->folded, (*kept)->several})
+      if (folded) operators += folded->fold->graph().operators();
     if ((*kept)->lowered) operators += (*kept)->lowered->replica.graph.operator_count();
     const bool goes = operators > kMostOperators && kept != structures_.begin();
     kept = goes ? structures_.erase(kept) : std::next(kept);
@@ -218,30 +220,45 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bound(const Strategy& str
   return of->bound.front();
 }
 
-/// Nothing where others than the first lanes of a kind are to be simulated, or several replicas.
-std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind_folded(const Structure& structure,
+/// Nothing where others than the first lanes of a kind are to be simulated.
+std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind_folded(Structure& structure,
                                                                    const Mesh& mesh) {
-  const auto& fold = *structure.folded->fold;
-  const auto& found = find(fold.lanes(mesh), mesh);
-  if (found.share || !found.symmetry || found.symmetry->replicas.size() != 1) return nullptr;
+  const auto& one = *structure.folded->fold;
+  const auto& found = find(one.lanes(mesh), mesh);
+  if (found.share || !found.symmetry) return nullptr;
   const auto& symmetry = *found.symmetry;
+  const auto replicas = static_cast<int32_t>(symmetry.replicas.size());
   for (size_t device = 0; device < symmetry.devices.size(); ++device)
-    if (symmetry.devices[device] != fold.runs_on(static_cast<int32_t>(device))) return nullptr;
-  if (sums_aside(structure.given) && !first_lanes_alone(symmetry, mesh)) return nullptr;
+    if (symmetry.devices[device] != one.runs_on(static_cast<int32_t>(device))) return nullptr;
+  if (sums_aside(structure.given) && (replicas > 1 || !first_lanes_alone(symmetry, mesh)))
+    return nullptr;
   auto result = std::make_shared<Bound>();
   result->mesh = mesh;
-  result->folded = structure.folded;
+  result->folded = folded(structure, replicas);
+  if (!result->folded) return nullptr;
+  const auto& fold = *result->folded->fold;
+  const auto copy = [&](const std::vector<int32_t>& list, int32_t of, int32_t op) {
+    return list[at(of) * at(replicas) + at(fold.replica(op))];
+  };
   result->placement.reserve(fold.device().size());
-  for (const int32_t device : fold.device())
-    result->placement.push_back(symmetry.number[at(device)]);
+  for (int32_t op = 0; op < fold.graph().operators(); ++op)
+    result->placement.push_back(copy(symmetry.number, fold.device()[at(op)], op));
   result->quotient = symmetry.quotient;
   for (int32_t c = 0; c < fold.graph().collectives(); ++c) {
-    const int32_t inner = fold.group_of(c);
-    const int32_t device = fold.device()[at(fold.graph().members(c)[0])];
-    result->quotient.group.push_back(inner < 0 ? symmetry.across[0][at(device)]
-                                               : symmetry.inner[0][at(inner)]);
+    const int32_t inner = fold.group_of(c), first = fold.graph().members(c)[0];
+    result->quotient.group.push_back(inner < 0
+                                         ? copy(symmetry.across[0], fold.device()[at(first)], first)
+                                         : copy(symmetry.inner[0], inner, first));
   }
   return result;
+}
+
+/// A structure's few layers, of so many replicas.
+std::shared_ptr<const FoldedMesh> SymmetryPricer::folded(Structure& structure, int32_t replicas) {
+  if (replicas == 1) return structure.folded;
+  if (!structure.several || structure.several->fold->replicas() != replicas)
+    structure.several = folded_->make(structure.given, replicas);
+  return structure.several;
 }
 
 std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure,
