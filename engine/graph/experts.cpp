@@ -274,9 +274,9 @@ class Spreading {
   }
 
   /// [E, C, ...] to [E / ranks, C x ranks, ...].
-  void share_experts(std::vector<int64_t>& shape) const {
-    shape[0] /= ranks_;
-    shape[1] *= ranks_;
+  void share_experts(SharedList<int64_t>& shape) const {
+    shape.edit()[0] /= ranks_;
+    shape.edit()[1] *= ranks_;
   }
   bool has_experts(int32_t tensor, int32_t layer) const {
     const auto& shape = graph_.tensor(tensor).shape;
@@ -303,7 +303,7 @@ class Spreading {
     const auto r = static_cast<double>(ranks_);
     const double weights = weight_traffic(op);
     if (fate_[op] == Fate::batched) {
-      for (auto& parameter : copy.parameters) parameter.shape[0] /= ranks_;
+      for (auto& parameter : copy.parameters.edit()) parameter.shape.edit()[0] /= ranks_;
       copy.extra_parameter_bytes /= ranks_;
       if (copy.phase == Phase::update) {
         copy.flops /= r;
@@ -347,7 +347,7 @@ class Spreading {
       const bool weights = about.phase == Phase::backward && fate_[from] == Fate::batched;
       if (weights) copy.bytes = (copy.bytes + ranks_ - 1) / ranks_;
     } else if (fate_[from] == Fate::branch || fate_[from] == Fate::joint) {
-      copy.shape[0] *= ranks_;
+      copy.shape.edit()[0] *= ranks_;
     }
     return copy;
   }

@@ -260,20 +260,23 @@ GraphBuilder::~GraphBuilder() {
 int32_t GraphBuilder::add_operator(Operator op) {
   const auto id = operator_count();
   if (id % 1024 == 0) poll_stop();
-  if (!Nameless::on()) {
-    check_names(op);
-    check_costs(op);
-    if (!names_.add(op.name, operators_))
-      throw ArgumentError(fmt::format("operator '{}' is already in graph '{}'", op.name, name_));
-  }
-  auto inputs = std::move(op.inputs);
-  op.inputs.clear();
+  const bool named = !Nameless::on();
+  if (named) check_names(op);
+  if (named) check_costs(op);
+  for (const int32_t tensor : op.inputs) check_read(op, tensor);
+  if (named && !names_.add(op.name, operators_))
+    throw ArgumentError(fmt::format("operator '{}' is already in graph '{}'", op.name, name_));
   op.outputs.clear();
   op.collective = -1;
   operators_.push_back(std::move(op));
   unit_parent_.push_back(id);
-  for (const int32_t tensor : inputs) read(id, tensor);
   return id;
+}
+
+void GraphBuilder::reserve(size_t operators, size_t tensors) {
+  operators_.reserve(operators);
+  unit_parent_.reserve(operators);
+  tensors_.reserve(tensors);
 }
 
 int32_t GraphBuilder::add_output(int32_t op, Tensor tensor) {
@@ -298,10 +301,14 @@ int32_t GraphBuilder::add_output(int32_t op, Tensor tensor) {
 void GraphBuilder::read(int32_t op, int32_t tensor) {
   if (op < 0 || op >= operator_count())
     throw ArgumentError(fmt::format("read: no operator number {}", op));
+  check_read(operators_[op], tensor);
+  operators_[op].inputs.push_back(tensor);
+}
+
+void GraphBuilder::check_read(const Operator& op, int32_t tensor) const {
   if (tensor < 0 || tensor >= tensor_count())
     throw ArgumentError(fmt::format("operator '{}' reads tensor number {}, which does not exist",
-                                    operators_[op].name, tensor));
-  operators_[op].inputs.push_back(tensor);
+                                    op.name, tensor));
 }
 
 int32_t GraphBuilder::find(std::string_view name) const {
@@ -312,27 +319,28 @@ void GraphBuilder::add_collective(Collective collective) {
   const bool named = !Nameless::on();
   if (named && collective.name.empty()) throw ArgumentError("a collective needs a name");
   if (named) check_utf8("collective", collective.name);
-  const auto owner = fmt::format("collective '{}'", collective.name);
+  const auto owner = [&] { return fmt::format("collective '{}'", collective.name); };
   if (named && collective_names_.contains(collective.name))
-    throw ArgumentError(fmt::format("{} is already in graph '{}'", owner, name_));
-  check_bytes(owner, "bytes", collective.bytes);
-  if (collective.members.empty()) throw ArgumentError(owner + " has no members");
+    throw ArgumentError(fmt::format("{} is already in graph '{}'", owner(), name_));
+  if (collective.bytes < 0 || collective.bytes > kMaxBytes)
+    check_bytes(owner(), "bytes", collective.bytes);
+  if (collective.members.empty()) throw ArgumentError(owner() + " has no members");
   for (const int32_t member : collective.members)
     if (member < 0 || member >= operator_count())
-      throw ArgumentError(fmt::format("{}: no operator number {}", owner, member));
+      throw ArgumentError(fmt::format("{}: no operator number {}", owner(), member));
   auto& members = collective.members;
   std::sort(members.begin(), members.end());
   if (const auto twice = std::adjacent_find(members.begin(), members.end()); twice != members.end())
-    throw ArgumentError(fmt::format("{}: operator '{}' is named twice", owner, op(*twice).name));
+    throw ArgumentError(fmt::format("{}: operator '{}' is named twice", owner(), op(*twice).name));
   const auto& first = op(members[0]);
   for (const int32_t member : members) {
     const auto& other = op(member);
     if (other.collective >= 0)
-      throw ArgumentError(fmt::format("{}: operator '{}' is a member of collective '{}'", owner,
+      throw ArgumentError(fmt::format("{}: operator '{}' is a member of collective '{}'", owner(),
                                       other.name, collectives_[other.collective].name));
     if (other.phase != first.phase)
       throw ArgumentError(fmt::format("{}: operator '{}' is of phase {} and '{}' of phase {}",
-                                      owner, first.name, phase_name(first.phase), other.name,
+                                      owner(), first.name, phase_name(first.phase), other.name,
                                       phase_name(other.phase)));
   }
   for (const int32_t member : members)

@@ -93,6 +93,9 @@ class GraphBuilder {
   /// LimitError for more than 2^50 bytes of weights or state.
   int32_t add_operator(Operator op);
 
+  /// Makes room for so many in all.
+  void reserve(size_t operators, size_t tensors);
+
   /// Adds an output tensor to an operator and returns its number. `bytes` is computed from shape
   /// and dtype when the shape is given; more than 2^50 are a LimitError.
   int32_t add_output(int32_t op, Tensor tensor);
@@ -131,6 +134,7 @@ class GraphBuilder {
   Graph build(std::vector<int32_t>* numbers = nullptr);
 
  private:
+  void check_read(const Operator& op, int32_t tensor) const;
   std::vector<int32_t> topological_order() const;
   void check_forward() const;
   int32_t renumber(const std::vector<int32_t>& order, Graph& graph);

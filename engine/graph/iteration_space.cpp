@@ -205,7 +205,7 @@ class Space {
     TensorAxes x = rows, y = rows;
     x.push_back({c});
     y.push_back({n});
-    const auto& weight = owned ? op_.parameters[0].shape : in(1);
+    const Shape& weight = owned ? op_.parameters[0].shape.get() : in(1);
     const bool transposed = integer_attribute(op_.attributes, "transB", 0) != 0 ||
                             (weight[0] == out().back() && weight[0] != in(0).back());
     const TensorAxes matrix = transposed ? TensorAxes{{n}, {c}} : TensorAxes{{c}, {n}};
@@ -243,7 +243,7 @@ class Space {
     const bool owned = !op_.parameters.empty();
     if (integer_attribute(op_.attributes, "axis", 0) != 0 || op_.inputs.size() != (owned ? 1 : 2))
       return whole();
-    const auto& table = owned ? op_.parameters[0].shape : in(0);
+    const Shape& table = owned ? op_.parameters[0].shape.get() : in(0);
     const auto& numbers = in(owned ? 0 : 1);
     if (table.size() != 2) return whole();
     const auto names = axis_names(numbers.size() + 1);

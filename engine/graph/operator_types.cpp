@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <unordered_map>
 
 #include "graph/graph.h"
 
@@ -238,9 +239,9 @@ constexpr std::array kRules = {
     movement("SparseApplyMomentum"),
 };
 
-const std::map<std::string_view, const OperatorRule*>& rule_index() {
+const std::unordered_map<std::string_view, const OperatorRule*>& rule_index() {
   static const auto index = [] {
-    std::map<std::string_view, const OperatorRule*> made;
+    std::unordered_map<std::string_view, const OperatorRule*> made;
     for (const auto& rule : kRules) made.emplace(rule.type, &rule);
     return made;
   }();

@@ -27,6 +27,7 @@ class Recomputation {
 
   Recomputed run() {
     find_stages();
+    builder_.reserve(at(graph_.operator_count()), graph_.tensors().size());
     for (int32_t op = 0; op < graph_.operator_count(); ++op) {
       if (graph_.op(op).phase == Phase::backward) add_copies(stage_[op]);
       add_original(op);

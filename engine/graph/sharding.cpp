@@ -44,6 +44,7 @@ class Sharding {
         tensor_(graph.tensors().size(), -1) {}
 
   Sharded run() {
+    builder_.reserve(at(graph_.operator_count()), graph_.tensors().size());
     if (options_.level == 3) plan_gathers();
     for (int32_t op = 0; op < graph_.operator_count(); ++op) {
       for (auto [gather, end] = before_.equal_range(op); gather != end; ++gather)
@@ -107,7 +108,9 @@ class Sharding {
 
   void shrink_weights(Operator& copy, int32_t op) const {
     if (has_meaning(copy) && !copy.parameters.empty()) state_shares(copy, copies(op));
-    for (auto& parameter : copy.parameters) parameter.shape = {share(parameter.elements(), op)};
+    if (!copy.parameters.empty())
+      for (auto& parameter : copy.parameters.edit())
+        parameter.shape = {share(parameter.elements(), op)};
     copy.extra_parameter_bytes = share(copy.extra_parameter_bytes, op);
   }
 

@@ -107,7 +107,9 @@ class BackwardCut {
         write_gradients_(write_gradients(graph)),
         builder_(graph.name()),
         id_(at(graph.operator_count()), -1),
-        tensor_(graph.tensors().size(), -1) {}
+        tensor_(graph.tensors().size(), -1) {
+    builder_.reserve(at(graph.operator_count()), graph.tensors().size());
+  }
 
   /// Weight parts follow their input parts.
   SplitBackward run() {
@@ -211,12 +213,12 @@ class BackwardCut {
     const auto& outputs = graph_.op(op).outputs;
     const auto found = part.attributes.find("gradient_inputs");
     if (found == part.attributes.end()) return;
-    auto& inputs = std::get<std::vector<int64_t>>(found->second);
+    const auto& inputs = std::get<std::vector<int64_t>>(found->second);
     const size_t own = inputs.size();
     std::vector<int64_t> kept;
     for (size_t i = 0; i < own; ++i)
       if (writes(kind, outputs[i])) kept.push_back(inputs[i]);
-    inputs = std::move(kept);
+    part.attributes["gradient_inputs"] = std::move(kept);
     const bool weights = outputs.size() > own && writes(kind, outputs.back());
     part.attributes["gradient_weights"] = int64_t{weights};
   }

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "base/collective.h"
 #include "base/dtype.h"
+#include "base/shared.h"
 
 namespace trinity {
 
@@ -18,7 +18,7 @@ const char* phase_name(Phase phase);
 /// An operator attribute, as in ONNX: an integer, a float, a string, or a list of integers.
 using Attribute = std::variant<int64_t, double, std::string, std::vector<int64_t>>;
 /// Sorted by name, so that every walk over attributes has one order.
-using Attributes = std::map<std::string, Attribute>;
+using Attributes = SharedMap<Attribute>;
 
 /// Integer attribute `name`, or `fallback` where it is absent or not an integer.
 int64_t integer_attribute(const Attributes& attributes, const std::string& name, int64_t fallback);
@@ -26,7 +26,7 @@ int64_t integer_attribute(const Attributes& attributes, const std::string& name,
 /// A weight owned by an operator.
 struct Parameter {
   std::string name;
-  std::vector<int64_t> shape;
+  SharedList<int64_t> shape;
   DType dtype = DType::float32;
   bool trainable = true;  ///< false: moving statistics and the like, which get no gradient
 
@@ -38,7 +38,7 @@ struct Parameter {
 struct Tensor {
   std::string name;
   int32_t producer = -1;       ///< operator that writes it
-  std::vector<int64_t> shape;  ///< empty where only the size is known
+  SharedList<int64_t> shape;   ///< empty where only the size is known
   DType dtype = DType::float32;
   int64_t bytes = 0;     ///< size on a device and on the wire
   bool gradient = true;  ///< false where no gradient flows back (images, labels)
@@ -52,7 +52,7 @@ struct Operator {
   std::string type;  ///< "Conv", "Relu", ..., with "Grad" appended in backward
   Phase phase = Phase::forward;
   Attributes attributes;
-  std::vector<Parameter> parameters;
+  SharedList<Parameter> parameters;
   std::vector<int32_t> inputs;   ///< tensors read, in the operator's argument order
   std::vector<int32_t> outputs;  ///< tensors written
   double flops = 0;              ///< floating-point operations of one run; a multiply-add is two

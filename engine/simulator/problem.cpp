@@ -104,11 +104,14 @@ void Problem::check_rules() const {
 
 /// Whether two devices of a type that contends are on one node.
 void Problem::bind_contention() {
-  std::set<std::pair<std::string, int32_t>> seen;
+  std::set<std::pair<std::string_view, int32_t>> seen;
+  std::map<int32_t, bool> known;
   for (int32_t d = 0; d < devices(); ++d) {
     const auto& device = cluster_->device(d);
-    if (!device.node.empty() && !seen.insert({device.node, device.type}).second)
-      contends_ = contends_ || has_contention(cluster_->type_of(d));
+    const auto [contends, added] = known.try_emplace(device.type);
+    if (added) contends->second = has_contention(cluster_->type_of(d));
+    if (contends->second && !device.node.empty())
+      contends_ = !seen.insert({device.node, device.type}).second || contends_;
   }
   if (contends_ && rules_.edge_transfers)
     throw ArgumentError("rules 'doppler' know no devices that contend for memory");
@@ -126,6 +129,11 @@ void Problem::bind_costs(const CostFunction& cost) {
   least_cost_ns_.assign(n, std::numeric_limits<int64_t>::max());
   for (int32_t d = 0; d < devices(); ++d) {
     const auto& device = cluster_->device(d);
+    if (const Device* before = d > 0 ? &cluster_->device(d - 1) : nullptr;
+        before && before->type == device.type && before->speed == device.speed) {
+      cost_class_.push_back(cost_class_.back());
+      continue;
+    }
     const auto [found, added] =
         classes.emplace(std::pair(cost ? device.type : kinds[device.type], device.speed),
                         cost_classes_);

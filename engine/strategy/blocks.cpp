@@ -17,6 +17,20 @@ Block whole_block(const std::vector<int64_t>& shape) {
   return block;
 }
 
+bool has_lengths(const Block& block, const std::vector<int64_t>& shape) {
+  return block.empty() ||
+         std::equal(block.begin(), block.end(), shape.begin(), shape.end(),
+                    [](const Range& range, int64_t extent) { return range.length() == extent; });
+}
+
+void take_lengths(const Block& block, SharedList<int64_t>& shape) {
+  if (has_lengths(block, shape)) return;
+  std::vector<int64_t> lengths;
+  lengths.reserve(block.size());
+  for (const auto& range : block) lengths.push_back(range.length());
+  shape = std::move(lengths);
+}
+
 Block overlap(const Block& a, const Block& b) {
   Block both;
   for (size_t i = 0; i < a.size(); ++i) {

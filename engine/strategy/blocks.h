@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "base/shared.h"
 #include "graph/iteration_space.h"
 
 // Blocks of tensors and of iteration spaces under a split: the arithmetic behind strategy/splits.
@@ -60,6 +61,10 @@ class Block {
 
 int64_t block_elements(const Block& block);
 Block whole_block(const std::vector<int64_t>& shape);
+/// Whether a shape is that of a block; any is that of one without axes.
+bool has_lengths(const Block& block, const std::vector<int64_t>& shape);
+/// Gives a tensor the shape of its block; one that has it keeps what it shares with others.
+void take_lengths(const Block& block, SharedList<int64_t>& shape);
 /// What two blocks of one tensor share; empty ranges where nothing.
 Block overlap(const Block& a, const Block& b);
 bool is_empty(const Block& block);

@@ -66,7 +66,7 @@ void state_expert(Operator& copy, const Operator& original, int64_t rank, int64_
     const auto whole = fmt::format("weight{}_whole", i), begin = fmt::format("weight{}_begin", i);
     const auto stated = list_attribute(copy, fmt::format("weight{}_shape", i));
     auto shape = list_attribute(copy, whole), from = list_attribute(copy, begin);
-    if (shape.empty()) shape = stated.empty() ? copy.parameters[i].shape : stated;
+    if (shape.empty()) shape = stated.empty() ? copy.parameters[i].shape.get() : stated;
     const auto& all = original.parameters[i].shape;
     if (shape.empty() || shape.size() != all.size() || shape[0] * ranks != all[0]) continue;
     if (from.empty()) from.assign(shape.size(), 0);

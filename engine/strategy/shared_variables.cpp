@@ -44,6 +44,7 @@ class Sharing {
 
   /// Everything keeps its place in the order of the graph: later numbers are later work.
   SharedVariables run() {
+    builder_.reserve(at(graph_.operator_count()), graph_.tensors().size());
     for (int32_t op = 0; op < graph_.operator_count(); ++op) {
       if (moved_[op]) continue;
       if (part_of_[op] < 0) {

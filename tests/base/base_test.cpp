@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/random.h"
+#include "base/shared.h"
 #include "base/thread_pool.h"
 #include "base/units.h"
 
@@ -93,6 +94,33 @@ TEST_CASE("files are written whole, into new folders, and errors name the path")
                        FileError);
   CHECK_THROWS_AS(write_file(path + "/below", "x"), FileError);
   std::filesystem::remove_all(folder);
+}
+
+TEST_CASE("copies have a value together until one of them is written to") {
+  SharedList<int64_t> shape = {8, 3, 4}, other = shape, empty;
+  CHECK(&shape.get() == &other.get());
+  other.edit()[0] = 9;
+  CHECK(shape.get() == std::vector<int64_t>{8, 3, 4});
+  CHECK(other.get() == std::vector<int64_t>{9, 3, 4});
+  const auto* own = &other.get();
+  other.push_back(5);
+  CHECK(&other.get() == own);
+  CHECK_FALSE(shape == other);
+  CHECK(shape == SharedList<int64_t>{8, 3, 4});
+  CHECK(empty.empty());
+  CHECK(empty == SharedList<int64_t>(std::vector<int64_t>()));
+
+  SharedMap<int64_t> one = {{"axis", 1}};
+  const auto before = one;
+  one["axis"] = 2;
+  one.emplace("new", 3);
+  one.emplace("axis", 4);
+  CHECK(before.at("axis") == 1);
+  CHECK_FALSE(before.contains("new"));
+  CHECK(one.at("axis") == 2);
+  one.erase("axis");
+  CHECK(one.find("axis") == one.end());
+  CHECK(one.size() == 1);
 }
 
 TEST_CASE("bytes are shown with three digits") {

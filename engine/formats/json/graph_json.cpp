@@ -334,7 +334,7 @@ class Reader {
           *phase, [&] { return static_cast<Phase>(parse_word("phase", phase->text(), kPhases)); });
     if (const auto attributes = entry.find("attributes"))
       for (const auto& [name, value] : attributes->fields())
-        op.attributes.emplace(name, read_attribute(value));
+        op.attributes.emplace(std::string(name), read_attribute(value));
     op.parameters = read_parameters(entry);
     op.flops = read_cost(entry, "flops", 0);
     op.traffic_bytes = read_cost(entry, "traffic_bytes", -1);

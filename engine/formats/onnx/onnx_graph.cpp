@@ -295,7 +295,7 @@ class Maker {
       if (!is_floating(tensor.data_type()) || tensor.dims().empty()) continue;
       Parameter made;
       made.name = clip(tensor.name());
-      made.shape.assign(tensor.dims().begin(), tensor.dims().end());
+      made.shape = std::vector<int64_t>(tensor.dims().begin(), tensor.dims().end());
       made.dtype = dtype_of(tensor.data_type());
       check_shape(made.shape, tensor.data_type(),
                   fmt::format("{}: initializer '{}' of a subgraph", model_.source, made.name));

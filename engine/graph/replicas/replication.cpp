@@ -18,6 +18,12 @@ Replicated Replication::run() {
     if (op >= 0) sent_[{op, 0}] = -1;
   find_whole();
   fill_buckets();
+  size_t operators = 0, tensors = 0;
+  for (int32_t op = 0; op < graph_.operator_count(); ++op) {
+    operators += at(replicas_of(op));
+    tensors += at(replicas_of(op)) * graph_.op(op).outputs.size();
+  }
+  builder_.reserve(operators, tensors);
   for (int32_t replica = 0; replica < most_; ++replica)
     for (int32_t op = 0; op < graph_.operator_count(); ++op)
       if (replica < replicas_of(op)) add_copy(op, replica);

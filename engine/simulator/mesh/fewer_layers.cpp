@@ -1,6 +1,7 @@
 #include "simulator/mesh/fewer_layers.h"
 
 #include "base/index.h"
+#include "graph/nameless.h"
 
 namespace trinity {
 namespace {
@@ -118,6 +119,7 @@ Graph FewerLayers::make(int32_t count_of_all) const {
     if (place.zone < 0 || to.zone < 0) return from;
     return runs_->number(place.zone, many(few(to.layer) + place.layer - to.layer), place.place);
   };
+  const Nameless nameless;  // names are kept, of what was checked
   GraphBuilder builder(graph_.name());
   std::vector<int32_t> number(at(graph_.operator_count()), -1), taken;
   std::vector<int32_t> tensor(graph_.tensors().size(), -1);

@@ -157,7 +157,7 @@ class Sending {
     const int32_t id = add(std::move(slice), of.producer, of.producer, true);
     Tensor piece = of;
     piece.name.clear();
-    piece.shape[1] = rows;
+    piece.shape.edit()[1] = rows;
     piece.bytes = of.bytes / parts_;
     builder_.op(id).traffic_bytes = 2 * static_cast<double>(piece.bytes);
     return builder_.add_output(id, std::move(piece));

@@ -63,7 +63,7 @@ Tensor SplitLowering::like(int32_t other) const {
 
 Tensor SplitLowering::side_by_side(int32_t keys, int32_t values) const {
   Tensor both = like(keys);
-  both.shape.back() += builder_.tensor(values).shape.back();
+  both.shape.edit().back() += builder_.tensor(values).shape.back();
   return both;
 }
 

@@ -61,7 +61,7 @@ int32_t SplitLowering::add_block(int32_t producer, int32_t original, const Block
                                  size_t parts, const std::string& suffix, double share) {
   Tensor tensor = graph_.tensor(original);
   if (!suffix.empty() || parts > 1) tensor.name.clear();
-  for (size_t i = 0; i < block.size(); ++i) tensor.shape[i] = block[i].length();
+  take_lengths(block, tensor.shape);
   if (block.empty()) tensor.bytes = std::llround(static_cast<double>(tensor.bytes) * share);
   return builder_.add_output(producer, std::move(tensor));
 }
@@ -135,9 +135,11 @@ Operator SplitLowering::part_of(int32_t op, int32_t part) const {
   if (made.traffic_bytes >= 0) made.traffic_bytes *= share;
   made.workspace_bytes = std::llround(static_cast<double>(made.workspace_bytes) * share);
   made.persistent_bytes = std::llround(static_cast<double>(made.persistent_bytes) * share);
-  for (size_t i = 0; i < made.parameters.size(); ++i) {
-    const Block block = cut.block(made.parameters[i].shape, cut.space().parameters[i], part);
-    for (size_t a = 0; a < block.size(); ++a) made.parameters[i].shape[a] = block[a].length();
+  for (size_t i = 0; i < original.parameters.size(); ++i) {
+    const Block block =
+        cut.block(original.parameters[i].shape, cut.space().parameters[i], part);
+    if (has_lengths(block, original.parameters[i].shape)) continue;
+    take_lengths(block, made.parameters.edit()[i].shape);
   }
   return made;
 }
