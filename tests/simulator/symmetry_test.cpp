@@ -297,7 +297,7 @@ TEST_CASE("a few of many equal layers give the metrics of all") {
                       << seen.reduced << " of pipelines whose stages reduce gradients, "
                       << seen.several << " of several replicas");
   CHECK(seen.few > 250);
-  CHECK(seen.several > 50);
+  CHECK(seen.several > 20);
   CHECK(seen.reduced > 50);
 }
 
