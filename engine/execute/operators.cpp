@@ -217,7 +217,7 @@ Operators::Tensors Operators::compute(int32_t op, int32_t micro_batch, Tensors i
   }
   auto outputs = program_.kernel(op)(call);
   for (size_t i = 0; i < outputs.size() && i < of.outputs.size(); ++i) {
-    const auto& shape = graph_.tensor(of.outputs[i]).shape;
+    const auto& shape = graph_.tensor(of.outputs[i]).shape.get();
     if (shape.empty() || outputs[i].sizes() == at::IntArrayRef(shape)) continue;
     const bool same_size = outputs[i].numel() == graph_.tensor(of.outputs[i]).elements();
     outputs[i] = same_size ? outputs[i].reshape(shape) : outputs[i].expand(shape).contiguous();
@@ -361,7 +361,8 @@ Operators::Tensors Operators::differentiate(int32_t op, int32_t micro_batch,
   for (size_t i = 0; i < gradient.outputs.size(); ++i) {
     const auto output = at(gradient.outputs[i]);
     outputs.push_back(keeps.outputs.at(output));
-    given.push_back(inputs[i].reshape(graph_.tensor(graph_.op(forward).outputs[output]).shape));
+    const auto& of = graph_.tensor(graph_.op(forward).outputs[output]);
+    given.push_back(inputs[i].reshape(of.shape.get()));
   }
   if (outputs.empty()) {
     outputs.push_back(keeps.outputs.at(0));

@@ -47,7 +47,7 @@ const std::vector<int64_t> Weights::shape(int32_t op, size_t parameter) const {
   const auto stated = fmt::format("weight{}_shape", parameter);
   const auto& of = graph_.op(op);
   return of.attributes.contains(stated) ? list_attribute(of, stated)
-                                        : of.parameters[parameter].shape;
+                                        : of.parameters[parameter].shape.get();
 }
 
 int64_t Weights::elements(int32_t op) const {

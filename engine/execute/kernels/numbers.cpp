@@ -40,7 +40,7 @@ at::Tensor drawn_normal(at::IntArrayRef shape, at::Generator& random) {
 
 at::Tensor first_weight(const Parameter& parameter, uint64_t seed, const Operator& op,
                         bool first) {
-  const auto& shape = parameter.shape;
+  const auto& shape = parameter.shape.get();
   const bool scales = op.type == "Mul" ||
                       (op.type.ends_with("Normalization") && first);
   if (scales || parameter.name == "scale" || parameter.name == "variance") return at::ones(shape);
@@ -84,7 +84,7 @@ at::Tensor drawn_mask(at::IntArrayRef shape, const std::vector<int64_t>& begin,
 
 at::Tensor drawn_data(const Tensor& tensor, uint64_t key, int64_t first_sample, int64_t bound) {
   const bool whole = tensor.dtype == DType::int64 || tensor.dtype == DType::int32;
-  auto data = at::empty(tensor.shape, whole ? at::kLong : at::kFloat);
+  auto data = at::empty(tensor.shape.get(), whole ? at::kLong : at::kFloat);
   const int64_t count = data.numel();
   const int64_t per_sample =
       tensor.shape.empty() ? 1 : count / std::max<int64_t>(1, tensor.shape[0]);
