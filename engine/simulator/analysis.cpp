@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <tuple>
 
 #include "base/error.h"
 #include "base/index.h"
@@ -32,16 +31,22 @@ Inputs::Inputs(const Problem& problem, std::span<const int32_t> placement, const
     : problem_(problem), placement_(placement), timeline_(timeline) {
   TRINITY_CHECK_EQ(placement.size(), at(problem.operators()));
   TRINITY_CHECK_EQ(timeline.end_ns.size(), placement.size() * at(timeline.micro_batches));
-  by_tensor_.resize(timeline.transfers.size());
-  for (size_t i = 0; i < by_tensor_.size(); ++i) by_tensor_[i] = static_cast<int32_t>(i);
-  std::sort(by_tensor_.begin(), by_tensor_.end(),
-            [&](int32_t a, int32_t b) { return std::tuple(key(a), a) < std::tuple(key(b), b); });
+  first_.assign(timeline.end_ns.size() + 1, 0);
+  for (const auto& sent : timeline.transfers) ++first_[at(sent.task) + 1];
+  std::partial_sum(first_.begin(), first_.end(), first_.begin());
+  by_task_.resize(timeline.transfers.size());
+  auto next = first_;
+  for (size_t i = 0; i < by_task_.size(); ++i)
+    by_task_[at(next[timeline.transfers[i].task]++)] = static_cast<int32_t>(i);
+  for (size_t task = 0; task + 1 < first_.size(); ++task)
+    std::sort(by_task_.begin() + first_[task], by_task_.begin() + first_[task + 1],
+              [&](int32_t a, int32_t b) { return std::pair(key(a), a) < std::pair(key(b), b); });
 }
 
 /// With broadcast one transfer serves all receivers.
 Inputs::Key Inputs::key(int32_t transfer) const {
   const auto& t = timeline_.transfers[transfer];
-  return {t.task, t.output, problem_.rules().broadcast ? -1 : t.to};
+  return {t.output, problem_.rules().broadcast ? -1 : t.to};
 }
 
 const std::vector<Inputs::Source>& Inputs::of(int32_t task) {
@@ -69,7 +74,7 @@ Inputs::Source Inputs::source(int32_t task, int32_t tensor) const {
     return accumulated(reader, producer, output);
   const int32_t writing = task - reader + producer;
   if (placement_[reader] == placement_[producer]) return {timeline_.end_ns[writing], writing, -1};
-  const int32_t sent = transfer({writing, output, placement_[reader]});
+  const int32_t sent = transfer(writing, output, placement_[reader]);
   TRINITY_CHECK_LE(0, sent);
   const auto& transfer = timeline_.transfers[sent];
   return {makes_copies(problem_) ? transfer.enqueued_ns : transfer.end_ns, writing, sent};
@@ -88,7 +93,7 @@ Inputs::Source Inputs::accumulated(int32_t reader, int32_t producer, int32_t out
   }
   std::pair<int64_t, int64_t> booked{-1, -1};  // enqueued, start
   for (int32_t task = producer; task < n * timeline_.micro_batches; task += n) {
-    const int32_t found = transfer({task, output, placement_[reader]});
+    const int32_t found = transfer(task, output, placement_[reader]);
     if (found < 0) continue;  // no reader of every micro-batch is there
     const auto& sent = timeline_.transfers[found];
     if (std::pair(sent.enqueued_ns, sent.start_ns) < booked) continue;
@@ -99,12 +104,13 @@ Inputs::Source Inputs::accumulated(int32_t reader, int32_t producer, int32_t out
   return last;
 }
 
-/// The transfer of (task, output, receiver), or -1.
-int32_t Inputs::transfer(Key wanted) const {
-  if (problem_.rules().broadcast) std::get<2>(wanted) = -1;
-  const auto found = std::partition_point(by_tensor_.begin(), by_tensor_.end(),
+/// The transfer of an output of a task to a receiver, or -1.
+int32_t Inputs::transfer(int32_t task, int32_t output, int32_t to) const {
+  const Key wanted{output, problem_.rules().broadcast ? -1 : to};
+  const auto last = by_task_.begin() + first_[at(task) + 1];
+  const auto found = std::partition_point(by_task_.begin() + first_[task], last,
                                           [&](int32_t sent) { return key(sent) < wanted; });
-  return found != by_tensor_.end() && key(*found) == wanted ? *found : -1;
+  return found != last && key(*found) == wanted ? *found : -1;
 }
 
 namespace {

@@ -3,7 +3,7 @@
 #include <array>
 #include <span>
 #include <string>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "simulator/metrics.h"
@@ -30,17 +30,17 @@ class Inputs {
   Source latest(int32_t task);
 
  private:
-  using Key = std::tuple<int32_t, int32_t, int32_t>;  // task, output, receiver
+  using Key = std::pair<int32_t, int32_t>;  // output, receiver
 
   Key key(int32_t transfer) const;
   Source source(int32_t task, int32_t tensor) const;
   Source accumulated(int32_t reader, int32_t producer, int32_t output) const;
-  int32_t transfer(Key wanted) const;
+  int32_t transfer(int32_t task, int32_t output, int32_t to) const;
 
   const Problem& problem_;
   std::span<const int32_t> placement_;
   const Timeline& timeline_;
-  std::vector<int32_t> by_tensor_;  // transfers by key
+  std::vector<int32_t> by_task_, first_;  // transfers by task and key; where those of a task begin
   std::vector<Source> sources_;
 };
 

@@ -33,6 +33,7 @@ AnnealingOptions checked(const AnnealingOptions& options) {
 Annealing::Annealing(const PlacementSpace& space, const AnnealingOptions& options)
     : MovingSearch(space, options.starts, RandomStream(options.seed, "annealing"), options.mix),
       options_(checked(options)) {
+  look_every_ = options_.look_every;
   if (options_.ranking.ranker && space.devices() > 1)
     ranked_.emplace(space, moves_, options_.ranking);
 }
@@ -77,10 +78,12 @@ bool Annealing::draw(std::vector<Assignment>& trials) {
     auto trial = moved(temperature_now);
     const double threshold =
         score_.value - temperature_now * std::log(1 - moves_.random().uniform());
-    const auto* known = memo_.find(trial);
+    const uint64_t key = space().key(trial);
+    const auto* known = memo_.find(key);
     const bool take_it = known && accepts(known->score, threshold);
     if (!known || step == kMostKnownSteps || (take_it && !known->exact)) {
       trials.push_back(std::move(trial));
+      keys_.push_back(key);
       thresholds_.push_back(threshold);
       return true;
     }
@@ -97,15 +100,23 @@ bool Annealing::draw(std::vector<Assignment>& trials) {
 
 void Annealing::prepare() {
   thresholds_.clear();
+  keys_.clear();
   next_.clear();
   if (!cooling_ || evaluations() - first_evaluation_ >= options_.evaluations) begin_cooling();
+}
+
+/// Ranked moves are of the state from now on.
+void Annealing::begin_ranked() {
+  if (!ranked_ || ranked_of_ == taken_) return;
+  ranked_->begin(state_);
+  ranked_of_ = taken_;
 }
 
 void Annealing::propose(int32_t most, std::vector<Assignment>& trials) {
   prepare();
   const auto batch = static_cast<size_t>(
       follow_path(most, ranked_ ? &*ranked_ : nullptr, options_.batch));
-  if (ranked_) ranked_->begin(state_);
+  begin_ranked();
   while (trials.size() < batch && draw(trials)) {
   }
 }
@@ -131,13 +142,13 @@ Annealing::Flight Annealing::launch(int64_t most) {
   prepare();
   if (!looking_ && counts_look(most)) {
     looking_ = true;
-    return {true, state_, 0, 0, score_, taken_};
+    return {true, state_, 0, 0, 0, score_, taken_};
   }
-  if (ranked_) ranked_->begin(state_);
+  begin_ranked();
   std::vector<Assignment> trials;
   draw(trials);  // the first of a batch is always one
   count_evaluation();
-  return {false, std::move(trials[0]), thresholds_[0], limit(), score_, taken_};
+  return {false, std::move(trials[0]), keys_[0], thresholds_[0], limit(), score_, taken_};
 }
 
 void Annealing::look(const Flight& flight) {
@@ -153,7 +164,7 @@ void Annealing::land(const Flight& flight, const Score& score) {
     return ranked_ ? ranked_->show() : moves_.focus(*seen_);
   }
   note(flight.assignment, score);
-  memo_.add(flight.assignment, score, flight.limit);
+  memo_.add(flight.key, score, flight.limit);
   if (ranked_) tell_gains({&score, 1});
   const bool is_of_state = flight.taken == taken_;
   if ((is_of_state || score < flight.from) &&

@@ -11,6 +11,7 @@ struct AnnealingOptions {
   double first_temperature = 2;
   double last_temperature = 0.01;
   int32_t batch = 8;               ///< trials of the same state, see Annealing
+  int32_t look_every = 20;         ///< evaluations between two looks at the state, at the least
   MoveMix mix;                     ///< of the moves
   RankingOptions ranking;          ///< who chooses among them
   std::vector<Assignment> starts;  ///< scored first, the best is the start
@@ -43,6 +44,7 @@ class Annealing : public MovingSearch {
   struct Flight {
     bool is_look = false;  ///< only the assignment counts
     Assignment assignment;
+    uint64_t key = 0;      ///< PlacementSpace::key
     double threshold = 0;  ///< up to which it is accepted where the state is still the one it is of
     double limit = 0;      ///< as Searcher::Trials has it
     Score from;            ///< of the state that it is of
@@ -73,6 +75,7 @@ class Annealing : public MovingSearch {
   void begin_cooling();
   double temperature() const;
   void prepare();
+  void begin_ranked();
   bool draw(std::vector<Assignment>& trials);
   Assignment moved(double temperature);
   void tell_gains(std::span<const Score> scores);
@@ -80,9 +83,11 @@ class Annealing : public MovingSearch {
 
   AnnealingOptions options_;
   std::optional<RankedMoves> ranked_;
-  Assignment next_;  // a known state to take unless a trial is accepted
+  int64_t ranked_of_ = -1;  // taken_ of the state that its moves are of
+  Assignment next_;         // a known state to take unless a trial is accepted
   Score next_score_;
   std::vector<double> thresholds_;  // of the trials; empty for starts
+  std::vector<uint64_t> keys_;      // of them: PlacementSpace::key
   int64_t first_evaluation_ = 0;
   double scale_ = 0, progress_ = 0;
   bool cooling_ = false;

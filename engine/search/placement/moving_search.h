@@ -18,15 +18,15 @@ class ScoreMemo {
     Score score;
     bool exact;  ///< otherwise the simulation was cut short: the value is at least `score.value`
   };
-  /// Null when `assignment` has not been scored.
-  const Known* find(const Assignment& assignment) const {
-    const auto found = known_.find(space_.key(assignment));
+  /// Null when the assignment of this key (PlacementSpace::key) has not been scored.
+  const Known* find(uint64_t key) const {
+    const auto found = known_.find(key);
     return found == known_.end() ? nullptr : &found->second;
   }
+  const Known* find(const Assignment& assignment) const { return find(space_.key(assignment)); }
   /// `limit` is what the placement was asked for under.
-  void add(const Assignment& assignment, const Score& score, double limit) {
-    if (known_.size() < kMost || find(assignment))
-      known_[space_.key(assignment)] = {score, score.value <= limit};
+  void add(uint64_t key, const Score& score, double limit) {
+    if (known_.size() < kMost || find(key)) known_[key] = {score, score.value <= limit};
   }
   size_t size() const { return known_.size(); }
 
@@ -68,7 +68,7 @@ class MovingSearch : public Searcher {
 
   /// Whether a look at the state is due where `most` evaluations are left; counts it then.
   bool counts_look(int64_t most) {
-    const bool due = last_replay_ == 0 || evaluations() - last_replay_ >= kReplayInterval;
+    const bool due = last_replay_ == 0 || evaluations() - last_replay_ >= look_every_;
     if (most <= 1 || !stale_ || !due) return false;
     count_evaluation();
     stale_ = false;
@@ -77,7 +77,8 @@ class MovingSearch : public Searcher {
   }
 
   void remember(std::span<const Assignment> trials, std::span<const Score> scores) {
-    for (size_t i = 0; i < trials.size(); ++i) memo_.add(trials[i], scores[i], limit());
+    for (size_t i = 0; i < trials.size(); ++i)
+      memo_.add(space().key(trials[i]), scores[i], limit());
   }
 
   static constexpr int32_t kBatch = 8;
@@ -85,10 +86,10 @@ class MovingSearch : public Searcher {
   ScoreMemo memo_;
   Assignment state_;
   Score score_;
-  int64_t taken_ = 0;  // states so far
+  int64_t taken_ = 0;        // states so far
+  int64_t look_every_ = 20;  // evaluations between two looks, at the least
 
  private:
-  static constexpr int64_t kReplayInterval = 20;  // evaluations between two looks
   int64_t last_replay_ = 0;
   bool stale_ = true;
 };

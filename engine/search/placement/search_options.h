@@ -19,6 +19,7 @@ void each_annealing_option(Options&& o, Visit&& visit) {
   visit("groups", o.mix.groups, "one move in eight takes a group of units of any level");
   visit("evenly_one_in", o.mix.evenly_one_in, 1, 1e6,
         "one seed in so many is drawn evenly, others by how long they hold up the step");
+  visit("look_every", o.look_every, 1, 1e9, "evaluations between two looks at the state");
 }
 
 /// `Options`: McmcOptions, const or not, lasting or not.

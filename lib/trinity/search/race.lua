@@ -40,15 +40,14 @@ end
 
 -- The first temperature of ranked moves by the step time: cold where the choice is the best of many and no more than a
 -- descent fits, hot where it is and more does, and on small graphs by seconds; on large ones, where 0.5 a unit is
--- little of the step, beyond 1,000 evaluations by the root of the budget, up to 8, but for the shortest seconds.
+-- little of the step, beyond 1,000 evaluations by the root of the budget, up to 8, by seconds from 2.
 local function first_temperature(problem, budget)
   if budget.evaluations <= short_budget then return 0.3 end
   if is_few(problem, budget.evaluations) then return 2 end
   local likely = likely_evaluations(problem, budget)
   local by_seconds = likely < budget.evaluations
   if problem.graph.units < large then return by_seconds and 2 or 0.5 end
-  if by_seconds and likely <= few_large then return 1 end
-  return math.max(0.5, math.min(8, 0.5 * math.sqrt(likely / 1000)))
+  return math.max(by_seconds and 2 or 0.5, math.min(8, 0.5 * math.sqrt(likely / 1000)))
 end
 
 --- Annealing as both do it, and as a search that does not race: cooler than by default, since it begins
@@ -68,7 +67,7 @@ function race.annealing(problem, start, seed, budget, ranker)
     options.candidates, options.plain_one_in, options.batch = 24, 50, 3
   elseif ranker and by_time and (budget.seconds or math.huge) < math.huge then
     options.plain_one_in = likely_evaluations(problem, budget) > many * problem.graph.units and 2 or 50
-    options.batch = 4
+    options.batch, options.look_every = 4, 120
   end
   if ranker and short then options.sharpness = 3 end
   return ranked.searcher(problem, 'annealing', options, ranker)

@@ -71,6 +71,7 @@ error 'this file is for editors'
 ---@field batch? integer trials of one state, simulated together (default 8; 1 to 4096)
 ---@field groups? boolean one move in eight takes a group of units of any level (default false)
 ---@field evenly_one_in? integer one seed in so many is drawn evenly, others by how long they hold up the step (default 2; 1 to 1e6)
+---@field look_every? integer evaluations between two looks at the state (default 20; 1 to 1e9)
 ---@field candidates? integer moves drawn for each that is tried (default 10; 2 to 1024)
 ---@field sharpness? number one is drawn with odds exp(sharpness x score) (default 1.5; 0 to 100)
 ---@field plain_one_in? integer one move in so many is drawn as it comes (default 10; 1 to 1e6)
