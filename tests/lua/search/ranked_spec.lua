@@ -42,6 +42,16 @@ describe('a rank function', function()
     expect(found.ranking.trials <= asked and found.ranking.trials > 60):equals(true) -- some choices are known already
     expect(found.evaluations):equals(120)
   end)
+  it('sees a state that was looked at as often as is said', function()
+    local function looks(every)
+      local ranking = annealed(zeros, { look_every = every }).ranking
+      return 120 - 1 - ranking.trials - ranking.plain_trials -- without the start
+    end
+    local often, seldom = looks(5), looks(40)
+    expect(seldom >= 1 and seldom <= 3):equals(true)
+    expect(often > seldom and often <= 24):equals(true)
+    expect(looks(1000)):equals(1)
+  end)
   it('decides: a search that takes the worst is behind one that takes the best', function()
     local scored = {}
     for i, sign in ipairs { 1, -1 } do
