@@ -6,7 +6,6 @@
 #include "base/file.h"
 #include "base/late.h"
 #include "formats/instances/dnn_partitioning.h"
-#include "formats/instances/edge_list.h"
 #include "formats/instances/doppler.h"
 #include "formats/instances/pipedream.h"
 #include "formats/instances/piper.h"
@@ -79,7 +78,6 @@ Imported read_model(const std::string& path, const OnnxOptions& options) {
     return std::move(*imported);
   }
   if (extension == ".json") return read_json(path, name);
-  if (extension == ".edges") return whole(read_edge_list(path), "edge list");
   if (extension == ".txt") return read_text_model(path, name);
   throw FileError(
       fmt::format("{}: expected the ending .onnx, .json (own, dnn-partitioning, Piper) or .txt "
