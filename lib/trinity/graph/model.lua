@@ -151,7 +151,6 @@ local function read(name, shared, rest)
     return decoder(within, shared, rest)
   end
   local known = extension == 'lua' or extension == 'onnx' or extension == 'json' or extension == 'txt'
-  known = known or extension == 'edges'
     or extension == 'pt2' or extension == 'et'
   if known then
     if not util.exists(name) then util.fail('no model file %s', util.shortened(name)) end

@@ -201,10 +201,6 @@ error 'this file is for editors'
 ---@class trinity.ScotchOptions: trinity.SearchOptions
 ---@field imbalance? number share by which a device may exceed what falls to it of work and memory (default 0.05; 1e-6 to 10)
 
---- Settings of methods.shifts.
----@class trinity.ShiftsOptions: trinity.SearchOptions
----@field steps? integer how many shifts (default 16; 1 to 1e6)
-
 --- Settings of methods.best: the stages of the Trinity search but for its policy.
 ---@class trinity.StageOptions: trinity.HeuristicsOptions
 ---@field refine? boolean|number whether moves refine the best, or their share of the budget (default: true: the rest; of the paper's presets false)
