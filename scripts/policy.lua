@@ -12,6 +12,7 @@ local known_optima = require 'trinity.methods.known_optima'
 local fronts = require 'trinity.methods.move_fronts'
 local study = require 'trinity.methods.move_study'
 local progress = require 'trinity.base.progress'
+local search = require 'trinity.search'
 local training = require 'trinity.methods.move_training'
 local util = require 'trinity.base.util'
 
@@ -48,7 +49,7 @@ for i, word in ipairs(util.words(options.evaluations)) do
   end
   budgets[i] = { evaluations = count }
 end
-if options.seconds > 0 then budgets = { { seconds = options.seconds, evaluations = 2 ^ 40 } } end
+if options.seconds > 0 then budgets = { { seconds = options.seconds, evaluations = search.unlimited } } end
 
 local looks = progress.new('policy', options.json)
 
