@@ -51,7 +51,7 @@ class SplitLowering {
     int32_t device, origin, part, serves;
   };
   using Where = std::vector<std::pair<int32_t, int32_t>>;  // by part: group, device
-  /// Partial gradients of weights that are reduced together, on the same groups of devices.
+  /// A part's share of a weight's gradient, before it is summed: an operator's output.
   struct Gradient {
     int32_t op;
     size_t output;
@@ -60,6 +60,7 @@ class SplitLowering {
       return parts.empty() ? static_cast<int32_t>(place) : parts[place];
     }
   };
+  /// Partial gradients of weights that are reduced together, on the same groups of devices.
   struct Bucket {
     std::vector<Gradient> gradients;
     Where where;  // of the first one's parts

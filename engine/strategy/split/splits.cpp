@@ -332,13 +332,15 @@ void SplitLowering::put_in_bucket(Gradient gradient, const Where& where, const W
   std::vector<int32_t> places;
   auto found = std::find_if(buckets_.rbegin(), buckets_.rend(), [&](const Bucket& bucket) {
     if (bucket.apart != apart || bucket.next.empty() != next.empty()) return false;
+    places.clear();
+    if (bucket.where == where && bucket.next == next) return true;
     places = places_among(bucket.where, where);
     return !places.empty() && (next.empty() || places == places_among(bucket.next, next));
   });
   if (found == buckets_.rend() || found->bytes + bytes > bucket_bytes_) {
     buckets_.push_back({{}, where, 0, apart, next});
     found = buckets_.rbegin();
-  } else {
+  } else if (!places.empty()) {
     for (int32_t& place : places) place = gradient.part_at(at(place));
     gradient.parts = std::move(places);
   }
