@@ -14,7 +14,9 @@ local options = trinity.options {
   steps = { default = 90, help = 'the budget of every search, in steps of so many samples', min = 1, integer = true },
   samples = { default = 16, help = 'placements a step; one update of the policy', min = 1, integer = true },
   preset = { default = 'default', help = "settings of the search: default, or paper (the paper's)" },
-  seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
+  seed = { default = 1, help = 'the first; fixes every random number', min = 0, integer = true },
+  seeds = { default = 0, help = 'runs of what draws random numbers; 0: 10, and 1 with another preset, which '
+    .. 'takes hours', min = 0, max = 10000, integer = true },
   alpha = { default = 0.5, help = 'weight of the step time in the reward', min = 0 },
   beta = { default = 0.3, help = 'weight of the peak communication', min = 0 },
   gamma = { default = 0.2, help = 'weight of the peak memory', min = 0 },
@@ -45,13 +47,14 @@ local problem = trinity.problem { graph = graph, cluster = cluster, reward = mdp
 print(('trinity %s, %d threads'):format(trinity.version, trinity.threads()))
 print(('%s: %d operators, %d edges, %d units to place, %.3f M parameters'):format(graph.name,
   graph.operators, graph.edges, graph.units, graph.parameters / 1e6))
-print(('%s: %d devices; searching %d steps of %d placements\n'):format(cluster.name,
+print(('%s: %d devices; searches of %d steps of %d placements\n'):format(cluster.name,
   #cluster.devices, options.steps, options.samples))
 
 -- `best` is `trinity` with its policy switched off: what the policy adds is the difference of the two.
 local comparison = trinity.compare(problem, { 'single_device', 'heuristics', 'annealing', 'best', 'trinity' }, {
   evaluations = options.steps * options.samples,
   seed = options.seed,
+  seeds = options.seeds > 0 and options.seeds or options.preset == 'default' and 10 or 1,
   labels = { heuristics = 'best heuristic', best = 'trinity, no policy' },
   trinity = { samples = options.samples, preset = options.preset },
 })

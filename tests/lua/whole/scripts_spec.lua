@@ -38,7 +38,7 @@ local smoke = {
     report = ("'%s/tests/data/run' --out %s"):format(root, temporary()),
   },
   examples = {
-    quickstart = '--steps 2 --samples 4 --save ' .. temporary(),
+    quickstart = '--steps 2 --samples 4 --seeds 2 --save ' .. temporary(),
     whole_loop = '--networks rnnlm:1:sequence=3:hidden=16:vocabulary=40 --evaluations 20 --steps 2 --warm_up 1 --copies 1 '
       .. '--largest_copy 65536 --output ' .. temporary(),
     own_reward = '--model vgg16 --evaluations 20',
