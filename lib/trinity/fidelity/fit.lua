@@ -4,12 +4,33 @@
 
 local core = require 'trinity.core'
 local progress = require 'trinity.base.progress'
+local util = require 'trinity.base.util'
 
 local fit = {}
 
 local least_gain = 1e-4 -- of what is squared and summed, for another step
 
 local keeping = false -- within fit.keeping
+
+--- Rows whose group has `words` in its name, in their order: all with ''. An error that names the groups where none has.
+---@param rows any[]
+---@param words string
+---@param group_of fun(row: any): string
+---@return any[]
+function fit.only(rows, words, group_of)
+  local found, groups = {}, {}
+  for _, row in ipairs(rows) do
+    groups[group_of(row)] = true
+    if group_of(row):find(words, 1, true) then found[#found + 1] = row end
+  end
+  if #rows > 0 and #found == 0 then
+    local names = util.sorted_keys(groups)
+    local more = #names > 6 and ('; and %d more'):format(#names - 6) or ''
+    util.fail("option '--only': no group of rows has %s in its name (groups: %s%s)", util.quoted(words),
+      table.concat(names, '; ', 1, math.min(#names, 6)), more)
+  end
+  return found
+end
 
 --- The result of body(), whose fits Ctrl-C ends with the best so far, and whether it did. The second Ctrl-C ends the
 --- script. says(name of the signal): what is said then, where it is more than a fit that ends.

@@ -149,30 +149,24 @@ local function fit_phase(values, phases)
   end
 end
 
---- Rows whose group has these words in its name.
-local function only_of(rows, words)
-  local found = {}
-  for _, row in ipairs(rows) do
-    if group_of(row):find(words, 1, true) then found[#found + 1] = row end
-  end
-  return found
-end
-
 --- Constants by kind of GPU, fitted to the measured rows: those of dense rows, then those of mixtures of experts.
 ---@param rows table[]
 ---@param start? table<string, table<string, number>> values by kind of GPU to begin with
----@param only? string fits to rows alone whose group has these words in its name: what these do not tell stays
+---@param only? table<table, boolean> fits to these rows alone: what they do not tell stays
 ---@return table<string, table<string, number>> values
 function speeds.fit(rows, start, only)
   local values, phases = {}, { {}, {} }
   for _, family in ipairs(constants.families) do
     values[family] = constants.values(family, start and start[family])
-    local own = {}
+    local own, chosen = {}, {}
     for _, row in ipairs(rows) do
       if row.family == family then own[#own + 1] = row end
     end
     for n, phase in ipairs(phases_of(own)) do
-      phase.rows = only_of(phase.rows, only or '')
+      for _, row in ipairs(phase.rows) do
+        if not only or only[row] then chosen[#chosen + 1] = row end
+      end
+      phase.rows, chosen = chosen, {}
       phases[n][family] = phase
     end
   end
@@ -244,10 +238,11 @@ end
 
 local function show_fit(rows, options)
   local used = measured(rows)
-  if #only_of(used, options.only) == 0 then util.fail('no row to fit to: expected some with a value') end
+  if #used == 0 then util.fail('no row to fit to: expected some with a value') end
   local before, fitted = fitted_values()
-  local values, stopped = fit.keeping(function() return speeds.fit(used, before, options.only) end)
-  local served, ids, some = {}, {}, only_of(used, options.only)
+  local some, only, served, ids = fit.only(used, options.only, group_of), {}, {}, {}
+  for _, row in ipairs(some) do only[row] = true end
+  local values, stopped = fit.keeping(function() return speeds.fit(used, before, only) end)
   if options.only ~= '' then for _, id in ipairs(fitted.rows) do served[id] = true end end
   for _, row in ipairs(some) do served[row.id] = true end
   for _, row in ipairs(used) do if served[row.id] then ids[#ids + 1] = row.id end end
@@ -312,7 +307,7 @@ local function network_of(row) return row.family .. ' ' .. row.model:upper():gsu
 --- they do not tell is as it was fitted.
 local function leave_each_out(all, options)
   all = measured(all)
-  local used, start, told = only_of(all, options.only), fitted_values(), {}
+  local used, start, told = fit.only(all, options.only, group_of), fitted_values(), {}
   local list = speeds.tell(used, function(row) return start[row.family] end, 'parts')
   for i, row in ipairs(used) do told[row] = list[i] end
   local networks, by = {}, {}

@@ -249,10 +249,7 @@ local function of_one_kind(list)
 end
 
 local function show_fit(list, options)
-  local used = {}
-  for _, row in ipairs(of_one_kind(measured(list))) do
-    if row.group:find(options.only, 1, true) then used[#used + 1] = row end
-  end
+  local used = fit.only(of_one_kind(measured(list)), options.only, function(row) return row.group end)
   if #used == 0 then util.fail('no row to fit to: expected some with a time') end
   local tell = rows_of.teller(true, describer(options.cluster))
   local values, stopped = fit.keeping(function() return fitted_to(used, tell, options.steps) end)

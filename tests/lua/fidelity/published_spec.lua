@@ -317,7 +317,10 @@ describe('constants', function()
     local values = constants.values('h100', before.values.h100)
     expect(own.fitted):near(step.predict(row_of {}, values).tokens_per_s_per_gpu / 30000 - 1, 1e-3)
     expect(own.left_out ~= own.fitted):truthy()
-    trinity_says(("fidelity published --rows '%s' --fit --only nothing"):format(path), 1, 'no row to fit to')
+    for _, option in ipairs { '--fit', '--left_out' } do
+      trinity_says(("fidelity published --rows '%s' %s --only nothing"):format(path, option), 1, "option '%-%-only': no group of "
+        .. "rows has 'nothing' in its name %(groups: GB300, dense; H100%-80GB, dense%)")
+    end
   end)
 end)
 
