@@ -12,7 +12,7 @@ local least_gain = 1e-4 -- of what is squared and summed, for another step
 
 local keeping = false -- within fit.keeping
 
---- Rows whose group has `words` in its name, in their order: all with ''. An error that names the groups where none has.
+--- Rows whose group has `words` in its name, in their order. An error that names the groups where none has.
 ---@param rows any[]
 ---@param words string
 ---@param group_of fun(row: any): string
