@@ -232,9 +232,10 @@ local function refiner(self, start, rival, budget)
     return core.searcher(problem.handle, 'local_search', { seed = seed, starts = { start } })
   end
   local function shared(searcher) return side_by_side.shared(self, searcher, self.ranker) end
-  if rival and race.pays(self) then return race.new(problem, start, rival, seed, budget, self.ranker, shared) end
-  return shared(race.annealing(problem, start, seed, { evaluations = budget, seconds = self.options.seconds },
-    self.ranker))
+  local both = { evaluations = budget, seconds = self.options.seconds }
+  if rival and race.pays(self) then return race.new(problem, start, rival, seed, both, self.ranker, shared) end
+  if race.twins(self) then return race.new(problem, start, nil, seed, both, self.ranker, shared) end
+  return shared(race.annealing(problem, start, seed, both, self.ranker))
 end
 
 -- A placement or nil as a checkpoint keeps it, and back.

@@ -4,6 +4,9 @@
 -- its rival begins far above it; where it does not, the race costs a quarter of the budget. Where a ranker chooses the
 -- moves by the step time a race does not pay (race.pays). Spoken to like one searcher of the engine
 -- (lib/trinity/search/ask_tell.lua).
+--
+-- Where a ranker chooses and seconds are plenty, two annealings of other seeds race from the best start (race.twins):
+-- by a third of its cooling an annealing has gone where it will end.
 
 local core = require 'trinity.core'
 local dist_search = require 'trinity.search.shared'
@@ -25,6 +28,7 @@ local imbalances = { 0.03, 0.3 }
 local short_budget = 300   -- evaluations in which a ranker's choice is not to be widened
 local evaluation_s = 1e-7  -- a colocation unit: of a ranked move and its simulation on two threads, about
 local many = 150           -- evaluations a unit from which on every other move of a search by seconds is plain
+local plenty = 20          -- evaluations a unit from which on two of them race in a search by seconds
 local large = 500          -- colocation units from which on a long search begins hotter
 local few, few_large = 2000, 20000 -- evaluations of which each is worth a choice of many candidates
 
@@ -67,7 +71,7 @@ function race.annealing(problem, start, seed, budget, ranker)
     options.candidates, options.plain_one_in, options.batch = 24, 50, 3
   elseif ranker and by_time and (budget.seconds or math.huge) < math.huge then
     options.plain_one_in = likely_evaluations(problem, budget) > many * problem.graph.units and 2 or 50
-    options.batch, options.look_every = 4, 120
+    options.batch, options.look_every, options.fit_sizes = 4, 120, true
   end
   if ranker and short then options.sharpness = 3 end
   return ranked.searcher(problem, 'annealing', options, ranker)
@@ -76,6 +80,14 @@ end
 --- Whether the search `self` shall race: a ranker by the step time, which it was trained for, does better without
 --- (manual/moves.md), by other rewards with one.
 function race.pays(self) return not self.ranker or self.problem.reward ~= rewards.step_time() end
+
+--- Whether two annealings race from the same start in what is left of the seconds of the search `self`.
+function race.twins(self)
+  local left_s = self.options.seconds - (core.clock_s() - self.start)
+  if race.pays(self) or type(self.ranker) == 'function' or left_s == math.huge then return false end
+  local budget = { evaluations = self.options.evaluations, seconds = left_s }
+  return likely_evaluations(self.problem, budget) > plenty * self.problem.graph.units
+end
 
 -- Whether a race fits what is left of the budget of the search `self`; ranks of a job agree on it.
 local function has_room(self)
@@ -104,15 +116,16 @@ function race.rival(self)
   return list[rival]
 end
 
---- budget: evaluations of the whole race. shared: what each searcher is spoken to through, if anything
---- (search/side_by_side.lua). Its result depends on the seed and the budget alone where progress() is not used.
+--- budget: { evaluations =, seconds = } of the whole race. rival: nil for another seed from the start. shared: what each
+--- searcher is spoken to through, if anything (search/side_by_side.lua). Its result depends on the seed and the budget alone where progress() is not used.
 function race.new(problem, start, rival, seed, budget, ranker, shared)
-  local function racer(from)
-    local searcher = race.annealing(problem, from, seed, { evaluations = 2 ^ 40 }, ranker)
+  local function racer(from, own)
+    local searcher = race.annealing(problem, from, own, { evaluations = 2 ^ 40, seconds = budget.seconds }, ranker)
     return shared and shared(searcher) or searcher
   end
-  return setmetatable({ used = 0, share = 0, budget = budget, now = 1, best = {}, half = {},
-    racers = { racer(start), racer(rival) } }, Race)
+  local other = rival and racer(rival, seed) or racer(start, core.random(seed, 'twin', 1):integer(2 ^ 53) - 1)
+  return setmetatable({ used = 0, share = 0, budget = budget.evaluations, now = 1, best = {}, half = {},
+    are_twins = not rival, racers = { racer(start, seed), other } }, Race)
 end
 
 --- The share of a wall-clock budget that is used.
@@ -137,7 +150,8 @@ local function turn(self, share)
   local racer = share < heat_share and 1 or 2
   local own = share - (racer - 1) * heat_share
   local best = self.best[racer]
-  if best and best.excess <= 0 and not self.half[racer] and own >= heat_share / 2 then self.half[racer] = best.value end
+  local is_steep = not self.are_twins -- twins are alike: who is ahead stays so
+  if is_steep and best and best.excess <= 0 and not self.half[racer] and own >= heat_share / 2 then self.half[racer] = best.value end
   return racer, own / (1 - heat_share)
 end
 

@@ -44,7 +44,7 @@ end
 --- Runs a race of two scripted searchers over 100 evaluations; excess: bytes over the memory, of either.
 local function run(first, second, excess)
   local place = problem:placement()
-  local r = race.new(problem, place, place, 1, 100)
+  local r = race.new(problem, place, place, 1, { evaluations = 100 })
   for _, searcher in ipairs(r.racers) do searcher:close() end
   r.racers = { scripted(first), scripted(second) }
   local values, bytes = array.double(1), array.double(1)
