@@ -234,7 +234,8 @@ local function refiner(self, start, rival, budget)
   local function shared(searcher) return side_by_side.shared(self, searcher, self.ranker) end
   local both = { evaluations = budget, seconds = self.options.seconds }
   if rival and race.pays(self) then return race.new(problem, start, rival, seed, both, self.ranker, shared) end
-  if race.twins(self) then return race.new(problem, start, nil, seed, both, self.ranker, shared) end
+  local twins = race.twins(self)
+  if twins > 1 then return race.of_twins(problem, twins, start, seed, both, self.ranker, shared) end
   return shared(race.annealing(problem, start, seed, both, self.ranker))
 end
 
