@@ -4,7 +4,8 @@
 --   policy      the paper's search (manual/papers.md "Trinity: the search"): sample placements from the partition and
 --               schedule networks, simulate them, reward them, improve the networks by PPO;
 --   refinement  annealing from the best so far, whose moves a trained ranker chooses (lib/trinity/search/rankers.lua),
---               where it pays in a race with a partition that is nearly as fast (lib/trinity/search/race.lua).
+--               where it pays in a race with a partition that is nearly as fast, or with other seeds
+--               (lib/trinity/search/race.lua).
 -- Options warm_start, policy and refine are true or false. warm_start may be a list of methods and placements instead,
 -- policy and refine the share of the budget that they get after the warm start (0 to 1). By default the policy of
 -- placements is off where moves refine: beside the other two stages it has never paid; the learned part is the ranker

@@ -2,11 +2,9 @@
 -- quarter of the budget each, one goes on with the rest: the one that will be further ahead if both go on as in the
 -- second half of their quarter. A best start near a local optimum, as blocks of layers are, falls behind here though
 -- its rival begins far above it; where it does not, the race costs a quarter of the budget. Where a ranker chooses the
--- moves by the step time a race does not pay (race.pays). Spoken to like one searcher of the engine
--- (lib/trinity/search/ask_tell.lua).
---
--- Where a ranker chooses and seconds are plenty, a few annealings of different seeds race from the best start
--- (race.of_twins), for three tenths of their cooling each: by then most of where they end is decided.
+-- moves by the step time such a race does not pay (race.pays); but where seconds are plenty, a few annealings that
+-- differ by their seeds race from the best start (race.of_twins): by three tenths of its cooling most of where one ends
+-- is decided. Spoken to like one searcher of the engine (lib/trinity/search/ask_tell.lua).
 
 local core = require 'trinity.core'
 local dist_search = require 'trinity.search.shared'
@@ -30,7 +28,7 @@ local evaluation_s = 1e-7  -- a colocation unit: of a ranked move and its simula
 local many = 150           -- evaluations a unit from which on every other move of a search by seconds is plain
 local twin_heat = 0.3      -- of the cooling of each of several that differ by their seeds
 -- Evaluations a unit from which on two, three and four of them race, by seconds; with fewer, candidates are as large as
--- is chosen now and then: large sets take as long to look at as all others.
+-- is chosen now and then, since large sets take as long to look at as all others.
 local plenty = { 20, 60, 200 }
 local large = 500          -- colocation units from which on a long search begins hotter
 local few, few_large = 2000, 20000 -- evaluations of which each is worth a choice of many candidates
@@ -130,7 +128,7 @@ local function among(racers, evaluations, share)
 end
 
 -- An annealing from a placement that is spoken to through `shared`, if anything (search/side_by_side.lua).
-local function racer(problem, start, seed, budget, ranker, shared)
+local function racer_from(problem, start, seed, budget, ranker, shared)
   local searcher = race.annealing(problem, start, seed, { evaluations = 2 ^ 40, seconds = budget.seconds }, ranker)
   return shared and shared(searcher) or searcher
 end
@@ -138,8 +136,8 @@ end
 --- budget: { evaluations =, seconds = } of the whole race. shared: nil, or what gives what each searcher is spoken to
 --- through. Its result depends on the seed and the budget alone where progress() is not used.
 function race.new(problem, start, rival, seed, budget, ranker, shared)
-  return among({ racer(problem, start, seed, budget, ranker, shared),
-    racer(problem, rival, seed, budget, ranker, shared) }, budget.evaluations, heat_share)
+  return among({ racer_from(problem, start, seed, budget, ranker, shared),
+    racer_from(problem, rival, seed, budget, ranker, shared) }, budget.evaluations, heat_share)
 end
 
 --- The same of `count` annealings that differ by their seeds; who is ahead after the heats goes on.
@@ -147,7 +145,7 @@ function race.of_twins(problem, count, start, seed, budget, ranker, shared)
   local racers = {}
   for i = 1, count do
     local own = i == 1 and seed or core.random(seed, 'twin', i):integer(2 ^ 53) - 1
-    racers[i] = racer(problem, start, own, budget, ranker, shared)
+    racers[i] = racer_from(problem, start, own, budget, ranker, shared)
   end
   local self = among(racers, budget.evaluations, twin_heat / (1 + (count - 1) * twin_heat))
   self.are_twins = true
