@@ -13,6 +13,7 @@ void each_ranking_option(Options&& o, Visit&& visit) {
   visit("candidates", o.candidates, 2, 1024, "moves drawn for each that is tried");
   visit("sharpness", o.sharpness, 0, 100, "one is drawn with odds exp(sharpness x score)");
   visit("plain_one_in", o.plain_one_in, 1, 1e6, "one move in so many is drawn as it comes");
+  visit("fit_sizes", o.fit_sizes, "candidates are no larger than what is chosen now and then");
 }
 
 /// `Options`: MoveTrainingOptions, const or not, lasting or not.

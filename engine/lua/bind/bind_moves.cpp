@@ -84,7 +84,7 @@ int moves_draw(lua_State* L) {
   std::vector<uint64_t> keys = {self.space.key(assignment)};
   std::array<float, kMoveFeatures.size()> row;
   for (int64_t draw = 0; draw < 4 * count && std::ssize(self.drawn) < count; ++draw) {
-    const Move& move = self.moves.draw_set(assignment);
+    const Move& move = self.moves.draw_set(assignment, self.space.units());
     if (!self.writer.write(move, assignment, temperature_ns, row.data())) continue;
     auto after = assignment;
     move.apply(after);

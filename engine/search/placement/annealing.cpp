@@ -43,6 +43,7 @@ void Annealing::begin_cooling() {
   first_evaluation_ = evaluations();
   take(best_assignment(), *best());
   scale_ = std::abs(score_.value) / space().units();
+  if (ranked_) ranked_->begin_cooling();
 }
 
 bool Annealing::accepts(const Score& score, double threshold) const {

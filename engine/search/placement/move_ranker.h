@@ -19,6 +19,7 @@ struct RankingOptions {
   double sharpness = 1.5;              ///< one is drawn with odds exp(sharpness x score)
   int32_t plain_one_in = 10;           ///< one move in so many is drawn as it comes
   bool record = false;                 ///< keep what was drawn (RankedMoves::choices)
+  bool fit_sizes = false;              ///< candidates are as large as SetSizes says
 };
 
 }  // namespace trinity

@@ -134,17 +134,22 @@ bool Moves::swap(int32_t seed, const Assignment& assignment) {
   return false;
 }
 
-void Moves::pick(int32_t seed, const Assignment& assignment) {
-  const int32_t half = std::max(1, space_.units() / 2);
+/// False where the group has more units.
+bool Moves::pick_group(int32_t seed, int32_t most) {
+  const auto level = static_cast<int32_t>(random_.below(static_cast<uint64_t>(groups_->levels())));
+  const auto group = groups_->around(level, seed);
+  if (std::ssize(group) > most) return false;
+  move_.kind = Move::Kind::group;
+  move_.units.assign(group.begin(), group.end());
+  return true;
+}
+
+void Moves::pick(int32_t seed, const Assignment& assignment, int32_t most) {
+  const int32_t half = std::min(most, std::max(1, space_.units() / 2));
   const uint64_t kind = random_.below(100);  // percent; the mix is not critical
   move_.units.clear();
-  if (groups_ && random_.below(8) == 0) {
-    const auto level =
-        static_cast<int32_t>(random_.below(static_cast<uint64_t>(groups_->levels())));
-    const auto group = groups_->around(level, seed);
-    move_.kind = Move::Kind::group;
-    move_.units.assign(group.begin(), group.end());
-  } else if (kind < 20) {
+  if (groups_ && random_.below(8) == 0 && pick_group(seed, most)) return;
+  if (kind < 20) {
     move_.kind = Move::Kind::unit;
     move_.units.push_back(seed);
   } else if (kind < 60) {
@@ -159,8 +164,8 @@ void Moves::pick(int32_t seed, const Assignment& assignment) {
   }
 }
 
-const Move& Moves::set_around(int32_t seed, const Assignment& assignment) {
-  pick(seed, assignment);
+const Move& Moves::set_around(int32_t seed, const Assignment& assignment, int32_t most) {
+  pick(seed, assignment, most);
   move_.device = draw_device(assignment, assignment[seed]);
   return move_;
 }
@@ -170,13 +175,13 @@ const Move& Moves::draw(const Assignment& assignment) {
   if (space_.devices() < 2) return move_;
   const int32_t seed = draw_seed();
   if (random_.below(20) == 0 && swap(seed, assignment)) return move_;
-  return set_around(seed, assignment);
+  return set_around(seed, assignment, space_.units());
 }
 
-const Move& Moves::draw_set(const Assignment& assignment) {
+const Move& Moves::draw_set(const Assignment& assignment, int32_t most) {
   move_.units.clear();
   if (space_.devices() < 2) return move_;
-  return set_around(draw_seed(), assignment);
+  return set_around(draw_seed(), assignment, most);
 }
 
 }  // namespace trinity

@@ -51,8 +51,8 @@ class Moves {
   /// Draws a move of `assignment`; it changes nothing only where there is one device. The
   /// reference lives until the next call.
   const Move& draw(const Assignment& assignment);
-  /// Draws one that is no swap.
-  const Move& draw_set(const Assignment& assignment);
+  /// Draws one that is no swap, of at most `most` units.
+  const Move& draw_set(const Assignment& assignment, int32_t most);
   /// Draws a move and makes it.
   void apply(Assignment& assignment) { draw(assignment).apply(assignment); }
 
@@ -66,8 +66,9 @@ class Moves {
   int32_t draw_size(int32_t most);
   int32_t draw_device(const Assignment& assignment, int32_t home);
   bool swap(int32_t seed, const Assignment& assignment);
-  void pick(int32_t seed, const Assignment& assignment);
-  const Move& set_around(int32_t seed, const Assignment& assignment);
+  bool pick_group(int32_t seed, int32_t most);
+  void pick(int32_t seed, const Assignment& assignment, int32_t most);
+  const Move& set_around(int32_t seed, const Assignment& assignment, int32_t most);
 
   const PlacementSpace& space_;
   RandomStream random_;

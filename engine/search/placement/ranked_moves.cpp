@@ -11,6 +11,8 @@ namespace trinity {
 namespace {
 
 constexpr size_t kMostSeen = size_t{1} << 20;
+constexpr int32_t kChoices = 1024, kFew = 200;  // one in so many choices is next to none
+constexpr int32_t kLeastMost = 16;
 
 /// Adds what its life took.
 class Stopwatch {
@@ -31,6 +33,13 @@ uint64_t term(int32_t unit, int32_t device) {
 
 }  // namespace
 
+void SetSizes::note(size_t units) {
+  large_ += 2 * units > at(most_);
+  if (++chosen_ < kChoices) return;
+  if (large_ * kFew < chosen_) most_ = std::max(std::min(most_, kLeastMost), most_ / 2);
+  chosen_ = large_ = 0;
+}
+
 RankedMoves::RankedMoves(const PlacementSpace& space, Moves& moves, const RankingOptions& options)
     : space_(space),
       moves_(moves),
@@ -38,7 +47,8 @@ RankedMoves::RankedMoves(const PlacementSpace& space, Moves& moves, const Rankin
       candidates_(at(options.candidates)),
       keys_(at(options.candidates)),
       features_(at(options.candidates) * at(kMoveFeatureCount)),
-      scores_(at(options.candidates)) {}
+      scores_(at(options.candidates)),
+      sizes_(space.units()) {}
 
 void RankedMoves::look(const Assignment& assignment) {
   if (!aside_) aside_ = std::make_unique<View>(space_);
@@ -81,8 +91,9 @@ uint64_t RankedMoves::key_after(const Move& move, const Assignment& assignment) 
 int32_t RankedMoves::gather(const Assignment& assignment, double temperature) {
   int32_t count = 0;
   const double temperature_ns = temperature * view_->state.step_ns();
+  const int32_t most = options_.fit_sizes ? sizes_.most() : space_.units();
   for (int32_t drawn = 0; drawn < 2 * options_.candidates && count < options_.candidates; ++drawn) {
-    const Move& move = moves_.draw_set(assignment);
+    const Move& move = moves_.draw_set(assignment, most);
     const uint64_t key = key_after(move, assignment);
     if (key == key_ || seen_.contains(key)) continue;
     if (std::find(keys_.begin(), keys_.begin() + count, key) != keys_.begin() + count) continue;
@@ -125,6 +136,7 @@ void RankedMoves::ranked(Assignment& trial, double temperature) {
   if (count == 0) return plain(trial, temperature);
   const int32_t chosen = choose(count);
   ranked_.push_back(true);
+  sizes_.note(candidates_[chosen].units.size());
   if (seen_.size() < kMostSeen) seen_.insert(keys_[chosen]);
   record(features_.data(), count, chosen);
   candidates_[chosen].apply(trial);

@@ -9,6 +9,23 @@
 
 namespace trinity {
 
+/// How many units sets of candidates have at most: half of all, and half as many whenever next to
+/// none of the last choices had more than that. As an annealing cools, the ranker stops choosing
+/// large sets, of which a few would take longer to draw and to look at than all others.
+class SetSizes {
+ public:
+  explicit SetSizes(int32_t units) : units_(units) { widen(); }
+
+  int32_t most() const { return most_; }
+  void widen() { most_ = std::max(1, units_ / 2), chosen_ = 0, large_ = 0; }
+  /// A set was chosen.
+  void note(size_t units);
+
+ private:
+  int32_t units_, most_ = 0;
+  int32_t chosen_ = 0, large_ = 0;  // since the last look; of more units than half of the most
+};
+
 /// Moves that a ranker chose, each among a few drawn by Moves. The candidates change something, and
 /// lead to different assignments that were not drawn before.
 class RankedMoves {
@@ -26,6 +43,8 @@ class RankedMoves {
   /// Changes `trial`, which is what begin() was given. temperature: of the annealing, as a share of
   /// the present value.
   void apply(Assignment& trial, double temperature);
+  /// The annealing begins to cool.
+  void begin_cooling() { sizes_.widen(); }
   /// What the first trials not told were worth, in their order: by how much the value fell, as a
   /// share of it.
   void told(std::span<const double> gains);
@@ -76,6 +95,7 @@ class RankedMoves {
   std::vector<float> features_, scores_;
   std::unordered_set<uint64_t> seen_;  // keys of what was drawn
   std::deque<bool> ranked_;            // of the trials not told: whether the ranker chose
+  SetSizes sizes_;
   Report report_;
   uint64_t key_ = 0;  // of the present assignment
   std::vector<Choice> choices_;

@@ -4,7 +4,8 @@
 --   policy      the paper's search (manual/papers.md "Trinity: the search"): sample placements from the partition and
 --               schedule networks, simulate them, reward them, improve the networks by PPO;
 --   refinement  annealing from the best so far, whose moves a trained ranker chooses (lib/trinity/search/rankers.lua),
---               where it pays in a race with a partition that is nearly as fast (lib/trinity/search/race.lua).
+--               where it pays in a race with a partition that is nearly as fast, or with other seeds
+--               (lib/trinity/search/race.lua).
 -- Options warm_start, policy and refine are true or false. warm_start may be a list of methods and placements instead,
 -- policy and refine the share of the budget that they get after the warm start (0 to 1). By default the policy of
 -- placements is off where moves refine: beside the other two stages it has never paid; the learned part is the ranker
@@ -232,9 +233,11 @@ local function refiner(self, start, rival, budget)
     return core.searcher(problem.handle, 'local_search', { seed = seed, starts = { start } })
   end
   local function shared(searcher) return side_by_side.shared(self, searcher, self.ranker) end
-  if rival and race.pays(self) then return race.new(problem, start, rival, seed, budget, self.ranker, shared) end
-  return shared(race.annealing(problem, start, seed, { evaluations = budget, seconds = self.options.seconds },
-    self.ranker))
+  local both = { evaluations = budget, seconds = self.options.seconds }
+  if rival and race.pays(self) then return race.new(problem, start, rival, seed, both, self.ranker, shared) end
+  local twins = race.twins(self)
+  if twins > 1 then return race.of_twins(problem, twins, start, seed, both, self.ranker, shared) end
+  return shared(race.annealing(problem, start, seed, both, self.ranker))
 end
 
 -- A placement or nil as a checkpoint keeps it, and back.

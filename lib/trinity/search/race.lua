@@ -2,8 +2,9 @@
 -- quarter of the budget each, one goes on with the rest: the one that will be further ahead if both go on as in the
 -- second half of their quarter. A best start near a local optimum, as blocks of layers are, falls behind here though
 -- its rival begins far above it; where it does not, the race costs a quarter of the budget. Where a ranker chooses the
--- moves by the step time a race does not pay (race.pays). Spoken to like one searcher of the engine
--- (lib/trinity/search/ask_tell.lua).
+-- moves by the step time such a race does not pay (race.pays); but where seconds are plenty, a few annealings that
+-- differ by their seeds race from the best start (race.of_twins): by three tenths of its cooling most of where one ends
+-- is decided. Spoken to like one searcher of the engine (lib/trinity/search/ask_tell.lua).
 
 local core = require 'trinity.core'
 local dist_search = require 'trinity.search.shared'
@@ -25,6 +26,10 @@ local imbalances = { 0.03, 0.3 }
 local short_budget = 300   -- evaluations in which a ranker's choice is not to be widened
 local evaluation_s = 1e-7  -- a colocation unit: of a ranked move and its simulation on two threads, about
 local many = 150           -- evaluations a unit from which on every other move of a search by seconds is plain
+local twin_heat = 0.3      -- of the cooling of each of several that differ by their seeds
+-- Evaluations a unit from which on two, three and four of them race, by seconds; with fewer, candidates are as large as
+-- is chosen now and then, since large sets take as long to look at as all others.
+local plenty = { 20, 60, 200 }
 local large = 500          -- colocation units from which on a long search begins hotter
 local few, few_large = 2000, 20000 -- evaluations of which each is worth a choice of many candidates
 
@@ -68,6 +73,7 @@ function race.annealing(problem, start, seed, budget, ranker)
   elseif ranker and by_time and (budget.seconds or math.huge) < math.huge then
     options.plain_one_in = likely_evaluations(problem, budget) > many * problem.graph.units and 2 or 50
     options.batch, options.look_every = 4, 120
+    options.fit_sizes = likely_evaluations(problem, budget) < plenty[1] * problem.graph.units
   end
   if ranker and short then options.sharpness = 3 end
   return ranked.searcher(problem, 'annealing', options, ranker)
@@ -76,6 +82,17 @@ end
 --- Whether the search `self` shall race: a ranker by the step time, which it was trained for, does better without
 --- (manual/moves.md), by other rewards with one.
 function race.pays(self) return not self.ranker or self.problem.reward ~= rewards.step_time() end
+
+--- How many annealings of ranked moves race from one start in what is left of the seconds of the search `self`.
+function race.twins(self)
+  local problem, left_s = self.problem, self.options.seconds - (core.clock_s() - self.start)
+  if race.pays(self) or self.job or type(self.ranker) == 'function' or left_s == math.huge then return 1 end
+  local likely, count = likely_evaluations(problem, { evaluations = self.options.evaluations, seconds = left_s }), 1
+  for _, least in ipairs(plenty) do
+    if likely >= least * problem.graph.units then count = count + 1 end
+  end
+  return count
+end
 
 -- Whether a race fits what is left of the budget of the search `self`; ranks of a job agree on it.
 local function has_room(self)
@@ -104,15 +121,35 @@ function race.rival(self)
   return list[rival]
 end
 
---- budget: evaluations of the whole race. shared: what each searcher is spoken to through, if anything
---- (search/side_by_side.lua). Its result depends on the seed and the budget alone where progress() is not used.
+-- A race of `racers`, of a budget of evaluations: heat_share of it is for each of them.
+local function among(racers, evaluations, share)
+  return setmetatable({ used = 0, share = 0, budget = evaluations, now = 1, best = {}, half = {}, heat_share = share,
+    racers = racers }, Race)
+end
+
+-- An annealing from a placement that is spoken to through `shared`, if anything (search/side_by_side.lua).
+local function racer_from(problem, start, seed, budget, ranker, shared)
+  local searcher = race.annealing(problem, start, seed, { evaluations = 2 ^ 40, seconds = budget.seconds }, ranker)
+  return shared and shared(searcher) or searcher
+end
+
+--- budget: { evaluations =, seconds = } of the whole race. shared: nil, or what gives what each searcher is spoken to
+--- through. Its result depends on the seed and the budget alone where progress() is not used.
 function race.new(problem, start, rival, seed, budget, ranker, shared)
-  local function racer(from)
-    local searcher = race.annealing(problem, from, seed, { evaluations = 2 ^ 40 }, ranker)
-    return shared and shared(searcher) or searcher
+  return among({ racer_from(problem, start, seed, budget, ranker, shared),
+    racer_from(problem, rival, seed, budget, ranker, shared) }, budget.evaluations, heat_share)
+end
+
+--- The same of `count` annealings that differ by their seeds; who is ahead after the heats goes on.
+function race.of_twins(problem, count, start, seed, budget, ranker, shared)
+  local racers = {}
+  for i = 1, count do
+    local own = i == 1 and seed or core.random(seed, 'twin', i):integer(2 ^ 53) - 1
+    racers[i] = racer_from(problem, start, own, budget, ranker, shared)
   end
-  return setmetatable({ used = 0, share = 0, budget = budget, now = 1, best = {}, half = {},
-    racers = { racer(start), racer(rival) } }, Race)
+  local self = among(racers, budget.evaluations, twin_heat / (1 + (count - 1) * twin_heat))
+  self.are_twins = true
+  return self
 end
 
 --- The share of a wall-clock budget that is used.
@@ -120,25 +157,33 @@ function Race:progress(share) self.share = share end
 
 function Race:evaluations() return self.used end
 
--- What a racer will have come to, by how far it came since the middle of its heat.
+-- What a racer will have come to, by how far it came since the middle of its heat; twins are compared as they are.
 local function hope(self, racer)
   local best = self.best[racer]
   if not best or best.excess > 0 then return math.huge end
-  return best.value - ((self.half[racer] or best.value) - best.value)
+  local half = not self.are_twins and self.half[racer] or best.value
+  return best.value - (half - best.value)
+end
+
+-- Who goes on after the heats.
+local function winner_of(self)
+  local winner = 1
+  for i = 2, #self.racers do
+    if hope(self, i) < hope(self, winner) then winner = i end
+  end
+  return winner
 end
 
 -- Whose turn it is, and how far its own cooling is, where `share` of the budget is used.
 local function turn(self, share)
-  if self.winner then return self.winner, (share - heat_share) / (1 - heat_share) end
-  if share >= 2 * heat_share then
-    self.winner = hope(self, 2) < hope(self, 1) and 2 or 1
-    return turn(self, share)
-  end
-  local racer = share < heat_share and 1 or 2
-  local own = share - (racer - 1) * heat_share
+  local heat, others = self.heat_share, #self.racers - 1
+  if not self.winner and share >= #self.racers * heat then self.winner = winner_of(self) end
+  if self.winner then return self.winner, (share - others * heat) / (1 - others * heat) end
+  local racer = 1 + math.floor(share / heat)
+  local own = share - (racer - 1) * heat
   local best = self.best[racer]
-  if best and best.excess <= 0 and not self.half[racer] and own >= heat_share / 2 then self.half[racer] = best.value end
-  return racer, own / (1 - heat_share)
+  if best and best.excess <= 0 and not self.half[racer] and own >= heat / 2 then self.half[racer] = best.value end
+  return racer, own / (1 - others * heat)
 end
 
 --- As a searcher's ask(): how many placements it wrote to `room`, and the limit beyond which they do not matter.
@@ -166,12 +211,14 @@ function Race:tell(values, excess)
   self.used = self.used + searcher:evaluations() - self.before
 end
 
---- What a ranker came to in both; nil without one.
+--- What a ranker came to in all; nil without one.
 function Race:ranking()
-  local first, second = self.racers[1]:ranking(), self.racers[2]:ranking()
-  if not first then return nil end
-  for key, value in util.sorted_pairs(second) do first[key] = first[key] + value end
-  return first
+  local sum = self.racers[1]:ranking()
+  if not sum then return nil end
+  for i = 2, #self.racers do
+    for key, value in util.sorted_pairs(self.racers[i]:ranking()) do sum[key] = sum[key] + value end
+  end
+  return sum
 end
 
 function Race:close()

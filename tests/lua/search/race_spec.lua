@@ -44,7 +44,7 @@ end
 --- Runs a race of two scripted searchers over 100 evaluations; excess: bytes over the memory, of either.
 local function run(first, second, excess)
   local place = problem:placement()
-  local r = race.new(problem, place, place, 1, 100)
+  local r = race.new(problem, place, place, 1, { evaluations = 100 })
   for _, searcher in ipairs(r.racers) do searcher:close() end
   r.racers = { scripted(first), scripted(second) }
   local values, bytes = array.double(1), array.double(1)
@@ -100,6 +100,40 @@ describe('a race', function()
       expect((searcher:ask(room, 16))):equals(most)
       searcher:close()
     end
+  end)
+  it('is of as many twins as the seconds are plenty for', function()
+    local function twins(seconds, changed)
+      local ranker = trinity.rankers.load(trinity.rankers.shipped)
+      return race.twins(merged({ problem = problem, ranker = ranker, start = core.clock_s(),
+        options = { evaluations = trinity.search.unlimited, seconds = seconds } }, changed or {}))
+    end
+    local a_unit_s = 1e-7 * problem.graph.units ^ 2 -- an evaluation a unit
+    for a_unit, count in trinity.sorted_pairs { [19] = 1, [21] = 2, [61] = 3, [201] = 4 } do
+      expect(twins(a_unit * a_unit_s + 0.0005)):equals(count)
+    end
+    expect(twins(math.huge)):equals(1)
+    expect(twins(1e6, { options = { evaluations = 19 * problem.graph.units, seconds = 1e6 } })):equals(1)
+    expect(twins(1e6, { ranker = function() end })):equals(1)
+    expect(twins(1e6, { ranker = false })):equals(1)
+    expect(twins(1e6, { problem = problem_of(12, function(m) return -m.step_time_s end) })):equals(1)
+  end)
+  it('of twins has equal heats, and the one ahead goes on', function()
+    local values = { 30, 20, 25 }
+    local r = race.of_twins(problem, 3, problem:placement(), 1, { evaluations = 160 })
+    for _, searcher in ipairs(r.racers) do searcher:close() end
+    -- The last comes down, and would win a race of unlike starts.
+    for i, value in ipairs(values) do
+      r.racers[i] = scripted(function(n) return value - (i == 3 and n / 8 or 0) end)
+    end
+    local found, bytes = array.double(1), array.double(1)
+    for _ = 1, 160 do
+      r:ask(nil, 1)
+      found[1] = r.racers[r.now]:value()
+      r:tell(found, bytes)
+    end
+    local asked = { r.racers[1].asked, r.racers[2].asked, r.racers[3].asked }
+    expect(table.concat(asked, ' ')):equals '30 100 30' -- three tenths of 100, which one has in the end
+    for i, progressed in ipairs { 0.3, 1, 0.3 } do expect(r.racers[i].progressed):near(progressed, 0.02) end
   end)
   it('is lost by one that does not fit', function()
     local first, second = run(function() return 10 end, function() return 1 end, { 0, 5 })

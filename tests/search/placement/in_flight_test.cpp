@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/index.h"
 #include "base/stop.h"
 #include "search/placement/side_by_side.h"
 #include "support/search_cases.h"
@@ -12,13 +13,17 @@ using namespace trinity;
 
 namespace {
 
-/// Prefers moves of what takes long, home or there.
+/// Prefers moves of what takes long at home, or of what takes little.
 class ByTime : public MoveRanker {
  public:
+  explicit ByTime(float sign = 1) : sign_(sign) {}
   void score(const float* features, int32_t count, float* scores) override {
     for (int32_t i = 0; i < count; ++i)
-      scores[i] = features[static_cast<size_t>(i) * kMoveFeatures.size()];
+      scores[i] = sign_ * features[static_cast<size_t>(i) * kMoveFeatures.size()];
   }
+
+ private:
+  float sign_;
 };
 
 AnnealingOptions options_of(uint64_t seed, bool ranks) {
@@ -75,6 +80,45 @@ TEST_CASE("what is found in flight depends on how many trials are open, not on t
       const auto start = test::price(problem, PlacementSpace(problem).placement(Assignment(160, 0)));
       CHECK(one.score < start);
     }
+}
+
+TEST_CASE("sets that shrink with what is chosen are the same whatever the threads") {
+  const auto problem = test::medium_problem();
+  auto options = options_of(2, true);
+  options.evaluations = 3000;  // it begins to cool but once
+  options.ranking.ranker = std::make_shared<ByTime>(-1.0f);
+  options.ranking.fit_sizes = true;
+  const auto one = in_flight(problem, options, 1, 3, {3000});
+  for (const int threads : {2, 3, 5}) CHECK(in_flight(problem, options, threads, 3, {3000}) == one);
+  CHECK(in_flight(problem, options, 2, 3, {2000, 1000}).evaluations == 3000);
+  options.ranking.fit_sizes = false;
+  CHECK(in_flight(problem, options, 1, 3, {3000}) != one);
+}
+
+TEST_CASE("the most units of a set halve where next to no choice has more than half of them") {
+  SetSizes sizes(200);
+  CHECK(sizes.most() == 100);
+  const auto choose = [&](int small, int large) {
+    for (int i = 0; i < large; ++i) sizes.note(at(sizes.most()));
+    for (int i = 0; i < small; ++i) sizes.note(at(sizes.most() / 2));
+  };
+  choose(1018, 6);  // one in 171
+  CHECK(sizes.most() == 100);
+  choose(1019, 5);  // one in 205
+  CHECK(sizes.most() == 50);
+  choose(1024, 0);
+  CHECK(sizes.most() == 25);
+  choose(1024, 0);
+  CHECK(sizes.most() == 16);  // as many as cost nothing
+  choose(1024, 0);
+  CHECK(sizes.most() == 16);
+  sizes.widen();
+  CHECK(sizes.most() == 100);
+  SetSizes few(9), one(1);
+  CHECK(few.most() == 4);
+  for (int i = 0; i < 2048; ++i) few.note(1), one.note(1);
+  CHECK(few.most() == 4);
+  CHECK(one.most() == 1);
 }
 
 TEST_CASE("one trial in flight is an annealing of batches of one") {

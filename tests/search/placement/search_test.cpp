@@ -254,6 +254,19 @@ TEST_CASE("moves change an assignment within its devices") {
   CHECK(unchanged < 20);
 }
 
+TEST_CASE("sets have no more units than they may have") {
+  const auto problem = test::medium_problem();
+  const PlacementSpace space(problem);
+  Moves moves(space, RandomStream(3, "test"), {.evenly_one_in = 2, .groups = true});
+  const Assignment start(160, 0);
+  for (const size_t most : {1, 5, 40}) {
+    size_t largest = 0;
+    for (int step = 0; step < 1000; ++step)
+      largest = std::max(largest, moves.draw_set(start, static_cast<int32_t>(most)).units.size());
+    CHECK(largest == most);
+  }
+}
+
 TEST_CASE("moves that are told a step change most what holds it up") {
   // A chain of long units beside as many short ones that nobody waits for.
   test::GraphMaker make("beside");

@@ -75,6 +75,7 @@ error 'this file is for editors'
 ---@field candidates? integer moves drawn for each that is tried (default 10; 2 to 1024)
 ---@field sharpness? number one is drawn with odds exp(sharpness x score) (default 1.5; 0 to 100)
 ---@field plain_one_in? integer one move in so many is drawn as it comes (default 10; 1 to 1e6)
+---@field fit_sizes? boolean candidates are no larger than what is chosen now and then (default false)
 
 --- What trinity.compare takes: beside these, a table of its own options per method, under its name.
 ---@class trinity.CompareOptions: trinity.SearchOptions
