@@ -38,7 +38,6 @@ local function register(methods, name, class, about)
         { seed = options.seed, evaluations = math.min(options.evaluations, 2 ^ 40) }), ranker)
       if name == 'annealing' then searcher = side_by_side.shared(self, searcher, ranker) end
       ask_tell(self, searcher, ask_tell_checkpoint.hooks(self, resumed, 0, {}))
-      self.ranking = searcher:ranking()
       searcher:close()
     end)
   end, about)

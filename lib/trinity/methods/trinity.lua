@@ -285,7 +285,7 @@ local function refine_together(self, start, rival)
   if part > 0 then
     local searcher = refiner(own, start, rival, part)
     ask_tell(own, searcher, { on_scores = on_scores })
-    self.ranking = searcher:ranking()
+    self.ranking = own.ranking
     searcher:close()
   end
   finish()
@@ -323,7 +323,6 @@ local function refine(self, resumed)
     { stage = 'refine', start = checkpoints.pack(start), rival = packed(rival) })
   local searcher = refiner(self, start, rival, self.options.evaluations - first)
   ask_tell(self, searcher, hooks)
-  self.ranking = searcher:ranking()
   searcher:close()
 end
 

@@ -40,7 +40,8 @@ end
 
 --- Runs the engine's `searcher` with what is left of the budget of the search `self`. Optional hooks: on_scores(values,
 --- excess, count) after every batch, replay = { scores = doubles from 0: value, excess, value, ..., count =, at = 0 }
---- as replayed() takes it. Returns when the budget is used up or the searcher has nothing left to try.
+--- as replayed() takes it. Returns when the budget is used up or the searcher has nothing left to try; self.ranking is
+--- what its ranker came to, of a search that Ctrl-C ends, too.
 local function ask_tell(self, searcher, hooks)
   hooks = hooks or {}
   local options, first, begin = self.options, self.evaluations, core.clock_s()
@@ -60,6 +61,7 @@ local function ask_tell(self, searcher, hooks)
     end
     searcher:tell(values, excess)
     self.evaluations = math.max(self.evaluations, first + searcher:evaluations()) -- with its own simulations
+    self.ranking = searcher:ranking()
     if hooks.on_scores then hooks.on_scores(values, excess, count) end
   end
 end
