@@ -297,12 +297,18 @@ class Lowering {
     return after;
   }
 
-  /// What attention does by heads: its core, or what is all of it in one operator.
-  std::vector<bool> attention_by_heads() const {
+  /// The core of attention, or what is all of it in one operator.
+  std::vector<bool> attention() const {
     auto found = attention_core();
     for (int32_t op = 0; op < graph_.operator_count(); ++op)
       if (graph_.op(op).type == "Attention" && graph_.op(op).phase == Phase::forward)
         found[op] = true;
+    return found;
+  }
+
+  /// What attention does by heads.
+  std::vector<bool> attention_by_heads() const {
+    auto found = attention();
     if (std::none_of(found.begin(), found.end(), [](bool core) { return core; }))
       throw ArgumentError(fmt::format(
           "context_kind: all_to_all: graph '{}' has no attention to cut by heads", graph_.name()));
@@ -344,7 +350,7 @@ class Lowering {
 
   void repeat(Made& made) const {
     std::vector<bool> core;
-    if (given_.recompute == Recompute::selective) core = attention_core();
+    if (given_.recompute == Recompute::selective) core = attention();
     std::vector<int32_t> unit;
     const auto mixed = units_with_rules();
     for (const int32_t op : made.serves) {
