@@ -39,6 +39,7 @@ class Sharing {
         tensor_(graph.tensors().size(), -1),
         copied_(graph.tensors().size(), -1),
         added_bytes_(graph.collectives().size(), 0),
+        replaced_(graph.collectives().size(), false),
         moved_(at(graph.operator_count()), false) {
     for (int32_t op = 0; op < graph.operator_count(); ++op)
       if (is_variable(graph.op(op)) && !graph.op(op).outputs.empty()) find(op);
@@ -122,12 +123,14 @@ class Sharing {
         if (const int32_t from = graph_.tensor(given[0]).producer;
             given.size() == 1 && joins_once(from))
           place[from] = {s, device};
-    for (const auto& collective : graph_.collectives()) {
+    for (size_t c = 0; c < graph_.collectives().size(); ++c) {
+      const auto& collective = graph_.collectives()[c];
       const auto& members = collective.members;
       if (collective.kind != CollectiveKind::all_reduce ||
           !std::all_of(members.begin(), members.end(), [&](int32_t m) { return place.contains(m); }))
         continue;
       const auto* bucket = bucket_for(collective);
+      replaced_[c] = bucket != nullptr;
       for (size_t i = 0; i < members.size(); ++i) {
         const auto& [s, device] = place[members[i]];
         shared_[s].joins[device] = members[i];
@@ -164,9 +167,11 @@ class Sharing {
     return nullptr;
   }
 
+  /// All but those in whose stead a bucket sums.
   void add_collectives() {
     for (size_t c = 0; c < graph_.collectives().size(); ++c) {
       Collective copy = graph_.collectives()[c];
+      if (replaced_[c]) continue;
       copy.bytes += added_bytes_[c];
       for (int32_t& member : copy.members) member = id_[member];
       builder_.add_collective(std::move(copy));
@@ -248,12 +253,13 @@ class Sharing {
 
   /// What sums a copy's gradient over parts, moved behind that, or its bucket: the sum.
   int32_t add_joining(const Shared& shared, int32_t device, int32_t gradient) {
+    const int32_t member = shared.joins.at(device);
     if (const auto found = shared.bucket.find(device); found != shared.bucket.end()) {
+      id_[member] = id_[graph_.tensor(graph_.op(member).inputs[0]).producer];  // of its unit
       const int32_t id = id_[found->second];
       last_reads_.emplace_back(id, gradient);
       return builder_.add_output(id, Tensor(builder_.tensor(gradient)));
     }
-    const int32_t member = shared.joins.at(device);
     id_[member] = add(member, device_[member], graph_.op(member).name, tensor_);
     builder_.op(id_[member]).phase = Phase::update;
     builder_.read(id_[member], gradient);
@@ -313,6 +319,7 @@ class Sharing {
   std::vector<int32_t> copied_;   // the same, of the last copy of what is shared
   std::vector<bool> moved_;       // per operator: one of Shared::joins
   std::vector<int64_t> added_bytes_;  // per collective: of what is summed in it, too
+  std::vector<bool> replaced_;        // per collective: whether a bucket sums in its stead
   std::vector<std::pair<int32_t, int32_t>> last_reads_;  // in the builder: its members, and what
   std::vector<Made> made_;        // per operator of the builder
   int32_t with_ = -1;             // what the copies at hand work for
