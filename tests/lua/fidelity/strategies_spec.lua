@@ -199,9 +199,9 @@ describe('a small gated decoder', function()
     end
   end)
   it('computes attention again, and its ring, where that is one operator', function()
-    local tokens, none, again = 2 * 32 / 2, nil, nil
-    none = small { mesh = { context = 2 } }.stages[1]
-    again = small { mesh = { context = 2 }, recompute = 'selective' }.stages[1]
+    local tokens = 2 * 32 / 2
+    local none = small { mesh = { context = 2 } }.stages[1]
+    local again = small { mesh = { context = 2 }, recompute = 'selective' }.stages[1]
     local keys = 2 * 2 * 32 * tokens -- and values
     expect(sums(none.collectives)):matches(('send context %d x, %d$'):format(4 * 4 * 3, 4 * 4 * 3 * keys))
     expect(sums(again.collectives)):matches(('send context %d x, %d$'):format(4 * 4 * 4, 4 * 4 * 4 * keys))
