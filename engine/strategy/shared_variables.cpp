@@ -146,8 +146,8 @@ class Sharing {
     return -1;
   }
 
-  /// The last bucket of gradients that are summed on the same devices as by another collective, if it
-  /// has room for what that sums.
+  /// The last bucket of gradients that are summed on the same devices as by another collective, if
+  /// it has room for what that sums.
   const Collective* bucket_for(const Collective& other) {
     for (size_t c = graph_.collectives().size(); c-- > 0;) {
       const auto& bucket = graph_.collectives()[c];
