@@ -166,7 +166,8 @@ class Accounting {
     }
   }
 
-  /// When the first forward operator on another device that reads a tensor has ended.
+  /// When the first forward operator on another device that reads a tensor has ended; gathers of
+  /// weights merely wait for it.
   int64_t first_read(int32_t op, size_t output, int32_t micro, int32_t device,
                      int64_t written_ns) const {
     int64_t first_ns = std::numeric_limits<int64_t>::max();
@@ -174,7 +175,9 @@ class Accounting {
     for (auto edge = first; edge != last; ++edge) {
       if (graph_.csr()[*edge].tensor != graph_.op(op).outputs[output]) continue;
       const auto reader = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
-      if (graph_.op(reader).phase == Phase::forward && placement_[reader] == device)
+      const auto& about = graph_.op(reader);
+      if (about.phase == Phase::forward && placement_[reader] == device &&
+          about.type != "WeightGather")
         first_ns = std::min(first_ns, timeline_.end_ns[task(reader, micro)]);
     }
     return first_ns == std::numeric_limits<int64_t>::max() ? written_ns : first_ns;

@@ -15,6 +15,7 @@
 #include "graph/replicas.h"
 #include "graph/sharding.h"
 #include "graph/split_backward.h"
+#include "strategy/layer_parts.h"
 #include "strategy/mesh_schedule.h"
 #include "strategy/sent_parts.h"
 #include "strategy/shared_variables.h"
@@ -81,6 +82,10 @@ class Lowering {
 
  private:
   using Partitions = std::vector<std::vector<int32_t>>;
+
+  /// Whether gradients are scattered after every micro-batch over parts of the sequence, too: what
+  /// else sums them does so behind that, once a step, in shares.
+  bool scatters_first() const { return joins_context(given_) && given_.shard >= 2; }
 
   /// What of the mesh split() goes by.
   Parallelism what_splits() const {
@@ -210,7 +215,8 @@ class Lowering {
     if (exchanges) parts.by_heads = attention_by_heads();
     const auto splits = tensor_splits(graph_, parts, placement);
     const SplitOptions options{given_.bucket_bytes, spread_, true, true,
-                               joins_context(given_) ? given_.mesh.tensor : 1, exchanges, t};
+                               joins_context(given_) ? given_.mesh.tensor : 1, exchanges, t,
+                               scatters_first()};
     std::optional<Lowered> made;
     if (one_of_kind)
       made = lower_lanes(graph_, splits, placement, p * width, t, options);
@@ -254,7 +260,8 @@ class Lowering {
   /// A copy of a tied weight for every stage that reads it.
   Made share(const Made& made) const {
     if (given_.mesh.pipeline == 1) return made;
-    auto shared = share_variables(made.graph, made.device);
+    auto shared = share_variables(made.graph, made.device, spread_of(made),
+                                  {given_.bucket_bytes, scatters_first()});
     Made after{std::move(shared.graph), std::move(shared.device), {}, {}, {}};
     for (size_t op = 0; op < shared.origin.size(); ++op) {
       after.origin.push_back(shared.sums[op] ? -1 : made.origin[shared.origin[op]]);
@@ -264,45 +271,9 @@ class Lowering {
     return after;
   }
 
-  /// The operators between two products of activations: scores, softmax, weighted values.
-  std::vector<bool> attention_core() const {
-    const auto count = at(graph_.operator_count());
-    std::vector<bool> after(count, false), before(count, false);
-    const auto is_core = [&](int32_t op) {
-      const auto& about = graph_.op(op);
-      if (about.type != "MatMul" || !about.parameters.empty()) return false;
-      return std::none_of(about.inputs.begin(), about.inputs.end(), [&](int32_t input) {
-        return graph_.op(graph_.tensor(input).producer).inputs.empty();
-      });
-    };
-    const auto same_layer = [&](int32_t a, int32_t b) { return layers_.of[a] == layers_.of[b]; };
-    for (int32_t op = 0; op < graph_.operator_count(); ++op) {
-      if (graph_.op(op).phase != Phase::forward) continue;
-      after[op] = is_core(op);
-      for (const int32_t input : graph_.op(op).inputs) {
-        const int32_t from = graph_.tensor(input).producer;
-        if (after[from] && same_layer(from, op)) after[op] = true;
-      }
-    }
-    for (int32_t op = graph_.operator_count() - 1; op >= 0; --op) {
-      if (graph_.op(op).phase != Phase::forward) continue;
-      if (is_core(op)) before[op] = true;
-      if (!before[op]) continue;
-      for (const int32_t input : graph_.op(op).inputs) {
-        const int32_t from = graph_.tensor(input).producer;
-        if (same_layer(from, op)) before[from] = true;
-      }
-    }
-    for (size_t op = 0; op < count; ++op) after[op] = after[op] && before[op];
-    return after;
-  }
-
-  /// What attention does by heads: its core, or what is all of it in one operator.
+  /// What attention does by heads.
   std::vector<bool> attention_by_heads() const {
-    auto found = attention_core();
-    for (int32_t op = 0; op < graph_.operator_count(); ++op)
-      if (graph_.op(op).type == "Attention" && graph_.op(op).phase == Phase::forward)
-        found[op] = true;
+    auto found = attention_core(graph_, layers_);
     if (std::none_of(found.begin(), found.end(), [](bool core) { return core; }))
       throw ArgumentError(fmt::format(
           "context_kind: all_to_all: graph '{}' has no attention to cut by heads", graph_.name()));
@@ -344,7 +315,7 @@ class Lowering {
 
   void repeat(Made& made) const {
     std::vector<bool> core;
-    if (given_.recompute == Recompute::selective) core = attention_core();
+    if (given_.recompute == Recompute::selective) core = attention_core(graph_, layers_);
     std::vector<int32_t> unit;
     const auto mixed = units_with_rules();
     for (const int32_t op : made.serves) {
@@ -386,6 +357,14 @@ class Lowering {
       return graph.op(op).phase == Phase::update && graph.op(op).collective < 0 &&
              graph.op(op).forward >= 0;
     };
+    const auto for_updates = [&](int32_t op) {  // itself, or a sum behind a scatter
+      if (is_update(op) || !scatters_first()) return is_update(op);
+      const auto [begin, end] = boost::out_edges(op, graph.csr());
+      return graph.op(op).phase == Phase::update && graph.op(op).collective >= 0 &&
+             std::all_of(begin, end, [&](const auto& edge) {
+               return is_update(static_cast<int32_t>(boost::target(edge, graph.csr())));
+             });
+    };
     const auto size = [&](const Collective& collective) {
       if (collective.partition < 0) return static_cast<std::ptrdiff_t>(collective.members.size());
       const auto& group = partitions[at(collective.partition)];
@@ -404,7 +383,7 @@ class Lowering {
                       made.device[op] / given_.mesh.parts() ==
                           made.device[first] / given_.mesh.parts() &&
                       std::all_of(begin, end, [&](const auto& edge) {
-                        return is_update(static_cast<int32_t>(boost::target(edge, graph.csr())));
+                        return for_updates(static_cast<int32_t>(boost::target(edge, graph.csr())));
                       });
              });
     };
@@ -432,12 +411,16 @@ class Lowering {
   std::vector<bool> weights_joined(const Made& made, const Partitions& partitions) const {
     const auto joined = joined_collectives(made, partitions);
     std::vector<bool> weights(joined.empty() ? 0 : at(graph_.operator_count()), false);
+    const auto with = [&](int32_t tensor) {
+      return made.graph.op(made.graph.tensor(tensor).producer).collective;
+    };
     for (int32_t op = 0; op < made.graph.operator_count() && !joined.empty(); ++op) {
       const auto& about = made.graph.op(op);
       if (about.phase != Phase::update || about.collective >= 0 || about.inputs.empty()) continue;
-      const int32_t with =
-          made.graph.op(made.graph.tensor(about.inputs[0]).producer).collective;
-      if (with >= 0 && joined[at(with)]) weights[at(leader_of(made.serves[op]))] = true;
+      const auto& before = made.graph.op(made.graph.tensor(about.inputs[0]).producer);
+      int32_t sum = before.collective;
+      if (sum >= 0 && !joined[at(sum)] && scatters_first()) sum = with(before.inputs[0]);
+      if (sum >= 0 && joined[at(sum)]) weights[at(leader_of(made.serves[op]))] = true;
     }
     return weights;
   }
@@ -526,14 +509,15 @@ class Lowering {
     return behind;
   }
 
-  /// Weight parts of their own, which wait until a device would be idle; but of what is no product,
-  /// which is little work, and of what stands behind the layers, whose logits would be kept for so
+  /// Weight parts of their own, which wait until a device would be idle; but of what is no product
+  /// or chooses experts, which is little work, and of what stands behind the layers, whose logits would be kept for so
   /// long (Qi et al. 2024, table 1, counts the products of layers).
   void cut_backward(Made& made) const {
     std::vector<bool> at_once;
     for (const int32_t op : made.serves)
       at_once.push_back(layers_.of[op] >= layers_.count ||
-                        !operator_rule(graph_.op(op).type).matrix);
+                        !operator_rule(graph_.op(op).type).matrix ||
+                        chooses_experts(graph_, leader_of(op)));
     take_cut(made, split_backward(made.graph, at_once));
   }
 

@@ -22,18 +22,24 @@ struct Shared {
   std::map<int32_t, int32_t> copy, weight;        ///< in the builder, by device
   std::map<int32_t, int32_t> reader;              ///< by device
   std::map<int32_t, int32_t> joins;  ///< by device: what sums its gradient over parts
+  std::map<int32_t, int32_t> bucket;  ///< the same: the member of a bucket that does so in its stead
 };
 
 class Sharing {
  public:
-  Sharing(const Graph& graph, std::span<const int32_t> device)
+  Sharing(const Graph& graph, std::span<const int32_t> device, std::span<const int32_t> spread,
+          const SharingOptions& options)
       : graph_(graph),
         device_(device),
+        spread_(spread),
+        options_(options),
         builder_(graph.name()),
         part_of_(at(graph.operator_count()), -1),
         id_(at(graph.operator_count()), -1),
         tensor_(graph.tensors().size(), -1),
         copied_(graph.tensors().size(), -1),
+        added_bytes_(graph.collectives().size(), 0),
+        replaced_(graph.collectives().size(), false),
         moved_(at(graph.operator_count()), false) {
     for (int32_t op = 0; op < graph.operator_count(); ++op)
       if (is_variable(graph.op(op)) && !graph.op(op).outputs.empty()) find(op);
@@ -59,15 +65,16 @@ class Sharing {
       if (part_of_[op] < 0 && !moved_[op])
         for (const int32_t input : graph_.op(op).inputs)
           builder_.read(id_[op], tensor_for(input, device_[op]));
+    for (const auto& [member, gradient] : last_reads_) builder_.read(member, gradient);
     builder_.colocate_as(graph_, id_);
-    builder_.add_collectives_of(graph_, id_);
+    add_collectives();
     return finish();
   }
 
  private:
   /// The variable's readers and training; kept where every device that reads has a gradient.
   void find(int32_t variable) {
-    Shared shared{variable, -1, -1, -1, {device_[variable]}, {}, {}, {}, {}, {}};
+    Shared shared{variable, -1, -1, -1, {device_[variable]}, {}, {}, {}, {}, {}, {}};
     shared.reader[device_[variable]] = variable;
     for (int32_t op = variable + 1; op < graph_.operator_count(); ++op) {
       if (graph_.op(op).forward != variable) continue;
@@ -116,16 +123,58 @@ class Sharing {
         if (const int32_t from = graph_.tensor(given[0]).producer;
             given.size() == 1 && joins_once(from))
           place[from] = {s, device};
-    for (const auto& collective : graph_.collectives()) {
+    for (size_t c = 0; c < graph_.collectives().size(); ++c) {
+      const auto& collective = graph_.collectives()[c];
       const auto& members = collective.members;
       if (collective.kind != CollectiveKind::all_reduce ||
           !std::all_of(members.begin(), members.end(), [&](int32_t m) { return place.contains(m); }))
         continue;
-      for (const int32_t member : members) {
-        const auto& [s, device] = place[member];
-        shared_[s].joins[device] = member;
-        moved_[member] = true;
+      const auto* bucket = bucket_for(collective);
+      replaced_[c] = bucket != nullptr;
+      for (size_t i = 0; i < members.size(); ++i) {
+        const auto& [s, device] = place[members[i]];
+        shared_[s].joins[device] = members[i];
+        if (bucket) shared_[s].bucket[device] = member_on(*bucket, device);
+        moved_[members[i]] = true;
       }
+    }
+  }
+
+  int32_t member_on(const Collective& collective, int32_t device) const {
+    for (const int32_t member : collective.members)
+      if (device_[member] == device) return member;
+    return -1;
+  }
+
+  /// The last bucket of gradients that are summed on the same devices as by another collective, if
+  /// it has room for what that sums.
+  const Collective* bucket_for(const Collective& other) {
+    for (size_t c = graph_.collectives().size(); c-- > 0;) {
+      const auto& bucket = graph_.collectives()[c];
+      const int32_t first = bucket.members[0];
+      const bool same = bucket.kind == other.kind && bucket.partition == other.partition &&
+                        bucket.members.size() == other.members.size() &&
+                        graph_.op(first).phase == Phase::update &&
+                        spread_[first] == spread_[other.members[0]] &&
+                        std::all_of(other.members.begin(), other.members.end(), [&](int32_t op) {
+                          return member_on(bucket, device_[op]) >= 0;
+                        });
+      if (!same) continue;
+      if (bucket.bytes + added_bytes_[c] + other.bytes > options_.bucket_bytes) return nullptr;
+      added_bytes_[c] += other.bytes;
+      return &bucket;
+    }
+    return nullptr;
+  }
+
+  /// All but those in whose stead a bucket sums.
+  void add_collectives() {
+    for (size_t c = 0; c < graph_.collectives().size(); ++c) {
+      Collective copy = graph_.collectives()[c];
+      if (replaced_[c]) continue;
+      copy.bytes += added_bytes_[c];
+      for (int32_t& member : copy.members) member = id_[member];
+      builder_.add_collective(std::move(copy));
     }
   }
 
@@ -182,10 +231,13 @@ class Sharing {
                                                           : graph_.op(joins->second).inputs[0]]);
       if (sum >= 0) builder_.read(gradient, copied_[graph_.op(shared.sum).outputs[0]]);
       const int32_t own = copied_[graph_.op(shared.gradient).outputs[0]];
+      const bool joined = joins != shared.joins.end();
+      const int32_t sum_of_parts =
+          joined && options_.scatters ? add_joining(shared, device, own) : own;
       collective.bytes = builder_.tensor(own).bytes;
       collective.members.push_back(
-          add_member(fmt::format("{}@{}", collective.name, k), shared, device, own));
-      if (joins != shared.joins.end()) reduced_ = add_joining(joins->second, reduced_);
+          add_member(fmt::format("{}@{}", collective.name, k), shared, device, sum_of_parts));
+      if (joined && !options_.scatters) reduced_ = add_joining(shared, device, reduced_);
       const int32_t update = add_copy(shared, shared.update, k);
       for (const int32_t input : graph_.op(shared.update).inputs) {
         const int32_t from = graph_.tensor(input).producer;
@@ -199,8 +251,15 @@ class Sharing {
     builder_.add_collective(std::move(collective));
   }
 
-  /// A member that sums over parts, moved behind a gradient: the sum.
-  int32_t add_joining(int32_t member, int32_t gradient) {
+  /// What sums a copy's gradient over parts, moved behind that, or its bucket: the sum.
+  int32_t add_joining(const Shared& shared, int32_t device, int32_t gradient) {
+    const int32_t member = shared.joins.at(device);
+    if (const auto found = shared.bucket.find(device); found != shared.bucket.end()) {
+      id_[member] = id_[graph_.tensor(graph_.op(member).inputs[0]).producer];  // of its unit
+      const int32_t id = id_[found->second];
+      last_reads_.emplace_back(id, gradient);
+      return builder_.add_output(id, Tensor(builder_.tensor(gradient)));
+    }
     id_[member] = add(member, device_[member], graph_.op(member).name, tensor_);
     builder_.op(id_[member]).phase = Phase::update;
     builder_.read(id_[member], gradient);
@@ -250,7 +309,8 @@ class Sharing {
   };
 
   const Graph& graph_;
-  std::span<const int32_t> device_;
+  std::span<const int32_t> device_, spread_;
+  SharingOptions options_;
   GraphBuilder builder_;
   std::vector<Shared> shared_;
   std::vector<int32_t> part_of_;  // per operator: the shared variable that it is or trains, or -1
@@ -258,6 +318,9 @@ class Sharing {
   std::vector<int32_t> tensor_;   // in the builder
   std::vector<int32_t> copied_;   // the same, of the last copy of what is shared
   std::vector<bool> moved_;       // per operator: one of Shared::joins
+  std::vector<int64_t> added_bytes_;  // per collective: of what is summed in it, too
+  std::vector<bool> replaced_;        // per collective: whether a bucket sums in its stead
+  std::vector<std::pair<int32_t, int32_t>> last_reads_;  // in the builder: its members, and what
   std::vector<Made> made_;        // per operator of the builder
   int32_t with_ = -1;             // what the copies at hand work for
   int32_t reduced_ = -1;          // the sum of a gradient over all that have some of it
@@ -265,8 +328,9 @@ class Sharing {
 
 }  // namespace
 
-SharedVariables share_variables(const Graph& graph, std::span<const int32_t> device) {
-  Sharing sharing(graph, device);
+SharedVariables share_variables(const Graph& graph, std::span<const int32_t> device,
+                                std::span<const int32_t> spread, const SharingOptions& options) {
+  Sharing sharing(graph, device, spread, options);
   if (!sharing.empty()) return sharing.run();
   std::vector<int32_t> same(at(graph.operator_count()));
   std::iota(same.begin(), same.end(), 0);

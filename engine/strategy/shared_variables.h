@@ -17,13 +17,21 @@ struct SharedVariables {
   std::vector<bool> sums;       ///< per operator: a member of an all-reduce that was added
 };
 
+struct SharingOptions {
+  int64_t bucket_bytes = 0;  ///< of gradients that are summed over parts of the sequence together
+  bool scatters = false;     ///< whether those sums are scattered after every micro-batch
+};
+
 /// A variable that operators on several devices read (a tied embedding, in the first stage and in
 /// the last) gets a copy "<name>~<k>" on every one of them, with gradient, state and update of its
 /// own. Each adds up the gradients of its readers; what they have meets in an all-reduce once a
 /// step, before the updates (Megatron-LM's _allreduce_word_embedding_grads). All-reduces that sum a
-/// copy's gradient over parts of the sequence come behind that one, once a step, too: so they may
-/// sum over the replicas in the same breath. Variables of which some device would have no gradient
-/// stay where they are. Without any the graph is as it was.
-SharedVariables share_variables(const Graph& graph, std::span<const int32_t> device);
+/// copy's gradient over parts of the sequence come behind that one, once a step, too, or, where they
+/// scatter, ahead of it: so they may sum over the replicas in the same breath. They do so in the
+/// bucket of the device's other gradients of as many copies (`spread`, of every operator), where it
+/// has room. Variables of which some device would have no gradient stay where they are. Without any
+/// the graph is as it was.
+SharedVariables share_variables(const Graph& graph, std::span<const int32_t> device,
+                                std::span<const int32_t> spread, const SharingOptions& options);
 
 }  // namespace trinity

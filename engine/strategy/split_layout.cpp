@@ -360,18 +360,31 @@ void SplitLayout::add_at_terms(int32_t sum) {
   const auto& inputs = graph_.op(sum).inputs;
   if (partial_[sum] || inputs.empty()) return;
   const auto& homes = homes_[inputs[0]];
+  for (const int32_t input : inputs)
+    if (!partial_terms(input).empty() || !same_homes(inputs[0], input)) return;
   if (homes.size() != at(cut(sum).parts())) return;
   std::vector<int32_t> devices;
   for (size_t part = 0; part < homes.size(); ++part) {
-    if (homes[part].block != written(sum, 0, static_cast<int32_t>(part))) return;
+    if (homes[part].block != written(sum, 0, static_cast<int32_t>(part)))
+      return add_in_pieces(sum);
     devices.push_back(homes[part].device);
   }
-  for (const int32_t input : inputs)
-    if (!partial_terms(input).empty() || !same_homes(inputs[0], input)) return;
   if (devices == devices_of_[cut_of_[sum]]) return;
   cuts_[sum] = cut(sum);
   devices_of_[sum] = std::move(devices);
   cut_of_[sum] = sum;
+}
+
+/// A sum whose terms lie in pieces along one dimension of what its own parts write is made of these:
+/// what reads it whole gathers one tensor instead of all.
+void SplitLayout::add_in_pieces(int32_t sum) {
+  const auto& homes = homes_[graph_.op(sum).inputs[0]];
+  Terms given;
+  for (const auto& home : homes) given[home.device] = {home.block, {home.device}};
+  if (given.size() != homes.size()) return;
+  const IterationSpace space = cut(sum).space();
+  for (size_t d = 0; d < space.dimensions.size(); ++d)
+    if (cut_as(sum, given, space, d)) return;
 }
 
 /// The one block of a tensor that is read on every device; an empty one where they differ.

@@ -81,6 +81,7 @@ class SplitLayout {
   void add_where_partial(int32_t sum);
   bool cut_as(int32_t sum, const Terms& given, const IterationSpace& space, size_t d);
   void add_at_terms(int32_t sum);
+  void add_in_pieces(int32_t sum);
   void scatter(int32_t op, size_t output);
   std::map<int32_t, Block> wanted_blocks(int32_t tensor) const;
   void find_leaders(const Splits& splits, bool sources_at_readers);

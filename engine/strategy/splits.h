@@ -73,6 +73,9 @@ struct SplitOptions {
   /// Above 1 devices are in runs of so many: of equal blocks a reader takes the one in its own place
   /// of another run.
   int32_t width = 1;
+  /// With runs: gradients are summed across these first, then within each: what is scattered across
+  /// them is summed in shares.
+  bool across_first = false;
 };
 
 /// Applies splits to a graph (a training step, or a forward graph):

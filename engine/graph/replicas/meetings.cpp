@@ -87,15 +87,23 @@ void Replication::join_collective(size_t c) {
         if (!meaning_ || options_.shard == 0) continue;
         builder_.op(id).attributes["share"] = place;
         builder_.op(id).attributes["shares"] = joined_members(member);
-        const auto [first, last] = boost::out_edges(member, graph_.csr());
-        for (auto edge = first; edge != last; ++edge) {
-          const auto update = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
-          builder_.op(id_of(update, replica)).attributes["share"] = place;
-          auto& forward = builder_.op(id_of(graph_.op(update).forward, replica)).attributes;
-          if (forward.contains("shares")) forward["share"] = place;
-        }
+        state_share(member, replica, place);
       }
     builder_.add_collective(std::move(all));
+  }
+}
+
+void Replication::state_share(int32_t sum, int32_t replica, int64_t place) {
+  const auto [first, last] = boost::out_edges(sum, graph_.csr());
+  for (auto edge = first; edge != last; ++edge) {
+    const auto update = static_cast<int32_t>(boost::target(*edge, graph_.csr()));
+    if (graph_.op(update).collective >= 0) {  // shares are summed again
+      state_share(update, replica, place);
+      continue;
+    }
+    builder_.op(id_of(update, replica)).attributes["share"] = place;
+    auto& forward = builder_.op(id_of(graph_.op(update).forward, replica)).attributes;
+    if (forward.contains("shares")) forward["share"] = place;
   }
 }
 

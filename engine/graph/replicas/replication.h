@@ -142,6 +142,8 @@ class Replication {
   bool comes_every_time(int32_t op) const;
   /// One collective of the copies of one that joins all replicas, for every group of replicas.
   void join_collective(size_t c);
+  /// States which share the updates behind a sum of such a collective have.
+  void state_share(int32_t sum, int32_t replica, int64_t place);
   /// Who gathers together with an operator, itself included; none: it follows another one.
   std::vector<int32_t> gathers_with(int32_t op) const;
   /// Those of every group in one run of `inner`.

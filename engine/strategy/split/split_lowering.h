@@ -37,6 +37,7 @@ class SplitLowering {
         bucket_bytes_(options.bucket_bytes),
         apart_(options.apart),
         runs_(options.runs),
+        across_first_(options.across_first),
         exchanges_(options.exchanges),
         run_(options.width),
         meaning_(has_meaning(graph)),
@@ -56,6 +57,7 @@ class SplitLowering {
     int32_t op;
     size_t output;
     std::vector<int32_t> parts;  // by part of its bucket; empty: of the same numbers
+    Where next = {};             // across first: where its sums are summed again, by part of its own
     int32_t part_at(size_t place) const {
       return parts.empty() ? static_cast<int32_t>(place) : parts[place];
     }
@@ -190,6 +192,7 @@ class SplitLowering {
   void put_in_bucket(Gradient gradient, const Where& where, const Where& next);
   static std::vector<int32_t> places_among(const Where& where, const Where& other);
   void reduce_buckets();
+  void reduce_across_first();
 
   void reduce(size_t k);
 
@@ -260,6 +263,7 @@ class SplitLowering {
   int64_t bucket_bytes_;
   std::span<const int32_t> apart_;
   int32_t runs_;
+  bool across_first_;
   bool exchanges_;
   int32_t run_;
   bool meaning_;  ///< whether attributes say what parts mean (graph/meaning.h)

@@ -298,7 +298,9 @@ void SplitLowering::fill_bucket(int32_t op, size_t output, const std::vector<int
   }
   // Parts of a run differ within a group, and so do runs.
   const bool several = runs_ > 1 && runs.size() > groups;
-  if (several && places.size() > groups)
+  if (several && places.size() > groups && across_first_)
+    put_in_bucket({op, output, {}, within}, across, {});
+  else if (several && places.size() > groups)
     put_in_bucket({op, output, {}}, within, across);
   else
     put_in_bucket({op, output, {}}, several ? across : where, {});
@@ -350,6 +352,7 @@ void SplitLowering::put_in_bucket(Gradient gradient, const Where& where, const W
 
 /// Those whose sums are summed again come first, and fill the others.
 void SplitLowering::reduce_buckets() {
+  if (across_first_) return reduce_across_first();
   const size_t count = buckets_.size();
   for (size_t k = 0; k < count; ++k) {
     if (buckets_[k].next.empty()) continue;
@@ -360,6 +363,19 @@ void SplitLowering::reduce_buckets() {
   }
   for (size_t k = 0; k < buckets_.size(); ++k)
     if (buckets_[k].next.empty()) reduce(k);
+}
+
+void SplitLowering::reduce_across_first() {
+  constexpr int32_t kReduced = -1;
+  const size_t count = buckets_.size();
+  for (size_t k = 0; k < count; ++k) {
+    reduce(k);
+    buckets_[k].apart = kReduced;
+  }
+  for (size_t k = 0; k < count; ++k)
+    for (const auto& [op, output, parts, next] : std::vector(buckets_[k].gradients))
+      if (!next.empty()) put_in_bucket({op, output, {}}, next, {});
+  for (size_t k = count; k < buckets_.size(); ++k) reduce(k);
 }
 
 void SplitLowering::reduce(size_t k) {

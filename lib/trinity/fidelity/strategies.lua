@@ -170,12 +170,12 @@ local function lowered(owner, problem, plan)
   return util.merged(low, { graph = inner.graph, plan = there })
 end
 
---- Weights by device of a lowered graph; only: those for what stands in this part of the network.
-local function weights_by_device(low, only)
+--- Weights by device of a lowered graph; counts: whether those of an operator (its number) do.
+local function weights_by_device(low, counts)
   local count, placement = {}, low.plan.placement
   for op = 1, low.graph.operators do
     local at = placement[op]
-    if low.graph.parameter_bytes_of[op] > 0 and (not only or low.part[op] == only) then
+    if low.graph.parameter_bytes_of[op] > 0 and (not counts or counts(op)) then
       for _, parameter in ipairs(low.graph:operator(op).parameters) do
         local elements = 1
         for _, extent in ipairs(parameter.shape) do elements = elements * extent end
@@ -193,14 +193,46 @@ end
 function strategies.layer_parameters(found, s)
   local owner = 'trinity fidelity'
   local low = lowered(owner, found.problem, found)
-  return weights_by_device(low, 2)[parallelism.first_devices(low)[s]] or 0
+  local function in_layers(op) return low.part[op] == 2 end
+  return weights_by_device(low, in_layers)[parallelism.first_devices(low)[s]] or 0
 end
 
---- Weights of the first device of every stage before they are shared out.
+--- Weights of the first device of every stage before they are shared out, and what share of them are experts'.
 local function parameters_of(problem, plan)
   local low = lowered('trinity fidelity strategies', problem, util.merged(plan, { shard = 0 }))
-  local count = weights_by_device(low)
-  return util.map(parallelism.first_devices(low), function(device) return count[device] or 0 end)
+  local function of_experts(op) return low.graph:operator(op).type == 'Einsum' end
+  local count, experts = weights_by_device(low), weights_by_device(low, of_experts)
+  local first = parallelism.first_devices(low)
+  return util.map(first, function(device) return count[device] or 0 end),
+    util.map(first, function(device) return (experts[device] or 0) / (count[device] or 1) end)
+end
+
+--- The most that level 3 gathers on a device of one layer, or of what is no layer: experts that are shared out are
+--- gathered apart from the rest of their layer, over fewer replicas.
+local function gathered_bytes(low, device)
+  local by_unit, most = {}, 0
+  for op = 1, low.graph.operators do
+    local about = low.plan.placement[op] == device and low.graph:operator(op)
+    if about and about.type == 'WeightGather' and about.phase == 'forward' then
+      local unit = about.name:match '^layer_%d+' or about.name
+      by_unit[unit] = (by_unit[unit] or 0) + about.outputs[1].bytes
+      most = math.max(most, by_unit[unit])
+    end
+  end
+  return most
+end
+
+--- Messages of gradients and weights in two, of what experts have of them (this share) and of the rest: where no axis
+--- shares experts out they meet with everything else, as in Megatron-LM (core/transformer/moe/experts.py: parameters
+--- of experts have `allreduce` unset with expert parallelism alone), but counts have them apart.
+local function experts_apart(rows, share)
+  local found = {}
+  for _, row in ipairs(rows) do
+    local experts = row.axis == 'data' and math.floor(row.bytes * share + 0.5) or 0
+    found[#found + 1] = util.merged(row, { bytes = row.bytes - experts })
+    if experts > 0 then found[#found + 1] = util.merged(row, { bytes = experts }) end
+  end
+  return found
 end
 
 --- The strategy of a case, with its network on as many devices as it takes.
@@ -223,13 +255,18 @@ local function evaluate(owner, case)
   local found, plan = strategies.lowered(owner, case)
   local account, idle = found:account(), parallelism.schedule_bubble(plan)
   local small = row_weight_bytes(case)
-  local whole = plan.shard == 3 and parameters_of(found.problem, plan)
+  local mixture, alone = (case.model.experts or 0) > 0, (plan.mesh.expert or 1) == 1
+  local whole, share, low
+  if plan.shard == 3 or mixture and alone then whole, share = parameters_of(found.problem, plan) end
+  if plan.shard == 3 and mixture then low = lowered(owner, found.problem, found) end
   local stages = util.map(account.stages, function(stage, s)
     local kept = stage.activations
     local rows, apart = messages(stage, plan, small)
+    if mixture and alone then rows = experts_apart(rows, share[s]) end
     return { parameters = whole and whole[s] or stage.parameters, weight_bytes = stage.weight_bytes,
       gradient_bytes = stage.gradient_bytes, optimizer_bytes = stage.optimizer_bytes,
-      gathered_weight_bytes = stage.gathered_weight_bytes,
+      gathered_weight_bytes = low and gathered_bytes(low, parallelism.first_devices(low)[s])
+        or stage.gathered_weight_bytes,
       activation_bytes = { layers = kept.layers, embedding = kept.embedding, head = kept.head,
         delayed = stage.delayed_bytes },
       collectives = json.list(rows), row_weights = apart }

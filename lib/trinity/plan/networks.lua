@@ -155,13 +155,16 @@ function Networks:base_units(micro_batch, expert, recompute)
   return self.base[key]
 end
 
---- Whether computing selectively again comes to nothing: to the units of no recomputation.
-function Networks:repeats_nothing(family)
-  local plain = self:base_units(family.micro_batch, family.expert, 'none')[1]
-  for i, unit in ipairs(self:base_units(family.micro_batch, family.expert, family.recompute)[1]) do
-    if not same(unit, plain[i]) then return false end
+--- Whether computing selectively again frees next to nothing of what is kept, as where attention is one operator.
+function Networks:frees_nothing(family)
+  local function kept(recompute)
+    local bytes = 0
+    for _, unit in ipairs(self:base_units(family.micro_batch, family.expert, recompute)[1]) do
+      bytes = bytes + unit.kept_bytes
+    end
+    return bytes
   end
-  return true
+  return kept(family.recompute) >= 0.99 * kept 'none'
 end
 
 --- Sums over the units of a family of points, least over the kinds of devices. known: of its own profile (of few layers

@@ -109,7 +109,7 @@ function Search:add_family(family)
   local open = next(self.own) ~= nil -- what a dimension of one's own does is known behind it alone
   local entry = { kind = 'family', family = family, bound_s = math.huge, points = 0, fitting = 0 }
   self.counts.families = self.counts.families + 1
-  local twin = ok and family.recompute == 'selective' and self.networks:repeats_nothing(family)
+  local twin = ok and family.recompute == 'selective' and self.networks:frees_nothing(family)
   local least, fitting, points, wrong = math.huge, 0, 0, 0
   local most = self.capacity_bytes
   local near, near_bytes

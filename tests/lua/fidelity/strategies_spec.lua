@@ -178,6 +178,68 @@ describe('a small gated decoder', function()
       end
     end
   end)
+  it('sums gradients behind what scatters them over parts of the sequence, once a step and in shares', function()
+    local table_of = 100 / 2 * 64
+    for _, tied in ipairs { false, true } do
+      local model = { layers = 4, hidden = 64, heads = 4, kv_heads = 2, ffn = 96, gated = true, vocabulary = 100,
+        tied = tied, norm = 'rmsnorm' }
+      for level = 0, 3 do
+        local stages = small({ mesh = { data = 2, context = 2, tensor = 2, pipeline = 2 }, shard = level,
+          sequence_parallel = true }, { model = model }).stages
+        local norms = 2 * 2 * 64 / (level < 2 and 1 or 4)
+        expect(sums(stages[1].collectives)):matches(('all%%-reduce tensor 1 x, %d;'):format(4 * norms))
+        for _, stage in ipairs(stages) do
+          local kind = level == 0 and 'all%-reduce' or 'reduce%-scatter'
+          local times = level < 2 and 1 or 4
+          expect(sums(stage.collectives)):matches(('%s data %d x, %d;'):format(kind, times, times * 4 * stage.parameters))
+          local shared = ('all%%-reduce pipeline 1 x, %d;'):format(4 * table_of / (level < 2 and 1 or 4))
+          expect(sums(stage.collectives):find(shared) ~= nil):equals(tied)
+        end
+      end
+    end
+  end)
+  it('computes attention again, and its ring, where that is one operator', function()
+    local tokens = 2 * 32 / 2
+    local none = small { mesh = { context = 2 } }.stages[1]
+    local again = small { mesh = { context = 2 }, recompute = 'selective' }.stages[1]
+    local keys = 2 * 2 * 32 * tokens -- and values
+    expect(sums(none.collectives)):matches(('send context %d x, %d$'):format(4 * 4 * 3, 4 * 4 * 3 * keys))
+    expect(sums(again.collectives)):matches(('send context %d x, %d$'):format(4 * 4 * 4, 4 * 4 * 4 * keys))
+    expect(none.activation_bytes.layers - again.activation_bytes.layers):equals(4 * 4 * 4 * tokens) -- log-sum-exp
+  end)
+  it('gathers the gradient of the embedding once, and sums those of biases behind products cut by rows', function()
+    local model = { layers = 4, hidden = 64, heads = 4, kv_heads = 2, ffn = 96, gated = true, vocabulary = 100,
+      norm = 'rmsnorm', bias = 'all' }
+    local stage = small({ mesh = { tensor = 2 }, sequence_parallel = true }, { model = model }).stages[1]
+    -- Of a layer two forwards and four backwards, of the head one and one, of the embedding one.
+    expect(sums(stage.collectives)):matches(('all%%-gather tensor %d x'):format(4 * (4 * 6 + 2 + 1)))
+    local whole, loss = 4 * 4 * 64 + 64, 3 * 4 * 64 -- two norms and biases a layer, a norm; three numbers a token
+    expect(sums(stage.collectives)):matches(('all%%-reduce tensor 13 x, %d;'):format(4 * whole + 4 * loss))
+  end)
+  it('keeps no hidden state for what gathers weights ahead of it', function()
+    for level = 1, 3, 2 do
+      local stages = small { mesh = { data = 2, pipeline = 2 }, recompute = 'full', shard = level }.stages
+      expect(stages[2].activation_bytes.layers):equals(2 * 2 * 64 * 64)
+    end
+  end)
+  it('counts experts apart where no axis shares them out, and with their layer where one does', function()
+    local model = { layers = 4, hidden = 64, heads = 4, kv_heads = 2, ffn = 96, gated = true, experts = 4, top_k = 2,
+      vocabulary = 100, norm = 'rmsnorm' }
+    local of_layer, experts = layer - 3 * 64 * 96 + 64 * 4, 4 * 3 * 64 * 96
+    local alone = small({ mesh = { data = 2 } }, { model = model }).stages[1]
+    expect(#alone.collectives):equals(2)
+    expect(alone.collectives[1].bytes):equals(4 * (4 * of_layer + 2 * 100 * 64 + 64))
+    expect(alone.collectives[2].bytes):equals(4 * 4 * experts)
+    local shared = small({ mesh = { data = 4, expert = 2 }, shard = 3 }, { model = model }).stages[1]
+    expect(shared.gathered_weight_bytes):equals(2 * (of_layer + experts / 2))
+  end)
+  it('delays no gradient of what chooses experts', function()
+    local model = { layers = 4, hidden = 64, heads = 4, kv_heads = 2, ffn = 96, gated = true, experts = 4, top_k = 2,
+      vocabulary = 100, norm = 'rmsnorm' }
+    local stage = small({ mesh = { pipeline = 2 }, schedule = 'zb-h1' }, { model = model }).stages[2]
+    -- A copy of a token has its input, its results' gradient, and those between: 2h + 3f elements.
+    expect(stage.activation_bytes.delayed):equals(2 * 2 * 64 * (2 * 64 + 2 * 64 + 2 * 32 + 2 * (2 * 64 + 3 * 96)))
+  end)
   it('is trained in other precisions', function()
     local function states(bytes)
       local stage = small({ mesh = {} }, { bytes = bytes }).stages[1]

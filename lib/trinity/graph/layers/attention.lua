@@ -3,6 +3,7 @@
 local arguments = require 'trinity.graph.layers.arguments'
 local check = require 'trinity.base.check'
 local options_of = require 'trinity.base.options'
+local row_linear = require 'trinity.graph.layers.row_linear'
 local util = require 'trinity.base.util'
 
 local begin, begin_tensor = arguments.begin, arguments.begin_tensor
@@ -161,15 +162,6 @@ function Layers:attention(name, q, k, v, o)
     or self:softmax(name .. '/softmax', scores, attributes)
   shares = self:drop(name .. '/dropout', shares, o.dropout, masked)
   return join_heads(self, name .. '/context', self:matmul(name .. '/context', shares, values), heads, groups, t)
-end
-
--- A linear layer whose bias is an operator of its own in Megatron-LM, behind the sum over the parts of the product.
-local function row_linear(net, name, x, features, o)
-  x = net:operand(name .. '/input', x)
-  if o.kernels == 'onnx' or not o.bias then return net:linear(name, x, features, { bias = o.bias }) end
-  local y = net:linear(name, x, features, { bias = false })
-  return (net:operator('Add', name .. '/bias', { inputs = { y }, shapes = { y.shape }, dtype = y.dtype,
-    parameters = { net:weight('bias', { features }) } }))
 end
 
 -- Every head of x [N, T, H] normalised by itself, with one scale for all.

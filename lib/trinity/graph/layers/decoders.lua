@@ -4,6 +4,7 @@
 local arguments = require 'trinity.graph.layers.arguments'
 local check = require 'trinity.base.check'
 local options_of = require 'trinity.base.options'
+local row_linear = require 'trinity.graph.layers.row_linear'
 
 local begin_tensor = arguments.begin_tensor
 
@@ -68,7 +69,7 @@ function Layers:gated_feed_forward(name, x, o)
   local gate = self:linear(name .. '/gate', input, o.feed_forward, bias)
   local up = self:linear(name .. '/up', input, o.feed_forward, bias)
   local product = activate(self, name .. '/activation', { gate, up }, o)
-  return self:linear(name .. '/down', self:operand(name .. '/down/input', product), x.shape[#x.shape], bias)
+  return row_linear(self, name .. '/down', product, x.shape[#x.shape], o)
 end
 
 -- Chooses experts for x [N, T, H]: weights and numbers [N, T, top_k].

@@ -1,0 +1,15 @@
+-- A linear layer whose bias is an operator of its own in Megatron-LM, behind the sum over the parts of the product.
+
+---@param net trinity.Layers
+---@param name string
+---@param x trinity.Tensor
+---@param features integer
+---@param o { kernels: string, bias: boolean }
+---@return trinity.Tensor
+return function(net, name, x, features, o)
+  x = net:operand(name .. '/input', x)
+  if o.kernels == 'onnx' or not o.bias then return net:linear(name, x, features, { bias = o.bias }) end
+  local y = net:linear(name, x, features, { bias = false })
+  return (net:operator('Add', name .. '/bias', { inputs = { y }, shapes = { y.shape }, dtype = y.dtype,
+    parameters = { net:weight('bias', { features }) } }))
+end
