@@ -90,19 +90,23 @@ void OrderEngine::hold(const Hold& given) {
 
 /// The position that an instant falls into; the search goes on where it last ended.
 int32_t OrderEngine::position_at(int32_t device, int64_t time_ns, size_t& hint) const {
+  constexpr int32_t kNear = 8;
   const auto& list = started_[device];
   if (list.empty()) return 0;
-  const auto later = [&](size_t i) { return i < list.size() && list[i].time_ns > time_ns; };
-  if (later(hint) || !(later(hint + 1) || hint + 1 == list.size())) {
-    const auto behind = std::upper_bound(
-        list.begin(), list.end(), time_ns,
-        [](int64_t time, const Started& started) { return time < started.time_ns; });
+  const auto begun = [&](size_t i) { return list[i].time_ns <= time_ns; };
+  int32_t steps = 0;
+  for (; steps < kNear && hint > 0 && !begun(hint); ++steps) --hint;
+  for (; steps < kNear && hint + 1 < list.size() && begun(hint + 1); ++steps) ++hint;
+  if (steps == kNear) {
+    const auto later = [](int64_t time, const Started& one) { return time < one.time_ns; };
+    const auto behind = std::upper_bound(list.begin(), list.end(), time_ns, later);
     hint = at(std::max<std::ptrdiff_t>(behind - list.begin() - 1, 0));
   }
   const auto& found = list[hint];
-  int32_t op = found.begin;
-  while (op + 1 < found.end && found.time_ns + offset_ns_[op + 1] <= time_ns) ++op;
-  return found.position + op - found.begin;
+  const auto offsets = std::span(offset_ns_).subspan(at(found.begin), at(found.end - found.begin));
+  const auto behind =
+      std::upper_bound(offsets.begin() + 1, offsets.end(), time_ns - found.time_ns);
+  return found.position + static_cast<int32_t>(behind - offsets.begin()) - 1;
 }
 
 /// Positions of all starts and ends of collectives and transfers, in order of booking.
