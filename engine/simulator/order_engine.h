@@ -285,7 +285,7 @@ class OrderEngine {
   int32_t micros_ = 1;
 
   std::vector<int32_t> list_of_, index_of_;             // per operator; -1 of members
-  std::vector<int32_t> list_device_, list_rank_;        // per list; its turn in the last micro-batch
+  std::vector<int32_t> list_device_, list_rank_;        // per list; turns in the last micro-batch
   std::vector<std::pair<int32_t, int32_t>> turns_of_;   // per device: its begin, or -1; its lists
   std::vector<bool> turns_;                             // [list_rank_][list_rank_]: always before
   std::vector<int32_t> base_;                           // [micro][list]: position of its first

@@ -180,8 +180,8 @@ void unequal_stages(RandomStream& random, Parallelism& given, int32_t layers) {
 /// unit. Or decoders whose sequence is shared out.
 enum class Blocks { any, alike, ends, stages, placed, sequence, rounds };
 
-/// Several virtual stages of every device, whose gradients share buckets, whose weights are gathered
-/// one for the next or that turn round in a V, or not.
+/// Several virtual stages of every device, whose gradients share buckets, whose weights are
+/// gathered one for the next or that turn round in a V, or not.
 void take_rounds(RandomStream& random, Parallelism& given) {
   constexpr const char* kSchedules[] = {"interleaved", "zb-interleaved", "zb-v"};
   given.schedule = kSchedules[random.below(3)];
@@ -337,11 +337,11 @@ TEST_CASE("a few stages, or layers of them, give the metrics of all") {
 
 TEST_CASE("a few devices give the metrics of all where their virtual stages are joined") {
   Seen seen;
-  for (uint64_t draw = 0; draw < 400; ++draw) check_one(draw, seen, Blocks::rounds);
+  for (uint64_t draw = 0; draw < 700; ++draw) check_one(draw, seen, Blocks::rounds);
   MESSAGE(seen.folded << " folded, " << seen.few << " of them from a few layers, "
                       << seen.devices_of_few << " by device");
   CHECK(seen.few > 100);
-  CHECK(seen.devices_of_few > 50);
+  CHECK(seen.devices_of_few > 60);
 }
 
 TEST_CASE("a few layers give the metrics of all where the sequence is shared out") {
@@ -427,7 +427,7 @@ TEST_CASE("an order in pieces takes as long as it takes task by task") {
   MESSAGE(decided << " decided, " << turning << " of a V, " << others
                   << " left to the event loop");
   CHECK(decided > 150);
-  CHECK(turning > 30);  // whose weight parts take other turns in other micro-batches
+  CHECK(turning > 10);  // whose weight parts take other turns in other micro-batches
 }
 
 TEST_CASE("micro-batches that repeat others take as long as all of them") {

@@ -24,8 +24,8 @@ namespace trinity {
 /// How many layers and stages a mesh has, and how many are enough to see what all do: three layers
 /// of every virtual stage and three stages (the first, one between others, the last), or as many as
 /// give three layers between those at the ends. Or the layers of a virtual stage together count as
-/// one, where what joins them (a bucket of gradients) is another thing for fewer of them; or those of
-/// a device, where virtual stages of one are joined.
+/// one, where what joins them (a bucket of gradients) is another thing for fewer of them; or those
+/// of a device, where virtual stages of one are joined: five devices then.
 struct FoldSizes {
   int32_t layers = 0, few_layers = 0;      // of all stages
   std::vector<int32_t> few_stages;         // of every virtual stage of the few: of the network's

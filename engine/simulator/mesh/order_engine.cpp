@@ -94,8 +94,8 @@ bool OrderEngine::place_lists() {
   return listed + members_.size() == list_of_.size();
 }
 
-/// Positions of all pieces. False unless a device runs every list once in every micro-batch, and what
-/// runs once behind all else.
+/// Positions of all pieces. False unless a device runs every list once in every micro-batch, and
+/// what runs once behind all else.
 bool OrderEngine::order_lists() {
   constexpr int32_t kNone = -1;
   base_.assign(at(pieces_->lists()) * at(micros_), kNone);
