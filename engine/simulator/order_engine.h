@@ -117,9 +117,9 @@ class OrderEngine {
     int32_t list = -1, index = -1, more = -1;
   };
   struct End {
-    enum Kind : uint8_t { starts, ends, sent };
-    Kind kind;       // of a member's collective the first two, of a route's transfer the last
-    int32_t number;  // of the member or route
+    enum Kind : uint8_t { starts, ends, sent, runs };
+    Kind kind;       // of a member's collective the first two, then of a route's transfer
+    int32_t number;  // of the member or route; of the operator that runs
     int32_t next;
   };
   /// The state of a run before an event: equal ones have equal futures.
@@ -157,6 +157,13 @@ class OrderEngine {
   bool compile();
   bool place_lists();
   bool order_lists();
+  void find_turns(int32_t device, int32_t lists);
+  /// Of two lists of one device.
+  bool always_before(int32_t a, int32_t b) const {
+    const auto& [begin, lists] = turns_of_[static_cast<size_t>(list_device_[a])];
+    const int32_t first = list_rank_[a], second = list_rank_[b];
+    return begin < 0 ? first < second : turns_[static_cast<size_t>(begin + first * lists + second)];
+  }
   bool find_groups();
   bool price(int32_t collective);
   const CollectiveGroup& group_of(int32_t collective);
@@ -235,7 +242,7 @@ class OrderEngine {
   void find_holds();
   Use use_of(int32_t op, int32_t output, int32_t device);
   void join(Use& use, const Use& other);
-  void join(Use& use, int32_t list, int32_t index) const;
+  void join(Use& use, int32_t list, int32_t index);
   void join(Use& use, End::Kind kind, int32_t number);
   void hold(const Hold& hold);
   void find_levels();
@@ -278,7 +285,9 @@ class OrderEngine {
   int32_t micros_ = 1;
 
   std::vector<int32_t> list_of_, index_of_;             // per operator; -1 of members
-  std::vector<int32_t> list_device_, list_rank_;        // per list
+  std::vector<int32_t> list_device_, list_rank_;        // per list; turns in the last micro-batch
+  std::vector<std::pair<int32_t, int32_t>> turns_of_;   // per device: its begin, or -1; its lists
+  std::vector<bool> turns_;                             // [list_rank_][list_rank_]: always before
   std::vector<int32_t> base_;                           // [micro][list]: position of its first
   std::vector<int32_t> segment_first_;                  // per list, and the end
   std::vector<Segment> segments_;

@@ -32,6 +32,9 @@ local strategies = {
   { 'shard 3', shard = 3 },
   { 'zb-h1', schedule = 'zb-h1' },
   { 'two virtual stages', schedule = 'interleaved', virtual_stages = 2 },
+  { 'the same, sequence_parallel', schedule = 'interleaved', virtual_stages = 2, sequence_parallel = true },
+  { 'zb-v', schedule = 'zb-v', virtual_stages = 2 },
+  { 'zb-v, shard 3', schedule = 'zb-v', virtual_stages = 2, shard = 3 },
   { 'context 2, data 64', mesh = { tensor = 8, pipeline = 16, data = 64, context = 2 } },
 }
 

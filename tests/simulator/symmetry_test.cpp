@@ -10,6 +10,7 @@
 
 #include "simulator/order_engine.h"
 #include "simulator/pricer.h"
+#include "strategy/mesh_schedule.h"
 #include "support/build.h"
 #include "support/layered.h"
 #include "support/reference.h"
@@ -151,6 +152,7 @@ struct Seen {
   int folded = 0, whole = 0, few = 0, reduced = 0, lanes = 0;
   int several = 0;  // of several replicas
   int context = 0;  // by fewer devices than a replica has, all of one kind in a stage or ring
+  int devices_of_few = 0;  // of which the virtual stages of a device are one layer
   int64_t devices = 0, simulated = 0;
 };
 
@@ -174,9 +176,22 @@ void unequal_stages(RandomStream& random, Parallelism& given, int32_t layers) {
 
 /// Layers of any kind; equal ones; equal ones of which those at the ends of stages do otherwise:
 /// they repeat their forward pass without waiting, or gather weights ahead for no next one.
-/// Many of them on many stages. Or of any kind, with operators that are placed inside their stages, unit by
+/// Many of them on many stages, or on virtual stages of many devices. Or of any kind, with operators that are placed inside their stages, unit by
 /// unit. Or decoders whose sequence is shared out.
-enum class Blocks { any, alike, ends, stages, placed, sequence };
+enum class Blocks { any, alike, ends, stages, placed, sequence, rounds };
+
+/// Several virtual stages of every device, whose gradients share buckets, whose weights are
+/// gathered one for the next or that turn round in a V, or not.
+void take_rounds(RandomStream& random, Parallelism& given) {
+  constexpr const char* kSchedules[] = {"interleaved", "zb-interleaved", "zb-v"};
+  given.schedule = kSchedules[random.below(3)];
+  given.mesh.pipeline = 6;
+  given.mesh.data = std::min(given.mesh.data, 2);
+  given.mesh.order.clear();
+  given.virtual_stages = 2;
+  given.micro_batches = 6 * (1 + static_cast<int32_t>(random.below(3)));
+  given.recompute = static_cast<Recompute>(random.below(3));
+}
 
 void place_inside(RandomStream& random, const Graph& graph, Parallelism& given) {
   given.mesh.placement = 2 + static_cast<int32_t>(random.below(2));
@@ -187,8 +202,9 @@ void place_inside(RandomStream& random, const Graph& graph, Parallelism& given) 
 }
 
 void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t seed = 7) {
-  constexpr const char* kStreams[] = {"symmetry", "alike", "ends", "stages", "placed", "sequence"};
-  constexpr int32_t kLayers[] = {8, 16, 24, 16, 8, 16};
+  constexpr const char* kStreams[] = {"symmetry", "alike", "ends", "stages", "placed", "sequence",
+                                      "rounds"};
+  constexpr int32_t kLayers[] = {8, 16, 24, 16, 8, 16, 24};
   const auto number = static_cast<size_t>(kind);
   RandomStream random(seed, kStreams[number], draw);
   const auto graph = kind == Blocks::sequence
@@ -208,6 +224,7 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t se
     if (random.below(3) == 0) unequal_stages(random, *strategy.parallelism, 24);
   }
   if (kind == Blocks::sequence) share_sequence(random, *strategy.parallelism);
+  if (kind == Blocks::rounds) take_rounds(random, *strategy.parallelism);
   if (kind == Blocks::placed) place_inside(random, *graph, *strategy.parallelism);
   if (kind == Blocks::stages) {
     mesh.pipeline = 8;
@@ -255,6 +272,7 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t se
     if (simulated > mesh.pipeline * mesh.width()) ++seen.several;
     if (simulated < mesh.pipeline * mesh.width()) ++seen.context;
     if (mesh.pipeline > 1 && mesh.data > 1 && strategy.parallelism->shard < 2) ++seen.reduced;
+    if (kind == Blocks::rounds && pricer.lowered_layers(strategy) == 20) ++seen.devices_of_few;
   }
   seen.devices += devices;
   seen.simulated += simulated;
@@ -315,6 +333,15 @@ TEST_CASE("a few stages, or layers of them, give the metrics of all") {
                       << " by several lanes");
   CHECK(seen.few > 200);
   CHECK(seen.lanes > 20);
+}
+
+TEST_CASE("a few devices give the metrics of all where their virtual stages are joined") {
+  Seen seen;
+  for (uint64_t draw = 0; draw < 700; ++draw) check_one(draw, seen, Blocks::rounds);
+  MESSAGE(seen.folded << " folded, " << seen.few << " of them from a few layers, "
+                      << seen.devices_of_few << " by device");
+  CHECK(seen.few > 100);
+  CHECK(seen.devices_of_few > 60);
 }
 
 TEST_CASE("a few layers give the metrics of all where the sequence is shared out") {
@@ -388,15 +415,19 @@ bool check_pieces(const Drawn& given, OrderEngine& engine) {
 }
 
 TEST_CASE("an order in pieces takes as long as it takes task by task") {
-  int decided = 0, others = 0;
+  int decided = 0, others = 0, turning = 0;
   for (uint64_t draw = 0; draw < 600; ++draw)
     if (const auto given = drawn("pieces", draw)) {
       CAPTURE(draw);
       OrderEngine engine(*given->cluster);
-      ++(check_pieces(*given, engine) ? decided : others);
+      const bool found = check_pieces(*given, engine);
+      ++(found ? decided : others);
+      turning += found && is_v_shaped(schedule_of(*given->strategy.parallelism));
     }
-  MESSAGE(decided << " decided, " << others << " left to the event loop");
+  MESSAGE(decided << " decided, " << turning << " of a V, " << others
+                  << " left to the event loop");
   CHECK(decided > 150);
+  CHECK(turning > 10);  // whose weight parts take other turns in other micro-batches
 }
 
 TEST_CASE("micro-batches that repeat others take as long as all of them") {

@@ -98,15 +98,34 @@ std::optional<FoldSizes> few_stages(const Parallelism& given, int32_t layers) {
   return sizes;
 }
 
+/// Of which the layers of one device are one.
+std::optional<FoldSizes> few_devices(const Parallelism& given, int32_t layers) {
+  std::vector<int32_t> in_stages;
+  auto sizes = mesh_sizes(given, layers, in_stages);
+  if (!sizes || sizes->rounds == 1 || sizes->pipeline <= kLeastStages) return std::nullopt;
+  sizes->by_device = true;
+  sizes->layers = sizes->pipeline;
+  sizes->few_layers = sizes->few_pipeline = kLeastStages;
+  for (int32_t few = 0; few < sizes->few_chunks(); ++few)
+    sizes->few_stages.push_back(
+        in_stages[at(sizes->many(few) >= 0 ? sizes->many(few)
+                                           : few / kLeastStages * sizes->pipeline + 1)]);
+  for (int32_t chunk = 0; chunk < sizes->chunks(); ++chunk)
+    if (in_stages[at(chunk)] != sizes->few_stages[at(sizes->like(chunk))]) return std::nullopt;
+  return sizes;
+}
+
 }  // namespace
 
 std::vector<FoldSizes> fold_sizes(const Parallelism& given, int32_t layers) {
   std::vector<FoldSizes> found;
-  for (const auto find : {few_layers, few_stages})
+  for (const auto find : {few_layers, few_stages, few_devices})
     if (auto sizes = find(given, layers)) found.push_back(std::move(*sizes));
-  // Gradients that the parts of a layer sum share buckets with those of other layers of the stage.
+  // Gradients that the parts of a layer sum share buckets with those of other layers of the device;
+  // weights are gathered ahead of what the device does next; a V turns round on a device.
   const bool shares = given.sequence_parallel && given.mesh.tensor > 1 && given.bucket_bytes > 0;
-  if (shares) std::reverse(found.begin(), found.end());
+  const bool joins = shares || given.shard == 3 || is_v_shaped(schedule_of(given));
+  if (shares || (joins && given.virtual_stages > 1)) std::reverse(found.begin(), found.end());
   return found;
 }
 
@@ -158,7 +177,7 @@ bool LayerFold::find(const ReplicaLanes& few) {
   if (!find_runs() || !find_sources() || !find_senders() || !find_reads() || !find_chunks() ||
       !find_waits())
     return false;
-  return all_alike(false) || all_alike(true);
+  return all_alike(false) || (!sizes_.by_device && all_alike(true));
 }
 
 void LayerFold::find_slots() {
@@ -173,7 +192,8 @@ void LayerFold::find_labels() {
   std::vector<int32_t> of_layer;  // what the network's layers count as
   for (int32_t chunk = 0; chunk < sizes_.few_chunks(); ++chunk)
     for (int32_t i = 0; i < sizes_.few_stages[at(chunk)]; ++i)
-      of_layer.push_back(sizes_.chunk_of.size() == at(sizes_.chunks())
+      of_layer.push_back(sizes_.by_device ? sizes_.few_first_layer(chunk)
+                         : sizes_.chunk_of.size() == at(sizes_.chunks())
                              ? chunk
                              : static_cast<int32_t>(of_layer.size()));
   for (const int32_t layer : copies_.lowered.layer)
@@ -207,6 +227,7 @@ int32_t LayerFold::few_kind(int32_t layer) const {
 }
 
 int32_t LayerFold::kind(int32_t layer) const {
+  if (sizes_.by_device) return 0;
   const size_t of = at(layer + sizes_.ends);
   const auto& chunk = sizes_.chunk_of;
   const bool first = of == 0 || chunk[of - 1] != chunk[of];
@@ -342,6 +363,7 @@ bool LayerFold::find_senders() {
 }
 
 bool LayerFold::same_senders(int32_t slot) const {
+  if (sizes_.by_device) return true;  // one of a round is between others
   std::optional<LayerRuns::Place> between;
   for (int32_t chunk = 1; chunk + 1 < sizes_.few_chunks(); ++chunk) {
     const int32_t op = sender_[at_chunk(chunk, slot)];
@@ -438,24 +460,27 @@ bool LayerFold::same_collective(int32_t a, int32_t b) const {
          x.members.size() == y.members.size() && same_group(few_group_[at(a)], few_group_[at(b)]);
 }
 
-int32_t LayerFold::few_chunk(int32_t layer) const {
-  return std::clamp(layer + sizes_.ends, 0, sizes_.few_layers - 1) / sizes_.few_in_chunk();
+int32_t LayerFold::few_chunk(int32_t layer, int32_t round) const {
+  const int32_t of = std::clamp(layer + sizes_.ends, 0, sizes_.few_layers - 1);
+  return sizes_.by_device ? sizes_.chunk_on(sizes_.few_pipeline, round, of)
+                          : of / sizes_.few_in_chunk();
 }
-int32_t LayerFold::chunk(int32_t layer) const {
-  return sizes_.chunk_of[at(std::clamp(layer + sizes_.ends, 0, sizes_.layers - 1))];
+int32_t LayerFold::chunk(int32_t layer, int32_t round) const {
+  const int32_t of = std::clamp(layer + sizes_.ends, 0, sizes_.layers - 1);
+  return sizes_.by_device ? sizes_.chunk_on(sizes_.pipeline, round, of) : sizes_.chunk_of[at(of)];
 }
 
 /// Operators run in their layer's stage or, as sums of what several read, in a neighbour's. What is
 /// of no layer is in the first stages or the last.
 bool LayerFold::find_chunks() {
-  ahead_.resize(runs_->zones.size());
-  for (size_t zone = 0; zone < ahead_.size(); ++zone)
+  home_.resize(runs_->zones.size());
+  for (size_t zone = 0; zone < home_.size(); ++zone)
     for (int32_t place = 0; place < runs_->zones[zone].length; ++place) {
-      const auto found = ahead_of(static_cast<int32_t>(zone), place);
+      const auto found = home_of(static_cast<int32_t>(zone), place);
       // A sum for the layer before runs in a layer's stage where its terms are all there; in a stage
       // of one layer among longer ones they are not, which none of the few shows.
-      if (!found || (*found != 0 && one_layer_alone())) return false;
-      ahead_[zone].push_back(*found);
+      if (!found || (found->ahead != 0 && one_layer_alone())) return false;
+      home_[zone].push_back(*found);
     }
   for (size_t op = 0; op < runs_->places.size(); ++op) {
     const int32_t stage = copies_.lowered.stage[op];
@@ -484,13 +509,15 @@ bool LayerFold::in_first_round(int32_t op) const {
   return source_[at(op)] >= 0 && copies_.lowered.stage[at(op)] == few_stage(op);
 }
 
-std::optional<int32_t> LayerFold::ahead_of(int32_t zone, int32_t place) const {
+std::optional<LayerFold::Home> LayerFold::home_of(int32_t zone, int32_t place) const {
+  const int32_t stage = copies_.lowered.stage[at(runs_->number(zone, 0, place))];
+  const int32_t round = sizes_.by_device ? stage / sizes_.few_pipeline : 0;
   for (const int32_t ahead : {0, 1, -1}) {
     bool always = true;
     for (int32_t layer = 0; layer < few_inner() && always; ++layer)
       always = copies_.lowered.stage[at(runs_->number(zone, layer, place))] ==
-               few_chunk(layer + ahead);
-    if (always) return ahead;
+               few_chunk(layer + ahead, round);
+    if (always) return Home{ahead, round};
   }
   return std::nullopt;
 }

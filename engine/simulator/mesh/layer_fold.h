@@ -12,6 +12,7 @@
 #include "simulator/mesh/lane_fold.h"
 #include "simulator/mesh/layer_runs.h"
 #include "simulator/order_graph.h"
+#include "strategy/chunk_order.h"
 #include "strategy/lanes.h"
 #include "strategy/lower.h"
 #include "strategy/mesh_schedule.h"
@@ -23,7 +24,8 @@ namespace trinity {
 /// How many layers and stages a mesh has, and how many are enough to see what all do: three layers
 /// of every virtual stage and three stages (the first, one between others, the last), or as many as
 /// give three layers between those at the ends. Or the layers of a virtual stage together count as
-/// one, where what joins them (a bucket of gradients) is another thing for fewer of them.
+/// one, where what joins them (a bucket of gradients) is another thing for fewer of them; or those
+/// of a device, where virtual stages of one are joined: five devices then.
 struct FoldSizes {
   int32_t layers = 0, few_layers = 0;      // of all stages
   std::vector<int32_t> few_stages;         // of every virtual stage of the few: of the network's
@@ -31,24 +33,42 @@ struct FoldSizes {
   int32_t rounds = 1;                      // virtual stages of a device
   int32_t ends = 1;                        // layers at each end that stand for themselves
   std::vector<int32_t> chunk_of;           // of every layer its virtual stage
+  bool by_device = false;                  // a layer is a device, of all its virtual stages
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
 
   int32_t chunks() const { return pipeline * rounds; }
   int32_t few_chunks() const { return few_pipeline * rounds; }
+  /// The virtual stage of a device's round, where so many devices are.
+  int32_t chunk_on(int32_t devices, int32_t round, int32_t device) const {
+    return round * devices + device_of_chunk(schedule, devices, round * devices + device);
+  }
   /// The first layer of a virtual stage, and of one of the few.
   int32_t first_layer(int32_t chunk) const {
+    if (by_device) return device_of_chunk(schedule, pipeline, chunk);
     return static_cast<int32_t>(std::find(chunk_of.begin(), chunk_of.end(), chunk) -
                                 chunk_of.begin());
   }
-  int32_t few_in_chunk() const { return few_layers / few_chunks(); }
-  int32_t few_first_layer(int32_t chunk) const { return chunk * few_in_chunk(); }
+  int32_t few_in_chunk() const { return by_device ? 1 : few_layers / few_chunks(); }
+  int32_t few_first_layer(int32_t chunk) const {
+    return by_device ? device_of_chunk(schedule, few_pipeline, chunk) : chunk * few_in_chunk();
+  }
   /// A virtual stage of the few that does as one of all does.
   int32_t like(int32_t chunk) const {
+    if (by_device) {
+      const int32_t place = chunk % pipeline, behind = pipeline - few_pipeline;
+      return chunk / pipeline * few_pipeline +
+             (place < 2 ? place : place < pipeline - 2 ? 2 : place - behind);
+    }
     if (few_chunks() == chunks() || chunk < 2) return chunk;
     return chunk == chunks() - 1 ? few_chunks() - 1 : std::min(2, few_chunks() - 2);
   }
   /// The virtual stage that one of the few stands for, but for those between others: -1.
   int32_t many(int32_t few) const {
+    if (by_device) {
+      const int32_t place = few % few_pipeline, round = few / few_pipeline;
+      if (place == 2) return -1;
+      return round * pipeline + (place < 2 ? place : pipeline - few_pipeline + place);
+    }
     const int32_t apart = few_chunks() < 5 ? 1 : 2;  // so that one is left between them
     if (few_chunks() == chunks() || few < apart) return few;
     return few < few_chunks() - apart ? -1 : chunks() - few_chunks() + few;
@@ -134,13 +154,17 @@ class LayerFold {
   bool in_first_round(int32_t op) const;
   bool find_chunks();
   bool one_layer_alone() const;
-  std::optional<int32_t> ahead_of(int32_t zone, int32_t place) const;
+  /// Where operators of a layer run: so many layers on, in a device's so-manyth virtual stage.
+  struct Home {
+    int32_t ahead, round;
+  };
+  std::optional<Home> home_of(int32_t zone, int32_t place) const;
   /// The layers between those at the ends, which alone are numbered, from 0; the others are of no
   /// layer.
   int32_t few_inner() const { return sizes_.few_layers - 2 * sizes_.ends; }
   int32_t inner() const { return sizes_.layers - 2 * sizes_.ends; }
-  int32_t few_chunk(int32_t layer) const;
-  int32_t chunk(int32_t layer) const;
+  int32_t few_chunk(int32_t layer, int32_t round) const;
+  int32_t chunk(int32_t layer, int32_t round) const;
   bool waits(int32_t op) const;
   int32_t sender(int32_t chunk, int32_t slot) const;
   bool stands(int32_t chunk, int32_t slot) const;
@@ -187,7 +211,7 @@ class LayerFold {
   // Layers are alike, or those at one end of a stage are: which of the few stands for each kind.
   bool by_end_ = false;
   std::array<int32_t, 4> kind_layer_ = {};
-  std::vector<std::vector<int32_t>> ahead_;     // [zone][place]: layers on, in whose stage it runs
+  std::vector<std::vector<Home>> home_;         // [zone][place]
   std::vector<int32_t> senders_;                // by virtual stage and slot, or -1
   std::vector<int32_t> outside_, zone_begin_;   // numbers of what is of no layer; of zones
   std::vector<int32_t> like_, layer_;           // of all operators

@@ -109,6 +109,7 @@ bool LayerFold::stands(int32_t chunk, int32_t slot) const {
   const int32_t few = sizes_.like(chunk), op = sender_[at_chunk(few, slot)];
   if (op < 0) return true;
   const auto& place = runs_->places[at(op)];
+  if (sizes_.by_device && place.zone < 0) return sizes_.many(few) == chunk;
   const int32_t first = sizes_.first_layer(chunk), few_first = sizes_.few_first_layer(few);
   if (place.zone >= 0) {
     const int32_t layer = place.layer + first - few_first;
@@ -125,14 +126,16 @@ void LayerFold::place(int32_t op, int32_t layer, int32_t stage) {
     if (const auto told = told_.find({about.zone, about.place}); told != told_.end())
       op = told->second;
   const int32_t few_chunk = copies_.lowered.stage[at(op)];
-  if (layer >= 0)
-    chunk_.push_back(chunk(layer + ahead_[at(about.zone)][at(about.place)]));
-  else if (stage >= 0)
+  if (layer >= 0) {
+    const auto& home = home_[at(about.zone)][at(about.place)];
+    chunk_.push_back(chunk(layer + home.ahead, home.round));
+  } else if (stage >= 0) {
     chunk_.push_back(stage);
-  else if (in_first_round(op))
+  } else if (in_first_round(op)) {
     chunk_.push_back(few_chunk == 0 ? 0 : sizes_.pipeline - sizes_.few_pipeline + few_chunk);
-  else
+  } else {
     chunk_.push_back(sizes_.many(few_chunk));
+  }
   const int32_t on = device_of_chunk(sizes_.schedule, sizes_.pipeline, chunk_.back());
   if (const int32_t source = source_[at(op)]; source >= 0)
     source_number_[at(source)][at(on)] = static_cast<int32_t>(like_.size());

@@ -94,12 +94,14 @@ bool OrderEngine::place_lists() {
   return listed + members_.size() == list_of_.size();
 }
 
-/// Positions of all pieces. False unless a device runs its lists in one order in all micro-batches,
-/// and what runs once behind all else.
+/// Positions of all pieces. False unless a device runs every list once in every micro-batch, and
+/// what runs once behind all else.
 bool OrderEngine::order_lists() {
   constexpr int32_t kNone = -1;
   base_.assign(at(pieces_->lists()) * at(micros_), kNone);
   list_rank_.assign(at(pieces_->lists()), kNone);
+  turns_.clear();
+  turns_of_.assign(devices_.size(), {kNone, 0});
   reached_.resize(at(micros_));
   for (int32_t d = 0; d < pieces_->devices(); ++d) {
     const auto pieces = std::span(pieces_->pieces)
@@ -109,12 +111,12 @@ bool OrderEngine::order_lists() {
     for (const auto& piece : pieces)
       if (piece.micro_batch == micros_ - 1) list_rank_[piece.list] = rank++;
     std::fill(reached_.begin(), reached_.end(), kNone);
-    bool once = false;
+    bool once = false, turns = false;
     for (const auto& [list, micro] : pieces) {
       auto& base = base_[list_cell(list, micro)];
-      if (base != kNone || list_device_[list] != d || list_rank_[list] <= reached_[micro])
-        return false;
+      if (base != kNone || list_device_[list] != d) return false;
       base = position;
+      turns = turns || list_rank_[list] <= reached_[micro];
       reached_[micro] = list_rank_[list];
       const bool runs_once = graph_->once(pieces_->operators[pieces_->list_first[list]]);
       if (runs_once ? micro != micros_ - 1 : once) return false;
@@ -123,8 +125,24 @@ bool OrderEngine::order_lists() {
       position += pieces_->list_first[at(list) + 1] - pieces_->list_first[list];
     }
     devices_[d].positions = position;
+    if (turns) find_turns(d, rank);
   }
   return std::find(base_.begin(), base_.end(), kNone) == base_.end();
+}
+
+/// Of a device that runs its lists in several orders: which are before which in all micro-batches.
+void OrderEngine::find_turns(int32_t device, int32_t lists) {
+  turns_of_[device] = {static_cast<int32_t>(turns_.size()), lists};
+  std::vector<int32_t> list(at(lists));
+  for (int32_t i = 0; i < pieces_->lists(); ++i)
+    if (list_device_[i] == device && list_rank_[i] >= 0) list[at(list_rank_[i])] = i;
+  for (const int32_t a : list)
+    for (const int32_t b : list) {
+      bool always = a != b;
+      for (int32_t k = 0; k < micros_ && always; ++k)
+        always = base_[list_cell(a, k)] < base_[list_cell(b, k)];
+      turns_.push_back(always);
+    }
 }
 
 /// What goes to other devices, and who there and here is a member of a collective. False where one
@@ -344,8 +362,7 @@ bool OrderEngine::find_needs(int32_t op) {
       needs_.push_back(2 * member_number_[from] + accumulates(from, op));
     } else {
       const int32_t before = list_of_[from], list = list_of_[op];
-      if (before == list ? index_of_[from] >= index_of_[op]
-                         : list_rank_[before] >= list_rank_[list])
+      if (before == list ? index_of_[from] >= index_of_[op] : !always_before(before, list))
         return false;
     }
   }

@@ -56,9 +56,11 @@ OrderEngine::Use OrderEngine::use_of(int32_t op, int32_t output, int32_t device)
   return use;
 }
 
-void OrderEngine::join(Use& use, int32_t list, int32_t index) const {
-  const bool later = use.list < 0 || list_rank_[list] > list_rank_[use.list] ||
-                     (list == use.list && index > use.index);
+void OrderEngine::join(Use& use, int32_t list, int32_t index) {
+  const bool known = use.list >= 0 && list != use.list;
+  if (known && !always_before(list, use.list) && !always_before(use.list, list))
+    return join(use, End::runs, pieces_->operators[pieces_->list_first[list] + index]);
+  const bool later = use.list < 0 || (known ? always_before(use.list, list) : index > use.index);
   if (later) use.list = list, use.index = index;
 }
 
@@ -88,14 +90,23 @@ void OrderEngine::hold(const Hold& given) {
 
 /// The position that an instant falls into; the search goes on where it last ended.
 int32_t OrderEngine::position_at(int32_t device, int64_t time_ns, size_t& hint) const {
+  constexpr int32_t kNear = 8;
   const auto& list = started_[device];
   if (list.empty()) return 0;
-  while (hint > 0 && list[hint].time_ns > time_ns) --hint;
-  while (hint + 1 < list.size() && list[hint + 1].time_ns <= time_ns) ++hint;
+  const auto begun = [&](size_t i) { return list[i].time_ns <= time_ns; };
+  int32_t steps = 0;
+  for (; steps < kNear && hint > 0 && !begun(hint); ++steps) --hint;
+  for (; steps < kNear && hint + 1 < list.size() && begun(hint + 1); ++steps) ++hint;
+  if (steps == kNear) {
+    const auto later = [](int64_t time, const Started& one) { return time < one.time_ns; };
+    const auto behind = std::upper_bound(list.begin(), list.end(), time_ns, later);
+    hint = at(std::max<std::ptrdiff_t>(behind - list.begin() - 1, 0));
+  }
   const auto& found = list[hint];
-  int32_t at = found.begin;
-  while (at + 1 < found.end && found.time_ns + offset_ns_[at + 1] <= time_ns) ++at;
-  return found.position + at - found.begin;
+  const auto offsets = std::span(offset_ns_).subspan(at(found.begin), at(found.end - found.begin));
+  const auto behind =
+      std::upper_bound(offsets.begin() + 1, offsets.end(), time_ns - found.time_ns);
+  return found.position + static_cast<int32_t>(behind - offsets.begin()) - 1;
 }
 
 /// Positions of all starts and ends of collectives and transfers, in order of booking.
@@ -140,6 +151,10 @@ int32_t OrderEngine::last_position(const Use& use, int32_t micro, int32_t first)
   if (use.list >= 0) last = std::max(last, base_[list_cell(use.list, micro)] + use.index);
   for (int32_t at = use.more; at >= 0; at = ends_[at].next) {
     const auto& end = ends_[at];
+    if (end.kind == End::runs) {
+      last = std::max(last, base_[list_cell(list_of_[end.number], micro)] + index_of_[end.number]);
+      continue;
+    }
     const int32_t row = end.kind == End::sent ? members + end.number : end.number;
     const auto& slots = end.kind == End::starts ? first_slot_ : last_slot_;
     last = std::max(last, slots[slot_cell(row, micro)]);
