@@ -365,16 +365,22 @@ class Lowering {
                return is_update(static_cast<int32_t>(boost::target(edge, graph.csr())));
              });
     };
-    const auto size = [&](const Collective& collective) {
-      if (collective.partition < 0) return static_cast<std::ptrdiff_t>(collective.members.size());
+    const auto whole = [&](const Collective& collective) {  // has a member for every context rank
+      if (collective.partition < 0) return std::ssize(collective.members) == given_.mesh.context;
       const auto& group = partitions[at(collective.partition)];
       const int32_t lane = made.device[collective.members[0]] % given_.mesh.width();
-      return std::count(group.begin(), group.end(), group[at(lane)]);
+      int32_t members = 0;
+      for (int32_t other = 0; other < std::ssize(group); ++other) {
+        if (group[at(other)] != group[at(lane)]) continue;
+        if ((other - lane) % given_.mesh.tensor != 0) return false;
+        ++members;
+      }
+      return members == given_.mesh.context;
     };
     const auto joins = [&](const Collective& collective) {
       const int32_t first = collective.members[0];
       return collective.kind == CollectiveKind::all_reduce &&
-             size(collective) == given_.mesh.context &&
+             whole(collective) &&
              std::all_of(collective.members.begin(), collective.members.end(), [&](int32_t op) {
                const auto [begin, end] = boost::out_edges(op, graph.csr());
                return graph.op(op).phase == Phase::update &&

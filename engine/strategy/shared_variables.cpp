@@ -317,9 +317,9 @@ class Sharing {
   std::vector<int32_t> id_;       // in the builder
   std::vector<int32_t> tensor_;   // in the builder
   std::vector<int32_t> copied_;   // the same, of the last copy of what is shared
-  std::vector<bool> moved_;       // per operator: one of Shared::joins
   std::vector<int64_t> added_bytes_;  // per collective: of what is summed in it, too
   std::vector<bool> replaced_;        // per collective: whether a bucket sums in its stead
+  std::vector<bool> moved_;           // per operator: one of Shared::joins
   std::vector<std::pair<int32_t, int32_t>> last_reads_;  // in the builder: its members, and what
   std::vector<Made> made_;        // per operator of the builder
   int32_t with_ = -1;             // what the copies at hand work for
