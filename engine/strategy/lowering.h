@@ -515,9 +515,9 @@ class Lowering {
     return behind;
   }
 
-  /// Weight parts of their own, which wait until a device would be idle; but of what is no product
-  /// or chooses experts, which is little work, and of what stands behind the layers, whose logits would be kept for so
-  /// long (Qi et al. 2024, table 1, counts the products of layers).
+  /// Weight parts of their own, which wait until a device would be idle; but of what is no product or
+  /// chooses experts, which is little work, and of what stands behind the layers, whose logits would
+  /// be kept for so long (Qi et al. 2024, table 1, counts the products of layers).
   void cut_backward(Made& made) const {
     std::vector<bool> at_once;
     for (const int32_t op : made.serves)

@@ -11,130 +11,11 @@
 #include "simulator/order_engine.h"
 #include "simulator/pricer.h"
 #include "strategy/mesh_schedule.h"
-#include "support/build.h"
-#include "support/layered.h"
+#include "support/random_meshes.h"
 #include "support/reference.h"
 
 namespace trinity {
 namespace {
-
-/// Residual blocks of two products as a training step; what stands between them is free where a
-/// draw says so, so that much happens at one instant.
-/// alike: all blocks are the same.
-std::shared_ptr<const Graph> blocks(RandomStream& random, int layers, bool alike = false) {
-  const auto times = alike ? 1 + random.below(3) : 0;
-  const bool sums = alike && random.below(2) == 0;
-  const bool free = random.below(2) == 0, chosen = random.below(3) == 0;
-  const auto adapt = [&](Operator& op) {
-    const bool product = !op.parameters.empty();
-    if (product) op.flops = 1e9 * static_cast<double>(alike ? times : 1 + random.below(3));
-    if (!product && free) op.measured_time_s = op.measured_backward_time_s = 0;
-    if (chosen) op.measured_time_s = op.measured_backward_time_s = 1e-6;
-  };
-  const auto residual = [&] { return alike ? sums : random.below(2) == 0; };
-  test::LayeredOptions options;
-  if (alike) options = {random.below(3) == 0, random.below(3) == 0};
-  return std::make_shared<const Graph>(test::layered_graph(layers, adapt, residual, options));
-}
-
-/// Decoders whose sequence can be shared out, at costs of their own.
-std::shared_ptr<const Graph> decoder(RandomStream& random, int layers) {
-  const auto times = 1 + random.below(3);
-  const bool free = random.below(3) == 0;
-  const auto adapt = [&](Operator& op) {
-    if (!op.parameters.empty()) op.flops *= static_cast<double>(times);
-    if (op.parameters.empty() && free) op.measured_time_s = op.measured_backward_time_s = 0;
-  };
-  test::DecoderOptions options;
-  options.key_heads = random.below(3) == 0 ? 4 : 8;
-  options.vocabulary = random.below(2) == 0 ? 64 : 67;
-  options.tied = random.below(2) == 0;
-  options.mask = random.below(3) == 0;
-  return std::make_shared<const Graph>(test::decoder_graph(layers, adapt, options));
-}
-
-/// Machines whose devices are linked in pairs, too.
-ClusterSpec meshed(int nodes, int members) {
-  auto spec = test::node_spec(nodes, members, 1e10, 1e10, 1e-6, 5e-6);
-  for (int n = 0; n < nodes; ++n)
-    for (int a = 0; a < members; ++a)
-      for (int b = a + 1; b < members; ++b)
-        spec.links.push_back(
-            {fmt::format("n{}/d{}", n, a), fmt::format("n{}/d{}", n, b), 4e10, 2e-6});
-  return spec;
-}
-
-/// One device or link is slower than all others.
-void break_one(RandomStream& random, ClusterSpec& spec) {
-  if (random.below(2) == 0)
-    spec.devices[random.below(spec.devices.size())].speed = 0.7;
-  else
-    spec.links[random.below(spec.links.size())].bandwidth_bytes_per_s *= 0.3;
-}
-
-std::shared_ptr<const Cluster> cluster_of(RandomStream& random, int devices) {
-  ClusterSpec spec;
-  const int members = 1 << random.below(4), nodes = (devices + members - 1) / members;
-  switch (random.below(4)) {
-    case 0:
-      spec = test::uniform_spec(devices, 1e10, 1e-6);
-      break;
-    case 1:
-      spec = test::node_spec(nodes, members, 1e11, 2e10, 1e-6, 5e-6);
-      break;
-    case 2:
-      spec = meshed(nodes, members);
-      break;
-    default:
-      spec = test::rail_spec(nodes, members);
-  }
-  if (random.below(3) == 0) {  // types that differ in name alone
-    spec.device_types.push_back(spec.device_types[0]);
-    spec.device_types[1].name = "other";
-    for (auto& device : spec.devices) device.type = static_cast<int32_t>(random.below(2));
-  }
-  constexpr QueueModel kQueues[] = {QueueModel::sender, QueueModel::pair,  QueueModel::route,
-                                    QueueModel::route,  QueueModel::route, QueueModel::none,
-                                    QueueModel::fair,   QueueModel::receiver};
-  spec.queue = kQueues[random.below(8)];
-  if (random.below(3) == 0) break_one(random, spec);
-  return std::make_shared<const Cluster>(std::move(spec));
-}
-
-Parallelism mesh_of(RandomStream& random) {
-  Parallelism given;
-  const auto pick = [&](std::initializer_list<int32_t> list) {
-    return *(list.begin() + random.below(list.size()));
-  };
-  given.mesh.data = pick({1, 2, 2, 3, 4, 8});
-  given.mesh.tensor = pick({1, 2, 4});
-  given.mesh.pipeline = pick({1, 2, 4});
-  given.micro_batches = pick({1, 2, 4, 8});
-  given.shard = pick({0, 0, 1, 2, 3});
-  given.sequence_parallel = random.below(2) == 0;
-  given.scatter_gather = random.below(2) == 0;
-  given.overlap_tensor = random.below(2) == 0;
-  given.bucket_bytes = pick({1, 3000, 25'000'000});
-  given.recompute = random.below(3) == 0 ? Recompute::full : Recompute::none;
-  constexpr const char* kSchedules[] = {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v"};
-  given.schedule = kSchedules[random.below(6)];
-  if (given.schedule == "interleaved" && given.mesh.pipeline > 1)
-    given.virtual_stages = pick({1, 2});
-  if (given.schedule == "zb-v" && given.mesh.pipeline > 1) given.virtual_stages = 2;
-  constexpr Axis kAxes3[] = {Axis::tensor, Axis::data, Axis::pipeline};
-  if (random.below(2) == 0) given.mesh.order = {kAxes3[random.below(3)]};
-  return given;
-}
-
-/// The same with the sequence shared out.
-void share_sequence(RandomStream& random, Parallelism& given) {
-  given.mesh.context = random.below(2) == 0 ? 2 : 4;
-  given.mesh.data = std::min(given.mesh.data, 3);
-  given.scatter_gather = given.overlap_tensor = false;
-  constexpr ContextKind kKinds[] = {ContextKind::all_gather, ContextKind::ring,
-                                    ContextKind::all_to_all};
-  given.context_kind = kKinds[random.below(3)];
-}
 
 Metrics whole(const Strategy& strategy, const std::shared_ptr<const Problem>& problem) {
   const auto low = lower(strategy, problem->graph(), problem->cluster());
@@ -167,39 +48,11 @@ void check_kin(RandomStream& random, Strategy strategy,
   if (pricer.price(strategy, metrics, kNoLimit)) REQUIRE(metrics == whole(strategy, problem));
 }
 
-/// Stages with one layer at least.
-void unequal_stages(RandomStream& random, Parallelism& given, int32_t layers) {
-  given.stages.assign(static_cast<size_t>(given.mesh.pipeline * given.virtual_stages), 1);
-  for (auto left = layers - static_cast<int32_t>(given.stages.size()); left > 0; --left)
-    ++given.stages[random.below(given.stages.size())];
-}
-
 /// Layers of any kind; equal ones; equal ones of which those at the ends of stages do otherwise:
-/// they repeat their forward pass without waiting, or gather weights ahead for no next one.
-/// Many of them on many stages, or on virtual stages of many devices. Or of any kind, with operators that are placed inside their stages, unit by
-/// unit. Or decoders whose sequence is shared out.
+/// they repeat their forward pass without waiting, or gather weights ahead for no next one. Many of
+/// them on many stages, or on virtual stages of many devices. Or of any kind, with operators that
+/// are placed inside their stages, unit by unit. Or decoders whose sequence is shared out.
 enum class Blocks { any, alike, ends, stages, placed, sequence, rounds };
-
-/// Several virtual stages of every device, whose gradients share buckets, whose weights are
-/// gathered one for the next or that turn round in a V, or not.
-void take_rounds(RandomStream& random, Parallelism& given) {
-  constexpr const char* kSchedules[] = {"interleaved", "zb-interleaved", "zb-v"};
-  given.schedule = kSchedules[random.below(3)];
-  given.mesh.pipeline = 6;
-  given.mesh.data = std::min(given.mesh.data, 2);
-  given.mesh.order.clear();
-  given.virtual_stages = 2;
-  given.micro_batches = 6 * (1 + static_cast<int32_t>(random.below(3)));
-  given.recompute = static_cast<Recompute>(random.below(3));
-}
-
-void place_inside(RandomStream& random, const Graph& graph, Parallelism& given) {
-  given.mesh.placement = 2 + static_cast<int32_t>(random.below(2));
-  std::vector<int32_t> of_unit;
-  for (int32_t unit = 0; unit < graph.unit_count(); ++unit)
-    of_unit.push_back(static_cast<int32_t>(random.below(static_cast<size_t>(given.mesh.placement))));
-  for (const int32_t unit : graph.units()) given.inside.push_back(of_unit[static_cast<size_t>(unit)]);
-}
 
 void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t seed = 7) {
   constexpr const char* kStreams[] = {"symmetry", "alike", "ends", "stages", "placed", "sequence",
@@ -208,24 +61,25 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t se
   const auto number = static_cast<size_t>(kind);
   RandomStream random(seed, kStreams[number], draw);
   const auto graph = kind == Blocks::sequence
-                         ? decoder(random, kLayers[number])
-                         : blocks(random, kLayers[number], kind != Blocks::any && kind != Blocks::placed);
+                         ? test::decoder(random, kLayers[number])
+                         : test::blocks(random, kLayers[number],
+                                        kind != Blocks::any && kind != Blocks::placed);
   Strategy strategy;
-  strategy.parallelism = mesh_of(random);
+  strategy.parallelism = test::mesh_of(random);
   auto& mesh = strategy.parallelism->mesh;
   if (kind == Blocks::alike && random.below(3) == 0)
-    unequal_stages(random, *strategy.parallelism, 16);
+    test::unequal_stages(random, *strategy.parallelism, 16);
   if (kind == Blocks::ends) {
     mesh.pipeline = random.below(2) == 0 ? 2 : 4;
     mesh.tensor = 1;
     mesh.order.clear();
     strategy.parallelism->recompute = random.below(2) == 0 ? Recompute::full : Recompute::none;
     strategy.parallelism->shard = strategy.parallelism->recompute == Recompute::full ? 1 : 3;
-    if (random.below(3) == 0) unequal_stages(random, *strategy.parallelism, 24);
+    if (random.below(3) == 0) test::unequal_stages(random, *strategy.parallelism, 24);
   }
-  if (kind == Blocks::sequence) share_sequence(random, *strategy.parallelism);
-  if (kind == Blocks::rounds) take_rounds(random, *strategy.parallelism);
-  if (kind == Blocks::placed) place_inside(random, *graph, *strategy.parallelism);
+  if (kind == Blocks::sequence) test::share_sequence(random, *strategy.parallelism);
+  if (kind == Blocks::rounds) test::take_rounds(random, *strategy.parallelism);
+  if (kind == Blocks::placed) test::place_inside(random, *graph, *strategy.parallelism);
   if (kind == Blocks::stages) {
     mesh.pipeline = 8;
     mesh.data = std::min(mesh.data, 2);
@@ -238,7 +92,7 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t se
     }
   }
   const auto devices = static_cast<int>(mesh.device_count());
-  const auto cluster = cluster_of(random, devices);
+  const auto cluster = test::cluster_of(random, devices);
   if (random.below(3) == 0) {
     mesh.devices.resize(static_cast<size_t>(cluster->device_count()));
     std::iota(mesh.devices.begin(), mesh.devices.end(), 0);
@@ -288,9 +142,14 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t se
   if (draw % 4 == 0) check_kin(random, strategy, problem, pricer);
 }
 
-TEST_CASE("what is simulated for its class gives the whole graph's metrics") {
+Seen seen_in(uint64_t draws, Blocks kind = Blocks::any) {
   Seen seen;
-  for (uint64_t draw = 0; draw < 3000; ++draw) check_one(draw, seen);
+  for (uint64_t draw = 0; draw < draws; ++draw) check_one(draw, seen, kind);
+  return seen;
+}
+
+TEST_CASE("what is simulated for its class gives the whole graph's metrics") {
+  const Seen seen = seen_in(3000);
   MESSAGE(seen.folded << " folded (" << seen.simulated << " of " << seen.devices << " devices), "
                       << seen.whole << " whole");
   CHECK(seen.folded > 1200);
@@ -298,8 +157,7 @@ TEST_CASE("what is simulated for its class gives the whole graph's metrics") {
 }
 
 TEST_CASE("operators placed inside stages cost in one replica of a kind what they cost in all") {
-  Seen seen;
-  for (uint64_t draw = 0; draw < 600; ++draw) check_one(draw, seen, Blocks::placed);
+  const Seen seen = seen_in(600, Blocks::placed);
   MESSAGE(seen.folded << " folded (" << seen.simulated << " of " << seen.devices << " devices), "
                       << seen.whole << " whole");
   CHECK(seen.folded > 120);
@@ -308,8 +166,7 @@ TEST_CASE("operators placed inside stages cost in one replica of a kind what the
 }
 
 TEST_CASE("a few of many equal layers give the metrics of all") {
-  Seen seen;
-  for (uint64_t draw = 0; draw < 1800; ++draw) check_one(draw, seen, Blocks::alike);
+  Seen seen = seen_in(1800, Blocks::alike);
   check_one(336, seen, Blocks::alike, 5007);  // a stage of one layer, whose sums are elsewhere
   MESSAGE(seen.folded << " folded, " << seen.few << " of them from a few layers, "
                       << seen.reduced << " of pipelines whose stages reduce gradients, "
@@ -320,15 +177,13 @@ TEST_CASE("a few of many equal layers give the metrics of all") {
 }
 
 TEST_CASE("a few layers give the metrics of all where the ends of stages do otherwise") {
-  Seen seen;
-  for (uint64_t draw = 0; draw < 500; ++draw) check_one(draw, seen, Blocks::ends);
+  const Seen seen = seen_in(500, Blocks::ends);
   MESSAGE(seen.folded << " folded, " << seen.few << " of them from a few layers");
   CHECK(seen.few > 50);
 }
 
 TEST_CASE("a few stages, or layers of them, give the metrics of all") {
-  Seen seen;
-  for (uint64_t draw = 0; draw < 1500; ++draw) check_one(draw, seen, Blocks::stages);
+  const Seen seen = seen_in(1500, Blocks::stages);
   MESSAGE(seen.folded << " folded, " << seen.few << " of them from a few, " << seen.lanes
                       << " by several lanes");
   CHECK(seen.few > 200);
@@ -336,8 +191,7 @@ TEST_CASE("a few stages, or layers of them, give the metrics of all") {
 }
 
 TEST_CASE("a few devices give the metrics of all where their virtual stages are joined") {
-  Seen seen;
-  for (uint64_t draw = 0; draw < 700; ++draw) check_one(draw, seen, Blocks::rounds);
+  const Seen seen = seen_in(700, Blocks::rounds);
   MESSAGE(seen.folded << " folded, " << seen.few << " of them from a few layers, "
                       << seen.devices_of_few << " by device");
   CHECK(seen.few > 100);
@@ -345,8 +199,7 @@ TEST_CASE("a few devices give the metrics of all where their virtual stages are 
 }
 
 TEST_CASE("a few layers give the metrics of all where the sequence is shared out") {
-  Seen seen;
-  for (uint64_t draw = 0; draw < 250; ++draw) check_one(draw, seen, Blocks::sequence);
+  const Seen seen = seen_in(250, Blocks::sequence);
   MESSAGE(seen.folded << " folded (" << seen.simulated << " of " << seen.devices << " devices), "
                       << seen.few << " of them from a few layers, " << seen.context
                       << " by some of a stage's devices");
@@ -364,17 +217,17 @@ struct Drawn {
 std::optional<Drawn> drawn(const char* stream, uint64_t draw, bool many = false,
                            bool placed = false, bool sequence = false) {
   RandomStream random(11, stream, draw);
-  Drawn found{sequence ? decoder(random, 4) : blocks(random, 8, many && random.below(2) == 0),
+  Drawn found{sequence ? test::decoder(random, 4)
+                       : test::blocks(random, 8, many && random.below(2) == 0),
               nullptr, {}};
-  found.strategy.parallelism = mesh_of(random);
-  if (sequence) share_sequence(random, *found.strategy.parallelism);
+  auto& mesh = found.strategy.parallelism.emplace(test::mesh_of(random));
+  if (sequence) test::share_sequence(random, mesh);
   if (many) {
-    found.strategy.parallelism->mesh.data = 1 + static_cast<int32_t>(random.below(2));
-    found.strategy.parallelism->micro_batches = 24 + static_cast<int32_t>(random.below(80));
+    mesh.mesh.data = 1 + static_cast<int32_t>(random.below(2));
+    mesh.micro_batches = 24 + static_cast<int32_t>(random.below(80));
   }
-  if (placed) place_inside(random, *found.graph, *found.strategy.parallelism);
-  found.cluster =
-      cluster_of(random, static_cast<int>(found.strategy.parallelism->mesh.device_count()));
+  if (placed) test::place_inside(random, *found.graph, mesh);
+  found.cluster = test::cluster_of(random, static_cast<int>(mesh.mesh.device_count()));
   try {
     lower(found.strategy, *found.graph, *found.cluster);
   } catch (const ArgumentError&) {
@@ -401,14 +254,15 @@ bool check_pieces(const Drawn& given, OrderEngine& engine) {
   Metrics found, expected;
   Timeline timeline;  // which the event loop alone fills
   const OrderGraph all(problem);
-  if (!engine.run(all, low.arranged.placement, pieces, nullptr, kNoLimit, found)) return false;
+  const auto run = [&](int64_t limit_ns) {
+    return engine.run(all, low.arranged.placement, pieces, nullptr, limit_ns, found);
+  };
+  if (!run(kNoLimit)) return false;
   Simulator(problem).run(Plan{low.arranged.placement, &schedule}, expected, &timeline);
   REQUIRE(found == expected);
-  REQUIRE(engine.run(all, low.arranged.placement, pieces, nullptr, expected.step_time_ns,
-                     found));
+  REQUIRE(run(expected.step_time_ns));
   CHECK(found == expected);
-  REQUIRE(engine.run(all, low.arranged.placement, pieces, nullptr, expected.step_time_ns - 1,
-                     found));
+  REQUIRE(run(expected.step_time_ns - 1));
   expected.reject(expected.step_time_ns - 1);
   CHECK(found == expected);
   return true;
@@ -424,8 +278,7 @@ TEST_CASE("an order in pieces takes as long as it takes task by task") {
       ++(found ? decided : others);
       turning += found && is_v_shaped(schedule_of(*given->strategy.parallelism));
     }
-  MESSAGE(decided << " decided, " << turning << " of a V, " << others
-                  << " left to the event loop");
+  MESSAGE(decided << " decided, " << turning << " of a V, " << others << " left to events");
   CHECK(decided > 150);
   CHECK(turning > 10);  // whose weight parts take other turns in other micro-batches
 }
@@ -451,11 +304,11 @@ TEST_CASE("micro-batches that repeat others take as long as all of them") {
 /// Lists of the same numbers but for their names.
 bool numbered_alike(const std::vector<int32_t>& a, const std::vector<int32_t>& b) {
   std::map<int32_t, int32_t> to, from;
-  bool alike = a.size() == b.size();
-  for (size_t i = 0; i < a.size() && alike; ++i)
-    alike = to.emplace(a[i], b[i]).first->second == b[i] &&
-            from.emplace(b[i], a[i]).first->second == a[i];
-  return alike;
+  for (size_t i = 0; i < a.size() && a.size() == b.size(); ++i)
+    if (to.emplace(a[i], b[i]).first->second != b[i] ||
+        from.emplace(b[i], a[i]).first->second != a[i])
+      return false;
+  return a.size() == b.size();
 }
 
 /// The groups of what is made are those of all lanes.
@@ -496,9 +349,9 @@ TEST_CASE("a lane of each kind is what all lanes have of it") {
     const int32_t width = mesh.width();
     if (!lane || width == 1) continue;
     ++lanes;
-    const auto kinds = std::set<int32_t>(lane->lanes.begin(), lane->lanes.end()).size();
-    several += kinds > 1 && static_cast<int32_t>(kinds) < width;
-    if (mesh.context > 1 && static_cast<int32_t>(kinds) < width)
+    const auto kinds = std::ssize(std::set<int32_t>(lane->lanes.begin(), lane->lanes.end()));
+    several += kinds > 1 && kinds < width;
+    if (mesh.context > 1 && kinds < width)
       ++context[static_cast<size_t>(given->strategy.parallelism->context_kind)];
     CAPTURE(draw);
     std::vector<bool> first;
@@ -543,7 +396,7 @@ TEST_CASE("a lane of each kind is what all lanes have of it") {
 int32_t simulated(const ClusterSpec& spec, const Parallelism& given) {
   RandomStream random(1, "one", 0);
   const auto cluster = std::make_shared<const Cluster>(spec);
-  SymmetryPricer pricer(std::make_shared<const Problem>(blocks(random, 8), cluster,
+  SymmetryPricer pricer(std::make_shared<const Problem>(test::blocks(random, 8), cluster,
                                                         SimulationRules::standard(*cluster)));
   Strategy strategy;
   strategy.parallelism = given;

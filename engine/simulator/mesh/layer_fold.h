@@ -75,17 +75,17 @@ struct FoldSizes {
   }
 };
 
-/// What to try, the fewest layers first, but where these would differ. None where operators are said one by one, a stage has no
-/// layers, or no fewer would do.
+/// What to try, the fewest layers first, but where these would differ. None where operators are said
+/// one by one, a stage has no layers, or no fewer would do.
 std::vector<FoldSizes> fold_sizes(const Parallelism& given, int32_t layers);
 /// The mesh of fewer stages. Its micro-batches are as few as every schedule takes.
 Parallelism with_few_stages(const Parallelism& given, const FoldSizes& sizes);
 
-/// What a mesh of many equal layers runs, unfolded from what one with fewer layers and stages
-/// lowers to (of its first replica the first lane of each kind). That all layers do the same is read off the lowered
-/// graph: in every run of operators that a layer has, those of one place cost the same, and read
-/// the same places of their own layer and of its neighbours; so layers between others, of which
-/// there may be any number, are repetitions of one (manual/symmetry.md). Numbers of operators and
+/// What a mesh of many equal layers runs, unfolded from what one with fewer layers and stages lowers
+/// to (of its first replica the first lane of each kind). That all layers do the same is read off
+/// the lowered graph: in every run of operators that a layer has, those of one place cost the same,
+/// and read the same places of their own layer and of its neighbours; so layers between others, of
+/// which there may be any number, are repetitions of one (manual/symmetry.md). Numbers of operators and
 /// collectives are in the order that lowering all layers would give them.
 class LayerFold {
  public:

@@ -1,0 +1,159 @@
+// Random meshes, and the graphs and clusters that they are drawn for.
+#pragma once
+
+#include <memory>
+#include <numeric>
+#include <vector>
+
+#include "support/build.h"
+#include "support/layered.h"
+
+namespace trinity::test {
+
+/// Residual blocks of two products as a training step; what stands between them is free where a
+/// draw says so, so that much happens at one instant.
+/// alike: all blocks are the same.
+inline std::shared_ptr<const Graph> blocks(RandomStream& random, int layers, bool alike = false) {
+  const auto times = alike ? 1 + random.below(3) : 0;
+  const bool sums = alike && random.below(2) == 0;
+  const bool free = random.below(2) == 0, chosen = random.below(3) == 0;
+  const auto adapt = [&](Operator& op) {
+    const bool product = !op.parameters.empty();
+    if (product) op.flops = 1e9 * static_cast<double>(alike ? times : 1 + random.below(3));
+    if (!product && free) op.measured_time_s = op.measured_backward_time_s = 0;
+    if (chosen) op.measured_time_s = op.measured_backward_time_s = 1e-6;
+  };
+  const auto residual = [&] { return alike ? sums : random.below(2) == 0; };
+  LayeredOptions options;
+  if (alike) options = {random.below(3) == 0, random.below(3) == 0};
+  return std::make_shared<const Graph>(layered_graph(layers, adapt, residual, options));
+}
+
+/// Decoders whose sequence can be shared out, at costs of their own.
+inline std::shared_ptr<const Graph> decoder(RandomStream& random, int layers) {
+  const auto times = 1 + random.below(3);
+  const bool free = random.below(3) == 0;
+  const auto adapt = [&](Operator& op) {
+    if (!op.parameters.empty()) op.flops *= static_cast<double>(times);
+    if (op.parameters.empty() && free) op.measured_time_s = op.measured_backward_time_s = 0;
+  };
+  DecoderOptions options;
+  options.key_heads = random.below(3) == 0 ? 4 : 8;
+  options.vocabulary = random.below(2) == 0 ? 64 : 67;
+  options.tied = random.below(2) == 0;
+  options.mask = random.below(3) == 0;
+  return std::make_shared<const Graph>(decoder_graph(layers, adapt, options));
+}
+
+/// Machines whose devices are linked in pairs, too.
+inline ClusterSpec meshed(int nodes, int members) {
+  auto spec = node_spec(nodes, members, 1e10, 1e10, 1e-6, 5e-6);
+  for (int n = 0; n < nodes; ++n)
+    for (int a = 0; a < members; ++a)
+      for (int b = a + 1; b < members; ++b)
+        spec.links.push_back(
+            {fmt::format("n{}/d{}", n, a), fmt::format("n{}/d{}", n, b), 4e10, 2e-6});
+  return spec;
+}
+
+/// One device or link is slower than all others.
+inline void break_one(RandomStream& random, ClusterSpec& spec) {
+  if (random.below(2) == 0)
+    spec.devices[random.below(spec.devices.size())].speed = 0.7;
+  else
+    spec.links[random.below(spec.links.size())].bandwidth_bytes_per_s *= 0.3;
+}
+
+inline std::shared_ptr<const Cluster> cluster_of(RandomStream& random, int devices) {
+  ClusterSpec spec;
+  const int members = 1 << random.below(4), nodes = (devices + members - 1) / members;
+  switch (random.below(4)) {
+    case 0:
+      spec = uniform_spec(devices, 1e10, 1e-6);
+      break;
+    case 1:
+      spec = node_spec(nodes, members, 1e11, 2e10, 1e-6, 5e-6);
+      break;
+    case 2:
+      spec = meshed(nodes, members);
+      break;
+    default:
+      spec = rail_spec(nodes, members);
+  }
+  if (random.below(3) == 0) {  // types that differ in name alone
+    spec.device_types.push_back(spec.device_types[0]);
+    spec.device_types[1].name = "other";
+    for (auto& device : spec.devices) device.type = static_cast<int32_t>(random.below(2));
+  }
+  constexpr QueueModel kAnyQueue[] = {QueueModel::sender, QueueModel::pair,  QueueModel::route,
+                                    QueueModel::route,  QueueModel::route, QueueModel::none,
+                                    QueueModel::fair,   QueueModel::receiver};
+  spec.queue = kAnyQueue[random.below(8)];
+  if (random.below(3) == 0) break_one(random, spec);
+  return std::make_shared<const Cluster>(std::move(spec));
+}
+
+inline Parallelism mesh_of(RandomStream& random) {
+  Parallelism given;
+  const auto pick = [&](std::initializer_list<int32_t> list) {
+    return *(list.begin() + random.below(list.size()));
+  };
+  given.mesh.data = pick({1, 2, 2, 3, 4, 8});
+  given.mesh.tensor = pick({1, 2, 4});
+  given.mesh.pipeline = pick({1, 2, 4});
+  given.micro_batches = pick({1, 2, 4, 8});
+  given.shard = pick({0, 0, 1, 2, 3});
+  given.sequence_parallel = random.below(2) == 0;
+  given.scatter_gather = random.below(2) == 0;
+  given.overlap_tensor = random.below(2) == 0;
+  given.bucket_bytes = pick({1, 3000, 25'000'000});
+  given.recompute = random.below(3) == 0 ? Recompute::full : Recompute::none;
+  constexpr const char* kSchedules[] = {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-v"};
+  given.schedule = kSchedules[random.below(6)];
+  if (given.schedule == "interleaved" && given.mesh.pipeline > 1)
+    given.virtual_stages = pick({1, 2});
+  if (given.schedule == "zb-v" && given.mesh.pipeline > 1) given.virtual_stages = 2;
+  constexpr Axis kAxes3[] = {Axis::tensor, Axis::data, Axis::pipeline};
+  if (random.below(2) == 0) given.mesh.order = {kAxes3[random.below(3)]};
+  return given;
+}
+
+/// The same with the sequence shared out.
+inline void share_sequence(RandomStream& random, Parallelism& given) {
+  given.mesh.context = random.below(2) == 0 ? 2 : 4;
+  given.mesh.data = std::min(given.mesh.data, 3);
+  given.scatter_gather = given.overlap_tensor = false;
+  constexpr ContextKind kKinds[] = {ContextKind::all_gather, ContextKind::ring,
+                                    ContextKind::all_to_all};
+  given.context_kind = kKinds[random.below(3)];
+}
+
+/// Stages with one layer at least.
+inline void unequal_stages(RandomStream& random, Parallelism& given, int32_t layers) {
+  given.stages.assign(static_cast<size_t>(given.mesh.pipeline * given.virtual_stages), 1);
+  for (auto left = layers - static_cast<int32_t>(given.stages.size()); left > 0; --left)
+    ++given.stages[random.below(given.stages.size())];
+}
+
+/// Several virtual stages of every device, whose gradients share buckets, whose weights are
+/// gathered one for the next or that turn round in a V, or not.
+inline void take_rounds(RandomStream& random, Parallelism& given) {
+  constexpr const char* kSchedules[] = {"interleaved", "zb-interleaved", "zb-v"};
+  given.schedule = kSchedules[random.below(3)];
+  given.mesh.pipeline = 6;
+  given.mesh.data = std::min(given.mesh.data, 2);
+  given.mesh.order.clear();
+  given.virtual_stages = 2;
+  given.micro_batches = 6 * (1 + static_cast<int32_t>(random.below(3)));
+  given.recompute = static_cast<Recompute>(random.below(3));
+}
+
+inline void place_inside(RandomStream& random, const Graph& graph, Parallelism& given) {
+  given.mesh.placement = 2 + static_cast<int32_t>(random.below(2));
+  std::vector<int32_t> of_unit;
+  for (int32_t unit = 0; unit < graph.unit_count(); ++unit)
+    of_unit.push_back(static_cast<int32_t>(random.below(static_cast<size_t>(given.mesh.placement))));
+  for (const int32_t unit : graph.units()) given.inside.push_back(of_unit[static_cast<size_t>(unit)]);
+}
+
+}  // namespace trinity::test
