@@ -15,7 +15,6 @@
 #include "graph/replicas.h"
 #include "graph/sharding.h"
 #include "graph/split_backward.h"
-#include "strategy/layer_parts.h"
 #include "strategy/mesh_schedule.h"
 #include "strategy/sent_parts.h"
 #include "strategy/shared_variables.h"
