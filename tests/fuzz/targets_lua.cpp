@@ -52,7 +52,9 @@ class LuaTarget {
   static RuntimeOptions options() {
     RuntimeOptions options;
     options.handle_interrupts = false;
-    options.time_limit_s = 3;  // what a program asks for may be long work, but it must stop
+    // What a program asks for may be long work, but it must stop; opening LibTorch from a cold disk
+    // takes seconds.
+    options.time_limit_s = 8;
     return options;
   }
 
