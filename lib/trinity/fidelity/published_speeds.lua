@@ -158,15 +158,16 @@ function speeds.fit(rows, start, only)
   local values, phases = {}, { {}, {} }
   for _, family in ipairs(constants.families) do
     values[family] = constants.values(family, start and start[family])
-    local own, chosen = {}, {}
+    local own = {}
     for _, row in ipairs(rows) do
       if row.family == family then own[#own + 1] = row end
     end
     for n, phase in ipairs(phases_of(own)) do
+      local chosen = {}
       for _, row in ipairs(phase.rows) do
         if not only or only[row] then chosen[#chosen + 1] = row end
       end
-      phase.rows, chosen = chosen, {}
+      phase.rows = chosen
       phases[n][family] = phase
     end
   end
