@@ -30,20 +30,22 @@ function significance.of(comparison, a, b)
   return found
 end
 
---- What the test says of every row against the best one, as a line; nil with one seed or nothing to test.
+--- What the test says of every row against the best one, as a line, by the names of the table; nil with one seed or
+--- nothing to test.
 function significance.text(comparison, best)
+  local function name_of(row) return row.label or row.method end
   if comparison.seeds == 1 or not best then return nil end
   local parts, first = {}, nil
   for _, row in ipairs(comparison.rows) do
     local test = row ~= best and significance.of(comparison, row, best)
     if test then
       first = first or test
-      parts[#parts + 1] = ('%s %.3g%s'):format(row.method, test.p,
+      parts[#parts + 1] = ('%s %.3g%s'):format(name_of(row), test.p,
         test.pairs < first.pairs and (' (%d pairs)'):format(test.pairs) or '')
     end
   end
   if not first then return nil end
-  return ('p against %s: %s (%s, two-sided, %s, %d seeds in pairs, never below %.3g%s)'):format(best.method,
+  return ('p against %s: %s (%s, two-sided, %s, %d seeds in pairs, never below %.3g%s)'):format(name_of(best),
     table.concat(parts, ', '), significance.test, first.exact and 'exact' or 'normal approximation', first.pairs,
     first.least_p, #parts > 1 and (', not corrected for %d tests'):format(#parts) or '')
 end

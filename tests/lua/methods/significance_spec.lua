@@ -55,6 +55,11 @@ describe('a comparison over seeds', function()
   local list = { 'single_device', 'random', 'annealing', given }
   local comparison = trinity.compare(problem, list, { evaluations = 30, seeds = 6, quiet = true })
   local function line(pattern, words) return tostring(comparison:table(words)):match('\n(' .. pattern .. '[^\n]*)') end
+  it('calls rows as the table does', function()
+    local labelled = trinity.compare(problem, { 'random', 'annealing' }, { evaluations = 30, seeds = 2, quiet = true,
+      labels = { random = 'by chance', annealing = 'cooled' } })
+    expect(tostring(labelled)):matches '\np against cooled: by chance 0%.5 %('
+  end)
   it('tests every row against the best one', function()
     expect(comparison:best().method):equals 'annealing'
     local test = comparison:significance('random', 'annealing')
