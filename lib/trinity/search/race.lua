@@ -179,7 +179,7 @@ local function turn(self, share)
   local heat, others = self.heat_share, #self.racers - 1
   if not self.winner and share >= #self.racers * heat then self.winner = winner_of(self) end
   if self.winner then return self.winner, (share - others * heat) / (1 - others * heat) end
-  local racer = 1 + math.floor(share / heat)
+  local racer = math.min(#self.racers, 1 + math.floor(share / heat))
   local own = share - (racer - 1) * heat
   local best = self.best[racer]
   if best and best.excess <= 0 and not self.half[racer] and own >= heat / 2 then self.half[racer] = best.value end
