@@ -2,8 +2,7 @@
 --   trinity tests/lua/run.lua [NAMES [FOLDER]]    NAMES: see tests/lua/support/specs.lua; all without them
 --   trinity tests/lua/run.lua --shared            only the tests that read ../shared
 -- Processes given the same (empty) folder share the files: each takes the next one that no other has taken, and prints
--- every test's name as it begins and its seconds in the end, for tests/run. A test that takes longer than TRINITY_TEST_S
--- seconds ends the process by SIGALRM: a few times what the longest takes on a slow machine.
+-- every test's name as it begins and its seconds in the end, for tests/run.
 
 local ffi = require 'ffi'
 local core = require 'trinity.core'
@@ -87,12 +86,7 @@ local function describe(name, body)
   names[#names] = nil
 end
 
-ffi.cdef [[
-int setenv(const char *name, const char *value, int overwrite);
-unsigned int alarm(unsigned int seconds);
-]]
-
-local limit_s = tonumber(os.getenv 'TRINITY_TEST_S') or 900
+ffi.cdef 'int setenv(const char *name, const char *value, int overwrite);'
 io.stdout:setvbuf 'line'
 
 -- A folder of this process for what specs and programs that they start write, which goes in the end. Names for files
@@ -126,7 +120,6 @@ local function run_test(name, body)
   if torch_below and not core.has_torch() then return skipped_test(full, 'needs LibTorch') end
   running = true
   if claims then print('begins: ' .. full) end
-  ffi.C.alarm(limit_s)
   local ok, message = xpcall(function()
     body()
     if expected == before then fail(1, 'the test came to its end without one expectation') end
@@ -135,7 +128,6 @@ local function run_test(name, body)
     if needs_torch(problem) then return setmetatable({ reason = 'needs LibTorch' }, Skip) end
     return debug.traceback(tostring(problem), 2)
   end)
-  ffi.C.alarm(0)
   running = false
   if claims then print(('%.6f s: %s'):format(core.clock_s() - start, full)) end
   if ok then

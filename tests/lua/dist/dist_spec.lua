@@ -191,24 +191,26 @@ describe('a rank that fails ends the job with one message', function()
     local listener = write_script([[
       local ffi = require 'ffi'
       ffi.cdef 'int socket(int, int, int); int bind(int, const void *, unsigned); int listen(int, int);'
+      ffi.cdef 'int getsockname(int, void *, unsigned *);'
       local socket = ffi.C.socket(2, 1, 0)
-      local address = ffi.new('uint8_t[16]', { 2, 0, 0x5b, 0xa3, 127, 0, 0, 1 })
+      local address = ffi.new('uint8_t[16]', { 2, 0, 0, 0, 127, 0, 0, 1 })
       assert(ffi.C.bind(socket, address, 16) == 0 and ffi.C.listen(socket, 9) == 0)
-      require('trinity.core').write_file(arg[1], 'listening')
+      assert(ffi.C.getsockname(socket, address, ffi.new('unsigned[1]', 16)) == 0)
+      require('trinity.core').write_file(arg[1], address[2] * 256 + address[3] .. '\n')
       ]] .. hang)
     local rank = write_script "require('trinity').dist.init { join_timeout_s = 3 }"
     local function join(variables)
       local ready = temporary()
-      local status, output, seconds = shell(('"$T" %s %s > /dev/null & p=$!; until [ -s %s ]; do sleep 0.05; done; '
-        .. 'RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=23459 %s "$T" %s; s=$?; kill -9 $p; wait; (exit $s)'):format(
-        listener, ready, ready, variables, rank))
+      local status, output, seconds = shell(('"$T" %s %s > /dev/null & p=$!; while [ ! -s %s ] && kill -0 $p; do sleep 0.05; done; '
+        .. 'RANK=1 WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$(cat %s) %s "$T" %s; s=$?; kill -9 $p; wait; (exit $s)'):format(
+        listener, ready, ready, ready, variables, rank))
       expect(status):equals(1)
       expect(count(output, 'trinity: ')):equals(1)
       expect(seconds):below(30)
       return output
     end
     local alone = join ''
-    expect(alone):matches "^trinity: rank 1: the job's store at 127.0.0.1:23459 %(MASTER_ADDR, MASTER_PORT%) has not answered for %d s: "
+    expect(alone):matches "^trinity: rank 1: the job's store at 127.0.0.1:%d+ %(MASTER_ADDR, MASTER_PORT%) has not answered for %d s: "
     expect(count(alone, 'torchrun')):equals(0)
     -- Torchrun of another LibTorch keeps a store that does not answer either.
     expect(join 'TORCHELASTIC_USE_AGENT_STORE=True'):matches 'set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 for it'

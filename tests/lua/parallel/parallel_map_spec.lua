@@ -379,7 +379,7 @@ describe('Ctrl-C in a map', function()
         end, { workers = %d, quiet = true })
       ]]):format(ready, workers))
       local output = output_of(([[sh -c '%s %s 2>&1 & pid=$!
-        while ! [ -s %s ]; do sleep 0.05; done
+        while [ ! -s %s ] && kill -0 $pid; do sleep 0.05; done
         sleep 0.2; kill -INT $pid; wait $pid; echo status=$?; sleep 0.1
         ps -C trinity -o args= | grep -c "%s"']]):format(program, path, ready, path))
       expect(output):matches(path:gsub('%p', '%%%0') .. ':%d+: interrupted')
