@@ -100,6 +100,13 @@ describe('a small gated decoder', function()
       vocabulary = 99, norm = 'rmsnorm', qk_norm = true } }).stages[1]
     expect(stage.parameters):equals(2 * ((4 * 64 * 64 + 3 * 64 * 96) / 2 + 2 * 64 + 2 * 16) + 100 * 64 + 64)
   end)
+  it('cuts the table of the vocabulary, not a longer one of positions', function()
+    for _, tied in ipairs { false, true } do
+      local stage = small({ mesh = { tensor = 2 } }, { model = { layers = 4, hidden = 64, heads = 4, kv_heads = 2, ffn = 96,
+        gated = true, vocabulary = 100, positions = 512, tied = tied, norm = 'rmsnorm' } }).stages[1]
+      expect(stage.parameters):equals(4 * ((layer - 2 * 64) / 2 + 2 * 64) + (tied and 1 or 2) * 50 * 64 + 512 * 64 + 64)
+    end
+  end)
   it('delays products of layers alone in a zero-bubble schedule', function()
     local stages = small({ mesh = { pipeline = 2 }, schedule = 'zb-h1' }).stages
     expect(stages[1].activation_bytes.delayed):equals(0)
