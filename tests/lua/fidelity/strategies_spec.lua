@@ -107,6 +107,17 @@ describe('a small gated decoder', function()
       expect(stage.parameters):equals(4 * ((layer - 2 * 64) / 2 + 2 * 64) + (tied and 1 or 2) * 50 * 64 + 512 * 64 + 64)
     end
   end)
+  it('has layers where there is one', function()
+    local model = { layers = 1, hidden = 64, heads = 4, kv_heads = 2, ffn = 96, gated = true, vocabulary = 100,
+      norm = 'rmsnorm' }
+    local kept = small({ mesh = {} }, { model = model }).stages[1].activation_bytes
+    expect(kept.layers):equals(2 * 32 * (2 * (4 * 64 + 2 * 64 + 2 * 32 + 3 * 96) + 4 * 4))
+    expect(kept.embedding):equals(0)
+    expect(small({ mesh = {}, recompute = 'full' }, { model = model }).stages[1].activation_bytes.layers):equals(2 * 64 * 64)
+    local stage = small({ mesh = { data = 2 }, shard = 3 }, { model = model }).stages[1]
+    expect(stage.gathered_weight_bytes):equals(2 * layer)
+    expect(small({ mesh = { pipeline = 2 } }, { model = model }).refused):matches '1 layers do not divide over 2 stages'
+  end)
   it('delays products of layers alone in a zero-bubble schedule', function()
     local stages = small({ mesh = { pipeline = 2 }, schedule = 'zb-h1' }).stages
     expect(stages[1].activation_bytes.delayed):equals(0)
