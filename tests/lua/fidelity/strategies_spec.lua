@@ -118,6 +118,23 @@ describe('a small gated decoder', function()
     expect(stage.gathered_weight_bytes):equals(2 * layer)
     expect(small({ mesh = { pipeline = 2 } }, { model = model }).refused):matches '1 layers do not divide over 2 stages'
   end)
+  it('has experts of two products without gates', function()
+    for _, gated in ipairs { false, true } do
+      local stage = small({ mesh = {} }, { model = { layers = 4, hidden = 64, heads = 4, kv_heads = 2, ffn = 96, gated = gated,
+        experts = 4, top_k = 2, vocabulary = 100, norm = 'rmsnorm' } }).stages[1]
+      local products = gated and 3 or 2
+      expect(stage.parameters):equals(4 * (layer - 3 * 64 * 96 + 64 * 4 + 4 * products * 64 * 96) + 2 * 100 * 64 + 64)
+      local tokens, router = 2 * 32, 2 * 4 + 2 * 2 + 2 -- shares, weights and their sum
+      expect(stage.activation_bytes.layers):near(4 * tokens * (2 * (4 * 64 + 2 * 64 + 2 * 32 + 2 * products * 96 + 2 * 64)
+        + 4 * 4 + router), 4 * tokens * 16)
+    end
+  end)
+  it('rounds rows of experts up to what parts of the sequence divide', function()
+    local found = small({ mesh = { tensor = 2 }, sequence_parallel = true }, { model = { layers = 2, hidden = 64, heads = 4,
+      ffn = 96, gated = true, experts = 8, top_k = 1, vocabulary = 100 }, batch = { micro_batch = 1, sequence = 40,
+      micro_batches = 1 } })
+    expect(#found.stages):equals(1)
+  end)
   it('delays products of layers alone in a zero-bubble schedule', function()
     local stages = small({ mesh = { pipeline = 2 }, schedule = 'zb-h1' }).stages
     expect(stages[1].activation_bytes.delayed):equals(0)
