@@ -24,13 +24,13 @@ local gated_options = options_of.declare('trinity.GatedOptions', {
 
 local expert_options = options_of.declare('trinity.MixtureOptions', { extends = gated_options,
   help = 'Of a mixture of experts, each a feed-forward network.',
-  { 'gated', 'boolean', true, help = 'whether an expert has gates, or is two linear layers with a GELU between them' },
-  { 'divisible_by', 'integer', 1, least = 1, help = 'what the number of rows of an expert is rounded up to a multiple of' },
   { 'experts', 'integer', least = 1, most = 65536, needed = true, help = 'of the layer' },
   { 'top_k', 'integer', least = 1, needed = true, help = 'experts that a token goes to' },
   { 'router', { 'softmax', 'sigmoid' }, 'softmax', help = 'what makes weights of scores' },
   { 'normalise', 'boolean', true, help = 'weights of the chosen experts add up to one' },
   { 'shared', 'integer', 0, least = 0, help = 'width of a network beside the experts, which all tokens pass' },
+  { 'gated', 'boolean', true, help = 'whether an expert has gates, or is two linear layers with a GELU between them' },
+  { 'divisible_by', 'integer', 1, least = 1, help = 'rows of an expert are rounded up to a multiple of it' },
 })
 
 local latent_options = options_of.declare('trinity.LatentAttentionOptions', {
@@ -96,8 +96,8 @@ end
 
 --- A mixture of experts for x [N, T, H], load balanced and nothing dropped: every expert gets top_k / experts of all
 --- choices, rounded up. All experts of a layer are one operator a product (Einsum with weights [E, ., .]): '/experts/
---- gate' (of gated ones), '/experts/up', '/experts/down' between '/dispatch' and '/combine'; what weighs a result is multiplied in
---- between, so that dispatch and combination keep nothing. x [N, T, H] to [N, T, H].
+--- gate' (of gated ones), '/experts/up', '/experts/down' between '/dispatch' and '/combine'; what weighs a result is
+--- multiplied in between, so that dispatch and combination keep nothing. x [N, T, H] to [N, T, H].
 ---@param name string
 ---@param x trinity.Tensor
 ---@param o trinity.MixtureOptions
