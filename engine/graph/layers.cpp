@@ -4,6 +4,8 @@
 #include <cctype>
 #include <map>
 #include <set>
+#include <string_view>
+#include <tuple>
 
 #include "base/index.h"
 
@@ -27,7 +29,15 @@ void for_numbers(const std::string& name, Body body) {
   }
 }
 
-/// The stem of the family with most operators; empty where no name has two numbers.
+/// Whether a stem says itself that it counts layers: "layer_", "model/blocks.".
+bool says_layers(std::string_view stem) {
+  while (!stem.empty() && (stem.back() == '_' || stem.back() == '.')) stem.remove_suffix(1);
+  if (stem.ends_with('s')) stem.remove_suffix(1);
+  return stem.ends_with("layer") || stem.ends_with("block");
+}
+
+/// The stem of the family with most operators among those of several numbers, or that say that they
+/// are layers where there is none; else empty.
 std::string largest_family(const Graph& graph) {
   std::map<std::string, Family> families;
   for (int32_t op = 0; op < graph.operator_count(); ++op) {
@@ -38,13 +48,14 @@ std::string largest_family(const Graph& graph) {
       family.numbers.insert(number);
     });
   }
+  const auto rank = [](const auto& entry) {
+    return std::tuple(entry.second.numbers.size() > 1, entry.second.operators, -entry.second.first);
+  };
   std::string best;
-  const Family* chosen = nullptr;
-  for (const auto& [stem, family] : families) {
-    if (family.numbers.size() < 2) continue;
-    const bool more = !chosen || family.operators > chosen->operators ||
-                      (family.operators == chosen->operators && family.first < chosen->first);
-    if (more) best = stem, chosen = &family;
+  std::tuple<bool, int32_t, int32_t> most;
+  for (const auto& entry : families) {
+    if (entry.second.numbers.size() < 2 && !says_layers(entry.first)) continue;
+    if (best.empty() || rank(entry) > most) best = entry.first, most = rank(entry);
   }
   return best;
 }

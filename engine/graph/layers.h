@@ -19,7 +19,8 @@ struct Layers {
 
 /// A layer is what shares a part of its name up to a number: "block_7/..." or "model/layers.7/...".
 /// Of several such families the one with most forward operators counts, of equal ones the first in
-/// the graph. What belongs to no layer is before the layers where some layer depends on it, else
+/// the graph; one of a single number only where no family has more and its stem says "layer" or
+/// "block". What belongs to no layer is before the layers where some layer depends on it, else
 /// behind them. O(operators + edges).
 Layers repeated_layers(const Graph& graph);
 

@@ -76,20 +76,34 @@ class Pattern {
     return {};
   }
 
-  /// The rows of the largest table that numbers are looked up in.
+  /// The rows of the table of the vocabulary: of the largest with as many rows as the loss has
+  /// classes, or of the largest at all (tables of positions may be longer).
   void cut_embedding() {
-    int32_t largest = -1;
-    int64_t rows = 0;
+    const int64_t classes = loss_classes();
+    int32_t chosen = -1;
+    std::pair<bool, int64_t> most{false, 0};
     for (int32_t op = 0; op < graph_.operator_count(); ++op) {
       const int32_t v =
           graph_.op(op).type == "Gather" && has_weights(op) ? spaces_[op].find("v") : -1;
-      if (v < 0 || spaces_[op].dimensions[v].size <= rows) continue;
-      largest = op;
-      rows = spaces_[op].dimensions[v].size;
+      if (v < 0) continue;
+      const int64_t rows = spaces_[op].dimensions[v].size;
+      const std::pair<bool, int64_t> about{rows == classes, rows};
+      if (about > most) most = about, chosen = op;
     }
-    if (largest < 0) return;
-    dimension_[largest] = spaces_[largest].find("v");
-    vocabulary_[largest] = true;
+    if (chosen < 0) return;
+    dimension_[chosen] = spaces_[chosen].find("v");
+    vocabulary_[chosen] = true;
+  }
+
+  /// Of the last loss over classes; -1: there is none.
+  int64_t loss_classes() const {
+    for (int32_t op = graph_.operator_count() - 1; op >= 0; --op) {
+      if (graph_.op(op).type != "SoftmaxCrossEntropyLoss" || spaces_[op].inputs.empty()) continue;
+      const auto& scores = spaces_[op].inputs[0];
+      const int32_t dimension = scores.empty() ? -1 : along(scores, static_cast<int32_t>(scores.size()) - 1);
+      if (dimension >= 0) return spaces_[op].dimensions[dimension].size;
+    }
+    return -1;
   }
 
   /// Cuts a variable as all of its readers do.

@@ -24,10 +24,10 @@ struct TensorParts {
 /// Every operator in tensor x context parts, on the devices that are its own, as Megatron-LM splits
 /// transformers (Shoeybi et al. 2019, section 3): a product with weights whose results come back
 /// through another such product is cut by columns, that one by rows, what is between them
-/// (attention's heads, the activation) along the same axis; the largest table of embeddings and the
-/// product in front of the loss are cut by vocabulary. Everything else is computed on all of the
-/// devices. first_device: per operator; its parts go there and on the devices that follow, tensor
-/// innermost. One part: nothing is split.
+/// (attention's heads, the activation) along the same axis; the product in front of the loss and the
+/// table of embeddings with as many rows as the loss has classes (else the largest one) are cut by
+/// vocabulary. Everything else is computed on all of the devices. first_device: per operator; its
+/// parts go there and on the devices that follow, tensor innermost. One part: nothing is split.
 ///
 /// Found from the graph alone: the cut axis is followed from a product through its readers, and
 /// the product stays whole where one of them could not follow (a norm over the axis, a sum with

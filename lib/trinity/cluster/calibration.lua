@@ -32,16 +32,22 @@ constant('network_share', '1', 0.95, 0.5, 1.2, 0.3, 'what links between machines
 constant('loss_share', '1', 0.4, 0.1, 1, 0.4,
   "what the loss reaches of memory-bound kernels' rate: it is several of them, which move more than is counted")
 
+constant('call_s', 's', 15e-6, 4e-6, 100e-6, 0.5,
+  'a call of a collective in a step: launching it, and the members meeting (collectives.call_s)')
+
 local of_devices = { 'compute_efficiency', 'half_width', 'memory_efficiency', 'launch_s', 'dispatch_s' }
 
+-- What a set need not have.
+local extra = { loss_share = true, call_s = true }
+
 --- Constants of a set, in the order of the list: those that `names` has, or all but what a set need not have
---- (loss_share).
+--- (loss_share, call_s).
 ---@param names? table<string, boolean>
 ---@return table[]
 function calibration.constants(names)
   local found = {}
   for _, one in ipairs(calibration.list) do
-    local taken = one.name ~= 'loss_share'
+    local taken = not extra[one.name]
     if names then taken = names[one.name] end
     if taken then found[#found + 1] = one end
   end
@@ -105,8 +111,9 @@ function calibration.apply(spec, values)
       return util.merged(machine, { links = scaled(machine.links, values) })
     end)
   end
-  if values.shared_bandwidth and spec.collectives then
-    result.collectives = util.merged(spec.collectives, { shared_bandwidth = values.shared_bandwidth })
+  if spec.collectives then
+    result.collectives = util.merged(spec.collectives, { shared_bandwidth = values.shared_bandwidth,
+      call_s = values.call_s })
   end
   return result
 end

@@ -60,13 +60,14 @@ end
 local null = 0 / 0 -- as JSON has no number for it
 local own_fields = { 'mesh', 'virtual_stages', 'schedule', 'recompute', 'sequence_parallel', 'shard' }
 
--- The network of a case, as trinity.graph.decoder.network takes it.
-local function description(name, m)
+-- The network of a case, as trinity.graph.decoder.network takes it; rows of experts are dealt out in so many parts.
+local function description(name, m, parts)
   local width, all = m.head_dim or m.hidden / m.heads, m.bias == 'all'
   local attention = { heads = m.heads, key_heads = m.kv_heads, head_width = m.head_dim, bias = m.bias ~= 'none',
     output_bias = all, head_norm = m.qk_norm }
   local feed = { feed_forward = m.ffn }
-  if m.experts > 0 then feed.experts, feed.top_k = m.experts, m.top_k
+  if m.experts > 0 then
+    feed.experts, feed.top_k, feed.gated, feed.divisible_by = m.experts, m.top_k, m.gated, parts
   elseif m.gated then feed.bias = all
   else feed.plain, feed.bias, feed.approximate = true, all, 'tanh' end
   return { name = name, layers = m.layers, hidden = m.hidden, vocabulary = m.vocabulary, tied = m.tied,
@@ -81,6 +82,12 @@ local optimisers = { ['2 12'] = 'adam', ['2 8'] = 'momentum', ['2 4'] = 'sgd', [
   ['4 0'] = 'sgd' }
 local dtypes = { [2] = 'bfloat16', [4] = 'float32' }
 
+-- The devices of an axis of a mesh that may not have been checked.
+local function size_of(mesh, axis)
+  local size = type(mesh) == 'table' and mesh[axis] or 1
+  return type(size) == 'number' and math.floor(math.min(math.max(1, size), 2 ^ 16)) or 1
+end
+
 --- The training graph of a case.
 local function graph_of(owner, case)
   local m = read(owner, 'model', case.model, model_rules, model_defaults)
@@ -92,10 +99,11 @@ local function graph_of(owner, case)
     util.fail('%s: bytes: no training here has weights of %d, activations of %d, gradients of %d and an optimiser of '
       .. '%d bytes an element', owner, bytes.weight, bytes.activation, bytes.gradient, bytes.optimizer)
   end
-  local parts = type(case.strategy.mesh) == 'table' and tonumber(case.strategy.mesh.tensor) or 1
-  m.vocabulary = math.ceil(m.vocabulary / math.max(1, parts)) * math.max(1, parts) -- padded, as Megatron-LM does
-  local forward = network.build(description(case.name, m), { batch_size = batch.micro_batch, sequence = batch.sequence,
-    dtype = dtypes[bytes.weight], kernels = case.strategy.flash == false and 'megatron' or 'flash' })
+  local tensor, context = size_of(case.strategy.mesh, 'tensor'), size_of(case.strategy.mesh, 'context')
+  m.vocabulary = math.ceil(m.vocabulary / tensor) * tensor -- padded, as Megatron-LM does
+  local forward = network.build(description(case.name, m, tensor * context), { batch_size = batch.micro_batch,
+    sequence = batch.sequence, dtype = dtypes[bytes.weight],
+    kernels = case.strategy.flash == false and 'megatron' or 'flash' })
   return forward:to_training { optimiser = optimiser, gradient_dtype = dtypes[bytes.gradient] }, batch.micro_batches
 end
 
@@ -113,8 +121,7 @@ end
 local function devices_of(mesh)
   local count = 1
   for _, axis in ipairs { 'data', 'tensor', 'pipeline', 'context' } do
-    local size = type(mesh) == 'table' and mesh[axis] or 1
-    if type(size) == 'number' then count = count * math.max(1, size) end
+    count = count * size_of(mesh, axis)
   end
   return math.min(count, 4096)
 end

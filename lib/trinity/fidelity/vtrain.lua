@@ -106,19 +106,19 @@ local function tell_all(list, options)
   end
 end
 
---- The constants of a kind: composed times know no network and no other groups beside one, and have the loss of
---- kernels of their own.
+--- The constants of a kind: composed times know no network and no other groups beside one, have the loss of kernels
+--- of their own, and are put together with calls of collectives.
 local function constants_of(composed)
   if not composed then return calibration.constants() end
   return calibration.constants { compute_efficiency = true, half_width = true, memory_efficiency = true,
-    launch_s = true, dispatch_s = true, inside_share = true, loss_share = true }
+    launch_s = true, dispatch_s = true, inside_share = true, loss_share = true, call_s = true }
 end
 
 --- Constants fitted to rows, all of one kind.
 local function fitted_to(list, tell, steps)
   local from = calibration.fitted(set_of[list[1].composed])
   local constants = util.map(constants_of(list[1].composed), function(one)
-    return util.merged(one, { from = from[one.name] })
+    return util.merged(one, { from = from[one.name] or one.start })
   end)
   return fit.constants(constants, function(values)
     local told = tell(list, values)

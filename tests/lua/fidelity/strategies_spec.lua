@@ -100,6 +100,41 @@ describe('a small gated decoder', function()
       vocabulary = 99, norm = 'rmsnorm', qk_norm = true } }).stages[1]
     expect(stage.parameters):equals(2 * ((4 * 64 * 64 + 3 * 64 * 96) / 2 + 2 * 64 + 2 * 16) + 100 * 64 + 64)
   end)
+  it('cuts the table of the vocabulary, not a longer one of positions', function()
+    for _, tied in ipairs { false, true } do
+      local stage = small({ mesh = { tensor = 2 } }, { model = { layers = 4, hidden = 64, heads = 4, kv_heads = 2, ffn = 96,
+        gated = true, vocabulary = 100, positions = 512, tied = tied, norm = 'rmsnorm' } }).stages[1]
+      expect(stage.parameters):equals(4 * ((layer - 2 * 64) / 2 + 2 * 64) + (tied and 1 or 2) * 50 * 64 + 512 * 64 + 64)
+    end
+  end)
+  it('has layers where there is one', function()
+    local model = { layers = 1, hidden = 64, heads = 4, kv_heads = 2, ffn = 96, gated = true, vocabulary = 100,
+      norm = 'rmsnorm' }
+    local kept = small({ mesh = {} }, { model = model }).stages[1].activation_bytes
+    expect(kept.layers):equals(2 * 32 * (2 * (4 * 64 + 2 * 64 + 2 * 32 + 3 * 96) + 4 * 4))
+    expect(kept.embedding):equals(0)
+    expect(small({ mesh = {}, recompute = 'full' }, { model = model }).stages[1].activation_bytes.layers):equals(2 * 64 * 64)
+    local stage = small({ mesh = { data = 2 }, shard = 3 }, { model = model }).stages[1]
+    expect(stage.gathered_weight_bytes):equals(2 * layer)
+    expect(small({ mesh = { pipeline = 2 } }, { model = model }).refused):matches '1 layers do not divide over 2 stages'
+  end)
+  it('has experts of two products without gates', function()
+    for _, gated in ipairs { false, true } do
+      local stage = small({ mesh = {} }, { model = { layers = 4, hidden = 64, heads = 4, kv_heads = 2, ffn = 96, gated = gated,
+        experts = 4, top_k = 2, vocabulary = 100, norm = 'rmsnorm' } }).stages[1]
+      local products = gated and 3 or 2
+      expect(stage.parameters):equals(4 * (layer - 3 * 64 * 96 + 64 * 4 + 4 * products * 64 * 96) + 2 * 100 * 64 + 64)
+      local tokens, router = 2 * 32, 2 * 4 + 2 * 2 + 2 -- shares, weights and their sum
+      expect(stage.activation_bytes.layers):near(4 * tokens * (2 * (4 * 64 + 2 * 64 + 2 * 32 + 2 * products * 96 + 2 * 64)
+        + 4 * 4 + router), 4 * tokens * 16)
+    end
+  end)
+  it('rounds rows of experts up to what parts of the sequence divide', function()
+    local found = small({ mesh = { tensor = 2 }, sequence_parallel = true }, { model = { layers = 2, hidden = 64, heads = 4,
+      ffn = 96, gated = true, experts = 8, top_k = 1, vocabulary = 100 }, batch = { micro_batch = 1, sequence = 40,
+      micro_batches = 1 } })
+    expect(#found.stages):equals(1)
+  end)
   it('delays products of layers alone in a zero-bubble schedule', function()
     local stages = small({ mesh = { pipeline = 2 }, schedule = 'zb-h1' }).stages
     expect(stages[1].activation_bytes.delayed):equals(0)

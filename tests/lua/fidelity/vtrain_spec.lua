@@ -170,7 +170,7 @@ describe('constants of training', function()
   end)
   it('are fields of a description, of few machines and of many', function()
     local values = { compute_efficiency = 0.5, half_width = 30, memory_efficiency = 0.6, launch_s = 1e-6, dispatch_s = 2e-6,
-      inside_share = 0.5, shared_bandwidth = 0.7, network_share = 0.25, loss_share = 0.5 }
+      inside_share = 0.5, shared_bandwidth = 0.7, network_share = 0.25, loss_share = 0.5, call_s = 33e-6 }
     for _, name in ipairs { 'dgx_a100x2', 'dgx_a100x100' } do
       local spec = require('trinity.cluster.nodes').spec(name)
       local plain, made = trinity.cluster(spec), trinity.cluster(calibration.apply(spec, values))
@@ -180,6 +180,12 @@ describe('constants of training', function()
       expect(type.half_width):equals(30)
       expect(type.fuses_elementwise and type.joins_products):equals(true)
       expect(type.operators.SoftmaxCrossEntropyLoss.memory_efficiency):near(0.3, 1e-12)
+      local collectives = calibration.apply(spec, values).collectives
+      expect(collectives.call_s):equals(33e-6)
+      expect(collectives.shared_bandwidth):equals(0.7)
+      values.call_s = nil -- not of every set
+      expect(calibration.apply(spec, values).collectives.call_s):equals(spec.collectives.call_s)
+      values.call_s = 33e-6
     end
     expect(select(2, pcall(calibration.fitted, 'a100_vtrian'))):matches "did you mean 'a100_vtrain'"
   end)

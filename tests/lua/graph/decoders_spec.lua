@@ -266,4 +266,18 @@ describe('layers of decoders', function()
     expect(graph:operator('even/experts/up').flops):equals(2 * 5 * 13 * 64 * 8)
     expect(graph.active_parameters):equals(graph.parameters - 3 * 5 * 64 * 8 * 3 / 5)
   end)
+  it('have experts of two products without gates, and rows that parts divide', function()
+    for _, kernels in ipairs { 'onnx', 'flash' } do
+      local plain = trinity.layers.new('plain', { dtype = 'bfloat16' })
+      local input = plain:input('x', { 2, 16, 64 })
+      local y = plain:mixture_of_experts('m', input, { experts = 5, top_k = 2, feed_forward = 8, gated = false, divisible_by = 4,
+        kernels = kernels })
+      plain:softmax_cross_entropy('loss', plain:linear('logits', y, 4, { bias = false }), plain:input('y', { 2, 16 }, 'int64'))
+      local graph = plain:build()
+      expect(table.concat(graph:operator('m/dispatch').outputs[1].shape, ' ')):equals '5 16 64' -- 13 rows, rounded up
+      expect(graph.parameters):equals(64 * 5 + 2 * 5 * 64 * 8 + 64 * 4)
+      expect(graph:find 'm/experts/gate'):equals(nil)
+      expect(graph:find(kernels == 'onnx' and 'm/experts/activation/gelu' or 'm/experts/activation') ~= nil):equals(true)
+    end
+  end)
 end)

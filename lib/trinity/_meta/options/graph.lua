@@ -118,13 +118,15 @@ error 'this file is for editors'
 ---@field c? trinity.Tensor the cell [N, hidden] before the first step (default: h)
 ---@field batch_size? integer N of a state that is zero (1 or more)
 
---- Of a mixture of experts, each a gated feed-forward network.
+--- Of a mixture of experts, each a feed-forward network.
 ---@class trinity.MixtureOptions: trinity.GatedOptions
 ---@field experts integer of the layer (1 to 65536)
 ---@field top_k integer experts that a token goes to (1 or more)
 ---@field router? 'softmax'|'sigmoid' what makes weights of scores (default 'softmax')
 ---@field normalise? boolean weights of the chosen experts add up to one (default true)
 ---@field shared? integer width of a network beside the experts, which all tokens pass (default 0; 0 or more)
+---@field gated? boolean whether an expert has gates, or is two linear layers with a GELU between them (default true)
+---@field divisible_by? integer rows of an expert are rounded up to a multiple of it (default 1; 1 or more)
 
 --- What trinity.model takes.
 ---@class trinity.ModelOptions: trinity.TrainingOptions

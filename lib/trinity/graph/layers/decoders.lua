@@ -23,12 +23,14 @@ local gated_options = options_of.declare('trinity.GatedOptions', {
 })
 
 local expert_options = options_of.declare('trinity.MixtureOptions', { extends = gated_options,
-  help = 'Of a mixture of experts, each a gated feed-forward network.',
+  help = 'Of a mixture of experts, each a feed-forward network.',
   { 'experts', 'integer', least = 1, most = 65536, needed = true, help = 'of the layer' },
   { 'top_k', 'integer', least = 1, needed = true, help = 'experts that a token goes to' },
   { 'router', { 'softmax', 'sigmoid' }, 'softmax', help = 'what makes weights of scores' },
   { 'normalise', 'boolean', true, help = 'weights of the chosen experts add up to one' },
   { 'shared', 'integer', 0, least = 0, help = 'width of a network beside the experts, which all tokens pass' },
+  { 'gated', 'boolean', true, help = 'whether an expert has gates, or is two linear layers with a GELU between them' },
+  { 'divisible_by', 'integer', 1, least = 1, help = 'rows of an expert are rounded up to a multiple of it' },
 })
 
 local latent_options = options_of.declare('trinity.LatentAttentionOptions', {
@@ -45,6 +47,14 @@ local latent_options = options_of.declare('trinity.LatentAttentionOptions', {
   { 'epsilon', 'number', 1e-6, least = 0, help = 'of the normalisations' },
   { 'kernels', kernels, 'onnx', help = 'as of layers:attention' },
 })
+
+-- The GELU of values, with weights of rows.
+local function activate_plain(net, name, parts, o)
+  if o.kernels ~= 'onnx' then
+    return (net:operator('WeightedGelu', name, { inputs = parts, shapes = { parts[1].shape } }))
+  end
+  return net:mul(name .. '/weighted', net:gelu(name .. '/gelu', parts[1]), parts[2])
+end
 
 -- The product of the gate's activation with the values (and weights of rows).
 local function activate(net, name, parts, o)
@@ -86,8 +96,8 @@ end
 
 --- A mixture of experts for x [N, T, H], load balanced and nothing dropped: every expert gets top_k / experts of all
 --- choices, rounded up. All experts of a layer are one operator a product (Einsum with weights [E, ., .]): '/experts/
---- gate', '/experts/up', '/experts/down' between '/dispatch' and '/combine'; what weighs a result is multiplied in
---- between, so that dispatch and combination keep nothing. x [N, T, H] to [N, T, H].
+--- gate' (of gated ones), '/experts/up', '/experts/down' between '/dispatch' and '/combine'; what weighs a result is
+--- multiplied in between, so that dispatch and combination keep nothing. x [N, T, H] to [N, T, H].
 ---@param name string
 ---@param x trinity.Tensor
 ---@param o trinity.MixtureOptions
@@ -101,7 +111,7 @@ function Layers:mixture_of_experts(name, x, o)
       o.top_k)
   end
   local e, f, h = o.experts, o.feed_forward, x.shape[3]
-  local rows = math.ceil(x.shape[1] * x.shape[2] * o.top_k / e)
+  local rows = math.ceil(x.shape[1] * x.shape[2] * o.top_k / (e * o.divisible_by)) * o.divisible_by
   local about = { experts = e, experts_per_token = o.top_k }
   local weights, numbers = route(self, name .. '/router', x, o)
   local tokens, shares = self:operator('ExpertDispatch', name .. '/dispatch',
@@ -112,8 +122,9 @@ function Layers:mixture_of_experts(name, x, o)
       parameters = { self:weight('weight', { e, from, to }) } }))
   end
   local input = self:operand(name .. '/experts/input', tokens)
-  local inner = activate(self, name .. '/experts/activation',
-    { product('gate', input, h, f), product('up', input, h, f), shares }, o)
+  local at = name .. '/experts/activation'
+  local inner = o.gated and activate(self, at, { product('gate', input, h, f), product('up', input, h, f), shares }, o)
+    or activate_plain(self, at, { product('up', input, h, f), shares }, o)
   local results = product('down', self:operand(name .. '/experts/down/input', inner), f, h)
   local sum = self:operator('ExpertCombine', name .. '/combine', { inputs = { results, numbers }, shapes = { x.shape },
     attributes = about })
