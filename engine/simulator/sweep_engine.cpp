@@ -42,6 +42,10 @@ SweepEngine::SweepEngine(const Problem& problem)
   if (problem.rules().queue == QueueModel::pair) pair_free_.resize(d * d);
   if (problem.rules().queue == QueueModel::route)
     channel_free_.resize(problem.cluster().channels().size());
+  if (wiring(problem) == Wiring::channels) {
+    expected_.resize(static_cast<size_t>(problem.edges()));
+    first_expected_.resize(expected_.size());
+  }
 }
 
 bool SweepEngine::takes(const Problem& problem, const Schedule* schedule) {
@@ -112,6 +116,8 @@ class SweepEngine::Run {
         place_(record.place.data()),
         start_at_(record.start_at.data()),
         copies_(record.copies.data()),
+        expected_(engine.expected_.data()),
+        first_expected_(engine.first_expected_.data()),
         source_(record.source.data()),
         order_(record.order.data()) {}
 
@@ -375,7 +381,10 @@ class SweepEngine::Run {
         const Arrival& sent = send(op, node.first_output, reader.output, from, to, end, at_once);
         arrival = sent.time_ns;
         if constexpr (kRecord) source_[e] = outputs_ + sent.copy;
-        if (kChannels && arrival == kNever) continue;
+        if (kChannels && arrival == kNever) {
+          expect(sent.copy, e, reader.op);
+          continue;
+        }
       }
       give(reader.op, arrival);
     }
@@ -434,6 +443,7 @@ class SweepEngine::Run {
     } else {
       rank |= (at_once ? int64_t{1} << kLargeShift : int64_t{copy.task}) << 32;
     }
+    first_expected_[number] = -1;
     engine_.begins_.push({begin, rank});
     event_ns_ = std::min(event_ns_, begin);
     return kNever;
@@ -479,12 +489,16 @@ class SweepEngine::Run {
     return end;
   }
 
-  /// Gives a transfer to the readers on its device.
+  /// The reader at an edge waits for a transfer.
+  [[gnu::always_inline]] void expect(int32_t number, int32_t edge, int32_t op) {
+    expected_[edge] = {op, first_expected_[number]};
+    first_expected_[number] = edge;
+  }
+
+  /// Gives a transfer to the readers that wait for it.
   void arrive(int32_t number, int64_t time) {
-    const auto& copy = copies_[number];
-    for (int32_t e = nodes_[copy.task].first_edge; e < nodes_[copy.task + 1].first_edge; ++e)
-      if (readers_[e].output == copy.output && placement_[readers_[e].op] == copy.to)
-        give(readers_[e].op, time);
+    for (int32_t edge = first_expected_[number]; edge >= 0; edge = expected_[edge].next)
+      give(expected_[edge].op, time);
   }
 
   SweepEngine& engine_;
@@ -508,6 +522,8 @@ class SweepEngine::Run {
   Place* const place_;
   int64_t* const start_at_;
   Copy* const copies_;
+  Expected* const expected_;
+  int32_t* const first_expected_;
   int32_t* const source_;
   int32_t* order_;
   int32_t transfers_ = 0, started_ = 0;
