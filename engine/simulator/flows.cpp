@@ -151,7 +151,7 @@ inline void Flows::find_end(Pair& pair) {
   pair.end_ns = now_ns_ + static_cast<int64_t>(wait);
 }
 
-/// The channel that can give its flows least, of equal ones the first, among those offered in order.
+/// The channel that can give its flows least, of equal ones the first; they are offered in order.
 struct Flows::Narrowest {
   int64_t each = kNever;
   int32_t channel = 0;

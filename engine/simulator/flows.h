@@ -33,7 +33,7 @@ class Flows {
   };
   /// Flows between two devices: they share a route and so a rate, so that what each of them was
   /// given is one number.
-  struct Pair {
+  struct alignas(64) Pair {
     int32_t from, to;
     size_t first_crossed = 0, end_crossed = 0;  // in crossed_
     std::vector<Flow> flows;                    // a heap, the first to end first
@@ -46,7 +46,7 @@ class Flows {
     bool live = false;                          // listed in live_
   };
   /// A channel while its rates are shared out.
-  struct Open {
+  struct alignas(64) Open {
     int64_t left = 0;       // bytes/s
     int64_t each = 0;       // what that gives each of its flows without a rate; 0: to be found
     int64_t each_of_all = 0;     // the same where none has a rate yet

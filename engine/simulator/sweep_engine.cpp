@@ -42,10 +42,7 @@ SweepEngine::SweepEngine(const Problem& problem)
   if (problem.rules().queue == QueueModel::pair) pair_free_.resize(d * d);
   if (problem.rules().queue == QueueModel::route)
     channel_free_.resize(problem.cluster().channels().size());
-  if (wiring(problem) == Wiring::channels) {
-    expected_.resize(static_cast<size_t>(problem.edges()));
-    first_expected_.resize(expected_.size());
-  }
+  if (wiring(problem) == Wiring::channels) expected_.resize(static_cast<size_t>(problem.edges()));
 }
 
 bool SweepEngine::takes(const Problem& problem, const Schedule* schedule) {
@@ -117,7 +114,6 @@ class SweepEngine::Run {
         start_at_(record.start_at.data()),
         copies_(record.copies.data()),
         expected_(engine.expected_.data()),
-        first_expected_(engine.first_expected_.data()),
         source_(record.source.data()),
         order_(record.order.data()) {}
 
@@ -382,7 +378,9 @@ class SweepEngine::Run {
         arrival = sent.time_ns;
         if constexpr (kRecord) source_[e] = outputs_ + sent.copy;
         if (kChannels && arrival == kNever) {
-          expect(sent.copy, e, reader.op);
+          auto& first = copies_[sent.copy].end_ns;
+          expected_[e] = {reader.op, static_cast<int32_t>(first)};
+          first = e;
           continue;
         }
       }
@@ -412,7 +410,8 @@ class SweepEngine::Run {
     sent.op = op;
     sent.copy = transfers_++;
     if constexpr (kChannels) {
-      sent.time_ns = announce({end, end, op, output, from, to}, sent.copy, at_once);
+      sent.time_ns = announce({end, -1, op, output, from, to}, sent.copy,
+                              problem_.all_output_bytes()[first_output + output], at_once);
     } else if constexpr (!kPlain) {
       sent.time_ns = engine_.book({end, end, op, output, from, to}, record_, sent.copy);
     } else {
@@ -431,8 +430,7 @@ class SweepEngine::Run {
   /// A transfer will take its channels; returns when it arrives if that is known already. Those of
   /// one instant take their routes in order of operator, but behind them, in order of start, those
   /// of operators that took no time (`at_once`).
-  int64_t announce(const Copy& copy, int32_t number, bool at_once) {
-    const int64_t bytes = problem_.output_bytes(copy.task, copy.output);
+  int64_t announce(const Copy& copy, int32_t number, int64_t bytes, bool at_once) {
     devices_[copy.from].sent_bytes += bytes;
     devices_[copy.to].received_bytes += bytes;
     copies_[number] = copy;
@@ -443,7 +441,6 @@ class SweepEngine::Run {
     } else {
       rank |= (at_once ? int64_t{1} << kLargeShift : int64_t{copy.task}) << 32;
     }
-    first_expected_[number] = -1;
     engine_.begins_.push({begin, rank});
     event_ns_ = std::min(event_ns_, begin);
     return kNever;
@@ -463,7 +460,7 @@ class SweepEngine::Run {
     auto& begins = engine_.begins_;
     auto& flows = engine_.flows_;
     if (fair_) flows.advance(now, engine_.flowed_);
-    for (const int32_t number : engine_.flowed_) arrive(number, end_copy(number, now));
+    for (const int32_t number : engine_.flowed_) arrive(number, now);
     engine_.flowed_.clear();
     while (begins.first() == now) {
       const auto number = static_cast<int32_t>(begins.pop());
@@ -471,7 +468,7 @@ class SweepEngine::Run {
       if (fair_)
         flows.begin(copy.from, copy.to, problem_.output_bytes(copy.task, copy.output), number);
       else
-        arrive(number, end_copy(number, take_route(number)));
+        arrive(number, take_route(number));
     }
     if (fair_) flows.settle();
     event_ns_ = std::min(begins.first(), fair_ ? flows.next_end_ns() : kNever);
@@ -489,16 +486,11 @@ class SweepEngine::Run {
     return end;
   }
 
-  /// The reader at an edge waits for a transfer.
-  [[gnu::always_inline]] void expect(int32_t number, int32_t edge, int32_t op) {
-    expected_[edge] = {op, first_expected_[number]};
-    first_expected_[number] = edge;
-  }
-
-  /// Gives a transfer to the readers that wait for it.
+  /// Ends a transfer, whose end was the edge of a reader until now, and gives it to all that wait.
   void arrive(int32_t number, int64_t time) {
-    for (int32_t edge = first_expected_[number]; edge >= 0; edge = expected_[edge].next)
-      give(expected_[edge].op, time);
+    auto edge = static_cast<int32_t>(copies_[number].end_ns);
+    end_copy(number, time);
+    for (; edge >= 0; edge = expected_[edge].next) give(expected_[edge].op, time);
   }
 
   SweepEngine& engine_;
@@ -523,7 +515,6 @@ class SweepEngine::Run {
   int64_t* const start_at_;
   Copy* const copies_;
   Expected* const expected_;
-  int32_t* const first_expected_;
   int32_t* const source_;
   int32_t* order_;
   int32_t transfers_ = 0, started_ = 0;

@@ -80,7 +80,6 @@ class SweepEngine {
   std::vector<int64_t> pair_free_;       // [from][to], for pair queues
   std::vector<int64_t> channel_free_;    // per channel, for routes
   std::vector<Expected> expected_;       // per edge
-  std::vector<int32_t> first_expected_;  // per transfer: an edge, or -1
   Flows flows_;                          // for fair shares
   EventQueue begins_;                    // (when a transfer takes its route or flows, its place)
   std::vector<int32_t> flowed_;          // transfers that have flowed at one instant
