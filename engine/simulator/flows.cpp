@@ -24,7 +24,6 @@ Flows::Flows(const Cluster& cluster) : cluster_(cluster) {
     capacity_.push_back(
         std::max<int64_t>(1, std::llround(std::min(channel.bandwidth_bytes_per_s, 4e18))));
   open_.resize(capacity_.size());
-  unfixed_.resize(capacity_.size());
 }
 
 void Flows::clear() {
@@ -50,7 +49,6 @@ int32_t Flows::pair_of(int32_t from, int32_t to) {
     const size_t first = crossed_.size();
     crossed_.insert(crossed_.end(), route.begin(), route.end());
     pairs_.emplace_back(Pair{from, to, first, crossed_.size(), {}});
-    fixed_.resize(pairs_.size());
   }
   return at;
 }
@@ -84,10 +82,8 @@ void Flows::enlist(int32_t index) {
   pair.since_ns = now_ns_;
   for (const int32_t channel : channels_of(pair)) {
     auto& open = open_[channel];
-    if (open.pairs.empty()) {
-      open.at = used_.size();
-      used_.push_back(channel);
-    }
+    if (open.pairs.empty())
+      used_.insert(std::lower_bound(used_.begin(), used_.end(), channel), channel);
     open.pairs.push_back(index);
   }
 }
@@ -99,10 +95,8 @@ void Flows::retire(int32_t index) {
     auto& open = open_[channel];
     *std::find(open.pairs.begin(), open.pairs.end(), index) = open.pairs.back();
     open.pairs.pop_back();
-    if (!open.pairs.empty()) continue;
-    open_[used_.back()].at = open.at;
-    used_[open.at] = used_.back();
-    used_.pop_back();
+    if (open.pairs.empty())
+      used_.erase(std::lower_bound(used_.begin(), used_.end(), channel));
   }
 }
 
@@ -157,24 +151,21 @@ inline void Flows::find_end(Pair& pair) {
   pair.end_ns = now_ns_ + static_cast<int64_t>(wait);
 }
 
-/// The channel that can give its flows least, of equal ones the first, among those offered.
+/// The channel that can give its flows least, of equal ones the first; they are offered in order.
 struct Flows::Narrowest {
   int64_t each = kNever;
-  int32_t channel = INT32_MAX;
+  int32_t channel = 0;
 
   void offer(int64_t other_each, int32_t other) {
-    const bool less = (other_each < each) | ((other_each == each) & (other < channel));
-    each = less ? other_each : each;
-    channel = less ? other : channel;
+    channel = other_each < each ? other : channel;
+    each = std::min(each, other_each);
   }
 };
 
 /// Opens the channels in use.
 inline Flows::Narrowest Flows::open_all() {
   Narrowest narrowest;
-  unfixed_count_ = 0;
   for (const int32_t channel : used_) {
-    unfixed_[unfixed_count_++] = channel;
     auto& open = open_[channel];
     open.left = capacity_[channel];
     open.flows = open.all;
@@ -187,23 +178,16 @@ inline Flows::Narrowest Flows::open_all() {
 /// Of the channels with flows that have no rate yet.
 inline Flows::Narrowest Flows::find_narrowest() {
   Narrowest narrowest;
-  size_t kept = 0;
-  for (size_t i = 0; i < unfixed_count_; ++i) {
-    const int32_t channel = unfixed_[i];
-    auto& open = open_[channel];
-    unfixed_[kept] = channel;
-    kept += open.flows > 0;
-    narrowest.offer(open.each, channel);
-  }
-  unfixed_count_ = kept;
+  for (const int32_t channel : used_) narrowest.offer(open_[channel].each, channel);
   return narrowest;
 }
 
 /// Takes the rate of all flows of a pair from the channels of their route. No channel can give each
 /// of its flows less, or it is one byte/s that is taken: the product is within 64 bits.
-inline void Flows::take(const Pair& pair) {
+inline void Flows::take(const Pair& pair, int32_t narrowest) {
   const int64_t taken = pair.rate * pair.count;
   for (const int32_t channel : channels_of(pair)) {
+    if (channel == narrowest) continue;
     auto& open = open_[channel];
     open.left = std::max<int64_t>(0, open.left - taken);
     open.flows -= pair.count;
@@ -214,11 +198,9 @@ inline void Flows::take(const Pair& pair) {
 /// Gives the flows of a pair their rate.
 inline void Flows::fix(Pair& pair, int64_t rate) {
   pair.shared = shares_;
-  if ((pair.rate != rate) | (pair.since_ns == now_ns_)) {  // the latter: a flow began or ended
-    carry_on(pair);
-    pair.rate = rate;
-    find_end(pair);
-  }
+  carry_on(pair);
+  pair.rate = rate;
+  find_end(pair);
   next_end_ns_ = std::min(next_end_ns_, pair.end_ns);
 }
 
@@ -228,15 +210,16 @@ void Flows::share() {
   if (left == 0) return;
   ++shares_;
   for (Narrowest narrowest = open_all(); true; narrowest = find_narrowest()) {
-    size_t fixed = 0;
-    for (const int32_t index : open_[narrowest.channel].pairs) {
-      if (pairs_[index].shared == shares_) continue;
-      fix(pairs_[index], narrowest.each);
-      fixed_[fixed++] = index;
+    auto& open = open_[narrowest.channel];
+    open.each = kNever;
+    for (const int32_t index : open.pairs) {
+      auto& pair = pairs_[index];
+      if (pair.shared == shares_) continue;
+      fix(pair, narrowest.each);
+      take(pair, narrowest.channel);
+      --left;
     }
-    left -= fixed;
     if (left == 0) return;
-    for (size_t i = 0; i < fixed; ++i) take(pairs_[fixed_[i]]);
   }
 }
 

@@ -33,7 +33,7 @@ class Flows {
   };
   /// Flows between two devices: they share a route and so a rate, so that what each of them was
   /// given is one number.
-  struct Pair {
+  struct alignas(64) Pair {
     int32_t from, to;
     size_t first_crossed = 0, end_crossed = 0;  // in crossed_
     std::vector<Flow> flows;                    // a heap, the first to end first
@@ -46,14 +46,13 @@ class Flows {
     bool live = false;                          // listed in live_
   };
   /// A channel while its rates are shared out.
-  struct Open {
+  struct alignas(64) Open {
     int64_t left = 0;       // bytes/s
     int64_t each = 0;       // what that gives each of its flows without a rate; 0: to be found
     int64_t each_of_all = 0;     // the same where none has a rate yet
     int32_t flows = 0;           // those without a rate yet
     int32_t all = 0;             // that cross it
     std::vector<int32_t> pairs;  // live ones that cross it, in any order
-    size_t at = 0;               // its position in used_
   };
   void enlist(int32_t index);
   void retire(int32_t index);
@@ -65,7 +64,7 @@ class Flows {
   void find_end(Pair& pair);
   void share();
   void fix(Pair& pair, int64_t rate);
-  void take(const Pair& pair);
+  void take(const Pair& pair, int32_t narrowest);
   int32_t pair_of(int32_t from, int32_t to);
   std::span<const int32_t> channels_of(const Pair& pair) const {
     return {crossed_.data() + pair.first_crossed, pair.end_crossed - pair.first_crossed};
@@ -76,14 +75,11 @@ class Flows {
   std::vector<Pair> pairs_;       // those that have had a flow
   std::vector<int32_t> crossed_;  // channels of the routes of pairs_
   std::vector<int32_t> live_;     // those that have one now
-  std::vector<int32_t> used_;     // channels of these, in any order
+  std::vector<int32_t> used_;     // channels of these, ascending
   std::vector<int32_t> pair_at_;  // [from][to]: position in pairs_, or -1
   std::vector<Open> open_;        // per channel
   int64_t now_ns_ = 0, next_end_ns_ = kNever;
-  std::vector<int32_t> unfixed_;  // channels with flows that have no rate yet
   uint64_t shares_ = 0;           // how often channels were shared
-  size_t unfixed_count_ = 0;      // of these
-  std::vector<int32_t> fixed_;    // pairs whose rates one channel fixes
   bool changed_ = false, emptied_ = false;
 };
 

@@ -42,6 +42,7 @@ SweepEngine::SweepEngine(const Problem& problem)
   if (problem.rules().queue == QueueModel::pair) pair_free_.resize(d * d);
   if (problem.rules().queue == QueueModel::route)
     channel_free_.resize(problem.cluster().channels().size());
+  if (wiring(problem) == Wiring::channels) expected_.resize(static_cast<size_t>(problem.edges()));
 }
 
 bool SweepEngine::takes(const Problem& problem, const Schedule* schedule) {
@@ -112,6 +113,7 @@ class SweepEngine::Run {
         place_(record.place.data()),
         start_at_(record.start_at.data()),
         copies_(record.copies.data()),
+        expected_(engine.expected_.data()),
         source_(record.source.data()),
         order_(record.order.data()) {}
 
@@ -375,7 +377,12 @@ class SweepEngine::Run {
         const Arrival& sent = send(op, node.first_output, reader.output, from, to, end, at_once);
         arrival = sent.time_ns;
         if constexpr (kRecord) source_[e] = outputs_ + sent.copy;
-        if (kChannels && arrival == kNever) continue;
+        if (kChannels && arrival == kNever) {
+          auto& first = copies_[sent.copy].end_ns;
+          expected_[e] = {reader.op, static_cast<int32_t>(first)};
+          first = e;
+          continue;
+        }
       }
       give(reader.op, arrival);
     }
@@ -403,7 +410,8 @@ class SweepEngine::Run {
     sent.op = op;
     sent.copy = transfers_++;
     if constexpr (kChannels) {
-      sent.time_ns = announce({end, end, op, output, from, to}, sent.copy, at_once);
+      sent.time_ns = announce({end, -1, op, output, from, to}, sent.copy,
+                              problem_.all_output_bytes()[first_output + output], at_once);
     } else if constexpr (!kPlain) {
       sent.time_ns = engine_.book({end, end, op, output, from, to}, record_, sent.copy);
     } else {
@@ -422,8 +430,7 @@ class SweepEngine::Run {
   /// A transfer will take its channels; returns when it arrives if that is known already. Those of
   /// one instant take their routes in order of operator, but behind them, in order of start, those
   /// of operators that took no time (`at_once`).
-  int64_t announce(const Copy& copy, int32_t number, bool at_once) {
-    const int64_t bytes = problem_.output_bytes(copy.task, copy.output);
+  int64_t announce(const Copy& copy, int32_t number, int64_t bytes, bool at_once) {
     devices_[copy.from].sent_bytes += bytes;
     devices_[copy.to].received_bytes += bytes;
     copies_[number] = copy;
@@ -453,7 +460,7 @@ class SweepEngine::Run {
     auto& begins = engine_.begins_;
     auto& flows = engine_.flows_;
     if (fair_) flows.advance(now, engine_.flowed_);
-    for (const int32_t number : engine_.flowed_) arrive(number, end_copy(number, now));
+    for (const int32_t number : engine_.flowed_) arrive(number, now);
     engine_.flowed_.clear();
     while (begins.first() == now) {
       const auto number = static_cast<int32_t>(begins.pop());
@@ -461,7 +468,7 @@ class SweepEngine::Run {
       if (fair_)
         flows.begin(copy.from, copy.to, problem_.output_bytes(copy.task, copy.output), number);
       else
-        arrive(number, end_copy(number, take_route(number)));
+        arrive(number, take_route(number));
     }
     if (fair_) flows.settle();
     event_ns_ = std::min(begins.first(), fair_ ? flows.next_end_ns() : kNever);
@@ -479,12 +486,11 @@ class SweepEngine::Run {
     return end;
   }
 
-  /// Gives a transfer to the readers on its device.
+  /// Ends a transfer, whose end was the edge of a reader until now, and gives it to all that wait.
   void arrive(int32_t number, int64_t time) {
-    const auto& copy = copies_[number];
-    for (int32_t e = nodes_[copy.task].first_edge; e < nodes_[copy.task + 1].first_edge; ++e)
-      if (readers_[e].output == copy.output && placement_[readers_[e].op] == copy.to)
-        give(readers_[e].op, time);
+    auto edge = static_cast<int32_t>(copies_[number].end_ns);
+    end_copy(number, time);
+    for (; edge >= 0; edge = expected_[edge].next) give(expected_[edge].op, time);
   }
 
   SweepEngine& engine_;
@@ -508,6 +514,7 @@ class SweepEngine::Run {
   Place* const place_;
   int64_t* const start_at_;
   Copy* const copies_;
+  Expected* const expected_;
   int32_t* const source_;
   int32_t* order_;
   int32_t transfers_ = 0, started_ = 0;

@@ -38,6 +38,10 @@ class SweepEngine {
     int32_t op = -1;  // whose output it is
     int32_t copy = 0;
   };
+  /// A reader that waits for a transfer whose event is to come.
+  struct Expected {
+    int32_t op, next;  // the edge of the next that waits for it, or -1
+  };
   /// What a run reads of an operator, and of an output, lies together.
   struct Node {
     int32_t first_edge, first_output;
@@ -75,6 +79,7 @@ class SweepEngine {
   std::vector<Arrival> arrivals_;        // [output][device]
   std::vector<int64_t> pair_free_;       // [from][to], for pair queues
   std::vector<int64_t> channel_free_;    // per channel, for routes
+  std::vector<Expected> expected_;       // per edge
   Flows flows_;                          // for fair shares
   EventQueue begins_;                    // (when a transfer takes its route or flows, its place)
   std::vector<int32_t> flowed_;          // transfers that have flowed at one instant
