@@ -100,7 +100,8 @@ class Pattern {
     for (int32_t op = graph_.operator_count() - 1; op >= 0; --op) {
       if (graph_.op(op).type != "SoftmaxCrossEntropyLoss" || spaces_[op].inputs.empty()) continue;
       const auto& scores = spaces_[op].inputs[0];
-      const int32_t dimension = scores.empty() ? -1 : along(scores, static_cast<int32_t>(scores.size()) - 1);
+      const auto last = static_cast<int32_t>(scores.size()) - 1;
+      const int32_t dimension = last < 0 ? -1 : along(scores, last);
       if (dimension >= 0) return spaces_[op].dimensions[dimension].size;
     }
     return -1;
