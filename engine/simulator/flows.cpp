@@ -24,6 +24,7 @@ Flows::Flows(const Cluster& cluster) : cluster_(cluster) {
     capacity_.push_back(
         std::max<int64_t>(1, std::llround(std::min(channel.bandwidth_bytes_per_s, 4e18))));
   open_.resize(capacity_.size());
+  unfixed_.resize(capacity_.size());
 }
 
 void Flows::clear() {
@@ -165,7 +166,9 @@ struct Flows::Narrowest {
 /// Opens the channels in use.
 inline Flows::Narrowest Flows::open_all() {
   Narrowest narrowest;
+  unfixed_count_ = 0;
   for (const int32_t channel : used_) {
+    unfixed_[unfixed_count_++] = channel;
     auto& open = open_[channel];
     open.left = capacity_[channel];
     open.flows = open.all;
@@ -178,7 +181,15 @@ inline Flows::Narrowest Flows::open_all() {
 /// Of the channels with flows that have no rate yet.
 inline Flows::Narrowest Flows::find_narrowest() {
   Narrowest narrowest;
-  for (const int32_t channel : used_) narrowest.offer(open_[channel].each, channel);
+  size_t kept = 0;
+  for (size_t i = 0; i < unfixed_count_; ++i) {
+    const int32_t channel = unfixed_[i];
+    const int64_t each = open_[channel].each;
+    unfixed_[kept] = channel;
+    kept += each < kNever;
+    narrowest.offer(each, channel);
+  }
+  unfixed_count_ = kept;
   return narrowest;
 }
 

@@ -79,6 +79,8 @@ class Flows {
   std::vector<int32_t> pair_at_;  // [from][to]: position in pairs_, or -1
   std::vector<Open> open_;        // per channel
   int64_t now_ns_ = 0, next_end_ns_ = kNever;
+  std::vector<int32_t> unfixed_;  // channels with flows that have no rate yet, ascending
+  size_t unfixed_count_ = 0;      // of these
   uint64_t shares_ = 0;           // how often channels were shared
   bool changed_ = false, emptied_ = false;
 };
