@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "cluster/collectives.h"
@@ -245,11 +246,20 @@ class OrderEngine {
   void join(Use& use, int32_t list, int32_t index);
   void join(Use& use, End::Kind kind, int32_t number);
   void hold(const Hold& hold);
+  Use last_of(const Use& use);
   void find_levels();
   void account(Metrics& metrics);
   void place_times();
+  std::pair<std::vector<bool>, std::vector<bool>> asked_slots() const;
+  /// The slot from whose begin on something is held; -1: from an operator's.
+  int32_t slot_of(const Hold& hold) const {
+    return hold.route >= 0 ? static_cast<int32_t>(members_.size()) + hold.route
+                           : member_number_[static_cast<size_t>(hold.op)];
+  }
   int32_t position_at(int32_t device, int64_t time_ns, size_t& hint) const;
   int32_t last_position(const Use& use, int32_t micro, int32_t first) const;
+  bool settle_sum(Hold& hold, std::span<const std::pair<int32_t, int32_t>> bases) const;
+  std::vector<std::pair<int32_t, int32_t>> list_bases() const;
   void settle(Hold& hold, int32_t micro);
   void add(const Hold& hold, int32_t first, int32_t last);
   int32_t device_of(const Hold& hold) const {

@@ -58,7 +58,20 @@ class Colours {
   std::vector<size_t> end_{0};
 };
 
-/// The same for pairs of numbers, which are many: a pair is hashed as it is.
+/// Of so many lists, key_of(i), for each the first that equals it.
+template <class Key>
+std::vector<int32_t> first_alike(int32_t count, Key key_of) {
+  Colours colours;
+  std::vector<int32_t> first, result;
+  for (int32_t i = 0; i < count; ++i) {
+    const int32_t colour = colours.of(key_of(i));
+    if (at(colour) == first.size()) first.push_back(i);
+    result.push_back(first[colour]);
+  }
+  return result;
+}
+
+/// Colours of pairs of numbers, which are many: a pair is hashed as it is.
 class PairColours {
  public:
   int32_t of(uint64_t a, uint64_t b) {

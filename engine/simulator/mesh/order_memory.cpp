@@ -75,13 +75,36 @@ void OrderEngine::join(Use& use, const Use& other) {
     join(use, ends_[end].kind, ends_[end].number);
 }
 
+/// What of a use can be the last of it: a collective has begun and ended when an operator runs that
+/// reads its result, and the instant of its end falls into no later one, as that takes time.
+OrderEngine::Use OrderEngine::last_of(const Use& use) {
+  Use last{use.list, use.index, -1};
+  const auto waits_for = [&](int32_t op) {  // whether the list's reader runs with or behind one that does
+    const auto readers = graph_->readers(op);
+    return std::any_of(readers.begin(), readers.end(), [&](const Problem::Reader& reader) {
+      const int32_t list = list_of_[reader.op];
+      if (list < 0 || placement_[reader.op] != placement_[op] || accumulates(op, reader.op) ||
+          graph_->once(reader.op) != graph_->once(op) || cost_ns(reader.op) == 0)
+        return false;
+      return list == use.list ? index_of_[reader.op] <= use.index : always_before(list, use.list);
+    });
+  };
+  for (int32_t at = use.more; at >= 0; at = ends_[at].next) {
+    const auto [kind, number, next] = ends_[at];
+    const bool collective = kind == End::starts || kind == End::ends;
+    if (!collective || use.list < 0 || !waits_for(members_[number])) join(last, kind, number);
+  }
+  return last;
+}
+
 void OrderEngine::hold(const Hold& given) {
   if (given.bytes == 0) return;
-  if (given.route >= 0 || given.accumulates || given.until.more >= 0 || member(given.op)) {
+  Use until = last_of(given.until);
+  if (given.route >= 0 || given.accumulates || until.more >= 0 || member(given.op)) {
     holds_.push_back(given);
+    holds_.back().until = until;
     return;
   }
-  Use until = given.until;
   const int32_t list = list_of_[given.op];
   join(until, list, index_of_[given.op]);
   list_delta_[pieces_->list_first[list] + list + index_of_[given.op]] += given.bytes;
@@ -103,14 +126,34 @@ int32_t OrderEngine::position_at(int32_t device, int64_t time_ns, size_t& hint) 
     hint = at(std::max<std::ptrdiff_t>(behind - list.begin() - 1, 0));
   }
   const auto& found = list[hint];
+  if (time_ns - found.time_ns >= offset_ns_[at(found.end) - 1])  // the last of its segment
+    return found.position + found.end - found.begin - 1;
   const auto offsets = std::span(offset_ns_).subspan(at(found.begin), at(found.end - found.begin));
   const auto behind =
       std::upper_bound(offsets.begin() + 1, offsets.end(), time_ns - found.time_ns);
   return found.position + static_cast<int32_t>(behind - offsets.begin()) - 1;
 }
 
-/// Positions of all starts and ends of collectives and transfers, in order of booking.
+/// Of every slot whether holds go by when it begins, and by when it ends.
+std::pair<std::vector<bool>, std::vector<bool>> OrderEngine::asked_slots() const {
+  const size_t slots = members_.size() + routes_.size();
+  std::pair<std::vector<bool>, std::vector<bool>> asked{slots, slots};
+  for (const auto& hold : holds_) {
+    if (const int32_t slot = slot_of(hold); slot >= 0) asked.first[at(slot)] = true;
+    for (int32_t i = hold.until.more; i >= 0; i = ends_[at(i)].next) {
+      const auto& [kind, number, next] = ends_[at(i)];
+      if (kind == End::starts) asked.first[at(number)] = true;
+      if (kind == End::ends) asked.second[at(number)] = true;
+      if (kind == End::sent) asked.second[members_.size() + at(number)] = true;
+    }
+  }
+  return asked;
+}
+
+/// Positions of all starts and ends of collectives and transfers that are asked for, in order of
+/// booking.
 void OrderEngine::place_times() {
+  const auto [begins, ends] = asked_slots();
   const auto groups = static_cast<int32_t>(groups_.size());
   const size_t cells = (members_.size() + routes_.size()) * at(micros_);
   first_slot_.resize(cells);
@@ -124,15 +167,22 @@ void OrderEngine::place_times() {
       last_slot_[slot_cell(row, k)] = last;
     }
   };
+  std::vector<bool> asked(groups_.size() + routes_.size(), false);  // per row
+  for (size_t slot = 0; slot < begins.size(); ++slot)
+    if (begins[slot] || ends[slot])
+      asked[slot < members_.size() ? at(graph_->collective(members_[slot]))
+                                   : groups_.size() + slot - members_.size()] = true;
   for (const auto& booking : bookings_) {
+    if (!asked[at(booking.row)]) continue;
     const int64_t start_ns = starts_ns_[start_cell(booking.row, booking.micro)];
     if (booking.row < groups) {
       const int64_t end_ns = start_ns + groups_[booking.row].duration_ns;
       for (const int32_t op : graph_->members(booking.row)) {
-        const int32_t device = placement_[op];
-        write(member_number_[op], booking, groups_[booking.row].once,
-              position_at(device, start_ns, hints_[device].starts),
-              position_at(device, end_ns, hints_[device].ends));
+        const int32_t device = placement_[op], slot = member_number_[op];
+        if (!begins[at(slot)] && !ends[at(slot)]) continue;
+        write(slot, booking, groups_[booking.row].once,
+              begins[at(slot)] ? position_at(device, start_ns, hints_[device].starts) : 0,
+              ends[at(slot)] ? position_at(device, end_ns, hints_[device].ends) : 0);
       }
     } else {
       const int32_t r = booking.row - groups;
@@ -162,13 +212,45 @@ int32_t OrderEngine::last_position(const Use& use, int32_t micro, int32_t first)
   return last;
 }
 
+/// Of what accumulates from an operator's run on, until no transfer's end or other micro-batch's
+/// collective, the positions in all micro-batches at once. bases: the least and the last of every list.
+bool OrderEngine::settle_sum(Hold& hold, std::span<const std::pair<int32_t, int32_t>> bases) const {
+  if (!hold.accumulates || slot_of(hold) >= 0) return false;
+  const auto lasts = [&](int32_t end) {
+    const auto& [kind, number, next] = ends_[at(end)];
+    return (kind == End::starts || kind == End::ends) && graph_->once(members_[at(number)]);
+  };
+  for (int32_t end = hold.until.more; end >= 0; end = ends_[at(end)].next)
+    if (!lasts(end)) return false;
+  const int32_t list = list_of_[hold.op], index = index_of_[hold.op];
+  hold.first = bases[at(list)].first + index;
+  const int32_t own = bases[at(list)].second + index;
+  const Use ends{-1, -1, hold.until.more};
+  hold.last = last_position(ends, micros_ - 1, own);
+  if (hold.until.list >= 0)
+    hold.last = std::max(hold.last, bases[at(hold.until.list)].second + hold.until.index);
+  return true;
+}
+
+/// The least and the last position of every list.
+std::vector<std::pair<int32_t, int32_t>> OrderEngine::list_bases() const {
+  std::vector<std::pair<int32_t, int32_t>> bases;
+  for (int32_t list = 0; list < pieces_->lists(); ++list) {
+    bases.emplace_back(base_[list_cell(list, 0)], base_[list_cell(list, 0)]);
+    for (int32_t k = 1; k < micros_; ++k) {
+      const int32_t base = base_[list_cell(list, k)];
+      bases.back() = {std::min(bases.back().first, base), std::max(bases.back().second, base)};
+    }
+  }
+  return bases;
+}
+
 /// Adds what is held in a micro-batch, or widens the time of what accumulates.
 void OrderEngine::settle(Hold& hold, int32_t micro) {
   const bool copy = hold.route >= 0;
   const bool once = graph_->once(hold.op) || (copy && routes_[hold.route].last);
   if (once && micro + 1 < micros_) return;
-  const int32_t row = copy ? static_cast<int32_t>(members_.size()) + hold.route
-                           : member_number_[hold.op];
+  const int32_t row = slot_of(hold);
   const int32_t first = row >= 0
                             ? first_slot_[slot_cell(row, micro)]
                             : base_[list_cell(list_of_[hold.op], micro)] + index_of_[hold.op];
@@ -197,13 +279,16 @@ void OrderEngine::find_levels() {
     return device_of(a) < device_of(b);
   });
   levels_repeat_ = true;
+  const auto bases = list_bases();
   auto end = holds_.begin();
   for (int32_t d = 0; at(d) < devices_.size(); ++d) {
     const auto begin = end;
     while (end != holds_.end() && device_of(*end) == d) ++end;
     delta_.assign(at(std::max(devices_[d].positions, 1)) + 1, 0);
+    const auto each = std::partition(
+        begin, end, [&](Hold& hold) { return settle_sum(hold, bases); });
     for (int32_t k = 0; k < micros_; ++k)
-      for (auto hold = begin; hold != end; ++hold) settle(*hold, k);
+      for (auto hold = each; hold != end; ++hold) settle(*hold, k);
     for (auto hold = begin; hold != end; ++hold)
       if (hold->accumulates) add(*hold, hold->first, hold->last);
     sum_levels(d);

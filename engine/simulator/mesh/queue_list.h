@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <vector>
 
@@ -20,6 +21,42 @@ struct Lists {
   size_t count() const { return first.size() - 1; }
   std::span<const int32_t> operator[](size_t i) const {
     return std::span(all).subspan(first[i], first[i + 1] - first[i]);
+  }
+  /// For each of so many numbers the lists that it is in, ascending.
+  Lists turned(size_t numbers) const {
+    Lists lists{std::vector<int32_t>(all.size()), std::vector<size_t>(numbers + 1, 0)};
+    for (const int32_t number : all) ++lists.first[at(number) + 1];
+    std::partial_sum(lists.first.begin(), lists.first.end(), lists.first.begin());
+    auto next = lists.first;
+    for (size_t i = 0; i < count(); ++i)
+      for (const int32_t number : (*this)[i]) lists.all[next[at(number)]++] = static_cast<int32_t>(i);
+    return lists;
+  }
+};
+
+/// Devices of a replica in some replicas: `first`, that and `step` more, ...
+struct ReplicaGroup {
+  std::span<const int32_t> members;
+  int32_t first = 0, step = 1, count = 1;
+  bool inner = false;  // of one replica alone, whatever there are
+  int32_t price = 0;   // groups of one number cost the same
+  int32_t colour = 0;
+
+  bool has(int32_t replica) const {
+    const int32_t on = replica - first;
+    return on >= 0 && on % step == 0 && on / step < count;
+  }
+  bool shares_replica(const ReplicaGroup& other) const {
+    if (has(other.first) || other.has(first)) return true;  // always so for equal steps
+    if (step == other.step) return false;
+    if (count > other.count) return other.shares_replica(*this);
+    int32_t i = 1;
+    while (i < count && !other.has(first + i * step)) ++i;
+    return i < count;
+  }
+  template <class Visit>
+  void for_replicas(Visit visit) const {
+    for (int32_t i = 0; i < count; ++i) visit(first + i * step);
   }
 };
 

@@ -9,37 +9,52 @@
 #include "base/index.h"
 #include "cluster/collectives.h"
 #include "simulator/mesh/colours.h"
+#include "simulator/mesh/group_prices.h"
 #include "simulator/mesh/queue_list.h"
+#include "simulator/mesh/replicas_alike.h"
 
 namespace trinity {
 namespace {
 
 /// Colour refinement over the lanes' copies (lane x replicas + replica), the groups of collectives
 /// (place()) and queues.
+///
+/// Where any two replicas may change places, colours of theirs are equal: it is enough to look at the
+/// first one's copies, and at what its transfers and collectives queue for in its own pieces of the
+/// cluster (`first_alone`).
 class Refinement {
  public:
   Refinement(const ReplicaLanes& lanes, const Mesh& mesh, const Problem& problem,
-             CollectiveGroups& prices)
+             CollectiveGroups& prices, bool first_alone)
       : lanes_(lanes),
-        prices_(prices),
         problem_(problem),
         cluster_(problem.cluster()),
+        prices_(problem.cluster(), prices),
         width_(mesh.width()),
         replicas_(mesh.data),
         experts_(mesh.expert),
         devices_(mesh.pipeline * mesh.width()),
         queued_(problem.rules().queue == QueueModel::pair ||
                 problem.rules().queue == QueueModel::route) {
+    where_.reserve(at(devices_) * at(replicas_));
     for (int32_t u = 0; u < devices_; ++u)
       for (int32_t r = 0; r < replicas_; ++r)
         where_.push_back(mesh.device(u / width_, r, u % width_));
-    colour_.resize(lanes.lanes().size() * at(replicas_));
+    if (first_alone && !alike()) return;
+    copies_ = first_alone ? 1 : replicas_;
+    colour_.resize(lanes.lanes().size() * at(copies_));
     if (problem.rules().queue == QueueModel::route)
       channel_queue_.assign(cluster_.channels().size(), -1);
     if (queued_) find_transfers();
   }
 
   bool lanes_share() const { return lanes_share_; }
+  /// Whether replicas or groups are told apart by their numbers, or the first replica is not as all:
+  /// then not it alone is to be looked at.
+  bool told_apart() const {
+    const auto any = [](const auto& of) { return std::find(of.begin(), of.end(), true) != of.end(); };
+    return copies_ == 0 || (copies_ < replicas_ && (any(alone_) || any(apart_)));
+  }
 
   std::optional<Symmetry> run() {
     find_groups();
@@ -47,45 +62,27 @@ class Refinement {
     alone_.assign(groups_.size(), false);
     apart_.resize(at(replicas_), false);
     if (queued_) set_apart();
-    do refine();
-    while ((queued_ && (part_equals() || part_copies())) || part_groups());
+    do {
+      if (told_apart()) return std::nullopt;
+      refine();
+    } while ((queued_ && (part_equals() || part_copies())) || part_groups());
     return result();
   }
 
  private:
   using Among = LoweredCopies::Among;
+  using Group = ReplicaGroup;
 
-  /// Devices of a replica in some replicas: `first`, that and `step` more, ...
-  struct Group {
-    std::span<const int32_t> members;
-    int32_t first = 0, step = 1, count = 1;
-    bool inner = false;  // of one replica alone, whatever there are
-    int32_t price = 0;   // groups of one number cost the same
-    int32_t colour = 0;
-
-    bool has(int32_t replica) const {
-      const int32_t on = replica - first;
-      return on >= 0 && on % step == 0 && on / step < count;
-    }
-    bool shares_replica(const Group& other) const {
-      if (has(other.first) || other.has(first)) return true;  // always so for equal steps
-      if (step == other.step) return false;
-      if (count > other.count) return other.shares_replica(*this);
-      int32_t i = 1;
-      while (i < count && !other.has(first + i * step)) ++i;
-      return i < count;
-    }
-    template <class Visit>
-    void for_replicas(Visit visit) const {
-      for (int32_t i = 0; i < count; ++i) visit(first + i * step);
-    }
-  };
+  bool alike() const {
+    return replicas_ > 2 && experts_ == 1 && problem_.rules().queue != QueueModel::pair &&
+           pieces_alike(cluster_) && replicas_alike(where_, replicas_, problem_);
+  }
 
   int32_t where(int32_t device, int32_t replica) const {
     return where_[at(device) * at(replicas_) + at(replica)];
   }
   int32_t& colour(int32_t lane, int32_t replica) {
-    return colour_[at(lane) * at(replicas_) + at(replica)];
+    return colour_[at(lane) * at(copies_) + at(copies_ == 1 ? 0 : replica)];
   }
   /// Groups of the same devices: one of all replicas, one of each run of `expert`, one of those that
   /// hold the same experts.
@@ -98,8 +95,8 @@ class Refinement {
   /// A group of the lanes in a replica, or in such as are joined.
   size_t place(int32_t group, int32_t replica, Among among = Among::all) const {
     const auto within = at(lanes_.first_joined());
-    if (at(group) < within) return at(group) * at(replicas_) + at(replica);
-    return within * at(replicas_) + (at(group) - within) * ways() + way_of(among, replica);
+    if (at(group) < within) return at(group) * at(copies_) + at(replica);
+    return within * at(copies_) + (at(group) - within) * ways() + way_of(among, replica);
   }
   /// A device's copies in some.
   size_t across(int32_t device, int32_t replica, Among among = Among::all) const {
@@ -145,8 +142,8 @@ class Refinement {
   void find_transfers() {
     apart_.assign(at(replicas_), false);
     for (size_t l = 0; l < lanes_.lanes().size(); ++l)
-      for (int32_t r = 0; r < replicas_; ++r) {
-        const auto id = static_cast<int32_t>(l * at(replicas_)) + r;
+      for (int32_t r = 0; r < copies_; ++r) {
+        const auto id = static_cast<int32_t>(l * at(copies_)) + r;
         for (const auto& [from, to] : lanes_.lanes()[l].sends)
           for_path(where(from, r), where(to, r), [&](int32_t queue) { own(queue, id); });
         copy_queues_.end();
@@ -158,7 +155,7 @@ class Refinement {
     auto& owner = queues_.owner[queue];
     if (owner == id) return;
     if (owner >= 0) {
-      apart_[owner % replicas_] = apart_[id % replicas_] = true;
+      apart_[owner % copies_] = apart_[id % copies_] = true;
       lanes_share_ = lanes_share_ || lanes_.lanes().size() > 1;
     }
     owner = id;
@@ -168,7 +165,6 @@ class Refinement {
 
   /// Groups of collectives with what they cost.
   void find_groups() {
-    std::vector<CollectiveGroup> known;
     groups_.reserve(across(devices_, 0));
     each_.resize(at(devices_));
     std::iota(each_.begin(), each_.end(), 0);
@@ -176,12 +172,8 @@ class Refinement {
     const auto add = [&](Group group) {
       members_of(group, devices);
       const bool exchanges = group.inner ? lanes_.exchanges() : experts_ > 1;
-      // Of few devices there are thousands, which take longer to keep.
-      const auto price = devices.size() <= kFewDevices ? prices_.make(devices, exchanges)
-                                                       : prices_.find(devices, exchanges);
-      const auto found = std::find(known.begin(), known.end(), price);
-      group.price = static_cast<int32_t>(found - known.begin());
-      if (found == known.end()) known.push_back(price);
+      group.price = copies_ < replicas_ ? prices_.of_alike(devices, exchanges)
+                                        : prices_.of(devices, exchanges);
       groups_.push_back(group);
     };
     const auto add_ways = [&](std::span<const int32_t> members) {
@@ -193,7 +185,7 @@ class Refinement {
     for (size_t g = 0; g < lanes_.groups().size(); ++g) {
       const auto& members = lanes_.groups()[g];
       const bool joins = g >= at(lanes_.first_joined());
-      for (int32_t r = 0; r < replicas_ && !joins; ++r) add({members, r, 1, 1, true});
+      for (int32_t r = 0; r < copies_ && !joins; ++r) add({members, r, 1, 1, true});
       if (joins) add_ways(members);
     }
     for (int32_t u = 0; u < devices_; ++u) add_ways(std::span(each_).subspan(at(u), 1));
@@ -210,30 +202,36 @@ class Refinement {
   void find_collectives() {
     std::vector<int32_t> ring;
     for (size_t g = 0; g < groups_.size(); ++g) {
-      members_of(groups_[g], ring);
-      const auto number = static_cast<int32_t>(g);
-      for (size_t i = 0; i < ring.size() && ring.size() > 1; ++i)
-        for_path(ring[i], ring[(i + 1) % ring.size()], [&](int32_t queue) {
-          if (queues_.group[queue] == number) return;
-          queues_.group[queue] = number;
-          group_queues_.all.push_back(queue);
-        });
+      const auto add = [&](int32_t queue) {
+        if (queues_.group[queue] == static_cast<int32_t>(g)) return;
+        queues_.group[queue] = static_cast<int32_t>(g);
+        group_queues_.all.push_back(queue);
+      };
+      if (copies_ < replicas_ && !groups_[g].inner) {
+        for_ways(groups_[g], add);
+      } else {
+        members_of(groups_[g], ring);
+        for (size_t i = 0; i < ring.size() && ring.size() > 1; ++i)
+          for_path(ring[i], ring[(i + 1) % ring.size()], add);
+      }
       group_queues_.end();
     }
-    list_groups_of_queues();
+    queues_.groups = group_queues_.turned(at(queue_count()));
   }
 
-  /// Turns group_queues_ around: a queue's groups ascend.
-  void list_groups_of_queues() {
-    auto& lists = queues_.groups;
-    lists.first.assign(at(queue_count()) + 1, 0);
-    for (const int32_t queue : group_queues_.all) ++lists.first[at(queue) + 1];
-    std::partial_sum(lists.first.begin(), lists.first.end(), lists.first.begin());
-    lists.all.resize(group_queues_.all.size());
-    auto next = lists.first;
-    for (size_t g = 0; g < group_queues_.count(); ++g)
-      for (const int32_t queue : group_queues_[g])
-        lists.all[next[queue]++] = static_cast<int32_t>(g);
+  /// Where the first replica alone is looked at: what a ring over all replicas takes in that one's
+  /// pieces. Members of one number are alone in theirs, so it is their ways out and in, which all
+  /// paths to or from other pieces have in common.
+  template <class Visit>
+  void for_ways(const Group& group, Visit visit) {
+    const auto& routes = cluster_.routes();
+    for (const int32_t u : group.members) {
+      const int32_t here = where(u, 0), first = where(group.members[0], 0);
+      if (routes.table(here) != routes.table(first) || routes.number(here) != routes.number(first))
+        apart_[0] = true;  // there may be several ways into a piece
+      for_ways_of(routes, here, {where(u, 1), where(u, 2)},
+                  [&](int32_t channel) { visit(queue_at(channel)); });
+    }
   }
 
   /// Whether a lane's copy takes part in both.
@@ -253,7 +251,7 @@ class Refinement {
       for (size_t i = 0; i < list.size(); ++i) {
         if (owner >= 0 && !holds(groups_[list[i]], owner)) {
           alone_[list[i]] = true;
-          apart_[owner % replicas_] = true;
+          apart_[owner % copies_] = true;
         }
         for (size_t j = 0; j < i; ++j)
           if (list.size() > kMostCompared || !meet(groups_[list[i]], groups_[list[j]]))
@@ -263,16 +261,16 @@ class Refinement {
   }
 
   bool holds(const Group& group, int32_t owner) const {
-    if (!group.has(owner % replicas_)) return false;
+    if (!group.has(owner % copies_)) return false;
     return std::any_of(group.members.begin(), group.members.end(), [&](int32_t u) {
-      return lanes_.lane_of(u) == owner / replicas_;
+      return lanes_.lane_of(u) == owner / copies_;
     });
   }
 
   void refine() {
     Colours first;
     for (size_t l = 0; l < lanes_.lanes().size(); ++l)
-      for (int32_t r = 0; r < replicas_; ++r) begin(static_cast<int32_t>(l), r, first);
+      for (int32_t r = 0; r < copies_; ++r) begin(static_cast<int32_t>(l), r, first);
     for (size_t g = 0; g < groups_.size(); ++g)
       groups_[g].colour = first.of(std::array{uint64_t{1}, uint64_t{!groups_[g].inner},
                                               static_cast<uint64_t>(groups_[g].price),
@@ -310,8 +308,8 @@ class Refinement {
     colour_queues(counts);
     std::vector<int32_t> copy_colour, group_colour;
     for (size_t id = 0; id < colour_.size(); ++id) {
-      const auto& lane = lanes_.lanes()[id / at(replicas_)];
-      const auto r = static_cast<int32_t>(id % at(replicas_));
+      const auto& lane = lanes_.lanes()[id / at(copies_)];
+      const auto r = static_cast<int32_t>(id % at(copies_));
       key = {0, static_cast<uint64_t>(colour_[id])};
       for_groups(lane, r, [&](size_t group) { take(groups_[group].colour); });
       if (queued_)
@@ -385,19 +383,6 @@ class Refinement {
           }
     }
     return found;
-  }
-
-  /// The first of those with equal lists of colours, for each.
-  template <class Key>
-  static std::vector<int32_t> first_alike(int32_t count, Key key_of) {
-    Colours colours;
-    std::vector<int32_t> first, result;
-    for (int32_t i = 0; i < count; ++i) {
-      const int32_t colour = colours.of(key_of(i));
-      if (at(colour) == first.size()) first.push_back(i);
-      result.push_back(first[colour]);
-    }
-    return result;
   }
 
   /// Of every lane and replica the first whose copies have its colours.
@@ -553,14 +538,15 @@ class Refinement {
     }
   }
 
-  static constexpr size_t kMostCompared = 64, kFewDevices = 16;
+  static constexpr size_t kMostCompared = 64;
   static constexpr uint64_t kSeveral = uint64_t{1} << 32;  // above all colours
 
   const ReplicaLanes& lanes_;
-  CollectiveGroups& prices_;
   const Problem& problem_;
   const Cluster& cluster_;
+  GroupPrices prices_;
   int32_t width_, replicas_, experts_, devices_;
+  int32_t copies_ = 0;  // replicas whose copies are looked at: all, or the first
   bool queued_, lanes_share_ = false;
   std::vector<int32_t> where_;  // [device][replica]
   std::vector<int32_t> each_;   // devices, in order
@@ -591,9 +577,14 @@ bool takes(const Problem& problem) {
 SymmetrySearch find_symmetry(const ReplicaLanes& lanes, const Mesh& mesh, const Problem& problem,
                              CollectiveGroups& prices) {
   if (!takes(problem)) return {};
-  Refinement refinement(lanes, mesh, problem, prices);
-  if (refinement.lanes_share()) return {true, std::nullopt};
-  return {false, refinement.run()};
+  for (const bool first_alone : {true, false}) {
+    Refinement refinement(lanes, mesh, problem, prices, first_alone);
+    if (refinement.lanes_share()) return {true, std::nullopt};
+    if (refinement.told_apart()) continue;
+    auto found = refinement.run();
+    if (!refinement.told_apart()) return {false, std::move(found)};
+  }
+  return {};
 }
 
 }  // namespace trinity

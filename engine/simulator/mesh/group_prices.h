@@ -1,0 +1,56 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cluster/collectives.h"
+#include "simulator/mesh/colours.h"
+
+// Of the search for symmetry alone (symmetry.cpp).
+
+namespace trinity {
+
+/// Numbers for what groups of devices cost: equal ones for equal costs.
+class GroupPrices {
+ public:
+  GroupPrices(const Cluster& cluster, CollectiveGroups& groups) : cluster_(cluster), groups_(groups) {}
+
+  int32_t of(std::span<const int32_t> devices, bool exchanges) {
+    // Of few devices there are thousands, which take longer to keep.
+    const auto price = devices.size() <= kFewDevices ? groups_.make(devices, exchanges)
+                                                     : groups_.find(devices, exchanges);
+    const auto found = std::find(known_.begin(), known_.end(), price);
+    const auto number = static_cast<int32_t>(found - known_.begin());
+    if (found == known_.end()) known_.push_back(price);
+    return number;
+  }
+
+  /// The same where pieces_alike(): groups that cost the same for that are priced once.
+  int32_t of_alike(std::span<const int32_t> devices, bool exchanges) {
+    const auto& routes = cluster_.routes();
+    key_.assign(1, exchanges);
+    uint64_t pieces = 0;
+    for (size_t i = 0; i < devices.size(); ++i) {  // those of a piece follow each other
+      pieces += i == 0 || routes.piece(devices[i]) != routes.piece(devices[i - 1]);
+      key_.push_back(pieces << 32 | static_cast<uint64_t>(routes.number(devices[i])));
+      key_.push_back(static_cast<uint64_t>(routes.table(devices[i])));
+    }
+    const auto number = at(alike_.of(key_));
+    if (number == alike_price_.size()) alike_price_.push_back(of(devices, exchanges));
+    return alike_price_[number];
+  }
+
+ private:
+  static constexpr size_t kFewDevices = 16;
+
+  const Cluster& cluster_;
+  CollectiveGroups& groups_;
+  std::vector<CollectiveGroup> known_;
+  Colours alike_;
+  std::vector<int32_t> alike_price_;
+  std::vector<uint64_t> key_;
+};
+
+}  // namespace trinity
