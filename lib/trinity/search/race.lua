@@ -25,8 +25,8 @@ local least_s = 1          -- seconds that are
 local imbalances = { 0.03, 0.3 }
 local short_budget = 300   -- evaluations in which a ranker's choice is not to be widened
 local evaluation_s = 1e-7  -- a colocation unit: of a ranked move and its simulation on two threads, about
--- Evaluations a unit from which on every other move of a search by seconds is plain; with fewer, candidates are as large
--- as is chosen now and then, since large sets take as long to look at as all others.
+-- Evaluations a unit from which on every other move of a search by seconds is plain; with fewer, candidates are as
+-- large as is chosen now and then, since large sets take as long to look at as all others.
 local many = 150
 local twin_heat = 0.3      -- of the cooling of each of several that differ by their seeds
 local plenty = { 20, 60, 200 } -- evaluations a unit from which on two, three and four of them race, by seconds
