@@ -104,10 +104,11 @@ uint64_t PlacementSpace::key(const Assignment& assignment) const {
   std::vector<int32_t> name(static_cast<size_t>(devices()), -1);
   int32_t next = 0;
   uint64_t hash = assignment.size();
+  uint64_t unit = 0;
   for (const int32_t device : assignment) {
     auto& known = name[device];
     if (known < 0) known = interchangeable_ ? next++ : device;
-    hash = mix64(hash ^ static_cast<uint64_t>(known));
+    hash += mix64((unit++ << 24) ^ static_cast<uint64_t>(known));
   }
   return hash;
 }

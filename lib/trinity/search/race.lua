@@ -25,11 +25,11 @@ local least_s = 1          -- seconds that are
 local imbalances = { 0.03, 0.3 }
 local short_budget = 300   -- evaluations in which a ranker's choice is not to be widened
 local evaluation_s = 1e-7  -- a colocation unit: of a ranked move and its simulation on two threads, about
-local many = 150           -- evaluations a unit from which on every other move of a search by seconds is plain
+-- Evaluations a unit from which on every other move of a search by seconds is plain; with fewer, candidates are as
+-- large as is chosen now and then, since large sets take as long to look at as all others.
+local many = 150
 local twin_heat = 0.3      -- of the cooling of each of several that differ by their seeds
--- Evaluations a unit from which on two, three and four of them race, by seconds; with fewer, candidates are as large as
--- is chosen now and then, since large sets take as long to look at as all others.
-local plenty = { 20, 60, 200 }
+local plenty = { 20, 60, 200 } -- evaluations a unit from which on two, three and four of them race, by seconds
 local large = 500          -- colocation units from which on a long search begins hotter
 local few, few_large = 2000, 20000 -- evaluations of which each is worth a choice of many candidates
 
@@ -71,9 +71,9 @@ function race.annealing(problem, start, seed, budget, ranker)
   if ranker and (short or by_time and is_few(problem, evaluations)) then
     options.candidates, options.plain_one_in, options.batch = 24, 50, 3
   elseif ranker and by_time and (budget.seconds or math.huge) < math.huge then
-    options.plain_one_in = likely_evaluations(problem, budget) > many * problem.graph.units and 2 or 50
+    local are_many = likely_evaluations(problem, budget) > many * problem.graph.units
+    options.plain_one_in, options.fit_sizes = are_many and 2 or 50, not are_many
     options.batch, options.look_every = 4, 120
-    options.fit_sizes = likely_evaluations(problem, budget) < plenty[1] * problem.graph.units
   end
   if ranker and short then options.sharpness = 3 end
   return ranked.searcher(problem, 'annealing', options, ranker)
