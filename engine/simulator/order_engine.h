@@ -250,7 +250,7 @@ class OrderEngine {
   void find_levels();
   void account(Metrics& metrics);
   void place_times();
-  std::pair<std::vector<bool>, std::vector<bool>> asked_slots() const;
+  void find_asked();
   /// The slot from whose begin on something is held; -1: from an operator's.
   int32_t slot_of(const Hold& hold) const {
     return hold.route >= 0 ? static_cast<int32_t>(members_.size()) + hold.route
@@ -258,8 +258,8 @@ class OrderEngine {
   }
   int32_t position_at(int32_t device, int64_t time_ns, size_t& hint) const;
   int32_t last_position(const Use& use, int32_t micro, int32_t first) const;
-  bool settle_sum(Hold& hold, std::span<const std::pair<int32_t, int32_t>> bases) const;
-  std::vector<std::pair<int32_t, int32_t>> list_bases() const;
+  bool settle_sum(Hold& hold) const;
+  void find_bases();
   void settle(Hold& hold, int32_t micro);
   void add(const Hold& hold, int32_t first, int32_t last);
   int32_t device_of(const Hold& hold) const {
@@ -351,6 +351,9 @@ class OrderEngine {
   std::vector<Hold> holds_;
   std::vector<int64_t> list_delta_;                     // per operator of the lists and list
   std::vector<int32_t> first_slot_, last_slot_;         // [micro][slot]: positions
+  std::vector<bool> begin_asked_, end_asked_;  // per slot: whether a hold goes by it
+  std::vector<bool> row_asked_;                // per row: whether one goes by a slot of it
+  std::vector<std::pair<int32_t, int32_t>> bases_;  // per list: the least and the last position
   std::vector<int64_t> delta_;                          // per position of a device
   bool levels_repeat_ = true;                           // between the marks of period_
   std::vector<DeviceMetrics> simulated_;

@@ -79,7 +79,8 @@ void OrderEngine::join(Use& use, const Use& other) {
 /// reads its result, and the instant of its end falls into no later one, as that takes time.
 OrderEngine::Use OrderEngine::last_of(const Use& use) {
   Use last{use.list, use.index, -1};
-  const auto waits_for = [&](int32_t op) {  // whether the list's reader runs with or behind one that does
+  // Whether the list's reader runs with or behind one that does.
+  const auto waits_for = [&](int32_t op) {
     const auto readers = graph_->readers(op);
     return std::any_of(readers.begin(), readers.end(), [&](const Problem::Reader& reader) {
       const int32_t list = list_of_[reader.op];
@@ -134,26 +135,33 @@ int32_t OrderEngine::position_at(int32_t device, int64_t time_ns, size_t& hint) 
   return found.position + static_cast<int32_t>(behind - offsets.begin()) - 1;
 }
 
-/// Of every slot whether holds go by when it begins, and by when it ends.
-std::pair<std::vector<bool>, std::vector<bool>> OrderEngine::asked_slots() const {
+/// Notes of every slot whether holds go by when it begins, and by when it ends; of every row, whether
+/// by a slot of it.
+void OrderEngine::find_asked() {
   const size_t slots = members_.size() + routes_.size();
-  std::pair<std::vector<bool>, std::vector<bool>> asked{slots, slots};
+  begin_asked_.assign(slots, false);
+  end_asked_.assign(slots, false);
+  row_asked_.assign(groups_.size() + routes_.size(), false);
+  const auto ask = [&](std::vector<bool>& asked, size_t slot) {
+    asked[slot] = true;
+    row_asked_[slot < members_.size() ? at(graph_->collective(members_[slot]))
+                                      : groups_.size() + slot - members_.size()] = true;
+  };
   for (const auto& hold : holds_) {
-    if (const int32_t slot = slot_of(hold); slot >= 0) asked.first[at(slot)] = true;
+    if (const int32_t slot = slot_of(hold); slot >= 0) ask(begin_asked_, at(slot));
     for (int32_t i = hold.until.more; i >= 0; i = ends_[at(i)].next) {
       const auto& [kind, number, next] = ends_[at(i)];
-      if (kind == End::starts) asked.first[at(number)] = true;
-      if (kind == End::ends) asked.second[at(number)] = true;
-      if (kind == End::sent) asked.second[members_.size() + at(number)] = true;
+      if (kind == End::starts) ask(begin_asked_, at(number));
+      if (kind == End::ends) ask(end_asked_, at(number));
+      if (kind == End::sent) ask(end_asked_, members_.size() + at(number));
     }
   }
-  return asked;
 }
 
 /// Positions of all starts and ends of collectives and transfers that are asked for, in order of
 /// booking.
 void OrderEngine::place_times() {
-  const auto [begins, ends] = asked_slots();
+  find_asked();
   const auto groups = static_cast<int32_t>(groups_.size());
   const size_t cells = (members_.size() + routes_.size()) * at(micros_);
   first_slot_.resize(cells);
@@ -167,22 +175,18 @@ void OrderEngine::place_times() {
       last_slot_[slot_cell(row, k)] = last;
     }
   };
-  std::vector<bool> asked(groups_.size() + routes_.size(), false);  // per row
-  for (size_t slot = 0; slot < begins.size(); ++slot)
-    if (begins[slot] || ends[slot])
-      asked[slot < members_.size() ? at(graph_->collective(members_[slot]))
-                                   : groups_.size() + slot - members_.size()] = true;
   for (const auto& booking : bookings_) {
-    if (!asked[at(booking.row)]) continue;
+    if (!row_asked_[at(booking.row)]) continue;
     const int64_t start_ns = starts_ns_[start_cell(booking.row, booking.micro)];
     if (booking.row < groups) {
       const int64_t end_ns = start_ns + groups_[booking.row].duration_ns;
       for (const int32_t op : graph_->members(booking.row)) {
         const int32_t device = placement_[op], slot = member_number_[op];
-        if (!begins[at(slot)] && !ends[at(slot)]) continue;
+        const bool begins = begin_asked_[at(slot)], ends = end_asked_[at(slot)];
+        if (!begins && !ends) continue;
         write(slot, booking, groups_[booking.row].once,
-              begins[at(slot)] ? position_at(device, start_ns, hints_[device].starts) : 0,
-              ends[at(slot)] ? position_at(device, end_ns, hints_[device].ends) : 0);
+              begins ? position_at(device, start_ns, hints_[device].starts) : 0,
+              ends ? position_at(device, end_ns, hints_[device].ends) : 0);
       }
     } else {
       const int32_t r = booking.row - groups;
@@ -213,8 +217,8 @@ int32_t OrderEngine::last_position(const Use& use, int32_t micro, int32_t first)
 }
 
 /// Of what accumulates from an operator's run on, until no transfer's end or other micro-batch's
-/// collective, the positions in all micro-batches at once. bases: the least and the last of every list.
-bool OrderEngine::settle_sum(Hold& hold, std::span<const std::pair<int32_t, int32_t>> bases) const {
+/// collective, the positions in all micro-batches at once.
+bool OrderEngine::settle_sum(Hold& hold) const {
   if (!hold.accumulates || slot_of(hold) >= 0) return false;
   const auto lasts = [&](int32_t end) {
     const auto& [kind, number, next] = ends_[at(end)];
@@ -223,26 +227,25 @@ bool OrderEngine::settle_sum(Hold& hold, std::span<const std::pair<int32_t, int3
   for (int32_t end = hold.until.more; end >= 0; end = ends_[at(end)].next)
     if (!lasts(end)) return false;
   const int32_t list = list_of_[hold.op], index = index_of_[hold.op];
-  hold.first = bases[at(list)].first + index;
-  const int32_t own = bases[at(list)].second + index;
+  hold.first = bases_[at(list)].first + index;
+  const int32_t own = bases_[at(list)].second + index;
   const Use ends{-1, -1, hold.until.more};
   hold.last = last_position(ends, micros_ - 1, own);
   if (hold.until.list >= 0)
-    hold.last = std::max(hold.last, bases[at(hold.until.list)].second + hold.until.index);
+    hold.last = std::max(hold.last, bases_[at(hold.until.list)].second + hold.until.index);
   return true;
 }
 
-/// The least and the last position of every list.
-std::vector<std::pair<int32_t, int32_t>> OrderEngine::list_bases() const {
-  std::vector<std::pair<int32_t, int32_t>> bases;
+/// Finds the least and the last position of every list.
+void OrderEngine::find_bases() {
+  bases_.clear();
   for (int32_t list = 0; list < pieces_->lists(); ++list) {
-    bases.emplace_back(base_[list_cell(list, 0)], base_[list_cell(list, 0)]);
+    bases_.emplace_back(base_[list_cell(list, 0)], base_[list_cell(list, 0)]);
     for (int32_t k = 1; k < micros_; ++k) {
       const int32_t base = base_[list_cell(list, k)];
-      bases.back() = {std::min(bases.back().first, base), std::max(bases.back().second, base)};
+      bases_.back() = {std::min(bases_.back().first, base), std::max(bases_.back().second, base)};
     }
   }
-  return bases;
 }
 
 /// Adds what is held in a micro-batch, or widens the time of what accumulates.
@@ -279,14 +282,13 @@ void OrderEngine::find_levels() {
     return device_of(a) < device_of(b);
   });
   levels_repeat_ = true;
-  const auto bases = list_bases();
+  find_bases();
   auto end = holds_.begin();
   for (int32_t d = 0; at(d) < devices_.size(); ++d) {
     const auto begin = end;
     while (end != holds_.end() && device_of(*end) == d) ++end;
     delta_.assign(at(std::max(devices_[d].positions, 1)) + 1, 0);
-    const auto each = std::partition(
-        begin, end, [&](Hold& hold) { return settle_sum(hold, bases); });
+    const auto each = std::partition(begin, end, [&](Hold& hold) { return settle_sum(hold); });
     for (int32_t k = 0; k < micros_; ++k)
       for (auto hold = each; hold != end; ++hold) settle(*hold, k);
     for (auto hold = begin; hold != end; ++hold)
