@@ -21,7 +21,7 @@ local known = { kinds = { 'chains', 'trees', 'blocks' } }
 
 local operator_s = 1e-3
 local tensor_bytes = { chains = 15e6, trees = 50e6, blocks = 20e6 } -- 1.3 to 4.2 ms on a wire of p100x2
-local samples = 20
+local samples, updates = 10, 300 -- of a batch; in which the entropy falls
 
 local build = {}
 
@@ -83,28 +83,37 @@ function known.constructed(case, name)
   return case.gain(methods[name](case.problem, { quiet = true }).metrics.step_time_s)
 end
 
+-- A policy that has drawn nothing yet.
+local function policy(case, seed)
+  return policies.trinity(case.problem, { seed = seed, samples = samples, groups = 2, contiguity = 0,
+    switch_probability = 0, credit = 'action', dealt = 0.98, schedule_learns = false, entropy_weight = 1,
+    entropy_last = 0.1, entropy_updates = updates })
+end
+
 --- The largest gain of the placements that the policy drew, and how many it took to reach `enough`; nil if it never
---- did. most: placements in all. frozen: it is never updated. seconds: after which it draws no more, where it is given.
+--- did. A policy whose entropy has fallen without it has settled elsewhere: another one begins from nothing, and what
+--- the first one drew counts. most: placements in all. frozen: it is never updated. seconds: after which it draws no
+--- more, where it is given.
 function known.learn(case, seed, most, enough, frozen, seconds)
-  local agent = policies.trinity(case.problem, { seed = seed, samples = samples, groups = 2, contiguity = 0,
-    switch_probability = 0, credit = 'action', dealt = 0.98, schedule_learns = false, entropy_weight = 0.3,
-    entropy_last = 0.1, entropy_updates = 200 })
-  local best, end_s = -math.huge, core.clock_s() + (seconds or math.huge)
+  local agent, best, end_s = policy(case, seed), -math.huge, core.clock_s() + (seconds or math.huge)
+  local count
   for update = 1, math.floor(most / samples) do
     local metrics, rewards = case.problem:evaluate_batch(agent:sample()), {}
     for i = 1, #metrics do
       rewards[i] = -metrics[i].step_time_s
       best = math.max(best, case.gain(metrics[i].step_time_s))
     end
-    if best >= enough then
+    if best >= enough then count = update * samples end
+    if count or core.clock_s() >= end_s then break end
+    if not frozen and update % updates == 0 then
       agent:close()
-      return best, update * samples
+      agent = policy(case, core.random(seed, 'another policy', update):integer(2 ^ 53) - 1)
+    elseif not frozen then
+      agent:update(rewards, nil, metrics)
     end
-    if core.clock_s() >= end_s then break end
-    if not frozen then agent:update(rewards, nil, metrics) end
   end
   agent:close()
-  return best
+  return best, count
 end
 
 return known
