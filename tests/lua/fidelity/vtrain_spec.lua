@@ -189,17 +189,32 @@ describe('constants of training', function()
     end
     expect(select(2, pcall(calibration.fitted, 'a100_vtrian'))):matches "did you mean 'a100_vtrain'"
   end)
-  it('come back from times that they made', function()
+  -- A file of five composed times by the fitted constants but for the dispatch, and these times; the last row's is so
+  -- many times what it is told.
+  local function times_made(dispatch_s, last)
     local lines, list = { head }, {}
     for _, plan in ipairs { { 1, 1, 2, 1 }, { 4, 1, 2, 1 }, { 2, 2, 1, 1 }, { 2, 1, 1, 2 }, { 8, 2, 1, 1 } } do
       list[#list + 1] = ('2,16,%d,128,4,4,64,%d,%d,%d'):format(unpack(plan))
     end
     for i, line in ipairs(list) do lines[i + 1] = line .. ',' end
-    local before = calibration.fitted 'a100_vtrain_composed'
-    local truth = util.merged(before, { dispatch_s = 40e-6 })
+    local truth = util.merged(calibration.fitted 'a100_vtrain_composed', { dispatch_s = dispatch_s })
     local seconds = rows_of.teller()(rows_of.read(file_of(lines)), truth)
+    seconds[#seconds] = seconds[#seconds] * last
     for i, line in ipairs(list) do lines[i + 1] = ('%s,%.6f'):format(line, 1000 * seconds[i]) end
-    local path, saved = file_of(lines), temporary '.lua'
+    return file_of(lines), seconds
+  end
+  it('are not moved by a composed time that is out of line', function()
+    local path, seconds = times_made(calibration.fitted('a100_vtrain_composed').dispatch_s, 1.5)
+    local saved = temporary '.lua'
+    trinity_says(("fidelity vtrain --fit --steps 6 --rows '%s' --save '%s'"):format(path, saved), 0)
+    local again = rows_of.teller()(rows_of.read(path), dofile(saved).a100_vtrain_composed.values)
+    for i = 1, 4 do expect(again[i] / seconds[i]):near(1, 0.02) end
+    expect(again[5] / seconds[5]):near(1 / 1.5, 0.02)
+  end)
+  it('come back from times that they made', function()
+    local before = calibration.fitted 'a100_vtrain_composed'
+    local path, seconds = times_made(40e-6, 1)
+    local saved = temporary '.lua'
     local said = trinity_says(("fidelity vtrain --fit --steps 6 --rows '%s' --save '%s'"):format(path, saved), 0)
     local fitted = dofile(saved).a100_vtrain_composed
     expect(fitted.rows[1]):equals '2 GPUs, batch 16, hidden 128, 4 layers: 5 rows'
