@@ -211,6 +211,7 @@ class OrderEngine {
   int32_t position(int32_t number, const Device& device) const;
   int32_t copies_between(const Mark& before) const;
   int32_t copies_in_order(size_t device, int32_t first, int32_t pieces, int32_t micros) const;
+  int32_t equal_in_order(size_t device, int32_t first, int32_t pieces, int32_t micros) const;
   void leave_out(const Mark& before, int32_t copies);
   void pass_copies();
   bool run_rest(int64_t limit_ns);

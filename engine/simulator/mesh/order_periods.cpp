@@ -45,20 +45,21 @@ void OrderEngine::seek_period() {
   for (const auto& route : routes_) each_left_ += !route.last && !graph_->once(route.op);
 }
 
-/// After how many micro-batches the first device's order repeats itself in its middle: as many as
-/// take turns with others between virtual stages.
+/// After how many micro-batches the first device's order repeats itself for the longest time from its
+/// middle on: as many as take turns with others between virtual stages.
 int32_t OrderEngine::order_period() const {
   const int32_t end = pieces_->piece_first[1];
   const int32_t middle = (pieces_->piece_first[0] + end) / 2;
   const auto& from = pieces_->pieces[middle];
+  int32_t period = 1, longest = 0;
   for (int32_t i = middle + 1; i < end; ++i) {
     const auto& piece = pieces_->pieces[i];
     const int32_t micros = piece.micro_batch - from.micro_batch;
-    if (piece.list == from.list && micros > 0 &&
-        copies_in_order(0, middle, i - middle, micros) > 0)
-      return micros;
+    if (piece.list != from.list || micros <= 0) continue;
+    const int32_t until = i + equal_in_order(0, middle, i - middle, micros);
+    if (until > longest) longest = until, period = micros;
   }
-  return 1;
+  return period;
 }
 
 /// Gives all micro-batches up to one rows in the tables, which a run that is left at a mark hardly
@@ -230,14 +231,19 @@ int32_t OrderEngine::copies_between(const Mark& before) const {
 /// How often a device's order repeats its `pieces` pieces from `first` on behind them.
 int32_t OrderEngine::copies_in_order(size_t device, int32_t first, int32_t pieces,
                                      int32_t micros) const {
-  if (pieces == 0) return micros_;
+  return pieces == 0 ? micros_ : (equal_in_order(device, first, pieces, micros) - 1) / pieces;
+}
+
+/// How many pieces from `first` on come again `pieces` later, of so many micro-batches later.
+int32_t OrderEngine::equal_in_order(size_t device, int32_t first, int32_t pieces,
+                                    int32_t micros) const {
   int32_t equal = 0;
   for (int32_t i = first; i + pieces < pieces_->piece_first[device + 1]; ++i, ++equal) {
     const auto& here = pieces_->pieces[i];
     const auto& there = pieces_->pieces[i + pieces];
     if (here.list != there.list || here.micro_batch + micros != there.micro_batch) break;
   }
-  return (equal - 1) / pieces;
+  return equal;
 }
 
 void OrderEngine::leave_out(const Mark& before, int32_t copies) {
