@@ -45,8 +45,8 @@ void OrderEngine::seek_period() {
   for (const auto& route : routes_) each_left_ += !route.last && !graph_->once(route.op);
 }
 
-/// After how many micro-batches the first device's order repeats itself for the longest time from its
-/// middle on: as many as take turns with others between virtual stages.
+/// After how many micro-batches the first device's order repeats itself for the longest time from
+/// its middle on: as many as take turns with others between virtual stages.
 int32_t OrderEngine::order_period() const {
   const int32_t end = pieces_->piece_first[1];
   const int32_t middle = (pieces_->piece_first[0] + end) / 2;
