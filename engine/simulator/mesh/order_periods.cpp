@@ -56,8 +56,8 @@ int32_t OrderEngine::order_period() const {
     const auto& piece = pieces_->pieces[i];
     const int32_t micros = piece.micro_batch - from.micro_batch;
     if (piece.list != from.list || micros <= 0) continue;
-    const int32_t until = i + equal_in_order(0, middle, i - middle, micros);
-    if (until > longest) longest = until, period = micros;
+    const int32_t equal = equal_in_order(0, middle, i - middle, micros);
+    if (equal > i - middle && i + equal > longest) longest = i + equal, period = micros;
   }
   return period;
 }
