@@ -192,6 +192,7 @@ class OrderEngine {
 
   // order_periods.cpp: what repeats.
   void seek_period();
+  int32_t order_period() const;
   /// Not in the second half: what repeats is left out where it is more than what was run.
   bool reached_mark() const {
     return seeks_ && pieces_done_[0] > last_mark_ && 2 * pieces_done_[0] < micros_ - 2 &&
@@ -210,7 +211,9 @@ class OrderEngine {
   int32_t position(int32_t number, const Device& device) const;
   int32_t copies_between(const Mark& before) const;
   int32_t copies_in_order(size_t device, int32_t first, int32_t pieces, int32_t micros) const;
+  int32_t equal_in_order(size_t device, int32_t first, int32_t pieces, int32_t micros) const;
   void leave_out(const Mark& before, int32_t copies);
+  void pass_copies();
   bool run_rest(int64_t limit_ns);
   int64_t change(int32_t number) const;
   void add_copies();
@@ -218,6 +221,7 @@ class OrderEngine {
   // order_engine.cpp: running it.
   bool simulate(int64_t limit_ns);
   bool run_events(int64_t limit_ns);
+  bool go_on(int64_t limit_ns);
   void begin();
   void open_rows(int32_t micro);
   void open(int32_t micro) {
@@ -337,6 +341,7 @@ class OrderEngine {
   int32_t last_mark_ = 0, marks_ = 0, next_kept_ = 0;   // marks: since one was kept, until the next
   std::vector<int32_t> left_;                           // per micro-batch: what is to come
   int32_t each_left_ = 0, newest_ = 0;                  // that of each at first; the last begun
+  int32_t order_period_ = 1;                            // in micro-batches
   Mark kept_;
   Period period_;
 

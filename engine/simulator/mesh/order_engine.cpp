@@ -301,6 +301,10 @@ bool OrderEngine::run_events(int64_t limit_ns) {
     for (int32_t k = groups_[c].once ? micros_ - 1 : 0; k < micros_ && groups_[c].missing == 0; ++k)
       push(0, kBooks, at(k) * groups_.size() + c, static_cast<int32_t>(c), k);
   for (size_t d = 0; d < devices_.size(); ++d) advance(static_cast<int32_t>(d));
+  return go_on(limit_ns);
+}
+
+bool OrderEngine::go_on(int64_t limit_ns) {
   StopPoll stop;
   for (; !events_.empty() && !unsure_ && !tied_; stop.step()) {
     if (reached_mark()) {

@@ -37,11 +37,29 @@ void OrderEngine::seek_period() {
   });
   const bool each = list_device_.size() > 0 && !graph_->once(pieces_->operators[0]);
   seeks_ = micros_ >= kFewestMicros && waits && each;
+  order_period_ = seeks_ ? order_period() : 1;
   each_left_ = 0;
   for (int32_t list = 0; list < pieces_->lists(); ++list)
     each_left_ += !graph_->once(pieces_->operators[pieces_->list_first[list]]);
   for (const auto& group : groups_) each_left_ += !group.once;
   for (const auto& route : routes_) each_left_ += !route.last && !graph_->once(route.op);
+}
+
+/// After how many micro-batches the first device's order repeats itself for the longest time from
+/// its middle on: as many as take turns with others between virtual stages.
+int32_t OrderEngine::order_period() const {
+  const int32_t end = pieces_->piece_first[1];
+  const int32_t middle = (pieces_->piece_first[0] + end) / 2;
+  const auto& from = pieces_->pieces[middle];
+  int32_t period = 1, longest = 0;
+  for (int32_t i = middle + 1; i < end; ++i) {
+    const auto& piece = pieces_->pieces[i];
+    const int32_t micros = piece.micro_batch - from.micro_batch;
+    if (piece.list != from.list || micros <= 0) continue;
+    const int32_t equal = equal_in_order(0, middle, i - middle, micros);
+    if (equal > i - middle && i + equal > longest) longest = i + equal, period = micros;
+  }
+  return period;
 }
 
 /// Gives all micro-batches up to one rows in the tables, which a run that is left at a mark hardly
@@ -57,9 +75,10 @@ void OrderEngine::open_rows(int32_t micro) {
 }
 
 /// Brent's way to find a cycle: the present state against one that was kept, which is renewed at
-/// marks twice as far apart each time.
+/// marks twice as far apart each time. Only as far apart as the order's own period.
 void OrderEngine::mark() {
   last_mark_ = pieces_done_[0];
+  if (kept_.micro > 0 && (last_mark_ - kept_.micro) % order_period_ != 0) return;
   if (open_micros(events_.front().time_ns).first < 1) return;  // the first one is like no other
   if (kept_.micro > 0) {
     size_t next = 0;
@@ -206,20 +225,25 @@ int32_t OrderEngine::copies_between(const Mark& before) const {
   for (size_t d = 0; d < devices_.size(); ++d)
     copies = std::min(copies, copies_in_order(d, before.devices[d].piece,
                                               devices_[d].piece - before.devices[d].piece, micros));
-  return copies * micros > last_mark_ ? copies : 0;
+  return 4 * copies * micros >= micros_ ? copies : 0;
 }
 
 /// How often a device's order repeats its `pieces` pieces from `first` on behind them.
 int32_t OrderEngine::copies_in_order(size_t device, int32_t first, int32_t pieces,
                                      int32_t micros) const {
-  if (pieces == 0) return micros_;
+  return pieces == 0 ? micros_ : (equal_in_order(device, first, pieces, micros) - 1) / pieces;
+}
+
+/// How many pieces from `first` on come again `pieces` later, of so many micro-batches later.
+int32_t OrderEngine::equal_in_order(size_t device, int32_t first, int32_t pieces,
+                                    int32_t micros) const {
   int32_t equal = 0;
   for (int32_t i = first; i + pieces < pieces_->piece_first[device + 1]; ++i, ++equal) {
     const auto& here = pieces_->pieces[i];
     const auto& there = pieces_->pieces[i + pieces];
     if (here.list != there.list || here.micro_batch + micros != there.micro_batch) break;
   }
-  return (equal - 1) / pieces;
+  return equal;
 }
 
 void OrderEngine::leave_out(const Mark& before, int32_t copies) {
@@ -252,12 +276,43 @@ void OrderEngine::leave_out(const Mark& before, int32_t copies) {
   rest.piece_first.push_back(static_cast<int32_t>(rest.pieces.size()));
 }
 
-/// Runs what is left and adds what was left out. False: all of it is to be run.
-bool OrderEngine::run_rest(int64_t limit_ns) {
+/// Goes on behind the copies. What is of the last micro-batch, which it has run once, becomes that
+/// of what is left.
+void OrderEngine::pass_copies() {
+  const int32_t last = micros_ - 1, left_out = this->left_out(), new_last = last - left_out;
+  for (size_t d = 0; d < devices_.size(); ++d)
+    devices_[d].piece += period_.rest.piece_first[d] - pieces_->piece_first[d];
+  for (int32_t& micros : waiting_) micros -= left_out;
+  for (auto& event : events_) {
+    if (event.micro != last) continue;
+    event.micro = new_last;
+    const uint64_t kind = event.key >> 62;
+    if (kind == kBooks) event.key -= at(left_out) * groups_.size();
+    if (kind == kTaskSends) event.key -= at(left_out) * list_of_.size();
+  }
+  for (auto& booking : bookings_)
+    if (booking.micro == last) booking.micro = new_last;
+  if (opened_ == micros_) {
+    const auto move = [&](auto& table) {
+      const auto row = static_cast<std::ptrdiff_t>(table.size() / at(micros_));
+      std::copy(table.end() - row, table.end(), table.begin() + row * new_last);
+      table.resize(at(row * (new_last + 1)));
+    };
+    move(arrived_);
+    move(missing_);
+    move(ready_ns_);
+    move(starts_ns_);
+    opened_ = new_last + 1;
+  }
   pieces_ = &period_.rest;
   micros_ = pieces_->micro_batches;  // several, so that all else stays as it was compiled
   seeks_ = false;
-  if (!order_lists() || !run_events(limit_ns) || tied_) return false;
+}
+
+/// Runs what is left and adds what was left out. False: all of it is to be run.
+bool OrderEngine::run_rest(int64_t limit_ns) {
+  pass_copies();
+  if (!order_lists() || !go_on(limit_ns) || tied_) return false;
   if (rejected_) return true;
   if (step_ns_ <= period_.step_before_ns) return false;
   if (problem_->rules().memory == MemoryModel::slots) {
