@@ -36,6 +36,12 @@ local strategies = {
   { 'zb-v', schedule = 'zb-v', virtual_stages = 2 },
   { 'zb-v, shard 3', schedule = 'zb-v', virtual_stages = 2, shard = 3 },
   { 'context 2, data 64', mesh = { tensor = 8, pipeline = 16, data = 64, context = 2 } },
+  { 'pipeline 32, data 64', mesh = { tensor = 8, pipeline = 32, data = 64 } },
+  { 'the same, shard 3', mesh = { tensor = 8, pipeline = 32, data = 64 }, shard = 3 },
+  { 'pipeline 64, data 32', mesh = { tensor = 8, pipeline = 64, data = 32 } },
+  { 'tensor 4, data 256', mesh = { tensor = 4, pipeline = 16, data = 256 } },
+  { 'the same, shard 3', mesh = { tensor = 4, pipeline = 16, data = 256 }, shard = 3 },
+  { 'tensor 2, data 512', mesh = { tensor = 2, pipeline = 16, data = 512 } },
 }
 
 local function strategy(problem, options)

@@ -298,7 +298,7 @@ TEST_CASE("micro-batches that repeat others take as long as all of them") {
     }
   MESSAGE(decided << " decided, " << repeated << " of them with " << left_out << " of " << all
                   << " micro-batches left out");
-  CHECK(repeated > 50);
+  CHECK(repeated > 140);  // half of them: where an order's own period is not found only speed is lost
 }
 
 /// Lists of the same numbers but for their names.
