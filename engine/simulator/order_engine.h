@@ -128,6 +128,7 @@ class OrderEngine {
     int32_t micro = -1;  // micro-batches that the first list has run
     int64_t time_ns = 0, step_ns = 0;
     int32_t transfers = 0;
+    uint64_t outline = 0;
     std::vector<int64_t> state;
     std::vector<Device> devices;
   };
@@ -199,8 +200,12 @@ class OrderEngine {
            !events_.empty();
   }
   void mark();
+  void keep();
+  bool notes_outline();
   template <class Take>
   bool visit_state(const Take& take) const;
+  template <class Take>
+  bool visit_outline(const Take& take) const;
   template <class Take>
   bool visit_devices(int64_t now_ns, int32_t micro, const Take& take) const;
   template <class Take>
@@ -343,6 +348,7 @@ class OrderEngine {
   int32_t each_left_ = 0, newest_ = 0;                  // that of each at first; the last begun
   int32_t order_period_ = 1;                            // in micro-batches
   Mark kept_;
+  std::vector<uint64_t> outlines_;                      // of every mark
   Period period_;
 
   std::vector<std::vector<Started>> started_;           // per device

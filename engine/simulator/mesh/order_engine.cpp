@@ -374,6 +374,7 @@ void OrderEngine::begin() {
   last_mark_ = newest_ = 0;
   kept_.micro = -1;
   marks_ = next_kept_ = 0;
+  outlines_.clear();
 }
 
 /// Runs what a device can run by now.

@@ -16,6 +16,7 @@
 // changes of a stretch add up to nothing, every copy has the levels of the first.
 #include <algorithm>
 
+#include "base/hash.h"
 #include "base/index.h"
 #include "simulator/order_engine.h"
 
@@ -24,6 +25,7 @@ namespace {
 
 /// Below this a run is hardly longer than what has to be run of it.
 constexpr int32_t kFewestMicros = 24;
+constexpr std::ptrdiff_t kShortCycle = 4;  // marks
 
 int64_t since(int64_t time_ns, int64_t now_ns) { return std::max<int64_t>(time_ns - now_ns, 0); }
 
@@ -75,9 +77,12 @@ void OrderEngine::open_rows(int32_t micro) {
 }
 
 /// Brent's way to find a cycle: the present state against one that was kept, which is renewed at
-/// marks twice as far apart each time. Only as far apart as the order's own period.
+/// marks twice as far apart each time. Only as far apart as the order's own period. A state is kept
+/// as well where its outline is as it was a few marks before, but not as it was when one was kept:
+/// then a short cycle has begun behind that.
 void OrderEngine::mark() {
   last_mark_ = pieces_done_[0];
+  const bool short_cycle = notes_outline();
   if (kept_.micro > 0 && (last_mark_ - kept_.micro) % order_period_ != 0) return;
   if (open_micros(events_.front().time_ns).first < 1) return;  // the first one is like no other
   if (kept_.micro > 0) {
@@ -88,14 +93,20 @@ void OrderEngine::mark() {
     const int32_t copies = same && next == kept_.state.size() ? copies_between(kept_) : 0;
     if (copies > 0) return leave_out(kept_, copies);
   }
-  if (++marks_ <= next_kept_) return;
-  next_kept_ = 2 * marks_;
+  const bool is_far = ++marks_ > next_kept_;
+  if (is_far) next_kept_ = 2 * marks_;
+  if (is_far || (short_cycle && marks_ > kShortCycle && kept_.outline != outlines_.back())) keep();
+}
+
+/// Keeps the present state.
+void OrderEngine::keep() {
   marks_ = 0;
   kept_.micro = last_mark_;
   kept_.time_ns = events_.front().time_ns;
   kept_.step_ns = step_ns_;
   kept_.transfers = transfers_;
   kept_.devices = devices_;
+  kept_.outline = outlines_.back();
   kept_.state.clear();
   visit_state([&](int64_t value) {
     kept_.state.push_back(value);
@@ -103,9 +114,33 @@ void OrderEngine::mark() {
   });
 }
 
+/// Notes a number of what lists, queues and devices have come to. Whether one of the last few marks,
+/// as far apart as the order's own period, had the same.
+bool OrderEngine::notes_outline() {
+  uint64_t outline = 0;
+  visit_outline([&](int64_t value) {
+    outline = mix64(outline ^ static_cast<uint64_t>(value));
+    return true;
+  });
+  const auto recent = std::min<std::ptrdiff_t>(kShortCycle, std::ssize(outlines_));
+  bool again = false;
+  for (std::ptrdiff_t back = order_period_; back <= recent; back += order_period_)
+    again = again || *(outlines_.end() - back) == outline;
+  outlines_.push_back(outline);
+  return again;
+}
+
 /// Calls take(number) for all of the state, as long as it returns true.
 template <class Take>
 bool OrderEngine::visit_state(const Take& take) const {
+  const int64_t now_ns = events_.front().time_ns;
+  const int32_t micro = pieces_done_[0];
+  return visit_outline(take) && visit_events(now_ns, micro, take) &&
+         visit_micros(now_ns, micro, take);
+}
+
+template <class Take>
+bool OrderEngine::visit_outline(const Take& take) const {
   const int64_t now_ns = events_.front().time_ns;
   const int32_t micro = pieces_done_[0];
   for (size_t list = 0; list < pieces_done_.size(); ++list) {
@@ -116,8 +151,7 @@ bool OrderEngine::visit_state(const Take& take) const {
     if (!take(since(free_ns_[queue], now_ns)) ||
         !take(asked_ns_[queue] == now_ns ? asked_by_[queue] : -1))
       return false;
-  return visit_devices(now_ns, micro, take) && visit_events(now_ns, micro, take) &&
-         visit_micros(now_ns, micro, take);
+  return visit_devices(now_ns, micro, take);
 }
 
 template <class Take>
