@@ -194,9 +194,9 @@ class OrderEngine {
   // order_periods.cpp: what repeats.
   void seek_period();
   int32_t order_period() const;
-  /// Not in the second half: what repeats is left out where it is more than what was run.
+  /// Not in the last quarter: what repeats is left out where it is an eighth of all.
   bool reached_mark() const {
-    return seeks_ && pieces_done_[0] > last_mark_ && 2 * pieces_done_[0] < micros_ - 2 &&
+    return seeks_ && pieces_done_[0] > last_mark_ && 4 * pieces_done_[0] < 3 * micros_ &&
            !events_.empty();
   }
   void mark();

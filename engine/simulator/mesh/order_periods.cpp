@@ -259,7 +259,7 @@ int32_t OrderEngine::copies_between(const Mark& before) const {
   for (size_t d = 0; d < devices_.size(); ++d)
     copies = std::min(copies, copies_in_order(d, before.devices[d].piece,
                                               devices_[d].piece - before.devices[d].piece, micros));
-  return 4 * copies * micros >= micros_ ? copies : 0;
+  return 8 * copies * micros >= micros_ ? copies : 0;
 }
 
 /// How often a device's order repeats its `pieces` pieces from `first` on behind them.
