@@ -128,7 +128,7 @@ class OrderEngine {
     int32_t micro = -1;  // micro-batches that the first list has run
     int64_t time_ns = 0, step_ns = 0;
     int32_t transfers = 0;
-    uint64_t outline = 0;
+    uint64_t outline = 0;  // notes_outline()
     std::vector<int64_t> state;
     std::vector<Device> devices;
   };
@@ -214,6 +214,7 @@ class OrderEngine {
   bool visit_micros(int64_t now_ns, int32_t micro, const Take& take) const;
   std::pair<int32_t, int32_t> open_micros(int64_t now_ns) const;
   int32_t position(int32_t number, const Device& device) const;
+  bool begins_last() const;
   int32_t copies_between(const Mark& before) const;
   int32_t copies_in_order(size_t device, int32_t first, int32_t pieces, int32_t micros) const;
   int32_t equal_in_order(size_t device, int32_t first, int32_t pieces, int32_t micros) const;

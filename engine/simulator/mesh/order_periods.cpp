@@ -231,9 +231,6 @@ bool OrderEngine::visit_micros(int64_t now_ns, int32_t micro, const Take& take) 
   if (!take(first - micro) || !take(end - micro)) return false;
   for (int32_t k = first; k < end; ++k)
     if (!one(k)) return false;
-  // What runs once is booked as of the last one.
-  if (!take(opened_ == micros_)) return false;
-  if (end < micros_ && opened_ == micros_ && !one(micros_ - 1)) return false;
   for (size_t slot = 0; slot < slots; ++slot)
     if (!take(arrival(all_arrived_[slot]))) return false;
   for (size_t member = 0; member < members_.size(); ++member)
@@ -250,8 +247,17 @@ int32_t OrderEngine::position(int32_t number, const Device& device) const {
   return base_[list_cell(list, micro)] + segment.begin - pieces_->list_first[list];
 }
 
+/// Whether something of the last micro-batch, with which things run that run once, is there already:
+/// it would be that of another one where micro-batches are left out.
+bool OrderEngine::begins_last() const {
+  const auto is_last = [&](const auto& of) { return of.micro == micros_ - 1; };
+  return opened_ == micros_ || std::any_of(events_.begin(), events_.end(), is_last) ||
+         std::any_of(bookings_.begin(), bookings_.end(), is_last);
+}
+
 /// How often what ran since the mark can be left out of what is to come; 0 where that saves little.
 int32_t OrderEngine::copies_between(const Mark& before) const {
+  if (begins_last()) return 0;
   const int32_t micros = last_mark_ - before.micro;
   int32_t busiest = newest_ + 1;
   for (const int32_t done : pieces_done_) busiest = std::max(busiest, done);
@@ -310,34 +316,11 @@ void OrderEngine::leave_out(const Mark& before, int32_t copies) {
   rest.piece_first.push_back(static_cast<int32_t>(rest.pieces.size()));
 }
 
-/// Goes on behind the copies. What is of the last micro-batch, which it has run once, becomes that
-/// of what is left.
+/// Goes on behind the copies.
 void OrderEngine::pass_copies() {
-  const int32_t last = micros_ - 1, left_out = this->left_out(), new_last = last - left_out;
   for (size_t d = 0; d < devices_.size(); ++d)
     devices_[d].piece += period_.rest.piece_first[d] - pieces_->piece_first[d];
-  for (int32_t& micros : waiting_) micros -= left_out;
-  for (auto& event : events_) {
-    if (event.micro != last) continue;
-    event.micro = new_last;
-    const uint64_t kind = event.key >> 62;
-    if (kind == kBooks) event.key -= at(left_out) * groups_.size();
-    if (kind == kTaskSends) event.key -= at(left_out) * list_of_.size();
-  }
-  for (auto& booking : bookings_)
-    if (booking.micro == last) booking.micro = new_last;
-  if (opened_ == micros_) {
-    const auto move = [&](auto& table) {
-      const auto row = static_cast<std::ptrdiff_t>(table.size() / at(micros_));
-      std::copy(table.end() - row, table.end(), table.begin() + row * new_last);
-      table.resize(at(row * (new_last + 1)));
-    };
-    move(arrived_);
-    move(missing_);
-    move(ready_ns_);
-    move(starts_ns_);
-    opened_ = new_last + 1;
-  }
+  for (int32_t& micros : waiting_) micros -= left_out();
   pieces_ = &period_.rest;
   micros_ = pieces_->micro_batches;  // several, so that all else stays as it was compiled
   seeks_ = false;

@@ -98,6 +98,10 @@ function known.learn(case, seed, most, enough, frozen, seconds)
   local agent, best, end_s = policy(case, seed), -math.huge, core.clock_s() + (seconds or math.huge)
   local count
   for update = 1, math.floor(most / samples) do
+    if not frozen and update > 1 and update % updates == 1 then
+      agent:close()
+      agent = policy(case, core.random(seed, 'another policy', update - 1):integer(2 ^ 53) - 1)
+    end
     local metrics, rewards = case.problem:evaluate_batch(agent:sample()), {}
     for i = 1, #metrics do
       rewards[i] = -metrics[i].step_time_s
@@ -105,12 +109,7 @@ function known.learn(case, seed, most, enough, frozen, seconds)
     end
     if best >= enough then count = update * samples end
     if count or core.clock_s() >= end_s then break end
-    if not frozen and update % updates == 0 then
-      agent:close()
-      agent = policy(case, core.random(seed, 'another policy', update):integer(2 ^ 53) - 1)
-    elseif not frozen then
-      agent:update(rewards, nil, metrics)
-    end
+    if not frozen then agent:update(rewards, nil, metrics) end
   end
   agent:close()
   return best, count
