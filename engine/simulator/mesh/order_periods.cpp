@@ -114,8 +114,8 @@ void OrderEngine::keep() {
   });
 }
 
-/// Notes a number of what lists, queues and devices have come to. Whether one of the last few marks,
-/// as far apart as the order's own period, had the same.
+/// Notes a number of what lists, queues and devices have come to. Whether one of the last few
+/// marks, as far apart as the order's own period, had the same.
 bool OrderEngine::notes_outline() {
   uint64_t outline = 0;
   visit_outline([&](int64_t value) {
@@ -247,8 +247,8 @@ int32_t OrderEngine::position(int32_t number, const Device& device) const {
   return base_[list_cell(list, micro)] + segment.begin - pieces_->list_first[list];
 }
 
-/// Whether something of the last micro-batch, with which things run that run once, is there already:
-/// it would be that of another one where micro-batches are left out.
+/// Whether something of the last micro-batch, with which things run that run once, is there
+/// already: it would be that of another one where micro-batches are left out.
 bool OrderEngine::begins_last() const {
   const auto is_last = [&](const auto& of) { return of.micro == micros_ - 1; };
   return opened_ == micros_ || std::any_of(events_.begin(), events_.end(), is_last) ||
