@@ -55,13 +55,13 @@ at::Tensor bundle(const Operators::Tensors& parts) {
   return at::cat(flat);
 }
 
-/// Where the classes of a part of logits begin.
-int64_t first_class(const Operator& loss, const at::Tensor& logits, const at::Tensor& labels) {
+/// Those of a part of logits.
+Classes classes_of(const Operator& loss, const at::Tensor& logits, const at::Tensor& labels) {
   const auto begin = list_attribute(loss, "input_begin");
-  if (begin.empty()) return 0;
   const bool second =
       labels.dim() > 1 && logits.dim() == labels.dim() + 1 && logits.size(1) != labels.size(1);
-  return second ? begin.at(1) : begin.back();
+  const int64_t first = begin.empty() ? 0 : second ? begin.at(1) : begin.back();
+  return {first, integer_attribute(loss.attributes, "classes", first + logits.numel())};
 }
 
 }  // namespace
@@ -287,7 +287,7 @@ Operators::Tensors Operators::forward(int32_t op, int32_t micro_batch, Tensors i
     losses_[at_task(op, micro_batch)] = sum_of_losses(op, inputs);
   if (program_.is_part_of_loss(of)) {
     const at::NoGradGuard guard;
-    return {loss_statistics(inputs[0], inputs[1], first_class(graph_.op(of), inputs[0], inputs[1]))};
+    return {loss_statistics(inputs[0], inputs[1], classes_of(graph_.op(of), inputs[0], inputs[1]))};
   }
   if (is_variable(graph_.op(of)) || !program_.keeps(op)) {
     const at::NoGradGuard guard;
@@ -388,7 +388,7 @@ Operators::Tensors Operators::gradients_of_loss(int32_t op, int32_t micro_batch,
   if (given > 0) scale *= inputs[0].item<double>();
   const auto statistics =
       std::exchange(statistics_[at_task(graph_.op(op).forward, micro_batch)], {});
-  return {loss_gradient(logits, labels, statistics, first_class(forward, logits, labels), scale)};
+  return {loss_gradient(logits, labels, statistics, classes_of(forward, logits, labels), scale)};
 }
 
 bool Operators::wants_gradient(int32_t forward, size_t argument) const {

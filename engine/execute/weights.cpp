@@ -11,12 +11,25 @@
 namespace trinity {
 namespace {
 
-/// The block of a whole that begins at `begin`; all of it where that is empty.
-at::Tensor block_of(at::Tensor whole, const std::vector<int64_t>& begin,
-                    const std::vector<int64_t>& shape) {
-  for (size_t d = 0; d < begin.size(); ++d)
-    whole = whole.narrow(static_cast<int64_t>(d), begin[d], shape[d]);
+/// What a whole has of the block that begins at `begin`, which may reach beyond its end
+/// (SplitOptions::padded); all of it where `begin` is empty.
+at::Tensor block_of(at::Tensor whole, const std::vector<int64_t>& begin, at::IntArrayRef shape) {
+  for (size_t d = 0; d < begin.size(); ++d) {
+    const auto axis = static_cast<int64_t>(d);
+    const int64_t first = std::min(begin[d], whole.size(axis));
+    whole = whole.narrow(axis, first, std::min(shape[d], whole.size(axis) - first));
+  }
   return whole;
+}
+
+/// The same with zeros beyond the end.
+at::Tensor padded_block_of(const at::Tensor& whole, const std::vector<int64_t>& begin,
+                           at::IntArrayRef shape) {
+  const auto block = block_of(whole, begin, shape);
+  if (begin.empty() || block.sizes() == shape) return block;
+  auto padded = at::zeros(shape, block.options());
+  block_of(padded, std::vector<int64_t>(begin.size(), 0), block.sizes()).copy_(block);
+  return padded;
 }
 
 int64_t replica_of(const Operator& op) { return integer_attribute(op.attributes, "replica", 0); }
@@ -88,7 +101,7 @@ void Weights::make(int32_t op, const at::Device& device) {
     const auto block = shape(op, i), begin = list_attribute(of, fmt::format("weight{}_begin", i));
     whole.shape = begin.empty() ? block : list_attribute(of, fmt::format("weight{}_whole", i));
     auto drawn = first_weight(whole, options_.seed, of, i == 0);
-    auto weight = block_of(std::move(drawn), begin, block).to(device, options_.real).contiguous();
+    auto weight = padded_block_of(drawn, begin, block).to(device, options_.real).contiguous();
     if (whole.trainable) weight.requires_grad_();
     made.push_back(std::move(weight));
   }
@@ -291,7 +304,9 @@ void Weights::collect(const Select& select, const std::string& suffix,
                           bundle.options());
       int64_t count = 1;
       for (const int64_t extent : block) count *= extent;
-      block_of(whole, at_whole, block).copy_(bundle.narrow(0, begin, count).view(block));
+      const auto own = block_of(whole, at_whole, block);
+      own.copy_(block_of(bundle.narrow(0, begin, count).view(block),
+                         std::vector<int64_t>(at_whole.size(), 0), own.sizes()));
       begin += count;
     }
   }
@@ -314,7 +329,7 @@ at::Tensor Weights::bundle_of(int32_t op, const std::string& suffix, const ByNam
       throw ArgumentError(fmt::format("weights: '{}': expected the shape [{}], got [{}]", name,
                                       fmt::join(whole, ", "),
                                       fmt::join(found->second->sizes(), ", ")));
-    parts.push_back(block_of(*found->second, begin, block).reshape({-1}));
+    parts.push_back(padded_block_of(*found->second, begin, block).reshape({-1}));
   }
   return at::cat(parts);
 }

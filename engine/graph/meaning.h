@@ -29,6 +29,7 @@ namespace trinity {
 ///   term              which of the terms of a sum it writes, from 0; a bias is in the first alone
 ///   mean_share        of a mean loss: its share of the rows
 ///   counts            the same: what its loss counts in a sum over all parts
+///   classes           of a loss of split logits: how many there are; behind them is padding
 /// and of what moves and sums blocks
 ///   axes, starts, ends  of a Slice, as in ONNX; of a ReduceScatter: the piece of the sum it writes
 ///   begins            where in the whole its piece begins, of an AllGather; of a Concat the same

@@ -52,8 +52,9 @@ int64_t shared_elements(const Block& a, const Block& b) {
   return product;
 }
 
-OperatorCut::OperatorCut(IterationSpace space, std::vector<int32_t> factors, int32_t copies)
-    : space_(std::move(space)), factors_(std::move(factors)) {
+OperatorCut::OperatorCut(IterationSpace space, std::vector<int32_t> factors, int32_t copies,
+                         bool padded)
+    : space_(std::move(space)), factors_(std::move(factors)), padded_(padded) {
   factors_.resize(space_.dimensions.size(), 1);
   space_.dimensions.push_back({"copies", 1, DimensionRole::rows, false});
   factors_.push_back(copies);
@@ -78,7 +79,9 @@ Range OperatorCut::range(int64_t extent, std::span<const int32_t> dimensions,
     index = index * factors_[i] + coordinate(part, i);
     count *= factors_[i];
   }
-  return {index * extent / count, (index + 1) * extent / count};
+  if (!padded_) return {index * extent / count, (index + 1) * extent / count};
+  const int64_t length = (extent + count - 1) / count;
+  return {index * length, (index + 1) * length};
 }
 
 Block OperatorCut::block(const std::vector<int64_t>& shape, const TensorAxes& axes,

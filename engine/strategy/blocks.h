@@ -72,11 +72,13 @@ bool is_empty(const Block& block);
 int64_t shared_elements(const Block& a, const Block& b);
 
 /// The parts of one operator: part numbers count the first dimension slowest, copies of one block
-/// fastest. Copies count as a dimension, the last one, which no tensor carries.
+/// fastest. Copies count as a dimension, the last one, which no tensor carries. `padded`: blocks are
+/// equally long, rounded up, and the last ones may reach beyond the end.
 class OperatorCut {
  public:
   OperatorCut() = default;
-  OperatorCut(IterationSpace space, std::vector<int32_t> factors, int32_t copies = 1);
+  OperatorCut(IterationSpace space, std::vector<int32_t> factors, int32_t copies = 1,
+              bool padded = false);
 
   const IterationSpace& space() const { return space_; }
   const std::vector<int32_t>& factors() const { return factors_; }
@@ -87,7 +89,7 @@ class OperatorCut {
     return part / stride_[dimension] % factors_[dimension];
   }
   /// The block of a tensor with these axes that a part reads or writes. An axis of n points cut in
-  /// c has blocks [i n / c, (i + 1) n / c).
+  /// c has blocks [i n / c, (i + 1) n / c), or, padded, c of ceil(n / c).
   Block block(const std::vector<int64_t>& shape, const TensorAxes& axes, int32_t part) const;
   /// The part of the iteration space's points that a part has.
   double share(int32_t part) const;
@@ -103,6 +105,7 @@ class OperatorCut {
   IterationSpace space_;
   std::vector<int32_t> factors_, stride_;  // by dimension; parts from one coordinate to the next
   int32_t parts_ = 1;
+  bool padded_ = false;
 };
 
 }  // namespace trinity

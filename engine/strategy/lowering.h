@@ -215,7 +215,7 @@ class Lowering {
     const auto splits = tensor_splits(graph_, parts, placement);
     const SplitOptions options{given_.bucket_bytes, spread_, true, true,
                                joins_context(given_) ? given_.mesh.tensor : 1, exchanges, t,
-                               scatters_first()};
+                               scatters_first(), true};
     std::optional<Lowered> made;
     if (one_of_kind)
       made = lower_lanes(graph_, splits, placement, p * width, t, options);

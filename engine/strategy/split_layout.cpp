@@ -23,7 +23,8 @@ SplitLayout::SplitLayout(const Graph& graph, const Splits& splits,
       cuts_(at(graph.operator_count())),
       devices_of_(at(graph.operator_count())),
       homes_(graph.tensors().size()),
-      scattered_(graph.tensors().size(), false) {
+      scattered_(graph.tensors().size(), false),
+      padded_(options.padded) {
   find_leaders(splits, options.sources_at_readers);
   cut_of_ = leader_;
   StopPoll poll;
@@ -31,7 +32,8 @@ SplitLayout::SplitLayout(const Graph& graph, const Splits& splits,
     poll.step();
     const OperatorSplit split = splits.empty() ? OperatorSplit{} : splits[op];
     const bool leads = leader(op) == op;
-    if (leads) cuts_[op] = OperatorCut(iteration_space(graph, op), split.factors, split.copies);
+    if (leads)
+      cuts_[op] = OperatorCut(iteration_space(graph, op), split.factors, split.copies, padded_);
     views_.push_back(leads ? forward_view(op) : backward_view(op));
     if (source_[op]) continue;
     if (leads)
@@ -332,7 +334,7 @@ bool SplitLayout::cut_as(int32_t sum, const Terms& given, const IterationSpace& 
   const size_t copies = holders.begin()->second.size();
   std::vector<int32_t> factors(space.dimensions.size(), 1), devices;
   factors[d] = static_cast<int32_t>(holders.size());
-  const OperatorCut tried(space, factors, static_cast<int32_t>(copies));
+  const OperatorCut tried(space, factors, static_cast<int32_t>(copies), padded_);
   const auto& shape = graph_.tensor(graph_.op(sum).outputs[0]).shape;
   for (int32_t part = 0; part < tried.parts(); ++part) {
     const auto held = holders.find(tried.block(shape, views_[sum].outputs[0], part));
@@ -444,33 +446,6 @@ bool SplitLayout::sums_later(int32_t op, size_t output) const {
 bool SplitLayout::reads_window(int32_t op) const {
   const auto& window = views_[op].window;
   return std::find(window.begin(), window.end(), true) != window.end();
-}
-
-bool SplitLayout::even(int32_t op) const {
-  const auto& factors = cut(op).factors();
-  const auto divides = [&](const std::vector<int64_t>& shape, const TensorAxes& axes) {
-    for (size_t i = 0; i < std::min(shape.size(), axes.size()); ++i) {
-      int64_t count = 1;
-      for (const int32_t d : axes[i]) count *= factors[d];
-      if (shape[i] % count != 0) return false;
-    }
-    return true;
-  };
-  const auto& dimensions = cut(op).space().dimensions;
-  for (size_t d = 0; d + 1 < dimensions.size(); ++d)
-    if (dimensions[d].size % factors[d] != 0 || (factors[d] > 1 && !dimensions[d].splits))
-      return false;
-  if (reads_window(op)) return false;
-  const auto &about = graph_.op(op), &lead = graph_.op(leader(op));
-  const auto& view = views_[op];
-  for (size_t k = 0; k < about.inputs.size(); ++k)
-    if (!divides(graph_.tensor(about.inputs[k]).shape, view.inputs[k])) return false;
-  for (size_t o = 0; o < about.outputs.size(); ++o)
-    if (!divides(graph_.tensor(about.outputs[o]).shape, view.outputs[o])) return false;
-  const auto& axes = cut(leader(op)).space().parameters;
-  for (size_t i = 0; i < lead.parameters.size(); ++i)
-    if (!divides(lead.parameters[i].shape, axes[i])) return false;
-  return true;
 }
 
 double SplitLayout::weight_share(int32_t op, int32_t part) const {

@@ -58,9 +58,6 @@ class SplitLayout {
   }
   /// The dimension of its copies.
   std::vector<int32_t> copies_of(int32_t op) const;
-  /// Whether the parts of an operator have equally long blocks of all that they read, write and
-  /// own; false, too, where one reads through a moving window.
-  bool even(int32_t op) const;
   bool reads_window(int32_t op) const;
   /// The part of the bytes of its leader's weights that a part owns.
   double weight_share(int32_t op, int32_t part) const;
@@ -112,6 +109,7 @@ class SplitLayout {
   std::vector<View> views_;
   std::vector<std::vector<Home>> homes_;
   std::vector<bool> scattered_;  // by tensor
+  bool padded_;
 };
 
 }  // namespace trinity

@@ -17,7 +17,10 @@ void state_loss(const Graph& graph, const SplitLayout& layout, int32_t op, int32
   made.attributes["mean_share"] =
       static_cast<double>(own) / static_cast<double>(std::max<int64_t>(1, labels.elements()));
   int64_t same = cut.factors().back();
-  for (const int32_t dimension : coupled) same *= cut.factors()[dimension];
+  for (const int32_t dimension : coupled) {
+    same *= cut.factors()[dimension];
+    made.attributes["classes"] = cut.space().dimensions[at(dimension)].size;
+  }
   made.attributes["counts"] = 1.0 / static_cast<double>(same);
 }
 

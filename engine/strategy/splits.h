@@ -76,6 +76,10 @@ struct SplitOptions {
   /// With runs: gradients are summed across these first, then within each: what is scattered across
   /// them is summed in shares.
   bool across_first = false;
+  /// Every block along an axis that is cut is as long as the longest, as if there were more of it
+  /// (Megatron-LM pads its vocabulary to equal parts): what lies beyond the end is held, computed
+  /// and summed, and counts for nothing.
+  bool padded = false;
 };
 
 /// Applies splits to a graph (a training step, or a forward graph):
@@ -114,8 +118,8 @@ Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const i
 /// The same in lanes, of which one of each kind is made: runs of `width` devices do the same, every
 /// operator but sources has `width` parts, one on each device of a run. The k-th devices of all runs
 /// are a lane: what is on them reads what these hold, what a group of a run's devices gathers or
-/// exchanges, or what comes round a ring. Lanes are of one kind where their parts have equally long
-/// blocks of all that they read, write and own, and the same place in rings. A collective has the
+/// exchanges, or what comes round a ring. Blocks are padded, so that all parts of an operator cost
+/// the same; lanes are of one kind where they have the same place in rings. A collective has the
 /// members that are made; its group is one of a partition of the run's lanes (Lowered::partitions),
 /// in which groups with members of the same kinds do the same. Nothing where that is not so.
 std::optional<Lowered> lower_lanes(const Graph& graph, const Splits& splits,

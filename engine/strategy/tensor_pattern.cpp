@@ -43,7 +43,7 @@ class Pattern {
   int32_t dimension(int32_t op) const { return dimension_[op]; }
   /// A product that a Split takes apart (queries, keys and values in one); -1: there is none.
   int32_t joined() const { return joined_; }
-  /// Whether that is the vocabulary, whose parts may be uneven.
+  /// Whether that is the vocabulary, which is padded.
   bool vocabulary(int32_t op) const { return vocabulary_[op]; }
   const IterationSpace& space(int32_t op) const { return spaces_[op]; }
 

@@ -26,8 +26,9 @@ struct TensorParts {
 /// through another such product is cut by columns, that one by rows, what is between them
 /// (attention's heads, the activation) along the same axis; the product in front of the loss and the
 /// table of embeddings with as many rows as the loss has classes (else the largest one) are cut by
-/// vocabulary. Everything else is computed on all of the devices. first_device: per operator; its
-/// parts go there and on the devices that follow, tensor innermost. One part: nothing is split.
+/// vocabulary, which is padded where the parts do not divide it (SplitOptions::padded). Everything
+/// else is computed on all of the devices. first_device: per operator; its parts go there and on the
+/// devices that follow, tensor innermost. One part: nothing is split.
 ///
 /// Found from the graph alone: the cut axis is followed from a product through its readers, and
 /// the product stays whole where one of them could not follow (a norm over the axis, a sum with

@@ -70,7 +70,7 @@ TEST_CASE("the loss of logits in parts, and its gradient, are those of all logit
   const auto labels = at::tensor(std::vector<int64_t>{0, 3, 5, 2, 4}, at::kLong);
   std::vector<at::Tensor> given;
   for (const int64_t begin : {0, 2})
-    given.push_back(loss_statistics(logits.slice(1, begin, begin == 0 ? 2 : 6), labels, begin));
+    given.push_back(loss_statistics(logits.slice(1, begin, begin == 0 ? 2 : 6), labels, {begin, 6}));
   Operator one = member("AllReduce"), two = one;
   for (const char* what : {"maximum", "target", "total"}) {
     one.attributes["reduction"] = two.attributes["reduction"] = std::string(what);
@@ -81,6 +81,6 @@ TEST_CASE("the loss of logits in parts, and its gradient, are those of all logit
   loss.backward();
   CHECK(mean_loss(given[0]) == doctest::Approx(loss.item<double>()).epsilon(1e-12));
   CHECK(mean_loss(given[1]) == mean_loss(given[0]));
-  const auto right = loss_gradient(logits.slice(1, 2, 6), labels, given[1], 2, 0.5);
+  const auto right = loss_gradient(logits.slice(1, 2, 6), labels, given[1], {2, 6}, 0.5);
   CHECK(at::allclose(right, 0.5 * leaf.grad().slice(1, 2, 6), 1e-12, 1e-14));
 }

@@ -66,22 +66,33 @@ at::Tensor gathered(const std::vector<const Operator*>& members, const std::vect
   for (size_t i = 0; i < given.size(); ++i) {
     at::Tensor to = whole;
     const auto begins = list_attribute(*members[i], "begins");
-    for (size_t d = 0; d < begins.size(); ++d)
-      to = to.narrow(static_cast<int64_t>(d), begins[d], given[i].size(static_cast<int64_t>(d)));
-    to.copy_(given[i]);
+    at::Tensor piece = given[i];
+    for (size_t d = 0; d < begins.size(); ++d) {  // padded pieces reach beyond the end
+      const auto axis = static_cast<int64_t>(d);
+      const int64_t length = std::min(piece.size(axis), to.size(axis) - begins[d]);
+      to = to.narrow(axis, begins[d], length);
+      piece = piece.narrow(axis, 0, length);
+    }
+    to.copy_(piece);
   }
   return whole;
 }
 
-/// Rows of logits with the class last, and of labels, as numbers of this part's classes.
+/// Rows of logits with the class last, and of labels, as numbers of this part's classes. Padded ones
+/// are as small as a number can be.
 struct Rows {
   at::Tensor logits, numbers, inside;
 
-  Rows(const at::Tensor& x, const at::Tensor& labels, int64_t first_class) {
+  Rows(const at::Tensor& x, const at::Tensor& labels, const Classes& classes) {
     const bool second = labels.dim() > 1 && x.dim() == labels.dim() + 1 && x.size(1) != labels.size(1);
     const at::Tensor rows = second ? x.movedim(1, -1) : x;
     logits = rows.reshape({-1, rows.size(-1)});
-    const auto local = labels.reshape({-1}) - first_class;
+    const int64_t known = std::max<int64_t>(0, classes.all - classes.first);
+    if (known < logits.size(1)) {
+      const auto column = at::arange(logits.size(1), labels.options());
+      logits = logits.masked_fill(column.ge(known), -1e30);
+    }
+    const auto local = labels.reshape({-1}) - classes.first;
     inside = local.ge(0).logical_and(local.lt(logits.size(1)));
     numbers = local.clamp(0, logits.size(1) - 1).unsqueeze(1);
   }
@@ -122,8 +133,8 @@ at::Tensor needed_of(const Operator& member, size_t place, size_t members, const
   return given.narrow(axis, own * length, length);
 }
 
-at::Tensor loss_statistics(const at::Tensor& logits, const at::Tensor& labels, int64_t first_class) {
-  const Rows rows(logits, labels, first_class);
+at::Tensor loss_statistics(const at::Tensor& logits, const at::Tensor& labels, const Classes& classes) {
+  const Rows rows(logits, labels, classes);
   const auto largest = rows.logits.amax(1);
   const auto total = (rows.logits - largest.unsqueeze(1)).exp_().sum(1);
   const auto target = rows.logits.gather(1, rows.numbers).squeeze(1);
@@ -136,9 +147,9 @@ double mean_loss(const at::Tensor& statistics) {
 }
 
 at::Tensor loss_gradient(const at::Tensor& logits, const at::Tensor& labels, const at::Tensor& statistics,
-                     int64_t first_class, double scale) {
+                         const Classes& classes, double scale) {
   const at::NoGradGuard guard;
-  const Rows rows(logits, labels, first_class);
+  const Rows rows(logits, labels, classes);
   auto gradient = (rows.logits - statistics.select(1, 0).unsqueeze(1)).exp_();
   gradient.div_(statistics.select(1, 2).unsqueeze(1));
   gradient.scatter_add_(1, rows.numbers,

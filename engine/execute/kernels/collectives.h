@@ -22,14 +22,19 @@ at::Tensor combine(const Operator& member, const std::vector<const Operator*>& m
 at::Tensor needed_of(const Operator& member, size_t place, size_t members, const at::Tensor& given,
                      const std::vector<int64_t>& shape);
 
-/// Statistics by row [rows, 3] of logits of some of the classes, which begin at `first_class`: the
-/// largest, the one of the label (0 where another part has it), the sum of exponentials less the
-/// largest. Reduced by "maximum", "target" and "total" they are those of all classes.
-at::Tensor loss_statistics(const at::Tensor& logits, const at::Tensor& labels, int64_t first_class);
+/// Which classes a part of logits has: those from `first` on, as far as there are `all`; columns
+/// behind them are padding.
+struct Classes {
+  int64_t first = 0, all = 0;
+};
+
+/// Statistics by row [rows, 3] of logits of some of the classes: the largest, the one of the label
+/// (0 where another part has it), the sum of exponentials less the largest. Reduced by "maximum", "target" and "total" they are those of all classes.
+at::Tensor loss_statistics(const at::Tensor& logits, const at::Tensor& labels, const Classes& classes);
 /// The mean over rows of the loss that the statistics of all classes give.
 double mean_loss(const at::Tensor& statistics);
 /// Its gradient with respect to logits of some of the classes, times `scale`.
 at::Tensor loss_gradient(const at::Tensor& logits, const at::Tensor& labels,
-                         const at::Tensor& statistics, int64_t first_class, double scale);
+                         const at::Tensor& statistics, const Classes& classes, double scale);
 
 }  // namespace trinity

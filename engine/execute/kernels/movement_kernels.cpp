@@ -23,9 +23,9 @@ Tensors expand(const KernelCall& call) {
   return {call.argument(0).expand(call.output_shape()).contiguous()};
 }
 
-/// Blocks of a tensor, each where it says that it begins.
+/// Blocks of a tensor, each where it says that it begins; zeros where there is none (padding).
 Tensor joined_blocks(const KernelCall& call, const std::vector<int64_t>& begins) {
-  Tensor whole = at::empty(call.output_shape(), call.argument(0).options());
+  Tensor whole = at::zeros(call.output_shape(), call.argument(0).options());
   const auto axes = call.output_shape().size();
   for (size_t i = 0; (i + 1) * axes <= begins.size(); ++i) {
     Tensor to = whole;

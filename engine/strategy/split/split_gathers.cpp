@@ -47,9 +47,11 @@ Phase SplitLowering::gather_phase(int32_t op, int32_t tensor) const {
 std::vector<std::vector<size_t>> SplitLowering::holders(int32_t tensor, const Block& block) const {
   std::map<Block, std::vector<size_t>> pieces;
   const auto& homes = layout_.homes(tensor);
-  for (size_t i = 0; i < homes.size(); ++i)
-    if (!is_empty(homes[i].block) && overlap(homes[i].block, block) == homes[i].block)
-      pieces[homes[i].block].push_back(i);
+  const Block whole = whole_block(graph_.tensor(tensor).shape);
+  for (size_t i = 0; i < homes.size(); ++i) {
+    const Block held = overlap(homes[i].block, whole);
+    if (!is_empty(held) && overlap(held, block) == held) pieces[held].push_back(i);
+  }
   int64_t covered = 0;
   std::vector<std::vector<size_t>> groups;
   for (const auto& [piece, copies] : pieces) {
@@ -156,18 +158,20 @@ size_t SplitLowering::holder(const std::vector<Home>& homes, int32_t device,
 
 int32_t SplitLowering::collect(int32_t op, int32_t tensor, int32_t device, const Block& block) {
   const auto& homes = layout_.homes(tensor);
+  const Block inside = overlap(block, whole_block(graph_.tensor(tensor).shape));
   std::set<Block> seen;
   std::vector<int32_t> pieces;
   std::vector<int64_t> begin;
   for (const auto& home : homes) {
-    const Block piece = overlap(home.block, block);
-    if (is_empty(piece) || !seen.insert(home.block).second) continue;
+    const Block piece = overlap(home.block, inside);
+    const bool takes = is_empty(inside) ? pieces.empty() : !is_empty(piece);  // all of it is padding
+    if (!takes || !seen.insert(home.block).second) continue;
     const size_t holds = holder(homes, device, home.block);
     check_own(homes[holds], device);
     pieces.push_back(slice(tensor, holds, piece));
     for (const int64_t first : begins(piece, block)) begin.push_back(first);
   }
-  if (pieces.size() == 1) return pieces[0];
+  if (pieces.size() == 1 && inside == block) return pieces[0];
   Operator concat;
   ++joins_;
   const auto& of = producer_name(tensor);

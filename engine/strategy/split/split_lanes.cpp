@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <bit>
 #include <set>
 
 #include "strategy/split/split_lowering.h"
@@ -15,8 +14,8 @@ void add_lengths(const Block& block, std::vector<int64_t>& to) {
 
 }  // namespace
 
-/// What a part costs goes by the lengths of its blocks alone, and in rings by whose keys it has; what
-/// it reads check_reads() has to find to be the same in all lanes.
+/// What a part costs goes by the lengths of its blocks, which are equal (SplitOptions::padded), and in
+/// rings by whose keys it has; what it reads check_reads() has to find to be the same in all lanes.
 void SplitLowering::find_lanes() {
   if (!graph_.collectives().empty()) throw LanesDiffer{};
   Extents extents(at(width_));
@@ -25,7 +24,6 @@ void SplitLowering::find_lanes() {
     if (layout_.is_source(op)) continue;
     find_parts(op);
     add_ring_places(op, extents);
-    if (!layout_.even(op)) add_extents(op, extents);
   }
   for (int32_t op = 0; op < graph_.operator_count(); ++op)
     layout_.is_source(op) ? add_source_extents(op, extents) : check_reads(op);
@@ -46,22 +44,6 @@ void SplitLowering::find_parts(int32_t op) {
     const int32_t lane = layout_.device(op, part) - first;
     if (lane < 0 || lane >= width_ || part_on[at(lane)] >= 0) throw LanesDiffer{};
     part_on[at(lane)] = part;
-  }
-}
-
-/// All that part_of(), restate_traffic() and rows() go by.
-void SplitLowering::add_extents(int32_t op, Extents& extents) const {
-  const auto& about = graph_.op(op);
-  const auto& cut = layout_.cut(op);
-  const auto& parameters = graph_.op(layout_.leader(op)).parameters;
-  for (size_t lane = 0; lane < extents.size(); ++lane) {
-    auto& of = extents[lane];
-    const int32_t part = part_on_[at(op)][lane];
-    of.push_back(std::bit_cast<int64_t>(cut.share(part)));
-    for (size_t k = 0; k < about.inputs.size(); ++k) add_lengths(layout_.needed(op, k, part), of);
-    for (size_t o = 0; o < about.outputs.size(); ++o) add_lengths(layout_.written(op, o, part), of);
-    for (size_t i = 0; i < parameters.size(); ++i)
-      add_lengths(cut.block(parameters[i].shape, cut.space().parameters[i], part), of);
   }
 }
 

@@ -90,7 +90,6 @@ class SplitLowering {
   using Extents = std::vector<std::vector<int64_t>>;  // by lane
   void find_lanes();
   void find_parts(int32_t op);
-  void add_extents(int32_t op, Extents& extents) const;
   void add_source_extents(int32_t op, Extents& extents) const;
   void add_ring_places(int32_t op, Extents& extents) const;
   void check_reads(int32_t op);

@@ -522,7 +522,7 @@ std::optional<Lowered> lower_lanes(const Graph& graph, const Splits& splits,
                                    std::span<const int32_t> placement, int32_t devices,
                                    int32_t width, const SplitOptions& options) {
   check_devices(graph, placement, devices);
-  if (splits.size() != at(graph.operator_count())) return std::nullopt;
+  if (!options.padded || splits.size() != at(graph.operator_count())) return std::nullopt;
   const SplitLayout layout(graph, splits, placement, devices, options);
   try {
     return SplitLowering(graph, layout, options, width).run();

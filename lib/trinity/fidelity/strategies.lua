@@ -100,7 +100,6 @@ local function graph_of(owner, case)
       .. '%d bytes an element', owner, bytes.weight, bytes.activation, bytes.gradient, bytes.optimizer)
   end
   local tensor, context = size_of(case.strategy.mesh, 'tensor'), size_of(case.strategy.mesh, 'context')
-  m.vocabulary = math.ceil(m.vocabulary / tensor) * tensor -- padded, as Megatron-LM does
   local forward = network.build(description(case.name, m, tensor * context), { batch_size = batch.micro_batch,
     sequence = batch.sequence, dtype = dtypes[bytes.weight],
     kernels = case.strategy.flash == false and 'megatron' or 'flash' })

@@ -114,6 +114,25 @@ describe('a small GPT trains as on one device:', function()
   end)
 end)
 
+describe('a vocabulary that tensor does not divide trains as on one device:', function()
+  for _, vocabulary in ipairs { 5, 33, 34 } do -- 5 over 4: the last part is padding alone
+    it(vocabulary .. ' tokens', function()
+      for _, tied in ipairs { true, false } do
+        local padded = same.new(gpt { layers = 2, vocabulary = vocabulary, tied = tied })
+        for _, strategy in ipairs { { mesh = { tensor = 4 } }, { mesh = { tensor = 4 }, sequence_parallel = true },
+          { mesh = { tensor = 4, data = 2 }, shard = 1 }, { mesh = { tensor = 4, data = 2 }, shard = 3 },
+          { mesh = { tensor = 4, context = 2 } }, { mesh = { tensor = 4, pipeline = 2 }, micro_batches = 2,
+            schedule = 'zb-h1', recompute = 'full' },
+          { mesh = { tensor = 4 }, operators = { loss = { split = false } } },
+          { mesh = { tensor = 4 }, operators = { logits = { split = false }, loss = { split = false } } },
+          { mesh = { tensor = 4 }, operators = { ['embed/token'] = { split = false } } } } do
+          expect(padded:off(strategy)):near(0, 1e-9)
+        end
+      end
+    end)
+  end
+end)
+
 describe('replicas whose gradients meet in runs, then across these, train as on one device:', function()
   for shard = 0, 3 do
     it('ZeRO ' .. shard, function()

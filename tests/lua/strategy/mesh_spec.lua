@@ -52,6 +52,21 @@ describe('functions of operators in a mesh', function()
     end
   end)
 
+  it('pad a vocabulary that tensor does not divide: it costs what the next one costs that it does', function()
+    local function cost(vocabulary, strategy)
+      local of = on(trinity.model('gpt2', { layers = 4, hidden = 64, heads = 4, sequence = 32, positions = 32,
+        vocabulary = vocabulary, batch_size = 2, dropout = 0, fused = false }))
+      return of:evaluate(strategy)
+    end
+    for _, strategy in ipairs { { mesh = { tensor = 4 } }, { mesh = { tensor = 4, pipeline = 2, data = 2 },
+      micro_batches = 4, shard = 3 }, { mesh = { tensor = 4, data = 2 }, sequence_parallel = true, shard = 1 } } do
+      local padded, even, whole = cost(1001, strategy), cost(1004, strategy), cost(1000, strategy)
+      expect(padded.step_time_s / even.step_time_s):near(1, 1e-12)
+      expect(padded.peak_memory_bytes):equals(even.peak_memory_bytes)
+      expect(whole.step_time_s < padded.step_time_s and whole.peak_memory_bytes < padded.peak_memory_bytes):equals(true)
+    end
+  end)
+
   it('cut what they say over tensor: nothing of attention, then no heads need divide', function()
     local odd = on(trinity.model('gpt2', { layers = 2, hidden = 60, heads = 3, sequence = 32, positions = 32,
       vocabulary = 1000, batch_size = 2, dropout = 0, fused = false }))
