@@ -92,15 +92,16 @@ Block OperatorCut::block(const std::vector<int64_t>& shape, const TensorAxes& ax
   return block;
 }
 
+int64_t OperatorCut::length(size_t dimension, int32_t part) const {
+  const auto d = static_cast<int32_t>(dimension);
+  return range(space_.dimensions[dimension].size, {&d, 1}, part).length();
+}
+
 double OperatorCut::share(int32_t part) const {
   double share = 1;
   for (size_t d = 0; d + 1 < factors_.size(); ++d) {
     const int64_t size = space_.dimensions[d].size;
-    if (size > 0) {
-      const auto dimension = static_cast<int32_t>(d);
-      share *= static_cast<double>(range(size, {&dimension, 1}, part).length()) /
-               static_cast<double>(size);
-    }
+    if (size > 0) share *= static_cast<double>(length(d, part)) / static_cast<double>(size);
   }
   return share;
 }

@@ -91,6 +91,8 @@ class OperatorCut {
   /// The block of a tensor with these axes that a part reads or writes. An axis of n points cut in
   /// c has blocks [i n / c, (i + 1) n / c), or, padded, c of ceil(n / c).
   Block block(const std::vector<int64_t>& shape, const TensorAxes& axes, int32_t part) const;
+  /// How much of a dimension a part has.
+  int64_t length(size_t dimension, int32_t part) const;
   /// The part of the iteration space's points that a part has.
   double share(int32_t part) const;
   /// Dimensions, without copies, with several parts that a tensor with these axes does not carry.

@@ -212,13 +212,10 @@ std::vector<int32_t> SplitLowering::coupled_dimensions(int32_t op) const {
 
 int64_t SplitLowering::rows(int32_t op, int32_t part) const {
   const auto& cut = layout_.cut(op);
-  double count = cut.share(part);
-  for (size_t d = 0; d < cut.factors().size(); ++d) {
-    const auto& dimension = cut.space().dimensions[d];
-    count *= dimension.role == DimensionRole::coupled ? static_cast<double>(cut.factors()[d])
-                                                      : static_cast<double>(dimension.size);
-  }
-  return std::llround(count);
+  int64_t count = 1;
+  for (size_t d = 0; d + 1 < cut.factors().size(); ++d)
+    if (cut.space().dimensions[d].role != DimensionRole::coupled) count *= cut.length(d, part);
+  return count;
 }
 
 template <class Bytes>
