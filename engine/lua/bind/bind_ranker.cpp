@@ -230,6 +230,25 @@ std::map<std::string, std::string> notes_arg(lua_State* L, int index) {
   return notes;
 }
 
+namespace {
+
+void expect_function(lua_State* L, int index, const char* name) {
+  if (lua_type(L, index) != LUA_TFUNCTION)
+    throw WrongArgument(index, name,
+                        fmt::format("expected a function, got {}", type_name(L, index)));
+}
+
+/// Calls the function below `arguments` on the stack.
+void call(lua_State* L, int arguments, int results) {
+  if (lua_pcall(L, arguments, results, 0) == 0) return;
+  const char* text = lua_tostring(L, -1);
+  const std::string message = text ? text : "an error that is not a string";
+  lua_pop(L, 1);
+  throw Error(message);
+}
+
+}  // namespace
+
 LuaRanker::Loan::Loan(LuaRanker& ranker, lua_State* L, int function, int features, int scores)
     : ranker_(ranker) {
   const auto doubles = [&](int index, const char* name) {
@@ -237,9 +256,7 @@ LuaRanker::Loan::Loan(LuaRanker& ranker, lua_State* L, int function, int feature
         struct_arg<trinity_double_array>(L, index, Magic::double_array, name, "a double array");
     return std::span(reinterpret_cast<double*>(array + 1), at(array->length));
   };
-  if (lua_type(L, function) != LUA_TFUNCTION)
-    throw WrongArgument(function, "rank",
-                        fmt::format("expected a function, got {}", type_name(L, function)));
+  expect_function(L, function, "rank");
   ranker.function_ = function;
   ranker.features_ = doubles(features, "features");
   ranker.scores_ = doubles(scores, "scores");
@@ -253,18 +270,31 @@ void LuaRanker::score(const float* features, int32_t count, float* scores) {
   std::copy(features, features + numbers, features_.begin());
   lua_pushvalue(L_, function_);
   lua_pushinteger(L_, count);
-  if (lua_pcall(L_, 1, 0, 0) != 0) {
-    const char* text = lua_tostring(L_, -1);
-    const std::string message = text ? text : "an error that is not a string";
-    lua_pop(L_, 1);
-    throw Error(message);
-  }
+  call(L_, 1, 0);
   for (int32_t i = 0; i < count; ++i) {
     const auto score = static_cast<float>(scores_[i]);
     if (!std::isfinite(score))
       throw Error(fmt::format("rank: score {} is {}, expected a finite number", i + 1, score));
     scores[i] = score;
   }
+}
+
+LuaAcceptance::Loan::Loan(LuaAcceptance& acceptance, lua_State* L, int function)
+    : acceptance_(acceptance) {
+  expect_function(L, function, "accept");
+  acceptance.function_ = function;
+  acceptance.L_ = L;
+}
+
+double LuaAcceptance::rise(double progress, double drawn) {
+  if (!L_) throw Error("searcher: no accept function was given");
+  lua_pushvalue(L_, function_);
+  lua_pushnumber(L_, progress);
+  lua_pushnumber(L_, drawn);
+  call(L_, 2, 1);
+  const double rise = lua_tonumber(L_, -1);
+  lua_pop(L_, 1);
+  return rise;
 }
 
 std::shared_ptr<MoveRanker> ranker_field(lua_State* L, Fields& fields, const char* key) {

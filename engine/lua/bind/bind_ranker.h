@@ -8,6 +8,7 @@
 
 #include "learn/move_network.h"
 #include "lua/host/check.h"
+#include "search/placement/acceptance.h"
 #include "search/placement/searcher.h"
 #include "simulator/simulator.h"
 
@@ -40,6 +41,27 @@ class LuaRanker : public MoveRanker {
   std::span<double> features_, scores_;
 };
 
+/// What is accepted as a function of a script says: accept(progress, drawn) returns a rise, during a
+/// call that lends it.
+class LuaAcceptance : public Acceptance {
+ public:
+  double rise(double progress, double drawn) override;
+
+  /// Lends the function at a stack index, as long as it lives.
+  class Loan {
+   public:
+    Loan(LuaAcceptance& acceptance, lua_State* L, int function);
+    ~Loan() { acceptance_.L_ = nullptr; }
+
+   private:
+    LuaAcceptance& acceptance_;
+  };
+
+ private:
+  lua_State* L_ = nullptr;
+  int function_ = 0;
+};
+
 /// A search in progress with what it refers to.
 struct BoundSearcher {
   explicit BoundSearcher(std::shared_ptr<const Problem> bound)
@@ -47,7 +69,8 @@ struct BoundSearcher {
   std::shared_ptr<const Problem> problem;
   PlacementSpace space;
   std::unique_ptr<Searcher> searcher;
-  std::shared_ptr<LuaRanker> rank;  // where the script ranks moves
+  std::shared_ptr<LuaRanker> rank;        // where the script ranks moves
+  std::shared_ptr<LuaAcceptance> accept;  // where it says what is accepted
   size_t asked = 0;
   void give_simulators(size_t count) {
     while (simulators.size() < count) simulators.emplace_back(*problem);

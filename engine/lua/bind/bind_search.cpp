@@ -66,6 +66,7 @@ std::unique_ptr<Searcher> annealing(Fields& fields, const PlacementSpace& space,
   o.ranking.ranker = ranker_field(fields.state(), fields, "ranker");
   each_ranking_option(o.ranking, OptionReader{fields});
   o.ranking.record = fields.boolean("record", false);
+  if (fields.boolean("accept", false)) o.accept = std::make_shared<LuaAcceptance>();
   return std::make_unique<Annealing>(space, o);
 }
 
@@ -115,8 +116,10 @@ int searcher_new(lua_State* L) {
   Fields fields(L, 3, "searcher");
   auto common = read_common(L, fields, bound->space);
   bound->searcher = make(fields, bound->space, std::move(common));
-  if (const auto* annealing = dynamic_cast<const Annealing*>(bound->searcher.get()))
+  if (const auto* annealing = dynamic_cast<const Annealing*>(bound->searcher.get())) {
     bound->rank = std::dynamic_pointer_cast<LuaRanker>(annealing->options().ranking.ranker);
+    bound->accept = std::dynamic_pointer_cast<LuaAcceptance>(annealing->options().accept);
+  }
   fields.refuse_unknown();
   push_object(L, std::move(bound));
   return 1;
@@ -124,7 +127,8 @@ int searcher_new(lua_State* L) {
 
 /// searcher:ask(batch, most) -> count, limit: writes at most `most` placements into the arrays of
 /// the list; of values above `limit` only that they are above will matter. 0 at the end. Where the
-/// ranker is a function: searcher:ask(batch, most, rank, features, scores), see LuaRanker.
+/// ranker is a function: searcher:ask(batch, most, rank, features, scores), see LuaRanker; where what is
+/// accepted is one, it stands behind these (nil for those that there are not), see LuaAcceptance.
 int searcher_ask(lua_State* L) {
   auto& self = object_arg<BoundSearcher>(L, 1);
   table_arg(L, 2, "batch");
@@ -132,6 +136,8 @@ int searcher_ask(lua_State* L) {
   const auto most = integer_arg(L, 3, "most", 1, std::max<int64_t>(1, room));
   std::optional<LuaRanker::Loan> loan;
   if (self.rank) loan.emplace(*self.rank, L, 4, 5, 6);
+  std::optional<LuaAcceptance::Loan> accepting;
+  if (self.accept) accepting.emplace(*self.accept, L, 7);
   const auto trials = self.searcher->ask(static_cast<int32_t>(most));
   for (size_t i = 0; i < trials.placements.size(); ++i) {
     lua_rawgeti(L, 2, static_cast<int>(i) + 1);

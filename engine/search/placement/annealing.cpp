@@ -52,12 +52,24 @@ bool Annealing::accepts(const Score& score, double threshold) const {
   return score.value <= threshold;
 }
 
+/// Of the cooling.
+double Annealing::progress() const {
+  const double used = static_cast<double>(evaluations() - first_evaluation_) /
+                      static_cast<double>(options_.evaluations);
+  return std::min(1.0, std::max(progress_, used));
+}
+
 double Annealing::temperature() const {
-  const double progress =
-      std::max(progress_, static_cast<double>(evaluations() - first_evaluation_) /
-                              static_cast<double>(options_.evaluations));
   return scale_ * options_.first_temperature *
-         std::pow(options_.last_temperature / options_.first_temperature, std::min(1.0, progress));
+         std::pow(options_.last_temperature / options_.first_temperature, progress());
+}
+
+/// Up to which a trial is accepted.
+double Annealing::threshold(double hotter) {
+  const double drawn = moves_.random().uniform();
+  if (options_.accept)
+    return score_.value + scale_ * hotter * options_.accept->rise(progress(), drawn);
+  return score_.value - hotter * temperature() * std::log(1 - drawn);
 }
 
 /// The state after a move.
@@ -73,12 +85,11 @@ Assignment Annealing::moved(double temperature) {
 /// Adds a trial and its threshold. False when the batch must end: a state of known score is to be
 /// taken if none of the trials before it is accepted.
 bool Annealing::draw(std::vector<Assignment>& trials) {
-  double temperature_now = temperature();
+  double hotter = 1;
   for (int step = 1;; ++step) {
-    if (step % kKnownSteps == 0) temperature_now *= 2;
-    auto trial = moved(temperature_now);
-    const double threshold =
-        score_.value - temperature_now * std::log(1 - moves_.random().uniform());
+    if (step % kKnownSteps == 0) hotter *= 2;
+    auto trial = moved(hotter * temperature());
+    const double threshold = this->threshold(hotter);
     const uint64_t key = space().key(trial);
     const auto* known = memo_.find(key);
     const bool take_it = known && accepts(known->score, threshold);

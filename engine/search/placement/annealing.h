@@ -1,5 +1,6 @@
 #pragma once
 
+#include "search/placement/acceptance.h"
 #include "search/placement/moving_search.h"
 #include "search/placement/ranked_moves.h"
 
@@ -14,13 +15,15 @@ struct AnnealingOptions {
   int32_t look_every = 20;         ///< evaluations between two looks at the state, at the least
   MoveMix mix;                     ///< of the moves
   RankingOptions ranking;          ///< who chooses among them
+  std::shared_ptr<Acceptance> accept;  ///< null: by temperature
   std::vector<Assignment> starts;  ///< scored first, the best is the start
 };
 
 /// Simulated annealing (Kirkpatrick, Gelatt and Vecchi, Science 220, 1983) with the moves of
 /// moves.h. A trial that is worse by x is accepted with probability exp(-x / T). T falls
 /// geometrically from first_temperature to last_temperature, both as multiples of the start's value
-/// per unit, over `evaluations`; after that it cools again from the best.
+/// per unit, over `evaluations`; after that it cools again from the best. With AnnealingOptions::accept
+/// that says what is accepted instead.
 ///
 /// A batch holds a few trials from the same state; they are judged in order, the first accepted one
 /// becomes the state, and a later one only if it is better still. At equal evaluations a batch of 8
@@ -73,7 +76,9 @@ class Annealing : public MovingSearch {
   double limit() const override;
 
   void begin_cooling();
+  double progress() const;
   double temperature() const;
+  double threshold(double hotter);
   void prepare();
   void begin_ranked();
   bool draw(std::vector<Assignment>& trials);

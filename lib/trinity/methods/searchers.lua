@@ -18,14 +18,17 @@ local function declare(name, class)
   local own = { extends = search.declared, help = ('Settings of methods.%s.'):format(name),
     { 'starts', 'table', late = true, as = 'trinity.Placement[]', otherwise = 'everything on one device',
       help = 'placements that are priced first; the best is the start' } }
-  if name == 'annealing' then own[#own + 1] = ranked.option(false, 'moves are tried as they are drawn') end
+  if name == 'annealing' then
+    own[#own + 1] = ranked.option(false, 'moves are tried as they are drawn')
+    own[#own + 1] = ranked.accept_option()
+  end
   return options_of.declare('trinity.' .. class, options_of.of_engine(own, core.method_options(name)))
 end
 
 local function register(methods, name, class, about)
   local declared, own = declare(name, class), {}
   for _, entry in ipairs(class and declared.own or {}) do
-    if entry.name ~= 'rank' then own[#own + 1] = entry.name end
+    if entry.name ~= 'rank' and entry.name ~= 'accept' then own[#own + 1] = entry.name end
   end
   about.options = declared
   methods.register(name, function(problem, options)
@@ -35,8 +38,8 @@ local function register(methods, name, class, about)
       local resumed = checkpoints.restore_kept('methods.' .. name, self)
       local ranker = ranked.of(options.rank)
       local searcher = ranked.searcher(problem, name, util.merged(util.picked(options, own, false),
-        { seed = options.seed, evaluations = math.min(options.evaluations, 2 ^ 40) }), ranker)
-      if name == 'annealing' then searcher = side_by_side.shared(self, searcher, ranker) end
+        { seed = options.seed, evaluations = math.min(options.evaluations, 2 ^ 40) }), ranker, options.accept)
+      if name == 'annealing' then searcher = side_by_side.shared(self, searcher, options.accept or ranker) end
       ask_tell(self, searcher, ask_tell_checkpoint.hooks(self, resumed, 0, {}))
       searcher:close()
     end)

@@ -1,5 +1,5 @@
--- Searches whose moves a ranker chooses (lib/trinity/search/rankers.lua): option `rank` of methods, and the engine's
--- searcher with it.
+-- Searches whose moves a ranker chooses (lib/trinity/search/rankers.lua), and a function accepts: options `rank` and
+-- `accept` of methods, and the engine's searcher with them.
 
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
@@ -26,6 +26,13 @@ function ranked.option(default, otherwise)
     help = 'who chooses among moves: true for the weights that come with trinity, a file, a ranker, a function' }
 end
 
+--- Declares option `accept` of annealing.
+function ranked.accept_option()
+  return { 'accept', 'function', as = 'fun(progress: number, drawn: number): number', otherwise = 'by temperature: '
+    .. '-temperature * log(1 - drawn)', help = 'by how much a trial may be worse than the state, in multiples of the '
+    .. "start's value per unit: of the progress of the cooling, 0 to 1, and a number drawn evenly from [0, 1)" }
+end
+
 --- The ranker that a value of option `rank` says: nil for none.
 function ranked.of(value)
   if value == true then value = rankers.shipped end
@@ -33,7 +40,7 @@ function ranked.of(value)
   return value or nil
 end
 
--- The engine's searcher with a function that it calls for scores.
+-- The engine's searcher with functions that it calls for scores, and for what is accepted.
 local Scripted = {}
 Scripted.__index = Scripted
 
@@ -42,7 +49,8 @@ for _, name in ipairs { 'tell', 'evaluations', 'progress', 'ranking', 'close' } 
 end
 
 function Scripted:ask(room, most)
-  local ok, count, limit = pcall(self.searcher.ask, self.searcher, room, most, self.call, self.features, self.scores)
+  local ok, count, limit = pcall(self.searcher.ask, self.searcher, room, most, self.call, self.features, self.scores,
+    self.accept)
   if not ok then error(self.failure or count, 0) end
   return count, limit
 end
@@ -63,27 +71,46 @@ local function take_scores(rank, candidates, scores)
   end
 end
 
-local function scripted(searcher, rank, most)
-  local self = setmetatable({ searcher = searcher, features = array.double(most * width),
-    scores = array.double(most) }, Scripted)
-  local candidates = setmetatable({ count = 0, features = self.features }, Candidates)
-  self.call = function(count)
-    candidates.count = count
-    local ok, message = pcall(take_scores, rank, candidates, self.scores)
-    if ok then return end
-    self.failure = message -- the engine says where it was asked, too
-    error(message, 0)
+-- A function of the engine's that keeps what another one's error was: the engine says where it was asked, too.
+local function keeping(self, of)
+  return function(...)
+    local ok, result = pcall(of, ...)
+    if ok then return result end
+    self.failure = result
+    error(result, 0)
   end
-  return self
 end
 
---- A searcher of the engine (core.searcher) that moves as `ranker` says: what ranked.of gave.
-function ranked.searcher(problem, method, options, ranker)
-  if not ranker then return core.searcher(problem.handle, method, options) end
-  local is_function = type(ranker) == 'function'
-  local searcher = core.searcher(problem.handle, method,
-    util.merged(options, { ranker = is_function and true or ranker.handle }))
-  return is_function and scripted(searcher, ranker, options.candidates or 10) or searcher
+local function give_rank(self, rank, most)
+  self.features, self.scores = array.double(most * width), array.double(most)
+  local candidates = setmetatable({ count = 0, features = self.features }, Candidates)
+  self.call = keeping(self, function(count)
+    candidates.count = count
+    take_scores(rank, candidates, self.scores)
+  end)
+end
+
+local function give_accept(self, accept)
+  self.accept = keeping(self, function(progress, drawn)
+    local rise = accept(progress, drawn)
+    if type(rise) ~= 'number' or rise - rise ~= 0 then
+      util.fail('accept: expected a finite number, got %s', util.describe(rise))
+    end
+    return rise
+  end)
+end
+
+--- A searcher of the engine (core.searcher) that moves as `ranker` says (what ranked.of gave), and accepts as `accept`
+--- does, where these are there.
+function ranked.searcher(problem, method, options, ranker, accept)
+  local ranks = type(ranker) == 'function'
+  local searcher = core.searcher(problem.handle, method, util.merged(options,
+    { ranker = ranks or (ranker and ranker.handle) or nil, accept = accept ~= nil or nil }))
+  if not ranks and not accept then return searcher end
+  local self = setmetatable({ searcher = searcher }, Scripted)
+  if ranks then give_rank(self, ranker, options.candidates or 10) end
+  if accept then give_accept(self, accept) end
+  return self
 end
 
 return ranked

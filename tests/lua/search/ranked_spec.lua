@@ -91,6 +91,39 @@ describe('a rank function', function()
   end)
 end)
 
+describe('an accept function', function()
+  local function metropolis(progress, drawn) return -2 * (0.01 / 2) ^ progress * math.log(1 - drawn) end
+  it('by temperature is the same search as without, with a rank function, too', function()
+    for _, rank in ipairs { false, zeros } do
+      local plain, same = annealed(rank, { seed = 3 }), annealed(rank, { seed = 3, accept = metropolis })
+      expect(same.metrics.step_time_s):equals(plain.metrics.step_time_s)
+      for op = 1, #plain.placement do expect(same.placement[op]):equals(plain.placement[op]) end
+    end
+  end)
+  it('decides: what takes everything is behind what takes nothing worse; it sees progress and even numbers', function()
+    local greedy, wild, drawn_sum, count = 0, 0, 0, 0
+    for seed = 1, 3 do
+      local last = 0
+      greedy = greedy + annealed(false, { seed = seed, accept = function() return 0 end }).metrics.step_time_s
+      wild = wild + annealed(false, { seed = seed, accept = function(progress, drawn)
+        expect(progress >= last and progress <= 1 and drawn >= 0 and drawn < 1):equals(true)
+        last, drawn_sum, count = progress, drawn_sum + drawn, count + 1
+        return 1e9
+      end }).metrics.step_time_s
+      expect(last > 0.8):equals(true)
+    end
+    expect(greedy):below(wild)
+    expect(drawn_sum / count):near(0.5, 0.1)
+  end)
+  it('that gives no number is refused in a sentence', function()
+    expect(function() annealed(false, { accept = function() end }) end):raises(
+      '^[^\n]*ranked_spec.lua:%d+: accept: expected a finite number, got nil')
+    expect(function() annealed(false, { accept = function() return 0 / 0 end }) end):raises 'accept: expected a finite number'
+    expect(function() annealed(false, { accept = function() error 'my own' end }) end):raises 'my own'
+    expect(function() annealed(false, { accept = 3 }) end):raises "option 'accept': expected a function"
+  end)
+end)
+
 describe('weights', function()
   it('search to the same bytes with the same seed, by name, as a ranker and as what comes with trinity', function()
     local path = weights()

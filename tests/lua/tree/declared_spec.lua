@@ -21,7 +21,7 @@ local function wrong_values(entry, problem)
   if type(entry.most) == 'table' then list[#list + 1] = entry.most.of(problem) + 1 end
   if entry.above then list[#list + 1] = 0 end
   if entry[2] == 'integer' then list[#list + 1] = entry.least and entry.least + 0.5 or 0.5 end
-  if entry[2] ~= 'any' then list[#list + 1] = print end
+  if entry[2] ~= 'any' then list[#list + 1] = entry[2] == 'function' and 3 or print end
   return list
 end
 
