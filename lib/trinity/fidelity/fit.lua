@@ -153,23 +153,25 @@ local function values_of(constants, x)
   return values
 end
 
---- What is squared and summed: softened errors, then how far constants are from where they start.
-local function residuals(constants, x, errors, noise)
-  local list = {}
-  for i, e in ipairs(errors(values_of(constants, x))) do list[i] = softened(e / noise) end
+--- What is squared and summed: softened errors, how far constants are from where they start, and what `more` says of
+--- the errors.
+local function residuals(constants, x, errors, noise, more)
+  local list, found = {}, errors(values_of(constants, x))
+  for i, e in ipairs(found) do list[i] = softened(e / noise) end
   for i, constant in ipairs(constants) do
     list[#list + 1] = (x[i] - math.log(constant.start)) / constant.spread
   end
+  for _, one in ipairs(more and more(found) or {}) do list[#list + 1] = one end
   return list
 end
 
 --- Derivatives by every constant, [constant][residual].
-local function slopes(constants, x, here, errors, noise)
+local function slopes(constants, x, here, residuals_at)
   local result, step = {}, 1e-3
   for i in ipairs(constants) do
     local before = x[i]
     x[i] = before + step
-    local there = residuals(constants, x, errors, noise)
+    local there = residuals_at(x)
     x[i] = before
     for r = 1, #there do there[r] = (there[r] - here[r]) / step end
     result[i] = there
@@ -198,14 +200,16 @@ end
 
 --- Values by name. constants: { name, start, least, most, spread } each, `from` where the search begins elsewhere than
 --- at the prior `start`; errors(values) gives the logarithms of told
---- over measured, always in one order; noise: the error from which they count less than their square; steps: at most.
+--- over measured, always in one order; noise: the error from which they count less than their square; steps: at most;
+--- more(errors): what is squared and summed beside them (trinity.fidelity.order).
 --- Within fit.keeping Ctrl-C ends it with the best so far.
 ---@param constants table[]
 ---@param errors fun(values: table<string, number>): number[]
 ---@param noise number
 ---@param steps integer
+---@param more? fun(errors: number[]): number[]
 ---@return table<string, number> values
-function fit.constants(constants, errors, noise, steps)
+function fit.constants(constants, errors, noise, steps, more)
   local x, damping = {}, 1e-2
   for i, constant in ipairs(constants) do x[i] = math.log(constant.from or constant.start) end
   local looks, step, priced = progress.new('fit', false), 0, 0
@@ -214,15 +218,16 @@ function fit.constants(constants, errors, noise, steps)
     looks:update { text = ('step %d of at most %d, told %d times'):format(step, steps, priced) }
     return errors(values)
   end
-  local here = fit.attempt(function() return residuals(constants, x, told, noise) end)
+  local function residuals_at(point) return residuals(constants, point, told, noise, more) end
+  local here = fit.attempt(function() return residuals_at(x) end)
   if not here then error('interrupted', 0) end
   while step < steps and not fit.stopping() do
     step = step + 1
     local better = fit.attempt(function()
-      local slope = slopes(constants, x, here, told, noise)
+      local slope = slopes(constants, x, here, residuals_at)
       for _ = 1, 8 do
         local next_x = moved(constants, x, slope, here, damping)
-        local there = residuals(constants, next_x, told, noise)
+        local there = residuals_at(next_x)
         if squares(there) < squares(here) then
           local share = squares(there) / squares(here)
           x, here, damping = next_x, there, damping / 5
