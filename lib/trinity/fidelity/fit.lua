@@ -179,21 +179,35 @@ local function slopes(constants, x, here, residuals_at)
   return result
 end
 
---- The next point, within bounds.
-local function moved(constants, x, slope, here, damping)
+--- The step of the constants that `free` lists.
+local function step_of(free, slope, here, damping)
   local a, b = {}, {}
-  for i = 1, #x do
-    a[i], b[i] = {}, 0
-    for r = 1, #here do b[i] = b[i] - slope[i][r] * here[r] end
-    for j = 1, #x do
+  for k, i in ipairs(free) do
+    a[k], b[k] = {}, 0
+    for r = 1, #here do b[k] = b[k] - slope[i][r] * here[r] end
+    for l, j in ipairs(free) do
       local sum = 0
       for r = 1, #here do sum = sum + slope[i][r] * slope[j][r] end
-      a[i][j] = i == j and sum * (1 + damping) or sum
+      a[k][l] = k == l and sum * (1 + damping) or sum
     end
   end
-  local step, next_x = solve(a, b), {}
-  for i, constant in ipairs(constants) do
-    next_x[i] = math.max(math.log(constant.least), math.min(math.log(constant.most), x[i] + step[i]))
+  return solve(a, b)
+end
+
+--- The next point, within bounds. Constants that stand at a bound and would leave it stay, and the others' step is
+--- theirs alone.
+local function moved(constants, x, slope, here, damping)
+  local free, next_x = {}, {}
+  for i = 1, #x do free[i], next_x[i] = i, x[i] end
+  while #free > 0 do
+    local step, still = step_of(free, slope, here, damping), {}
+    for k, i in ipairs(free) do
+      local least, most = math.log(constants[i].least), math.log(constants[i].most)
+      next_x[i] = math.max(least, math.min(most, x[i] + step[k]))
+      if next_x[i] ~= x[i] or step[k] == 0 then still[#still + 1] = i end
+    end
+    if #still == #free then break end
+    free = still
   end
   return next_x
 end
