@@ -36,7 +36,7 @@ local most_listed, rows_of_a_piece = 100, 64
 --- measured runs, and of composed times, which have no noise of runs but cells of a profile that are out of line.
 local noises_of = { [false] = { 0.05 }, [true] = { 0.05, 0.01 } }
 --- Rows of a group from which on it is ranked, and the difference from which on two are told apart (in logarithms).
-local least_ranked, apart = 4, 0.03
+local least_ranked, apart = 4, 0.05
 local made_here = 'trinity fidelity vtrain --fit'
 --- Sets of constants: of measured runs, and of vTrain's composed times.
 local set_of = { [false] = 'a100_vtrain', [true] = 'a100_vtrain_composed' }
