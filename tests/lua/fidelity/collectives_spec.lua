@@ -161,14 +161,14 @@ describe('the fit', function()
     -- 2 i + 3 with 1 for 3 at most, so that what i is multiplied by is more than 2.
     local list = { { name = 'a', start = 0.9, least = 0.1, most = 1, spread = 100 },
       { name = 'b', start = 1, least = 0.1, most = 100, spread = 100 } }
-    local function errors_of(values)
+    local function errors_of(v)
       local off = {}
-      for i = 1, 20 do off[i] = math.log((values.a + values.b * i) / (3 + 2 * i)) end
+      for i = 1, 20 do off[i] = math.log((v.a + v.b * i) / (3 + 2 * i)) end
       return off
     end
-    local function sum(values)
+    local function sum(v)
       local total = 0
-      for _, e in ipairs(errors_of(values)) do total = total + 2 * (math.sqrt(1 + (e / 0.5) ^ 2) - 1) end
+      for _, e in ipairs(errors_of(v)) do total = total + 2 * (math.sqrt(1 + (e / 0.5) ^ 2) - 1) end
       return total
     end
     local found = fit.constants(list, errors_of, 0.5, 50)
