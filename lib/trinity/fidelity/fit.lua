@@ -153,23 +153,25 @@ local function values_of(constants, x)
   return values
 end
 
---- What is squared and summed: softened errors, then how far constants are from where they start.
-local function residuals(constants, x, errors, noise)
-  local list = {}
-  for i, e in ipairs(errors(values_of(constants, x))) do list[i] = softened(e / noise) end
+--- What is squared and summed: softened errors, how far constants are from where they start, and what `more` says of
+--- the errors.
+local function residuals(constants, x, errors, noise, more)
+  local list, found = {}, errors(values_of(constants, x))
+  for i, e in ipairs(found) do list[i] = softened(e / noise) end
   for i, constant in ipairs(constants) do
     list[#list + 1] = (x[i] - math.log(constant.start)) / constant.spread
   end
+  for _, one in ipairs(more and more(found) or {}) do list[#list + 1] = one end
   return list
 end
 
 --- Derivatives by every constant, [constant][residual].
-local function slopes(constants, x, here, errors, noise)
+local function slopes(constants, x, here, residuals_at)
   local result, step = {}, 1e-3
   for i in ipairs(constants) do
     local before = x[i]
     x[i] = before + step
-    local there = residuals(constants, x, errors, noise)
+    local there = residuals_at(x)
     x[i] = before
     for r = 1, #there do there[r] = (there[r] - here[r]) / step end
     result[i] = there
@@ -177,35 +179,51 @@ local function slopes(constants, x, here, errors, noise)
   return result
 end
 
---- The next point, within bounds.
-local function moved(constants, x, slope, here, damping)
+--- The step of the constants that `free` lists.
+local function step_of(free, slope, here, damping)
   local a, b = {}, {}
-  for i = 1, #x do
-    a[i], b[i] = {}, 0
-    for r = 1, #here do b[i] = b[i] - slope[i][r] * here[r] end
-    for j = 1, #x do
+  for k, i in ipairs(free) do
+    a[k], b[k] = {}, 0
+    for r = 1, #here do b[k] = b[k] - slope[i][r] * here[r] end
+    for l, j in ipairs(free) do
       local sum = 0
       for r = 1, #here do sum = sum + slope[i][r] * slope[j][r] end
-      a[i][j] = i == j and sum * (1 + damping) or sum
+      a[k][l] = k == l and sum * (1 + damping) or sum
     end
   end
-  local step, next_x = solve(a, b), {}
-  for i, constant in ipairs(constants) do
-    next_x[i] = math.max(math.log(constant.least), math.min(math.log(constant.most), x[i] + step[i]))
+  return solve(a, b)
+end
+
+--- The next point, within bounds. Constants that stand at a bound and would leave it stay, and the others' step is
+--- theirs alone.
+local function moved(constants, x, slope, here, damping)
+  local free, next_x = {}, {}
+  for i = 1, #x do free[i], next_x[i] = i, x[i] end
+  while #free > 0 do
+    local step, still = step_of(free, slope, here, damping), {}
+    for k, i in ipairs(free) do
+      local least, most = math.log(constants[i].least), math.log(constants[i].most)
+      next_x[i] = math.max(least, math.min(most, x[i] + step[k]))
+      if next_x[i] ~= x[i] or step[k] == 0 then still[#still + 1] = i end
+    end
+    if #still == #free then break end
+    free = still
   end
   return next_x
 end
 
 --- Values by name. constants: { name, start, least, most, spread } each, `from` where the search begins elsewhere than
 --- at the prior `start`; errors(values) gives the logarithms of told
---- over measured, always in one order; noise: the error from which they count less than their square; steps: at most.
+--- over measured, always in one order; noise: the error from which they count less than their square; steps: at most;
+--- more(errors): what is squared and summed beside them (trinity.fidelity.order).
 --- Within fit.keeping Ctrl-C ends it with the best so far.
 ---@param constants table[]
 ---@param errors fun(values: table<string, number>): number[]
 ---@param noise number
 ---@param steps integer
+---@param more? fun(errors: number[]): number[]
 ---@return table<string, number> values
-function fit.constants(constants, errors, noise, steps)
+function fit.constants(constants, errors, noise, steps, more)
   local x, damping = {}, 1e-2
   for i, constant in ipairs(constants) do x[i] = math.log(constant.from or constant.start) end
   local looks, step, priced = progress.new('fit', false), 0, 0
@@ -214,15 +232,16 @@ function fit.constants(constants, errors, noise, steps)
     looks:update { text = ('step %d of at most %d, told %d times'):format(step, steps, priced) }
     return errors(values)
   end
-  local here = fit.attempt(function() return residuals(constants, x, told, noise) end)
+  local function residuals_at(point) return residuals(constants, point, told, noise, more) end
+  local here = fit.attempt(function() return residuals_at(x) end)
   if not here then error('interrupted', 0) end
   while step < steps and not fit.stopping() do
     step = step + 1
     local better = fit.attempt(function()
-      local slope = slopes(constants, x, here, told, noise)
+      local slope = slopes(constants, x, here, residuals_at)
       for _ = 1, 8 do
         local next_x = moved(constants, x, slope, here, damping)
-        local there = residuals(constants, next_x, told, noise)
+        local there = residuals_at(next_x)
         if squares(there) < squares(here) then
           local share = squares(there) / squares(here)
           x, here, damping = next_x, there, damping / 5

@@ -8,6 +8,7 @@ local csv = require 'trinity.fidelity.csv'
 local errors = require 'trinity.fidelity.errors'
 local fit = require 'trinity.fidelity.fit'
 local json = require 'trinity.base.json'
+local order = require 'trinity.fidelity.order'
 local picture = require 'trinity.fidelity.picture'
 local rows_of = require 'trinity.fidelity.vtrain_rows'
 local run = require 'trinity.runs'
@@ -34,6 +35,8 @@ local most_listed, rows_of_a_piece = 100, 64
 --- Errors from which rows count by their size, not its square, fit by fit, each from where the one before ended: of
 --- measured runs, and of composed times, which have no noise of runs but cells of a profile that are out of line.
 local noises_of = { [false] = { 0.05 }, [true] = { 0.05, 0.01 } }
+--- Rows of a group from which on it is ranked, and the difference from which on two are told apart (in logarithms).
+local least_ranked, apart = 4, 0.05
 local made_here = 'trinity fidelity vtrain --fit'
 --- Sets of constants: of measured runs, and of vTrain's composed times.
 local set_of = { [false] = 'a100_vtrain', [true] = 'a100_vtrain_composed' }
@@ -117,18 +120,19 @@ local function constants_of(composed)
     launch_s = true, dispatch_s = true, inside_share = true, loss_share = true, call_s = true }
 end
 
---- Constants fitted to rows, all of one kind.
+--- Constants fitted to rows, all of one kind. How groups of composed times are ranked counts, too, pairs of them in the
+--- other order as much as errors of all rows of that size. (Measured runs are of two groups.)
 local function fitted_to(list, tell, steps)
   local composed = list[1].composed
   local values = calibration.fitted(set_of[composed])
-  for _, noise in ipairs(noises_of[composed]) do
+  for i, noise in ipairs(noises_of[composed]) do
     local constants = util.map(constants_of(composed), function(one)
       return util.merged(one, { from = values[one.name] or one.start })
     end)
     values = fit.constants(constants, function(tried)
       local told = tell(list, tried)
-      return util.map(list, function(row, i) return math.log(told[i] / row.measured_s) end)
-    end, noise, steps)
+      return util.map(list, function(row, k) return math.log(told[k] / row.measured_s) end)
+    end, noise, steps, i > 1 and order.residuals(list, least_ranked, apart, 2 * #list / noise) or nil)
     if fit.stopping() then break end
   end
   return values
@@ -165,7 +169,7 @@ end
 
 local function line_of(name, list)
   local all, ranking = errors.summary(util.map(list, function(row) return row.told_s / row.measured_s - 1 end)),
-    errors.ranking(list, 4)
+    errors.ranking(list, least_ranked)
   return { name, ('%d'):format(all.count), errors.percent(all.mean), errors.percent(all.median),
     errors.percent(all.worst), ranking.tau ~= ranking.tau and '-' or ('%.3f'):format(ranking.tau),
     errors.percent(ranking.choice), errors.percent(ranking.worst_choice) }

@@ -157,6 +157,24 @@ describe('the fit', function()
     expect(found.a):near(5, 0.2)
     expect(found.b):near(0.7, 0.02)
   end)
+  it('finds the best of others where one stands at its bound', function()
+    -- 2 i + 3 with 1 for 3 at most, so that what i is multiplied by is more than 2.
+    local list = { { name = 'a', start = 0.9, least = 0.1, most = 1, spread = 100 },
+      { name = 'b', start = 1, least = 0.1, most = 100, spread = 100 } }
+    local function errors_of(v)
+      local off = {}
+      for i = 1, 20 do off[i] = math.log((v.a + v.b * i) / (3 + 2 * i)) end
+      return off
+    end
+    local function sum(v)
+      local total = 0
+      for _, e in ipairs(errors_of(v)) do total = total + 2 * (math.sqrt(1 + (e / 0.5) ^ 2) - 1) end
+      return total
+    end
+    local found = fit.constants(list, errors_of, 0.5, 50)
+    expect(found.a):near(1, 1e-6)
+    for _, b in ipairs { found.b * 0.99, found.b * 1.01 } do expect(sum { a = 1, b = b } > sum(found)):truthy() end
+  end)
 end)
 
 describe('published measurements', function()

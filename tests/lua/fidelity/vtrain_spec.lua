@@ -70,8 +70,8 @@ describe('heads of a device times its micro-batch that are no multiple of 4', fu
     expect(apart):equals(false)
     local several, now_apart = seconds(8, 1, 16)
     expect(now_apart):equals(true)
-    -- Three kernels more a layer, and backward two: the gradient of the cast behind them is joined with the dropout's.
-    expect((several - taken) / 8):near(5 * 100e-6, 1e-6)
+    -- Four kernels more a layer, and backward three: the gradient of the cast behind them is joined with the dropout's.
+    expect((several - taken) / 8):near(7 * 100e-6, 1e-6)
     expect(select(2, seconds(8, 2, 16))):equals(false)
   end)
 end)

@@ -104,14 +104,18 @@ local function flash_attention(net, name, parts, o)
 end
 
 -- Softmax as Megatron-LM computes it where its kernel of scale, mask and softmax does not take the shape: in 32 bits,
--- behind a scale, each a kernel (the mask is the Softmax's here).
+-- behind a scale and a masked_fill, each a kernel (fused_softmax.py, forward_torch_softmax). Which scores are left out
+-- is the Softmax's here, so that the fill has the kernel's cost alone.
 local function softmax_apart(net, name, scores, width, attributes)
   local own = { own_kernel = 1 }
   local wide = net:operator('Cast', name .. '/float32', { inputs = { scores }, shapes = { scores.shape },
     dtype = 'float32', attributes = own })
   local scaled = net:operator('Mul', name .. '/scaled', { inputs = { wide, net:constant(name .. '/scale', width ^ -0.5,
     { 1 }, 'float32') }, shapes = { scores.shape }, dtype = 'float32', attributes = own })
-  local shares = net:operator('Softmax', name, { inputs = { scaled }, shapes = { scores.shape }, dtype = 'float32',
+  local filled = net:operator('Where', name .. '/filled', { inputs = { net:constant(name .. '/seen', 1, { 1 }, 'bool'),
+    scaled, net:constant(name .. '/fill', -10000, { 1 }, 'float32') }, shapes = { scores.shape }, dtype = 'float32',
+    attributes = own })
+  local shares = net:operator('Softmax', name, { inputs = { filled }, shapes = { scores.shape }, dtype = 'float32',
     attributes = attributes })
   return (net:operator('Cast', name .. '/narrow', { inputs = { shares }, shapes = { scores.shape },
     dtype = scores.dtype, attributes = own }))
