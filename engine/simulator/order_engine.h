@@ -313,6 +313,7 @@ class OrderEngine {
   std::vector<Segment> segments_;
   std::vector<int64_t> offset_ns_;                      // per operator of the lists, in its segment
   std::vector<int32_t> needs_;                          // 2 slot, + 1: of all micro-batches
+  std::vector<int32_t> needed_by_;                      // per need: the last list that has it
   std::vector<Emit> emits_;
   std::vector<Feed> feeds_;
   std::vector<int32_t> member_number_;                  // per operator: its slot, or -1

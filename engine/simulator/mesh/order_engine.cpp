@@ -55,6 +55,7 @@ bool OrderEngine::compile() {
   segment_first_.clear();
   needs_.clear();
   emits_.clear();
+  needed_by_.assign(2 * (members_.size() + routes_.size()), -1);
   offset_ns_.resize(pieces_->operators.size());
   for (int32_t list = 0; list < pieces_->lists(); ++list) {
     segment_first_.push_back(static_cast<int32_t>(segments_.size()));
@@ -238,7 +239,8 @@ bool OrderEngine::price(int32_t collective) {
   return true;
 }
 
-/// A segment begins with each operator that reads what comes from elsewhere.
+/// A segment begins with each operator that is the first of its list to read something from
+/// elsewhere.
 bool OrderEngine::find_segments(int32_t list) {
   const auto& rules = problem_->rules();
   int64_t offset_ns = 0;
@@ -269,16 +271,20 @@ bool OrderEngine::find_segments(int32_t list) {
   return true;
 }
 
-/// What an operator reads that its device does not compute, into needs_. False where its device
-/// computes it later.
+/// What an operator is the first of its list to read and its device does not compute, into needs_.
+/// False where its device computes it later.
 bool OrderEngine::find_needs(int32_t op) {
+  const auto add = [this, list = list_of_[op]](int32_t need) {
+    if (needed_by_[need] != list) needs_.push_back(need);
+    needed_by_[need] = list;
+  };
   for (const auto& [from, output] : graph_->inputs(op)) {
     if (placement_[from] != placement_[op]) {
       int32_t route = route_first_[from];
       while (routes_[route].output != output || routes_[route].to != placement_[op]) ++route;
-      needs_.push_back(2 * (static_cast<int32_t>(members_.size()) + route));
+      add(2 * (static_cast<int32_t>(members_.size()) + route));
     } else if (member(from)) {
-      needs_.push_back(2 * member_number_[from] + accumulates(from, op));
+      add(2 * member_number_[from] + accumulates(from, op));
     } else {
       const int32_t before = list_of_[from], list = list_of_[op];
       if (before == list ? index_of_[from] >= index_of_[op] : !always_before(before, list))
