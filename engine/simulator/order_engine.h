@@ -61,13 +61,13 @@ class OrderEngine {
     int32_t needs_begin, needs_end;    // in needs_: what comes from elsewhere
     int32_t emits_begin, emits_end;    // in emits_
     int64_t length_ns, busy_ns;        // until the device is free, until the last has ended
+    bool once;
   };
   /// An operator of a segment of which others learn: transfers and collectives.
   struct Emit {
-    int32_t op;
     int64_t offset_ns;  // of its end
+    int32_t op, feeds_begin, feeds_end;
     bool sends, free;   // whether to other devices; whether it takes no time
-    int32_t feeds_begin, feeds_end;
   };
   /// A member of a collective that reads something.
   struct Feed {
@@ -82,11 +82,19 @@ class OrderEngine {
     int32_t queues_begin, queues_end, feeds_begin, feeds_end;
   };
   struct Group {
-    int64_t duration_ns = 0, sent_bytes = 0;
+    int64_t duration_ns = 0;
     int32_t missing = 0;  // edges into all members
     bool once = false;
     bool at_once = false;  // booked as soon as it is known when it is ready
     int32_t queues_begin = 0, queues_end = 0, devices_begin = 0, devices_end = 0;
+    int32_t feeds_begin = 0, feeds_end = 0, sends_begin = 0, sends_end = 0;  // of all members
+  };
+  /// How far a row, a collective or a route behind them, has come in a micro-batch.
+  struct Cell {
+    static constexpr int32_t kBooked = -1;
+    int64_t time_ns = 0;  // when it is ready as far as is known; once it is booked, when it arrives
+    int32_t missing = 0;  // what has not been handed in
+    bool booked() const { return missing == kBooked; }
   };
   /// Kinds of events at one instant, in their order.
   static constexpr uint64_t kTaskSends = 0, kMemberSends = 1, kFreeSends = 2, kBooks = 3;
@@ -102,14 +110,14 @@ class OrderEngine {
   struct Device {
     int32_t piece = 0, segment = 0;
     int64_t free_ns = 0;
-    int32_t blocked = -1;  // the slot that it waits for
-    int64_t compute_ns = 0, send_ns = 0, sent_bytes = 0, received_bytes = 0;
-    int32_t positions = 0;
+    int32_t blocked = -1;   // the row that it waits for
+    int32_t base = 0;       // the position of its piece's first operator
+    int32_t positions = 0;  // of all pieces
   };
-  /// When segments began, in order, and what they are.
+  /// When segments began, in order, and where.
   struct Started {
     int64_t time_ns;
-    int32_t position, begin, end;
+    int32_t position, segment;
   };
 
   /// What ends the time that something is held: a position in a list, and what is read or sent by
@@ -127,23 +135,21 @@ class OrderEngine {
   struct Mark {
     int32_t micro = -1;  // micro-batches that the first list has run
     int64_t time_ns = 0, step_ns = 0;
-    int32_t transfers = 0;
     uint64_t outline = 0;  // notes_outline()
     std::vector<int64_t> state;
     std::vector<Device> devices;
   };
   /// What is left out of an order: `copies` of what ran between two marks, whose micro-batches
-  /// are that many, and what this adds to what devices count.
+  /// are that many.
   struct Period {
-    int32_t copies = 0, micros = 0, transfers = 0;
+    int32_t copies = 0, micros = 0;
     int64_t time_ns = 0, step_before_ns = 0;  // the step so far, behind the second mark
-    std::vector<Device> adds;                 // counts of one copy
     std::vector<std::pair<int32_t, int32_t>> between;  // per device: its positions at the marks
-    std::vector<int64_t> compute_ns;          // per device: of all micro-batches
     OrderPieces rest;                         // the order without the copies
   };
   struct Booking {
-    int32_t row, micro;  // a collective, or a route behind them
+    int64_t start_ns;
+    int32_t row, micro;
   };
   /// Something held from when its operator runs, a member's collective starts, or a route's
   /// transfer does, until its last use.
@@ -176,6 +182,8 @@ class OrderEngine {
                                       static_cast<size_t>(group.queues_end - group.queues_begin));
   }
   bool find_routes();
+  void count(const Route& route);
+  void join_members(int32_t collective);
   void add_queues(int32_t from, int32_t to);
   void add_feeds(int32_t op, int32_t device, int32_t output);
   bool find_segments(int32_t list);
@@ -213,7 +221,7 @@ class OrderEngine {
   template <class Take>
   bool visit_micros(int64_t now_ns, int32_t micro, const Take& take) const;
   std::pair<int32_t, int32_t> open_micros(int64_t now_ns) const;
-  int32_t position(int32_t number, const Device& device) const;
+  int32_t position(size_t number, const Device& device) const;
   bool begins_last() const;
   int32_t copies_between(const Mark& before) const;
   int32_t copies_in_order(size_t device, int32_t first, int32_t pieces, int32_t micros) const;
@@ -222,7 +230,6 @@ class OrderEngine {
   void pass_copies();
   bool run_rest(int64_t limit_ns);
   int64_t change(int32_t number) const;
-  void add_copies();
 
   // order_engine.cpp: running it.
   bool simulate(int64_t limit_ns);
@@ -234,7 +241,7 @@ class OrderEngine {
     if (micro >= opened_) open_rows(micro);
   }
   void advance(int32_t device);
-  void begin_segment(int32_t device, const Segment& segment, int32_t list, int32_t micro,
+  void begin_segment(int32_t device, int32_t segment, int32_t list, int32_t micro,
                      int64_t start_ns);
   void feed(const Feed& feed, int32_t micro, int64_t time_ns);
   void push(int64_t time_ns, uint64_t kind, uint64_t number, int32_t what, int32_t micro,
@@ -244,9 +251,9 @@ class OrderEngine {
   void book_collective(const Event& event);
   void book_collective(int32_t collective, int32_t micro, int64_t ready_ns);
   int64_t book(std::span<const int32_t> queues, int64_t now_ns, int64_t duration_ns);
-  void arrive_member(int32_t op, int32_t micro, int64_t time_ns);
-  void wake(int32_t device, int32_t slot) {
-    if (devices_[device].blocked == slot) advance(device);
+  void arrive(int32_t collective, int32_t micro, int64_t time_ns);
+  void wake(int32_t device, int32_t row) {
+    if (devices_[device].blocked == row) advance(device);
   }
 
   // order_memory.cpp: what devices hold.
@@ -288,12 +295,8 @@ class OrderEngine {
   size_t slot_cell(int32_t slot, int32_t micro) const {
     return cell(members_.size() + routes_.size(), slot, micro);
   }
-  size_t group_cell(int32_t group, int32_t micro) const {
-    return cell(groups_.size(), group, micro);
-  }
-  size_t start_cell(int32_t row, int32_t micro) const {
-    return cell(groups_.size() + routes_.size(), row, micro);
-  }
+  size_t rows() const { return groups_.size() + routes_.size(); }
+  Cell& cell_of(int32_t row, int32_t micro) { return cells_[cell(rows(), row, micro)]; }
 
   CollectiveGroups prices_;
   std::vector<std::optional<CollectiveGroup>> quotient_groups_;  // by number, once asked for
@@ -312,7 +315,7 @@ class OrderEngine {
   std::vector<int32_t> segment_first_;                  // per list, and the end
   std::vector<Segment> segments_;
   std::vector<int64_t> offset_ns_;                      // per operator of the lists, in its segment
-  std::vector<int32_t> needs_;                          // 2 slot, + 1: of all micro-batches
+  std::vector<int32_t> needs_;                          // 2 row, + 1: of all micro-batches
   std::vector<int32_t> needed_by_;                      // per need: the last list that has it
   std::vector<Emit> emits_;
   std::vector<Feed> feeds_;
@@ -322,16 +325,13 @@ class OrderEngine {
   std::vector<int32_t> route_first_;                    // per operator, and the end
   std::vector<int32_t> feeds_begin_, feeds_end_;        // per operator: of members on its device
   std::vector<Group> groups_;
-  std::vector<int32_t> queues_, group_devices_, ring_;
+  std::vector<int32_t> queues_, group_devices_, group_sends_, ring_;
 
   std::vector<Device> devices_;
   int32_t opened_ = 0;                                  // micro-batches with rows in what follows
-  std::vector<int64_t> arrived_;                        // [micro][slot]: when, or -1
-  std::vector<int32_t> waiting_;                        // per member: micro-batches to come
-  std::vector<int64_t> all_arrived_;                    // per slot: when, or -1
-  std::vector<int32_t> missing_, group_missing_;        // [micro][collective]; at first, of each
-  std::vector<int64_t> ready_ns_;                       // the same
-  std::vector<int64_t> starts_ns_;                      // the same, and of routes after them
+  std::vector<Cell> cells_, first_cells_;               // [micro][row]; at first, of each
+  std::vector<int32_t> waiting_;                        // per collective: micro-batches to come
+  std::vector<int64_t> all_arrived_;                    // per collective: when, or -1
   std::vector<int32_t> pieces_done_;                    // per list
   std::vector<Event> events_;
   std::vector<Booking> bookings_;                       // in order
@@ -339,7 +339,7 @@ class OrderEngine {
   std::vector<int32_t> asked_by_;                       // per queue: 2 device, + 1: it took no time
   uint64_t ticket_ = 0;
   int64_t now_ns_ = 0, step_ns_ = 0;
-  int32_t booked_ = 0, transfers_ = 0;
+  int32_t booked_ = 0;
   bool unsure_ = false, rejected_ = false, tied_ = false;
   std::vector<int32_t> queue_device_;                   // per queue: whose own it is, or none
   std::vector<std::pair<int64_t, int64_t>> booked_last_;  // per device: when at once, and what
@@ -369,6 +369,7 @@ class OrderEngine {
   std::vector<std::pair<int32_t, int32_t>> bases_;  // per list: the least and the last position
   std::vector<int64_t> delta_;                          // per position of a device
   bool levels_repeat_ = true;                           // between the marks of period_
+  int32_t transfers_ = 0;
   std::vector<DeviceMetrics> simulated_;
 };
 

@@ -127,9 +127,11 @@ int32_t OrderEngine::position_at(int32_t device, int64_t time_ns, size_t& hint) 
     hint = at(std::max<std::ptrdiff_t>(behind - list.begin() - 1, 0));
   }
   const auto& found = list[hint];
-  if (time_ns - found.time_ns >= offset_ns_[at(found.end) - 1])  // the last of its segment
-    return found.position + found.end - found.begin - 1;
-  const auto offsets = std::span(offset_ns_).subspan(at(found.begin), at(found.end - found.begin));
+  const auto& segment = segments_[at(found.segment)];
+  if (time_ns - found.time_ns >= offset_ns_[at(segment.end) - 1])  // the last of its segment
+    return found.position + segment.end - segment.begin - 1;
+  const auto offsets =
+      std::span(offset_ns_).subspan(at(segment.begin), at(segment.end - segment.begin));
   const auto behind =
       std::upper_bound(offsets.begin() + 1, offsets.end(), time_ns - found.time_ns);
   return found.position + static_cast<int32_t>(behind - offsets.begin()) - 1;
@@ -177,7 +179,7 @@ void OrderEngine::place_times() {
   };
   for (const auto& booking : bookings_) {
     if (!row_asked_[at(booking.row)]) continue;
-    const int64_t start_ns = starts_ns_[start_cell(booking.row, booking.micro)];
+    const int64_t start_ns = booking.start_ns;
     if (booking.row < groups) {
       const int64_t end_ns = start_ns + groups_[booking.row].duration_ns;
       for (const int32_t op : graph_->members(booking.row)) {
@@ -275,7 +277,7 @@ void OrderEngine::add(const Hold& hold, int32_t first, int32_t last) {
 void OrderEngine::find_levels() {
   find_holds();
   place_times();
-  simulated_.assign(devices_.size(), {});
+  for (auto& device : simulated_) device.peak_memory_bytes = 0;
   for (int32_t op = 0; op < graph_->operators(); ++op)
     simulated_[placement_[op]].peak_memory_bytes += graph_->fixed_bytes(op);
   std::sort(holds_.begin(), holds_.end(), [this](const Hold& a, const Hold& b) {
@@ -299,9 +301,7 @@ void OrderEngine::find_levels() {
 }
 
 void OrderEngine::account(Metrics& metrics) {
-  if (problem_->rules().memory != MemoryModel::slots)
-    simulated_.assign(devices_.size(), {});
-  else if (period_.copies == 0)  // else run_rest() did
+  if (problem_->rules().memory == MemoryModel::slots && period_.copies == 0)  // else run_rest() did
     find_levels();
   finish(metrics);
 }
@@ -341,12 +341,7 @@ void OrderEngine::finish(Metrics& metrics) const {
   for (size_t d = 0; d < metrics.devices.size(); ++d) {
     const int32_t from = quotient_ ? quotient_->of[d] : static_cast<int32_t>(d);
     auto& to = metrics.devices[d];
-    to = {};
-    if (from >= 0) {
-      const auto& device = devices_[from];
-      to = {device.compute_ns, device.send_ns, simulated_[from].peak_memory_bytes,
-            device.sent_bytes, device.received_bytes};
-    }
+    to = from >= 0 ? simulated_[from] : DeviceMetrics{};
     metrics.total_communication_bytes += to.bytes_sent;
     metrics.peak_communication_bytes =
         std::max(metrics.peak_communication_bytes, to.bytes_sent + to.bytes_received);
