@@ -161,6 +161,22 @@ class OrderEngine {
     int32_t first = -1, last = -1;  // where it accumulates
   };
 
+  /// What goes by when a row begins or ends: a hold from then on, or until then, or a column of
+  /// positions.
+  struct Asked {
+    int64_t bytes = 0, after_ns = 0;            // after the begin
+    int32_t row = 0, device = 0;
+    int32_t column = -1;                        // -1: a hold
+    int32_t list = -1, index = 0;               // where that begins; -1: with the row
+    int32_t until_list = -1, until_index = 0;   // it is used there as well
+    bool once = false;                          // the row
+  };
+  /// A booking as a device meets it.
+  struct Met {
+    int64_t start_ns;
+    int32_t micro, first;  // of what goes by it, in asked_
+  };
+
   // order_engine.cpp: what is run.
   bool compile();
   bool place_lists();
@@ -266,19 +282,28 @@ class OrderEngine {
   Use last_of(const Use& use);
   void find_levels();
   void account(Metrics& metrics);
-  void place_times();
   void find_asked();
+  bool ask(const Hold& hold);
+  void ask(int32_t slot, bool ends);
+  Asked asked_of(int32_t slot, bool ends) const;
+  void deal_bookings();
+  void meet_bookings(int32_t device);
+  void settle(const Asked& asked, int32_t micro, int32_t position);
   /// The slot from whose begin on something is held; -1: from an operator's.
   int32_t slot_of(const Hold& hold) const {
     return hold.route >= 0 ? static_cast<int32_t>(members_.size()) + hold.route
                            : member_number_[static_cast<size_t>(hold.op)];
+  }
+  /// That by whose begin or end something is held no more.
+  int32_t slot_of(const End& end) const {
+    return end.kind == End::sent ? static_cast<int32_t>(members_.size()) + end.number : end.number;
   }
   int32_t position_at(int32_t device, int64_t time_ns, size_t& hint) const;
   int32_t last_position(const Use& use, int32_t micro, int32_t first) const;
   bool settle_sum(Hold& hold) const;
   void find_bases();
   void settle(Hold& hold, int32_t micro);
-  void add(const Hold& hold, int32_t first, int32_t last);
+  void add(int64_t bytes, int32_t first, int32_t last);
   int32_t device_of(const Hold& hold) const {
     return hold.route >= 0 ? routes_[static_cast<size_t>(hold.route)].to : placement_[hold.op];
   }
@@ -291,9 +316,6 @@ class OrderEngine {
   }
   size_t list_cell(int32_t list, int32_t micro) const {
     return cell(list_device_.size(), list, micro);
-  }
-  size_t slot_cell(int32_t slot, int32_t micro) const {
-    return cell(members_.size() + routes_.size(), slot, micro);
   }
   size_t rows() const { return groups_.size() + routes_.size(); }
   Cell& cell_of(int32_t row, int32_t micro) { return cells_[cell(rows(), row, micro)]; }
@@ -358,14 +380,15 @@ class OrderEngine {
   struct Hints {
     size_t starts = 0, ends = 0, came = 0, sent = 0;
   };
-  std::vector<Hints> hints_;                            // per device: where position_at() goes on
   std::vector<Use> view_use_;                           // per operator
   std::vector<End> ends_;
   std::vector<Hold> holds_;
   std::vector<int64_t> list_delta_;                     // per operator of the lists and list
-  std::vector<int32_t> first_slot_, last_slot_;         // [micro][slot]: positions
-  std::vector<bool> begin_asked_, end_asked_;  // per slot: whether a hold goes by it
-  std::vector<bool> row_asked_;                // per row: whether one goes by a slot of it
+  std::vector<Asked> asked_;                            // by row and device
+  std::vector<std::vector<Met>> met_;                   // per device, in order
+  std::vector<int32_t> begin_column_, end_column_;      // per slot, or -1
+  std::vector<int32_t> places_;                         // [micro][column]: positions
+  int32_t columns_ = 0;
   std::vector<std::pair<int32_t, int32_t>> bases_;  // per list: the least and the last position
   std::vector<int64_t> delta_;                          // per position of a device
   bool levels_repeat_ = true;                           // between the marks of period_
