@@ -252,6 +252,7 @@ class OrderEngine {
   bool run_events(int64_t limit_ns);
   bool go_on(int64_t limit_ns);
   void begin();
+  void clear_lists();
   void open_rows(int32_t micro);
   void open(int32_t micro) {
     if (micro >= opened_) open_rows(micro);
@@ -321,7 +322,7 @@ class OrderEngine {
   Cell& cell_of(int32_t row, int32_t micro) { return cells_[cell(rows(), row, micro)]; }
 
   CollectiveGroups prices_;
-  std::vector<std::optional<CollectiveGroup>> quotient_groups_;  // by number, once asked for
+  std::vector<std::optional<CollectiveGroup>> quotient_groups_;  // by price, once asked for
   const OrderGraph* graph_ = nullptr;
   const Problem* problem_ = nullptr;
   const OrderPieces* pieces_ = nullptr;

@@ -10,6 +10,7 @@ namespace trinity {
 namespace {
 
 constexpr size_t kMostQueues = size_t{1} << 24;
+constexpr size_t kMostRoom = size_t{1} << 20;
 
 }  // namespace
 
@@ -150,7 +151,7 @@ bool OrderEngine::find_groups() {
   groups_.assign(at(graph_->collectives()), {});
   group_devices_.clear();
   group_sends_.clear();
-  quotient_groups_.assign(quotient_ ? quotient_->members.size() : 0, std::nullopt);
+  quotient_groups_.clear();
   double longest_ns = 0;
   for (size_t c = 0; c < groups_.size(); ++c) {
     if (!price(static_cast<int32_t>(c))) return false;
@@ -212,7 +213,9 @@ const CollectiveGroup& OrderEngine::group_of(int32_t collective) {
   if (!quotient_) return prices_.find(ring_, exchanges);
   const int32_t number = quotient_->group[collective];
   if (exchanges) return prices_.find(quotient_->members[number], true);
-  auto& known = quotient_groups_[at(number)];
+  const size_t price = at(quotient_->price[number]);
+  if (price >= quotient_groups_.size()) quotient_groups_.resize(price + 1);
+  auto& known = quotient_groups_[price];
   if (!known) known = prices_.find(quotient_->members[number], false);
   return *known;
 }
@@ -385,9 +388,7 @@ void OrderEngine::begin() {
   cells_.reserve(rows() * at(micros_));
   pieces_done_.assign(at(pieces_->lists()), 0);
   events_.clear();
-  bookings_.clear();
-  started_.resize(devices_.size());
-  for (auto& list : started_) list.clear();
+  clear_lists();
   size_t queues = 0;
   for (const int32_t queue : queues_) queues = std::max(queues, at(queue) + 1);
   free_ns_.assign(queues, 0);
@@ -411,6 +412,22 @@ void OrderEngine::begin() {
   kept_.micro = -1;
   marks_ = next_kept_ = 0;
   outlines_.clear();
+}
+
+/// Empties what grows as a run goes on, with room for all of it where that is not much.
+void OrderEngine::clear_lists() {
+  bookings_.clear();
+  bookings_.reserve(std::min(rows() * at(micros_), kMostRoom));
+  started_.resize(devices_.size());
+  for (size_t d = 0; d < devices_.size(); ++d) {
+    size_t segments = 0;
+    for (int32_t p = pieces_->piece_first[d]; p < pieces_->piece_first[d + 1]; ++p) {
+      const int32_t list = pieces_->pieces[p].list;
+      segments += at(segment_first_[at(list) + 1] - segment_first_[list]);
+    }
+    started_[d].clear();
+    started_[d].reserve(std::min(segments, kMostRoom));
+  }
 }
 
 /// Runs what a device can run by now.

@@ -213,8 +213,13 @@ void OrderEngine::deal_bookings() {
     ++first[at(asked.row) + 1];
   }
   std::partial_sum(first.begin(), first.end(), first.begin());
+  std::vector<size_t> count(devices_.size(), 0);
+  for (const auto& spot : spots) ++count[at(spot.first)];
   met_.resize(devices_.size());
-  for (auto& list : met_) list.clear();
+  for (size_t d = 0; d < met_.size(); ++d) {
+    met_[d].clear();
+    met_[d].reserve(std::min(count[d] * at(micros_), bookings_.size()));
+  }
   for (const auto& [start_ns, row, micro] : bookings_)
     for (int32_t i = first[row]; i < first[at(row) + 1]; ++i)
       met_[at(spots[at(i)].first)].push_back({start_ns, micro, spots[at(i)].second});

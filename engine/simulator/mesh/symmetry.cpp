@@ -505,6 +505,7 @@ class Refinement {
       if (number[g] >= 0) return number[g];
       number[g] = static_cast<int32_t>(quotient.members.size());
       members_of(groups_[g], quotient.members.emplace_back());
+      quotient.price.push_back(groups_[g].price);
       listed_.push_back(g);
       return number[g];
     };
