@@ -386,6 +386,9 @@ class OrderEngine {
   std::vector<Hold> holds_;
   std::vector<int64_t> list_delta_;                     // per operator of the lists and list
   std::vector<Asked> asked_;                            // by row and device
+  std::vector<std::pair<int32_t, int32_t>> spots_;      // by row: devices, and their first in asked_
+  std::vector<int32_t> spot_first_;                     // per row, and the end
+  std::vector<size_t> spots_of_;                        // per device: how many
   std::vector<std::vector<Met>> met_;                   // per device, in order
   std::vector<int32_t> begin_column_, end_column_;      // per slot, or -1
   std::vector<int32_t> places_;                         // [micro][column]: positions

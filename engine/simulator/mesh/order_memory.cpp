@@ -204,25 +204,25 @@ OrderEngine::Asked OrderEngine::asked_of(int32_t slot, bool ends) const {
 
 /// Of every device the bookings by which something goes there, in order.
 void OrderEngine::deal_bookings() {
-  std::vector<std::pair<int32_t, int32_t>> spots;  // a row's devices, and where these begin in asked_
-  std::vector<int32_t> first(rows() + 1, 0);
+  spots_.clear();
+  spot_first_.assign(rows() + 1, 0);
+  spots_of_.assign(devices_.size(), 0);
   for (size_t i = 0; i < asked_.size(); ++i) {
     const auto& asked = asked_[i];
     if (i > 0 && asked_[i - 1].row == asked.row && asked_[i - 1].device == asked.device) continue;
-    spots.emplace_back(asked.device, static_cast<int32_t>(i));
-    ++first[at(asked.row) + 1];
+    spots_.emplace_back(asked.device, static_cast<int32_t>(i));
+    ++spot_first_[at(asked.row) + 1];
+    ++spots_of_[at(asked.device)];
   }
-  std::partial_sum(first.begin(), first.end(), first.begin());
-  std::vector<size_t> count(devices_.size(), 0);
-  for (const auto& spot : spots) ++count[at(spot.first)];
+  std::partial_sum(spot_first_.begin(), spot_first_.end(), spot_first_.begin());
   met_.resize(devices_.size());
   for (size_t d = 0; d < met_.size(); ++d) {
     met_[d].clear();
-    met_[d].reserve(std::min(count[d] * at(micros_), bookings_.size()));
+    met_[d].reserve(std::min(spots_of_[d] * at(micros_), bookings_.size()));
   }
   for (const auto& [start_ns, row, micro] : bookings_)
-    for (int32_t i = first[row]; i < first[at(row) + 1]; ++i)
-      met_[at(spots[at(i)].first)].push_back({start_ns, micro, spots[at(i)].second});
+    for (int32_t i = spot_first_[row]; i < spot_first_[at(row) + 1]; ++i)
+      met_[at(spots_[at(i)].first)].push_back({start_ns, micro, spots_[at(i)].second});
 }
 
 /// Settles, or writes into columns, what on a device goes by instants.
@@ -232,8 +232,8 @@ void OrderEngine::meet_bookings(int32_t device) {
   for (const auto& [start_ns, micro, first] : met_[at(device)]) {
     const int32_t row = asked_[at(first)].row;
     const bool is_route = row >= static_cast<int32_t>(groups_.size());
-    for (size_t i = at(first); i < asked_.size() && asked_[i].row == row && asked_[i].device == device;
-         ++i) {
+    const auto goes_by = [&](const Asked& asked) { return asked.row == row && asked.device == device; };
+    for (size_t i = at(first); i < asked_.size() && goes_by(asked_[i]); ++i) {
       const auto& asked = asked_[i];
       auto& hint = asked.after_ns > 0 ? (is_route ? hints.sent : hints.ends)
                                       : (is_route ? hints.came : hints.starts);
