@@ -61,13 +61,13 @@ class OrderEngine {
     int32_t needs_begin, needs_end;    // in needs_: what comes from elsewhere
     int32_t emits_begin, emits_end;    // in emits_
     int64_t length_ns, busy_ns;        // until the device is free, until the last has ended
+    bool once;
   };
   /// An operator of a segment of which others learn: transfers and collectives.
   struct Emit {
-    int32_t op;
     int64_t offset_ns;  // of its end
+    int32_t op, feeds_begin, feeds_end;
     bool sends, free;   // whether to other devices; whether it takes no time
-    int32_t feeds_begin, feeds_end;
   };
   /// A member of a collective that reads something.
   struct Feed {
@@ -82,11 +82,19 @@ class OrderEngine {
     int32_t queues_begin, queues_end, feeds_begin, feeds_end;
   };
   struct Group {
-    int64_t duration_ns = 0, sent_bytes = 0;
+    int64_t duration_ns = 0;
     int32_t missing = 0;  // edges into all members
     bool once = false;
     bool at_once = false;  // booked as soon as it is known when it is ready
     int32_t queues_begin = 0, queues_end = 0, devices_begin = 0, devices_end = 0;
+    int32_t feeds_begin = 0, feeds_end = 0, sends_begin = 0, sends_end = 0;  // of all members
+  };
+  /// How far a row, a collective or a route behind them, has come in a micro-batch.
+  struct Cell {
+    static constexpr int32_t kBooked = -1;
+    int64_t time_ns = 0;  // when it is ready as far as is known; once it is booked, when it arrives
+    int32_t missing = 0;  // what has not been handed in
+    bool booked() const { return missing == kBooked; }
   };
   /// Kinds of events at one instant, in their order.
   static constexpr uint64_t kTaskSends = 0, kMemberSends = 1, kFreeSends = 2, kBooks = 3;
@@ -102,14 +110,14 @@ class OrderEngine {
   struct Device {
     int32_t piece = 0, segment = 0;
     int64_t free_ns = 0;
-    int32_t blocked = -1;  // the slot that it waits for
-    int64_t compute_ns = 0, send_ns = 0, sent_bytes = 0, received_bytes = 0;
-    int32_t positions = 0;
+    int32_t blocked = -1;   // the row that it waits for
+    int32_t base = 0;       // the position of its piece's first operator
+    int32_t positions = 0;  // of all pieces
   };
-  /// When segments began, in order, and what they are.
+  /// When segments began, in order, and where.
   struct Started {
     int64_t time_ns;
-    int32_t position, begin, end;
+    int32_t position, segment;
   };
 
   /// What ends the time that something is held: a position in a list, and what is read or sent by
@@ -127,23 +135,21 @@ class OrderEngine {
   struct Mark {
     int32_t micro = -1;  // micro-batches that the first list has run
     int64_t time_ns = 0, step_ns = 0;
-    int32_t transfers = 0;
     uint64_t outline = 0;  // notes_outline()
     std::vector<int64_t> state;
     std::vector<Device> devices;
   };
   /// What is left out of an order: `copies` of what ran between two marks, whose micro-batches
-  /// are that many, and what this adds to what devices count.
+  /// are that many.
   struct Period {
-    int32_t copies = 0, micros = 0, transfers = 0;
+    int32_t copies = 0, micros = 0;
     int64_t time_ns = 0, step_before_ns = 0;  // the step so far, behind the second mark
-    std::vector<Device> adds;                 // counts of one copy
     std::vector<std::pair<int32_t, int32_t>> between;  // per device: its positions at the marks
-    std::vector<int64_t> compute_ns;          // per device: of all micro-batches
     OrderPieces rest;                         // the order without the copies
   };
   struct Booking {
-    int32_t row, micro;  // a collective, or a route behind them
+    int64_t start_ns;
+    int32_t row, micro;
   };
   /// Something held from when its operator runs, a member's collective starts, or a route's
   /// transfer does, until its last use.
@@ -153,6 +159,22 @@ class OrderEngine {
     int64_t bytes;
     bool accumulates;
     int32_t first = -1, last = -1;  // where it accumulates
+  };
+
+  /// What goes by when a row begins or ends: a hold from then on, or until then, or a column of
+  /// positions.
+  struct Asked {
+    int64_t bytes = 0, after_ns = 0;            // after the begin
+    int32_t row = 0, device = 0;
+    int32_t column = -1;                        // -1: a hold
+    int32_t list = -1, index = 0;               // where that begins; -1: with the row
+    int32_t until_list = -1, until_index = 0;   // it is used there as well
+    bool once = false;                          // the row
+  };
+  /// A booking as a device meets it.
+  struct Met {
+    int64_t start_ns;
+    int32_t micro, first;  // of what goes by it, in asked_
   };
 
   // order_engine.cpp: what is run.
@@ -176,6 +198,8 @@ class OrderEngine {
                                       static_cast<size_t>(group.queues_end - group.queues_begin));
   }
   bool find_routes();
+  void count(const Route& route);
+  void join_members(int32_t collective);
   void add_queues(int32_t from, int32_t to);
   void add_feeds(int32_t op, int32_t device, int32_t output);
   bool find_segments(int32_t list);
@@ -213,7 +237,7 @@ class OrderEngine {
   template <class Take>
   bool visit_micros(int64_t now_ns, int32_t micro, const Take& take) const;
   std::pair<int32_t, int32_t> open_micros(int64_t now_ns) const;
-  int32_t position(int32_t number, const Device& device) const;
+  int32_t position(size_t number, const Device& device) const;
   bool begins_last() const;
   int32_t copies_between(const Mark& before) const;
   int32_t copies_in_order(size_t device, int32_t first, int32_t pieces, int32_t micros) const;
@@ -222,19 +246,19 @@ class OrderEngine {
   void pass_copies();
   bool run_rest(int64_t limit_ns);
   int64_t change(int32_t number) const;
-  void add_copies();
 
   // order_engine.cpp: running it.
   bool simulate(int64_t limit_ns);
   bool run_events(int64_t limit_ns);
   bool go_on(int64_t limit_ns);
   void begin();
+  void clear_lists();
   void open_rows(int32_t micro);
   void open(int32_t micro) {
     if (micro >= opened_) open_rows(micro);
   }
   void advance(int32_t device);
-  void begin_segment(int32_t device, const Segment& segment, int32_t list, int32_t micro,
+  void begin_segment(int32_t device, int32_t segment, int32_t list, int32_t micro,
                      int64_t start_ns);
   void feed(const Feed& feed, int32_t micro, int64_t time_ns);
   void push(int64_t time_ns, uint64_t kind, uint64_t number, int32_t what, int32_t micro,
@@ -244,9 +268,9 @@ class OrderEngine {
   void book_collective(const Event& event);
   void book_collective(int32_t collective, int32_t micro, int64_t ready_ns);
   int64_t book(std::span<const int32_t> queues, int64_t now_ns, int64_t duration_ns);
-  void arrive_member(int32_t op, int32_t micro, int64_t time_ns);
-  void wake(int32_t device, int32_t slot) {
-    if (devices_[device].blocked == slot) advance(device);
+  void arrive(int32_t collective, int32_t micro, int64_t time_ns);
+  void wake(int32_t device, int32_t row) {
+    if (devices_[device].blocked == row) advance(device);
   }
 
   // order_memory.cpp: what devices hold.
@@ -259,19 +283,28 @@ class OrderEngine {
   Use last_of(const Use& use);
   void find_levels();
   void account(Metrics& metrics);
-  void place_times();
   void find_asked();
+  bool ask(const Hold& hold);
+  void ask(int32_t slot, bool ends);
+  Asked asked_of(int32_t slot, bool ends) const;
+  void deal_bookings();
+  void meet_bookings(int32_t device);
+  void settle(const Asked& asked, int32_t micro, int32_t position);
   /// The slot from whose begin on something is held; -1: from an operator's.
   int32_t slot_of(const Hold& hold) const {
     return hold.route >= 0 ? static_cast<int32_t>(members_.size()) + hold.route
                            : member_number_[static_cast<size_t>(hold.op)];
+  }
+  /// That by whose begin or end something is held no more.
+  int32_t slot_of(const End& end) const {
+    return end.kind == End::sent ? static_cast<int32_t>(members_.size()) + end.number : end.number;
   }
   int32_t position_at(int32_t device, int64_t time_ns, size_t& hint) const;
   int32_t last_position(const Use& use, int32_t micro, int32_t first) const;
   bool settle_sum(Hold& hold) const;
   void find_bases();
   void settle(Hold& hold, int32_t micro);
-  void add(const Hold& hold, int32_t first, int32_t last);
+  void add(int64_t bytes, int32_t first, int32_t last);
   int32_t device_of(const Hold& hold) const {
     return hold.route >= 0 ? routes_[static_cast<size_t>(hold.route)].to : placement_[hold.op];
   }
@@ -285,18 +318,11 @@ class OrderEngine {
   size_t list_cell(int32_t list, int32_t micro) const {
     return cell(list_device_.size(), list, micro);
   }
-  size_t slot_cell(int32_t slot, int32_t micro) const {
-    return cell(members_.size() + routes_.size(), slot, micro);
-  }
-  size_t group_cell(int32_t group, int32_t micro) const {
-    return cell(groups_.size(), group, micro);
-  }
-  size_t start_cell(int32_t row, int32_t micro) const {
-    return cell(groups_.size() + routes_.size(), row, micro);
-  }
+  size_t rows() const { return groups_.size() + routes_.size(); }
+  Cell& cell_of(int32_t row, int32_t micro) { return cells_[cell(rows(), row, micro)]; }
 
   CollectiveGroups prices_;
-  std::vector<std::optional<CollectiveGroup>> quotient_groups_;  // by number, once asked for
+  std::vector<std::optional<CollectiveGroup>> quotient_groups_;  // by price, once asked for
   const OrderGraph* graph_ = nullptr;
   const Problem* problem_ = nullptr;
   const OrderPieces* pieces_ = nullptr;
@@ -312,7 +338,8 @@ class OrderEngine {
   std::vector<int32_t> segment_first_;                  // per list, and the end
   std::vector<Segment> segments_;
   std::vector<int64_t> offset_ns_;                      // per operator of the lists, in its segment
-  std::vector<int32_t> needs_;                          // 2 slot, + 1: of all micro-batches
+  std::vector<int32_t> needs_;                          // 2 row, + 1: of all micro-batches
+  std::vector<int32_t> needed_by_;                      // per need: the last list that has it
   std::vector<Emit> emits_;
   std::vector<Feed> feeds_;
   std::vector<int32_t> member_number_;                  // per operator: its slot, or -1
@@ -321,16 +348,13 @@ class OrderEngine {
   std::vector<int32_t> route_first_;                    // per operator, and the end
   std::vector<int32_t> feeds_begin_, feeds_end_;        // per operator: of members on its device
   std::vector<Group> groups_;
-  std::vector<int32_t> queues_, group_devices_, ring_;
+  std::vector<int32_t> queues_, group_devices_, group_sends_, ring_;
 
   std::vector<Device> devices_;
   int32_t opened_ = 0;                                  // micro-batches with rows in what follows
-  std::vector<int64_t> arrived_;                        // [micro][slot]: when, or -1
-  std::vector<int32_t> waiting_;                        // per member: micro-batches to come
-  std::vector<int64_t> all_arrived_;                    // per slot: when, or -1
-  std::vector<int32_t> missing_, group_missing_;        // [micro][collective]; at first, of each
-  std::vector<int64_t> ready_ns_;                       // the same
-  std::vector<int64_t> starts_ns_;                      // the same, and of routes after them
+  std::vector<Cell> cells_, first_cells_;               // [micro][row]; at first, of each
+  std::vector<int32_t> waiting_;                        // per collective: micro-batches to come
+  std::vector<int64_t> all_arrived_;                    // per collective: when, or -1
   std::vector<int32_t> pieces_done_;                    // per list
   std::vector<Event> events_;
   std::vector<Booking> bookings_;                       // in order
@@ -338,7 +362,7 @@ class OrderEngine {
   std::vector<int32_t> asked_by_;                       // per queue: 2 device, + 1: it took no time
   uint64_t ticket_ = 0;
   int64_t now_ns_ = 0, step_ns_ = 0;
-  int32_t booked_ = 0, transfers_ = 0;
+  int32_t booked_ = 0;
   bool unsure_ = false, rejected_ = false, tied_ = false;
   std::vector<int32_t> queue_device_;                   // per queue: whose own it is, or none
   std::vector<std::pair<int64_t, int64_t>> booked_last_;  // per device: when at once, and what
@@ -357,17 +381,22 @@ class OrderEngine {
   struct Hints {
     size_t starts = 0, ends = 0, came = 0, sent = 0;
   };
-  std::vector<Hints> hints_;                            // per device: where position_at() goes on
   std::vector<Use> view_use_;                           // per operator
   std::vector<End> ends_;
   std::vector<Hold> holds_;
   std::vector<int64_t> list_delta_;                     // per operator of the lists and list
-  std::vector<int32_t> first_slot_, last_slot_;         // [micro][slot]: positions
-  std::vector<bool> begin_asked_, end_asked_;  // per slot: whether a hold goes by it
-  std::vector<bool> row_asked_;                // per row: whether one goes by a slot of it
+  std::vector<Asked> asked_;                            // by row and device
+  std::vector<std::pair<int32_t, int32_t>> spots_;      // by row: devices, and their first in asked_
+  std::vector<int32_t> spot_first_;                     // per row, and the end
+  std::vector<size_t> spots_of_;                        // per device: how many
+  std::vector<std::vector<Met>> met_;                   // per device, in order
+  std::vector<int32_t> begin_column_, end_column_;      // per slot, or -1
+  std::vector<int32_t> places_;                         // [micro][column]: positions
+  int32_t columns_ = 0;
   std::vector<std::pair<int32_t, int32_t>> bases_;  // per list: the least and the last position
   std::vector<int64_t> delta_;                          // per position of a device
   bool levels_repeat_ = true;                           // between the marks of period_
+  int32_t transfers_ = 0;
   std::vector<DeviceMetrics> simulated_;
 };
 

@@ -21,6 +21,7 @@ struct Quotient {
   /// Of every group all devices of one of the collectives that are alike, ascending, in the
   /// cluster's numbers: what prices it.
   std::vector<std::vector<int32_t>> members;
+  std::vector<int32_t> price;  ///< of every group: those of one number cost the same
 
   /// Queues that are alike are one: under queue models pair and route what a transfer from one
   /// simulated device to another occupies, and what a collective does. Other models have none.

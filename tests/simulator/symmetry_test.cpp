@@ -51,19 +51,21 @@ void check_kin(RandomStream& random, Strategy strategy,
 /// Layers of any kind; equal ones; equal ones of which those at the ends of stages do otherwise:
 /// they repeat their forward pass without waiting, or gather weights ahead for no next one. Many of
 /// them on many stages, or on virtual stages of many devices. Or of any kind, with operators that
-/// are placed inside their stages, unit by unit. Or decoders whose sequence is shared out.
-enum class Blocks { any, alike, ends, stages, placed, sequence, rounds };
+/// are placed inside their stages, unit by unit. Or decoders whose sequence is shared out. Or of any
+/// kind in many replicas, of which a node may have several.
+enum class Blocks { any, alike, ends, stages, placed, sequence, rounds, replicas };
 
 void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t seed = 7) {
   constexpr const char* kStreams[] = {"symmetry", "alike", "ends", "stages", "placed", "sequence",
-                                      "rounds"};
-  constexpr int32_t kLayers[] = {8, 16, 24, 16, 8, 16, 24};
+                                      "rounds",   "replicas"};
+  constexpr int32_t kLayers[] = {8, 16, 24, 16, 8, 16, 24, 4};
   const auto number = static_cast<size_t>(kind);
   RandomStream random(seed, kStreams[number], draw);
   const auto graph = kind == Blocks::sequence
                          ? test::decoder(random, kLayers[number])
                          : test::blocks(random, kLayers[number],
-                                        kind != Blocks::any && kind != Blocks::placed);
+                                        kind != Blocks::any && kind != Blocks::placed &&
+                                            kind != Blocks::replicas);
   Strategy strategy;
   strategy.parallelism = test::mesh_of(random);
   auto& mesh = strategy.parallelism->mesh;
@@ -79,6 +81,11 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t se
   }
   if (kind == Blocks::sequence) test::share_sequence(random, *strategy.parallelism);
   if (kind == Blocks::rounds) test::take_rounds(random, *strategy.parallelism);
+  if (kind == Blocks::replicas) {
+    mesh.data = 6 + 2 * static_cast<int32_t>(random.below(4));
+    mesh.tensor = 1 + static_cast<int32_t>(random.below(2));
+    mesh.pipeline = std::min(mesh.pipeline, 2);
+  }
   if (kind == Blocks::placed) test::place_inside(random, *graph, *strategy.parallelism);
   if (kind == Blocks::stages) {
     mesh.pipeline = 8;
@@ -154,6 +161,13 @@ TEST_CASE("what is simulated for its class gives the whole graph's metrics") {
                       << seen.whole << " whole");
   CHECK(seen.folded > 1200);
   CHECK(seen.simulated * 2 < seen.devices);
+}
+
+TEST_CASE("replicas of which a node has several give the metrics of all") {
+  const Seen seen = seen_in(1000, Blocks::replicas);
+  MESSAGE(seen.folded << " folded (" << seen.simulated << " of " << seen.devices << " devices)");
+  CHECK(seen.folded > 400);
+  CHECK(seen.simulated * 4 < seen.devices);
 }
 
 TEST_CASE("operators placed inside stages cost in one replica of a kind what they cost in all") {
@@ -417,6 +431,9 @@ TEST_CASE("equal devices are found, and only what differs is simulated beside th
   named.device_types[1].name = "other";
   for (size_t d = 0; d < named.devices.size(); d += 3) named.devices[d].type = 1;
   CHECK(simulated(named, given) == 2);
+  auto wide = test::rail_spec(8, 8);
+  wide.queue = QueueModel::route;
+  CHECK(simulated(wide, given) == 2 * 2);  // a node's first replica, and its second
   auto slow = spec;
   slow.devices[5].speed = 0.5;
   CHECK(simulated(slow, given) == 2 * 2 * 2);  // two replicas, in each two lanes

@@ -10,6 +10,7 @@ namespace trinity {
 namespace {
 
 constexpr size_t kMostQueues = size_t{1} << 24;
+constexpr size_t kMostRoom = size_t{1} << 20;
 
 }  // namespace
 
@@ -50,11 +51,13 @@ bool OrderEngine::compile() {
   const int64_t tasks = int64_t{graph_->operators()} * micros_;
   if (tasks > (int64_t{1} << 30) || graph_->longest_step_ns() * micros_ >= 0x1p61) return false;
   devices_.assign(at(pieces_->devices()), {});
+  simulated_.assign(devices_.size(), {});
   if (!place_lists() || !order_lists() || !find_routes() || !find_groups()) return false;
   segments_.clear();
   segment_first_.clear();
   needs_.clear();
   emits_.clear();
+  needed_by_.assign(2 * rows(), -1);
   offset_ns_.resize(pieces_->operators.size());
   for (int32_t list = 0; list < pieces_->lists(); ++list) {
     segment_first_.push_back(static_cast<int32_t>(segments_.size()));
@@ -68,6 +71,7 @@ bool OrderEngine::compile() {
 /// copy would serve what accumulates and what does not.
 bool OrderEngine::find_routes() {
   routes_.clear();
+  transfers_ = 0;
   route_first_.clear();
   feeds_.clear();
   queues_.clear();
@@ -95,6 +99,7 @@ bool OrderEngine::find_routes() {
                          static_cast<int32_t>(queues_.size()), 0, 0, 0});
       add_queues(from, to);
       routes_.back().queues_end = static_cast<int32_t>(queues_.size());
+      count(routes_.back());
     }
     for (size_t r = first; r < routes_.size(); ++r) {
       routes_[r].feeds_begin = static_cast<int32_t>(feeds_.size());
@@ -107,6 +112,15 @@ bool OrderEngine::find_routes() {
   }
   route_first_.push_back(static_cast<int32_t>(routes_.size()));
   return true;
+}
+
+/// What a route's transfers add to what devices count.
+void OrderEngine::count(const Route& route) {
+  const int32_t times = route.last || graph_->once(route.op) ? 1 : micros_;
+  simulated_[route.from].send_busy_ns += times * route.wire_ns;
+  simulated_[route.from].bytes_sent += times * route.bytes;
+  simulated_[route.to].bytes_received += times * route.bytes;
+  transfers_ += times * (quotient_ ? quotient_->copies[route.from] : 1);
 }
 
 /// Members on a device that read an output, or any (-1).
@@ -136,7 +150,8 @@ void OrderEngine::add_queues(int32_t from, int32_t to) {
 bool OrderEngine::find_groups() {
   groups_.assign(at(graph_->collectives()), {});
   group_devices_.clear();
-  quotient_groups_.assign(quotient_ ? quotient_->members.size() : 0, std::nullopt);
+  group_sends_.clear();
+  quotient_groups_.clear();
   double longest_ns = 0;
   for (size_t c = 0; c < groups_.size(); ++c) {
     if (!price(static_cast<int32_t>(c))) return false;
@@ -198,7 +213,9 @@ const CollectiveGroup& OrderEngine::group_of(int32_t collective) {
   if (!quotient_) return prices_.find(ring_, exchanges);
   const int32_t number = quotient_->group[collective];
   if (exchanges) return prices_.find(quotient_->members[number], true);
-  auto& known = quotient_groups_[at(number)];
+  const size_t price = at(quotient_->price[number]);
+  if (price >= quotient_groups_.size()) quotient_groups_.resize(price + 1);
+  auto& known = quotient_groups_[price];
   if (!known) known = prices_.find(quotient_->members[number], false);
   return *known;
 }
@@ -219,8 +236,15 @@ bool OrderEngine::price(int32_t collective) {
   const auto cost = found.cost(about.kind, about.algorithm, about.bytes);
   if (!(cost.time_s() < 1e6)) return false;
   group.duration_ns = std::llround(cost.time_s() * 1e9);
-  group.sent_bytes = static_cast<int64_t>(std::llround(cost.sent_bytes));
+  const int64_t sent_bytes = std::llround(cost.sent_bytes);
   if (group.duration_ns == 0) return false;
+  for (const int32_t device : ring_) {
+    auto& totals = simulated_[device];
+    const int64_t times = group.once ? 1 : micros_;
+    totals.send_busy_ns += times * group.duration_ns;
+    totals.bytes_sent += times * sent_bytes;
+    totals.bytes_received += times * sent_bytes;
+  }
   group.devices_begin = static_cast<int32_t>(group_devices_.size());
   group_devices_.insert(group_devices_.end(), ring_.begin(), ring_.end());
   group.devices_end = static_cast<int32_t>(group_devices_.size());
@@ -235,10 +259,28 @@ bool OrderEngine::price(int32_t collective) {
                  model == QueueModel::sender ? ring_[i] : ring_[(i + 1) % ring_.size()]);
   }
   group.queues_end = static_cast<int32_t>(queues_.size());
+  join_members(collective);
   return true;
 }
 
-/// A segment begins with each operator that reads what comes from elsewhere.
+/// What follows an end of a collective: all that its members hand to.
+void OrderEngine::join_members(int32_t collective) {
+  auto& group = groups_[collective];
+  group.feeds_begin = static_cast<int32_t>(feeds_.size());
+  group.sends_begin = static_cast<int32_t>(group_sends_.size());
+  for (const int32_t op : graph_->members(collective)) {
+    for (int32_t f = feeds_begin_[op]; f < feeds_end_[op]; ++f) {
+      const Feed feed = feeds_[f];
+      feeds_.push_back(feed);
+    }
+    if (route_first_[op] < route_first_[at(op) + 1]) group_sends_.push_back(op);
+  }
+  group.feeds_end = static_cast<int32_t>(feeds_.size());
+  group.sends_end = static_cast<int32_t>(group_sends_.size());
+}
+
+/// A segment begins with each operator that is the first of its list to read something from
+/// elsewhere.
 bool OrderEngine::find_segments(int32_t list) {
   const auto& rules = problem_->rules();
   int64_t offset_ns = 0;
@@ -249,16 +291,16 @@ bool OrderEngine::find_segments(int32_t list) {
     const auto end_need = static_cast<int32_t>(needs_.size());
     if (first_need < end_need || i == pieces_->list_first[list]) {
       const auto emit = static_cast<int32_t>(emits_.size());
-      segments_.push_back({i, i, first_need, end_need, emit, emit, 0, 0});
+      segments_.push_back({i, i, first_need, end_need, emit, emit, 0, 0, graph_->once(op)});
       offset_ns = 0;
     }
     const int64_t cost = cost_ns(op);
     offset_ns_[i] = offset_ns;
-    devices_[list_device_[list]].compute_ns += cost * (graph_->once(op) ? 1 : micros_);
+    simulated_[list_device_[list]].compute_busy_ns += cost * (graph_->once(op) ? 1 : micros_);
     offset_ns += cost;
     const bool sends = route_first_[op] < route_first_[at(op) + 1];
     if (sends || feeds_begin_[op] < feeds_end_[op])
-      emits_.push_back({op, offset_ns, sends, cost == 0, feeds_begin_[op], feeds_end_[op]});
+      emits_.push_back({offset_ns, op, feeds_begin_[op], feeds_end_[op], sends, cost == 0});
     auto& segment = segments_.back();
     segment.busy_ns = offset_ns;
     if (cost > 0 || rules.dead_after_free) offset_ns += rules.device_dead_ns;
@@ -269,16 +311,20 @@ bool OrderEngine::find_segments(int32_t list) {
   return true;
 }
 
-/// What an operator reads that its device does not compute, into needs_. False where its device
-/// computes it later.
+/// What an operator is the first of its list to read and its device does not compute, into needs_.
+/// False where its device computes it later.
 bool OrderEngine::find_needs(int32_t op) {
+  const auto add = [this, list = list_of_[op]](int32_t need) {
+    if (needed_by_[need] != list) needs_.push_back(need);
+    needed_by_[need] = list;
+  };
   for (const auto& [from, output] : graph_->inputs(op)) {
     if (placement_[from] != placement_[op]) {
       int32_t route = route_first_[from];
       while (routes_[route].output != output || routes_[route].to != placement_[op]) ++route;
-      needs_.push_back(2 * (static_cast<int32_t>(members_.size()) + route));
+      add(2 * (static_cast<int32_t>(groups_.size()) + route));
     } else if (member(from)) {
-      needs_.push_back(2 * member_number_[from] + accumulates(from, op));
+      add(2 * graph_->collective(from) + accumulates(from, op));
     } else {
       const int32_t before = list_of_[from], list = list_of_[op];
       if (before == list ? index_of_[from] >= index_of_[op] : !always_before(before, list))
@@ -333,25 +379,16 @@ bool OrderEngine::go_on(int64_t limit_ns) {
 }
 
 void OrderEngine::begin() {
-  all_arrived_.assign(members_.size() + routes_.size(), -1);
-  waiting_.assign(members_.size(), micros_);
-  group_missing_.clear();
-  for (const auto& group : groups_) group_missing_.push_back(group.missing);
+  all_arrived_.assign(groups_.size(), -1);
+  waiting_.assign(groups_.size(), micros_);
+  first_cells_.assign(rows(), {});
+  for (size_t c = 0; c < groups_.size(); ++c) first_cells_[c].missing = groups_[c].missing;
   opened_ = 0;
-  const size_t rows = at(micros_);
-  const auto clear = [](auto& table, size_t cells) {
-    table.clear();
-    table.reserve(cells);
-  };
-  clear(arrived_, all_arrived_.size() * rows);
-  clear(missing_, groups_.size() * rows);
-  clear(ready_ns_, groups_.size() * rows);
-  clear(starts_ns_, (groups_.size() + routes_.size()) * rows);
+  cells_.clear();
+  cells_.reserve(rows() * at(micros_));
   pieces_done_.assign(at(pieces_->lists()), 0);
   events_.clear();
-  bookings_.clear();
-  started_.resize(devices_.size());
-  for (auto& list : started_) list.clear();
+  clear_lists();
   size_t queues = 0;
   for (const int32_t queue : queues_) queues = std::max(queues, at(queue) + 1);
   free_ns_.assign(queues, 0);
@@ -360,13 +397,13 @@ void OrderEngine::begin() {
   for (size_t d = 0; d < devices_.size(); ++d) {
     auto& device = devices_[d];
     device.piece = pieces_->piece_first[d];
-    device.segment = 0;
-    device.free_ns = device.send_ns = device.sent_bytes = device.received_bytes = 0;
+    device.segment = device.base = 0;
+    device.free_ns = 0;
     device.blocked = -1;
   }
   ticket_ = 0;
   now_ns_ = step_ns_ = 0;
-  booked_ = transfers_ = 0;
+  booked_ = 0;
   unsure_ = queues > kMostQueues;
   rejected_ = tied_ = false;
   booked_last_.assign(devices_.size(), {-1, -1});
@@ -377,6 +414,22 @@ void OrderEngine::begin() {
   outlines_.clear();
 }
 
+/// Empties what grows as a run goes on, with room for all of it where that is not much.
+void OrderEngine::clear_lists() {
+  bookings_.clear();
+  bookings_.reserve(std::min(rows() * at(micros_), kMostRoom));
+  started_.resize(devices_.size());
+  for (size_t d = 0; d < devices_.size(); ++d) {
+    size_t segments = 0;
+    for (int32_t p = pieces_->piece_first[d]; p < pieces_->piece_first[d + 1]; ++p) {
+      const int32_t list = pieces_->pieces[p].list;
+      segments += at(segment_first_[at(list) + 1] - segment_first_[list]);
+    }
+    started_[d].clear();
+    started_[d].reserve(std::min(segments, kMostRoom));
+  }
+}
+
 /// Runs what a device can run by now.
 void OrderEngine::advance(int32_t number) {
   auto& device = devices_[number];
@@ -385,37 +438,38 @@ void OrderEngine::advance(int32_t number) {
     open(micro);
     const int32_t end = segment_first_[at(list) + 1] - segment_first_[list];
     for (; device.segment < end; ++device.segment) {
-      const auto& segment = segments_[segment_first_[list] + device.segment];
+      const int32_t segment_number = segment_first_[list] + device.segment;
+      const auto& segment = segments_[segment_number];
       int64_t start_ns = device.free_ns;
       for (int32_t i = segment.needs_begin; i < segment.needs_end; ++i) {
-        const int32_t slot = needs_[i] / 2;
-        const int64_t came_ns =
-            needs_[i] % 2 == 1 ? all_arrived_[slot] : arrived_[slot_cell(slot, micro)];
-        device.blocked = slot;
-        if (came_ns < 0) return;
-        start_ns = std::max(start_ns, came_ns);
+        const int32_t row = needs_[i] / 2;
+        const Cell& cell = cell_of(row, micro);
+        const bool all = needs_[i] % 2 == 1;
+        device.blocked = row;
+        if (all ? all_arrived_[row] < 0 : !cell.booked()) return;
+        start_ns = std::max(start_ns, all ? all_arrived_[row] : cell.time_ns);
       }
       device.blocked = -1;
-      begin_segment(number, segment, list, micro, start_ns);
+      begin_segment(number, segment_number, list, micro, start_ns);
     }
     device.segment = 0;
+    device.base += pieces_->list_first[at(list) + 1] - pieces_->list_first[list];
     ++pieces_done_[list];
     --left_[micro];
   }
   device.blocked = -1;
 }
 
-void OrderEngine::begin_segment(int32_t number, const Segment& segment, int32_t list, int32_t micro,
+void OrderEngine::begin_segment(int32_t number, int32_t which, int32_t list, int32_t micro,
                                 int64_t start_ns) {
   auto& device = devices_[number];
+  const auto& segment = segments_[which];
   newest_ = std::max(newest_, micro);
-  const int32_t before = segment.begin - pieces_->list_first[list];
   started_[number].push_back(
-      {start_ns, base_[list_cell(list, micro)] + before, segment.begin, segment.end});
+      {start_ns, device.base + segment.begin - pieces_->list_first[list], which});
   device.free_ns = start_ns + segment.length_ns;
   step_ns_ = std::max(step_ns_, start_ns + segment.busy_ns);
-  const bool last = pieces_done_[list] + 1 == micros_ || micros_ == 1 ||
-                    graph_->once(pieces_->operators[segment.begin]);
+  const bool last = segment.once || pieces_done_[list] + 1 == micros_;
   for (int32_t i = segment.emits_begin; i < segment.emits_end; ++i) {
     const auto& emit = emits_[i];
     const int64_t end_ns = start_ns + emit.offset_ns;
@@ -431,13 +485,13 @@ void OrderEngine::begin_segment(int32_t number, const Segment& segment, int32_t 
 void OrderEngine::feed(const Feed& feed, int32_t micro, int64_t time_ns) {
   if (feed.last) micro = micros_ - 1;
   open(micro);
-  const size_t at = group_cell(feed.collective, micro);
-  ready_ns_[at] = std::max(ready_ns_[at], time_ns);
-  if (--missing_[at] > 0) return;
+  Cell& cell = cell_of(feed.collective, micro);
+  cell.time_ns = std::max(cell.time_ns, time_ns);
+  if (--cell.missing > 0) return;
   if (groups_[feed.collective].at_once)
-    return book_collective(feed.collective, micro, ready_ns_[at]);
+    return book_collective(feed.collective, micro, cell.time_ns);
   const auto number = static_cast<uint64_t>(micro) * groups_.size();
-  push(ready_ns_[at], kBooks, number + static_cast<uint64_t>(feed.collective), feed.collective,
+  push(cell.time_ns, kBooks, number + static_cast<uint64_t>(feed.collective), feed.collective,
        micro);
 }
 
@@ -478,18 +532,11 @@ void OrderEngine::send(const Event& event) {
     const int64_t start_ns = book(queues, now_ns_, route.wire_ns);
     const int64_t end_ns = start_ns + route.wire_ns;
     const auto row = static_cast<int32_t>(groups_.size()) + r;
-    starts_ns_[start_cell(row, micro)] = start_ns;
-    bookings_.push_back({row, micro});
-    auto& from = devices_[route.from];
-    from.sent_bytes += route.bytes;
-    from.send_ns += route.wire_ns;
-    devices_[route.to].received_bytes += route.bytes;
-    transfers_ += quotient_ ? quotient_->copies[route.from] : 1;
+    cell_of(row, micro) = {end_ns, Cell::kBooked};
+    bookings_.push_back({start_ns, row, micro});
     --left_[micro];
-    const int32_t slot = static_cast<int32_t>(members_.size()) + r;
-    arrived_[slot_cell(slot, micro)] = end_ns;
     for (int32_t f = route.feeds_begin; f < route.feeds_end; ++f) feed(feeds_[f], micro, end_ns);
-    wake(route.to, slot);
+    wake(route.to, row);
   }
 }
 
@@ -508,32 +555,26 @@ void OrderEngine::book_collective(int32_t collective, int32_t micro, int64_t rea
   }
   const int64_t start_ns = book(queues_of(group), ready_ns, group.duration_ns);
   const int64_t end_ns = start_ns + group.duration_ns;
-  starts_ns_[start_cell(collective, micro)] = start_ns;
-  bookings_.push_back({collective, micro});
+  cell_of(collective, micro) = {end_ns, Cell::kBooked};
+  bookings_.push_back({start_ns, collective, micro});
   ++booked_;
   --left_[micro];
-  for (int32_t i = group.devices_begin; i < group.devices_end; ++i) {
-    auto& device = devices_[group_devices_[i]];
-    device.sent_bytes += group.sent_bytes;
-    device.received_bytes += group.sent_bytes;
-    device.send_ns += group.duration_ns;
-  }
   step_ns_ = std::max(step_ns_, end_ns);
-  for (const int32_t op : graph_->members(collective)) arrive_member(op, micro, end_ns);
+  arrive(collective, micro, end_ns);
   ++ticket_;
 }
 
 /// Bookings of one collective end in order, so that the last one booked is the last to arrive.
-void OrderEngine::arrive_member(int32_t op, int32_t micro, int64_t time_ns) {
-  const int32_t slot = member_number_[op];
-  arrived_[slot_cell(slot, micro)] = time_ns;
-  const bool last = --waiting_[slot] == 0 || graph_->once(op);
-  if (last) all_arrived_[slot] = time_ns;
-  for (int32_t f = feeds_begin_[op]; f < feeds_end_[op]; ++f)
+void OrderEngine::arrive(int32_t collective, int32_t micro, int64_t time_ns) {
+  const auto& group = groups_[collective];
+  const bool last = --waiting_[collective] == 0 || group.once;
+  if (last) all_arrived_[collective] = time_ns;
+  for (int32_t f = group.feeds_begin; f < group.feeds_end; ++f)
     if (!feeds_[f].last || last) feed(feeds_[f], micro, time_ns);
-  if (route_first_[op] < route_first_[at(op) + 1])
-    push(time_ns, kMemberSends, ticket_++, op, micro, last);
-  wake(placement_[op], slot);
+  for (int32_t i = group.sends_begin; i < group.sends_end; ++i)
+    push(time_ns, kMemberSends, ticket_++, group_sends_[i], micro, last);
+  for (int32_t i = group.devices_begin; i < group.devices_end; ++i)
+    wake(group_devices_[i], collective);
 }
 
 }  // namespace trinity

@@ -3,6 +3,7 @@
 // with a transfer or collective is placed one by one.
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "base/index.h"
 #include "simulator/order_engine.h"
@@ -127,91 +128,145 @@ int32_t OrderEngine::position_at(int32_t device, int64_t time_ns, size_t& hint) 
     hint = at(std::max<std::ptrdiff_t>(behind - list.begin() - 1, 0));
   }
   const auto& found = list[hint];
-  if (time_ns - found.time_ns >= offset_ns_[at(found.end) - 1])  // the last of its segment
-    return found.position + found.end - found.begin - 1;
-  const auto offsets = std::span(offset_ns_).subspan(at(found.begin), at(found.end - found.begin));
+  const auto& segment = segments_[at(found.segment)];
+  if (time_ns - found.time_ns >= offset_ns_[at(segment.end) - 1])  // the last of its segment
+    return found.position + segment.end - segment.begin - 1;
+  const auto offsets =
+      std::span(offset_ns_).subspan(at(segment.begin), at(segment.end - segment.begin));
   const auto behind =
       std::upper_bound(offsets.begin() + 1, offsets.end(), time_ns - found.time_ns);
   return found.position + static_cast<int32_t>(behind - offsets.begin()) - 1;
 }
 
-/// Notes of every slot whether holds go by when it begins, and by when it ends; of every row, whether
-/// by a slot of it.
+/// What goes by instants of rows: holds that do so with their begin or one end alone are settled as
+/// it is met, and leave holds_; positions of what others go by are written into columns.
 void OrderEngine::find_asked() {
+  asked_.clear();
+  columns_ = 0;
   const size_t slots = members_.size() + routes_.size();
-  begin_asked_.assign(slots, false);
-  end_asked_.assign(slots, false);
-  row_asked_.assign(groups_.size() + routes_.size(), false);
-  const auto ask = [&](std::vector<bool>& asked, size_t slot) {
-    asked[slot] = true;
-    row_asked_[slot < members_.size() ? at(graph_->collective(members_[slot]))
-                                      : groups_.size() + slot - members_.size()] = true;
-  };
+  for (auto* column : {&begin_column_, &end_column_}) column->assign(slots, -1);
+  const auto settles = [this](const Hold& hold) { return ask(hold); };
+  holds_.erase(std::remove_if(holds_.begin(), holds_.end(), settles), holds_.end());
   for (const auto& hold : holds_) {
-    if (const int32_t slot = slot_of(hold); slot >= 0) ask(begin_asked_, at(slot));
-    for (int32_t i = hold.until.more; i >= 0; i = ends_[at(i)].next) {
-      const auto& [kind, number, next] = ends_[at(i)];
-      if (kind == End::starts) ask(begin_asked_, at(number));
-      if (kind == End::ends) ask(end_asked_, at(number));
-      if (kind == End::sent) ask(end_asked_, members_.size() + at(number));
+    if (const int32_t slot = slot_of(hold); slot >= 0) ask(slot, false);
+    for (int32_t i = hold.until.more; i >= 0; i = ends_[at(i)].next)
+      if (ends_[at(i)].kind != End::runs) ask(slot_of(ends_[at(i)]), ends_[at(i)].kind != End::starts);
+  }
+  std::sort(asked_.begin(), asked_.end(), [](const Asked& a, const Asked& b) {
+    return a.row != b.row ? a.row < b.row : a.device < b.device;
+  });
+}
+
+/// Has a slot's begins or ends written into a column.
+void OrderEngine::ask(int32_t slot, bool ends) {
+  auto& column = (ends ? end_column_ : begin_column_)[at(slot)];
+  if (column >= 0) return;
+  column = columns_++;
+  asked_.push_back(asked_of(slot, ends));
+  asked_.back().column = column;
+}
+
+/// Whether a hold is settled as its begin or end is met.
+bool OrderEngine::ask(const Hold& hold) {
+  const int32_t begin = slot_of(hold), more = hold.until.more;
+  const bool one = begin >= 0 ? more < 0 : more >= 0 && ends_[at(more)].next < 0;
+  if (!one || hold.accumulates || (begin < 0 && ends_[at(more)].kind == End::runs)) return false;
+  const auto end = begin >= 0 ? End{} : ends_[at(more)];
+  auto asked = begin >= 0 ? asked_of(begin, false)
+                          : asked_of(slot_of(end), end.kind != End::starts);
+  if (asked.once != (graph_->once(hold.op) || (hold.route >= 0 && routes_[hold.route].last)))
+    return false;
+  asked.bytes = hold.bytes;
+  asked.until_list = hold.until.list, asked.until_index = hold.until.index;
+  if (begin < 0) asked.list = list_of_[hold.op], asked.index = index_of_[hold.op];
+  asked_.push_back(asked);
+  return true;
+}
+
+OrderEngine::Asked OrderEngine::asked_of(int32_t slot, bool ends) const {
+  const int32_t r = slot - static_cast<int32_t>(members_.size());
+  Asked asked;
+  if (r < 0) {
+    const int32_t op = members_[at(slot)];
+    asked.row = graph_->collective(op);
+    asked.device = placement_[op];
+    asked.once = groups_[asked.row].once;
+    asked.after_ns = ends ? groups_[asked.row].duration_ns : 0;
+  } else {
+    const auto& route = routes_[r];
+    asked.row = static_cast<int32_t>(groups_.size()) + r;
+    asked.device = ends ? route.from : route.to;
+    asked.once = route.last || graph_->once(route.op);
+    asked.after_ns = ends ? route.wire_ns : 0;
+  }
+  return asked;
+}
+
+/// Of every device the bookings by which something goes there, in order.
+void OrderEngine::deal_bookings() {
+  spots_.clear();
+  spot_first_.assign(rows() + 1, 0);
+  spots_of_.assign(devices_.size(), 0);
+  for (size_t i = 0; i < asked_.size(); ++i) {
+    const auto& asked = asked_[i];
+    if (i > 0 && asked_[i - 1].row == asked.row && asked_[i - 1].device == asked.device) continue;
+    spots_.emplace_back(asked.device, static_cast<int32_t>(i));
+    ++spot_first_[at(asked.row) + 1];
+    ++spots_of_[at(asked.device)];
+  }
+  std::partial_sum(spot_first_.begin(), spot_first_.end(), spot_first_.begin());
+  met_.resize(devices_.size());
+  for (size_t d = 0; d < met_.size(); ++d) {
+    met_[d].clear();
+    met_[d].reserve(std::min(spots_of_[d] * at(micros_), bookings_.size()));
+  }
+  for (const auto& [start_ns, row, micro] : bookings_)
+    for (int32_t i = spot_first_[row]; i < spot_first_[at(row) + 1]; ++i)
+      met_[at(spots_[at(i)].first)].push_back({start_ns, micro, spots_[at(i)].second});
+}
+
+/// Settles, or writes into columns, what on a device goes by instants.
+void OrderEngine::meet_bookings(int32_t device) {
+  places_.resize(at(columns_) * at(micros_));
+  Hints hints;
+  for (const auto& [start_ns, micro, first] : met_[at(device)]) {
+    const int32_t row = asked_[at(first)].row;
+    const bool is_route = row >= static_cast<int32_t>(groups_.size());
+    const auto goes_by = [&](const Asked& asked) { return asked.row == row && asked.device == device; };
+    for (size_t i = at(first); i < asked_.size() && goes_by(asked_[i]); ++i) {
+      const auto& asked = asked_[i];
+      auto& hint = asked.after_ns > 0 ? (is_route ? hints.sent : hints.ends)
+                                      : (is_route ? hints.came : hints.starts);
+      settle(asked, micro, position_at(device, start_ns + asked.after_ns, hint));
     }
   }
 }
 
-/// Positions of all starts and ends of collectives and transfers that are asked for, in order of
-/// booking.
-void OrderEngine::place_times() {
-  find_asked();
-  const auto groups = static_cast<int32_t>(groups_.size());
-  const size_t cells = (members_.size() + routes_.size()) * at(micros_);
-  first_slot_.resize(cells);
-  last_slot_.resize(cells);
-  hints_.assign(devices_.size(), {});
-  const auto write = [this](int32_t row, const Booking& booking, bool once, int32_t first,
-                            int32_t last) {
-    const int32_t from = once ? 0 : booking.micro, end = once ? micros_ : booking.micro + 1;
-    for (int32_t k = from; k < end; ++k) {
-      first_slot_[slot_cell(row, k)] = first;
-      last_slot_[slot_cell(row, k)] = last;
-    }
-  };
-  for (const auto& booking : bookings_) {
-    if (!row_asked_[at(booking.row)]) continue;
-    const int64_t start_ns = starts_ns_[start_cell(booking.row, booking.micro)];
-    if (booking.row < groups) {
-      const int64_t end_ns = start_ns + groups_[booking.row].duration_ns;
-      for (const int32_t op : graph_->members(booking.row)) {
-        const int32_t device = placement_[op], slot = member_number_[op];
-        const bool begins = begin_asked_[at(slot)], ends = end_asked_[at(slot)];
-        if (!begins && !ends) continue;
-        write(slot, booking, groups_[booking.row].once,
-              begins ? position_at(device, start_ns, hints_[device].starts) : 0,
-              ends ? position_at(device, end_ns, hints_[device].ends) : 0);
-      }
-    } else {
-      const int32_t r = booking.row - groups;
-      const auto& route = routes_[r];
-      write(static_cast<int32_t>(members_.size()) + r, booking,
-            route.last || graph_->once(route.op),
-            position_at(route.to, start_ns, hints_[route.to].came),
-            position_at(route.from, start_ns + route.wire_ns, hints_[route.from].sent));
-    }
+/// A position that something goes by.
+void OrderEngine::settle(const Asked& asked, int32_t micro, int32_t position) {
+  if (asked.column >= 0) {
+    const int32_t from = asked.once ? 0 : micro, end = asked.once ? micros_ : micro + 1;
+    for (int32_t k = from; k < end; ++k) places_[cell(at(columns_), asked.column, k)] = position;
+    return;
   }
+  const auto base = [&](int32_t list) { return base_[list_cell(list, micro)]; };
+  const int32_t first = asked.list >= 0 ? base(asked.list) + asked.index : position;
+  int32_t last = std::max(first, position);
+  if (asked.until_list >= 0) last = std::max(last, base(asked.until_list) + asked.until_index);
+  add(asked.bytes, first, last);
 }
 
 int32_t OrderEngine::last_position(const Use& use, int32_t micro, int32_t first) const {
-  const auto members = static_cast<int32_t>(members_.size());
   int32_t last = first;
   if (use.list >= 0) last = std::max(last, base_[list_cell(use.list, micro)] + use.index);
-  for (int32_t at = use.more; at >= 0; at = ends_[at].next) {
-    const auto& end = ends_[at];
+  for (int32_t i = use.more; i >= 0; i = ends_[i].next) {
+    const auto& end = ends_[i];
     if (end.kind == End::runs) {
       last = std::max(last, base_[list_cell(list_of_[end.number], micro)] + index_of_[end.number]);
       continue;
     }
-    const int32_t row = end.kind == End::sent ? members + end.number : end.number;
-    const auto& slots = end.kind == End::starts ? first_slot_ : last_slot_;
-    last = std::max(last, slots[slot_cell(row, micro)]);
+    const auto& columns = end.kind == End::starts ? begin_column_ : end_column_;
+    last = std::max(last, places_[cell(at(columns_), columns[at(slot_of(end))], micro)]);
   }
   return last;
 }
@@ -253,29 +308,30 @@ void OrderEngine::settle(Hold& hold, int32_t micro) {
   const bool copy = hold.route >= 0;
   const bool once = graph_->once(hold.op) || (copy && routes_[hold.route].last);
   if (once && micro + 1 < micros_) return;
-  const int32_t row = slot_of(hold);
-  const int32_t first = row >= 0
-                            ? first_slot_[slot_cell(row, micro)]
+  const int32_t slot = slot_of(hold);
+  const int32_t first = slot >= 0
+                            ? places_[cell(at(columns_), begin_column_[at(slot)], micro)]
                             : base_[list_cell(list_of_[hold.op], micro)] + index_of_[hold.op];
   const int32_t last = last_position(hold.until, micro, first);
   if (hold.accumulates) {
     hold.first = hold.first < 0 ? first : std::min(hold.first, first);
     hold.last = std::max(hold.last, last);
   } else {
-    add(hold, first, last);
+    add(hold.bytes, first, last);
   }
 }
 
-void OrderEngine::add(const Hold& hold, int32_t first, int32_t last) {
-  delta_[first] += hold.bytes;
-  delta_[last + 1] -= hold.bytes;
+void OrderEngine::add(int64_t bytes, int32_t first, int32_t last) {
+  delta_[first] += bytes;
+  delta_[last + 1] -= bytes;
 }
 
 /// Peaks, and whether levels repeat. Device by device, so that what changes of one stays at hand.
 void OrderEngine::find_levels() {
   find_holds();
-  place_times();
-  simulated_.assign(devices_.size(), {});
+  find_asked();
+  deal_bookings();
+  for (auto& device : simulated_) device.peak_memory_bytes = 0;
   for (int32_t op = 0; op < graph_->operators(); ++op)
     simulated_[placement_[op]].peak_memory_bytes += graph_->fixed_bytes(op);
   std::sort(holds_.begin(), holds_.end(), [this](const Hold& a, const Hold& b) {
@@ -288,20 +344,19 @@ void OrderEngine::find_levels() {
     const auto begin = end;
     while (end != holds_.end() && device_of(*end) == d) ++end;
     delta_.assign(at(std::max(devices_[d].positions, 1)) + 1, 0);
+    meet_bookings(d);
     const auto each = std::partition(begin, end, [&](Hold& hold) { return settle_sum(hold); });
     for (int32_t k = 0; k < micros_; ++k)
       for (auto hold = each; hold != end; ++hold) settle(*hold, k);
     for (auto hold = begin; hold != end; ++hold)
-      if (hold->accumulates) add(*hold, hold->first, hold->last);
+      if (hold->accumulates) add(hold->bytes, hold->first, hold->last);
     sum_levels(d);
     levels_repeat_ = levels_repeat_ && (period_.copies == 0 || change(d) == 0);
   }
 }
 
 void OrderEngine::account(Metrics& metrics) {
-  if (problem_->rules().memory != MemoryModel::slots)
-    simulated_.assign(devices_.size(), {});
-  else if (period_.copies == 0)  // else run_rest() did
+  if (problem_->rules().memory == MemoryModel::slots && period_.copies == 0)  // else run_rest() did
     find_levels();
   finish(metrics);
 }
@@ -341,12 +396,7 @@ void OrderEngine::finish(Metrics& metrics) const {
   for (size_t d = 0; d < metrics.devices.size(); ++d) {
     const int32_t from = quotient_ ? quotient_->of[d] : static_cast<int32_t>(d);
     auto& to = metrics.devices[d];
-    to = {};
-    if (from >= 0) {
-      const auto& device = devices_[from];
-      to = {device.compute_ns, device.send_ns, simulated_[from].peak_memory_bytes,
-            device.sent_bytes, device.received_bytes};
-    }
+    to = from >= 0 ? simulated_[from] : DeviceMetrics{};
     metrics.total_communication_bytes += to.bytes_sent;
     metrics.peak_communication_bytes =
         std::max(metrics.peak_communication_bytes, to.bytes_sent + to.bytes_received);

@@ -67,13 +67,8 @@ int32_t OrderEngine::order_period() const {
 /// Gives all micro-batches up to one rows in the tables, which a run that is left at a mark hardly
 /// needs.
 void OrderEngine::open_rows(int32_t micro) {
-  for (; opened_ <= micro; ++opened_) {
-    const auto rows = at(opened_) + 1;
-    arrived_.resize(all_arrived_.size() * rows, -1);
-    missing_.insert(missing_.end(), group_missing_.begin(), group_missing_.end());
-    ready_ns_.resize(groups_.size() * rows, 0);
-    starts_ns_.resize((groups_.size() + routes_.size()) * rows);
-  }
+  for (; opened_ <= micro; ++opened_)
+    cells_.insert(cells_.end(), first_cells_.begin(), first_cells_.end());
 }
 
 /// Brent's way to find a cycle: the present state against one that was kept, which is renewed at
@@ -104,7 +99,6 @@ void OrderEngine::keep() {
   kept_.micro = last_mark_;
   kept_.time_ns = events_.front().time_ns;
   kept_.step_ns = step_ns_;
-  kept_.transfers = transfers_;
   kept_.devices = devices_;
   kept_.outline = outlines_.back();
   kept_.state.clear();
@@ -172,7 +166,7 @@ bool OrderEngine::visit_devices(int64_t now_ns, int32_t micro, const Take& take)
     size_t first = list.size();
     while (first > 0 && list[first - 1].time_ns > now_ns) --first;
     for (size_t i = first > 0 ? first - 1 : 0; i < list.size(); ++i)
-      if (!take(list[i].time_ns - now_ns) || !take(list[i].begin)) return false;
+      if (!take(list[i].time_ns - now_ns) || !take(list[i].segment)) return false;
     if (!take(static_cast<int64_t>(list.size() - first))) return false;
   }
   return true;
@@ -202,13 +196,13 @@ bool OrderEngine::visit_events(int64_t now_ns, int32_t micro, const Take& take) 
 /// The micro-batches of which something is to come, and those before of which something arrives
 /// later: the first, and one behind the last that has begun.
 std::pair<int32_t, int32_t> OrderEngine::open_micros(int64_t now_ns) const {
-  const size_t slots = members_.size() + routes_.size();
   int32_t first = 0;
   while (first < micros_ && left_[first] == 0) ++first;
   const auto arrives = [&](int32_t micro) {
-    const auto begin = arrived_.begin() + static_cast<std::ptrdiff_t>(slots * at(micro));
-    return std::any_of(begin, begin + static_cast<std::ptrdiff_t>(slots),
-                       [&](int64_t time_ns) { return time_ns > now_ns; });
+    const auto cells = std::span(cells_).subspan(cell(rows(), 0, micro), rows());
+    return std::any_of(cells.begin(), cells.end(), [&](const Cell& one) {
+      return one.booked() && one.time_ns > now_ns;
+    });
   };
   while (first > 0 && arrives(first - 1)) --first;
   return {first, newest_ + 1};
@@ -216,35 +210,28 @@ std::pair<int32_t, int32_t> OrderEngine::open_micros(int64_t now_ns) const {
 
 template <class Take>
 bool OrderEngine::visit_micros(int64_t now_ns, int32_t micro, const Take& take) const {
-  const size_t slots = members_.size() + routes_.size();
-  const auto arrival = [&](int64_t time_ns) { return time_ns < 0 ? -1 : since(time_ns, now_ns); };
   const auto [first, end] = open_micros(now_ns);
   const auto one = [&](int32_t k) {
-    for (size_t slot = 0; slot < slots; ++slot)
-      if (!take(arrival(arrived_[slots * at(k) + slot]))) return false;
-    for (size_t group = 0; group < groups_.size(); ++group) {
-      const size_t cell = groups_.size() * at(k) + group;
-      if (!take(missing_[cell]) || !take(since(ready_ns_[cell], now_ns))) return false;
-    }
+    for (const auto& [time_ns, missing] : std::span(cells_).subspan(cell(rows(), 0, k), rows()))
+      if (!take(missing) || !take(since(time_ns, now_ns))) return false;
     return take(left_[k]);
   };
   if (!take(first - micro) || !take(end - micro)) return false;
   for (int32_t k = first; k < end; ++k)
     if (!one(k)) return false;
-  for (size_t slot = 0; slot < slots; ++slot)
-    if (!take(arrival(all_arrived_[slot]))) return false;
-  for (size_t member = 0; member < members_.size(); ++member)
-    if (!take(graph_->once(members_[member]) ? waiting_[member] : waiting_[member] + micro))
+  for (size_t c = 0; c < groups_.size(); ++c)
+    if (!take(all_arrived_[c] < 0 ? -1 : since(all_arrived_[c], now_ns)) ||
+        !take(groups_[c].once ? waiting_[c] : waiting_[c] + micro))
       return false;
   return true;
 }
 
 /// Where the segment that a device begins next has its place.
-int32_t OrderEngine::position(int32_t number, const Device& device) const {
-  if (device.piece == pieces_->piece_first[at(number) + 1]) return device.positions;
-  const auto [list, micro] = pieces_->pieces[device.piece];
+int32_t OrderEngine::position(size_t number, const Device& device) const {
+  if (device.piece == pieces_->piece_first[number + 1]) return device.base;
+  const int32_t list = pieces_->pieces[device.piece].list;
   const auto& segment = segments_[segment_first_[list] + device.segment];
-  return base_[list_cell(list, micro)] + segment.begin - pieces_->list_first[list];
+  return device.base + segment.begin - pieces_->list_first[list];
 }
 
 /// Whether something of the last micro-batch, with which things run that run once, is there
@@ -289,29 +276,20 @@ int32_t OrderEngine::equal_in_order(size_t device, int32_t first, int32_t pieces
 void OrderEngine::leave_out(const Mark& before, int32_t copies) {
   period_.copies = copies;
   period_.micros = last_mark_ - before.micro;
-  period_.transfers = transfers_ - before.transfers;
   period_.time_ns = events_.front().time_ns - before.time_ns;
   period_.step_before_ns = step_ns_;
-  period_.adds = devices_;
-  period_.compute_ns.clear();
   period_.between.clear();
   auto& rest = period_.rest;
   rest = {micros_ - copies * period_.micros, pieces_->operators, pieces_->list_first, {}, {}};
   for (size_t d = 0; d < devices_.size(); ++d) {
     const auto& then = before.devices[d];
-    auto& adds = period_.adds[d];
-    const int32_t pieces = adds.piece - then.piece;
-    adds.send_ns -= then.send_ns;
-    adds.sent_bytes -= then.sent_bytes;
-    adds.received_bytes -= then.received_bytes;
-    period_.compute_ns.push_back(adds.compute_ns);
+    const int32_t done = devices_[d].piece, pieces = done - then.piece;
     rest.piece_first.push_back(static_cast<int32_t>(rest.pieces.size()));
     const auto begin = pieces_->pieces.begin();
-    rest.pieces.insert(rest.pieces.end(), begin + pieces_->piece_first[d], begin + adds.piece);
-    for (int32_t i = adds.piece + copies * pieces; i < pieces_->piece_first[d + 1]; ++i)
+    rest.pieces.insert(rest.pieces.end(), begin + pieces_->piece_first[d], begin + done);
+    for (int32_t i = done + copies * pieces; i < pieces_->piece_first[d + 1]; ++i)
       rest.pieces.push_back({begin[i].list, begin[i].micro_batch - copies * period_.micros});
-    const auto number = static_cast<int32_t>(d);
-    period_.between.emplace_back(position(number, then), position(number, devices_[d]));
+    period_.between.emplace_back(position(d, then), position(d, devices_[d]));
   }
   rest.piece_first.push_back(static_cast<int32_t>(rest.pieces.size()));
 }
@@ -336,7 +314,7 @@ bool OrderEngine::run_rest(int64_t limit_ns) {
     find_levels();
     if (!levels_repeat_) return false;
   }
-  add_copies();
+  step_ns_ += period_.copies * period_.time_ns;
   rejected_ = step_ns_ > limit_ns;
   return true;
 }
@@ -357,20 +335,6 @@ int64_t OrderEngine::change(int32_t number) const {
     carried = fixed[length];
   }
   return sum;
-}
-
-void OrderEngine::add_copies() {
-  const int64_t copies = period_.copies;
-  step_ns_ += copies * period_.time_ns;
-  transfers_ += period_.copies * period_.transfers;
-  for (size_t d = 0; d < devices_.size(); ++d) {
-    auto& device = devices_[d];
-    const auto& adds = period_.adds[d];
-    device.compute_ns = period_.compute_ns[d];
-    device.send_ns += copies * adds.send_ns;
-    device.sent_bytes += copies * adds.sent_bytes;
-    device.received_bytes += copies * adds.received_bytes;
-  }
 }
 
 }  // namespace trinity

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <span>
 #include <string_view>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
 #include "base/index.h"
@@ -36,16 +36,37 @@ inline bool pieces_alike(const Cluster& cluster) {
                       [](const Channel& channel) { return channel.limit >= 0; });
 }
 
-/// Where pieces_alike(): whether any two replicas may change places. Each has pieces of its own, and
-/// its devices, in one order, are of the same cost classes and have the same numbers in the same
-/// pieces of it. where: by device of a replica x replica, the cluster's.
-inline bool replicas_alike(const std::vector<int32_t>& where, int32_t replicas,
+/// How many replicas from the first on have each of their devices in the pieces of the first one's,
+/// behind those of the replicas before. 0: not the same number of every device. where: by device of
+/// a replica x replica, the cluster's.
+inline int32_t run_of_replicas(const std::vector<int32_t>& where, int32_t replicas,
+                               const Routes& routes) {
+  int32_t run = 0;
+  for (auto first = where.begin(); first != where.end(); first += replicas) {
+    int32_t length = 1;
+    while (length < replicas && routes.piece(first[length]) == routes.piece(*first) &&
+           first[length] > first[length - 1])
+      ++length;
+    if (run > 0 && length != run) return 0;
+    run = length;
+  }
+  return run;
+}
+
+/// Where pieces_alike(): whether any two runs of so many replicas may change places. Each has pieces
+/// of its own, and its devices, in one order, are of the same cost classes and have the same numbers
+/// in the same pieces of it. where: as above.
+inline bool replicas_alike(const std::vector<int32_t>& where, int32_t replicas, int32_t run,
                            const Problem& problem) {
+  if (replicas % run != 0) return false;
   const auto& routes = problem.cluster().routes();
-  const size_t devices = where.size() / at(replicas);
-  const auto of = [&](size_t u, int32_t r) { return where[u * at(replicas) + at(r)]; };
+  const size_t devices = where.size() / at(replicas) * at(run);
+  const int32_t runs = replicas / run;
+  const auto of = [&](size_t u, int32_t r) {  // u: a device of each of the run's replicas
+    return where[u / at(run) * at(replicas) + at(r) * at(run) + u % at(run)];
+  };
   struct User {
-    int32_t replica = -1, device = 0;  // the first that is in the piece
+    int32_t run = -1, device = 0;  // the first that is in the piece
     bool operator==(const User&) const = default;
   };
   std::vector<User> users(at(problem.cluster().device_count()));  // by piece
@@ -54,10 +75,10 @@ inline bool replicas_alike(const std::vector<int32_t>& where, int32_t replicas,
   std::sort(order.begin(), order.end(),
             [&](int32_t a, int32_t b) { return of(at(a), 0) < of(at(b), 0); });
   for (size_t u = 0; u < devices; ++u)
-    for (int32_t r = 0; r < replicas; ++r) {
+    for (int32_t r = 0; r < runs; ++r) {
       const int32_t device = of(u, r), like = of(u, 0);
       auto& user = users[at(routes.piece(device))];
-      if (user.replica < 0) user = {r, static_cast<int32_t>(u)};
+      if (user.run < 0) user = {r, static_cast<int32_t>(u)};
       if (user != User{r, users[at(routes.piece(like))].device} ||
           routes.table(device) != routes.table(like) ||
           routes.number(device) != routes.number(like) ||
@@ -65,22 +86,23 @@ inline bool replicas_alike(const std::vector<int32_t>& where, int32_t replicas,
         return false;
     }
   for (size_t i = 1; i < devices; ++i)
-    for (int32_t r = 0; r < replicas; ++r)
+    for (int32_t r = 0; r < runs; ++r)
       if (of(at(order[i - 1]), r) > of(at(order[i]), r)) return false;
   return true;
 }
 
-/// Calls visit(channel) for the ways of a device out of its piece and into it, which all its paths to
-/// and from other pieces have in common: such as those of two devices in pieces of their own.
+/// Calls visit(channel) for the ways out of a piece and into it that a ring over all replicas takes:
+/// from the last of the first run's devices there, and to the first. They are what paths to and from
+/// devices of the same numbers in other pieces have in common. of: a device of every replica.
 template <class Visit>
-void for_ways_of(const Routes& routes, int32_t device, std::pair<int32_t, int32_t> others,
-                 Visit visit) {
+void for_ways_of(const Routes& routes, std::span<const int32_t> of, int32_t run, Visit visit) {
   const auto for_common = [&](const Route& a, const Route& b) {
     for (const int32_t channel : a)
       if (std::find(b.begin(), b.end(), channel) != b.end()) visit(channel);
   };
-  for_common(routes.route(device, others.first), routes.route(device, others.second));
-  for_common(routes.route(others.first, device), routes.route(others.second, device));
+  const auto next = at(run);
+  for_common(routes.route(of[next - 1], of[next]), routes.route(of[next - 1], of[2 * next]));
+  for_common(routes.route(of[2 * next - 1], of[0]), routes.route(of[3 * next - 1], of[0]));
 }
 
 }  // namespace trinity

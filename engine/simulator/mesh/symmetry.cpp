@@ -19,9 +19,9 @@ namespace {
 /// Colour refinement over the lanes' copies (lane x replicas + replica), the groups of collectives
 /// (place()) and queues.
 ///
-/// Where any two replicas may change places, colours of theirs are equal: it is enough to look at the
-/// first one's copies, and at what its transfers and collectives queue for in its own pieces of the
-/// cluster (`first_alone`).
+/// Where any two replicas may change places, or any two runs of those that have their devices in the
+/// same pieces of the cluster, colours of theirs are equal: it is enough to look at the first one's
+/// copies, and at what its transfers and collectives queue for in its own pieces (`first_alone`).
 class Refinement {
  public:
   Refinement(const ReplicaLanes& lanes, const Mesh& mesh, const Problem& problem,
@@ -40,8 +40,8 @@ class Refinement {
     for (int32_t u = 0; u < devices_; ++u)
       for (int32_t r = 0; r < replicas_; ++r)
         where_.push_back(mesh.device(u / width_, r, u % width_));
-    if (first_alone && !alike()) return;
-    copies_ = first_alone ? 1 : replicas_;
+    copies_ = replicas_;
+    if (first_alone && (copies_ = run_alike()) == 0) return;
     colour_.resize(lanes.lanes().size() * at(copies_));
     if (problem.rules().queue == QueueModel::route)
       channel_queue_.assign(cluster_.channels().size(), -1);
@@ -73,16 +73,20 @@ class Refinement {
   using Among = LoweredCopies::Among;
   using Group = ReplicaGroup;
 
-  bool alike() const {
-    return replicas_ > 2 && experts_ == 1 && problem_.rules().queue != QueueModel::pair &&
-           pieces_alike(cluster_) && replicas_alike(where_, replicas_, problem_);
+  /// How many replicas are a run of those that may change places; 0: there are none.
+  int32_t run_alike() const {
+    if (experts_ > 1 || problem_.rules().queue == QueueModel::pair || !pieces_alike(cluster_))
+      return 0;
+    const int32_t run = run_of_replicas(where_, replicas_, cluster_.routes());
+    const bool several = run > 0 && replicas_ > 2 * run;
+    return several && replicas_alike(where_, replicas_, run, problem_) ? run : 0;
   }
 
   int32_t where(int32_t device, int32_t replica) const {
     return where_[at(device) * at(replicas_) + at(replica)];
   }
   int32_t& colour(int32_t lane, int32_t replica) {
-    return colour_[at(lane) * at(copies_) + at(copies_ == 1 ? 0 : replica)];
+    return colour_[at(lane) * at(copies_) + at(replica % copies_)];
   }
   /// Groups of the same devices: one of all replicas, one of each run of `expert`, one of those that
   /// hold the same experts.
@@ -219,18 +223,22 @@ class Refinement {
     queues_.groups = group_queues_.turned(at(queue_count()));
   }
 
-  /// Where the first replica alone is looked at: what a ring over all replicas takes in that one's
-  /// pieces. Members of one number are alone in theirs, so it is their ways out and in, which all
-  /// paths to or from other pieces have in common.
+  /// Where the first replicas alone are looked at: what a ring over all replicas takes in their
+  /// pieces. Where members have the same numbers no two are in one piece, so that the ring passes
+  /// one's devices there in order: it takes the paths between these, the way in and the way out.
   template <class Visit>
   void for_ways(const Group& group, Visit visit) {
     const auto& routes = cluster_.routes();
     for (const int32_t u : group.members) {
-      const int32_t here = where(u, 0), first = where(group.members[0], 0);
-      if (routes.table(here) != routes.table(first) || routes.number(here) != routes.number(first))
-        apart_[0] = true;  // there may be several ways into a piece
-      for_ways_of(routes, here, {where(u, 1), where(u, 2)},
-                  [&](int32_t channel) { visit(queue_at(channel)); });
+      for (int32_t r = 0; r < copies_; ++r) {
+        const int32_t here = where(u, r), first = where(group.members[0], r);
+        if (routes.table(here) != routes.table(first) ||
+            routes.number(here) != routes.number(first))
+          apart_[0] = true;  // there may be several ways into a piece
+        if (r > 0) for_path(where(u, r - 1), here, visit);
+      }
+      const auto of = std::span(where_).subspan(at(u) * at(replicas_), at(replicas_));
+      for_ways_of(routes, of, copies_, [&](int32_t channel) { visit(queue_at(channel)); });
     }
   }
 
@@ -497,6 +505,7 @@ class Refinement {
       if (number[g] >= 0) return number[g];
       number[g] = static_cast<int32_t>(quotient.members.size());
       members_of(groups_[g], quotient.members.emplace_back());
+      quotient.price.push_back(groups_[g].price);
       listed_.push_back(g);
       return number[g];
     };
