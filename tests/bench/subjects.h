@@ -107,7 +107,8 @@ inline Shape training_step(const std::string& name, int32_t operators, int32_t e
 
 inline TextbookGraph textbook_graph(const Shape& shape) {
   const size_t n = shape.cost_ns.size();
-  TextbookGraph graph{std::vector<std::vector<int>>(n), std::vector<int>(n), shape.cost_ns, {}};
+  TextbookGraph graph{std::vector<std::vector<int>>(n), std::vector<int>(n), shape.cost_ns, {},
+                      shape.bytes};
   for (const auto& [from, to] : shape.edges) {
     graph.readers[from].push_back(to);
     ++graph.inputs[to];

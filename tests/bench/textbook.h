@@ -17,6 +17,7 @@ struct TextbookGraph {
   std::vector<std::vector<int>> readers;  // ascending
   std::vector<int> inputs;                // number of edges into every operator
   std::vector<int64_t> cost_ns, wire_ns;  // of every operator, and of its tensor between devices
+  std::vector<int64_t> bytes;             // of its tensor
 };
 
 /// One simulation of one placement.
