@@ -18,7 +18,8 @@ study.families = {
     { 'inception_v3:64', 'p100x2,p100x4,heterogeneous,v100_ethernet' }, { 'inception_v3:64:framework', 'p100x4' },
     { 'hrnet_w48:16', 'p100x4' }, { 'resnet50:32', 'p100x4' } },
   { name = 'attention', trained_on = 'inception_v3:64,resnet50:32,gnmt:64,nmt:64',
-    { 'gpt2:4', 'p100x4' }, { 'transformer:16', 'p100x4' }, { 'bert_base:8', 'p100x4' } },
+    { 'gpt2:4', 'p100x4' }, { 'transformer:16', 'p100x4' }, { 'bert_base:8', 'p100x4' },
+    { 'moe_transformer:1', 'dgx1_v100' } },
 }
 study.train_clusters, study.rounds = 'p100x2,p100x4', 24
 
