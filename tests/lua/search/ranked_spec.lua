@@ -194,6 +194,20 @@ describe('the commands', function()
     expect(status):equals(2)
     expect(output):matches 'expected MODEL, MODEL:BATCH or MODEL:BATCH:GRANULARITY'
   end)
+  it('train ends after --minutes, and refuses what is none', function()
+    local begun = core.clock_s()
+    local output, status = run('train --minutes 0.01 ' .. common)
+    expect(status):equals(0)
+    expect(output):matches 'trained on 2 problems; 0%.01 minutes'
+    expect(core.clock_s() - begun):below(30) -- of the 3 minutes that it takes without
+    for words, message in trinity.sorted_pairs { ['--minutes soon'] = "option '%-%-minutes': expected a number, got 'soon'",
+      ['--minutes=-1'] = "option '%-%-minutes': expected a number from 0, got %-1",
+      ['--minute 1'] = "unknown option '%-%-minute', did you mean 'minutes'", ['--seconds 9'] = "unknown option '%-%-seconds'" } do
+      output, status = run('train ' .. words)
+      expect(status):equals(2)
+      expect(output):matches(message)
+    end
+  end)
   it('policy show says what weights were trained on and how they do', function()
     local output, status = run(('policy show %s --graphs vgg16:8 --clusters p100x2,p100x4 --evaluations 60 --seeds 2'):format(save))
     expect(status):equals(0)
