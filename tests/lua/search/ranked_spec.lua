@@ -194,6 +194,17 @@ describe('the commands', function()
     expect(status):equals(2)
     expect(output):matches 'expected MODEL, MODEL:BATCH or MODEL:BATCH:GRANULARITY'
   end)
+  it('search says how many of the improvements came from ranked moves', function()
+    local output, status = run 'search --model inception_v3 --batch_size 8 --cluster p100x2 --method trinity --evaluations 400 --seed 2'
+    expect(status):equals(0)
+    local p = trinity.problem { graph = trinity.model('inception_v3', { batch_size = 8 }), cluster = trinity.cluster 'p100x2' }
+    local r = trinity.methods.trinity(p, { evaluations = 400, quiet = true, seed = 2 }).ranking
+    expect(r.improving > r.plain_improving and r.plain_improving > 0):equals(true)
+    local text = ('  %.1f %% of %d improved, of %d as they were drawn %.1f %%; %.0f %% of the improvements, '):format(
+      100 * r.improving / r.trials, r.trials, r.plain_trials, 100 * r.plain_improving / r.plain_trials,
+      100 * r.improving / (r.improving + r.plain_improving))
+    expect(output:find(text, 1, true) and output or text):matches 'ranked moves .* of the improvements, %d+ %% of the time'
+  end)
   it('train ends after --minutes, and refuses what is none', function()
     local begun = core.clock_s()
     local output, status = run('train --minutes 0.01 ' .. common)
