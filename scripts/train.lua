@@ -106,8 +106,8 @@ local stopped = trinity.stoppable(function(stop_requested)
     round = round + 1
     report.round, report.kind = round, kind
     rows[#rows + 1] = report
-    trinity.run:log { round = round, improving_share = report.improving / math.max(1, report.trials),
-      loss = report.loss, entropy = report.entropy, best_share = report.best_share }
+    trinity.run:log { round = round, kind = kind, improving_share = report.improving / math.max(1, report.trials),
+      loss = report.loss, entropy = kind == 'ppo' and report.entropy or nil, best_share = report.best_share }
     trainer:save(state, { rounds = tostring(round), seconds = tostring(seconds()) })
     looks:update { text = ('round %d: %.1f %% of the moves improve, best / start %.4f'):format(round,
       100 * report.improving / math.max(1, report.trials), report.best_share) }
