@@ -88,7 +88,8 @@ print(('%d weights; trained on %s; %s\n'):format(ranker.weights, #cases == 1 and
   or ('%d problems'):format(#cases), options.rounds > 0
   and ('%d rounds'):format(options.rounds) or ('%g minutes'):format(options.minutes)))
 
-local begin_s, rows = trinity.clock_s(), {}
+local begin_s, first_round = trinity.clock_s(), round + 1
+local rows, most_rows = {}, 50 -- the newest, which are shown
 local function seconds() return before_s + trinity.clock_s() - begin_s end
 local function more()
   if options.rounds > 0 then return round < options.rounds end
@@ -106,6 +107,7 @@ local stopped = trinity.stoppable(function(stop_requested)
     round = round + 1
     report.round, report.kind = round, kind
     rows[#rows + 1] = report
+    if #rows > most_rows then table.remove(rows, 1) end
     trinity.run:log { round = round, kind = kind, improving_share = report.improving / math.max(1, report.trials),
       loss = report.loss, entropy = kind == 'ppo' and report.entropy or nil, best_share = report.best_share }
     trainer:save(state, { rounds = tostring(round), seconds = tostring(seconds()) })
@@ -114,6 +116,9 @@ local stopped = trinity.stoppable(function(stop_requested)
   end
 end)
 
+if rows[1] and rows[1].round > first_round then
+  print(('the newest %d rounds; metrics.csv of the run has all'):format(most_rows))
+end
 print(trinity.format_table({ 'round', 'learns by', 'trials', 'improving', 'loss', 'best / start' },
   util.map(rows, function(r)
     return { ('%d'):format(r.round), r.kind, ('%d'):format(r.trials),
