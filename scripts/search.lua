@@ -37,9 +37,11 @@ if path then saved, why = pcall(found.save, found, path) end
 cli.report(options, found, { saved = saved and path or nil })
 if found.ranking and not options.json then
   local r = found.ranking
-  print(('ranked moves    %.1f %% of %d improved, of %d as they were drawn %.1f %%; %.0f %% of the time'):format(
-    100 * r.improving / math.max(1, r.trials), r.trials, r.plain_trials, 100 * r.plain_improving
-    / math.max(1, r.plain_trials), 100 * r.seconds / math.max(1e-9, found.seconds)))
+  local function percent(part, whole) return 100 * part / math.max(1e-9, whole) end
+  print(('ranked moves    %.1f %% of %d improved, of %d as they were drawn %.1f %%; %.0f %% of the improvements, '
+    .. '%.0f %% of the time'):format(percent(r.improving, r.trials), r.trials, r.plain_trials,
+    percent(r.plain_improving, r.plain_trials), percent(r.improving, r.improving + r.plain_improving),
+    percent(r.seconds, found.seconds)))
 end
 if not saved then error(why, 0) end
 if not found.metrics.feasible then os.exit(1) end

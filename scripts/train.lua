@@ -18,8 +18,8 @@ local options = trinity.options {
   graphs = { default = 'inception_v3:64,resnet50:32,gpt2:4,gnmt:64', help = 'MODEL, MODEL:BATCH or '
     .. 'MODEL:BATCH:GRANULARITY, with commas' },
   clusters = { default = 'p100x2,p100x4', help = 'with commas; every graph is trained on each' },
-  seconds = { default = 180, help = 'after which no round begins', min = 0 },
-  rounds = { default = 0, help = 'rounds in all, the first 4 of imitation; 0: as many as the seconds allow', min = 0,
+  minutes = { default = 3, help = 'after which no round begins', min = 0 },
+  rounds = { default = 0, help = 'rounds in all, the first 4 of imitation; 0: as many as the minutes allow', min = 0,
     integer = true },
   hidden = { default = '32,32', help = "widths of the hidden layers with commas; '': a linear score" },
   start = { default = '', help = 'weights that it goes on from, by PPO alone; their layers, then' },
@@ -86,13 +86,14 @@ elseif again or options.resume then
 end
 print(('%d weights; trained on %s; %s\n'):format(ranker.weights, #cases == 1 and 'one problem'
   or ('%d problems'):format(#cases), options.rounds > 0
-  and ('%d rounds'):format(options.rounds) or ('%g s'):format(options.seconds)))
+  and ('%d rounds'):format(options.rounds) or ('%g minutes'):format(options.minutes)))
 
-local begin_s, rows = trinity.clock_s(), {}
+local begin_s, first_round = trinity.clock_s(), round + 1
+local rows, most_rows = {}, 50 -- the newest, which are shown
 local function seconds() return before_s + trinity.clock_s() - begin_s end
 local function more()
   if options.rounds > 0 then return round < options.rounds end
-  return seconds() < options.seconds
+  return seconds() < 60 * options.minutes
 end
 
 local looks = progress.new('train', false)
@@ -106,14 +107,18 @@ local stopped = trinity.stoppable(function(stop_requested)
     round = round + 1
     report.round, report.kind = round, kind
     rows[#rows + 1] = report
-    trinity.run:log { round = round, improving_share = report.improving / math.max(1, report.trials),
-      loss = report.loss, entropy = report.entropy, best_share = report.best_share }
+    if #rows > most_rows then table.remove(rows, 1) end
+    trinity.run:log { round = round, kind = kind, improving_share = report.improving / math.max(1, report.trials),
+      loss = report.loss, entropy = kind == 'ppo' and report.entropy or nil, best_share = report.best_share }
     trainer:save(state, { rounds = tostring(round), seconds = tostring(seconds()) })
     looks:update { text = ('round %d: %.1f %% of the moves improve, best / start %.4f'):format(round,
       100 * report.improving / math.max(1, report.trials), report.best_share) }
   end
 end)
 
+if rows[1] and rows[1].round > first_round then
+  print(('the newest %d rounds; metrics.csv of the run has all'):format(most_rows))
+end
 print(trinity.format_table({ 'round', 'learns by', 'trials', 'improving', 'loss', 'best / start' },
   util.map(rows, function(r)
     return { ('%d'):format(r.round), r.kind, ('%d'):format(r.trials),

@@ -47,7 +47,7 @@ local words = {
   plan = '--model gpt2 --set layers=48 --cluster dgx_h100x8 --global_batch 1024 --simulations 100000',
   fidelity = ("strategies --cases '%s/tests/data/decoders/strategies.json'"):format(root),
   policy = 'optima --units 1000 --samples 1000000',
-  train = '--graphs inception_v3:64 --seconds 60 --save %s',
+  train = '--graphs inception_v3:64 --minutes 1 --save %s',
   completion = 'man',
   doctor = '',
 }

@@ -13,7 +13,10 @@ local util = require 'trinity.base.util'
 
 local training = {}
 
---- What the step times of a training are held against.
+--- The newest, whose weights may be members: what is kept grows no further.
+training.kept_rounds = 1000
+
+-- What the step times of a training are held against.
 training.heuristics = { 'single_device', 'etf', 'm_etf', 'm_sct', 'expert', 'heft', 'cpop' }
 
 local samples, parents = 16, 8 -- of a round
@@ -128,6 +131,7 @@ function training.new(cases, seed)
       table.insert(self.pool, judge(cases, training.plain { start = 1, time = 1, wires = wires, load = load }))
     end
   end
+  self.plain = #self.pool
   return self
 end
 
@@ -141,7 +145,9 @@ local function drawn(self)
     end
     tried[k] = judge(self.cases, weights)
     tried[k].number = k
-    if self.rounds >= idle_rounds then table.insert(self.pool, tried[k]) end
+    if self.rounds >= idle_rounds then
+      self.pool[self.plain + (self.rounds - idle_rounds) % training.kept_rounds * samples + k] = tried[k]
+    end
   end
   table.sort(tried, function(a, b)
     if a.value ~= b.value then return a.value < b.value end

@@ -1,5 +1,5 @@
 -- What a ranker of moves is worth on networks of families that it was not trained on: every family is held out in turn.
--- `trinity policy study` prints it, and the manual's chapter "policy" has what it printed.
+-- `trinity policy study` prints it, and the manual's chapter "moves" has what it printed.
 
 local rankers = require 'trinity.search.rankers'
 local training = require 'trinity.methods.move_training'

@@ -12,6 +12,7 @@ local training = {}
 
 local rounds_of_imitation, episodes_of_imitation, episodes_of_ppo = 4, 3, 2 -- episodes: a problem
 local ppo_learning_rate = 3e-4
+local most_episodes = 96 -- of a round, which keeps what every move of theirs was chosen from until it has learned
 local most_starts = 5
 
 --- The graph that text NAME[:batch[:granularity]] says, and its label.
@@ -67,14 +68,18 @@ function training.add(trainer, cases)
   end
 end
 
+-- Of a round; beyond `most_episodes` the problems take turns in rounds that follow.
+local function episodes(of_problem, count) return math.min(most_episodes, of_problem * count) end
+
 --- Round number `round` (from 1) on `count` problems: the moves that help, then the choice among candidates; of weights
---- that were trained before the choice alone. Returns its name and report.
+--- that were trained before the choice alone. Returns its name and report. What it needs beside the problems does not
+--- grow with rounds, nor with problems beyond 32 (imitation) or 48.
 function training.round(trainer, round, count, trained_before)
   if not trained_before and round <= rounds_of_imitation then
-    return 'imitate', trainer:imitate(episodes_of_imitation * count)
+    return 'imitate', trainer:imitate(episodes(episodes_of_imitation, count))
   end
   trainer:set { learning_rate = ppo_learning_rate }
-  return 'ppo', trainer:reinforce(episodes_of_ppo * count)
+  return 'ppo', trainer:reinforce(episodes(episodes_of_ppo, count))
 end
 
 --- What a method finds from the best heuristic, whose price is in the budget { evaluations = } or { seconds = }: its

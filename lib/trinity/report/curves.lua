@@ -1,6 +1,7 @@
 -- How searches converge: the best step time over evaluations of every search, with a point wherever it changes, and of
--- a method with several seeds their median and range at all those points.
+-- a method with several seeds their median and range at all those points. And what scripts log by round or step.
 
+local metrics = require 'trinity.runs.metrics'
 local read = require 'trinity.report.read'
 local util = require 'trinity.base.util'
 
@@ -20,13 +21,17 @@ local function points_of(run, id, rows_of)
   return #x > 0 and { seed = run.searches[id].seed, x = x, y = y } or nil
 end
 
+-- The rows of a run's metrics, read once.
+local function rows_of_run(run)
+  run.rows = run.rows or metrics.read(run.folder .. '/metrics.jsonl')
+  return run.rows
+end
+
 --- Rows of metrics.csv by search. Texts there may be quoted, so that the numbers are taken from the JSON lines.
 local function metrics_by_search(run)
   local by = {}
-  local json = require 'trinity.base.json'
-  for line in (read.text(run, 'metrics.jsonl') or ''):gmatch '[^\n]+' do
-    local ok, row = pcall(json.decode, line)
-    if ok and type(row) == 'table' and row.search then
+  for _, row in ipairs(rows_of_run(run)) do
+    if row.search then
       by[row.search] = by[row.search] or {}
       table.insert(by[row.search], row)
     end
@@ -88,6 +93,59 @@ function curves.of(run)
     if #chart.series > 0 then list[#list + 1] = chart end
   end
   return list
+end
+
+local most_points = 2000 -- of a line
+
+-- What a row that a script logged is drawn over: the name and the value; nil: it is not drawn.
+local function place_of(row)
+  for _, name in ipairs { 'round', 'step' } do
+    if type(row[name]) == 'number' and not row.search then return name, row[name] end
+  end
+end
+
+-- Adds a value to its line: `lines` by what it is drawn over, its own name, and the row's kind.
+local function add_value(lines, over, x, name, kind, y)
+  lines[over] = lines[over] or {}
+  lines[over][name] = lines[over][name] or {}
+  local line = lines[over][name][kind] or { name = kind, x = {}, y = {} }
+  lines[over][name][kind] = line
+  line.x[#line.x + 1], line.y[#line.y + 1] = x, y
+end
+
+-- A line of at most `most_points` points: every so many of its own, and its last.
+local function thinned(line)
+  local count = #line.x
+  local stride = math.ceil(count / most_points)
+  local thin = { name = line.name, x = {}, y = {} }
+  for i = 1, count do
+    if i % stride == 1 % stride or i == count then
+      thin.x[#thin.x + 1], thin.y[#thin.y + 1] = line.x[i], line.y[i]
+    end
+  end
+  return thin
+end
+
+--- What scripts log (trinity.run:log) by `round` or `step`, in the order of the names: a list of { name, over = 'round'
+--- or 'step', series = a list by the rows' field `kind` ('' without) of { name = kind, x, y } }.
+function curves.logged(run)
+  local lines, charts = {}, {}
+  for _, row in ipairs(rows_of_run(run)) do
+    local over, x = place_of(row)
+    for name, y in pairs(over and row or {}) do -- lines are sorted below
+      if type(y) == 'number' and name ~= over and name ~= 'seconds' then
+        add_value(lines, over, x, name, type(row.kind) == 'string' and row.kind or '', y)
+      end
+    end
+  end
+  for over, by_name in util.sorted_pairs(lines) do
+    for name, by_kind in util.sorted_pairs(by_name) do
+      local chart = { name = name, over = over, series = {} }
+      for _, line in util.sorted_pairs(by_kind) do chart.series[#chart.series + 1] = thinned(line) end
+      charts[#charts + 1] = chart
+    end
+  end
+  return charts
 end
 
 return curves

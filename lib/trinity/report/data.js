@@ -4,7 +4,7 @@ const report = JSON.parse(document.getElementById('report-data').textContent);
 
 // Lua writes an empty list as an empty object.
 for (const run of report.runs) {
-  for (const part of ['problems', 'curves', 'results', 'notes']) run[part] = list(run[part]);
+  for (const part of ['problems', 'curves', 'logged', 'results', 'notes']) run[part] = list(run[part]);
   for (const problem of run.problems) for (const part of ['strategies', 'devices']) problem[part] = list(problem[part]);
 }
 

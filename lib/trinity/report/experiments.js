@@ -167,6 +167,21 @@ function tableCard(result) {
   return el('div', { class: 'card' }, table(head, rows, { numbers, caption: result.summary || result.label }));
 }
 
+/** What a script logged by round or step: a chart of each of its values. */
+function loggedSection(run, id) {
+  if (!run.logged.length) return null;
+  const charts = run.logged.map(logged => {
+    const name = logged.name.replace(/_/g, ' ');
+    const series = logged.series.map((s, k) => ({ name: s.name || name, x: list(s.x), y: list(s.y), colour: hue(k),
+      dash: dashes[k % dashes.length] }));
+    const options = { label: name + ' by ' + logged.over, x: logged.over, y: name, unit: '' };
+    return el('div', {}, el('h3', {}, name), series.length > 1 ? curvesCard(series, options) : curves(series, options));
+  });
+  return el('section', { id }, el('h2', {}, 'By round or step'), el('div', { class: 'card' },
+    el('div', { class: 'charts' }, charts.slice(0, 8)),
+    charts.length > 8 ? foldLater((charts.length - 8) + ' more', el('div', { class: 'charts' }, charts.slice(8))) : null));
+}
+
 const resultCards = { plan: planCard, pase: paseCard, daso: dasoCard, measured: measuredCard, pipeline: pipelineCard,
   table: tableCard };
 const resultTitles = { plan: 'Plans', pase: 'How layers are split', daso: 'How replicas synchronise',

@@ -37,7 +37,7 @@ local function run_data(page, path)
     'ended_at', 'seconds', 'versions', 'blas', 'machine', 'model', 'cluster', 'ranks' })
   if type(data.name) ~= 'string' then data.name = path:match '([^/]*)/*$' end
   data.problems = problems.of(page, run)
-  data.curves = curves.of(run)
+  data.curves, data.logged = curves.of(run), curves.logged(run)
   data.results = run.results
   data.searches = #run.search_ids
   data.sentence = sentence.of(run, data)

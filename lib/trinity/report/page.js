@@ -2,7 +2,8 @@
 
 function runSections(run, prefix) {
   const id = name => prefix + name;
-  return [['Summary', runHead(run, id('summary'))], ...resultSections(run, id('result')),
+  return [['Summary', runHead(run, id('summary'))], ['By round or step', loggedSection(run, id('logged'))],
+    ...resultSections(run, id('result')),
     ['Comparison', comparisonSection(run, id('comparison'))], ['Placement', placementSection(run, id('placement'))],
     ['Timeline', timelineSection(run, id('timeline'))], ['Devices', deviceSection(run, id('devices'))]]
     .filter(entry => entry[1]);

@@ -77,9 +77,16 @@ local function results_text(run)
   return table.concat(parts, ' ')
 end
 
+-- What scripts log by round or step; nil: nothing.
+local function logged_text(logged)
+  if #logged == 0 then return nil end
+  local names = util.map(logged, function(chart) return (chart.name:gsub('_', ' ')) end)
+  return util.shortened(('This run logged %s.'):format(table.concat(names, ', ')), 300)
+end
+
 --- `data` holds what the report knows of the run's problems by now.
 function sentence.of(run, data)
-  local text = results_text(run)
+  local text, logged = results_text(run), logged_text(data.logged or {})
   if #run.search_ids > 0 then
     text = (text ~= '' and text .. ' ' or '') .. searched_text(run, data.problems) .. '.'
     for i = 1, math.min(3, #data.problems) do
@@ -90,9 +97,10 @@ function sentence.of(run, data)
           or ' ' .. found:gsub('^t', 'T')) .. '.'
       end
     end
+    if logged then text = text .. ' ' .. logged end
   elseif text == '' then
     local first = run.results[1]
-    text = not first and 'This run has no search and no result.'
+    text = not first and (logged or 'This run has no search and no result.')
       or is_sentence(first.summary) and util.shortened(first.summary, 300)
       or ('This run has %s and no search.'):format(plural(#run.results, 'result'))
   end

@@ -181,6 +181,20 @@ local function learnt()
   return json.decode(core.read_file(folder .. '/learnt/results/measured.json')).data
 end
 
+--- What `trinity train` logged in six rounds: rows of metrics.jsonl.
+local function logged_rounds()
+  if not require('trinity.base.util').exists(folder .. '/rounds') then
+    local status, output = run_trinity(("train --graphs alexnet:8 --clusters p100x2 --hidden 4 --rounds 6 --save '%s/w' "
+      .. "--runs '%s' --run rounds"):format(folder, folder))
+    if status ~= 0 then error(output, 0) end
+  end
+  local rows = {}
+  for _, row in ipairs(require('trinity.runs.metrics').read(folder .. '/rounds/metrics.jsonl')) do
+    if not row.search then rows[#rows + 1] = row end -- the others are heuristics that gave starts
+  end
+  return rows
+end
+
 describe('a report', function()
   local seen, pages
   local function pages_of()
@@ -195,6 +209,7 @@ describe('a report', function()
     pages = { one = page_of { folder .. '/one' }, phone = page_of { folder .. '/one' },
       pair = page_of { folder .. '/one', folder .. '/two' }, hostile = page_of { folder .. '/hostile' },
       kinds = page_of { folder .. '/kinds' } }
+    if #logged_rounds() > 0 then pages.rounds = page_of { folder .. '/rounds' } end
     if learnt() then pages.learnt = page_of { folder .. '/learnt' } end
     return pages
   end
@@ -321,6 +336,45 @@ describe('a report', function()
     end
     expect(drawn[1].py[40] > drawn[1].py[1]):equals(true) -- further down
     expect(page('one').losses[1]):equals(nil)
+  end)
+  it('draws what a training logged of every round, a line for imitation and one for PPO', function()
+    local rows, seen_rounds, drawn = logged_rounds(), page 'rounds', {}
+    expect(#rows):equals(6)
+    expect(table.concat(seen_rounds.sections, ' ')):matches '^summary logged '
+    expect(table.concat(seen_rounds.chartNames, ', ', 1, 4)):equals(
+      'best share by round, entropy by round, improving share by round, loss by round')
+    expect(seen_rounds.lead):matches 'This run logged best share, entropy, improving share, loss%.'
+    expect(table.concat(seen_rounds.errors, '\n')):equals ''
+    expect(seen_rounds.undrawnAfterLoad):equals(0)
+    for _, line in ipairs(seen_rounds.logged) do drawn[line.name] = line end
+    expect(rows[4].entropy):equals(nil) -- imitation chooses nothing
+    for kind, range in trinity.sorted_pairs { imitate = { 1, 4 }, ppo = { 5, 6 } } do
+      local first, last = range[1], range[2]
+      expect(#drawn[kind].x):equals(last - first + 1)
+      for r = first, last do
+        expect(drawn[kind].x[r - first + 1]):equals(r)
+        expect(drawn[kind].y[r - first + 1]):near(rows[r].loss, 1e-12)
+        expect(rows[r].kind):equals(kind)
+      end
+    end
+    expect(table.concat(seen_rounds.axes, ', ')):matches 'round, loss'
+    expect(page('one').logged[1]):equals(nil)
+  end)
+  it('thins long lines, the same way each time, and leaves rows of searches to their own', function()
+    local curves, lines = require 'trinity.report.curves', {}
+    for i = 1, 4999 do lines[i] = ('{"step":%d,"seconds":1,"b":%d,"a":0.5}'):format(i, i) end
+    lines[5000] = '{"step":1,"search":"1","loss":3}'
+    lines[5001] = '{"loss":3}'
+    core.write_file(folder .. '/long/metrics.jsonl', table.concat(lines, '\n'))
+    local charts = curves.logged { folder = folder .. '/long' }
+    expect(#charts):equals(2)
+    expect(charts[1].name .. charts[2].name .. charts[1].over):equals 'abstep'
+    local x = charts[2].series[1].x
+    expect(#x <= 2000 and #x > 1500):equals(true)
+    expect(x[1]):equals(1)
+    expect(x[#x]):equals(4999)
+    expect(charts[2].series[1].y[7]):equals(x[7])
+    expect(json.encode(curves.logged { folder = folder .. '/long' })):equals(json.encode(charts))
   end)
   it('begins with sentences, not with the names of tables', function()
     local sentence = require 'trinity.report.sentence'

@@ -194,6 +194,37 @@ describe('the commands', function()
     expect(status):equals(2)
     expect(output):matches 'expected MODEL, MODEL:BATCH or MODEL:BATCH:GRANULARITY'
   end)
+  it('search says how many of the improvements came from ranked moves', function()
+    local output, status = run 'search --model inception_v3 --batch_size 8 --cluster p100x2 --method trinity --evaluations 400 --seed 2'
+    expect(status):equals(0)
+    local p = trinity.problem { graph = trinity.model('inception_v3', { batch_size = 8 }), cluster = trinity.cluster 'p100x2' }
+    local r = trinity.methods.trinity(p, { evaluations = 400, quiet = true, seed = 2 }).ranking
+    expect(r.improving > r.plain_improving and r.plain_improving > 0):equals(true)
+    local text = ('  %.1f %% of %d improved, of %d as they were drawn %.1f %%; %.0f %% of the improvements, '):format(
+      100 * r.improving / r.trials, r.trials, r.plain_trials, 100 * r.plain_improving / r.plain_trials,
+      100 * r.improving / (r.improving + r.plain_improving))
+    expect(output:find(text, 1, true) and output or text):matches 'ranked moves .* of the improvements, %d+ %% of the time'
+  end)
+  it('train ends after --minutes, and refuses what is none', function()
+    local begun = core.clock_s()
+    local output, status = run('train --minutes 0.01 ' .. common)
+    expect(status):equals(0)
+    expect(output):matches 'trained on 2 problems; 0%.01 minutes'
+    expect(core.clock_s() - begun):below(30) -- of the 3 minutes that it takes without
+    for words, message in trinity.sorted_pairs { ['--minutes soon'] = "option '%-%-minutes': expected a number, got 'soon'",
+      ['--minutes=-1'] = "option '%-%-minutes': expected a number from 0, got %-1",
+      ['--minute 1'] = "unknown option '%-%-minute', did you mean 'minutes'", ['--seconds 9'] = "unknown option '%-%-seconds'" } do
+      output, status = run('train ' .. words)
+      expect(status):equals(2)
+      expect(output):matches(message)
+    end
+  end)
+  it('train shows the newest 50 rounds', function()
+    local output, status = run('train --rounds 52 --graphs alexnet:8 --clusters p100x2 --hidden 4 --save ' .. temporary '.safetensors')
+    expect(status):equals(0)
+    expect(output):matches '\nthe newest 50 rounds; metrics%.csv of the run has all\nround [^\n]+\n[- ]*\n*3 +imitate'
+    expect(output):matches '\n52 +ppo'
+  end)
   it('policy show says what weights were trained on and how they do', function()
     local output, status = run(('policy show %s --graphs vgg16:8 --clusters p100x2,p100x4 --evaluations 60 --seeds 2'):format(save))
     expect(status):equals(0)
@@ -206,6 +237,45 @@ describe('the commands', function()
     output, status = run 'policy shwo x'
     expect(status):equals(2)
     expect(output):matches 'expected show FILE'
+  end)
+end)
+
+describe('the memory of a training', function()
+  -- Read by the command before its script: appends the largest resident memory so far, after every round.
+  local watch = [[
+    local state = require 'trinity.runs.state'
+    local log = state.log
+    function state.log(fields)
+      log(fields)
+      if not fields.round then return end
+      collectgarbage()
+      local file = assert(io.open('peaks', 'a'))
+      file:write(fields.round, ' ', io.open '/proc/self/status':read '*a':match 'VmHWM:%s+(%d+)', '\n')
+      file:close()
+    end]]
+  it('is the same after 3 and after 12 rounds, by any reward, where a round learns from 10 MB', function()
+    for _, reward in ipairs { 'step_time', 'mdpe' } do
+      local folder, peaks = temporary(), {}
+      core.write_file(folder .. '/watch.lua', watch)
+      output_of(("cd '%s' && '%s' -e 'dofile \"watch.lua\"' train --graphs vgg16:8 --clusters p100x2,p100x4 --hidden 4 --rounds 12 "
+        .. '--reward %s --save w --run r 2>&1'):format(folder, program, reward))
+      for round, kb in core.read_file(folder .. '/peaks'):gmatch '(%d+) (%d+)' do peaks[tonumber(round)] = tonumber(kb) / 1024 end
+      expect(#peaks):equals(12)
+      expect(peaks[3]):below(150)
+      expect(peaks[12] - peaks[3]):below(4) -- MB; measured 0.1
+    end
+  end)
+  it('has room for so many episodes of a round, whatever the number of problems', function()
+    local training, asked = require 'trinity.methods.move_training', {}
+    local trainer = { set = function() end }
+    for _, kind in ipairs { 'imitate', 'reinforce' } do
+      trainer[kind] = function(_, episodes) asked[#asked + 1] = ('%d'):format(episodes) end
+    end
+    for _, problems in ipairs { 8, 32, 33, 48, 1000 } do
+      training.round(trainer, 1, problems)
+      training.round(trainer, 5, problems)
+    end
+    expect(table.concat(asked, ' ')):equals '24 16 96 64 96 66 96 96 96 96'
   end)
 end)
 

@@ -103,6 +103,24 @@ describe('files of schedulers', function()
 end)
 
 describe('their training', function()
+  it('keeps no more after many rounds than after a few', function()
+    local kept = list_training.kept_rounds
+    list_training.kept_rounds = 3
+    local ok, message = pcall(function()
+      local trainer, held = list_training.new(list_training.cases('alexnet:8', 'p100x2'), 1), {}
+      for round = 1, 22 do
+        trainer:round()
+        trainer.rounds = round
+        held[round] = #trainer.pool
+      end
+      expect(held[11] - held[10]):equals(16) -- weights tried in a round
+      expect(held[13] - held[10]):equals(3 * 16)
+      expect(held[22]):equals(held[13])
+      expect((trainer:members(4))):matches '.'
+    end)
+    list_training.kept_rounds = kept
+    if not ok then error(message, 0) end
+  end)
   it('makes the same weights from the same seed, and better ones than it begins with', function()
     local function trained(seed)
       local scheduler, first, all = list_training.train({ graphs = 'inception_v3:16', clusters = 'p100x2', rounds = 14,

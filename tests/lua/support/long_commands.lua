@@ -8,6 +8,7 @@
 --   same        what of that is the same for the same seed, as a command of the shell; without: all but what clocks say
 --   seconds     seconds that --seconds gives it (each of its searches, where it has several), or a text that says why it has
 --               no such option
+--   minutes     the same in minutes, of a command that has --minutes
 --   endless     its words for that, for its progress and, where it does not go on, for Ctrl-C: work that does not end before
 --               (default: `words` with a great --evaluations and no --rounds)
 --   seed        false: it takes none, since it draws nothing, or has `--seeds`
@@ -100,7 +101,7 @@ return {
   { name = 'compare', words = '--model alexnet --cluster p100x4 --methods random,local_search,metis --seeds 2 '
     .. '--evaluations 20000', kept = best, seconds = 1, seeded = true, resumes = true, after = begun },
   { name = 'train', words = '--graphs alexnet:8 --clusters p100x2 --rounds 3 --save w.safetensors', kept = 'w.safetensors',
-    seconds = 1, endless = '--graphs alexnet:8 --clusters p100x2 --save w.safetensors', seeded = true, resumes = true,
+    minutes = 0.02, endless = '--graphs alexnet:8 --clusters p100x2 --save w.safetensors', seeded = true, resumes = true,
     after = 'test -e w.safetensors.training' },
   { name = 'train', words = '--learns schedulers --graphs alexnet:8 --clusters p100x2 --members 2 --rounds 20 --save w.safetensors',
     kept = 'w.safetensors', seconds = 'rounds of a scheduler take milliseconds, and there are as many as --rounds says',

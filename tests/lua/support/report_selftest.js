@@ -73,6 +73,8 @@
     try {
       seen.curves = curvesOf('Best step time over evaluations');
       seen.losses = curvesOf('Loss by step');
+      seen.logged = curvesOf('loss by round');
+      seen.axes = all('.chart .role-axis-title text').map(title => title.textContent);
       seen.curvePoints = all('.chart[aria-label^="Best step time over evaluations"] .mark-symbol path').length;
       for (let i = 0; i < 100 && all('.chart').some(chart => !chart.firstChild); i++) await wait();
       seen.title = document.querySelector('h1').textContent;

@@ -62,6 +62,12 @@ local function interrupted(command, signal)
   error(command.name .. ': five times it had ended before it was interrupted')
 end
 
+-- The option that ends it in time, with its value; nil: it has none.
+local function limit(command)
+  if command.minutes then return ('--minutes %g'):format(command.minutes) end
+  return type(command.seconds) == 'number' and ('--seconds %g'):format(command.seconds) or nil
+end
+
 -- Read by a command before its script: SIGINT comes just behind the last search, or, where the engine brackets that, when a
 -- result is about to be kept. Without STRIKE_AT it counts these moments.
 local strike = [[
@@ -112,11 +118,11 @@ for i, command in ipairs(commands) do
       local _, other = shell(command, 'COMMAND SEED=2 --run r')
       expect(kept(command, other) ~= whole):equals(true)
     end)
-    if type(command.seconds) == 'number' then
-      it('ends after --seconds', function()
+    if limit(command) then
+      it('ends after --seconds or --minutes', function()
         local start = core.clock_s()
-        local output = shell(command, ('COMMAND --seconds %g --run r >/dev/null; echo status=$?'):format(
-          command.seconds), nil, endless(command))
+        local output = shell(command, ('COMMAND %s --run r >/dev/null; echo status=$?'):format(
+          limit(command)), nil, endless(command))
         expect(output):matches 'status=0\n$'
         expect(core.clock_s() - start):below(20)
       end)
@@ -172,9 +178,9 @@ for i, command in ipairs(commands) do
   end)
 end
 
-it('each has --seconds, or a word why not', function()
+it('each has --seconds or --minutes, or a word why not', function()
   for i, command in ipairs(commands) do
-    local says = type(command.seconds) == 'number' or type(command.seconds) == 'string' and command.seconds:find ' '
+    local says = limit(command) or type(command.seconds) == 'string' and command.seconds:find ' '
     expect(says and '' or ('%d %s'):format(i, command.name)):equals ''
   end
 end)
@@ -215,7 +221,7 @@ it('every part of a command is in the table', function()
   expect(table.concat(missing, ', ')):equals ''
 end)
 
-it('every command that takes --evaluations, --seconds or --steps is in the table', function()
+it('every command that takes --evaluations, --seconds, --minutes or --steps is in the table', function()
   local listed, missing = { run = 'execute' }, {}
   for _, command in ipairs(commands) do listed[command.name] = true end
   local short = { custom_policy = 'compare', equal_time = 'compare', figure4 = 'timeline', own_baseline = 'search',
@@ -224,8 +230,8 @@ it('every command that takes --evaluations, --seconds or --steps is in the table
   for _, file in ipairs(core.list_folder(root .. '/scripts')) do
     local name = file:match '^(.*)%.lua$'
     local options = name and core.read_file(('%s/scripts/%s'):format(root, file)) or ''
-    if options:find '\n  [a-z]*evaluations = {' or options:find '\n  seconds = {' or options:find '\n  steps = {'
-      or options:find '\n  epochs = {' then
+    if options:find '\n  [a-z]*evaluations = {' or options:find '\n  seconds = {' or options:find '\n  minutes = {'
+      or options:find '\n  steps = {' or options:find '\n  epochs = {' then
       if not listed[name] and not short[name] then missing[#missing + 1] = name end
     end
   end
