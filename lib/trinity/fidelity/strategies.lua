@@ -241,6 +241,21 @@ local function experts_apart(rows, share)
   return found
 end
 
+--- Messages of one kind, axis and size in one row, where the first of them stands: what level 3 gathers forwards and
+--- again backwards, or experts' as large as the rest's.
+local function merged(rows)
+  local found, by_key = {}, {}
+  for _, row in ipairs(rows) do
+    local key = ('%s %s %d'):format(row.kind, row.axis, row.bytes)
+    if by_key[key] then by_key[key].count = by_key[key].count + row.count
+    else
+      by_key[key] = util.merged(row)
+      found[#found + 1] = by_key[key]
+    end
+  end
+  return found
+end
+
 --- The strategy of a case, with its network on as many devices as it takes.
 ---@param owner string what begins messages
 ---@param case table
@@ -275,7 +290,7 @@ local function evaluate(owner, case)
         or stage.gathered_weight_bytes,
       activation_bytes = { layers = kept.layers, embedding = kept.embedding, head = kept.head,
         delayed = stage.delayed_bytes },
-      collectives = json.list(rows), row_weights = apart }
+      collectives = json.list(merged(rows)), row_weights = apart }
   end)
   return { bubble_fraction = idle / (1 + idle), stages = json.list(stages) }
 end

@@ -44,6 +44,12 @@ local function compare(case, result)
       near(at .. 'activations of ' .. part, got.activation_bytes[part], bytes)
     end
     expect(at .. sums(got.collectives)):equals(at .. sums(wanted.collectives))
+    local seen = {}
+    for _, row in ipairs(got.collectives) do
+      local key = ('%s %s %d'):format(row.kind, row.axis, row.bytes)
+      if seen[key] then error(('%stwo entries of messages %s'):format(at, key), 0) end
+      seen[key] = true
+    end
   end
 end
 
