@@ -61,13 +61,14 @@ local function samples()
 end
 
 -- Runs of a narrow network on 16 to 64 GPUs, with times that no model tells exactly.
-local function runs(count)
+local function runs(count, networks)
+  networks = networks or 8
   local draw, lines = require('trinity').random(1, 'runs'), { '# GPUs,global batch,micro batch,hidden size,attention heads,'
     .. '# layers,sequence length,tensor parallelism,data parallelism,pipeline parallelism,iteration time (ms)\n' }
   for i = 1, count do
     local tensor, data, pipeline = 2 ^ draw:integer(2), 2 ^ (1 + draw:integer(2)), 2
     lines[i + 1] = ('%d,%d,1,%d,16,4,32,%d,%d,%d,%.3f\n'):format(tensor * data * pipeline, data * 4,
-      128 * draw:integer(8), tensor, data, pipeline, 20 + 20 * draw:uniform())
+      1024 / networks * draw:integer(networks), tensor, data, pipeline, 20 + 20 * draw:uniform())
   end
   return table.concat(lines)
 end
@@ -155,7 +156,7 @@ return {
     endless = 'published --rows many.csv --left_out', after = 'grep -q "[1-9] of .* networks" err', memory = '2G',
     says = told },
   { name = 'fidelity', words = 'plan --runs r.csv', kept = result, seed = false,
-    files = { ['r.csv'] = runs(12), ['many.csv'] = runs(3000) }, seconds = 'a search a group, which ends by its rows',
+    files = { ['r.csv'] = runs(12), ['many.csv'] = runs(3000, 64) }, seconds = 'a search a group, which ends by its rows',
     endless = 'plan --runs many.csv', after = 'grep -q "[2-9] of .* groups" err', memory = '2G', says = told },
   { name = 'select', words = 'p.json --rounds 4', files = { ['p.json'] = selection() }, kept = result, seconds = 1,
     endless = 'p.json', after = 'grep -q "searching  cost" out err', says = 'stopped by Ctrl%-C with the best so far' },
