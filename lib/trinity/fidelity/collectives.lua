@@ -7,6 +7,7 @@ local csv = require 'trinity.fidelity.csv'
 local fit = require 'trinity.fidelity.fit'
 local json = require 'trinity.base.json'
 local model = require 'trinity.graph.model'
+local picture = require 'trinity.fidelity.picture'
 local systems = require 'trinity.fidelity.collective_systems'
 local tables = require 'trinity.fidelity.collective_tables'
 local text = require 'trinity.base.text'
@@ -22,7 +23,9 @@ local collectives = {
       help = 'fits the constants of wires and memories; those of the library, which clusters have, stay' },
     fit = { default = false, help = 'fits the constants to the rows and prints these' },
     left_out = { default = false, help = 'fits without each system in turn, and tells that one' },
+    record = { default = '', help = 'with --left_out: the file for errors of runs' },
     save = { default = '', help = 'with --fit: the file for the constants' },
+    picture = { default = '', help = 'told against measured times from 1 MiB up, as PATH.svg and PATH.png' },
   },
 }
 
@@ -220,7 +223,18 @@ local function tell_all(rows, values)
   return util.map(rows, function(row) return row.found and tell(row) or { why = row.why } end)
 end
 
-local function show(rows, as_json)
+--- Draws counted rows by kind of GPU.
+local function draw(path, rows, told)
+  local points = {}
+  for i, row in ipairs(rows) do
+    if scored(row) then
+      points[#points + 1] = { group = row.found.device or 'others', given = row.measured_s, told = told[i].predicted_s }
+    end
+  end
+  picture.draw(path, points, 'seconds', true)
+end
+
+local function show(rows, as_json, path)
   local values, fitted = constants.fitted()
   local told, served = tell_all(rows, values), {}
   if as_json then return print(json.encode { rows = json.list(told) }) end
@@ -230,19 +244,35 @@ local function show(rows, as_json)
   print_runs('runs that the constants were fitted to, from 1 MiB up', groups[true])
   print_runs('runs that are left out, from 1 MiB up', groups[false])
   print_others(rows)
+  if path ~= '' then draw(path, rows, told) end
+end
+
+--- The file that the manual's table is of: errors of runs, mean and worst, told by the fitted constants and left out.
+local function record(fitted, left)
+  local lines = { '-- Written by `trinity fidelity collectives --left_out --record FILE`: errors of runs from 1 MiB up',
+    '-- (mean, worst of told over measured, less one), by the fitted constants, and by constants fitted without the run.',
+    'return {' }
+  local function pair(entry) return ('{ %.6f, %.6f }'):format(entry.sum / entry.rows, entry.worst) end
+  for i, entry in ipairs(fitted) do
+    lines[#lines + 1] = ("  { run = '%s', rows = %d, fitted = %s, left_out = %s },"):format(entry.run, entry.rows,
+      pair(entry), pair(left[i]))
+  end
+  return table.concat(lines, '\n') .. '\n}\n'
 end
 
 --- Every run told by constants that were fitted without it.
-local function leave_each_out(rows, keep_library)
+local function leave_each_out(rows, keep_library, path)
   local used = {}
   for _, row in ipairs(rows) do if scored(row) then used[#used + 1] = row end end
-  local entries = fit.each(runs_of(used), 'runs', function(run)
+  local entries, stopped = fit.each(runs_of(used), 'runs', function(run)
     local values = fitted_to(rows, function(row) return row.run ~= run end, keep_library)
     local own = {}
     for _, row in ipairs(rows) do if row.run == run then own[#own + 1] = row end end
     return errors_by_run(own, tell_all(own, values))[1]
   end)
   print_runs('every run told by constants that were fitted to the others, from 1 MiB up', entries)
+  if path == '' or stopped then return end
+  core.write_file(path, record(errors_by_run(used, tell_all(used, (constants.fitted()))), entries))
 end
 
 local function show_fit(rows, options)
@@ -264,8 +294,8 @@ function collectives.run(options)
   local rows = read(options.rows)
   if options.also ~= '' then for _, row in ipairs(read(options.also)) do rows[#rows + 1] = row end end
   if options.fit then return show_fit(rows, options) end
-  if options.left_out then return leave_each_out(rows, options.keep_library) end
-  return show(rows, options.json)
+  if options.left_out then return leave_each_out(rows, options.keep_library, options.record) end
+  return show(rows, options.json, options.picture)
 end
 
 --- The constants of this comparison with their values.

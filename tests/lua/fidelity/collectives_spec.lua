@@ -215,6 +215,24 @@ describe('trinity fidelity collectives', function()
   end)
 end)
 
+describe('runs that are left out', function()
+  it('are recorded beside what the fitted constants say, and not told by their own rows', function()
+    local rows, record = {}, temporary '.lua'
+    for _, run in ipairs { 'slow', 'fast' } do
+      for size = 26, 32, 2 do
+        rows[#rows + 1] = row { run = run, bytes = ('%d'):format(2 ^ size), algorithm = 'Ring',
+          busbw_GBps = run == 'slow' and '320' or '400' }
+      end
+    end
+    trinity_says(("fidelity collectives --left_out --rows '%s' --record '%s'"):format(table_of(unpack(rows)), record), 0,
+      'told by constants that were fitted to the others')
+    local slow, fast = unpack(dofile(record))
+    expect(('%s %d %s %d'):format(slow.run, slow.rows, fast.run, fast.rows)):equals 'slow 4 fast 4'
+    for _, one in ipairs { slow, fast } do expect(one.left_out[1] > 0.1 and one.left_out[2] >= one.left_out[1]):truthy() end
+    expect(slow.fitted[1] < 0.2 and slow.fitted[2] >= slow.fitted[1]):truthy()
+  end)
+end)
+
 describe('the fit', function()
   it('finds constants of exact data, whatever a disturbed row says', function()
     local list = { { name = 'a', start = 1, least = 0.1, most = 100, spread = 3 },
