@@ -250,7 +250,7 @@ end
 --- The file that the manual's table is of: errors of runs, mean and worst, told by the fitted constants and left out.
 local function record(fitted, left)
   local lines = { '-- Written by `trinity fidelity collectives --left_out --record FILE`: errors of runs from 1 MiB up',
-    '-- (mean, worst of told over measured, less one), by the fitted constants, and by constants fitted without the run.',
+    '-- (mean, worst of told over measured, less one), by the fitted constants, and by those fitted without the run.',
     'return {' }
   local function pair(entry) return ('{ %.6f, %.6f }'):format(entry.sum / entry.rows, entry.worst) end
   for i, entry in ipairs(fitted) do
