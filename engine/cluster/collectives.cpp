@@ -58,7 +58,8 @@ class CollectivePricing {
     CollectiveCost cost;
     if (kind_ == Kind::all_to_all) {
       const auto plain = price_plainly(algorithm);
-      cost = in_chunks(*group_.library_, plain.latency_s, plain.transfer_s);
+      const double kept_s = copy_s(*group_.library_, static_cast<double>(size()), bytes_);
+      cost = in_chunks(*group_.library_, plain.latency_s, plain.transfer_s + kept_s);
       cost.algorithm = plain.algorithm;
     } else {
       cost = library_cost(*group_.library_, library_members(), kind_, algorithm, bytes_);

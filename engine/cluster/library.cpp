@@ -40,9 +40,11 @@ Work ring(const CollectiveLibrary& library, const CollectiveMembers& members, Ki
   const double trips = kind == Kind::all_reduce ? 2 : 1, steps = trips * (members.size - 1);
   const double part = kind == Kind::broadcast ? 1 : (members.size - 1) / members.size;
   const double crossing = members.nodes > 1 ? std::min(steps, trips * members.nodes) : 0;
+  const double copied_s = kind == Kind::broadcast ? 0 : copy_s(library, members.size, bytes);
   return {(steps - crossing) * members.node_latency_s + crossing * members.network_latency_s,
           trips * part * bytes /
-              std::min(members.node_bandwidth, network_bandwidth(library, members))};
+                  std::min(members.node_bandwidth, network_bandwidth(library, members)) +
+              copied_s};
 }
 
 /// Levels of a tree over the nodes.
@@ -126,6 +128,7 @@ void check_library(std::string_view owner, const CollectiveLibrary& library) {
        {Range{"call_s", library.call_s, 0, 1}, Range{"pipelining", library.pipelining, 0, 4},
         Range{"low_latency_hop", library.low_latency_hop, 0, 1},
         Range{"low_latency_bandwidth", library.low_latency_bandwidth, 0, 1},
+        Range{"copy_bandwidth", library.copy_bandwidth, 0, kMost},
         Range{"multicast_bandwidth", library.multicast_bandwidth, 0, 1},
         Range{"multicast_s", library.multicast_s, 0, 1}, Range{"rails", library.rails, 1, kMost}})
     if (!(range.value >= range.least && range.value <= range.most))
@@ -158,6 +161,10 @@ CollectiveCost library_cost(const CollectiveLibrary& library, const CollectiveMe
     if (cost.time_s() < best.time_s()) best = cost;
   }
   return best;
+}
+
+double copy_s(const CollectiveLibrary& library, double members, double bytes) {
+  return library.copy_bandwidth > 0 ? bytes / members / library.copy_bandwidth : 0;
 }
 
 CollectiveCost in_chunks(const CollectiveLibrary& library, double latency_s, double transfer_s) {

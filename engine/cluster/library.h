@@ -26,7 +26,8 @@ struct CollectiveCost;
 /// chunks of what it takes to pass them through L (Sanders, Speck, Traeff, Parallel Computing
 /// 35(12), 2009, section 2). L and W of an all-reduce:
 ///
-///   ring        2 (n - 1) steps, of which 2 N cross the network; 2 (n - 1)/n S / min(B1, B2)
+///   ring        2 (n - 1) steps, of which 2 N cross the network; 2 (n - 1)/n S / min(B1, B2), and
+///               S / n / copy_bandwidth: the part that arrives last is copied where nothing is sent
 ///   tree        chains in nodes, a double binary tree between them (NCCL 2.4): 2 (g - 1) a1 +
 ///               2 log2(N) a2; S max(2 / B1, c / B2), c = 1 for two nodes, where every byte crosses
 ///               once each way, else 2
@@ -37,13 +38,15 @@ struct CollectiveCost;
 ///               S max(2 / B1, 2 / B2): the ways up and down do not overlap
 ///
 /// Rings carry out a reduce-scatter and an all-gather with half of both, a broadcast in n - 1 steps
-/// with S / min(B1, B2); the other algorithms carry these out as the all-reduce that does more. An
-/// all-to-all has L and W of the plain algorithm, in chunks.
+/// with S / min(B1, B2) and nothing to copy; the other algorithms carry these out as the all-reduce
+/// that does more. An all-to-all has L and W of the plain algorithm, in chunks, and copies the part
+/// that a member keeps, S / n.
 struct CollectiveLibrary {
   double call_s = 0;      ///< a call: launching it, and the members' meeting
   double pipelining = 0;  ///< how much of the steps' latency every chunk pays again, 0 to 4
   double low_latency_hop = 1;        ///< a step with small packets, in parts of the wire's latency
   double low_latency_bandwidth = 0;  ///< their bandwidth in parts of the wire's; 0: no such packets
+  double copy_bandwidth = 0;         ///< bytes/s of a copy in a member's memory; 0: takes no time
   double multicast_bandwidth = 0;    ///< of switches in nodes that add up, in parts of B1; 0: none
   double multicast_s = 0;            ///< their latency, up and down
   double rails = std::numeric_limits<double>::infinity();  ///< cards that a node's rings use at most
@@ -78,6 +81,9 @@ bool library_applies(const CollectiveLibrary& library, const CollectiveMembers& 
 /// (automatic). Not of an all-to-all. sent_bytes is not filled.
 CollectiveCost library_cost(const CollectiveLibrary& library, const CollectiveMembers& members,
                             CollectiveKind kind, CollectiveAlgorithm algorithm, double bytes);
+
+/// Seconds in which each of `members` copies its part of `bytes`.
+double copy_s(const CollectiveLibrary& library, double members, double bytes);
 
 /// A call whose steps take latency_s and whose bytes take transfer_s, in chunks.
 CollectiveCost in_chunks(const CollectiveLibrary& library, double latency_s, double transfer_s);

@@ -413,6 +413,29 @@ TEST_CASE("a part of a node's devices shares its inside with others") {
              chunks(1e-5, 6 * 2e-6, 12e-3)));
 }
 
+TEST_CASE("a ring's last part is copied where nothing is sent, as is what an all-to-all keeps") {
+  CollectiveLibrary library = plain_library();
+  library.copy_bandwidth = 2e9;
+  const auto near = [](double a, double b) { return a == doctest::Approx(b).epsilon(1e-12); };
+  for (const int32_t n : {2, 8}) {
+    const Cluster node(machines(1, n, library)), plain(machines(1, n, plain_library()));
+    const double part_s = 8e6 / n / 1e9, copied_s = 8e6 / n / 2e9;
+    CHECK(near(time_s(node, Kind::all_reduce, Algorithm::ring, 8'000'000),
+               chunks(1e-5, 2 * (n - 1) * 2e-6, 2 * (n - 1) * part_s + copied_s)));
+    for (const Kind half : {Kind::all_gather, Kind::reduce_scatter})
+      CHECK(near(time_s(node, half, Algorithm::ring, 8'000'000),
+                 chunks(1e-5, (n - 1) * 2e-6, (n - 1) * part_s + copied_s)));
+    const auto exchanged =
+        collective_cost(plain, Kind::all_to_all, Algorithm::automatic, first(n), 8'000'000);
+    CHECK(time_s(node, Kind::all_to_all, Algorithm::automatic, 8'000'000) >
+          exchanged.time_s() + copied_s * (1 - 1e-12));
+    for (const auto algorithm : {Algorithm::ring, Algorithm::tree})
+      CHECK(time_s(node, Kind::broadcast, algorithm, 8'000'000) ==
+            time_s(plain, Kind::broadcast, algorithm, 8'000'000));
+    CHECK(node.fingerprint() != plain.fingerprint());
+  }
+}
+
 TEST_CASE("direct links carry as many rings as the least cut") {
   // DGX-1: single and double NVLinks, six at every GPU (NCCL runs six rings)
   constexpr std::array<std::array<int, 3>, 16> kCube{{{0, 1, 1}, {0, 2, 1}, {0, 3, 2}, {0, 4, 2},

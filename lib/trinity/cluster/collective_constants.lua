@@ -26,6 +26,8 @@ constant('rack_share', '1', 0.92, 0.7, 1, 0.05, 'what NVLink 5 carries through s
 constant('xgmi_share', '1', 0.72, 0.6, 1, 0.1, 'what xGMI links carry, of the line rate')
 constant('host_share', '1', 0.76, 0.5, 1, 0.1,
   'what a PCIe slot carries to and from host memory, both ways together, of the line rate')
+constant('copy_share', '1', 0.7, 0.2, 1, 0.3,
+  "what a copy in a GPU's memory reaches, of half of its bandwidth: bytes are read and written")
 constant('network_share', '1', 0.96, 0.8, 1, 0.03, 'what network cards carry, of the line rate')
 constant('nvlink2_s', 's', 3.4e-6, 0.8e-6, 8e-6, 0.4, 'a step over NVLink 1 or 2')
 constant('nvlink3_s', 's', 3.4e-6, 0.8e-6, 8e-6, 0.4, 'a step over NVLink 3')

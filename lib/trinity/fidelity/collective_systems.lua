@@ -171,8 +171,9 @@ end
 local function library(found, constants)
   local fabric = found.fabric or {}
   local multicast = fabric.layout == 'switch' and not fabric.rack and constants['multicast' .. fabric.generation]
+  local memory = found.device and devices.find(found.device).memory_bandwidth_bytes_per_s or 0
   return util.merged(collective_constants.library(constants), { multicast_bandwidth = multicast or 0,
-    in_network = found.in_network })
+    in_network = found.in_network, copy_bandwidth = constants.copy_share * memory / 2 })
 end
 
 -- Where the kind is not known: collectives do not ask for it.

@@ -7,17 +7,25 @@ local csv = require 'trinity.fidelity.csv'
 local fit = require 'trinity.fidelity.fit'
 local json = require 'trinity.base.json'
 local model = require 'trinity.graph.model'
+local picture = require 'trinity.fidelity.picture'
 local systems = require 'trinity.fidelity.collective_systems'
+local tables = require 'trinity.fidelity.collective_tables'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
 local collectives = {
   help = 'measured all-reduces and others',
   options = {
-    rows = { default = '', help = 'table of measurements, or of what is asked (CSV)' },
+    rows = { default = '',
+      help = 'table of measurements, or of what is asked (CSV), or a folder of vTrain or Galvatron' },
+    also = { default = '', help = 'another table or folder, whose rows come behind' },
+    keep_library = { default = false,
+      help = 'fits the constants of wires and memories; those of the library, which clusters have, stay' },
     fit = { default = false, help = 'fits the constants to the rows and prints these' },
     left_out = { default = false, help = 'fits without each system in turn, and tells that one' },
+    record = { default = '', help = 'with --left_out: the file for errors of runs' },
     save = { default = '', help = 'with --fit: the file for the constants' },
+    picture = { default = '', help = 'told against measured times from 1 MiB up, as PATH.svg and PATH.png' },
   },
 }
 
@@ -61,7 +69,7 @@ end
 
 --- Rows as they are asked: with found (nil and a reason where a system is not described), kind, algorithm, size.
 local function read(path)
-  local rows = csv.read(path, 'gpus', 'nodes', 'inside', 'between', 'collective', 'bytes')
+  local rows = tables.read(path) or csv.read(path, 'gpus', 'nodes', 'inside', 'between', 'collective', 'bytes')
   for _, row in ipairs(rows) do
     for _, column in ipairs(whole_column) do row[column] = row[column] or '' end
     row.members = csv.number(path, row, 'gpus')
@@ -114,16 +122,19 @@ local function scored(row)
   return row.found ~= nil and row.measured_s ~= nil and row.size >= least_bytes and not row.trap
 end
 
---- Constants fitted to the scored rows for which serves(row).
-local function fitted_to(rows, serves)
+--- Constants fitted to the scored rows for which serves(row); those of the library stay with keep_library.
+local function fitted_to(rows, serves, keep_library)
   local used = {}
   for _, row in ipairs(rows) do if scored(row) and serves(row) then used[#used + 1] = row end end
   if #used == 0 then util.fail('no row to fit to: expected measured ones from 1 MiB up whose links are stated') end
-  return fit.constants(constants.list, function(values)
-    local tell, errors = teller(values), {}
+  local kept, moved = keep_library and constants.library() or {}, {}
+  for _, one in ipairs(constants.list) do if not kept[one.name] then moved[#moved + 1] = one end end
+  local found = fit.constants(moved, function(values)
+    local tell, errors = teller(util.merged(kept, values)), {}
     for i, row in ipairs(used) do errors[i] = math.log(tell(row).predicted_s / row.measured_s) end
     return errors
-  end, noise, most_steps), used
+  end, noise, most_steps)
+  return util.merged(kept, found), used
 end
 
 local function runs_of(rows)
@@ -138,9 +149,13 @@ local function runs_of(rows)
 end
 
 --- The file that collective_constants.lua reads.
-local function fitted_file(values, used)
+local function fitted_file(values, used, keep_library)
   local lines = { '-- Fitted by `trinity fidelity collectives --fit --save`: values by name (collective_constants.lua',
     '-- has units and meanings), and the runs that they were fitted to.', 'return {', '  runs = {' }
+  if keep_library then
+    lines[2] = lines[2] .. ' Those of the library'
+    table.insert(lines, 3, '-- are of a fit before, and were kept (--keep_library).')
+  end
   for _, name in ipairs(runs_of(used)) do lines[#lines + 1] = ('    %q,'):format(name) end
   lines[#lines + 1] = '  },\n  values = {'
   for _, one in ipairs(constants.list) do lines[#lines + 1] = ('    %s = %.4g,'):format(one.name, values[one.name]) end
@@ -208,7 +223,18 @@ local function tell_all(rows, values)
   return util.map(rows, function(row) return row.found and tell(row) or { why = row.why } end)
 end
 
-local function show(rows, as_json)
+--- Draws counted rows by kind of GPU.
+local function draw(path, rows, told)
+  local points = {}
+  for i, row in ipairs(rows) do
+    if scored(row) then
+      points[#points + 1] = { group = row.found.device or 'others', given = row.measured_s, told = told[i].predicted_s }
+    end
+  end
+  picture.draw(path, points, 'seconds', true)
+end
+
+local function show(rows, as_json, path)
   local values, fitted = constants.fitted()
   local told, served = tell_all(rows, values), {}
   if as_json then return print(json.encode { rows = json.list(told) }) end
@@ -218,29 +244,45 @@ local function show(rows, as_json)
   print_runs('runs that the constants were fitted to, from 1 MiB up', groups[true])
   print_runs('runs that are left out, from 1 MiB up', groups[false])
   print_others(rows)
+  if path ~= '' then draw(path, rows, told) end
+end
+
+--- The file that the manual's table is of: errors of runs, mean and worst, told by the fitted constants and left out.
+local function record(fitted, left)
+  local lines = { '-- Written by `trinity fidelity collectives --left_out --record FILE`: errors of runs from 1 MiB up',
+    '-- (mean, worst of told over measured, less one), by the fitted constants, and by those fitted without the run.',
+    'return {' }
+  local function pair(entry) return ('{ %.6f, %.6f }'):format(entry.sum / entry.rows, entry.worst) end
+  for i, entry in ipairs(fitted) do
+    lines[#lines + 1] = ("  { run = '%s', rows = %d, fitted = %s, left_out = %s },"):format(entry.run, entry.rows,
+      pair(entry), pair(left[i]))
+  end
+  return table.concat(lines, '\n') .. '\n}\n'
 end
 
 --- Every run told by constants that were fitted without it.
-local function leave_each_out(rows)
+local function leave_each_out(rows, keep_library, path)
   local used = {}
   for _, row in ipairs(rows) do if scored(row) then used[#used + 1] = row end end
-  local entries = fit.each(runs_of(used), 'runs', function(run)
-    local values = fitted_to(rows, function(row) return row.run ~= run end)
+  local entries, stopped = fit.each(runs_of(used), 'runs', function(run)
+    local values = fitted_to(rows, function(row) return row.run ~= run end, keep_library)
     local own = {}
     for _, row in ipairs(rows) do if row.run == run then own[#own + 1] = row end end
     return errors_by_run(own, tell_all(own, values))[1]
   end)
   print_runs('every run told by constants that were fitted to the others, from 1 MiB up', entries)
+  if path == '' or stopped then return end
+  core.write_file(path, record(errors_by_run(used, tell_all(used, (constants.fitted()))), entries))
 end
 
 local function show_fit(rows, options)
   local used
   local values = fit.keeping(function()
     local found
-    found, used = fitted_to(rows, function() return true end)
+    found, used = fitted_to(rows, function() return true end, options.keep_library)
     return found
   end)
-  local written = fitted_file(values, used)
+  local written = fitted_file(values, used, options.keep_library)
   if options.save ~= '' then core.write_file(options.save, written) else io.write(written) end
   print_runs('runs that the constants were fitted to, from 1 MiB up', errors_by_run(used, tell_all(used, values)))
 end
@@ -250,9 +292,10 @@ function collectives.run(options)
     util.fail_usage("trinity fidelity collectives: option '--rows' is missing: a table of measurements (CSV)")
   end
   local rows = read(options.rows)
+  if options.also ~= '' then for _, row in ipairs(read(options.also)) do rows[#rows + 1] = row end end
   if options.fit then return show_fit(rows, options) end
-  if options.left_out then return leave_each_out(rows) end
-  return show(rows, options.json)
+  if options.left_out then return leave_each_out(rows, options.keep_library, options.record) end
+  return show(rows, options.json, options.picture)
 end
 
 --- The constants of this comparison with their values.

@@ -111,6 +111,27 @@ describe('published speeds in the manual', function()
   end)
 end)
 
+describe('published memory in the manual', function()
+  it_shared('is what the command says, of the two smaller networks', function()
+    local path, by, lines = shared 'llm-published/memory.csv', {}, {}
+    for line in io.lines(path) do
+      if not line:find('530B', 1, true) and not line:find('1T', 1, true) then lines[#lines + 1] = line end
+    end
+    local some = temporary '.csv'
+    core.write_file(some, table.concat(lines, '\n') .. '\n')
+    local told = json.decode(trinity_says(("fidelity published --memory '%s' --json"):format(some), 0):match '{.*}').rows
+    for i, row in ipairs(csv.read(some, 'model', 'value')) do
+      by[row.model] = by[row.model] or {}
+      table.insert(by[row.model], told[i].predicted / tonumber(row.value) - 1)
+    end
+    for model, off in util.sorted_pairs(by) do
+      local s = summary.of(off)
+      expect_line(('| %s | %d | %.2f %% | %.2f %% |'):format(model, #off, 100 * s.mean, 100 * s.worst))
+    end
+    expect(#util.sorted_keys(by)):equals(2)
+  end)
+end)
+
 --- Lines of a table that a command printed: cells by the name in the first.
 local function table_of(output)
   local found = {}
@@ -121,6 +142,67 @@ local function table_of(output)
   end
   return found
 end
+
+--- '8.3 %, 51.6 %' of a mean and the worst.
+local function pair(values) return ('%s, %s'):format(percent(values[1]), percent(values[2])) end
+
+describe('collectives in the manual', function()
+  local recorded = require 'trinity.fidelity.collective_errors'
+  local fitted_to = require('trinity.cluster.collective_constants').fitted
+  it('are those that the command recorded, run by run, of all runs that the constants were fitted to', function()
+    local totals = { ['`collectives.csv`'] = {}, ['all of these'] = {} }
+    local runs = select(2, fitted_to()).runs
+    for i, one in ipairs(recorded) do
+      expect(one.run):equals(runs[i])
+      expect_line(('| `%s` | %d | %s | %s |'):format(one.run, one.rows, pair(one.fitted), pair(one.left_out)))
+      for name, list in util.sorted_pairs(totals) do
+        if name == 'all of these' or one.run ~= 'vtrain_a100' then list[#list + 1] = one end
+      end
+    end
+    expect(#recorded):equals(#runs)
+    for name, list in util.sorted_pairs(totals) do
+      local rows, sums = 0, { fitted = { 0, 0 }, left_out = { 0, 0 } }
+      for _, one in ipairs(list) do
+        rows = rows + one.rows
+        for field, sum in util.sorted_pairs(sums) do
+          sum[1], sum[2] = sum[1] + one.rows * one[field][1], math.max(sum[2], one[field][2])
+        end
+      end
+      for _, sum in util.sorted_pairs(sums) do sum[1] = sum[1] / rows end
+      expect_line(('| %s | %d | %s | %s |'):format(name, rows, pair(sums.fitted), pair(sums.left_out)))
+      expect(sums.fitted[1] <= 0.12 and sums.left_out[1] <= 0.2):truthy()
+    end
+  end)
+  it_shared('are what the command says of fitted runs, and of those that no constant knows', function()
+    local output = trinity_says(("fidelity collectives --rows '%s' --also '%s'"):format(
+      shared 'collectives/collectives.csv', shared 'vtrain/a100'), 0)
+    local found = table_of(output)
+    for _, one in ipairs(recorded) do
+      local cells = found[one.run]
+      expect(('%s, %s'):format(cells[3], cells[5])):equals(pair(one.fitted))
+    end
+    found = table_of(trinity_says(("fidelity collectives --rows '%s'"):format(shared 'galvatron'), 0))
+    for _, run in ipairs { 'galvatron_all_reduce', 'galvatron_all_to_all' } do
+      expect_line(('| `%s` | %s | | %s, %s |'):format(run, found[run][2], found[run][3], found[run][5]))
+    end
+  end)
+  it('are told by constants that are counted, and stand at bounds, as it says', function()
+    local sets, bounds = {}, {}
+    for _, one in ipairs(json.decode(trinity_says('fidelity --constants --json', 0)).constants) do
+      local set = ('%s %s'):format(one.comparison, one.name:match '^(.-)%.' or '')
+      sets[set] = (sets[set] or 0) + 1
+      if one.value <= one.least * 1.001 or one.value >= one.most * 0.999 then bounds[#bounds + 1] = one.name end
+    end
+    local words = {}
+    for set, count in util.sorted_pairs(sets) do words[#words + 1] = ('%s %d'):format(set, count) end
+    expect(table.concat(words, ', ')):equals('collectives  26, published a100 5, published b200 4, published gb200 8, '
+      .. 'published gb300 8, published h100 8, published h100_96gb 8, sailor gh200 6, sailor mixed 6, '
+      .. 'vtrain a100_vtrain 8, vtrain a100_vtrain_composed 8')
+    expect_words('A100 5, H100 with 80 GB 8 and with 96 GB 8, B200 and B300 together 4, GB200 8, GB300 8')
+    expect_words('At a bound stand `%s`, `%s` and `%s`', unpack(bounds))
+    expect(#bounds):equals(3)
+  end)
+end)
 
 describe('measured runs of vTrain in the manual', function()
   it_shared('are what the command says', function()

@@ -12,6 +12,7 @@ error 'this file is for editors'
 ---@field pipelining? number part of the steps' latency that chunks pay again (default 0.06081; 0 to 4)
 ---@field low_latency_hop? number latency of a step in small packets, of that in chunks (default 0.7; 0 to 1)
 ---@field low_latency_bandwidth? number bandwidth of small packets, of that of chunks; 0: no such packets (default 0.3315; 0 to 1)
+---@field copy_bandwidth? number bytes/s at which a device copies the part that a ring brings it last; 0: in no time (default 0; 0 or more)
 ---@field multicast_bandwidth? number what switches in nodes that add up reach, of what a device sends; 0: they do not (default 0; 0 to 1)
 ---@field multicast_s? number their latency (default 4.197e-5; 0 to 1)
 ---@field rails? number network cards over which the rings of a node leave it, at most (default 8.31; 1 or more)
