@@ -4,6 +4,7 @@
 
 local csv = require 'trinity.fidelity.csv'
 local json = require 'trinity.base.json'
+local parallel_map = require 'trinity.parallel'
 local speeds = require 'trinity.fidelity.published_speeds'
 local strategies = require 'trinity.fidelity.strategies'
 local text = require 'trinity.base.text'
@@ -54,28 +55,50 @@ end
 local function peak(path, row, changes)
   local owner = ('%s: row %d'):format(util.shortened(path), row.line)
   local found = strategies.lowered(owner, case_of(path, row, changes))
+  local in_layers = strategies.layer_parameters(found)
   local states, activations = 0, 0
   for s, stage in ipairs(found:account().stages) do
-    local of_layers = strategies.layer_parameters(found, s) / stage.parameters
+    local of_layers = in_layers[s] / stage.parameters
     states = math.max(states, (stage.weight_bytes + stage.gradient_bytes + stage.optimizer_bytes) * of_layers)
     activations = math.max(activations, stage.activations.layers)
   end
+  found.problem:close()
+  found.problem.graph:close()
   return { activations = activations, states = states }
 end
 
---- The same of strategies that several rows have, once each.
-local function peaks(path)
-  local kept = {}
-  return function(row, changes)
-    local key = {}
-    for _, column in ipairs { 'hidden', 'layers', 'heads', 'vocab', 'sequence', 'micro_batch', 'tp', 'pp', 'vpp' } do
-      key[#key + 1] = row[column] or ''
-    end
-    local o = util.merged({ recompute = row.recompute, sequence_parallel = row.sequence_parallel == '1' }, changes)
-    key = ('%s %s %s'):format(table.concat(key, ' '), o.recompute, tostring(o.sequence_parallel))
-    kept[key] = kept[key] or peak(path, row, changes)
-    return kept[key]
+--- What rows in percent are of.
+local whole = { recompute = 'none', sequence_parallel = false }
+
+local function key_of(row, changes)
+  local key = {}
+  for _, column in ipairs { 'hidden', 'layers', 'heads', 'vocab', 'sequence', 'micro_batch', 'tp', 'pp', 'vpp' } do
+    key[#key + 1] = row[column] or ''
   end
+  local o = util.merged({ recompute = row.recompute, sequence_parallel = row.sequence_parallel == '1' }, changes)
+  return ('%s %s %s'):format(table.concat(key, ' '), o.recompute, tostring(o.sequence_parallel))
+end
+
+--- peak() of rows by strategy: those that several have once, over worker processes; what a strategy is refused for is
+--- said of every row that has it.
+local function peaks(path, rows)
+  local kept, asked = {}, {}
+  local function ask(row, changes)
+    local key = key_of(row, changes)
+    if kept[key] == nil then
+      kept[key] = false
+      asked[#asked + 1] = { key = key, row = row, changes = changes }
+    end
+  end
+  for _, row in ipairs(rows) do
+    ask(row)
+    if row.unit == 'percent' then ask(row, whole) end
+  end
+  local found = parallel_map(asked, function(one)
+    return csv.attempt(peak, path, one.row, one.changes) or false
+  end, { quiet = true })
+  for i, one in ipairs(asked) do kept[one.key] = found[i] end
+  return function(row, changes) return kept[key_of(row, changes)] or peak(path, row, changes) end
 end
 
 local function predict(path, row, peak_of)
@@ -88,7 +111,7 @@ local function predict(path, row, peak_of)
   local own = peak_of(row)[kind]
   if row.unit == 'GiB' then return own / 2 ^ 30 end
   if row.unit == 'percent' then
-    return 100 * own / peak_of(row, { recompute = 'none', sequence_parallel = false })[kind]
+    return 100 * own / peak_of(row, whole)[kind]
   end
   util.fail("%s: row %d: column 'unit': expected GiB or percent, got %s", util.shortened(path), row.line,
     util.describe(row.unit))
@@ -98,8 +121,9 @@ end
 ---@param path string
 ---@return table[]
 function published.memory(path)
-  local peak_of = peaks(path)
-  return util.map(csv.read(path, unpack(columns)), function(row)
+  local rows = csv.read(path, unpack(columns))
+  local peak_of = peaks(path, rows)
+  return util.map(rows, function(row)
     local predicted, why = csv.attempt(predict, path, row, peak_of)
     return { row = row.id, predicted = predicted, refused = why, published = tonumber(row.value), unit = row.unit }
   end)

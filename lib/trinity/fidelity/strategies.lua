@@ -192,15 +192,13 @@ local function weights_by_device(low, counts)
   return count
 end
 
---- Weights of the layers on the first device of stage `s` of a strategy.
+--- Weights of the layers on the first device of every stage of a strategy.
 ---@param found trinity.Strategy
----@param s integer
----@return integer
-function strategies.layer_parameters(found, s)
-  local owner = 'trinity fidelity'
-  local low = lowered(owner, found.problem, found)
-  local function in_layers(op) return low.part[op] == 2 end
-  return weights_by_device(low, in_layers)[parallelism.first_devices(low)[s]] or 0
+---@return integer[]
+function strategies.layer_parameters(found)
+  local low = lowered('trinity fidelity', found.problem, found)
+  local count = weights_by_device(low, function(op) return low.part[op] == 2 end)
+  return util.map(parallelism.first_devices(low), function(device) return count[device] or 0 end)
 end
 
 --- Weights of the first device of every stage before they are shared out, and what share of them are experts'.
