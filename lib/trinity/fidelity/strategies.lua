@@ -4,8 +4,8 @@
 --
 -- A case is { name, model, batch, strategy, bytes, expected or refused }: model has layers, hidden, heads, ffn,
 -- vocabulary and kv_heads, head_dim, gated, tied, positions, norm, norms_per_layer, qk_norm, bias (none, qkv, all),
--- dropout, experts, top_k; batch micro_batch, sequence, micro_batches; strategy mesh, virtual_stages, schedule,
--- recompute, sequence_parallel, shard, flash; bytes (of one element) activation, weight, gradient, optimizer.
+-- dropout, experts, top_k; batch micro_batch, sequence, micro_batches; strategy mesh, virtual_stages, stages,
+-- schedule, recompute, sequence_parallel, shard, flash; bytes (of one element) activation, weight, gradient, optimizer.
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
@@ -58,7 +58,7 @@ local function read(owner, part, given, rules, defaults)
 end
 
 local null = 0 / 0 -- as JSON has no number for it
-local own_fields = { 'mesh', 'virtual_stages', 'schedule', 'recompute', 'sequence_parallel', 'shard' }
+local own_fields = { 'mesh', 'virtual_stages', 'stages', 'schedule', 'recompute', 'sequence_parallel', 'shard' }
 
 -- The network of a case, as trinity.graph.decoder.network takes it; rows of experts are dealt out in so many parts.
 local function description(name, m, parts)
