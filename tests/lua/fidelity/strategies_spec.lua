@@ -301,7 +301,15 @@ describe('cases of strategies', function()
       experts = 4, top_k = 2, vocabulary = 100 } }).refused):matches 'sequence_parallel = true shares these out'
     expect(small({ mesh = {} }, { model = { layer = 2 } }).refused):matches "unknown field 'layer', did you mean 'layers'"
     expect(small { mesh = { pipelin = 2 } }.refused):matches "unknown axis 'pipelin', did you mean 'pipeline'"
-    expect(function() strategies.cases('cases.json', { { name = 'x' } }) end):raises 'cases.json: case 1'
+    local found = strategies.cases('cases.json', { { name = 'x' }, 7 })
+    expect(found[1].refused):matches "^cases.json: case 1: field 'model' is missing$"
+    expect(found[1].name):equals 'x'
+    expect(found[2].refused):matches '^cases.json: case 2: .*expected a table, got number 7$'
+    expect(small { mesh = 3 }.refused):matches "strategy: field 'mesh': expected a table, got number 3"
+    expect(small({ mesh = {}, flash = 1 }).refused):matches "field 'flash': expected true or false, got number 1"
+    expect(small({ sequence_paralel = true }).refused):matches "unknown field 'sequence_paralel', did you mean"
+    expect(small({ mesh = {} }, { model = { layers = 2, hidden = 64, heads = 4, ffn = 96 } }).refused):matches(
+      "model: field 'vocabulary' is missing")
   end)
   it('are a command', function()
     local path, out = os.tmpname(), os.tmpname()
