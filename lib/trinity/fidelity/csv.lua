@@ -81,6 +81,37 @@ function csv.number(path, row, column, otherwise)
   return value
 end
 
+--- A whole number of a row from `least` (1) to 2^31; where the field is empty: otherwise.
+---@param path string
+---@param row table<string, string>
+---@param column string
+---@param otherwise? integer
+---@param least? integer
+---@return integer
+function csv.whole(path, row, column, otherwise, least)
+  local value = csv.number(path, row, column, otherwise)
+  if not (value >= (least or 1) and value % 1 == 0 and value <= 2 ^ 31) then
+    util.fail("%s: row %d: column '%s': expected a whole number from %d, got %s", util.shortened(path), row.line,
+      column, least or 1, util.describe(row[column]))
+  end
+  return value
+end
+
+--- The word of a row's field, one of `known`; where the field is empty: otherwise.
+---@param path string
+---@param row table<string, string>
+---@param column string
+---@param known string[]
+---@param otherwise? string
+---@return string
+function csv.word(path, row, column, known, otherwise)
+  local word = row[column]
+  if (word == nil or word == '') and otherwise then return otherwise end
+  for _, one in ipairs(known) do if word == one then return word end end
+  util.fail("%s: row %d: column '%s': expected %s, got %s", util.shortened(path), row.line, column,
+    table.concat(known, ', ', 1, #known - 1) .. ' or ' .. known[#known], util.describe(word))
+end
+
 --- What body(...) returns; where it refuses, nil and the sentence, without the place in a file of Lua.
 ---@param body function
 ---@param ... any
@@ -99,8 +130,9 @@ end
 function csv.accepted(all)
   local found = {}
   for _, row in ipairs(all) do if not row.refused then found[#found + 1] = row end end
-  if #found == 0 and #all > 0 then util.fail('%s', all[1].refused) end
+  if #found == 0 and #all == 1 then util.fail('%s', all[1].refused) end
   for _, row in ipairs(all) do if row.refused then progress.warn(row.refused) end end
+  if #found == 0 and #all > 0 then util.fail('no row is left: all %d are refused', #all) end
   return found
 end
 

@@ -4,10 +4,12 @@
 
 local csv = require 'trinity.fidelity.csv'
 local json = require 'trinity.base.json'
+local parallel_map = require 'trinity.parallel'
 local speeds = require 'trinity.fidelity.published_speeds'
 local strategies = require 'trinity.fidelity.strategies'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
+local vtrain_rows = require 'trinity.fidelity.vtrain_rows'
 
 local published = {
   help = 'published speeds and memory of training large language models',
@@ -25,83 +27,110 @@ local published = {
   },
 }
 
-local columns = { 'id', 'hidden', 'layers', 'heads', 'sequence', 'micro_batch', 'tp', 'pp', 'vpp', 'recompute',
-  'sequence_parallel', 'what', 'unit' }
+local columns = { 'id', 'hidden', 'layers', 'heads', 'sequence', 'what', 'unit' }
 
 --- What a row leaves open, printed with the predictions.
 published.assumptions = {
-  'vocabulary 51,200 where none is given; micro-batches: as few as fill the pipeline (p, with virtual stages 2 p)',
+  'where a cell is empty: vocabulary 51,200, micro-batch, tensor and pipeline parallelism 1, no recomputation, no '
+    .. 'sequence parallelism',
+  'micro-batches: as few as fill the pipeline (p, with virtual stages 2 p)',
   'no biases, no table of positions, untied, dropout 0.1, unfused attention, gradients of 4 bytes and Adam of 12 bytes',
+  'layers that do not divide: embedding and head count as one layer each, stages are as equal as they can be',
   'everything is that of the layers, as in the figures: embedding and head are left out',
 }
 
---- A row as a case of trinity.fidelity.strategies.
-local function case_of(path, row, changes)
-  local function number(column, otherwise) return csv.number(path, row, column, otherwise) end
-  local pipeline, chunks = number 'pp', number('vpp', 1)
-  local hidden = number 'hidden'
-  return { name = row.id, model = { layers = number 'layers', hidden = hidden, heads = number 'heads', ffn = 4 * hidden,
-    vocabulary = number('vocab', 51200), dropout = true },
-    batch = { micro_batch = number 'micro_batch', sequence = number 'sequence',
-      micro_batches = chunks > 1 and 2 * pipeline or pipeline },
-    strategy = util.merged({ mesh = { tensor = number 'tp', pipeline = pipeline }, virtual_stages = chunks,
-      schedule = chunks > 1 and 'interleaved' or '1f1b', flash = false,
-      recompute = row.recompute ~= '' and row.recompute or 'none',
-      sequence_parallel = number('sequence_parallel', 0) == 1 }, changes) }
-end
-
---- Bytes of the fullest device by kind: activations, and the states of its layers.
-local function peak(path, row, changes)
-  local owner = ('%s: row %d'):format(util.shortened(path), row.line)
-  local found = strategies.lowered(owner, case_of(path, row, changes))
-  local states, activations = 0, 0
-  for s, stage in ipairs(found:account().stages) do
-    local of_layers = strategies.layer_parameters(found, s) / stage.parameters
-    states = math.max(states, (stage.weight_bytes + stage.gradient_bytes + stage.optimizer_bytes) * of_layers)
-    activations = math.max(activations, stage.activations.layers)
-  end
-  return { activations = activations, states = states }
-end
-
---- The same of strategies that several rows have, once each.
-local function peaks(path)
-  local kept = {}
-  return function(row, changes)
-    local key = {}
-    for _, column in ipairs { 'hidden', 'layers', 'heads', 'vocab', 'sequence', 'micro_batch', 'tp', 'pp', 'vpp' } do
-      key[#key + 1] = row[column] or ''
-    end
-    local o = util.merged({ recompute = row.recompute, sequence_parallel = row.sequence_parallel == '1' }, changes)
-    key = ('%s %s %s'):format(table.concat(key, ' '), o.recompute, tostring(o.sequence_parallel))
-    kept[key] = kept[key] or peak(path, row, changes)
-    return kept[key]
-  end
-end
-
-local function predict(path, row, peak_of)
+--- What a row asks for: { row = id, line, kind, unit, published, case of trinity.fidelity.strategies }.
+local function read_row(path, row)
+  local function whole(column, otherwise) return csv.whole(path, row, column, otherwise) end
+  local function word(column, known, otherwise) return csv.word(path, row, column, known, otherwise) end
   local what = row.what:lower()
   local kind = what:find('optimi[sz]er') and 'states' or what:find('activations', 1, true) and 'activations'
   if not kind then
     util.fail("%s: row %d: column 'what': expected activations, or weights, gradients and optimiser, got %s",
       util.shortened(path), row.line, util.describe(row.what))
   end
-  local own = peak_of(row)[kind]
-  if row.unit == 'GiB' then return own / 2 ^ 30 end
-  if row.unit == 'percent' then
-    return 100 * own / peak_of(row, { recompute = 'none', sequence_parallel = false })[kind]
+  local pipeline, chunks, hidden, layers = whole('pp', 1), whole('vpp', 1), whole 'hidden', whole 'layers'
+  if pipeline * chunks > layers then
+    util.fail("%s: row %d: column 'pp': expected at most %d stages (layers), got %d x %d (vpp)", util.shortened(path),
+      row.line, layers, pipeline, chunks)
   end
-  util.fail("%s: row %d: column 'unit': expected GiB or percent, got %s", util.shortened(path), row.line,
-    util.describe(row.unit))
+  local case = { name = '', model = { layers = layers, hidden = hidden, heads = whole 'heads', ffn = 4 * hidden,
+    vocabulary = whole('vocab', 51200), dropout = true },
+    batch = { micro_batch = whole('micro_batch', 1), sequence = whole 'sequence',
+      micro_batches = chunks > 1 and 2 * pipeline or pipeline },
+    strategy = { mesh = { tensor = whole('tp', 1), pipeline = pipeline }, virtual_stages = chunks,
+      schedule = chunks > 1 and 'interleaved' or '1f1b', flash = false,
+      stages = vtrain_rows.stages(layers, pipeline * chunks),
+      recompute = word('recompute', { 'none', 'selective', 'full' }, 'none'),
+      sequence_parallel = word('sequence_parallel', { '0', '1' }, '0') == '1' } }
+  return { row = row.id, line = row.line, kind = kind, unit = word('unit', { 'GiB', 'percent' }),
+    published = (row.value or '') ~= '' and csv.number(path, row, 'value') or nil, case = case }
+end
+
+--- The case that a row in percent relates to.
+local function base_of(asked)
+  if asked.unit ~= 'percent' then return nil end
+  return util.merged(asked.case, { strategy = util.merged(asked.case.strategy, { recompute = 'none',
+    sequence_parallel = false }) })
+end
+
+--- Bytes of the fullest device by kind: activations, and the states of its layers.
+local function peak(case)
+  local found = strategies.lowered('strategy', case)
+  local in_layers = strategies.layer_parameters(found)
+  local states, activations = 0, 0
+  for s, stage in ipairs(found:account().stages) do
+    local of_layers = in_layers[s] / stage.parameters
+    states = math.max(states, (stage.weight_bytes + stage.gradient_bytes + stage.optimizer_bytes) * of_layers)
+    activations = math.max(activations, stage.activations.layers)
+  end
+  found.problem:close()
+  found.problem.graph:close()
+  return { activations = activations, states = states }
+end
+
+--- peak() of the cases of rows, those that several have once, over worker processes; or { refused }.
+local function peaks(all)
+  local cases, at = {}, {}
+  for _, asked in ipairs(all) do
+    for _, case in ipairs { asked.case, asked.case and base_of(asked) } do
+      local key = json.encode(case)
+      if not at[key] then
+        cases[#cases + 1] = case
+        at[key] = #cases
+      end
+    end
+  end
+  local told = parallel_map(cases, function(case)
+    local found, why = csv.attempt(peak, case)
+    return found or { refused = why }
+  end, { quiet = true })
+  return function(case) return told[at[json.encode(case)]] end
+end
+
+--- What a row comes to in its unit, or nil and why it is refused.
+local function predict(path, asked, peak_of)
+  local own, base = peak_of(asked.case), base_of(asked)
+  local refused = own.refused or base and peak_of(base).refused
+  if refused then
+    return nil, ('%s: row %d: %s'):format(util.shortened(path), asked.line, (refused:gsub('^problem:strategy: ', '')))
+  end
+  return base and 100 * own[asked.kind] / peak_of(base)[asked.kind] or own[asked.kind] / 2 ^ 30
 end
 
 --- Predictions of a table's rows, in its order: { row = id, predicted = in the row's unit }, or { row, refused }.
 ---@param path string
 ---@return table[]
 function published.memory(path)
-  local peak_of = peaks(path)
-  return util.map(csv.read(path, unpack(columns)), function(row)
-    local predicted, why = csv.attempt(predict, path, row, peak_of)
-    return { row = row.id, predicted = predicted, refused = why, published = tonumber(row.value), unit = row.unit }
+  local all = util.map(csv.read(path, unpack(columns)), function(row)
+    local asked, why = csv.attempt(read_row, path, row)
+    return asked or { row = row.id, refused = why }
+  end)
+  local peak_of = peaks(all)
+  return util.map(all, function(asked)
+    if not asked.case then return asked end
+    local predicted, why = predict(path, asked, peak_of)
+    return { row = asked.row, predicted = predicted, refused = why, published = asked.published, unit = asked.unit }
   end)
 end
 

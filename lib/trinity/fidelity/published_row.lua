@@ -33,13 +33,7 @@ local function refuse(row, message, ...)
   util.fail('%s: row %d: %s', util.shortened(row.path), row.line, message:format(...))
 end
 
-local function whole(row, column, otherwise)
-  local value = csv.number(row.path, row, column, otherwise)
-  if not (value >= 1 and value % 1 == 0 and value <= 2 ^ 31) then
-    refuse(row, "column '%s': expected a whole number from 1, got %s", column, util.describe(row[column]))
-  end
-  return value
-end
+local function whole(row, column, otherwise) return csv.whole(row.path, row, column, otherwise) end
 
 local function filled(row, column) return row[column] ~= nil and row[column] ~= '' end
 
@@ -73,6 +67,9 @@ local function is_gated(row, m)
   if m.experts > 0 then return true end
   if not filled(row, 'parameters_b') then return m.ffn ~= 4 * m.hidden end
   local stated = 1e9 * csv.number(row.path, row, 'parameters_b')
+  if not (stated > 0) then
+    refuse(row, "column 'parameters_b': expected more than 0, got %s", util.describe(row.parameters_b))
+  end
   return math.abs(math.log(parameters(m, 3) / stated)) < math.abs(math.log(parameters(m, 2) / stated))
 end
 
@@ -147,7 +144,7 @@ local function read_shard(row, plan, assume)
   end
 end
 
-local recomputes = { none = true, selective = true, full = true }
+local recomputes = { 'none', 'selective', 'full' }
 
 --- That the columns of a plan agree with each other and with the network.
 local function check_plan(row, m, plan)
@@ -193,10 +190,7 @@ local function read_plan(row, m, about, assume)
     assume 'no interleaving: micro-batches do not fill the pipeline'
   end
   read_shard(row, plan, assume)
-  plan.recompute = filled(row, 'recompute') and row.recompute or 'none'
-  if not recomputes[plan.recompute] then
-    refuse(row, "column 'recompute': expected none, selective or full, got %s", util.describe(row.recompute))
-  end
+  plan.recompute = csv.word(row.path, row, 'recompute', recomputes, 'none')
   if not filled(row, 'recompute') then assume 'no recomputation' end
   plan.sequence_parallel = plan.tensor > 1 and (not plan.unfused or plan.recompute == 'selective')
   return plan

@@ -101,6 +101,17 @@ local function read_stages(plan, pipeline)
   if #plan.stages == 0 then refuse(plan, "field 'layers_per_stage': expected a stage") end
 end
 
+--- A measurement; nil where there is none.
+local function measured(plan, given, name)
+  local text = given[name]
+  if text == nil or text == '' then return nil end
+  local value = tonumber(text)
+  if not (value and value > 0) then
+    refuse(plan, "field '%s': expected a number above 0, or none, got %s", name, util.describe(text))
+  end
+  return value
+end
+
 --- A plan from what its file holds.
 ---@param path string for messages
 ---@param given any
@@ -118,7 +129,7 @@ function sailor_plan.read(path, given, info)
   plan.replicas = #plan.groups[1]
   plan.micro_batches = math.ceil(plan.batch / (plan.micro_batch * plan.replicas))
   plan.network = network_of(plan, info)
-  plan.measured_s, plan.measured_bytes = tonumber(given.real), tonumber(given.max_mem)
+  plan.measured_s, plan.measured_bytes = measured(plan, given, 'real'), measured(plan, given, 'max_mem')
   return plan
 end
 

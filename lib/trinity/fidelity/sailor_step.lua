@@ -152,7 +152,8 @@ local function send_times(plan, info, cluster)
   local group, found, layer = plan.groups[1][1], {}, 0
   for s = 2, #plan.stages do
     layer = layer + plan.stages[s - 1]
-    local before = info[plan.network][tostring(group.tp)][tostring(layer - 1)]
+    local before = sailor_plan.entry(plan, 'llm_info.json', info, plan.network, tostring(group.tp),
+      tostring(layer - 1))
     for r = 1, plan.replicas do
       local device = (s - 1) * plan.replicas + r
       local latency_s, rate = cluster:wire(device, device - plan.replicas)

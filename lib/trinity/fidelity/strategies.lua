@@ -4,8 +4,8 @@
 --
 -- A case is { name, model, batch, strategy, bytes, expected or refused }: model has layers, hidden, heads, ffn,
 -- vocabulary and kv_heads, head_dim, gated, tied, positions, norm, norms_per_layer, qk_norm, bias (none, qkv, all),
--- dropout, experts, top_k; batch micro_batch, sequence, micro_batches; strategy mesh, virtual_stages, schedule,
--- recompute, sequence_parallel, shard, flash; bytes (of one element) activation, weight, gradient, optimizer.
+-- dropout, experts, top_k; batch micro_batch, sequence, micro_batches; strategy mesh, virtual_stages, stages,
+-- schedule, recompute, sequence_parallel, shard, flash; bytes (of one element) activation, weight, gradient, optimizer.
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
@@ -36,7 +36,7 @@ local model_rules = { layers = { 'integer', 1, 10000 }, hidden = { 'integer', 1,
   norm = words('layernorm', 'rmsnorm'), norms_per_layer = { 'integer', 2, 4 }, qk_norm = 'boolean',
   bias = words('none', 'qkv', 'all'), dropout = 'boolean', experts = { 'integer', 0, 65536 },
   top_k = { 'integer', 0, 65536 } }
-local model_defaults = { layers = 1, hidden = 1, heads = 1, ffn = 1, gated = false, vocabulary = 1, tied = false,
+local model_defaults = { gated = false, tied = false,
   positions = 0, norm = 'layernorm', norms_per_layer = 2, qk_norm = false, bias = 'none', dropout = false, experts = 0,
   top_k = 0 }
 local batch_rules = { micro_batch = { 'integer', 1, 2 ^ 24 }, sequence = { 'integer', 1, 2 ^ 24 },
@@ -58,7 +58,9 @@ local function read(owner, part, given, rules, defaults)
 end
 
 local null = 0 / 0 -- as JSON has no number for it
-local own_fields = { 'mesh', 'virtual_stages', 'schedule', 'recompute', 'sequence_parallel', 'shard' }
+local own_fields = { 'mesh', 'virtual_stages', 'stages', 'schedule', 'recompute', 'sequence_parallel', 'shard' }
+local strategy_rules = { mesh = 'table', flash = 'boolean' }
+for _, name in ipairs(own_fields) do strategy_rules[name] = strategy_rules[name] or 'any' end
 
 -- The network of a case, as trinity.graph.decoder.network takes it; rows of experts are dealt out in so many parts.
 local function description(name, m, parts)
@@ -91,6 +93,7 @@ end
 --- The training graph of a case.
 local function graph_of(owner, case)
   local m = read(owner, 'model', case.model, model_rules, model_defaults)
+  need(owner .. ': model', m, 'layers', 'hidden', 'heads', 'ffn', 'vocabulary')
   local batch = read(owner, 'batch', case.batch, batch_rules)
   need(owner .. ': batch', batch, 'micro_batch', 'sequence', 'micro_batches')
   local bytes = read(owner, 'bytes', case.bytes, bytes_rules, bytes_defaults)
@@ -192,15 +195,13 @@ local function weights_by_device(low, counts)
   return count
 end
 
---- Weights of the layers on the first device of stage `s` of a strategy.
+--- Weights of the layers on the first device of every stage of a strategy.
 ---@param found trinity.Strategy
----@param s integer
----@return integer
-function strategies.layer_parameters(found, s)
-  local owner = 'trinity fidelity'
-  local low = lowered(owner, found.problem, found)
-  local function in_layers(op) return low.part[op] == 2 end
-  return weights_by_device(low, in_layers)[parallelism.first_devices(low)[s]] or 0
+---@return integer[]
+function strategies.layer_parameters(found)
+  local low = lowered('trinity fidelity', found.problem, found)
+  local count = weights_by_device(low, function(op) return low.part[op] == 2 end)
+  return util.map(parallelism.first_devices(low), function(device) return count[device] or 0 end)
 end
 
 --- Weights of the first device of every stage before they are shared out, and what share of them are experts'.
@@ -262,6 +263,7 @@ end
 ---@return trinity.Strategy
 ---@return table plan
 function strategies.lowered(owner, case)
+  check.fields(owner .. ': strategy', case.strategy, strategy_rules, 'field')
   local graph, micro_batches = graph_of(owner, case)
   local plan = util.merged(util.picked(case.strategy, own_fields), { micro_batches = micro_batches,
     bucket_bytes = 2 ^ 50 })
@@ -298,19 +300,25 @@ end
 local case_rules = { name = 'string', model = 'table', batch = 'table', strategy = 'table', bytes = 'table',
   expected = 'table', refused = 'string' }
 
+local function checked(owner, case)
+  check.fields(owner, check.argument(owner, 'entry', 'case', case, 'table'), case_rules, 'field')
+  need(owner, case, 'name', 'model', 'batch', 'strategy')
+  return evaluate(owner, case)
+end
+
 --- What every case of a list comes to; one that contradicts itself is refused in a sentence.
 ---@param path string of the file, for messages
 ---@param cases table[]
 ---@return table[]
 function strategies.cases(path, cases)
   return util.map(cases, function(case, i)
-    local owner = ('%s: case %d'):format(util.shortened(path), i)
-    check.fields(owner, check.argument(owner, 'entry', 'case', case, 'table'), case_rules, 'field')
-    need(owner, case, 'name', 'model', 'batch', 'strategy')
-    local ok, found = pcall(evaluate, owner, case)
-    if ok then return util.merged(found, { name = case.name, refused = null }) end
+    local name = type(case) == 'table' and case.name or null
+    local ok, found = pcall(checked, ('%s: case %d'):format(util.shortened(path), i), case)
+    if ok then return util.merged(found, { name = name, refused = null }) end
+    if core.stop_requested() then error(found, 0) end
     local why = util.unplaced(tostring(found)):gsub('^problem:strategy: ', '')
-    return { name = case.name, refused = why, bubble_fraction = null, stages = json.list {} }
+    return { name = type(name) == 'string' and name or null, refused = why, bubble_fraction = null,
+      stages = json.list {} }
   end)
 end
 

@@ -22,6 +22,7 @@ rows.assumptions = {
     .. 'machines of 8 A100 80 GB behind NVSwitches with a network card of 200 Gbit/s for every two (800 in all)',
   'up to 8 GPUs: one machine, vocabulary 50,256, the output not tied, nothing computed again; a column `recompute` '
     .. '(none, selective, full) says otherwise',
+  'a micro-batch of 1 where none is given',
   'layers that do not divide: embedding and head count as one layer each, stages are as equal as they can be',
   'memory is not checked: the source does not say which A100',
 }
@@ -68,7 +69,7 @@ end
 local function read_row(path, line)
   local row = { line = line.line }
   for name, column in util.sorted_pairs(columns) do
-    local value = csv.number(path, line, column)
+    local value = csv.number(path, line, column, name == 'micro_batch' and 1 or nil)
     if value < 1 or value % 1 ~= 0 or value > most[name] then
       refuse(path, line, "column '%s': expected a whole number from 1 to %d, got %s", column, most[name], line[column])
     end

@@ -301,7 +301,15 @@ describe('cases of strategies', function()
       experts = 4, top_k = 2, vocabulary = 100 } }).refused):matches 'sequence_parallel = true shares these out'
     expect(small({ mesh = {} }, { model = { layer = 2 } }).refused):matches "unknown field 'layer', did you mean 'layers'"
     expect(small { mesh = { pipelin = 2 } }.refused):matches "unknown axis 'pipelin', did you mean 'pipeline'"
-    expect(function() strategies.cases('cases.json', { { name = 'x' } }) end):raises 'cases.json: case 1'
+    local found = strategies.cases('cases.json', { { name = 'x' }, 7 })
+    expect(found[1].refused):matches "^cases.json: case 1: field 'model' is missing$"
+    expect(found[1].name):equals 'x'
+    expect(found[2].refused):matches '^cases.json: case 2: .*expected a table, got number 7$'
+    expect(small { mesh = 3 }.refused):matches "strategy: field 'mesh': expected a table, got number 3"
+    expect(small({ mesh = {}, flash = 1 }).refused):matches "field 'flash': expected true or false, got number 1"
+    expect(small({ sequence_paralel = true }).refused):matches "unknown field 'sequence_paralel', did you mean"
+    expect(small({ mesh = {} }, { model = { layers = 2, hidden = 64, heads = 4, ffn = 96 } }).refused):matches(
+      "model: field 'vocabulary' is missing")
   end)
   it('are a command', function()
     local path, out = os.tmpname(), os.tmpname()
@@ -355,6 +363,30 @@ describe('published memory', function()
     expect(found[3].refused):matches 'row 3: .*expected GiB or percent'
     expect(found[1].predicted):equals(nil)
     expect(found[4].predicted):equals(rows('d,256,' .. good)[1].predicted)
+  end)
+  it('names row and column of each cell that is wrong', function()
+    local function refused(cells, words) expect(rows('a,' .. cells .. '\n')[1].refused):matches('row 1: ' .. words) end
+    refused('0,4,8,128,2,2,1,1,none,0,activations,GiB,', "column 'hidden': expected a whole number from 1, got string '0'$")
+    refused('256,4,8,128,2,0,1,1,none,0,activations,GiB,', "column 'tp': expected a whole number from 1, got string '0'$")
+    refused('256,4,8,128,2,2,1.5,1,none,0,activations,GiB,', "column 'pp': expected a whole number")
+    refused('256,4,8,128,2,2,1,1,some,0,activations,GiB,', "column 'recompute': expected none, selective or full, got "
+      .. "string 'some'$")
+    refused('256,4,8,128,2,2,1,1,none,yes,activations,GiB,', "column 'sequence_parallel': expected 0 or 1, got string 'yes'$")
+    refused('256,4,8,128,2,2,1,1,none,0,activations,,', "column 'unit': expected GiB or percent, got string ''$")
+    refused('256,4,8,128,2,2,1,1,none,0,activations,GiB,much', "column 'value': expected a number, got string 'much'$")
+    refused('256,4,8,128,2,16,1,1,none,0,activations,GiB,', 'tensor = 16: .* has 8, which 16 does not divide')
+    refused('256,4,7,128,2,1,1,1,none,0,activations,percent,', ".*a width of 256, 7 heads and 7 heads of keys do not divide")
+    refused('256,4,8,128,2,1,3,2,none,0,activations,percent,', "column 'pp': expected at most 4 stages %(layers%), got 3 x 2")
+  end)
+  it('counts embedding and head as a layer each where layers do not divide', function()
+    local found = rows('a,256,7,8,128,2,1,4,1,none,0,activations,GiB,\nb,256,8,8,128,2,1,4,1,none,0,activations,GiB,\n')
+    expect(found[1].predicted / found[2].predicted):near(9 / 8, 1e-9) -- 1, 3, 2, 1 layers: 3 in flight of 3, for 4 of 2
+  end)
+  it('takes empty cells, and columns that are absent, as one device without recomputation', function()
+    local full = rows 'a,256,4,8,128,1,1,1,1,none,0,activations,GiB,\n'
+    expect(rows('a,256,4,8,128,,,,,,,activations,GiB,\n')[1].predicted):equals(full[1].predicted)
+    head = 'what,unit,sequence,heads,layers,hidden,id\n'
+    expect(rows('activations,GiB,128,8,4,256,a\n')[1].predicted):equals(full[1].predicted)
   end)
   it_shared('is met within 3 % by rows of all models but the two largest', function()
     local path, count = os.tmpname(), 0

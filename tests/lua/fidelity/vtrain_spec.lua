@@ -131,6 +131,15 @@ describe('rows of vTrain', function()
     expect(trinity_says(("fidelity vtrain --rows '%s'"):format(path), 1)):matches "column '# layers' is missing"
     expect(trinity_says('fidelity vtrain', 2)):matches "option '%-%-rows' is missing"
   end)
+  it('have micro-batches of 1 where the cell is empty', function()
+    local found = told(file_of { head, '8,8,,64,4,4,32,2,2,2,', '8,8,1,64,4,4,32,2,2,2,' })
+    expect(found[1].predicted_s):equals(found[2].predicted_s)
+  end)
+  it('that are all refused have a sentence each', function()
+    local path = file_of { head, '8,8,x,64,4,4,32,2,2,2,', '8,8,1,64,4,0,32,2,2,2,' }
+    trinity_says(("fidelity vtrain --rows '%s'"):format(path), 1,
+      "row 1: column 'micro batch': .*row 2: column '# layers': .*no row is left: all 2 are refused")
+  end)
   it('that are refused cost none of the others, whose order stays', function()
     local lines = { head, small(16, 32, 1, 2, 8, 1), '8,8,1,64,4,4,32,2,2,1,', small(8, 8, 1, 2, 2, 2) }
     local out = trinity_says(("fidelity vtrain --json --rows '%s'"):format(file_of(lines)), 0, 'warning: .*row 2: tensor x data')

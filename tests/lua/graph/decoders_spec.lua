@@ -38,8 +38,8 @@ local function products(graph)
 end
 
 -- Recorded cases: the text of the file (which has nulls), and what PyTorch counts.
-local function cases()
-  local lines = core.read_file(root .. '/tests/data/decoders/cases.json'):gmatch '{"config": [^\n]*'
+local function cases(file)
+  local lines = core.read_file(('%s/tests/data/decoders/%s.json'):format(root, file or 'cases')):gmatch '{[^\n]*"config": [^\n]*'
   return function()
     local line = lines()
     if line then return line:match '"config": (%b{})', trinity.json.decode((line:gsub(',$', ''))) end
@@ -62,6 +62,17 @@ describe('config.json', function()
       count = count + 1
     end
     expect(count):equals(72)
+  end)
+  it('has the weights of models that are published, whatever else their files say', function()
+    local count = 0
+    for text, case in cases 'models' do
+      local graph = network(text, { training = false, sequence = 128 })
+      expect(('%s %d'):format(case.name, graph.parameters)):equals(('%s %d'):format(case.name, case.parameters))
+      expect(('%s %d'):format(case.name, graph.active_parameters)):equals(
+        ('%s %d'):format(case.name, case.active or case.parameters))
+      count = count + 1
+    end
+    expect(count):equals(25)
   end)
   it('has the FLOP that PyTorch counts, forward and backward', function()
     local count = 0
