@@ -194,6 +194,21 @@ describe('the commands', function()
     expect(status):equals(2)
     expect(output):matches 'expected MODEL, MODEL:BATCH or MODEL:BATCH:GRANULARITY'
   end)
+  it('train learns as it is told: by imitation, REINFORCE, PPO alone, and goes on so', function()
+    local output, status = run('train --rounds 3 --imitation 1 --clip 0 ' .. common)
+    expect(status):equals(0)
+    expect(output):matches '1 +imitate.*\n2 +reinforce.*\n3 +reinforce'
+    expect(trinity.rankers.load(save).notes.command):matches '%-%-imitation 1 %-%-clip 0$'
+    run('train --rounds 3 --imitation 0 ' .. common)
+    local whole = core.read_file(save)
+    output = run('train --rounds 1 --imitation 0 ' .. common)
+    expect(output):matches '\n1 +ppo'
+    run('--threads 1 train --rounds 3 --imitation 0 --resume ' .. common)
+    expect(core.read_file(save)):equals(whole)
+    output, status = run('train --clip 2 ' .. common)
+    expect(status):equals(2)
+    expect(output):matches "option '%-%-clip'"
+  end)
   it('search says how many of the improvements came from ranked moves', function()
     local output, status = run 'search --model inception_v3 --batch_size 8 --cluster p100x2 --method trinity --evaluations 400 --seed 2'
     expect(status):equals(0)
@@ -267,7 +282,7 @@ describe('the memory of a training', function()
   end)
   it('has room for so many episodes of a round, whatever the number of problems', function()
     local training, asked = require 'trinity.methods.move_training', {}
-    local trainer = { set = function() end }
+    local trainer = { set = function() end, options = { clip = 0.2 } }
     for _, kind in ipairs { 'imitate', 'reinforce' } do
       trainer[kind] = function(_, episodes) asked[#asked + 1] = ('%d'):format(episodes) end
     end
