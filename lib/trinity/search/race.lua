@@ -75,7 +75,9 @@ function race.annealing(problem, start, seed, budget, ranker)
     options.plain_one_in, options.fit_sizes = are_many and 2 or 50, not are_many
     options.batch, options.look_every = 4, 120
   end
-  if ranker and short then options.candidates, options.evenly_one_in, options.batch, options.sharpness = 48, 20, 2, 3 end
+  if ranker and short then
+    options.candidates, options.batch, options.evenly_one_in, options.sharpness = 48, 2, 20, 3
+  end
   return ranked.searcher(problem, 'annealing', options, ranker)
 end
 
