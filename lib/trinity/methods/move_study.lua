@@ -23,9 +23,10 @@ study.families = {
 }
 study.train_clusters, study.rounds = 'p100x2,p100x4', 24
 
---- What else may train weights: so many rounds of imitation of all, and by what the others learn. Each has as many
---- episodes as the training above, which begins with 4 of imitation; 8 of 416 fewer without these.
+--- What else may train weights: so many rounds of imitation of all, and by what the others learn. Each but the first
+--- has as many episodes as the training above, which begins with 4 of imitation (416; imitation 408).
 study.trainings = {
+  { name = 'start', rounds = 4 },
   { name = 'imitation', rounds = 17, imitation = 17 },
   { name = 'REINFORCE', rounds = study.rounds, clip = 0 },
   { name = 'PPO alone', rounds = 26, imitation = 0 },
