@@ -28,6 +28,7 @@ local options = trinity.options {
   seeds = { default = 5, help = 'searches of each', min = 1, integer = true },
   families = { default = '', help = "of a study, with commas; '': all" },
   variants = { default = false, help = 'a study with untrained weights, a linear score and one made by hand, too' },
+  trainings = { default = false, help = 'a study with weights that imitation, REINFORCE and PPO alone trained, too' },
   folder = { default = 'runs/policy', help = 'of a study: trained weights, which it makes where they are not there' },
   against = { default = 'annealing,best,local_search', help = 'methods with commas' },
   units = { default = '100,300,1000', help = 'of optima, with commas' },
@@ -138,7 +139,7 @@ local function show_study()
   local rows, names = {}, nil
   local stopped = is_stopped_in(function()
     names = study.run({ folder = options.folder, budgets = budgets, seeds = options.seeds, variants = options.variants,
-      families = family_set() }, say, rows)
+      trainings = options.trainings, families = family_set() }, say, rows)
   end)
   keep(rows, 'rows')
   if options.json then

@@ -19,10 +19,13 @@ local options = trinity.options {
     .. 'MODEL:BATCH:GRANULARITY, with commas' },
   clusters = { default = 'p100x2,p100x4', help = 'with commas; every graph is trained on each' },
   minutes = { default = 3, help = 'after which no round begins', min = 0 },
-  rounds = { default = 0, help = 'rounds in all, the first 4 of imitation; 0: as many as the minutes allow', min = 0,
-    integer = true },
+  rounds = { default = 0, help = 'rounds in all; 0: as many as the minutes allow', min = 0, integer = true },
+  imitation = { default = training.rounds_of_imitation, help = 'the first rounds, which learn the moves that helped; '
+    .. 'with --start none', min = 0, integer = true },
+  clip = { default = 0.2, help = "of the other rounds: PPO's clipping of the ratio of chances; 0: REINFORCE", min = 0,
+    max = 1 },
   hidden = { default = '32,32', help = "widths of the hidden layers with commas; '': a linear score" },
-  start = { default = '', help = 'weights that it goes on from, by PPO alone; their layers, then' },
+  start = { default = '', help = 'weights that it goes on from, without imitation; their layers, then' },
   reward = { default = 'step_time', help = 'what is learned: step_time or mdpe' },
   alpha = { default = 0.5, help = 'of mdpe: weight of the step time', min = 0 },
   beta = { default = 0.3, help = 'of mdpe: weight of the peak communication', min = 0 },
@@ -73,7 +76,8 @@ for _, label in ipairs(left_out) do print(label .. ': left out, no heuristic fit
 
 local ranker = options.start ~= '' and trinity.rankers.load(options.start)
   or trinity.rankers.new { hidden = hidden, seed = options.seed }
-local trainer = trinity.rankers.trainer(ranker, { seed = options.seed,
+local imitation = options.start ~= '' and 0 or options.imitation
+local trainer = trinity.rankers.trainer(ranker, { seed = options.seed, clip = options.clip,
   first_temperature = weights and 1 or nil }) -- that of the search by such a reward (lib/trinity/search/race.lua)
 training.add(trainer, cases)
 local state, round, before_s = options.save .. '.training', 0, 0
@@ -99,7 +103,7 @@ end
 local looks = progress.new('train', false)
 local stopped = trinity.stoppable(function(stop_requested)
   while more() and not stop_requested() do
-    local ok, kind, report = pcall(training.round, trainer, round + 1, #cases, options.start ~= '')
+    local ok, kind, report = pcall(training.round, trainer, round + 1, #cases, imitation)
     if not ok then
       if stop_requested() then return end
       error(kind, 0)
@@ -109,7 +113,7 @@ local stopped = trinity.stoppable(function(stop_requested)
     rows[#rows + 1] = report
     if #rows > most_rows then table.remove(rows, 1) end
     trinity.run:log { round = round, kind = kind, improving_share = report.improving / math.max(1, report.trials),
-      loss = report.loss, entropy = kind == 'ppo' and report.entropy or nil, best_share = report.best_share }
+      loss = report.loss, entropy = kind ~= 'imitate' and report.entropy or nil, best_share = report.best_share }
     trainer:save(state, { rounds = tostring(round), seconds = tostring(seconds()) })
     looks:update { text = ('round %d: %.1f %% of the moves improve, best / start %.4f'):format(round,
       100 * report.improving / math.max(1, report.trials), report.best_share) }
@@ -132,9 +136,11 @@ end
 ranker:save(options.save, { rounds = tostring(round), seed = tostring(options.seed),
   trained_on = table.concat(util.map(cases, function(case) return case.label end), ', '),
   hours = ('%.1f'):format(math.ceil(seconds() / 360) / 10),
-  command = ('trinity train --graphs %s --clusters %s --rounds %d --hidden %s --seed %d%s%s'):format(options.graphs,
+  command = ('trinity train --graphs %s --clusters %s --rounds %d --hidden %s --seed %d%s%s%s'):format(options.graphs,
     options.clusters, round, options.hidden == '' and "''" or options.hidden, options.seed,
-    options.start ~= '' and ' --start ' .. options.start or '', weights and (' --reward mdpe --alpha %g --beta %g '
-    .. '--gamma %g'):format(weights.alpha, weights.beta, weights.gamma) or '') })
+    options.start ~= '' and ' --start ' .. options.start
+    or imitation ~= training.rounds_of_imitation and (' --imitation %d'):format(imitation) or '',
+    options.clip ~= 0.2 and (' --clip %g'):format(options.clip) or '', weights
+    and (' --reward mdpe --alpha %g --beta %g --gamma %g'):format(weights.alpha, weights.beta, weights.gamma) or '') })
 print(('\nthe weights are saved in %s'):format(options.save))
 if stopped then os.exit(trinity.stop_status()) end

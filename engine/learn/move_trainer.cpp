@@ -155,6 +155,10 @@ struct Tried {
   std::vector<float> rows;
   std::vector<double> gains;
 
+  explicit Tried(const std::vector<MoveTrainer::Episode>& episodes) {
+    for (const auto& episode : episodes)
+      for (const auto& choice : episode.choices) add(choice);
+  }
   size_t size() const { return gains.size(); }
   void add(const RankedMoves::Choice& choice) {
     if (choice.count == 0) return;
@@ -187,19 +191,23 @@ struct Entropy {
 
 }  // namespace
 
+/// A network that was never trained shifts and scales features by the first moves that it learns
+/// from.
+void MoveTrainer::standardise(const std::vector<float>& rows) {
+  if (!standardised_) network_->standardise(rows.data(), rows.size() / kWidth);
+  standardised_ = true;
+}
+
 MoveTrainer::Report MoveTrainer::imitate(int32_t episodes) { return imitate(run(episodes)); }
 
 MoveTrainer::Report MoveTrainer::imitate(const std::vector<Episode>& episodes) {
   Report report;
   report.best_share = mean_share(episodes);
   episodes_ += std::ssize(episodes);
-  Tried tried;
-  for (const auto& episode : episodes)
-    for (const auto& choice : episode.choices) tried.add(choice);
+  const Tried tried(episodes);
   for (const double gain : tried.gains) report.improving += gain > kLeastGain;
   report.trials = static_cast<int64_t>(tried.size());
-  if (!standardised_) network_->standardise(tried.rows.data(), tried.size());
-  standardised_ = true;
+  standardise(tried.rows);
   std::vector<size_t> order(tried.size());
   std::iota(order.begin(), order.end(), size_t{0});
   RandomStream random(options_.seed, "order", static_cast<uint64_t>(episodes_));
@@ -314,6 +322,7 @@ MoveTrainer::Report MoveTrainer::reinforce(const std::vector<Episode>& episodes)
   Report report;
   report.best_share = mean_share(episodes);
   episodes_ += std::ssize(episodes);
+  if (!standardised_) standardise(Tried(episodes).rows);
   std::vector<Trial> trials;
   for (const auto& episode : episodes) add_trials(episode.choices, trials);
   report.trials = static_cast<int64_t>(trials.size());

@@ -77,6 +77,7 @@ class MoveTrainer {
   std::vector<Episode> run(int32_t episodes) const;
   Episode run_one(uint64_t number) const;
   void step(std::vector<float>& gradient, double scale);
+  void standardise(const std::vector<float>& rows);
   void add_trials(const std::vector<RankedMoves::Choice>& choices,
                   std::vector<Trial>& trials) const;
   std::vector<double> log_chances(const float* scores, int32_t count) const;

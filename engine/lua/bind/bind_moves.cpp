@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/index.h"
+#include "lua/bind/bind_ranker.h"
 #include "lua/bind/module.h"
 #include "search/placement/move_features.h"
 
@@ -71,8 +72,9 @@ int moves_look(lua_State* L) {
   return 0;
 }
 
-/// moves:draw(placement, count, temperature, features) -> how many: different moves that change
-/// something, and a row of features of each. temperature: a share of the step.
+/// moves:draw(placement, count, temperature, features, device_of) -> how many: different moves that
+/// change something, and a row of features of each; where every unit is. temperature: a share of the
+/// step.
 int moves_draw(lua_State* L) {
   auto& self = object_arg<BoundMoves>(L, 1);
   const auto assignment = assignment_arg(L, 2, self.space);
@@ -80,6 +82,7 @@ int moves_draw(lua_State* L) {
   const double temperature_ns = number_arg(L, 4, "temperature") * self.state.step_ns();
   const auto features = numbers_arg(L, 5, "features");
   TRINITY_CHECK_EQ(features.size(), at(count) * kMoveFeatures.size());
+  fill_from_1(L, 6, "device_of", assignment);
   self.drawn.clear();
   std::vector<uint64_t> keys = {self.space.key(assignment)};
   std::array<float, kMoveFeatures.size()> row;
@@ -102,17 +105,9 @@ const Move& drawn_arg(lua_State* L, const BoundMoves& self) {
   return self.drawn.at(at(integer_arg(L, 2, "i", 1, std::ssize(self.drawn)) - 1));
 }
 
-const char* kind_name(Move::Kind kind) {
-  static constexpr const char* kNames[] = {"unit", "cluster", "chain", "range", "group", "swap"};
-  return kNames[static_cast<size_t>(kind)];
-}
-
 /// moves:move(i) -> list of units, device, kind of the drawn move i
 int moves_move(lua_State* L) {
-  const auto& move = drawn_arg(L, object_arg<BoundMoves>(L, 1));
-  push_numbers(L, move.units, 1);
-  lua_pushinteger(L, move.device + 1);
-  lua_pushstring(L, kind_name(move.kind));
+  push_move(L, drawn_arg(L, object_arg<BoundMoves>(L, 1)));
   return 3;
 }
 
@@ -251,6 +246,13 @@ constexpr luaL_Reg kMovesFunctions[] = {TRINITY_BIND("moves", moves_new),
                                         TRINITY_BIND("step_state", state_new)};
 
 }  // namespace
+
+void push_move(lua_State* L, const Move& move) {
+  static constexpr const char* kKinds[] = {"unit", "cluster", "chain", "range", "group", "swap"};
+  push_numbers(L, move.units, 1);
+  lua_pushinteger(L, move.device + 1);
+  lua_pushstring(L, kKinds[static_cast<size_t>(move.kind)]);
+}
 
 void open_moves(lua_State* L) {
   register_functions(L, kMovesFunctions);

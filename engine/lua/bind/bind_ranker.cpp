@@ -247,20 +247,28 @@ void call(lua_State* L, int arguments, int results) {
   throw Error(message);
 }
 
+/// Tells a script where units are.
+void fill_devices(const Assignment& assignment, std::span<int32_t> device_of) {
+  TRINITY_CHECK_EQ(device_of.size(), assignment.size());
+  for (size_t unit = 0; unit < assignment.size(); ++unit) device_of[unit] = assignment[unit] + 1;
+}
+
 }  // namespace
 
-LuaRanker::Loan::Loan(LuaRanker& ranker, lua_State* L, int function, int features, int scores)
+LuaRanker::Loan::Loan(LuaRanker& ranker, lua_State* L, int function, int features, int scores,
+                      int device_of)
     : ranker_(ranker) {
-  const auto doubles = [&](int index, const char* name) {
-    auto* array =
-        struct_arg<trinity_double_array>(L, index, Magic::double_array, name, "a double array");
-    return std::span(reinterpret_cast<double*>(array + 1), at(array->length));
-  };
   expect_function(L, function, "rank");
   ranker.function_ = function;
-  ranker.features_ = doubles(features, "features");
-  ranker.scores_ = doubles(scores, "scores");
+  ranker.features_ = numbers_arg(L, features, "features");
+  ranker.scores_ = numbers_arg(L, scores, "scores");
+  ranker.device_of_ = integers_arg(L, device_of, "device_of");
   ranker.L_ = L;
+}
+
+void LuaRanker::show(std::span<const Move> moves, const Assignment& assignment) {
+  moves_ = moves;
+  if (L_) fill_devices(assignment, device_of_);
 }
 
 void LuaRanker::score(const float* features, int32_t count, float* scores) {
@@ -295,6 +303,35 @@ double LuaAcceptance::rise(double progress, double drawn) {
   const double rise = lua_tonumber(L_, -1);
   lua_pop(L_, 1);
   return rise;
+}
+
+LuaMoves::Loan::Loan(LuaMoves& moves, lua_State* L, int function, int device_of, int units)
+    : moves_(moves) {
+  expect_function(L, function, "moves");
+  moves.function_ = function;
+  moves.device_of_ = integers_arg(L, device_of, "device_of");
+  moves.units_ = integers_arg(L, units, "units");
+  moves.L_ = L;
+}
+
+bool LuaMoves::draw(int32_t seed, const Assignment& assignment, Move& move) {
+  if (!L_) throw Error("searcher: no function that gives moves was given");
+  fill_devices(assignment, device_of_);
+  lua_pushvalue(L_, function_);
+  lua_pushinteger(L_, seed + 1);
+  call(L_, 1, 2);
+  const auto count = static_cast<size_t>(lua_tointeger(L_, -2));
+  move.device = static_cast<int32_t>(lua_tointeger(L_, -1)) - 1;
+  lua_pop(L_, 2);
+  move.units.clear();
+  if (move.device < 0 || move.device >= devices_)
+    throw Error(fmt::format("moves: device {}, expected 1 to {}", move.device + 1, devices_));
+  for (const int32_t unit : units_.first(std::min(count, units_.size()))) {
+    if (unit < 1 || unit > std::ssize(assignment))
+      throw Error(fmt::format("moves: unit {}, expected 1 to {}", unit, assignment.size()));
+    move.units.push_back(unit - 1);
+  }
+  return !move.units.empty();
 }
 
 std::shared_ptr<MoveRanker> ranker_field(lua_State* L, Fields& fields, const char* key) {

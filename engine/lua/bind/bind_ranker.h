@@ -19,16 +19,20 @@ struct BoundRanker {
   std::shared_ptr<MoveNetwork> network;
 };
 
-/// A ranker that is a function of a script: rank(count) reads `features` and fills `scores`, double
-/// arrays, during a call that lends them.
+/// A ranker that is a function of a script: rank(count) reads `features` and `device_of`, of every
+/// unit, and fills `scores`, arrays, during a call that lends them.
 class LuaRanker : public MoveRanker {
  public:
+  void show(std::span<const Move> moves, const Assignment& assignment) override;
   void score(const float* features, int32_t count, float* scores) override;
+
+  /// Those that it was shown last.
+  std::span<const Move> moves() const { return moves_; }
 
   /// Lends the function and its arrays at stack indices, as long as it lives.
   class Loan {
    public:
-    Loan(LuaRanker& ranker, lua_State* L, int function, int features, int scores);
+    Loan(LuaRanker& ranker, lua_State* L, int function, int features, int scores, int device_of);
     ~Loan() { ranker_.L_ = nullptr; }
 
    private:
@@ -39,6 +43,32 @@ class LuaRanker : public MoveRanker {
   lua_State* L_ = nullptr;
   int function_ = 0;
   std::span<double> features_, scores_;
+  std::span<int32_t> device_of_;
+  std::span<const Move> moves_;
+};
+
+/// Moves that a function of a script gives: moves(seed) reads `device_of`, fills the first of
+/// `units`, and returns how many these are (0: none) and their device, during a call that lends it.
+class LuaMoves : public MoveSource {
+ public:
+  explicit LuaMoves(int32_t devices) : devices_(devices) {}
+  bool draw(int32_t seed, const Assignment& assignment, Move& move) override;
+
+  /// Lends the function and its arrays at stack indices, as long as it lives.
+  class Loan {
+   public:
+    Loan(LuaMoves& moves, lua_State* L, int function, int device_of, int units);
+    ~Loan() { moves_.L_ = nullptr; }
+
+   private:
+    LuaMoves& moves_;
+  };
+
+ private:
+  lua_State* L_ = nullptr;
+  int function_ = 0;
+  int32_t devices_;
+  std::span<int32_t> device_of_, units_;
 };
 
 /// What is accepted as a function of a script says: accept(progress, drawn) returns a rise, during a
@@ -71,6 +101,7 @@ struct BoundSearcher {
   std::unique_ptr<Searcher> searcher;
   std::shared_ptr<LuaRanker> rank;        // where the script ranks moves
   std::shared_ptr<LuaAcceptance> accept;  // where it says what is accepted
+  std::shared_ptr<LuaMoves> moves;        // where it gives the moves
   size_t asked = 0;
   void give_simulators(size_t count) {
     while (simulators.size() < count) simulators.emplace_back(*problem);
@@ -84,6 +115,9 @@ inline constexpr const char* kTypeName<BoundSearcher> = "searcher";
 /// Notes of a file of weights: texts by name.
 void push_notes(lua_State* L, const std::map<std::string, std::string>& notes);
 std::map<std::string, std::string> notes_arg(lua_State* L, int index);
+
+/// Pushes the units of a move, counted from 1, its device and its kind.
+void push_move(lua_State* L, const Move& move);
 
 /// Field `key`: a ranker, true for a LuaRanker, or null where there is none.
 std::shared_ptr<MoveRanker> ranker_field(lua_State* L, Fields& fields, const char* key);

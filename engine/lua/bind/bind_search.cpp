@@ -67,6 +67,7 @@ std::unique_ptr<Searcher> annealing(Fields& fields, const PlacementSpace& space,
   each_ranking_option(o.ranking, OptionReader{fields});
   o.ranking.record = fields.boolean("record", false);
   if (fields.boolean("accept", false)) o.accept = std::make_shared<LuaAcceptance>();
+  if (fields.boolean("moves", false)) o.mix.source = std::make_shared<LuaMoves>(space.devices());
   return std::make_unique<Annealing>(space, o);
 }
 
@@ -119,6 +120,7 @@ int searcher_new(lua_State* L) {
   if (const auto* annealing = dynamic_cast<const Annealing*>(bound->searcher.get())) {
     bound->rank = std::dynamic_pointer_cast<LuaRanker>(annealing->options().ranking.ranker);
     bound->accept = std::dynamic_pointer_cast<LuaAcceptance>(annealing->options().accept);
+    bound->moves = std::dynamic_pointer_cast<LuaMoves>(annealing->options().mix.source);
   }
   fields.refuse_unknown();
   push_object(L, std::move(bound));
@@ -126,18 +128,21 @@ int searcher_new(lua_State* L) {
 }
 
 /// searcher:ask(batch, most) -> count, limit: writes at most `most` placements into the arrays of
-/// the list; of values above `limit` only that they are above will matter. 0 at the end. Where the
-/// ranker is a function: searcher:ask(batch, most, rank, features, scores), see LuaRanker; where what is
-/// accepted is one, it stands behind these (nil for those that there are not), see LuaAcceptance.
+/// the list; of values above `limit` only that they are above will matter. 0 at the end. Functions
+/// of a script stand behind these with their arrays, nil for those that there are not:
+/// searcher:ask(batch, most, rank, features, scores, accept, moves, device_of, units), see LuaRanker,
+/// LuaAcceptance and LuaMoves.
 int searcher_ask(lua_State* L) {
   auto& self = object_arg<BoundSearcher>(L, 1);
   table_arg(L, 2, "batch");
   const auto room = static_cast<int64_t>(lua_objlen(L, 2));
   const auto most = integer_arg(L, 3, "most", 1, std::max<int64_t>(1, room));
   std::optional<LuaRanker::Loan> loan;
-  if (self.rank) loan.emplace(*self.rank, L, 4, 5, 6);
+  if (self.rank) loan.emplace(*self.rank, L, 4, 5, 6, 9);
   std::optional<LuaAcceptance::Loan> accepting;
   if (self.accept) accepting.emplace(*self.accept, L, 7);
+  std::optional<LuaMoves::Loan> moving;
+  if (self.moves) moving.emplace(*self.moves, L, 8, 9, 10);
   const auto trials = self.searcher->ask(static_cast<int32_t>(most));
   for (size_t i = 0; i < trials.placements.size(); ++i) {
     lua_rawgeti(L, 2, static_cast<int>(i) + 1);
@@ -168,6 +173,15 @@ int searcher_tell(lua_State* L) {
   self.searcher->tell(scores);
   self.asked = 0;
   return 0;
+}
+
+/// searcher:candidate(i) -> list of units, device, kind of a move that was ranked last, where the
+/// ranker is a function
+int searcher_candidate(lua_State* L) {
+  const auto& self = object_arg<BoundSearcher>(L, 1);
+  const auto moves = self.rank ? self.rank->moves() : std::span<const Move>();
+  push_move(L, moves[at(integer_arg(L, 2, "i", 1, std::ssize(moves)) - 1)]);
+  return 3;
 }
 
 int searcher_evaluations(lua_State* L) {
@@ -381,6 +395,7 @@ int search_cut_row(lua_State* L) {
 
 constexpr luaL_Reg kSearcher[] = {TRINITY_BIND("ask", searcher_ask),
                                   TRINITY_BIND("tell", searcher_tell),
+                                  TRINITY_BIND("candidate", searcher_candidate),
                                   TRINITY_BIND("evaluations", searcher_evaluations),
                                   TRINITY_BIND("progress", searcher_progress),
                                   TRINITY_BIND("ranking", searcher_ranking),

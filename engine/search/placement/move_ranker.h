@@ -1,7 +1,9 @@
 #pragma once
 
-#include <cstdint>
 #include <memory>
+#include <span>
+
+#include "search/placement/moves.h"
 
 namespace trinity {
 
@@ -9,6 +11,8 @@ namespace trinity {
 class MoveRanker {
  public:
   virtual ~MoveRanker() = default;
+  /// The moves of `assignment` that score() is asked for next, for who looks at more than features.
+  virtual void show(std::span<const Move>, const Assignment&) {}
   /// The larger, the better. `features`: `count` rows of kMoveFeatureCount (move_features.h).
   virtual void score(const float* features, int32_t count, float* scores) = 0;
 };

@@ -164,6 +164,13 @@ void Moves::pick(int32_t seed, const Assignment& assignment, int32_t most) {
   }
 }
 
+/// Whether the mix has a source that gives one.
+bool Moves::from_source(int32_t seed, const Assignment& assignment) {
+  if (!mix_.source || !mix_.source->draw(seed, assignment, move_)) return false;
+  move_.kind = move_.units.size() == 1 ? Move::Kind::unit : Move::Kind::group;
+  return true;
+}
+
 const Move& Moves::set_around(int32_t seed, const Assignment& assignment, int32_t most) {
   pick(seed, assignment, most);
   move_.device = draw_device(assignment, assignment[seed]);
@@ -174,6 +181,7 @@ const Move& Moves::draw(const Assignment& assignment) {
   move_.units.clear();
   if (space_.devices() < 2) return move_;
   const int32_t seed = draw_seed();
+  if (from_source(seed, assignment)) return move_;
   if (random_.below(20) == 0 && swap(seed, assignment)) return move_;
   return set_around(seed, assignment, space_.units());
 }
@@ -181,7 +189,8 @@ const Move& Moves::draw(const Assignment& assignment) {
 const Move& Moves::draw_set(const Assignment& assignment, int32_t most) {
   move_.units.clear();
   if (space_.devices() < 2) return move_;
-  return set_around(draw_seed(), assignment, most);
+  const int32_t seed = draw_seed();
+  return from_source(seed, assignment) ? move_ : set_around(seed, assignment, most);
 }
 
 }  // namespace trinity

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 
 #include "base/random.h"
@@ -10,12 +11,6 @@
 
 namespace trinity {
 
-/// What moves are drawn from.
-struct MoveMix {
-  int32_t evenly_one_in = 2;  ///< one seed in so many is drawn evenly, others by Moves::focus()
-  bool groups = false;        ///< whether one move in eight takes a group of UnitGroups
-};
-
 /// A change of an assignment: all `units` go to `device`; of a swap there are two, which exchange
 /// their devices.
 struct Move {
@@ -25,6 +20,22 @@ struct Move {
   std::vector<int32_t> units;
 
   void apply(Assignment& assignment) const;
+};
+
+/// Gives moves in place of those of Moves.
+class MoveSource {
+ public:
+  virtual ~MoveSource() = default;
+  /// Writes the units and the device of a move of `assignment`. seed: a unit, drawn as Moves draws
+  /// them. False: Moves shall draw a move around it.
+  virtual bool draw(int32_t seed, const Assignment& assignment, Move& move) = 0;
+};
+
+/// What moves are drawn from.
+struct MoveMix {
+  int32_t evenly_one_in = 2;  ///< one seed in so many is drawn evenly, others by Moves::focus()
+  bool groups = false;        ///< whether one move in eight takes a group of UnitGroups
+  std::shared_ptr<MoveSource> source = nullptr;  ///< asked for each move first; null: none
 };
 
 /// Random changes of an assignment, shared by annealing and local search. A move takes a seed unit
@@ -51,7 +62,7 @@ class Moves {
   /// Draws a move of `assignment`; it changes nothing only where there is one device. The
   /// reference lives until the next call.
   const Move& draw(const Assignment& assignment);
-  /// Draws one that is no swap, of at most `most` units.
+  /// Draws one that is no swap, of at most `most` units but for those of MoveMix::source.
   const Move& draw_set(const Assignment& assignment, int32_t most);
   /// Draws a move and makes it.
   void apply(Assignment& assignment) { draw(assignment).apply(assignment); }
@@ -68,6 +79,7 @@ class Moves {
   bool swap(int32_t seed, const Assignment& assignment);
   bool pick_group(int32_t seed, int32_t most);
   void pick(int32_t seed, const Assignment& assignment, int32_t most);
+  bool from_source(int32_t seed, const Assignment& assignment);
   const Move& set_around(int32_t seed, const Assignment& assignment, int32_t most);
 
   const PlacementSpace& space_;

@@ -106,7 +106,8 @@ int32_t RankedMoves::gather(const Assignment& assignment, double temperature) {
 }
 
 /// Draws one by the odds of its score.
-int32_t RankedMoves::choose(int32_t count) {
+int32_t RankedMoves::choose(const Assignment& assignment, int32_t count) {
+  options_.ranker->show(std::span(candidates_).first(at(count)), assignment);
   options_.ranker->score(features_.data(), count, scores_.data());
   const float best = *std::max_element(scores_.begin(), scores_.begin() + count);
   double sum = 0;
@@ -134,7 +135,7 @@ void RankedMoves::ranked(Assignment& trial, double temperature) {
   const Stopwatch stopwatch(report_.seconds);
   const int32_t count = gather(trial, temperature);
   if (count == 0) return plain(trial, temperature);
-  const int32_t chosen = choose(count);
+  const int32_t chosen = choose(trial, count);
   ranked_.push_back(true);
   sizes_.note(candidates_[chosen].units.size());
   if (seen_.size() < kMostSeen) seen_.insert(keys_[chosen]);

@@ -74,7 +74,7 @@ class RankedMoves {
  private:
   uint64_t key_after(const Move& move, const Assignment& assignment) const;
   int32_t gather(const Assignment& assignment, double temperature);
-  int32_t choose(int32_t count);
+  int32_t choose(const Assignment& assignment, int32_t count);
   void plain(Assignment& trial, double temperature);
   void ranked(Assignment& trial, double temperature);
   void record(const float* rows, int32_t count, int32_t chosen);

@@ -23,6 +23,16 @@ study.families = {
 }
 study.train_clusters, study.rounds = 'p100x2,p100x4', 24
 
+--- What else may train weights: so many rounds of imitation of all, and by what the others learn. Each but the first
+--- has as many episodes as the training above, which begins with 4 of imitation (416; imitation 408).
+study.trainings = {
+  { name = 'start', rounds = 4 },
+  { name = 'imitation', rounds = 17, imitation = 17 },
+  { name = 'REINFORCE', rounds = study.rounds, clip = 0 },
+  { name = 'PPO alone', rounds = 26, imitation = 0 },
+  { name = 'REINFORCE alone', rounds = 26, imitation = 0, clip = 0 },
+}
+
 --- A score made by hand of the same features: what of the critical path a move takes along, less what it meets and
 --- exposes.
 function study.by_hand(candidates)
@@ -34,20 +44,19 @@ function study.by_hand(candidates)
   return scores
 end
 
---- The weights of a family that were trained without it, from `folder`, or trained now.
-local function weights_of(family, folder, hidden, suffix, say)
-  local path = ('%s/%s%s.safetensors'):format(folder, family.name, suffix)
+--- The weights of a family that were trained without it, from `folder`, or trained now. how: nil, or another training.
+local function weights_of(family, folder, hidden, suffix, say, how)
+  local path, rounds = ('%s/%s%s.safetensors'):format(folder, family.name, suffix), how and how.rounds or study.rounds
   if util.exists(path) then return rankers.load(path) end
   local ranker = rankers.new { hidden = hidden }
-  local trainer = rankers.trainer(ranker)
+  local trainer = rankers.trainer(ranker, { clip = how and how.clip })
   local cases = training.cases(family.trained_on, study.train_clusters)
   training.add(trainer, cases)
-  for round = 1, study.rounds do
-    training.round(trainer, round, #cases)
-    say(('%s%s: round %d of %d'):format(family.name, suffix, round, study.rounds))
+  for round = 1, rounds do
+    training.round(trainer, round, #cases, how and how.imitation)
+    say(('%s%s: round %d of %d'):format(family.name, suffix, round, rounds))
   end
-  ranker:save(path, { trained_on = family.trained_on .. ' on ' .. study.train_clusters,
-    rounds = tostring(study.rounds) })
+  ranker:save(path, { trained_on = family.trained_on .. ' on ' .. study.train_clusters, rounds = tostring(rounds) })
   return ranker
 end
 
@@ -60,12 +69,16 @@ local function searches_of(family, options, say)
     list[#list + 1] = { 'linear', 'trinity', weights_of(family, options.folder, {}, '-linear', say) }
     list[#list + 1] = { 'by hand', 'trinity', study.by_hand }
   end
+  for _, how in ipairs(options.trainings and study.trainings or {}) do
+    list[#list + 1] = { how.name, 'trinity', weights_of(family, options.folder, { 32, 32 },
+      '-' .. how.name:gsub(' ', '-'):lower(), say, how) }
+  end
   return list
 end
 
---- Runs it: options { folder =, budgets = list of { evaluations = } or { seconds = }, seeds =, variants =, families =
---- nil or set of names }. Adds rows { label, family, times = { [budget][search] = step times, a seed each },
---- best_s = of all } as they are done; returns the names of searches.
+--- Runs it: options { folder =, budgets = list of { evaluations = } or { seconds = }, seeds =, variants =, trainings =
+--- whether, families = nil or set of names }. Adds rows { label, family, times = { [budget][search] = step times, one a
+--- seed }, best_s = of all } as they are done; returns the names of searches.
 function study.run(options, say, rows)
   local names = {}
   for _, family in ipairs(study.families) do

@@ -10,7 +10,8 @@ local warm_start = require 'trinity.search.warm_start'
 
 local training = {}
 
-local rounds_of_imitation, episodes_of_imitation, episodes_of_ppo = 4, 3, 2 -- episodes: a problem
+training.rounds_of_imitation = 4
+local episodes_of_imitation, episodes_of_ppo = 3, 2 -- a problem
 local ppo_learning_rate = 3e-4
 local most_episodes = 96 -- of a round, which keeps what every move of theirs was chosen from until it has learned
 local most_starts = 5
@@ -71,15 +72,15 @@ end
 -- Of a round; beyond `most_episodes` the problems take turns in rounds that follow.
 local function episodes(of_problem, count) return math.min(most_episodes, of_problem * count) end
 
---- Round number `round` (from 1) on `count` problems: the moves that help, then the choice among candidates; of weights
---- that were trained before the choice alone. Returns its name and report. What it needs beside the problems does not
---- grow with rounds, nor with problems beyond 32 (imitation) or 48.
-function training.round(trainer, round, count, trained_before)
-  if not trained_before and round <= rounds_of_imitation then
+--- Round number `round` (from 1) on `count` problems: the moves that help, `imitation` times (4), then the choice among
+--- candidates. Returns its name and report. What it needs beside the problems does not grow with rounds, nor with
+--- problems beyond 32 (imitation) or 48.
+function training.round(trainer, round, count, imitation)
+  if round <= (imitation or training.rounds_of_imitation) then
     return 'imitate', trainer:imitate(episodes(episodes_of_imitation, count))
   end
   trainer:set { learning_rate = ppo_learning_rate }
-  return 'ppo', trainer:reinforce(episodes(episodes_of_ppo, count))
+  return trainer.options.clip > 0 and 'ppo' or 'reinforce', trainer:reinforce(episodes(episodes_of_ppo, count))
 end
 
 --- What a method finds from the best heuristic, whose price is in the budget { evaluations = } or { seconds = }: its

@@ -21,14 +21,16 @@ local function declare(name, class)
   if name == 'annealing' then
     own[#own + 1] = ranked.option(false, 'moves are tried as they are drawn')
     own[#own + 1] = ranked.accept_option()
+    own[#own + 1] = ranked.moves_option()
   end
   return options_of.declare('trinity.' .. class, options_of.of_engine(own, core.method_options(name)))
 end
 
 local function register(methods, name, class, about)
   local declared, own = declare(name, class), {}
+  local functions = { rank = true, accept = true, moves = true }
   for _, entry in ipairs(class and declared.own or {}) do
-    if entry.name ~= 'rank' and entry.name ~= 'accept' then own[#own + 1] = entry.name end
+    if not functions[entry.name] then own[#own + 1] = entry.name end
   end
   about.options = declared
   methods.register(name, function(problem, options)
@@ -38,8 +40,11 @@ local function register(methods, name, class, about)
       local resumed = checkpoints.restore_kept('methods.' .. name, self)
       local ranker = ranked.of(options.rank)
       local searcher = ranked.searcher(problem, name, util.merged(util.picked(options, own, false),
-        { seed = options.seed, evaluations = math.min(options.evaluations, 2 ^ 40) }), ranker, options.accept)
-      if name == 'annealing' then searcher = side_by_side.shared(self, searcher, options.accept or ranker) end
+        { seed = options.seed, evaluations = math.min(options.evaluations, 2 ^ 40) }), ranker, options.accept,
+        options.moves)
+      if name == 'annealing' then
+        searcher = side_by_side.shared(self, searcher, options.accept or options.moves or ranker)
+      end
       ask_tell(self, searcher, ask_tell_checkpoint.hooks(self, resumed, 0, {}))
       searcher:close()
     end)

@@ -28,8 +28,8 @@ end
 local function price(self, batch, limit, values, excess)
   local options
   if limit < math.huge and self.problem.reward == rewards.step_time() and not self.problem.on_evaluated then
-    -- A nanosecond more: the limit itself must not be lost in rounding.
-    options = { reject_above_s = limit + 1e-9 }
+    -- A nanosecond more: the limit itself must not be lost in rounding. A function may accept nothing (option accept).
+    options = { reject_above_s = math.max(0, limit) + 1e-9 }
   end
   local scores, metrics = self:evaluate(batch, options)
   for i = 1, #batch do

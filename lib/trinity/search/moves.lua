@@ -77,10 +77,10 @@ function Moves:draw(placement, count, temperature)
   count = count == nil and 16 or check.integer('moves:draw', 2, 'count', count, 1, 2 ^ 20)
   temperature = temperature == nil and 0 or check.number('moves:draw', 3, 'temperature', temperature, 0, 1e12)
   if not self.description.looked then self:look(placement) end
-  local features = array.double(count * width)
+  local features, device_of = array.double(count * width), array.int32(self.problem.graph.units)
   self.description.number = self.description.number + 1
-  return setmetatable({ count = self.handle:draw(placement, count, temperature, features), features = features,
-    description = { self, self.description.number } }, Drawn)
+  return setmetatable({ count = self.handle:draw(placement, count, temperature, features, device_of),
+    features = features, device_of = device_of, description = { self, self.description.number } }, Drawn)
 end
 
 --- Frees the engine's memory; any further use is an error.

@@ -43,11 +43,11 @@ local function likely_evaluations(problem, budget)
   return math.min(budget.evaluations, (budget.seconds or math.huge) / (evaluation_s * problem.graph.units))
 end
 
--- The first temperature of ranked moves by the step time: cold where the choice is the best of many and no more than a
--- descent fits, hot where it is and more does, and on small graphs by seconds; on large ones, where 0.5 a unit is
--- little of the step, beyond 1,000 evaluations by the root of the budget, up to 8, by seconds from 2.
+-- The first temperature of ranked moves by the step time: hot where the choice is the best of many, a half as hot where
+-- no more than a descent fits, and on small graphs by seconds; on large ones, where 0.5 a unit is little of the step,
+-- beyond 1,000 evaluations by the root of the budget, up to 8, by seconds from 2.
 local function first_temperature(problem, budget)
-  if budget.evaluations <= short_budget then return 0.3 end
+  if budget.evaluations <= short_budget then return 1 end
   if is_few(problem, budget.evaluations) then return 2 end
   local likely = likely_evaluations(problem, budget)
   local by_seconds = likely < budget.evaluations
@@ -59,7 +59,7 @@ end
 --- from a good placement, with moves of whole layers and most seeds on the critical path
 --- (engine/search/placement/moves.h); where a ranker chooses moves by the step time as hot as the budget says; where
 --- evaluations are few, of more candidates, with few trials of the same state, as by seconds; where they are very
---- few, greedy.
+--- few, of more candidates still, next to all of them around the critical path.
 --- budget: { evaluations =, seconds = nil or those of the search, last_temperature = nil for the default }.
 function race.annealing(problem, start, seed, budget, ranker)
   local evaluations = budget.evaluations
@@ -75,7 +75,9 @@ function race.annealing(problem, start, seed, budget, ranker)
     options.plain_one_in, options.fit_sizes = are_many and 2 or 50, not are_many
     options.batch, options.look_every = 4, 120
   end
-  if ranker and short then options.sharpness = 3 end
+  if ranker and short then
+    options.candidates, options.batch, options.evenly_one_in, options.sharpness = 48, 2, 20, 3
+  end
   return ranked.searcher(problem, 'annealing', options, ranker)
 end
 

@@ -1,10 +1,11 @@
--- Searches whose moves a ranker chooses (lib/trinity/search/rankers.lua), and a function accepts: options `rank` and
--- `accept` of methods, and the engine's searcher with them.
+-- Searches whose moves a function gives, a ranker chooses (lib/trinity/search/rankers.lua), and a function accepts:
+-- options `moves`, `rank` and `accept` of methods, and the engine's searcher with them.
 
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local Candidates = require('trinity.search.candidates').class
+local random_stream = require 'trinity.base.random'
 local rankers = require 'trinity.search.rankers'
 local util = require 'trinity.base.util'
 
@@ -33,6 +34,20 @@ function ranked.accept_option()
     .. "start's value per unit: of the progress of the cooling, 0 to 1, and a number drawn evenly from [0, 1)" }
 end
 
+--- What a function that gives moves is told.
+---@class trinity.MoveState
+---@since 0.1.0
+---@field device_of trinity.Int32Array of every unit
+---@field unit integer around which annealing would move: drawn evenly, or by how long it holds up the step
+---@field random trinity.RandomStream of the search's seed
+
+--- Declares option `moves` of annealing.
+function ranked.moves_option()
+  return { 'moves', 'function', as = 'fun(state: trinity.MoveState): integer[]?, integer?',
+    otherwise = 'sets of units around state.unit',
+    help = 'a move: units, and the device that they go to; of nothing annealing draws one' }
+end
+
 --- The ranker that a value of option `rank` says: nil for none.
 function ranked.of(value)
   if value == true then value = rankers.shipped end
@@ -40,7 +55,7 @@ function ranked.of(value)
   return value or nil
 end
 
--- The engine's searcher with functions that it calls for scores, and for what is accepted.
+-- The engine's searcher with functions that it calls for moves, scores, and for what is accepted.
 local Scripted = {}
 Scripted.__index = Scripted
 
@@ -50,7 +65,7 @@ end
 
 function Scripted:ask(room, most)
   local ok, count, limit = pcall(self.searcher.ask, self.searcher, room, most, self.call, self.features, self.scores,
-    self.accept)
+    self.accept, self.moves, self.device_of, self.units)
   if not ok then error(self.failure or count, 0) end
   return count, limit
 end
@@ -74,8 +89,8 @@ end
 -- A function of the engine's that keeps what another one's error was: the engine says where it was asked, too.
 local function keeping(self, of)
   return function(...)
-    local ok, result = pcall(of, ...)
-    if ok then return result end
+    local ok, result, second = pcall(of, ...)
+    if ok then return result, second end
     self.failure = result
     error(result, 0)
   end
@@ -83,7 +98,8 @@ end
 
 local function give_rank(self, rank, most)
   self.features, self.scores = array.double(most * width), array.double(most)
-  local candidates = setmetatable({ count = 0, features = self.features }, Candidates)
+  local candidates = setmetatable({ count = 0, features = self.features, device_of = self.device_of,
+    handle = self.searcher }, Candidates)
   self.call = keeping(self, function(count)
     candidates.count = count
     take_scores(rank, candidates, self.scores)
@@ -100,16 +116,51 @@ local function give_accept(self, accept)
   end)
 end
 
---- A searcher of the engine (core.searcher) that moves as `ranker` says (what ranked.of gave), and accepts as `accept`
---- does, where these are there.
-function ranked.searcher(problem, method, options, ranker, accept)
+local function is_whole(value, most)
+  return type(value) == 'number' and value % 1 == 0 and value >= 1 and value <= most
+end
+
+-- Has the units that the function gave in the array `units`; how many, and their device.
+local function take_move(list, device, units, devices, given, number)
+  if type(list) ~= 'table' then util.fail('moves: expected a list of units, got %s', util.describe(list)) end
+  for i = 1, #list do
+    local unit = list[i]
+    if not is_whole(unit, #units) then
+      util.fail('moves: unit %d: expected an integer from 1 to %d, got %s', i, #units, util.describe(unit))
+    end
+    if given[unit] == number then util.fail('moves: unit %d: %d is given twice', i, unit) end
+    units[i], given[unit] = unit, number
+  end
+  if #list > 0 and not is_whole(device, devices) then
+    util.fail('moves: expected a device from 1 to %d beside the units, got %s', devices, util.describe(device))
+  end
+  return #list, device or 1
+end
+
+local function give_moves(self, moves, devices, seed)
+  self.units = array.int32(#self.device_of)
+  local state = { device_of = self.device_of, unit = 1, random = random_stream(seed, 'moves of a function') }
+  local given, number = array.double(#self.device_of), 0
+  self.moves = keeping(self, function(unit)
+    state.unit = unit
+    local list, device = moves(state)
+    if list == nil then return 0, 1 end
+    number = number + 1
+    return take_move(list, device, self.units, devices, given, number)
+  end)
+end
+
+--- A searcher of the engine (core.searcher) that moves as `moves` and `ranker` say (what ranked.of gave), and accepts
+--- as `accept` does, where these are there.
+function ranked.searcher(problem, method, options, ranker, accept, moves)
   local ranks = type(ranker) == 'function'
-  local searcher = core.searcher(problem.handle, method, util.merged(options,
-    { ranker = ranks or (ranker and ranker.handle) or nil, accept = accept ~= nil or nil }))
-  if not ranks and not accept then return searcher end
-  local self = setmetatable({ searcher = searcher }, Scripted)
+  local searcher = core.searcher(problem.handle, method, util.merged(options, { accept = accept ~= nil or nil,
+    ranker = ranks or (ranker and ranker.handle) or nil, moves = moves ~= nil or nil }))
+  if not ranks and not accept and not moves then return searcher end
+  local self = setmetatable({ searcher = searcher, device_of = array.int32(problem.graph.units) }, Scripted)
   if ranks then give_rank(self, ranker, options.candidates or 10) end
   if accept then give_accept(self, accept) end
+  if moves then give_moves(self, moves, #problem.cluster.devices, options.seed or 1) end
   return self
 end
 

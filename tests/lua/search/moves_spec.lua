@@ -39,6 +39,7 @@ describe('problem:moves', function()
       local units, device = drawn:move(i)
       local chosen, after, changed = {}, copy(start), 0
       for _, unit in ipairs(units) do chosen[unit] = true end
+      for op = 1, #start do expect(drawn.device_of[unit_of[op]]):equals(start[op]) end
       drawn:apply(i, after)
       for op = 1, #after do
         expect(after[op]):equals(chosen[unit_of[op]] and device or start[op])

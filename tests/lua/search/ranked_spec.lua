@@ -91,6 +91,85 @@ describe('a rank function', function()
   end)
 end)
 
+describe('a function that gives moves', function()
+  local units, devices = problem.graph.units, 4
+  local function one(state) return { state.unit }, state.random:integer(devices) end
+  -- What a search of a seed is asked for and finds.
+  local function course(seed)
+    local list = {}
+    local found = annealed(false, { seed = seed, moves = function(state)
+      local units_moved, device = one(state)
+      list[#list + 1] = ('%d>%d'):format(units_moved[1], device)
+      return units_moved, device
+    end })
+    for op = 1, #found.placement do list[#list + 1] = found.placement[op] end
+    return table.concat(list, ' ')
+  end
+  it('has its units moved to its device, and nothing else', function()
+    local expected, asked = {}, 0
+    for unit = 1, units do expected[unit] = 1 end
+    annealed(false, { batch = 1, accept = function() return 1e9 end, moves = function(state) -- every move is made
+      for unit = 1, units do expect(state.device_of[unit]):equals(expected[unit]) end
+      local list, device = { state.unit, state.unit % units + 1 }, state.random:integer(devices)
+      for _, unit in ipairs(list) do expected[unit] = device end
+      asked = asked + 1
+      return list, device
+    end })
+    expect(asked > 60):equals(true)
+  end)
+  it('is the same search from the same seed, and another from another', function()
+    expect(course(3)):equals(course(3))
+    expect(course(3) ~= course(4)):equals(true)
+  end)
+  it('that gives nothing, or no units, leaves the search as it is, with a ranker, too', function()
+    for _, rank in ipairs { false, true } do
+      local plain = annealed(rank, { seed = 3 })
+      for _, nothing in ipairs { function() end, function() return {} end } do
+        local same = annealed(rank, { seed = 3, moves = nothing })
+        expect(same.metrics.step_time_s):equals(plain.metrics.step_time_s)
+        for op = 1, #plain.placement do expect(same.placement[op]):equals(plain.placement[op]) end
+      end
+    end
+  end)
+  it('gives a rank function its candidates, which says what they move', function()
+    local seen = 0
+    annealed(function(candidates)
+      local scores = {}
+      for i = 1, candidates.count do
+        local list, device, kind = candidates:move(i)
+        expect(#list):equals(2)
+        expect(kind):equals 'group'
+        expect(candidates.device_of[list[1]] ~= device or candidates.device_of[list[2]] ~= device):equals(true)
+        expect(2 ^ candidates:get(i, 'units_moved') <= 3.001):equals(true)
+        scores[i], seen = -list[1], seen + 1
+      end
+      expect(function() candidates:move(candidates.count + 1) end):raises 'candidates:move'
+      return scores
+    end, { plain_one_in = 1000, moves = function(state)
+      return { state.unit, state.unit % units + 1 }, state.random:integer(devices)
+    end })
+    expect(seen > 100):equals(true)
+  end)
+  it('searches by seconds, too', function()
+    local found = trinity.methods.annealing(problem, { seconds = 0.2, quiet = true, moves = one })
+    expect(found.evaluations > 20):equals(true)
+  end)
+  it('that gives no move is refused in a sentence, and the best so far is kept', function()
+    local function refused(moves, message)
+      expect(function() annealed(false, { moves = moves }) end):raises(message)
+    end
+    refused(function() return 3 end, '^[^\n]*ranked_spec.lua:%d+: moves: expected a list of units, got number 3')
+    refused(function() return { 5, 0 }, 1 end, ('moves: unit 2: expected an integer from 1 to %d, got number 0'):format(units))
+    refused(function() return { 1.5 }, 1 end, 'moves: unit 1: expected an integer')
+    refused(function() return { 'conv' }, 1 end, "moves: unit 1: expected an integer from 1 to %d+, got string 'conv'")
+    refused(function() return { 2, 3, 2 }, 1 end, 'moves: unit 3: 2 is given twice')
+    refused(function() return { 2 }, 5 end, 'moves: expected a device from 1 to 4 beside the units, got number 5')
+    refused(function() return { 2 } end, 'moves: expected a device from 1 to 4 beside the units, got nil')
+    refused(function() error 'my own' end, 'my own')
+    refused(3, "option 'moves': expected a function")
+  end)
+end)
+
 describe('an accept function', function()
   local function metropolis(progress, drawn) return -2 * (0.01 / 2) ^ progress * math.log(1 - drawn) end
   it('by temperature is the same search as without, with a rank function, too', function()
@@ -194,6 +273,21 @@ describe('the commands', function()
     expect(status):equals(2)
     expect(output):matches 'expected MODEL, MODEL:BATCH or MODEL:BATCH:GRANULARITY'
   end)
+  it('train learns as it is told: by imitation, REINFORCE, PPO alone, and goes on so', function()
+    local output, status = run('train --rounds 3 --imitation 1 --clip 0 ' .. common)
+    expect(status):equals(0)
+    expect(output):matches '1 +imitate.*\n2 +reinforce.*\n3 +reinforce'
+    expect(trinity.rankers.load(save).notes.command):matches '%-%-imitation 1 %-%-clip 0$'
+    run('train --rounds 3 --imitation 0 ' .. common)
+    local whole = core.read_file(save)
+    output = run('train --rounds 1 --imitation 0 ' .. common)
+    expect(output):matches '\n1 +ppo'
+    run('--threads 1 train --rounds 3 --imitation 0 --resume ' .. common)
+    expect(core.read_file(save)):equals(whole)
+    output, status = run('train --clip 2 ' .. common)
+    expect(status):equals(2)
+    expect(output):matches "option '%-%-clip'"
+  end)
   it('search says how many of the improvements came from ranked moves', function()
     local output, status = run 'search --model inception_v3 --batch_size 8 --cluster p100x2 --method trinity --evaluations 400 --seed 2'
     expect(status):equals(0)
@@ -267,7 +361,7 @@ describe('the memory of a training', function()
   end)
   it('has room for so many episodes of a round, whatever the number of problems', function()
     local training, asked = require 'trinity.methods.move_training', {}
-    local trainer = { set = function() end }
+    local trainer = { set = function() end, options = { clip = 0.2 } }
     for _, kind in ipairs { 'imitate', 'reinforce' } do
       trainer[kind] = function(_, episodes) asked[#asked + 1] = ('%d'):format(episodes) end
     end

@@ -1,6 +1,7 @@
 -- Valid arguments for trinity.policies, trinity.features and the learners: see examples.lua, whose tables this fills.
 
 local trinity = require 'trinity'
+local array = require 'trinity.base.array'
 
 return function(examples)
   local objects, values, arguments = examples.objects, examples.values, examples.arguments
@@ -33,13 +34,18 @@ return function(examples)
     return made
   end
   local function candidates()
-    local seen
-    trinity.methods.annealing(problem(), { evaluations = 40, quiet = true, rank = function(given)
+    local p, seen = problem(), nil
+    local searcher = require 'trinity.search.ranked'.searcher(p, 'annealing', {}, function(given)
       seen = given
       local scores = {}
       for i = 1, given.count do scores[i] = 0 end
       return scores
-    end })
+    end)
+    local room, scores, excess = p:placements(8), array.double(8), array.double(8)
+    for turn = 1, 2 do
+      for i = 1, searcher:ask(room, 8) do scores[i] = turn + i end
+      searcher:tell(scores, excess)
+    end
     return seen
   end
   local function scheduler()
@@ -156,6 +162,7 @@ return function(examples)
   end)
   of('NnModule', 'multilabel_soft_margin', function() return { halves(), ones(), 'mean' } end)
   of('MoveCandidates', 'get', function() return { 1, 'wait' } end)
+  of('MoveCandidates', 'move', function() return { 1 } end)
   of('Agent', 'update', function() return { { 1, 2 } } end)
   of('Agent', 'save', function() return { examples.path() } end)
   of('Agent', 'imitate', function() return { { examples.shared().placement }, { steps = 1 } } end)

@@ -184,7 +184,8 @@ end
 
 local function see_training()
   local problem = trinity.problem { graph = graphs.heavy(2), cluster = trinity.cluster 'p100x2' }
-  see('trinity.Strategy', trinity.methods.annealing(problem, { evaluations = 40, quiet = true, rank = true }))
+  see('trinity.Strategy', trinity.methods.annealing(problem, { evaluations = 40, quiet = true, rank = true,
+    moves = function(state) see('trinity.MoveState', state) end }))
   local schedule = trinity.daso.schedule { epochs = 9, warmup_epochs = 0, held = { global_skips = 2 } }
   see('trinity.DasoSchedule', schedule)
   for _ = 1, 9 do see('trinity.SyncAction[]', schedule:after_batch(9)) end

@@ -67,6 +67,7 @@ error 'this file is for editors'
 ---@field starts? trinity.Placement[] placements that are priced first; the best is the start (default: everything on one device)
 ---@field rank? boolean|string|trinity.Ranker|fun(candidates: trinity.MoveCandidates): number[] who chooses among moves: true for the weights that come with trinity, a file, a ranker, a function (default: moves are tried as they are drawn)
 ---@field accept? fun(progress: number, drawn: number): number by how much a trial may be worse than the state, in multiples of the start's value per unit: of the progress of the cooling, 0 to 1, and a number drawn evenly from [0, 1) (default: by temperature: -temperature * log(1 - drawn))
+---@field moves? fun(state: trinity.MoveState): integer[]?, integer? a move: units, and the device that they go to; of nothing annealing draws one (default: sets of units around state.unit)
 ---@field first_temperature? number in multiples of the start's value per unit (default 2; 1e-12 to 1e12)
 ---@field last_temperature? number in multiples of the start's value per unit, at most first_temperature (default 0.01; 1e-12 to 1e12)
 ---@field batch? integer trials of one state, simulated together (default 8; 1 to 4096)
