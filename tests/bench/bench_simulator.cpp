@@ -1,5 +1,5 @@
 // The simulator against a textbook event loop, over graph sizes, on several threads, under limits,
-// and on the plans that only its event loop takes, in one run:
+// on the plans that only its event loop takes, and beside SimGrid and ASTRA-sim, in one run:
 // ninja -C build bench_simulator && build/bench_simulator [TABLE ...]; without numbers of tables: all
 #include <fmt/format.h>
 
@@ -430,6 +430,14 @@ void bench_simgrid(const std::vector<const Subject*>& subjects) {
   }
 }
 
+/// A process of its own, as ASTRA-sim reads a trace that the library writes.
+void bench_astra_sim() {
+  fmt::print("\n8. Beside ASTRA-sim (its own rules; tests/bench/bench_astra_sim.lua)\n");
+  const auto command = fmt::format("'{0}' '{1}/tests/bench/bench_astra_sim.lua'", TRINITY_PROGRAM,
+                                   TRINITY_SOURCE_DIR);
+  if (std::system(command.c_str()) != 0) throw std::runtime_error(command + " failed");
+}
+
 void run(const std::set<std::string>& wanted) {
   const auto asked = [&](const char* table) { return wanted.empty() || wanted.count(table) > 0; };
   double load = 0;
@@ -454,6 +462,7 @@ void run(const std::set<std::string>& wanted) {
   if (asked("5")) bench_events({&inception, &gnmt});
   if (asked("6")) bench_meshes();
   if (asked("7")) bench_simgrid({&inception, &gnmt});
+  if (asked("8")) bench_astra_sim();
 }
 
 }  // namespace
