@@ -59,8 +59,9 @@ class SymmetryPricer {
   explicit SymmetryPricer(std::shared_ptr<const Problem> problem);
   ~SymmetryPricer();
 
-  /// Fills `metrics` as a simulation of the whole graph would, or returns false: the rules forbid it,
-  /// or an error is to be said of the whole graph. The strategy has a mesh that check_mesh() takes.
+  /// Fills `metrics` as a simulation of the whole graph would, or returns false: the rules
+  /// forbid it, or an error is to be said of the whole graph. The strategy has a mesh that
+  /// check_mesh() takes.
   bool price(const Strategy& strategy, Metrics& metrics, int64_t limit_ns);
 
   /// Where the first part of every original operator is (Arrangement::home). Throws what
