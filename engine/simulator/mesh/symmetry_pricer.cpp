@@ -392,6 +392,8 @@ void SymmetryPricer::run_events(const Bound& bound, const Parallelism& given, Me
 }
 
 bool SymmetryPricer::price(const Strategy& strategy, Metrics& metrics, int64_t limit_ns) {
+  const auto& given = *strategy.parallelism;
+  if (given.mesh.placement == 1 && !given.inside.empty()) return false;  // may be refused
   try {
     for (const bool folds : {true, false}) {
       std::shared_ptr<Bound> found;
