@@ -10,8 +10,8 @@
 namespace trinity {
 
 /// The road that takes every plan: a loop over instants with events for the ends of tasks,
-/// transfers and collectives (the rules: simulator.h), for what the sweep does not take. Three to
-/// four times the time of the sweep, to whose results its own are equal where both apply.
+/// transfers and collectives (the rules: simulator.h), for what the sweep does not take. Four to
+/// five times the time of the sweep, to whose results its own are equal where both apply.
 class EventLoop {
  public:
   explicit EventLoop(const Problem& problem);

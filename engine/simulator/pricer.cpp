@@ -81,6 +81,14 @@ std::vector<int32_t> StrategyPricer::home(const Strategy& strategy, const BindGr
   return symmetry_.home(strategy);
 }
 
+int32_t StrategyPricer::simulated_devices(const Strategy& strategy, const BindGraph& bind) {
+  const auto& given = *strategy.parallelism;
+  check_mesh(given, problem_->cluster());
+  const bool folds = !bind && copies_are_alike(given);
+  const int32_t found = folds ? symmetry_.simulated_devices(strategy) : -1;
+  return found < 0 ? static_cast<int32_t>(given.mesh.device_count()) : found;
+}
+
 BoundStrategy StrategyPricer::bind(const Strategy& strategy, const BindGraph& bind) {
   const auto found = structure(strategy, bind);
   return {found->made, found->problem, arrange(*found->made, strategy)};

@@ -41,6 +41,10 @@ class StrategyPricer {
   /// Where the first part of every operator is. Throws what lower() throws.
   std::vector<int32_t> home(const Strategy& strategy, const BindGraph& bind = {});
 
+  /// Of how many devices a strategy with a mesh is simulated, as which all others behave. Throws what
+  /// lower() throws.
+  int32_t simulated_devices(const Strategy& strategy, const BindGraph& bind = {});
+
   /// Throws what lower() throws. bind: for a cost model of its own; empty: the cluster's.
   BoundStrategy bind(const Strategy& strategy, const BindGraph& bind = {});
 

@@ -40,10 +40,9 @@ struct SymmetrySearch {
   std::optional<Symmetry> symmetry;
 };
 
-/// Finds them by colour refinement over device types, wires, queues and collectives. Nothing where
-/// all have to be simulated: no two are alike, or the rules let what is alike depend on order
-/// (queue model fair, contention for memory, published rules). `prices` are of the problem's
-/// cluster.
+/// Finds them by colour refinement over device types, wires, queues and collectives: all where no
+/// two are alike. Nothing where the rules let what is alike depend on order (queue model fair,
+/// contention for memory, published rules). `prices` are of the problem's cluster.
 SymmetrySearch find_symmetry(const ReplicaLanes& lanes, const Mesh& mesh, const Problem& problem,
                              CollectiveGroups& prices);
 
@@ -51,16 +50,18 @@ class FoldedMeshes;
 struct FoldedMesh;
 
 /// Prices meshes by one replica and lane of every class of those that behave alike
-/// (simulator/symmetry.h); their graphs have the operators of these alone. Results are those of the
-/// whole graph, bit for bit. Keeps what it made for the latest structures and meshes; what does not
-/// depend on the cluster pricers of one graph have together. For threads.
+/// (simulator/symmetry.h), all where no two are alike; their graphs have the operators of these
+/// alone. Results are those of the whole graph, bit for bit. Keeps what it made for the latest
+/// structures and meshes; what does not depend on the cluster pricers of one graph have together.
+/// For threads.
 class SymmetryPricer {
  public:
   explicit SymmetryPricer(std::shared_ptr<const Problem> problem);
   ~SymmetryPricer();
 
-  /// Fills `metrics` as a simulation of the whole graph would, or returns false: nothing is alike,
-  /// or an error is to be said of the whole graph. The strategy has a mesh that check_mesh() takes.
+  /// Fills `metrics` as a simulation of the whole graph would, or returns false: the rules
+  /// forbid it, or an error is to be said of the whole graph. The strategy has a mesh that
+  /// check_mesh() takes.
   bool price(const Strategy& strategy, Metrics& metrics, int64_t limit_ns);
 
   /// Where the first part of every original operator is (Arrangement::home). Throws what

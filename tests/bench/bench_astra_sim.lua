@@ -1,5 +1,8 @@
 -- What a step costs to price here and in ASTRA-sim, whose analytical backend runs the trace of it that trinity writes:
---   build/trinity tests/bench/bench_astra_sim.lua AstraSim_Analytical_Congestion_Unaware
+--   build/trinity tests/bench/bench_astra_sim.lua [PROGRAM]
+-- PROGRAM is ASTRA-sim's AstraSim_Analytical_Congestion_Unaware, by default what the environment variable ASTRA_SIM
+-- names or PATH has; without one a line says so. It says no version: that is the commit of the checkout it lies in, or
+-- ASTRA_SIM_VERSION. `bench_simulator` runs this as its last table.
 -- Seconds of wall, medians of 3: ASTRA-sim's process (reading included), an evaluation here whose structure was not
 -- seen before (another one was), lowering included. The two have other rules (ASTRA-sim's network is one ring of one
 -- bandwidth and latency, its collectives and transfers are its own): their steps stand beside each other.
@@ -7,7 +10,6 @@
 local core = require 'trinity.core'
 local trinity = require 'trinity'
 
-local program = assert(arg[1], 'bench_astra_sim.lua: expected the path of AstraSim_Analytical_Congestion_Unaware')
 local system = [[{"scheduling-policy": "LIFO", "endpoint-delay": 10, "active-chunks-per-dimension": 1,
   "preferred-dataset-splits": 4, "all-reduce-implementation": ["ring"], "all-gather-implementation": ["ring"],
   "reduce-scatter-implementation": ["ring"], "all-to-all-implementation": ["ring"],
@@ -26,7 +28,23 @@ local function shell(command)
   return text
 end
 
-local folder = shell 'mktemp -d':gsub('%s+$', '')
+local function line(command) return (shell(command):gsub('%s+$', '')) end
+
+local known = 'AstraSim_Analytical_Congestion_Unaware'
+local program = arg[1] or os.getenv 'ASTRA_SIM' or line('command -v ' .. known)
+if program == '' then
+  print(('ASTRA-sim is not installed: no %s on PATH, and ASTRA_SIM names none'):format(known))
+  return
+end
+program = line(("readlink -f '%s'"):format(program))
+
+local function version()
+  local said = os.getenv 'ASTRA_SIM_VERSION' or line(([[{ cd "$(dirname '%s')" && top=$(git rev-parse --show-toplevel) \
+    && test -d "$top/astra-sim" && git log -1 --format='commit %%h'; } 2>/dev/null]]):format(program))
+  return said ~= '' and said or 'of unknown version'
+end
+
+local folder = line 'mktemp -d'
 
 local function write(name, text)
   local file = assert(io.open(folder .. '/' .. name, 'wb'))
@@ -73,8 +91,9 @@ local function astra_s(ranks)
   return last * 1e-9
 end
 
-print(('gpt2, 12 layers, hidden 1024, 8 micro-batches\n%-12s%6s%12s%15s%14s%12s%8s'):format('cluster', 'ranks',
-  'step ms', 'ASTRA step ms', 'ASTRA-sim s', 'trinity s', 'ratio'))
+print(('gpt2, 12 layers, hidden 1024, 8 micro-batches; ASTRA-sim %s, analytical, congestion unaware'):format(version()))
+print(('%-12s%6s%12s%15s%14s%12s%8s'):format('cluster', 'ranks', 'step ms', 'ASTRA step ms', 'ASTRA-sim s', 'trinity s',
+  'ratio'))
 for _, case in ipairs(cases) do
   local strategy, metrics
   local own_s = wall_s(function()

@@ -2,6 +2,7 @@
 --   build/trinity tests/bench/bench_meshes.lua
 -- Processor time of one thread, medians of 5 fresh graphs each: the graph, its cluster and the problem; a strategy
 -- whose structure was not seen before (another one was); the same again. Before them this process's memory with one.
+-- At last evaluations a second of GPT-2 large on 16 GPUs, where the structure was seen but the strategy was not.
 
 local trinity = require 'trinity'
 
@@ -91,4 +92,52 @@ for _, network in ipairs(networks) do
     print(('%-34s%-34s%10.2f%12.1f%12.1f'):format(network.name, options[1], median(bind), median(unseen) * 1e3,
       median(again) * 1e3))
   end
+end
+
+--- Devices 1 to 16 in an order of their own.
+local function shuffled(stream)
+  local list = {}
+  for i = 1, 16 do
+    local place = 1 + math.floor(stream:uniform() * i)
+    list[i] = list[place]
+    list[place] = i
+  end
+  return list
+end
+
+local seen = {
+  { '8 to 23 micro-batches, gpipe or 1f1b', function(i)
+    return { micro_batches = 8 + math.floor(i / 2), schedule = i % 2 == 0 and 'gpipe' or '1f1b' }
+  end },
+  { '8 micro-batches, the next machine or the next GPUs first', function(i)
+    local list = {}
+    for d = 0, 15 do list[d + 1] = (d + i) % 16 + 1 end
+    return { devices = list }
+  end },
+  { '8 micro-batches, devices in any order', function(_, stream) return { devices = shuffled(stream) } end },
+}
+
+--- Evaluations a second of strategies of one structure, none of which was priced before.
+local function rate(of, count)
+  local problem = trinity.problem { cluster = trinity.cluster 'dgx_h100x2', graph = trinity.model('gpt2',
+    { size = 'large', batch_size = 1, dropout = 0, fused = false }) }
+  local stream, plans, simulated = trinity.random(1, 'devices'), {}, 0
+  for i = 1, count do
+    plans[i] = of(i - 1, stream)
+    plans[i].mesh, plans[i].micro_batches = { pipeline = 4, tensor = 2, data = 2 }, plans[i].micro_batches or 8
+  end
+  problem:evaluate { mesh = plans[1].mesh, micro_batches = 2 }
+  local spent_s = seconds(function()
+    for _, plan in ipairs(plans) do problem:evaluate(plan) end
+  end)
+  for _, plan in ipairs(plans) do simulated = simulated + problem:simulated_devices(plan) end
+  return count / spent_s, simulated / count
+end
+
+print(('\nGPT-2 large, pipeline 4 x tensor 2 x data 2 on dgx_h100x2; a structure that was seen, 15 or 32 strategies; '
+  .. 'processor time, medians of 5\n%-68s%12s%16s'):format('strategies', 'simulated', 'evaluations/s'))
+for n, row in ipairs(seen) do
+  local rates, simulated = {}, nil
+  for i = 1, 5 do rates[i], simulated = rate(row[2], n == 2 and 15 or 32) end
+  print(('%-68s%12.1f%16.0f'):format(row[1], simulated, median(rates)))
 end

@@ -1,5 +1,5 @@
 // The simulator against a textbook event loop, over graph sizes, on several threads, under limits,
-// and on the plans that only its event loop takes, in one run:
+// on the plans that only its event loop takes, and beside SimGrid and ASTRA-sim, in one run:
 // ninja -C build bench_simulator && build/bench_simulator [TABLE ...]; without numbers of tables: all
 #include <fmt/format.h>
 
@@ -19,6 +19,7 @@
 #include "bench/subjects.h"
 #include "bench/textbook.h"
 #include "simulator/batch.h"
+#include "simulator/events.h"
 #include "simulator/simulator.h"
 #include "simulator/symmetry.h"
 #include "support/build.h"
@@ -82,6 +83,19 @@ Competitor simulator(std::string name, const std::shared_ptr<const Problem>& pro
               if (!schedules.empty()) plan.schedule = &schedules[i % schedules.size()];
               one->run(plan, metrics, nullptr, limit_ns);
               steps[i] = metrics.rejected ? kRejected : metrics.step_time_ns;
+            }
+          }};
+}
+
+/// The event loop, which takes what the sweep takes, too, without memory.
+Competitor event_loop(std::string name, const std::shared_ptr<const Problem>& problem,
+                      const Placements& placements, Schedule schedule = {}) {
+  const auto loop = std::make_shared<EventLoop>(*problem);
+  return {std::move(name),
+          [=, &placements, bound = problem, record = Record()](auto& steps) mutable {
+            for (size_t i = 0; i < placements.size(); ++i) {
+              loop->run({placements[i], &schedule}, kNoLimit, record);
+              steps[i] = record.step_ns;
             }
           }};
 }
@@ -287,17 +301,30 @@ void event_rows(const Subject& subject, MemoryModel memory) {
   Schedule four, lifo;
   four.micro_batches = 4;
   lifo.dispatch = DispatchRule::lifo;
-  const auto results =
-      race({simulator("fifo: the sweep", problem, placements),
-            simulator("order: a replay of these runs", problem, placements,
-                      replays(*problem, placements)),
-            simulator("lifo", problem, placements, {lifo}),
-            simulator("priority: critical path", problem, placements, {critical_path(*problem)}),
-            simulator("fifo, route queue", subject.problem(QueueModel::route, memory), placements),
-            simulator("fifo, fair queue", subject.problem(QueueModel::fair, memory), placements),
-            simulator("fifo, 4 micro-batches", problem, placements, {four})},
-           kEventPlacements, 7);
+  const auto fair = subject.problem(QueueModel::fair, memory);
+  std::vector<Competitor> rows = {
+      simulator("fifo: the sweep", problem, placements),
+      simulator("order: a replay of these runs", problem, placements, replays(*problem, placements)),
+      simulator("lifo", problem, placements, {lifo}),
+      simulator("fifo, fair queue", fair, placements)};
+  const size_t looped = rows.size();
+  if (memory == MemoryModel::none) {
+    rows.push_back(event_loop("fifo: the event loop", problem, placements));
+    rows.push_back(event_loop("lifo: the event loop", problem, placements, lifo));
+    rows.push_back(event_loop("fair queue: the event loop", fair, placements));
+  }
+  const auto route = subject.problem(QueueModel::route, memory);
+  rows.push_back(
+      simulator("priority: critical path", problem, placements, {critical_path(*problem)}));
+  rows.push_back(simulator("fifo, route queue", route, placements));
+  rows.push_back(simulator("fifo, 4 micro-batches", problem, placements, {four}));
+  const auto results = race(rows, kEventPlacements, 7);
   check_equal({results[0], results[1]}, "a replay");
+  if (memory == MemoryModel::none) {
+    check_equal({results[0], results[looped]}, "fifo");
+    check_equal({results[2], results[looped + 1]}, "lifo");
+    check_equal({results[3], results[looped + 2]}, "fair");
+  }
   for (const auto& result : results) {
     const int micro_batches = &result == &results.back() ? four.micro_batches : 1;
     const auto size = static_cast<double>(subject.operators + subject.edges) * micro_batches;
@@ -308,7 +335,7 @@ void event_rows(const Subject& subject, MemoryModel memory) {
 }
 
 void bench_events(const std::vector<const Subject*>& subjects) {
-  print_head("5. The event loop (groups). longer: a micro-batch's time over the sweep's",
+  print_head("5. Rules and the event loop (groups). longer: a micro-batch's time over the sweep's",
              "graph             plan                          memory       us/placement  placements/s"
              "  ns/(task+edge)    longer");
   for (const auto* subject : subjects)
@@ -430,6 +457,14 @@ void bench_simgrid(const std::vector<const Subject*>& subjects) {
   }
 }
 
+/// A process of its own, as ASTRA-sim reads a trace that the library writes.
+void bench_astra_sim() {
+  fmt::print("\n8. Beside ASTRA-sim (its own rules; tests/bench/bench_astra_sim.lua)\n");
+  const auto command = fmt::format("'{0}' '{1}/tests/bench/bench_astra_sim.lua'", TRINITY_PROGRAM,
+                                   TRINITY_SOURCE_DIR);
+  if (std::system(command.c_str()) != 0) throw std::runtime_error(command + " failed");
+}
+
 void run(const std::set<std::string>& wanted) {
   const auto asked = [&](const char* table) { return wanted.empty() || wanted.count(table) > 0; };
   double load = 0;
@@ -454,6 +489,7 @@ void run(const std::set<std::string>& wanted) {
   if (asked("5")) bench_events({&inception, &gnmt});
   if (asked("6")) bench_meshes();
   if (asked("7")) bench_simgrid({&inception, &gnmt});
+  if (asked("8")) bench_astra_sim();
 }
 
 }  // namespace

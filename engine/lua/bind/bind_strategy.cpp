@@ -348,6 +348,17 @@ int problem_home(lua_State* L) {
   return 0;
 }
 
+/// problem:simulated_devices(strategy, cost_of) -> of how many devices a strategy with a mesh is
+/// simulated.
+int problem_simulated_devices(lua_State* L) {
+  auto& self = object_arg<BoundProblem>(L, 1);
+  const auto strategy = strategy_arg(L, 2, *self.problem);
+  if (!strategy.parallelism) throw WrongArgument(2, "strategy", "without a mesh");
+  lua_pushinteger(
+      L, pricer_of(self).simulated_devices(strategy, bind_arg(L, 3, *self.problem)));
+  return 1;
+}
+
 /// problem:lower(strategy, cost_of) -> { problem =, graph =, placement =, schedule =,
 /// micro_batches =, stage =, origin =, layers =, pipeline =, part =, coordinates = }, lists from 1:
 /// device and virtual stage of every operator of the lowered graph, the original one (0: what moves
@@ -402,6 +413,7 @@ constexpr luaL_Reg kStrategyFunctions[] = {TRINITY_BIND("schedule_bubble", equal
 /// Further methods of a problem.
 constexpr luaL_Reg kPricing[] = {TRINITY_BIND("price", problem_price),
                                  TRINITY_BIND("home", problem_home),
+                                 TRINITY_BIND("simulated_devices", problem_simulated_devices),
                                  TRINITY_BIND("lower", problem_lower)};
 
 }  // namespace

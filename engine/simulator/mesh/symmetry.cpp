@@ -455,7 +455,7 @@ class Refinement {
     return found;
   }
 
-  std::optional<Symmetry> result() {
+  Symmetry result() {
     find_first();
     Symmetry result;
     std::vector<int32_t> position(at(replicas_), -1);
@@ -468,8 +468,6 @@ class Refinement {
       const int32_t lane = lanes_.lane_of(u);
       result.devices.push_back(lane_for_[lane] == lane);
     }
-    const auto kept = std::count(result.devices.begin(), result.devices.end(), true);
-    if (kept == devices_ && result.replicas.size() == at(replicas_)) return std::nullopt;
     number_devices(result, position);
     list_groups(result);
     if (queued_) list_queues(result);

@@ -70,7 +70,7 @@ struct SymmetryPricer::Made {
   std::optional<OrderGraph> graph;
 };
 
-/// What a mesh's order and devices make of a structure. Without a graph: nothing is alike.
+/// What a mesh's order and devices make of a structure. Without a graph: the whole is simulated.
 struct SymmetryPricer::Bound {
   Mesh mesh;
   bool folds = false;  // whether it is of few layers, if these are enough
@@ -114,6 +114,11 @@ bool made_alone(const Symmetry& symmetry, const std::vector<int32_t>& lanes) {
 /// Whether sums go on beside gradients of weights: they meet others at one instant, whose order is
 /// not that of some lanes among others.
 bool sums_aside(const Parallelism& given) { return given.overlap_tensor && given.mesh.tensor > 1; }
+
+bool all_differ(const Symmetry& symmetry, const Mesh& mesh) {
+  return symmetry.replicas.size() == at(mesh.data) &&
+         std::count(symmetry.devices.begin(), symmetry.devices.end(), false) == 0;
+}
 
 /// Where the operators of copies run in a symmetry's quotient.
 std::vector<int32_t> bind_symmetry(const LoweredCopies& copies, const Mesh& mesh,
@@ -278,6 +283,10 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure
   if (found->share) found = &find(*lanes, mesh);
   const auto& symmetry = found->symmetry;
   if (!symmetry) return result;
+  const auto& replica = structure.lowered->replica;
+  if (all_differ(*symmetry, mesh) &&
+      mesh.data * int64_t{replica.graph.operator_count()} > kMostOperators)
+    return result;  // too much to be kept
   if (sums_aside(structure.lowered->replica.of) &&
       (symmetry->replicas.size() > 1 || !first_lanes_alone(*symmetry, mesh)))
     return result;
@@ -383,6 +392,8 @@ void SymmetryPricer::run_events(const Bound& bound, const Parallelism& given, Me
 }
 
 bool SymmetryPricer::price(const Strategy& strategy, Metrics& metrics, int64_t limit_ns) {
+  const auto& given = *strategy.parallelism;
+  if (given.mesh.placement == 1 && !given.inside.empty()) return false;  // may be refused
   try {
     for (const bool folds : {true, false}) {
       std::shared_ptr<Bound> found;

@@ -188,7 +188,7 @@ error 'this file is for editors'
 
 ---@class trinity.DeviceSpec
 ---@field name string
----@field type string one of device_types or of trinity.devices
+---@field type string|trinity.DeviceTypeSpec one of device_types or of trinity.devices, or what it is itself
 ---@field speed? number times the type's (default 1)
 ---@field node? string its machine (default: what comes before the '/' of its name)
 

@@ -10,6 +10,7 @@
 -- error of one `noise`.
 
 local util = require 'trinity.base.util'
+local with_named_types = require 'trinity.cluster.own_types'
 
 local calibration = { list = {} }
 
@@ -90,6 +91,7 @@ end
 function calibration.apply(spec, values)
   local devices = require 'trinity.cluster.devices'
   local types, changes = {}, {}
+  spec = with_named_types(spec)
   for _, name in ipairs(of_devices) do changes[name] = values[name] end
   local joined = { fuses_elementwise = true, joins_products = true, overlap = 0 }
   for name, otherwise in util.sorted_pairs(joined) do

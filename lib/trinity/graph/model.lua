@@ -9,6 +9,7 @@ local json = require 'trinity.base.json'
 local nodes = require 'trinity.cluster.nodes'
 local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
+local with_named_types = require 'trinity.cluster.own_types'
 
 local home = core.home
 
@@ -369,10 +370,9 @@ end
 
 --- The description as the engine takes it; fields of the wrong type are left for it to refuse.
 local function complete(spec, name)
-  local full = util.merged(spec)
+  local full = with_named_types(spec)
   full.name = spec.name or name
-  if full.device_types == nil then full.device_types = {} end
-  if type(full.device_types) == 'table' then full.device_types = device_types(spec, full.name) end
+  if type(full.device_types) == 'table' then full.device_types = device_types(full, full.name) end
   return full
 end
 

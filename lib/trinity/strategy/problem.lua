@@ -139,6 +139,12 @@ function Problem:evaluate_batch(plans, options)
   return simulator.run_batch('problem:evaluate_batch', self, plans, options)
 end
 
+--- How many devices are simulated when a plan is priced: of one with a mesh each of the others behaves as one of these
+--- does (`trinity help symmetry`), of any other all are.
+---@param plan trinity.Plan
+---@return integer
+function Problem:simulated_devices(plan) return simulator.devices('problem:simulated_devices', self, plan) end
+
 --- What happened when in a step.
 ---@param plan trinity.Plan
 ---@return trinity.Timeline

@@ -166,6 +166,16 @@ local function priced_in(owner, problem, plan)
   return inner, item(owner, inner, there, 'plan')
 end
 
+--- How many devices are simulated when a plan is priced.
+function simulator.devices(owner, problem, plan)
+  if not parallelism.is(plan) then
+    item(owner, problem, plan, 'plan') -- refuses what is none
+    return problem.cluster.device_count
+  end
+  local fields = parallelism.fields(owner, plan, problem.graph)
+  return call(owner, problem, 'simulated_devices', fields, cost_of(owner, problem))
+end
+
 function simulator.timeline(owner, problem, plan)
   local inner, priced = priced_in(owner, problem, plan)
   return timeline.new(inner.handle:timeline(priced), problem.cluster, empty_metrics(problem, plan))
