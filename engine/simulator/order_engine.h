@@ -170,6 +170,10 @@ class OrderEngine {
     int32_t list = -1, index = 0;               // where that begins; -1: with the row
     int32_t until_list = -1, until_index = 0;   // it is used there as well
     bool once = false;                          // the row
+    bool sums = false;  // a column of two: where the row begins first, and last
+    bool same_spot(const Asked& other) const {
+      return row == other.row && device == other.device && sums == other.sums;
+    }
   };
   /// A booking as a device meets it.
   struct Met {
@@ -285,7 +289,7 @@ class OrderEngine {
   void account(Metrics& metrics);
   void find_asked();
   bool ask(const Hold& hold);
-  void ask(int32_t slot, bool ends);
+  void ask(int32_t slot, bool ends, bool sums);
   Asked asked_of(int32_t slot, bool ends) const;
   void deal_bookings();
   void meet_bookings(int32_t device);
@@ -301,6 +305,7 @@ class OrderEngine {
   }
   int32_t position_at(int32_t device, int64_t time_ns, size_t& hint) const;
   int32_t last_position(const Use& use, int32_t micro, int32_t first) const;
+  bool sums_up(const Hold& hold) const;
   bool settle_sum(Hold& hold) const;
   void find_bases();
   void settle(Hold& hold, int32_t micro);
@@ -389,8 +394,10 @@ class OrderEngine {
   std::vector<std::pair<int32_t, int32_t>> spots_;      // by row: devices, and their first in asked_
   std::vector<int32_t> spot_first_;                     // per row, and the end
   std::vector<size_t> spots_of_;                        // per device: how many
+  std::vector<int32_t> booked_before_;                  // per row
   std::vector<std::vector<Met>> met_;                   // per device, in order
   std::vector<int32_t> begin_column_, end_column_;      // per slot, or -1
+  std::vector<int32_t> sum_column_;                     // per slot, or -1
   std::vector<int32_t> places_;                         // [micro][column]: positions
   int32_t columns_ = 0;
   std::vector<std::pair<int32_t, int32_t>> bases_;  // per list: the least and the last position

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <tuple>
 
 #include "base/index.h"
 #include "simulator/order_engine.h"
@@ -144,26 +145,29 @@ void OrderEngine::find_asked() {
   asked_.clear();
   columns_ = 0;
   const size_t slots = members_.size() + routes_.size();
-  for (auto* column : {&begin_column_, &end_column_}) column->assign(slots, -1);
+  for (auto* column : {&begin_column_, &end_column_, &sum_column_}) column->assign(slots, -1);
   const auto settles = [this](const Hold& hold) { return ask(hold); };
   holds_.erase(std::remove_if(holds_.begin(), holds_.end(), settles), holds_.end());
   for (const auto& hold : holds_) {
-    if (const int32_t slot = slot_of(hold); slot >= 0) ask(slot, false);
+    const bool sums = sums_up(hold);
+    if (const int32_t slot = slot_of(hold); slot >= 0) ask(slot, false, sums);
     for (int32_t i = hold.until.more; i >= 0; i = ends_[at(i)].next)
-      if (ends_[at(i)].kind != End::runs) ask(slot_of(ends_[at(i)]), ends_[at(i)].kind != End::starts);
+      if (ends_[at(i)].kind != End::runs)
+        ask(slot_of(ends_[at(i)]), ends_[at(i)].kind != End::starts, false);
   }
   std::sort(asked_.begin(), asked_.end(), [](const Asked& a, const Asked& b) {
-    return a.row != b.row ? a.row < b.row : a.device < b.device;
+    return std::tuple(a.row, a.device, a.sums) < std::tuple(b.row, b.device, b.sums);
   });
 }
 
-/// Has a slot's begins or ends written into a column.
-void OrderEngine::ask(int32_t slot, bool ends) {
-  auto& column = (ends ? end_column_ : begin_column_)[at(slot)];
+/// Has a slot's begins or ends written into a column; of what sums up the first and the last begin.
+void OrderEngine::ask(int32_t slot, bool ends, bool sums) {
+  auto& column = (sums ? sum_column_ : ends ? end_column_ : begin_column_)[at(slot)];
   if (column >= 0) return;
   column = columns_++;
   asked_.push_back(asked_of(slot, ends));
   asked_.back().column = column;
+  asked_.back().sums = sums;
 }
 
 /// Whether a hold is settled as its begin or end is met.
@@ -209,7 +213,7 @@ void OrderEngine::deal_bookings() {
   spots_of_.assign(devices_.size(), 0);
   for (size_t i = 0; i < asked_.size(); ++i) {
     const auto& asked = asked_[i];
-    if (i > 0 && asked_[i - 1].row == asked.row && asked_[i - 1].device == asked.device) continue;
+    if (i > 0 && asked_[i - 1].same_spot(asked)) continue;
     spots_.emplace_back(asked.device, static_cast<int32_t>(i));
     ++spot_first_[at(asked.row) + 1];
     ++spots_of_[at(asked.device)];
@@ -220,9 +224,17 @@ void OrderEngine::deal_bookings() {
     met_[d].clear();
     met_[d].reserve(std::min(spots_of_[d] * at(micros_), bookings_.size()));
   }
-  for (const auto& [start_ns, row, micro] : bookings_)
-    for (int32_t i = spot_first_[row]; i < spot_first_[at(row) + 1]; ++i)
-      met_[at(spots_[at(i)].first)].push_back({start_ns, micro, spots_[at(i)].second});
+  booked_before_.assign(rows(), 0);
+  for (const auto& [start_ns, row, micro] : bookings_) {
+    const int32_t before = booked_before_[row]++;
+    for (int32_t i = spot_first_[row]; i < spot_first_[at(row) + 1]; ++i) {
+      const auto& [device, first] = spots_[at(i)];
+      if (!asked_[at(first)].sums)
+        met_[at(device)].push_back({start_ns, micro, first});
+      else if (before == 0 || before == micros_ - 1)
+        met_[at(device)].push_back({start_ns, before, first});
+    }
+  }
 }
 
 /// Settles, or writes into columns, what on a device goes by instants.
@@ -230,10 +242,8 @@ void OrderEngine::meet_bookings(int32_t device) {
   places_.resize(at(columns_) * at(micros_));
   Hints hints;
   for (const auto& [start_ns, micro, first] : met_[at(device)]) {
-    const int32_t row = asked_[at(first)].row;
-    const bool is_route = row >= static_cast<int32_t>(groups_.size());
-    const auto goes_by = [&](const Asked& asked) { return asked.row == row && asked.device == device; };
-    for (size_t i = at(first); i < asked_.size() && goes_by(asked_[i]); ++i) {
+    const bool is_route = asked_[at(first)].row >= static_cast<int32_t>(groups_.size());
+    for (size_t i = at(first); i < asked_.size() && asked_[i].same_spot(asked_[at(first)]); ++i) {
       const auto& asked = asked_[i];
       auto& hint = asked.after_ns > 0 ? (is_route ? hints.sent : hints.ends)
                                       : (is_route ? hints.came : hints.starts);
@@ -271,21 +281,32 @@ int32_t OrderEngine::last_position(const Use& use, int32_t micro, int32_t first)
   return last;
 }
 
-/// Of what accumulates from an operator's run on, until no transfer's end or other micro-batch's
-/// collective, the positions in all micro-batches at once.
-bool OrderEngine::settle_sum(Hold& hold) const {
-  if (!hold.accumulates || slot_of(hold) >= 0) return false;
+/// Whether something accumulates until no transfer's end or other micro-batch's collective.
+bool OrderEngine::sums_up(const Hold& hold) const {
   const auto lasts = [&](int32_t end) {
     const auto& [kind, number, next] = ends_[at(end)];
     return (kind == End::starts || kind == End::ends) && graph_->once(members_[at(number)]);
   };
-  for (int32_t end = hold.until.more; end >= 0; end = ends_[at(end)].next)
-    if (!lasts(end)) return false;
-  const int32_t list = list_of_[hold.op], index = index_of_[hold.op];
-  hold.first = bases_[at(list)].first + index;
-  const int32_t own = bases_[at(list)].second + index;
-  const Use ends{-1, -1, hold.until.more};
-  hold.last = last_position(ends, micros_ - 1, own);
+  bool sums = hold.accumulates;
+  for (int32_t end = hold.until.more; sums && end >= 0; end = ends_[at(end)].next)
+    sums = lasts(end);
+  return sums;
+}
+
+/// Of what sums up, the positions in all micro-batches at once.
+bool OrderEngine::settle_sum(Hold& hold) const {
+  if (!sums_up(hold)) return false;
+  int32_t own = 0;
+  if (const int32_t slot = slot_of(hold); slot >= 0) {
+    const int32_t column = sum_column_[at(slot)];
+    hold.first = places_[cell(at(columns_), column, 0)];
+    own = places_[cell(at(columns_), column, micros_ - 1)];
+  } else {
+    const auto& [least, last] = bases_[at(list_of_[hold.op])];
+    hold.first = least + index_of_[hold.op];
+    own = last + index_of_[hold.op];
+  }
+  hold.last = last_position({-1, -1, hold.until.more}, micros_ - 1, own);
   if (hold.until.list >= 0)
     hold.last = std::max(hold.last, bases_[at(hold.until.list)].second + hold.until.index);
   return true;
