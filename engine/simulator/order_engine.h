@@ -158,7 +158,12 @@ class OrderEngine {
     Use until;
     int64_t bytes;
     bool accumulates;
+    int32_t list = -1, index = -1;  // where it begins; -1: with the collective, or the transfer
     int32_t first = -1, last = -1;  // where it accumulates
+  };
+  /// Where a member's collective begins and ends in a list; -1: at an instant of its own.
+  struct Awaited {
+    int32_t list = -1, starts = -1, ends = -1;
   };
 
   /// What goes by when a row begins or ends: a hold from then on, or until then, or a column of
@@ -279,6 +284,8 @@ class OrderEngine {
 
   // order_memory.cpp: what devices hold.
   void find_holds();
+  void find_awaited();
+  void note_awaited(int32_t list, const Segment& segment, int32_t collective);
   Use use_of(int32_t op, int32_t output, int32_t device);
   void join(Use& use, const Use& other);
   void join(Use& use, int32_t list, int32_t index);
@@ -296,7 +303,8 @@ class OrderEngine {
   void settle(const Asked& asked, int32_t micro, int32_t position);
   /// The slot from whose begin on something is held; -1: from an operator's.
   int32_t slot_of(const Hold& hold) const {
-    return hold.route >= 0 ? static_cast<int32_t>(members_.size()) + hold.route
+    return hold.list >= 0 ? -1
+           : hold.route >= 0 ? static_cast<int32_t>(members_.size()) + hold.route
                            : member_number_[static_cast<size_t>(hold.op)];
   }
   /// That by whose begin or end something is held no more.
@@ -387,6 +395,7 @@ class OrderEngine {
     size_t starts = 0, ends = 0, came = 0, sent = 0;
   };
   std::vector<Use> view_use_;                           // per operator
+  std::vector<Awaited> awaited_;                        // per slot of a member
   std::vector<End> ends_;
   std::vector<Hold> holds_;
   std::vector<int64_t> list_delta_;                     // per operator of the lists and list

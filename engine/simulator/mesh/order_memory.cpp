@@ -17,6 +17,7 @@ void OrderEngine::find_holds() {
   ends_.clear();
   view_use_.assign(list_of_.size(), {});
   list_delta_.assign(pieces_->operators.size() + at(pieces_->lists()), 0);
+  find_awaited();
   for (int32_t op = graph_->operators() - 1; op >= 0; --op) {
     for (int32_t output = 0; output < graph_->outputs(op); ++output) {
       Use own = use_of(op, output, placement_[op]);
@@ -43,6 +44,35 @@ void OrderEngine::find_holds() {
   }
 }
 
+/// Where members begin and end whose device waits for them as soon as it has handed in: an operator
+/// that reads the collective's result follows one that the collective waits for, so that the
+/// collective begins, and goes on, behind that one and before the next.
+void OrderEngine::find_awaited() {
+  awaited_.assign(members_.size(), {});
+  for (int32_t list = 0; list < pieces_->lists(); ++list)
+    for (int32_t s = segment_first_[list] + 1; s < segment_first_[at(list) + 1]; ++s)
+      for (int32_t need = segments_[s].needs_begin; need < segments_[s].needs_end; ++need)
+        if (const int32_t row = needs_[need]; row % 2 == 0 && row / 2 < graph_->collectives())
+          note_awaited(list, segments_[s], row / 2);
+}
+
+void OrderEngine::note_awaited(int32_t list, const Segment& segment, int32_t collective) {
+  const int32_t before = pieces_->operators[at(segment.begin) - 1];
+  const int32_t reader = pieces_->operators[at(segment.begin)];
+  const auto readers = graph_->readers(before);
+  const bool waits = std::any_of(readers.begin(), readers.end(), [&](const Problem::Reader& one) {
+    return graph_->collective(one.op) == collective && placement_[one.op] == placement_[before] &&
+           !accumulates(before, one.op);
+  });
+  if (!waits) return;
+  const bool at_once = segment.needs_end == segment.needs_begin + 1 && cost_ns(reader) > 0 &&
+                       problem_->rules().device_dead_ns <= groups_[collective].duration_ns;
+  const int32_t index = segment.begin - pieces_->list_first[list];
+  for (const int32_t op : graph_->members(collective))
+    if (placement_[op] == placement_[before])
+      awaited_[at(member_number_[op])] = {list, index - 1, at_once ? index : -1};
+}
+
 /// Who reads an output on a device, and reads what only views it there.
 OrderEngine::Use OrderEngine::use_of(int32_t op, int32_t output, int32_t device) {
   Use use;
@@ -67,6 +97,11 @@ void OrderEngine::join(Use& use, int32_t list, int32_t index) {
 }
 
 void OrderEngine::join(Use& use, End::Kind kind, int32_t number) {
+  if (kind == End::starts || kind == End::ends) {
+    const auto& [list, starts, ends] = awaited_[at(number)];
+    const int32_t index = kind == End::starts ? starts : ends;
+    if (index >= 0) return join(use, list, index);
+  }
   ends_.push_back({kind, number, use.more});
   use.more = static_cast<int32_t>(ends_.size()) - 1;
 }
@@ -103,14 +138,20 @@ OrderEngine::Use OrderEngine::last_of(const Use& use) {
 void OrderEngine::hold(const Hold& given) {
   if (given.bytes == 0) return;
   Use until = last_of(given.until);
-  if (given.route >= 0 || given.accumulates || until.more >= 0 || member(given.op)) {
+  auto [list, index] = std::pair(list_of_[given.op], index_of_[given.op]);
+  if (member(given.op)) {
+    const auto& awaited = awaited_[at(member_number_[given.op])];
+    list = awaited.list, index = awaited.starts;
+  }
+  if (given.route >= 0) list = -1;
+  if (list >= 0 && !given.accumulates) join(until, list, index);
+  if (list < 0 || given.accumulates || until.more >= 0) {
     holds_.push_back(given);
     holds_.back().until = until;
+    holds_.back().list = list, holds_.back().index = index;
     return;
   }
-  const int32_t list = list_of_[given.op];
-  join(until, list, index_of_[given.op]);
-  list_delta_[pieces_->list_first[list] + list + index_of_[given.op]] += given.bytes;
+  list_delta_[pieces_->list_first[list] + list + index] += given.bytes;
   list_delta_[pieces_->list_first[until.list] + until.list + until.index + 1] -= given.bytes;
 }
 
@@ -182,7 +223,7 @@ bool OrderEngine::ask(const Hold& hold) {
     return false;
   asked.bytes = hold.bytes;
   asked.until_list = hold.until.list, asked.until_index = hold.until.index;
-  if (begin < 0) asked.list = list_of_[hold.op], asked.index = index_of_[hold.op];
+  if (begin < 0) asked.list = hold.list, asked.index = hold.index;
   asked_.push_back(asked);
   return true;
 }
@@ -302,9 +343,9 @@ bool OrderEngine::settle_sum(Hold& hold) const {
     hold.first = places_[cell(at(columns_), column, 0)];
     own = places_[cell(at(columns_), column, micros_ - 1)];
   } else {
-    const auto& [least, last] = bases_[at(list_of_[hold.op])];
-    hold.first = least + index_of_[hold.op];
-    own = last + index_of_[hold.op];
+    const auto& [least, last] = bases_[at(hold.list)];
+    hold.first = least + hold.index;
+    own = last + hold.index;
   }
   hold.last = last_position({-1, -1, hold.until.more}, micros_ - 1, own);
   if (hold.until.list >= 0)
@@ -332,7 +373,7 @@ void OrderEngine::settle(Hold& hold, int32_t micro) {
   const int32_t slot = slot_of(hold);
   const int32_t first = slot >= 0
                             ? places_[cell(at(columns_), begin_column_[at(slot)], micro)]
-                            : base_[list_cell(list_of_[hold.op], micro)] + index_of_[hold.op];
+                            : base_[list_cell(hold.list, micro)] + hold.index;
   const int32_t last = last_position(hold.until, micro, first);
   if (hold.accumulates) {
     hold.first = hold.first < 0 ? first : std::min(hold.first, first);
