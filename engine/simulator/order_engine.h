@@ -147,10 +147,6 @@ class OrderEngine {
     std::vector<std::pair<int32_t, int32_t>> between;  // per device: its positions at the marks
     OrderPieces rest;                         // the order without the copies
   };
-  struct Booking {
-    int64_t start_ns;
-    int32_t row, micro;
-  };
   /// Something held from when its operator runs, a member's collective starts, or a route's
   /// transfer does, until its last use.
   struct Hold {
@@ -179,6 +175,11 @@ class OrderEngine {
     bool same_spot(const Asked& other) const {
       return row == other.row && device == other.device && sums == other.sums;
     }
+  };
+  /// Where something goes by a row.
+  struct Spot {
+    int32_t device, first;  // in asked_
+    bool sums;
   };
   /// A booking as a device meets it.
   struct Met {
@@ -283,6 +284,7 @@ class OrderEngine {
   }
 
   // order_memory.cpp: what devices hold.
+  void seek_levels();
   void find_holds();
   void find_awaited();
   void note_awaited(int32_t list, const Segment& segment, int32_t collective);
@@ -298,7 +300,8 @@ class OrderEngine {
   bool ask(const Hold& hold);
   void ask(int32_t slot, bool ends, bool sums);
   Asked asked_of(int32_t slot, bool ends) const;
-  void deal_bookings();
+  void find_spots();
+  void meet_spots(int32_t row, int32_t micro, int64_t start_ns);
   void meet_bookings(int32_t device);
   void settle(const Asked& asked, int32_t micro, int32_t position);
   /// The slot from whose begin on something is held; -1: from an operator's.
@@ -331,7 +334,7 @@ class OrderEngine {
   size_t list_cell(int32_t list, int32_t micro) const {
     return cell(list_device_.size(), list, micro);
   }
-  size_t rows() const { return groups_.size() + routes_.size(); }
+  size_t rows() const { return rows_; }
   Cell& cell_of(int32_t row, int32_t micro) { return cells_[cell(rows(), row, micro)]; }
 
   CollectiveGroups prices_;
@@ -363,6 +366,7 @@ class OrderEngine {
   std::vector<Group> groups_;
   std::vector<int32_t> queues_, group_devices_, group_sends_, ring_;
 
+  size_t rows_ = 0;                                     // collectives, and routes behind them
   std::vector<Device> devices_;
   int32_t opened_ = 0;                                  // micro-batches with rows in what follows
   std::vector<Cell> cells_, first_cells_;               // [micro][row]; at first, of each
@@ -370,7 +374,6 @@ class OrderEngine {
   std::vector<int64_t> all_arrived_;                    // per collective: when, or -1
   std::vector<int32_t> pieces_done_;                    // per list
   std::vector<Event> events_;
-  std::vector<Booking> bookings_;                       // in order
   std::vector<int64_t> free_ns_, asked_ns_;             // per queue
   std::vector<int32_t> asked_by_;                       // per queue: 2 device, + 1: it took no time
   uint64_t ticket_ = 0;
@@ -400,7 +403,7 @@ class OrderEngine {
   std::vector<Hold> holds_;
   std::vector<int64_t> list_delta_;                     // per operator of the lists and list
   std::vector<Asked> asked_;                            // by row and device
-  std::vector<std::pair<int32_t, int32_t>> spots_;      // by row: devices, and their first in asked_
+  std::vector<Spot> spots_;                             // by row
   std::vector<int32_t> spot_first_;                     // per row, and the end
   std::vector<size_t> spots_of_;                        // per device: how many
   std::vector<int32_t> booked_before_;                  // per row

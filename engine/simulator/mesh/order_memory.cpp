@@ -11,9 +11,19 @@
 
 namespace trinity {
 
+/// Before a run: what is to be noted of it.
+void OrderEngine::seek_levels() {
+  holds_.clear();
+  asked_.clear();
+  if (problem_->rules().memory == MemoryModel::slots) {
+    find_holds();
+    find_asked();
+  }
+  find_spots();
+}
+
 /// Last operators first, so that what reads a view is known before what it views.
 void OrderEngine::find_holds() {
-  holds_.clear();
   ends_.clear();
   view_use_.assign(list_of_.size(), {});
   list_delta_.assign(pieces_->operators.size() + at(pieces_->lists()), 0);
@@ -183,7 +193,6 @@ int32_t OrderEngine::position_at(int32_t device, int64_t time_ns, size_t& hint) 
 /// What goes by instants of rows: holds that do so with their begin or one end alone are settled as
 /// it is met, and leave holds_; positions of what others go by are written into columns.
 void OrderEngine::find_asked() {
-  asked_.clear();
   columns_ = 0;
   const size_t slots = members_.size() + routes_.size();
   for (auto* column : {&begin_column_, &end_column_, &sum_column_}) column->assign(slots, -1);
@@ -247,34 +256,29 @@ OrderEngine::Asked OrderEngine::asked_of(int32_t slot, bool ends) const {
   return asked;
 }
 
-/// Of every device the bookings by which something goes there, in order.
-void OrderEngine::deal_bookings() {
+/// Of rows the devices where something goes by when they begin or end.
+void OrderEngine::find_spots() {
   spots_.clear();
   spot_first_.assign(rows() + 1, 0);
   spots_of_.assign(devices_.size(), 0);
   for (size_t i = 0; i < asked_.size(); ++i) {
     const auto& asked = asked_[i];
     if (i > 0 && asked_[i - 1].same_spot(asked)) continue;
-    spots_.emplace_back(asked.device, static_cast<int32_t>(i));
+    spots_.push_back({asked.device, static_cast<int32_t>(i), asked.sums});
     ++spot_first_[at(asked.row) + 1];
     ++spots_of_[at(asked.device)];
   }
   std::partial_sum(spot_first_.begin(), spot_first_.end(), spot_first_.begin());
-  met_.resize(devices_.size());
-  for (size_t d = 0; d < met_.size(); ++d) {
-    met_[d].clear();
-    met_[d].reserve(std::min(spots_of_[d] * at(micros_), bookings_.size()));
-  }
-  booked_before_.assign(rows(), 0);
-  for (const auto& [start_ns, row, micro] : bookings_) {
-    const int32_t before = booked_before_[row]++;
-    for (int32_t i = spot_first_[row]; i < spot_first_[at(row) + 1]; ++i) {
-      const auto& [device, first] = spots_[at(i)];
-      if (!asked_[at(first)].sums)
-        met_[at(device)].push_back({start_ns, micro, first});
-      else if (before == 0 || before == micros_ - 1)
-        met_[at(device)].push_back({start_ns, before, first});
-    }
+}
+
+void OrderEngine::meet_spots(int32_t row, int32_t micro, int64_t start_ns) {
+  const int32_t before = booked_before_[row]++;
+  for (int32_t i = spot_first_[row]; i < spot_first_[at(row) + 1]; ++i) {
+    const auto& spot = spots_[at(i)];
+    if (!spot.sums)
+      met_[spot.device].push_back({start_ns, micro, spot.first});
+    else if (before == 0 || before == micros_ - 1)
+      met_[spot.device].push_back({start_ns, before, spot.first});
   }
 }
 
@@ -390,9 +394,6 @@ void OrderEngine::add(int64_t bytes, int32_t first, int32_t last) {
 
 /// Peaks, and whether levels repeat. Device by device, so that what changes of one stays at hand.
 void OrderEngine::find_levels() {
-  find_holds();
-  find_asked();
-  deal_bookings();
   for (auto& device : simulated_) device.peak_memory_bytes = 0;
   for (int32_t op = 0; op < graph_->operators(); ++op)
     simulated_[placement_[op]].peak_memory_bytes += graph_->fixed_bytes(op);
