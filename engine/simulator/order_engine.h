@@ -147,10 +147,6 @@ class OrderEngine {
     std::vector<std::pair<int32_t, int32_t>> between;  // per device: its positions at the marks
     OrderPieces rest;                         // the order without the copies
   };
-  struct Booking {
-    int64_t start_ns;
-    int32_t row, micro;
-  };
   /// Something held from when its operator runs, a member's collective starts, or a route's
   /// transfer does, until its last use.
   struct Hold {
@@ -158,7 +154,12 @@ class OrderEngine {
     Use until;
     int64_t bytes;
     bool accumulates;
+    int32_t list = -1, index = -1;  // where it begins; -1: with the collective, or the transfer
     int32_t first = -1, last = -1;  // where it accumulates
+  };
+  /// Where a member's collective begins and ends in a list; -1: at an instant of its own.
+  struct Awaited {
+    int32_t list = -1, starts = -1, ends = -1;
   };
 
   /// What goes by when a row begins or ends: a hold from then on, or until then, or a column of
@@ -170,6 +171,15 @@ class OrderEngine {
     int32_t list = -1, index = 0;               // where that begins; -1: with the row
     int32_t until_list = -1, until_index = 0;   // it is used there as well
     bool once = false;                          // the row
+    bool sums = false;  // a column of two: where the row begins first, and last
+    bool same_spot(const Asked& other) const {
+      return row == other.row && device == other.device && sums == other.sums;
+    }
+  };
+  /// Where something goes by a row.
+  struct Spot {
+    int32_t device, first;  // in asked_
+    bool sums;
   };
   /// A booking as a device meets it.
   struct Met {
@@ -274,7 +284,10 @@ class OrderEngine {
   }
 
   // order_memory.cpp: what devices hold.
+  void seek_levels();
   void find_holds();
+  void find_awaited();
+  void note_awaited(int32_t list, const Segment& segment, int32_t collective);
   Use use_of(int32_t op, int32_t output, int32_t device);
   void join(Use& use, const Use& other);
   void join(Use& use, int32_t list, int32_t index);
@@ -285,14 +298,16 @@ class OrderEngine {
   void account(Metrics& metrics);
   void find_asked();
   bool ask(const Hold& hold);
-  void ask(int32_t slot, bool ends);
+  void ask(int32_t slot, bool ends, bool sums);
   Asked asked_of(int32_t slot, bool ends) const;
-  void deal_bookings();
+  void find_spots();
+  void meet_spots(int32_t row, int32_t micro, int64_t start_ns);
   void meet_bookings(int32_t device);
   void settle(const Asked& asked, int32_t micro, int32_t position);
   /// The slot from whose begin on something is held; -1: from an operator's.
   int32_t slot_of(const Hold& hold) const {
-    return hold.route >= 0 ? static_cast<int32_t>(members_.size()) + hold.route
+    return hold.list >= 0 ? -1
+           : hold.route >= 0 ? static_cast<int32_t>(members_.size()) + hold.route
                            : member_number_[static_cast<size_t>(hold.op)];
   }
   /// That by whose begin or end something is held no more.
@@ -301,6 +316,7 @@ class OrderEngine {
   }
   int32_t position_at(int32_t device, int64_t time_ns, size_t& hint) const;
   int32_t last_position(const Use& use, int32_t micro, int32_t first) const;
+  bool sums_up(const Hold& hold) const;
   bool settle_sum(Hold& hold) const;
   void find_bases();
   void settle(Hold& hold, int32_t micro);
@@ -318,7 +334,7 @@ class OrderEngine {
   size_t list_cell(int32_t list, int32_t micro) const {
     return cell(list_device_.size(), list, micro);
   }
-  size_t rows() const { return groups_.size() + routes_.size(); }
+  size_t rows() const { return rows_; }
   Cell& cell_of(int32_t row, int32_t micro) { return cells_[cell(rows(), row, micro)]; }
 
   CollectiveGroups prices_;
@@ -350,6 +366,7 @@ class OrderEngine {
   std::vector<Group> groups_;
   std::vector<int32_t> queues_, group_devices_, group_sends_, ring_;
 
+  size_t rows_ = 0;                                     // collectives, and routes behind them
   std::vector<Device> devices_;
   int32_t opened_ = 0;                                  // micro-batches with rows in what follows
   std::vector<Cell> cells_, first_cells_;               // [micro][row]; at first, of each
@@ -357,7 +374,6 @@ class OrderEngine {
   std::vector<int64_t> all_arrived_;                    // per collective: when, or -1
   std::vector<int32_t> pieces_done_;                    // per list
   std::vector<Event> events_;
-  std::vector<Booking> bookings_;                       // in order
   std::vector<int64_t> free_ns_, asked_ns_;             // per queue
   std::vector<int32_t> asked_by_;                       // per queue: 2 device, + 1: it took no time
   uint64_t ticket_ = 0;
@@ -382,15 +398,18 @@ class OrderEngine {
     size_t starts = 0, ends = 0, came = 0, sent = 0;
   };
   std::vector<Use> view_use_;                           // per operator
+  std::vector<Awaited> awaited_;                        // per slot of a member
   std::vector<End> ends_;
   std::vector<Hold> holds_;
   std::vector<int64_t> list_delta_;                     // per operator of the lists and list
   std::vector<Asked> asked_;                            // by row and device
-  std::vector<std::pair<int32_t, int32_t>> spots_;      // by row: devices, and their first in asked_
+  std::vector<Spot> spots_;                             // by row
   std::vector<int32_t> spot_first_;                     // per row, and the end
   std::vector<size_t> spots_of_;                        // per device: how many
+  std::vector<int32_t> booked_before_;                  // per row
   std::vector<std::vector<Met>> met_;                   // per device, in order
   std::vector<int32_t> begin_column_, end_column_;      // per slot, or -1
+  std::vector<int32_t> sum_column_;                     // per slot, or -1
   std::vector<int32_t> places_;                         // [micro][column]: positions
   int32_t columns_ = 0;
   std::vector<std::pair<int32_t, int32_t>> bases_;  // per list: the least and the last position

@@ -30,13 +30,16 @@ bool OrderEngine::run(const OrderGraph& graph, std::span<const int32_t> placemen
   quotient_ = quotient;
   micros_ = pieces.micro_batches;
   if (!takes(*problem_) || !compile()) return false;
+  seek_levels();
   seek_period();
   if (!simulate(limit_ns)) return false;
   if (period_.copies > 0 && !run_rest(limit_ns)) {
     period_.copies = 0;
     pieces_ = &pieces;
     micros_ = pieces.micro_batches;
-    if (!compile() || !simulate(limit_ns)) return false;
+    if (!compile()) return false;
+    seek_levels();
+    if (!simulate(limit_ns)) return false;
   }
   if (rejected_) {
     metrics.devices.resize(at(problem_->devices()));
@@ -53,6 +56,7 @@ bool OrderEngine::compile() {
   devices_.assign(at(pieces_->devices()), {});
   simulated_.assign(devices_.size(), {});
   if (!place_lists() || !order_lists() || !find_routes() || !find_groups()) return false;
+  rows_ = groups_.size() + routes_.size();
   segments_.clear();
   segment_first_.clear();
   needs_.clear();
@@ -322,7 +326,7 @@ bool OrderEngine::find_needs(int32_t op) {
     if (placement_[from] != placement_[op]) {
       int32_t route = route_first_[from];
       while (routes_[route].output != output || routes_[route].to != placement_[op]) ++route;
-      add(2 * (static_cast<int32_t>(groups_.size()) + route));
+      add(2 * (graph_->collectives() + route));
     } else if (member(from)) {
       add(2 * graph_->collective(from) + accumulates(from, op));
     } else {
@@ -416,10 +420,12 @@ void OrderEngine::begin() {
 
 /// Empties what grows as a run goes on, with room for all of it where that is not much.
 void OrderEngine::clear_lists() {
-  bookings_.clear();
-  bookings_.reserve(std::min(rows() * at(micros_), kMostRoom));
+  booked_before_.assign(rows(), 0);
+  met_.resize(devices_.size());
   started_.resize(devices_.size());
   for (size_t d = 0; d < devices_.size(); ++d) {
+    met_[d].clear();
+    met_[d].reserve(std::min(spots_of_[d] * at(micros_), kMostRoom));
     size_t segments = 0;
     for (int32_t p = pieces_->piece_first[d]; p < pieces_->piece_first[d + 1]; ++p) {
       const int32_t list = pieces_->pieces[p].list;
@@ -490,7 +496,7 @@ void OrderEngine::feed(const Feed& feed, int32_t micro, int64_t time_ns) {
   if (--cell.missing > 0) return;
   if (groups_[feed.collective].at_once)
     return book_collective(feed.collective, micro, cell.time_ns);
-  const auto number = static_cast<uint64_t>(micro) * groups_.size();
+  const auto number = static_cast<uint64_t>(micro) * at(graph_->collectives());
   push(cell.time_ns, kBooks, number + static_cast<uint64_t>(feed.collective), feed.collective,
        micro);
 }
@@ -531,9 +537,9 @@ void OrderEngine::send(const Event& event) {
     for (const int32_t queue : queues) check_turn(queue, route.from, free);
     const int64_t start_ns = book(queues, now_ns_, route.wire_ns);
     const int64_t end_ns = start_ns + route.wire_ns;
-    const auto row = static_cast<int32_t>(groups_.size()) + r;
+    const int32_t row = graph_->collectives() + r;
     cell_of(row, micro) = {end_ns, Cell::kBooked};
-    bookings_.push_back({start_ns, row, micro});
+    meet_spots(row, micro, start_ns);
     --left_[micro];
     for (int32_t f = route.feeds_begin; f < route.feeds_end; ++f) feed(feeds_[f], micro, end_ns);
     wake(route.to, row);
@@ -549,14 +555,14 @@ void OrderEngine::book_collective(int32_t collective, int32_t micro, int64_t rea
   open(micro);
   if (group.at_once) {
     auto& before = booked_last_[group_devices_[group.devices_begin]];
-    const std::pair turn(ready_ns, int64_t{micro} * static_cast<int64_t>(groups_.size()) + collective);
+    const std::pair turn(ready_ns, int64_t{micro} * graph_->collectives() + collective);
     tied_ = tied_ || turn < before;
     before = turn;
   }
   const int64_t start_ns = book(queues_of(group), ready_ns, group.duration_ns);
   const int64_t end_ns = start_ns + group.duration_ns;
   cell_of(collective, micro) = {end_ns, Cell::kBooked};
-  bookings_.push_back({start_ns, collective, micro});
+  meet_spots(collective, micro, start_ns);
   ++booked_;
   --left_[micro];
   step_ns_ = std::max(step_ns_, end_ns);

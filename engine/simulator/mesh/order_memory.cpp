@@ -4,18 +4,30 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <tuple>
 
 #include "base/index.h"
 #include "simulator/order_engine.h"
 
 namespace trinity {
 
+/// Before a run: what is to be noted of it.
+void OrderEngine::seek_levels() {
+  holds_.clear();
+  asked_.clear();
+  if (problem_->rules().memory == MemoryModel::slots) {
+    find_holds();
+    find_asked();
+  }
+  find_spots();
+}
+
 /// Last operators first, so that what reads a view is known before what it views.
 void OrderEngine::find_holds() {
-  holds_.clear();
   ends_.clear();
   view_use_.assign(list_of_.size(), {});
   list_delta_.assign(pieces_->operators.size() + at(pieces_->lists()), 0);
+  find_awaited();
   for (int32_t op = graph_->operators() - 1; op >= 0; --op) {
     for (int32_t output = 0; output < graph_->outputs(op); ++output) {
       Use own = use_of(op, output, placement_[op]);
@@ -42,6 +54,35 @@ void OrderEngine::find_holds() {
   }
 }
 
+/// Where members begin and end whose device waits for them as soon as it has handed in: an operator
+/// that reads the collective's result follows one that the collective waits for, so that the
+/// collective begins, and goes on, behind that one and before the next.
+void OrderEngine::find_awaited() {
+  awaited_.assign(members_.size(), {});
+  for (int32_t list = 0; list < pieces_->lists(); ++list)
+    for (int32_t s = segment_first_[list] + 1; s < segment_first_[at(list) + 1]; ++s)
+      for (int32_t need = segments_[s].needs_begin; need < segments_[s].needs_end; ++need)
+        if (const int32_t row = needs_[need]; row % 2 == 0 && row / 2 < graph_->collectives())
+          note_awaited(list, segments_[s], row / 2);
+}
+
+void OrderEngine::note_awaited(int32_t list, const Segment& segment, int32_t collective) {
+  const int32_t before = pieces_->operators[at(segment.begin) - 1];
+  const int32_t reader = pieces_->operators[at(segment.begin)];
+  const auto readers = graph_->readers(before);
+  const bool waits = std::any_of(readers.begin(), readers.end(), [&](const Problem::Reader& one) {
+    return graph_->collective(one.op) == collective && placement_[one.op] == placement_[before] &&
+           !accumulates(before, one.op);
+  });
+  if (!waits) return;
+  const bool at_once = segment.needs_end == segment.needs_begin + 1 && cost_ns(reader) > 0 &&
+                       problem_->rules().device_dead_ns <= groups_[collective].duration_ns;
+  const int32_t index = segment.begin - pieces_->list_first[list];
+  for (const int32_t op : graph_->members(collective))
+    if (placement_[op] == placement_[before])
+      awaited_[at(member_number_[op])] = {list, index - 1, at_once ? index : -1};
+}
+
 /// Who reads an output on a device, and reads what only views it there.
 OrderEngine::Use OrderEngine::use_of(int32_t op, int32_t output, int32_t device) {
   Use use;
@@ -66,6 +107,11 @@ void OrderEngine::join(Use& use, int32_t list, int32_t index) {
 }
 
 void OrderEngine::join(Use& use, End::Kind kind, int32_t number) {
+  if (kind == End::starts || kind == End::ends) {
+    const auto& [list, starts, ends] = awaited_[at(number)];
+    const int32_t index = kind == End::starts ? starts : ends;
+    if (index >= 0) return join(use, list, index);
+  }
   ends_.push_back({kind, number, use.more});
   use.more = static_cast<int32_t>(ends_.size()) - 1;
 }
@@ -102,14 +148,20 @@ OrderEngine::Use OrderEngine::last_of(const Use& use) {
 void OrderEngine::hold(const Hold& given) {
   if (given.bytes == 0) return;
   Use until = last_of(given.until);
-  if (given.route >= 0 || given.accumulates || until.more >= 0 || member(given.op)) {
+  auto [list, index] = std::pair(list_of_[given.op], index_of_[given.op]);
+  if (member(given.op)) {
+    const auto& awaited = awaited_[at(member_number_[given.op])];
+    list = awaited.list, index = awaited.starts;
+  }
+  if (given.route >= 0) list = -1;
+  if (list >= 0 && !given.accumulates) join(until, list, index);
+  if (list < 0 || given.accumulates || until.more >= 0) {
     holds_.push_back(given);
     holds_.back().until = until;
+    holds_.back().list = list, holds_.back().index = index;
     return;
   }
-  const int32_t list = list_of_[given.op];
-  join(until, list, index_of_[given.op]);
-  list_delta_[pieces_->list_first[list] + list + index_of_[given.op]] += given.bytes;
+  list_delta_[pieces_->list_first[list] + list + index] += given.bytes;
   list_delta_[pieces_->list_first[until.list] + until.list + until.index + 1] -= given.bytes;
 }
 
@@ -141,29 +193,31 @@ int32_t OrderEngine::position_at(int32_t device, int64_t time_ns, size_t& hint) 
 /// What goes by instants of rows: holds that do so with their begin or one end alone are settled as
 /// it is met, and leave holds_; positions of what others go by are written into columns.
 void OrderEngine::find_asked() {
-  asked_.clear();
   columns_ = 0;
   const size_t slots = members_.size() + routes_.size();
-  for (auto* column : {&begin_column_, &end_column_}) column->assign(slots, -1);
+  for (auto* column : {&begin_column_, &end_column_, &sum_column_}) column->assign(slots, -1);
   const auto settles = [this](const Hold& hold) { return ask(hold); };
   holds_.erase(std::remove_if(holds_.begin(), holds_.end(), settles), holds_.end());
   for (const auto& hold : holds_) {
-    if (const int32_t slot = slot_of(hold); slot >= 0) ask(slot, false);
+    const bool sums = sums_up(hold);
+    if (const int32_t slot = slot_of(hold); slot >= 0) ask(slot, false, sums);
     for (int32_t i = hold.until.more; i >= 0; i = ends_[at(i)].next)
-      if (ends_[at(i)].kind != End::runs) ask(slot_of(ends_[at(i)]), ends_[at(i)].kind != End::starts);
+      if (ends_[at(i)].kind != End::runs)
+        ask(slot_of(ends_[at(i)]), ends_[at(i)].kind != End::starts, false);
   }
   std::sort(asked_.begin(), asked_.end(), [](const Asked& a, const Asked& b) {
-    return a.row != b.row ? a.row < b.row : a.device < b.device;
+    return std::tuple(a.row, a.device, a.sums) < std::tuple(b.row, b.device, b.sums);
   });
 }
 
-/// Has a slot's begins or ends written into a column.
-void OrderEngine::ask(int32_t slot, bool ends) {
-  auto& column = (ends ? end_column_ : begin_column_)[at(slot)];
+/// Has a slot's begins or ends written into a column; of what sums up the first and the last begin.
+void OrderEngine::ask(int32_t slot, bool ends, bool sums) {
+  auto& column = (sums ? sum_column_ : ends ? end_column_ : begin_column_)[at(slot)];
   if (column >= 0) return;
   column = columns_++;
   asked_.push_back(asked_of(slot, ends));
   asked_.back().column = column;
+  asked_.back().sums = sums;
 }
 
 /// Whether a hold is settled as its begin or end is met.
@@ -178,7 +232,7 @@ bool OrderEngine::ask(const Hold& hold) {
     return false;
   asked.bytes = hold.bytes;
   asked.until_list = hold.until.list, asked.until_index = hold.until.index;
-  if (begin < 0) asked.list = list_of_[hold.op], asked.index = index_of_[hold.op];
+  if (begin < 0) asked.list = hold.list, asked.index = hold.index;
   asked_.push_back(asked);
   return true;
 }
@@ -202,27 +256,30 @@ OrderEngine::Asked OrderEngine::asked_of(int32_t slot, bool ends) const {
   return asked;
 }
 
-/// Of every device the bookings by which something goes there, in order.
-void OrderEngine::deal_bookings() {
+/// Of rows the devices where something goes by when they begin or end.
+void OrderEngine::find_spots() {
   spots_.clear();
   spot_first_.assign(rows() + 1, 0);
   spots_of_.assign(devices_.size(), 0);
   for (size_t i = 0; i < asked_.size(); ++i) {
     const auto& asked = asked_[i];
-    if (i > 0 && asked_[i - 1].row == asked.row && asked_[i - 1].device == asked.device) continue;
-    spots_.emplace_back(asked.device, static_cast<int32_t>(i));
+    if (i > 0 && asked_[i - 1].same_spot(asked)) continue;
+    spots_.push_back({asked.device, static_cast<int32_t>(i), asked.sums});
     ++spot_first_[at(asked.row) + 1];
     ++spots_of_[at(asked.device)];
   }
   std::partial_sum(spot_first_.begin(), spot_first_.end(), spot_first_.begin());
-  met_.resize(devices_.size());
-  for (size_t d = 0; d < met_.size(); ++d) {
-    met_[d].clear();
-    met_[d].reserve(std::min(spots_of_[d] * at(micros_), bookings_.size()));
+}
+
+void OrderEngine::meet_spots(int32_t row, int32_t micro, int64_t start_ns) {
+  const int32_t before = booked_before_[row]++;
+  for (int32_t i = spot_first_[row]; i < spot_first_[at(row) + 1]; ++i) {
+    const auto& spot = spots_[at(i)];
+    if (!spot.sums)
+      met_[spot.device].push_back({start_ns, micro, spot.first});
+    else if (before == 0 || before == micros_ - 1)
+      met_[spot.device].push_back({start_ns, before, spot.first});
   }
-  for (const auto& [start_ns, row, micro] : bookings_)
-    for (int32_t i = spot_first_[row]; i < spot_first_[at(row) + 1]; ++i)
-      met_[at(spots_[at(i)].first)].push_back({start_ns, micro, spots_[at(i)].second});
 }
 
 /// Settles, or writes into columns, what on a device goes by instants.
@@ -230,10 +287,8 @@ void OrderEngine::meet_bookings(int32_t device) {
   places_.resize(at(columns_) * at(micros_));
   Hints hints;
   for (const auto& [start_ns, micro, first] : met_[at(device)]) {
-    const int32_t row = asked_[at(first)].row;
-    const bool is_route = row >= static_cast<int32_t>(groups_.size());
-    const auto goes_by = [&](const Asked& asked) { return asked.row == row && asked.device == device; };
-    for (size_t i = at(first); i < asked_.size() && goes_by(asked_[i]); ++i) {
+    const bool is_route = asked_[at(first)].row >= static_cast<int32_t>(groups_.size());
+    for (size_t i = at(first); i < asked_.size() && asked_[i].same_spot(asked_[at(first)]); ++i) {
       const auto& asked = asked_[i];
       auto& hint = asked.after_ns > 0 ? (is_route ? hints.sent : hints.ends)
                                       : (is_route ? hints.came : hints.starts);
@@ -271,21 +326,32 @@ int32_t OrderEngine::last_position(const Use& use, int32_t micro, int32_t first)
   return last;
 }
 
-/// Of what accumulates from an operator's run on, until no transfer's end or other micro-batch's
-/// collective, the positions in all micro-batches at once.
-bool OrderEngine::settle_sum(Hold& hold) const {
-  if (!hold.accumulates || slot_of(hold) >= 0) return false;
+/// Whether something accumulates until no transfer's end or other micro-batch's collective.
+bool OrderEngine::sums_up(const Hold& hold) const {
   const auto lasts = [&](int32_t end) {
     const auto& [kind, number, next] = ends_[at(end)];
     return (kind == End::starts || kind == End::ends) && graph_->once(members_[at(number)]);
   };
-  for (int32_t end = hold.until.more; end >= 0; end = ends_[at(end)].next)
-    if (!lasts(end)) return false;
-  const int32_t list = list_of_[hold.op], index = index_of_[hold.op];
-  hold.first = bases_[at(list)].first + index;
-  const int32_t own = bases_[at(list)].second + index;
-  const Use ends{-1, -1, hold.until.more};
-  hold.last = last_position(ends, micros_ - 1, own);
+  bool sums = hold.accumulates;
+  for (int32_t end = hold.until.more; sums && end >= 0; end = ends_[at(end)].next)
+    sums = lasts(end);
+  return sums;
+}
+
+/// Of what sums up, the positions in all micro-batches at once.
+bool OrderEngine::settle_sum(Hold& hold) const {
+  if (!sums_up(hold)) return false;
+  int32_t own = 0;
+  if (const int32_t slot = slot_of(hold); slot >= 0) {
+    const int32_t column = sum_column_[at(slot)];
+    hold.first = places_[cell(at(columns_), column, 0)];
+    own = places_[cell(at(columns_), column, micros_ - 1)];
+  } else {
+    const auto& [least, last] = bases_[at(hold.list)];
+    hold.first = least + hold.index;
+    own = last + hold.index;
+  }
+  hold.last = last_position({-1, -1, hold.until.more}, micros_ - 1, own);
   if (hold.until.list >= 0)
     hold.last = std::max(hold.last, bases_[at(hold.until.list)].second + hold.until.index);
   return true;
@@ -311,7 +377,7 @@ void OrderEngine::settle(Hold& hold, int32_t micro) {
   const int32_t slot = slot_of(hold);
   const int32_t first = slot >= 0
                             ? places_[cell(at(columns_), begin_column_[at(slot)], micro)]
-                            : base_[list_cell(list_of_[hold.op], micro)] + index_of_[hold.op];
+                            : base_[list_cell(hold.list, micro)] + hold.index;
   const int32_t last = last_position(hold.until, micro, first);
   if (hold.accumulates) {
     hold.first = hold.first < 0 ? first : std::min(hold.first, first);
@@ -328,9 +394,6 @@ void OrderEngine::add(int64_t bytes, int32_t first, int32_t last) {
 
 /// Peaks, and whether levels repeat. Device by device, so that what changes of one stays at hand.
 void OrderEngine::find_levels() {
-  find_holds();
-  find_asked();
-  deal_bookings();
   for (auto& device : simulated_) device.peak_memory_bytes = 0;
   for (int32_t op = 0; op < graph_->operators(); ++op)
     simulated_[placement_[op]].peak_memory_bytes += graph_->fixed_bytes(op);

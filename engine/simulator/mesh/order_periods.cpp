@@ -238,8 +238,7 @@ int32_t OrderEngine::position(size_t number, const Device& device) const {
 /// already: it would be that of another one where micro-batches are left out.
 bool OrderEngine::begins_last() const {
   const auto is_last = [&](const auto& of) { return of.micro == micros_ - 1; };
-  return opened_ == micros_ || std::any_of(events_.begin(), events_.end(), is_last) ||
-         std::any_of(bookings_.begin(), bookings_.end(), is_last);
+  return opened_ == micros_ || std::any_of(events_.begin(), events_.end(), is_last);
 }
 
 /// How often what ran since the mark can be left out of what is to come; 0 where that saves little.
