@@ -71,8 +71,22 @@ local function stem_of(owner, path)
   return stem
 end
 
+-- The range of an axis on which all points have one value: what gnuplot takes, but without its warning.
+local function range_of(spec, axis, name)
+  local least, most = math.huge, -math.huge
+  for _, series in ipairs(spec.series) do
+    for _, point in ipairs(series.points) do
+      least, most = math.min(least, point[axis]), math.max(most, point[axis])
+    end
+  end
+  if least < most then return '' end
+  local wide = least == 0 and 1 or math.abs(least) / 100
+  return ('set %srange [%.17g:%.17g]\n'):format(name, least - wide, most + wide)
+end
+
 local function axes_of(spec)
-  return table.concat { spec.title and ('set title %s noenhanced\n'):format(base.in_quotes(spec.title)) or '',
+  return table.concat { range_of(spec, 1, 'x'), range_of(spec, 2, 'y'),
+    spec.title and ('set title %s noenhanced\n'):format(base.in_quotes(spec.title)) or '',
     ('set xlabel %s noenhanced\nset ylabel %s noenhanced\n'):format(base.in_quotes(spec.x or ''),
       base.in_quotes(spec.y or '')),
     spec.log_x and 'set logscale x\n' or '', spec.log_y and 'set logscale y\n' or '',

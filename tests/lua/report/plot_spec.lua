@@ -1,6 +1,7 @@
 -- trinity.plot: pictures, fronts and CSV.
 
 local core = require 'trinity.core'
+local processes = require 'support.processes'
 local trinity = require 'trinity'
 
 local plot = trinity.plot
@@ -33,6 +34,16 @@ describe('trinity.plot', function()
     expect(lines:find('Pareto', 1, true)):equals(nil)
     expect(lines ~= scatter):equals(true)
     expect(#drawn('lines', merged(spec, { log_x = true, log_y = true, width = 300, height = 200 })) > 1000):equals(true)
+  end)
+  it('draws points of one value without warnings', function()
+    if not plot.available() then skip 'gnuplot is not installed' end
+    local script = processes.write_script(([[local plot = require('trinity').plot
+      for _, y in ipairs { 0, 3 } do print(plot.scatter('%s', { series = { { points = { { 2, y } } } } })) end]])
+      :format(temporary()))
+    local status, said = processes.shell('"$T" ' .. script)
+    expect(status):equals(0)
+    expect(said):matches '^[^\n]+%.svg\n[^\n]+%.svg\n$'
+    processes.clean()
   end)
   it('draws bars', function()
     local svg = drawn('bars', { groups = { 'gnmt', 'vgg_16' }, series = { 'best', 'heft' }, values = { { 1, 2 }, { 0.5, 'OOM' } }, y = 's' })
