@@ -2,6 +2,7 @@
 -- shared folder, and cases of the same kind), published memory, what is refused.
 
 local core = require 'trinity.core'
+local json = require 'trinity.base.json'
 local trinity = require 'trinity'
 local strategies = require 'trinity.fidelity.strategies'
 
@@ -350,6 +351,14 @@ describe('published memory', function()
     expect(found[1].predicted):near(100 * 2 / (10 + 24 / 2 + 5 * 8 * 128 / (256 * 2)), 0.01)
     expect(found[2].predicted * 2 ^ 30):near(18 * 12 * 256 ^ 2 * 2 / 2 + 18 * 4 * 256 * 2, 1) -- and the norms
     expect(found[2].row):equals 'c'
+  end)
+  it('has a sentence for each row in JSON where all are refused', function()
+    local path = temporary '.csv'
+    core.write_file(path, 'id,hidden,layers,heads,sequence,what,unit\na,x,4,8,128,activations,GiB\n')
+    local out = trinity_says(("fidelity published --memory '%s' --json"):format(path), 1, "line 2: column 'hidden'")
+    local found = json.decode(out:match '{.*}').rows
+    expect(found[1].row):equals 'a'
+    expect(found[1].refused):matches "line 2: column 'hidden': expected a number, got string 'x'"
   end)
   it('refuses a damaged table in a sentence', function()
     expect(function() rows 'a,256\n' end):raises 'line 2: expected 14 fields, got 2'
