@@ -51,7 +51,7 @@ local function add_galvatron(found, path, whole)
   for _, row in ipairs(rows) do found[#found + 1] = row end
 end
 
---- The rows of a folder as csv.read has those of a table; nil where `path` is none.
+--- The rows of a folder as csv.read has those of a table, with their `number`; nil where `path` is none.
 ---@param path string
 ---@return table<string, string>[]?
 function tables.read(path)
@@ -68,7 +68,7 @@ function tables.read(path)
     util.fail("%s: no measured collectives: expected files 'AR_GPU8_1M_1024M_LUT' or "
       .. "'sp_time_1nodes_8gpus_per_node.json' and their like", util.shortened(path))
   end
-  for i, row in ipairs(found) do row.line = i end
+  for i, row in ipairs(found) do row.number = i end
   return found
 end
 

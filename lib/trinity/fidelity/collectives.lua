@@ -76,12 +76,11 @@ local function read(path)
     local nodes = csv.number(path, row, 'nodes')
     row.size = csv.number(path, row, 'bytes')
     if row.members < 1 or row.members % 1 ~= 0 or nodes < 1 or nodes % 1 ~= 0 or row.members > 65536 then
-      util.fail("%s: row %d: expected whole numbers 'gpus' (at most 65536) and 'nodes', got %s and %s",
-        util.shortened(path), row.line, row.gpus, row.nodes)
+      csv.refuse(path, row, "expected whole numbers 'gpus' (at most 65536) and 'nodes', got %s and %s", row.gpus,
+        row.nodes)
     end
     if row.size < 0 or row.size > 2 ^ 50 then
-      util.fail("%s: row %d: column 'bytes': expected from 0 to 2^50, got %s", util.shortened(path), row.line,
-        row.bytes)
+      csv.refuse(path, row, "column 'bytes': expected from 0 to 2^50, got %s", row.bytes)
     end
     local word = row.collective:lower():gsub('[ (].*', ''):gsub('%-', '_')
     row.kind, row.algorithm_asked = kinds[word], algorithm_of(row.algorithm, row.size)

@@ -27,24 +27,51 @@ local function field(text, at, path)
   return table.concat(parts), stop, from + #space + #stop
 end
 
---- The rows of a file as tables by column; `row.line` counts them from 1.
+--- Where a row stands: the file, and its line there; of rows that are no lines of a file how many were before.
+---@param path string
+---@param row { line: integer?, number: integer? }
+---@return string
+function csv.place(path, row)
+  return ('%s: %s %d'):format(util.shortened(path), row.line and 'line' or 'row', row.line or row.number)
+end
+
+--- Refuses a row in a sentence that says where it stands.
+---@param path string
+---@param row table
+---@param message string
+---@param ... any
+function csv.refuse(path, row, message, ...) util.fail('%s: %s', csv.place(path, row), message:format(...)) end
+
+--- The lines of a text as lists of fields, each with `line`: where it begins. Empty ones are left out.
+local function lines_of(text, path)
+  local at, lines, fields, from, line = 1, {}, {}, 1, 1
+  local function add()
+    if #fields > 1 or fields[1] ~= '' then
+      fields.line = line
+      lines[#lines + 1] = fields
+    end
+    line = line + select(2, text:sub(from, at - 1):gsub('\n', ''))
+    fields, from = {}, at
+  end
+  while at <= #text do
+    local value, stop, after = field(text, at, path)
+    fields[#fields + 1], at = value, after
+    if stop == ',' and at > #text then
+      fields[#fields + 1] = ''
+      stop = '\n'
+    end
+    if stop ~= ',' then add() end
+    if stop == '' then break end
+  end
+  return lines
+end
+
+--- The rows of a file as tables by column; `row.line` is a row's line in the file, its first where it has several.
 ---@param path string
 ---@param ... string columns that must be there
 ---@return table<string, string>[]
 function csv.read(path, ...)
-  local text, at, lines, line = util.read_file(path):gsub('^\239\187\191', ''), 1, {}, {}
-  while at <= #text do
-    local value, stop, after = field(text, at, path)
-    line[#line + 1], at = value, after
-    if stop ~= ',' then
-      if #line > 1 or line[1] ~= '' then lines[#lines + 1] = line end
-      line = {}
-      if stop == '' then break end
-    elseif at > #text then
-      line[#line + 1] = ''
-      lines[#lines + 1], line = line, {}
-    end
-  end
+  local lines = lines_of(util.read_file(path):gsub('^\239\187\191', ''), path)
   local head, known = lines[1] or {}, {}
   for _, name in ipairs(head) do known[name] = true end
   for _, name in ipairs { ... } do
@@ -55,10 +82,11 @@ function csv.read(path, ...)
   local rows = {}
   for i = 2, #lines do
     if #lines[i] ~= #head then
-      util.fail('%s: row %d: expected %d fields, got %d', util.shortened(path), i - 1, #head, #lines[i])
+      csv.refuse(path, lines[i], 'expected %d fields, got %d', #head, #lines[i])
     end
-    local row = { line = i - 1 }
+    local row = {}
     for c, name in ipairs(head) do row[name] = lines[i][c] end
+    row.line = lines[i].line
     rows[i - 1] = row
   end
   return rows
@@ -75,8 +103,7 @@ function csv.number(path, row, column, otherwise)
   if (text == nil or text == '') and otherwise ~= nil then return otherwise end
   local value = tonumber(text)
   if not value or value ~= value then
-    util.fail("%s: row %d: column '%s': expected a number, got %s", util.shortened(path), row.line, column,
-      util.describe(text))
+    csv.refuse(path, row, "column '%s': expected a number, got %s", column, util.describe(text))
   end
   return value
 end
@@ -91,8 +118,8 @@ end
 function csv.whole(path, row, column, otherwise, least)
   local value = csv.number(path, row, column, otherwise)
   if not (value >= (least or 1) and value % 1 == 0 and value <= 2 ^ 31) then
-    util.fail("%s: row %d: column '%s': expected a whole number from %d, got %s", util.shortened(path), row.line,
-      column, least or 1, util.describe(row[column]))
+    csv.refuse(path, row, "column '%s': expected a whole number from %d, got %s", column, least or 1,
+      util.describe(row[column]))
   end
   return value
 end
@@ -108,8 +135,8 @@ function csv.word(path, row, column, known, otherwise)
   local word = row[column]
   if (word == nil or word == '') and otherwise then return otherwise end
   for _, one in ipairs(known) do if word == one then return word end end
-  util.fail("%s: row %d: column '%s': expected %s, got %s", util.shortened(path), row.line, column,
-    table.concat(known, ', ', 1, #known - 1) .. ' or ' .. known[#known], util.describe(word))
+  csv.refuse(path, row, "column '%s': expected %s, got %s", column, table.concat(known, ', ', 1, #known - 1) .. ' or '
+    .. known[#known], util.describe(word))
 end
 
 --- What body(...) returns; where it refuses, nil and the sentence, without the place in a file of Lua.
@@ -124,12 +151,15 @@ function csv.attempt(body, ...)
   return nil, (tostring(found):gsub('^%S+%.lua:%d+: ', ''))
 end
 
---- Those of rows that are not refused (`refused`, a sentence), of which each is a warning. Throws where all are.
+--- Those of rows that are not refused (`refused`, a sentence), of which each is a warning. Throws where all are, behind
+--- before(): what is printed then, too.
 ---@param all table[]
+---@param before? fun()
 ---@return table[]
-function csv.accepted(all)
+function csv.accepted(all, before)
   local found = {}
   for _, row in ipairs(all) do if not row.refused then found[#found + 1] = row end end
+  if #found == 0 and #all > 0 and before then before() end
   if #found == 0 and #all == 1 then util.fail('%s', all[1].refused) end
   for _, row in ipairs(all) do if row.refused then progress.warn(row.refused) end end
   if #found == 0 and #all > 0 then util.fail('no row is left: all %d are refused', #all) end

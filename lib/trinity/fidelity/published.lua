@@ -46,13 +46,13 @@ local function read_row(path, row)
   local what = row.what:lower()
   local kind = what:find('optimi[sz]er') and 'states' or what:find('activations', 1, true) and 'activations'
   if not kind then
-    util.fail("%s: row %d: column 'what': expected activations, or weights, gradients and optimiser, got %s",
-      util.shortened(path), row.line, util.describe(row.what))
+    csv.refuse(path, row, "column 'what': expected activations, or weights, gradients and optimiser, got %s",
+      util.describe(row.what))
   end
   local pipeline, chunks, hidden, layers = whole('pp', 1), whole('vpp', 1), whole 'hidden', whole 'layers'
   if pipeline * chunks > layers then
-    util.fail("%s: row %d: column 'pp': expected at most %d stages (layers), got %d x %d (vpp)", util.shortened(path),
-      row.line, layers, pipeline, chunks)
+    csv.refuse(path, row, "column 'pp': expected at most %d stages (layers), got %d x %d (vpp)", layers, pipeline,
+      chunks)
   end
   local case = { name = '', model = { layers = layers, hidden = hidden, heads = whole 'heads', ffn = 4 * hidden,
     vocabulary = whole('vocab', 51200), dropout = true },
@@ -113,7 +113,7 @@ local function predict(path, asked, peak_of)
   local own, base = peak_of(asked.case), base_of(asked)
   local refused = own.refused or base and peak_of(base).refused
   if refused then
-    return nil, ('%s: row %d: %s'):format(util.shortened(path), asked.line, (refused:gsub('^problem:strategy: ', '')))
+    return nil, ('%s: %s'):format(csv.place(path, asked), (refused:gsub('^problem:strategy: ', '')))
   end
   return base and 100 * own[asked.kind] / peak_of(base)[asked.kind] or own[asked.kind] / 2 ^ 30
 end
@@ -149,11 +149,14 @@ function published.run(options)
     util.fail_usage "trinity fidelity published: option '--rows' or '--memory' is missing: a table (CSV)"
   end
   local rows = published.memory(options.memory)
-  local told = csv.accepted(rows)
-  if not options.json then return print_memory(told) end
-  print(require('trinity.files.json').encode { rows = json.list(util.map(rows, function(row)
-    return { row = row.row, predicted = row.predicted, refused = row.refused }
-  end)) })
+  local function print_json()
+    print(require('trinity.files.json').encode { rows = json.list(util.map(rows, function(row)
+      return { row = row.row, predicted = row.predicted, refused = row.refused }
+    end)) })
+  end
+  local told = csv.accepted(rows, options.json and print_json or nil)
+  if options.json then return print_json() end
+  print_memory(told)
 end
 
 published.constants = speeds.constants

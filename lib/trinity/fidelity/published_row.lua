@@ -30,7 +30,7 @@ local precisions = { bf16 = 'bf16', fp16 = 'bf16', fp8 = 'fp8', ['fp8-cs'] = 'fp
 local needed = { 'id', 'hidden', 'layers', 'ffn', 'sequence', 'global_batch', 'gpus', 'gpu' }
 
 local function refuse(row, message, ...)
-  util.fail('%s: row %d: %s', util.shortened(row.path), row.line, message:format(...))
+  csv.refuse(row.path, row, message, ...)
 end
 
 local function whole(row, column, otherwise) return csv.whole(row.path, row, column, otherwise) end

@@ -45,7 +45,7 @@ function speeds.tell(rows, values_of, short, keep)
     local found, why = csv.attempt(published_step.predict, row, values, nil, short == 'parts'
       and function(problem, recompute) shares = parts.of(folded, problem, values, recompute) end or nil, short ~= nil)
     if not found then
-      why = ('%s: row %d: %s'):format(util.shortened(row.path), row.line, why)
+      why = ('%s: %s'):format(csv.place(row.path, row), why)
       if keep then return { refused = why } end
       util.fail('%s', why)
     end
@@ -350,8 +350,8 @@ local function leave_each_out(all, options)
 end
 
 --- All rows of a table, those that can be told, and what is told of these. A row that is refused costs none of the
---- others: a warning says why. Throws where all are. Ctrl-C leaves those so far.
-local function tell_rows(path, values)
+--- others: a warning says why. Throws where all are, behind before(all). Ctrl-C leaves those so far.
+local function tell_rows(path, values, before)
   local all = published_row.all(path, true)
   local rows = {}
   for _, row in ipairs(all) do if not row.refused then rows[#rows + 1] = row end end
@@ -362,18 +362,25 @@ local function tell_rows(path, values)
   local reached = {}
   for _, row in ipairs(all) do if row.refused or row.told then reached[#reached + 1] = row end end
   all = reached
-  rows = csv.accepted(all)
+  rows = csv.accepted(all, before and function() before(all) end)
   return all, rows, util.map(rows, function(row) return row.told end)
 end
 
-local function show(table_path, as_json, path)
-  local values, fitted = fitted_values()
-  local all, rows, told = tell_rows(table_path, values)
-  local data = { rows = json.list(util.map(all, function(row)
+--- What JSON has of rows.
+local function data_of(all)
+  return { rows = json.list(util.map(all, function(row)
     if row.refused then return { row = row.id, refused = row.refused } end
     return { row = row.id, predicted_tokens_per_s_per_gpu = row.told.tokens_per_s_per_gpu,
       predicted_memory_bytes = row.told.memory_bytes }
   end)) }
+end
+
+local function show(table_path, as_json, path)
+  local values, fitted = fitted_values()
+  local all, rows, told = tell_rows(table_path, values, as_json and function(refused)
+    print(json.encode(data_of(refused)))
+  end)
+  local data = data_of(all)
   run:result('published', data)
   if as_json then return print(json.encode(data)) end
   print_rows(rows, told)

@@ -87,7 +87,7 @@ local function tell_some(path, tell, list, values)
       else
         local found, why = csv.attempt(tell, { row }, values)
         if found then row.told_s = found[1]
-        else row.refused = ('%s: row %d: %s'):format(util.shortened(path), row.line, why) end
+        else row.refused = ('%s: %s'):format(csv.place(path, row), why) end
       end
     end
     return piece
@@ -197,7 +197,7 @@ end
 local function print_rows(list)
   local lines = {}
   for _, row in ipairs(list) do
-    lines[#lines + 1] = { ('%d'):format(row.line), ('%d'):format(row.hidden), ('%d'):format(row.gpus),
+    lines[#lines + 1] = { ('%d'):format(row.number), ('%d'):format(row.hidden), ('%d'):format(row.gpus),
       ('%d x %d x %d'):format(row.tensor, row.pipeline, row.data), ('%d'):format(row.micro_batch),
       row.measured_s and ('%.3f'):format(row.measured_s) or '', ('%.3f'):format(row.told_s),
       row.measured_s and ('%+.1f %%'):format(100 * (row.told_s / row.measured_s - 1)) or '' }
@@ -229,10 +229,10 @@ end
 local function show(all, list, options)
   tell_all(list, options)
   all = reached_of(all)
-  list = csv.accepted(all)
   local data = { rows = json.list(util.map(all, function(row)
     return { predicted_s = row.told_s, refused = row.refused }
   end)) }
+  list = csv.accepted(all, options.json and function() print(json.encode(data)) end)
   run:result('vtrain', data)
   if options.json then return print(json.encode(data)) end
   if #list <= most_listed then print_rows(list) end
@@ -288,7 +288,7 @@ local function leave_each_out(list, options)
     for _, row in ipairs(own) do told_rows[#told_rows + 1] = row end
   end
   run:result('vtrain', { left_out = json.list(util.map(told_rows, function(row)
-    return { row = row.line, predicted_s = row.told_s }
+    return { row = row.number, predicted_s = row.told_s }
   end)) })
   print_summary('networks told by constants that were fitted to the others', told_rows)
 end

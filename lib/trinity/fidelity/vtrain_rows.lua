@@ -36,49 +36,47 @@ local recomputed = { none = true, selective = true, full = true }
 local most = { gpus = 4096, batch = 2 ^ 20, micro_batch = 4096, hidden = 2 ^ 17, heads = 4096, layers = 1024,
   sequence = 2 ^ 17, tensor = 4096, data = 4096, pipeline = 1024 }
 
-local function refuse(path, row, message, ...)
-  util.fail('%s: row %d: %s', util.shortened(path), row.line, message:format(...))
-end
-
 --- That the numbers of a row agree with each other.
 local function check_row(path, line, row)
   if row.tensor * row.data * row.pipeline ~= row.gpus then
-    refuse(path, line, 'tensor x data x pipeline parallelism: expected %d GPUs, got %d x %d x %d', row.gpus, row.tensor,
-      row.data, row.pipeline)
+    csv.refuse(path, line, 'tensor x data x pipeline parallelism: expected %d GPUs, got %d x %d x %d', row.gpus,
+      row.tensor, row.data, row.pipeline)
   end
   if row.batch % (row.data * row.micro_batch) ~= 0 then
-    refuse(path, line, "column '%s': expected a multiple of %d (data x micro batch), got %d", columns.batch,
+    csv.refuse(path, line, "column '%s': expected a multiple of %d (data x micro batch), got %d", columns.batch,
       row.data * row.micro_batch, row.batch)
   end
   if row.gpus > a_node and row.gpus % a_node ~= 0 then
-    refuse(path, line, "column '%s': expected up to 8, or whole machines of 8, got %d", columns.gpus, row.gpus)
+    csv.refuse(path, line, "column '%s': expected up to 8, or whole machines of 8, got %d", columns.gpus, row.gpus)
   end
   for _, name in ipairs { 'heads', 'hidden' } do
     local parts = name == 'heads' and row.tensor or row.heads
     if row[name] % parts ~= 0 then
-      refuse(path, line, "column '%s': expected a multiple of %d (%s), got %d", columns[name], parts,
+      csv.refuse(path, line, "column '%s': expected a multiple of %d (%s), got %d", columns[name], parts,
         name == 'heads' and 'tensor parallelism' or 'attention heads', row[name])
     end
   end
   if row.pipeline > row.layers then
-    refuse(path, line, "column '%s': expected at most %d (layers), got %d", columns.pipeline, row.layers, row.pipeline)
+    csv.refuse(path, line, "column '%s': expected at most %d (layers), got %d", columns.pipeline, row.layers,
+      row.pipeline)
   end
 end
 
 --- A row, checked.
-local function read_row(path, line)
-  local row = { line = line.line }
+local function read_row(path, line, number)
+  local row = { line = line.line, number = number }
   for name, column in util.sorted_pairs(columns) do
     local value = csv.number(path, line, column, name == 'micro_batch' and 1 or nil)
     if value < 1 or value % 1 ~= 0 or value > most[name] then
-      refuse(path, line, "column '%s': expected a whole number from 1 to %d, got %s", column, most[name], line[column])
+      csv.refuse(path, line, "column '%s': expected a whole number from 1 to %d, got %s", column, most[name],
+        line[column])
     end
     row[name] = value
   end
   check_row(path, line, row)
   local time_ms = csv.number(path, line, time_column, 0)
   if time_ms < 0 then
-    refuse(path, line, "column '%s': expected more than 0, got %s", time_column, line[time_column])
+    csv.refuse(path, line, "column '%s': expected more than 0, got %s", time_column, line[time_column])
   end
   row.measured_s = time_ms > 0 and time_ms / 1000 or nil
   row.model = ('hidden %d, %d layers'):format(row.hidden, row.layers)
@@ -86,21 +84,22 @@ local function read_row(path, line)
   row.composed = row.gpus <= a_node
   row.recompute = (line.recompute or '') ~= '' and line.recompute or row.composed and 'none' or 'full'
   if not recomputed[row.recompute] then
-    refuse(path, line, "column 'recompute': expected none, selective or full, got %s", util.quoted(row.recompute))
+    csv.refuse(path, line, "column 'recompute': expected none, selective or full, got %s", util.quoted(row.recompute))
   end
   return row
 end
 
---- The rows of a file, checked: numbers by the names above, measured_s (nil where there is none), group.
+--- The rows of a file, checked: numbers by the names above, measured_s (nil where there is none), group, and which of
+--- the file's rows it is (number).
 ---@param path string
 ---@param keep? boolean a row that is refused is { refused }, with the sentence; else it is an error
 ---@return table[]
 function rows.read(path, keep)
   local needed = {}
   for _, column in util.sorted_pairs(columns) do needed[#needed + 1] = column end
-  return util.map(csv.read(path, unpack(needed)), function(line)
-    if not keep then return read_row(path, line) end
-    local row, why = csv.attempt(read_row, path, line)
+  return util.map(csv.read(path, unpack(needed)), function(line, i)
+    if not keep then return read_row(path, line, i) end
+    local row, why = csv.attempt(read_row, path, line, i)
     return row or { refused = why }
   end)
 end

@@ -188,8 +188,8 @@ describe('trinity fidelity collectives', function()
     local function refuses(path, pattern)
       trinity_says(("fidelity collectives --rows '%s'"):format(path), 1, pattern)
     end
-    refuses(table_of(row { gpus = 'eight' }), "row 1: column 'gpus': expected a number, got string 'eight'")
-    refuses(table_of(row(), row { gpus = '0' }), "row 2: expected whole numbers 'gpus'")
+    refuses(table_of(row { gpus = 'eight' }), "line 2: column 'gpus': expected a number, got string 'eight'")
+    refuses(table_of(row(), row { gpus = '0' }), "line 3: expected whole numbers 'gpus'")
     refuses(table_of(row { bytes = '-1' }), "column 'bytes': expected from 0 to 2%^50, got %-1")
     local path = temporary '.csv'
     core.write_file(path, 'gpus,nodes,inside,betwen,collective,bytes\n')

@@ -337,17 +337,25 @@ describe('the command', function()
     local path = file_of({ id = 'a', dp = '3' }, { id = 'b', hidden = '1025' }, { id = 'c' })
     local out = trinity_says(("fidelity published --rows '%s' --json"):format(path), 0)
     local rows = json.decode(out:match '{.*}').rows
-    expect(rows[1].refused):matches 'row 1: dp 3 x tp 2 x pp 2 x cp 1 is not 8 GPUs$'
-    expect(rows[2].refused):matches 'row 2: attention .*: a width of 1025'
+    expect(rows[1].refused):matches 'line 2: dp 3 x tp 2 x pp 2 x cp 1 is not 8 GPUs$'
+    expect(rows[2].refused):matches 'line 3: attention .*: a width of 1025'
     expect(rows[3].row):equals 'c'
     expect(rows[3].predicted_tokens_per_s_per_gpu > 0):truthy()
-    trinity_says(("fidelity published --rows '%s'"):format(path), 0, 'warning: .*row 1: dp 3 x tp 2')
+    trinity_says(("fidelity published --rows '%s'"):format(path), 0, 'warning: .*line 2: dp 3 x tp 2')
+  end)
+  it('has a sentence for each row in JSON where all are refused', function()
+    local path = file_of({ id = 'a', dp = '3' }, { id = 'b', hidden = '1025' })
+    local rows = json.decode(trinity_says(("fidelity published --rows '%s' --json"):format(path), 1,
+      'no row is left: all 2 are refused'):match '{.*}').rows
+    expect(rows[1].row .. rows[2].row):equals 'ab'
+    expect(rows[1].refused):matches 'line 2: dp 3 x tp 2'
+    expect(rows[2].refused):matches 'line 3: attention'
   end)
   it('names what is wrong in one sentence', function()
     local function refused(changes, words)
       trinity_says(("fidelity published --rows '%s'"):format(file_of(changes)), 1, words)
     end
-    refused({ gpu = 'H10-80GB' }, "row 1: column 'gpu': unknown GPU 'H10%-80GB', did you mean 'H100%-80GB'")
+    refused({ gpu = 'H10-80GB' }, "line 2: column 'gpu': unknown GPU 'H10%-80GB', did you mean 'H100%-80GB'")
     refused({ precision = 'fp7' }, "column 'precision': unknown precision 'fp7'")
     refused({ dp = '3' }, 'dp 3 x tp 2 x pp 2 x cp 1 is not 8 GPUs')
     refused({ hidden = 'wide' }, "column 'hidden': expected a number")
@@ -364,7 +372,7 @@ describe('the command', function()
     refused({ experts = '1.5' }, "column 'experts': expected a whole number from 1")
     refused({ value = '-3' }, "column 'value': expected more than 0")
     refused({ parameters_b = '-8' }, "column 'parameters_b': expected more than 0, got string '%-8'")
-    refused({ hidden = '1025' }, 'row 1: attention .*: a width of 1025')
+    refused({ hidden = '1025' }, 'line 2: attention .*: a width of 1025')
     trinity_says('fidelity published', 2, "option '%-%-rows' or '%-%-memory' is missing")
   end)
 end)

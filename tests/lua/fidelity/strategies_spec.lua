@@ -2,6 +2,7 @@
 -- shared folder, and cases of the same kind), published memory, what is refused.
 
 local core = require 'trinity.core'
+local json = require 'trinity.base.json'
 local trinity = require 'trinity'
 local strategies = require 'trinity.fidelity.strategies'
 
@@ -351,21 +352,29 @@ describe('published memory', function()
     expect(found[2].predicted * 2 ^ 30):near(18 * 12 * 256 ^ 2 * 2 / 2 + 18 * 4 * 256 * 2, 1) -- and the norms
     expect(found[2].row):equals 'c'
   end)
+  it('has a sentence for each row in JSON where all are refused', function()
+    local path = temporary '.csv'
+    core.write_file(path, 'id,hidden,layers,heads,sequence,what,unit\na,x,4,8,128,activations,GiB\n')
+    local out = trinity_says(("fidelity published --memory '%s' --json"):format(path), 1, "line 2: column 'hidden'")
+    local found = json.decode(out:match '{.*}').rows
+    expect(found[1].row):equals 'a'
+    expect(found[1].refused):matches "line 2: column 'hidden': expected a number, got string 'x'"
+  end)
   it('refuses a damaged table in a sentence', function()
-    expect(function() rows 'a,256\n' end):raises 'row 1: expected 14 fields, got 2'
+    expect(function() rows 'a,256\n' end):raises 'line 2: expected 14 fields, got 2'
   end)
   it('refuses rows in a sentence each, and tells the others', function()
     local good = '4,8,128,2,2,1,1,none,0,activations,GiB,\n'
     local found = rows('a,256,x,8,128,2,2,1,1,none,0,activations,GiB,\nb,256,4,8,128,2,2,1,1,none,0,speed,GiB,\n'
       .. 'c,256,4,8,128,2,2,1,1,none,0,activations,MB,\nd,256,' .. good)
-    expect(found[1].refused):matches "row 1: column 'layers': expected a number, got string 'x'"
-    expect(found[2].refused):matches "row 2: column 'what': expected activations"
-    expect(found[3].refused):matches 'row 3: .*expected GiB or percent'
+    expect(found[1].refused):matches "line 2: column 'layers': expected a number, got string 'x'"
+    expect(found[2].refused):matches "line 3: column 'what': expected activations"
+    expect(found[3].refused):matches 'line 4: .*expected GiB or percent'
     expect(found[1].predicted):equals(nil)
     expect(found[4].predicted):equals(rows('d,256,' .. good)[1].predicted)
   end)
   it('names row and column of each cell that is wrong', function()
-    local function refused(cells, words) expect(rows('a,' .. cells .. '\n')[1].refused):matches('row 1: ' .. words) end
+    local function refused(cells, words) expect(rows('a,' .. cells .. '\n')[1].refused):matches('line 2: ' .. words) end
     refused('0,4,8,128,2,2,1,1,none,0,activations,GiB,', "column 'hidden': expected a whole number from 1, got string '0'$")
     refused('256,4,8,128,2,0,1,1,none,0,activations,GiB,', "column 'tp': expected a whole number from 1, got string '0'$")
     refused('256,4,8,128,2,2,1.5,1,none,0,activations,GiB,', "column 'pp': expected a whole number")

@@ -119,14 +119,14 @@ describe('rows of vTrain', function()
     expect(seconds 'switches' > whole):equals(true)
   end)
   it('that are malformed are named', function()
-    refused('8,8,1,64,4,4,32,2,2,1,', 'row 1: tensor x data x pipeline parallelism: expected 8 GPUs, got 2 x 2 x 1')
-    refused('8,9,1,64,4,4,32,2,2,2,', "row 1: column 'global batch': expected a multiple of 2 %(data x micro batch%), got 9")
-    refused('8,8,1,64,4,4,32,2,2,2,fast', "row 1: column 'iteration time %(ms%)': expected a number")
-    refused('8,8,1,64,4,4,32,2,2,2,-1', "row 1: column 'iteration time %(ms%)': expected more than 0, got %-1")
-    refused('8,8,0.5,64,4,4,32,2,2,2,', "row 1: column 'micro batch': expected a whole number from 1 to 4096, got 0.5")
-    refused('8,8,1,64,5,4,32,1,4,2,', "row 1: column 'hidden size': expected a multiple of 5 %(attention heads%), got 64")
+    refused('8,8,1,64,4,4,32,2,2,1,', 'line 2: tensor x data x pipeline parallelism: expected 8 GPUs, got 2 x 2 x 1')
+    refused('8,9,1,64,4,4,32,2,2,2,', "line 2: column 'global batch': expected a multiple of 2 %(data x micro batch%), got 9")
+    refused('8,8,1,64,4,4,32,2,2,2,fast', "line 2: column 'iteration time %(ms%)': expected a number")
+    refused('8,8,1,64,4,4,32,2,2,2,-1', "line 2: column 'iteration time %(ms%)': expected more than 0, got %-1")
+    refused('8,8,0.5,64,4,4,32,2,2,2,', "line 2: column 'micro batch': expected a whole number from 1 to 4096, got 0.5")
+    refused('8,8,1,64,5,4,32,1,4,2,', "line 2: column 'hidden size': expected a multiple of 5 %(attention heads%), got 64")
     refused('12,12,1,64,4,4,32,2,3,2,', 'expected up to 8, or whole machines of 8, got 12')
-    refused('8,8,1,64,4,4,32,2,2', 'row 1: expected 11 fields, got 9')
+    refused('8,8,1,64,4,4,32,2,2', 'line 2: expected 11 fields, got 9')
     local path = file_of { (head:gsub('# layers', 'layer')), '8,8,1,64,4,4,32,2,2,2,' }
     expect(trinity_says(("fidelity vtrain --rows '%s'"):format(path), 1)):matches "column '# layers' is missing"
     expect(trinity_says('fidelity vtrain', 2)):matches "option '%-%-rows' is missing"
@@ -138,15 +138,23 @@ describe('rows of vTrain', function()
   it('that are all refused have a sentence each', function()
     local path = file_of { head, '8,8,x,64,4,4,32,2,2,2,', '8,8,1,64,4,0,32,2,2,2,' }
     trinity_says(("fidelity vtrain --rows '%s'"):format(path), 1,
-      "row 1: column 'micro batch': .*row 2: column '# layers': .*no row is left: all 2 are refused")
+      "line 2: column 'micro batch': .*line 3: column '# layers': .*no row is left: all 2 are refused")
+    local found = json.decode(trinity_says(("fidelity vtrain --json --rows '%s'"):format(path), 1, 'no row is left'):match '{.*}').rows
+    expect(#found):equals(2)
+    expect(found[1].refused):matches "line 2: column 'micro batch'"
+    expect(found[2].refused):matches "line 3: column '# layers'"
+  end)
+  it('that are refused are named by their line in the file, below empty lines and fields of several lines', function()
+    local path = file_of({ 'note,' .. head, '', '"two\nlines",' .. small(16, 32, 1, 2, 8, 1), ',8,8,1,64,4,0,32,2,2,2,' }, '\r\n')
+    trinity_says(("fidelity vtrain --rows '%s'"):format(path), 0, "line 5: column '# layers': expected")
   end)
   it('that are refused cost none of the others, whose order stays', function()
     local lines = { head, small(16, 32, 1, 2, 8, 1), '8,8,1,64,4,4,32,2,2,1,', small(8, 8, 1, 2, 2, 2) }
-    local out = trinity_says(("fidelity vtrain --json --rows '%s'"):format(file_of(lines)), 0, 'warning: .*row 2: tensor x data')
+    local out = trinity_says(("fidelity vtrain --json --rows '%s'"):format(file_of(lines)), 0, 'warning: .*line 3: tensor x data')
     local found = json.decode(out:match '{.*}').rows
     expect(found[1].predicted_s > 0 and found[3].predicted_s > 0):truthy()
     expect(found[2].predicted_s):equals(nil)
-    expect(found[2].refused):matches 'row 2: tensor x data x pipeline parallelism: expected 8 GPUs'
+    expect(found[2].refused):matches 'line 3: tensor x data x pipeline parallelism: expected 8 GPUs'
     local other = told(file_of { head, lines[4], lines[2] })
     expect(other[1].predicted_s):equals(found[3].predicted_s)
     expect(other[2].predicted_s):equals(found[1].predicted_s)
