@@ -57,6 +57,12 @@ Common read_common(lua_State* L, Fields& fields, const PlacementSpace& space) {
           read_starts(L, fields, space)};
 }
 
+/// Field `moves`: whether a function of the script gives the moves.
+std::shared_ptr<MoveSource> read_source(Fields& fields, const PlacementSpace& space) {
+  if (!fields.boolean("moves", false)) return nullptr;
+  return std::make_shared<LuaMoves>(space.devices());
+}
+
 std::unique_ptr<Searcher> annealing(Fields& fields, const PlacementSpace& space, Common common) {
   AnnealingOptions o;
   o.seed = common.seed;
@@ -67,14 +73,15 @@ std::unique_ptr<Searcher> annealing(Fields& fields, const PlacementSpace& space,
   each_ranking_option(o.ranking, OptionReader{fields});
   o.ranking.record = fields.boolean("record", false);
   if (fields.boolean("accept", false)) o.accept = std::make_shared<LuaAcceptance>();
-  if (fields.boolean("moves", false)) o.mix.source = std::make_shared<LuaMoves>(space.devices());
+  o.mix.source = read_source(fields, space);
   return std::make_unique<Annealing>(space, o);
 }
 
-std::unique_ptr<Searcher> local_search(Fields&, const PlacementSpace& space, Common common) {
+std::unique_ptr<Searcher> local_search(Fields& fields, const PlacementSpace& space, Common common) {
   LocalSearchOptions o;
   o.seed = common.seed;
   o.starts = std::move(common.starts);
+  o.mix.source = read_source(fields, space);
   return std::make_unique<LocalSearch>(space, o);
 }
 
@@ -120,8 +127,9 @@ int searcher_new(lua_State* L) {
   if (const auto* annealing = dynamic_cast<const Annealing*>(bound->searcher.get())) {
     bound->rank = std::dynamic_pointer_cast<LuaRanker>(annealing->options().ranking.ranker);
     bound->accept = std::dynamic_pointer_cast<LuaAcceptance>(annealing->options().accept);
-    bound->moves = std::dynamic_pointer_cast<LuaMoves>(annealing->options().mix.source);
   }
+  if (const auto* moving = dynamic_cast<const MovingSearch*>(bound->searcher.get()))
+    bound->moves = std::dynamic_pointer_cast<LuaMoves>(moving->mix().source);
   fields.refuse_unknown();
   push_object(L, std::move(bound));
   return 1;

@@ -12,7 +12,8 @@ constexpr int kRandomDraws = 1000;  // random assignments tried for a new one
 }  // namespace
 
 LocalSearch::LocalSearch(const PlacementSpace& space, const LocalSearchOptions& options)
-    : MovingSearch(space, options.starts, RandomStream(options.seed, "local search")),
+    : MovingSearch(space, options.starts, RandomStream(options.seed, "local search"),
+                   options.mix),
       patience_(static_cast<int32_t>(
           std::clamp<int64_t>(int64_t{space.units()} * (space.devices() - 1), 50, 1000))) {}
 

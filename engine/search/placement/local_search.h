@@ -6,6 +6,7 @@ namespace trinity {
 
 struct LocalSearchOptions {
   uint64_t seed = 1;
+  MoveMix mix;                     ///< of the random moves
   std::vector<Assignment> starts;  ///< scored first, the best is the start
 };
 

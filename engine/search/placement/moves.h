@@ -68,6 +68,7 @@ class Moves {
   void apply(Assignment& assignment) { draw(assignment).apply(assignment); }
 
   RandomStream& random() { return random_; }
+  const MoveMix& mix() const { return mix_; }
 
  private:
   void cluster(int32_t seed, int32_t size, const Assignment& assignment);

@@ -39,6 +39,9 @@ class ScoreMemo {
 /// What annealing and local search share: a state that moves (moves.h) change, batches of 8 trials
 /// in flight, and a look at the critical path of a new state now and then.
 class MovingSearch : public Searcher {
+ public:
+  const MoveMix& mix() const { return moves_.mix(); }
+
  protected:
   MovingSearch(const PlacementSpace& space, std::vector<Assignment> starts, RandomStream random,
                const MoveMix& mix = {})

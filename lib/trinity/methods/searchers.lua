@@ -21,8 +21,8 @@ local function declare(name, class)
   if name == 'annealing' then
     own[#own + 1] = ranked.option(false, 'moves are tried as they are drawn')
     own[#own + 1] = ranked.accept_option()
-    own[#own + 1] = ranked.moves_option()
   end
+  if name == 'annealing' or name == 'local_search' then own[#own + 1] = ranked.moves_option() end
   return options_of.declare('trinity.' .. class, options_of.of_engine(own, core.method_options(name)))
 end
 
@@ -42,9 +42,7 @@ local function register(methods, name, class, about)
       local searcher = ranked.searcher(problem, name, util.merged(util.picked(options, own, false),
         { seed = options.seed, evaluations = math.min(options.evaluations, 2 ^ 40) }), ranker, options.accept,
         options.moves)
-      if name == 'annealing' then
-        searcher = side_by_side.shared(self, searcher, options.accept or options.moves or ranker)
-      end
+      if name == 'annealing' then searcher = side_by_side.shared(self, searcher, options.accept or ranker) end
       ask_tell(self, searcher, ask_tell_checkpoint.hooks(self, resumed, 0, {}))
       searcher:close()
     end)

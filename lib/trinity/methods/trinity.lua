@@ -51,6 +51,7 @@ local stage_options = options_of.declare('trinity.StageOptions', { extends = heu
   { 'refine', 'any', true, late = true, check = checked_later, as = 'boolean|number',
     otherwise = "true: the rest; of the paper's presets false",
     help = 'whether moves refine the best, or their share of the budget' },
+  ranked.moves_option(),
   { 'checkpoint', 'string', '', help = 'a file that keeps what the search goes on from' },
   { 'checkpoint_every', 'integer', 10, least = 1,
     help = 'policy updates, or as many evaluations, between two checkpoints' },
@@ -104,6 +105,7 @@ local function stages_of(owner, methods, given, learns)
     check.refuse(owner, 'option', 'refine', 'shares of policy and refine are %g together, expected at most 1',
       policy_given + refine_given)
   end
+  if given.moves and not refine then check.refuse(owner, 'option', 'moves', 'nothing is refined') end
   local entries = warm_start.check(owner, methods, warm)
   if not policy and not refine and #entries == 0 then
     check.refuse(owner, 'option', 'refine', '%s: nothing to do',
@@ -225,19 +227,21 @@ end
 --- The searcher of the refinement from the best so far, against a rival where there is one, with a budget of
 --- evaluations.
 local function refiner(self, start, rival, budget)
-  local problem, seed = self.problem, self.options.seed
+  local problem, seed, moves = self.problem, self.options.seed, self.options.moves
   if exhaustive(problem, budget) then
     return core.searcher(problem.handle, 'exhaustive', { seed = seed })
   end
   if problem.graph.units <= few_units then
-    return core.searcher(problem.handle, 'local_search', { seed = seed, starts = { start } })
+    return ranked.searcher(problem, 'local_search', { seed = seed, starts = { start } }, nil, nil, moves)
   end
   local function shared(searcher) return side_by_side.shared(self, searcher, self.ranker) end
   local both = { evaluations = budget, seconds = self.options.seconds }
-  if rival and race.pays(self) then return race.new(problem, start, rival, seed, both, self.ranker, shared) end
+  if rival and race.pays(self) then
+    return race.new(problem, start, rival, seed, both, self.ranker, shared, moves)
+  end
   local twins = race.twins(self)
   if twins > 1 then return race.of_twins(problem, twins, start, seed, both, self.ranker, shared) end
-  return shared(race.annealing(problem, start, seed, both, self.ranker))
+  return shared(race.annealing(problem, start, seed, both, self.ranker, moves))
 end
 
 -- A placement or nil as a checkpoint keeps it, and back.

@@ -60,8 +60,9 @@ end
 --- (engine/search/placement/moves.h); where a ranker chooses moves by the step time as hot as the budget says; where
 --- evaluations are few, of more candidates, with few trials of the same state, as by seconds; where they are very
 --- few, of more candidates still, next to all of them around the critical path.
---- budget: { evaluations =, seconds = nil or those of the search, last_temperature = nil for the default }.
-function race.annealing(problem, start, seed, budget, ranker)
+--- budget: { evaluations =, seconds = nil or those of the search, last_temperature = nil for the default }. moves: nil,
+--- or a function that gives them (search/ranked.lua).
+function race.annealing(problem, start, seed, budget, ranker, moves)
   local evaluations = budget.evaluations
   local options = { seed = seed, evaluations = math.min(evaluations, 2 ^ 40), starts = { start },
     first_temperature = 1, last_temperature = budget.last_temperature, groups = true, evenly_one_in = 5 }
@@ -78,7 +79,7 @@ function race.annealing(problem, start, seed, budget, ranker)
   if ranker and short then
     options.candidates, options.batch, options.evenly_one_in, options.sharpness = 48, 2, 20, 3
   end
-  return ranked.searcher(problem, 'annealing', options, ranker)
+  return ranked.searcher(problem, 'annealing', options, ranker, nil, moves)
 end
 
 --- Whether the search `self` shall race: a ranker by the step time, which it was trained for, does better without
@@ -88,7 +89,8 @@ function race.pays(self) return not self.ranker or self.problem.reward ~= reward
 --- How many annealings of ranked moves race from one start in what is left of the seconds of the search `self`.
 function race.twins(self)
   local problem, left_s = self.problem, self.options.seconds - (core.clock_s() - self.start)
-  if race.pays(self) or self.job or type(self.ranker) == 'function' or left_s == math.huge then return 1 end
+  local asks = type(self.ranker) == 'function' or self.options.moves -- a script, which takes most of the seconds
+  if race.pays(self) or self.job or asks or left_s == math.huge then return 1 end
   local likely, count = likely_evaluations(problem, { evaluations = self.options.evaluations, seconds = left_s }), 1
   for _, least in ipairs(plenty) do
     if likely >= least * problem.graph.units then count = count + 1 end
@@ -130,16 +132,18 @@ local function among(racers, evaluations, share)
 end
 
 -- An annealing from a placement that is spoken to through `shared`, if anything (search/side_by_side.lua).
-local function racer_from(problem, start, seed, budget, ranker, shared)
-  local searcher = race.annealing(problem, start, seed, { evaluations = 2 ^ 40, seconds = budget.seconds }, ranker)
+local function racer_from(problem, start, seed, budget, ranker, shared, moves)
+  local own = { evaluations = 2 ^ 40, seconds = budget.seconds }
+  local searcher = race.annealing(problem, start, seed, own, ranker, moves)
   return shared and shared(searcher) or searcher
 end
 
 --- budget: { evaluations =, seconds = } of the whole race. shared: nil, or what gives what each searcher is spoken to
---- through. Its result depends on the seed and the budget alone where progress() is not used.
-function race.new(problem, start, rival, seed, budget, ranker, shared)
-  return among({ racer_from(problem, start, seed, budget, ranker, shared),
-    racer_from(problem, rival, seed, budget, ranker, shared) }, budget.evaluations, heat_share)
+--- through. moves: as race.annealing has them. Its result depends on the seed and the budget alone where progress() is
+--- not used.
+function race.new(problem, start, rival, seed, budget, ranker, shared, moves)
+  return among({ racer_from(problem, start, seed, budget, ranker, shared, moves),
+    racer_from(problem, rival, seed, budget, ranker, shared, moves) }, budget.evaluations, heat_share)
 end
 
 --- The same of `count` annealings that differ by their seeds; who is ahead after the heats goes on.

@@ -38,14 +38,14 @@ end
 ---@class trinity.MoveState
 ---@since 0.1.0
 ---@field device_of trinity.Int32Array of every unit
----@field unit integer around which annealing would move: drawn evenly, or by how long it holds up the step
+---@field unit integer around which the search would move: drawn evenly, or by how long it holds up the step
 ---@field random trinity.RandomStream of the search's seed
 
---- Declares option `moves` of annealing.
+--- Declares option `moves` of methods.
 function ranked.moves_option()
   return { 'moves', 'function', as = 'fun(state: trinity.MoveState): integer[]?, integer?',
     otherwise = 'sets of units around state.unit',
-    help = 'a move: units, and the device that they go to; of nothing annealing draws one' }
+    help = 'a move: units, and the device that they go to; of nothing the search draws one' }
 end
 
 --- The ranker that a value of option `rank` says: nil for none.

@@ -33,6 +33,7 @@ local function may_in_engine(self)
   return options.evaluations >= search.unlimited and options.seconds < math.huge and core.threads() > 1 and not self.job
     and (options.checkpoint or '') == '' and (options.resume or '') == ''
     and problem.reward == rewards.step_time() and not problem.on_evaluated and not problem.default_schedule
+    and not options.moves
 end
 
 --- Whether the search `self` may, and has the seconds for several.
@@ -68,7 +69,7 @@ function side_by_side.new(self, start, rival)
 end
 
 --- One annealing of the search `self` that all threads share (engine/search/placement/in_flight.h), where it may run
---- in the engine; as it is where not, and where a function of the script ranks its moves.
+--- in the engine; as it is where not, and where a function of the script gives or ranks its moves.
 function side_by_side.shared(self, searcher, ranker)
   if not may_in_engine(self) or type(ranker) == 'function' then return searcher end
   local function run(each) core.run_in_flight(searcher, core.threads() + 1, each) end

@@ -154,6 +154,61 @@ describe('a function that gives moves', function()
     local found = trinity.methods.annealing(problem, { seconds = 0.2, quiet = true, moves = one })
     expect(found.evaluations > 20):equals(true)
   end)
+  it('is what local search takes its other moves from', function()
+    -- Worth something is one placement alone, which moves of annealing's own do not reach.
+    local half, seen, unit_of = {}, {}, problem.graph.unit_of
+    for unit = 2, units, 2 do half[#half + 1] = unit end
+    local whole = problem_of(function(_, strategy)
+      for op = 1, #strategy.placement do
+        if strategy.placement[op] ~= (unit_of[op] % 2 == 0 and 3 or 1) then return 0 end
+      end
+      return 1
+    end)
+    local function search(moves)
+      return trinity.methods.local_search(whole, { evaluations = 40, seed = 2, quiet = true, moves = moves }).reward
+    end
+    expect(search(function(state)
+      seen[state.device_of[1]] = true
+      return half, 3
+    end)):equals(1)
+    expect(search()):equals(0)
+    expect(seen[1]):equals(true)
+    local plain = trinity.methods.local_search(problem, { evaluations = 90, quiet = true })
+    local same = trinity.methods.local_search(problem, { evaluations = 90, quiet = true, moves = function() end })
+    for op = 1, #plain.placement do expect(same.placement[op]):equals(plain.placement[op]) end
+  end)
+  it('refines in trinity and best, where it leaves all else in its place', function()
+    local large = trinity.problem { graph = trinity.model('resnet50', { batch_size = 8 }), cluster = trinity.cluster 'p100x4' }
+    local start, unit_of = large:placement(), large.graph.unit_of
+    for op = 1, #start do start[op] = 1 + unit_of[op] % 4 end
+    local asked
+    local function search(method, of, budget)
+      asked = 0
+      return trinity.methods[method](of, merged({ warm_start = { start }, quiet = true, moves = function(state)
+        asked = asked + 1
+        return { state.random:integer(20) }, state.random:integer(4)
+      end }, budget))
+    end
+    for _, method in ipairs { 'trinity', 'best' } do
+      for _, budget in ipairs { { evaluations = 150 }, { seconds = 0.2 } } do
+        local found = search(method, large, budget)
+        expect(asked > 30):equals(true)
+        for op = 1, #start do
+          if unit_of[op] > 20 then expect(found.placement[op]):equals(start[op]) end
+        end
+      end
+      search(method, large, { evaluations = 400 }) -- best races against a partition
+      expect(asked > 200):equals(true)
+      search(method, problem, { evaluations = 40, warm_start = { 'm_etf' } }) -- so few units that it is local search
+      expect(asked > 5):equals(true)
+    end
+  end)
+  it('is refused where nothing is refined', function()
+    expect(function()
+      trinity.methods.trinity(problem, { evaluations = 40, quiet = true, preset = 'paper', moves = one })
+    end):raises "option 'moves': nothing is refined"
+    expect(function() trinity.methods.mcmc(problem, { evaluations = 40, quiet = true, moves = one }) end):raises 'moves'
+  end)
   it('that gives no move is refused in a sentence, and the best so far is kept', function()
     local function refused(moves, message)
       expect(function() annealed(false, { moves = moves }) end):raises(message)

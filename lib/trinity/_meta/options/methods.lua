@@ -67,7 +67,7 @@ error 'this file is for editors'
 ---@field starts? trinity.Placement[] placements that are priced first; the best is the start (default: everything on one device)
 ---@field rank? boolean|string|trinity.Ranker|fun(candidates: trinity.MoveCandidates): number[] who chooses among moves: true for the weights that come with trinity, a file, a ranker, a function (default: moves are tried as they are drawn)
 ---@field accept? fun(progress: number, drawn: number): number by how much a trial may be worse than the state, in multiples of the start's value per unit: of the progress of the cooling, 0 to 1, and a number drawn evenly from [0, 1) (default: by temperature: -temperature * log(1 - drawn))
----@field moves? fun(state: trinity.MoveState): integer[]?, integer? a move: units, and the device that they go to; of nothing annealing draws one (default: sets of units around state.unit)
+---@field moves? fun(state: trinity.MoveState): integer[]?, integer? a move: units, and the device that they go to; of nothing the search draws one (default: sets of units around state.unit)
 ---@field first_temperature? number in multiples of the start's value per unit (default 2; 1e-12 to 1e12)
 ---@field last_temperature? number in multiples of the start's value per unit, at most first_temperature (default 0.01; 1e-12 to 1e12)
 ---@field batch? integer trials of one state, simulated together (default 8; 1 to 4096)
@@ -135,6 +135,7 @@ error 'this file is for editors'
 --- Settings of methods.local_search.
 ---@class trinity.LocalSearchOptions: trinity.SearchOptions
 ---@field starts? trinity.Placement[] placements that are priced first; the best is the start (default: everything on one device)
+---@field moves? fun(state: trinity.MoveState): integer[]?, integer? a move: units, and the device that they go to; of nothing the search draws one (default: sets of units around state.unit)
 
 --- Settings of methods.mcmc.
 ---@class trinity.McmcOptions: trinity.SearchOptions
@@ -207,6 +208,7 @@ error 'this file is for editors'
 --- Settings of methods.best: the stages of the Trinity search but for its policy.
 ---@class trinity.StageOptions: trinity.HeuristicsOptions
 ---@field refine? boolean|number whether moves refine the best, or their share of the budget (default: true: the rest; of the paper's presets false)
+---@field moves? fun(state: trinity.MoveState): integer[]?, integer? a move: units, and the device that they go to; of nothing the search draws one (default: sets of units around state.unit)
 ---@field checkpoint? string a file that keeps what the search goes on from
 ---@field checkpoint_every? integer policy updates, or as many evaluations, between two checkpoints (default 10; 1 or more)
 ---@field resume? string a checkpoint to go on from
