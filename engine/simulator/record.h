@@ -55,8 +55,9 @@ struct Record {
   /// copy_count hold something.
   std::vector<Copy> copies;
   size_t copy_count = 0;
-  /// Per edge, where the sweep ran: what its reader reads, an output of the producer (its
-  /// number among all outputs) or a copy (its number, after all outputs).
+  /// [micro-batch of the reader][edge], where the sweep ran: what the reader reads, an output of the
+  /// producer (micro-batch * outputs + its number among all) or a copy (its number, after all of
+  /// these).
   std::vector<int32_t> source;
   bool swept = false;
   std::vector<CollectiveRun> collectives;
