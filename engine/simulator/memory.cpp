@@ -116,9 +116,9 @@ void SlotMemory::account_swept() {
 
 /// Outputs are used from where they are written on.
 void SlotMemory::begin_uses(int32_t run) {
-  const Place* const place = places(run);
+  const int32_t* const position = positions(run);
   int32_t* const last = last_.data() + producer_.size() * static_cast<size_t>(run);
-  for (size_t i = 0; i < producer_.size(); ++i) last[i] = place[producer_[i]].position;
+  for (size_t i = 0; i < producer_.size(); ++i) last[i] = position[producer_[i]];
 }
 
 /// Copies from where they start on, and what is sent until they end.
@@ -137,7 +137,7 @@ void SlotMemory::use_copies() {
 
 /// What a micro-batch reads is used until then, and what is viewed as long as its views are.
 void SlotMemory::use_swept(int32_t run) {
-  const Place* const place = places(run);
+  const int32_t* const position = positions(run);
   const int32_t* const source =
       record_->source.data() + static_cast<size_t>(problem_.edges()) * static_cast<size_t>(run);
   int32_t* const last = last_.data();
@@ -146,7 +146,7 @@ void SlotMemory::use_swept(int32_t run) {
   for (size_t e = 0; e < readers.size(); ++e) {
     if (not_last && problem_.once(readers[e].op)) continue;
     int32_t& use = last[source[e]];
-    use = std::max(use, place[readers[e].op].position);
+    use = std::max(use, position[readers[e].op]);
   }
   for (size_t i = 0; i < view_.size(); ++i) {
     if (not_last && problem_.once(view_[i])) continue;
@@ -158,12 +158,12 @@ void SlotMemory::use_swept(int32_t run) {
 }
 
 void SlotMemory::hold_swept(int32_t run) {
-  const Place* const place = places(run);
+  const int32_t* const position = positions(run);
   const int32_t* const last = last_.data() + producer_.size() * static_cast<size_t>(run);
   const bool not_last = run + 1 < record_->micro_batches;
   for (size_t i = 0; i < producer_.size(); ++i) {
     if (not_last && problem_.once(producer_[i])) continue;
-    const Held held{place[producer_[i]].position, last[i]};
+    const Held held{position[producer_[i]], last[i]};
     if (accumulating_ && accumulates_[i])
       accumulate(i, held);
     else
@@ -172,13 +172,13 @@ void SlotMemory::hold_swept(int32_t run) {
   if (!problem_.has_workspace()) return;
   for (int32_t o = 0; o < problem_.operators(); ++o)
     if (!not_last || !problem_.once(o))
-      hold({place[o].position, place[o].position}, problem_.workspace_bytes(o));
+      hold({position[o], position[o]}, problem_.workspace_bytes(o));
 }
 
 /// Any run, task by task, the last first: what reads a view is then seen before what it views.
 void SlotMemory::account_tasks() {
   if (members_) place_members();
-  view_last_.assign(record_->place.size(), -1);
+  view_last_.assign(record_->position.size(), -1);
   if (accumulating_) {
     ended_.assign(static_cast<size_t>(problem_.operators()), false);
     accumulated_.assign(static_cast<size_t>(problem_.outputs()), {});
@@ -195,7 +195,7 @@ void SlotMemory::account_tasks() {
 }
 
 void SlotMemory::place_members() {
-  member_.resize(record_->place.size());
+  member_.resize(record_->position.size());
   for (const auto& run : record_->collectives) {
     const auto& collective = problem_.graph().collectives()[run.collective];
     for (const int32_t op : collective.members) {
@@ -213,7 +213,7 @@ void SlotMemory::visit(int32_t task, size_t first_copy, size_t end_copy) {
   const int32_t micro = task / problem_.operators(), op = task - micro * problem_.operators();
   const int32_t device = placement_[op];
   const bool member = members_ && problem_.graph().op(op).collective >= 0;
-  const int32_t position = member ? member_[t].first : record_->place[t].position;
+  const int32_t position = member ? member_[t].first : record_->position[t];
   const int32_t outputs = problem_.first_output(op + 1) - problem_.first_output(op);
   for (int32_t i = 0; i < outputs; ++i) last_use(i, device) = position;
   const auto& copies = record_->copies;
@@ -251,7 +251,7 @@ void SlotMemory::note_readers(int32_t op, int32_t micro) {
 void SlotMemory::note_reader(int32_t task, int32_t op, int32_t tensor, int32_t& last) const {
   const auto t = static_cast<size_t>(task);
   const bool member = members_ && problem_.graph().op(op).collective >= 0;
-  last = std::max(last, member ? member_[t].last : record_->place[t].position);
+  last = std::max(last, member ? member_[t].last : record_->position[t]);
   if (problem_.alias(op) == tensor) last = std::max(last, view_last_[t]);
 }
 
@@ -315,7 +315,7 @@ void account_outputs_only(const Problem& problem, std::span<const int32_t> place
     for (const auto& reader : problem.readers(op))
       released = std::max(released, record.end_ns[reader.op] - 1000);
     auto& device = changes[placement[o]];
-    device.push_back({record.start_at[record.place[o].position], bytes});
+    device.push_back({record.start_at[record.position[o]], bytes});
     if (released >= 0) device.push_back({released, -bytes});
   }
   for (size_t d = 0; d < changes.size(); ++d) {

@@ -29,8 +29,8 @@ class SlotMemory {
   void use_copies();
   void use_swept(int32_t run);
   void hold_swept(int32_t run);
-  const Place* places(int32_t run) const {
-    return record_->place.data() +
+  const int32_t* positions(int32_t run) const {
+    return record_->position.data() +
            static_cast<size_t>(problem_.operators()) * static_cast<size_t>(run);
   }
   void account_tasks();
@@ -64,7 +64,7 @@ class SlotMemory {
   std::vector<int32_t> hints_;  // [from][to]: where the search for an instant's slot begins
   std::vector<Held> copy_;      // per copy: the slot of its start, and (sender's) of its end
   std::vector<int32_t> last_;   // swept: [run][output], then per copy, the slot of its last use
-  std::vector<Held> accumulated_;  // per output
+  std::vector<Held> accumulated_;   // per output
 
   // Accounting task by task.
   std::vector<int32_t> last_use_;   // [output][device] of the task at hand

@@ -6,15 +6,15 @@
 
 namespace trinity {
 
-/// The fast road: one event per operator, neither ends nor, in queues that one device feeds,
-/// transfers need events of their own. First in, first out, operators in the global order of (ready
-/// time, number) fill every device and every queue that one device feeds in that order
-/// (manual/simulator.md "The sweep"). By any other rule the devices' starts are taken in order of
-/// time: whatever is ready by then, the starts before have told, and a queue that one device feeds
-/// is filled in order of its starts. Channels that several devices feed have events between the
-/// operators: when a transfer takes its route (QueueModel::route), when it begins to flow and when
-/// it has flowed (fair). Whatever comes before the operator at hand the operators before it have
-/// told, too.
+/// The fast road: one event per task, neither ends nor, in queues that one device feeds, transfers
+/// need events of their own. First in, first out, tasks in the global order of (ready time, number)
+/// fill every device and every queue that one device feeds in that order (manual/simulator.md "The
+/// sweep"). By any other rule the devices' starts are taken in order of time: whatever is ready by
+/// then, the starts before have told, and a queue that one device feeds is filled in order of its
+/// starts. Channels that several devices feed have events between the tasks: when a transfer takes
+/// its route (QueueModel::route), when it begins to flow and when it has flowed (fair). Whatever
+/// comes before the task at hand the tasks before it have told, too. Micro-batches share the arrays
+/// of the graph; of what is summed over them the last to start is the last to end.
 class SweepEngine {
  public:
   /// What transfers go through: one send queue a device, all wires equal, no pauses, which most
@@ -78,8 +78,8 @@ class SweepEngine {
   ReadyStore store_;
   std::vector<Node> nodes_;              // one more than operators
   std::vector<Wire> wires_;              // per output; where all wires are equal
-  std::vector<uint64_t> missing_image_;  // per task: inputs, in a state word's low bits
-  std::vector<uint64_t> state_;          // [operator][micro-batch]: ready time, inputs still missing
+  // [operator][micro-batch]: inputs, in a state word's low bits; ready time and inputs missing.
+  std::vector<uint64_t> missing_image_, state_;
   std::vector<int32_t> sources_;         // operators without inputs
   std::vector<uint8_t> summed_;          // per operator: micro-batches are summed for a reader
   std::vector<int32_t> to_run_;          // per operator: micro-batches that have not started

@@ -139,7 +139,6 @@ bool SweepEngine::run(const Plan& plan, int64_t limit_ns, Record& record) {
   if (record.tasks) {
     std::copy(record.first_position.begin(), record.first_position.end() - 1,
               next_position_.begin());
-    record.order.resize(state_.size());
     record.source.resize(edges);
     record.swept = true;
   }

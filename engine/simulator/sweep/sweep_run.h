@@ -9,8 +9,8 @@
 namespace trinity {
 
 /// One run with everything that is fixed while it lasts in reach. kRecord: positions, starts and
-/// copies are wanted. kMicro: of several micro-batches. A task is then known by its micro-batch above
-/// the bits of its operator, which sorts as tasks' numbers do; without, by its operator.
+/// copies are wanted. kMicro: of several micro-batches. A task is then known by its micro-batch
+/// above the bits of its operator, which sorts as tasks' numbers do; else by its operator.
 template <int kShift, SweepEngine::Wiring kWiring, bool kMicro, bool kRecord, DispatchRule kRule>
 class SweepEngine::Run {
  public:
@@ -36,12 +36,11 @@ class SweepEngine::Run {
         readers_(problem_.all_readers().data()),
         wires_(engine.wires_.data()),
         next_position_(engine.next_position_.data()),
-        place_(record.place.data()),
+        position_(record.position.data()),
         start_at_(record.start_at.data()),
         copies_(record.copies.data()),
         expected_(engine.expected_.data()),
-        source_(record.source.data()),
-        order_(record.order.data()) {}
+        source_(record.source.data()) {}
 
   /// Whether every operator has run: an order may contradict the graph.
   bool run() {
@@ -49,7 +48,8 @@ class SweepEngine::Run {
       run_ready();
     else
       run_turns();
-    if constexpr (kMicro && kRecord) name_tasks();
+    if constexpr (kMicro && kRecord)
+      for (int32_t i = 0; i < transfers_; ++i) copies_[i].task = number(copies_[i].task);
     record_.transfers = transfers_;
     record_.copy_count = kRecord ? static_cast<size_t>(transfers_) : 0;
     record_.rejected = beyond_ns_ > 0;
@@ -72,7 +72,9 @@ class SweepEngine::Run {
   [[gnu::always_inline]] int32_t op_of(int32_t task) const {
     return kMicro ? task & ((1 << op_bits_) - 1) : task;
   }
-  [[gnu::always_inline]] int32_t run_of(int32_t task) const { return kMicro ? task >> op_bits_ : 0; }
+  [[gnu::always_inline]] int32_t run_of(int32_t task) const {
+    return kMicro ? task >> op_bits_ : 0;
+  }
   /// Its number, as simulator.h has it.
   [[gnu::always_inline]] int32_t number(int32_t task) const {
     return kMicro ? run_of(task) * problem_.operators() + op_of(task) : task;
@@ -311,18 +313,11 @@ class SweepEngine::Run {
   [[gnu::always_inline]] void note(int32_t number, int32_t device, int64_t ready, int64_t start,
                                    int64_t end) {
     const int32_t position = next_position_[device]++;
-    place_[number] = {position, device};
+    position_[number] = position;
     start_at_[position] = start;
-    *order_++ = number;
     if (!record_.times) return;
     record_.ready_ns[number] = ready;
     record_.end_ns[number] = end;
-  }
-
-  /// The record names tasks by their numbers.
-  void name_tasks() {
-    for (int32_t i = 0; i < transfers_; ++i) copies_[i].task = number(copies_[i].task);
-    record_.order.resize(static_cast<size_t>(order_ - record_.order.data()));
   }
 
   /// Hands a task's outputs to their readers.
@@ -499,12 +494,11 @@ class SweepEngine::Run {
   const Problem::Reader* const readers_;
   const Wire* const wires_;
   int32_t* const next_position_;
-  Place* const place_;
+  int32_t* const position_;
   int64_t* const start_at_;
   Copy* const copies_;
   Expected* const expected_;
   int32_t* const source_;
-  int32_t* order_;
   int32_t transfers_ = 0, started_ = 0;
   int64_t step_ns_ = 0;
   int64_t event_ns_ = kNever;  // of the channels, the next
