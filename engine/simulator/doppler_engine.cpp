@@ -231,7 +231,7 @@ class DopplerEngine::Run {
 
   void note(int32_t op, int64_t end) {
     const int32_t device = placement_[op], position = engine_.next_position_[device]++;
-    record_.place[op] = {position, device};
+    record_.position[op] = position;
     record_.start_at[position] = now_ns_;
     record_.order.push_back(op);
     if (record_.times) record_.end_ns[op] = end;

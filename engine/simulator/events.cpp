@@ -247,7 +247,7 @@ void EventLoop::start(int32_t task, int32_t device) {
   }
   if (record_->tasks) {
     const int32_t position = next_position_[d]++;
-    record_->place[t] = {position, device};
+    record_->position[t] = position;
     record_->start_at[position] = begin;
   }
   record_->step_ns = std::max(record_->step_ns, end);

@@ -94,44 +94,91 @@ void SlotMemory::place_copies() {
   }
 }
 
-/// One micro-batch without collectives, in a few passes over flat arrays: the sweep has noted
-/// what every edge reads.
+/// A run without collectives, in a few passes over flat arrays: the sweep has noted what every edge
+/// reads.
 void SlotMemory::account_swept() {
-  const Place* const place = record_->place.data();
-  const auto outputs = producer_.size();
-  last_.resize(std::max(last_.size(), outputs + record_->copy_count));
-  int32_t* const last = last_.data();
-  for (size_t i = 0; i < outputs; ++i) last[i] = place[producer_[i]].position;
+  const int32_t runs = record_->micro_batches;
+  last_.resize(std::max(last_.size(), producer_.size() * static_cast<size_t>(runs) +
+                                          record_->copy_count));
+  for (int32_t run = 0; run < runs; ++run) begin_uses(run);
+  use_copies();
+  for (int32_t run = 0; run < runs; ++run) use_swept(run);
+  if (accumulating_) accumulated_.assign(producer_.size(), {});
+  for (int32_t run = 0; run < runs; ++run) hold_swept(run);
+  if (accumulating_) hold_accumulated();
+  const auto first_copy = producer_.size() * static_cast<size_t>(runs);
   for (size_t i = 0; i < record_->copy_count; ++i) {
     const auto& copy = record_->copies[i];
-    int32_t& sent = last[problem_.first_output(copy.task) + copy.output];
-    sent = std::max(sent, copy_[i].last);
-    last[outputs + i] = copy_[i].first;
+    const int32_t op = runs == 1 ? copy.task : copy.task % problem_.operators();
+    hold({copy_[i].first, last_[first_copy + i]}, problem_.output_bytes(op, copy.output));
   }
-  const int32_t* source = record_->source.data();
-  for (const auto& reader : problem_.all_readers()) {
-    int32_t& use = last[*source++];
-    use = std::max(use, place[reader.op].position);
+}
+
+/// Outputs are used from where they are written on.
+void SlotMemory::begin_uses(int32_t run) {
+  const int32_t* const position = positions(run);
+  int32_t* const last = last_.data() + producer_.size() * static_cast<size_t>(run);
+  for (size_t i = 0; i < producer_.size(); ++i) last[i] = position[producer_[i]];
+}
+
+/// Copies from where they start on, and what is sent until they end.
+void SlotMemory::use_copies() {
+  const int32_t n = problem_.operators(), outputs = problem_.outputs();
+  const int32_t runs = record_->micro_batches;
+  int32_t* const copied = last_.data() + producer_.size() * static_cast<size_t>(runs);
+  for (size_t i = 0; i < record_->copy_count; ++i) {
+    const auto& copy = record_->copies[i];
+    const int32_t run = runs == 1 ? 0 : copy.task / n, op = copy.task - run * n;
+    int32_t& sent = last_[run * outputs + problem_.first_output(op) + copy.output];
+    sent = std::max(sent, copy_[i].last);
+    copied[i] = copy_[i].first;
+  }
+}
+
+/// What a micro-batch reads is used until then, and what is viewed as long as its views are.
+void SlotMemory::use_swept(int32_t run) {
+  const int32_t* const position = positions(run);
+  const int32_t* const source =
+      record_->source.data() + static_cast<size_t>(problem_.edges()) * static_cast<size_t>(run);
+  int32_t* const last = last_.data();
+  const bool not_last = run + 1 < record_->micro_batches;
+  const auto readers = problem_.all_readers();
+  for (size_t e = 0; e < readers.size(); ++e) {
+    if (not_last && problem_.once(readers[e].op)) continue;
+    int32_t& use = last[source[e]];
+    use = std::max(use, position[readers[e].op]);
   }
   for (size_t i = 0; i < view_.size(); ++i) {
-    int32_t& use = last[record_->source[viewed_[i]]];
-    use = std::max(use, last[problem_.first_output(view_[i])]);
+    if (not_last && problem_.once(view_[i])) continue;
+    const int32_t output = problem_.first_output(view_[i]);
+    if (accumulating_ && accumulates_[output]) continue;
+    int32_t& use = last[source[viewed_[i]]];
+    use = std::max(use, last[run * problem_.outputs() + output]);
   }
-  for (size_t i = 0; i < outputs; ++i)
-    hold({place[producer_[i]].position, last[i]}, held_bytes_[i]);
-  for (size_t i = 0; i < record_->copy_count; ++i) {
-    const auto& copy = record_->copies[i];
-    hold({copy_[i].first, last[outputs + i]}, problem_.output_bytes(copy.task, copy.output));
+}
+
+void SlotMemory::hold_swept(int32_t run) {
+  const int32_t* const position = positions(run);
+  const int32_t* const last = last_.data() + producer_.size() * static_cast<size_t>(run);
+  const bool not_last = run + 1 < record_->micro_batches;
+  for (size_t i = 0; i < producer_.size(); ++i) {
+    if (not_last && problem_.once(producer_[i])) continue;
+    const Held held{position[producer_[i]], last[i]};
+    if (accumulating_ && accumulates_[i])
+      accumulate(i, held);
+    else
+      hold(held, held_bytes_[i]);
   }
   if (!problem_.has_workspace()) return;
   for (int32_t o = 0; o < problem_.operators(); ++o)
-    hold({place[o].position, place[o].position}, problem_.workspace_bytes(o));
+    if (!not_last || !problem_.once(o))
+      hold({position[o], position[o]}, problem_.workspace_bytes(o));
 }
 
 /// Any run, task by task, the last first: what reads a view is then seen before what it views.
 void SlotMemory::account_tasks() {
   if (members_) place_members();
-  view_last_.assign(record_->place.size(), -1);
+  view_last_.assign(record_->position.size(), -1);
   if (accumulating_) {
     ended_.assign(static_cast<size_t>(problem_.operators()), false);
     accumulated_.assign(static_cast<size_t>(problem_.outputs()), {});
@@ -148,7 +195,7 @@ void SlotMemory::account_tasks() {
 }
 
 void SlotMemory::place_members() {
-  member_.resize(record_->place.size());
+  member_.resize(record_->position.size());
   for (const auto& run : record_->collectives) {
     const auto& collective = problem_.graph().collectives()[run.collective];
     for (const int32_t op : collective.members) {
@@ -166,7 +213,7 @@ void SlotMemory::visit(int32_t task, size_t first_copy, size_t end_copy) {
   const int32_t micro = task / problem_.operators(), op = task - micro * problem_.operators();
   const int32_t device = placement_[op];
   const bool member = members_ && problem_.graph().op(op).collective >= 0;
-  const int32_t position = member ? member_[t].first : record_->place[t].position;
+  const int32_t position = member ? member_[t].first : record_->position[t];
   const int32_t outputs = problem_.first_output(op + 1) - problem_.first_output(op);
   for (int32_t i = 0; i < outputs; ++i) last_use(i, device) = position;
   const auto& copies = record_->copies;
@@ -204,21 +251,25 @@ void SlotMemory::note_readers(int32_t op, int32_t micro) {
 void SlotMemory::note_reader(int32_t task, int32_t op, int32_t tensor, int32_t& last) const {
   const auto t = static_cast<size_t>(task);
   const bool member = members_ && problem_.graph().op(op).collective >= 0;
-  last = std::max(last, member ? member_[t].last : record_->place[t].position);
+  last = std::max(last, member ? member_[t].last : record_->position[t]);
   if (problem_.alias(op) == tensor) last = std::max(last, view_last_[t]);
 }
 
 void SlotMemory::hold_output(int32_t task, int32_t op, int32_t output, Held held) {
   const auto tensor = static_cast<size_t>(problem_.first_output(op) + output);
   if (accumulating_ && accumulates_[tensor]) {
-    auto& whole = accumulated_[tensor];
-    whole.first = whole.first < 0 ? held.first : std::min(whole.first, held.first);
-    whole.last = std::max(whole.last, held.last);
+    accumulate(tensor, held);
   } else if (output == 0 && problem_.alias(op) >= 0) {
     view_last_[task] = held.last;
   } else {
     hold(held, held_bytes_[tensor]);
   }
+}
+
+void SlotMemory::accumulate(size_t tensor, Held held) {
+  auto& whole = accumulated_[tensor];
+  whole.first = whole.first < 0 ? held.first : std::min(whole.first, held.first);
+  whole.last = std::max(whole.last, held.last);
 }
 
 void SlotMemory::hold_accumulated() {
@@ -264,7 +315,7 @@ void account_outputs_only(const Problem& problem, std::span<const int32_t> place
     for (const auto& reader : problem.readers(op))
       released = std::max(released, record.end_ns[reader.op] - 1000);
     auto& device = changes[placement[o]];
-    device.push_back({record.start_at[record.place[o].position], bytes});
+    device.push_back({record.start_at[record.position[o]], bytes});
     if (released >= 0) device.push_back({released, -bytes});
   }
   for (size_t d = 0; d < changes.size(); ++d) {

@@ -25,6 +25,14 @@ class SlotMemory {
   int32_t slot_at(int32_t device, int64_t time_ns, int32_t from);
   int32_t search(int32_t device, int64_t time_ns) const;
   void account_swept();
+  void begin_uses(int32_t run);
+  void use_copies();
+  void use_swept(int32_t run);
+  void hold_swept(int32_t run);
+  const int32_t* positions(int32_t run) const {
+    return record_->position.data() +
+           static_cast<size_t>(problem_.operators()) * static_cast<size_t>(run);
+  }
   void account_tasks();
   void place_members();
   void visit(int32_t task, size_t first_copy, size_t end_copy);
@@ -35,6 +43,7 @@ class SlotMemory {
     delta_[held.first] += bytes;
     delta_[static_cast<size_t>(held.last) + 1] -= bytes;
   }
+  void accumulate(size_t tensor, Held held);
   void hold_accumulated();
   int32_t& last_use(int32_t output, int32_t device) {
     return last_use_[static_cast<size_t>(output) * devices_ + static_cast<size_t>(device)];
@@ -54,14 +63,14 @@ class SlotMemory {
   std::vector<int64_t> delta_;  // per position: bytes that appear minus bytes that went before
   std::vector<int32_t> hints_;  // [from][to]: where the search for an instant's slot begins
   std::vector<Held> copy_;      // per copy: the slot of its start, and (sender's) of its end
-  std::vector<int32_t> last_;   // swept: per output, then per copy, the slot of its last use
+  std::vector<int32_t> last_;   // swept: [run][output], then per copy, the slot of its last use
+  std::vector<Held> accumulated_;   // per output
 
   // Accounting task by task.
   std::vector<int32_t> last_use_;   // [output][device] of the task at hand
   std::vector<Held> member_;        // per task: slots of start and end of a collective's member
   std::vector<int32_t> view_last_;  // per task: last use of what a view wrote
   std::vector<bool> ended_;         // per operator: its last micro-batch to end has been visited
-  std::vector<Held> accumulated_;   // per output
 };
 
 /// manual/papers.md "Trinity: the published simulator": all outputs of an operator appear at its

@@ -110,7 +110,7 @@ void PlacetoEngine::compute(const Job& job, int32_t device_number) {
   record_->last_ns = std::max(record_->last_ns, state.free_ns);
   if (record_->tasks) {
     const int32_t position = next_position_[device_number]++;
-    record_->place[o] = {position, device_number};
+    record_->position[o] = position;
     record_->start_at[position] = job.ready_ns;
     record_->order.push_back(job.op);
   }

@@ -13,11 +13,12 @@ class ReadyStore {
   static constexpr size_t kNear = 64;
   static constexpr uint64_t kNone = ~uint64_t{0};
 
-  /// Room for `keys` keys at once.
-  explicit ReadyStore(size_t keys) : far_(keys) {
+  ReadyStore() {
     near_[0] = kNone;  // stops every insertion
   }
 
+  /// Makes room for `keys` keys at once.
+  void resize(size_t keys) { far_.resize(keys); }
   void clear() { far_size_ = 0; }
   uint64_t* near() { return near_ + 1; }
   size_t far_size() const { return far_size_; }

@@ -45,7 +45,7 @@ void Record::begin(const Problem& problem, const Plan& plan, bool limited) {
     first_position[d + 1] = first + std::max(count, 1) + 1;
     if (count == 0) start_at[first] = 0;
   }
-  place.resize(all);
+  position.resize(all);
   order.reserve(all);
   if (times) {
     ready_ns.assign(all, -1);

@@ -15,12 +15,6 @@ struct Copy {
   int32_t task, output, from, to;
 };
 
-/// Where a task was run.
-struct Place {
-  int32_t position;  ///< see Record::first_position
-  int32_t device;
-};
-
 /// What a device has done so far; its sums become DeviceMetrics.
 struct DeviceState {
   int64_t free_ns = 0;       ///< end of its last task, plus its pause
@@ -49,14 +43,16 @@ struct Record {
   /// device without any has one position all the same, and every device one spare one at the end.
   std::vector<int32_t> first_position;
   std::vector<int64_t> start_at;  ///< start time of the task at every position
-  std::vector<Place> place;       ///< per task
-  std::vector<int32_t> order;     ///< tasks in the order in which they handed out their outputs
+  std::vector<int32_t> position;  ///< per task
+  /// Tasks in the order in which they handed out their outputs; not where the sweep ran.
+  std::vector<int32_t> order;
   /// Copies in order of booking, which is the order of their producers in `order`. Only the first
   /// copy_count hold something.
   std::vector<Copy> copies;
   size_t copy_count = 0;
-  /// Per edge, where the sweep ran: what its reader reads, an output of the producer (its
-  /// number among all outputs) or a copy (its number, after all outputs).
+  /// [micro-batch of the reader][edge], where the sweep ran: what the reader reads, an output of
+  /// the producer (micro-batch * outputs + its number among all) or a copy (its number, after all
+  /// of these).
   std::vector<int32_t> source;
   bool swept = false;
   std::vector<CollectiveRun> collectives;

@@ -233,7 +233,7 @@ void Simulator::Scratch::fill(const Plan& plan, Timeline& timeline) const {
     const auto op = static_cast<int32_t>(t) % n;
     timeline.device[t] = plan.placement[op];
     if (record.end_ns[t] >= 0 && problem.graph().op(op).collective < 0)
-      timeline.start_ns[t] = record.start_at[record.place[t].position];
+      timeline.start_ns[t] = record.start_at[record.position[t]];
   }
   timeline.collectives = record.collectives;
   for (const auto& run : record.collectives)

@@ -298,9 +298,10 @@ std::vector<Schedule> replays(const Problem& problem, const Placements& placemen
 void event_rows(const Subject& subject, MemoryModel memory) {
   const auto placements = kGrouped.placements(subject.operators, kEventPlacements);
   const auto problem = subject.problem(QueueModel::sender, memory);
-  Schedule four, lifo;
-  four.micro_batches = 4;
-  lifo.dispatch = DispatchRule::lifo;
+  Schedule four, sixteen, lifo, lifo_four;
+  four.micro_batches = lifo_four.micro_batches = 4;
+  sixteen.micro_batches = 16;
+  lifo.dispatch = lifo_four.dispatch = DispatchRule::lifo;
   const auto fair = subject.problem(QueueModel::fair, memory);
   std::vector<Competitor> rows = {
       simulator("fifo: the sweep", problem, placements),
@@ -317,20 +318,35 @@ void event_rows(const Subject& subject, MemoryModel memory) {
   rows.push_back(
       simulator("priority: critical path", problem, placements, {critical_path(*problem)}));
   rows.push_back(simulator("fifo, route queue", route, placements));
-  rows.push_back(simulator("fifo, 4 micro-batches", problem, placements, {four}));
+  std::vector<int32_t> micro_batches(rows.size(), 1);  // of every row
+  const auto add = [&](Competitor row, int32_t count) {
+    rows.push_back(std::move(row));
+    micro_batches.push_back(count);
+  };
+  add(simulator("fifo, 4 micro-batches", problem, placements, {four}), 4);
+  add(simulator("lifo, 4 micro-batches", problem, placements, {lifo_four}), 4);
+  add(simulator("fifo, 16 micro-batches", problem, placements, {sixteen}), 16);
+  const size_t swept = rows.size() - 3;
+  if (memory == MemoryModel::none) {
+    add(event_loop("fifo, 4: the event loop", problem, placements, four), 4);
+    add(event_loop("lifo, 4: the event loop", problem, placements, lifo_four), 4);
+    add(event_loop("fifo, 16: the event loop", problem, placements, sixteen), 16);
+  }
   const auto results = race(rows, kEventPlacements, 7);
   check_equal({results[0], results[1]}, "a replay");
   if (memory == MemoryModel::none) {
     check_equal({results[0], results[looped]}, "fifo");
     check_equal({results[2], results[looped + 1]}, "lifo");
     check_equal({results[3], results[looped + 2]}, "fair");
+    for (size_t i = 0; i < 3; ++i)
+      check_equal({results[swept + i], results[swept + 3 + i]}, "micro-batches");
   }
   for (const auto& result : results) {
-    const int micro_batches = &result == &results.back() ? four.micro_batches : 1;
-    const auto size = static_cast<double>(subject.operators + subject.edges) * micro_batches;
+    const int32_t times = micro_batches[static_cast<size_t>(&result - results.data())];
+    const auto size = static_cast<double>(subject.operators + subject.edges) * times;
     fmt::print("{:<18}{:<30}{:<11}{:>14.1f}{:>14.1f}{:>16.2f}{:>10.2f}\n", subject.name, result.name,
                memory == MemoryModel::none ? "plain" : "with memory", result.us, per_second(result),
-               result.us * 1e3 / size, 1 / result.times_faster / micro_batches);
+               result.us * 1e3 / size, 1 / result.times_faster / times);
   }
 }
 

@@ -66,11 +66,21 @@ void check_unchanged(const Problem& before, const Problem& after, const test::Ca
 /// The other problem's results are those of `plain`, whatever operators it has beyond.
 void check_same(const Result& plain, Result other) {
   CHECK(other.metrics == plain.metrics);
-  other.timeline.collectives.clear();
-  for (auto* times : {&other.timeline.ready_ns, &other.timeline.start_ns, &other.timeline.end_ns})
-    times->resize(plain.timeline.end_ns.size());
-  other.timeline.device.resize(plain.timeline.device.size());
-  CHECK(test::equal(other.timeline, plain.timeline));
+  auto& timeline = other.timeline;
+  timeline.collectives.clear();
+  const auto runs = static_cast<size_t>(timeline.micro_batches);
+  const size_t n = plain.timeline.end_ns.size() / runs, all = timeline.end_ns.size() / runs;
+  const auto keep = [&](auto& values) {  // of every micro-batch the first n of all
+    for (size_t t = 0; t < n * runs; ++t) values[t] = values[t / n * all + t % n];
+    values.resize(n * runs);
+  };
+  for (auto* times : {&timeline.ready_ns, &timeline.start_ns, &timeline.end_ns}) keep(*times);
+  keep(timeline.device);
+  for (auto& sent : timeline.transfers) {
+    const auto task = static_cast<size_t>(sent.task);
+    sent.task = static_cast<int32_t>(task / all * n + task % all);
+  }
+  CHECK(test::equal(timeline, plain.timeline));
 }
 
 }  // namespace
@@ -113,6 +123,40 @@ TEST_CASE("the sweep equals the event loop by every rule, with pauses too") {
   }
 }
 
+TEST_CASE("the sweep equals the event loop in several micro-batches") {
+  for (uint64_t i = 0; i < 6000; ++i) {
+    CAPTURE(i);
+    auto c = test::random_case(i, {.queue = kQueues[i % 5],
+                                   .dispatch = kDispatchRules[i % 3],
+                                   .most_operators = i % 20 ? 40 : 200,
+                                   .most_devices = i % 7 ? 4 : 12});
+    c.schedule.micro_batches = 2 + static_cast<int32_t>(i % 11 % 6);
+    auto rules = c.problem->rules();
+    rules.memory = i % 9 == 0 ? MemoryModel::none : MemoryModel::slots;
+    const Problem plain(std::make_shared<const Graph>(c.problem->graph()),
+                        std::make_shared<const Cluster>(c.spec), rules);
+    const auto slow = test::changed(plain, c.spec, add_idle_collective);
+    REQUIRE(SweepEngine::takes(plain, &c.schedule));
+    REQUIRE_FALSE(SweepEngine::takes(slow, &c.schedule));
+    const auto swept = run(plain, c.placement, c.schedule);
+    test::check_laws(plain, c.plan(), swept.metrics, swept.timeline);
+    const int64_t step = swept.metrics.step_time_ns;
+    Metrics untimed, limited, rejected;
+    Simulator simulator(plain);
+    simulator.run(c.plan(), limited, nullptr, step);
+    CHECK(limited == swept.metrics);
+    simulator.run(c.plan(), rejected, nullptr, step - 1);
+    CHECK(rejected.rejected);
+    Schedule one;  // the engine is laid out anew for it
+    simulator.run({c.placement, &one}, untimed);
+    simulator.run(c.plan(), untimed);
+    CHECK(untimed == swept.metrics);
+    c.placement.insert(c.placement.end(), 2, 0);
+    if (!c.schedule.priority.empty()) c.schedule.priority.resize(c.placement.size());
+    check_same(swept, run(slow, c.placement, c.schedule));
+  }
+}
+
 namespace {
 
 /// Operators that read any earlier ones: hundreds are ready at once.
@@ -142,6 +186,8 @@ TEST_CASE("the sweep equals the event loop when hundreds are ready at once") {
     test::Case c;
     c.placement = placement;
     auto schedule = schedule_by(kRules[i / 5 % 4], c, plain);
+    if (schedule.dispatch != DispatchRule::order) schedule.micro_batches = i / 20 % 2 ? 3 : 1;
+    REQUIRE(SweepEngine::takes(plain, &schedule));
     const auto swept = run(plain, placement, schedule);
     placement.insert(placement.end(), 2, 0);
     if (!schedule.priority.empty()) schedule.priority.resize(placement.size());

@@ -1,94 +1,17 @@
-#include "simulator/sweep_engine.h"
+#pragma once
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
+#include <utility>
 
-#include "base/error.h"
 #include "base/stop.h"
+#include "simulator/sweep_engine.h"
 
 namespace trinity {
-namespace {
-
-constexpr int kSmallShift = 20, kLargeShift = 24;  // bits of an operator number in a key
-
-/// Rates of fair shares are rounded down, of 2k - 1 bytes/s among k flows to nearly half.
-bool packs(const Problem& problem, int shift) {
-  const int64_t numbers = int64_t{1} << shift;
-  const double longer = problem.rules().queue == QueueModel::fair ? 2 : 1;
-  return problem.operators() < numbers && problem.most_missing() < numbers &&
-         longer * problem.longest_step_ns() < std::ldexp(1.0, 64 - shift) - 1;
-}
-
-}  // namespace
-
-SweepEngine::SweepEngine(const Problem& problem)
-    : problem_(problem),
-      store_(static_cast<size_t>(problem.operators())),
-      state_(static_cast<size_t>(problem.operators())),
-      arrivals_(static_cast<size_t>(problem.max_outputs()) *
-                static_cast<size_t>(problem.devices())),
-      flows_(problem.cluster()),
-      next_position_(static_cast<size_t>(problem.devices())) {
-  for (int32_t o = 0; o < problem.operators(); ++o) {
-    missing_image_.push_back(static_cast<uint64_t>(problem.missing(o)));
-    if (problem.missing(o) == 0) sources_.push_back(o);
-  }
-  for (int32_t o = 0; o <= problem.operators(); ++o)
-    nodes_.push_back({problem.first_edge(o), problem.first_output(o)});
-  for (size_t i = 0; i < problem.uniform_wires().size(); ++i)
-    wires_.push_back({problem.uniform_wires()[i], problem.all_output_bytes()[i]});
-  const auto d = static_cast<size_t>(problem.devices());
-  if (problem.rules().queue == QueueModel::pair) pair_free_.resize(d * d);
-  if (problem.rules().queue == QueueModel::route)
-    channel_free_.resize(problem.cluster().channels().size());
-  if (wiring(problem) == Wiring::channels) expected_.resize(static_cast<size_t>(problem.edges()));
-}
-
-bool SweepEngine::takes(const Problem& problem, const Schedule* schedule) {
-  if (problem.rules().queue == QueueModel::receiver || problem.contends()) return false;
-  if (schedule &&
-      (schedule->runs() != 1 || schedule->stream > 0 || !schedule->weight_versions.empty()))
-    return false;
-  return problem.graph().collectives().empty() &&
-         (packs(problem, kSmallShift) || packs(problem, kLargeShift));
-}
-
-SweepEngine::Wiring SweepEngine::wiring(const Problem& problem) {
-  const auto& rules = problem.rules();
-  if (rules.queue == QueueModel::route || rules.queue == QueueModel::fair) return Wiring::channels;
-  const bool plain = rules.queue == QueueModel::sender && !problem.uniform_wires().empty() &&
-                     rules.device_dead_ns == 0 && rules.link_dead_ns == 0 && !rules.broadcast;
-  return plain ? Wiring::plain : Wiring::queues;
-}
-
-/// Books a transfer in a queue that one device feeds, from copy.start_ns on at the earliest;
-/// returns when it arrives.
-int64_t SweepEngine::book(Copy copy, Record& record, int32_t number) {
-  const auto& rules = problem_.rules();
-  const int64_t bytes = problem_.output_bytes(copy.task, copy.output);
-  const int64_t wire = problem_.wire_ns(copy.from, copy.to, bytes);
-  auto& sender = record.devices[copy.from];
-  int64_t unqueued = 0;
-  int64_t& free = rules.queue == QueueModel::pair
-                      ? pair_free_[static_cast<size_t>(copy.from) * record.devices.size() +
-                                   static_cast<size_t>(copy.to)]
-                  : rules.queue == QueueModel::none ? unqueued
-                                                    : sender.send_free_ns;
-  copy.start_ns = std::max(copy.start_ns, free);
-  copy.end_ns = copy.start_ns + wire;
-  free = copy.end_ns + rules.link_dead_ns;
-  record.last_ns = std::max(record.last_ns, free);
-  sender.send_ns += wire;
-  sender.sent_bytes += bytes;
-  record.devices[copy.to].received_bytes += bytes;
-  if (record.tasks) record.copies[number] = copy;
-  return copy.end_ns;
-}
 
 /// One run with everything that is fixed while it lasts in reach. kRecord: positions, starts and
-/// copies are wanted.
-template <int kShift, SweepEngine::Wiring kWiring, bool kRecord, DispatchRule kRule>
+/// copies are wanted. kMicro: of several micro-batches. A task is then known by its micro-batch
+/// above the bits of its operator, which sorts as tasks' numbers do; else by its operator.
+template <int kShift, SweepEngine::Wiring kWiring, bool kMicro, bool kRecord, DispatchRule kRule>
 class SweepEngine::Run {
  public:
   Run(SweepEngine& engine, const Plan& plan, int64_t limit_ns, Record& record)
@@ -105,17 +28,19 @@ class SweepEngine::Run {
         waiting_(engine.waiting_.data()),
         arrivals_(engine.arrivals_.data()),
         device_count_(record.devices.size()),
+        runs_(engine.runs_),
+        op_bits_(engine.op_bits_),
+        last_run_((runs_ - 1) << op_bits_),
         outputs_(problem_.outputs()),
         nodes_(engine.nodes_.data()),
         readers_(problem_.all_readers().data()),
         wires_(engine.wires_.data()),
         next_position_(engine.next_position_.data()),
-        place_(record.place.data()),
+        position_(record.position.data()),
         start_at_(record.start_at.data()),
         copies_(record.copies.data()),
         expected_(engine.expected_.data()),
-        source_(record.source.data()),
-        order_(record.order.data()) {}
+        source_(record.source.data()) {}
 
   /// Whether every operator has run: an order may contradict the graph.
   bool run() {
@@ -123,13 +48,15 @@ class SweepEngine::Run {
       run_ready();
     else
       run_turns();
+    if constexpr (kMicro && kRecord)
+      for (int32_t i = 0; i < transfers_; ++i) copies_[i].task = number(copies_[i].task);
     record_.transfers = transfers_;
     record_.copy_count = kRecord ? static_cast<size_t>(transfers_) : 0;
     record_.rejected = beyond_ns_ > 0;
     if (kPlain)  // a device is free when its last task ends
       for (size_t d = 0; d < device_count_; ++d) step_ns_ = std::max(step_ns_, devices_[d].free_ns);
     record_.step_ns = record_.rejected ? beyond_ns_ : step_ns_;
-    return kRule == DispatchRule::fifo || record_.rejected || started_ == problem_.operators();
+    return !kOrdered || record_.rejected || started_ == problem_.operators();
   }
 
  private:
@@ -142,10 +69,36 @@ class SweepEngine::Run {
   /// Of no more devices the next to start is looked for among all.
   static constexpr size_t kScanned = 8;
 
+  [[gnu::always_inline]] int32_t op_of(int32_t task) const {
+    return kMicro ? task & ((1 << op_bits_) - 1) : task;
+  }
+  [[gnu::always_inline]] int32_t run_of(int32_t task) const {
+    return kMicro ? task >> op_bits_ : 0;
+  }
+  /// Its number, as simulator.h has it.
+  [[gnu::always_inline]] int32_t number(int32_t task) const {
+    return kMicro ? run_of(task) * problem_.operators() + op_of(task) : task;
+  }
+  /// Micro-batches come to an operator one soon after the other: they lie together.
+  [[gnu::always_inline]] uint64_t& state(int32_t task) const {
+    return state_[kMicro ? op_of(task) * runs_ + run_of(task) : task];
+  }
+
+  /// Calls take(task) for every task without inputs, in order of number, while the limit holds.
+  template <typename Take>
+  [[gnu::always_inline]] void each_source(const Take& take) {
+    for (int32_t run = 0; run < (kMicro ? runs_ : 1); ++run)
+      for (const int32_t source : engine_.sources_) {
+        if (beyond_ns_ > 0) return;
+        if (kMicro && run + 1 < runs_ && problem_.once(source)) continue;
+        take(kMicro ? run << op_bits_ | source : source);
+      }
+  }
+
   /// Sources are ready at 0 in order of number; what operators and transfers that take no time make
   /// ready at 0 comes in between.
   [[gnu::always_inline]] void run_ready() {
-    for (const int32_t source : engine_.sources_) {
+    each_source([this](int32_t source) __attribute__((always_inline)) {
       while (beyond_ns_ == 0)
         if (kChannels && event_ns_ == 0)
           follow_channels();
@@ -153,9 +106,8 @@ class SweepEngine::Run {
           next();
         else
           break;
-      if (beyond_ns_ > 0) break;
-      execute(0, source);
-    }
+      if (beyond_ns_ == 0) execute(0, source);
+    });
     for (StopPoll stop; beyond_ns_ == 0; stop.step())
       if (!queue_.empty() && (!kChannels || queue_.below(event_key())))
         next();
@@ -176,7 +128,7 @@ class SweepEngine::Run {
   /// time, number), for what takes no time may change what the others choose.
   [[gnu::always_inline]] void run_turns() {
     for (size_t d = 0; d < device_count_ && kOrdered; ++d) promise_next(static_cast<int32_t>(d));
-    for (const int32_t source : engine_.sources_) wait(source, 0);
+    each_source([this](int32_t source) { wait(source, 0); });
     for (StopPoll stop; beyond_ns_ == 0; stop.step()) {
       const int32_t device = device_count_ <= kScanned ? scan() : next_turn();
       if (kChannels && device == kEvent) {
@@ -190,7 +142,7 @@ class SweepEngine::Run {
 
   [[gnu::always_inline]] void take_turn(int32_t device, int64_t time) {
     auto& waiting = waiting_[device];
-    const int32_t op = choice(waiting, time);
+    const int32_t task = choice(waiting, time);
     if constexpr (kOrdered)
       ++waiting.at;
     else if constexpr (kRule == DispatchRule::lifo)
@@ -199,7 +151,7 @@ class SweepEngine::Run {
       waiting.chosen.pop();
     waiting.next_ns = EventQueue::kNever;
     ++started_;
-    execute(ready_ns(op), op);
+    execute(ready_ns(task), task);
     promise_next(device);
   }
 
@@ -267,39 +219,39 @@ class SweepEngine::Run {
     return device;
   }
 
-  int64_t ready_ns(int32_t op) const { return static_cast<int64_t>(state_[op] >> kShift); }
+  int64_t ready_ns(int32_t task) const { return static_cast<int64_t>(state(task) >> kShift); }
 
   /// What a device starts at `time`. What becomes known later is not ready before, so that lifo's
   /// stack stays in order.
   [[gnu::always_inline]] int32_t choice(Waiting& waiting, int64_t time) {
     if constexpr (kOrdered) return schedule_->order[waiting.at];
     while (waiting.later.first() <= time) {
-      const auto op = static_cast<int32_t>(waiting.later.pop());
+      const auto task = static_cast<int32_t>(waiting.later.pop());
       if constexpr (kRule == DispatchRule::lifo)
-        stack(waiting.stack, op);
+        stack(waiting.stack, task);
       else
-        waiting.chosen.push({~schedule_->priority[op], op});
+        waiting.chosen.push({~schedule_->priority[op_of(task)], task});
     }
     if constexpr (kRule == DispatchRule::lifo) return waiting.stack.back();
     return static_cast<int32_t>(waiting.chosen.front().second);
   }
 
   /// The last to be ready comes on top; of those ready at once, the greatest.
-  [[gnu::always_inline]] void stack(std::vector<int32_t>& stack, int32_t op) {
-    stack.push_back(op);
+  [[gnu::always_inline]] void stack(std::vector<int32_t>& stack, int32_t task) {
+    stack.push_back(task);
     for (size_t at = stack.size() - 1; at > 0; --at) {
-      if (stack[at - 1] < op || ready_ns(stack[at - 1]) != ready_ns(op)) break;
+      if (stack[at - 1] < task || ready_ns(stack[at - 1]) != ready_ns(task)) break;
       std::swap(stack[at - 1], stack[at]);
     }
   }
 
-  /// An operator misses nothing more from `ready` on.
-  [[gnu::always_inline]] void wait(int32_t op, int64_t ready) {
-    const int32_t device = placement_[op];
+  /// A task misses nothing more from `ready` on.
+  [[gnu::always_inline]] void wait(int32_t task, int64_t ready) {
+    const int32_t device = placement_[op_of(task)];
     auto& waiting = waiting_[device];
     if constexpr (!kOrdered)
-      waiting.later.push({ready, op});
-    else if (waiting.at == waiting.end || schedule_->order[waiting.at] != op)
+      waiting.later.push({ready, task});
+    else if (waiting.at == waiting.end || schedule_->order[waiting.at] != task)
       return;
     promise(device, ready);
   }
@@ -330,7 +282,8 @@ class SweepEngine::Run {
     execute(static_cast<int64_t>(key >> kShift), static_cast<int32_t>(key & kMask));
   }
 
-  [[gnu::always_inline]] void execute(int64_t ready, int32_t op) {
+  [[gnu::always_inline]] void execute(int64_t ready, int32_t task) {
+    const int32_t op = op_of(task);
     DeviceState& device = devices_[placement_[op]];
     const int64_t cost = device.cost_ns[op];
     const int64_t start = std::max(ready, device.free_ns), end = start + cost;
@@ -350,86 +303,111 @@ class SweepEngine::Run {
       device.free_ns += cost > 0 || rules.dead_after_free ? rules.device_dead_ns : 0;
       record_.last_ns = std::max(record_.last_ns, device.free_ns);
     }
-    if constexpr (kRecord) note(op, ready, start, end);
-    deliver(op, placement_[op], end, cost == 0);
+    if constexpr (kRecord) note(number(task), placement_[op], ready, start, end);
+    if (kMicro && engine_.summed_[op])
+      deliver_sums(task, op, placement_[op], end, cost == 0);
+    else
+      deliver(task, op, placement_[op], end, cost == 0);
   }
 
-  [[gnu::always_inline]] void note(int32_t op, int64_t ready, int64_t start, int64_t end) {
-    const int32_t device = placement_[op], position = next_position_[device]++;
-    place_[op] = {position, device};
+  [[gnu::always_inline]] void note(int32_t number, int32_t device, int64_t ready, int64_t start,
+                                   int64_t end) {
+    const int32_t position = next_position_[device]++;
+    position_[number] = position;
     start_at_[position] = start;
-    *order_++ = op;
     if (!record_.times) return;
-    record_.ready_ns[op] = ready;
-    record_.end_ns[op] = end;
+    record_.ready_ns[number] = ready;
+    record_.end_ns[number] = end;
   }
 
-  /// Hands an operator's outputs to their readers.
-  [[gnu::always_inline]] void deliver(int32_t op, int32_t from, int64_t end, bool at_once) {
-    const Node node = nodes_[op];
+  /// Hands a task's outputs to their readers.
+  [[gnu::always_inline]] void deliver(int32_t task, int32_t op, int32_t from, int64_t end,
+                                      bool at_once) {
     const int32_t end_edge = nodes_[op + 1].first_edge;
-    for (int32_t e = node.first_edge; e < end_edge; ++e) {
-      const Problem::Reader reader = readers_[e];
-      const int32_t to = placement_[reader.op];
-      int64_t arrival = end;
-      if constexpr (kRecord) source_[e] = node.first_output + reader.output;
-      if (to != from) {
-        const Arrival& sent = send(op, node.first_output, reader.output, from, to, end, at_once);
-        arrival = sent.time_ns;
-        if constexpr (kRecord) source_[e] = outputs_ + sent.copy;
-        if (kChannels && arrival == kNever) {
-          auto& first = copies_[sent.copy].end_ns;
-          expected_[e] = {reader.op, static_cast<int32_t>(first)};
-          first = e;
-          continue;
-        }
-      }
-      give(reader.op, arrival);
+    for (int32_t e = nodes_[op].first_edge; e < end_edge; ++e)
+      hand(task, op, readers_[e], task - op + readers_[e].op, e, from, end, at_once);
+  }
+
+  /// The same where readers that run once a step wait for the last of its micro-batches to end,
+  /// which is, on one device, the last to start.
+  [[gnu::noinline]] void deliver_sums(int32_t task, int32_t op, int32_t from, int64_t end,
+                                      bool at_once) {
+    const bool last = --engine_.to_run_[op] == 0;
+    const int32_t end_edge = nodes_[op + 1].first_edge;
+    for (int32_t e = nodes_[op].first_edge; e < end_edge; ++e) {
+      const bool sum = problem_.once(readers_[e].op);
+      if (sum && !last) continue;
+      hand(task, op, readers_[e], (sum ? last_run_ : task - op) + readers_[e].op, e, from, end,
+           at_once);
     }
   }
 
-  /// An input of an operator arrives; once it misses nothing more it is ready.
-  [[gnu::always_inline]] void give(int32_t op, int64_t arrival) {
-    uint64_t& word = state_[op];
+  /// Hands an output to the task of a reader.
+  [[gnu::always_inline]] void hand(int32_t task, int32_t op, Problem::Reader reader,
+                                   int32_t reading, int32_t edge, int32_t from, int64_t end,
+                                   bool at_once) {
+    const int32_t output = nodes_[op].first_output + reader.output, to = placement_[reader.op];
+    int64_t arrival = end;
+    int32_t source = kMicro ? run_of(task) * outputs_ + output : output;
+    if (to != from) {
+      const Arrival& sent = send(task, output, reader.output, from, to, end, at_once);
+      arrival = sent.time_ns;
+      source = (kMicro ? runs_ : 1) * outputs_ + sent.copy;
+      if (kChannels && arrival == kNever) {
+        const int32_t place = kMicro ? run_of(task) * problem_.edges() + edge : edge;
+        auto& first = copies_[sent.copy].end_ns;
+        expected_[place] = {reading, static_cast<int32_t>(first)};
+        first = place;
+      }
+    }
+    if constexpr (kRecord)
+      source_[kMicro ? run_of(reading) * problem_.edges() + edge : edge] = source;
+    if (!kChannels || arrival != kNever) give(reading, arrival);
+  }
+
+  /// An input of a task arrives; once it misses nothing more it is ready.
+  [[gnu::always_inline]] void give(int32_t task, int64_t arrival) {
+    uint64_t& word = state(task);
     const uint64_t candidate = static_cast<uint64_t>(arrival) << kShift | (word & kMask);
     word = std::max(word, candidate) - 1;
     if ((word & kMask) != 0) return;
     if constexpr (kRule == DispatchRule::fifo)
-      queue_.push(word | static_cast<uint64_t>(op));
+      queue_.push(word | static_cast<uint64_t>(task));
     else
-      wait(op, static_cast<int64_t>(word >> kShift));
+      wait(task, static_cast<int64_t>(word >> kShift));
   }
 
   /// The transfer of an output to another device; its first reader there books it.
-  [[gnu::always_inline]] const Arrival& send(int32_t op, int32_t first_output, int32_t output,
+  [[gnu::always_inline]] const Arrival& send(int32_t task, int32_t tensor, int32_t output,
                                              int32_t from, int32_t to, int64_t end, bool at_once) {
     const int32_t receiver = !kPlain && problem_.rules().broadcast ? 0 : to;
     Arrival& sent =
         arrivals_[static_cast<size_t>(output) * device_count_ + static_cast<size_t>(receiver)];
-    if (sent.op == op) return sent;
-    sent.op = op;
+    if (sent.task == task) return sent;
+    sent.task = task;
     sent.copy = transfers_++;
     if constexpr (kChannels) {
-      sent.time_ns = announce({end, -1, op, output, from, to}, sent.copy,
-                              problem_.all_output_bytes()[first_output + output], at_once);
+      sent.time_ns = announce({end, -1, task, output, from, to}, sent.copy,
+                              problem_.all_output_bytes()[tensor], at_once);
     } else if constexpr (!kPlain) {
-      sent.time_ns = engine_.book({end, end, op, output, from, to}, record_, sent.copy);
+      sent.time_ns = engine_.book({end, end, task, output, from, to},
+                                  problem_.all_output_bytes()[tensor], record_, sent.copy);
     } else {
-      const Wire wire = wires_[first_output + output];
+      const Wire wire = wires_[tensor];
       DeviceState& sender = devices_[from];
       const int64_t start = std::max(end, sender.send_free_ns);
       sent.time_ns = sender.send_free_ns = start + wire.time_ns;
       sender.send_ns += wire.time_ns;
       sender.sent_bytes += wire.bytes;
       devices_[to].received_bytes += wire.bytes;
-      if constexpr (kRecord) copies_[sent.copy] = {start, sent.time_ns, op, output, from, to};
+      if constexpr (kRecord) copies_[sent.copy] = {start, sent.time_ns, task, output, from, to};
     }
     return sent;
   }
 
   /// A transfer will take its channels; returns when it arrives if that is known already. Those of
-  /// one instant take their routes in order of operator, but behind them, in order of start, those
-  /// of operators that took no time (`at_once`).
+  /// one instant take their routes in order of task, but behind them, in order of start, those of
+  /// tasks that took no time (`at_once`).
   int64_t announce(const Copy& copy, int32_t number, int64_t bytes, bool at_once) {
     devices_[copy.from].sent_bytes += bytes;
     devices_[copy.to].received_bytes += bytes;
@@ -466,12 +444,16 @@ class SweepEngine::Run {
       const auto number = static_cast<int32_t>(begins.pop());
       const auto& copy = copies_[number];
       if (fair_)
-        flows.begin(copy.from, copy.to, problem_.output_bytes(copy.task, copy.output), number);
+        flows.begin(copy.from, copy.to, bytes_of(copy), number);
       else
         arrive(number, take_route(number));
     }
     if (fair_) flows.settle();
     event_ns_ = std::min(begins.first(), fair_ ? flows.next_end_ns() : kNever);
+  }
+
+  int64_t bytes_of(const Copy& copy) const {
+    return problem_.output_bytes(op_of(copy.task), copy.output);
   }
 
   /// Occupies all channels of a transfer's route at once; returns when it arrives.
@@ -480,7 +462,7 @@ class SweepEngine::Run {
     auto& free_ns = engine_.channel_free_;
     const Route route = problem_.cluster().route(copy.from, copy.to);
     for (const int32_t channel : route) copy.start_ns = std::max(copy.start_ns, free_ns[channel]);
-    const int64_t bytes = problem_.output_bytes(copy.task, copy.output);
+    const int64_t bytes = bytes_of(copy);
     const int64_t end = copy.start_ns + problem_.wire_ns(copy.from, copy.to, bytes);
     for (const int32_t channel : route) free_ns[channel] = end;
     return end;
@@ -490,7 +472,7 @@ class SweepEngine::Run {
   void arrive(int32_t number, int64_t time) {
     auto edge = static_cast<int32_t>(copies_[number].end_ns);
     end_copy(number, time);
-    for (; edge >= 0; edge = expected_[edge].next) give(expected_[edge].op, time);
+    for (; edge >= 0; edge = expected_[edge].next) give(expected_[edge].task, time);
   }
 
   SweepEngine& engine_;
@@ -506,93 +488,59 @@ class SweepEngine::Run {
   Waiting* const waiting_;
   Arrival* const arrivals_;
   const size_t device_count_;
+  const int32_t runs_, op_bits_, last_run_;
   const int32_t outputs_;
   const Node* const nodes_;
   const Problem::Reader* const readers_;
   const Wire* const wires_;
   int32_t* const next_position_;
-  Place* const place_;
+  int32_t* const position_;
   int64_t* const start_at_;
   Copy* const copies_;
   Expected* const expected_;
   int32_t* const source_;
-  int32_t* order_;
   int32_t transfers_ = 0, started_ = 0;
   int64_t step_ns_ = 0;
   int64_t event_ns_ = kNever;  // of the channels, the next
   int64_t beyond_ns_ = 0;  // once the limit is certain to be passed: by how the step is bounded
 };
 
-template <int kShift, SweepEngine::Wiring kWiring, DispatchRule kRule>
+template <int kShift, SweepEngine::Wiring kWiring, bool kMicro, DispatchRule kRule>
 bool SweepEngine::run_by(const Plan& plan, int64_t limit_ns, Record& record) {
-  if (record.tasks) return Run<kShift, kWiring, true, kRule>(*this, plan, limit_ns, record).run();
-  return Run<kShift, kWiring, false, kRule>(*this, plan, limit_ns, record).run();
+  if (record.tasks)
+    return Run<kShift, kWiring, kMicro, true, kRule>(*this, plan, limit_ns, record).run();
+  return Run<kShift, kWiring, kMicro, false, kRule>(*this, plan, limit_ns, record).run();
 }
 
-template <int kShift, SweepEngine::Wiring kWiring>
+template <int kShift, SweepEngine::Wiring kWiring, bool kMicro>
 bool SweepEngine::choose(const Plan& plan, int64_t limit_ns, Record& record) {
   switch (plan.schedule ? plan.schedule->dispatch : DispatchRule::fifo) {
     case DispatchRule::fifo:
-      return run_by<kShift, kWiring, DispatchRule::fifo>(plan, limit_ns, record);
+      return run_by<kShift, kWiring, kMicro, DispatchRule::fifo>(plan, limit_ns, record);
     case DispatchRule::lifo:
-      return run_by<kShift, kWiring, DispatchRule::lifo>(plan, limit_ns, record);
+      return run_by<kShift, kWiring, kMicro, DispatchRule::lifo>(plan, limit_ns, record);
     case DispatchRule::priority:
-      return run_by<kShift, kWiring, DispatchRule::priority>(plan, limit_ns, record);
+      return run_by<kShift, kWiring, kMicro, DispatchRule::priority>(plan, limit_ns, record);
     case DispatchRule::order:
       break;
   }
-  return run_by<kShift, kWiring, DispatchRule::order>(plan, limit_ns, record);
+  if constexpr (kMicro)
+    return false;
+  else
+    return run_by<kShift, kWiring, kMicro, DispatchRule::order>(plan, limit_ns, record);
 }
 
-template <int kShift>
+template <int kShift, bool kMicro>
 bool SweepEngine::wire(const Plan& plan, int64_t limit_ns, Record& record) {
   switch (wiring(problem_)) {
     case Wiring::plain:
-      return choose<kShift, Wiring::plain>(plan, limit_ns, record);
+      return choose<kShift, Wiring::plain, kMicro>(plan, limit_ns, record);
     case Wiring::queues:
-      return choose<kShift, Wiring::queues>(plan, limit_ns, record);
+      return choose<kShift, Wiring::queues, kMicro>(plan, limit_ns, record);
     case Wiring::channels:
       break;
   }
-  return choose<kShift, Wiring::channels>(plan, limit_ns, record);
-}
-
-void SweepEngine::begin_turns(const Schedule& schedule, size_t devices) {
-  turns_.clear();
-  waiting_.resize(devices);
-  for (size_t d = 0; d < devices; ++d) {
-    auto& waiting = waiting_[d];
-    waiting.later.clear();
-    waiting.chosen.clear();
-    waiting.stack.clear();
-    waiting.next_ns = EventQueue::kNever;
-    if (schedule.dispatch != DispatchRule::order) continue;
-    waiting.at = schedule.order_first[d];
-    waiting.end = schedule.order_first[d + 1];
-  }
-}
-
-bool SweepEngine::run(const Plan& plan, int64_t limit_ns, Record& record) {
-  record.begin(problem_, plan, limit_ns != kNoLimit);
-  std::memcpy(state_.data(), missing_image_.data(), state_.size() * sizeof(uint64_t));
-  for (auto& arrival : arrivals_) arrival.op = -1;
-  std::fill(pair_free_.begin(), pair_free_.end(), 0);
-  std::fill(channel_free_.begin(), channel_free_.end(), 0);
-  begins_.clear();
-  if (problem_.rules().queue == QueueModel::fair) flows_.clear();
-  if (plan.schedule) begin_turns(*plan.schedule, record.devices.size());
-  const auto edges = static_cast<size_t>(problem_.edges());  // each may need a copy of its own
-  if (record.tasks || wiring(problem_) == Wiring::channels)
-    record.copies.resize(std::max(record.copies.size(), edges));
-  if (record.tasks) {
-    std::copy(record.first_position.begin(), record.first_position.end() - 1,
-              next_position_.begin());
-    record.order.resize(state_.size());
-    record.source.resize(edges);
-    record.swept = true;
-  }
-  return packs(problem_, kSmallShift) ? wire<kSmallShift>(plan, limit_ns, record)
-                                      : wire<kLargeShift>(plan, limit_ns, record);
+  return choose<kShift, Wiring::channels, kMicro>(plan, limit_ns, record);
 }
 
 }  // namespace trinity
