@@ -5,6 +5,7 @@
 local csv = require 'trinity.fidelity.csv'
 local json = require 'trinity.base.json'
 local parallel_map = require 'trinity.parallel'
+local picture = require 'trinity.fidelity.picture'
 local speeds = require 'trinity.fidelity.published_speeds'
 local strategies = require 'trinity.fidelity.strategies'
 local text = require 'trinity.base.text'
@@ -22,7 +23,7 @@ local published = {
       .. 'constants stay' },
     record = { default = '', help = 'with --left_out: the file for errors of rows' },
     save = { default = '', help = 'with --fit: the file for the constants' },
-    picture = { default = '', help = 'told against published speeds (with --left_out: of networks left out), as '
+    picture = { default = '', help = 'told against published speeds (with --left_out: of networks left out) or bytes, as '
       .. 'PATH.svg and PATH.png' },
   },
 }
@@ -143,6 +144,12 @@ local function print_memory(rows)
   for _, line in ipairs(published.assumptions) do print('assumed: ' .. line) end
 end
 
+local function draw(path, rows)
+  picture.draw(path, util.map(rows, function(row)
+    return { group = row.unit, given = row.published, told = row.predicted }
+  end), 'bytes')
+end
+
 function published.run(options)
   if options.rows ~= '' then return speeds.run(options) end
   if options.memory == '' then
@@ -157,6 +164,7 @@ function published.run(options)
   local told = csv.accepted(rows, options.json and print_json or nil)
   if options.json then return print_json() end
   print_memory(told)
+  if options.picture ~= '' then draw(options.picture, told) end
 end
 
 published.constants = speeds.constants

@@ -90,7 +90,9 @@ local function axes_of(spec)
     ('set xlabel %s noenhanced\nset ylabel %s noenhanced\n'):format(base.in_quotes(spec.x or ''),
       base.in_quotes(spec.y or '')),
     spec.log_x and 'set logscale x\n' or '', spec.log_y and 'set logscale y\n' or '',
-    'set key outside top center horizontal\nset offsets graph 0.03, graph 0.03, graph 0.05, graph 0.05\n' }
+    -- A logarithmic axis ends at decades anyhow; a margin would add some.
+    ('set key outside top center horizontal\nset offsets graph %g, graph %g, graph %g, graph %g\n'):format(
+      spec.log_x and 0 or 0.03, spec.log_x and 0 or 0.03, spec.log_y and 0 or 0.05, spec.log_y and 0 or 0.05) }
 end
 
 -- Draws the series `with` lines or points; `parts` are drawn behind them, their data in `blocks`.

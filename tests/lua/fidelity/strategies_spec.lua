@@ -360,6 +360,16 @@ describe('published memory', function()
     expect(found[1].row):equals 'a'
     expect(found[1].refused):matches "line 2: column 'hidden': expected a number, got string 'x'"
   end)
+  it('is drawn beside what was published', function()
+    if not require('trinity').plot.available() then skip 'gnuplot is not installed' end
+    local path, out = temporary '.csv', temporary()
+    core.write_file(path, head .. 'a,256,4,8,128,2,2,1,1,none,0,activations,GiB,0.01\n'
+      .. 'b,256,4,8,128,2,2,1,1,full,0,activations relative to none,percent,5\n')
+    trinity_says(("fidelity published --memory '%s' --picture '%s'"):format(path, out), 0, 'drawn in ')
+    local svg = core.read_file(out .. '.svg')
+    expect(svg):matches 'GiB'
+    expect(svg):matches 'percent'
+  end)
   it('refuses a damaged table in a sentence', function()
     expect(function() rows 'a,256\n' end):raises 'line 2: expected 14 fields, got 2'
   end)
