@@ -23,8 +23,8 @@ local published = {
       .. 'constants stay' },
     record = { default = '', help = 'with --left_out: the file for errors of rows' },
     save = { default = '', help = 'with --fit: the file for the constants' },
-    picture = { default = '', help = 'told against published speeds (with --left_out: of networks left out) or bytes, as '
-      .. 'PATH.svg and PATH.png' },
+    picture = { default = '', help = 'told against published speeds (with --left_out: of networks left out) or bytes, '
+      .. 'as PATH.svg and PATH.png' },
   },
 }
 
