@@ -35,8 +35,11 @@ end
 local collectives = { allreduce = 'all_reduce', all2all = 'all_to_all' }
 
 local function add_galvatron(found, path, whole)
-  local rows = {}
-  for key, time_ms in pairs(json.read(path)) do
+  local rows, times = {}, json.read(path)
+  if type(times) ~= 'table' then
+    util.fail('%s: expected times by name, got %s', util.shortened(path), util.describe(times))
+  end
+  for key, time_ms in util.sorted_pairs(times) do
     local kind, gpus, size = tostring(key):match '^(%a[%a%d]-)_size_(%d+)_(%d+)MB_time$'
     if collectives[kind] and type(time_ms) == 'number' then
       rows[#rows + 1] = row_of('galvatron_' .. collectives[kind], collectives[kind], tonumber(gpus), whole,
