@@ -73,7 +73,7 @@ std::vector<float> trained(int threads, int rounds, const std::string& save = {}
 
 TEST_CASE("the ranker's gradient is that of finite differences") {
   for (const auto& hidden : {std::vector<int32_t>{}, {5}, {6, 4}}) {
-    MoveNetwork network(hidden, 2, hidden.size() == 1);
+    MoveNetwork network(hidden, 4, hidden.size() == 1);
     const int32_t count = 7;
     const auto rows = random_rows(count);
     network.standardise(rows.data(), static_cast<size_t>(count));
@@ -90,12 +90,12 @@ TEST_CASE("the ranker's gradient is that of finite differences") {
     auto& values = network.parameters().values;
     for (auto i = 2 * static_cast<size_t>(network.inputs()); i < values.size(); i += 3) {
       const float kept = values[i];
-      values[i] = kept + 1e-2f;
+      values[i] = kept + 1e-3f;
       const double above = sum();
-      values[i] = kept - 1e-2f;
+      values[i] = kept - 1e-3f;
       const double below = sum();
       values[i] = kept;
-      CHECK(double{gradient[i]} == doctest::Approx((above - below) / 2e-2).epsilon(0.05));
+      CHECK(double{gradient[i]} == doctest::Approx((above - below) / 2e-3).epsilon(0.05));
     }
   }
 }

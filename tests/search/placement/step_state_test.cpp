@@ -99,10 +99,10 @@ TEST_CASE("features of memory are those of the largest peak, as worked out by ha
   Diamond d;
   StepState state(*d.space, true);
   state.refresh(d.assignment);
-  // At device 0's peak, in b: what a and b write, and the copy of what c does.
-  CHECK(state.device(0).memory_bytes == 3000);
+  // At device 0's peak, in b: both that a writes, what b writes, and the copy of what c does.
+  CHECK(state.device(0).memory_bytes == 4000);
   CHECK(state.device(1).memory_bytes == 2000);  // the copy of what a writes, and what c does
-  for (const auto& [unit, bytes] : {std::pair(0, 1000), {1, 1000}, {2, 1000}, {3, 0}})
+  for (const auto& [unit, bytes] : {std::pair(0, 2000), {1, 1000}, {2, 1000}, {3, 0}})
     CHECK(state.unit(unit).peak_bytes == bytes);
   std::vector<float> row(kMoveFeatures.size());
   const auto feature = [&](std::string_view name) {
@@ -114,18 +114,18 @@ TEST_CASE("features of memory are those of the largest peak, as worked out by ha
     REQUIRE(writer.write({Move::Kind::unit, 1, {1}}, d.assignment, 0, row.data()));  // b to c's
     CHECK(feature("memory_share") == 0.25f);
     CHECK(feature("peak_home") == 1);
-    CHECK(feature("peak_there") == doctest::Approx(2.0 / 3));
-    CHECK(feature("peak_moved") == doctest::Approx(std::log2(1 + 100.0 / 3)));
-    CHECK(feature("peak_gain") == 0);  // device 1 has 3000 then
+    CHECK(feature("peak_there") == 0.5f);
+    CHECK(feature("peak_moved") == doctest::Approx(std::log2(1 + 25.0)));
+    CHECK(feature("peak_gain") == doctest::Approx(std::log2(1 + 25.0)));  // 3000 on both then
     REQUIRE(writer.write({Move::Kind::unit, 0, {2}}, d.assignment, 0, row.data()));  // c to b's
-    CHECK(feature("peak_home") == doctest::Approx(2.0 / 3));
-    CHECK(feature("peak_gain") == doctest::Approx(-std::log2(1 + 100.0 / 3)));
-    CHECK(feature("peak_gain_weighed") == doctest::Approx(-std::log2(1 + 25.0 / 3)));
+    CHECK(feature("peak_home") == 0.5f);
+    CHECK(feature("peak_gain") == doctest::Approx(-std::log2(1 + 25.0)));
+    CHECK(feature("peak_gain_weighed") == doctest::Approx(-std::log2(1 + 25.0 / 4)));
   }
   std::fill(row.begin(), row.end(), 7.0f);
   MoveFeatures untold(state);
   REQUIRE(untold.write({Move::Kind::unit, 1, {1}}, d.assignment, 0, row.data()));
-  CHECK(feature("is_neighbour_device") == 1);
+  CHECK(feature("is_neighbour_device") == 0);
   CHECK(std::all_of(row.begin() + kStepFeatureCount, row.end(), [](float x) { return x == 7; }));
 }
 
