@@ -223,20 +223,25 @@ local function front_searches(held_out)
 end
 
 local function print_fronts(rows, names)
-  local heads, ratios = { 'held out', 'hypervolume of annealing' }, {}
+  local function ratios(name, other)
+    return util.map(rows, function(row) return row.hypervolumes[name] / row.hypervolumes[other] end)
+  end
+  local function summarise(name, other)
+    local list = ratios(name, other)
+    local mean, low, high, p = training.summary(list)
+    print(('%-8s over %s: %.4f, 95 %% %.4f to %.4f, p %.3g; least %.3f'):format(name, other, mean, low, high, p,
+      math.min(unpack(list))))
+  end
+  local heads = { 'held out', 'hypervolume of annealing' }
   local cells = util.map(rows, function(row) return { row.case, ('%.4f'):format(row.hypervolumes.annealing) } end)
   for n = 2, #names do
-    heads[n + 1], ratios[n] = names[n] .. ' over it', {}
-    for r, row in ipairs(rows) do
-      ratios[n][r] = row.hypervolumes[names[n]] / row.hypervolumes.annealing
-      cells[r][n + 1] = ('%.3f'):format(ratios[n][r])
-    end
+    heads[n + 1] = names[n] .. ' over it'
+    for r, ratio in ipairs(ratios(names[n], 'annealing')) do cells[r][n + 1] = ('%.3f'):format(ratio) end
   end
   print(trinity.format_table(heads, cells))
-  for n = 2, #names do
-    local mean, low, high, p = training.summary(ratios[n])
-    print(('%-8s over annealing: %.4f, 95 %% %.4f to %.4f, p %.3g; least %.3f'):format(names[n], mean, low, high, p,
-      math.min(unpack(ratios[n]))))
+  for n = 2, #names do summarise(names[n], 'annealing') end
+  if options.told then
+    for _, other in ipairs { 'not told', 'ranked', 'best' } do summarise('told', other) end
   end
 end
 
