@@ -12,7 +12,8 @@
 namespace trinity {
 
 /// The ranker of moves: a perceptron over kMoveFeatures, or over those of the step alone, with
-/// rectified layers and one output. Plain loops in a fixed order: the same scores and gradients on every processor.
+/// rectified layers and one output. Plain loops in a fixed order: the same scores and gradients on
+/// every processor.
 class MoveNetwork : public MoveRanker {
  public:
   /// hidden: widths of the layers; none: a linear score. told: whether it reads the features behind

@@ -72,7 +72,7 @@ int ranker_save(lua_State* L) {
   return 0;
 }
 
-/// ranker:about() -> widths of the hidden layers, number of weights, whether it is told all features
+/// ranker:about() -> widths of the hidden layers, number of weights, whether it is told everything
 int ranker_about(lua_State* L) {
   const auto& network = *object_arg<BoundRanker>(L, 1).network;
   push_numbers(L, network.hidden());

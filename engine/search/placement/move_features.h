@@ -10,9 +10,9 @@
 namespace trinity {
 
 /// What a ranker is told of a move that gives a set of units to one device. Times t of the set are
-/// sign(t) x log2(1 + 100 |t| / step); shares are as they are. Those behind kStepFeatureCount are of
-/// the reward and of memory: bytes are shares of the largest peak of a device, moved bytes and gains
-/// b as sign(b) x log2(1 + 100 |b|).
+/// sign(t) x log2(1 + 100 |t| / step); shares are as they are. Those behind kStepFeatureCount are
+/// of the reward and of memory: bytes are shares of the largest peak of a device, moved bytes and
+/// gains b as sign(b) x log2(1 + 100 |b|).
 inline constexpr std::array<std::string_view, 46> kMoveFeatures = {
     "time_home",
     "time_there",
@@ -70,8 +70,9 @@ class MoveFeatures {
   /// With it the state is one with memory.
   explicit MoveFeatures(const StepState& state, std::optional<double> memory_share = {});
 
-  /// `to`: room for kMoveFeatureCount numbers. `assignment` may differ a little from the one that the state
-  /// is of. temperature_ns: of the annealing. The move is no swap. False where it changes nothing.
+  /// `to`: room for kMoveFeatureCount numbers. `assignment` may differ a little from the one that
+  /// the state is of. temperature_ns: of the annealing. The move is no swap. False where it changes
+  /// nothing.
   bool write(const Move& move, const Assignment& assignment, double temperature_ns, float* to);
 
  private:

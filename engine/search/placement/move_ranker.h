@@ -13,7 +13,7 @@ class MoveRanker {
   virtual ~MoveRanker() = default;
   /// The moves of `assignment` that score() is asked for next, for who looks at more than features.
   virtual void show(std::span<const Move>, const Assignment&) {}
-  /// Whether it reads the features behind kStepFeatureCount (move_features.h): where not, they are 0.
+  /// Whether it reads the features behind kStepFeatureCount (move_features.h), which else are 0.
   virtual bool is_told() const { return true; }
   /// The larger, the better. `features`: `count` rows of kMoveFeatureCount (move_features.h).
   virtual void score(const float* features, int32_t count, float* scores) = 0;

@@ -169,7 +169,7 @@ void StepState::read_units(std::span<const int32_t> placement) {
   }
 }
 
-/// Of an operator: its weights, and the outputs that a reader at whatever device had not had by then.
+/// Of an operator: its weights, and the outputs that a reader, wherever it is, still waits for then.
 void StepState::read_memory(std::span<const int32_t> placement) {
   const auto& problem = space_.problem();
   const auto unit_of = problem.graph().units();
