@@ -525,7 +525,7 @@ describe('a ranker that is told the weights of the reward', function()
     other:add(problem, { start })
     expect(function() other:resume(path) end):raises 'told other features'
   end)
-  it('is what train --told --reward front makes, and policy front takes', function()
+  it('is what train --told --reward front makes, and fronts take', function()
     local save = temporary '.safetensors'
     local status, output = run_trinity(('train --graphs vgg16:8 --clusters p100x2 --rounds 1 --told --reward front '
       .. '--evaluations 60 --save %s'):format(save))
@@ -534,6 +534,8 @@ describe('a ranker that is told the weights of the reward', function()
     local ranker = trinity.rankers.load(save)
     expect(ranker.told):equals(true)
     expect(ranker.notes.command):matches '%-%-reward front %-%-told %-%-evaluations 60$'
+    local area = fronts.run('trinity', { problem = problem, starts = { { placement = start } } }, { evaluations = 60 }, 1, save)
+    expect(area > 0 and area < 1):equals(true)
     status, output = run_trinity(('train --told --start %s'):format(trinity.rankers.shipped))
     expect(status):equals(2)
     expect(output):matches "option '%-%-told': the weights of %-%-start are not told"
