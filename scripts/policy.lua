@@ -2,8 +2,9 @@
 -- What a trained ranker of moves is, and what it is worth: method trinity with it beside other searches that begin from
 -- the same placement, on a list of graphs and clusters (show), or on families of networks that it was not trained on,
 -- each held out in turn (study). Whether a policy of placements learns from nothing where the optimum is known
--- (optima). How large the fronts of time and memory are that a ranked search finds on such families (front). What
--- learned list schedulers build without a price on such families, beside heuristics (schedulers).
+-- (optima). How large the fronts of time and memory are that a ranked search finds on such families, its ranker told of
+-- the reward's share of memory or not (front). What learned list schedulers build without a price on such families,
+-- beside heuristics (schedulers).
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
@@ -19,7 +20,8 @@ local util = require 'trinity.base.util'
 local options = trinity.options {
   'Says what a ranker of moves was trained on, and holds it against searches without one.',
   what = { default = {}, position = true,
-    help = 'show, and a file of weights (those of method trinity); study; optima; front; or schedulers' },
+    help = 'show, and a file of weights (those of method trinity); study; optima; front, and another file or none; '
+      .. 'or schedulers' },
   graphs = { default = '', help = "MODEL, MODEL:BATCH or MODEL:BATCH:GRANULARITY, with commas; '': no searches" },
   clusters = { default = 'p100x4', help = 'with commas' },
   evaluations = { default = '1000', help = 'placements that each search may simulate; of a study with commas' },
@@ -29,6 +31,8 @@ local options = trinity.options {
   families = { default = '', help = "of a study, with commas; '': all" },
   variants = { default = false, help = 'a study with untrained weights, a linear score and one made by hand, too' },
   trainings = { default = false, help = 'a study with weights that imitation, REINFORCE and PPO alone trained, too' },
+  told = { default = false, help = 'a front with weights trained by rewards of time and memory, too: told of their '
+    .. 'shares, and not told' },
   folder = { default = 'runs/policy', help = 'of a study: trained weights, which it makes where they are not there' },
   against = { default = 'annealing,best,local_search', help = 'methods with commas' },
   units = { default = '100,300,1000', help = 'of optima, with commas' },
@@ -37,8 +41,8 @@ local options = trinity.options {
 }
 local action, file = options.what[1] or 'show', options.what[2] or trinity.rankers.shipped
 local actions = { show = true, study = true, optima = true, front = true, schedulers = true }
-if not actions[action] or options.what[action == 'show' and 3 or 2] then
-  util.fail_usage("trinity policy: expected show FILE, study, optima, front or schedulers, got '%s'",
+if not actions[action] or options.what[(action == 'show' or action == 'front') and 3 or 2] then
+  util.fail_usage("trinity policy: expected show FILE, study, optima, front [FILE] or schedulers, got '%s'",
     table.concat(options.what, ' '))
 end
 
@@ -210,31 +214,61 @@ local function show_optima()
   leave_if(stopped, #rows, 'rows')
 end
 
+-- The searches of fronts: { name, method, rank }.
+local function front_searches(held_out)
+  local list = { { 'annealing', 'annealing' }, { 'best', 'best' } }
+  for _, entry in ipairs(held_out) do list[#list + 1] = { entry[1], 'trinity', entry[2] } end
+  if options.what[2] then list[#list + 1] = { 'file', 'trinity', trinity.rankers.load(file) } end
+  return list
+end
+
+local function print_fronts(rows, names)
+  local function ratios(name, other)
+    return util.map(rows, function(row) return row.hypervolumes[name] / row.hypervolumes[other] end)
+  end
+  local function summarise(name, other)
+    local list = ratios(name, other)
+    local mean, low, high, p = training.summary(list)
+    print(('%-8s over %s: %.4f, 95 %% %.4f to %.4f, p %.3g; least %.3f'):format(name, other, mean, low, high, p,
+      math.min(unpack(list))))
+  end
+  local heads = { 'held out', 'hypervolume of annealing' }
+  local cells = util.map(rows, function(row) return { row.case, ('%.4f'):format(row.hypervolumes.annealing) } end)
+  for n = 2, #names do
+    heads[n + 1] = names[n] .. ' over it'
+    for r, ratio in ipairs(ratios(names[n], 'annealing')) do cells[r][n + 1] = ('%.3f'):format(ratio) end
+  end
+  print(trinity.format_table(heads, cells))
+  for n = 2, #names do summarise(names[n], 'annealing') end
+  if options.told then
+    for _, other in ipairs { 'not told', 'ranked', 'best' } do summarise('told', other) end
+  end
+end
+
 local function show_front()
-  local cells, rows, logs = {}, {}, { best = 0, trinity = 0 }
-  local function add(case, ranker)
-    local row = { case = case.label, annealing = 0, best = 0, trinity = 0 }
+  local rows, names = {}, {}
+  local function add(case, held_out)
+    local searches, sums = front_searches(held_out), {}
+    for i, entry in ipairs(searches) do names[i], sums[entry[1]] = entry[1], 0 end
     for seed = 1, options.seeds do
       say('%s: seed %d of %d', case.label, seed, options.seeds)
-      for _, name in ipairs { 'annealing', 'best', 'trinity' } do
-        local rank = name == 'trinity' and ranker or nil
-        row[name] = row[name] + fronts.run(name, case, budgets[1], seed, rank) / options.seeds
+      for _, entry in ipairs(searches) do
+        sums[entry[1]] = sums[entry[1]] + fronts.run(entry[2], case, budgets[1], seed, entry[3]) / options.seeds
       end
     end
-    rows[#rows + 1] = row
-    for _, name in ipairs { 'best', 'trinity' } do logs[name] = logs[name] + math.log(row[name] / row.annealing) end
-    cells[#cells + 1] = { row.case, ('%.4f'):format(row.annealing), ('%.3f'):format(row.best / row.annealing),
-      ('%.3f'):format(row.trinity / row.annealing) }
+    rows[#rows + 1] = { case = case.label, hypervolumes = sums }
   end
-  local stopped = is_stopped_in(function() study.each_case(options.folder, family_set(), say, add) end)
+  local stopped = is_stopped_in(function()
+    study.each_case(options.folder, family_set(), options.told and study.of_fronts or {},
+      function(text) say('%s', text) end, add)
+  end)
   keep(rows, 'rows')
   if options.json then
     print(trinity.json.encode { rows = rows })
-    return leave_if(stopped, #rows, 'rows')
+  elseif #rows > 0 then
+    print_fronts(rows, names)
   end
-  print(trinity.format_table({ 'held out', 'hypervolume of annealing', 'best over it', 'ranked over it' }, cells))
   leave_if(stopped, #rows, 'rows')
-  print(('geometric means: %.4f, %.4f'):format(math.exp(logs.best / #rows), math.exp(logs.trinity / #rows)))
 end
 
 local function show_schedulers()

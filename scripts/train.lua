@@ -26,7 +26,10 @@ local options = trinity.options {
     max = 1 },
   hidden = { default = '32,32', help = "widths of the hidden layers with commas; '': a linear score" },
   start = { default = '', help = 'weights that it goes on from, without imitation; their layers, then' },
-  reward = { default = 'step_time', help = 'what is learned: step_time or mdpe' },
+  reward = { default = 'step_time', help = 'what is learned: step_time; mdpe; or front, of step time and peak memory, '
+    .. 'whose share is drawn for each episode' },
+  told = { default = false, help = "the ranker is told the reward's share of memory, and who holds the memory, too" },
+  evaluations = { default = 1000, help = 'of an episode', min = 16, integer = true },
   alpha = { default = 0.5, help = 'of mdpe: weight of the step time', min = 0 },
   beta = { default = 0.3, help = 'of mdpe: weight of the peak communication', min = 0 },
   gamma = { default = 0.2, help = 'of mdpe: weight of the peak memory', min = 0 },
@@ -65,21 +68,26 @@ for i, word in ipairs(util.words(options.hidden)) do
   hidden[i] = tonumber(word)
   if not hidden[i] then util.fail_usage("option --hidden: expected widths with commas, got '%s'", options.hidden) end
 end
-local rewards = { step_time = trinity.rewards.step_time, mdpe = trinity.rewards.mdpe }
+local rewards = { step_time = trinity.rewards.step_time, mdpe = trinity.rewards.mdpe,
+  front = trinity.rewards.step_time }
 if not rewards[options.reward] then
-  util.fail_usage('option --reward: unknown %s', util.unknown(options.reward, { 'mdpe', 'step_time' }))
+  util.fail_usage('option --reward: unknown %s', util.unknown(options.reward, { 'front', 'mdpe', 'step_time' }))
 end
+local draws = options.reward == 'front' and training.front_reward or nil
 local weights = options.reward == 'mdpe' and util.picked(options, { 'alpha', 'beta', 'gamma' }, false) or nil
 local cases, left_out = training.cases(options.graphs, options.clusters, rewards[options.reward](weights))
 if #cases == 0 then util.fail_usage('option --graphs: no heuristic fits on any of the graphs and clusters') end
 for _, label in ipairs(left_out) do print(label .. ': left out, no heuristic fits') end
 
 local ranker = options.start ~= '' and trinity.rankers.load(options.start)
-  or trinity.rankers.new { hidden = hidden, seed = options.seed }
+  or trinity.rankers.new { hidden = hidden, seed = options.seed, told = options.told }
+if options.told and not ranker.told then util.fail_usage "option '--told': the weights of --start are not told" end
 local imitation = options.start ~= '' and 0 or options.imitation
+local by_time = options.reward == 'step_time'
 local trainer = trinity.rankers.trainer(ranker, { seed = options.seed, clip = options.clip,
-  first_temperature = weights and 1 or nil }) -- that of the search by such a reward (lib/trinity/search/race.lua)
-training.add(trainer, cases)
+  evaluations = options.evaluations,
+  first_temperature = not by_time and 1 or nil }) -- that of the search by such a reward (lib/trinity/search/race.lua)
+training.add(trainer, cases, draws)
 local state, round, before_s = options.save .. '.training', 0, 0
 local again = run_state.settings.resume -- a run that goes on, which may not have come to the end of its first round
 if again and not util.exists(state) then
@@ -136,11 +144,13 @@ end
 ranker:save(options.save, { rounds = tostring(round), seed = tostring(options.seed),
   trained_on = table.concat(util.map(cases, function(case) return case.label end), ', '),
   hours = ('%.1f'):format(math.ceil(seconds() / 360) / 10),
-  command = ('trinity train --graphs %s --clusters %s --rounds %d --hidden %s --seed %d%s%s%s'):format(options.graphs,
-    options.clusters, round, options.hidden == '' and "''" or options.hidden, options.seed,
+  command = ('trinity train --graphs %s --clusters %s --rounds %d --hidden %s --seed %d%s%s%s%s%s'):format(
+    options.graphs, options.clusters, round, options.hidden == '' and "''" or options.hidden, options.seed,
     options.start ~= '' and ' --start ' .. options.start
     or imitation ~= training.rounds_of_imitation and (' --imitation %d'):format(imitation) or '',
     options.clip ~= 0.2 and (' --clip %g'):format(options.clip) or '', weights
-    and (' --reward mdpe --alpha %g --beta %g --gamma %g'):format(weights.alpha, weights.beta, weights.gamma) or '') })
+    and (' --reward mdpe --alpha %g --beta %g --gamma %g'):format(weights.alpha, weights.beta, weights.gamma)
+    or draws and ' --reward front' or '', options.told and ' --told' or '', options.evaluations ~= 1000
+    and (' --evaluations %d'):format(options.evaluations) or '') })
 print(('\nthe weights are saved in %s'):format(options.save))
 if stopped then os.exit(trinity.stop_status()) end

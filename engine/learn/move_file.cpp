@@ -18,7 +18,9 @@ constexpr const char *kFeatures = "move_features", *kHidden = "hidden", *kNote =
                      *kTraining = "training", *kFirstMoments = "adam.first",
                      *kSecondMoments = "adam.second";
 
-std::vector<std::string> feature_names() { return {kMoveFeatures.begin(), kMoveFeatures.end()}; }
+std::vector<std::string> feature_names(int32_t count) {
+  return {kMoveFeatures.begin(), kMoveFeatures.begin() + count};
+}
 
 /// An entry of the metadata; the file is foreign where it is missing or of another kind.
 template <class Value>
@@ -70,7 +72,7 @@ void save_move_network(const MoveNetwork& network, const std::string& path,
                        const std::map<std::string, std::string>& notes,
                        const MoveTrainingState* state) {
   std::map<std::string, std::string> metadata;
-  metadata[kFeatures] = JsonWriter().texts(feature_names()).take();
+  metadata[kFeatures] = JsonWriter().texts(feature_names(network.inputs())).take();
   metadata[kHidden] = JsonWriter().integers(network.hidden()).take();
   for (const auto& [name, text] : notes) metadata[kNote + name] = text;
   std::vector<SavedArray> arrays;
@@ -105,12 +107,14 @@ void save_move_network(const MoveNetwork& network, const std::string& path,
 
 SavedMoveNetwork load_move_network(const std::string& path) {
   const auto file = read_arrays(path, true);
-  if (entry<std::vector<std::string>>(file, kFeatures) != feature_names())
+  const auto features = entry<std::vector<std::string>>(file, kFeatures);
+  const bool told = features == feature_names(kMoveFeatureCount);
+  if (!told && features != feature_names(kStepFeatureCount))
     file.refuse("a ranker of other features of moves than this program's: train it again");
   const auto hidden = entry<std::vector<int32_t>>(file, kHidden);
   SavedMoveNetwork saved;
   try {
-    saved.network = std::make_shared<MoveNetwork>(hidden, 0);
+    saved.network = std::make_shared<MoveNetwork>(hidden, 0, told);
   } catch (const ArgumentError& error) {
     file.refuse(error.what());
   }

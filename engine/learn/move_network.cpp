@@ -58,11 +58,11 @@ void add(float factor, const float* from, int32_t count, float* to) {
 
 }  // namespace
 
-MoveNetwork::MoveNetwork(std::vector<int32_t> hidden, uint64_t seed)
-    : hidden_(checked(std::move(hidden))) {
-  parameters_.add("shift", {kMoveFeatureCount});
-  parameters_.add("scale", {kMoveFeatureCount});
-  int32_t inputs = kMoveFeatureCount;
+MoveNetwork::MoveNetwork(std::vector<int32_t> hidden, uint64_t seed, bool told)
+    : inputs_(told ? kMoveFeatureCount : kStepFeatureCount), hidden_(checked(std::move(hidden))) {
+  parameters_.add("shift", {inputs_});
+  parameters_.add("scale", {inputs_});
+  int32_t inputs = inputs_;
   for (size_t l = 0; l <= hidden_.size(); ++l) {
     const int32_t outputs = l < hidden_.size() ? hidden_[l] : 1;
     const auto name = fmt::format("layer{}", l + 1);
@@ -73,8 +73,8 @@ MoveNetwork::MoveNetwork(std::vector<int32_t> hidden, uint64_t seed)
     inputs = outputs;
   }
   parameters_.initialise("layer", seed);
-  std::fill_n(parameters_.data("shift"), kMoveFeatureCount, 0.0f);
-  std::fill_n(parameters_.data("scale"), kMoveFeatureCount, 1.0f);
+  std::fill_n(parameters_.data("shift"), inputs_, 0.0f);
+  std::fill_n(parameters_.data("scale"), inputs_, 1.0f);
   activations_.resize(layers_.size() + 1);
 }
 
@@ -119,9 +119,9 @@ void MoveNetwork::score(const float* features, int32_t count, float* scores) {
   const float* shift = parameters_.data("shift");
   const float* scale = parameters_.data("scale");
   auto& first = activations_[0];
-  first.assign(at(kMoveFeatureCount) * n, 0);
+  first.assign(at(inputs_) * n, 0);
   for (size_t row = 0; row < at(count); ++row)
-    for (size_t f = 0; f < kMoveFeatures.size(); ++f)
+    for (size_t f = 0; f < at(inputs_); ++f)
       first[f * n + row] = (features[row * kMoveFeatures.size() + f] - shift[f]) * scale[f];
   for (size_t l = 0; l < layers_.size(); ++l) pass(l);
   std::copy_n(activations_.back().begin(), count, scores);
@@ -153,7 +153,7 @@ void MoveNetwork::add_gradient(const float* slopes, std::vector<float>& gradient
 
 void MoveNetwork::standardise(const float* rows, size_t count) {
   constexpr auto width = kMoveFeatures.size();
-  for (size_t f = 0; f < width; ++f) {
+  for (size_t f = 0; f < at(inputs_); ++f) {
     double sum = 0, squares = 0;
     for (size_t row = 0; row < count; ++row) sum += double{rows[row * width + f]};
     const double mean = count > 0 ? sum / static_cast<double>(count) : 0;

@@ -11,14 +11,18 @@
 
 namespace trinity {
 
-/// The ranker of moves: a perceptron over kMoveFeatures with rectified layers and one output. Plain
-/// loops in a fixed order: the same scores and gradients on every processor.
+/// The ranker of moves: a perceptron over kMoveFeatures, or over those of the step alone, with
+/// rectified layers and one output. Plain loops in a fixed order: the same scores and gradients on
+/// every processor.
 class MoveNetwork : public MoveRanker {
  public:
-  /// hidden: widths of the layers; none: a linear score. Throws ArgumentError for widths outside 1
-  /// to 1024 or more than 8 of them.
-  MoveNetwork(std::vector<int32_t> hidden, uint64_t seed);
+  /// hidden: widths of the layers; none: a linear score. told: whether it reads the features behind
+  /// kStepFeatureCount. Throws ArgumentError for widths outside 1 to 1024 or more than 8 of them.
+  MoveNetwork(std::vector<int32_t> hidden, uint64_t seed, bool told = false);
 
+  bool is_told() const override { return inputs_ > kStepFeatureCount; }
+  /// How many of the features of a row it reads, the leading ones.
+  int32_t inputs() const { return inputs_; }
   void score(const float* features, int32_t count, float* scores) override;
 
   /// Adds the gradient of sum(slopes x scores) by the weights of the last score() to `gradient`;
@@ -41,6 +45,7 @@ class MoveNetwork : public MoveRanker {
 
   void pass(size_t l);
 
+  int32_t inputs_;
   std::vector<int32_t> hidden_;
   Parameters
       parameters_;  // "shift" and "scale" of the features, "layer1.weight", "layer1.bias", ...

@@ -47,7 +47,7 @@ MoveTrainer::MoveTrainer(std::shared_ptr<MoveNetwork> network, const MoveTrainin
     : network_(std::move(network)), options_(options), pool_(pool) {
   adam_.reset(network_->parameters().size());
   const float* scale = network_->parameters().data("scale");
-  standardised_ = std::any_of(scale, scale + kMoveFeatureCount, [](float s) { return s != 1; });
+  standardised_ = std::any_of(scale, scale + network_->inputs(), [](float s) { return s != 1; });
 }
 
 void MoveTrainer::add(std::shared_ptr<const Problem> problem,
@@ -108,7 +108,7 @@ void MoveTrainer::step(std::vector<float>& gradient, double scale) {
   const auto t = static_cast<double>(adam_.steps);
   const double rate =
       options_.learning_rate * std::sqrt(1 - std::pow(0.999, t)) / (1 - std::pow(0.9, t));
-  for (size_t i = 2 * at(kMoveFeatureCount); i < values.size(); ++i) {
+  for (size_t i = 2 * at(network_->inputs()); i < values.size(); ++i) {
     const double g = double{gradient[i]} * scale;
     adam_.first[i] = static_cast<float>(0.9 * double{adam_.first[i]} + 0.1 * g);
     adam_.second[i] = static_cast<float>(0.999 * double{adam_.second[i]} + 0.001 * g * g);
@@ -131,6 +131,8 @@ std::map<std::string, std::string> MoveTrainer::resume(const std::string& path) 
     throw FileError(fmt::format("{}: {}", path, reason));
   };
   if (!saved.state) refuse("a trained ranker without the state of a training");
+  if (saved.network->is_told() != network_->is_told())
+    refuse("a training of a ranker that is told other features than this one's");
   if (saved.network->hidden() != network_->hidden())
     refuse(fmt::format("a training of hidden layers [{}], this one has [{}]",
                        fmt::join(saved.network->hidden(), ", "),

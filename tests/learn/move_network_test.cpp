@@ -73,7 +73,7 @@ std::vector<float> trained(int threads, int rounds, const std::string& save = {}
 
 TEST_CASE("the ranker's gradient is that of finite differences") {
   for (const auto& hidden : {std::vector<int32_t>{}, {5}, {6, 4}}) {
-    MoveNetwork network(hidden, 2);
+    MoveNetwork network(hidden, 4, hidden.size() == 1);
     const int32_t count = 7;
     const auto rows = random_rows(count);
     network.standardise(rows.data(), static_cast<size_t>(count));
@@ -88,15 +88,40 @@ TEST_CASE("the ranker's gradient is that of finite differences") {
     std::vector<float> gradient(static_cast<size_t>(network.parameters().size()), 0);
     network.add_gradient(slopes.data(), gradient);
     auto& values = network.parameters().values;
-    for (size_t i = 2 * kMoveFeatures.size(); i < values.size(); i += 3) {
+    for (auto i = 2 * static_cast<size_t>(network.inputs()); i < values.size(); i += 3) {
       const float kept = values[i];
-      values[i] = kept + 1e-2f;
+      values[i] = kept + 1e-3f;
       const double above = sum();
-      values[i] = kept - 1e-2f;
+      values[i] = kept - 1e-3f;
       const double below = sum();
       values[i] = kept;
-      CHECK(double{gradient[i]} == doctest::Approx((above - below) / 2e-2).epsilon(0.05));
+      CHECK(double{gradient[i]} == doctest::Approx((above - below) / 2e-3).epsilon(0.05));
     }
+  }
+}
+
+TEST_CASE("a ranker reads what it is told, and no more; its file says which") {
+  const PolicyFolder folder;
+  const auto rows = random_rows(1);
+  for (const bool told : {false, true}) {
+    MoveNetwork network({6}, 2, told);
+    CHECK(network.is_told() == told);
+    const auto score_of = [](MoveNetwork& of, const std::vector<float>& row) {
+      float score = 0;
+      of.score(row.data(), 1, &score);
+      return score;
+    };
+    const float score = score_of(network, rows);
+    for (int32_t f = kStepFeatureCount; f < kMoveFeatureCount; ++f) {
+      auto changed = rows;
+      changed[static_cast<size_t>(f)] += 1;
+      CHECK((score_of(network, changed) != score) == told);
+    }
+    const auto path = folder.file("told.safetensors");
+    save_move_network(network, path, {});
+    const auto loaded = load_move_network(path);
+    CHECK(loaded.network->is_told() == told);
+    CHECK(score_of(*loaded.network, rows) == score);
   }
 }
 

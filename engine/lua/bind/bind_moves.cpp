@@ -13,11 +13,12 @@ namespace trinity::lua {
 
 /// Draws moves and their features.
 struct BoundMoves {
-  BoundMoves(std::shared_ptr<const Problem> bound, RandomStream random, const MoveMix& mix)
+  BoundMoves(std::shared_ptr<const Problem> bound, RandomStream random, const MoveMix& mix,
+             double memory_share)
       : problem(std::move(bound)),
         space(*problem),
-        state(space),
-        writer(state),
+        state(space, true),
+        writer(state, memory_share),
         moves(space, random, mix) {}
   std::shared_ptr<const Problem> problem;
   PlacementSpace space;
@@ -30,7 +31,7 @@ struct BoundMoves {
 /// The state of one placement's step.
 struct BoundState {
   explicit BoundState(std::shared_ptr<const Problem> bound)
-      : problem(std::move(bound)), space(*problem), state(space) {}
+      : problem(std::move(bound)), space(*problem), state(space, true) {}
   std::shared_ptr<const Problem> problem;
   PlacementSpace space;
   StepState state;
@@ -49,7 +50,7 @@ Assignment assignment_arg(lua_State* L, int index, const PlacementSpace& space) 
   return space.assignment(placement);
 }
 
-/// moves(problem, { seed =, evenly_one_in =, groups = }) -> moves
+/// moves(problem, { seed =, evenly_one_in =, groups =, memory_share = }) -> moves
 int moves_new(lua_State* L) {
   const auto problem = object_arg<BoundProblem>(L, 1, "problem").problem;
   table_arg(L, 2, "options");
@@ -58,9 +59,10 @@ int moves_new(lua_State* L) {
   MoveMix mix;
   mix.evenly_one_in = static_cast<int32_t>(fields.integer("evenly_one_in", 2, 1, 1000000));
   mix.groups = fields.boolean("groups", false);
+  const double memory_share = fields.number("memory_share", 0);
   fields.refuse_unknown();
-  push_object(L,
-              std::make_shared<BoundMoves>(problem, RandomStream(seed, "moves of a script"), mix));
+  const RandomStream random(seed, "moves of a script");
+  push_object(L, std::make_shared<BoundMoves>(problem, random, mix, memory_share));
   return 1;
 }
 
@@ -196,6 +198,12 @@ const std::map<std::string, std::vector<double> (*)(const BoundState&)>& state_v
       {"slack_s",
        [](const State& s) {
          return by_unit(s, [](const StepState& t, int32_t u) { return t.unit(u).slack_ns; });
+       }},
+      {"peak_bytes",
+       [](const State& s) {
+         std::vector<double> bytes;
+         for (int32_t u = 0; u < s.space.units(); ++u) bytes.push_back(s.state.unit(u).peak_bytes);
+         return bytes;
        }},
       {"tight_s",
        [](const State& s) {

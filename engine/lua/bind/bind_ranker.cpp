@@ -19,7 +19,7 @@ inline constexpr const char* kTypeName<MoveTrainer> = "move trainer";
 
 namespace {
 
-/// ranker({ hidden = widths, seed = }) -> ranker with weights as they are drawn
+/// ranker({ hidden = widths, seed =, told = }) -> ranker with weights as they are drawn
 int ranker_new(lua_State* L) {
   table_arg(L, 1, "options");
   Fields fields(L, 1, "ranker options");
@@ -31,9 +31,10 @@ int ranker_new(lua_State* L) {
     lua_pop(L, 1);
   }
   const auto seed = static_cast<uint64_t>(fields.integer("seed", 1, 0, int64_t{1} << 53));
+  const bool told = fields.boolean("told", false);
   fields.refuse_unknown();
   auto bound = std::make_shared<BoundRanker>();
-  bound->network = std::make_shared<MoveNetwork>(std::move(hidden), seed);
+  bound->network = std::make_shared<MoveNetwork>(std::move(hidden), seed, told);
   push_object(L, std::move(bound));
   return 1;
 }
@@ -71,12 +72,13 @@ int ranker_save(lua_State* L) {
   return 0;
 }
 
-/// ranker:hidden() -> widths of the hidden layers, number of weights
-int ranker_hidden(lua_State* L) {
+/// ranker:about() -> widths of the hidden layers, number of weights, whether it is told everything
+int ranker_about(lua_State* L) {
   const auto& network = *object_arg<BoundRanker>(L, 1).network;
   push_numbers(L, network.hidden());
-  lua_pushnumber(L, static_cast<double>(network.parameters().size() - 2 * kMoveFeatureCount));
-  return 2;
+  lua_pushnumber(L, static_cast<double>(network.parameters().size() - 2 * network.inputs()));
+  lua_pushboolean(L, network.is_told());
+  return 3;
 }
 
 /// move_features() -> names of the features of moves
@@ -199,7 +201,7 @@ int trainer_resume(lua_State* L) {
 
 constexpr luaL_Reg kRanker[] = {TRINITY_BIND("save", ranker_save),
                                 TRINITY_BIND("score", ranker_score),
-                                TRINITY_BIND("hidden", ranker_hidden)};
+                                TRINITY_BIND("about", ranker_about)};
 constexpr luaL_Reg kTrainer[] = {
     TRINITY_BIND("add", trainer_add),         TRINITY_BIND("set", trainer_set),
     TRINITY_BIND("imitate", trainer_imitate), TRINITY_BIND("reinforce", trainer_reinforce),

@@ -72,6 +72,7 @@ std::unique_ptr<Searcher> annealing(Fields& fields, const PlacementSpace& space,
   o.ranking.ranker = ranker_field(fields.state(), fields, "ranker");
   each_ranking_option(o.ranking, OptionReader{fields});
   o.ranking.record = fields.boolean("record", false);
+  o.ranking.memory_share = fields.number("memory_share", 0);
   if (fields.boolean("accept", false)) o.accept = std::make_shared<LuaAcceptance>();
   o.mix.source = read_source(fields, space);
   return std::make_unique<Annealing>(space, o);

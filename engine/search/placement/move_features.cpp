@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "base/index.h"
 
@@ -17,12 +18,17 @@ struct MoveFeatures::Sums {
   double saved_ns = 0, added_ns = 0, critical_saved_ns = 0, tight_saved_ns = 0;
   double exposed_ns = 0, exposed_largest_ns = 0;
   double busy_home_ns = 0;  // of the homes, once a unit
+  double home_bytes = 0;    // the same
+  double moved_bytes = 0;
   int32_t units = 0, uncut = 0, cut = 0;
   bool beside = false;  // whether something next to them is there
 };
 
-MoveFeatures::MoveFeatures(const StepState& state)
-    : state_(state), moves_in_(at(state.space().units()), 0) {}
+MoveFeatures::MoveFeatures(const StepState& state, std::optional<double> memory_share)
+    : state_(state),
+      memory_share_(memory_share),
+      more_bytes_(at(state.space().devices()), 0),
+      moves_in_(at(state.space().units()), 0) {}
 
 void MoveFeatures::add_unit(int32_t unit, int32_t home, Sums& sums) const {
   const auto& space = state_.space();
@@ -42,6 +48,14 @@ void MoveFeatures::add_unit(int32_t unit, int32_t home, Sums& sums) const {
   sums.crowd_there_ns += state_.crowd_ns(unit, device_);
   sums.crowd_home_ns += state_.crowd_ns(unit, home);
   sums.busy_home_ns += state_.device(home).busy_ns;
+}
+
+void MoveFeatures::add_memory(int32_t unit, int32_t home, Sums& sums) {
+  const double bytes = state_.unit(unit).peak_bytes;
+  sums.home_bytes += state_.device(home).memory_bytes;
+  sums.moved_bytes += bytes;
+  more_bytes_[home] -= bytes;
+  more_bytes_[device_] += bytes;
 }
 
 /// Edges between two units that move count once, from the one that writes.
@@ -97,6 +111,10 @@ struct Writer {
     const auto share = static_cast<float>(ns) * per_step;
     *to++ = share < 0 ? -log2_of(1 - share) : log2_of(1 + share);
   }
+  void share(double value) {
+    const auto hundredths = static_cast<float>(100 * value);
+    *to++ = hundredths < 0 ? -log2_of(1 - hundredths) : log2_of(1 + hundredths);
+  }
   void plain(double value) { *to++ = static_cast<float>(value); }
   void flag(bool value) { *to++ = value ? 1.0f : 0.0f; }
   void count(int32_t n) {
@@ -107,6 +125,24 @@ struct Writer {
 
 }  // namespace
 
+/// Leaves more_bytes_ at 0.
+void MoveFeatures::write_memory(const Sums& sums, float* to) {
+  double largest = 1, after = 0;
+  for (int32_t d = 0; d < state_.space().devices(); ++d) {
+    const double bytes = state_.device(d).memory_bytes;
+    largest = std::max(largest, bytes);
+    after = std::max(after, bytes + std::exchange(more_bytes_[d], 0));
+  }
+  const double gain = (largest - after) / largest;
+  Writer w{to, 0};
+  w.plain(*memory_share_);
+  w.plain(sums.home_bytes / sums.units / largest);
+  w.plain(state_.device(device_).memory_bytes / largest);
+  w.share(sums.moved_bytes / largest);
+  w.share(gain);
+  w.share(*memory_share_ * gain);
+}
+
 bool MoveFeatures::write(const Move& move, const Assignment& assignment, double temperature_ns,
                          float* to) {
   device_ = move.device;
@@ -116,6 +152,7 @@ bool MoveFeatures::write(const Move& move, const Assignment& assignment, double 
     if (assignment[unit] == device_) continue;
     moves_in_[unit] = number_;
     add_unit(unit, assignment[unit], sums);
+    if (memory_share_) add_memory(unit, assignment[unit], sums);
   }
   if (sums.units == 0) return false;
   for (const int32_t unit : move.units)
@@ -167,6 +204,7 @@ bool MoveFeatures::write(const Move& move, const Assignment& assignment, double 
   w.plain(std::min(2.0, sums.collision_there_ns / time_ns));
   w.plain(std::min(2.0, blame_ns / time_ns));
   w.flag(sums.beside);
+  if (memory_share_) write_memory(sums, w.to);
   return true;
 }
 

@@ -51,7 +51,7 @@ RankedMoves::RankedMoves(const PlacementSpace& space, Moves& moves, const Rankin
       sizes_(space.units()) {}
 
 void RankedMoves::look(const Assignment& assignment) {
-  if (!aside_) aside_ = std::make_unique<View>(space_);
+  if (!aside_) aside_ = std::make_unique<View>(space_, options_);
   aside_->seconds = 0;
   const Stopwatch stopwatch(aside_->seconds);
   aside_->state.refresh(assignment);

@@ -84,7 +84,10 @@ class RankedMoves {
   RankingOptions options_;
   /// A step, and what writes features of moves beside it.
   struct View {
-    explicit View(const PlacementSpace& space) : state(space), writer(state) {}
+    View(const PlacementSpace& space, const RankingOptions& options)
+        : state(space, options.ranker->is_told()),
+          writer(state, options.ranker->is_told() ? std::optional(options.memory_share)
+                                                  : std::nullopt) {}
     StepState state;
     MoveFeatures writer;
     double seconds = 0;  // that the look took

@@ -15,8 +15,9 @@ double ns(int64_t time) { return static_cast<double>(time); }
 
 }  // namespace
 
-StepState::StepState(const PlacementSpace& space)
+StepState::StepState(const PlacementSpace& space, bool with_memory)
     : space_(space),
+      with_memory_(with_memory),
       simulator_(space.problem()),
       units_(at(space.units())),
       edges_(space.graph().edges.size()),
@@ -90,6 +91,7 @@ void StepState::refresh(const Assignment& assignment) {
   std::fill(edges_.begin(), edges_.end(), Edge{step_ns_, 0});
   read_slack(placement);
   read_units(placement);
+  if (with_memory_) read_memory(placement);
   read_busy(placement);
   read_shares(placement);
   read_critical_transfers(path);
@@ -156,7 +158,7 @@ void StepState::read_slack(std::span<const int32_t> placement) {
 
 void StepState::read_units(std::span<const int32_t> placement) {
   const auto unit_of = space_.problem().graph().units();
-  for (auto& unit : units_) unit = {0, step_ns_, 0};
+  for (auto& unit : units_) unit = {0, step_ns_, 0, 0};
   for (size_t op = 0; op < placement.size(); ++op) {
     auto& unit = units_[unit_of[op]];
     const double slack_ns = ns(latest_ns_[op] - timeline_.end_ns[op]);
@@ -164,6 +166,32 @@ void StepState::read_units(std::span<const int32_t> placement) {
     unit.slack_ns = std::min(unit.slack_ns, slack_ns);
     if (slack_ns < kTightShare * step_ns_)
       unit.tight_ns += ns(timeline_.end_ns[op] - timeline_.start_ns[op]);
+  }
+}
+
+/// Of an operator: its weights, and the outputs that a reader, wherever it is, still waits for then.
+void StepState::read_memory(std::span<const int32_t> placement) {
+  const auto& problem = space_.problem();
+  const auto unit_of = problem.graph().units();
+  std::vector<int64_t> peaks_ns;
+  for (const auto& levels : timeline_.memory) {
+    const auto less = [](const MemoryLevel& a, const MemoryLevel& b) { return a.bytes < b.bytes; };
+    const auto peak = std::max_element(levels.begin(), levels.end(), less);
+    peaks_ns.push_back(peak == levels.end() ? -1 : peak->time_ns);
+  }
+  if (peaks_ns.empty()) return;
+  std::vector<int64_t> until_ns;  // per output of an operator: the end of its last reader
+  for (int32_t op = 0; op < problem.operators(); ++op) {
+    const int32_t first = problem.first_output(op), last = problem.first_output(op + 1);
+    until_ns.assign(at(last - first), timeline_.end_ns[op]);
+    for (const auto& reader : problem.readers(op))
+      until_ns[reader.output] = std::max(until_ns[reader.output], timeline_.end_ns[reader.op]);
+    int64_t bytes = problem.fixed_bytes(op);
+    const int64_t peak_ns = peaks_ns[placement[op]];
+    for (int32_t i = first; i < last; ++i)
+      if (timeline_.start_ns[op] <= peak_ns && peak_ns < until_ns[i - first])
+        bytes += problem.held_bytes()[i];
+    units_[unit_of[op]].peak_bytes += static_cast<double>(bytes);
   }
 }
 

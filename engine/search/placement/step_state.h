@@ -11,7 +11,8 @@ namespace trinity {
 /// out, one micro-batch.
 class StepState {
  public:
-  explicit StepState(const PlacementSpace& space);
+  /// with_memory: whether Unit::peak_bytes are wanted.
+  explicit StepState(const PlacementSpace& space, bool with_memory = false);
 
   /// Simulates `assignment` once; everything below is of it from then on.
   void refresh(const Assignment& assignment);
@@ -20,6 +21,7 @@ class StepState {
     double wait_ns = 0;   ///< from when its operators were ready to their start, summed
     double slack_ns = 0;  ///< the least by which an operator may end later, all else as it ran
     double tight_ns = 0;  ///< time of its operators with a slack under 1 % of the step
+    double peak_bytes = 0;  ///< what it holds when its device's memory is at its peak, copies aside
   };
   struct Edge {
     double room_ns = 0;      ///< what a transfer, or a longer one, may take unseen
@@ -84,6 +86,7 @@ class StepState {
   void read_slack(std::span<const int32_t> placement);
   void read_units(std::span<const int32_t> placement);
   void read_busy(std::span<const int32_t> placement);
+  void read_memory(std::span<const int32_t> placement);
   struct Point {
     int32_t bin;
     float share;  // of the bin, before the point
@@ -94,6 +97,7 @@ class StepState {
   void read_critical_transfers(const CriticalPath& path);
 
   const PlacementSpace& space_;
+  bool with_memory_;
   Simulator simulator_;
   Metrics metrics_;
   Timeline timeline_;

@@ -29,10 +29,15 @@ function fronts.area(points)
   return area
 end
 
--- The reward of a share of memory, which also keeps what it is asked for.
-local function watched(start, share, points)
-  local linear = rewards.mdpe { alpha = 1 - share, beta = 0, mode = 'linear',
+--- The reward of a share of memory, beside the metrics of a start.
+function fronts.reward(start, share)
+  return rewards.mdpe { alpha = 1 - share, beta = 0, mode = 'linear',
     gamma = share * start.step_time_s, memory_tolerance_bytes = start.peak_memory_bytes }
+end
+
+-- The same, which also keeps what it is asked for.
+local function watched(start, share, points)
+  local linear = fronts.reward(start, share)
   return function(metrics)
     if metrics.feasible then
       points[#points + 1] = { metrics.step_time_s / (worst_time * start.step_time_s),

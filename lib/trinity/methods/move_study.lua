@@ -33,6 +33,13 @@ study.trainings = {
   { name = 'REINFORCE alone', rounds = 26, imitation = 0, clip = 0 },
 }
 
+--- What trains weights for rewards of time and memory, drawn for each episode, which are told them or not.
+study.of_fronts = {
+  { name = 'told', rounds = study.rounds, told = true, reward = training.front_reward },
+  { name = 'not told', rounds = study.rounds, reward = training.front_reward },
+}
+local front_evaluations = 400 -- of an episode by such a reward
+
 --- A score made by hand of the same features: what of the critical path a move takes along, less what it meets and
 --- exposes.
 function study.by_hand(candidates)
@@ -48,16 +55,23 @@ end
 local function weights_of(family, folder, hidden, suffix, say, how)
   local path, rounds = ('%s/%s%s.safetensors'):format(folder, family.name, suffix), how and how.rounds or study.rounds
   if util.exists(path) then return rankers.load(path) end
-  local ranker = rankers.new { hidden = hidden }
-  local trainer = rankers.trainer(ranker, { clip = how and how.clip })
+  local reward = how and how.reward
+  local ranker = rankers.new { hidden = hidden, told = how and how.told }
+  local trainer = rankers.trainer(ranker, { clip = how and how.clip, evaluations = reward and front_evaluations,
+    first_temperature = reward and 1 })
   local cases = training.cases(family.trained_on, study.train_clusters)
-  training.add(trainer, cases)
+  training.add(trainer, cases, reward)
   for round = 1, rounds do
     training.round(trainer, round, #cases, how and how.imitation)
     say(('%s%s: round %d of %d'):format(family.name, suffix, round, rounds))
   end
   ranker:save(path, { trained_on = family.trained_on .. ' on ' .. study.train_clusters, rounds = tostring(rounds) })
   return ranker
+end
+
+-- The weights of a family that were trained as `how` says.
+local function weights_by(how, family, folder, say)
+  return weights_of(family, folder, { 32, 32 }, '-' .. how.name:gsub(' ', '-'):lower(), say, how)
 end
 
 --- Who searches: the search with what was trained, and what it is held against. `rank` of a family's variants.
@@ -70,8 +84,7 @@ local function searches_of(family, options, say)
     list[#list + 1] = { 'by hand', 'trinity', study.by_hand }
   end
   for _, how in ipairs(options.trainings and study.trainings or {}) do
-    list[#list + 1] = { how.name, 'trinity', weights_of(family, options.folder, { 32, 32 },
-      '-' .. how.name:gsub(' ', '-'):lower(), say, how) }
+    list[#list + 1] = { how.name, 'trinity', weights_by(how, family, options.folder, say) }
   end
   return list
 end
@@ -108,13 +121,15 @@ function study.run(options, say, rows)
   return names
 end
 
---- Calls body(case, ranker) for every row of the families (nil: all), with the weights trained without its family.
-function study.each_case(folder, families, say, body)
+--- Calls body(case, rankers) for every row of the families (nil: all), with the weights trained without its family: a
+--- list { name, ranker } of those by the step time, `ranked`, and of others that `hows` say, as study.of_fronts does.
+function study.each_case(folder, families, hows, say, body)
   for _, family in ipairs(study.families) do
     if not families or families[family.name] then
-      local ranker = weights_of(family, folder, { 32, 32 }, '', say)
+      local list = { { 'ranked', weights_of(family, folder, { 32, 32 }, '', say) } }
+      for _, how in ipairs(hows) do list[#list + 1] = { how.name, weights_by(how, family, folder, say) } end
       for _, entry in ipairs(family) do
-        for _, case in ipairs((training.cases(entry[1], entry[2]))) do body(case, ranker) end
+        for _, case in ipairs((training.cases(entry[1], entry[2]))) do body(case, list) end
       end
     end
   end

@@ -1,6 +1,7 @@
 -- Training rankers of moves (lib/trinity/search/rankers.lua), and holding them against the same search without one:
 -- what `trinity train` and `trinity policy` do.
 
+local fronts = require 'trinity.methods.move_fronts'
 local methods = require 'trinity.methods'
 local model = require 'trinity.graph.model'
 local problems = require 'trinity.strategy.problem'
@@ -15,6 +16,7 @@ local episodes_of_imitation, episodes_of_ppo = 3, 2 -- a problem
 local ppo_learning_rate = 3e-4
 local most_episodes = 96 -- of a round, which keeps what every move of theirs was chosen from until it has learned
 local most_starts = 5
+local most_memory = 0.95 -- share of a drawn reward
 
 --- The graph that text NAME[:batch[:granularity]] says, and its label.
 local function graph_of(text)
@@ -60,12 +62,15 @@ function training.cases(graphs, clusters, reward)
   return cases, left_out
 end
 
---- Adds the cases to a trainer.
-function training.add(trainer, cases)
+--- The reward of an episode: a share of memory, drawn evenly, the rest of it the step time.
+function training.front_reward(start, random) return fronts.reward(start, most_memory * random:uniform()) end
+
+--- Adds the cases to a trainer. reward: nil, or what draws that of each episode.
+function training.add(trainer, cases, reward)
   for _, case in ipairs(cases) do
     local starts = {}
     for i = 1, math.min(most_starts, #case.starts) do starts[i] = case.starts[i].placement end
-    trainer:add(case.problem, starts)
+    trainer:add(case.problem, starts, reward)
   end
 end
 

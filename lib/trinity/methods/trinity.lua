@@ -240,7 +240,7 @@ local function refiner(self, start, rival, budget)
     return race.new(problem, start, rival, seed, both, self.ranker, shared, moves)
   end
   local twins = race.twins(self)
-  if twins > 1 then return race.of_twins(problem, twins, start, seed, both, self.ranker, shared) end
+  if twins > 1 then return race.of_twins(problem, twins, start, seed, both, self.ranker, shared, moves) end
   return shared(race.annealing(problem, start, seed, both, self.ranker, moves))
 end
 

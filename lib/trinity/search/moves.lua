@@ -15,6 +15,7 @@ local moves_options = options_of.declare('trinity.MovesOptions', { help = 'What 
   { 'evenly_one_in', 'integer', 2, least = 1, most = 1e6,
     help = 'one seed in so many is drawn evenly, others by how long they hold up the step' },
   { 'groups', 'boolean', false, help = 'one move in eight takes a group of units of any level' },
+  { 'memory_share', 'number', 0, least = 0, most = 1, help = 'feature of that name' },
 })
 
 --- Draws changes of placements as annealing does: a set of units around a seed goes to another device.
@@ -99,6 +100,7 @@ check.methods(Moves)
 ---@field wait_s trinity.DoubleArray per unit: from when its operators were ready to their start, summed
 ---@field slack_s trinity.DoubleArray per unit: the least by which an operator may end later, all else as it ran
 ---@field tight_s trinity.DoubleArray per unit: time of its operators with a slack under 1 % of the step
+---@field peak_bytes trinity.DoubleArray per unit: held when its device's memory is at its peak, copies elsewhere aside
 ---@field operator_slack_s trinity.DoubleArray per operator
 ---@field collision_s trinity.DoubleArray per unit and device: its time there x the share in which others run there
 ---@field crowd_s trinity.DoubleArray the same from when its operators are ready to when they must have ended
@@ -108,7 +110,7 @@ check.methods(Moves)
 ---@field critical_s trinity.DoubleArray per edge: of its transfers on the critical path, queueing included
 
 local by_unit = { 'computation_blame_s', 'held_blame_s', 'queue_blame_s', 'transfer_blame_s', 'wait_s', 'slack_s',
-  'tight_s' }
+  'tight_s', 'peak_bytes' }
 
 local moves = {}
 

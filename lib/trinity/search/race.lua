@@ -25,6 +25,7 @@ local least_s = 1          -- seconds that are
 local imbalances = { 0.03, 0.3 }
 local short_budget = 300   -- evaluations in which a ranker's choice is not to be widened
 local evaluation_s = 1e-7  -- a colocation unit: of a ranked move and its simulation on two threads, about
+local scripted = 4         -- times as long where a function of a script gives the moves, at most, if it is quick
 -- Evaluations a unit from which on every other move of a search by seconds is plain; with fewer, candidates are as
 -- large as is chosen now and then, since large sets take as long to look at as all others.
 local many = 150
@@ -86,12 +87,13 @@ end
 --- (manual/ranking.md), by other rewards with one.
 function race.pays(self) return not self.ranker or self.problem.reward ~= rewards.step_time() end
 
---- How many annealings of ranked moves race from one start in what is left of the seconds of the search `self`.
+--- How many annealings of ranked moves race from one start in what is left of the seconds of the search `self`. One
+--- where a function of the script ranks, which takes most of the seconds.
 function race.twins(self)
   local problem, left_s = self.problem, self.options.seconds - (core.clock_s() - self.start)
-  local asks = type(self.ranker) == 'function' or self.options.moves -- a script, which takes most of the seconds
-  if race.pays(self) or self.job or asks or left_s == math.huge then return 1 end
-  local likely, count = likely_evaluations(problem, { evaluations = self.options.evaluations, seconds = left_s }), 1
+  if race.pays(self) or self.job or type(self.ranker) == 'function' or left_s == math.huge then return 1 end
+  local seconds = self.options.moves and left_s / scripted or left_s
+  local likely, count = likely_evaluations(problem, { evaluations = self.options.evaluations, seconds = seconds }), 1
   for _, least in ipairs(plenty) do
     if likely >= least * problem.graph.units then count = count + 1 end
   end
@@ -146,12 +148,13 @@ function race.new(problem, start, rival, seed, budget, ranker, shared, moves)
     racer_from(problem, rival, seed, budget, ranker, shared, moves) }, budget.evaluations, heat_share)
 end
 
---- The same of `count` annealings that differ by their seeds; who is ahead after the heats goes on.
-function race.of_twins(problem, count, start, seed, budget, ranker, shared)
+--- The same of `count` annealings that differ by their seeds; who is ahead after the heats goes on. Each calls `moves`
+--- with a random stream of its own.
+function race.of_twins(problem, count, start, seed, budget, ranker, shared, moves)
   local racers = {}
   for i = 1, count do
     local own = i == 1 and seed or core.random(seed, 'twin', i):integer(2 ^ 53) - 1
-    racers[i] = racer_from(problem, start, own, budget, ranker, shared)
+    racers[i] = racer_from(problem, start, own, budget, ranker, shared, moves)
   end
   local self = among(racers, budget.evaluations, twin_heat / (1 + (count - 1) * twin_heat))
   self.are_twins = true

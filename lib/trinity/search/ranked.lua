@@ -5,6 +5,7 @@ local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local Candidates = require('trinity.search.candidates').class
+local memory_share = require 'trinity.strategy.memory_share'
 local random_stream = require 'trinity.base.random'
 local rankers = require 'trinity.search.rankers'
 local util = require 'trinity.base.util'
@@ -154,8 +155,10 @@ end
 --- as `accept` does, where these are there.
 function ranked.searcher(problem, method, options, ranker, accept, moves)
   local ranks = type(ranker) == 'function'
+  local share = (ranks or ranker and ranker.told)
+    and memory_share(problem, options.starts and options.starts[1] or problem:placement()) or nil
   local searcher = core.searcher(problem.handle, method, util.merged(options, { accept = accept ~= nil or nil,
-    ranker = ranks or (ranker and ranker.handle) or nil, moves = moves ~= nil or nil }))
+    ranker = ranks or (ranker and ranker.handle) or nil, moves = moves ~= nil or nil, memory_share = share }))
   if not ranks and not accept and not moves then return searcher end
   local self = setmetatable({ searcher = searcher, device_of = array.int32(problem.graph.units) }, Scripted)
   if ranks then give_rank(self, ranker, options.candidates or 10) end

@@ -12,6 +12,7 @@ local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local move_candidates = require 'trinity.search.candidates'
 local core = require 'trinity.core'
+local memory_share_of = require 'trinity.strategy.memory_share'
 local options_of = require 'trinity.base.options'
 local random_stream = require 'trinity.base.random'
 local rewards = require 'trinity.strategy.rewards'
@@ -33,12 +34,13 @@ rankers.features = move_candidates.names
 ---@field notes table<string, string> of the file that it was loaded from: what it was trained on, and by which command
 ---@field hidden integer[] widths of the hidden layers
 ---@field weights integer how many
+---@field told boolean whether it reads all features, or those of the step alone
 local Ranker = { __name = 'ranker' }
 Ranker.__index = Ranker
 
 local function wrapped(handle, notes)
-  local hidden, weights = handle:hidden()
-  return setmetatable({ handle = handle, notes = notes, hidden = hidden, weights = weights }, Ranker)
+  local hidden, weights, told = handle:about()
+  return setmetatable({ handle = handle, notes = notes, hidden = hidden, weights = weights, told = told }, Ranker)
 end
 
 --- Writes the weights as safetensors, with notes: texts by name.
@@ -74,6 +76,7 @@ local new_options = options_of.declare('trinity.RankerOptions', { help = 'What a
   { 'hidden', 'integers', least = 1, most = 1024, otherwise = '{ 32, 32 }',
     help = 'widths of its hidden layers; none: a linear score' },
   { 'seed', 'integer', 1, least = 0, most = 2 ^ 53, help = 'of the weights as they are drawn' },
+  { 'told', 'boolean', false, help = "whether it is told the reward's share of memory and who holds the memory, too" },
 })
 
 --- Weights as they are drawn, to be trained.
@@ -81,7 +84,7 @@ local new_options = options_of.declare('trinity.RankerOptions', { help = 'What a
 ---@return trinity.Ranker
 function rankers.new(options)
   options = new_options:read('rankers.new', 1, 'options', options)
-  return wrapped(core.ranker { hidden = options.hidden or { 32, 32 }, seed = options.seed }, {})
+  return wrapped(core.ranker { hidden = options.hidden or { 32, 32 }, seed = options.seed, told = options.told }, {})
 end
 
 --- Trains a ranker on annealings of several problems.
@@ -121,16 +124,18 @@ end
 
 local batch = 64
 
---- An annealing by the reward of a problem, which keeps what its moves were chosen from: its searcher, and what it came
---- to over its start.
+--- An annealing by the reward of a task, which keeps what its moves were chosen from: its searcher, and what it came to
+--- over its start.
 local function rewarded_episode(self, number)
   local task, o = self.description.tasks[(number - 1) % #self.description.tasks + 1], self.options
   local random = random_stream(o.seed, 'rewarded episode', number)
-  local problem = task.problem
-  local searcher = core.searcher(problem.handle, 'annealing', { seed = random:integer(2 ^ 53) - 1,
-    evaluations = o.evaluations, starts = { task.starts[random:integer(#task.starts)] },
-    first_temperature = o.first_temperature, groups = true, evenly_one_in = 5, ranker = self.ranker.handle,
-    candidates = o.candidates, sharpness = o.sharpness, plain_one_in = o.plain_one_in, record = true })
+  local problem, seed, start = task.problem, random:integer(2 ^ 53) - 1, task.starts[random:integer(#task.starts)]
+  local reward = task.reward and task.reward(problem:evaluate(start), random)
+  local memory_share = self.ranker.told and memory_share_of(problem, start, reward) or nil
+  local searcher = core.searcher(problem.handle, 'annealing', { seed = seed, evaluations = o.evaluations,
+    starts = { start }, first_temperature = o.first_temperature, groups = true, evenly_one_in = 5,
+    ranker = self.ranker.handle, memory_share = memory_share, candidates = o.candidates, sharpness = o.sharpness,
+    plain_one_in = o.plain_one_in, record = true })
   local room, values, excess = problem:placements(batch), array.double(batch), array.double(batch)
   local first, best
   while searcher:evaluations() < o.evaluations do
@@ -139,7 +144,8 @@ local function rewarded_episode(self, number)
     local trials = {}
     for i = 1, count do trials[i] = room[i] end
     for i, metrics in ipairs(problem:evaluate_batch(trials)) do
-      values[i], excess[i] = -problem:score(metrics, trials[i]), metrics.excess_memory_bytes
+      values[i] = -(reward and reward(metrics) or problem:score(metrics, trials[i]))
+      excess[i] = metrics.excess_memory_bytes
       first = first or values[i]
       if not best or values[i] < best then best = values[i] end
     end
@@ -149,15 +155,18 @@ local function rewarded_episode(self, number)
 end
 
 --- Adds a problem, with placements of which each episode takes one to start from. Its reward is what is learned; where
---- that of any problem is not the step time, episodes run one after the other, through the reward.
+--- that of any problem is not the step time, episodes run one after the other, through the reward. reward: draws that
+--- of each episode instead, beside the metrics of its start.
 ---@param problem trinity.Problem
 ---@param starts trinity.Placement[]
-function Trainer:add(problem, starts)
+---@param reward? fun(start: trinity.Metrics, random: trinity.RandomStream): trinity.Reward
+function Trainer:add(problem, starts, reward)
   check.object('trainer:add', 1, 'problem', problem, 'problem')
   check.argument('trainer:add', 2, 'starts', starts, 'table')
+  if reward ~= nil then check.argument('trainer:add', 3, 'reward', reward, 'function') end
   self.handle:add(problem.handle, starts)
-  self.description.tasks[#self.description.tasks + 1] = { problem = problem, starts = starts }
-  self.description.rewarded = self.description.rewarded or problem.reward ~= rewards.step_time()
+  self.description.tasks[#self.description.tasks + 1] = { problem = problem, starts = starts, reward = reward }
+  self.description.rewarded = self.description.rewarded or reward ~= nil or problem.reward ~= rewards.step_time()
 end
 
 --- Changes settings of what follows.

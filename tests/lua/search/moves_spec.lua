@@ -61,6 +61,23 @@ describe('problem:moves', function()
     end
     expect(function() drawn:get(1, 'unit_moved') end):raises "unknown feature 'unit_moved', did you mean 'units_moved'%?"
   end)
+  it('says who holds the memory, and the share of memory that it is given', function()
+    local drawn, state = problem:moves({ memory_share = 0.3 }):draw(start, 32), problem:step_state(start)
+    local largest = 0
+    for d = 1, 4 do largest = math.max(largest, state.memory_bytes[d]) end
+    for i = 1, drawn.count do
+      local units, device = drawn:move(i)
+      local moved = 0
+      for _, unit in ipairs(units) do
+        if drawn.device_of[unit] ~= device then moved = moved + state.peak_bytes[unit] end
+      end
+      expect(drawn:get(i, 'memory_share')):near(0.3, 1e-7)
+      expect(drawn:get(i, 'peak_there')):near(state.memory_bytes[device] / largest, 1e-6)
+      expect(2 ^ drawn:get(i, 'peak_moved')):near(1 + 100 * moved / largest, 1e-2)
+    end
+    expect(sum(state.peak_bytes) <= sum(state.memory_bytes) and sum(state.peak_bytes) > 0.5 * sum(state.memory_bytes)):equals(true)
+    expect(function() problem:moves { memory_share = 2 } end):raises 'memory_share'
+  end)
   it('climbs: the best of few by blame and exposure is better than the start', function()
     local source, now = problem:moves { seed = 5 }, copy(start)
     local value = problem:evaluate(now).step_time_s

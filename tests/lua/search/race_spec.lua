@@ -112,6 +112,11 @@ describe('a race', function()
       expect(twins(a_unit * a_unit_s + 0.0005)):equals(count)
     end
     expect(twins(math.huge)):equals(1)
+    local moves = { options = { evaluations = trinity.search.unlimited, moves = function() end } } -- of a script
+    for a_unit, count in trinity.sorted_pairs { [79] = 1, [81] = 2, [241] = 3, [801] = 4 } do
+      moves.options.seconds = a_unit * a_unit_s + 0.0005
+      expect(twins(nil, moves)):equals(count)
+    end
     expect(twins(1e6, { options = { evaluations = 19 * problem.graph.units, seconds = 1e6 } })):equals(1)
     expect(twins(1e6, { ranker = function() end })):equals(1)
     expect(twins(1e6, { ranker = false })):equals(1)
@@ -139,6 +144,43 @@ describe('a race', function()
     local first, second = run(function() return 10 end, function() return 1 end, { 0, 5 })
     expect(first.asked):equals(75)
     expect(second.asked):equals(25)
+  end)
+end)
+
+describe('a race with moves of a script', function()
+  it('has each of its annealings ask the function, with a random stream of its own', function()
+    local asked = {}
+    local ranker = trinity.rankers.load(trinity.rankers.shipped)
+    local r = race.of_twins(problem, 3, problem:placement(), 1, { evaluations = 300 }, ranker, nil, function(state)
+      asked[state.random] = (asked[state.random] or 0) + 1
+      return { state.random:integer(5) }, 2
+    end)
+    local room, values, excess = problem:placements(8), array.double(8), array.double(8)
+    while r:evaluations() < 300 do
+      local count = r:ask(room, 8)
+      for i = 1, count do
+        values[i] = problem:evaluate(room[i]).step_time_s
+        for op = 1, #room[i] do
+          if problem.graph.unit_of[op] > 5 then expect(room[i][op]):equals(1) end
+        end
+      end
+      r:tell(values, excess)
+    end
+    local streams = 0
+    for _, count in pairs(asked) do
+      streams = streams + 1
+      expect(count > 10):equals(true)
+    end
+    expect(streams):equals(3)
+    r:close()
+  end)
+  it('is what method trinity runs where its seconds are plenty', function()
+    local streams, count = {}, 0
+    trinity.methods.trinity(problem, { seconds = 0.5, evaluations = trinity.search.unlimited, quiet = true, moves = function(state)
+      if not streams[state.random] then streams[state.random], count = true, count + 1 end
+      return { state.unit }, state.random:integer(2)
+    end })
+    expect(count > 1):equals(true)
   end)
 end)
 

@@ -463,6 +463,85 @@ describe('a trainer by another reward', function()
   end)
 end)
 
+describe('a ranker that is told the weights of the reward', function()
+  local fronts, training = require 'trinity.methods.move_fronts', require 'trinity.methods.move_training'
+  local start = trinity.methods.m_etf(problem, { quiet = true }).placement
+  local function reward(share) return fronts.reward(problem:evaluate(start), share) end
+  local function trained(told)
+    local ranker = trinity.rankers.new { hidden = { 8 }, seed = 2, told = told }
+    local trainer = trinity.rankers.trainer(ranker, { evaluations = 200, first_temperature = 1 })
+    trainer:add(problem, { start, problem:placement() }, training.front_reward)
+    for _ = 1, 4 do trainer:imitate(4) end
+    return ranker, trainer
+  end
+  -- How much of the largest peak the moves that a ranker likes best take away, in the mean over starts.
+  local function gain_of_best(ranker, share)
+    local sum = 0
+    for seed = 1, 40 do
+      local drawn = problem:moves({ seed = seed, memory_share = share }):draw(start, 24)
+      local scores, best = ranker:score(drawn), 1
+      for i = 2, drawn.count do if scores[i] > scores[best] then best = i end end
+      sum = sum + drawn:get(best, 'peak_gain') / 40
+    end
+    return sum
+  end
+  it('is told how much of the reward is memory, whatever its form', function()
+    local function shares_of(p)
+      local seen = {}
+      trinity.methods.annealing(p, { evaluations = 60, quiet = true, starts = { start }, rank = function(candidates)
+        for i = 1, candidates.count do seen[('%.3f'):format(candidates:get(i, 'memory_share'))] = true end
+        return zeros(candidates)
+      end })
+      return table.concat(require('trinity.base.util').sorted_keys(seen), ' ')
+    end
+    expect(shares_of(problem)):equals '0.000'
+    for _, share in ipairs { 0, 0.25, 0.9 } do
+      expect(shares_of(problem_of(reward(share)))):equals(('%.3f'):format(share))
+    end
+    expect(shares_of(problem_of(function(m) return -m.peak_memory_bytes end))):equals '1.000'
+    expect(shares_of(problem_of(function(m, plan)
+      return -math.log(m.step_time_s) - math.log(m.peak_memory_bytes) + 0 * #plan.placement
+    end))):equals '0.500'
+  end)
+  it('heeds them: the more of the reward is memory, the more its choice takes off the peak', function()
+    local told, not_told = trained(true), trained(false)
+    expect(told.told):equals(true)
+    expect(not_told.told):equals(false)
+    expect(told.weights):equals(not_told.weights + 6 * 8)
+    expect(gain_of_best(told, 0) + 0.1):below(gain_of_best(told, 0.9))
+    expect(gain_of_best(not_told, 0.9)):equals(gain_of_best(not_told, 0))
+    local path, p = temporary '.safetensors', problem_of(reward(0.9))
+    told:save(path)
+    local function found(rank)
+      return trinity.methods.annealing(p, { evaluations = 120, quiet = true, starts = { start }, rank = rank, seed = 3 }).reward
+    end
+    expect(found(path)):equals(found(told)) -- its file says that it is told
+  end)
+  it('goes on from a training of its own kind alone', function()
+    local _, trainer = trained(true)
+    local path = temporary()
+    trainer:save(path)
+    local other = trinity.rankers.trainer(trinity.rankers.new { hidden = { 8 }, seed = 2 })
+    other:add(problem, { start })
+    expect(function() other:resume(path) end):raises 'told other features'
+  end)
+  it('is what train --told --reward front makes, and fronts take', function()
+    local save = temporary '.safetensors'
+    local status, output = run_trinity(('train --graphs vgg16:8 --clusters p100x2 --rounds 1 --told --reward front '
+      .. '--evaluations 60 --save %s'):format(save))
+    expect(status):equals(0)
+    expect(output):matches '2593 weights'
+    local ranker = trinity.rankers.load(save)
+    expect(ranker.told):equals(true)
+    expect(ranker.notes.command):matches '%-%-reward front %-%-told %-%-evaluations 60$'
+    local area = fronts.run('trinity', { problem = problem, starts = { { placement = start } } }, { evaluations = 60 }, 1, save)
+    expect(area > 0 and area < 1):equals(true)
+    status, output = run_trinity(('train --told --start %s'):format(trinity.rankers.shipped))
+    expect(status):equals(2)
+    expect(output):matches "option '%-%-told': the weights of %-%-start are not told"
+  end)
+end)
+
 describe('fronts', function()
   local fronts = require 'trinity.methods.move_fronts'
   it('have the area that their best points take', function()

@@ -95,6 +95,40 @@ TEST_CASE("features of a move say what it saves and adds") {
   CHECK(d.feature("units_moved", {0, 1, 3}, 1) == doctest::Approx(2));
 }
 
+TEST_CASE("features of memory are those of the largest peak, as worked out by hand") {
+  Diamond d;
+  StepState state(*d.space, true);
+  state.refresh(d.assignment);
+  // At device 0's peak, in b: both that a writes, what b writes, and the copy of what c does.
+  CHECK(state.device(0).memory_bytes == 4000);
+  CHECK(state.device(1).memory_bytes == 2000);  // the copy of what a writes, and what c does
+  for (const auto& [unit, bytes] : {std::pair(0, 2000), {1, 1000}, {2, 1000}, {3, 0}})
+    CHECK(state.unit(unit).peak_bytes == bytes);
+  std::vector<float> row(kMoveFeatures.size());
+  const auto feature = [&](std::string_view name) {
+    return row[static_cast<size_t>(std::find(kMoveFeatures.begin(), kMoveFeatures.end(), name) -
+                                   kMoveFeatures.begin())];
+  };
+  MoveFeatures writer(state, 0.25);
+  for (int again = 0; again < 2; ++again) {
+    REQUIRE(writer.write({Move::Kind::unit, 1, {1}}, d.assignment, 0, row.data()));  // b to c's
+    CHECK(feature("memory_share") == 0.25f);
+    CHECK(feature("peak_home") == 1);
+    CHECK(feature("peak_there") == 0.5f);
+    CHECK(feature("peak_moved") == doctest::Approx(std::log2(1 + 25.0)));
+    CHECK(feature("peak_gain") == doctest::Approx(std::log2(1 + 25.0)));  // 3000 on both then
+    REQUIRE(writer.write({Move::Kind::unit, 0, {2}}, d.assignment, 0, row.data()));  // c to b's
+    CHECK(feature("peak_home") == 0.5f);
+    CHECK(feature("peak_gain") == doctest::Approx(-std::log2(1 + 25.0)));
+    CHECK(feature("peak_gain_weighed") == doctest::Approx(-std::log2(1 + 25.0 / 4)));
+  }
+  std::fill(row.begin(), row.end(), 7.0f);
+  MoveFeatures untold(state);
+  REQUIRE(untold.write({Move::Kind::unit, 1, {1}}, d.assignment, 0, row.data()));
+  CHECK(feature("is_neighbour_device") == 0);
+  CHECK(std::all_of(row.begin() + kStepFeatureCount, row.end(), [](float x) { return x == 7; }));
+}
+
 TEST_CASE("a move that changes nothing has no features, and every feature has a name of its own") {
   const Diamond d;
   MoveFeatures writer(*d.state);

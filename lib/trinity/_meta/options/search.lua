@@ -23,11 +23,13 @@ error 'this file is for editors'
 ---@field seed? integer of what is drawn (default 1; 0 to 2^53)
 ---@field evenly_one_in? integer one seed in so many is drawn evenly, others by how long they hold up the step (default 2; 1 to 1e6)
 ---@field groups? boolean one move in eight takes a group of units of any level (default false)
+---@field memory_share? number feature of that name (default 0; 0 to 1)
 
 --- What a ranker is made of.
 ---@class trinity.RankerOptions
 ---@field hidden? integer[] widths of its hidden layers; none: a linear score (default: { 32, 32 }; 1 to 1024)
 ---@field seed? integer of the weights as they are drawn (default 1; 0 to 2^53)
+---@field told? boolean whether it is told the reward's share of memory and who holds the memory, too (default false)
 
 --- What every method takes.
 ---@class trinity.SearchOptions
