@@ -113,7 +113,7 @@ std::shared_ptr<const FewLayersLowered> FoldedMeshes::lower(const Parallelism& o
     if (!of.scatter_gather) nameless.emplace();
     made->copies = copy_replica(*made->replica, replicas);
     const std::shared_ptr<const Graph> graph(std::shared_ptr<void>(), &made->copies.lowered.graph);
-    made->problem = std::make_unique<Problem>(graph, problem_->shared_cluster(), problem_->rules());
+    made->problem = std::make_unique<Problem>(graph, *problem_);
   } catch (const ArgumentError&) {
   } catch (const LimitError&) {
   }

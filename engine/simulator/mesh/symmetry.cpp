@@ -25,21 +25,19 @@ namespace {
 class Refinement {
  public:
   Refinement(const ReplicaLanes& lanes, const Mesh& mesh, const Problem& problem,
-             CollectiveGroups& prices, bool first_alone)
+             CollectiveGroups& prices, bool pieces_alike, bool first_alone)
       : lanes_(lanes),
         problem_(problem),
         cluster_(problem.cluster()),
         prices_(problem.cluster(), prices),
+        pieces_alike_(pieces_alike),
         width_(mesh.width()),
         replicas_(mesh.data),
         experts_(mesh.expert),
         devices_(mesh.pipeline * mesh.width()),
         queued_(problem.rules().queue == QueueModel::pair ||
-                problem.rules().queue == QueueModel::route) {
-    where_.reserve(at(devices_) * at(replicas_));
-    for (int32_t u = 0; u < devices_; ++u)
-      for (int32_t r = 0; r < replicas_; ++r)
-        where_.push_back(mesh.device(u / width_, r, u % width_));
+                problem.rules().queue == QueueModel::route),
+        where_(devices_of(mesh)) {
     copies_ = replicas_;
     if (first_alone && (copies_ = run_alike()) == 0) return;
     colour_.resize(lanes.lanes().size() * at(copies_));
@@ -75,7 +73,7 @@ class Refinement {
 
   /// How many replicas are a run of those that may change places; 0: there are none.
   int32_t run_alike() const {
-    if (experts_ > 1 || problem_.rules().queue == QueueModel::pair || !pieces_alike(cluster_))
+    if (experts_ > 1 || problem_.rules().queue == QueueModel::pair || !pieces_alike_)
       return 0;
     const int32_t run = run_of_replicas(where_, replicas_, cluster_.routes());
     const bool several = run > 0 && replicas_ > 2 * run;
@@ -552,6 +550,7 @@ class Refinement {
   const Problem& problem_;
   const Cluster& cluster_;
   GroupPrices prices_;
+  bool pieces_alike_;
   int32_t width_, replicas_, experts_, devices_;
   int32_t copies_ = 0;  // replicas whose copies are looked at: all, or the first
   bool queued_, lanes_share_ = false;
@@ -582,10 +581,10 @@ bool takes(const Problem& problem) {
 }  // namespace
 
 SymmetrySearch find_symmetry(const ReplicaLanes& lanes, const Mesh& mesh, const Problem& problem,
-                             CollectiveGroups& prices) {
+                             CollectiveGroups& prices, bool pieces_alike) {
   if (!takes(problem)) return {};
   for (const bool first_alone : {true, false}) {
-    Refinement refinement(lanes, mesh, problem, prices, first_alone);
+    Refinement refinement(lanes, mesh, problem, prices, pieces_alike, first_alone);
     if (refinement.lanes_share()) return {true, std::nullopt};
     if (refinement.told_apart()) continue;
     auto found = refinement.run();

@@ -9,6 +9,7 @@
 #include "graph/nameless.h"
 #include "simulator/bind_schedule.h"
 #include "simulator/mesh/folded_mesh.h"
+#include "simulator/mesh/replicas_alike.h"
 #include "simulator/order_engine.h"
 #include "strategy/mesh_schedule.h"
 
@@ -197,7 +198,7 @@ std::shared_ptr<SymmetryPricer::Structure> SymmetryPricer::structure(const Strat
   int64_t operators = 0;
   for (auto kept = structures_.begin(); kept != structures_.end();) {
     for (const auto& folded : {(*kept)->folded, (*kept)->several})
-      if (folded) operators += folded->fold->graph().operators();
+      if (folded) operators += folded->fold->operators();
     if ((*kept)->lowered) operators += (*kept)->lowered->replica.graph.operator_count();
     const bool goes = operators > kMostOperators && kept != structures_.begin();
     kept = goes ? structures_.erase(kept) : std::next(kept);
@@ -241,7 +242,8 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind_folded(Structure& st
   result->mesh = mesh;
   result->folded = folded(structure, replicas);
   if (!result->folded) return nullptr;
-  const auto& fold = *result->folded->fold;
+  auto& fold = *result->folded->fold;
+  fold.unfold();
   const auto copy = [&](const std::vector<int32_t>& list, int32_t of, int32_t op) {
     return list[at(of) * at(replicas) + at(fold.replica(op))];
   };
@@ -319,7 +321,9 @@ const SymmetryPricer::Found& SymmetryPricer::find(const ReplicaLanes& lanes, con
     return found_.front();
   }
   if (!prices_) prices_.emplace(problem_->cluster());
-  found_.push_front({find_symmetry(lanes, mesh, *problem_, *prices_), mesh, std::move(outline)});
+  if (!pieces_alike_) pieces_alike_ = pieces_alike(problem_->cluster());
+  found_.push_front(
+      {find_symmetry(lanes, mesh, *problem_, *prices_, *pieces_alike_), mesh, std::move(outline)});
   if (found_.size() > kMostFound) found_.pop_back();
   return found_.front();
 }
@@ -333,8 +337,7 @@ std::shared_ptr<SymmetryPricer::Made> SymmetryPricer::make(Structure& structure,
   made->of = copies;
   // The problem lives no longer than what it is in, which it must not keep alive.
   const std::shared_ptr<const Graph> graph(std::shared_ptr<void>(), &copies->copies.lowered.graph);
-  made->problem =
-      std::make_shared<const Problem>(graph, problem_->shared_cluster(), problem_->rules());
+  made->problem = std::make_shared<const Problem>(graph, *problem_);
   made->graph.emplace(*made->problem);
   structure.made.push_back(made);
   return made;
