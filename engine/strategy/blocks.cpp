@@ -84,33 +84,33 @@ std::vector<int32_t> OperatorCut::coordinates(int32_t part) const {
   return at;
 }
 
-Range OperatorCut::range(int64_t extent, std::span<const int32_t> dimensions,
-                         int32_t part) const {
-  int64_t index = 0, count = 1;
-  for (const int32_t d : dimensions) {
-    const auto i = static_cast<size_t>(d);
-    index = index * factors_[i] + coordinate(part, i);
-    count *= factors_[i];
-  }
-  if (!padded_) return {index * extent / count, (index + 1) * extent / count};
-  const int64_t length = (extent + count - 1) / count;
-  return {index * length, (index + 1) * length};
-}
-
-Block OperatorCut::block(const std::vector<int64_t>& shape, const TensorAxes& axes,
-                         int32_t part) const {
-  Block block;
-  for (size_t i = 0; i < shape.size(); ++i)
-    block.push_back(i < axes.size() && !axes[i].empty() ? range(shape[i], axes[i], part)
-                                                        : Range{0, shape[i]});
-  return block;
-}
-
 bool OperatorCut::cuts(const TensorAxes& axes) const {
   return std::any_of(axes.begin(), axes.end(), [this](const auto& dimensions) {
     return std::any_of(dimensions.begin(), dimensions.end(),
                        [this](int32_t d) { return factors_[static_cast<size_t>(d)] > 1; });
   });
+}
+
+bool OperatorCut::same_blocks(const TensorAxes& axes, const OperatorCut& other,
+                              const TensorAxes& others) const {
+  if (padded_ != other.padded_ || parts_ != other.parts_) return false;
+  const auto next = [](const OperatorCut& cut, const std::vector<int32_t>& dimensions, size_t& i) {
+    while (i < dimensions.size() && cut.factors_[static_cast<size_t>(dimensions[i])] == 1) ++i;
+    return i < dimensions.size() ? static_cast<size_t>(dimensions[i++]) : SIZE_MAX;
+  };
+  static const std::vector<int32_t> kNone;
+  for (size_t axis = 0; axis < std::max(axes.size(), others.size()); ++axis) {
+    const auto& mine = axis < axes.size() ? axes[axis] : kNone;
+    const auto& theirs = axis < others.size() ? others[axis] : kNone;
+    for (size_t i = 0, j = 0; true;) {  // dimensions with several parts
+      const size_t a = next(*this, mine, i), b = next(other, theirs, j);
+      if (a == SIZE_MAX && b == SIZE_MAX) break;
+      if (a == SIZE_MAX || b == SIZE_MAX || factors_[a] != other.factors_[b] ||
+          stride_[a] != other.stride_[b])
+        return false;
+    }
+  }
+  return true;
 }
 
 int64_t OperatorCut::length(size_t dimension, int32_t part) const {

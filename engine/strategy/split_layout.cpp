@@ -267,6 +267,13 @@ Block SplitLayout::needed(int32_t op, size_t input, int32_t part) const {
   return block;
 }
 
+bool SplitLayout::reads_own_part(int32_t op, size_t input) const {
+  const int32_t tensor = graph_.op(op).inputs[input], from = graph_.tensor(tensor).producer;
+  if (is_source(from) || scattered_[tensor] || views_[op].reads_window(input)) return false;
+  const auto output = at(tensor - graph_.op(from).outputs.front());
+  return cut(op).same_blocks(*views_[op].inputs[input], cut(from), output_axes(from, output));
+}
+
 Block SplitLayout::written(int32_t op, size_t output, int32_t part) const {
   return cut(op).block(graph_.tensor(graph_.op(op).outputs[output]).shape,
                        output_axes(op, output), part);

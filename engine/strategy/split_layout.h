@@ -36,6 +36,8 @@ class SplitLayout {
   /// Blocks of a tensor, by part; of a source's output: one for every place where it is read.
   const std::vector<Home>& homes(int32_t tensor) const { return homes_[tensor]; }
 
+  /// Whether a part needs that block of an input which the producer's part of its number wrote.
+  bool reads_own_part(int32_t op, size_t input) const;
   /// The block of its k-th input that a part needs.
   Block needed(int32_t op, size_t input, int32_t part) const;
   Block written(int32_t op, size_t output, int32_t part) const;

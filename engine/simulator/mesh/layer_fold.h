@@ -190,7 +190,8 @@ class LayerFold {
   void in_order(const LayerRuns& runs, const LayerRuns* sources, Outside outside, Begin begin,
                 Add add) const;
   std::vector<int32_t> collectives_of() const;
-  void place(int32_t op, int32_t layer, int32_t stage);
+  size_t count_all() const;
+  void place(int32_t number, int32_t op, int32_t layer, int32_t stage);
   int32_t chunk_for(int32_t op, int32_t layer, int32_t stage) const;
   void find_groups();
   void list_operators();
@@ -217,6 +218,7 @@ class LayerFold {
   std::vector<int32_t> sender_;                 // by few one and slot what sends it, or -1
   std::vector<int32_t> told_;                   // of the few operators: one of its place that sends it
   std::vector<bool> waits_;                     // of the few operators
+  std::vector<bool> may_wait_;                  // the same: in some stage
   std::vector<std::vector<bool>> all_wait_;     // [zone][place], of stages that send
   // Layers are alike, or those at one end of a stage are: which of the few stands for each kind.
   bool by_end_ = false;

@@ -41,13 +41,12 @@ void LayerFold::in_order(const LayerRuns& runs, const LayerRuns* sources, Outsid
 bool LayerFold::number_all() {
   find_places();
   outside_.resize(runs_->places.size());
-  const size_t most = runs_->places.size() / at(sizes_.few_layers) * at(sizes_.layers + 1);
-  for (auto* list : {&like_, &layer_, &chunk_, &device_}) list->reserve(most);
+  int32_t placed = 0;
+  for (auto* list : {&like_, &layer_, &chunk_, &device_}) list->resize(count_all());
   in_order(
       *runs_, source_runs_ ? &*source_runs_ : nullptr,
-      [&](int32_t i) { outside_[at(i)] = static_cast<int32_t>(like_.size()); },
-      [&] { zone_begin_.push_back(static_cast<int32_t>(like_.size())); },
-      [&](int32_t like, int32_t layer, int32_t stage) { place(like, layer, stage); });
+      [&](int32_t i) { outside_[at(i)] = placed; }, [&] { zone_begin_.push_back(placed); },
+      [&](int32_t like, int32_t layer, int32_t stage) { place(placed++, like, layer, stage); });
   collective_outside_.resize(collective_runs_->places.size());
   const auto collectives = [this] { return static_cast<int32_t>(collective_like_.size()); };
   in_order(
@@ -84,6 +83,17 @@ void LayerFold::unfold() {
   list_operators();
 }
 
+/// How many operators there are of all.
+size_t LayerFold::count_all() const {
+  const auto repeated = [](const LayerRuns& runs, int32_t many) {
+    size_t length = 0;
+    for (const auto& zone : runs.zones) length += at(zone.length);
+    return length * at(many - runs.layers);
+  };
+  return runs_->places.size() + repeated(*runs_, inner()) +
+         (source_runs_ ? repeated(*source_runs_, sizes_.pipeline - 2) : 0);
+}
+
 void LayerFold::find_places() {
   part_.reserve(slot_.size());
   for (const int32_t slot : slot_) part_.push_back(lanes_->parts()[at(slot / replicas_)]);
@@ -94,6 +104,10 @@ void LayerFold::find_places() {
 /// Where reads of the few's operators are among all.
 void LayerFold::find_numbers() {
   found_.reserve(reads_.size());
+  may_wait_ = waits_;
+  for (size_t op = 0; op < may_wait_.size(); ++op)
+    if (const auto& place = runs_->places[op]; place.zone >= 0)
+      may_wait_[op] = all_wait_[at(place.zone)][at(place.place)];
   for (size_t op = 0; op < runs_->places.size(); ++op)
     for (int32_t i = read_first_[op]; i < read_first_[op + 1]; ++i)
       found_.push_back(find_number(reads_[at(i)], runs_->places[op].zone >= 0));
@@ -128,9 +142,7 @@ std::vector<int32_t> LayerFold::collectives_of() const {
 
 bool LayerFold::waits(int32_t op) const {
   const int32_t like = like_[at(op)];
-  const auto& place = runs_->places[at(like)];
-  return senders_[at_chunk(chunk_[at(op)], slot_[at(like)])] >= 0 &&
-         (place.zone < 0 ? waits_[at(like)] : all_wait_[at(place.zone)][at(place.place)]);
+  return may_wait_[at(like)] && senders_[at_chunk(chunk_[at(op)], slot_[at(like)])] >= 0;
 }
 
 int32_t LayerFold::sender(int32_t chunk, int32_t slot) const {
@@ -158,16 +170,16 @@ bool LayerFold::stands(int32_t chunk, int32_t slot) const {
   return front ? first == few_first : sizes_.layers - first == sizes_.few_layers - few_first;
 }
 
-/// Adds an operator that is like one of the few. stage: of a source between the ends, else -1.
-void LayerFold::place(int32_t op, int32_t layer, int32_t stage) {
+/// What a number is: like one of the few. stage: of a source between the ends, else -1.
+void LayerFold::place(int32_t number, int32_t op, int32_t layer, int32_t stage) {
   const int32_t chunk = chunk_for(op, layer, stage), on = stage_of_chunk_[at(chunk)];
   if (!by_end_ && layer > 0 && layer + 1 < inner()) op = told_[at(op)];
   if (const int32_t source = source_[at(op)]; source >= 0)
-    source_number_[at(source)][at(on)] = static_cast<int32_t>(like_.size());
-  chunk_.push_back(chunk);
-  device_.push_back(on * width_ + part_[at(op)]);
-  like_.push_back(op);
-  layer_.push_back(layer);
+    source_number_[at(source)][at(on)] = number;
+  chunk_[number] = chunk;
+  device_[number] = on * width_ + part_[at(op)];
+  like_[number] = op;
+  layer_[number] = layer;
 }
 
 /// The virtual stage of one that is like an operator of the few.

@@ -36,15 +36,14 @@ OrderGraph::OrderGraph(const Problem& problem)
 
 void OrderGraph::finish() {
   const size_t count = like_.size();
-  output_first_.reserve(count + 1);
-  output_first_.push_back(0);
-  once_.reserve(count);
+  output_first_.assign(count + 1, 0);
+  once_.resize(count);
   member_first_.assign(collective_like_.size() + 1, 0);
   for (int32_t op = 0; op < operators(); ++op) {
     const int32_t of = like_[op];
-    once_.push_back(problem_->once(of));
-    output_first_.push_back(output_first_.back() + problem_->first_output(of + 1) -
-                            problem_->first_output(of));
+    once_[op] = problem_->once(of);
+    output_first_[op + 1] = output_first_[op] + problem_->first_output(of + 1) -
+                            problem_->first_output(of);
     if (collective_[op] >= 0) ++member_first_[at(collective_[op]) + 1];
   }
   std::partial_sum(member_first_.begin(), member_first_.end(), member_first_.begin());

@@ -74,6 +74,7 @@ void SplitLowering::check_reads(int32_t op) {
     if (layout_.is_source(from)) continue;
     const auto& homes = layout_.homes(tensor);
     if (homes.size() != at(width_)) throw LanesDiffer{};
+    if (part_on_[at(op)] == part_on_[at(from)] && layout_.reads_own_part(op, k)) continue;
     int32_t own = 0;
     const bool pieces = layout_.needs_pieces(op, k);
     Block needed = layout_.needed(op, k, 0);
