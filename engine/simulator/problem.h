@@ -169,7 +169,7 @@ class Problem {
   void check_latencies() const;
   /// What goes by the cluster alone.
   struct Devices {
-    bool own_costs = false;             // of a cost model of its own, which may go by names of types
+    bool own_costs = false;             // of a cost model that may go by names of types
     std::vector<int32_t> cost_class;
     std::vector<int32_t> first;         // of every cost class its first device
     bool contends = false;

@@ -83,7 +83,8 @@ class SymmetryPricer {
 
   std::shared_ptr<Lowered> lowered(const Parallelism& given, const Strategy& of, bool whole);
   std::shared_ptr<Bound> bound(const Strategy& strategy, bool folds);
-  std::shared_ptr<Structure> structure(const Strategy& strategy);
+  /// bound: where a structure is new, it is made as the strategy's mesh will run.
+  std::shared_ptr<Structure> structure(const Strategy& strategy, bool bound);
   /// What find_symmetry() found for a mesh and lanes.
   struct Found : SymmetrySearch {
     Mesh mesh;

@@ -105,7 +105,8 @@ class OperatorCut {
   bool cuts(const TensorAxes& axes) const;
   /// Whether the blocks of a tensor that parts of one number have of both cuts are the same: those
   /// with these axes here and with those there.
-  bool same_blocks(const TensorAxes& axes, const OperatorCut& other, const TensorAxes& others) const;
+  bool same_blocks(const TensorAxes& axes, const OperatorCut& other,
+                   const TensorAxes& others) const;
   /// How much of a dimension a part has.
   int64_t length(size_t dimension, int32_t part) const;
   /// The part of the iteration space's points that a part has.

@@ -263,7 +263,8 @@ Block SplitLayout::needed(int32_t op, size_t input, int32_t part) const {
   const auto& view = views_[op];
   const auto& shape = graph_.tensor(graph_.op(op).inputs[input]).shape;
   Block block = cut(op).block(shape, *view.inputs[input], part);
-  if (view.reads_window(input) && cut(op).parts() > 1) widen(graph_.op(leader(op)), op, part, block);
+  if (view.reads_window(input) && cut(op).parts() > 1)
+    widen(graph_.op(leader(op)), op, part, block);
   return block;
 }
 

@@ -361,7 +361,9 @@ class Refinement {
     if (!group.inner && group.members.size() == 1) {
       const int32_t u = group.members[0];
       key.push_back(static_cast<uint64_t>(lanes_.place_of(u)));
-      group.for_replicas([&](int32_t r) { counts.add(colour(lanes_.lane_of(u), r)); });
+      const int32_t once = std::min(group.count, copies_);  // the others repeat these
+      for (int32_t i = 0; i < once; ++i)
+        counts.add(colour(lanes_.lane_of(u), group.first + i * group.step), group.count / once);
       counts.take(key);
       key.push_back(~uint64_t{0});  // the end of a list
       return;
@@ -394,18 +396,18 @@ class Refinement {
   /// Of every lane and replica the first whose copies have its colours.
   void find_first() {
     const auto lanes = static_cast<int32_t>(lanes_.lanes().size());
-    const auto colour_of = [this](int32_t lane, int32_t r) {
-      return static_cast<uint64_t>(colour(lane, r));
-    };
-    replica_for_ = first_alike(replicas_, [&](int32_t r) {
-      std::vector<uint64_t> key;
-      for (int32_t l = 0; l < lanes; ++l) key.push_back(colour_of(l, r));
-      return key;
+    const auto of = [this](int32_t l, int32_t r) { return static_cast<uint64_t>(colour(l, r)); };
+    std::vector<uint64_t> key;
+    replica_for_ = first_alike(copies_, [&](int32_t r) {
+      key.clear();
+      for (int32_t l = 0; l < lanes; ++l) key.push_back(of(l, r));
+      return std::span(key);
     });
+    for (int32_t r = copies_; r < replicas_; ++r) replica_for_.push_back(replica_for_[r % copies_]);
     lane_for_ = first_alike(lanes, [&](int32_t l) {
-      std::vector<uint64_t> key;
-      for (int32_t r = 0; r < replicas_; ++r) key.push_back(colour_of(l, r));
-      return key;
+      key.clear();
+      for (int32_t r = 0; r < copies_; ++r) key.push_back(of(l, r));
+      return std::span(key);
     });
   }
 
@@ -439,7 +441,8 @@ class Refinement {
       bool any = false, all = true;
       const auto for_members = [&](auto visit) {
         for (const int32_t u : group.members)
-          group.for_replicas([&](int32_t r) { visit(lanes_.lane_of(u), r); });
+          for (int32_t i = 0; i < std::min(group.count, copies_); ++i)
+            visit(lanes_.lane_of(u), group.first + i * group.step);
       };
       for_members([&](int32_t lane, int32_t r) {
         if (!simulated(lane, r)) return;
