@@ -4,8 +4,8 @@
 #include <span>
 #include <vector>
 
+#include "graph/operator_spaces.h"
 #include "strategy/blocks.h"
-#include "strategy/operator_spaces.h"
 #include "strategy/splits.h"
 
 namespace trinity {

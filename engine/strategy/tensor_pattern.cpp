@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/words.h"
+#include "graph/operator_spaces.h"
 #include "graph/operator_types.h"
-#include "strategy/operator_spaces.h"
 
 namespace trinity {
 namespace {

@@ -216,7 +216,7 @@ class LayerFold {
   std::vector<Read> reads_;
   // Reductions wait for the last gradient that their virtual stage sends (ReplicaOptions::behind):
   std::vector<int32_t> sender_;                 // by few one and slot what sends it, or -1
-  std::vector<int32_t> told_;                   // of the few operators: one of its place that sends it
+  std::vector<int32_t> told_;                   // of the few operators: of its place one that sends
   std::vector<bool> waits_;                     // of the few operators
   std::vector<bool> may_wait_;                  // the same: in some stage
   std::vector<std::vector<bool>> all_wait_;     // [zone][place], of stages that send

@@ -13,8 +13,8 @@
 
 namespace trinity {
 
-/// Iteration spaces of a graph's operators. Those of equal type, attributes and shapes, as the layers
-/// of a network have them, are one. They live as long as this.
+/// Iteration spaces of a graph's operators. Those of equal type, attributes and shapes, as layers of
+/// a network have them, are one. They live as long as this.
 class OperatorSpaces {
  public:
   /// copies: with the dimension of copies at the end (OperatorCut).
