@@ -424,24 +424,31 @@ void GraphBuilder::renumber_collectives(const std::vector<int32_t>& new_op, Grap
 /// One edge per distinct (source, target, tensor), and the depth of every operator.
 void GraphBuilder::index_edges(Graph& graph) {
   const auto n = graph.operators_.size();
-  std::vector<std::pair<std::pair<int32_t, int32_t>, int32_t>> all;
-  all.reserve(2 * n);
+  std::vector<size_t> end(n + 1, 0);  // of every source's, once they are there
+  for (const auto& op : graph.operators_)
+    for (const int32_t tensor : op.inputs) ++end[at(graph.tensor(tensor).producer) + 1];
+  std::partial_sum(end.begin(), end.end(), end.begin());
+  std::vector<std::pair<int32_t, int32_t>> read(end.back());  // target, tensor
   for (size_t i = 0; i < n; ++i)
     for (const int32_t tensor : graph.operators_[i].inputs)
-      all.push_back({{graph.tensor(tensor).producer, static_cast<int32_t>(i)}, tensor});
-  std::sort(all.begin(), all.end());
-  all.erase(std::unique(all.begin(), all.end()), all.end());
+      read[end[graph.tensor(tensor).producer]++] = {static_cast<int32_t>(i), tensor};
 
   std::vector<std::pair<int32_t, int32_t>> edges;
   std::vector<EdgeTensor> labels;
-  edges.reserve(all.size());
-  labels.reserve(all.size());
+  edges.reserve(read.size());
+  labels.reserve(read.size());
   graph.depth_.assign(n, 0);
-  for (const auto& [edge, tensor] : all) {
-    edges.push_back(edge);
-    labels.push_back({tensor});
-    auto& depth = graph.depth_[edge.second];
-    depth = std::max(depth, graph.depth_[edge.first] + 1);
+  for (size_t source = 0, first = 0; source < n; first = end[source++]) {
+    const auto begin = read.begin() + static_cast<std::ptrdiff_t>(first);
+    const auto behind = read.begin() + static_cast<std::ptrdiff_t>(end[source]);
+    if (!std::is_sorted(begin, behind)) std::sort(begin, behind);
+    for (auto edge = begin; edge != behind; ++edge) {
+      if (edge != begin && *edge == *(edge - 1)) continue;
+      edges.emplace_back(static_cast<int32_t>(source), edge->first);
+      labels.push_back({edge->second});
+      auto& depth = graph.depth_[edge->first];
+      depth = std::max(depth, graph.depth_[source] + 1);
+    }
   }
   graph.csr_ = CsrGraph(boost::edges_are_unsorted_multi_pass, edges.begin(), edges.end(),
                         labels.begin(), static_cast<int32_t>(n));

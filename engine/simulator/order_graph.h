@@ -33,6 +33,7 @@ class OrderGraph {
         collective_like_(std::move(collectives)),
         collective_(std::move(collective)) {
     input_first_.reserve(like_.size() + 1);
+    inputs_.reserve(2 * like_.size());
     input_first_.push_back(0);
     for (int32_t op = 0; op < operators(); ++op) {
       inputs(op, [this](const Source& source) { inputs_.push_back(source); });

@@ -125,7 +125,7 @@ std::shared_ptr<StrategyPricer::Structure> StrategyPricer::make(const Strategy& 
   const std::shared_ptr<const Graph> graph(result->made, &result->made->graph);
   result->problem =
       bind ? bind(graph)
-           : std::make_shared<const Problem>(graph, problem_->shared_cluster(), problem_->rules());
+           : std::make_shared<const Problem>(graph, *problem_);
   return result;
 }
 

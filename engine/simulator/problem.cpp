@@ -65,10 +65,34 @@ Problem::Problem(std::shared_ptr<const Graph> graph, std::shared_ptr<const Clust
                  SimulationRules rules, const CostFunction& cost)
     : graph_(std::move(graph)), cluster_(std::move(cluster)), rules_(rules) {
   check_rules();
+  on_ = find_devices(static_cast<bool>(cost));
+  bind(cost, true);
+}
+
+Problem::Problem(std::shared_ptr<const Graph> graph, const Problem& like)
+    : graph_(std::move(graph)), cluster_(like.cluster_), rules_(like.rules_) {
+  check_rules();
+  on_ = like.on_->own_costs ? find_devices(false) : like.on_;
+  bind({}, false);
+}
+
+std::shared_ptr<Problem::Devices> Problem::find_devices(bool own_costs) const {
+  auto found = std::make_shared<Devices>();
+  found->own_costs = own_costs;
+  find_classes(*found);
+  find_contention(*found);
+  find_wires(*found);
+  return found;
+}
+
+void Problem::bind(const CostFunction& cost, bool first) {
+  cost_class_ = on_->cost_class.data();
+  wires_ = on_->wires.empty() ? nullptr : on_->wires.data();
   bind_costs(cost);
-  bind_contention();
+  check_contention();
   bind_edges();
-  bind_wires();
+  if (first) check_latencies();
+  bind_uniform_wires();
   bind_aliases();
   bind_tails();
   check_range();
@@ -103,7 +127,7 @@ void Problem::check_rules() const {
 }
 
 /// Whether two devices of a type that contends are on one node.
-void Problem::bind_contention() {
+void Problem::find_contention(Devices& found) const {
   std::set<std::pair<std::string_view, int32_t>> seen;
   std::map<int32_t, bool> known;
   for (int32_t d = 0; d < devices(); ++d) {
@@ -111,38 +135,48 @@ void Problem::bind_contention() {
     const auto [contends, added] = known.try_emplace(device.type);
     if (added) contends->second = has_contention(cluster_->type_of(d));
     if (contends->second && !device.node.empty())
-      contends_ = !seen.insert({device.node, device.type}).second || contends_;
+      found.contends = !seen.insert({device.node, device.type}).second || found.contends;
   }
-  if (contends_ && rules_.edge_transfers)
+}
+
+void Problem::check_contention() const {
+  if (contends() && rules_.edge_transfers)
     throw ArgumentError("rules 'doppler' know no devices that contend for memory");
   const auto longest = cost_ns_.empty() ? 0 : *std::max_element(cost_ns_.begin(), cost_ns_.end());
-  if (contends_ && longest >= (int64_t{1} << 40))
+  if (contends() && longest >= (int64_t{1} << 40))
     throw LimitError(fmt::format(
         "graph '{}': an operator takes {:.3g} s, more than devices that contend are timed for",
         graph_->name(), static_cast<double>(longest) * 1e-9));
 }
 
-void Problem::bind_costs(const CostFunction& cost) {
-  const auto n = static_cast<size_t>(operators());
+void Problem::find_classes(Devices& found) const {
   std::map<std::pair<int32_t, double>, int32_t> classes;
   const auto kinds = cluster_->kinds();  // a cost model of one's own may go by names
-  least_cost_ns_.assign(n, std::numeric_limits<int64_t>::max());
   for (int32_t d = 0; d < devices(); ++d) {
     const auto& device = cluster_->device(d);
     if (const Device* before = d > 0 ? &cluster_->device(d - 1) : nullptr;
         before && before->type == device.type && before->speed == device.speed) {
-      cost_class_.push_back(cost_class_.back());
+      found.cost_class.push_back(found.cost_class.back());
       continue;
     }
-    const auto [found, added] =
-        classes.emplace(std::pair(cost ? device.type : kinds[device.type], device.speed),
-                        cost_classes_);
-    cost_class_.push_back(found->second);
-    if (!added) continue;
-    ++cost_classes_;
+    const auto [known, added] = classes.emplace(
+        std::pair(found.own_costs ? device.type : kinds[device.type], device.speed),
+        static_cast<int32_t>(found.first.size()));
+    found.cost_class.push_back(known->second);
+    if (added) found.first.push_back(d);
+  }
+}
+
+void Problem::bind_costs(const CostFunction& cost) {
+  const auto n = static_cast<size_t>(operators());
+  least_cost_ns_.assign(n, std::numeric_limits<int64_t>::max());
+  cost_ns_.reserve(n * on_->first.size());
+  for (const int32_t d : on_->first) {
+    const auto& device = cluster_->device(d);
     StopPoll stop;
     const auto& type = cluster_->type_of(d);
     std::vector<double> times_s;
+    times_s.reserve(n);
     for (size_t o = 0; o < n; ++o, stop.step()) {
       const auto& op = graph_->operators()[o];
       times_s.push_back(op.collective >= 0 ? 0 : operator_time_s(*graph_, op, device, type));
@@ -229,32 +263,31 @@ void Problem::check_latencies() const {
                                         cluster_->device(b).name));
 }
 
-void Problem::bind_wires() {
-  check_latencies();
-  const auto note = [this](const Wire& wire) {
-    longest_latency_ns_ = std::max(longest_latency_ns_, wire.latency_ns);
-    least_bytes_per_ns_ = std::min(least_bytes_per_ns_, wire.bytes_per_ns);
+void Problem::find_wires(Devices& found) const {
+  const auto note = [&found](const Wire& wire) {
+    found.longest_latency_ns = std::max(found.longest_latency_ns, wire.latency_ns);
+    found.least_bytes_per_ns = std::min(found.least_bytes_per_ns, wire.bytes_per_ns);
   };
   if (devices() > kTabledDevices) {
     cluster_->routes().for_each_wire([&](const trinity::Wire& wire) { note(rounded(wire)); });
     return;
   }
-  std::vector<Wire> wires;
+  auto& wires = found.wires;
   for (int32_t a = 0; a < devices(); ++a)
     for (int32_t b = 0; b < devices(); ++b) {
       wires.push_back(found_wire(a, b));
       if (a != b) note(wires.back());
     }
-  wires_ = std::move(wires);
-  bind_uniform_wires();
+  const auto n = static_cast<size_t>(devices());
+  found.uniform = true;
+  for (size_t at = 1; at < wires.size() && found.uniform; ++at)
+    if (at % (n + 1) != 0 && (wires[at].latency_ns != wires[1].latency_ns ||
+                              wires[at].bytes_per_ns != wires[1].bytes_per_ns))
+      found.uniform = false;
 }
 
 void Problem::bind_uniform_wires() {
-  const auto n = static_cast<size_t>(devices());
-  for (size_t at = 1; at < wires_.size(); ++at)
-    if (at % (n + 1) != 0 && (wires_[at].latency_ns != wires_[1].latency_ns ||
-                              wires_[at].bytes_per_ns != wires_[1].bytes_per_ns))
-      return;
+  if (!on_->uniform) return;
   for (const int64_t bytes : output_bytes_) {
     const bool representable =
         devices() > 1 && static_cast<double>(bytes) / wires_[1].bytes_per_ns < 4e18;
@@ -287,14 +320,14 @@ void Problem::bind_tails() {
 void Problem::check_range() {
   for (int32_t o = 0; o < operators(); ++o) {
     int64_t slowest = 0;
-    for (int32_t c = 0; c < cost_classes_; ++c)
+    for (int32_t c = 0; c < cost_classes(); ++c)
       slowest =
           std::max(slowest, cost_ns_[static_cast<size_t>(c) * static_cast<size_t>(operators()) +
                                      static_cast<size_t>(o)]);
     longest_step_ns_ += static_cast<double>(slowest + rules_.device_dead_ns);
   }
-  const auto latency = static_cast<double>(longest_latency_ns_);
-  const double rate = least_bytes_per_ns_;
+  const auto latency = static_cast<double>(on_->longest_latency_ns);
+  const double rate = on_->least_bytes_per_ns;
   for (int32_t o = 0; o < operators() && devices() > 1; ++o)
     for (const auto& reader : readers(o))
       longest_step_ns_ += latency + static_cast<double>(rules_.link_dead_ns) + 1 +

@@ -68,6 +68,9 @@ class Problem {
   /// contradict each other or a cost that is negative or no number.
   Problem(std::shared_ptr<const Graph> graph, std::shared_ptr<const Cluster> cluster,
           SimulationRules rules, const CostFunction& cost = {});
+  /// The same on the cluster and under the rules of another problem, without a cost model of its
+  /// own; what goes by the cluster alone they have together. Throws the same.
+  Problem(std::shared_ptr<const Graph> graph, const Problem& like);
 
   const Graph& graph() const { return *graph_; }
   const Cluster& cluster() const { return *cluster_; }
@@ -88,8 +91,8 @@ class Problem {
   }
   int32_t cost_class(int32_t device) const { return cost_class_[device]; }
   /// Whether devices of a node slow each other down (see Contention).
-  bool contends() const { return contends_; }
-  int32_t cost_classes() const { return cost_classes_; }
+  bool contends() const { return on_->contends; }
+  int32_t cost_classes() const { return static_cast<int32_t>(on_->first.size()); }
   /// The least time of `op` over all devices.
   int64_t least_cost_ns(int32_t op) const { return least_cost_ns_[op]; }
   /// Longest path from the end of `op` to the end of the step, at least costs, wires free.
@@ -100,7 +103,7 @@ class Problem {
     double bytes_per_ns = std::numeric_limits<double>::infinity();
   };
   Wire wire(int32_t from, int32_t to) const {
-    if (wires_.empty()) return found_wire(from, to);
+    if (!wires_) return found_wire(from, to);
     return wires_[static_cast<size_t>(from) * static_cast<size_t>(devices()) +
                   static_cast<size_t>(to)];
   }
@@ -164,10 +167,28 @@ class Problem {
   static Wire rounded(const trinity::Wire& wire);
   void check_latency(const trinity::Wire& wire, const std::string& route) const;
   void check_latencies() const;
+  /// What goes by the cluster alone.
+  struct Devices {
+    bool own_costs = false;             // of a cost model that may go by names of types
+    std::vector<int32_t> cost_class;
+    std::vector<int32_t> first;         // of every cost class its first device
+    bool contends = false;
+    /// Of all pairs; empty for more devices than kTabledDevices, whose wires are looked up as they
+    /// are asked for.
+    std::vector<Wire> wires;
+    bool uniform = false;               // whether all of these are equal
+    int64_t longest_latency_ns = 0;
+    double least_bytes_per_ns = std::numeric_limits<double>::infinity();
+  };
+  /// first: of its cluster.
+  void bind(const CostFunction& cost, bool first);
+  std::shared_ptr<Devices> find_devices(bool own_costs) const;
+  void find_classes(Devices& found) const;
+  void find_contention(Devices& found) const;
+  void find_wires(Devices& found) const;
   void bind_costs(const CostFunction& cost);
-  void bind_contention();
+  void check_contention() const;
   void bind_edges();
-  void bind_wires();
   void bind_uniform_wires();
   void bind_aliases();
   void bind_tails();
@@ -177,19 +198,15 @@ class Problem {
   std::shared_ptr<const Graph> graph_;
   std::shared_ptr<const Cluster> cluster_;
   SimulationRules rules_;
-  std::vector<int32_t> cost_class_;
-  int32_t cost_classes_ = 0;
+  std::shared_ptr<const Devices> on_;
+  const int32_t* cost_class_ = nullptr;  // on_'s
+  const Wire* wires_ = nullptr;          // the same; nothing where there is no table
   std::vector<int64_t> cost_ns_, least_cost_ns_, tail_ns_;
   std::vector<int64_t> output_bytes_, held_bytes_, fixed_bytes_, uniform_wire_ns_;
-  /// Of all pairs; empty for more devices than kTabledDevices, whose wires are looked up as they are
-  /// asked for.
-  std::vector<Wire> wires_;
-  int64_t longest_latency_ns_ = 0;
-  double least_bytes_per_ns_ = std::numeric_limits<double>::infinity();
   std::vector<Reader> readers_;
   std::vector<int32_t> reader_offsets_, output_offsets_, missing_, alias_;
   std::vector<bool> once_;
-  bool has_workspace_ = false, contends_ = false;
+  bool has_workspace_ = false;
   int32_t max_outputs_ = 0, most_missing_ = 0;
   double longest_step_ns_ = 0;
 };

@@ -42,9 +42,10 @@ struct SymmetrySearch {
 
 /// Finds them by colour refinement over device types, wires, queues and collectives: all where no
 /// two are alike. Nothing where the rules let what is alike depend on order (queue model fair,
-/// contention for memory, published rules). `prices` are of the problem's cluster.
+/// contention for memory, published rules). `prices` are of the problem's cluster, and so is
+/// pieces_alike (mesh/replicas_alike.h).
 SymmetrySearch find_symmetry(const ReplicaLanes& lanes, const Mesh& mesh, const Problem& problem,
-                             CollectiveGroups& prices);
+                             CollectiveGroups& prices, bool pieces_alike);
 
 class FoldedMeshes;
 struct FoldedMesh;
@@ -82,7 +83,8 @@ class SymmetryPricer {
 
   std::shared_ptr<Lowered> lowered(const Parallelism& given, const Strategy& of, bool whole);
   std::shared_ptr<Bound> bound(const Strategy& strategy, bool folds);
-  std::shared_ptr<Structure> structure(const Strategy& strategy);
+  /// bound: where a structure is new, it is made as the strategy's mesh will run.
+  std::shared_ptr<Structure> structure(const Strategy& strategy, bool bound);
   /// What find_symmetry() found for a mesh and lanes.
   struct Found : SymmetrySearch {
     Mesh mesh;
@@ -108,6 +110,7 @@ class SymmetryPricer {
   std::list<std::shared_ptr<Structure>> structures_;  // the latest first
   std::list<Found> found_;                            // the same
   std::optional<CollectiveGroups> prices_;  // made when first asked for
+  std::optional<bool> pieces_alike_;        // the same
   LaneParts parts_;
   Strategy asked_;  // the structure that was asked for last
   std::unique_ptr<FoldedMeshes> folded_;

@@ -52,11 +52,24 @@ int64_t shared_elements(const Block& a, const Block& b) {
   return product;
 }
 
+namespace {
+
+std::shared_ptr<const IterationSpace> with_copies(IterationSpace space) {
+  space.dimensions.push_back({"copies", 1, DimensionRole::rows, false});
+  return std::make_shared<const IterationSpace>(std::move(space));
+}
+
+}  // namespace
+
 OperatorCut::OperatorCut(IterationSpace space, std::vector<int32_t> factors, int32_t copies,
                          bool padded)
+    : OperatorCut(with_copies(std::move(space)), std::move(factors), copies, padded) {}
+
+OperatorCut::OperatorCut(std::shared_ptr<const IterationSpace> space, std::vector<int32_t> factors,
+                         int32_t copies, bool padded)
     : space_(std::move(space)), factors_(std::move(factors)), padded_(padded) {
-  factors_.resize(space_.dimensions.size(), 1);
-  space_.dimensions.push_back({"copies", 1, DimensionRole::rows, false});
+  factors_.reserve(space_->dimensions.size());
+  factors_.resize(space_->dimensions.size() - 1, 1);
   factors_.push_back(copies);
   stride_.resize(factors_.size());
   for (size_t d = factors_.size(); d-- > 0;) {
@@ -71,36 +84,44 @@ std::vector<int32_t> OperatorCut::coordinates(int32_t part) const {
   return at;
 }
 
-Range OperatorCut::range(int64_t extent, std::span<const int32_t> dimensions,
-                         int32_t part) const {
-  int64_t index = 0, count = 1;
-  for (const int32_t d : dimensions) {
-    const auto i = static_cast<size_t>(d);
-    index = index * factors_[i] + coordinate(part, i);
-    count *= factors_[i];
-  }
-  if (!padded_) return {index * extent / count, (index + 1) * extent / count};
-  const int64_t length = (extent + count - 1) / count;
-  return {index * length, (index + 1) * length};
+bool OperatorCut::cuts(const TensorAxes& axes) const {
+  return std::any_of(axes.begin(), axes.end(), [this](const auto& dimensions) {
+    return std::any_of(dimensions.begin(), dimensions.end(),
+                       [this](int32_t d) { return factors_[static_cast<size_t>(d)] > 1; });
+  });
 }
 
-Block OperatorCut::block(const std::vector<int64_t>& shape, const TensorAxes& axes,
-                         int32_t part) const {
-  Block block;
-  for (size_t i = 0; i < shape.size(); ++i)
-    block.push_back(i < axes.size() ? range(shape[i], axes[i], part) : Range{0, shape[i]});
-  return block;
+bool OperatorCut::same_blocks(const TensorAxes& axes, const OperatorCut& other,
+                              const TensorAxes& others) const {
+  if (padded_ != other.padded_ || parts_ != other.parts_) return false;
+  const auto next = [](const OperatorCut& cut, const std::vector<int32_t>& dimensions, size_t& i) {
+    while (i < dimensions.size() && cut.factors_[static_cast<size_t>(dimensions[i])] == 1) ++i;
+    return i < dimensions.size() ? static_cast<size_t>(dimensions[i++]) : SIZE_MAX;
+  };
+  static const std::vector<int32_t> kNone;
+  for (size_t axis = 0; axis < std::max(axes.size(), others.size()); ++axis) {
+    const auto& mine = axis < axes.size() ? axes[axis] : kNone;
+    const auto& theirs = axis < others.size() ? others[axis] : kNone;
+    for (size_t i = 0, j = 0; true;) {  // dimensions with several parts
+      const size_t a = next(*this, mine, i), b = next(other, theirs, j);
+      if (a == SIZE_MAX && b == SIZE_MAX) break;
+      if (a == SIZE_MAX || b == SIZE_MAX || factors_[a] != other.factors_[b] ||
+          stride_[a] != other.stride_[b])
+        return false;
+    }
+  }
+  return true;
 }
 
 int64_t OperatorCut::length(size_t dimension, int32_t part) const {
   const auto d = static_cast<int32_t>(dimension);
-  return range(space_.dimensions[dimension].size, {&d, 1}, part).length();
+  return range(space_->dimensions[dimension].size, {&d, 1}, part).length();
 }
 
 double OperatorCut::share(int32_t part) const {
   double share = 1;
   for (size_t d = 0; d + 1 < factors_.size(); ++d) {
-    const int64_t size = space_.dimensions[d].size;
+    const int64_t size = space_->dimensions[d].size;
     if (size > 0) share *= static_cast<double>(length(d, part)) / static_cast<double>(size);
   }
   return share;

@@ -4,6 +4,7 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -79,8 +80,11 @@ class OperatorCut {
   OperatorCut() = default;
   OperatorCut(IterationSpace space, std::vector<int32_t> factors, int32_t copies = 1,
               bool padded = false);
+  /// Of a space that has the dimension of copies.
+  OperatorCut(std::shared_ptr<const IterationSpace> space, std::vector<int32_t> factors,
+              int32_t copies, bool padded);
 
-  const IterationSpace& space() const { return space_; }
+  const IterationSpace& space() const { return *space_; }
   const std::vector<int32_t>& factors() const { return factors_; }
   int32_t parts() const { return parts_; }
   /// Where a part stands along every dimension.
@@ -90,7 +94,19 @@ class OperatorCut {
   }
   /// The block of a tensor with these axes that a part reads or writes. An axis of n points cut in
   /// c has blocks [i n / c, (i + 1) n / c), or, padded, c of ceil(n / c).
-  Block block(const std::vector<int64_t>& shape, const TensorAxes& axes, int32_t part) const;
+  Block block(const std::vector<int64_t>& shape, const TensorAxes& axes, int32_t part) const {
+    Block block;
+    for (size_t i = 0; i < shape.size(); ++i)
+      block.push_back(i < axes.size() && !axes[i].empty() ? range(shape[i], axes[i], part)
+                                                          : Range{0, shape[i]});
+    return block;
+  }
+  /// Whether that is another one for some parts.
+  bool cuts(const TensorAxes& axes) const;
+  /// Whether the blocks of a tensor that parts of one number have of both cuts are the same: those
+  /// with these axes here and with those there.
+  bool same_blocks(const TensorAxes& axes, const OperatorCut& other,
+                   const TensorAxes& others) const;
   /// How much of a dimension a part has.
   int64_t length(size_t dimension, int32_t part) const;
   /// The part of the iteration space's points that a part has.
@@ -102,9 +118,20 @@ class OperatorCut {
   std::vector<int32_t> groups(const std::vector<int32_t>& dimensions) const;
 
  private:
-  Range range(int64_t extent, std::span<const int32_t> dimensions, int32_t part) const;
+  Range range(int64_t extent, std::span<const int32_t> dimensions, int32_t part) const {
+    int64_t index = 0, count = 1;
+    for (const int32_t d : dimensions) {
+      const auto i = static_cast<size_t>(d);
+      if (factors_[i] == 1) continue;
+      index = index * factors_[i] + coordinate(part, i);
+      count *= factors_[i];
+    }
+    if (!padded_) return {index * extent / count, (index + 1) * extent / count};
+    const int64_t length = count == 1 ? extent : (extent + count - 1) / count;
+    return {index * length, (index + 1) * length};
+  }
 
-  IterationSpace space_;
+  std::shared_ptr<const IterationSpace> space_;
   std::vector<int32_t> factors_, stride_;  // by dimension; parts from one coordinate to the next
   int32_t parts_ = 1;
   bool padded_ = false;

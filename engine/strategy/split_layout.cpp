@@ -19,6 +19,7 @@ SplitLayout::SplitLayout(const Graph& graph, const Splits& splits,
                          std::span<const int32_t> placement, int32_t devices,
                          const SplitOptions& options)
     : graph_(graph),
+      spaces_(graph, true),
       partial_(at(graph.operator_count()), false),
       cuts_(at(graph.operator_count())),
       devices_of_(at(graph.operator_count())),
@@ -33,7 +34,7 @@ SplitLayout::SplitLayout(const Graph& graph, const Splits& splits,
     const OperatorSplit split = splits.empty() ? OperatorSplit{} : splits[op];
     const bool leads = leader(op) == op;
     if (leads)
-      cuts_[op] = OperatorCut(iteration_space(graph, op), split.factors, split.copies, padded_);
+      cuts_[op] = OperatorCut(spaces_.of(op), split.factors, split.copies, padded_);
     views_.push_back(leads ? forward_view(op) : backward_view(op));
     if (source_[op]) continue;
     if (leads)
@@ -74,24 +75,29 @@ void SplitLayout::find_leaders(const Splits& splits, bool sources_at_readers) {
 
 SplitLayout::View SplitLayout::forward_view(int32_t op) const {
   const auto& space = cuts_[op].space();
-  View view{space.inputs, space.outputs, std::vector<bool>(space.inputs.size(), false), -1};
+  View view;
+  for (const auto& axes : space.inputs) view.inputs.push_back(&axes);
+  for (const auto& axes : space.outputs) view.outputs.push_back(&axes);
   const auto& type = graph_.op(op).type;
-  if (!view.window.empty()) view.window[0] = type == "Conv" || type.ends_with("Pool");
+  if (!view.inputs.empty() && (type == "Conv" || type.ends_with("Pool"))) {
+    view.window.assign(view.inputs.size(), false);
+    view.window[0] = true;
+  }
   return view;
 }
 
-TensorAxes SplitLayout::weight_axes(const Operator& forward) const {
+const TensorAxes& SplitLayout::weight_axes(const Operator& forward) {
   const auto& space = cut(static_cast<int32_t>(&forward - graph_.operators().data())).space();
   size_t largest = 0;
   for (size_t i = 1; i < forward.parameters.size(); ++i)
     if (forward.parameters[i].bytes() > forward.parameters[largest].bytes()) largest = i;
-  return space.parameters.empty() ? TensorAxes{} : space.parameters[largest];
+  return space.parameters.empty() ? blank(0) : space.parameters[largest];
 }
 
 /// The training lowering gives a backward operator the gradients of outputs, then forward tensors;
 /// it writes the gradients of inputs in order, then that of the weights. Gradients are told by
 /// their shapes, which are those of their tensors.
-SplitLayout::View SplitLayout::backward_view(int32_t id) const {
+SplitLayout::View SplitLayout::backward_view(int32_t id) {
   const auto& op = graph_.op(id);
   const auto& forward = graph_.op(leader(id));
   const View& of = views_[leader(id)];
@@ -99,10 +105,10 @@ SplitLayout::View SplitLayout::backward_view(int32_t id) const {
   const auto shape = [&](int32_t tensor) -> const auto& { return graph_.tensor(tensor).shape; };
   size_t next_output = 0;
   for (const int32_t input : op.inputs) {
-    TensorAxes axes(shape(input).size());
+    const TensorAxes* axes = &blank(shape(input).size());
     bool window = false;
     for (size_t i = 0; i < forward.inputs.size(); ++i)
-      if (forward.inputs[i] == input) axes = of.inputs[i], window = of.window[i];
+      if (forward.inputs[i] == input) axes = of.inputs[i], window = of.reads_window(i);
     for (size_t i = 0; i < forward.outputs.size(); ++i)
       if (forward.outputs[i] == input) axes = of.outputs[i];
     if (graph_.op(graph_.tensor(input).producer).phase != Phase::forward) {
@@ -110,15 +116,15 @@ SplitLayout::View SplitLayout::backward_view(int32_t id) const {
       while (i < forward.outputs.size() && shape(forward.outputs[i]) != shape(input)) ++i;
       if (i < forward.outputs.size()) axes = of.outputs[i], next_output = i + 1;
     }
-    view.inputs.push_back(std::move(axes));
-    view.window.push_back(window);
+    if (window) view.window.resize(op.inputs.size(), false), view.window[view.inputs.size()] = true;
+    view.inputs.push_back(axes);
   }
   size_t next_input = 0;
   for (size_t o = 0; o < op.outputs.size(); ++o) {
-    TensorAxes axes(shape(op.outputs[o]).size());
-    if (axes.empty() && forward.trainable_bytes() > 0 && o + 1 == op.outputs.size()) {
+    const TensorAxes* axes = &blank(shape(op.outputs[o]).size());
+    if (axes->empty() && forward.trainable_bytes() > 0 && o + 1 == op.outputs.size()) {
       view.weight_gradient = static_cast<int32_t>(o);
-      axes = weight_axes(forward);
+      axes = &weight_axes(forward);
     } else if (is_sum(op)) {
       axes = view.inputs.empty() ? axes : view.inputs[0];
     } else {
@@ -126,7 +132,7 @@ SplitLayout::View SplitLayout::backward_view(int32_t id) const {
       while (i < forward.inputs.size() && shape(forward.inputs[i]) != shape(op.outputs[o])) ++i;
       if (i < forward.inputs.size()) axes = of.inputs[i], next_input = i + 1;
     }
-    view.outputs.push_back(std::move(axes));
+    view.outputs.push_back(axes);
   }
   return view;
 }
@@ -210,9 +216,12 @@ SplitLayout::Choice SplitLayout::choose(int32_t op, int32_t part, const std::vec
 void SplitLayout::settle_outputs(int32_t op) {
   for (size_t o = 0; o < graph_.op(op).outputs.size(); ++o) {
     auto& homes = homes_[graph_.op(op).outputs[o]];
-    homes.reserve(at(cut(op).parts()));
-    for (int32_t part = 0; part < cut(op).parts(); ++part)
-      homes.push_back({written(op, o, part), device(op, part), part});
+    const int32_t parts = cut(op).parts();
+    homes.reserve(at(parts));
+    homes.push_back({written(op, o, 0), device(op, 0), 0});
+    const bool pieces = cut(op).cuts(output_axes(op, o));
+    for (int32_t part = 1; part < parts; ++part)
+      homes.push_back({pieces ? written(op, o, part) : homes[0].block, device(op, part), part});
   }
 }
 
@@ -239,7 +248,7 @@ void SplitLayout::widen(const Operator& forward, int32_t op, int32_t part, Block
   if (kernel.size() != 2 || block.size() != 4 || forward.outputs.empty()) return;
   const auto& image = graph_.tensor(forward.inputs[0]).shape;
   const Block out =
-      cut(op).block(graph_.tensor(forward.outputs[0]).shape, views_[leader(op)].outputs[0], part);
+      cut(op).block(graph_.tensor(forward.outputs[0]).shape, *views_[leader(op)].outputs[0], part);
   for (size_t i = 0; i < 2; ++i) {
     const int64_t stride = i < strides.size() ? strides[i] : 1, pad = i < pads.size() ? pads[i] : 0;
     auto& range = block[i + 2];
@@ -253,14 +262,22 @@ void SplitLayout::widen(const Operator& forward, int32_t op, int32_t part, Block
 Block SplitLayout::needed(int32_t op, size_t input, int32_t part) const {
   const auto& view = views_[op];
   const auto& shape = graph_.tensor(graph_.op(op).inputs[input]).shape;
-  Block block = cut(op).block(shape, view.inputs[input], part);
-  if (view.window[input] && cut(op).parts() > 1) widen(graph_.op(leader(op)), op, part, block);
+  Block block = cut(op).block(shape, *view.inputs[input], part);
+  if (view.reads_window(input) && cut(op).parts() > 1)
+    widen(graph_.op(leader(op)), op, part, block);
   return block;
+}
+
+bool SplitLayout::reads_own_part(int32_t op, size_t input) const {
+  const int32_t tensor = graph_.op(op).inputs[input], from = graph_.tensor(tensor).producer;
+  if (is_source(from) || scattered_[tensor] || views_[op].reads_window(input)) return false;
+  const auto output = at(tensor - graph_.op(from).outputs.front());
+  return cut(op).same_blocks(*views_[op].inputs[input], cut(from), output_axes(from, output));
 }
 
 Block SplitLayout::written(int32_t op, size_t output, int32_t part) const {
   return cut(op).block(graph_.tensor(graph_.op(op).outputs[output]).shape,
-                       views_[op].outputs[output], part);
+                       output_axes(op, output), part);
 }
 
 /// Parts of a sum of gradients and of an update that write the same block do the same work.
@@ -337,7 +354,7 @@ bool SplitLayout::cut_as(int32_t sum, const Terms& given, const IterationSpace& 
   const OperatorCut tried(space, factors, static_cast<int32_t>(copies), padded_);
   const auto& shape = graph_.tensor(graph_.op(sum).outputs[0]).shape;
   for (int32_t part = 0; part < tried.parts(); ++part) {
-    const auto held = holders.find(tried.block(shape, views_[sum].outputs[0], part));
+    const auto held = holders.find(tried.block(shape, output_axes(sum, 0), part));
     if (held == holders.end() || held->second.size() != copies) return false;
     devices.push_back(held->second[at(part) % copies]);
   }

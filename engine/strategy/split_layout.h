@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "graph/operator_spaces.h"
 #include "strategy/blocks.h"
 #include "strategy/splits.h"
 
@@ -35,11 +36,18 @@ class SplitLayout {
   /// Blocks of a tensor, by part; of a source's output: one for every place where it is read.
   const std::vector<Home>& homes(int32_t tensor) const { return homes_[tensor]; }
 
+  /// Whether a part needs that block of an input which the producer's part of its number wrote.
+  bool reads_own_part(int32_t op, size_t input) const;
   /// The block of its k-th input that a part needs.
   Block needed(int32_t op, size_t input, int32_t part) const;
   Block written(int32_t op, size_t output, int32_t part) const;
   const TensorAxes& output_axes(int32_t op, size_t output) const {
-    return views_[op].outputs[output];
+    return *views_[op].outputs[output];
+  }
+  /// Whether parts need other blocks of an input than the first one.
+  bool needs_pieces(int32_t op, size_t input) const {
+    return cut(op).parts() > 1 &&
+           (views_[op].reads_window(input) || cut(op).cuts(*views_[op].inputs[input]));
   }
   /// Whether output `output` of a backward operator is the gradient of its weights.
   bool is_weight_gradient(int32_t op, size_t output) const {
@@ -63,10 +71,13 @@ class SplitLayout {
   double weight_share(int32_t op, int32_t part) const;
 
  private:
+  /// What dimensions the tensors of an operator carry: axes of its leader's space, or blank ones.
   struct View {
-    std::vector<TensorAxes> inputs, outputs;
-    std::vector<bool> window;  ///< per input: read through a moving window
+    std::vector<const TensorAxes*> inputs, outputs;
+    std::vector<bool> window;  ///< per input: read through a moving window; empty: none is
     int32_t weight_gradient = -1;
+
+    bool reads_window(size_t input) const { return !window.empty() && window[input]; }
   };
 
   /// By device.
@@ -83,8 +94,10 @@ class SplitLayout {
   std::map<int32_t, Block> wanted_blocks(int32_t tensor) const;
   void find_leaders(const Splits& splits, bool sources_at_readers);
   View forward_view(int32_t op) const;
-  View backward_view(int32_t op) const;
-  TensorAxes weight_axes(const Operator& forward) const;
+  View backward_view(int32_t op);
+  const TensorAxes& weight_axes(const Operator& forward);
+  /// Axes of so many that are never cut.
+  const TensorAxes& blank(size_t count) { return blank_.try_emplace(count, count).first->second; }
   /// A device for a part: its place in a list of devices, and the bytes of inputs that it holds.
   struct Choice {
     int32_t part;
@@ -101,6 +114,8 @@ class SplitLayout {
   void widen(const Operator& forward, int32_t op, int32_t part, Block& block) const;
 
   const Graph& graph_;
+  OperatorSpaces spaces_;  // whose axes views point to
+  std::map<size_t, TensorAxes> blank_;
   std::vector<int32_t> leader_;
   std::vector<int32_t> cut_of_;  // the operator whose cut it has: its leader, or itself
   std::vector<bool> source_, partial_;

@@ -1,14 +1,15 @@
 #include "strategy/tensor_pattern.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <optional>
 
 #include "base/error.h"
 #include "base/index.h"
 #include "base/words.h"
+#include "graph/operator_spaces.h"
 #include "graph/operator_types.h"
-#include "strategy/blocks.h"
 
 namespace trinity {
 namespace {
@@ -22,12 +23,12 @@ using CutAxis = std::optional<int32_t>;
 class Pattern {
  public:
   Pattern(const Graph& graph, int32_t parts)
-      : graph_(graph), parts_(parts), axis_(graph.tensors().size()) {
+      : graph_(graph), parts_(parts), known_(graph), axis_(graph.tensors().size()) {
+    static const IterationSpace kNone;
     for (int32_t op = 0; op < graph.operator_count(); ++op)
-      spaces_.push_back(graph.op(op).phase == Phase::forward ? iteration_space(graph, op)
-                                                             : IterationSpace{});
-    dimension_.assign(spaces_.size(), -1);
-    vocabulary_.assign(spaces_.size(), false);
+      space_.push_back(graph.op(op).phase == Phase::forward ? known_.of(op).get() : &kNone);
+    dimension_.assign(space_.size(), -1);
+    vocabulary_.assign(space_.size(), false);
   }
 
   void run() {
@@ -45,7 +46,7 @@ class Pattern {
   int32_t joined() const { return joined_; }
   /// Whether that is the vocabulary, which is padded.
   bool vocabulary(int32_t op) const { return vocabulary_[op]; }
-  const IterationSpace& space(int32_t op) const { return spaces_[op]; }
+  const IterationSpace& space(int32_t op) const { return *space_[op]; }
 
  private:
   bool is_source(int32_t tensor) const {
@@ -84,25 +85,25 @@ class Pattern {
     std::pair<bool, int64_t> most{false, 0};
     for (int32_t op = 0; op < graph_.operator_count(); ++op) {
       const int32_t v =
-          graph_.op(op).type == "Gather" && has_weights(op) ? spaces_[op].find("v") : -1;
+          graph_.op(op).type == "Gather" && has_weights(op) ? space(op).find("v") : -1;
       if (v < 0) continue;
-      const int64_t rows = spaces_[op].dimensions[v].size;
+      const int64_t rows = space(op).dimensions[v].size;
       const std::pair<bool, int64_t> about{rows == classes, rows};
       if (about > most) most = about, chosen = op;
     }
     if (chosen < 0) return;
-    dimension_[chosen] = spaces_[chosen].find("v");
+    dimension_[chosen] = space(chosen).find("v");
     vocabulary_[chosen] = true;
   }
 
   /// Of the last loss over classes; -1: there is none.
   int64_t loss_classes() const {
     for (int32_t op = graph_.operator_count() - 1; op >= 0; --op) {
-      if (graph_.op(op).type != "SoftmaxCrossEntropyLoss" || spaces_[op].inputs.empty()) continue;
-      const auto& scores = spaces_[op].inputs[0];
+      if (graph_.op(op).type != "SoftmaxCrossEntropyLoss" || space(op).inputs.empty()) continue;
+      const auto& scores = space(op).inputs[0];
       const auto last = static_cast<int32_t>(scores.size()) - 1;
       const int32_t dimension = last < 0 ? -1 : along(scores, last);
-      if (dimension >= 0) return spaces_[op].dimensions[dimension].size;
+      if (dimension >= 0) return space(op).dimensions[dimension].size;
     }
     return -1;
   }
@@ -118,19 +119,19 @@ class Pattern {
       const auto& inputs = graph_.op(reader).inputs;
       for (size_t k = 0; k < inputs.size(); ++k) {
         if (inputs[k] != graph_.csr()[*edge].tensor) continue;
-        const auto axis = axis_of(spaces_[reader].inputs[k], dimension_[reader]);
+        const auto axis = axis_of(space(reader).inputs[k], dimension_[reader]);
         all = all && dimension_[reader] >= 0 && axis && (!wanted || axis == wanted);
         wanted = axis;
       }
     }
     if (!all || !wanted) return;
-    dimension_[op] = along(spaces_[op].outputs[0], *wanted);
+    dimension_[op] = along(space(op).outputs[0], *wanted);
     vocabulary_[op] = true;  // its readers have been checked
   }
 
   /// Cuts a product of a whole tensor by columns, with all that follows, or not at all.
   void try_columns(int32_t op) {
-    const auto& dimensions = spaces_[op].dimensions;
+    const auto& dimensions = space(op).dimensions;
     for (size_t d = 0; d < dimensions.size(); ++d) {
       if (dimensions[d].role != Role::columns || !dimensions[d].splits) continue;
       trial_.clear();
@@ -152,10 +153,10 @@ class Pattern {
     dimension_[op] = dimension;
     trial_.push_back(op);
     const auto& about = graph_.op(op);
-    const auto role = spaces_[op].dimensions[dimension].role;
+    const auto role = space(op).dimensions[dimension].role;
     if (role == Role::reduced) return ended_ = true;
     for (size_t o = 0; o < about.outputs.size(); ++o)
-      axis_[about.outputs[o]] = axis_of(spaces_[op].outputs[o], dimension);
+      axis_[about.outputs[o]] = axis_of(space(op).outputs[o], dimension);
     return true;
   }
 
@@ -181,7 +182,7 @@ class Pattern {
   }
 
   bool follow_into(int32_t reader, int32_t tensor) {
-    const auto& space = spaces_[reader];
+    const auto& space = *space_[reader];
     const auto& inputs = graph_.op(reader).inputs;
     for (size_t k = 0; k < inputs.size(); ++k) {
       if (inputs[k] != tensor) continue;
@@ -210,7 +211,7 @@ class Pattern {
       const auto& inputs = graph_.op(op).inputs;
       for (size_t k = 0; k < inputs.size(); ++k) {
         if (is_source(inputs[k])) continue;
-        const auto carried = axis_of(spaces_[op].inputs[k], dimension_[op]);
+        const auto carried = axis_of(space(op).inputs[k], dimension_[op]);
         if (carried != axis_[inputs[k]]) {
           const bool pending = carried && !axis_[inputs[k]] && may_be_cut(inputs[k], carried);
           if (!pending) return false;
@@ -227,13 +228,13 @@ class Pattern {
     while (!is_product(op)) {
       const auto& about = graph_.op(op);
       const auto output = std::find(about.outputs.begin(), about.outputs.end(), tensor);
-      const int32_t cut = along(spaces_[op].outputs[at(output - about.outputs.begin())], *axis);
-      if (cut < 0 || about.type == "Add" || spaces_[op].dimensions[cut].role == Role::coupled)
+      const int32_t cut = along(space(op).outputs[at(output - about.outputs.begin())], *axis);
+      if (cut < 0 || about.type == "Add" || space(op).dimensions[cut].role == Role::coupled)
         return false;
       axis.reset();
       for (size_t k = 0; k < about.inputs.size() && !axis; ++k) {
         if (is_source(about.inputs[k])) continue;
-        axis = axis_of(spaces_[op].inputs[k], cut);
+        axis = axis_of(space(op).inputs[k], cut);
         tensor = about.inputs[k];
       }
       if (!axis) return false;
@@ -244,7 +245,8 @@ class Pattern {
 
   const Graph& graph_;
   int32_t parts_;
-  std::vector<IterationSpace> spaces_;
+  OperatorSpaces known_;
+  std::vector<const IterationSpace*> space_;  // per operator; of a forward one
   std::vector<CutAxis> axis_;       // per tensor
   std::vector<int32_t> dimension_;  // per operator
   std::vector<int32_t> trial_;      // operators that the product at hand has cut
@@ -333,15 +335,22 @@ OperatorSplit split_of(const Operator& op, const IterationSpace& space, int32_t 
 std::vector<int32_t> devices_in_order(const OperatorSplit& split, int32_t cut, int32_t along,
                                       const TensorParts& parts, int32_t first_device) {
   std::vector<int32_t> ordered;
-  const OperatorCut whole({std::vector<Dimension>(split.factors.size()), {}, {}, {}}, split.factors,
-                          split.copies);
+  const auto parts_behind = [&](size_t first) {  // of one coordinate of the dimensions before
+    return std::accumulate(split.factors.begin() + static_cast<std::ptrdiff_t>(first),
+                           split.factors.end(), split.copies, std::multiplies<>());
+  };
+  const auto coordinate = [&](int32_t part, int32_t dimension) {
+    return part / parts_behind(at(dimension) + 1) % split.factors[at(dimension)];
+  };
   const bool along_cut = !split.factors.empty() && along >= 0 && along != cut;
   const bool cuts = !split.factors.empty() && cut >= 0;
   const bool shares = !cuts && along_cut && split.factors[along] > parts.context;
-  for (int32_t part = 0; part < whole.parts(); ++part) {
-    const int32_t copy = whole.coordinate(part, split.factors.size());
-    const int32_t piece = along_cut ? whole.coordinate(part, at(along)) : 0;
-    int32_t tensor = cuts     ? whole.coordinate(part, at(cut))
+  const int32_t count = parts_behind(0);
+  ordered.reserve(at(count));
+  for (int32_t part = 0; part < count; ++part) {
+    const int32_t copy = part % split.copies;
+    const int32_t piece = along_cut ? coordinate(part, along) : 0;
+    int32_t tensor = cuts     ? coordinate(part, cut)
                      : shares ? piece % parts.tensor
                               : copy % parts.tensor;
     int32_t context = shares ? piece / parts.tensor : along_cut ? piece : copy / parts.tensor;

@@ -92,7 +92,7 @@ Tensor Replication::shared_tensor(int32_t tensor) const {
 
 void Replication::add_copy(int32_t op, int32_t replica) {
   Operator copy = shared(op);
-  copy.name = fmt::format("{}@{}", name_made_of(copy.name, [&] { return copy.name; }), replica);
+  copy.name = name_made_of(copy.name, [&] { return copy.name; }) + '@' + std::to_string(replica);
   copy.inputs.clear();
   if (is_fetch(op, replica)) {
     copy.type = "WeightCopy";
@@ -204,6 +204,14 @@ std::vector<Replication::Cut> Replication::cuts_of(int32_t tensor, int32_t repli
 }
 
 void Replication::add_pieces(int32_t tensor, int32_t id, int32_t replica) {
+  if (replicas_.size() == 1) {  // all that reads it is of the same replica
+    Tensor all = shared_tensor(tensor);
+    all.name = copy_name(all.name, replica);
+    const int64_t parts = replicas_[0];
+    const int32_t made = builder_.add_output(id, std::move(all));
+    pieces_[tensor].push_back({{replica, parts}, {replica + 1, parts}, made});
+    return;
+  }
   const auto cuts = cuts_of(tensor, replica);
   const Tensor all = shared_tensor(tensor);
   const double begin = cuts.front().share(), length = cuts.back().share() - begin;

@@ -111,8 +111,9 @@ class ColourCounts {
  public:
   /// Colours are below `limit`.
   explicit ColourCounts(size_t limit) : count_(limit, 0) {}
-  void add(int32_t colour) {
-    if (count_[colour]++ == 0) met_.push_back(colour);
+  void add(int32_t colour, int32_t times = 1) {
+    if (count_[colour] == 0) met_.push_back(colour);
+    count_[colour] += static_cast<uint32_t>(times);
   }
   /// Appends every colour with its count, ascending, and forgets them.
   void take(std::vector<uint64_t>& key) {

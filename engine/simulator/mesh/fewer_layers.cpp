@@ -121,6 +121,8 @@ Graph FewerLayers::make(int32_t count_of_all) const {
   };
   const Nameless nameless;  // names are kept, of what was checked
   GraphBuilder builder(graph_.name());
+  const size_t share = at(layers_.count / count_of_all);
+  builder.reserve(at(graph_.operator_count()) / share, graph_.tensors().size() / share);
   std::vector<int32_t> number(at(graph_.operator_count()), -1), taken;
   std::vector<int32_t> tensor(graph_.tensors().size(), -1);
   for (int32_t op = 0; op < graph_.operator_count(); ++op) {

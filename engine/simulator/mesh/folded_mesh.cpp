@@ -41,7 +41,7 @@ LoweredReplica first_lanes(const LoweredReplica& replica, const ReplicaLanes& la
 }  // namespace
 
 std::shared_ptr<const FoldedMesh> FoldedMeshes::make(const Parallelism& given,
-                                                     int32_t replicas) {
+                                                     const Replicas& replicas) {
   if (given.mesh.expert > 1 || given.mesh.placement > 1) return nullptr;
   if (!layers_) layers_ = layers_of(problem_->graph());
   if (!layers_->alike()) return nullptr;
@@ -51,14 +51,21 @@ std::shared_ptr<const FoldedMesh> FoldedMeshes::make(const Parallelism& given,
 }
 
 std::shared_ptr<const FoldedMesh> FoldedMeshes::make(const Parallelism& given,
-                                                     const FoldSizes& sizes, int32_t replicas) {
+                                                     const FoldSizes& sizes,
+                                                     const Replicas& replicas) {
   const int32_t layers = std::accumulate(sizes.few_stages.begin(), sizes.few_stages.end(), 0);
   if (layers < FewerLayers::kLeast) return nullptr;
+  const Parallelism of = with_few_stages(given, sizes);
+  const auto lanes = few(of, layers, 0)->lanes;
+  const auto all = lanes ? LaneFold::make(*lanes, of.mesh, sizes.few_pipeline, sizes.pipeline)
+                         : std::nullopt;
+  if (!all) return nullptr;
   auto made = std::make_shared<FoldedMesh>();
-  made->few = few(with_few_stages(given, sizes), layers, replicas);
+  const int32_t count = replicas(all->lanes(given.mesh));
+  made->few = few(of, layers, count);
   if (!made->few->problem) return nullptr;
-  made->fold = LayerFold::make(sizes, *made->few->lanes, made->few->of.mesh, made->few->copies,
-                               replicas, *made->few->problem);
+  made->fold = LayerFold::make(sizes, *lanes, of.mesh, made->few->copies, count,
+                               *made->few->problem);
   if (!made->fold) return nullptr;
   made->home = home(given);
   return made;
@@ -109,11 +116,12 @@ std::shared_ptr<const FewLayersLowered> FoldedMeshes::lower(const Parallelism& o
   }
   try {
     if (!made->lanes) lower_replica_of(*made);
+    if (replicas == 0) return made;
     std::optional<Nameless> nameless;
     if (!of.scatter_gather) nameless.emplace();
     made->copies = copy_replica(*made->replica, replicas);
     const std::shared_ptr<const Graph> graph(std::shared_ptr<void>(), &made->copies.lowered.graph);
-    made->problem = std::make_unique<Problem>(graph, problem_->shared_cluster(), problem_->rules());
+    made->problem = std::make_unique<Problem>(graph, *problem_);
   } catch (const ArgumentError&) {
   } catch (const LimitError&) {
   }

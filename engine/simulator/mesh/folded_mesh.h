@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -16,7 +17,7 @@ namespace trinity {
 /// What meshes that differ in their number of stages and of layers in a stage are unfolded from.
 struct FewLayersLowered {
   Parallelism of;
-  int32_t layers = 0, replicas = 1;
+  int32_t layers = 0, replicas = 1;  // no replicas: the lanes alone
   std::shared_ptr<const LoweredReplica> replica;  // what of it runs in the first lanes of each kind
   std::shared_ptr<const ReplicaLanes> lanes;
   LoweredCopies copies;              // of so many replicas
@@ -35,9 +36,11 @@ class FoldedMeshes {
  public:
   explicit FoldedMeshes(std::shared_ptr<const Problem> problem) : problem_(std::move(problem)) {}
 
-  /// Nothing where layers or stages differ, or lanes do. given: what check_mesh() takes; replicas:
-  /// how many of them run.
-  std::shared_ptr<const FoldedMesh> make(const Parallelism& given, int32_t replicas = 1);
+  /// How many replicas of a mesh of all stages run.
+  using Replicas = std::function<int32_t(const ReplicaLanes& lanes)>;
+
+  /// Nothing where layers or stages differ, or lanes do. given: what check_mesh() takes.
+  std::shared_ptr<const FoldedMesh> make(const Parallelism& given, const Replicas& replicas);
 
  private:
   std::shared_ptr<const FewLayersLowered> few(const Parallelism& of, int32_t layers,
@@ -46,10 +49,10 @@ class FoldedMeshes {
                                                 int32_t replicas);
   void lower_replica_of(FewLayersLowered& made);
   std::shared_ptr<const FoldedMesh> make(const Parallelism& given, const FoldSizes& sizes,
-                                         int32_t replicas);
+                                         const Replicas& replicas);
   std::vector<int32_t> home(const Parallelism& given) const;
 
-  static constexpr size_t kMostFew = 16;
+  static constexpr size_t kMostFew = 32;
 
   std::shared_ptr<const Problem> problem_;
   std::shared_ptr<FewerLayers> layers_;

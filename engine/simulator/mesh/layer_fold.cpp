@@ -144,10 +144,7 @@ std::unique_ptr<LayerFold> LayerFold::make(const FoldSizes& sizes, const Replica
                                            int32_t replicas, const Problem& problem) {
   std::unique_ptr<LayerFold> fold(new LayerFold(sizes, mesh.width(), copies, replicas, problem));
   fold->lanes_ = LaneFold::make(few, mesh, sizes.few_pipeline, sizes.pipeline);
-  if (!fold->lanes_ || !fold->find(few)) return nullptr;
-  if (!fold->unfold()) return nullptr;
-  fold->find_groups();
-  fold->list_operators();
+  if (!fold->lanes_ || !fold->find(few) || !fold->number_all()) return nullptr;
   return fold;
 }
 
@@ -345,6 +342,8 @@ bool LayerFold::find_reads() {
 /// stage sends nothing, the last one may begin with a layer that stands for itself.
 bool LayerFold::find_senders() {
   sender_.assign(at_chunk(sizes_.few_chunks(), 0), -1);
+  told_.resize(at(few().operator_count()));
+  std::iota(told_.begin(), told_.end(), 0);
   for (int32_t op = 0; op < few().operator_count(); ++op) {
     if (!copies_.tells[at(op)]) continue;
     auto& found = sender_[at_chunk(copies_.lowered.stage[at(op)], slot_[at(op)])];
@@ -352,7 +351,8 @@ bool LayerFold::find_senders() {
     found = op;
     const auto& place = runs_->places[at(op)];
     if (place.zone >= 0 && place.layer > 0 && place.layer + 1 < few_inner())
-      told_[{place.zone, place.place}] = op;
+      for (int32_t layer = 0; layer < few_inner(); ++layer)
+        told_[at(runs_->number(place.zone, layer, place.place))] = op;
   }
   for (int32_t slot = 0; slot < slots(); ++slot) {
     if (!same_senders(slot)) return false;

@@ -95,6 +95,9 @@ class LayerFold {
                                          const Mesh& mesh, const LoweredCopies& copies,
                                          int32_t replicas, const Problem& problem);
 
+  int32_t operators() const { return static_cast<int32_t>(like_.size()); }
+  /// Before graph(), group_of() and pieces() are asked for. Not for several threads at once.
+  void unfold();
   const OrderGraph& graph() const { return *graph_; }
   /// Of every operator its device in its replica.
   const std::vector<int32_t>& device() const { return device_; }
@@ -121,6 +124,10 @@ class LayerFold {
   struct Read {
     int32_t zone, place, offset, output;
     bool operator==(const Read&) const = default;
+  };
+  /// The same among all: for a reader of a layer `first` + layer x `step`; of others `first`.
+  struct Found {
+    int32_t first, step;
   };
   enum Work : uint8_t { kForward, kBackward, kInput, kWeight, kUpdate, kMember };
   static constexpr size_t kWorks = 4;  // of ChunkWork
@@ -176,15 +183,19 @@ class LayerFold {
   int32_t few_stage(int32_t op) const {
     return copies_.lowered.rank[static_cast<size_t>(op)] / (width_ * replicas_);
   }
-  bool unfold();
+  bool number_all();
+  void find_places();
+  void find_numbers();
   template <class Outside, class Begin, class Add>
   void in_order(const LayerRuns& runs, const LayerRuns* sources, Outside outside, Begin begin,
                 Add add) const;
   std::vector<int32_t> collectives_of() const;
-  void place(int32_t op, int32_t layer, int32_t stage);
+  size_t count_all() const;
+  void place(int32_t number, int32_t op, int32_t layer, int32_t stage);
+  int32_t chunk_for(int32_t op, int32_t layer, int32_t stage) const;
   void find_groups();
   void list_operators();
-  int32_t number(const Read& read, int32_t op) const;
+  Found find_number(const Read& read, bool in_layer) const;
   int32_t number(int32_t zone, int32_t place, int32_t layer) const;
 
   FoldSizes sizes_;
@@ -205,13 +216,17 @@ class LayerFold {
   std::vector<Read> reads_;
   // Reductions wait for the last gradient that their virtual stage sends (ReplicaOptions::behind):
   std::vector<int32_t> sender_;                 // by few one and slot what sends it, or -1
-  std::map<std::pair<int32_t, int32_t>, int32_t> told_;  // by zone and place: one that sends it
+  std::vector<int32_t> told_;                   // of the few operators: of its place one that sends
   std::vector<bool> waits_;                     // of the few operators
+  std::vector<bool> may_wait_;                  // the same: in some stage
   std::vector<std::vector<bool>> all_wait_;     // [zone][place], of stages that send
   // Layers are alike, or those at one end of a stage are: which of the few stands for each kind.
   bool by_end_ = false;
   std::array<int32_t, 4> kind_layer_ = {};
   std::vector<std::vector<Home>> home_;         // [zone][place]
+  std::vector<int32_t> part_;                   // of the few operators: its device in a stage
+  std::vector<int32_t> stage_of_chunk_;         // of all virtual stages: where on the pipeline
+  std::vector<Found> found_;                    // of reads_
   std::vector<int32_t> senders_;                // by virtual stage and slot, or -1
   std::vector<int32_t> outside_, zone_begin_;   // numbers of what is of no layer; of zones
   std::vector<int32_t> like_, layer_;           // of all operators

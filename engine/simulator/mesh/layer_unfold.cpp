@@ -37,15 +37,16 @@ void LayerFold::in_order(const LayerRuns& runs, const LayerRuns* sources, Outsid
   }
 }
 
-bool LayerFold::unfold() {
+/// False where what would be waited for says nothing.
+bool LayerFold::number_all() {
+  find_places();
   outside_.resize(runs_->places.size());
-  const size_t most = runs_->places.size() / at(sizes_.few_layers) * at(sizes_.layers);
-  like_.reserve(most), layer_.reserve(most);
+  int32_t placed = 0;
+  for (auto* list : {&like_, &layer_, &chunk_, &device_}) list->resize(count_all());
   in_order(
       *runs_, source_runs_ ? &*source_runs_ : nullptr,
-      [&](int32_t i) { outside_[at(i)] = static_cast<int32_t>(like_.size()); },
-      [&] { zone_begin_.push_back(static_cast<int32_t>(like_.size())); },
-      [&](int32_t like, int32_t layer, int32_t stage) { place(like, layer, stage); });
+      [&](int32_t i) { outside_[at(i)] = placed; }, [&] { zone_begin_.push_back(placed); },
+      [&](int32_t like, int32_t layer, int32_t stage) { place(placed++, like, layer, stage); });
   collective_outside_.resize(collective_runs_->places.size());
   const auto collectives = [this] { return static_cast<int32_t>(collective_like_.size()); };
   in_order(
@@ -57,16 +58,68 @@ bool LayerFold::unfold() {
       senders_.push_back(sender(chunk, slot));
       if (senders_.back() >= 0 && !copies_.tells[at(like_[at(senders_.back())])]) return false;
     }
+  return true;
+}
+
+void LayerFold::unfold() {
+  if (graph_) return;
+  find_numbers();
   graph_ = std::make_unique<OrderGraph>(
       problem_, like_, collective_like_, collectives_of(), [this](int32_t op, auto add) {
-        const int32_t like = like_[at(op)];
-        for (int32_t i = read_first_[at(like)]; i < read_first_[at(like) + 1]; ++i)
-          add(OrderGraph::Source{number(reads_[at(i)], op), reads_[at(i)].output});
+        const int32_t like = like_[at(op)], layer = std::max(0, layer_[at(op)]);
+        for (int32_t i = read_first_[at(like)]; i < read_first_[at(like) + 1]; ++i) {
+          const auto& read = reads_[at(i)];
+          const auto& found = found_[at(i)];
+          const int32_t from = read.zone == kSource
+                                   ? source_number_[at(read.place)][at(device_[at(op)] / width_)]
+                                   : found.first + layer * found.step;
+          add(OrderGraph::Source{from, read.output});
+        }
         if (!waits(op)) return;
         const int32_t from = senders_[at_chunk(chunk_[at(op)], slot_[at(like)])];
         add(OrderGraph::Source{from, outputs(like_[at(from)])});
       });
-  return true;
+  find_groups();
+  list_operators();
+}
+
+/// How many operators there are of all.
+size_t LayerFold::count_all() const {
+  const auto repeated = [](const LayerRuns& runs, int32_t many) {
+    size_t length = 0;
+    for (const auto& zone : runs.zones) length += at(zone.length);
+    return length * at(many - runs.layers);
+  };
+  return runs_->places.size() + repeated(*runs_, inner()) +
+         (source_runs_ ? repeated(*source_runs_, sizes_.pipeline - 2) : 0);
+}
+
+void LayerFold::find_places() {
+  part_.reserve(slot_.size());
+  for (const int32_t slot : slot_) part_.push_back(lanes_->parts()[at(slot / replicas_)]);
+  for (int32_t chunk = 0; chunk < sizes_.chunks(); ++chunk)
+    stage_of_chunk_.push_back(device_of_chunk(sizes_.schedule, sizes_.pipeline, chunk));
+}
+
+/// Where reads of the few's operators are among all.
+void LayerFold::find_numbers() {
+  found_.reserve(reads_.size());
+  may_wait_ = waits_;
+  for (size_t op = 0; op < may_wait_.size(); ++op)
+    if (const auto& place = runs_->places[op]; place.zone >= 0)
+      may_wait_[op] = all_wait_[at(place.zone)][at(place.place)];
+  for (size_t op = 0; op < runs_->places.size(); ++op)
+    for (int32_t i = read_first_[op]; i < read_first_[op + 1]; ++i)
+      found_.push_back(find_number(reads_[at(i)], runs_->places[op].zone >= 0));
+}
+
+LayerFold::Found LayerFold::find_number(const Read& read, bool in_layer) const {
+  if (read.zone == kSource) return {-1, 0};
+  if (read.zone < 0) return {outside_[at(read.place)], 0};
+  if (!in_layer)
+    return {number(read.zone, read.place, read.offset == 0 ? 0 : inner() - 1), 0};
+  const auto& zone = runs_->zones[at(read.zone)];
+  return {number(read.zone, read.place, read.offset), zone.up ? zone.length : -zone.length};
 }
 
 /// Of every operator its collective, or -1.
@@ -89,9 +142,7 @@ std::vector<int32_t> LayerFold::collectives_of() const {
 
 bool LayerFold::waits(int32_t op) const {
   const int32_t like = like_[at(op)];
-  const auto& place = runs_->places[at(like)];
-  return senders_[at_chunk(chunk_[at(op)], slot_[at(like)])] >= 0 &&
-         (place.zone < 0 ? waits_[at(like)] : all_wait_[at(place.zone)][at(place.place)]);
+  return may_wait_[at(like)] && senders_[at_chunk(chunk_[at(op)], slot_[at(like)])] >= 0;
 }
 
 int32_t LayerFold::sender(int32_t chunk, int32_t slot) const {
@@ -119,42 +170,34 @@ bool LayerFold::stands(int32_t chunk, int32_t slot) const {
   return front ? first == few_first : sizes_.layers - first == sizes_.few_layers - few_first;
 }
 
-/// Adds an operator that is like one of the few. stage: of a source between the ends, else -1.
-void LayerFold::place(int32_t op, int32_t layer, int32_t stage) {
-  const auto& about = runs_->places[at(op)];
-  if (!by_end_ && layer > 0 && layer + 1 < inner())
-    if (const auto told = told_.find({about.zone, about.place}); told != told_.end())
-      op = told->second;
-  const int32_t few_chunk = copies_.lowered.stage[at(op)];
-  if (layer >= 0) {
-    const auto& home = home_[at(about.zone)][at(about.place)];
-    chunk_.push_back(chunk(layer + home.ahead, home.round));
-  } else if (stage >= 0) {
-    chunk_.push_back(stage);
-  } else if (in_first_round(op)) {
-    chunk_.push_back(few_chunk == 0 ? 0 : sizes_.pipeline - sizes_.few_pipeline + few_chunk);
-  } else {
-    chunk_.push_back(sizes_.many(few_chunk));
-  }
-  const int32_t on = device_of_chunk(sizes_.schedule, sizes_.pipeline, chunk_.back());
+/// What a number is: like one of the few. stage: of a source between the ends, else -1.
+void LayerFold::place(int32_t number, int32_t op, int32_t layer, int32_t stage) {
+  const int32_t chunk = chunk_for(op, layer, stage), on = stage_of_chunk_[at(chunk)];
+  if (!by_end_ && layer > 0 && layer + 1 < inner()) op = told_[at(op)];
   if (const int32_t source = source_[at(op)]; source >= 0)
-    source_number_[at(source)][at(on)] = static_cast<int32_t>(like_.size());
-  device_.push_back(on * width_ + lanes_->parts()[at(slot_[at(op)] / replicas_)]);
-  like_.push_back(op);
-  layer_.push_back(layer);
+    source_number_[at(source)][at(on)] = number;
+  chunk_[number] = chunk;
+  device_[number] = on * width_ + part_[at(op)];
+  like_[number] = op;
+  layer_[number] = layer;
+}
+
+/// The virtual stage of one that is like an operator of the few.
+int32_t LayerFold::chunk_for(int32_t op, int32_t layer, int32_t stage) const {
+  if (layer >= 0) {
+    const auto& about = runs_->places[at(op)];
+    const auto& home = home_[at(about.zone)][at(about.place)];
+    return chunk(layer + home.ahead, home.round);
+  }
+  if (stage >= 0) return stage;
+  const int32_t few_chunk = copies_.lowered.stage[at(op)];
+  if (!in_first_round(op)) return sizes_.many(few_chunk);
+  return few_chunk == 0 ? 0 : sizes_.pipeline - sizes_.few_pipeline + few_chunk;
 }
 
 int32_t LayerFold::number(int32_t zone, int32_t place, int32_t layer) const {
   const auto& about = runs_->zones[at(zone)];
   return zone_begin_[at(zone)] + place + (about.up ? layer : inner() - 1 - layer) * about.length;
-}
-
-int32_t LayerFold::number(const Read& read, int32_t op) const {
-  if (read.zone == kSource) return source_number_[at(read.place)][at(device_[at(op)] / width_)];
-  if (read.zone < 0) return outside_[at(read.place)];
-  const int32_t layer = layer_[at(op)];
-  return number(read.zone, read.place,
-                layer >= 0 ? layer + read.offset : read.offset == 0 ? 0 : inner() - 1);
 }
 
 void LayerFold::find_groups() {

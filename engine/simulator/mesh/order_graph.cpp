@@ -36,15 +36,14 @@ OrderGraph::OrderGraph(const Problem& problem)
 
 void OrderGraph::finish() {
   const size_t count = like_.size();
-  output_first_.reserve(count + 1);
-  output_first_.push_back(0);
-  once_.reserve(count);
+  output_first_.assign(count + 1, 0);
+  once_.resize(count);
   member_first_.assign(collective_like_.size() + 1, 0);
   for (int32_t op = 0; op < operators(); ++op) {
     const int32_t of = like_[op];
-    once_.push_back(problem_->once(of));
-    output_first_.push_back(output_first_.back() + problem_->first_output(of + 1) -
-                            problem_->first_output(of));
+    once_[op] = problem_->once(of);
+    output_first_[op + 1] = output_first_[op] + problem_->first_output(of + 1) -
+                            problem_->first_output(of);
     if (collective_[op] >= 0) ++member_first_[at(collective_[op]) + 1];
   }
   std::partial_sum(member_first_.begin(), member_first_.end(), member_first_.begin());
@@ -62,31 +61,32 @@ void OrderGraph::find_readers() {
   const size_t count = like_.size();
   reader_first_.assign(count + 1, 0);
   missing_.assign(count, 0);
-  const auto repeated = [this](int32_t op, size_t i) {
+  const auto for_each_once = [this](int32_t op, auto visit) {  // what it reads
     const auto list = inputs(op);
-    return std::find(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(i), list[i]) !=
-           list.begin() + static_cast<std::ptrdiff_t>(i);
+    for (size_t i = 0; i < list.size(); ++i) {
+      bool repeated = false;
+      for (size_t j = 0; j < i; ++j) repeated = repeated || list[j] == list[i];
+      if (!repeated) visit(list[i]);
+    }
   };
   for (int32_t op = 0; op < operators(); ++op)
-    for (size_t i = 0; i < inputs(op).size(); ++i) {
-      if (repeated(op, i)) continue;
-      ++reader_first_[at(inputs(op)[i].op) + 1];
+    for_each_once(op, [&](const Source& source) {
+      ++reader_first_[at(source.op) + 1];
       ++missing_[op];
-    }
+    });
   std::partial_sum(reader_first_.begin(), reader_first_.end(), reader_first_.begin());
   readers_.resize(at(reader_first_.back()));
   auto next = reader_first_;
   for (int32_t op = 0; op < operators(); ++op)
-    for (size_t i = 0; i < inputs(op).size(); ++i) {
-      const auto [from, output] = inputs(op)[i];
-      if (repeated(op, i)) continue;
+    for_each_once(op, [&](const Source& source) {
+      const int32_t from = source.op;
       int32_t place = next[from]++;
       for (; place > reader_first_[from] && readers_[place - 1].op == op &&
-             readers_[place - 1].output > output;
+             readers_[place - 1].output > source.output;
            --place)
         readers_[place] = readers_[place - 1];
-      readers_[place] = {op, output};
-    }
+      readers_[place] = {op, source.output};
+    });
 }
 
 }  // namespace trinity

@@ -11,6 +11,7 @@
 #include "base/index.h"
 #include "cluster/collectives.h"
 #include "simulator/problem.h"
+#include "strategy/mesh.h"
 
 // Of the search for symmetry alone (symmetry.cpp).
 
@@ -34,6 +35,23 @@ inline bool pieces_alike(const Cluster& cluster) {
   const auto& channels = cluster.channels();
   return std::none_of(channels.begin(), channels.end(),
                       [](const Channel& channel) { return channel.limit >= 0; });
+}
+
+/// The cluster's device by device of a replica x replica. A rank is the sum of what a place in a
+/// replica adds to it and of what the replica does.
+inline std::vector<int32_t> devices_of(const Mesh& mesh) {
+  Mesh ranks = mesh;
+  ranks.devices.clear();
+  std::vector<int32_t> of_replica, where;
+  for (int32_t r = 0; r < mesh.data; ++r) of_replica.push_back(ranks.device(0, r, 0));
+  where.reserve(at(mesh.pipeline * mesh.width()) * of_replica.size());
+  for (int32_t u = 0; u < mesh.pipeline * mesh.width(); ++u) {
+    const int32_t first = ranks.device(u / mesh.width(), 0, u % mesh.width());
+    for (const int32_t replica : of_replica) where.push_back(first + replica);
+  }
+  if (!mesh.devices.empty())
+    for (int32_t& device : where) device = mesh.devices[at(device)];
+  return where;
 }
 
 /// How many replicas from the first on have each of their devices in the pieces of the first one's,

@@ -25,21 +25,19 @@ namespace {
 class Refinement {
  public:
   Refinement(const ReplicaLanes& lanes, const Mesh& mesh, const Problem& problem,
-             CollectiveGroups& prices, bool first_alone)
+             CollectiveGroups& prices, bool pieces_alike, bool first_alone)
       : lanes_(lanes),
         problem_(problem),
         cluster_(problem.cluster()),
         prices_(problem.cluster(), prices),
+        pieces_alike_(pieces_alike),
         width_(mesh.width()),
         replicas_(mesh.data),
         experts_(mesh.expert),
         devices_(mesh.pipeline * mesh.width()),
         queued_(problem.rules().queue == QueueModel::pair ||
-                problem.rules().queue == QueueModel::route) {
-    where_.reserve(at(devices_) * at(replicas_));
-    for (int32_t u = 0; u < devices_; ++u)
-      for (int32_t r = 0; r < replicas_; ++r)
-        where_.push_back(mesh.device(u / width_, r, u % width_));
+                problem.rules().queue == QueueModel::route),
+        where_(devices_of(mesh)) {
     copies_ = replicas_;
     if (first_alone && (copies_ = run_alike()) == 0) return;
     colour_.resize(lanes.lanes().size() * at(copies_));
@@ -75,7 +73,7 @@ class Refinement {
 
   /// How many replicas are a run of those that may change places; 0: there are none.
   int32_t run_alike() const {
-    if (experts_ > 1 || problem_.rules().queue == QueueModel::pair || !pieces_alike(cluster_))
+    if (experts_ > 1 || problem_.rules().queue == QueueModel::pair || !pieces_alike_)
       return 0;
     const int32_t run = run_of_replicas(where_, replicas_, cluster_.routes());
     const bool several = run > 0 && replicas_ > 2 * run;
@@ -363,7 +361,9 @@ class Refinement {
     if (!group.inner && group.members.size() == 1) {
       const int32_t u = group.members[0];
       key.push_back(static_cast<uint64_t>(lanes_.place_of(u)));
-      group.for_replicas([&](int32_t r) { counts.add(colour(lanes_.lane_of(u), r)); });
+      const int32_t once = std::min(group.count, copies_);  // the others repeat these
+      for (int32_t i = 0; i < once; ++i)
+        counts.add(colour(lanes_.lane_of(u), group.first + i * group.step), group.count / once);
       counts.take(key);
       key.push_back(~uint64_t{0});  // the end of a list
       return;
@@ -396,18 +396,18 @@ class Refinement {
   /// Of every lane and replica the first whose copies have its colours.
   void find_first() {
     const auto lanes = static_cast<int32_t>(lanes_.lanes().size());
-    const auto colour_of = [this](int32_t lane, int32_t r) {
-      return static_cast<uint64_t>(colour(lane, r));
-    };
-    replica_for_ = first_alike(replicas_, [&](int32_t r) {
-      std::vector<uint64_t> key;
-      for (int32_t l = 0; l < lanes; ++l) key.push_back(colour_of(l, r));
-      return key;
+    const auto of = [this](int32_t l, int32_t r) { return static_cast<uint64_t>(colour(l, r)); };
+    std::vector<uint64_t> key;
+    replica_for_ = first_alike(copies_, [&](int32_t r) {
+      key.clear();
+      for (int32_t l = 0; l < lanes; ++l) key.push_back(of(l, r));
+      return std::span(key);
     });
+    for (int32_t r = copies_; r < replicas_; ++r) replica_for_.push_back(replica_for_[r % copies_]);
     lane_for_ = first_alike(lanes, [&](int32_t l) {
-      std::vector<uint64_t> key;
-      for (int32_t r = 0; r < replicas_; ++r) key.push_back(colour_of(l, r));
-      return key;
+      key.clear();
+      for (int32_t r = 0; r < copies_; ++r) key.push_back(of(l, r));
+      return std::span(key);
     });
   }
 
@@ -441,7 +441,8 @@ class Refinement {
       bool any = false, all = true;
       const auto for_members = [&](auto visit) {
         for (const int32_t u : group.members)
-          group.for_replicas([&](int32_t r) { visit(lanes_.lane_of(u), r); });
+          for (int32_t i = 0; i < std::min(group.count, copies_); ++i)
+            visit(lanes_.lane_of(u), group.first + i * group.step);
       };
       for_members([&](int32_t lane, int32_t r) {
         if (!simulated(lane, r)) return;
@@ -552,6 +553,7 @@ class Refinement {
   const Problem& problem_;
   const Cluster& cluster_;
   GroupPrices prices_;
+  bool pieces_alike_;
   int32_t width_, replicas_, experts_, devices_;
   int32_t copies_ = 0;  // replicas whose copies are looked at: all, or the first
   bool queued_, lanes_share_ = false;
@@ -582,10 +584,10 @@ bool takes(const Problem& problem) {
 }  // namespace
 
 SymmetrySearch find_symmetry(const ReplicaLanes& lanes, const Mesh& mesh, const Problem& problem,
-                             CollectiveGroups& prices) {
+                             CollectiveGroups& prices, bool pieces_alike) {
   if (!takes(problem)) return {};
   for (const bool first_alone : {true, false}) {
-    Refinement refinement(lanes, mesh, problem, prices, first_alone);
+    Refinement refinement(lanes, mesh, problem, prices, pieces_alike, first_alone);
     if (refinement.lanes_share()) return {true, std::nullopt};
     if (refinement.told_apart()) continue;
     auto found = refinement.run();

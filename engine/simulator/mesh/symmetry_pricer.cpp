@@ -9,6 +9,7 @@
 #include "graph/nameless.h"
 #include "simulator/bind_schedule.h"
 #include "simulator/mesh/folded_mesh.h"
+#include "simulator/mesh/replicas_alike.h"
 #include "simulator/order_engine.h"
 #include "strategy/mesh_schedule.h"
 
@@ -87,13 +88,26 @@ struct SymmetryPricer::Structure {
   Strategy of;
   Parallelism given;
   std::shared_ptr<const FoldedMesh> folded;  // where a few of its layers are enough
-  std::shared_ptr<const FoldedMesh> several;  // the same of several replicas, the latest
+  std::shared_ptr<const FoldedMesh> several;  // the same of another number of replicas, the latest
   std::shared_ptr<Lowered> lowered;  // where they are not, or when first asked for
   std::vector<std::shared_ptr<Made>> made;
   std::list<std::shared_ptr<Bound>> bound;  // the latest first
 };
 
 namespace {
+
+int32_t one_replica(const ReplicaLanes&) { return 1; }
+
+/// How many replicas are simulated where of each the first lanes of every kind are, else one.
+int32_t replicas_folded(const SymmetrySearch& found, const ReplicaLanes& lanes) {
+  if (found.share || !found.symmetry) return 1;
+  const auto& devices = found.symmetry->devices;
+  for (size_t device = 0; device < devices.size(); ++device) {
+    const int32_t lane = lanes.lane_of(static_cast<int32_t>(device));
+    if (devices[device] != (lanes.lanes()[at(lane)].kind == lane)) return 1;
+  }
+  return static_cast<int32_t>(found.symmetry->replicas.size());
+}
 
 /// Whether of every stage its first device alone is simulated.
 bool first_lanes_alone(const Symmetry& symmetry, const Mesh& mesh) {
@@ -180,7 +194,8 @@ std::shared_ptr<SymmetryPricer::Lowered> SymmetryPricer::lowered(const Paralleli
   return made;
 }
 
-std::shared_ptr<SymmetryPricer::Structure> SymmetryPricer::structure(const Strategy& strategy) {
+std::shared_ptr<SymmetryPricer::Structure> SymmetryPricer::structure(const Strategy& strategy,
+                                                                     bool bound) {
   structure_of(strategy, asked_);
   const auto found = std::find_if(structures_.begin(), structures_.end(),
                                   [&](const auto& kept) { return kept->of == asked_; });
@@ -191,13 +206,18 @@ std::shared_ptr<SymmetryPricer::Structure> SymmetryPricer::structure(const Strat
   auto made = std::make_shared<Structure>();
   made->of = asked_;
   made->given = *strategy.parallelism;
-  made->folded = folded_->make(made->given);
+  if (bound)
+    made->folded = folded_->make(made->given, [&](const ReplicaLanes& lanes) {
+      if (sums_aside(made->given)) return 1;
+      return replicas_folded(find(lanes, strategy.parallelism->mesh), lanes);
+    });
+  if (!made->folded) made->folded = folded_->make(made->given, one_replica);
   if (!made->folded) made->lowered = lowered(made->given, made->of, false);
   structures_.push_front(made);
   int64_t operators = 0;
   for (auto kept = structures_.begin(); kept != structures_.end();) {
     for (const auto& folded : {(*kept)->folded, (*kept)->several})
-      if (folded) operators += folded->fold->graph().operators();
+      if (folded) operators += folded->fold->operators();
     if ((*kept)->lowered) operators += (*kept)->lowered->replica.graph.operator_count();
     const bool goes = operators > kMostOperators && kept != structures_.begin();
     kept = goes ? structures_.erase(kept) : std::next(kept);
@@ -207,7 +227,7 @@ std::shared_ptr<SymmetryPricer::Structure> SymmetryPricer::structure(const Strat
 
 std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bound(const Strategy& strategy,
                                                              bool folds) {
-  const auto of = structure(strategy);
+  const auto of = structure(strategy, true);
   const auto& mesh = strategy.parallelism->mesh;
   folds = folds && of->folded;
   const auto found = std::find_if(of->bound.begin(), of->bound.end(), [&](const auto& kept) {
@@ -241,7 +261,8 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind_folded(Structure& st
   result->mesh = mesh;
   result->folded = folded(structure, replicas);
   if (!result->folded) return nullptr;
-  const auto& fold = *result->folded->fold;
+  auto& fold = *result->folded->fold;
+  fold.unfold();
   const auto copy = [&](const std::vector<int32_t>& list, int32_t of, int32_t op) {
     return list[at(of) * at(replicas) + at(fold.replica(op))];
   };
@@ -260,9 +281,10 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind_folded(Structure& st
 
 /// A structure's few layers, of so many replicas.
 std::shared_ptr<const FoldedMesh> SymmetryPricer::folded(Structure& structure, int32_t replicas) {
-  if (replicas == 1) return structure.folded;
+  if (structure.folded->fold->replicas() == replicas) return structure.folded;
   if (!structure.several || structure.several->fold->replicas() != replicas)
-    structure.several = folded_->make(structure.given, replicas);
+    structure.several =
+        folded_->make(structure.given, [&](const ReplicaLanes&) { return replicas; });
   return structure.several;
 }
 
@@ -319,7 +341,9 @@ const SymmetryPricer::Found& SymmetryPricer::find(const ReplicaLanes& lanes, con
     return found_.front();
   }
   if (!prices_) prices_.emplace(problem_->cluster());
-  found_.push_front({find_symmetry(lanes, mesh, *problem_, *prices_), mesh, std::move(outline)});
+  if (!pieces_alike_) pieces_alike_ = pieces_alike(problem_->cluster());
+  found_.push_front(
+      {find_symmetry(lanes, mesh, *problem_, *prices_, *pieces_alike_), mesh, std::move(outline)});
   if (found_.size() > kMostFound) found_.pop_back();
   return found_.front();
 }
@@ -333,8 +357,7 @@ std::shared_ptr<SymmetryPricer::Made> SymmetryPricer::make(Structure& structure,
   made->of = copies;
   // The problem lives no longer than what it is in, which it must not keep alive.
   const std::shared_ptr<const Graph> graph(std::shared_ptr<void>(), &copies->copies.lowered.graph);
-  made->problem =
-      std::make_shared<const Problem>(graph, problem_->shared_cluster(), problem_->rules());
+  made->problem = std::make_shared<const Problem>(graph, *problem_);
   made->graph.emplace(*made->problem);
   structure.made.push_back(made);
   return made;
@@ -414,7 +437,7 @@ std::vector<int32_t> SymmetryPricer::home(const Strategy& strategy) {
   const auto& mesh = strategy.parallelism->mesh;
   const int32_t width = mesh.width();
   const std::lock_guard lock(mutex_);
-  const auto of = structure(strategy);
+  const auto of = structure(strategy, false);
   auto devices = of->folded ? of->folded->home : of->lowered->replica.home;
   const auto& ranks = of->folded ? std::vector<int32_t>() : of->lowered->replica.home_rank;
   for (size_t op = 0; op < devices.size(); ++op)

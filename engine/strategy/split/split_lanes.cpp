@@ -74,11 +74,15 @@ void SplitLowering::check_reads(int32_t op) {
     if (layout_.is_source(from)) continue;
     const auto& homes = layout_.homes(tensor);
     if (homes.size() != at(width_)) throw LanesDiffer{};
+    if (part_on_[at(op)] == part_on_[at(from)] && layout_.reads_own_part(op, k)) continue;
     int32_t own = 0;
+    const bool pieces = layout_.needs_pieces(op, k);
+    Block needed = layout_.needed(op, k, 0);
     for (int32_t lane = 0; lane < width_; ++lane) {
       const int32_t part = part_on_[at(op)][at(lane)], home = part_on_[at(from)][at(lane)];
       const Block& block = homes[at(home)].block;
-      if (layout_.needed(op, k, part) == block) ++own;
+      if (pieces) needed = layout_.needed(op, k, part);
+      if (needed == block) ++own;
       if (block.empty() && part != home) throw LanesDiffer{};  // parts of one number match (fetch())
     }
     if (own > 0 && own < width_) throw LanesDiffer{};

@@ -15,7 +15,10 @@ namespace trinity {
 
 Lowered SplitLowering::run() {
   const bool last = bucket_bytes_ > 0;  // updates wait for their buckets
-  if (width_ > 0) find_lanes();
+  if (width_ > 0) {
+    find_lanes();
+    builder_.reserve(at(graph_.operator_count()), graph_.tensors().size());
+  }
   for (int32_t op = 0; op < graph_.operator_count(); ++op)
     if (!last || graph_.op(op).phase != Phase::update) add_whole(op);
   reduce_buckets();
@@ -54,7 +57,7 @@ int32_t SplitLowering::add_for(int32_t serves, Operator op, int32_t device, int3
 
 std::string SplitLowering::part_name(const std::string& name, int32_t part, size_t parts) {
   if (parts == 1) return name;
-  return fmt::format("{}@{}", name_made_of(name, [&] { return name; }), part);
+  return name_made_of(name, [&] { return name; }) + '@' + std::to_string(part);
 }
 
 int32_t SplitLowering::add_block(int32_t producer, int32_t original, const Block& block,
