@@ -8,7 +8,8 @@
 
 namespace trinity {
 
-/// Operators in the order of their start, then of their numbers.
+/// Operators in the order of their start, then of their end (what takes no time runs before what starts
+/// behind it at the same instant), then of their numbers.
 std::vector<int32_t> by_start(const Timeline& timeline);
 
 /// How long every colocation unit holds up a step, along its critical path.
