@@ -133,11 +133,16 @@ class OrderEngine {
   };
   /// The state of a run before an event: equal ones have equal futures.
   struct Mark {
-    int32_t micro = -1;  // micro-batches that the first list has run
-    int64_t time_ns = 0, step_ns = 0;
-    uint64_t outline = 0;  // notes_outline()
+    int32_t micro = 0;  // micro-batches that the first list has run
+    int64_t time_ns = 0;
+    uint64_t hash = 0;  // of the state
     std::vector<int64_t> state;
     std::vector<Device> devices;
+  };
+  /// A booking that arrives later.
+  struct Flight {
+    int64_t end_ns;
+    int32_t row, micro;
   };
   /// What is left out of an order: `copies` of what ran between two marks, whose micro-batches
   /// are that many.
@@ -227,26 +232,18 @@ class OrderEngine {
 
   // order_periods.cpp: what repeats.
   void seek_period();
-  int32_t order_period() const;
+  bool runs_in_turn() const;
   /// Not in the last quarter: what repeats is left out where it is an eighth of all.
+  bool seeks_now() const { return seeks_ && 4 * pieces_done_[0] < 3 * micros_; }
   bool reached_mark() const {
-    return seeks_ && pieces_done_[0] > last_mark_ && 4 * pieces_done_[0] < 3 * micros_ &&
-           !events_.empty();
+    return seeks_now() && pieces_done_[0] > last_mark_ && !events_.empty();
   }
   void mark();
-  void keep();
-  bool notes_outline();
-  template <class Take>
-  bool visit_state(const Take& take) const;
-  template <class Take>
-  bool visit_outline(const Take& take) const;
-  template <class Take>
-  bool visit_devices(int64_t now_ns, int32_t micro, const Take& take) const;
-  template <class Take>
-  bool visit_events(int64_t now_ns, int32_t micro, const Take& take) const;
-  template <class Take>
-  bool visit_micros(int64_t now_ns, int32_t micro, const Take& take) const;
-  std::pair<int32_t, int32_t> open_micros(int64_t now_ns) const;
+  void keep(int64_t now_ns, uint64_t hash);
+  void note(int64_t value) { state_.push_back(value); }
+  void note_state(int64_t now_ns, int32_t first);
+  void note_devices(int64_t now_ns, int32_t micro);
+  void note_events(int64_t now_ns, int32_t micro);
   int32_t position(size_t number, const Device& device) const;
   bool begins_last() const;
   int32_t copies_between(const Mark& before) const;
@@ -278,6 +275,7 @@ class OrderEngine {
   void book_collective(const Event& event);
   void book_collective(int32_t collective, int32_t micro, int64_t ready_ns);
   int64_t book(std::span<const int32_t> queues, int64_t now_ns, int64_t duration_ns);
+  void note_booked(int32_t row, int32_t micro, int64_t start_ns, int64_t end_ns);
   void arrive(int32_t collective, int32_t micro, int64_t time_ns);
   void wake(int32_t device, int32_t row) {
     if (devices_[device].blocked == row) advance(device);
@@ -384,12 +382,14 @@ class OrderEngine {
   std::vector<std::pair<int64_t, int64_t>> booked_last_;  // per device: when at once, and what
 
   bool seeks_ = false;
-  int32_t last_mark_ = 0, marks_ = 0, next_kept_ = 0;   // marks: since one was kept, until the next
+  int32_t last_mark_ = 0, first_open_ = 0;              // micro-batches before are over
   std::vector<int32_t> left_;                           // per micro-batch: what is to come
   int32_t each_left_ = 0, newest_ = 0;                  // that of each at first; the last begun
-  int32_t order_period_ = 1;                            // in micro-batches
-  Mark kept_;
-  std::vector<uint64_t> outlines_;                      // of every mark
+  std::vector<Flight> flights_;                         // in order of booking, some past
+  std::vector<int64_t> state_;                          // at a mark
+  std::vector<Mark> marks_;                             // the first kept_ of them are kept
+  size_t kept_ = 0;
+  int32_t keeps_every_ = 1;                             // micro-batches
   Period period_;
 
   std::vector<std::vector<Started>> started_;           // per device

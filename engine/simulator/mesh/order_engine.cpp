@@ -412,10 +412,10 @@ void OrderEngine::begin() {
   rejected_ = tied_ = false;
   booked_last_.assign(devices_.size(), {-1, -1});
   left_.assign(at(micros_), each_left_);
-  last_mark_ = newest_ = 0;
-  kept_.micro = -1;
-  marks_ = next_kept_ = 0;
-  outlines_.clear();
+  last_mark_ = newest_ = first_open_ = 0;
+  flights_.clear();
+  kept_ = 0;
+  keeps_every_ = 1;
 }
 
 /// Empties what grows as a run goes on, with room for all of it where that is not much.
@@ -525,6 +525,13 @@ int64_t OrderEngine::book(std::span<const int32_t> queues, int64_t now_ns, int64
   return start_ns;
 }
 
+void OrderEngine::note_booked(int32_t row, int32_t micro, int64_t start_ns, int64_t end_ns) {
+  cell_of(row, micro) = {end_ns, Cell::kBooked};
+  if (seeks_now()) flights_.push_back({end_ns, row, micro});
+  meet_spots(row, micro, start_ns);
+  --left_[micro];
+}
+
 void OrderEngine::send(const Event& event) {
   const bool free = event.key >> 62 == kFreeSends;
   for (int32_t r = route_first_[event.what]; r < route_first_[at(event.what) + 1]; ++r) {
@@ -538,9 +545,7 @@ void OrderEngine::send(const Event& event) {
     const int64_t start_ns = book(queues, now_ns_, route.wire_ns);
     const int64_t end_ns = start_ns + route.wire_ns;
     const int32_t row = graph_->collectives() + r;
-    cell_of(row, micro) = {end_ns, Cell::kBooked};
-    meet_spots(row, micro, start_ns);
-    --left_[micro];
+    note_booked(row, micro, start_ns, end_ns);
     for (int32_t f = route.feeds_begin; f < route.feeds_end; ++f) feed(feeds_[f], micro, end_ns);
     wake(route.to, row);
   }
@@ -561,10 +566,8 @@ void OrderEngine::book_collective(int32_t collective, int32_t micro, int64_t rea
   }
   const int64_t start_ns = book(queues_of(group), ready_ns, group.duration_ns);
   const int64_t end_ns = start_ns + group.duration_ns;
-  cell_of(collective, micro) = {end_ns, Cell::kBooked};
-  meet_spots(collective, micro, start_ns);
+  note_booked(collective, micro, start_ns, end_ns);
   ++booked_;
-  --left_[micro];
   step_ns_ = std::max(step_ns_, end_ns);
   arrive(collective, micro, end_ns);
   ++ticket_;
