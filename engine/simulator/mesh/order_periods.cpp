@@ -157,11 +157,11 @@ void OrderEngine::note_devices(int64_t now_ns, int32_t micro) {
 }
 
 void OrderEngine::note_events(int64_t now_ns, int32_t micro) {
-  auto events = events_;
-  std::sort(events.begin(), events.end(),
-            [](const Event& a, const Event& b) { return b > a; });
+  std::vector<Event> events;
+  events_.for_each([&](const Event& event) { events.push_back(event); });
+  std::sort(events.begin(), events.end());
   for (const auto& event : events) {
-    const uint64_t kind = event.key >> 62;
+    const uint64_t kind = kind_of(event);
     auto number = static_cast<int64_t>(event.key << 2 >> 2);
     if (kind == kTaskSends)
       number -= int64_t{micro} * static_cast<int64_t>(list_of_.size());
@@ -170,8 +170,8 @@ void OrderEngine::note_events(int64_t now_ns, int32_t micro) {
     else
       number -= static_cast<int64_t>(ticket_);
     for (const int64_t value : {event.time_ns - now_ns, static_cast<int64_t>(kind), number,
-                                int64_t{event.what}, int64_t{event.micro - micro},
-                                int64_t{event.last}})
+                                int64_t{what_of(event)}, int64_t{micro_of(event) - micro},
+                                int64_t{last_of(event)}})
       note(value);
   }
   note(static_cast<int64_t>(events.size()));
@@ -188,8 +188,9 @@ int32_t OrderEngine::position(size_t number, const Device& device) const {
 /// Whether something of the last micro-batch, with which things run that run once, is there
 /// already: it would be that of another one where micro-batches are left out.
 bool OrderEngine::begins_last() const {
-  const auto is_last = [&](const auto& of) { return of.micro == micros_ - 1; };
-  return opened_ == micros_ || std::any_of(events_.begin(), events_.end(), is_last);
+  bool waits = opened_ == micros_;
+  events_.for_each([&](const Event& event) { waits = waits || micro_of(event) == micros_ - 1; });
+  return waits;
 }
 
 /// How often what ran since the mark can be left out of what is to come; 0 where that saves little.
@@ -279,9 +280,10 @@ int64_t OrderEngine::change(int32_t number) const {
     const int32_t begin = pieces_->list_first[list];
     const int32_t length = pieces_->list_first[at(list) + 1] - begin;
     const int64_t* fixed = list_delta_.data() + begin + list;
-    for (int32_t i = 0; i < length; ++i, ++position)
-      if (position >= from && position < to)
-        sum += fixed[i] + delta_[position] + (i == 0 ? carried : 0);
+    const int32_t first = std::max(from - position, 0), end = std::min(to - position, length);
+    for (int32_t i = first; i < end; ++i) sum += fixed[i] + delta_[position + i];
+    if (first == 0 && end > 0) sum += carried;
+    position += length;
     carried = fixed[length];
   }
   return sum;
