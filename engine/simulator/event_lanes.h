@@ -135,7 +135,8 @@ class EventLanes {
   }
 
   size_t leaves_ = 1;
-  std::vector<int64_t> times_;  // of nodes 2 n and 2 n + 1 the lesser is node n; the first is node 1
+  // Of nodes 2 n and 2 n + 1 the lesser is node n; the first is node 1.
+  std::vector<int64_t> times_;
   std::vector<uint64_t> keys_;
   std::vector<size_t> firsts_;  // lanes
   std::vector<Lane> lanes_;
