@@ -28,7 +28,7 @@ class EventLanes {
     times_.assign(2 * leaves_, kNever);
     keys_.assign(2 * leaves_, 0);
     firsts_.assign(2 * leaves_, 0);
-    lanes_.resize(leaves_);
+    if (lanes_.size() < leaves_) lanes_.resize(leaves_);
     for (auto& lane : lanes_) {
       lane.events.clear();
       lane.first = 0;

@@ -229,7 +229,7 @@ class OrderEngine {
 
   // order_queues.cpp: what that takes.
   void add_queues(int32_t from, int32_t to);
-  std::vector<int32_t> queue_classes() const;
+  void find_queue_classes();
   void join_queues();
   void find_at_once();
   bool own(int32_t collective) const;
@@ -240,7 +240,7 @@ class OrderEngine {
 
   // order_periods.cpp: what repeats.
   void seek_period();
-  bool runs_in_turn() const;
+  bool runs_in_turn();
   /// Not in the last quarter: what repeats is left out where it is an eighth of all.
   bool seeks_now() const { return seeks_ && 4 * pieces_done_[0] < 3 * micros_; }
   bool reached_mark() const { return seeks_now() && pieces_done_[0] > last_mark_; }
@@ -373,6 +373,9 @@ class OrderEngine {
   std::vector<Group> groups_;
   std::vector<int32_t> queues_, group_devices_, group_sends_, ring_;
   size_t queue_count_ = 0;                              // numbers in queues_ are below
+  struct {
+    std::vector<int32_t> of_queue, row, number;         // the last row that takes one
+  } classes_;                                           // while queues are joined
 
   size_t rows_ = 0;                                     // collectives, and routes behind them
   std::vector<Device> devices_;
@@ -397,6 +400,7 @@ class OrderEngine {
   int32_t each_left_ = 0, newest_ = 0;                  // that of each at first; the last begun
   std::vector<Flight> flights_;                         // in order of booking, some past
   std::vector<int64_t> state_;                          // at a mark
+  std::vector<Event> waiting_events_;                   // at a mark, in order
   std::vector<Mark> marks_;                             // the first kept_ of them are kept
   size_t kept_ = 0;
   int32_t keeps_every_ = 1;                             // micro-batches

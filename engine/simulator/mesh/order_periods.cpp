@@ -52,8 +52,9 @@ void OrderEngine::seek_period() {
 }
 
 /// Whether every list runs its micro-batches one after the other.
-bool OrderEngine::runs_in_turn() const {
-  std::vector<int32_t> next(at(pieces_->lists()), 0);
+bool OrderEngine::runs_in_turn() {
+  auto& next = pieces_done_;  // which a run begins anew
+  next.assign(at(pieces_->lists()), 0);
   return std::all_of(pieces_->pieces.begin(), pieces_->pieces.end(), [&](const auto& piece) {
     return next[piece.list]++ == piece.micro_batch ||
            graph_->once(pieces_->operators[pieces_->list_first[piece.list]]);
@@ -157,7 +158,8 @@ void OrderEngine::note_devices(int64_t now_ns, int32_t micro) {
 }
 
 void OrderEngine::note_events(int64_t now_ns, int32_t micro) {
-  std::vector<Event> events;
+  auto& events = waiting_events_;
+  events.clear();
   events_.for_each([&](const Event& event) { events.push_back(event); });
   std::sort(events.begin(), events.end());
   for (const auto& event : events) {

@@ -31,9 +31,12 @@ void OrderEngine::add_queues(int32_t from, int32_t to) {
     for (const int32_t channel : problem_->cluster().route(from, to)) queues_.push_back(channel);
 }
 
-/// Numbers of classes: of one is what the same transfers and collectives take.
-std::vector<int32_t> OrderEngine::queue_classes() const {
-  std::vector<int32_t> class_of(queue_count_, 0), row_of(1, -1), becomes(1, 0);
+/// Finds classes of queues: of one is what the same transfers and collectives take.
+void OrderEngine::find_queue_classes() {
+  auto& [class_of, row_of, becomes] = classes_;
+  class_of.assign(queue_count_, 0);
+  row_of.assign(1, -1);
+  becomes.assign(1, 0);
   int32_t row = 0;
   for_rows(routes_, groups_, [&](const auto& taker) {
     for (int32_t i = taker.queues_begin; i < taker.queues_end; ++i) {
@@ -48,7 +51,6 @@ std::vector<int32_t> OrderEngine::queue_classes() const {
     }
     ++row;
   });
-  return class_of;
 }
 
 /// Takes queues of one class for one: they are free at the same times.
@@ -56,14 +58,15 @@ void OrderEngine::join_queues() {
   queue_count_ = 0;
   for (const int32_t queue : queues_) queue_count_ = std::max(queue_count_, at(queue) + 1);
   if (queue_count_ > kMostQueues) return;
-  const auto class_of = queue_classes();
-  std::vector<int32_t> number, row_of;  // of classes
+  find_queue_classes();
+  auto& [class_of, row_of, number] = classes_;
+  std::fill(row_of.begin(), row_of.end(), -1);
+  std::fill(number.begin(), number.end(), -1);
   int32_t row = 0, numbers = 0;
   for_rows(routes_, groups_, [&](auto& taker) {
     int32_t end = taker.queues_begin;
     for (int32_t i = taker.queues_begin; i < taker.queues_end; ++i) {
       const size_t of = at(class_of[at(queues_[i])]);
-      if (of >= number.size()) number.resize(of + 1, -1), row_of.resize(of + 1, -1);
       if (number[of] < 0) number[of] = numbers++;
       if (row_of[of] != row) queues_[end++] = number[of];
       row_of[of] = row;
