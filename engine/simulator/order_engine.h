@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cluster/collectives.h"
+#include "simulator/event_lanes.h"
 #include "simulator/metrics.h"
 #include "simulator/order_graph.h"
 #include "simulator/problem.h"
@@ -55,6 +56,8 @@ class OrderEngine {
   int32_t left_out() const { return period_.copies * period_.micros; }
 
  private:
+  static constexpr size_t kMostQueues = size_t{1} << 24;
+
   /// Operators of a list that run one after the other once what the first reads has come.
   struct Segment {
     int32_t begin, end;                // in pieces.operators
@@ -98,15 +101,16 @@ class OrderEngine {
   };
   /// Kinds of events at one instant, in their order.
   static constexpr uint64_t kTaskSends = 0, kMemberSends = 1, kFreeSends = 2, kBooks = 3;
-  struct Event {
-    int64_t time_ns;
-    uint64_t key;  // kind << 62, and a number of that kind
-    int32_t what, micro;
-    bool last;  // of an operator: what accumulates is complete
-    bool operator>(const Event& other) const {
-      return time_ns != other.time_ns ? time_ns > other.time_ns : key > other.key;
-    }
-  };
+  /// An event's key is its kind << 62 and a number of that kind.
+  using Event = EventLanes::Event;
+  static uint64_t kind_of(const Event& event) { return event.key >> 62; }
+  /// The operator or collective, the micro-batch, and of an operator whether what accumulates is
+  /// complete.
+  static int32_t what_of(const Event& event) { return static_cast<int32_t>(event.data >> 32); }
+  static int32_t micro_of(const Event& event) {
+    return static_cast<int32_t>(event.data & 0xffffffff) >> 1;
+  }
+  static bool last_of(const Event& event) { return (event.data & 1) != 0; }
   struct Device {
     int32_t piece = 0, segment = 0;
     int64_t free_ns = 0;
@@ -133,11 +137,16 @@ class OrderEngine {
   };
   /// The state of a run before an event: equal ones have equal futures.
   struct Mark {
-    int32_t micro = -1;  // micro-batches that the first list has run
-    int64_t time_ns = 0, step_ns = 0;
-    uint64_t outline = 0;  // notes_outline()
+    int32_t micro = 0;  // micro-batches that the first list has run
+    int64_t time_ns = 0;
+    uint64_t hash = 0;  // of the state
     std::vector<int64_t> state;
     std::vector<Device> devices;
+  };
+  /// A booking that arrives later.
+  struct Flight {
+    int64_t end_ns;
+    int32_t row, micro;
   };
   /// What is left out of an order: `copies` of what ran between two marks, whose micro-batches
   /// are that many.
@@ -201,16 +210,9 @@ class OrderEngine {
   bool find_groups();
   bool price(int32_t collective);
   const CollectiveGroup& group_of(int32_t collective);
-  void find_at_once();
-  bool own(int32_t collective) const;
-  std::span<const int32_t> queues_of(const Group& group) const {
-    return std::span(queues_).subspan(static_cast<size_t>(group.queues_begin),
-                                      static_cast<size_t>(group.queues_end - group.queues_begin));
-  }
   bool find_routes();
   void count(const Route& route);
   void join_members(int32_t collective);
-  void add_queues(int32_t from, int32_t to);
   void add_feeds(int32_t op, int32_t device, int32_t output);
   bool find_segments(int32_t list);
   bool find_needs(int32_t op);
@@ -225,28 +227,29 @@ class OrderEngine {
     return graph_->cost_ns(cluster_device(placement_[op]), op);
   }
 
+  // order_queues.cpp: what that takes.
+  void add_queues(int32_t from, int32_t to);
+  void find_queue_classes();
+  void join_queues();
+  void find_at_once();
+  bool own(int32_t collective) const;
+  std::span<const int32_t> queues_of(const Group& group) const {
+    return std::span(queues_).subspan(static_cast<size_t>(group.queues_begin),
+                                      static_cast<size_t>(group.queues_end - group.queues_begin));
+  }
+
   // order_periods.cpp: what repeats.
   void seek_period();
-  int32_t order_period() const;
+  bool runs_in_turn();
   /// Not in the last quarter: what repeats is left out where it is an eighth of all.
-  bool reached_mark() const {
-    return seeks_ && pieces_done_[0] > last_mark_ && 4 * pieces_done_[0] < 3 * micros_ &&
-           !events_.empty();
-  }
+  bool seeks_now() const { return seeks_ && 4 * pieces_done_[0] < 3 * micros_; }
+  bool reached_mark() const { return seeks_now() && pieces_done_[0] > last_mark_; }
   void mark();
-  void keep();
-  bool notes_outline();
-  template <class Take>
-  bool visit_state(const Take& take) const;
-  template <class Take>
-  bool visit_outline(const Take& take) const;
-  template <class Take>
-  bool visit_devices(int64_t now_ns, int32_t micro, const Take& take) const;
-  template <class Take>
-  bool visit_events(int64_t now_ns, int32_t micro, const Take& take) const;
-  template <class Take>
-  bool visit_micros(int64_t now_ns, int32_t micro, const Take& take) const;
-  std::pair<int32_t, int32_t> open_micros(int64_t now_ns) const;
+  void keep(int64_t now_ns, uint64_t hash);
+  void note(int64_t value) { state_.push_back(value); }
+  void note_state(int64_t now_ns, int32_t first);
+  void note_devices(int64_t now_ns, int32_t micro);
+  void note_events(int64_t now_ns, int32_t micro);
   int32_t position(size_t number, const Device& device) const;
   bool begins_last() const;
   int32_t copies_between(const Mark& before) const;
@@ -271,13 +274,17 @@ class OrderEngine {
   void begin_segment(int32_t device, int32_t segment, int32_t list, int32_t micro,
                      int64_t start_ns);
   void feed(const Feed& feed, int32_t micro, int64_t time_ns);
-  void push(int64_t time_ns, uint64_t kind, uint64_t number, int32_t what, int32_t micro,
-            bool last = false);
-  void send(const Event& event);
+  void push(int32_t device, int64_t time_ns, uint64_t kind, uint64_t number, int32_t what,
+            int32_t micro, bool last = false) {
+    events_.push(static_cast<size_t>(device), time_ns, kind << 62 | number,
+                 static_cast<uint64_t>(what) << 32 | static_cast<uint64_t>(micro) << 1 | last);
+  }
+  void push_book(int32_t collective, int32_t micro, int64_t time_ns);
+  void send(int32_t op, int32_t micro, bool last, bool free);
   void check_turn(int32_t queue, int32_t device, bool free);
-  void book_collective(const Event& event);
   void book_collective(int32_t collective, int32_t micro, int64_t ready_ns);
   int64_t book(std::span<const int32_t> queues, int64_t now_ns, int64_t duration_ns);
+  void note_booked(int32_t row, int32_t micro, int64_t start_ns, int64_t end_ns);
   void arrive(int32_t collective, int32_t micro, int64_t time_ns);
   void wake(int32_t device, int32_t row) {
     if (devices_[device].blocked == row) advance(device);
@@ -365,6 +372,10 @@ class OrderEngine {
   std::vector<int32_t> feeds_begin_, feeds_end_;        // per operator: of members on its device
   std::vector<Group> groups_;
   std::vector<int32_t> queues_, group_devices_, group_sends_, ring_;
+  size_t queue_count_ = 0;                              // numbers in queues_ are below
+  struct {
+    std::vector<int32_t> of_queue, row, number;         // the last row that takes one
+  } classes_;                                           // while queues are joined
 
   size_t rows_ = 0;                                     // collectives, and routes behind them
   std::vector<Device> devices_;
@@ -373,7 +384,7 @@ class OrderEngine {
   std::vector<int32_t> waiting_;                        // per collective: micro-batches to come
   std::vector<int64_t> all_arrived_;                    // per collective: when, or -1
   std::vector<int32_t> pieces_done_;                    // per list
-  std::vector<Event> events_;
+  EventLanes events_;                                   // by device
   std::vector<int64_t> free_ns_, asked_ns_;             // per queue
   std::vector<int32_t> asked_by_;                       // per queue: 2 device, + 1: it took no time
   uint64_t ticket_ = 0;
@@ -384,12 +395,15 @@ class OrderEngine {
   std::vector<std::pair<int64_t, int64_t>> booked_last_;  // per device: when at once, and what
 
   bool seeks_ = false;
-  int32_t last_mark_ = 0, marks_ = 0, next_kept_ = 0;   // marks: since one was kept, until the next
+  int32_t last_mark_ = 0, first_open_ = 0;              // micro-batches before are over
   std::vector<int32_t> left_;                           // per micro-batch: what is to come
   int32_t each_left_ = 0, newest_ = 0;                  // that of each at first; the last begun
-  int32_t order_period_ = 1;                            // in micro-batches
-  Mark kept_;
-  std::vector<uint64_t> outlines_;                      // of every mark
+  std::vector<Flight> flights_;                         // in order of booking, some past
+  std::vector<int64_t> state_;                          // at a mark
+  std::vector<Event> waiting_events_;                   // at a mark, in order
+  std::vector<Mark> marks_;                             // the first kept_ of them are kept
+  size_t kept_ = 0;
+  int32_t keeps_every_ = 1;                             // micro-batches
   Period period_;
 
   std::vector<std::vector<Started>> started_;           // per device
@@ -406,7 +420,7 @@ class OrderEngine {
   std::vector<Spot> spots_;                             // by row
   std::vector<int32_t> spot_first_;                     // per row, and the end
   std::vector<size_t> spots_of_;                        // per device: how many
-  std::vector<int32_t> booked_before_;                  // per row
+  std::vector<int32_t> booked_before_;                  // per spot that sums
   std::vector<std::vector<Met>> met_;                   // per device, in order
   std::vector<int32_t> begin_column_, end_column_;      // per slot, or -1
   std::vector<int32_t> sum_column_;                     // per slot, or -1

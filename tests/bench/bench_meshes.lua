@@ -1,4 +1,4 @@
--- What a step of a network on ten thousand GPUs costs to price, from nothing and again:
+-- What a step of a network on a thousand or ten thousand GPUs costs to price, from nothing and again:
 --   build/trinity tests/bench/bench_meshes.lua
 -- Processor time of one thread, medians of 5 fresh graphs each: the graph, its cluster and the problem; a strategy
 -- whose structure was not seen before (another one was); the same again. Before them this process's memory with one.
@@ -45,8 +45,21 @@ local strategies = {
   { 'tensor 2, data 512', mesh = { tensor = 2, pipeline = 16, data = 512 } },
 }
 
-local function strategy(problem, options)
-  local all = { mesh = { tensor = 8, pipeline = 16, data = 128 }, micro_batches = 128, shard = 1, schedule = '1f1b' }
+local of_thousand = {
+  { 'tensor 8 x pipeline 16 x data 8', shard = 0 },
+  { 'shard 1', shard = 1 },
+  { 'shard 2', shard = 2 },
+  { 'shard 3', shard = 3 },
+  { 'sequence_parallel', shard = 0, sequence_parallel = true },
+}
+
+local clusters = {
+  { name = 'dgx_h100x2048', gpus = '16,384', data = 128, strategies = strategies },
+  { name = 'dgx_h100x128', gpus = '1,024', data = 8, strategies = of_thousand },
+}
+
+local function strategy(problem, data, options)
+  local all = { mesh = { tensor = 8, pipeline = 16, data = data }, micro_batches = 128, shard = 1, schedule = '1f1b' }
   for name, value in pairs(options) do  -- in any order
     if type(name) == 'string' then all[name] = value end
   end
@@ -71,27 +84,35 @@ local function peak_mb()
   end
 end
 
-local function bound(network)
-  return trinity.problem { graph = network.make(), cluster = trinity.cluster 'dgx_h100x2048' }
+local function bound(network, cluster)
+  return trinity.problem { graph = network.make(), cluster = trinity.cluster(cluster.name) }
 end
 
-print(('16,384 GPUs (dgx_h100x2048); processor time, medians of 5\n%-34s%-34s%10s%12s%12s'):format(
-  'network', 'strategy', 'bind s', 'unseen ms', 'again ms'))
-for _, network in ipairs(networks) do
-  for i, options in ipairs(strategies) do
-    local bind, unseen, again = {}, {}, {}
-    for _ = 1, 5 do
-      local problem
-      bind[#bind + 1], problem = seconds(function() return bound(network) end)
-      if i == 1 and #bind == 1 then print(('%-34speak %.0f MB'):format(network.name, peak_mb())) end
-      problem:evaluate(strategy(problem, { mesh = { tensor = 2, pipeline = 2, data = 4096 }, micro_batches = 4,
-        shard = 0 }))
-      unseen[#unseen + 1] = seconds(function() return problem:evaluate(strategy(problem, options)) end)
-      again[#again + 1] = seconds(function() return problem:evaluate(strategy(problem, options)) end)
-    end
-    print(('%-34s%-34s%10.2f%12.1f%12.1f'):format(network.name, options[1], median(bind), median(unseen) * 1e3,
-      median(again) * 1e3))
+--- A row: medians of 5.
+local function measure(network, cluster, options, first)
+  local bind, unseen, again = {}, {}, {}
+  for _ = 1, 5 do
+    local problem
+    bind[#bind + 1], problem = seconds(function() return bound(network, cluster) end)
+    if first and #bind == 1 then print(('%-34speak %.0f MB'):format(network.name, peak_mb())) end
+    problem:evaluate(strategy(problem, cluster.data, { mesh = { tensor = 2, pipeline = 2, data = cluster.data * 32 },
+      micro_batches = 4, shard = 0 }))
+    unseen[#unseen + 1] = seconds(function()
+      return problem:evaluate(strategy(problem, cluster.data, options))
+    end)
+    again[#again + 1] = seconds(function() return problem:evaluate(strategy(problem, cluster.data, options)) end)
   end
+  print(('%-34s%-34s%10.2f%12.1f%12.1f'):format(network.name, options[1], median(bind), median(unseen) * 1e3,
+    median(again) * 1e3))
+end
+
+for _, cluster in ipairs(clusters) do
+  print(('%s GPUs (%s); processor time, medians of 5\n%-34s%-34s%10s%12s%12s'):format(cluster.gpus, cluster.name,
+    'network', 'strategy', 'bind s', 'unseen ms', 'again ms'))
+  for _, network in ipairs(networks) do
+    for i, options in ipairs(cluster.strategies) do measure(network, cluster, options, i == 1) end
+  end
+  print()
 end
 
 --- Devices 1 to 16 in an order of their own.
@@ -134,7 +155,7 @@ local function rate(of, count)
   return count / spent_s, simulated / count
 end
 
-print(('\nGPT-2 large, pipeline 4 x tensor 2 x data 2 on dgx_h100x2; a structure that was seen, 15 or 32 strategies; '
+print(('GPT-2 large, pipeline 4 x tensor 2 x data 2 on dgx_h100x2; a structure that was seen, 15 or 32 strategies; '
   .. 'processor time, medians of 5\n%-68s%12s%16s'):format('strategies', 'simulated', 'evaluations/s'))
 for n, row in ipairs(seen) do
   local rates, simulated = {}, nil

@@ -9,7 +9,6 @@
 namespace trinity {
 namespace {
 
-constexpr size_t kMostQueues = size_t{1} << 24;
 constexpr size_t kMostRoom = size_t{1} << 20;
 
 }  // namespace
@@ -135,22 +134,6 @@ void OrderEngine::add_feeds(int32_t op, int32_t device, int32_t output) {
       feeds_.push_back({graph_->collective(reader.op), accumulates(op, reader.op)});
 }
 
-/// What a transfer occupies, into queues_.
-void OrderEngine::add_queues(int32_t from, int32_t to) {
-  const auto model = problem_->rules().queue;
-  const auto add = [this](std::span<const int32_t> list) {
-    queues_.insert(queues_.end(), list.begin(), list.end());
-  };
-  if (model == QueueModel::sender)
-    queues_.push_back(from);
-  else if (quotient_ && (model == QueueModel::pair || model == QueueModel::route))
-    add(quotient_->path(from, to));
-  else if (model == QueueModel::pair)
-    queues_.push_back(from * static_cast<int32_t>(devices_.size()) + to);
-  else if (model == QueueModel::route)
-    for (const int32_t channel : problem_->cluster().route(from, to)) queues_.push_back(channel);
-}
-
 bool OrderEngine::find_groups() {
   groups_.assign(at(graph_->collectives()), {});
   group_devices_.clear();
@@ -161,53 +144,9 @@ bool OrderEngine::find_groups() {
     if (!price(static_cast<int32_t>(c))) return false;
     longest_ns += static_cast<double>(groups_[c].duration_ns + problem_->rules().link_dead_ns);
   }
+  join_queues();
   find_at_once();
   return longest_ns * micros_ < 0x1p60;
-}
-
-/// Whether one device alone hands in, from its lists, in every micro-batch, and is all that waits.
-bool OrderEngine::own(int32_t collective) const {
-  const auto& group = groups_[collective];
-  const auto members = graph_->members(collective);
-  if (group.once || members.size() != 1 || group.missing == 0) return false;
-  const int32_t op = members[0];
-  if (route_first_[op] < route_first_[at(op) + 1] || feeds_begin_[op] < feeds_end_[op])
-    return false;
-  for (const auto& [from, output] : graph_->inputs(op))
-    if (placement_[from] != placement_[op] || member(from) || graph_->once(from)) return false;
-  return true;
-}
-
-void OrderEngine::find_at_once() {
-  constexpr int32_t kNobody = -1, kSeveral = -2;
-  size_t queues = 0;
-  for (const int32_t queue : queues_) queues = std::max(queues, at(queue) + 1);
-  queue_device_.assign(queues, kNobody);
-  if (queues > kMostQueues) return;
-  for (const auto& route : routes_)
-    for (int32_t i = route.queues_begin; i < route.queues_end; ++i)
-      queue_device_[queues_[i]] = kSeveral;
-  for (int32_t c = 0; c < graph_->collectives(); ++c) {
-    groups_[c].at_once = own(c);
-    const int32_t device = groups_[c].at_once ? placement_[graph_->members(c)[0]] : kSeveral;
-    for (const int32_t queue : queues_of(groups_[c])) {
-      auto& owner = queue_device_[queue];
-      owner = owner == kNobody || owner == device ? device : kSeveral;
-    }
-  }
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (auto& group : groups_) {
-      const auto list = queues_of(group);
-      if (!group.at_once || std::none_of(list.begin(), list.end(), [&](int32_t queue) {
-            return queue_device_[queue] == kSeveral;
-          }))
-        continue;
-      group.at_once = false;
-      changed = true;
-      for (const int32_t queue : list) queue_device_[queue] = kSeveral;
-    }
-  }
 }
 
 /// Of the devices in ring_, or of the quotient's group: thousands of collectives have one of a few.
@@ -349,7 +288,7 @@ bool OrderEngine::run_events(int64_t limit_ns) {
   begin();
   for (size_t c = 0; c < groups_.size(); ++c)
     for (int32_t k = groups_[c].once ? micros_ - 1 : 0; k < micros_ && groups_[c].missing == 0; ++k)
-      push(0, kBooks, at(k) * groups_.size() + c, static_cast<int32_t>(c), k);
+      push_book(static_cast<int32_t>(c), k, 0);
   for (size_t d = 0; d < devices_.size(); ++d) advance(static_cast<int32_t>(d));
   return go_on(limit_ns);
 }
@@ -361,18 +300,20 @@ bool OrderEngine::go_on(int64_t limit_ns) {
       mark();
       if (period_.copies > 0) return true;
     }
-    std::pop_heap(events_.begin(), events_.end(), std::greater<>());
-    const Event event = events_.back();
-    events_.pop_back();
+    const Event& event = events_.front();
     now_ns_ = event.time_ns;
     if (now_ns_ > limit_ns) {
       rejected_ = true;
       return true;
     }
-    if (event.key >> 62 == kBooks)
-      book_collective(event);
+    const uint64_t kind = kind_of(event);
+    const int32_t what = what_of(event), micro = micro_of(event);
+    const bool last = last_of(event);
+    events_.pop();
+    if (kind == kBooks)
+      book_collective(what, micro, now_ns_);
     else
-      send(event);
+      send(what, micro, last, kind == kFreeSends);
   }
   int32_t expected = 0;
   for (const auto& group : groups_) expected += group.once ? 1 : micros_;
@@ -391,13 +332,11 @@ void OrderEngine::begin() {
   cells_.clear();
   cells_.reserve(rows() * at(micros_));
   pieces_done_.assign(at(pieces_->lists()), 0);
-  events_.clear();
+  events_.reset(devices_.size());
   clear_lists();
-  size_t queues = 0;
-  for (const int32_t queue : queues_) queues = std::max(queues, at(queue) + 1);
-  free_ns_.assign(queues, 0);
-  asked_ns_.assign(queues, -1);
-  asked_by_.resize(queues);
+  free_ns_.assign(queue_count_, 0);
+  asked_ns_.assign(queue_count_, -1);
+  asked_by_.resize(queue_count_);
   for (size_t d = 0; d < devices_.size(); ++d) {
     auto& device = devices_[d];
     device.piece = pieces_->piece_first[d];
@@ -408,19 +347,19 @@ void OrderEngine::begin() {
   ticket_ = 0;
   now_ns_ = step_ns_ = 0;
   booked_ = 0;
-  unsure_ = queues > kMostQueues;
+  unsure_ = queue_count_ > kMostQueues;
   rejected_ = tied_ = false;
   booked_last_.assign(devices_.size(), {-1, -1});
   left_.assign(at(micros_), each_left_);
-  last_mark_ = newest_ = 0;
-  kept_.micro = -1;
-  marks_ = next_kept_ = 0;
-  outlines_.clear();
+  last_mark_ = newest_ = first_open_ = 0;
+  flights_.clear();
+  kept_ = 0;
+  keeps_every_ = 1;
 }
 
 /// Empties what grows as a run goes on, with room for all of it where that is not much.
 void OrderEngine::clear_lists() {
-  booked_before_.assign(rows(), 0);
+  booked_before_.assign(spots_.size(), 0);
   met_.resize(devices_.size());
   started_.resize(devices_.size());
   for (size_t d = 0; d < devices_.size(); ++d) {
@@ -480,7 +419,7 @@ void OrderEngine::begin_segment(int32_t number, int32_t which, int32_t list, int
     const auto& emit = emits_[i];
     const int64_t end_ns = start_ns + emit.offset_ns;
     if (emit.sends)
-      push(end_ns, emit.free ? kFreeSends : kTaskSends,
+      push(number, end_ns, emit.free ? kFreeSends : kTaskSends,
            emit.free ? ticket_++ : at(micro) * list_of_.size() + at(emit.op), emit.op, micro, last);
     for (int32_t f = emit.feeds_begin; f < emit.feeds_end; ++f)
       if (!feeds_[f].last || last) feed(feeds_[f], micro, end_ns);
@@ -496,15 +435,12 @@ void OrderEngine::feed(const Feed& feed, int32_t micro, int64_t time_ns) {
   if (--cell.missing > 0) return;
   if (groups_[feed.collective].at_once)
     return book_collective(feed.collective, micro, cell.time_ns);
-  const auto number = static_cast<uint64_t>(micro) * at(graph_->collectives());
-  push(cell.time_ns, kBooks, number + static_cast<uint64_t>(feed.collective), feed.collective,
-       micro);
+  push_book(feed.collective, micro, cell.time_ns);
 }
 
-void OrderEngine::push(int64_t time_ns, uint64_t kind, uint64_t number, int32_t what, int32_t micro,
-                       bool last) {
-  events_.push_back({time_ns, kind << 62 | number, what, micro, last});
-  std::push_heap(events_.begin(), events_.end(), std::greater<>());
+void OrderEngine::push_book(int32_t collective, int32_t micro, int64_t time_ns) {
+  push(group_devices_[groups_[collective].devices_begin], time_ns, kBooks,
+       at(micro) * groups_.size() + at(collective), collective, micro);
 }
 
 /// That tasks which take no time take no turn before or behind another device's.
@@ -525,12 +461,18 @@ int64_t OrderEngine::book(std::span<const int32_t> queues, int64_t now_ns, int64
   return start_ns;
 }
 
-void OrderEngine::send(const Event& event) {
-  const bool free = event.key >> 62 == kFreeSends;
-  for (int32_t r = route_first_[event.what]; r < route_first_[at(event.what) + 1]; ++r) {
+void OrderEngine::note_booked(int32_t row, int32_t micro, int64_t start_ns, int64_t end_ns) {
+  cell_of(row, micro) = {end_ns, Cell::kBooked};
+  if (seeks_now()) flights_.push_back({end_ns, row, micro});
+  meet_spots(row, micro, start_ns);
+  --left_[micro];
+}
+
+void OrderEngine::send(int32_t op, int32_t of, bool last, bool free) {
+  for (int32_t r = route_first_[op]; r < route_first_[at(op) + 1]; ++r) {
     const Route& route = routes_[r];
-    if (route.last && !event.last) continue;
-    const int32_t micro = route.last ? micros_ - 1 : event.micro;
+    if (route.last && !last) continue;
+    const int32_t micro = route.last ? micros_ - 1 : of;
     open(micro);
     const auto queues = std::span(queues_).subspan(
         at(route.queues_begin), at(route.queues_end - route.queues_begin));
@@ -538,16 +480,10 @@ void OrderEngine::send(const Event& event) {
     const int64_t start_ns = book(queues, now_ns_, route.wire_ns);
     const int64_t end_ns = start_ns + route.wire_ns;
     const int32_t row = graph_->collectives() + r;
-    cell_of(row, micro) = {end_ns, Cell::kBooked};
-    meet_spots(row, micro, start_ns);
-    --left_[micro];
+    note_booked(row, micro, start_ns, end_ns);
     for (int32_t f = route.feeds_begin; f < route.feeds_end; ++f) feed(feeds_[f], micro, end_ns);
     wake(route.to, row);
   }
-}
-
-void OrderEngine::book_collective(const Event& event) {
-  book_collective(event.what, event.micro, now_ns_);
 }
 
 void OrderEngine::book_collective(int32_t collective, int32_t micro, int64_t ready_ns) {
@@ -561,10 +497,8 @@ void OrderEngine::book_collective(int32_t collective, int32_t micro, int64_t rea
   }
   const int64_t start_ns = book(queues_of(group), ready_ns, group.duration_ns);
   const int64_t end_ns = start_ns + group.duration_ns;
-  cell_of(collective, micro) = {end_ns, Cell::kBooked};
-  meet_spots(collective, micro, start_ns);
+  note_booked(collective, micro, start_ns, end_ns);
   ++booked_;
-  --left_[micro];
   step_ns_ = std::max(step_ns_, end_ns);
   arrive(collective, micro, end_ns);
   ++ticket_;
@@ -578,7 +512,8 @@ void OrderEngine::arrive(int32_t collective, int32_t micro, int64_t time_ns) {
   for (int32_t f = group.feeds_begin; f < group.feeds_end; ++f)
     if (!feeds_[f].last || last) feed(feeds_[f], micro, time_ns);
   for (int32_t i = group.sends_begin; i < group.sends_end; ++i)
-    push(time_ns, kMemberSends, ticket_++, group_sends_[i], micro, last);
+    push(placement_[group_sends_[i]], time_ns, kMemberSends, ticket_++, group_sends_[i], micro,
+         last);
   for (int32_t i = group.devices_begin; i < group.devices_end; ++i)
     wake(group_devices_[i], collective);
 }

@@ -168,6 +168,7 @@ void OrderEngine::hold(const Hold& given) {
 /// The position that an instant falls into; the search goes on where it last ended.
 int32_t OrderEngine::position_at(int32_t device, int64_t time_ns, size_t& hint) const {
   constexpr int32_t kNear = 8;
+  constexpr size_t kShort = 16;
   const auto& list = started_[device];
   if (list.empty()) return 0;
   const auto begun = [&](size_t i) { return list[i].time_ns <= time_ns; };
@@ -185,9 +186,14 @@ int32_t OrderEngine::position_at(int32_t device, int64_t time_ns, size_t& hint) 
     return found.position + segment.end - segment.begin - 1;
   const auto offsets =
       std::span(offset_ns_).subspan(at(segment.begin), at(segment.end - segment.begin));
-  const auto behind =
-      std::upper_bound(offsets.begin() + 1, offsets.end(), time_ns - found.time_ns);
-  return found.position + static_cast<int32_t>(behind - offsets.begin()) - 1;
+  const int64_t after_ns = time_ns - found.time_ns;
+  if (offsets.size() > kShort) {
+    const auto behind = std::upper_bound(offsets.begin() + 1, offsets.end(), after_ns);
+    return found.position + static_cast<int32_t>(behind - offsets.begin()) - 1;
+  }
+  int32_t position = found.position;  // without branches that cannot be foreseen
+  for (size_t i = 1; i < offsets.size(); ++i) position += offsets[i] <= after_ns;
+  return position;
 }
 
 /// What goes by instants of rows: holds that do so with their begin or one end alone are settled as
@@ -272,12 +278,14 @@ void OrderEngine::find_spots() {
 }
 
 void OrderEngine::meet_spots(int32_t row, int32_t micro, int64_t start_ns) {
-  const int32_t before = booked_before_[row]++;
   for (int32_t i = spot_first_[row]; i < spot_first_[at(row) + 1]; ++i) {
     const auto& spot = spots_[at(i)];
-    if (!spot.sums)
+    if (!spot.sums) {
       met_[spot.device].push_back({start_ns, micro, spot.first});
-    else if (before == 0 || before == micros_ - 1)
+      continue;
+    }
+    const int32_t before = booked_before_[at(i)]++;
+    if (before == 0 || before == micros_ - 1)
       met_[spot.device].push_back({start_ns, before, spot.first});
   }
 }

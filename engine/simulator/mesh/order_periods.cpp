@@ -9,6 +9,12 @@
 // holds until something is told from what runs in every micro-batch: the last one, on which sums
 // and updates wait. It is kept out of what is left out.
 //
+// A state needs no cells. Every list runs its micro-batches in turn, so that devices' positions say
+// what has begun; what has ended later than t is of a segment that is noted. A row whose feeds have
+// all been handed in waits as an event or is booked. So, feed by feed, positions and events say
+// what is booked and what is missing elsewhere; of what is booked, what arrives later than t is
+// noted. Micro-batches before those that are open are over in both.
+//
 // So a run with `copies` of the stretch between the marks taken out of its order goes through the
 // same states otherwise: what it counts lacks `copies` times what the stretch counted, and its step
 // that many times d. What a device holds changes equally at equal positions of every copy, for
@@ -16,7 +22,6 @@
 // changes of a stretch add up to nothing, every copy has the levels of the first.
 #include <algorithm>
 
-#include "base/hash.h"
 #include "base/index.h"
 #include "simulator/order_engine.h"
 
@@ -25,7 +30,7 @@ namespace {
 
 /// Below this a run is hardly longer than what has to be run of it.
 constexpr int32_t kFewestMicros = 24;
-constexpr std::ptrdiff_t kShortCycle = 4;  // marks
+constexpr size_t kMostKept = size_t{1} << 19;  // numbers of states
 
 int64_t since(int64_t time_ns, int64_t now_ns) { return std::max<int64_t>(time_ns - now_ns, 0); }
 
@@ -38,8 +43,7 @@ void OrderEngine::seek_period() {
     return !group.once && group.missing == 0;
   });
   const bool each = list_device_.size() > 0 && !graph_->once(pieces_->operators[0]);
-  seeks_ = micros_ >= kFewestMicros && waits && each;
-  order_period_ = seeks_ ? order_period() : 1;
+  seeks_ = micros_ >= kFewestMicros && waits && each && runs_in_turn();
   each_left_ = 0;
   for (int32_t list = 0; list < pieces_->lists(); ++list)
     each_left_ += !graph_->once(pieces_->operators[pieces_->list_first[list]]);
@@ -47,21 +51,14 @@ void OrderEngine::seek_period() {
   for (const auto& route : routes_) each_left_ += !route.last && !graph_->once(route.op);
 }
 
-/// After how many micro-batches the first device's order repeats itself for the longest time from
-/// its middle on: as many as take turns with others between virtual stages.
-int32_t OrderEngine::order_period() const {
-  const int32_t end = pieces_->piece_first[1];
-  const int32_t middle = (pieces_->piece_first[0] + end) / 2;
-  const auto& from = pieces_->pieces[middle];
-  int32_t period = 1, longest = 0;
-  for (int32_t i = middle + 1; i < end; ++i) {
-    const auto& piece = pieces_->pieces[i];
-    const int32_t micros = piece.micro_batch - from.micro_batch;
-    if (piece.list != from.list || micros <= 0) continue;
-    const int32_t equal = equal_in_order(0, middle, i - middle, micros);
-    if (equal > i - middle && i + equal > longest) longest = i + equal, period = micros;
-  }
-  return period;
+/// Whether every list runs its micro-batches one after the other.
+bool OrderEngine::runs_in_turn() {
+  auto& next = pieces_done_;  // which a run begins anew
+  next.assign(at(pieces_->lists()), 0);
+  return std::all_of(pieces_->pieces.begin(), pieces_->pieces.end(), [&](const auto& piece) {
+    return next[piece.list]++ == piece.micro_batch ||
+           graph_->once(pieces_->operators[pieces_->list_first[piece.list]]);
+  });
 }
 
 /// Gives all micro-batches up to one rows in the tables, which a run that is left at a mark hardly
@@ -71,85 +68,71 @@ void OrderEngine::open_rows(int32_t micro) {
     cells_.insert(cells_.end(), first_cells_.begin(), first_cells_.end());
 }
 
-/// Brent's way to find a cycle: the present state against one that was kept, which is renewed at
-/// marks twice as far apart each time. Only as far apart as the order's own period. A state is kept
-/// as well where its outline is as it was a few marks before, but not as it was when one was kept:
-/// then a short cycle has begun behind that.
+/// Compares the present state with those that are kept, the latest first, and keeps it, too. Where
+/// they grow too many every second one goes, and from then on as many marks are not kept.
 void OrderEngine::mark() {
   last_mark_ = pieces_done_[0];
-  const bool short_cycle = notes_outline();
-  if (kept_.micro > 0 && (last_mark_ - kept_.micro) % order_period_ != 0) return;
-  if (open_micros(events_.front().time_ns).first < 1) return;  // the first one is like no other
-  if (kept_.micro > 0) {
-    size_t next = 0;
-    const bool same = visit_state([&](int64_t value) {
-      return next < kept_.state.size() && kept_.state[next++] == value;
-    });
-    const int32_t copies = same && next == kept_.state.size() ? copies_between(kept_) : 0;
-    if (copies > 0) return leave_out(kept_, copies);
+  const int64_t now_ns = events_.front().time_ns;
+  std::erase_if(flights_, [now_ns](const Flight& flight) { return flight.end_ns <= now_ns; });
+  while (first_open_ < micros_ && left_[first_open_] == 0) ++first_open_;
+  int32_t first = first_open_;
+  for (const auto& flight : flights_) first = std::min(first, flight.micro);
+  if (first < 1) return;  // the first one is like no other
+  note_state(now_ns, first);
+  uint64_t hash = 0;
+  for (const int64_t value : state_) {
+    hash = (hash ^ static_cast<uint64_t>(value)) * 0x9e3779b97f4a7c15;
+    hash ^= hash >> 32;
   }
-  const bool is_far = ++marks_ > next_kept_;
-  if (is_far) next_kept_ = 2 * marks_;
-  if (is_far || (short_cycle && marks_ > kShortCycle && kept_.outline != outlines_.back())) keep();
+  for (size_t i = kept_; i-- > 0;) {
+    if (marks_[i].hash != hash || marks_[i].state != state_) continue;
+    if (const int32_t copies = copies_between(marks_[i]); copies > 0)
+      return leave_out(marks_[i], copies);
+  }
+  if (last_mark_ % keeps_every_ == 0) keep(now_ns, hash);
 }
 
 /// Keeps the present state.
-void OrderEngine::keep() {
-  marks_ = 0;
-  kept_.micro = last_mark_;
-  kept_.time_ns = events_.front().time_ns;
-  kept_.step_ns = step_ns_;
-  kept_.devices = devices_;
-  kept_.outline = outlines_.back();
-  kept_.state.clear();
-  visit_state([&](int64_t value) {
-    kept_.state.push_back(value);
-    return true;
-  });
+void OrderEngine::keep(int64_t now_ns, uint64_t hash) {
+  if (kept_ == marks_.size()) marks_.emplace_back();
+  auto& mark = marks_[kept_++];
+  mark.micro = last_mark_;
+  mark.time_ns = now_ns;
+  mark.hash = hash;
+  mark.state = state_;
+  mark.devices = devices_;
+  if (kept_ * state_.size() < kMostKept) return;
+  keeps_every_ *= 2;
+  const auto end = marks_.begin() + static_cast<std::ptrdiff_t>(kept_);
+  kept_ = at(std::partition(marks_.begin(), end, [this](const Mark& one) {
+               return one.micro % keeps_every_ == 0;
+             }) - marks_.begin());
 }
 
-/// Notes a number of what lists, queues and devices have come to. Whether one of the last few
-/// marks, as far apart as the order's own period, had the same.
-bool OrderEngine::notes_outline() {
-  uint64_t outline = 0;
-  visit_outline([&](int64_t value) {
-    outline = mix64(outline ^ static_cast<uint64_t>(value));
-    return true;
-  });
-  const auto recent = std::min<std::ptrdiff_t>(kShortCycle, std::ssize(outlines_));
-  bool again = false;
-  for (std::ptrdiff_t back = order_period_; back <= recent; back += order_period_)
-    again = again || *(outlines_.end() - back) == outline;
-  outlines_.push_back(outline);
-  return again;
-}
-
-/// Calls take(number) for all of the state, as long as it returns true.
-template <class Take>
-bool OrderEngine::visit_state(const Take& take) const {
-  const int64_t now_ns = events_.front().time_ns;
-  const int32_t micro = pieces_done_[0];
-  return visit_outline(take) && visit_events(now_ns, micro, take) &&
-         visit_micros(now_ns, micro, take);
-}
-
-template <class Take>
-bool OrderEngine::visit_outline(const Take& take) const {
-  const int64_t now_ns = events_.front().time_ns;
-  const int32_t micro = pieces_done_[0];
+/// All of the state, where micro-batches from `first` on are open.
+void OrderEngine::note_state(int64_t now_ns, int32_t first) {
+  const int32_t micro = last_mark_;
+  state_.clear();
+  note(first - micro);
+  note(newest_ - micro);
   for (size_t list = 0; list < pieces_done_.size(); ++list) {
     const bool once = graph_->once(pieces_->operators[pieces_->list_first[list]]);
-    if (!take(once ? pieces_done_[list] : pieces_done_[list] - micro)) return false;
+    note(once ? pieces_done_[list] : pieces_done_[list] - micro);
   }
-  for (size_t queue = 0; queue < free_ns_.size(); ++queue)
-    if (!take(since(free_ns_[queue], now_ns)) ||
-        !take(asked_ns_[queue] == now_ns ? asked_by_[queue] : -1))
-      return false;
-  return visit_devices(now_ns, micro, take);
+  for (size_t queue = 0; queue < free_ns_.size(); ++queue) {
+    note(since(free_ns_[queue], now_ns));
+    note(asked_ns_[queue] == now_ns ? asked_by_[queue] : -1);
+  }
+  note_devices(now_ns, micro);
+  note_events(now_ns, micro);
+  for (const auto& [end_ns, row, of] : flights_) {
+    note(end_ns - now_ns);
+    note(row);
+    note(of - micro);
+  }
 }
 
-template <class Take>
-bool OrderEngine::visit_devices(int64_t now_ns, int32_t micro, const Take& take) const {
+void OrderEngine::note_devices(int64_t now_ns, int32_t micro) {
   const auto turns = static_cast<int64_t>(groups_.size());
   for (size_t d = 0; d < devices_.size(); ++d) {
     const auto& device = devices_[d];
@@ -157,28 +140,30 @@ bool OrderEngine::visit_devices(int64_t now_ns, int32_t micro, const Take& take)
     const auto piece = over ? OrderPieces::Piece{-1, micro} : pieces_->pieces[device.piece];
     const auto& [booked_ns, turn] = booked_last_[d];
     const bool booked = booked_ns >= now_ns;
-    if (!take(piece.list) || !take(piece.micro_batch - micro) || !take(device.segment) ||
-        !take(device.blocked) || !take(since(device.free_ns, now_ns)) ||
-        !take(booked ? booked_ns - now_ns : -1) || !take(booked ? turn - turns * micro : -1))
-      return false;
+    for (const int64_t value :
+         {int64_t{piece.list}, int64_t{piece.micro_batch - micro}, int64_t{device.segment},
+          int64_t{device.blocked}, since(device.free_ns, now_ns), booked ? booked_ns - now_ns : -1,
+          booked ? turn - turns * micro : -1})
+      note(value);
     // What instants from now on fall into.
     const auto& list = started_[d];
     size_t first = list.size();
     while (first > 0 && list[first - 1].time_ns > now_ns) --first;
-    for (size_t i = first > 0 ? first - 1 : 0; i < list.size(); ++i)
-      if (!take(list[i].time_ns - now_ns) || !take(list[i].segment)) return false;
-    if (!take(static_cast<int64_t>(list.size() - first))) return false;
+    for (size_t i = first > 0 ? first - 1 : 0; i < list.size(); ++i) {
+      note(list[i].time_ns - now_ns);
+      note(list[i].segment);
+    }
+    note(static_cast<int64_t>(list.size() - first));
   }
-  return true;
 }
 
-template <class Take>
-bool OrderEngine::visit_events(int64_t now_ns, int32_t micro, const Take& take) const {
-  auto events = events_;
-  std::sort(events.begin(), events.end(),
-            [](const Event& a, const Event& b) { return b > a; });
+void OrderEngine::note_events(int64_t now_ns, int32_t micro) {
+  auto& events = waiting_events_;
+  events.clear();
+  events_.for_each([&](const Event& event) { events.push_back(event); });
+  std::sort(events.begin(), events.end());
   for (const auto& event : events) {
-    const uint64_t kind = event.key >> 62;
+    const uint64_t kind = kind_of(event);
     auto number = static_cast<int64_t>(event.key << 2 >> 2);
     if (kind == kTaskSends)
       number -= int64_t{micro} * static_cast<int64_t>(list_of_.size());
@@ -186,44 +171,12 @@ bool OrderEngine::visit_events(int64_t now_ns, int32_t micro, const Take& take) 
       number -= int64_t{micro} * static_cast<int64_t>(groups_.size());
     else
       number -= static_cast<int64_t>(ticket_);
-    if (!take(event.time_ns - now_ns) || !take(static_cast<int64_t>(kind)) || !take(number) ||
-        !take(event.what) || !take(event.micro - micro) || !take(event.last))
-      return false;
+    for (const int64_t value : {event.time_ns - now_ns, static_cast<int64_t>(kind), number,
+                                int64_t{what_of(event)}, int64_t{micro_of(event) - micro},
+                                int64_t{last_of(event)}})
+      note(value);
   }
-  return take(static_cast<int64_t>(events.size()));
-}
-
-/// The micro-batches of which something is to come, and those before of which something arrives
-/// later: the first, and one behind the last that has begun.
-std::pair<int32_t, int32_t> OrderEngine::open_micros(int64_t now_ns) const {
-  int32_t first = 0;
-  while (first < micros_ && left_[first] == 0) ++first;
-  const auto arrives = [&](int32_t micro) {
-    const auto cells = std::span(cells_).subspan(cell(rows(), 0, micro), rows());
-    return std::any_of(cells.begin(), cells.end(), [&](const Cell& one) {
-      return one.booked() && one.time_ns > now_ns;
-    });
-  };
-  while (first > 0 && arrives(first - 1)) --first;
-  return {first, newest_ + 1};
-}
-
-template <class Take>
-bool OrderEngine::visit_micros(int64_t now_ns, int32_t micro, const Take& take) const {
-  const auto [first, end] = open_micros(now_ns);
-  const auto one = [&](int32_t k) {
-    for (const auto& [time_ns, missing] : std::span(cells_).subspan(cell(rows(), 0, k), rows()))
-      if (!take(missing) || !take(since(time_ns, now_ns))) return false;
-    return take(left_[k]);
-  };
-  if (!take(first - micro) || !take(end - micro)) return false;
-  for (int32_t k = first; k < end; ++k)
-    if (!one(k)) return false;
-  for (size_t c = 0; c < groups_.size(); ++c)
-    if (!take(all_arrived_[c] < 0 ? -1 : since(all_arrived_[c], now_ns)) ||
-        !take(groups_[c].once ? waiting_[c] : waiting_[c] + micro))
-      return false;
-  return true;
+  note(static_cast<int64_t>(events.size()));
 }
 
 /// Where the segment that a device begins next has its place.
@@ -237,8 +190,9 @@ int32_t OrderEngine::position(size_t number, const Device& device) const {
 /// Whether something of the last micro-batch, with which things run that run once, is there
 /// already: it would be that of another one where micro-batches are left out.
 bool OrderEngine::begins_last() const {
-  const auto is_last = [&](const auto& of) { return of.micro == micros_ - 1; };
-  return opened_ == micros_ || std::any_of(events_.begin(), events_.end(), is_last);
+  bool waits = opened_ == micros_;
+  events_.for_each([&](const Event& event) { waits = waits || micro_of(event) == micros_ - 1; });
+  return waits;
 }
 
 /// How often what ran since the mark can be left out of what is to come; 0 where that saves little.
@@ -328,9 +282,10 @@ int64_t OrderEngine::change(int32_t number) const {
     const int32_t begin = pieces_->list_first[list];
     const int32_t length = pieces_->list_first[at(list) + 1] - begin;
     const int64_t* fixed = list_delta_.data() + begin + list;
-    for (int32_t i = 0; i < length; ++i, ++position)
-      if (position >= from && position < to)
-        sum += fixed[i] + delta_[position] + (i == 0 ? carried : 0);
+    const int32_t first = std::max(from - position, 0), end = std::min(to - position, length);
+    for (int32_t i = first; i < end; ++i) sum += fixed[i] + delta_[position + i];
+    if (first == 0 && end > 0) sum += carried;
+    position += length;
     carried = fixed[length];
   }
   return sum;

@@ -1,0 +1,146 @@
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace trinity {
+
+/// Events in order of (time_ns, key), both no less than 0, no two of them equal: a sorted list per
+/// lane, and a tree of the lanes' first ones. Quick where a lane's events come in order by
+/// themselves: one is then taken in log2(lanes) comparisons, on none of which a branch hangs.
+class EventLanes {
+ public:
+  struct Event {
+    int64_t time_ns;
+    uint64_t key, data;
+    bool operator<(const Event& other) const {
+      return time_ns != other.time_ns ? time_ns < other.time_ns : key < other.key;
+    }
+  };
+
+  /// Empties it.
+  void reset(size_t lanes) {
+    leaves_ = std::bit_ceil(std::max<size_t>(lanes, 1));
+    times_.assign(2 * leaves_, kNever);
+    keys_.assign(2 * leaves_, 0);
+    firsts_.assign(2 * leaves_, 0);
+    if (lanes_.size() < leaves_) lanes_.resize(leaves_);
+    for (auto& lane : lanes_) {
+      lane.events.clear();
+      lane.first = 0;
+      lane.stale = false;
+    }
+    stale_.clear();
+  }
+
+  void push(size_t number, int64_t time_ns, uint64_t key, uint64_t data) {
+    auto& lane = lanes_[number];
+    auto& list = lane.events;
+    size_t place = list.size();
+    list.push_back({time_ns, key, data});
+    if (place > lane.first && list[place] < list[place - 1]) {
+      const Event event = list[place];
+      for (; place > lane.first && event < list[place - 1]; --place) list[place] = list[place - 1];
+      list[place] = event;
+    }
+    if (place == lane.first) note_stale(number);
+  }
+
+  bool empty() {
+    renew();
+    return times_[1] == kNever;
+  }
+  /// The first event; there is one.
+  const Event& front() {
+    renew();
+    const auto& lane = lanes_[firsts_[1]];
+    return lane.events[lane.first];
+  }
+  void pop() {
+    const size_t number = firsts_[1];
+    auto& lane = lanes_[number];
+    if (++lane.first == lane.events.size()) {
+      lane.events.clear();
+      lane.first = 0;
+    } else if (lane.first == kMostBefore) {
+      lane.events.erase(lane.events.begin(), lane.events.begin() + std::ptrdiff_t{kMostBefore});
+      lane.first = 0;
+    }
+    note_stale(number);
+  }
+
+  /// Calls visit(event) for all, lane by lane.
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (const auto& lane : lanes_)
+      for (size_t i = lane.first; i < lane.events.size(); ++i) visit(lane.events[i]);
+  }
+
+ private:
+  static constexpr size_t kMostBefore = 256;
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+  struct Lane {
+    std::vector<Event> events;  // those from `first` on, ascending
+    size_t first = 0;
+    bool stale = false;  // whether the tree has another first one
+  };
+
+  __extension__ using Joined = unsigned __int128;
+  static Joined joined(int64_t time_ns, uint64_t key) {
+    return static_cast<Joined>(static_cast<uint64_t>(time_ns)) << 64 | key;
+  }
+
+  void note_stale(size_t number) {
+    if (lanes_[number].stale) return;
+    lanes_[number].stale = true;
+    stale_.push_back(number);
+  }
+  void renew() {
+    if (stale_.empty()) return;
+    for (const size_t number : stale_) renew(number);
+    stale_.clear();
+  }
+  void renew(size_t number) {
+    auto& lane = lanes_[number];
+    lane.stale = false;
+    const bool any = lane.events.size() > lane.first;
+    int64_t time_ns = any ? lane.events[lane.first].time_ns : kNever;
+    uint64_t key = any ? lane.events[lane.first].key : 0;
+    size_t first = number;
+    int64_t* times = times_.data();
+    uint64_t* keys = keys_.data();
+    size_t* firsts = firsts_.data();
+    size_t node = leaves_ + number;
+    times[node] = time_ns;
+    keys[node] = key;
+    firsts[node] = first;
+    for (; node > 1; node /= 2) {
+      const int64_t other_ns = times[node ^ 1];
+      const uint64_t other = keys[node ^ 1];
+      const size_t other_first = firsts[node ^ 1];
+      // A choice that the compiler makes no branch of.
+      const bool less = joined(other_ns, other) < joined(time_ns, key);
+      const uint64_t mask = -static_cast<uint64_t>(less);
+      time_ns ^= (time_ns ^ other_ns) & static_cast<int64_t>(mask);
+      key ^= (key ^ other) & mask;
+      first ^= (first ^ other_first) & mask;
+      times[node / 2] = time_ns;
+      keys[node / 2] = key;
+      firsts[node / 2] = first;
+    }
+  }
+
+  size_t leaves_ = 1;
+  // Of nodes 2 n and 2 n + 1 the lesser is node n; the first is node 1.
+  std::vector<int64_t> times_;
+  std::vector<uint64_t> keys_;
+  std::vector<size_t> firsts_;  // lanes
+  std::vector<Lane> lanes_;
+  std::vector<size_t> stale_;
+};
+
+}  // namespace trinity
