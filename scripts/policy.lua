@@ -34,6 +34,7 @@ local options = trinity.options {
   told = { default = false, help = 'a front with weights trained by rewards of time and memory, too: told of their '
     .. 'shares, and not told' },
   folder = { default = 'runs/policy', help = 'of a study: trained weights, which it makes where they are not there' },
+  training_seed = { default = 1, help = 'of a study and a front: seed of the trainings', min = 0, integer = true },
   against = { default = 'annealing,best,local_search', help = 'methods with commas' },
   units = { default = '100,300,1000', help = 'of optima, with commas' },
   samples = { default = 6000, help = 'of optima: placements that a policy may draw', min = 20, integer = true },
@@ -142,8 +143,9 @@ end
 local function show_study()
   local rows, names = {}, nil
   local stopped = is_stopped_in(function()
-    names = study.run({ folder = options.folder, budgets = budgets, seeds = options.seeds, variants = options.variants,
-      trainings = options.trainings, families = family_set() }, say, rows)
+    names = study.run({ folder = options.folder, training_seed = options.training_seed, budgets = budgets,
+      seeds = options.seeds, variants = options.variants, trainings = options.trainings, families = family_set() }, say,
+      rows)
   end)
   keep(rows, 'rows')
   if options.json then
@@ -259,7 +261,7 @@ local function show_front()
     rows[#rows + 1] = { case = case.label, hypervolumes = sums }
   end
   local stopped = is_stopped_in(function()
-    study.each_case(options.folder, family_set(), options.told and study.of_fronts or {},
+    study.each_case(options, family_set(), options.told and study.of_fronts or {},
       function(text) say('%s', text) end, add)
   end)
   keep(rows, 'rows')

@@ -1,7 +1,7 @@
 #include "search/placement/blame.h"
 
 #include <algorithm>
-#include <tuple>
+#include <utility>
 
 namespace trinity {
 namespace {
@@ -20,13 +20,12 @@ std::vector<std::vector<int32_t>> by_device(const Problem& problem,
 }  // namespace
 
 std::vector<int32_t> by_start(const Timeline& timeline) {
-  std::vector<std::tuple<int64_t, int64_t, int32_t>> keys(timeline.start_ns.size());
+  std::vector<std::pair<int64_t, int32_t>> keys(timeline.start_ns.size());
   for (size_t task = 0; task < keys.size(); ++task)
-    keys[task] = {timeline.start_ns[task], timeline.end_ns[task], static_cast<int32_t>(task)};
+    keys[task] = {timeline.start_ns[task], static_cast<int32_t>(task)};
   std::sort(keys.begin(), keys.end());
   std::vector<int32_t> order(keys.size());
-  std::transform(keys.begin(), keys.end(), order.begin(),
-                 [](const auto& key) { return std::get<int32_t>(key); });
+  std::transform(keys.begin(), keys.end(), order.begin(), [](const auto& key) { return key.second; });
   return order;
 }
 

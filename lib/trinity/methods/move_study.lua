@@ -1,5 +1,5 @@
 -- What a ranker of moves is worth on networks of families that it was not trained on: every family is held out in turn.
--- `trinity policy study` prints it, and the manual's chapter "moves" has what it printed.
+-- `trinity policy study` prints it, and the manual's chapter "ranking" has what it printed.
 
 local rankers = require 'trinity.search.rankers'
 local training = require 'trinity.methods.move_training'
@@ -51,47 +51,51 @@ function study.by_hand(candidates)
   return scores
 end
 
---- The weights of a family that were trained without it, from `folder`, or trained now. how: nil, or another training.
-local function weights_of(family, folder, hidden, suffix, say, how)
-  local path, rounds = ('%s/%s%s.safetensors'):format(folder, family.name, suffix), how and how.rounds or study.rounds
+--- The weights of a family that were trained without it, from a folder, or trained now. from: { folder =,
+-- training_seed = nil for 1 }; how: nil, or another training.
+local function weights_of(family, from, hidden, suffix, say, how)
+  local rounds, seed = how and how.rounds or study.rounds, from.training_seed or 1
+  if seed ~= 1 then suffix = ('%s-seed-%d'):format(suffix, seed) end
+  local path = ('%s/%s%s.safetensors'):format(from.folder, family.name, suffix)
   if util.exists(path) then return rankers.load(path) end
   local reward = how and how.reward
-  local ranker = rankers.new { hidden = hidden, told = how and how.told }
-  local trainer = rankers.trainer(ranker, { clip = how and how.clip, evaluations = reward and front_evaluations,
-    first_temperature = reward and 1 })
+  local ranker = rankers.new { hidden = hidden, seed = seed, told = how and how.told }
+  local trainer = rankers.trainer(ranker, { seed = seed, clip = how and how.clip,
+    evaluations = reward and front_evaluations, first_temperature = reward and 1 })
   local cases = training.cases(family.trained_on, study.train_clusters)
   training.add(trainer, cases, reward)
   for round = 1, rounds do
     training.round(trainer, round, #cases, how and how.imitation)
     say(('%s%s: round %d of %d'):format(family.name, suffix, round, rounds))
   end
-  ranker:save(path, { trained_on = family.trained_on .. ' on ' .. study.train_clusters, rounds = tostring(rounds) })
+  ranker:save(path, { trained_on = family.trained_on .. ' on ' .. study.train_clusters, rounds = tostring(rounds),
+    seed = tostring(seed) })
   return ranker
 end
 
 -- The weights of a family that were trained as `how` says.
-local function weights_by(how, family, folder, say)
-  return weights_of(family, folder, { 32, 32 }, '-' .. how.name:gsub(' ', '-'):lower(), say, how)
+local function weights_by(how, family, from, say)
+  return weights_of(family, from, { 32, 32 }, '-' .. how.name:gsub(' ', '-'):lower(), say, how)
 end
 
 --- Who searches: the search with what was trained, and what it is held against. `rank` of a family's variants.
 local function searches_of(family, options, say)
   local list = { { 'annealing' }, { 'best' }, { 'local_search' },
-    { 'trained', 'trinity', weights_of(family, options.folder, { 32, 32 }, '', say) } }
+    { 'trained', 'trinity', weights_of(family, options, { 32, 32 }, '', say) } }
   if options.variants then
     list[#list + 1] = { 'untrained', 'trinity', rankers.new { seed = 7 } }
-    list[#list + 1] = { 'linear', 'trinity', weights_of(family, options.folder, {}, '-linear', say) }
+    list[#list + 1] = { 'linear', 'trinity', weights_of(family, options, {}, '-linear', say) }
     list[#list + 1] = { 'by hand', 'trinity', study.by_hand }
   end
   for _, how in ipairs(options.trainings and study.trainings or {}) do
-    list[#list + 1] = { how.name, 'trinity', weights_by(how, family, options.folder, say) }
+    list[#list + 1] = { how.name, 'trinity', weights_by(how, family, options, say) }
   end
   return list
 end
 
---- Runs it: options { folder =, budgets = list of { evaluations = } or { seconds = }, seeds =, variants =, trainings =
---- whether, families = nil or set of names }. Adds rows { label, family, times = { [budget][search] = step times, one a
---- seed }, best_s = of all } as they are done; returns the names of searches.
+--- Runs it: options { folder =, training_seed =, budgets = list of { evaluations = } or { seconds = }, seeds =,
+--- variants =, trainings = whether, families = nil or set of names }. Adds rows { label, family, times = {
+--- [budget][search] = step times, one a seed }, best_s = of all } as they are done; returns the names of searches.
 function study.run(options, say, rows)
   local names = {}
   for _, family in ipairs(study.families) do
@@ -123,11 +127,12 @@ end
 
 --- Calls body(case, rankers) for every row of the families (nil: all), with the weights trained without its family: a
 --- list { name, ranker } of those by the step time, `ranked`, and of others that `hows` say, as study.of_fronts does.
-function study.each_case(folder, families, hows, say, body)
+--- from: { folder =, training_seed = }.
+function study.each_case(from, families, hows, say, body)
   for _, family in ipairs(study.families) do
     if not families or families[family.name] then
-      local list = { { 'ranked', weights_of(family, folder, { 32, 32 }, '', say) } }
-      for _, how in ipairs(hows) do list[#list + 1] = { how.name, weights_by(how, family, folder, say) } end
+      local list = { { 'ranked', weights_of(family, from, { 32, 32 }, '', say) } }
+      for _, how in ipairs(hows) do list[#list + 1] = { how.name, weights_by(how, family, from, say) } end
       for _, entry in ipairs(family) do
         for _, case in ipairs((training.cases(entry[1], entry[2]))) do body(case, list) end
       end

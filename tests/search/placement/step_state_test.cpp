@@ -68,26 +68,6 @@ TEST_CASE("a step's state has slack, room and blame as worked out by hand") {
   }
 }
 
-TEST_CASE("an operator that takes no time runs before what starts behind it at the same instant") {
-  // device 0   a 0..2 ms   z 2..2 ms   y 2..7 ms   w 7..8 ms, which was ready at 3.002 ms
-  // device 1   s 0..0.5 ms   t ..1.2 ms   u ..3 ms, read by z, y and w
-  test::GraphMaker make{"no time"};
-  for (const auto& [name, time_s] :
-       {std::pair("a", 2e-3), std::pair("s", 0.5e-3), std::pair("t", 0.7e-3),
-        std::pair("u", 1.8e-3), std::pair("y", 5e-3), std::pair("z", 0.0), std::pair("w", 1e-3)})
-    make.op(name, time_s);
-  for (const auto& [from, to] : {std::pair(1, 5), std::pair(2, 4), std::pair(3, 6)})
-    make.edge(from, to, 1000);
-  const Problem problem(make.share(), test::uniform_cluster(2, 1e9, 1e-6), SimulationRules{});
-  const PlacementSpace space(problem);
-  StepState state(space);
-  state.refresh({0, 1, 1, 1, 0, 0, 0});
-  REQUIRE(state.step_ns() == 8'000'000);
-  CHECK(state.blame().of(4).queue_ns == 7'000'000 - 3'002'000);
-  CHECK(state.blame().of(5).queue_ns == 0);
-  CHECK(state.unit(5).slack_ns == 0);  // y is next, and holds up w
-}
-
 TEST_CASE("collisions are the time beside what a device runs meanwhile") {
   const Diamond d;
   CHECK(d.state->collision_ns(2, 0) == doctest::Approx(1e6).epsilon(0.02));  // b runs there
