@@ -8,9 +8,10 @@
 
 namespace trinity {
 
-/// Operators in the order of their start, then of their numbers. What takes no time may so stand behind
-/// what its device runs after it, from the same instant on; blame and slack of the two are then off. The
-/// weights in models/policies and the tables of the manual's chapter "ranking" were made so.
+/// Operators in the order of their start, then of their numbers. What takes no time may so stand
+/// behind what its device runs after it, from the same instant on; blame and slack of the two are
+/// then off. The weights in models/policies and the tables of the manual's chapter "ranking" were
+/// made so.
 std::vector<int32_t> by_start(const Timeline& timeline);
 
 /// How long every colocation unit holds up a step, along its critical path.
