@@ -48,6 +48,7 @@ SymmetrySearch find_symmetry(const ReplicaLanes& lanes, const Mesh& mesh, const 
                              CollectiveGroups& prices, bool pieces_alike);
 
 class FoldedMeshes;
+struct FoldRuns;
 struct FoldedMesh;
 
 /// Prices meshes by one replica and lane of every class of those that behave alike
@@ -93,7 +94,7 @@ class SymmetryPricer {
 
   std::shared_ptr<Bound> bind(Structure& structure, const Mesh& mesh);
   std::shared_ptr<Bound> bind_folded(Structure& structure, const Mesh& mesh);
-  std::shared_ptr<const FoldedMesh> folded(Structure& structure, int32_t replicas);
+  std::shared_ptr<const FoldedMesh> folded(Structure& structure, const FoldRuns& runs);
   const Found& find(const ReplicaLanes& lanes, const Mesh& mesh);
   LoweredReplica all_lanes(const Parallelism& given) const;
   std::shared_ptr<Made> make(Structure& structure, const Symmetry& symmetry) const;

@@ -28,12 +28,16 @@ std::shared_ptr<FewerLayers> layers_of(const Graph& graph) {
   return made;
 }
 
-/// What runs in the lanes that are the first of their kinds.
-LoweredReplica first_lanes(const LoweredReplica& replica, const ReplicaLanes& lanes) {
+/// What runs on some devices of every stage (FoldRuns::parts).
+LoweredReplica kept_parts(const LoweredReplica& replica, const ReplicaLanes& lanes,
+                          const std::vector<int32_t>& parts) {
+  const int32_t width = replica.of.mesh.width();
   std::vector<bool> devices;
-  for (int32_t device = 0; device < replica.of.mesh.pipeline * replica.of.mesh.width(); ++device) {
+  for (int32_t device = 0; device < replica.of.mesh.pipeline * width; ++device) {
     const int32_t lane = lanes.lane_of(device);
-    devices.push_back(lanes.lanes()[at(lane)].kind == lane);
+    devices.push_back(parts.empty()
+                          ? lanes.lanes()[at(lane)].kind == lane
+                          : std::binary_search(parts.begin(), parts.end(), device % width));
   }
   return kept(replica, devices);
 }
@@ -41,30 +45,30 @@ LoweredReplica first_lanes(const LoweredReplica& replica, const ReplicaLanes& la
 }  // namespace
 
 std::shared_ptr<const FoldedMesh> FoldedMeshes::make(const Parallelism& given,
-                                                     const Replicas& replicas) {
+                                                     const Runs& runs) {
   if (given.mesh.expert > 1 || given.mesh.placement > 1) return nullptr;
   if (!layers_) layers_ = layers_of(problem_->graph());
   if (!layers_->alike()) return nullptr;
   for (const auto& sizes : fold_sizes(given, layers_->layers().count))
-    if (auto made = make(given, sizes, replicas)) return made;
+    if (auto made = make(given, sizes, runs)) return made;
   return nullptr;
 }
 
 std::shared_ptr<const FoldedMesh> FoldedMeshes::make(const Parallelism& given,
                                                      const FoldSizes& sizes,
-                                                     const Replicas& replicas) {
+                                                     const Runs& runs) {
   const int32_t layers = std::accumulate(sizes.few_stages.begin(), sizes.few_stages.end(), 0);
   if (layers < FewerLayers::kLeast) return nullptr;
   const Parallelism of = with_few_stages(given, sizes);
-  const auto lanes = few(of, layers, 0)->lanes;
+  const auto lanes = few(of, layers, {0, {}})->lanes;
   const auto all = lanes ? LaneFold::make(*lanes, of.mesh, sizes.few_pipeline, sizes.pipeline)
                          : std::nullopt;
   if (!all) return nullptr;
   auto made = std::make_shared<FoldedMesh>();
-  const int32_t count = replicas(all->lanes(given.mesh));
-  made->few = few(of, layers, count);
+  const FoldRuns what = runs(all->lanes(given.mesh));
+  made->few = few(of, layers, what);
   if (!made->few->problem) return nullptr;
-  made->fold = LayerFold::make(sizes, *lanes, of.mesh, made->few->copies, count,
+  made->fold = LayerFold::make(sizes, *made->few->lanes, of.mesh, made->few->copies, what,
                                *made->few->problem);
   if (!made->fold) return nullptr;
   made->home = home(given);
@@ -88,27 +92,27 @@ std::vector<int32_t> FoldedMeshes::home(const Parallelism& given) const {
 }
 
 std::shared_ptr<const FewLayersLowered> FoldedMeshes::few(const Parallelism& of, int32_t layers,
-                                                          int32_t replicas) {
+                                                          const FoldRuns& runs) {
   const auto found = std::find_if(few_.begin(), few_.end(), [&](const auto& kept) {
-    return kept->layers == layers && kept->replicas == replicas && kept->of == of;
+    return kept->layers == layers && kept->runs == runs && kept->of == of;
   });
   if (found != few_.end()) {
     few_.splice(few_.begin(), few_, found);
     return few_.front();
   }
-  few_.push_front(lower(of, layers, replicas));
+  few_.push_front(lower(of, layers, runs));
   if (few_.size() > kMostFew) few_.pop_back();
   return few_.front();
 }
 
 std::shared_ptr<const FewLayersLowered> FoldedMeshes::lower(const Parallelism& of, int32_t layers,
-                                                            int32_t replicas) {
+                                                            const FoldRuns& runs) {
   auto made = std::make_shared<FewLayersLowered>();
   made->of = of;
   made->layers = layers;
-  made->replicas = replicas;
+  made->runs = runs;
   const auto like = std::find_if(few_.begin(), few_.end(), [&](const auto& kept) {
-    return kept->layers == layers && kept->of == of;
+    return kept->layers == layers && kept->runs.parts == runs.parts && kept->of == of;
   });
   if (like != few_.end()) {
     made->replica = (*like)->replica;
@@ -116,10 +120,10 @@ std::shared_ptr<const FewLayersLowered> FoldedMeshes::lower(const Parallelism& o
   }
   try {
     if (!made->lanes) lower_replica_of(*made);
-    if (replicas == 0) return made;
+    if (runs.replicas == 0) return made;
     std::optional<Nameless> nameless;
     if (!of.scatter_gather) nameless.emplace();
-    made->copies = copy_replica(*made->replica, replicas);
+    made->copies = copy_replica(*made->replica, runs.replicas);
     const std::shared_ptr<const Graph> graph(std::shared_ptr<void>(), &made->copies.lowered.graph);
     made->problem = std::make_unique<Problem>(graph, *problem_);
   } catch (const ArgumentError&) {
@@ -130,14 +134,16 @@ std::shared_ptr<const FewLayersLowered> FoldedMeshes::lower(const Parallelism& o
 
 void FoldedMeshes::lower_replica_of(FewLayersLowered& made) {
   const auto graph = layers_->of(made.layers);
-  auto lane = lower_lane(made.of, *graph, problem_->cluster(), parts_[made.layers]);
+  const auto& parts = made.runs.parts;
+  std::optional<LoweredReplica> lane;
+  if (parts.empty()) lane = lower_lane(made.of, *graph, problem_->cluster(), parts_[made.layers]);
   const bool one_of_kind = lane.has_value();
   std::optional<Nameless> nameless;
   if (!made.of.scatter_gather) nameless.emplace();  // whose parts are found by name
   if (!lane) lane = lower_replica(made.of, *graph, problem_->cluster());
   const auto lanes = std::make_shared<const ReplicaLanes>(*lane, false);
-  made.replica = std::make_shared<const LoweredReplica>(one_of_kind ? std::move(*lane)
-                                                                    : first_lanes(*lane, *lanes));
+  made.replica = std::make_shared<const LoweredReplica>(
+      one_of_kind ? std::move(*lane) : kept_parts(*lane, *lanes, parts));
   made.lanes = lanes;
 }
 

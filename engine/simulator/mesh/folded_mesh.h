@@ -17,10 +17,11 @@ namespace trinity {
 /// What meshes that differ in their number of stages and of layers in a stage are unfolded from.
 struct FewLayersLowered {
   Parallelism of;
-  int32_t layers = 0, replicas = 1;  // no replicas: the lanes alone
-  std::shared_ptr<const LoweredReplica> replica;  // what of it runs in the first lanes of each kind
+  int32_t layers = 0;
+  FoldRuns runs;  // no replicas: the lanes alone
+  std::shared_ptr<const LoweredReplica> replica;  // what of it runs
   std::shared_ptr<const ReplicaLanes> lanes;
-  LoweredCopies copies;              // of so many replicas
+  LoweredCopies copies;
   std::unique_ptr<Problem> problem;  // nothing where it is not lowered
 };
 
@@ -36,20 +37,20 @@ class FoldedMeshes {
  public:
   explicit FoldedMeshes(std::shared_ptr<const Problem> problem) : problem_(std::move(problem)) {}
 
-  /// How many replicas of a mesh of all stages run.
-  using Replicas = std::function<int32_t(const ReplicaLanes& lanes)>;
+  /// What of a mesh of all stages runs.
+  using Runs = std::function<FoldRuns(const ReplicaLanes& lanes)>;
 
   /// Nothing where layers or stages differ, or lanes do. given: what check_mesh() takes.
-  std::shared_ptr<const FoldedMesh> make(const Parallelism& given, const Replicas& replicas);
+  std::shared_ptr<const FoldedMesh> make(const Parallelism& given, const Runs& runs);
 
  private:
   std::shared_ptr<const FewLayersLowered> few(const Parallelism& of, int32_t layers,
-                                              int32_t replicas);
+                                              const FoldRuns& runs);
   std::shared_ptr<const FewLayersLowered> lower(const Parallelism& of, int32_t layers,
-                                                int32_t replicas);
+                                                const FoldRuns& runs);
   void lower_replica_of(FewLayersLowered& made);
   std::shared_ptr<const FoldedMesh> make(const Parallelism& given, const FoldSizes& sizes,
-                                         const Replicas& replicas);
+                                         const Runs& runs);
   std::vector<int32_t> home(const Parallelism& given) const;
 
   static constexpr size_t kMostFew = 32;

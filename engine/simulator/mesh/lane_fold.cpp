@@ -8,9 +8,11 @@
 namespace trinity {
 
 std::optional<LaneFold> LaneFold::make(const ReplicaLanes& few, const Mesh& mesh,
-                                       int32_t few_stages, int32_t stages) {
+                                       int32_t few_stages, int32_t stages,
+                                       const std::vector<int32_t>& parts) {
   LaneFold fold(few, mesh, few_stages, stages);
   if (!fold.find_lanes(few) || !fold.find_groups(few)) return std::nullopt;
+  if (!parts.empty()) fold.parts_ = parts;
   return fold;
 }
 

@@ -15,13 +15,15 @@ class LaneFold {
  public:
   /// Nothing where they do not, or a lane has other devices in one stage than in another. Stages:
   /// how many of both; of as many all stand for themselves. mesh: any with the same stages' devices.
+  /// parts: those of a stage that run, ascending; none: those whose lane is the first of its kind.
   static std::optional<LaneFold> make(const ReplicaLanes& few, const Mesh& mesh,
-                                      int32_t few_stages, int32_t stages);
+                                      int32_t few_stages, int32_t stages,
+                                      const std::vector<int32_t>& parts = {});
 
   ReplicaLanes lanes(const Mesh& mesh) const {
     return ReplicaLanes(mesh, lanes_, groups_, first_joined_, exchanges_);
   }
-  /// Of the devices of a stage those whose lane is the first of its kind, ascending.
+  /// Of the devices of a stage those that run, ascending.
   const std::vector<int32_t>& parts() const { return parts_; }
   /// Of a group of the few the one of a stage in lanes(); of one over several stages that one.
   int32_t group(int32_t few, int32_t stage) const {

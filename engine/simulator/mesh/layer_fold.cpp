@@ -141,9 +141,10 @@ Parallelism with_few_stages(const Parallelism& given, const FoldSizes& sizes) {
 
 std::unique_ptr<LayerFold> LayerFold::make(const FoldSizes& sizes, const ReplicaLanes& few,
                                            const Mesh& mesh, const LoweredCopies& copies,
-                                           int32_t replicas, const Problem& problem) {
-  std::unique_ptr<LayerFold> fold(new LayerFold(sizes, mesh.width(), copies, replicas, problem));
-  fold->lanes_ = LaneFold::make(few, mesh, sizes.few_pipeline, sizes.pipeline);
+                                           const FoldRuns& runs, const Problem& problem) {
+  std::unique_ptr<LayerFold> fold(
+      new LayerFold(sizes, mesh.width(), copies, runs.replicas, problem));
+  fold->lanes_ = LaneFold::make(few, mesh, sizes.few_pipeline, sizes.pipeline, runs.parts);
   if (!fold->lanes_ || !fold->find(few) || !fold->number_all()) return nullptr;
   return fold;
 }

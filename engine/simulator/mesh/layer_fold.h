@@ -81,6 +81,15 @@ std::vector<FoldSizes> fold_sizes(const Parallelism& given, int32_t layers);
 /// The mesh of fewer stages. Its micro-batches are as few as every schedule takes.
 Parallelism with_few_stages(const Parallelism& given, const FoldSizes& sizes);
 
+/// What of a mesh runs, which all others do, too.
+struct FoldRuns {
+  int32_t replicas = 1;
+  /// Of every stage these of its devices, ascending; none: those whose lane is the first of a kind.
+  std::vector<int32_t> parts = {};
+
+  bool operator==(const FoldRuns&) const = default;
+};
+
 /// What a mesh of many equal layers runs, unfolded from what one with fewer layers and stages lowers
 /// to (of its first replica the first lane of each kind). That all layers do the same is read off
 /// the lowered graph: in every run of operators that a layer has, those of one place cost the same,
@@ -89,11 +98,11 @@ Parallelism with_few_stages(const Parallelism& given, const FoldSizes& sizes);
 /// collectives are in the order that lowering all layers would give them.
 class LayerFold {
  public:
-  /// few: of the whole replica; copies: so many replicas, of what the first lanes of a kind run;
-  /// problem: of their graph; mesh: the few's. Nothing where layers differ.
+  /// few: of the whole replica; copies: what of it runs; problem: of their graph; mesh: the few's.
+  /// Nothing where layers differ.
   static std::unique_ptr<LayerFold> make(const FoldSizes& sizes, const ReplicaLanes& few,
                                          const Mesh& mesh, const LoweredCopies& copies,
-                                         int32_t replicas, const Problem& problem);
+                                         const FoldRuns& runs, const Problem& problem);
 
   int32_t operators() const { return static_cast<int32_t>(like_.size()); }
   /// Before graph(), group_of() and pieces() are asked for. Not for several threads at once.

@@ -96,17 +96,32 @@ struct SymmetryPricer::Structure {
 
 namespace {
 
-int32_t one_replica(const ReplicaLanes&) { return 1; }
-
-/// How many replicas are simulated where of each the first lanes of every kind are, else one.
-int32_t replicas_folded(const SymmetrySearch& found, const ReplicaLanes& lanes) {
-  if (found.share || !found.symmetry) return 1;
+/// What is simulated where it is the same devices of all stages; else one replica.
+FoldRuns runs_folded(const SymmetrySearch& found, const ReplicaLanes& lanes, int32_t width) {
+  if (found.share || !found.symmetry) return {};
   const auto& devices = found.symmetry->devices;
-  for (size_t device = 0; device < devices.size(); ++device) {
-    const int32_t lane = lanes.lane_of(static_cast<int32_t>(device));
-    if (devices[device] != (lanes.lanes()[at(lane)].kind == lane)) return 1;
+  FoldRuns runs{static_cast<int32_t>(found.symmetry->replicas.size())};
+  bool first_of_kind = true;
+  for (int32_t device = 0; at(device) < devices.size(); ++device) {
+    const int32_t lane = lanes.lane_of(device);
+    if (devices[at(device)] != devices[at(device % width)]) return {};
+    if (device < width && devices[at(device)]) runs.parts.push_back(device);
+    first_of_kind =
+        first_of_kind && devices[at(device)] == (lanes.lanes()[at(lane)].kind == lane);
   }
-  return static_cast<int32_t>(found.symmetry->replicas.size());
+  if (first_of_kind) runs.parts.clear();
+  return runs;
+}
+
+/// Whether that is what a fold runs.
+bool runs_in(const SymmetrySearch& found, const LayerFold& fold) {
+  if (found.share || !found.symmetry ||
+      at(fold.replicas()) != found.symmetry->replicas.size())
+    return false;
+  const auto& devices = found.symmetry->devices;
+  for (size_t device = 0; device < devices.size(); ++device)
+    if (devices[device] != fold.runs_on(static_cast<int32_t>(device))) return false;
+  return true;
 }
 
 /// Whether of every stage its first device alone is simulated.
@@ -208,10 +223,12 @@ std::shared_ptr<SymmetryPricer::Structure> SymmetryPricer::structure(const Strat
   made->given = *strategy.parallelism;
   if (bound)
     made->folded = folded_->make(made->given, [&](const ReplicaLanes& lanes) {
-      if (sums_aside(made->given)) return 1;
-      return replicas_folded(find(lanes, strategy.parallelism->mesh), lanes);
+      const auto& mesh = strategy.parallelism->mesh;
+      if (sums_aside(made->given)) return FoldRuns{};
+      return runs_folded(find(lanes, mesh), lanes, mesh.width());
     });
-  if (!made->folded) made->folded = folded_->make(made->given, one_replica);
+  if (!made->folded)
+    made->folded = folded_->make(made->given, [](const ReplicaLanes&) { return FoldRuns{}; });
   if (!made->folded) made->lowered = lowered(made->given, made->of, false);
   structures_.push_front(made);
   int64_t operators = 0;
@@ -245,23 +262,21 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bound(const Strategy& str
   return of->bound.front();
 }
 
-/// Nothing where others than the first lanes of a kind are to be simulated.
+/// Nothing where other devices are to be simulated in one stage than in another.
 std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind_folded(Structure& structure,
                                                                    const Mesh& mesh) {
-  const auto& one = *structure.folded->fold;
-  const auto& found = find(one.lanes(mesh), mesh);
-  if (found.share || !found.symmetry) return nullptr;
-  const auto& symmetry = *found.symmetry;
-  const auto replicas = static_cast<int32_t>(symmetry.replicas.size());
-  for (size_t device = 0; device < symmetry.devices.size(); ++device)
-    if (symmetry.devices[device] != one.runs_on(static_cast<int32_t>(device))) return nullptr;
-  if (sums_aside(structure.given) && (replicas > 1 || !first_lanes_alone(symmetry, mesh)))
-    return nullptr;
+  const auto lanes = structure.folded->fold->lanes(mesh);
   auto result = std::make_shared<Bound>();
   result->mesh = mesh;
-  result->folded = folded(structure, replicas);
+  result->folded = folded(structure, runs_folded(find(lanes, mesh), lanes, mesh.width()));
   if (!result->folded) return nullptr;
   auto& fold = *result->folded->fold;
+  const auto& found = find(fold.lanes(mesh), mesh);  // which numbers groups as this fold does
+  if (!runs_in(found, fold)) return nullptr;
+  const auto& symmetry = *found.symmetry;
+  const int32_t replicas = fold.replicas();
+  if (sums_aside(structure.given) && (replicas > 1 || !first_lanes_alone(symmetry, mesh)))
+    return nullptr;
   fold.unfold();
   const auto copy = [&](const std::vector<int32_t>& list, int32_t of, int32_t op) {
     return list[at(of) * at(replicas) + at(fold.replica(op))];
@@ -279,12 +294,12 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind_folded(Structure& st
   return result;
 }
 
-/// A structure's few layers, of so many replicas.
-std::shared_ptr<const FoldedMesh> SymmetryPricer::folded(Structure& structure, int32_t replicas) {
-  if (structure.folded->fold->replicas() == replicas) return structure.folded;
-  if (!structure.several || structure.several->fold->replicas() != replicas)
-    structure.several =
-        folded_->make(structure.given, [&](const ReplicaLanes&) { return replicas; });
+/// A structure's few layers, of which so much runs.
+std::shared_ptr<const FoldedMesh> SymmetryPricer::folded(Structure& structure,
+                                                         const FoldRuns& runs) {
+  if (structure.folded->few->runs == runs) return structure.folded;
+  if (!structure.several || structure.several->few->runs != runs)
+    structure.several = folded_->make(structure.given, [&](const ReplicaLanes&) { return runs; });
   return structure.several;
 }
 
