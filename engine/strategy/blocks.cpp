@@ -1,7 +1,6 @@
 #include "strategy/blocks.h"
 
 #include <algorithm>
-#include <map>
 
 namespace trinity {
 
@@ -136,12 +135,18 @@ std::vector<int32_t> OperatorCut::missing(const TensorAxes& axes) const {
 }
 
 std::vector<int32_t> OperatorCut::groups(const std::vector<int32_t>& dimensions) const {
-  std::map<std::vector<int32_t>, int32_t> numbers;
-  std::vector<int32_t> group;
+  const auto count = static_cast<size_t>(parts_);
+  std::vector<int32_t> group(count), number(count, -1);  // number: by the first part of a group
+  int32_t groups = 0;
   for (int32_t part = 0; part < parts_; ++part) {
-    auto at = coordinates(part);
-    for (const int32_t d : dimensions) at[d] = 0;
-    group.push_back(numbers.emplace(at, static_cast<int32_t>(numbers.size())).first->second);
+    int32_t first = part;
+    for (const int32_t d : dimensions) {
+      const auto i = static_cast<size_t>(d);
+      first -= coordinate(part, i) * stride_[i];
+    }
+    auto& known = number[static_cast<size_t>(first)];
+    if (known < 0) known = groups++;
+    group[static_cast<size_t>(part)] = known;
   }
   return group;
 }

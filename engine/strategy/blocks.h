@@ -101,6 +101,12 @@ class OperatorCut {
                                                           : Range{0, shape[i]});
     return block;
   }
+  /// Makes another part's block that of this one.
+  void move(Block& block, const std::vector<int64_t>& shape, const TensorAxes& axes,
+            int32_t part) const {
+    for (size_t i = 0; i < std::min(shape.size(), axes.size()); ++i)
+      if (!axes[i].empty()) block[i] = range(shape[i], axes[i], part);
+  }
   /// Whether that is another one for some parts.
   bool cuts(const TensorAxes& axes) const;
   /// Whether the blocks of a tensor that parts of one number have of both cuts are the same: those

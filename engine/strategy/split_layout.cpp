@@ -63,8 +63,8 @@ void SplitLayout::find_leaders(const Splits& splits, bool sources_at_readers) {
     leader_.push_back(follows ? op.forward : id);
     source_.push_back(false);
     const bool split = !splits.empty() && splits[leader(id)].parts() > 1;
-    for (const int32_t input :
-         split || sources_at_readers ? op.inputs : std::vector<int32_t>()) {
+    if (!split && !sources_at_readers) continue;
+    for (const int32_t input : op.inputs) {
       const auto& source = graph_.op(graph_.tensor(input).producer);
       if (source.type == "Input" || source.type == "Constant")
         source_[graph_.tensor(input).producer] =
@@ -220,8 +220,11 @@ void SplitLayout::settle_outputs(int32_t op) {
     homes.reserve(at(parts));
     homes.push_back({written(op, o, 0), device(op, 0), 0});
     const bool pieces = cut(op).cuts(output_axes(op, o));
-    for (int32_t part = 1; part < parts; ++part)
-      homes.push_back({pieces ? written(op, o, part) : homes[0].block, device(op, part), part});
+    const auto& shape = graph_.tensor(graph_.op(op).outputs[o]).shape.get();
+    for (int32_t part = 1; part < parts; ++part) {
+      homes.push_back({homes[0].block, device(op, part), part});
+      if (pieces) cut(op).move(homes.back().block, shape, output_axes(op, o), part);
+    }
   }
 }
 

@@ -53,7 +53,7 @@ bool ends_stand(const FoldSizes& sizes) {
   return true;
 }
 
-std::optional<FoldSizes> few_layers(const Parallelism& given, int32_t layers) {
+std::optional<FoldSizes> few_layers(const Parallelism& given, int32_t layers, bool ends_alone) {
   std::vector<int32_t> in_stages;
   auto sizes = mesh_sizes(given, layers, in_stages);
   if (!sizes) return std::nullopt;
@@ -71,7 +71,8 @@ std::optional<FoldSizes> few_layers(const Parallelism& given, int32_t layers) {
   };
   // What a stage's last layer repeats waits for nothing: two layers stand between the ends.
   const bool more = given.recompute == Recompute::full && take(kFewStages, kFewLayers + 1);
-  const bool enough = more || take(kFewStages, kFewLayers) || take(kFewStages, kFewLayers + 1) ||
+  if (ends_alone && (in_chunk <= 2 || given.recompute == Recompute::full)) return std::nullopt;
+  const bool enough = ends_alone ? take(kFewStages, 2) : more || take(kFewStages, kFewLayers) || take(kFewStages, kFewLayers + 1) ||
                       take(kFewStages, least) || take(least, kFewLayers);
   if (!enough || sizes->few_layers >= layers || !ends_stand(*sizes)) return std::nullopt;
   sizes->few_stages.assign(at(sizes->few_chunks()), sizes->few_in_chunk());
@@ -119,7 +120,10 @@ std::optional<FoldSizes> few_devices(const Parallelism& given, int32_t layers) {
 
 std::vector<FoldSizes> fold_sizes(const Parallelism& given, int32_t layers) {
   std::vector<FoldSizes> found;
-  for (const auto find : {few_layers, few_stages, few_devices})
+  const auto least = [](const Parallelism& of, int32_t count) { return few_layers(of, count, true); };
+  const auto all = [](const Parallelism& of, int32_t count) { return few_layers(of, count, false); };
+  using Find = std::optional<FoldSizes> (*)(const Parallelism&, int32_t);
+  for (const Find find : {Find(least), Find(all), Find(few_stages), Find(few_devices)})
     if (auto sizes = find(given, layers)) found.push_back(std::move(*sizes));
   // Gradients that the parts of a layer sum share buckets with those of other layers of the device;
   // weights are gathered ahead of what the device does next; a V turns round on a device.
