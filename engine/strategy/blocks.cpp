@@ -39,6 +39,16 @@ Block overlap(const Block& a, const Block& b) {
   return both;
 }
 
+bool lies_in(const Block& block, const Block& other) {
+  for (size_t i = 0; i < block.size(); ++i) {
+    const int64_t begin = std::max(block[i].begin, other[i].begin);
+    if (begin != block[i].begin ||
+        std::max(begin, std::min(block[i].end, other[i].end)) != block[i].end)
+      return false;
+  }
+  return true;
+}
+
 bool is_empty(const Block& block) {
   return std::any_of(block.begin(), block.end(), [](const Range& r) { return r.length() <= 0; });
 }

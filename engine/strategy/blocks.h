@@ -69,6 +69,8 @@ void take_lengths(const Block& block, SharedList<int64_t>& shape);
 /// What two blocks of one tensor share; empty ranges where nothing.
 Block overlap(const Block& a, const Block& b);
 bool is_empty(const Block& block);
+/// Whether all of a block is of another one; as that their overlap is the block itself.
+bool lies_in(const Block& block, const Block& other);
 /// The elements that two blocks share; 1 where the shape is not known.
 int64_t shared_elements(const Block& a, const Block& b);
 

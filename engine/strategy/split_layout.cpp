@@ -217,13 +217,14 @@ void SplitLayout::settle_outputs(int32_t op) {
   for (size_t o = 0; o < graph_.op(op).outputs.size(); ++o) {
     auto& homes = homes_[graph_.op(op).outputs[o]];
     const int32_t parts = cut(op).parts();
-    homes.reserve(at(parts));
-    homes.push_back({written(op, o, 0), device(op, 0), 0});
+    homes.assign(at(parts), {written(op, o, 0), device(op, 0), 0});
     const bool pieces = cut(op).cuts(output_axes(op, o));
     const auto& shape = graph_.tensor(graph_.op(op).outputs[o]).shape.get();
     for (int32_t part = 1; part < parts; ++part) {
-      homes.push_back({homes[0].block, device(op, part), part});
-      if (pieces) cut(op).move(homes.back().block, shape, output_axes(op, o), part);
+      Home& home = homes[at(part)];
+      home.device = device(op, part);
+      home.part = part;
+      if (pieces) cut(op).move(home.block, shape, output_axes(op, o), part);
     }
   }
 }
@@ -441,7 +442,7 @@ void SplitLayout::scatter(int32_t op, size_t output) {
     const auto found = wanted.find(device(op, part));
     const Block whole = written(op, output, part);
     if (found == wanted.end() || found->second.empty()) return;
-    if (overlap(found->second, whole) != found->second || found->second == whole) return;
+    if (!lies_in(found->second, whole) || found->second == whole) return;
     pieces[group[part]] += block_elements(found->second);
   }
   if (wanted.size() != at(cut(op).parts())) return;  // others read it, too

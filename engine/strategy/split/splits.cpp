@@ -159,7 +159,7 @@ void SplitLowering::restate_traffic(int32_t op, int32_t part, Operator& made) co
   const bool gathers = operator_rule(forward.type).gathers;
   if (gathers) return;
   double whole = static_cast<double>(forward.parameter_bytes());
-  double own = whole * layout_.weight_share(op, part);
+  double own = whole > 0 ? whole * layout_.weight_share(op, part) : 0;
   const auto count = [&](int32_t tensor, const Block& block) {
     const auto& of = graph_.tensor(tensor);
     const double bytes = static_cast<double>(of.bytes);
