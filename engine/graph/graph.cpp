@@ -159,7 +159,8 @@ void permute(std::vector<T>& entries, std::vector<int32_t> place) {
 thread_local bool Nameless::on_ = false;
 
 std::string layer_and_parts(std::string_view name) {
-  const auto layer = std::find_if(name.begin(), name.end(), [](char c) { return c == '/' || c == '@'; });
+  const auto layer = std::find_if(name.begin(), name.end(),
+                                  [](char c) { return c == '/' || c == '@'; });
   std::string kept(name.begin(), layer);
   bool counts = false;  // whether behind '@' and digits alone
   for (auto c = layer; c != name.end(); ++c) {

@@ -15,7 +15,9 @@ namespace trinity {
 namespace {
 
 constexpr int32_t kFewStages = 3, kFewLayers = 3;  // a first, one between others, a last
-constexpr int32_t kEndLayers = 2;  // enough where a stage's first and last one do the same
+// Enough where a stage's first layer and its last one do the same: an operator of one between them
+// reads from the layer before it as the last one's does, or from that behind it as the first one's.
+constexpr int32_t kEndLayers = 2;
 constexpr int32_t kLeastStages = 5;  // three between the ends, where they count as layers
 
 }  // namespace
@@ -127,7 +129,7 @@ std::vector<FoldSizes> fold_sizes(const Parallelism& given, int32_t layers) {
   const bool shares = given.sequence_parallel && given.mesh.tensor > 1 && given.bucket_bytes > 0;
   const bool joins = shares || given.shard == 3 || is_v_shaped(schedule_of(given));
   const bool last = shares || (joins && given.virtual_stages > 1);
-  // The first layer of a stage gathers nothing ahead, or repeats nothing.
+  // A stage's last layer gathers no next one's weights ahead, and repeats without a wait for it.
   const bool ends_differ = given.shard == 3 || given.recompute != Recompute::none;
   std::vector<FoldSizes> found;
   const auto add = [&](std::optional<FoldSizes> sizes) {
