@@ -159,11 +159,13 @@ void permute(std::vector<T>& entries, std::vector<int32_t> place) {
 thread_local bool Nameless::on_ = false;
 
 std::string layer_and_parts(std::string_view name) {
-  std::string kept(name.substr(0, name.find_first_of("/@")));
-  for (size_t sign = name.find('@'); sign != std::string_view::npos;
-       sign = name.find('@', sign + 1)) {
-    const auto end = name.find_first_not_of("0123456789", sign + 1);
-    kept += name.substr(sign, end == std::string_view::npos ? end : end - sign);
+  const auto layer = std::find_if(name.begin(), name.end(),
+                                  [](char c) { return c == '/' || c == '@'; });
+  std::string kept(name.begin(), layer);
+  bool counts = false;  // whether behind '@' and digits alone
+  for (auto c = layer; c != name.end(); ++c) {
+    counts = *c == '@' || (counts && *c >= '0' && *c <= '9');
+    if (counts) kept += *c;
   }
   return kept;
 }

@@ -1,7 +1,6 @@
 #include "strategy/blocks.h"
 
 #include <algorithm>
-#include <map>
 
 namespace trinity {
 
@@ -38,6 +37,16 @@ Block overlap(const Block& a, const Block& b) {
     both.push_back({begin, std::max(begin, std::min(a[i].end, b[i].end))});
   }
   return both;
+}
+
+bool lies_in(const Block& block, const Block& other) {
+  for (size_t i = 0; i < block.size(); ++i) {
+    const int64_t begin = std::max(block[i].begin, other[i].begin);
+    if (begin != block[i].begin ||
+        std::max(begin, std::min(block[i].end, other[i].end)) != block[i].end)
+      return false;
+  }
+  return true;
 }
 
 bool is_empty(const Block& block) {
@@ -136,12 +145,18 @@ std::vector<int32_t> OperatorCut::missing(const TensorAxes& axes) const {
 }
 
 std::vector<int32_t> OperatorCut::groups(const std::vector<int32_t>& dimensions) const {
-  std::map<std::vector<int32_t>, int32_t> numbers;
-  std::vector<int32_t> group;
+  const auto count = static_cast<size_t>(parts_);
+  std::vector<int32_t> group(count), number(count, -1);  // number: by the first part of a group
+  int32_t groups = 0;
   for (int32_t part = 0; part < parts_; ++part) {
-    auto at = coordinates(part);
-    for (const int32_t d : dimensions) at[d] = 0;
-    group.push_back(numbers.emplace(at, static_cast<int32_t>(numbers.size())).first->second);
+    int32_t first = part;
+    for (const int32_t d : dimensions) {
+      const auto i = static_cast<size_t>(d);
+      first -= coordinate(part, i) * stride_[i];
+    }
+    auto& known = number[static_cast<size_t>(first)];
+    if (known < 0) known = groups++;
+    group[static_cast<size_t>(part)] = known;
   }
   return group;
 }

@@ -69,6 +69,8 @@ void take_lengths(const Block& block, SharedList<int64_t>& shape);
 /// What two blocks of one tensor share; empty ranges where nothing.
 Block overlap(const Block& a, const Block& b);
 bool is_empty(const Block& block);
+/// Whether all of a block is of another one; as that their overlap is the block itself.
+bool lies_in(const Block& block, const Block& other);
 /// The elements that two blocks share; 1 where the shape is not known.
 int64_t shared_elements(const Block& a, const Block& b);
 
@@ -100,6 +102,12 @@ class OperatorCut {
       block.push_back(i < axes.size() && !axes[i].empty() ? range(shape[i], axes[i], part)
                                                           : Range{0, shape[i]});
     return block;
+  }
+  /// Makes another part's block that of this one.
+  void move(Block& block, const std::vector<int64_t>& shape, const TensorAxes& axes,
+            int32_t part) const {
+    for (size_t i = 0; i < std::min(shape.size(), axes.size()); ++i)
+      if (!axes[i].empty()) block[i] = range(shape[i], axes[i], part);
   }
   /// Whether that is another one for some parts.
   bool cuts(const TensorAxes& axes) const;

@@ -271,6 +271,8 @@ LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies,
     return replica.ranks[at(number % mesh.expert)][found];
   };
   std::vector<int32_t> like;  // of every operator the one of the replica that it copies or sums
+  for (auto* list : {&like, &result.rank, &result.origin, &result.stage, &result.part, &result.layer})
+    list->reserve(at(made.graph.operator_count()));
   for (int32_t op = 0; op < made.graph.operator_count(); ++op) {
     int32_t of = made.origin[op], from = op;
     // A sum goes where its gradients are, or the updates that what it has been sent goes to.
@@ -302,6 +304,7 @@ LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies,
   all.tells = std::move(made.tells);
   result.turn = std::move(made.turn);
   result.graph = std::move(made.graph);
+  result.home.reserve(replica.home.size());
   for (size_t op = 0; op < replica.home.size(); ++op) {
     const int32_t copy = replica.home_rank.empty() ? 0 : replica.home_rank[op];
     result.home.push_back(rank(replica.home[op], copies < mesh.data ? 0 : copy));

@@ -190,6 +190,7 @@ class Lowering {
           "the sum {}, got {} with the sum {}",
           stages, given_.mesh.pipeline, given_.virtual_stages, count, per_stage_.size(), sum));
     std::vector<int32_t> of_layer;
+    stage_.reserve(layers_.of.size());
     for (int32_t s = 0; s < stages; ++s) of_layer.insert(of_layer.end(), at(per_stage_[s]), s);
     for (const int32_t layer : layers_.of)
       stage_.push_back(layer < 0 ? 0 : layer >= count ? stages - 1 : of_layer[layer]);
@@ -207,6 +208,7 @@ class Lowering {
   std::optional<Made> split(bool one_of_kind) const {
     const int32_t width = given_.mesh.width(), t = given_.mesh.parts(), p = given_.mesh.pipeline;
     std::vector<int32_t> placement;
+    placement.reserve(at(graph_.operator_count()));
     for (int32_t op = 0; op < graph_.operator_count(); ++op) placement.push_back(first_device(op));
     TensorParts parts{given_.mesh.tensor, given_.mesh.context, given_.sequence_parallel, said_, {}};
     const bool exchanges =
@@ -224,6 +226,7 @@ class Lowering {
     if (!made) return std::nullopt;
     Lowered& lowered = *made;
     std::vector<int32_t> stage;
+    stage.reserve(lowered.serves.size());
     for (size_t op = 0; op < lowered.serves.size(); ++op) {
       const int32_t serves = lowered.serves[op];
       const bool source = graph_.op(serves).inputs.empty();
@@ -262,6 +265,8 @@ class Lowering {
     auto shared = share_variables(made.graph, made.device, spread_of(made),
                                   {given_.bucket_bytes, scatters_first()});
     Made after{std::move(shared.graph), std::move(shared.device), {}, {}, {}};
+    for (auto* list : {&after.origin, &after.serves, &after.stage})
+      list->reserve(shared.origin.size());
     for (size_t op = 0; op < shared.origin.size(); ++op) {
       after.origin.push_back(shared.sums[op] ? -1 : made.origin[shared.origin[op]]);
       after.serves.push_back(made.serves[shared.origin[op]]);
@@ -332,6 +337,7 @@ class Lowering {
     auto again = recompute(made.graph, unit, options);
     const auto of = [&](const std::vector<int32_t>& list) {
       std::vector<int32_t> taken;
+      taken.reserve(again.origin.size());
       for (const int32_t origin : again.origin) taken.push_back(list[origin]);
       return taken;
     };
@@ -342,6 +348,7 @@ class Lowering {
   /// Of what was made over how many ranks its weights are spread.
   std::vector<int32_t> spread_of(const Made& made) const {
     std::vector<int32_t> spread;
+    spread.reserve(made.serves.size());
     for (const int32_t op : made.serves) spread.push_back(spread_.empty() ? 1 : spread_[op]);
     return spread;
   }
@@ -466,6 +473,7 @@ class Lowering {
     ShardingOptions options{given_.shard, shard_group(given_), given_.bucket_bytes, made.device, {},
                             spread, apart, whole};
     std::vector<int32_t> unit;
+    unit.reserve(made.serves.size());
     for (const int32_t op : made.serves) {
       const int32_t layer = layers_.of[op];
       unit.push_back(layer >= 0 && layer < layers_.count ? layer : -1);
@@ -473,6 +481,8 @@ class Lowering {
     options.unit = unit;
     auto sharded = shard_states(made.graph, options);
     Made after{std::move(sharded.graph), {}, {}, {}, {}};
+    for (auto* list : {&after.device, &after.origin, &after.serves, &after.stage})
+      list->reserve(sharded.near.size());
     for (size_t op = 0; op < sharded.near.size(); ++op) {
       const int32_t near = sharded.near[op];
       after.device.push_back(made.device[near]);
@@ -507,6 +517,7 @@ class Lowering {
     for (int32_t op = 0; op < graph.operator_count(); ++op)
       if (leaves(op)) sends[{made.device[op], made.stage[op]}] = op;
     std::vector<int32_t> behind;
+    behind.reserve(made.device.size());
     for (int32_t op = 0; op < graph.operator_count(); ++op) {
       const auto found = sends.find({made.device[op], made.stage[op]});
       behind.push_back(found == sends.end() ? -1 : found->second);
@@ -537,6 +548,8 @@ class Lowering {
 
   void describe(Made made, LoweredReplica& result) const {
     result.of = given_;
+    for (auto* list : {&result.part, &result.layer}) list->reserve(made.serves.size());
+    result.home.reserve(at(graph_.operator_count()));
     for (const int32_t serves : made.serves) {
       const int32_t layer = layers_.of[serves];
       result.part.push_back(layer < 0 ? 0 : layer < layers_.count ? 1 : 2);

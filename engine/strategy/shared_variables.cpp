@@ -293,6 +293,7 @@ class Sharing {
     SharedVariables result;
     std::vector<int32_t> numbers;
     result.graph = builder_.build(&numbers);
+    for (auto* list : {&result.device, &result.origin, &result.with}) list->reserve(numbers.size());
     for (const int32_t number : numbers) {
       const Made& made = made_[number];
       result.device.push_back(made.device);

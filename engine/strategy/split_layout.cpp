@@ -63,8 +63,8 @@ void SplitLayout::find_leaders(const Splits& splits, bool sources_at_readers) {
     leader_.push_back(follows ? op.forward : id);
     source_.push_back(false);
     const bool split = !splits.empty() && splits[leader(id)].parts() > 1;
-    for (const int32_t input :
-         split || sources_at_readers ? op.inputs : std::vector<int32_t>()) {
+    if (!split && !sources_at_readers) continue;
+    for (const int32_t input : op.inputs) {
       const auto& source = graph_.op(graph_.tensor(input).producer);
       if (source.type == "Input" || source.type == "Constant")
         source_[graph_.tensor(input).producer] =
@@ -217,11 +217,15 @@ void SplitLayout::settle_outputs(int32_t op) {
   for (size_t o = 0; o < graph_.op(op).outputs.size(); ++o) {
     auto& homes = homes_[graph_.op(op).outputs[o]];
     const int32_t parts = cut(op).parts();
-    homes.reserve(at(parts));
-    homes.push_back({written(op, o, 0), device(op, 0), 0});
+    homes.assign(at(parts), {written(op, o, 0), device(op, 0), 0});
     const bool pieces = cut(op).cuts(output_axes(op, o));
-    for (int32_t part = 1; part < parts; ++part)
-      homes.push_back({pieces ? written(op, o, part) : homes[0].block, device(op, part), part});
+    const auto& shape = graph_.tensor(graph_.op(op).outputs[o]).shape.get();
+    for (int32_t part = 1; part < parts; ++part) {
+      Home& home = homes[at(part)];
+      home.device = device(op, part);
+      home.part = part;
+      if (pieces) cut(op).move(home.block, shape, output_axes(op, o), part);
+    }
   }
 }
 
@@ -438,7 +442,7 @@ void SplitLayout::scatter(int32_t op, size_t output) {
     const auto found = wanted.find(device(op, part));
     const Block whole = written(op, output, part);
     if (found == wanted.end() || found->second.empty()) return;
-    if (overlap(found->second, whole) != found->second || found->second == whole) return;
+    if (!lies_in(found->second, whole) || found->second == whole) return;
     pieces[group[part]] += block_elements(found->second);
   }
   if (wanted.size() != at(cut(op).parts())) return;  // others read it, too

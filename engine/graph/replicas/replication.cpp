@@ -316,6 +316,7 @@ Replicated Replication::finish() {
   std::vector<int32_t> numbers;
   result.graph = builder_.build(&numbers);
   const AsideOnStop aside(result.graph);
+  for (auto* list : {&result.origin, &result.stage, &result.replica}) list->reserve(numbers.size());
   for (const int32_t number : numbers) {
     stop_.step();
     const auto& origin = origin_[number];

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -236,8 +237,11 @@ class Replication {
   bool meaning_;  // whether attributes say what copies mean (graph/meaning.h)
   GraphBuilder builder_;
   std::vector<bool> whole_;                 // per tensor: it has no samples to share out
-  std::vector<std::vector<Piece>> pieces_;  // per tensor, in order of replica and cut
-  std::vector<std::vector<int32_t>> ids_;   // in the builder: of the copies of an operator
+  /// Lists that are of one entry or two almost always, and then allocate nothing.
+  template <class T, size_t N>
+  using ShortLists = std::vector<boost::container::small_vector<T, N>>;
+  ShortLists<Piece, 1> pieces_;   // per tensor, in order of replica and cut
+  ShortLists<int32_t, 2> ids_;    // in the builder: of the copies of an operator
   std::vector<Origin> origin_;              // per operator of the builder
   std::map<std::pair<int32_t, int32_t>, int32_t> joined_;  // by item of a bucket and replica
   std::vector<Bucket> buckets_, weights_;

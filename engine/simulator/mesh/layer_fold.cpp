@@ -15,6 +15,9 @@ namespace trinity {
 namespace {
 
 constexpr int32_t kFewStages = 3, kFewLayers = 3;  // a first, one between others, a last
+// Enough where a stage's first layer and its last one do the same: an operator of one between them
+// reads from the layer before it as the last one's does, or from that behind it as the first one's.
+constexpr int32_t kEndLayers = 2;
 constexpr int32_t kLeastStages = 5;  // three between the ends, where they count as layers
 
 }  // namespace
@@ -53,7 +56,9 @@ bool ends_stand(const FoldSizes& sizes) {
   return true;
 }
 
-std::optional<FoldSizes> few_layers(const Parallelism& given, int32_t layers) {
+/// least_in_chunk: layers of a virtual stage to try first.
+std::optional<FoldSizes> few_layers(const Parallelism& given, int32_t layers,
+                                    int32_t least_in_chunk) {
   std::vector<int32_t> in_stages;
   auto sizes = mesh_sizes(given, layers, in_stages);
   if (!sizes) return std::nullopt;
@@ -71,8 +76,9 @@ std::optional<FoldSizes> few_layers(const Parallelism& given, int32_t layers) {
   };
   // What a stage's last layer repeats waits for nothing: two layers stand between the ends.
   const bool more = given.recompute == Recompute::full && take(kFewStages, kFewLayers + 1);
-  const bool enough = more || take(kFewStages, kFewLayers) || take(kFewStages, kFewLayers + 1) ||
-                      take(kFewStages, least) || take(least, kFewLayers);
+  const bool enough = more || take(kFewStages, least_in_chunk) || take(kFewStages, kFewLayers) ||
+                      take(kFewStages, kFewLayers + 1) || take(kFewStages, least) ||
+                      take(least, kFewLayers);
   if (!enough || sizes->few_layers >= layers || !ends_stand(*sizes)) return std::nullopt;
   sizes->few_stages.assign(at(sizes->few_chunks()), sizes->few_in_chunk());
   return sizes;
@@ -118,14 +124,21 @@ std::optional<FoldSizes> few_devices(const Parallelism& given, int32_t layers) {
 }  // namespace
 
 std::vector<FoldSizes> fold_sizes(const Parallelism& given, int32_t layers) {
-  std::vector<FoldSizes> found;
-  for (const auto find : {few_layers, few_stages, few_devices})
-    if (auto sizes = find(given, layers)) found.push_back(std::move(*sizes));
   // Gradients that the parts of a layer sum share buckets with those of other layers of the device;
   // weights are gathered ahead of what the device does next; a V turns round on a device.
   const bool shares = given.sequence_parallel && given.mesh.tensor > 1 && given.bucket_bytes > 0;
   const bool joins = shares || given.shard == 3 || is_v_shaped(schedule_of(given));
-  if (shares || (joins && given.virtual_stages > 1)) std::reverse(found.begin(), found.end());
+  const bool last = shares || (joins && given.virtual_stages > 1);
+  // A stage's last layer gathers no next one's weights ahead, and repeats without a wait for it.
+  const bool ends_differ = given.shard == 3 || given.recompute != Recompute::none;
+  std::vector<FoldSizes> found;
+  const auto add = [&](std::optional<FoldSizes> sizes) {
+    if (sizes) found.push_back(std::move(*sizes));
+  };
+  add(few_layers(given, layers, last || ends_differ ? kFewLayers : kEndLayers));
+  add(few_stages(given, layers));
+  add(few_devices(given, layers));
+  if (last) std::reverse(found.begin(), found.end());
   return found;
 }
 

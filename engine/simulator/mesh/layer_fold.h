@@ -21,9 +21,9 @@
 
 namespace trinity {
 
-/// How many layers and stages a mesh has, and how many are enough to see what all do: three layers
-/// of every virtual stage and three stages (the first, one between others, the last), or as many as
-/// give three layers between those at the ends. Or the layers of a virtual stage together count as
+/// How many layers and stages a mesh has, and how many are enough to see what all do: two layers of
+/// every virtual stage (three where the first and the last may differ) and three stages (the first,
+/// one between others, the last), or as many as give three layers between those at the ends. Or the layers of a virtual stage together count as
 /// one, where what joins them (a bucket of gradients) is another thing for fewer of them; or those
 /// of a device, where virtual stages of one are joined: five devices then.
 struct FoldSizes {

@@ -281,9 +281,9 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind_folded(Structure& st
   const auto copy = [&](const std::vector<int32_t>& list, int32_t of, int32_t op) {
     return list[at(of) * at(replicas) + at(fold.replica(op))];
   };
-  result->placement.reserve(fold.device().size());
+  result->placement.resize(fold.device().size());
   for (int32_t op = 0; op < fold.graph().operators(); ++op)
-    result->placement.push_back(copy(symmetry.number, fold.device()[at(op)], op));
+    result->placement[at(op)] = copy(symmetry.number, fold.device()[at(op)], op);
   result->quotient = symmetry.quotient;
   for (int32_t c = 0; c < fold.graph().collectives(); ++c) {
     const int32_t inner = fold.group_of(c), first = fold.graph().members(c)[0];

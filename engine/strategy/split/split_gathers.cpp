@@ -45,20 +45,23 @@ Phase SplitLowering::gather_phase(int32_t op, int32_t tensor) const {
 }
 
 std::vector<std::vector<size_t>> SplitLowering::holders(int32_t tensor, const Block& block) const {
-  std::map<Block, std::vector<size_t>> pieces;
+  std::vector<std::pair<Block, size_t>> pieces;
   const auto& homes = layout_.homes(tensor);
   const Block whole = whole_block(graph_.tensor(tensor).shape);
+  pieces.reserve(homes.size());
   for (size_t i = 0; i < homes.size(); ++i) {
     const Block held = overlap(homes[i].block, whole);
-    if (!is_empty(held) && overlap(held, block) == held) pieces[held].push_back(i);
+    if (!is_empty(held) && lies_in(held, block)) pieces.emplace_back(held, i);
   }
+  if (!std::is_sorted(pieces.begin(), pieces.end())) std::sort(pieces.begin(), pieces.end());
   int64_t covered = 0;
   std::vector<std::vector<size_t>> groups;
-  for (const auto& [piece, copies] : pieces) {
-    covered += block_elements(piece);
-    groups.resize(std::max(groups.size(), copies.size()));
-    if (copies.size() != groups.size()) return {};
-    for (size_t k = 0; k < copies.size(); ++k) groups[k].push_back(copies[k]);
+  for (size_t first = 0, end = 0; first < pieces.size(); first = end) {
+    while (end < pieces.size() && pieces[end].first == pieces[first].first) ++end;
+    covered += block_elements(pieces[first].first);
+    if (first == 0) groups.resize(end);
+    if (end - first != groups.size()) return {};
+    for (size_t k = 0; k < groups.size(); ++k) groups[k].push_back(pieces[first + k].second);
   }
   if (covered != block_elements(block)) return {};
   return groups;
@@ -67,7 +70,7 @@ std::vector<std::vector<size_t>> SplitLowering::holders(int32_t tensor, const Bl
 bool SplitLowering::gather(int32_t op, size_t input, const Block& block) {
   const auto found = gathering(op, input, block);
   if (!found) return false;
-  const int32_t partition = width_ > 0 ? gather_partition(op, input) : -1;
+  const int32_t partition = width_ > 0 ? gather_partition(op, input, block, *found) : -1;
   for (const auto& group : found->groups)
     add_gather(op, graph_.op(op).inputs[input], group, block, found->taking, partition);
   return true;
@@ -77,21 +80,21 @@ std::optional<SplitLowering::Gathering> SplitLowering::gathering(int32_t op, siz
                                                                  const Block& block) const {
   const int32_t tensor = graph_.op(op).inputs[input];
   std::map<int32_t, int32_t> readers;  // part, by device
+  const bool pieces = layout_.needs_pieces(op, input);
   for (int32_t part = 0; part < layout_.cut(op).parts(); ++part)
-    if (layout_.needed(op, input, part) == block) readers[layout_.device(op, part)] = part;
+    if (!pieces || layout_.needed(op, input, part) == block)
+      readers.insert_or_assign(readers.end(), layout_.device(op, part), part);
   Gathering found{holders(tensor, block), {}};
   const auto& groups = found.groups;
-  std::set<int32_t> members;
-  size_t count = 0;
+  std::vector<int32_t> members;
   for (const auto& group : groups)
-    for (const size_t home : group) {
-      members.insert(layout_.homes(tensor)[home].device);
-      ++count;
-    }
-  if (groups.empty() || groups[0].size() < 2 || count != members.size()) return {};
-  if (readers.size() != members.size()) return {};
+    for (const size_t home : group) members.push_back(layout_.homes(tensor)[home].device);
+  std::sort(members.begin(), members.end());
+  if (groups.empty() || groups[0].size() < 2 || readers.size() != members.size() ||
+      std::adjacent_find(members.begin(), members.end()) != members.end())
+    return {};
   const auto inside = std::count_if(readers.begin(), readers.end(), [&](const auto& reader) {
-    return members.contains(reader.first);
+    return std::binary_search(members.begin(), members.end(), reader.first);
   });
   if (inside == 0) {
     auto holder = members.begin();

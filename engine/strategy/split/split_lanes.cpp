@@ -100,7 +100,7 @@ void SplitLowering::check_read(int32_t op, size_t input) {
   for (int32_t lane = 0; lane < width_; ++lane) {
     needed.push_back(layout_.needed(op, input, part_on_[at(op)][at(lane)]));
     const Block& own = homes[at(part_on_[at(from)][at(lane)])].block;
-    if (overlap(needed.back(), own) != needed.back()) continue;
+    if (!lies_in(needed.back(), own)) continue;
     ++within;
     for (const auto& home : homes)
       if (home.block != own && !is_empty(overlap(home.block, needed.back()))) throw LanesDiffer{};
@@ -163,19 +163,22 @@ int32_t SplitLowering::partition(const Where& where) {
   return number;
 }
 
-int32_t SplitLowering::gather_partition(int32_t op, size_t input) {
+int32_t SplitLowering::gather_partition(int32_t op, size_t input, const Block& block,
+                                        const Gathering& known) {
   const auto& homes = layout_.homes(graph_.op(op).inputs[input]);
   Where where;
   std::set<Block> seen;
   int32_t number = 0;
   for (int32_t part = 0; part < width_; ++part) {
-    const Block block = layout_.needed(op, input, part);
-    if (!seen.insert(block).second) continue;
-    const auto found = gathering(op, input, block);
-    if (!found) throw LanesDiffer{};
-    for (const auto& [device, reader] : found->taking)
+    if (part > 0 && !layout_.needs_pieces(op, input)) break;
+    const Block needed = layout_.needed(op, input, part);
+    if (!seen.insert(needed).second) continue;
+    const auto other = needed == block ? std::nullopt : gathering(op, input, needed);
+    if (needed != block && !other) throw LanesDiffer{};
+    const Gathering& found = other ? *other : known;
+    for (const auto& [device, reader] : found.taking)
       if (layout_.device(op, reader) % width_ != device % width_) throw LanesDiffer{};
-    for (const auto& group : found->groups) {
+    for (const auto& group : found.groups) {
       for (const size_t home : group) where.emplace_back(number, homes[home].device);
       ++number;
     }

@@ -215,7 +215,8 @@ class SplitLowering {
     std::map<int32_t, int32_t> taking;
   };
   std::optional<Gathering> gathering(int32_t op, size_t input, const Block& block) const;
-  int32_t gather_partition(int32_t op, size_t input);
+  /// `block` is one of those that parts read, and `known` what gathers it.
+  int32_t gather_partition(int32_t op, size_t input, const Block& block, const Gathering& known);
 
   /// An all-to-all of a tensor's pieces where the devices that hold those which a block is made of
   /// read equal parts of all of them; false where they do not. Forward ones serve backward readers.

@@ -96,24 +96,21 @@ void SplitLowering::skip_part(int32_t op) {
 void SplitLowering::add_parts(int32_t op) {
   const int32_t parts = layout_.cut(op).parts();
   auto inputs = fetched(op);
-  parts_of_[op].reserve(at(parts));
-  for (const int32_t output : graph_.op(op).outputs) held_[output].reserve(at(parts));
+  parts_of_[op].assign(at(parts), -1);
+  for (const int32_t output : graph_.op(op).outputs) held_[output].assign(at(parts), -1);
   for (int32_t part = 0; part < parts; ++part) {
-    if (!makes_part(op, at(part))) {
-      skip_part(op);
-      continue;
-    }
+    if (!makes_part(op, at(part))) continue;
     Operator made = part_of(op, part);
     made.inputs = std::move(inputs[at(part)]);
     if (parts > 1) restate_traffic(op, part, made);
     const int32_t id = add(std::move(made), layout_.device(op, part), op, part);
-    parts_of_[op].push_back(id);
+    parts_of_[op][at(part)] = id;
     for (size_t o = 0; o < graph_.op(op).outputs.size(); ++o) {
       const double share = layout_.is_weight_gradient(op, o) ? layout_.weight_share(op, part)
                                                              : layout_.cut(op).share(part);
-      held_[graph_.op(op).outputs[o]].push_back(add_block(id, graph_.op(op).outputs[o],
-                                                          layout_.written(op, o, part), at(parts),
-                                                          "", parts == 1 ? 1 : share));
+      const int32_t tensor = graph_.op(op).outputs[o];
+      held_[tensor][at(part)] = add_block(id, tensor, layout_.written(op, o, part), at(parts), "",
+                                          parts == 1 ? 1 : share);
     }
   }
   for (size_t o = 0; o < graph_.op(op).outputs.size() && parts > 1; ++o) join_parts(op, o);
@@ -162,7 +159,7 @@ void SplitLowering::restate_traffic(int32_t op, int32_t part, Operator& made) co
   const bool gathers = operator_rule(forward.type).gathers;
   if (gathers) return;
   double whole = static_cast<double>(forward.parameter_bytes());
-  double own = whole * layout_.weight_share(op, part);
+  double own = whole > 0 ? whole * layout_.weight_share(op, part) : 0;
   const auto count = [&](int32_t tensor, const Block& block) {
     const auto& of = graph_.tensor(tensor);
     const double bytes = static_cast<double>(of.bytes);
@@ -423,6 +420,8 @@ Lowered SplitLowering::finish() {
   Lowered result;
   std::vector<int32_t> numbers;
   result.graph = builder_.build(&numbers);
+  for (auto* list : {&result.placement, &result.origin, &result.part, &result.serves})
+    list->reserve(numbers.size());
   for (const int32_t number : numbers) {
     const Made& made = made_[number];
     result.placement.push_back(made.device);
