@@ -216,11 +216,11 @@ local function show_optima()
   leave_if(stopped, #rows, 'rows')
 end
 
--- The searches of fronts: { name, method, rank }.
-local function front_searches(held_out)
+-- The searches of fronts: { name, method, rank }. given: the ranker of a file, or nil.
+local function front_searches(held_out, given)
   local list = { { 'annealing', 'annealing' }, { 'best', 'best' } }
   for _, entry in ipairs(held_out) do list[#list + 1] = { entry[1], 'trinity', entry[2] } end
-  if options.what[2] then list[#list + 1] = { 'file', 'trinity', trinity.rankers.load(file) } end
+  if given then list[#list + 1] = { 'file', 'trinity', given } end
   return list
 end
 
@@ -249,8 +249,9 @@ end
 
 local function show_front()
   local rows, names = {}, {}
+  local given = options.what[2] and trinity.rankers.load(file) or nil -- before anything is trained
   local function add(case, held_out)
-    local searches, sums = front_searches(held_out), {}
+    local searches, sums = front_searches(held_out, given), {}
     for i, entry in ipairs(searches) do names[i], sums[entry[1]] = entry[1], 0 end
     for seed = 1, options.seeds do
       say('%s: seed %d of %d', case.label, seed, options.seeds)

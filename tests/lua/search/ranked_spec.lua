@@ -383,6 +383,10 @@ describe('the commands', function()
     output, status = run 'policy study --families nasnets'
     expect(status):equals(2)
     expect(output):matches "option %-%-families: no family 'nasnets' %(known: cells, recurrent, images, attention%)"
+    output, status = run 'policy front no_file.safetensors --told' -- before it trains what it compares with
+    expect(status):equals(1)
+    expect(output):matches 'no_file%.safetensors: cannot read'
+    expect(output:find 'round 1'):equals(nil)
     output, status = run 'policy shwo x'
     expect(status):equals(2)
     expect(output):matches 'expected show FILE'
