@@ -173,9 +173,11 @@ class Refinement {
     std::vector<int32_t> devices;
     const auto add = [&](Group group) {
       members_of(group, devices);
-      const bool exchanges = group.inner ? lanes_.exchanges() : experts_ > 1;
-      group.price = copies_ < replicas_ ? prices_.of_alike(devices, exchanges)
-                                        : prices_.of(devices, exchanges);
+      const bool run_of_experts = experts_ > 1 && group.step == 1 && group.count == experts_;
+      const bool exchanges = group.inner ? lanes_.exchanges() : run_of_experts;
+      const bool alike = copies_ < replicas_ || (pieces_alike_ && exchanges);
+      group.price =
+          alike ? prices_.of_alike(devices, exchanges) : prices_.of(devices, exchanges);
       groups_.push_back(group);
     };
     const auto add_ways = [&](std::span<const int32_t> members) {
