@@ -104,6 +104,17 @@ end
 local file_types = '.lua, .onnx, .pt2 (torch.export.save), .et (Chakra), .json (own, dnn-partitioning, Piper, '
   .. 'config.json of decoders), .txt (PipeDream, DAPPLE profile, Doppler)'
 
+local warned = {} -- texts: a search that reads a file for every size of micro-batch says it once
+
+--- What a person should know of a file goes to standard error, once.
+local function warn(path, warnings)
+  for _, warning in ipairs(warnings) do
+    local text = ('%s: %s'):format(path, warning)
+    if not warned[text] then progress.warn(text) end
+    warned[text] = true
+  end
+end
+
 --- A graph from a file that others wrote; batch_size and dimensions are those that an ONNX file
 --- leaves open. What a person should know goes to standard error.
 local function import(name, rest, shared)
@@ -111,9 +122,7 @@ local function import(name, rest, shared)
   local ok, graph_handle, about = pcall(core.read_model, name, { open_dimension = rest.batch_size or 1,
     dimensions = shared.dimensions or {}, copy_shared_vectors = shared.copy_shared_vectors })
   if not ok then util.fail_as(graph_handle) end
-  for _, warning in ipairs(about.warnings) do
-    progress.warn(('%s: %s'):format(name, warning))
-  end
+  warn(name, about.warnings)
   local imported = graph.wrap(graph_handle)
   imported.source = about
   return imported
@@ -123,7 +132,7 @@ end
 local function exported(path, rest)
   check.fields(('trinity.model: model file %s'):format(path), rest, {})
   local made = require('trinity.graph.exported').graph(path, graph.new)
-  for _, warning in ipairs(made.source.warnings) do progress.warn(('%s: %s'):format(path, warning)) end
+  warn(path, made.source.warnings)
   return made
 end
 
@@ -136,7 +145,7 @@ end
 --- The network of a config.json, and how it is trained where nothing is said.
 local function decoder(path, shared, rest)
   local forward, training = require('trinity.graph.decoder.config').load(path, rest, shared.dtype)
-  for _, warning in ipairs(forward.source.warnings) do progress.warn(('%s: %s'):format(path, warning)) end
+  warn(path, forward.source.warnings)
   return forward, training
 end
 
