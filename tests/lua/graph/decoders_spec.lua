@@ -211,6 +211,17 @@ describe('config.json warns', function()
     expect(warnings { quantization_config = { quant_method = 'gptq' } }):matches 'stored for inference'
     expect(warnings { model_type = 'qwen3' }):matches "field 'head_dim' is missing: 128, the default of its kind"
   end)
+  it('once, however often the file is read', function()
+    local once = folder .. '/once.json'
+    core.write_file(once, encode(with { quantization_config = { quant_method = 'gptq' } }))
+    local progress, lines = require 'trinity.base.progress', {}
+    local say = progress.say
+    progress.say = function(text) lines[#lines + 1] = text end
+    for batch_size = 1, 3 do pcall(trinity.model, once, { batch_size = batch_size, sequence = 16 }) end
+    progress.say = say
+    expect(#lines):equals(1)
+    expect(lines[1]):matches 'once%.json: .*stored for inference'
+  end)
 end)
 
 describe('activations of a GPT layer', function()
