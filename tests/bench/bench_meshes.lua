@@ -6,23 +6,33 @@
 
 local trinity = require 'trinity'
 
+--- The network of a config.json with these fields.
+local function decoder(fields, sequence)
+  local taken = os.tmpname()
+  local path = taken .. '.json'
+  local file = assert(io.open(path, 'w'))
+  file:write(trinity.json.encode(fields))
+  file:close()
+  local graph = trinity.model(path, { sequence = sequence })
+  os.remove(path)
+  os.remove(taken)
+  return graph
+end
+
 local networks = {
   { name = 'gpt2, 128 layers, hidden 16384', make = function()
     return trinity.model('gpt2', { layers = 128, hidden = 16384, heads = 128, batch_size = 1, fused = false,
       dropout = 0 })
   end },
   { name = 'llama, 128 layers, hidden 16384', make = function()
-    local taken = os.tmpname()
-    local path = taken .. '.json'
-    local file = assert(io.open(path, 'w'))
-    file:write [[{ "model_type": "llama", "hidden_size": 16384, "intermediate_size": 53248, "num_hidden_layers": 128,
-      "num_attention_heads": 128, "num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 8192,
-      "rms_norm_eps": 1e-5, "torch_dtype": "bfloat16" }]]
-    file:close()
-    local graph = trinity.model(path, { sequence = 4096 })
-    os.remove(path)
-    os.remove(taken)
-    return graph
+    return decoder({ model_type = 'llama', hidden_size = 16384, intermediate_size = 53248, num_hidden_layers = 128,
+      num_attention_heads = 128, num_key_value_heads = 8, vocab_size = 128256, max_position_embeddings = 8192,
+      rms_norm_eps = 1e-5, torch_dtype = 'bfloat16' }, 4096)
+  end },
+  { name = 'mixtral, 56 layers, hidden 6144', experts = true, make = function()
+    return decoder({ model_type = 'mixtral', hidden_size = 6144, intermediate_size = 16384, num_hidden_layers = 56,
+      num_attention_heads = 48, num_key_value_heads = 8, vocab_size = 32768, max_position_embeddings = 8192,
+      rms_norm_eps = 1e-5, num_local_experts = 8, num_experts_per_tok = 2, torch_dtype = 'bfloat16' }, 4096)
   end },
 }
 
@@ -53,8 +63,17 @@ local of_thousand = {
   { 'sequence_parallel', shard = 0, sequence_parallel = true },
 }
 
+local of_experts = {
+  { 'pipeline 8, data 2048, expert 8', mesh = { pipeline = 8, data = 2048, expert = 8 } },
+  { 'the same, shard 3', mesh = { pipeline = 8, data = 2048, expert = 8 }, shard = 3 },
+  { 'tensor 2, data 1024, expert 8', mesh = { tensor = 2, pipeline = 8, data = 1024, expert = 8 },
+    sequence_parallel = true },
+  { 'tensor 8, data 256, expert 4', mesh = { tensor = 8, pipeline = 8, data = 256, expert = 4 },
+    sequence_parallel = true },
+}
+
 local clusters = {
-  { name = 'dgx_h100x2048', gpus = '16,384', data = 128, strategies = strategies },
+  { name = 'dgx_h100x2048', gpus = '16,384', data = 128, strategies = strategies, of_experts = of_experts },
   { name = 'dgx_h100x128', gpus = '1,024', data = 8, strategies = of_thousand },
 }
 
@@ -96,7 +115,7 @@ local function measure(network, cluster, options, first)
     bind[#bind + 1], problem = seconds(function() return bound(network, cluster) end)
     if first and #bind == 1 then print(('%-34speak %.0f MB'):format(network.name, peak_mb())) end
     problem:evaluate(strategy(problem, cluster.data, { mesh = { tensor = 2, pipeline = 2, data = cluster.data * 32 },
-      micro_batches = 4, shard = 0 }))
+      micro_batches = 4, shard = 0, sequence_parallel = network.experts }))
     unseen[#unseen + 1] = seconds(function()
       return problem:evaluate(strategy(problem, cluster.data, options))
     end)
@@ -110,7 +129,8 @@ for _, cluster in ipairs(clusters) do
   print(('%s GPUs (%s); processor time, medians of 5\n%-34s%-34s%10s%12s%12s'):format(cluster.gpus, cluster.name,
     'network', 'strategy', 'bind s', 'unseen ms', 'again ms'))
   for _, network in ipairs(networks) do
-    for i, options in ipairs(cluster.strategies) do measure(network, cluster, options, i == 1) end
+    local all = network.experts and cluster.of_experts or not network.experts and cluster.strategies or {}
+    for i, options in ipairs(all) do measure(network, cluster, options, i == 1) end
   end
   print()
 end
