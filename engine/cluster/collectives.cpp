@@ -246,9 +246,13 @@ bool CollectiveGroups::Equal::operator()(Devices a, Devices b) const {
 CollectiveGroups::CollectiveGroups(const Cluster& cluster)
     : cluster_(cluster), crossings_(cluster.channels().size(), 0) {
   std::map<std::string_view, int32_t> known;
+  node_of_.reserve(cluster.devices().size());
+  std::string_view last;  // devices of a node mostly follow each other
   for (const auto& device : cluster.devices()) {
     const auto count = static_cast<int32_t>(known.size());
-    node_of_.push_back(known.emplace(device.node, count).first->second);
+    const bool again = count > 0 && device.node == last;
+    node_of_.push_back(again ? node_of_.back() : known.emplace(device.node, count).first->second);
+    last = device.node;
   }
   node_count_.assign(known.size(), 0);
   node_size_ = node_count_;
