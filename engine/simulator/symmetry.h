@@ -84,8 +84,8 @@ class SymmetryPricer {
 
   std::shared_ptr<Lowered> lowered(const Parallelism& given, const Strategy& of, bool whole);
   std::shared_ptr<Bound> bound(const Strategy& strategy, bool folds);
-  /// bound: where a structure is new, it is made as the strategy's mesh will run.
-  std::shared_ptr<Structure> structure(const Strategy& strategy, bool bound);
+  /// Where a structure is new, it is made as the strategy's mesh will run.
+  std::shared_ptr<Structure> structure(const Strategy& strategy);
   /// What find_symmetry() found for a mesh and lanes.
   struct Found : SymmetrySearch {
     Mesh mesh;

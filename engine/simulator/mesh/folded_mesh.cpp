@@ -135,8 +135,7 @@ std::shared_ptr<const FewLayersLowered> FoldedMeshes::lower(const Parallelism& o
 void FoldedMeshes::lower_replica_of(FewLayersLowered& made) {
   const auto graph = layers_->of(made.layers);
   const auto& parts = made.runs.parts;
-  std::optional<LoweredReplica> lane;
-  if (parts.empty()) lane = lower_lane(made.of, *graph, problem_->cluster(), parts_[made.layers]);
+  auto lane = lower_lane(made.of, *graph, problem_->cluster(), parts_[made.layers], parts);
   const bool one_of_kind = lane.has_value();
   std::optional<Nameless> nameless;
   if (!made.of.scatter_gather) nameless.emplace();  // whose parts are found by name

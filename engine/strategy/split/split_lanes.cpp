@@ -30,8 +30,19 @@ void SplitLowering::find_lanes() {
   for (const auto& lane : extents)
     lanes_.push_back(static_cast<int32_t>(std::find(extents.begin(), extents.end(), lane) -
                                           extents.begin()));
+  choose_lanes();
   for (int32_t op = 0; op < graph_.operator_count(); ++op)
     if (!layout_.is_source(op)) check_ring(op);
+}
+
+/// The first of every kind, by which partition() goes, and others.
+void SplitLowering::choose_lanes() {
+  for (int32_t lane = 0; lane < width_; ++lane) {
+    const bool first = lanes_[at(lane)] == lane;
+    const bool chosen = std::binary_search(chosen_.begin(), chosen_.end(), lane);
+    if (first && !chosen && !chosen_.empty()) throw LanesDiffer{};
+    makes_lane_.push_back(first || chosen);
+  }
 }
 
 /// One on each device of a run; the first lane has the first.
@@ -129,8 +140,8 @@ void SplitLowering::check_ring(int32_t op) const {
   }
 }
 
-/// Groups of which some lane is made have to have the made one for each of theirs, the first one
-/// first (by whose part bytes go); the others have to be like one of these.
+/// Groups with the first lane of a kind have to have that of each of theirs, the first one first (by
+/// whose part bytes go); the others have to be like one of these.
 int32_t SplitLowering::partition(const Where& where) {
   if (width_ == 0) return -1;
   std::map<int32_t, std::vector<int32_t>> groups;  // lanes in the order of their parts
@@ -148,9 +159,9 @@ int32_t SplitLowering::partition(const Where& where) {
   for (const auto& [group, lanes] : groups) {
     const auto of = kinds(lanes);
     for (const int32_t lane : lanes) first[at(lane)] = *std::min_element(lanes.begin(), lanes.end());
-    const bool made = std::any_of(lanes.begin(), lanes.end(),
-                                  [this](int32_t lane) { return lanes_[at(lane)] == lane; });
-    const auto& like = made ? lanes : groups[group_of[at(of[0])]];
+    const bool begins = std::any_of(lanes.begin(), lanes.end(),
+                                    [this](int32_t lane) { return lanes_[at(lane)] == lane; });
+    const auto& like = begins ? lanes : groups[group_of[at(of[0])]];
     const auto has = [&](int32_t kind) {
       return std::find(like.begin(), like.end(), kind) != like.end();
     };

@@ -28,12 +28,13 @@ class SplitLowering {
   /// Thrown where lanes that are not made could do something else than those of their kind.
   struct LanesDiffer {};
 
-  /// width: 0, or that of lower_lanes(), which throws LanesDiffer.
+  /// width, made: 0, or those of lower_lanes(), which throws LanesDiffer.
   SplitLowering(const Graph& graph, const SplitLayout& layout, const SplitOptions& options,
-                int32_t width = 0)
+                int32_t width = 0, std::span<const int32_t> made = {})
       : graph_(graph),
         layout_(layout),
         width_(width),
+        chosen_(made),
         bucket_bytes_(options.bucket_bytes),
         apart_(options.apart),
         runs_(options.runs),
@@ -75,7 +76,7 @@ class SplitLowering {
 
   /// Whether what is on a device is made.
   bool makes(int32_t device) const {
-    return width_ == 0 || lanes_[at(device % width_)] == device % width_;
+    return width_ == 0 || makes_lane_[at(device % width_)];
   }
   bool makes_part(int32_t op, size_t part) const {
     return makes(layout_.device(op, static_cast<int32_t>(part)));
@@ -89,6 +90,7 @@ class SplitLowering {
   // split_lanes.cpp:
   using Extents = std::vector<std::vector<int64_t>>;  // by lane
   void find_lanes();
+  void choose_lanes();
   void find_parts(int32_t op);
   void add_source_extents(int32_t op, Extents& extents) const;
   void add_ring_places(int32_t op, Extents& extents) const;
@@ -256,7 +258,9 @@ class SplitLowering {
   const Graph& graph_;
   const SplitLayout& layout_;
   int32_t width_;
+  std::span<const int32_t> chosen_;
   std::vector<int32_t> lanes_;  // with a width: Lowered::lanes
+  std::vector<bool> makes_lane_;                          // the same: which are made
   std::vector<std::vector<int32_t>> partitions_;          // the same: Lowered::partitions
   std::vector<std::vector<int32_t>> part_on_;             // the same: by operator and lane
   std::map<int32_t, std::vector<std::vector<Block>>> reads_;  // by tensor: check_read()
