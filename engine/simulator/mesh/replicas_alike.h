@@ -109,18 +109,12 @@ inline bool replicas_alike(const std::vector<int32_t>& where, int32_t replicas, 
   return true;
 }
 
-/// Calls visit(channel) for the ways out of a piece and into it that a ring over all replicas takes:
-/// from the last of the first run's devices there, and to the first. They are what paths to and from
-/// devices of the same numbers in other pieces have in common. of: a device of every replica.
+/// Calls visit(channel) for what two paths have in common: of paths from a device to those of the same
+/// number in two other pieces the way out of its piece, of paths back the way in.
 template <class Visit>
-void for_ways_of(const Routes& routes, std::span<const int32_t> of, int32_t run, Visit visit) {
-  const auto for_common = [&](const Route& a, const Route& b) {
-    for (const int32_t channel : a)
-      if (std::find(b.begin(), b.end(), channel) != b.end()) visit(channel);
-  };
-  const auto next = at(run);
-  for_common(routes.route(of[next - 1], of[next]), routes.route(of[next - 1], of[2 * next]));
-  for_common(routes.route(of[2 * next - 1], of[0]), routes.route(of[3 * next - 1], of[0]));
+void for_common(const Route& a, const Route& b, Visit visit) {
+  for (const int32_t channel : a)
+    if (std::find(b.begin(), b.end(), channel) != b.end()) visit(channel);
 }
 
 }  // namespace trinity
