@@ -150,8 +150,9 @@ class LaneParts {
 /// The same of one device of each kind of every stage alone, where stages have the same kinds and
 /// devices send to none but those of equal place in others, or the next in a ring (lower_lanes());
 /// nothing elsewhere, and where lower_replica() would throw. `parts` is of this graph. Graphs are nameless
-/// (graph/nameless.h). lanes: those devices of a stage that are made, ascending, the first of every
-/// kind among them, and all that send each other something or none; empty: the first of each kind.
+/// (graph/nameless.h). lanes: those devices of a stage that are made, ascending, among them the first
+/// of every kind, the first of every group in which one of them meets others, and all that send one of
+/// them something; empty: the first of each kind.
 std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const Graph& graph,
                                          const Cluster& cluster, LaneParts& parts,
                                          std::span<const int32_t> lanes = {});

@@ -471,4 +471,10 @@ int32_t SymmetryPricer::lowered_layers(const Strategy& strategy) {
   return found->folded ? found->folded->few->layers : -1;
 }
 
+std::vector<int32_t> SymmetryPricer::lowered_parts(const Strategy& strategy) {
+  const std::lock_guard lock(mutex_);
+  const auto found = bound(strategy, true);
+  return found->folded ? found->folded->few->runs.parts : std::vector<int32_t>{};
+}
+
 }  // namespace trinity
