@@ -103,7 +103,7 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t se
     }
   }
   const auto devices = static_cast<int>(mesh.device_count());
-  const auto cluster = kind == Blocks::nodes ? test::nodes_of(random, devices)
+  const auto cluster = kind == Blocks::nodes ? test::nodes_of(random, mesh)
                                              : test::cluster_of(random, devices);
   if (kind != Blocks::nodes && random.below(3) == 0) {
     mesh.devices.resize(static_cast<size_t>(cluster->device_count()));
@@ -233,11 +233,11 @@ TEST_CASE("a few layers give the metrics of all where the sequence is shared out
 }
 
 TEST_CASE("some devices of a stage give the metrics of all where others of their kind differ") {
-  const Seen seen = seen_in(240, Blocks::nodes);
+  const Seen seen = seen_in(160, Blocks::nodes);
   MESSAGE(seen.folded << " folded (" << seen.simulated << " of " << seen.devices << " devices), "
                       << seen.few << " of them from a few layers, " << seen.parts
                       << " by all of a stage's devices, " << seen.some_parts << " by some");
-  CHECK(seen.parts > 10);
+  CHECK(seen.parts > 3);
   CHECK(seen.some_parts > 10);
 }
 

@@ -137,16 +137,18 @@ inline void share_nodes(RandomStream& random, Parallelism& given) {
   given.mesh.tensor = pick({1, 1, 2, 2, 4});
   given.mesh.context = given.mesh.tensor == 4 ? 2 : pick({2, 2, 4});
   given.mesh.pipeline = 4;
-  given.mesh.data = pick({2, 2, 3});
+  given.mesh.data = pick({2, 3, 3, 4});
   given.mesh.order.clear();
   given.micro_batches = 8;
   given.virtual_stages = given.schedule == "zb-v" || given.schedule == "interleaved" ? 2 : 1;
   given.shard = static_cast<int32_t>(random.below(4));
 }
 
-/// Nodes of eight devices, each with a way to the others of its own, or all with one.
-inline std::shared_ptr<const Cluster> nodes_of(RandomStream& random, int devices) {
-  const int members = random.below(4) == 0 ? 4 : 8, nodes = (devices + members - 1) / members;
+/// Nodes of one replica's devices of a stage, or of two's, each with a way of its own to other nodes, or
+/// all with one.
+inline std::shared_ptr<const Cluster> nodes_of(RandomStream& random, const Mesh& mesh) {
+  const int members = mesh.width() * (random.below(3) == 0 ? 2 : 1);
+  const int nodes = (static_cast<int>(mesh.device_count()) + members - 1) / members;
   ClusterSpec spec = random.below(4) == 0 ? node_spec(nodes, members, 1e11, 2e10, 1e-6, 5e-6)
                                           : rail_spec(nodes, members);
   spec.queue = random.below(6) == 0 ? QueueModel::pair : QueueModel::route;
