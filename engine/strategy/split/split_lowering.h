@@ -95,7 +95,8 @@ class SplitLowering {
   void add_source_extents(int32_t op, Extents& extents) const;
   void add_ring_places(int32_t op, Extents& extents) const;
   void check_reads(int32_t op);
-  void check_read(int32_t op, size_t input);
+  /// needed: by lane.
+  void check_read(int32_t op, size_t input, std::vector<Block> needed);
   void check_ring(int32_t op) const;
   /// The number of a collective's partition; -1 without a width.
   int32_t partition(const Where& where);
@@ -216,9 +217,12 @@ class SplitLowering {
     std::vector<std::vector<size_t>> groups;
     std::map<int32_t, int32_t> taking;
   };
-  std::optional<Gathering> gathering(int32_t op, size_t input, const Block& block) const;
+  /// needed: the blocks that parts read; empty: all read the whole.
+  std::optional<Gathering> gathering(int32_t op, size_t input, const Block& block,
+                                     const std::vector<Block>& needed) const;
   /// `block` is one of those that parts read, and `known` what gathers it.
-  int32_t gather_partition(int32_t op, size_t input, const Block& block, const Gathering& known);
+  int32_t gather_partition(int32_t op, size_t input, const Block& block, const Gathering& known,
+                           const std::vector<Block>& needed);
 
   /// An all-to-all of a tensor's pieces where the devices that hold those which a block is made of
   /// read equal parts of all of them; false where they do not. Forward ones serve backward readers.
