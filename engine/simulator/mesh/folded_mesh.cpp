@@ -80,9 +80,11 @@ FoldRuns FoldedMeshes::guessed(const Parallelism& given, const std::vector<FoldS
   const auto fewest = std::min_element(
       all_sizes.begin(), all_sizes.end(),
       [](const auto& a, const auto& b) { return network_layers(a) < network_layers(b); });
-  if (mesh.context == 1 || fewest == all_sizes.begin() || node(0) != node(mesh.tensor)) return kLanes;
+  if (mesh.context == 1 || fewest == all_sizes.begin() || node(0) != node(mesh.tensor))
+    return kLanes;
   const Parallelism of = with_few_stages(given, *fewest);
-  const auto lanes = lanes_of(given, *fewest, few(of, network_layers(*fewest), kLanes)->lanes.get());
+  const auto shown = few(of, network_layers(*fewest), kLanes);
+  const auto lanes = lanes_of(given, *fewest, shown->lanes.get());
   return lanes ? runs(lanes->lanes(mesh)) : kLanes;
 }
 

@@ -117,4 +117,36 @@ void for_common(const Route& a, const Route& b, Visit visit) {
     if (std::find(b.begin(), b.end(), channel) != b.end()) visit(channel);
 }
 
+/// One of the first run's devices: the cluster's, the device of a replica and which of these.
+struct InRun {
+  int32_t here, u, r;
+};
+
+/// What a ring over all replicas takes in the first run's pieces. Devices of a piece follow each
+/// other, so that the ring passes its devices there in order: path(from, to) between these, and way()
+/// for each channel in to the first and out from the last one. like(one, run): that of another run.
+/// False where the first or last ones have other numbers in some pieces: there may be other ways.
+template <class Like, class Path, class Way>
+bool for_ring(const Routes& routes, std::vector<InRun> ring, Like like, Path path, Way way) {
+  std::sort(ring.begin(), ring.end(), [](auto& a, auto& b) { return a.here < b.here; });
+  const auto same = [&](const InRun& a, const InRun& b) {
+    return routes.table(a.here) == routes.table(b.here) &&
+           routes.number(a.here) == routes.number(b.here);
+  };
+  bool one_way = true;
+  const InRun* first_last = nullptr;
+  for (size_t begin = 0, end = 0; begin < ring.size(); begin = end) {
+    while (++end < ring.size() && routes.piece(ring[end].here) == routes.piece(ring[begin].here))
+      path(ring[end - 1].here, ring[end].here);
+    const InRun &first = ring[begin], &last = ring[end - 1];
+    if (begin == 0) first_last = &last;
+    one_way = one_way && same(first, ring[0]) && same(last, *first_last);
+    const auto out = [&](int32_t run) { return routes.route(last.here, like(first, run)); };
+    const auto in = [&](int32_t run) { return routes.route(like(last, run), first.here); };
+    for_common(out(1), out(2), way);
+    for_common(in(1), in(2), way);
+  }
+  return one_way;
+}
+
 }  // namespace trinity

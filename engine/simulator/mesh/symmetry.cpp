@@ -70,10 +70,6 @@ class Refinement {
  private:
   using Among = LoweredCopies::Among;
   using Group = ReplicaGroup;
-  /// One of the first replicas' devices: the cluster's, the device of a replica and which of these.
-  struct InRun {
-    int32_t here, u, r;
-  };
 
   /// How many replicas are a run of those that may change places; 0: there are none.
   int32_t run_alike() const {
@@ -225,40 +221,18 @@ class Refinement {
     queues_.groups = group_queues_.turned(at(queue_count()));
   }
 
-  /// Where the first replicas alone are looked at: what a ring over all replicas takes in their
-  /// pieces. Devices of a piece follow each other, so that the ring passes the group's there in order:
-  /// it takes the paths between these, the way in to the first and the way out from the last one.
+  /// Where the first replicas alone are looked at: what a ring over all takes in their pieces.
   template <class Visit>
   void for_ways(const Group& group, Visit visit) {
-    const auto& routes = cluster_.routes();
     std::vector<InRun> ring;
     for (const int32_t u : group.members)
       for (int32_t r = 0; r < copies_; ++r) ring.push_back({where(u, r), u, r});
-    std::sort(ring.begin(), ring.end(), [](auto& a, auto& b) { return a.here < b.here; });
-    const auto same = [&](const InRun& a, const InRun& b) {
-      return routes.table(a.here) == routes.table(b.here) &&
-             routes.number(a.here) == routes.number(b.here);
-    };
-    size_t first_end = 0;
-    for (size_t begin = 0, end = 0; begin < ring.size(); begin = end) {
-      while (++end < ring.size() && routes.piece(ring[end].here) == routes.piece(ring[begin].here))
-        for_path(ring[end - 1].here, ring[end].here, visit);
-      if (begin == 0) first_end = end;
-      if (!same(ring[begin], ring[0]) || !same(ring[end - 1], ring[first_end - 1]))
-        apart_[0] = true;  // there may be several ways into a piece
-      ways_between(ring[begin], ring[end - 1], visit);
-    }
-  }
-
-  /// The way into a piece that a ring over all replicas takes, to the first of the group's devices there,
-  /// and the way out from the last. All pieces of the ring have their like in those of other runs.
-  template <class Visit>
-  void ways_between(const InRun& first, const InRun& last, Visit visit) {
-    const auto& routes = cluster_.routes();
-    const auto like = [&](const InRun& one, int32_t run) { return where(one.u, one.r + run * copies_); };
-    const auto add = [&](int32_t channel) { visit(queue_at(channel)); };
-    for_common(routes.route(last.here, like(first, 1)), routes.route(last.here, like(first, 2)), add);
-    for_common(routes.route(like(last, 1), first.here), routes.route(like(last, 2), first.here), add);
+    const bool one_way = for_ring(
+        cluster_.routes(), std::move(ring),
+        [&](const InRun& one, int32_t run) { return where(one.u, one.r + run * copies_); },
+        [&](int32_t from, int32_t to) { for_path(from, to, visit); },
+        [&](int32_t channel) { visit(queue_at(channel)); });
+    if (!one_way) apart_[0] = true;
   }
 
   /// Whether a lane's copy takes part in both.
