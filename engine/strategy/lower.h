@@ -54,7 +54,8 @@ struct LoweredReplica {
   /// Where experts are shared out `origin` is of the first rank: by rank and operator that is there
   /// the one that it is on that rank (SpreadExperts).
   std::vector<std::vector<int32_t>> ranks = {};
-  /// Of lower_lane(): of every device of a stage the first that does the same; these are made. A collective with a partition is between a group of its stage's devices, one without between
+  /// Of lower_lane(): of every device of a stage the first that does the same; these are made. A
+  /// collective with a partition is between a group of its stage's devices, one without between
   /// its members, and the others of their kind have the same. Else empty.
   std::vector<int32_t> lanes = {};
   std::vector<std::vector<int32_t>> partitions = {};  ///< the same: as in Lowered
@@ -125,7 +126,8 @@ LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
 class LaneParts {
  public:
   template <class Make>
-  std::shared_ptr<const void> find(const Parallelism& of, std::span<const int32_t> lanes, Make make) {
+  std::shared_ptr<const void> find(const Parallelism& of, std::span<const int32_t> lanes,
+                                   Make make) {
     for (auto kept = kept_.begin(); kept != kept_.end(); ++kept)
       if (kept->of == of && std::equal(lanes.begin(), lanes.end(), kept->lanes.begin(),
                                        kept->lanes.end())) {
@@ -150,9 +152,9 @@ class LaneParts {
 /// The same of one device of each kind of every stage alone, where stages have the same kinds and
 /// devices send to none but those of equal place in others, or the next in a ring (lower_lanes());
 /// nothing elsewhere, and where lower_replica() would throw. `parts` is of this graph. Graphs are nameless
-/// (graph/nameless.h). lanes: those devices of a stage that are made, ascending, among them the first
-/// of every kind, the first of every group in which one of them meets others, and all that send one of
-/// them something; empty: the first of each kind.
+/// (graph/nameless.h). lanes: those devices of a stage that are made, ascending, among them the
+/// first of every kind, the first of every group in which one of them meets others, and all that
+/// send one of them something; empty: the first of each kind.
 std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const Graph& graph,
                                          const Cluster& cluster, LaneParts& parts,
                                          std::span<const int32_t> lanes = {});

@@ -54,8 +54,8 @@ void check_kin(RandomStream& random, Strategy strategy,
 /// they repeat their forward pass without waiting, or gather weights ahead for no next one. Many of
 /// them on many stages, or on virtual stages of many devices. Or of any kind, with operators that
 /// are placed inside their stages, unit by unit. Or decoders whose sequence is shared out. Or of any
-/// kind in many replicas, of which a node may have several. Or decoders whose sequence is shared out, on
-/// nodes in which several replicas or parts of the sequence use some wires.
+/// kind in many replicas, of which a node may have several. Or decoders whose sequence is shared
+/// out, on nodes in which several replicas or parts of the sequence use some wires.
 enum class Blocks { any, alike, ends, stages, placed, sequence, rounds, replicas, nodes };
 
 void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t seed = 7) {
@@ -403,8 +403,8 @@ void check_lanes(const LoweredReplica& lane, const LoweredReplica& replica,
   }
 }
 
-/// Lanes beside the first of each kind, with all that are in a ring with one of them. Of whatever they
-/// meet in, parts over tensor or context, they have the first.
+/// Lanes beside the first of each kind, with all that are in a ring with one of them. Of whatever
+/// they meet in, parts over tensor or context, they have the first.
 std::vector<int32_t> some_lanes(RandomStream& random, const std::vector<int32_t>& kinds,
                                 const Mesh& mesh) {
   const bool ring = mesh.context > 1 && kinds[static_cast<size_t>(mesh.tensor)] != 0;

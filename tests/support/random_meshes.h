@@ -128,7 +128,7 @@ inline void share_sequence(RandomStream& random, Parallelism& given) {
   given.context_kind = kKinds[random.below(3)];
 }
 
-/// The same on a mesh of some stages whose devices are all alike but for the wires that others use, too.
+/// The same on a mesh of some stages whose devices are alike but for the wires that others use, too.
 inline void share_nodes(RandomStream& random, Parallelism& given) {
   const auto pick = [&](std::initializer_list<int32_t> list) {
     return *(list.begin() + random.below(list.size()));
@@ -144,8 +144,8 @@ inline void share_nodes(RandomStream& random, Parallelism& given) {
   given.shard = static_cast<int32_t>(random.below(4));
 }
 
-/// Nodes of one replica's devices of a stage, or of two's, each with a way of its own to other nodes, or
-/// all with one.
+/// Nodes of one replica's devices of a stage, or of two's, each with a way of its own to other
+/// nodes, or all with one.
 inline std::shared_ptr<const Cluster> nodes_of(RandomStream& random, const Mesh& mesh) {
   const int members = mesh.width() * (random.below(3) == 0 ? 2 : 1);
   const int nodes = (static_cast<int>(mesh.device_count()) + members - 1) / members;
