@@ -226,8 +226,6 @@ std::shared_ptr<SymmetryPricer::Structure> SymmetryPricer::structure(
     if (sums_aside(made->given)) return FoldRuns{};
     return runs_folded(find(lanes, mesh), lanes, mesh.width());
   });
-  if (!made->folded)
-    made->folded = folded_->make(made->given, [](const ReplicaLanes&) { return FoldRuns{}; });
   if (!made->folded) made->lowered = lowered(made->given, made->of, false);
   structures_.push_front(made);
   int64_t operators = 0;
