@@ -76,6 +76,9 @@ class SymmetryPricer {
   /// Layers that were lowered for it; -1: all.
   int32_t lowered_layers(const Strategy& strategy);
 
+  /// Where a few are: those devices of every stage that run; none: the first of each kind.
+  std::vector<int32_t> lowered_parts(const Strategy& strategy);
+
  private:
   struct Made;
   struct Bound;
@@ -84,8 +87,8 @@ class SymmetryPricer {
 
   std::shared_ptr<Lowered> lowered(const Parallelism& given, const Strategy& of, bool whole);
   std::shared_ptr<Bound> bound(const Strategy& strategy, bool folds);
-  /// bound: where a structure is new, it is made as the strategy's mesh will run.
-  std::shared_ptr<Structure> structure(const Strategy& strategy, bool bound);
+  /// Where a structure is new, it is made as the strategy's mesh will run.
+  std::shared_ptr<Structure> structure(const Strategy& strategy);
   /// What find_symmetry() found for a mesh and lanes.
   struct Found : SymmetrySearch {
     Mesh mesh;

@@ -79,6 +79,7 @@ void ReplicaLanes::repeat_kinds(const LoweredReplica& replica) {
     const int32_t offset = lane.devices[0] % width_, kind = kinds[at(offset)];
     lane.kind = lane_of_[lane.devices[0] - offset + kind];
     if (offset == kind) continue;
+    lane.sends.clear();
     for (const auto& [from, to] : lanes_[lane.kind].sends)
       lane.sends.emplace_back(from - kind + offset, to - kind + offset);
   }
@@ -129,11 +130,11 @@ int32_t ReplicaLanes::add_partition(int32_t device, const std::vector<int32_t>& 
 /// A group of a lane's collectives and those of the other lanes of its kind.
 int32_t ReplicaLanes::add_alike(const std::vector<int32_t>& group,
                                 const std::vector<int32_t>& kinds) {
-  const int32_t kind = group[0] % width_;
+  const int32_t own = group[0] % width_, kind = kinds[at(own)];
   for (int32_t offset = kind; offset < width_; ++offset) {
     if (kinds[at(offset)] != kind) continue;
     auto devices = group;
-    for (int32_t& device : devices) device += offset - kind;
+    for (int32_t& device : devices) device += offset - own;
     add_group(std::move(devices));
   }
   return known_.at(group);

@@ -221,13 +221,14 @@ LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
 }
 
 std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const Graph& graph,
-                                         const Cluster& cluster, LaneParts& parts) {
+                                         const Cluster& cluster, LaneParts& parts,
+                                         std::span<const int32_t> lanes) {
   const auto& mesh = parallelism.mesh;
   const bool sends_parts = parallelism.scatter_gather && mesh.tensor > 1 && mesh.pipeline > 1;
   const bool sums_aside = parallelism.overlap_tensor && mesh.tensor > 1;
   if (mesh.placement > 1 || sends_parts || sums_aside) return std::nullopt;
   const Nameless nameless;
-  const auto run = [&](Lowering lowering) { return lowering.run(parts); };
+  const auto run = [&](Lowering lowering) { return lowering.run(parts, lanes); };
   try {
     check_mesh(parallelism, cluster);
     check_experts(parallelism, graph);

@@ -54,8 +54,8 @@ struct LoweredReplica {
   /// Where experts are shared out `origin` is of the first rank: by rank and operator that is there
   /// the one that it is on that rank (SpreadExperts).
   std::vector<std::vector<int32_t>> ranks = {};
-  /// Of lower_lane(): of every device of a stage the first that does the same; these alone are made.
-  /// A collective with a partition is between a group of its stage's devices, one without between
+  /// Of lower_lane(): of every device of a stage the first that does the same; these are made. A
+  /// collective with a partition is between a group of its stage's devices, one without between
   /// its members, and the others of their kind have the same. Else empty.
   std::vector<int32_t> lanes = {};
   std::vector<std::vector<int32_t>> partitions = {};  ///< the same: as in Lowered
@@ -126,28 +126,38 @@ LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
 class LaneParts {
  public:
   template <class Make>
-  std::shared_ptr<const void> find(const Parallelism& of, Make make) {
+  std::shared_ptr<const void> find(const Parallelism& of, std::span<const int32_t> lanes,
+                                   Make make) {
     for (auto kept = kept_.begin(); kept != kept_.end(); ++kept)
-      if (kept->first == of) {
+      if (kept->of == of && std::equal(lanes.begin(), lanes.end(), kept->lanes.begin(),
+                                       kept->lanes.end())) {
         kept_.splice(kept_.begin(), kept_, kept);
-        return kept_.front().second;
+        return kept_.front().made;
       }
-    kept_.emplace_front(of, make());
+    kept_.push_front({of, {lanes.begin(), lanes.end()}, make()});
     if (kept_.size() > kMost) kept_.pop_back();
-    return kept_.front().second;
+    return kept_.front().made;
   }
 
  private:
+  struct Kept {
+    Parallelism of;
+    std::vector<int32_t> lanes;
+    std::shared_ptr<const void> made;
+  };
   static constexpr size_t kMost = 4;
-  std::list<std::pair<Parallelism, std::shared_ptr<const void>>> kept_;  // the latest first
+  std::list<Kept> kept_;  // the latest first
 };
 
 /// The same of one device of each kind of every stage alone, where stages have the same kinds and
 /// devices send to none but those of equal place in others, or the next in a ring (lower_lanes());
 /// nothing elsewhere, and where lower_replica() would throw. `parts` is of this graph. Graphs are nameless
-/// (graph/nameless.h).
+/// (graph/nameless.h). lanes: those devices of a stage that are made, ascending, among them the
+/// first of every kind, the first of every group in which one of them meets others, and all that
+/// send one of them something; empty: the first of each kind.
 std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const Graph& graph,
-                                         const Cluster& cluster, LaneParts& parts);
+                                         const Cluster& cluster, LaneParts& parts,
+                                         std::span<const int32_t> lanes = {});
 /// `copies` of the mesh's replicas, at most all of them; numbers: which, where experts are shared out
 /// and they are not the first.
 LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies,

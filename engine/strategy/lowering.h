@@ -66,12 +66,14 @@ class Lowering {
     share_out_layers();
   }
 
-  LoweredReplica run() { return finish(*split(false)); }
+  LoweredReplica run() { return finish(*split(false, {})); }
 
   /// As lower_lane(), nothing included.
-  std::optional<LoweredReplica> run(LaneParts& parts) {
-    const auto found = std::static_pointer_cast<const std::optional<Made>>(parts.find(
-        what_splits(), [&] { return std::make_shared<const std::optional<Made>>(split(true)); }));
+  std::optional<LoweredReplica> run(LaneParts& parts, std::span<const int32_t> lanes) {
+    const auto found = std::static_pointer_cast<const std::optional<Made>>(
+        parts.find(what_splits(), lanes, [&] {
+          return std::make_shared<const std::optional<Made>>(split(true, lanes));
+        }));
     if (!*found) return std::nullopt;
     auto lane = finish(**found);
     lane.lanes = (*found)->lanes;
@@ -204,8 +206,9 @@ class Lowering {
            place * mesh.parts();
   }
 
-  /// The graph of one replica: every operator on the devices of a place of its stage.
-  std::optional<Made> split(bool one_of_kind) const {
+  /// The graph of one replica: every operator on the devices of a place of its stage. lanes: as of
+  /// lower_lane(), for one_of_kind.
+  std::optional<Made> split(bool one_of_kind, std::span<const int32_t> lanes) const {
     const int32_t width = given_.mesh.width(), t = given_.mesh.parts(), p = given_.mesh.pipeline;
     std::vector<int32_t> placement;
     placement.reserve(at(graph_.operator_count()));
@@ -220,7 +223,7 @@ class Lowering {
                                scatters_first(), true};
     std::optional<Lowered> made;
     if (one_of_kind)
-      made = lower_lanes(graph_, splits, placement, p * width, t, options);
+      made = lower_lanes(graph_, splits, placement, p * width, t, options, lanes);
     else
       made = lower_splits(graph_, splits, placement, p * width, options);
     if (!made) return std::nullopt;

@@ -34,6 +34,7 @@ struct Seen {
   int unlike = 0;   // of which no two devices are alike
   int several = 0;  // of several replicas
   int context = 0;  // by fewer devices than a replica has, all of one kind in a stage or ring
+  int parts = 0, some_parts = 0;  // of others than the first of a kind: all of a stage, some
   int devices_of_few = 0;  // of which the virtual stages of a device are one layer
   int64_t devices = 0, simulated = 0;
 };
@@ -53,16 +54,17 @@ void check_kin(RandomStream& random, Strategy strategy,
 /// they repeat their forward pass without waiting, or gather weights ahead for no next one. Many of
 /// them on many stages, or on virtual stages of many devices. Or of any kind, with operators that
 /// are placed inside their stages, unit by unit. Or decoders whose sequence is shared out. Or of any
-/// kind in many replicas, of which a node may have several.
-enum class Blocks { any, alike, ends, stages, placed, sequence, rounds, replicas };
+/// kind in many replicas, of which a node may have several. Or decoders whose sequence is shared
+/// out, on nodes in which several replicas or parts of the sequence use some wires.
+enum class Blocks { any, alike, ends, stages, placed, sequence, rounds, replicas, nodes };
 
 void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t seed = 7) {
-  constexpr const char* kStreams[] = {"symmetry", "alike", "ends", "stages", "placed", "sequence",
-                                      "rounds",   "replicas"};
-  constexpr int32_t kLayers[] = {8, 16, 24, 16, 8, 16, 24, 4};
+  constexpr const char* kStreams[] = {"symmetry", "alike",  "ends",     "stages", "placed",
+                                      "sequence", "rounds", "replicas", "nodes"};
+  constexpr int32_t kLayers[] = {8, 16, 24, 16, 8, 16, 24, 4, 16};
   const auto number = static_cast<size_t>(kind);
   RandomStream random(seed, kStreams[number], draw);
-  const auto graph = kind == Blocks::sequence
+  const auto graph = kind == Blocks::sequence || kind == Blocks::nodes
                          ? test::decoder(random, kLayers[number])
                          : test::blocks(random, kLayers[number],
                                         kind != Blocks::any && kind != Blocks::placed &&
@@ -81,6 +83,7 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t se
     if (random.below(3) == 0) test::unequal_stages(random, *strategy.parallelism, 24);
   }
   if (kind == Blocks::sequence) test::share_sequence(random, *strategy.parallelism);
+  if (kind == Blocks::nodes) test::share_nodes(random, *strategy.parallelism);
   if (kind == Blocks::rounds) test::take_rounds(random, *strategy.parallelism);
   if (kind == Blocks::replicas) {
     mesh.data = 6 + 2 * static_cast<int32_t>(random.below(4));
@@ -100,8 +103,9 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t se
     }
   }
   const auto devices = static_cast<int>(mesh.device_count());
-  const auto cluster = test::cluster_of(random, devices);
-  if (random.below(3) == 0) {
+  const auto cluster = kind == Blocks::nodes ? test::nodes_of(random, mesh)
+                                             : test::cluster_of(random, devices);
+  if (kind != Blocks::nodes && random.below(3) == 0) {
     mesh.devices.resize(static_cast<size_t>(cluster->device_count()));
     std::iota(mesh.devices.begin(), mesh.devices.end(), 0);
     for (size_t i = mesh.devices.size(); i > 1; --i)
@@ -133,6 +137,8 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t se
     ++seen.few;
     if (simulated > mesh.pipeline) ++seen.lanes;
     if (simulated > mesh.pipeline * mesh.width()) ++seen.several;
+    const auto parts = std::ssize(pricer.lowered_parts(strategy));
+    if (parts > 0) ++(parts < mesh.width() ? seen.some_parts : seen.parts);
     if (simulated < mesh.pipeline * mesh.width()) ++seen.context;
     if (mesh.pipeline > 1 && mesh.data > 1 && strategy.parallelism->shard < 2) ++seen.reduced;
     if (kind == Blocks::rounds && pricer.lowered_layers(strategy) == 20) ++seen.devices_of_few;
@@ -224,6 +230,15 @@ TEST_CASE("a few layers give the metrics of all where the sequence is shared out
                       << " by some of a stage's devices");
   CHECK(seen.context > 20);
   CHECK(seen.simulated * 2 < seen.devices);
+}
+
+TEST_CASE("some devices of a stage give the metrics of all where others of their kind differ") {
+  const Seen seen = seen_in(160, Blocks::nodes);
+  MESSAGE(seen.folded << " folded (" << seen.simulated << " of " << seen.devices << " devices), "
+                      << seen.few << " of them from a few layers, " << seen.parts
+                      << " by all of a stage's devices, " << seen.some_parts << " by some");
+  CHECK(seen.parts > 3);
+  CHECK(seen.some_parts > 10);
 }
 
 /// Draws a mesh that lowers, its cluster and its graph; nothing where it is refused.
@@ -356,8 +371,55 @@ void check_groups(const LoweredReplica& lane, const LoweredReplica& replica,
   }
 }
 
+/// What is made of some lanes is what all lanes have of them.
+void check_lanes(const LoweredReplica& lane, const LoweredReplica& replica,
+                 const std::vector<bool>& made) {
+  const auto all = kept(replica, made);
+  REQUIRE(lane.graph.operator_count() == all.graph.operator_count());
+  CHECK(lane.device == all.device);
+  CHECK(lane.stage == all.stage);
+  CHECK(lane.origin == all.origin);
+  CHECK(lane.part == all.part);
+  CHECK(lane.gathered == all.gathered);
+  CHECK(lane.behind == all.behind);
+  CHECK(lane.joined == all.joined);
+  CHECK(numbered_alike(lane.together, all.together));
+  check_groups(lane, replica, all);
+  for (int32_t op = 0; op < lane.graph.operator_count(); ++op) {
+    const auto &a = lane.graph.op(op), &b = all.graph.op(op);
+    REQUIRE(a.type == b.type);
+    REQUIRE(a.inputs == b.inputs);
+    REQUIRE(a.outputs == b.outputs);
+    REQUIRE(a.collective == b.collective);
+    CHECK(a.flops == b.flops);
+    CHECK(a.traffic_bytes == b.traffic_bytes);
+    CHECK(a.parameter_bytes() + a.persistent_bytes == b.parameter_bytes() + b.persistent_bytes);
+    for (size_t o = 0; o < a.outputs.size(); ++o)
+      CHECK(lane.graph.tensor(a.outputs[o]).bytes == all.graph.tensor(b.outputs[o]).bytes);
+  }
+  for (size_t c = 0; c < lane.graph.collectives().size(); ++c) {
+    CHECK(lane.graph.collectives()[c].bytes == all.graph.collectives()[c].bytes);
+    CHECK(lane.graph.collectives()[c].members == all.graph.collectives()[c].members);
+  }
+}
+
+/// Lanes beside the first of each kind, with all that are in a ring with one of them. Of whatever
+/// they meet in, parts over tensor or context, they have the first.
+std::vector<int32_t> some_lanes(RandomStream& random, const std::vector<int32_t>& kinds,
+                                const Mesh& mesh) {
+  const bool ring = mesh.context > 1 && kinds[static_cast<size_t>(mesh.tensor)] != 0;
+  std::set<int32_t> lanes(kinds.begin(), kinds.end());
+  for (int32_t part = 0; part < mesh.tensor; ++part) {
+    const bool whole = random.below(2) == 0;
+    for (int32_t lane = part; lane < mesh.width(); lane += mesh.tensor)
+      if (ring ? whole : random.below(3) == 0)
+        lanes.insert({lane, part, lane - part});
+  }
+  return {lanes.begin(), lanes.end()};
+}
+
 TEST_CASE("a lane of each kind is what all lanes have of it") {
-  int lanes = 0, several = 0, context[3] = {0, 0, 0};
+  int lanes = 0, several = 0, others = 0, context[3] = {0, 0, 0};
   for (uint64_t draw = 0; draw < 800; ++draw) {
     const auto given = drawn("lanes", draw, draw >= 200 && draw < 400, false, draw >= 400);
     if (!given) continue;
@@ -373,42 +435,28 @@ TEST_CASE("a lane of each kind is what all lanes have of it") {
     if (mesh.context > 1 && kinds < width)
       ++context[static_cast<size_t>(given->strategy.parallelism->context_kind)];
     CAPTURE(draw);
-    std::vector<bool> first;
-    for (int32_t d = 0; d < mesh.pipeline * width; ++d)
-      first.push_back(lane->lanes[static_cast<size_t>(d % width)] == d % width);
     const auto replica =
         lower_replica(*given->strategy.parallelism, *given->graph, *given->cluster);
-    const auto all = kept(replica, first);
-    REQUIRE(lane->graph.operator_count() == all.graph.operator_count());
-    CHECK(lane->device == all.device);
-    CHECK(lane->stage == all.stage);
-    CHECK(lane->origin == all.origin);
-    CHECK(lane->part == all.part);
-    CHECK(lane->gathered == all.gathered);
-    CHECK(lane->behind == all.behind);
-    CHECK(lane->joined == all.joined);
-    CHECK(numbered_alike(lane->together, all.together));
-    check_groups(*lane, replica, all);
-    for (int32_t op = 0; op < lane->graph.operator_count(); ++op) {
-      const auto &a = lane->graph.op(op), &b = all.graph.op(op);
-      REQUIRE(a.type == b.type);
-      REQUIRE(a.inputs == b.inputs);
-      REQUIRE(a.outputs == b.outputs);
-      REQUIRE(a.collective == b.collective);
-      CHECK(a.flops == b.flops);
-      CHECK(a.traffic_bytes == b.traffic_bytes);
-      CHECK(a.parameter_bytes() + a.persistent_bytes == b.parameter_bytes() + b.persistent_bytes);
-      for (size_t o = 0; o < a.outputs.size(); ++o)
-        CHECK(lane->graph.tensor(a.outputs[o]).bytes == all.graph.tensor(b.outputs[o]).bytes);
-    }
-    for (size_t c = 0; c < lane->graph.collectives().size(); ++c)
-      CHECK(lane->graph.collectives()[c].bytes == all.graph.collectives()[c].bytes);
+    const auto check = [&](const LoweredReplica& made, auto is_made) {
+      std::vector<bool> devices;
+      for (int32_t d = 0; d < mesh.pipeline * width; ++d) devices.push_back(is_made(d % width));
+      check_lanes(made, replica, devices);
+    };
+    check(*lane, [&](int32_t d) { return lane->lanes[static_cast<size_t>(d)] == d; });
+    RandomStream random(12, "lanes", draw);
+    const auto chosen = some_lanes(random, lane->lanes, mesh);
+    const auto made =
+        lower_lane(*given->strategy.parallelism, *given->graph, *given->cluster, parts, chosen);
+    REQUIRE(made);
+    others += std::ssize(chosen) > kinds;
+    check(*made, [&](int32_t d) { return std::binary_search(chosen.begin(), chosen.end(), d); });
   }
   MESSAGE(lanes << " of meshes, " << several << " of several kinds; with the sequence shared out "
                 << context[0] << " gather keys, " << context[1] << " pass them round, " << context[2]
                 << " exchange heads");
   CHECK(lanes > 40);
   CHECK(several > 5);
+  CHECK(others > 60);
   for (const int count : context) CHECK(count > 10);
 }
 

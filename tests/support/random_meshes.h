@@ -128,6 +128,33 @@ inline void share_sequence(RandomStream& random, Parallelism& given) {
   given.context_kind = kKinds[random.below(3)];
 }
 
+/// The same on a mesh of some stages whose devices are alike but for the wires that others use, too.
+inline void share_nodes(RandomStream& random, Parallelism& given) {
+  const auto pick = [&](std::initializer_list<int32_t> list) {
+    return *(list.begin() + random.below(list.size()));
+  };
+  share_sequence(random, given);
+  given.mesh.tensor = pick({1, 1, 2, 2, 4});
+  given.mesh.context = given.mesh.tensor == 4 ? 2 : pick({2, 2, 4});
+  given.mesh.pipeline = 4;
+  given.mesh.data = pick({2, 3, 3, 4});
+  given.mesh.order.clear();
+  given.micro_batches = 8;
+  given.virtual_stages = given.schedule == "zb-v" || given.schedule == "interleaved" ? 2 : 1;
+  given.shard = static_cast<int32_t>(random.below(4));
+}
+
+/// Nodes of one replica's devices of a stage, or of two's, each with a way of its own to other
+/// nodes, or all with one.
+inline std::shared_ptr<const Cluster> nodes_of(RandomStream& random, const Mesh& mesh) {
+  const int members = mesh.width() * (random.below(3) == 0 ? 2 : 1);
+  const int nodes = (static_cast<int>(mesh.device_count()) + members - 1) / members;
+  ClusterSpec spec = random.below(4) == 0 ? node_spec(nodes, members, 1e11, 2e10, 1e-6, 5e-6)
+                                          : rail_spec(nodes, members);
+  spec.queue = random.below(6) == 0 ? QueueModel::pair : QueueModel::route;
+  return std::make_shared<const Cluster>(std::move(spec));
+}
+
 /// Stages with one layer at least.
 inline void unequal_stages(RandomStream& random, Parallelism& given, int32_t layers) {
   given.stages.assign(static_cast<size_t>(given.mesh.pipeline * given.virtual_stages), 1);

@@ -109,10 +109,8 @@ void Replication::state_share(int32_t sum, int32_t replica, int64_t place) {
 
 std::vector<int32_t> Replication::gathers_with(int32_t op) const {
   if (options_.together.empty() || options_.together[op] < 0) return {op};
-  std::vector<int32_t> all;
-  for (int32_t other = 0; other < graph_.operator_count(); ++other)
-    if (options_.together[other] == options_.together[op]) all.push_back(other);
-  return all[0] == op ? all : std::vector<int32_t>{};
+  const auto& all = together_[at(options_.together[op])];
+  return all[0] == op ? std::vector<int32_t>(all.begin(), all.end()) : std::vector<int32_t>{};
 }
 
 bool Replication::is_reduced(int32_t tensor) const {

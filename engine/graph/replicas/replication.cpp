@@ -16,6 +16,11 @@ Replicated Replication::run() {
   const AsideOnStop aside(joined_, pieces_);
   for (const int32_t op : options_.behind)
     if (op >= 0) sent_[{op, 0}] = -1;
+  for (size_t op = 0; op < options_.together.size(); ++op)
+    if (const int32_t number = options_.together[op]; number >= 0) {
+      together_.resize(std::max(together_.size(), at(number) + 1));
+      together_[at(number)].push_back(static_cast<int32_t>(op));
+    }
   find_whole();
   fill_buckets();
   size_t operators = 0, tensors = 0;

@@ -242,6 +242,7 @@ class Replication {
   using ShortLists = std::vector<boost::container::small_vector<T, N>>;
   ShortLists<Piece, 1> pieces_;   // per tensor, in order of replica and cut
   ShortLists<int32_t, 2> ids_;    // in the builder: of the copies of an operator
+  ShortLists<int32_t, 2> together_;  // operators by their number in ReplicaOptions::together
   std::vector<Origin> origin_;              // per operator of the builder
   std::map<std::pair<int32_t, int32_t>, int32_t> joined_;  // by item of a bucket and replica
   std::vector<Bucket> buckets_, weights_;

@@ -28,6 +28,19 @@ std::shared_ptr<FewerLayers> layers_of(const Graph& graph) {
   return made;
 }
 
+const FoldRuns kLanes{0, {}};  // the lanes alone
+
+/// How many of the network's layers are lowered.
+int32_t network_layers(const FoldSizes& sizes) {
+  return std::accumulate(sizes.few_stages.begin(), sizes.few_stages.end(), 0);
+}
+
+std::optional<LaneFold> lanes_of(const Parallelism& given, const FoldSizes& sizes,
+                                 const ReplicaLanes* few) {
+  if (!few) return std::nullopt;
+  return LaneFold::make(*few, given.mesh, sizes.few_pipeline, sizes.pipeline);
+}
+
 /// What runs on some devices of every stage (FoldRuns::parts).
 LoweredReplica kept_parts(const LoweredReplica& replica, const ReplicaLanes& lanes,
                           const std::vector<int32_t>& parts) {
@@ -49,22 +62,42 @@ std::shared_ptr<const FoldedMesh> FoldedMeshes::make(const Parallelism& given,
   if (given.mesh.expert > 1 || given.mesh.placement > 1) return nullptr;
   if (!layers_) layers_ = layers_of(problem_->graph());
   if (!layers_->alike()) return nullptr;
-  for (const auto& sizes : fold_sizes(given, layers_->layers().count))
-    if (auto made = make(given, sizes, runs)) return made;
+  const auto all_sizes = fold_sizes(given, layers_->layers().count);
+  const FoldRuns guess = guessed(given, all_sizes, runs);
+  for (const auto& sizes : all_sizes)
+    if (auto made = make(given, sizes, runs, guess)) return made;
   return nullptr;
+}
+
+/// What runs as the fewest layers show it: where parts of the sequence share a node it may be others
+/// than the first of a kind, for which the layers of another try would be lowered twice.
+FoldRuns FoldedMeshes::guessed(const Parallelism& given, const std::vector<FoldSizes>& all_sizes,
+                               const Runs& runs) {
+  const auto& mesh = given.mesh;
+  const auto node = [&](int32_t part) {
+    return problem_->cluster().device(mesh.device(0, 0, part)).node;
+  };
+  const auto fewest = std::min_element(
+      all_sizes.begin(), all_sizes.end(),
+      [](const auto& a, const auto& b) { return network_layers(a) < network_layers(b); });
+  if (mesh.context == 1 || fewest == all_sizes.begin() || node(0) != node(mesh.tensor))
+    return kLanes;
+  const Parallelism of = with_few_stages(given, *fewest);
+  const auto shown = few(of, network_layers(*fewest), kLanes);
+  const auto lanes = lanes_of(given, *fewest, shown->lanes.get());
+  return lanes ? runs(lanes->lanes(mesh)) : kLanes;
 }
 
 std::shared_ptr<const FoldedMesh> FoldedMeshes::make(const Parallelism& given,
                                                      const FoldSizes& sizes,
-                                                     const Runs& runs) {
-  const int32_t layers = std::accumulate(sizes.few_stages.begin(), sizes.few_stages.end(), 0);
+                                                     const Runs& runs, const FoldRuns& guess) {
+  const int32_t layers = network_layers(sizes);
   if (layers < FewerLayers::kLeast) return nullptr;
   const Parallelism of = with_few_stages(given, sizes);
-  const auto lanes = few(of, layers, {0, {}})->lanes;
-  const auto all = lanes ? LaneFold::make(*lanes, of.mesh, sizes.few_pipeline, sizes.pipeline)
-                         : std::nullopt;
-  if (!all) return nullptr;
   auto made = std::make_shared<FoldedMesh>();
+  made->few = few(of, layers, guess);
+  const auto all = lanes_of(given, sizes, made->few->lanes.get());
+  if (!all) return nullptr;
   const FoldRuns what = runs(all->lanes(given.mesh));
   made->few = few(of, layers, what);
   if (!made->few->problem) return nullptr;
@@ -135,8 +168,7 @@ std::shared_ptr<const FewLayersLowered> FoldedMeshes::lower(const Parallelism& o
 void FoldedMeshes::lower_replica_of(FewLayersLowered& made) {
   const auto graph = layers_->of(made.layers);
   const auto& parts = made.runs.parts;
-  std::optional<LoweredReplica> lane;
-  if (parts.empty()) lane = lower_lane(made.of, *graph, problem_->cluster(), parts_[made.layers]);
+  auto lane = lower_lane(made.of, *graph, problem_->cluster(), parts_[made.layers], parts);
   const bool one_of_kind = lane.has_value();
   std::optional<Nameless> nameless;
   if (!made.of.scatter_gather) nameless.emplace();  // whose parts are found by name

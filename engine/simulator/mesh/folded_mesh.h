@@ -50,7 +50,9 @@ class FoldedMeshes {
                                                 const FoldRuns& runs);
   void lower_replica_of(FewLayersLowered& made);
   std::shared_ptr<const FoldedMesh> make(const Parallelism& given, const FoldSizes& sizes,
-                                         const Runs& runs);
+                                         const Runs& runs, const FoldRuns& guess);
+  FoldRuns guessed(const Parallelism& given, const std::vector<FoldSizes>& all_sizes,
+                   const Runs& runs);
   std::vector<int32_t> home(const Parallelism& given) const;
 
   static constexpr size_t kMostFew = 32;

@@ -109,18 +109,44 @@ inline bool replicas_alike(const std::vector<int32_t>& where, int32_t replicas, 
   return true;
 }
 
-/// Calls visit(channel) for the ways out of a piece and into it that a ring over all replicas takes:
-/// from the last of the first run's devices there, and to the first. They are what paths to and from
-/// devices of the same numbers in other pieces have in common. of: a device of every replica.
+/// Calls visit(channel) for what two paths have in common: of paths from a device to those of the same
+/// number in two other pieces the way out of its piece, of paths back the way in.
 template <class Visit>
-void for_ways_of(const Routes& routes, std::span<const int32_t> of, int32_t run, Visit visit) {
-  const auto for_common = [&](const Route& a, const Route& b) {
-    for (const int32_t channel : a)
-      if (std::find(b.begin(), b.end(), channel) != b.end()) visit(channel);
+void for_common(const Route& a, const Route& b, Visit visit) {
+  for (const int32_t channel : a)
+    if (std::find(b.begin(), b.end(), channel) != b.end()) visit(channel);
+}
+
+/// One of the first run's devices: the cluster's, the device of a replica and which of these.
+struct InRun {
+  int32_t here, u, r;
+};
+
+/// What a ring over all replicas takes in the first run's pieces. Devices of a piece follow each
+/// other, so that the ring passes its devices there in order: path(from, to) between these, and way()
+/// for each channel in to the first and out from the last one. like(one, run): that of another run.
+/// False where the first or last ones have other numbers in some pieces: there may be other ways.
+template <class Like, class Path, class Way>
+bool for_ring(const Routes& routes, std::vector<InRun> ring, Like like, Path path, Way way) {
+  std::sort(ring.begin(), ring.end(), [](auto& a, auto& b) { return a.here < b.here; });
+  const auto same = [&](const InRun& a, const InRun& b) {
+    return routes.table(a.here) == routes.table(b.here) &&
+           routes.number(a.here) == routes.number(b.here);
   };
-  const auto next = at(run);
-  for_common(routes.route(of[next - 1], of[next]), routes.route(of[next - 1], of[2 * next]));
-  for_common(routes.route(of[2 * next - 1], of[0]), routes.route(of[3 * next - 1], of[0]));
+  bool one_way = true;
+  const InRun* first_last = nullptr;
+  for (size_t begin = 0, end = 0; begin < ring.size(); begin = end) {
+    while (++end < ring.size() && routes.piece(ring[end].here) == routes.piece(ring[begin].here))
+      path(ring[end - 1].here, ring[end].here);
+    const InRun &first = ring[begin], &last = ring[end - 1];
+    if (begin == 0) first_last = &last;
+    one_way = one_way && same(first, ring[0]) && same(last, *first_last);
+    const auto out = [&](int32_t run) { return routes.route(last.here, like(first, run)); };
+    const auto in = [&](int32_t run) { return routes.route(like(last, run), first.here); };
+    for_common(out(1), out(2), way);
+    for_common(in(1), in(2), way);
+  }
+  return one_way;
 }
 
 }  // namespace trinity

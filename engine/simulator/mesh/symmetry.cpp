@@ -223,23 +223,18 @@ class Refinement {
     queues_.groups = group_queues_.turned(at(queue_count()));
   }
 
-  /// Where the first replicas alone are looked at: what a ring over all replicas takes in their
-  /// pieces. Where members have the same numbers no two are in one piece, so that the ring passes
-  /// one's devices there in order: it takes the paths between these, the way in and the way out.
+  /// Where the first replicas alone are looked at: what a ring over all takes in their pieces.
   template <class Visit>
   void for_ways(const Group& group, Visit visit) {
-    const auto& routes = cluster_.routes();
-    for (const int32_t u : group.members) {
-      for (int32_t r = 0; r < copies_; ++r) {
-        const int32_t here = where(u, r), first = where(group.members[0], r);
-        if (routes.table(here) != routes.table(first) ||
-            routes.number(here) != routes.number(first))
-          apart_[0] = true;  // there may be several ways into a piece
-        if (r > 0) for_path(where(u, r - 1), here, visit);
-      }
-      const auto of = std::span(where_).subspan(at(u) * at(replicas_), at(replicas_));
-      for_ways_of(routes, of, copies_, [&](int32_t channel) { visit(queue_at(channel)); });
-    }
+    std::vector<InRun> ring;
+    for (const int32_t u : group.members)
+      for (int32_t r = 0; r < copies_; ++r) ring.push_back({where(u, r), u, r});
+    const bool one_way = for_ring(
+        cluster_.routes(), std::move(ring),
+        [&](const InRun& one, int32_t run) { return where(one.u, one.r + run * copies_); },
+        [&](int32_t from, int32_t to) { for_path(from, to, visit); },
+        [&](int32_t channel) { visit(queue_at(channel)); });
+    if (!one_way) apart_[0] = true;
   }
 
   /// Whether a lane's copy takes part in both.
@@ -371,11 +366,11 @@ class Refinement {
       return;
     }
     const auto begin = static_cast<std::ptrdiff_t>(key.size());
-    const auto add = [&](int32_t u, int32_t replica) {
-      key.push_back(static_cast<uint64_t>(lanes_.place_of(u)) << 32 |
-                    static_cast<uint64_t>(colour(lanes_.lane_of(u), replica)));
-    };
-    for (const int32_t u : group.members) group.for_replicas([&](int32_t r) { add(u, r); });
+    for (const int32_t u : group.members)
+      for (int32_t i = 0; i < std::min(group.count, copies_); ++i)  // the others repeat these
+        key.push_back(static_cast<uint64_t>(lanes_.place_of(u)) << 32 |
+                      static_cast<uint64_t>(
+                          colour(lanes_.lane_of(u), group.first + i * group.step)));
     std::sort(key.begin() + begin, key.end());
     key.push_back(~uint64_t{0});
   }

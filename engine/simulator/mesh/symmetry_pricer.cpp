@@ -209,8 +209,8 @@ std::shared_ptr<SymmetryPricer::Lowered> SymmetryPricer::lowered(const Paralleli
   return made;
 }
 
-std::shared_ptr<SymmetryPricer::Structure> SymmetryPricer::structure(const Strategy& strategy,
-                                                                     bool bound) {
+std::shared_ptr<SymmetryPricer::Structure> SymmetryPricer::structure(
+    const Strategy& strategy) {
   structure_of(strategy, asked_);
   const auto found = std::find_if(structures_.begin(), structures_.end(),
                                   [&](const auto& kept) { return kept->of == asked_; });
@@ -221,14 +221,11 @@ std::shared_ptr<SymmetryPricer::Structure> SymmetryPricer::structure(const Strat
   auto made = std::make_shared<Structure>();
   made->of = asked_;
   made->given = *strategy.parallelism;
-  if (bound)
-    made->folded = folded_->make(made->given, [&](const ReplicaLanes& lanes) {
-      const auto& mesh = strategy.parallelism->mesh;
-      if (sums_aside(made->given)) return FoldRuns{};
-      return runs_folded(find(lanes, mesh), lanes, mesh.width());
-    });
-  if (!made->folded)
-    made->folded = folded_->make(made->given, [](const ReplicaLanes&) { return FoldRuns{}; });
+  made->folded = folded_->make(made->given, [&](const ReplicaLanes& lanes) {
+    const auto& mesh = strategy.parallelism->mesh;
+    if (sums_aside(made->given)) return FoldRuns{};
+    return runs_folded(find(lanes, mesh), lanes, mesh.width());
+  });
   if (!made->folded) made->lowered = lowered(made->given, made->of, false);
   structures_.push_front(made);
   int64_t operators = 0;
@@ -244,7 +241,7 @@ std::shared_ptr<SymmetryPricer::Structure> SymmetryPricer::structure(const Strat
 
 std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bound(const Strategy& strategy,
                                                              bool folds) {
-  const auto of = structure(strategy, true);
+  const auto of = structure(strategy);
   const auto& mesh = strategy.parallelism->mesh;
   folds = folds && of->folded;
   const auto found = std::find_if(of->bound.begin(), of->bound.end(), [&](const auto& kept) {
@@ -452,7 +449,7 @@ std::vector<int32_t> SymmetryPricer::home(const Strategy& strategy) {
   const auto& mesh = strategy.parallelism->mesh;
   const int32_t width = mesh.width();
   const std::lock_guard lock(mutex_);
-  const auto of = structure(strategy, false);
+  const auto of = structure(strategy);
   auto devices = of->folded ? of->folded->home : of->lowered->replica.home;
   const auto& ranks = of->folded ? std::vector<int32_t>() : of->lowered->replica.home_rank;
   for (size_t op = 0; op < devices.size(); ++op)
@@ -470,6 +467,12 @@ int32_t SymmetryPricer::lowered_layers(const Strategy& strategy) {
   const std::lock_guard lock(mutex_);
   const auto found = bound(strategy, true);
   return found->folded ? found->folded->few->layers : -1;
+}
+
+std::vector<int32_t> SymmetryPricer::lowered_parts(const Strategy& strategy) {
+  const std::lock_guard lock(mutex_);
+  const auto found = bound(strategy, true);
+  return found->folded ? found->folded->few->runs.parts : std::vector<int32_t>{};
 }
 
 }  // namespace trinity

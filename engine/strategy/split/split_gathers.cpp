@@ -68,21 +68,23 @@ std::vector<std::vector<size_t>> SplitLowering::holders(int32_t tensor, const Bl
 }
 
 bool SplitLowering::gather(int32_t op, size_t input, const Block& block) {
-  const auto found = gathering(op, input, block);
+  std::vector<Block> needed;
+  for (int32_t part = 0; part < layout_.cut(op).parts() && layout_.needs_pieces(op, input); ++part)
+    needed.push_back(layout_.needed(op, input, part));
+  const auto found = gathering(op, input, block, needed);
   if (!found) return false;
-  const int32_t partition = width_ > 0 ? gather_partition(op, input, block, *found) : -1;
+  const int32_t partition = width_ > 0 ? gather_partition(op, input, block, *found, needed) : -1;
   for (const auto& group : found->groups)
     add_gather(op, graph_.op(op).inputs[input], group, block, found->taking, partition);
   return true;
 }
 
-std::optional<SplitLowering::Gathering> SplitLowering::gathering(int32_t op, size_t input,
-                                                                 const Block& block) const {
+std::optional<SplitLowering::Gathering> SplitLowering::gathering(
+    int32_t op, size_t input, const Block& block, const std::vector<Block>& needed) const {
   const int32_t tensor = graph_.op(op).inputs[input];
   std::map<int32_t, int32_t> readers;  // part, by device
-  const bool pieces = layout_.needs_pieces(op, input);
   for (int32_t part = 0; part < layout_.cut(op).parts(); ++part)
-    if (!pieces || layout_.needed(op, input, part) == block)
+    if (needed.empty() || needed[at(part)] == block)
       readers.insert_or_assign(readers.end(), layout_.device(op, part), part);
   Gathering found{holders(tensor, block), {}};
   const auto& groups = found.groups;

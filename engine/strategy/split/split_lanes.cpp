@@ -30,8 +30,19 @@ void SplitLowering::find_lanes() {
   for (const auto& lane : extents)
     lanes_.push_back(static_cast<int32_t>(std::find(extents.begin(), extents.end(), lane) -
                                           extents.begin()));
+  choose_lanes();
   for (int32_t op = 0; op < graph_.operator_count(); ++op)
     if (!layout_.is_source(op)) check_ring(op);
+}
+
+/// The first of every kind, by which partition() goes, and others.
+void SplitLowering::choose_lanes() {
+  for (int32_t lane = 0; lane < width_; ++lane) {
+    const bool first = lanes_[at(lane)] == lane;
+    const bool chosen = std::binary_search(chosen_.begin(), chosen_.end(), lane);
+    if (first && !chosen && !chosen_.empty()) throw LanesDiffer{};
+    makes_lane_.push_back(first || chosen);
+  }
 }
 
 /// One on each device of a run; the first lane has the first.
@@ -77,33 +88,31 @@ void SplitLowering::check_reads(int32_t op) {
     if (part_on_[at(op)] == part_on_[at(from)] && layout_.reads_own_part(op, k)) continue;
     int32_t own = 0;
     const bool pieces = layout_.needs_pieces(op, k);
-    Block needed = layout_.needed(op, k, 0);
+    std::vector<Block> needed;
     for (int32_t lane = 0; lane < width_; ++lane) {
       const int32_t part = part_on_[at(op)][at(lane)], home = part_on_[at(from)][at(lane)];
       const Block& block = homes[at(home)].block;
-      if (pieces) needed = layout_.needed(op, k, part);
-      if (needed == block) ++own;
+      needed.push_back(pieces || lane == 0 ? layout_.needed(op, k, part) : needed[0]);
+      if (needed.back() == block) ++own;
       if (block.empty() && part != home) throw LanesDiffer{};  // parts of one number match (fetch())
     }
     if (own > 0 && own < width_) throw LanesDiffer{};
-    if (own == 0) check_read(op, k);
+    if (own == 0) check_read(op, k, std::move(needed));
   }
 }
 
 /// A piece of what a lane holds is of nothing else. Readers of a tensor share what is made for one
 /// block of it: in all lanes or in none.
-void SplitLowering::check_read(int32_t op, size_t input) {
+void SplitLowering::check_read(int32_t op, size_t input, std::vector<Block> needed) {
   const int32_t tensor = graph_.op(op).inputs[input], from = graph_.tensor(tensor).producer;
   const auto& homes = layout_.homes(tensor);
-  std::vector<Block> needed;
   int32_t within = 0;
   for (int32_t lane = 0; lane < width_; ++lane) {
-    needed.push_back(layout_.needed(op, input, part_on_[at(op)][at(lane)]));
-    const Block& own = homes[at(part_on_[at(from)][at(lane)])].block;
-    if (!lies_in(needed.back(), own)) continue;
+    const Block &read = needed[at(lane)], &own = homes[at(part_on_[at(from)][at(lane)])].block;
+    if (!lies_in(read, own)) continue;
     ++within;
     for (const auto& home : homes)
-      if (home.block != own && !is_empty(overlap(home.block, needed.back()))) throw LanesDiffer{};
+      if (home.block != own && !is_empty(overlap(home.block, read))) throw LanesDiffer{};
   }
   if (within > 0 && within < width_) throw LanesDiffer{};
   auto& known = reads_[tensor];
@@ -129,8 +138,8 @@ void SplitLowering::check_ring(int32_t op) const {
   }
 }
 
-/// Groups of which some lane is made have to have the made one for each of theirs, the first one
-/// first (by whose part bytes go); the others have to be like one of these.
+/// Groups with the first lane of a kind have to have that of each of theirs, the first one first (by
+/// whose part bytes go); the others have to be like one of these.
 int32_t SplitLowering::partition(const Where& where) {
   if (width_ == 0) return -1;
   std::map<int32_t, std::vector<int32_t>> groups;  // lanes in the order of their parts
@@ -148,9 +157,9 @@ int32_t SplitLowering::partition(const Where& where) {
   for (const auto& [group, lanes] : groups) {
     const auto of = kinds(lanes);
     for (const int32_t lane : lanes) first[at(lane)] = *std::min_element(lanes.begin(), lanes.end());
-    const bool made = std::any_of(lanes.begin(), lanes.end(),
-                                  [this](int32_t lane) { return lanes_[at(lane)] == lane; });
-    const auto& like = made ? lanes : groups[group_of[at(of[0])]];
+    const bool begins = std::any_of(lanes.begin(), lanes.end(),
+                                    [this](int32_t lane) { return lanes_[at(lane)] == lane; });
+    const auto& like = begins ? lanes : groups[group_of[at(of[0])]];
     const auto has = [&](int32_t kind) {
       return std::find(like.begin(), like.end(), kind) != like.end();
     };
@@ -164,17 +173,17 @@ int32_t SplitLowering::partition(const Where& where) {
 }
 
 int32_t SplitLowering::gather_partition(int32_t op, size_t input, const Block& block,
-                                        const Gathering& known) {
+                                        const Gathering& known,
+                                        const std::vector<Block>& needed) {
   const auto& homes = layout_.homes(graph_.op(op).inputs[input]);
   Where where;
   std::set<Block> seen;
   int32_t number = 0;
-  for (int32_t part = 0; part < width_; ++part) {
-    if (part > 0 && !layout_.needs_pieces(op, input)) break;
-    const Block needed = layout_.needed(op, input, part);
-    if (!seen.insert(needed).second) continue;
-    const auto other = needed == block ? std::nullopt : gathering(op, input, needed);
-    if (needed != block && !other) throw LanesDiffer{};
+  for (size_t part = 0; part < std::max<size_t>(1, needed.size()); ++part) {
+    const Block& read = needed.empty() ? block : needed[part];
+    if (!seen.insert(read).second) continue;
+    const auto other = read == block ? std::nullopt : gathering(op, input, read, needed);
+    if (read != block && !other) throw LanesDiffer{};
     const Gathering& found = other ? *other : known;
     for (const auto& [device, reader] : found.taking)
       if (layout_.device(op, reader) % width_ != device % width_) throw LanesDiffer{};

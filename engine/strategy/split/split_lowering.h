@@ -28,12 +28,13 @@ class SplitLowering {
   /// Thrown where lanes that are not made could do something else than those of their kind.
   struct LanesDiffer {};
 
-  /// width: 0, or that of lower_lanes(), which throws LanesDiffer.
+  /// width, made: 0, or those of lower_lanes(), which throws LanesDiffer.
   SplitLowering(const Graph& graph, const SplitLayout& layout, const SplitOptions& options,
-                int32_t width = 0)
+                int32_t width = 0, std::span<const int32_t> made = {})
       : graph_(graph),
         layout_(layout),
         width_(width),
+        chosen_(made),
         bucket_bytes_(options.bucket_bytes),
         apart_(options.apart),
         runs_(options.runs),
@@ -75,7 +76,7 @@ class SplitLowering {
 
   /// Whether what is on a device is made.
   bool makes(int32_t device) const {
-    return width_ == 0 || lanes_[at(device % width_)] == device % width_;
+    return width_ == 0 || makes_lane_[at(device % width_)];
   }
   bool makes_part(int32_t op, size_t part) const {
     return makes(layout_.device(op, static_cast<int32_t>(part)));
@@ -89,11 +90,13 @@ class SplitLowering {
   // split_lanes.cpp:
   using Extents = std::vector<std::vector<int64_t>>;  // by lane
   void find_lanes();
+  void choose_lanes();
   void find_parts(int32_t op);
   void add_source_extents(int32_t op, Extents& extents) const;
   void add_ring_places(int32_t op, Extents& extents) const;
   void check_reads(int32_t op);
-  void check_read(int32_t op, size_t input);
+  /// needed: by lane.
+  void check_read(int32_t op, size_t input, std::vector<Block> needed);
   void check_ring(int32_t op) const;
   /// The number of a collective's partition; -1 without a width.
   int32_t partition(const Where& where);
@@ -214,9 +217,12 @@ class SplitLowering {
     std::vector<std::vector<size_t>> groups;
     std::map<int32_t, int32_t> taking;
   };
-  std::optional<Gathering> gathering(int32_t op, size_t input, const Block& block) const;
+  /// needed: the blocks that parts read; empty: all read the whole.
+  std::optional<Gathering> gathering(int32_t op, size_t input, const Block& block,
+                                     const std::vector<Block>& needed) const;
   /// `block` is one of those that parts read, and `known` what gathers it.
-  int32_t gather_partition(int32_t op, size_t input, const Block& block, const Gathering& known);
+  int32_t gather_partition(int32_t op, size_t input, const Block& block, const Gathering& known,
+                           const std::vector<Block>& needed);
 
   /// An all-to-all of a tensor's pieces where the devices that hold those which a block is made of
   /// read equal parts of all of them; false where they do not. Forward ones serve backward readers.
@@ -256,7 +262,9 @@ class SplitLowering {
   const Graph& graph_;
   const SplitLayout& layout_;
   int32_t width_;
+  std::span<const int32_t> chosen_;
   std::vector<int32_t> lanes_;  // with a width: Lowered::lanes
+  std::vector<bool> makes_lane_;                          // the same: which are made
   std::vector<std::vector<int32_t>> partitions_;          // the same: Lowered::partitions
   std::vector<std::vector<int32_t>> part_on_;             // the same: by operator and lane
   std::map<int32_t, std::vector<std::vector<Block>>> reads_;  // by tensor: check_read()

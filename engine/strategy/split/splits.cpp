@@ -519,12 +519,13 @@ Lowered lower_splits(const Graph& graph, const Splits& splits, std::span<const i
 
 std::optional<Lowered> lower_lanes(const Graph& graph, const Splits& splits,
                                    std::span<const int32_t> placement, int32_t devices,
-                                   int32_t width, const SplitOptions& options) {
+                                   int32_t width, const SplitOptions& options,
+                                   std::span<const int32_t> made) {
   check_devices(graph, placement, devices);
   if (!options.padded || splits.size() != at(graph.operator_count())) return std::nullopt;
   const SplitLayout layout(graph, splits, placement, devices, options);
   try {
-    return SplitLowering(graph, layout, options, width).run();
+    return SplitLowering(graph, layout, options, width, made).run();
   } catch (const SplitLowering::LanesDiffer&) {
     return std::nullopt;
   }
