@@ -35,6 +35,9 @@ struct Seen {
   int several = 0;  // of several replicas
   int context = 0;  // by fewer devices than a replica has, all of one kind in a stage or ring
   int devices_of_few = 0;  // of which the virtual stages of a device are one layer
+  int gathered = 0;        // of which a virtual stage gathers weights behind another one's layer
+  int turned = 0;          // of which a V turns round between two of several layers
+  int shared = 0;          // of tensor groups that share out the sequence
   int64_t devices = 0, simulated = 0;
 };
 
@@ -53,13 +56,13 @@ void check_kin(RandomStream& random, Strategy strategy,
 /// they repeat their forward pass without waiting, or gather weights ahead for no next one. Many of
 /// them on many stages, or on virtual stages of many devices. Or of any kind, with operators that
 /// are placed inside their stages, unit by unit. Or decoders whose sequence is shared out. Or of any
-/// kind in many replicas, of which a node may have several.
-enum class Blocks { any, alike, ends, stages, placed, sequence, rounds, replicas };
+/// kind in many replicas, of which a node may have several. Or many on few stages.
+enum class Blocks { any, alike, ends, stages, placed, sequence, rounds, replicas, many };
 
 void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t seed = 7) {
   constexpr const char* kStreams[] = {"symmetry", "alike", "ends", "stages", "placed", "sequence",
-                                      "rounds",   "replicas"};
-  constexpr int32_t kLayers[] = {8, 16, 24, 16, 8, 16, 24, 4};
+                                      "rounds",   "replicas", "many"};
+  constexpr int32_t kLayers[] = {8, 16, 24, 16, 8, 16, 24, 4, 40};
   const auto number = static_cast<size_t>(kind);
   RandomStream random(seed, kStreams[number], draw);
   const auto graph = kind == Blocks::sequence
@@ -82,6 +85,7 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t se
   }
   if (kind == Blocks::sequence) test::share_sequence(random, *strategy.parallelism);
   if (kind == Blocks::rounds) test::take_rounds(random, *strategy.parallelism);
+  if (kind == Blocks::many) test::take_many_layers(random, *strategy.parallelism, 40);
   if (kind == Blocks::replicas) {
     mesh.data = 6 + 2 * static_cast<int32_t>(random.below(4));
     mesh.tensor = 1 + static_cast<int32_t>(random.below(2));
@@ -135,6 +139,12 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t se
     if (simulated > mesh.pipeline * mesh.width()) ++seen.several;
     if (simulated < mesh.pipeline * mesh.width()) ++seen.context;
     if (mesh.pipeline > 1 && mesh.data > 1 && strategy.parallelism->shard < 2) ++seen.reduced;
+    if (kind == Blocks::many && strategy.parallelism->virtual_stages > 1 && mesh.pipeline == 4) {
+      if (strategy.parallelism->shard == 3) ++seen.gathered;
+      if (is_v_shaped(schedule_of(*strategy.parallelism))) ++seen.turned;
+    }
+    if (kind == Blocks::many && strategy.parallelism->sequence_parallel && mesh.tensor > 1)
+      ++seen.shared;
     if (kind == Blocks::rounds && pricer.lowered_layers(strategy) == 20) ++seen.devices_of_few;
   }
   if (folded) {
@@ -215,6 +225,16 @@ TEST_CASE("a few devices give the metrics of all where their virtual stages are 
                       << seen.devices_of_few << " by device");
   CHECK(seen.few > 100);
   CHECK(seen.devices_of_few > 60);
+}
+
+TEST_CASE("a few layers of few stages give the metrics of all") {
+  const Seen seen = seen_in(1200, Blocks::many);
+  MESSAGE(seen.folded << " folded, " << seen.few << " of them from a few layers, " << seen.gathered
+                      << " with weights gathered across rounds, " << seen.turned << " in a V, "
+                      << seen.shared << " with sequence parallelism");
+  CHECK(seen.few > 150);
+  CHECK(seen.gathered > 15);
+  CHECK(seen.turned > 30);
 }
 
 TEST_CASE("a few layers give the metrics of all where the sequence is shared out") {
