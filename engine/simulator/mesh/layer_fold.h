@@ -186,8 +186,8 @@ class LayerFold {
   bool in_first_round(int32_t op) const;
   bool find_chunks();
   bool one_layer_alone() const;
-  /// Where operators of a layer run: so many layers on, in a device's so-manyth virtual stage; or, if
-  /// they stay, in their layer's where that is of the same device (where a V turns round).
+  /// Where operators of a layer run: so many layers on, in a device's so-manyth virtual stage; or,
+  /// if they stay, in their layer's where that is of the same device (where a V turns round).
   struct Home {
     int32_t ahead, round;
     bool stays;
