@@ -251,7 +251,7 @@ int32_t LayerFold::kind_of(bool first, bool last, int32_t devices, int32_t chunk
 }
 
 /// Of the few: the last layer of the virtual stage before a layer's on its device (kBefore), if
-/// this is the first of its own; the first of the one behind (kBehind), if this is the last; or none.
+/// this is the first of its own; the first of the one behind (kBehind), if this is its last.
 int32_t LayerFold::few_joined(int32_t layer, int32_t way) const {
   if (sizes_.by_device) return -1;
   const int32_t in_chunk = sizes_.few_in_chunk(), of = layer + sizes_.ends;
