@@ -36,6 +36,9 @@ struct Seen {
   int context = 0;  // by fewer devices than a replica has, all of one kind in a stage or ring
   int parts = 0, some_parts = 0;  // of others than the first of a kind: all of a stage, some
   int devices_of_few = 0;  // of which the virtual stages of a device are one layer
+  int gathered = 0;        // of which a virtual stage gathers weights behind another one's layer
+  int turned = 0;          // of which a V turns round between two of several layers
+  int shared = 0;          // of tensor groups that share out the sequence
   int64_t devices = 0, simulated = 0;
 };
 
@@ -55,13 +58,14 @@ void check_kin(RandomStream& random, Strategy strategy,
 /// them on many stages, or on virtual stages of many devices. Or of any kind, with operators that
 /// are placed inside their stages, unit by unit. Or decoders whose sequence is shared out. Or of any
 /// kind in many replicas, of which a node may have several. Or decoders whose sequence is shared
-/// out, on nodes in which several replicas or parts of the sequence use some wires.
-enum class Blocks { any, alike, ends, stages, placed, sequence, rounds, replicas, nodes };
+/// out, on nodes in which several replicas or parts of the sequence use some wires. Or many on few
+/// stages.
+enum class Blocks { any, alike, ends, stages, placed, sequence, rounds, replicas, nodes, many };
 
 void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t seed = 7) {
   constexpr const char* kStreams[] = {"symmetry", "alike",  "ends",     "stages", "placed",
-                                      "sequence", "rounds", "replicas", "nodes"};
-  constexpr int32_t kLayers[] = {8, 16, 24, 16, 8, 16, 24, 4, 16};
+                                      "sequence", "rounds", "replicas", "nodes",  "many"};
+  constexpr int32_t kLayers[] = {8, 16, 24, 16, 8, 16, 24, 4, 16, 40};
   const auto number = static_cast<size_t>(kind);
   RandomStream random(seed, kStreams[number], draw);
   const auto graph = kind == Blocks::sequence || kind == Blocks::nodes
@@ -85,6 +89,7 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t se
   if (kind == Blocks::sequence) test::share_sequence(random, *strategy.parallelism);
   if (kind == Blocks::nodes) test::share_nodes(random, *strategy.parallelism);
   if (kind == Blocks::rounds) test::take_rounds(random, *strategy.parallelism);
+  if (kind == Blocks::many) test::take_many_layers(random, *strategy.parallelism, 40);
   if (kind == Blocks::replicas) {
     mesh.data = 6 + 2 * static_cast<int32_t>(random.below(4));
     mesh.tensor = 1 + static_cast<int32_t>(random.below(2));
@@ -141,6 +146,12 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t se
     if (parts > 0) ++(parts < mesh.width() ? seen.some_parts : seen.parts);
     if (simulated < mesh.pipeline * mesh.width()) ++seen.context;
     if (mesh.pipeline > 1 && mesh.data > 1 && strategy.parallelism->shard < 2) ++seen.reduced;
+    if (kind == Blocks::many && strategy.parallelism->virtual_stages > 1 && mesh.pipeline == 4) {
+      if (strategy.parallelism->shard == 3) ++seen.gathered;
+      if (is_v_shaped(schedule_of(*strategy.parallelism))) ++seen.turned;
+    }
+    if (kind == Blocks::many && strategy.parallelism->sequence_parallel && mesh.tensor > 1)
+      ++seen.shared;
     if (kind == Blocks::rounds && pricer.lowered_layers(strategy) == 20) ++seen.devices_of_few;
   }
   if (folded) {
@@ -221,6 +232,16 @@ TEST_CASE("a few devices give the metrics of all where their virtual stages are 
                       << seen.devices_of_few << " by device");
   CHECK(seen.few > 100);
   CHECK(seen.devices_of_few > 60);
+}
+
+TEST_CASE("a few layers of few stages give the metrics of all") {
+  const Seen seen = seen_in(1200, Blocks::many);
+  MESSAGE(seen.folded << " folded, " << seen.few << " of them from a few layers, " << seen.gathered
+                      << " with weights gathered across rounds, " << seen.turned << " in a V, "
+                      << seen.shared << " with sequence parallelism");
+  CHECK(seen.few > 150);
+  CHECK(seen.gathered > 15);
+  CHECK(seen.turned > 30);
 }
 
 TEST_CASE("a few layers give the metrics of all where the sequence is shared out") {

@@ -175,6 +175,22 @@ inline void take_rounds(RandomStream& random, Parallelism& given) {
   given.recompute = static_cast<Recompute>(random.below(3));
 }
 
+/// Many layers on few stages, of which virtual ones of a device are joined in the same ways.
+inline void take_many_layers(RandomStream& random, Parallelism& given, int32_t layers) {
+  constexpr const char* kSchedules[] = {"1f1b", "interleaved", "zb-interleaved", "zb-v",
+                                        "dualpipe-v"};
+  given.schedule = kSchedules[random.below(5)];
+  given.virtual_stages = given.schedule == "1f1b" ? 1 : 2;
+  given.mesh.pipeline = random.below(3) == 0 ? 2 : 4;
+  given.mesh.tensor = 1 + static_cast<int32_t>(random.below(2));
+  given.mesh.data = 2;
+  given.mesh.order.clear();
+  given.micro_batches = 8;
+  given.shard = random.below(2) == 0 ? 3 : static_cast<int32_t>(random.below(3));
+  given.recompute = static_cast<Recompute>(random.below(3));
+  if (random.below(4) == 0) unequal_stages(random, given, layers);
+}
+
 inline void place_inside(RandomStream& random, const Graph& graph, Parallelism& given) {
   given.mesh.placement = 2 + static_cast<int32_t>(random.below(2));
   std::vector<int32_t> of_unit;

@@ -124,21 +124,18 @@ std::optional<FoldSizes> few_devices(const Parallelism& given, int32_t layers) {
 }  // namespace
 
 std::vector<FoldSizes> fold_sizes(const Parallelism& given, int32_t layers) {
-  // Gradients that the parts of a layer sum share buckets with those of other layers of the device;
-  // weights are gathered ahead of what the device does next; a V turns round on a device.
+  // Gradients that the parts of a layer sum share buckets with those of other layers of the device.
   const bool shares = given.sequence_parallel && given.mesh.tensor > 1 && given.bucket_bytes > 0;
-  const bool joins = shares || given.shard == 3 || is_v_shaped(schedule_of(given));
-  const bool last = shares || (joins && given.virtual_stages > 1);
   // A stage's last layer gathers no next one's weights ahead, and repeats without a wait for it.
   const bool ends_differ = given.shard == 3 || given.recompute != Recompute::none;
   std::vector<FoldSizes> found;
   const auto add = [&](std::optional<FoldSizes> sizes) {
     if (sizes) found.push_back(std::move(*sizes));
   };
-  add(few_layers(given, layers, last || ends_differ ? kFewLayers : kEndLayers));
+  add(few_layers(given, layers, shares || ends_differ ? kFewLayers : kEndLayers));
   add(few_stages(given, layers));
   add(few_devices(given, layers));
-  if (last) std::reverse(found.begin(), found.end());
+  if (shares) std::reverse(found.begin(), found.end());
   return found;
 }
 
@@ -216,7 +213,7 @@ void LayerFold::find_labels() {
 /// by_end: of layers that are the first or the last of their stages, those of one kind.
 bool LayerFold::all_alike(bool by_end) {
   by_end_ = by_end;
-  kind_layer_.fill(-1);
+  kind_layer_.assign(at(8 * sizes_.rounds), -1);
   for (int32_t layer = few_inner() - 2; layer > 0; --layer)
     kind_layer_[at(few_kind(layer))] = layer;
   for (int32_t layer = 0; layer < inner(); ++layer)
@@ -233,8 +230,8 @@ bool LayerFold::all_alike(bool by_end) {
 
 int32_t LayerFold::few_kind(int32_t layer) const {
   const int32_t in_chunk = sizes_.few_in_chunk();
-  const int32_t in = (layer + sizes_.ends) % in_chunk;
-  return by_end_ ? (in == 0) + 2 * (in == in_chunk - 1) : 0;
+  const int32_t in = (layer + sizes_.ends) % in_chunk, chunk = (layer + sizes_.ends) / in_chunk;
+  return kind_of(in == 0, in == in_chunk - 1, sizes_.few_pipeline, chunk);
 }
 
 int32_t LayerFold::kind(int32_t layer) const {
@@ -243,7 +240,32 @@ int32_t LayerFold::kind(int32_t layer) const {
   const auto& chunk = sizes_.chunk_of;
   const bool first = of == 0 || chunk[of - 1] != chunk[of];
   const bool last = of + 1 == chunk.size() || chunk[of + 1] != chunk[of];
-  return by_end_ ? first + 2 * last : 0;
+  return kind_of(first, last, sizes_.pipeline, chunk[of]);
+}
+
+int32_t LayerFold::kind_of(bool first, bool last, int32_t devices, int32_t chunk) const {
+  if (!by_end_ || (!first && !last)) return 0;
+  const bool turns = (first && sizes_.one_device(devices, chunk - 1, chunk)) ||
+                     (last && sizes_.one_device(devices, chunk, chunk + 1));
+  return 8 * (chunk / devices) + 4 * turns + 2 * last + first;
+}
+
+/// Of the few: the last layer of the virtual stage before a layer's on its device (kBefore), if
+/// this is the first of its own; the first of the one behind (kBehind), if this is its last.
+int32_t LayerFold::few_joined(int32_t layer, int32_t way) const {
+  if (sizes_.by_device) return -1;
+  const int32_t in_chunk = sizes_.few_in_chunk(), of = layer + sizes_.ends;
+  const int32_t in = of % in_chunk;
+  const int32_t joined = sizes_.joined(sizes_.few_pipeline, of / in_chunk, way == kBefore ? -1 : 1);
+  if (joined < 0 || in != (way == kBefore ? 0 : in_chunk - 1)) return -1;
+  return joined * in_chunk + (way == kBefore ? in_chunk - 1 : 0) - sizes_.ends;
+}
+
+int32_t LayerFold::joined(int32_t layer, int32_t way) const {
+  const int32_t chunk = sizes_.chunk_of[at(layer + sizes_.ends)];
+  const int32_t joined = sizes_.joined(sizes_.pipeline, chunk, way == kBefore ? -1 : 1);
+  return (way == kBefore ? sizes_.first_layer(joined + 1) - 1 : sizes_.first_layer(joined)) -
+         sizes_.ends;
 }
 
 bool LayerFold::find_runs() {
@@ -321,6 +343,9 @@ LayerFold::Read LayerFold::read_of(int32_t reader, int32_t tensor) const {
   const int32_t source = source_[at(from)];
   if (source >= 0 && few_stage(from) == few_stage(reader)) return {kSource, source, 0, output};
   if (place.zone < 0) return {-1, from, 0, output};
+  if (to.zone >= 0 && few().op(reader).collective >= 0 && few().op(reader).type == "WeightGather")
+    for (const int32_t way : {kBefore, kBehind})
+      if (few_joined(to.layer, way) == place.layer) return {place.zone, place.place, way, output};
   return {place.zone, place.place, to.zone < 0 ? place.layer : place.layer - to.layer, output};
 }
 
@@ -341,7 +366,8 @@ bool LayerFold::find_reads() {
       const Read read = read_of(op, input);
       const bool near = outside ? read.zone < 0 || read.offset == 0 ||
                                       read.offset == few_inner() - 1
-                                : read.offset >= -1 && read.offset <= 1;
+                                : (read.offset >= -1 && read.offset <= 1) ||
+                                      read.offset >= kBefore;
       const bool elsewhere = read.zone == -1 && source_runs_ &&
                              source_runs_->places[at(read.place)].zone >= 0;
       if (!near || elsewhere) return false;
@@ -526,13 +552,16 @@ bool LayerFold::in_first_round(int32_t op) const {
 std::optional<LayerFold::Home> LayerFold::home_of(int32_t zone, int32_t place) const {
   const int32_t stage = copies_.lowered.stage[at(runs_->number(zone, 0, place))];
   const int32_t round = sizes_.by_device ? stage / sizes_.few_pipeline : 0;
-  for (const int32_t ahead : {0, 1, -1}) {
-    bool always = true;
-    for (int32_t layer = 0; layer < few_inner() && always; ++layer)
-      always = copies_.lowered.stage[at(runs_->number(zone, layer, place))] ==
-               few_chunk(layer + ahead, round);
-    if (always) return Home{ahead, round};
-  }
+  for (const int32_t ahead : {0, 1, -1})
+    for (const bool stays : {false, true}) {
+      const Home home{ahead, round, stays};
+      bool always = true;
+      for (int32_t layer = 0; layer < few_inner() && always; ++layer)
+        always = copies_.lowered.stage[at(runs_->number(zone, layer, place))] ==
+                 home_chunk(home, layer, sizes_.few_pipeline,
+                            [&](int32_t of) { return few_chunk(of, round); });
+      if (always) return home;
+    }
   return std::nullopt;
 }
 

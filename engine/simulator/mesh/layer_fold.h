@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -41,6 +40,17 @@ struct FoldSizes {
   /// The virtual stage of a device's round, where so many devices are.
   int32_t chunk_on(int32_t devices, int32_t round, int32_t device) const {
     return round * devices + device_of_chunk(schedule, devices, round * devices + device);
+  }
+  /// Whether two virtual stages are of one device, of so many.
+  bool one_device(int32_t devices, int32_t a, int32_t b) const {
+    return a >= 0 && b >= 0 && a < devices * rounds && b < devices * rounds &&
+           device_of_chunk(schedule, devices, a) == device_of_chunk(schedule, devices, b);
+  }
+  /// The virtual stage of a device's next round (step 1), or of the one before (-1); -1: none.
+  int32_t joined(int32_t devices, int32_t chunk, int32_t step) const {
+    const int32_t round = chunk / devices + step;
+    if (round < 0 || round >= rounds) return -1;
+    return chunk_on(devices, round, device_of_chunk(schedule, devices, chunk));
   }
   /// The first layer of a virtual stage, and of one of the few.
   int32_t first_layer(int32_t chunk) const {
@@ -128,6 +138,9 @@ class LayerFold {
 
  private:
   static constexpr int32_t kSource = -2;
+  /// For layers on: the last one of the virtual stage that its device runs before the reader's, and
+  /// the first one of that which it runs behind, for weights that are gathered ahead.
+  static constexpr int32_t kBefore = 1 << 30, kBehind = kBefore + 1;
   /// What an operator reads: of a layer so many on, or of none (zone -1, place: its number), of
   /// these a source on its own device (zone kSource, place: which).
   struct Read {
@@ -160,6 +173,9 @@ class LayerFold {
   bool all_alike(bool by_end);
   int32_t few_kind(int32_t layer) const;
   int32_t kind(int32_t layer) const;
+  int32_t kind_of(bool first, bool last, int32_t devices, int32_t chunk) const;
+  int32_t few_joined(int32_t layer, int32_t way) const;
+  int32_t joined(int32_t layer, int32_t way) const;
   int32_t outputs(int32_t few) const;
   bool alike(int32_t op, int32_t second) const;
   bool same_reads(int32_t op, int32_t second) const;
@@ -170,10 +186,17 @@ class LayerFold {
   bool in_first_round(int32_t op) const;
   bool find_chunks();
   bool one_layer_alone() const;
-  /// Where operators of a layer run: so many layers on, in a device's so-manyth virtual stage.
+  /// Where operators of a layer run: so many layers on, in a device's so-manyth virtual stage; or,
+  /// if they stay, in their layer's where that is of the same device (where a V turns round).
   struct Home {
     int32_t ahead, round;
+    bool stays;
   };
+  template <class ChunkOf>
+  int32_t home_chunk(const Home& home, int32_t layer, int32_t devices, ChunkOf chunk_of) const {
+    const int32_t own = chunk_of(layer), other = chunk_of(layer + home.ahead);
+    return home.stays && sizes_.one_device(devices, own, other) ? own : other;
+  }
   std::optional<Home> home_of(int32_t zone, int32_t place) const;
   /// The layers between those at the ends, which alone are numbered, from 0; the others are of no
   /// layer.
@@ -230,8 +253,10 @@ class LayerFold {
   std::vector<bool> may_wait_;                  // the same: in some stage
   std::vector<std::vector<bool>> all_wait_;     // [zone][place], of stages that send
   // Layers are alike, or those at one end of a stage are: which of the few stands for each kind.
+  // Each round of a device has ends of its own: what it does next is another one's, or nothing. So
+  // have those between which a V turns round.
   bool by_end_ = false;
-  std::array<int32_t, 4> kind_layer_ = {};
+  std::vector<int32_t> kind_layer_;
   std::vector<std::vector<Home>> home_;         // [zone][place]
   std::vector<int32_t> part_;                   // of the few operators: its device in a stage
   std::vector<int32_t> stage_of_chunk_;         // of all virtual stages: where on the pipeline

@@ -72,6 +72,8 @@ void LayerFold::unfold() {
           const auto& found = found_[at(i)];
           const int32_t from = read.zone == kSource
                                    ? source_number_[at(read.place)][at(device_[at(op)] / width_)]
+                               : read.offset == kBefore || read.offset == kBehind
+                                   ? number(read.zone, read.place, joined(layer, read.offset))
                                    : found.first + layer * found.step;
           add(OrderGraph::Source{from, read.output});
         }
@@ -187,7 +189,8 @@ int32_t LayerFold::chunk_for(int32_t op, int32_t layer, int32_t stage) const {
   if (layer >= 0) {
     const auto& about = runs_->places[at(op)];
     const auto& home = home_[at(about.zone)][at(about.place)];
-    return chunk(layer + home.ahead, home.round);
+    return home_chunk(home, layer, sizes_.pipeline,
+                      [&](int32_t of) { return chunk(of, home.round); });
   }
   if (stage >= 0) return stage;
   const int32_t few_chunk = copies_.lowered.stage[at(op)];
