@@ -1,12 +1,20 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
+
+// Values of which copies cost little.
 
 namespace trinity {
 
@@ -81,6 +89,108 @@ class SharedMap : public Shared<std::map<std::string, T>> {
   void erase(const std::string& name) {
     if (contains(name)) this->edit().erase(name);
   }
+};
+
+/// A list of plain values of which up to N lie in place: making, copying and freeing such a one
+/// takes no memory. Otherwise as std::vector.
+template <class T, uint32_t N>
+class ShortList {
+  static_assert(std::is_trivially_copyable_v<T> && N * sizeof(T) >= sizeof(T*));
+
+ public:
+  using value_type = T;
+  using iterator = T*;
+  using const_iterator = const T*;
+
+  ShortList() = default;
+  ShortList(std::initializer_list<T> list) { append(list.begin(), list.end()); }
+  ShortList(const std::vector<T>& list) {  // NOLINT: it is one
+    append(list.data(), list.data() + list.size());
+  }
+  ShortList(const ShortList& other) { append(other.begin(), other.end()); }
+  ShortList(ShortList&& other) noexcept { take(other); }
+  ShortList& operator=(const ShortList& other) {
+    if (this == &other) return *this;
+    size_ = 0;
+    append(other.begin(), other.end());
+    return *this;
+  }
+  ShortList& operator=(ShortList&& other) noexcept {
+    if (this == &other) return *this;
+    free_memory();
+    take(other);
+    return *this;
+  }
+  ~ShortList() { free_memory(); }
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  T* data() { return in_place() ? reinterpret_cast<T*>(store_) : many(); }
+  const T* data() const { return const_cast<ShortList*>(this)->data(); }
+  T* begin() { return data(); }
+  T* end() { return data() + size_; }
+  const T* begin() const { return data(); }
+  const T* end() const { return data() + size_; }
+  T& operator[](size_t i) { return data()[i]; }
+  const T& operator[](size_t i) const { return data()[i]; }
+  const T& at(size_t i) const {
+    if (i >= size_) throw std::out_of_range("ShortList");
+    return data()[i];
+  }
+  const T& front() const { return data()[0]; }
+  T& back() { return data()[size_ - 1]; }
+  const T& back() const { return data()[size_ - 1]; }
+
+  void clear() { size_ = 0; }
+  void reserve(size_t count) {
+    if (count > room_) grow(count);
+  }
+  void push_back(T value) {
+    if (size_ == room_) grow(2 * size_t{room_});
+    data()[size_++] = value;
+  }
+  /// What is added is of another list.
+  void append(const T* first, const T* last) {
+    const auto count = static_cast<size_t>(last - first);
+    if (count == 0) return;
+    reserve(size_ + count);
+    std::memcpy(data() + size_, first, count * sizeof(T));
+    size_ += static_cast<uint32_t>(count);
+  }
+  void erase(const T* first, const T* last) {
+    std::copy(last, std::as_const(*this).end(), begin() + (first - data()));
+    size_ -= static_cast<uint32_t>(last - first);
+  }
+
+  friend bool operator==(const ShortList& a, const ShortList& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
+
+ private:
+  bool in_place() const { return room_ == N; }
+  T* many() const {
+    T* found;
+    std::memcpy(&found, store_, sizeof(found));
+    return found;
+  }
+  void grow(size_t count) {
+    T* made = new T[count];
+    std::memcpy(made, data(), size_ * sizeof(T));
+    free_memory();
+    std::memcpy(store_, &made, sizeof(made));
+    room_ = static_cast<uint32_t>(count);
+  }
+  void take(ShortList& other) {
+    std::memcpy(store_, other.store_, sizeof(store_));
+    size_ = std::exchange(other.size_, 0);
+    room_ = std::exchange(other.room_, N);
+  }
+  void free_memory() {
+    if (!in_place()) delete[] many();
+  }
+
+  uint32_t size_ = 0, room_ = N;
+  alignas(T) alignas(T*) std::byte store_[N * sizeof(T)] = {};  // the values, or where they are
 };
 
 }  // namespace trinity

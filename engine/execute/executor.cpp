@@ -104,7 +104,8 @@ struct Executor::Impl {
   std::string describe(const Worker& worker, int32_t task, const std::exception& error) const {
     const std::string text = error.what();
     const auto& op = graph->op(layout.operator_of(task));
-    return fmt::format("execute: operator {} ({}) on {}: {}", op.name, op.type, worker.on.name,
+    return fmt::format("execute: operator {} ({}) on {}: {}", op.name, op.type.text(),
+                       worker.on.name,
                        text.substr(0, text.find('\n')));
   }
 

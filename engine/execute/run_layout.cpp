@@ -48,7 +48,7 @@ void RunLayout::check_placement(const Graph& graph, std::span<const double> orde
 bool RunLayout::once(const Operator& op) const { return !stream_ && runs_once(op); }
 
 void RunLayout::make_reads(const Graph& graph) {
-  for (const auto& op : graph.operators()) reads_.push_back(op.inputs);
+  for (const auto& op : graph.operators()) reads_.emplace_back(op.inputs.begin(), op.inputs.end());
   for (const auto& collective : graph.collectives()) {
     const bool gathers = graph.op(collective.members[0]).type == "WeightGather";
     for (const int32_t member : collective.members) {

@@ -19,6 +19,8 @@ void check_deadlock(const std::string& graph, const std::vector<Operator>& opera
     return collective < 0 ? op : count + collective;
   };
   std::vector<Arrow> reads, arrows;  // from operator to operator, and between their nodes
+  reads.reserve(tensors.size());
+  arrows.reserve(tensors.size());
   for (int32_t op = 0; op < count; ++op)
     for (const int32_t tensor : operators[op].inputs) {
       reads.emplace_back(tensors[tensor].producer, op);

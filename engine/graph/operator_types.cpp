@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <memory>
+#include <mutex>
+#include <shared_mutex>
 #include <unordered_map>
 
 #include "graph/graph.h"
@@ -348,23 +351,43 @@ double seen_keys(const Operator& op, std::span<const Tensor* const> inputs) {
 
 }  // namespace
 
-const OperatorRule& operator_rule(std::string_view type) {
-  const auto* rule = find_rule(type);
-  return rule ? *rule : kElementwise;
+/// Those that some graph has had.
+const OperatorType::Known* OperatorType::find(std::string_view text) {
+  static std::shared_mutex mutex;
+  static std::unordered_map<std::string_view, std::unique_ptr<const Known>> all;
+  {
+    const std::shared_lock lock(mutex);
+    if (const auto found = all.find(text); found != all.end()) return found->second.get();
+  }
+  const std::unique_lock lock(mutex);
+  auto made = std::make_unique<const Known>(Known{std::string(text), find_rule(text)});
+  const std::string_view kept = made->text;
+  return all.emplace(kept, std::move(made)).first->second.get();
 }
 
-bool is_elementwise(std::string_view type) {
+OperatorType::OperatorType(std::string_view text) : known_(text.empty() ? nullptr : find(text)) {}
+
+const std::string& OperatorType::text() const {
+  static const std::string kEmpty;
+  return known_ ? known_->text : kEmpty;
+}
+
+const OperatorRule& operator_rule(const OperatorType& type) {
+  return type.rule() ? *type.rule() : kElementwise;
+}
+
+bool is_elementwise(const OperatorType& type) {
   constexpr std::array<std::string_view, 9> kOverRows = {
       "Softmax",           "LogSoftmax",         "BatchNormalization",
       "LayerNormalization", "GroupNormalization", "InstanceNormalization",
       "RMSNormalization",  "LpNormalization",    "RotaryEmbedding"};
-  const OperatorRule* rule = find_rule(type);
+  const OperatorRule* rule = type.rule();
   return rule && rule->flops == F::per_output && !rule->matrix &&
          std::find(kOverRows.begin(), kOverRows.end(), rule->type) == kOverRows.end() &&
          std::string_view(rule->type) != "LRN";
 }
 
-bool has_operator_rule(std::string_view type) { return find_rule(type) != nullptr; }
+bool has_operator_rule(const OperatorType& type) { return type.rule() != nullptr; }
 
 std::vector<std::string> operator_types() {
   std::vector<std::string> types;

@@ -47,14 +47,14 @@ struct OperatorRule {
 
 /// The rule of an operator type; types without one are element-wise: one FLOP per output element,
 /// backward as costly, input kept. "Grad" types have the rule of their forward type.
-const OperatorRule& operator_rule(std::string_view type);
+const OperatorRule& operator_rule(const OperatorType& type);
 
 /// Whether every element of its outputs is made of the elements at the same place of its inputs, or
 /// of ones repeated there: what compilers join into one kernel. Gradients count as their type.
-bool is_elementwise(std::string_view type);
+bool is_elementwise(const OperatorType& type);
 
 /// Whether a type has a rule of its own.
-bool has_operator_rule(std::string_view type);
+bool has_operator_rule(const OperatorType& type);
 /// All types that have one, in the table's order.
 std::vector<std::string> operator_types();
 

@@ -49,9 +49,30 @@ std::vector<int32_t> stable_order(int32_t count, std::span<const Arrow> arrows) 
   return order;
 }
 
-std::vector<size_t> find_cycle(int32_t count, std::span<const Arrow> arrows) {
+namespace {
+
+/// Of every node whether it is in a cycle or behind one.
+std::vector<char> behind_cycles(int32_t count, std::span<const Arrow> arrows) {
+  const ArrowRows leaving(count, arrows, [](const Arrow& arrow) { return arrow.first; });
   std::vector<char> blocked(at(count), 1);
-  for (const int32_t v : stable_order(count, arrows)) blocked[v] = 0;
+  std::vector<int32_t> missing(at(count), 0), free;
+  for (const auto& arrow : arrows) ++missing[arrow.second];
+  for (int32_t v = 0; v < count; ++v)
+    if (missing[v] == 0) free.push_back(v);
+  for (StopPoll stop; !free.empty(); stop.step()) {
+    const int32_t v = free.back();
+    free.pop_back();
+    blocked[v] = 0;
+    for (const size_t a : leaving.row(v))
+      if (--missing[arrows[a].second] == 0) free.push_back(arrows[a].second);
+  }
+  return blocked;
+}
+
+}  // namespace
+
+std::vector<size_t> find_cycle(int32_t count, std::span<const Arrow> arrows) {
+  const auto blocked = behind_cycles(count, arrows);
   const auto start = std::find(blocked.begin(), blocked.end(), 1);
   if (start == blocked.end()) return {};
   // Backwards from what never became free, by its first blocked input: the walk must close.

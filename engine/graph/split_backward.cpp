@@ -108,7 +108,9 @@ class BackwardCut {
         builder_(graph.name()),
         id_(at(graph.operator_count()), -1),
         tensor_(graph.tensors().size(), -1) {
-    builder_.reserve(at(graph.operator_count()), graph.tensors().size());
+    int32_t operators = graph.operator_count();
+    for (int32_t op = 0; op < graph.operator_count(); ++op) operators += gradients_.joined(op);
+    builder_.reserve(at(operators), graph.tensors().size());
   }
 
   /// Weight parts follow their input parts.
@@ -228,10 +230,10 @@ class BackwardCut {
   }
 
   /// The inputs of a part: of a linear operator's operands those that are weights, or the others.
-  std::vector<int32_t> read_by(int32_t op, Kind kind) const {
+  TensorNumbers read_by(int32_t op, Kind kind) const {
     const auto& about = graph_.op(op);
     if (!is_linear(about)) return about.inputs;
-    std::vector<int32_t> read;
+    TensorNumbers read;
     for (const int32_t input : about.inputs) {
       const int32_t from = graph_.tensor(input).producer;
       const bool gradient = write_gradients_[from];
@@ -243,13 +245,13 @@ class BackwardCut {
 
   /// What a part reads and writes, in the proportion in which the whole's traffic is what that
   /// reads and writes.
-  double traffic(int32_t op, Kind kind, const std::vector<int32_t>& inputs) const {
+  double traffic(int32_t op, Kind kind, const TensorNumbers& inputs) const {
     const double whole = moved(op, Kind::whole, graph_.op(op).inputs);
     const double share = whole > 0 ? moved(op, kind, inputs) / whole : 0.5;
     return graph_.op(op).traffic_bytes * share;
   }
 
-  double moved(int32_t op, Kind kind, const std::vector<int32_t>& inputs) const {
+  double moved(int32_t op, Kind kind, const TensorNumbers& inputs) const {
     const auto& about = graph_.op(op);
     double bytes = 0;
     const bool weights = kind != Kind::weight || !is_linear(about);

@@ -80,7 +80,7 @@ class Lowering {
     const auto& rule = operator_rule(op.type);
     Operator backward;
     backward.name = op.name + "/grad";
-    backward.type = op.type + "Grad";
+    backward.type = op.type.text() + "Grad";
     backward.phase = Phase::backward;
     backward.attributes = op.attributes;
     if (is_depthwise(op)) backward.attributes["depthwise"] = int64_t{1};

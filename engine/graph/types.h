@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -22,6 +23,44 @@ using Attributes = SharedMap<Attribute>;
 
 /// Integer attribute `name`, or `fallback` where it is absent or not an integer.
 int64_t integer_attribute(const Attributes& attributes, const std::string& name, int64_t fallback);
+
+struct OperatorRule;  // graph/operator_types.h
+
+/// What an operator does: "Conv", "Relu", ..., with "Grad" appended in backward. There are few, of
+/// which each is kept once: a copy is a pointer.
+class OperatorType {
+ public:
+  OperatorType() = default;
+  OperatorType(std::string_view text);                                   // NOLINT: it is one
+  OperatorType(const std::string& text) : OperatorType(std::string_view(text)) {}  // NOLINT
+  OperatorType(const char* text) : OperatorType(std::string_view(text)) {}         // NOLINT
+
+  const std::string& text() const;
+  operator const std::string&() const { return text(); }    // NOLINT: it is one
+  operator std::string_view() const { return text(); }      // NOLINT: it is one
+  /// That of the table (operator_rule()); null where it has none.
+  const OperatorRule* rule() const { return known_ ? known_->rule : nullptr; }
+
+  bool empty() const { return known_ == nullptr; }
+  bool starts_with(std::string_view begin) const { return text().starts_with(begin); }
+  bool ends_with(std::string_view end) const { return text().ends_with(end); }
+
+  friend bool operator==(const OperatorType& a, const OperatorType& b) = default;
+  friend bool operator==(const OperatorType& a, std::string_view b) { return a.text() == b; }
+  friend bool operator==(const OperatorType& a, const std::string& b) { return a.text() == b; }
+  friend bool operator==(const OperatorType& a, const char* b) {
+    return a.text() == std::string_view(b);
+  }
+
+ private:
+  struct Known {
+    std::string text;
+    const OperatorRule* rule;
+  };
+  static const Known* find(std::string_view text);
+
+  const Known* known_ = nullptr;  // that of an empty text
+};
 
 /// A weight owned by an operator.
 struct Parameter {
@@ -46,15 +85,18 @@ struct Tensor {
   int64_t elements() const { return bytes / dtype_bytes(dtype); }
 };
 
+/// Tensors that an operator reads or writes.
+using TensorNumbers = ShortList<int32_t, 4>;
+
 /// One node of a computation graph. Types and attributes carry ONNX's names.
 struct Operator {
   std::string name;  ///< unique in its graph
-  std::string type;  ///< "Conv", "Relu", ..., with "Grad" appended in backward
+  OperatorType type;
   Phase phase = Phase::forward;
   Attributes attributes;
   SharedList<Parameter> parameters;
-  std::vector<int32_t> inputs;   ///< tensors read, in the operator's argument order
-  std::vector<int32_t> outputs;  ///< tensors written
+  TensorNumbers inputs;      ///< in the order of its arguments
+  TensorNumbers outputs;
   double flops = 0;              ///< floating-point operations of one run; a multiply-add is two
   double traffic_bytes = -1;     ///< memory traffic; negative: inputs + outputs + parameters
   double measured_time_s = -1;   ///< time on the profiled device, negative where not measured

@@ -27,7 +27,7 @@ class Accounting {
     for (int32_t op = 0; op < graph_.operator_count(); ++op) {
       const auto& about = graph_.op(op);
       const bool input = about.phase == Phase::backward && about.forward >= 0 &&
-                         about.type == graph_.op(about.forward).type + "Grad";
+                         about.type == graph_.op(about.forward).type.text() + "Grad";
       if (input && !is_weight_part(about)) input_part_[about.forward] = op;
     }
     result_.devices.resize(at(problem.devices()));

@@ -84,7 +84,7 @@ void add_keys(std::string_view type, std::vector<std::string>& keys) {
 }  // namespace
 
 std::vector<std::string> cost_keys(const Operator& op) {
-  std::string_view type = op.type;
+  std::string_view type = op.type.text();
   for (const auto& [name, onnx] : kOnnxNames)
     if (name == type) type = onnx;
   std::vector<std::string> keys;

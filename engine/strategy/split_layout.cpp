@@ -11,6 +11,8 @@
 namespace trinity {
 namespace {
 
+const std::vector<Home> kNowhere;
+
 bool is_sum(const Operator& op) { return op.phase == Phase::backward && op.type == "Sum"; }
 
 }  // namespace
@@ -23,7 +25,7 @@ SplitLayout::SplitLayout(const Graph& graph, const Splits& splits,
       partial_(at(graph.operator_count()), false),
       cuts_(at(graph.operator_count())),
       devices_of_(at(graph.operator_count())),
-      homes_(graph.tensors().size()),
+      homes_(graph.tensors().size(), &kNowhere),
       scattered_(graph.tensors().size(), false),
       padded_(options.padded) {
   find_leaders(splits, options.sources_at_readers);
@@ -36,6 +38,7 @@ SplitLayout::SplitLayout(const Graph& graph, const Splits& splits,
     if (leads)
       cuts_[op] = OperatorCut(spaces_.of(op), split.factors, split.copies, padded_);
     views_.push_back(leads ? forward_view(op) : backward_view(op));
+    find_blocks(op);
     if (source_[op]) continue;
     if (leads)
       assign(op, split, placement, devices);
@@ -47,10 +50,13 @@ SplitLayout::SplitLayout(const Graph& graph, const Splits& splits,
   }
   for (int32_t op = 0; op < graph.operator_count(); ++op) {
     if (!source_[op]) continue;
-    devices_of_[op] = {placement[op]};
-    for (const int32_t output : graph.op(op).outputs)
-      if (homes_[output].empty())
-        homes_[output].push_back({whole_block(graph.tensor(output).shape), placement[op], 0});
+    devices_of_[op] = one_of(std::vector{placement[op]});
+    for (const int32_t output : graph.op(op).outputs) {
+      auto& homes = source_homes_[output];
+      homes_[output] = &homes;
+      if (homes.empty())
+        homes.push_back({whole_block(graph.tensor(output).shape), placement[op], 0});
+    }
   }
   for (int32_t op = 0; op < graph.operator_count(); ++op)
     for (size_t o = 0; o < graph.op(op).outputs.size() && cut(op).parts() > 1; ++o) scatter(op, o);
@@ -168,13 +174,12 @@ void SplitLayout::assign(int32_t op, const OperatorSplit& split, std::span<const
     open.resize(at(devices));
     std::iota(open.begin(), open.end(), 0);
   }
-  auto& chosen = devices_of_[op];
-  if (split.in_order) {
-    chosen = open;
+  if (split.in_order || open.size() == 1) {
+    if (!split.in_order) open.resize(at(parts), open[0]);
+    devices_of_[op] = one_of(std::move(open));
     return;
   }
-  chosen.assign(at(parts), open[0]);
-  if (open.size() == 1) return;
+  std::vector<int32_t> chosen(at(parts), open[0]);
   std::vector<bool> taken(open.size(), false);
   std::vector<Choice> choices, left;
   for (int32_t part = 0; part < parts; ++part)
@@ -192,6 +197,7 @@ void SplitLayout::assign(int32_t op, const OperatorSplit& split, std::span<const
       left.push_back(choice);
   }
   for (const auto& choice : left) take(choose(op, choice.part, open, taken, devices));
+  devices_of_[op] = one_of(std::move(chosen));
 }
 
 /// The free one of the devices `open` that holds most of a part's inputs; of several the nearest to
@@ -213,19 +219,67 @@ SplitLayout::Choice SplitLayout::choose(int32_t op, int32_t part, const std::vec
   return best;
 }
 
+/// What parts read and write by the cut that an operator has.
+void SplitLayout::find_blocks(int32_t op) {
+  const auto &about = graph_.op(op), &forward = graph_.op(leader(op));
+  const auto& cut = this->cut(op);
+  auto& view = views_[op];
+  view.reads.clear();
+  view.writes.clear();
+  for (size_t o = 0; o < about.outputs.size(); ++o)
+    view.writes.push_back(blocks_of(cut, about.outputs[o], *view.outputs[o]));
+  for (size_t k = 0; k < about.inputs.size(); ++k) {
+    view.reads.push_back(blocks_of(cut, about.inputs[k], *view.inputs[k]));
+    if (!view.reads_window(k) || cut.parts() == 1) continue;
+    std::vector<Block> wide;
+    for (int32_t part = 0; part < cut.parts(); ++part) {
+      wide.push_back(view.reads[k]->of(part));
+      widen(forward, op, part, wide.back());
+    }
+    view.reads[k] = one_of(std::move(wide));
+  }
+}
+
+const Blocks* SplitLayout::blocks_of(const OperatorCut& cut, int32_t tensor,
+                                     const TensorAxes& axes) {
+  const auto& shape = graph_.tensor(tensor).shape.get();
+  auto& known = blocks_of_[&axes];
+  for (const auto& one : known)
+    if (one.factors == cut.factors() && one.shape == shape) return one.blocks;
+  std::vector<Block> list;
+  for (int32_t part = 0; part < (cut.cuts(axes) ? cut.parts() : 1); ++part)
+    list.push_back(cut.block(shape, axes, part));
+  known.push_back({cut.factors(), shape, one_of(std::move(list))});
+  return known.back().blocks;
+}
+
+const Blocks* SplitLayout::one_of(std::vector<Block> list) {
+  Blocks made(std::move(list));
+  const auto found = std::find(blocks_.begin(), blocks_.end(), made);
+  return found != blocks_.end() ? &*found : &blocks_.emplace_back(std::move(made));
+}
+
+const std::vector<int32_t>* SplitLayout::one_of(std::vector<int32_t> devices) {
+  return &*devices_.insert(std::move(devices)).first;
+}
+
+/// Those of a tensor of which the parts of an operator have these blocks.
+const std::vector<Home>* SplitLayout::homes_in(const Blocks* blocks, int32_t op, int32_t tensor) {
+  const auto& shape = graph_.tensor(tensor).shape.get();
+  const auto& devices = this->devices(op);
+  auto& known = housed_[{blocks, &devices}];
+  for (const auto& one : known)
+    if (one.shape == shape) return &one.homes;
+  auto& made = known.emplace_back(Housed{shape, {}}).homes;
+  for (int32_t part = 0; part < cut(op).parts(); ++part)
+    made.push_back({blocks->of(part), devices[at(part)], part});
+  return &made;
+}
+
 void SplitLayout::settle_outputs(int32_t op) {
   for (size_t o = 0; o < graph_.op(op).outputs.size(); ++o) {
-    auto& homes = homes_[graph_.op(op).outputs[o]];
-    const int32_t parts = cut(op).parts();
-    homes.assign(at(parts), {written(op, o, 0), device(op, 0), 0});
-    const bool pieces = cut(op).cuts(output_axes(op, o));
-    const auto& shape = graph_.tensor(graph_.op(op).outputs[o]).shape.get();
-    for (int32_t part = 1; part < parts; ++part) {
-      Home& home = homes[at(part)];
-      home.device = device(op, part);
-      home.part = part;
-      if (pieces) cut(op).move(home.block, shape, output_axes(op, o), part);
-    }
+    const int32_t tensor = graph_.op(op).outputs[o];
+    homes_[tensor] = homes_in(views_[op].writes[o], op, tensor);
   }
 }
 
@@ -233,7 +287,8 @@ void SplitLayout::demand_sources(int32_t op) {
   for (size_t k = 0; k < graph_.op(op).inputs.size(); ++k) {
     const int32_t tensor = graph_.op(op).inputs[k];
     if (!is_source(graph_.tensor(tensor).producer)) continue;
-    auto& homes = homes_[tensor];
+    auto& homes = source_homes_[tensor];
+    homes_[tensor] = &homes;
     for (int32_t part = 0; part < cut(op).parts(); ++part) {
       const Home wanted{needed(op, k, part), device(op, part), static_cast<int32_t>(homes.size())};
       const bool there = std::any_of(homes.begin(), homes.end(), [&](const Home& home) {
@@ -263,25 +318,11 @@ void SplitLayout::widen(const Operator& forward, int32_t op, int32_t part, Block
   }
 }
 
-Block SplitLayout::needed(int32_t op, size_t input, int32_t part) const {
-  const auto& view = views_[op];
-  const auto& shape = graph_.tensor(graph_.op(op).inputs[input]).shape;
-  Block block = cut(op).block(shape, *view.inputs[input], part);
-  if (view.reads_window(input) && cut(op).parts() > 1)
-    widen(graph_.op(leader(op)), op, part, block);
-  return block;
-}
-
 bool SplitLayout::reads_own_part(int32_t op, size_t input) const {
   const int32_t tensor = graph_.op(op).inputs[input], from = graph_.tensor(tensor).producer;
   if (is_source(from) || scattered_[tensor] || views_[op].reads_window(input)) return false;
   const auto output = at(tensor - graph_.op(from).outputs.front());
   return cut(op).same_blocks(*views_[op].inputs[input], cut(from), output_axes(from, output));
-}
-
-Block SplitLayout::written(int32_t op, size_t output, int32_t part) const {
-  return cut(op).block(graph_.tensor(graph_.op(op).outputs[output]).shape,
-                       output_axes(op, output), part);
 }
 
 /// Parts of a sum of gradients and of an update that write the same block do the same work.
@@ -293,30 +334,32 @@ std::vector<int32_t> SplitLayout::summed(int32_t op, size_t output) const {
 
 /// What every device holds of partial sums: which block, and with which devices it is joined. (A
 /// variable's gradient has no shape: its block is that of what it hands on.)
-SplitLayout::Terms SplitLayout::terms(int32_t op, const std::vector<int32_t>& dimensions,
-                                      size_t output) const {
-  const auto group = cut(op).groups(dimensions);
+const SplitLayout::Terms& SplitLayout::terms(int32_t op, const std::vector<int32_t>& dimensions,
+                                             size_t output) {
+  const bool handed_on = is_weight_gradient(op, output) && is_variable(graph_.op(leader(op)));
+  const Blocks* blocks = handed_on ? views_[op].reads[0] : views_[op].writes[output];
+  auto group = cut(op).groups(dimensions);
+  const auto [known, fresh] = terms_.try_emplace({blocks, &devices(op), std::move(group)});
+  if (!fresh) return known->second;
   std::map<int32_t, std::vector<int32_t>> members;
+  const auto& groups = std::get<2>(known->first);
   for (int32_t part = 0; part < cut(op).parts(); ++part)
-    members[group[part]].push_back(device(op, part));
-  Terms found;
+    members[groups[at(part)]].push_back(device(op, part));
   for (auto& [number, list] : members) std::sort(list.begin(), list.end());
-  for (int32_t part = 0; part < cut(op).parts(); ++part) {
-    const bool handed_on = is_weight_gradient(op, output) && is_variable(graph_.op(leader(op)));
-    const Block block = handed_on ? needed(op, 0, part) : written(op, output, part);
-    found[device(op, part)] = {block, members[group[part]]};
-  }
-  return found;
+  for (int32_t part = 0; part < cut(op).parts(); ++part)
+    known->second[device(op, part)] = {blocks->of(part), members[groups[at(part)]]};
+  return known->second;
 }
 
 /// The same of a gradient; empty where its parts are no partial sums.
-SplitLayout::Terms SplitLayout::partial_terms(int32_t tensor) const {
+const SplitLayout::Terms& SplitLayout::partial_terms(int32_t tensor) {
+  static const Terms kNone;
   const int32_t from = graph_.tensor(tensor).producer;
   const auto& outputs = graph_.op(from).outputs;
   const auto output = at(std::find(outputs.begin(), outputs.end(), tensor) - outputs.begin());
-  if (graph_.op(from).phase != Phase::backward || cut(from).parts() == 1) return {};
+  if (graph_.op(from).phase != Phase::backward || cut(from).parts() == 1) return kNone;
   const auto sums = partial_[from] ? copies_of(from) : summed(from, output);
-  return sums.empty() ? Terms{} : terms(from, sums, output);
+  return sums.empty() ? kNone : terms(from, sums, output);
 }
 
 std::vector<int32_t> SplitLayout::copies_of(int32_t op) const {
@@ -334,11 +377,11 @@ bool SplitLayout::passes_sums(int32_t op) const {
 /// are joined: by its own cut where its copies are these, else by one along a single dimension.
 void SplitLayout::add_where_partial(int32_t sum) {
   const auto& inputs = graph_.op(sum).inputs;
-  const Terms given = partial_terms(inputs[0]);
+  const Terms& given = partial_terms(inputs[0]);
   if (given.empty()) return;
   for (const int32_t input : inputs)
-    if (partial_terms(input) != given) return;
-  if (cut(sum).factors().back() > 1 && terms(sum, copies_of(sum), 0) == given) {
+    if (!equal(partial_terms(input), given)) return;
+  if (cut(sum).factors().back() > 1 && equal(terms(sum, copies_of(sum), 0), given)) {
     partial_[sum] = true;
     return;
   }
@@ -364,17 +407,21 @@ bool SplitLayout::cut_as(int32_t sum, const Terms& given, const IterationSpace& 
   }
   const int32_t before = cut_of_[sum];
   cuts_[sum] = tried;
-  devices_of_[sum] = std::move(devices);
+  devices_of_[sum] = one_of(std::move(devices));
   cut_of_[sum] = sum;
-  if (terms(sum, copies_of(sum), 0) == given) return true;
+  find_blocks(sum);
+  if (equal(terms(sum, copies_of(sum), 0), given)) return true;
   cut_of_[sum] = before;
+  find_blocks(sum);
   return false;
 }
 
 bool SplitLayout::same_homes(int32_t a, int32_t b) const {
-  return std::equal(
-      homes_[a].begin(), homes_[a].end(), homes_[b].begin(), homes_[b].end(),
-      [](const Home& x, const Home& y) { return x.device == y.device && x.block == y.block; });
+  const auto equal = [](const Home& x, const Home& y) {
+    return x.device == y.device && x.block == y.block;
+  };
+  const auto &x = homes(a), &y = homes(b);
+  return &x == &y || std::equal(x.begin(), x.end(), y.begin(), y.end(), equal);
 }
 
 /// A sum whose terms lie in the same blocks on the same devices, other than its own, is made there:
@@ -382,7 +429,7 @@ bool SplitLayout::same_homes(int32_t a, int32_t b) const {
 void SplitLayout::add_at_terms(int32_t sum) {
   const auto& inputs = graph_.op(sum).inputs;
   if (partial_[sum] || inputs.empty()) return;
-  const auto& homes = homes_[inputs[0]];
+  const auto& homes = this->homes(inputs[0]);
   for (const int32_t input : inputs)
     if (!partial_terms(input).empty() || !same_homes(inputs[0], input)) return;
   if (homes.size() != at(cut(sum).parts())) return;
@@ -392,16 +439,16 @@ void SplitLayout::add_at_terms(int32_t sum) {
       return add_in_pieces(sum);
     devices.push_back(homes[part].device);
   }
-  if (devices == devices_of_[cut_of_[sum]]) return;
+  if (devices == this->devices(sum)) return;
   cuts_[sum] = cut(sum);
-  devices_of_[sum] = std::move(devices);
+  devices_of_[sum] = one_of(std::move(devices));
   cut_of_[sum] = sum;
 }
 
 /// A sum whose terms lie in pieces along one dimension of what its own parts write is made of these:
 /// what reads it whole gathers one tensor instead of all.
 void SplitLayout::add_in_pieces(int32_t sum) {
-  const auto& homes = homes_[graph_.op(sum).inputs[0]];
+  const auto& homes = this->homes(graph_.op(sum).inputs[0]);
   Terms given;
   for (const auto& home : homes) given[home.device] = {home.block, {home.device}};
   if (given.size() != homes.size()) return;
@@ -410,9 +457,9 @@ void SplitLayout::add_in_pieces(int32_t sum) {
     if (cut_as(sum, given, space, d)) return;
 }
 
-/// The one block of a tensor that is read on every device; an empty one where they differ.
-std::map<int32_t, Block> SplitLayout::wanted_blocks(int32_t tensor) const {
-  std::map<int32_t, Block> wanted;
+/// The one block of a tensor that is read on every device; none where they differ.
+std::map<int32_t, const Block*> SplitLayout::wanted_blocks(int32_t tensor) const {
+  std::map<int32_t, const Block*> wanted;
   const auto [first, last] = boost::out_edges(graph_.tensor(tensor).producer, graph_.csr());
   for (auto edge = first; edge != last; ++edge) {
     if (graph_.csr()[*edge].tensor != tensor) continue;
@@ -420,9 +467,9 @@ std::map<int32_t, Block> SplitLayout::wanted_blocks(int32_t tensor) const {
     const auto& inputs = graph_.op(reader).inputs;
     for (size_t k = 0; k < inputs.size(); ++k)
       for (int32_t part = 0; inputs[k] == tensor && part < cut(reader).parts(); ++part) {
-        const Block block = needed(reader, k, part);
-        const auto [found, fresh] = wanted.emplace(device(reader, part), block);
-        if (!fresh && found->second != block) found->second.clear();
+        const Block& block = needed(reader, k, part);
+        const auto [found, fresh] = wanted.emplace(device(reader, part), &block);
+        if (!fresh && found->second && *found->second != block) found->second = nullptr;
       }
   }
   return wanted;
@@ -440,16 +487,19 @@ void SplitLayout::scatter(int32_t op, size_t output) {
   std::map<int32_t, int64_t> pieces;  // elements that the devices of a group read, by group
   for (int32_t part = 0; part < cut(op).parts(); ++part) {
     const auto found = wanted.find(device(op, part));
-    const Block whole = written(op, output, part);
-    if (found == wanted.end() || found->second.empty()) return;
-    if (!lies_in(found->second, whole) || found->second == whole) return;
-    pieces[group[part]] += block_elements(found->second);
+    const Block& whole = written(op, output, part);
+    if (found == wanted.end() || !found->second || found->second->empty()) return;
+    const Block& piece = *found->second;
+    if (!lies_in(piece, whole) || piece == whole) return;
+    pieces[group[part]] += block_elements(piece);
   }
   if (wanted.size() != at(cut(op).parts())) return;  // others read it, too
   for (int32_t part = 0; part < cut(op).parts(); ++part)
     if (pieces[group[part]] != block_elements(written(op, output, part))) return;
   scattered_[tensor] = true;
-  for (auto& home : homes_[tensor]) home.block = wanted.at(home.device);
+  std::vector<Block> held;
+  for (const int32_t device : devices(op)) held.push_back(*wanted.at(device));
+  homes_[tensor] = homes_in(one_of(std::move(held)), op, tensor);
 }
 
 bool SplitLayout::sums_later(int32_t op, size_t output) const {

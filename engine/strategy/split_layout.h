@@ -1,9 +1,14 @@
 #pragma once
 
+#include <list>
 #include <map>
+#include <set>
 #include <span>
+#include <tuple>
+#include <utility>
 #include <vector>
 
+#include "base/index.h"
 #include "graph/operator_spaces.h"
 #include "strategy/blocks.h"
 #include "strategy/splits.h"
@@ -17,9 +22,26 @@ struct Home {
   int32_t part = 0;  ///< of the tensor's producer
 };
 
+/// The blocks of a tensor that the parts of an operator read or write: by part, or one where all
+/// have the same.
+class Blocks {
+ public:
+  explicit Blocks(std::vector<Block> list) : list_(std::move(list)) {}
+  const Block& of(int32_t part) const {
+    return list_.size() == 1 ? list_[0] : list_[static_cast<size_t>(part)];
+  }
+  /// Whether parts have others than the first one.
+  bool pieces() const { return list_.size() > 1; }
+  bool operator==(const Blocks&) const = default;
+
+ private:
+  std::vector<Block> list_;
+};
+
 /// What lower_splits() decides before it builds: for every operator the cut that it follows, which
 /// dimensions its tensors carry, and on which device every part runs; for every tensor where its
-/// blocks lie.
+/// blocks lie. Layers repeat lists of blocks, devices and homes: each is there once, so that equal
+/// ones are told by their places.
 class SplitLayout {
  public:
   /// The arguments of lower_splits(), checked.
@@ -29,25 +51,26 @@ class SplitLayout {
   /// The operator whose split `op` follows: its forward operator, or itself.
   int32_t leader(int32_t op) const { return leader_[op]; }
   const OperatorCut& cut(int32_t op) const { return cuts_[cut_of_[op]]; }
-  int32_t device(int32_t op, int32_t part) const { return devices_of_[cut_of_[op]][part]; }
+  const std::vector<int32_t>& devices(int32_t op) const { return *devices_of_[cut_of_[op]]; }
+  int32_t device(int32_t op, int32_t part) const { return devices(op)[at(part)]; }
   /// Whether an operator stands wherever its output is read: a source that some split operator
   /// reads.
   bool is_source(int32_t op) const { return source_[op]; }
   /// Blocks of a tensor, by part; of a source's output: one for every place where it is read.
-  const std::vector<Home>& homes(int32_t tensor) const { return homes_[tensor]; }
+  const std::vector<Home>& homes(int32_t tensor) const { return *homes_[tensor]; }
 
   /// Whether a part needs that block of an input which the producer's part of its number wrote.
   bool reads_own_part(int32_t op, size_t input) const;
-  /// The block of its k-th input that a part needs.
-  Block needed(int32_t op, size_t input, int32_t part) const;
-  Block written(int32_t op, size_t output, int32_t part) const;
+  /// The blocks of its k-th input that parts need.
+  const Blocks& reads(int32_t op, size_t input) const { return *views_[op].reads[input]; }
+  const Block& needed(int32_t op, size_t input, int32_t part) const {
+    return reads(op, input).of(part);
+  }
+  const Block& written(int32_t op, size_t output, int32_t part) const {
+    return views_[op].writes[output]->of(part);
+  }
   const TensorAxes& output_axes(int32_t op, size_t output) const {
     return *views_[op].outputs[output];
-  }
-  /// Whether parts need other blocks of an input than the first one.
-  bool needs_pieces(int32_t op, size_t input) const {
-    return cut(op).parts() > 1 &&
-           (views_[op].reads_window(input) || cut(op).cuts(*views_[op].inputs[input]));
   }
   /// Whether output `output` of a backward operator is the gradient of its weights.
   bool is_weight_gradient(int32_t op, size_t output) const {
@@ -76,14 +99,16 @@ class SplitLayout {
     std::vector<const TensorAxes*> inputs, outputs;
     std::vector<bool> window;  ///< per input: read through a moving window; empty: none is
     int32_t weight_gradient = -1;
+    std::vector<const Blocks*> reads = {}, writes = {};  ///< by input, by output
 
     bool reads_window(size_t input) const { return !window.empty() && window[input]; }
   };
 
   /// By device.
   using Terms = std::map<int32_t, std::pair<Block, std::vector<int32_t>>>;
-  Terms terms(int32_t op, const std::vector<int32_t>& dimensions, size_t output) const;
-  Terms partial_terms(int32_t tensor) const;
+  static bool equal(const Terms& a, const Terms& b) { return &a == &b || a == b; }
+  const Terms& terms(int32_t op, const std::vector<int32_t>& dimensions, size_t output);
+  const Terms& partial_terms(int32_t tensor);
   bool passes_sums(int32_t op) const;
   bool same_homes(int32_t a, int32_t b) const;
   void add_where_partial(int32_t sum);
@@ -91,7 +116,7 @@ class SplitLayout {
   void add_at_terms(int32_t sum);
   void add_in_pieces(int32_t sum);
   void scatter(int32_t op, size_t output);
-  std::map<int32_t, Block> wanted_blocks(int32_t tensor) const;
+  std::map<int32_t, const Block*> wanted_blocks(int32_t tensor) const;
   void find_leaders(const Splits& splits, bool sources_at_readers);
   View forward_view(int32_t op) const;
   View backward_view(int32_t op);
@@ -109,6 +134,11 @@ class SplitLayout {
   void assign(int32_t op, const OperatorSplit& split, std::span<const int32_t> placement,
               int32_t devices);
   std::vector<double> local_bytes(int32_t op, int32_t part, int32_t devices) const;
+  void find_blocks(int32_t op);
+  const Blocks* blocks_of(const OperatorCut& cut, int32_t tensor, const TensorAxes& axes);
+  const Blocks* one_of(std::vector<Block> list);
+  const std::vector<int32_t>* one_of(std::vector<int32_t> devices);
+  const std::vector<Home>* homes_in(const Blocks* blocks, int32_t op, int32_t tensor);
   void settle_outputs(int32_t op);
   void demand_sources(int32_t op);
   void widen(const Operator& forward, int32_t op, int32_t part, Block& block) const;
@@ -120,9 +150,26 @@ class SplitLayout {
   std::vector<int32_t> cut_of_;  // the operator whose cut it has: its leader, or itself
   std::vector<bool> source_, partial_;
   std::vector<OperatorCut> cuts_;                 // by cut_of_
-  std::vector<std::vector<int32_t>> devices_of_;  // by cut_of_, by part
+  std::vector<const std::vector<int32_t>*> devices_of_;  // by cut_of_, by part
   std::vector<View> views_;
-  std::vector<std::vector<Home>> homes_;
+  std::vector<const std::vector<Home>*> homes_;  // by tensor
+  struct CutBlocks {
+    std::vector<int32_t> factors;
+    std::vector<int64_t> shape;
+    const Blocks* blocks;
+  };
+  std::map<const TensorAxes*, std::vector<CutBlocks>> blocks_of_;
+  std::list<Blocks> blocks_;                     // each once
+  std::set<std::vector<int32_t>> devices_;       // the same
+  struct Housed {
+    std::vector<int64_t> shape;
+    std::vector<Home> homes;
+  };
+  std::map<std::pair<const Blocks*, const std::vector<int32_t>*>, std::list<Housed>> housed_;
+  std::map<int32_t, std::vector<Home>> source_homes_;  // by tensor
+  /// By blocks, devices, and the group of every part.
+  std::map<std::tuple<const Blocks*, const std::vector<int32_t>*, std::vector<int32_t>>, Terms>
+      terms_;
   std::vector<bool> scattered_;  // by tensor
   bool padded_;
 };

@@ -310,7 +310,7 @@ TEST_CASE("a second read of a tensor by the same operator changes nothing") {
     const auto c = random_case(i, 5, false);
     const auto other = test::changed(*c.problem, c.spec, [](GraphBuilder& builder) {
       for (int32_t op = 0; op < builder.operator_count(); ++op)
-        for (const int32_t input : std::vector<int32_t>(builder.op(op).inputs))
+        for (const int32_t input : TensorNumbers(builder.op(op).inputs))
           builder.read(op, input);
     });
     check_unchanged(*c.problem, other, c);

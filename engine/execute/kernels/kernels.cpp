@@ -9,7 +9,8 @@ namespace trinity {
 
 const at::Tensor& KernelCall::argument(size_t i) const {
   if (i >= argument_count())
-    throw Error(fmt::format("operator {} ({}): expected more than {} arguments", op.name, op.type,
+    throw Error(fmt::format("operator {} ({}): expected more than {} arguments", op.name,
+                            op.type.text(),
                             argument_count()));
   if (!parameters.empty() && op.attributes.contains("parameter_inputs")) {
     const auto places = list("parameter_inputs");
@@ -37,7 +38,8 @@ std::vector<at::Tensor> KernelCall::arguments() const {
 
 const std::vector<int64_t>& KernelCall::output_shape(size_t i) const {
   if (i >= outputs.size())
-    throw Error(fmt::format("operator {} ({}): expected more than {} outputs", op.name, op.type,
+    throw Error(fmt::format("operator {} ({}): expected more than {} outputs", op.name,
+                            op.type.text(),
                             outputs.size()));
   return outputs[i];
 }

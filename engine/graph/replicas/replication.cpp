@@ -246,9 +246,10 @@ void Replication::connect(bool updates) {
 void Replication::connect(int32_t op, int32_t replica) {
   stop_.step();
   const Cut begin{replica, replicas_of(op)}, end{replica + 1, replicas_of(op)};
+  const bool takes_sums = reads_reduced(op);
   for (const int32_t input : graph_.op(op).inputs) {
-    const auto reduced = joined_.find({input, replica});
-    if (reduced != joined_.end() && reads_reduced(op)) {
+    const auto reduced = takes_sums ? joined_.find({input, replica}) : joined_.end();
+    if (reduced != joined_.end()) {
       builder_.read(id_of(op, replica), reduced->second);
       continue;
     }

@@ -512,7 +512,7 @@ int32_t readers_of(const Graph& graph, int32_t tensor) {
 
 /// Pushes the tensors that an operator reads (with their producers) or writes (with the number of
 /// readers).
-void push_tensors(lua_State* L, const Graph& graph, const std::vector<int32_t>& tensors,
+void push_tensors(lua_State* L, const Graph& graph, const TensorNumbers& tensors,
                   bool producers) {
   lua_newtable(L);
   for (size_t i = 0; i < tensors.size(); ++i) {

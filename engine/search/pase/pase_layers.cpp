@@ -183,7 +183,7 @@ class Folding {
     return axes;
   }
 
-  int32_t add(PaseLayer added, const std::vector<int32_t>& inputs,
+  int32_t add(PaseLayer added, const TensorNumbers& inputs,
               const std::vector<TensorAxes>& axes) {
     const auto id = static_cast<int32_t>(result_.layers.size());
     for (size_t i = 0; i < inputs.size(); ++i) {

@@ -128,7 +128,11 @@ Graph FewerLayers::make(int32_t count_of_all) const {
   for (int32_t op = 0; op < graph_.operator_count(); ++op) {
     const auto& place = runs_->places[at(op)];
     if (place.zone >= 0 && !kept(place.layer)) continue;
+    // What layers have equal they have together, so that it is compared at once.
+    const auto& like = graph_.op(place.zone < 0 ? op : runs_->number(place.zone, 1, place.place));
     Operator copy = graph_.op(op);
+    copy.attributes = like.attributes;
+    copy.parameters = like.parameters;
     copy.inputs.clear();
     copy.forward = -1;
     number[op] = builder.add_operator(std::move(copy));
@@ -138,8 +142,12 @@ Graph FewerLayers::make(int32_t count_of_all) const {
       const int32_t output = input - graph_.op(from).outputs.front();
       builder.read(number[op], tensor[graph_.op(instead(op, from)).outputs.front() + output]);
     }
-    for (const int32_t output : graph_.op(op).outputs)
-      tensor[output] = builder.add_output(number[op], graph_.tensor(output));
+    for (size_t o = 0; o < like.outputs.size(); ++o) {
+      const int32_t output = graph_.op(op).outputs[o];
+      Tensor made = graph_.tensor(output);
+      made.shape = graph_.tensor(like.outputs[o]).shape;
+      tensor[output] = builder.add_output(number[op], std::move(made));
+    }
   }
   for (const int32_t op : taken)
     if (const int32_t forward = graph_.op(op).forward; forward >= 0)

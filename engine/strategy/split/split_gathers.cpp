@@ -16,7 +16,7 @@ int32_t SplitLowering::fetch(int32_t op, size_t input, int32_t part) {
   const int32_t device = layout_.device(op, part);
   const auto& homes = layout_.homes(tensor);
   const auto& held = held_[tensor];
-  const Block block = layout_.needed(op, input, part);
+  const Block& block = layout_.needed(op, input, part);
   if (block.empty()) {  // no shape: parts of one operator match
     const auto same = std::min(at(part), homes.size() - 1);
     return made(held[same]);
@@ -68,23 +68,27 @@ std::vector<std::vector<size_t>> SplitLowering::holders(int32_t tensor, const Bl
 }
 
 bool SplitLowering::gather(int32_t op, size_t input, const Block& block) {
-  std::vector<Block> needed;
-  for (int32_t part = 0; part < layout_.cut(op).parts() && layout_.needs_pieces(op, input); ++part)
-    needed.push_back(layout_.needed(op, input, part));
-  const auto found = gathering(op, input, block, needed);
+  const auto& found = gathering(op, input, block);
   if (!found) return false;
-  const int32_t partition = width_ > 0 ? gather_partition(op, input, block, *found, needed) : -1;
+  const int32_t partition = width_ > 0 ? gather_partition(op, input) : -1;
   for (const auto& group : found->groups)
     add_gather(op, graph_.op(op).inputs[input], group, block, found->taking, partition);
   return true;
 }
 
-std::optional<SplitLowering::Gathering> SplitLowering::gathering(
-    int32_t op, size_t input, const Block& block, const std::vector<Block>& needed) const {
+const std::optional<SplitLowering::Gathering>& SplitLowering::gathering(int32_t op, size_t input,
+                                                                        const Block& block) {
+  const auto [known, fresh] = gatherings_.try_emplace({read_of(op, input), &block});
+  if (fresh) known->second = find_gathering(op, input, block);
+  return known->second;
+}
+
+std::optional<SplitLowering::Gathering> SplitLowering::find_gathering(int32_t op, size_t input,
+                                                                      const Block& block) const {
   const int32_t tensor = graph_.op(op).inputs[input];
   std::map<int32_t, int32_t> readers;  // part, by device
   for (int32_t part = 0; part < layout_.cut(op).parts(); ++part)
-    if (needed.empty() || needed[at(part)] == block)
+    if (layout_.needed(op, input, part) == block)
       readers.insert_or_assign(readers.end(), layout_.device(op, part), part);
   Gathering found{holders(tensor, block), {}};
   const auto& groups = found.groups;

@@ -83,46 +83,59 @@ void SplitLowering::check_reads(int32_t op) {
   for (size_t k = 0; k < graph_.op(op).inputs.size(); ++k) {
     const int32_t tensor = graph_.op(op).inputs[k], from = graph_.tensor(tensor).producer;
     if (layout_.is_source(from)) continue;
-    const auto& homes = layout_.homes(tensor);
-    if (homes.size() != at(width_)) throw LanesDiffer{};
+    if (layout_.homes(tensor).size() != at(width_)) throw LanesDiffer{};
     if (part_on_[at(op)] == part_on_[at(from)] && layout_.reads_own_part(op, k)) continue;
-    int32_t own = 0;
-    const bool pieces = layout_.needs_pieces(op, k);
-    std::vector<Block> needed;
-    for (int32_t lane = 0; lane < width_; ++lane) {
-      const int32_t part = part_on_[at(op)][at(lane)], home = part_on_[at(from)][at(lane)];
-      const Block& block = homes[at(home)].block;
-      needed.push_back(pieces || lane == 0 ? layout_.needed(op, k, part) : needed[0]);
-      if (needed.back() == block) ++own;
-      if (block.empty() && part != home) throw LanesDiffer{};  // parts of one number match (fetch())
+    const auto [known, fresh] = checked_.try_emplace(read_of(op, k), false);
+    if (fresh) {
+      known->second = reads_of_others(op, k);
+      if (known->second) check_pieces(op, k);
     }
-    if (own > 0 && own < width_) throw LanesDiffer{};
-    if (own == 0) check_read(op, k, std::move(needed));
+    if (known->second) check_shared(op, k);
   }
 }
 
-/// A piece of what a lane holds is of nothing else. Readers of a tensor share what is made for one
-/// block of it: in all lanes or in none.
-void SplitLowering::check_read(int32_t op, size_t input, std::vector<Block> needed) {
+bool SplitLowering::reads_of_others(int32_t op, size_t input) const {
+  const int32_t tensor = graph_.op(op).inputs[input], from = graph_.tensor(tensor).producer;
+  int32_t own = 0;
+  for (int32_t lane = 0; lane < width_; ++lane) {
+    const int32_t part = part_on_[at(op)][at(lane)], home = part_on_[at(from)][at(lane)];
+    const Block& block = layout_.homes(tensor)[at(home)].block;
+    if (layout_.needed(op, input, part) == block) ++own;
+    if (block.empty() && part != home) throw LanesDiffer{};  // parts of one number match (fetch())
+  }
+  if (own > 0 && own < width_) throw LanesDiffer{};
+  return own == 0;
+}
+
+/// A piece of what a lane holds is of nothing else.
+void SplitLowering::check_pieces(int32_t op, size_t input) const {
   const int32_t tensor = graph_.op(op).inputs[input], from = graph_.tensor(tensor).producer;
   const auto& homes = layout_.homes(tensor);
   int32_t within = 0;
   for (int32_t lane = 0; lane < width_; ++lane) {
-    const Block &read = needed[at(lane)], &own = homes[at(part_on_[at(from)][at(lane)])].block;
+    const Block& read = layout_.needed(op, input, part_on_[at(op)][at(lane)]);
+    const Block& own = homes[at(part_on_[at(from)][at(lane)])].block;
     if (!lies_in(read, own)) continue;
     ++within;
     for (const auto& home : homes)
       if (home.block != own && !is_empty(overlap(home.block, read))) throw LanesDiffer{};
   }
   if (within > 0 && within < width_) throw LanesDiffer{};
-  auto& known = reads_[tensor];
-  for (const auto& other : known) {
+}
+
+/// Readers of a tensor share what is made for one block of it: in all lanes or in none.
+void SplitLowering::check_shared(int32_t op, size_t input) {
+  auto& readers = readers_[graph_.op(op).inputs[input]];
+  for (const auto& [other, of] : readers) {
+    if (read_of(op, input) == read_of(other, of)) return;
     int32_t equal = 0;
-    for (size_t lane = 0; lane < needed.size(); ++lane) equal += needed[lane] == other[lane];
+    for (size_t lane = 0; lane < at(width_); ++lane)
+      equal += layout_.needed(op, input, part_on_[at(op)][lane]) ==
+               layout_.needed(other, of, part_on_[at(other)][lane]);
     if (equal == width_) return;
     if (equal > 0) throw LanesDiffer{};
   }
-  known.push_back(std::move(needed));
+  readers.emplace_back(op, input);
 }
 
 /// A lane's part follows on one as far away as in the lane that is made for it, and of that one's kind.
@@ -138,10 +151,16 @@ void SplitLowering::check_ring(int32_t op) const {
   }
 }
 
-/// Groups with the first lane of a kind have to have that of each of theirs, the first one first (by
-/// whose part bytes go); the others have to be like one of these.
 int32_t SplitLowering::partition(const Where& where) {
   if (width_ == 0) return -1;
+  const auto [known, fresh] = partition_of_.try_emplace(where, -1);
+  if (fresh) known->second = find_partition(where);
+  return known->second;
+}
+
+/// Groups with the first lane of a kind have to have that of each of theirs, the first one first (by
+/// whose part bytes go); the others have to be like one of these.
+int32_t SplitLowering::find_partition(const Where& where) {
   std::map<int32_t, std::vector<int32_t>> groups;  // lanes in the order of their parts
   std::vector<int32_t> first(at(width_), -1), group_of(at(width_), -1);
   for (const auto& [group, device] : where) {
@@ -172,27 +191,26 @@ int32_t SplitLowering::partition(const Where& where) {
   return number;
 }
 
-int32_t SplitLowering::gather_partition(int32_t op, size_t input, const Block& block,
-                                        const Gathering& known,
-                                        const std::vector<Block>& needed) {
+int32_t SplitLowering::gather_partition(int32_t op, size_t input) {
+  const auto [known, fresh] = gather_partitions_.try_emplace(read_of(op, input), -1);
+  if (!fresh) return known->second;
   const auto& homes = layout_.homes(graph_.op(op).inputs[input]);
   Where where;
   std::set<Block> seen;
   int32_t number = 0;
-  for (size_t part = 0; part < std::max<size_t>(1, needed.size()); ++part) {
-    const Block& read = needed.empty() ? block : needed[part];
+  for (int32_t part = 0; part < layout_.cut(op).parts(); ++part) {
+    const Block& read = layout_.needed(op, input, part);
     if (!seen.insert(read).second) continue;
-    const auto other = read == block ? std::nullopt : gathering(op, input, read, needed);
-    if (read != block && !other) throw LanesDiffer{};
-    const Gathering& found = other ? *other : known;
-    for (const auto& [device, reader] : found.taking)
+    const auto& found = gathering(op, input, read);
+    if (!found) throw LanesDiffer{};
+    for (const auto& [device, reader] : found->taking)
       if (layout_.device(op, reader) % width_ != device % width_) throw LanesDiffer{};
-    for (const auto& group : found.groups) {
+    for (const auto& group : found->groups) {
       for (const size_t home : group) where.emplace_back(number, homes[home].device);
       ++number;
     }
   }
-  return partition(where);
+  return known->second = partition(where);
 }
 
 int32_t SplitLowering::exchange_partition(int32_t op, size_t input) {

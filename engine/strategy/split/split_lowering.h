@@ -95,11 +95,14 @@ class SplitLowering {
   void add_source_extents(int32_t op, Extents& extents) const;
   void add_ring_places(int32_t op, Extents& extents) const;
   void check_reads(int32_t op);
-  /// needed: by lane.
-  void check_read(int32_t op, size_t input, std::vector<Block> needed);
+  /// Whether no lane has what it reads of an input.
+  bool reads_of_others(int32_t op, size_t input) const;
+  void check_pieces(int32_t op, size_t input) const;
+  void check_shared(int32_t op, size_t input);
   void check_ring(int32_t op) const;
   /// The number of a collective's partition; -1 without a width.
   int32_t partition(const Where& where);
+  int32_t find_partition(const Where& where);
   /// That a device has a lane's own part.
   void check_own(const Home& home, int32_t device) const {
     if (width_ > 0 && home.device % width_ != device % width_) throw LanesDiffer{};
@@ -124,7 +127,7 @@ class SplitLowering {
 
   /// An operator of a ring on the device of a part, with an output of so many bytes.
   int32_t add_to_ring(int32_t op, const char* what, int32_t step, int32_t part, Operator made,
-                      const std::vector<int32_t>& inputs, std::vector<Tensor> outputs);
+                      const TensorNumbers& inputs, std::vector<Tensor> outputs);
   /// A tensor of the shape and kind of another.
   Tensor like(int32_t other) const;
   /// Of keys with values beside them.
@@ -137,11 +140,11 @@ class SplitLowering {
   /// Whose keys and values a part has in every step of a ring: by step and part.
   static std::vector<std::vector<int32_t>> owners(const std::vector<int32_t>& ring, int32_t steps);
   /// Keys and values of a part in one tensor, when all that it reads has come.
-  int32_t pack(int32_t op, int32_t part, const std::vector<int32_t>& inputs);
+  int32_t pack(int32_t op, int32_t part, const TensorNumbers& inputs);
 
   /// Keys and values that each part has in every step of the ring: by step and part.
   std::vector<std::vector<int32_t>> pass_round(int32_t op, const std::vector<int32_t>& ring,
-                                               const std::vector<std::vector<int32_t>>& inputs);
+                                               const std::vector<TensorNumbers>& inputs);
   /// Which input of an attention, or of its gradient, is its keys; its values follow.
   int32_t keys_of(int32_t op) const;
 
@@ -151,9 +154,9 @@ class SplitLowering {
 
   /// What the parts of an operator read, by part. Input by input, so that what is made for it is in one
   /// order on all devices.
-  std::vector<std::vector<int32_t>> fetched(int32_t op);
+  std::vector<TensorNumbers> fetched(int32_t op);
 
-  void finish_part(int32_t op, int32_t part, int32_t owner, std::vector<int32_t> inputs);
+  void finish_part(int32_t op, int32_t part, int32_t owner, TensorNumbers inputs);
 
   /// Attention in a ring: every part sees its own keys and values, then those of the part before
   /// it, of the one before that, and so on, adding up (online softmax). Each step needs what has
@@ -217,12 +220,10 @@ class SplitLowering {
     std::vector<std::vector<size_t>> groups;
     std::map<int32_t, int32_t> taking;
   };
-  /// needed: the blocks that parts read; empty: all read the whole.
-  std::optional<Gathering> gathering(int32_t op, size_t input, const Block& block,
-                                     const std::vector<Block>& needed) const;
-  /// `block` is one of those that parts read, and `known` what gathers it.
-  int32_t gather_partition(int32_t op, size_t input, const Block& block, const Gathering& known,
-                           const std::vector<Block>& needed);
+  /// block: one of those that parts read.
+  const std::optional<Gathering>& gathering(int32_t op, size_t input, const Block& block);
+  std::optional<Gathering> find_gathering(int32_t op, size_t input, const Block& block) const;
+  int32_t gather_partition(int32_t op, size_t input);
 
   /// An all-to-all of a tensor's pieces where the devices that hold those which a block is made of
   /// read equal parts of all of them; false where they do not. Forward ones serve backward readers.
@@ -266,8 +267,16 @@ class SplitLowering {
   std::vector<int32_t> lanes_;  // with a width: Lowered::lanes
   std::vector<bool> makes_lane_;                          // the same: which are made
   std::vector<std::vector<int32_t>> partitions_;          // the same: Lowered::partitions
+  std::map<Where, int32_t> partition_of_;
   std::vector<std::vector<int32_t>> part_on_;             // the same: by operator and lane
-  std::map<int32_t, std::vector<std::vector<Block>>> reads_;  // by tensor: check_read()
+  /// What parts on some devices read of a tensor in some homes.
+  using Read = std::tuple<const std::vector<Home>*, const Blocks*, const std::vector<int32_t>*>;
+  Read read_of(int32_t op, size_t input) const {
+    return {&layout_.homes(graph_.op(op).inputs[input]), &layout_.reads(op, input),
+            &layout_.devices(op)};
+  }
+  std::map<Read, bool> checked_;  // check_reads(): what reads_of_others() has said
+  std::map<int32_t, std::vector<std::pair<int32_t, size_t>>> readers_;  // check_shared(), by tensor
   int64_t bucket_bytes_;
   std::span<const int32_t> apart_;
   int32_t runs_;
@@ -282,6 +291,8 @@ class SplitLowering {
   std::vector<std::vector<int32_t>> held_;      // by tensor and home, in the builder
   std::map<std::tuple<int32_t, int32_t, Block>, int32_t> joined_, sliced_, exchanged_;
   std::map<std::tuple<int32_t, int32_t, Block, Phase>, int32_t> gathered_;
+  std::map<std::pair<Read, const Block*>, std::optional<Gathering>> gatherings_;
+  std::map<Read, int32_t> gather_partitions_;
   std::vector<Made> made_;  // per operator of the builder
   int64_t joins_ = 0;
   std::map<std::string, int32_t> gathers_;  // by name

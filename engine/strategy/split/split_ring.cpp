@@ -38,7 +38,7 @@ std::vector<std::vector<int32_t>> SplitLowering::owners(const std::vector<int32_
 }
 
 int32_t SplitLowering::add_to_ring(int32_t op, const char* what, int32_t step, int32_t part,
-                                   Operator made, const std::vector<int32_t>& inputs,
+                                   Operator made, const TensorNumbers& inputs,
                                    std::vector<Tensor> outputs) {
   made.name = fmt::format("{}/{}{}@{}", graph_.op(op).name, what, step, part);
   made.phase = graph_.op(op).phase;
@@ -86,9 +86,9 @@ Operator SplitLowering::carrier(const char* type, double traffic_bytes) {
   return made;
 }
 
-int32_t SplitLowering::pack(int32_t op, int32_t part, const std::vector<int32_t>& inputs) {
+int32_t SplitLowering::pack(int32_t op, int32_t part, const TensorNumbers& inputs) {
   const auto keys = at(keys_of(op));
-  std::vector<int32_t> read = {inputs[keys], inputs[keys + 1]};
+  TensorNumbers read = {inputs[keys], inputs[keys + 1]};
   for (size_t i = 0; i < inputs.size(); ++i)
     if (i != keys && i != keys + 1) read.push_back(inputs[i]);
   const auto both = side_by_side(read[0], read[1]);
@@ -102,7 +102,7 @@ int32_t SplitLowering::pack(int32_t op, int32_t part, const std::vector<int32_t>
 }
 
 std::vector<std::vector<int32_t>> SplitLowering::pass_round(
-    int32_t op, const std::vector<int32_t>& ring, const std::vector<std::vector<int32_t>>& inputs) {
+    int32_t op, const std::vector<int32_t>& ring, const std::vector<TensorNumbers>& inputs) {
   std::vector<std::vector<int32_t>> held(1);
   for (size_t part = 0; part < ring.size(); ++part)
     held[0].push_back(
@@ -142,8 +142,8 @@ Operator SplitLowering::step_of(int32_t op, int32_t part, const char* step, int3
   return made;
 }
 
-std::vector<std::vector<int32_t>> SplitLowering::fetched(int32_t op) {
-  std::vector<std::vector<int32_t>> inputs(at(layout_.cut(op).parts()));
+std::vector<TensorNumbers> SplitLowering::fetched(int32_t op) {
+  std::vector<TensorNumbers> inputs(at(layout_.cut(op).parts()));
   for (size_t k = 0; k < graph_.op(op).inputs.size(); ++k)
     for (size_t part = 0; part < inputs.size(); ++part)
       if (makes_part(op, part)) inputs[part].push_back(fetch(op, k, static_cast<int32_t>(part)));
@@ -151,7 +151,7 @@ std::vector<std::vector<int32_t>> SplitLowering::fetched(int32_t op) {
 }
 
 void SplitLowering::finish_part(int32_t op, int32_t part, int32_t owner,
-                                std::vector<int32_t> inputs) {
+                                TensorNumbers inputs) {
   Operator made = step_of(op, part, "last", owner);
   made.inputs = std::move(inputs);
   const int32_t id = add(std::move(made), layout_.device(op, part), op, part);
@@ -191,15 +191,19 @@ void SplitLowering::attend_back(int32_t op, const std::vector<int32_t>& ring) {
   const int32_t steps = ring_length(op), keys = keys_of(op);
   const auto of = owners(ring, steps);
   std::vector<int32_t> sums(ring.size(), -1), queries(ring.size(), -1);
+  const auto read_sums = [&](TensorNumbers& read, size_t part) {
+    read.push_back(queries[part]);
+    read.push_back(sums[at(ring[part])]);
+  };
   for (int32_t step = 1; step < steps; ++step) {
     std::vector<int32_t> arrived(ring.size(), -1);
     for (size_t p = 0; p < ring.size(); ++p) {
       if (!makes_part(op, p)) continue;
       const auto part = static_cast<int32_t>(p);
-      std::vector<int32_t> read = inputs[p];
+      TensorNumbers read = inputs[p];
       read.erase(read.begin() + keys, read.begin() + keys + 2);
       read.push_back(held[at(step)][p]);
-      if (step > 1) read.insert(read.end(), {queries[p], sums[at(ring[p])]});
+      if (step > 1) read_sums(read, p);
       arrived[p] = add_to_ring(op, "step", step, part,
                                step_of(op, part, step == 1 ? "first" : "next", of[at(step)][p]),
                                read, {like(held[at(step)][p]), like(inputs[p][at(keys - 1)])});
@@ -212,8 +216,8 @@ void SplitLowering::attend_back(int32_t op, const std::vector<int32_t>& ring) {
       skip_part(op);
       continue;
     }
-    std::vector<int32_t> read = inputs[p];
-    read.insert(read.end(), {queries[p], sums[at(ring[p])]});
+    TensorNumbers read = inputs[p];
+    read_sums(read, p);
     finish_part(op, static_cast<int32_t>(p), static_cast<int32_t>(p), std::move(read));
   }
 }

@@ -306,7 +306,8 @@ void SplitLowering::fill_bucket(int32_t op, size_t output, const std::vector<int
 /// What is on a device among `other` for each of `where`, if they form the same groups of the same
 /// devices; else nothing.
 std::vector<int32_t> SplitLowering::places_among(const Where& where, const Where& other) {
-  if (where.size() != other.size()) return {};
+  const auto first = [&](const auto& entry) { return entry.second == where[0].second; };
+  if (where.size() != other.size() || std::none_of(other.begin(), other.end(), first)) return {};
   std::map<int32_t, size_t> on_device;
   for (size_t i = 0; i < other.size(); ++i) on_device.emplace(other[i].second, i);
   std::map<int32_t, int32_t> groups, back;
