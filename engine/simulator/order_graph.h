@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -19,6 +20,13 @@ class OrderGraph {
     bool operator==(const Source&) const = default;
   };
 
+  /// Where operators or collectives are like others but for how much they join: of an operator
+  /// for every output the number of one that it is like, of all collectives (or none) the bytes.
+  struct Joined {
+    std::map<int32_t, std::vector<int32_t>> outputs;
+    std::vector<int64_t> collective_bytes;
+  };
+
   /// All operators of a problem, once each.
   explicit OrderGraph(const Problem& problem);
 
@@ -27,11 +35,12 @@ class OrderGraph {
   /// that the collectives are like, collective[op] is a number among these, or -1.
   template <class Inputs>
   OrderGraph(const Problem& problem, std::vector<int32_t> like, std::vector<int32_t> collectives,
-             std::vector<int32_t> collective, Inputs inputs)
+             std::vector<int32_t> collective, Inputs inputs, Joined joined = {})
       : problem_(&problem),
         like_(std::move(like)),
         collective_like_(std::move(collectives)),
-        collective_(std::move(collective)) {
+        collective_(std::move(collective)),
+        joined_(std::move(joined)) {
     input_first_.reserve(like_.size() + 1);
     inputs_.reserve(2 * like_.size());
     input_first_.push_back(0);
@@ -45,7 +54,7 @@ class OrderGraph {
   const Problem& problem() const { return *problem_; }
   int32_t operators() const { return static_cast<int32_t>(like_.size()); }
   int32_t like(int32_t op) const { return like_[op]; }
-  bool once(int32_t op) const { return once_[op] != 0; }
+  bool once(int32_t op) const { return (once_[op] & kOnce) != 0; }
 
   std::span<const Source> inputs(int32_t op) const {
     return std::span(inputs_).subspan(static_cast<size_t>(input_first_[op]),
@@ -60,10 +69,11 @@ class OrderGraph {
   int32_t missing(int32_t op) const { return missing_[op]; }
   int32_t outputs(int32_t op) const { return output_first_[op + 1] - output_first_[op]; }
   int64_t output_bytes(int32_t op, int32_t output) const {
-    return problem_->output_bytes(like_[op], output);
+    return problem_->output_bytes(like_[op], output_like(op, output));
   }
   int64_t held_bytes(int32_t op, int32_t output) const {
-    return problem_->held_bytes()[static_cast<size_t>(problem_->first_output(like_[op]) + output)];
+    return problem_->held_bytes()[static_cast<size_t>(problem_->first_output(like_[op]) +
+                                                      output_like(op, output))];
   }
   int64_t fixed_bytes(int32_t op) const { return problem_->fixed_bytes(like_[op]); }
   int64_t workspace_bytes(int32_t op) const { return problem_->workspace_bytes(like_[op]); }
@@ -82,6 +92,10 @@ class OrderGraph {
   const Collective& collective_like(int32_t c) const {
     return problem_->graph().collectives()[static_cast<size_t>(collective_like_[c])];
   }
+  int64_t collective_bytes(int32_t c) const {
+    return joined_.collective_bytes.empty() ? collective_like(c).bytes
+                                            : joined_.collective_bytes[static_cast<size_t>(c)];
+  }
   /// Ascending.
   std::span<const int32_t> members(int32_t c) const {
     return std::span(members_).subspan(
@@ -90,11 +104,20 @@ class OrderGraph {
   }
 
  private:
+  static constexpr char kOnce = 1, kJoins = 2;
+
+  /// The output of like(op) that an output is like.
+  int32_t output_like(int32_t op, int32_t output) const {
+    return (once_[op] & kJoins) == 0
+               ? output
+               : joined_.outputs.find(op)->second[static_cast<size_t>(output)];
+  }
   void finish();
   void find_readers();
 
   const Problem* problem_;
   std::vector<int32_t> like_, collective_like_, collective_;
+  Joined joined_;
   std::vector<char> once_;
   std::vector<int32_t> input_first_, output_first_, reader_first_, missing_;
   std::vector<Source> inputs_;

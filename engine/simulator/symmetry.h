@@ -76,6 +76,9 @@ class SymmetryPricer {
   /// Layers that were lowered for it; -1: all.
   int32_t lowered_layers(const Strategy& strategy);
 
+  /// Where a few are: the operators of these that join what several layers write.
+  int32_t lowered_joins(const Strategy& strategy);
+
   /// Where a few are: those devices of every stage that run; none: the first of each kind.
   std::vector<int32_t> lowered_parts(const Strategy& strategy);
 

@@ -39,6 +39,7 @@ struct Seen {
   int gathered = 0;        // of which a virtual stage gathers weights behind another one's layer
   int turned = 0;          // of which a V turns round between two of several layers
   int shared = 0;          // of tensor groups that share out the sequence
+  int joined = 0;          // of which buckets hold gradients of several layers
   int64_t devices = 0, simulated = 0;
 };
 
@@ -59,16 +60,19 @@ void check_kin(RandomStream& random, Strategy strategy,
 /// are placed inside their stages, unit by unit. Or decoders whose sequence is shared out. Or of any
 /// kind in many replicas, of which a node may have several. Or decoders whose sequence is shared
 /// out, on nodes in which several replicas or parts of the sequence use some wires. Or many on few
-/// stages.
-enum class Blocks { any, alike, ends, stages, placed, sequence, rounds, replicas, nodes, many };
+/// stages. Or decoders whose buckets hold gradients of several layers.
+enum class Blocks {
+  any, alike, ends, stages, placed, sequence, rounds, replicas, nodes, many, buckets
+};
 
 void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t seed = 7) {
   constexpr const char* kStreams[] = {"symmetry", "alike",  "ends",     "stages", "placed",
-                                      "sequence", "rounds", "replicas", "nodes",  "many"};
-  constexpr int32_t kLayers[] = {8, 16, 24, 16, 8, 16, 24, 4, 16, 40};
+                                      "sequence", "rounds", "replicas", "nodes",  "many",
+                                      "buckets"};
+  constexpr int32_t kLayers[] = {8, 16, 24, 16, 8, 16, 24, 4, 16, 40, 24};
   const auto number = static_cast<size_t>(kind);
   RandomStream random(seed, kStreams[number], draw);
-  const auto graph = kind == Blocks::sequence || kind == Blocks::nodes
+  const auto graph = kind == Blocks::sequence || kind == Blocks::nodes || kind == Blocks::buckets
                          ? test::decoder(random, kLayers[number])
                          : test::blocks(random, kLayers[number],
                                         kind != Blocks::any && kind != Blocks::placed &&
@@ -90,6 +94,7 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t se
   if (kind == Blocks::nodes) test::share_nodes(random, *strategy.parallelism);
   if (kind == Blocks::rounds) test::take_rounds(random, *strategy.parallelism);
   if (kind == Blocks::many) test::take_many_layers(random, *strategy.parallelism, 40);
+  if (kind == Blocks::buckets) test::share_buckets(random, *strategy.parallelism, 24);
   if (kind == Blocks::replicas) {
     mesh.data = 6 + 2 * static_cast<int32_t>(random.below(4));
     mesh.tensor = 1 + static_cast<int32_t>(random.below(2));
@@ -140,6 +145,7 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t se
   ++(folded ? seen.folded : seen.unlike);
   if (folded && pricer.lowered_layers(strategy) >= 0) {
     ++seen.few;
+    if (pricer.lowered_joins(strategy) > 0) ++seen.joined;
     if (simulated > mesh.pipeline) ++seen.lanes;
     if (simulated > mesh.pipeline * mesh.width()) ++seen.several;
     const auto parts = std::ssize(pricer.lowered_parts(strategy));
@@ -242,6 +248,13 @@ TEST_CASE("a few layers of few stages give the metrics of all") {
   CHECK(seen.few > 150);
   CHECK(seen.gathered > 15);
   CHECK(seen.turned > 30);
+}
+
+TEST_CASE("a few layers give the metrics of all where buckets hold gradients of several") {
+  const Seen seen = seen_in(300, Blocks::buckets);
+  MESSAGE(seen.folded << " folded, " << seen.few << " of them from a few layers, " << seen.joined
+                      << " with buckets of several");
+  CHECK(seen.joined > 20);
 }
 
 TEST_CASE("a few layers give the metrics of all where the sequence is shared out") {

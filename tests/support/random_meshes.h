@@ -191,6 +191,33 @@ inline void take_many_layers(RandomStream& random, Parallelism& given, int32_t l
   if (random.below(4) == 0) unequal_stages(random, given, layers);
 }
 
+/// Decoders whose norms' gradients share buckets, of a stage, a device, or as much as there is room
+/// for.
+inline void share_buckets(RandomStream& random, Parallelism& given, int32_t layers) {
+  const auto pick = [&](std::initializer_list<int32_t> list) {
+    return *(list.begin() + random.below(list.size()));
+  };
+  constexpr const char* kSchedules[] = {"1f1b", "1f1b", "gpipe", "interleaved", "zb-h1", "zb-v",
+                                        "dualpipe-v"};
+  given.schedule = kSchedules[random.below(7)];
+  const bool rounds = given.schedule == "interleaved" || is_v_shaped(schedule_of(given));
+  given.virtual_stages = rounds ? 2 : 1;
+  given.mesh.pipeline = pick({2, 3, 4, 4, 5, 6});
+  given.mesh.tensor = 2;
+  given.mesh.context = pick({1, 1, 1, 2});
+  given.mesh.data = pick({1, 2, 2, 3});
+  given.mesh.order.clear();
+  given.micro_batches = 2 * given.mesh.pipeline;
+  given.sequence_parallel = random.below(6) > 0;
+  given.scatter_gather = given.overlap_tensor = false;
+  given.bucket_bytes = pick({500, 1000, 1500, 3000, 6000, 20'000, 25'000'000});
+  given.recompute = static_cast<Recompute>(random.below(3));
+  given.shard = pick({0, 0, 1, 2, 3});
+  unequal_stages(random, given, layers);
+  const auto stages = static_cast<int32_t>(given.stages.size());
+  if (random.below(3) > 0 && layers % stages == 0) given.stages.clear();
+}
+
 inline void place_inside(RandomStream& random, const Graph& graph, Parallelism& given) {
   given.mesh.placement = 2 + static_cast<int32_t>(random.below(2));
   std::vector<int32_t> of_unit;

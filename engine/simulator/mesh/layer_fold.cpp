@@ -67,6 +67,8 @@ std::optional<FoldSizes> few_layers(const Parallelism& given, int32_t layers,
     sizes->chunk_of.insert(sizes->chunk_of.end(), at(in_stages[at(chunk)]), chunk);
   // What the last layer but one repeats waits for other operators than what those before it do.
   sizes->ends = given.recompute == Recompute::none ? 1 : 2;
+  sizes->joins = given.bucket_bytes > 0;
+  sizes->bucket_bytes = given.bucket_bytes;
   const int32_t least = std::max(FewerLayers::kLeast, 2 * sizes->ends + 3);
   const int32_t in_chunk = *std::max_element(in_stages.begin(), in_stages.end());
   const auto take = [&](int32_t stages, int32_t layers_of_chunk) {
@@ -132,10 +134,11 @@ std::vector<FoldSizes> fold_sizes(const Parallelism& given, int32_t layers) {
   const auto add = [&](std::optional<FoldSizes> sizes) {
     if (sizes) found.push_back(std::move(*sizes));
   };
-  add(few_layers(given, layers, shares || ends_differ ? kFewLayers : kEndLayers));
+  add(few_layers(given, layers, ends_differ ? kFewLayers : kEndLayers));
+  const size_t ways = found.size();
   add(few_stages(given, layers));
   add(few_devices(given, layers));
-  if (shares) std::reverse(found.begin(), found.end());
+  if (shares) std::reverse(found.begin() + static_cast<std::ptrdiff_t>(ways), found.end());
   return found;
 }
 
@@ -182,8 +185,8 @@ bool LayerFold::find(const ReplicaLanes& few) {
   }
   find_work();
   find_labels();
-  if (!find_runs() || !find_sources() || !find_senders() || !find_reads() || !find_chunks() ||
-      !find_waits())
+  if (!find_joins() || !find_runs() || !find_sources() || !find_senders() || !find_all_parts() ||
+      !find_reads() || !find_chunks() || !find_waits())
     return false;
   return all_alike(false) || (!sizes_.by_device && all_alike(true));
 }
@@ -269,22 +272,31 @@ int32_t LayerFold::joined(int32_t layer, int32_t way) const {
 }
 
 bool LayerFold::find_runs() {
-  runs_ = layer_runs(inner_layers(label_, sizes_.ends), few_inner());
-  if (!runs_) return false;
-  std::vector<int32_t> layers;
+  std::vector<int32_t> layers = label_, devices;
+  std::vector<bool> joins;
+  for (int32_t op = 0; op < few().operator_count(); ++op) {
+    if (join_of_[at(op)] >= 0) layers[at(op)] = -1;
+    devices.push_back(few_stage(op));
+    joins.push_back(join_of_[at(op)] >= 0);
+  }
+  if (!find_runs(layers, devices, joins, runs_, pieces_)) return false;
+  layers.clear(), devices.clear(), joins.clear();
   for (const auto& collective : few().collectives()) {
     const auto layer = layer_of(collective);
     if (!layer) return false;
     layers.push_back(*layer);
+    devices.push_back(few_stage(collective.members[0]));
+    joins.push_back(join_of_[at(collective.members[0])] >= 0);
   }
-  collective_runs_ = layer_runs(inner_layers(layers, sizes_.ends), few_inner());
-  return collective_runs_.has_value();
+  return find_runs(layers, devices, joins, collective_runs_, collective_pieces_);
 }
 
 /// Between members of several layers: none of those that are alike, and it is of none.
 std::optional<int32_t> LayerFold::layer_of(const Collective& collective) const {
   const auto& members = collective.members;
   const int32_t layer = label_[at(members[0])];
+  if (!join_alike(members)) return std::nullopt;
+  if (join_of_[at(members[0])] >= 0) return -1;
   if (std::all_of(members.begin(), members.end(),
                   [&](int32_t member) { return label_[at(member)] == layer; }))
     return layer;
@@ -342,6 +354,7 @@ LayerFold::Read LayerFold::read_of(int32_t reader, int32_t tensor) const {
   const auto &place = runs_->places[at(from)], &to = runs_->places[at(reader)];
   const int32_t source = source_[at(from)];
   if (source >= 0 && few_stage(from) == few_stage(reader)) return {kSource, source, 0, output};
+  if (join_of_[at(from)] >= 0) return read_of_join(joins_[at(join_of_[at(from)])], output);
   if (place.zone < 0) return {-1, from, 0, output};
   if (to.zone >= 0 && few().op(reader).collective >= 0 && few().op(reader).type == "WeightGather")
     for (const int32_t way : {kBefore, kBehind})
@@ -355,10 +368,15 @@ bool LayerFold::find_reads() {
   waits_.assign(at(few().operator_count()), false);
   read_first_.push_back(0);
   for (int32_t op = 0; op < few().operator_count(); ++op) {
-    const bool outside = runs_->places[at(op)].zone < 0;
+    const auto& place = runs_->places[at(op)];
+    const bool outside = place.zone < 0;
+    if (join_of_[at(op)] >= 0) {
+      read_first_.push_back(static_cast<int32_t>(reads_.size()));
+      continue;
+    }
     for (const int32_t input : few().op(op).inputs) {
       const int32_t from = few().tensor(input).producer;
-      if (copies_.tells[at(from)] && input == few().op(from).outputs.back()) {
+      if (is_token(input)) {
         if (sender_[at_chunk(copies_.lowered.stage[at(op)], slot_[at(op)])] != from) return false;
         waits_[at(op)] = true;
         continue;
@@ -367,10 +385,15 @@ bool LayerFold::find_reads() {
       const bool near = outside ? read.zone < 0 || read.offset == 0 ||
                                       read.offset == few_inner() - 1
                                 : (read.offset >= -1 && read.offset <= 1) ||
-                                      read.offset >= kBefore;
+                                      (read.offset >= kBefore && read.zone >= 0);
       const bool elsewhere = read.zone == -1 && source_runs_ &&
                              source_runs_->places[at(read.place)].zone >= 0;
       if (!near || elsewhere) return false;
+      if (read.zone == kJoined &&
+          (few_stage(from) != few_stage(op) || slot_[at(from)] != slot_[at(op)] ||
+           (read.offset == 0 && runs_->places[at(written_by(input))].layer != place.layer) ||
+           (outside && read.offset != kOutside)))
+        return false;
       reads_.push_back(read);
     }
     read_first_.push_back(static_cast<int32_t>(reads_.size()));
@@ -469,9 +492,9 @@ bool LayerFold::same_costs(int32_t op, int32_t second) const {
   return true;
 }
 
-/// Buckets, which join what several operators write, join none of two layers: then one that ends
-/// with a layer does so because the next layer's would be too much, and the next layer begins as
-/// the one before did.
+/// Buckets, which join what several operators write, join none of two layers (but joins, which do so
+/// of all of a device): then one that ends with a layer does so because the next layer's would be
+/// too much, and the next layer begins as the one before did.
 bool LayerFold::same_reads(int32_t op, int32_t second) const {
   const int32_t count = read_first_[at(op) + 1] - read_first_[op];
   if (read_first_[at(second) + 1] - read_first_[second] != count) return false;
@@ -528,8 +551,8 @@ bool LayerFold::find_chunks() {
       const auto& place = source_runs_->places[op];
       const int32_t like = source_runs_->number(place.zone, 0, place.place);
       if (!same_costs(static_cast<int32_t>(op), like)) return false;
-    } else if (runs_->places[op].zone < 0 && !in_first_round(static_cast<int32_t>(op)) &&
-               sizes_.many(stage) < 0) {
+    } else if (runs_->places[op].zone < 0 && join_of_[op] < 0 && sizes_.many(stage) < 0 &&
+               !in_first_round(static_cast<int32_t>(op))) {
       return false;
     }
   }

@@ -22,9 +22,10 @@ namespace trinity {
 
 /// How many layers and stages a mesh has, and how many are enough to see what all do: two layers of
 /// every virtual stage (three where the first and the last may differ) and three stages (the first,
-/// one between others, the last), or as many as give three layers between those at the ends. Or the layers of a virtual stage together count as
-/// one, where what joins them (a bucket of gradients) is another thing for fewer of them; or those
-/// of a device, where virtual stages of one are joined: five devices then.
+/// one between others, the last), or as many as give three layers between those at the ends. Or the
+/// layers of a virtual stage together count as one, where what joins some of them (a bucket of
+/// gradients) is another thing for fewer; or those of a device, where virtual stages of one are
+/// joined: five devices then.
 struct FoldSizes {
   int32_t layers = 0, few_layers = 0;      // of all stages
   std::vector<int32_t> few_stages;         // of every virtual stage of the few: of the network's
@@ -33,6 +34,8 @@ struct FoldSizes {
   int32_t ends = 1;                        // layers at each end that stand for themselves
   std::vector<int32_t> chunk_of;           // of every layer its virtual stage
   bool by_device = false;                  // a layer is a device, of all its virtual stages
+  bool joins = false;                      // an operator may join gradients of a device's layers
+  int64_t bucket_bytes = 0;                // of these at most
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
 
   int32_t chunks() const { return pipeline * rounds; }
@@ -61,6 +64,11 @@ struct FoldSizes {
   int32_t few_in_chunk() const { return by_device ? 1 : few_layers / few_chunks(); }
   int32_t few_first_layer(int32_t chunk) const {
     return by_device ? device_of_chunk(schedule, few_pipeline, chunk) : chunk * few_in_chunk();
+  }
+  /// The device that one of the few stands for, but for those between others: -1.
+  int32_t many_device(int32_t few) const {
+    if (few_pipeline == pipeline || few == 0) return few;
+    return few == few_pipeline - 1 ? pipeline - 1 : -1;
   }
   /// A virtual stage of the few that does as one of all does.
   int32_t like(int32_t chunk) const {
@@ -120,6 +128,8 @@ class LayerFold {
   const OrderGraph& graph() const { return *graph_; }
   /// Of every operator its device in its replica.
   const std::vector<int32_t>& device() const { return device_; }
+  /// How many of the few operators join what several layers write.
+  int32_t joins() const { return static_cast<int32_t>(joins_.size()); }
   /// How many replicas run, and the one of an operator.
   int32_t replicas() const { return replicas_; }
   int32_t replica(int32_t op) const {
@@ -137,19 +147,51 @@ class LayerFold {
   OrderPieces pieces(PipelineSchedule schedule, int32_t micro_batches) const;
 
  private:
-  static constexpr int32_t kSource = -2;
+  static constexpr int32_t kSource = -2, kJoined = -3, kOutside = 1 << 29, kFixed = -(1 << 30);
   /// For layers on: the last one of the virtual stage that its device runs before the reader's, and
   /// the first one of that which it runs behind, for weights that are gathered ahead.
   static constexpr int32_t kBefore = 1 << 30, kBehind = kBefore + 1;
   /// What an operator reads: of a layer so many on, or of none (zone -1, place: its number), of
-  /// these a source on its own device (zone kSource, place: which).
+  /// these a source on its own device (zone kSource, place: which), or of what its device joins
+  /// (zone kJoined, place: which) the output-th of its own layer, or (offset kOutside) of no layer.
   struct Read {
     int32_t zone, place, offset, output;
     bool operator==(const Read&) const = default;
   };
-  /// The same among all: for a reader of a layer `first` + layer x `step`; of others `first`.
+  /// The same among all: so far behind what begins_ has from `begins` on for the reader's layer, or
+  /// by itself (kFixed).
   struct Found {
-    int32_t first, step;
+    int32_t first, begins;
+  };
+  /// An operator of a device that joins what its layers write: a bucket of gradients, or of
+  /// weights. In all layers its inputs are those of one, repeated; an output belongs to each, or it
+  /// has none.
+  struct Join {
+    /// Inputs that are of the layers of a virtual stage, or one that is of none (chunk -1).
+    struct Part {
+      int32_t input, chunk, layers;
+      bool up;
+    };
+    int32_t op, device, which, slot;
+    int32_t inputs = 0;
+    std::vector<Part> parts = {};
+    std::vector<Read> each = {};        // of a layer's
+    std::vector<int32_t> behind = {};   // virtual stages for whose last gradient it waits
+    // Of its inputs, and as they were put in the bucket, before they became shares:
+    int64_t bytes = 0, layer_bytes = 0, whole_bytes = 0, layer_whole_bytes = 0;
+    bool adds = false;             // its collective has the bytes of its inputs, or
+    int64_t shares = 0;            // of so many shares one; 0: it has not
+  };
+  /// Items of a list whose zones are broken by joins: a join (zone -1), or runs of a zone, those of
+  /// the layers from one virtual stage to another.
+  struct Piece {
+    int32_t begin, end, zone, chunk, last_chunk;
+    int32_t device;  // of all, which a join is on; of those for which several stand: -1
+    bool between, devices_up;  // it is of such a one, and how these ascend
+  };
+  /// A join among all, or runs of a zone: of these layers.
+  struct Unfolded {
+    int32_t item, device, zone, first, end;
   };
   enum Work : uint8_t { kForward, kBackward, kInput, kWeight, kUpdate, kMember };
   static constexpr size_t kWorks = 4;  // of ChunkWork
@@ -163,7 +205,65 @@ class LayerFold {
   void find_slots();
   void find_labels();
   bool find_runs();
+  bool find_runs(const std::vector<int32_t>& layers, const std::vector<int32_t>& devices,
+                 const std::vector<bool>& joins, std::optional<LayerRuns>& runs,
+                 std::vector<Piece>& pieces) const;
   std::optional<int32_t> layer_of(const Collective& collective) const;
+  // layer_joins.cpp:
+  bool is_token(int32_t tensor) const;
+  int32_t written_by(int32_t tensor) const;
+  bool joins_layers(int32_t op) const;
+  bool find_joins();
+  std::pair<int32_t, int32_t> few_inner_of(int32_t chunk) const;
+  std::pair<int32_t, int32_t> inner_of(int32_t chunk) const;
+  bool find_parts(Join& join);
+  bool waits_behind(Join& join, int32_t sender) const;
+  Read joined_read(int32_t tensor) const;
+  Read read_of_join(const Join& join, int32_t output) const;
+  bool find_all_parts();
+  bool same_join(const Join& join, const Join& first) const;
+  bool same_outputs(const Join& join, const Join::Part& part, const Join& first) const;
+  const Join::Part& first_layered(const Join& join) const;
+  bool find_bytes(Join& join) const;
+  bool find_gathered(Join& join) const;
+  int64_t bytes_of(const Join& join) const;
+  int64_t shared_bytes(const Join& join, int32_t device) const;
+  bool joins_fit() const;
+  int64_t whole_bytes(int32_t tensor) const;
+  int64_t layers_more(const Join& join, int32_t device) const;
+  int64_t join_bytes(const Join& join, int32_t device) const;
+  int32_t joined_output(const Join& join, int32_t device, int32_t layer, const Read& read) const;
+  template <class Add>
+  void each_joined(const Join& join, int32_t device, Add add) const;
+  std::vector<OrderGraph::Source> joined_inputs(int32_t op) const;
+  OrderGraph::Source source_of(const Read& read, int32_t slot, int32_t device,
+                               int32_t layer) const;
+  OrderGraph::Joined joined() const;
+  std::optional<std::vector<Piece>> pieces_of(const LayerRuns& runs,
+                                              const std::vector<int32_t>& devices,
+                                              const std::vector<bool>& joins) const;
+  std::optional<Piece> piece_at(const LayerRuns& runs, int32_t begin) const;
+  std::vector<Unfolded> unfolded(const std::vector<Piece>& pieces, size_t& next) const;
+  bool join_alike(const std::vector<int32_t>& members) const;
+  /// The few's device that one of all is like.
+  int32_t like_device(int32_t device) const {
+    if (sizes_.few_pipeline == sizes_.pipeline || device == 0) return device;
+    return device == sizes_.pipeline - 1 ? sizes_.few_pipeline - 1 : 1;
+  }
+  int32_t few_on(int32_t chunk) const {
+    return device_of_chunk(sizes_.schedule, sizes_.few_pipeline, chunk);
+  }
+  /// The virtual stage of a device that is of the same round as one of the few.
+  int32_t many_chunk(int32_t few, int32_t device) const {
+    return sizes_.chunk_on(sizes_.pipeline, few / sizes_.few_pipeline, device);
+  }
+  size_t join_place(int32_t which, int32_t slot, int32_t device, int32_t devices) const {
+    return static_cast<size_t>((which * slots() + slot) * devices + device);
+  }
+  const Join& like_join(int32_t which, int32_t slot, int32_t few_device) const {
+    return joins_[static_cast<size_t>(
+        few_join_[join_place(which, slot, few_device, sizes_.few_pipeline)])];
+  }
   bool find_sources();
   void find_work();
   bool find_reads();
@@ -216,11 +316,14 @@ class LayerFold {
     return copies_.lowered.rank[static_cast<size_t>(op)] / (width_ * replicas_);
   }
   bool number_all();
+  void note_begins(const std::vector<LayerRuns::Zone>& zones, int32_t zone, int32_t first,
+                   int32_t end, int32_t placed, std::vector<int32_t>& begins) const;
+  size_t join_of_collective(int32_t few_one, int32_t device) const;
   void find_places();
   void find_numbers();
   template <class Outside, class Begin, class Add>
-  void in_order(const LayerRuns& runs, const LayerRuns* sources, Outside outside, Begin begin,
-                Add add) const;
+  void in_order(const LayerRuns& runs, const std::vector<Piece>& pieces, const LayerRuns* sources,
+                Outside outside, Begin begin, Add add) const;
   std::vector<int32_t> collectives_of() const;
   size_t count_all() const;
   void place(int32_t number, int32_t op, int32_t layer, int32_t stage);
@@ -241,6 +344,10 @@ class LayerFold {
   std::vector<int32_t> slot_, label_;
   std::optional<LayerRuns> runs_, collective_runs_;
   std::optional<LayerRuns> source_runs_;        // in stages for layers: of those between the ends
+  std::vector<Join> joins_;                     // those of a device and slot in order
+  std::vector<int32_t> join_of_, few_join_;     // of the few operators, or -1; by join_place()
+  int32_t joined_ = 0;                          // how many a device and slot has
+  std::vector<Piece> pieces_, collective_pieces_;
   std::vector<int32_t> source_;                 // of the few operators: which source it is, or -1
   std::vector<std::vector<int32_t>> few_source_, source_number_;  // by source and stage
   std::vector<Work> work_;                      // of the few operators
@@ -262,9 +369,10 @@ class LayerFold {
   std::vector<int32_t> stage_of_chunk_;         // of all virtual stages: where on the pipeline
   std::vector<Found> found_;                    // of reads_
   std::vector<int32_t> senders_;                // by virtual stage and slot, or -1
-  std::vector<int32_t> outside_, zone_begin_;   // numbers of what is of no layer; of zones
+  std::vector<int32_t> outside_, begins_;       // numbers: of what is of no layer; by zone, layer
+  std::vector<int32_t> join_number_, collective_join_;  // by join_place()
   std::vector<int32_t> like_, layer_;           // of all operators
-  std::vector<int32_t> collective_outside_, collective_begin_, collective_like_;
+  std::vector<int32_t> collective_outside_, collective_begins_, collective_like_;
 
   std::unique_ptr<OrderGraph> graph_;
   std::vector<int32_t> device_, chunk_, group_of_;

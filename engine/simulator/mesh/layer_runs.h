@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace trinity {
@@ -13,8 +14,9 @@ namespace trinity {
 /// them.
 struct LayerRuns {
   struct Zone {
-    int32_t begin, length;  ///< of a run
-    bool up;                ///< whether the first layer's is first
+    int32_t length;      ///< of a run
+    bool up;             ///< whether a layer's is before the next one's
+    bool whole = true;   ///< nothing stands between its runs, and the first one is at an end
   };
   /// Where something stands: the place-th of a layer's run in a zone. Of no layer: zone -1.
   struct Place {
@@ -23,10 +25,13 @@ struct LayerRuns {
   int32_t layers = 0;
   std::vector<Zone> zones;
   std::vector<Place> places;  ///< of everything in the list
+  std::vector<int32_t> begins;  ///< of a run, by zone and layer
 
+  int32_t begin(int32_t zone, int32_t layer) const {
+    return begins[static_cast<size_t>(zone * layers + layer)];
+  }
   int32_t number(int32_t zone, int32_t layer, int32_t place) const {
-    const auto& of = zones[static_cast<size_t>(zone)];
-    return of.begin + (of.up ? layer : layers - 1 - layer) * of.length + place;
+    return begin(zone, layer) + place;
   }
 };
 
@@ -40,7 +45,7 @@ inline std::vector<int32_t> inner_layers(std::span<const int32_t> layers, int32_
 
 /// Nothing where the list is not made so. labels: layers, from 0; others are of no layer.
 inline std::optional<LayerRuns> layer_runs(std::span<const int32_t> labels, int32_t layers) {
-  LayerRuns result{layers, {}, std::vector<LayerRuns::Place>(labels.size())};
+  LayerRuns result{layers, {}, std::vector<LayerRuns::Place>(labels.size()), {}};
   const auto count = static_cast<int32_t>(labels.size());
   const auto run_at = [&](int32_t i, int32_t layer) {  // how many are of it from there on
     int32_t end = i;
@@ -57,14 +62,48 @@ inline std::optional<LayerRuns> layer_runs(std::span<const int32_t> labels, int3
     if (!up && first != layers - 1) return std::nullopt;
     const int32_t length = run_at(i, first);
     const auto zone = static_cast<int32_t>(result.zones.size());
-    result.zones.push_back({i, length, up});
+    result.zones.push_back({length, up});
+    result.begins.resize(result.begins.size() + static_cast<size_t>(layers));
     for (int32_t k = 0; k < layers; ++k, i += length) {
       const int32_t layer = up ? k : layers - 1 - k;
+      result.begins[static_cast<size_t>(zone * layers + layer)] = i;
       const int32_t found = run_at(i, layer);
       if (found < length || (found > length && k + 1 < layers)) return std::nullopt;
       for (int32_t j = 0; j < length; ++j)
         result.places[static_cast<size_t>(i + j)] = {zone, layer, j};
     }
+  }
+  return result;
+}
+
+/// The same where other things may stand between a zone's runs: the first run of every layer is of
+/// the first zone, and so on.
+inline std::optional<LayerRuns> broken_layer_runs(std::span<const int32_t> labels, int32_t layers) {
+  LayerRuns result{layers, {}, std::vector<LayerRuns::Place>(labels.size()), {}};
+  std::vector<std::vector<std::pair<int32_t, int32_t>>> runs(static_cast<size_t>(layers));
+  for (size_t i = 0, end = 0; i < labels.size(); i = end) {
+    for (end = i + 1; end < labels.size() && labels[end] == labels[i]; ++end) {}
+    if (labels[i] >= 0 && labels[i] < layers)
+      runs[static_cast<size_t>(labels[i])].emplace_back(i, end - i);
+  }
+  for (size_t zone = 0; zone < runs[0].size(); ++zone) {
+    const int32_t length = runs[0][zone].second;
+    int32_t ups = 0, downs = 0;
+    for (size_t layer = 0; layer < runs.size(); ++layer) {
+      if (runs[layer].size() != runs[0].size() || runs[layer][zone].second != length)
+        return std::nullopt;
+      const int32_t begin = runs[layer][zone].first;
+      if (layer > 0) {
+        ups += begin == runs[layer - 1][zone].first + length;
+        downs += begin + length == runs[layer - 1][zone].first;
+      }
+      result.begins.push_back(begin);
+      for (int32_t j = 0; j < length; ++j)
+        result.places[static_cast<size_t>(begin + j)] = {static_cast<int32_t>(zone),
+                                                         static_cast<int32_t>(layer), j};
+    }
+    if ((ups > 0) == (downs > 0)) return std::nullopt;
+    result.zones.push_back({length, ups > 0, ups + downs == layers - 1});
   }
   return result;
 }

@@ -3,16 +3,19 @@
 
 namespace trinity {
 
-/// Calls add(number among the few, layer, stage) in the order of all: outside() before what is of no
-/// layer, begin(source or not) before all of one zone. Layer and stage are -1 where it has none.
+/// Calls add(number among the few, layer, stage) in the order of all: outside() before what is of
+/// no layer, begin(zone, first layer, end) before its runs of these. Layer and stage are -1 where
+/// it has none; a join has its device for a stage.
 template <class Outside, class Begin, class Add>
-void LayerFold::in_order(const LayerRuns& runs, const LayerRuns* sources, Outside outside,
-                         Begin begin, Add add) const {
-  const auto repeat = [&](const LayerRuns& of, int32_t zone, int32_t many, auto like_of, auto put) {
+void LayerFold::in_order(const LayerRuns& runs, const std::vector<Piece>& pieces,
+                         const LayerRuns* sources, Outside outside, Begin begin, Add add) const {
+  const auto repeat = [](const LayerRuns& of, int32_t zone, int32_t first, int32_t end,
+                         auto like_of, auto put) {
     const auto& about = of.zones[at(zone)];
-    for (int32_t k = 0; k < many; ++k) {
-      const int32_t layer = about.up ? k : many - 1 - k, like = like_of(layer);
-      for (int32_t j = 0; j < about.length; ++j) put(of.number(zone, like, j), layer);
+    for (int32_t k = first; k < end; ++k) {
+      const int32_t layer = about.up ? k : end - 1 - (k - first);
+      const int32_t like = of.begin(zone, like_of(layer));
+      for (int32_t j = 0; j < about.length; ++j) put(like + j, layer);
     }
     return at(about.length) * at(of.layers);
   };
@@ -21,13 +24,25 @@ void LayerFold::in_order(const LayerRuns& runs, const LayerRuns* sources, Outsid
            : layer == inner() - 1 ? few_inner() - 1
                                   : kind_layer_[at(kind(layer))];
   };
-  for (size_t i = 0; i < runs.places.size();) {
-    if (const int32_t zone = runs.places[i].zone; zone >= 0) {
-      begin();
-      i += repeat(runs, zone, inner(), like_layer,
+  const auto layers = [&](int32_t zone, int32_t first, int32_t end) {
+    begin(zone, first, end);
+    return repeat(runs, zone, first, end, like_layer,
                   [&](int32_t like, int32_t layer) { add(like, layer, -1); });
+  };
+  size_t next = 0;
+  for (size_t i = 0; i < runs.places.size();) {
+    if (next < pieces.size() && at(pieces[next].begin) == i) {
+      for (const auto& one : unfolded(pieces, next))
+        if (one.zone < 0)
+          add(one.item, -1, one.device);
+        else
+          layers(one.zone, one.first, one.end);
+      i = at(pieces[next - 1].end);
+    } else if (const int32_t zone = runs.places[i].zone; zone >= 0) {
+      i += layers(zone, 0, inner());
     } else if (sources && sources->places[i].zone >= 0) {
-      i += repeat(*sources, sources->places[i].zone, sizes_.pipeline - 2, [](int32_t) { return 0; },
+      i += repeat(*sources, sources->places[i].zone, 0, sizes_.pipeline - 2,
+                  [](int32_t) { return 0; },
                   [&](int32_t like, int32_t stage) { add(like, -1, stage + 1); });
     } else {
       outside(static_cast<int32_t>(i));
@@ -43,22 +58,49 @@ bool LayerFold::number_all() {
   outside_.resize(runs_->places.size());
   int32_t placed = 0;
   for (auto* list : {&like_, &layer_, &chunk_, &device_}) list->resize(count_all());
+  for (auto* list : {&join_number_, &collective_join_})
+    list->assign(at(joined_ * slots() * sizes_.pipeline), -1);
   in_order(
-      *runs_, source_runs_ ? &*source_runs_ : nullptr,
-      [&](int32_t i) { outside_[at(i)] = placed; }, [&] { zone_begin_.push_back(placed); },
+      *runs_, pieces_, source_runs_ ? &*source_runs_ : nullptr,
+      [&](int32_t i) { outside_[at(i)] = placed; },
+      [&](int32_t zone, int32_t first, int32_t end) {
+        note_begins(runs_->zones, zone, first, end, placed, begins_);
+      },
       [&](int32_t like, int32_t layer, int32_t stage) { place(placed++, like, layer, stage); });
   collective_outside_.resize(collective_runs_->places.size());
   const auto collectives = [this] { return static_cast<int32_t>(collective_like_.size()); };
   in_order(
-      *collective_runs_, nullptr, [&](int32_t i) { collective_outside_[at(i)] = collectives(); },
-      [&] { collective_begin_.push_back(collectives()); },
-      [&](int32_t like, int32_t, int32_t) { collective_like_.push_back(like); });
+      *collective_runs_, collective_pieces_, nullptr,
+      [&](int32_t i) { collective_outside_[at(i)] = collectives(); },
+      [&](int32_t zone, int32_t first, int32_t end) {
+        note_begins(collective_runs_->zones, zone, first, end, collectives(), collective_begins_);
+      },
+      [&](int32_t like, int32_t, int32_t device) {
+        if (device >= 0) collective_join_[join_of_collective(like, device)] = collectives();
+        collective_like_.push_back(like);
+      });
   for (int32_t chunk = 0; chunk < sizes_.chunks(); ++chunk)
     for (int32_t slot = 0; slot < slots(); ++slot) {
       senders_.push_back(sender(chunk, slot));
       if (senders_.back() >= 0 && !copies_.tells[at(like_[at(senders_.back())])]) return false;
     }
-  return true;
+  return joins_fit();
+}
+
+/// Where runs of a zone are, of the layers from one to another: behind what is there.
+void LayerFold::note_begins(const std::vector<LayerRuns::Zone>& zones, int32_t zone, int32_t first,
+                            int32_t end, int32_t placed, std::vector<int32_t>& begins) const {
+  begins.resize(at(inner()) * zones.size());
+  const auto& about = zones[at(zone)];
+  for (int32_t layer = first; layer < end; ++layer)
+    begins[at(zone * inner() + layer)] =
+        placed + (about.up ? layer - first : end - 1 - layer) * about.length;
+}
+
+/// Where a join's collective is among collective_join_: as its first member's.
+size_t LayerFold::join_of_collective(int32_t few_one, int32_t device) const {
+  const auto& join = joins_[at(join_of_[at(few().collectives()[at(few_one)].members[0])])];
+  return join_place(join.which, join.slot, device, sizes_.pipeline);
 }
 
 void LayerFold::unfold() {
@@ -70,17 +112,25 @@ void LayerFold::unfold() {
         for (int32_t i = read_first_[at(like)]; i < read_first_[at(like) + 1]; ++i) {
           const auto& read = reads_[at(i)];
           const auto& found = found_[at(i)];
+          if (read.zone == kJoined) {
+            add(source_of(read, slot_[at(like)], device_[at(op)] / width_, layer));
+            continue;
+          }
           const int32_t from = read.zone == kSource
                                    ? source_number_[at(read.place)][at(device_[at(op)] / width_)]
                                : read.offset == kBefore || read.offset == kBehind
                                    ? number(read.zone, read.place, joined(layer, read.offset))
-                                   : found.first + layer * found.step;
+                               : found.begins == kFixed ? found.first
+                                                  : found.first + begins_[at(found.begins + layer)];
           add(OrderGraph::Source{from, read.output});
         }
+        if (join_of_[at(like)] >= 0)
+          for (const auto& input : joined_inputs(op)) add(input);
         if (!waits(op)) return;
         const int32_t from = senders_[at_chunk(chunk_[at(op)], slot_[at(like)])];
         add(OrderGraph::Source{from, outputs(like_[at(from)])});
-      });
+      },
+      joined());
   find_groups();
   list_operators();
 }
@@ -92,7 +142,9 @@ size_t LayerFold::count_all() const {
     for (const auto& zone : runs.zones) length += at(zone.length);
     return length * at(many - runs.layers);
   };
+  const bool between = sizes_.few_pipeline < sizes_.pipeline;
   return runs_->places.size() + repeated(*runs_, inner()) +
+         (between ? at(joined_ * slots() * (sizes_.pipeline - sizes_.few_pipeline)) : 0) +
          (source_runs_ ? repeated(*source_runs_, sizes_.pipeline - 2) : 0);
 }
 
@@ -116,12 +168,11 @@ void LayerFold::find_numbers() {
 }
 
 LayerFold::Found LayerFold::find_number(const Read& read, bool in_layer) const {
-  if (read.zone == kSource) return {-1, 0};
-  if (read.zone < 0) return {outside_[at(read.place)], 0};
+  if (read.zone == kSource || read.zone == kJoined) return {-1, kFixed};
+  if (read.zone < 0) return {outside_[at(read.place)], kFixed};
   if (!in_layer)
-    return {number(read.zone, read.place, read.offset == 0 ? 0 : inner() - 1), 0};
-  const auto& zone = runs_->zones[at(read.zone)];
-  return {number(read.zone, read.place, read.offset), zone.up ? zone.length : -zone.length};
+    return {number(read.zone, read.place, read.offset == 0 ? 0 : inner() - 1), kFixed};
+  return {read.place, read.zone * inner() + read.offset};
 }
 
 /// Of every operator its collective, or -1.
@@ -131,13 +182,11 @@ std::vector<int32_t> LayerFold::collectives_of() const {
     const int32_t few_one = few().op(like_[op]).collective;
     if (few_one < 0) continue;
     const auto& about = collective_runs_->places[at(few_one)];
-    if (about.zone < 0) {
-      collective[op] = collective_outside_[at(few_one)];
-      continue;
-    }
-    const auto& zone = collective_runs_->zones[at(about.zone)];
-    collective[op] = collective_begin_[at(about.zone)] + about.place +
-                     (zone.up ? layer_[op] : inner() - 1 - layer_[op]) * zone.length;
+    collective[op] =
+        join_of_[at(like_[op])] >= 0
+            ? collective_join_[join_of_collective(few_one, device_[op] / width_)]
+        : about.zone < 0 ? collective_outside_[at(few_one)]
+                         : collective_begins_[at(about.zone * inner() + layer_[op])] + about.place;
   }
   return collective;
 }
@@ -172,10 +221,12 @@ bool LayerFold::stands(int32_t chunk, int32_t slot) const {
   return front ? first == few_first : sizes_.layers - first == sizes_.few_layers - few_first;
 }
 
-/// What a number is: like one of the few. stage: of a source between the ends, else -1.
+/// What a number is: like one of the few. stage: of a source between the ends, or a join, else -1.
 void LayerFold::place(int32_t number, int32_t op, int32_t layer, int32_t stage) {
   const int32_t chunk = chunk_for(op, layer, stage), on = stage_of_chunk_[at(chunk)];
   if (!by_end_ && layer > 0 && layer + 1 < inner()) op = told_[at(op)];
+  if (const int32_t join = join_of_[at(op)]; join >= 0)
+    join_number_[join_place(joins_[at(join)].which, slot_[at(op)], on, sizes_.pipeline)] = number;
   if (const int32_t source = source_[at(op)]; source >= 0)
     source_number_[at(source)][at(on)] = number;
   chunk_[number] = chunk;
@@ -192,15 +243,15 @@ int32_t LayerFold::chunk_for(int32_t op, int32_t layer, int32_t stage) const {
     return home_chunk(home, layer, sizes_.pipeline,
                       [&](int32_t of) { return chunk(of, home.round); });
   }
-  if (stage >= 0) return stage;
+  if (stage >= 0)
+    return join_of_[at(op)] < 0 ? stage : many_chunk(copies_.lowered.stage[at(op)], stage);
   const int32_t few_chunk = copies_.lowered.stage[at(op)];
   if (!in_first_round(op)) return sizes_.many(few_chunk);
   return few_chunk == 0 ? 0 : sizes_.pipeline - sizes_.few_pipeline + few_chunk;
 }
 
 int32_t LayerFold::number(int32_t zone, int32_t place, int32_t layer) const {
-  const auto& about = runs_->zones[at(zone)];
-  return zone_begin_[at(zone)] + place + (about.up ? layer : inner() - 1 - layer) * about.length;
+  return begins_[at(zone * inner() + layer)] + place;
 }
 
 void LayerFold::find_groups() {

@@ -176,7 +176,7 @@ bool OrderEngine::price(int32_t collective) {
   ring_.erase(std::unique(ring_.begin(), ring_.end()), ring_.end());
   const auto& found = group_of(collective);
   if (found.size() < 2 || !found.applies(about.kind, about.algorithm)) return false;
-  const auto cost = found.cost(about.kind, about.algorithm, about.bytes);
+  const auto cost = found.cost(about.kind, about.algorithm, graph_->collective_bytes(collective));
   if (!(cost.time_s() < 1e6)) return false;
   group.duration_ns = std::llround(cost.time_s() * 1e9);
   const int64_t sent_bytes = std::llround(cost.sent_bytes);

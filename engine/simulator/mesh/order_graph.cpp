@@ -39,11 +39,16 @@ void OrderGraph::finish() {
   output_first_.assign(count + 1, 0);
   once_.resize(count);
   member_first_.assign(collective_like_.size() + 1, 0);
+  auto joined = joined_.outputs.cbegin();
   for (int32_t op = 0; op < operators(); ++op) {
     const int32_t of = like_[op];
-    once_[op] = problem_->once(of);
-    output_first_[op + 1] = output_first_[op] + problem_->first_output(of + 1) -
-                            problem_->first_output(of);
+    once_[op] = problem_->once(of) ? kOnce : 0;
+    int32_t outputs = problem_->first_output(of + 1) - problem_->first_output(of);
+    if (joined != joined_.outputs.end() && joined->first == op) {
+      once_[op] |= kJoins;
+      outputs = static_cast<int32_t>((joined++)->second.size());
+    }
+    output_first_[op + 1] = output_first_[op] + outputs;
     if (collective_[op] >= 0) ++member_first_[at(collective_[op]) + 1];
   }
   std::partial_sum(member_first_.begin(), member_first_.end(), member_first_.begin());

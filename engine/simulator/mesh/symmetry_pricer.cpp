@@ -463,6 +463,12 @@ int32_t SymmetryPricer::simulated_devices(const Strategy& strategy) {
   return found->made || found->folded ? static_cast<int32_t>(found->quotient.devices.size()) : -1;
 }
 
+int32_t SymmetryPricer::lowered_joins(const Strategy& strategy) {
+  const std::lock_guard lock(mutex_);
+  const auto found = bound(strategy, true);
+  return found->folded ? found->folded->fold->joins() : 0;
+}
+
 int32_t SymmetryPricer::lowered_layers(const Strategy& strategy) {
   const std::lock_guard lock(mutex_);
   const auto found = bound(strategy, true);
