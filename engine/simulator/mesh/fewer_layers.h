@@ -29,6 +29,8 @@ class FewerLayers {
   /// Only where they are alike: the graph with `count` of its layers, the first and the last among
   /// them. count: at least kLeast, less than the graph has.
   std::shared_ptr<const Graph> of(int32_t count);
+  /// Of every operator of the graph one of of(count) that is like it.
+  std::vector<int32_t> like(int32_t count) const;
 
  private:
   struct Read;
@@ -38,6 +40,9 @@ class FewerLayers {
   bool same(int32_t a, int32_t b) const;
   bool same_reads(int32_t a, int32_t b) const;
   bool reads_ends_alone(int32_t op) const;
+  bool kept(int32_t layer, int32_t count_of_all) const {
+    return layer < count_of_all - 3 || layer == runs_->layers - 1;
+  }
   Graph make(int32_t count_of_all) const;
 
   const Graph& graph_;
