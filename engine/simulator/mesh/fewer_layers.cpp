@@ -36,9 +36,11 @@ struct FewerLayers::Read {
 };
 
 FewerLayers::FewerLayers(const Graph& graph) : graph_(graph), layers_(repeated_layers(graph)) {
-  if (layers_.count <= kLeast) return;
-  runs_ = layer_runs(inner_layers(layers_.of), layers_.count - 2);
-  if (runs_ && !equal_layers()) runs_.reset();
+  while (!runs_ && front_ < kMostFront && layers_.count > least() + 1) {
+    ++front_;
+    runs_ = layer_runs(inner_layers(layers_.of, front_), layers_.count - 1 - front_);
+    if (runs_ && !equal_layers()) runs_.reset();
+  }
 }
 
 FewerLayers::Read FewerLayers::read_of(int32_t reader, int32_t tensor) const {
@@ -122,7 +124,7 @@ std::vector<int32_t> FewerLayers::like(int32_t count) const {
 }
 
 Graph FewerLayers::make(int32_t count_of_all) const {
-  const int32_t last = runs_->layers - 1, count = count_of_all - 2;
+  const int32_t last = runs_->layers - 1, count = count_of_all - 1 - front_;
   const auto few = [&](int32_t layer) { return layer == last ? count - 1 : layer; };
   const auto many = [&](int32_t layer) { return layer == count - 1 ? last : layer; };
   // What stands for an operator that another one refers to.

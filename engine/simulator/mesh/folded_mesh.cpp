@@ -92,7 +92,8 @@ std::shared_ptr<const FoldedMesh> FoldedMeshes::make(const Parallelism& given,
                                                      const FoldSizes& sizes,
                                                      const Runs& runs, const FoldRuns& guess) {
   const int32_t layers = network_layers(sizes);
-  if (layers < FewerLayers::kLeast) return nullptr;
+  const bool by_layer = sizes.layers == layers_->layers().count;
+  if (layers < layers_->least() || (by_layer && sizes.ends < layers_->front())) return nullptr;
   const Parallelism of = with_few_stages(given, sizes);
   auto made = std::make_shared<FoldedMesh>();
   made->few = few(of, layers, guess);
