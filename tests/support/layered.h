@@ -66,10 +66,12 @@ struct DecoderOptions {
   int64_t vocabulary = 64;
   bool tied = false;       ///< one table of embeddings for tokens and logits
   bool mask = false;       ///< a source that all layers read
+  int64_t experts = 0;     ///< of every layer behind the first `dense` ones
+  int dense = 0;
 };
 
-/// Layers of attention and two products over a sequence of 16, as a training step, whose sequence can be
-/// shared out. adapt: as above.
+/// Layers of attention and two products (of every expert) over a sequence of 16, as a training step, whose
+/// sequence can be shared out. adapt: as above.
 inline Graph decoder_graph(int layers, const std::function<void(Operator&)>& adapt,
                            const DecoderOptions& options = {}) {
   constexpr int64_t kBatch = 2, kSequence = 16, kHidden = 32;
@@ -82,6 +84,7 @@ inline Graph decoder_graph(int layers, const std::function<void(Operator&)>& ada
     op.inputs = std::move(inputs);
     op.flops = weight.empty() ? 1e3 : 1e9;
     if (op.type == "Gemm") op.attributes["transB"] = int64_t{1};
+    if (op.type == "Einsum") op.attributes["equation"] = std::string("eci,eio->eco");
     if (op.type == "Attention") {
       op.attributes["q_num_heads"] = int64_t{8};
       op.attributes["kv_num_heads"] = options.key_heads;
@@ -114,9 +117,21 @@ inline Graph decoder_graph(int layers, const std::function<void(Operator&)>& ada
     y = product(name + "output", y, kHidden, kHidden);
     if (options.mask) y = add(name + "mask", "Mul", {y, mask}, rows);
     x = add(name + "residual", "Add", {x, y}, rows);
-    y = product(name + "up", x, kHidden, 2 * kHidden);
-    y = add(name + "gelu", "Gelu", {y}, {kBatch, kSequence, 2 * kHidden});
-    x = add(name + "sum", "Add", {x, product(name + "down", y, 2 * kHidden, kHidden)}, rows);
+    const bool one = options.experts == 0 || layer <= options.dense;
+    const int64_t e = options.experts, each = one ? 0 : 2 * kBatch * kSequence / e;
+    const auto of_all = [&](const char* part, int32_t of, int64_t from, int64_t to) {
+      return one ? product(name + part, of, from, to)
+                 : add(name + part, "Einsum", {of}, {e, each, to}, {e, from, to});
+    };
+    if (!one) y = product(name + "router", x, kHidden, e);
+    y = one ? x : add(name + "dispatch", "ExpertDispatch", {x, y}, {e, each, kHidden});
+    y = of_all("up", y, kHidden, 2 * kHidden);
+    y = add(name + "gelu", "Gelu", {y},
+            one ? std::vector<int64_t>{kBatch, kSequence, 2 * kHidden}
+                : std::vector<int64_t>{e, each, 2 * kHidden});
+    y = of_all("down", y, 2 * kHidden, kHidden);
+    if (!one) y = add(name + "combine", "ExpertCombine", {y}, rows);
+    x = add(name + "sum", "Add", {x, y}, rows);
   }
   const std::vector<int64_t> scores = {kBatch, kSequence, options.vocabulary};
   x = options.tied ? add("logits", "Gemm", {x, shared}, scores)
