@@ -65,6 +65,8 @@ enum class Blocks {
 };
 
 std::shared_ptr<const Graph> graph_of(RandomStream& random, Blocks kind, int32_t layers) {
+  if (kind == Blocks::experts && random.below(3) == 0)
+    return test::blocks(random, layers, true, true);
   if (kind == Blocks::experts || kind == Blocks::dense)
     return test::decoder(random, layers, 8, kind == Blocks::dense);
   if (kind == Blocks::sequence || kind == Blocks::nodes) return test::decoder(random, layers);

@@ -15,6 +15,7 @@ struct LayeredOptions {
   bool mask = false;  ///< a source that all layers read
   /// A last product of an odd width and its loss, which devices cut in unequal parts.
   bool head = false;
+  bool experts = false;  ///< four of them instead of two products: a branch of operators each
 };
 
 /// Layers of two products each, as a training step. adapt: may change an operator before it is
@@ -41,14 +42,36 @@ inline Graph layered_graph(int layers = 4, const std::function<void(Operator&)>&
     tensor.gradient = std::string(type) != "Input";
     return builder.add_output(id, std::move(tensor));
   };
+  const auto branches = [&](const std::string& name, int32_t x) {
+    Operator split;
+    split.name = name + "split";
+    split.type = "Split";
+    split.inputs = {add(name + "dispatch", "Gather", {x}, {4, 2, 16})};
+    split.attributes = {{"axis", int64_t{0}}, {"keepdims", int64_t{0}}};
+    const int32_t apart = builder.add_operator(std::move(split));
+    Tensor part;
+    part.gradient = true;
+    part.shape = {2, 16};
+    std::vector<int32_t> parts, results;
+    for (int i = 0; i < 4; ++i) parts.push_back(builder.add_output(apart, part));
+    for (const int32_t of : parts) {
+      const auto expert = fmt::format("{}expert_{}/", name, results.size());
+      const int32_t up = add(expert + "up", "Gemm", {of}, {2, 32}, {32, 16});
+      results.push_back(add(expert + "down", "Gemm", {add(expert + "relu", "Relu", {up}, {2, 32})},
+                            {2, 16}, {16, 32}));
+    }
+    return add(name + "combine", "Gather", {add(name + "stack", "Concat", results, {4, 2, 16})}, {8, 16});
+  };
   int32_t x = add("x", "Input", {}, {8, 16});
   const int32_t mask = options.mask ? add("mask", "Input", {}, {8, 32}) : -1;
   for (int layer = 1; layer <= layers; ++layer) {
     const auto name = fmt::format("block_{}/", layer);
-    int32_t y = add(name + "up", "Gemm", {x}, {8, 32}, {32, 16});
-    if (options.mask) y = add(name + "mask", "Mul", {y, mask}, {8, 32});
-    y = add(name + "relu", "Relu", {y}, {8, 32});
-    y = add(name + "down", "Gemm", {y}, {8, 16}, {16, 32});
+    int32_t y = options.experts ? branches(name, x) : add(name + "up", "Gemm", {x}, {8, 32}, {32, 16});
+    if (!options.experts) {
+      if (options.mask) y = add(name + "mask", "Mul", {y, mask}, {8, 32});
+      y = add(name + "relu", "Relu", {y}, {8, 32});
+      y = add(name + "down", "Gemm", {y}, {8, 16}, {16, 32});
+    }
     x = residual && residual() ? add(name + "sum", "Add", {x, y}, {8, 16}) : y;
   }
   if (options.head) {

@@ -12,8 +12,9 @@ namespace trinity::test {
 
 /// Residual blocks of two products as a training step; what stands between them is free where a
 /// draw says so, so that much happens at one instant.
-/// alike: all blocks are the same.
-inline std::shared_ptr<const Graph> blocks(RandomStream& random, int layers, bool alike = false) {
+/// alike: all blocks are the same; of experts: a branch of operators each.
+inline std::shared_ptr<const Graph> blocks(RandomStream& random, int layers, bool alike = false,
+                                           bool experts = false) {
   const auto times = alike ? 1 + random.below(3) : 0;
   const bool sums = alike && random.below(2) == 0;
   const bool free = random.below(2) == 0, chosen = random.below(3) == 0;
@@ -26,6 +27,7 @@ inline std::shared_ptr<const Graph> blocks(RandomStream& random, int layers, boo
   const auto residual = [&] { return alike ? sums : random.below(2) == 0; };
   LayeredOptions options;
   if (alike) options = {random.below(3) == 0, random.below(3) == 0};
+  options.experts = experts;
   return std::make_shared<const Graph>(layered_graph(layers, adapt, residual, options));
 }
 
