@@ -35,6 +35,7 @@ inline Graph layered_graph(int layers = 4, const std::function<void(Operator&)>&
       op.attributes["transB"] = int64_t{1};
       op.parameters.push_back({"weight", std::move(weight), DType::float32, true});
     }
+    if (op.type == "Concat") op.attributes = {{"axis", int64_t{0}}, {"new_axis", int64_t{1}}};
     if (adapt) adapt(op);
     const int32_t id = builder.add_operator(std::move(op));
     Tensor tensor;
