@@ -37,11 +37,11 @@ local networks = {
   { name = 'deepseek_v3, 61 layers', experts = true, rows = 'of_dense_and_experts', halves = { 30, 31 },
     make = function()
       return decoder({ model_type = 'deepseek_v3', hidden_size = 7168, intermediate_size = 18432,
-        num_hidden_layers = 61, moe_intermediate_size = 2048, first_k_dense_replace = 3, moe_layer_freq = 1, n_routed_experts = 256,
-        n_shared_experts = 1, num_experts_per_tok = 8, n_group = 8, topk_group = 4, num_attention_heads = 128,
-        num_key_value_heads = 128, q_lora_rank = 1536, kv_lora_rank = 512, qk_nope_head_dim = 128,
-        qk_rope_head_dim = 64, v_head_dim = 128, vocab_size = 129280, max_position_embeddings = 163840, rms_norm_eps = 1e-6,
-        torch_dtype = 'bfloat16' }, 4096)
+        num_hidden_layers = 61, moe_intermediate_size = 2048, first_k_dense_replace = 3, moe_layer_freq = 1,
+        n_routed_experts = 256, n_shared_experts = 1, num_experts_per_tok = 8, n_group = 8, topk_group = 4,
+        num_attention_heads = 128, num_key_value_heads = 128, q_lora_rank = 1536, kv_lora_rank = 512,
+        qk_nope_head_dim = 128, qk_rope_head_dim = 64, v_head_dim = 128, vocab_size = 129280,
+        max_position_embeddings = 163840, rms_norm_eps = 1e-6, torch_dtype = 'bfloat16' }, 4096)
     end },
 }
 
