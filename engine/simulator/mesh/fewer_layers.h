@@ -13,9 +13,9 @@ namespace trinity {
 /// A training graph with fewer of its repeated layers, where all layers are alike: in every run of
 /// operators that a layer has, those of one place are equal in what costs and sizes go by, and read
 /// in the same places of their own layer, of the one before or behind, and of what belongs to no
-/// layer. The first layers (dense ones before those with experts, of which one has no neighbour) and
-/// the last one may differ: they count as what belongs to no layer. What the layers between them do,
-/// any number of these does. For threads.
+/// layer. The first layers (dense ones before those with experts) and the last one may differ: they
+/// count as what belongs to no layer. What the layers between them do, any number of these does.
+/// For threads.
 class FewerLayers {
  public:
   static constexpr int32_t kLeast = 5;  ///< where the first one alone may differ

@@ -71,12 +71,10 @@ class Refinement {
   using Among = LoweredCopies::Among;
   using Group = ReplicaGroup;
 
-  /// How many replicas are a run of those that may change places, with all whose experts are
-  /// together; 0: there are none.
+  /// How many replicas, with all their experts, are a run of those that may change places; 0: none.
   int32_t run_alike() const {
     if (problem_.rules().queue == QueueModel::pair || !pieces_alike_) return 0;
-    const int32_t run =
-        std::lcm(run_of_replicas(where_, replicas_, cluster_.routes()), experts_);
+    const int32_t run = std::lcm(run_of_replicas(where_, replicas_, cluster_.routes()), experts_);
     const bool several = run > 0 && replicas_ > 2 * run;
     return several && replicas_alike(where_, replicas_, run, problem_) ? run : 0;
   }
@@ -204,9 +202,8 @@ class Refinement {
     if (!std::is_sorted(devices.begin(), devices.end())) std::sort(devices.begin(), devices.end());
   }
 
-  /// How many replicas of a group are among the copies; those of others repeat these.
+  /// How many replicas of a group are among the copies; whether it has others, which repeat these.
   int32_t once(const Group& group) const { return std::min(group.count, copies_ / group.step); }
-  /// Whether a group has other replicas than those that are looked at.
   bool goes_on(const Group& group) const { return group.count > once(group); }
 
   void find_collectives() {
@@ -234,8 +231,7 @@ class Refinement {
   void for_ways(const Group& group, Visit visit) {
     std::vector<InRun> ring;
     for (const int32_t u : group.members)
-      for (int32_t r = group.first; r < copies_; r += group.step)
-        ring.push_back({where(u, r), u, r});
+      for (auto r = group.first; r < copies_; r += group.step) ring.push_back({where(u, r), u, r});
     const bool one_way = for_ring(
         cluster_.routes(), std::move(ring),
         [&](const InRun& one, int32_t run) { return where(one.u, one.r + run * copies_); },
