@@ -29,11 +29,20 @@ local networks = {
       num_attention_heads = 128, num_key_value_heads = 8, vocab_size = 128256, max_position_embeddings = 8192,
       rms_norm_eps = 1e-5, torch_dtype = 'bfloat16' }, 4096)
   end },
-  { name = 'mixtral, 56 layers, hidden 6144', experts = true, make = function()
+  { name = 'mixtral, 56 layers, hidden 6144', experts = true, rows = 'of_experts', make = function()
     return decoder({ model_type = 'mixtral', hidden_size = 6144, intermediate_size = 16384, num_hidden_layers = 56,
       num_attention_heads = 48, num_key_value_heads = 8, vocab_size = 32768, max_position_embeddings = 8192,
       rms_norm_eps = 1e-5, num_local_experts = 8, num_experts_per_tok = 2, torch_dtype = 'bfloat16' }, 4096)
   end },
+  { name = 'deepseek_v3, 61 layers', experts = true, rows = 'of_dense_and_experts', halves = { 30, 31 },
+    make = function()
+      return decoder({ model_type = 'deepseek_v3', hidden_size = 7168, intermediate_size = 18432,
+        num_hidden_layers = 61, moe_intermediate_size = 2048, first_k_dense_replace = 3, moe_layer_freq = 1,
+        n_routed_experts = 256, n_shared_experts = 1, num_experts_per_tok = 8, n_group = 8, topk_group = 4,
+        num_attention_heads = 128, num_key_value_heads = 128, q_lora_rank = 1536, kv_lora_rank = 512,
+        qk_nope_head_dim = 128, qk_rope_head_dim = 64, v_head_dim = 128, vocab_size = 129280,
+        max_position_embeddings = 163840, rms_norm_eps = 1e-6, torch_dtype = 'bfloat16' }, 4096)
+    end },
 }
 
 local strategies = {
@@ -72,9 +81,41 @@ local of_experts = {
     sequence_parallel = true },
 }
 
+local of_experts_on_thousand = {
+  { 'pipeline 8, data 128, expert 8', mesh = { pipeline = 8, data = 128, expert = 8 } },
+  { 'the same, shard 3', mesh = { pipeline = 8, data = 128, expert = 8 }, shard = 3 },
+}
+
+--- Stages of so many layers each: { how many, layers, ... }.
+local function stages(runs)
+  local list = {}
+  for i = 1, #runs, 2 do
+    for _ = 1, runs[i] do list[#list + 1] = runs[i + 1] end
+  end
+  return list
+end
+
+local on_16, on_8 = stages { 1, 3, 14, 4, 1, 2 }, stages { 1, 7, 6, 8, 1, 6 }
+
+local of_dense_and_experts = {
+  { 'pipeline 16, data 1024, expert 64', mesh = { pipeline = 16, data = 1024, expert = 64 }, stages = on_16 },
+  { 'the same, expert 256', mesh = { pipeline = 16, data = 1024, expert = 256 }, stages = on_16 },
+  { 'pipeline 8, data 2048, expert 64', mesh = { pipeline = 8, data = 2048, expert = 64 }, stages = on_8 },
+  { 'tensor 8, data 128, expert 8', mesh = { tensor = 8, pipeline = 16, data = 128, expert = 8 }, shard = 2,
+    sequence_parallel = true, stages = on_16 },
+  { 'zb-v, data 1024, expert 64', mesh = { pipeline = 16, data = 1024, expert = 64 }, schedule = 'zb-v',
+    virtual_stages = 2, stages = stages { 1, 1, 29, 2, 2, 1 } },
+}
+
+local of_dense_and_experts_on_thousand = {
+  { 'pipeline 16, data 64, expert 64', mesh = { pipeline = 16, data = 64, expert = 64 }, stages = on_16 },
+}
+
 local clusters = {
-  { name = 'dgx_h100x2048', gpus = '16,384', data = 128, strategies = strategies, of_experts = of_experts },
-  { name = 'dgx_h100x128', gpus = '1,024', data = 8, strategies = of_thousand },
+  { name = 'dgx_h100x2048', gpus = '16,384', data = 128, strategies = strategies, of_experts = of_experts,
+    of_dense_and_experts = of_dense_and_experts },
+  { name = 'dgx_h100x128', gpus = '1,024', data = 8, strategies = of_thousand, of_experts = of_experts_on_thousand,
+    of_dense_and_experts = of_dense_and_experts_on_thousand },
 }
 
 local function strategy(problem, data, options)
@@ -115,7 +156,7 @@ local function measure(network, cluster, options, first)
     bind[#bind + 1], problem = seconds(function() return bound(network, cluster) end)
     if first and #bind == 1 then print(('%-34speak %.0f MB'):format(network.name, peak_mb())) end
     problem:evaluate(strategy(problem, cluster.data, { mesh = { tensor = 2, pipeline = 2, data = cluster.data * 32 },
-      micro_batches = 4, shard = 0, sequence_parallel = network.experts }))
+      micro_batches = 4, shard = 0, sequence_parallel = network.experts, stages = network.halves }))
     unseen[#unseen + 1] = seconds(function()
       return problem:evaluate(strategy(problem, cluster.data, options))
     end)
@@ -129,8 +170,7 @@ for _, cluster in ipairs(clusters) do
   print(('%s GPUs (%s); processor time, medians of 5\n%-34s%-34s%10s%12s%12s'):format(cluster.gpus, cluster.name,
     'network', 'strategy', 'bind s', 'unseen ms', 'again ms'))
   for _, network in ipairs(networks) do
-    local all = network.experts and cluster.of_experts or not network.experts and cluster.strategies or {}
-    for i, options in ipairs(all) do measure(network, cluster, options, i == 1) end
+    for i, options in ipairs(cluster[network.rows or 'strategies']) do measure(network, cluster, options, i == 1) end
   end
   print()
 end

@@ -60,23 +60,31 @@ void check_kin(RandomStream& random, Strategy strategy,
 /// are placed inside their stages, unit by unit. Or decoders whose sequence is shared out. Or of any
 /// kind in many replicas, of which a node may have several. Or decoders whose sequence is shared
 /// out, on nodes in which several replicas or parts of the sequence use some wires. Or many on few
-/// stages. Or decoders whose buckets hold gradients of several layers.
+/// stages. Or decoders whose buckets hold gradients of several layers, or whose experts are shared
+/// out, all layers with experts, or behind dense ones.
 enum class Blocks {
-  any, alike, ends, stages, placed, sequence, rounds, replicas, nodes, many, buckets
+  any, alike, ends, stages, placed, sequence, rounds, replicas, nodes, many, buckets, experts, dense
 };
+
+std::shared_ptr<const Graph> graph_of(RandomStream& random, Blocks kind, int32_t layers) {
+  if (kind == Blocks::experts && random.below(3) == 0)
+    return test::blocks(random, layers, true, true);
+  if (kind == Blocks::experts || kind == Blocks::dense)
+    return test::decoder(random, layers, 8, kind == Blocks::dense);
+  if (kind == Blocks::sequence || kind == Blocks::nodes || kind == Blocks::buckets)
+    return test::decoder(random, layers);
+  return test::blocks(random, layers,
+                      kind != Blocks::any && kind != Blocks::placed && kind != Blocks::replicas);
+}
 
 void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t seed = 7) {
   constexpr const char* kStreams[] = {"symmetry", "alike",  "ends",     "stages", "placed",
                                       "sequence", "rounds", "replicas", "nodes",  "many",
-                                      "buckets"};
-  constexpr int32_t kLayers[] = {8, 16, 24, 16, 8, 16, 24, 4, 16, 40, 24};
+                                      "buckets",  "experts", "dense"};
+  constexpr int32_t kLayers[] = {8, 16, 24, 16, 8, 16, 24, 4, 16, 40, 24, 17, 19};
   const auto number = static_cast<size_t>(kind);
   RandomStream random(seed, kStreams[number], draw);
-  const auto graph = kind == Blocks::sequence || kind == Blocks::nodes || kind == Blocks::buckets
-                         ? test::decoder(random, kLayers[number])
-                         : test::blocks(random, kLayers[number],
-                                        kind != Blocks::any && kind != Blocks::placed &&
-                                            kind != Blocks::replicas);
+  const auto graph = graph_of(random, kind, kLayers[number]);
   Strategy strategy;
   strategy.parallelism = test::mesh_of(random);
   auto& mesh = strategy.parallelism->mesh;
@@ -92,6 +100,8 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t se
   }
   if (kind == Blocks::sequence) test::share_sequence(random, *strategy.parallelism);
   if (kind == Blocks::nodes) test::share_nodes(random, *strategy.parallelism);
+  const bool experts = kind == Blocks::experts || kind == Blocks::dense;
+  if (experts) test::share_experts(random, *strategy.parallelism, kLayers[number]);
   if (kind == Blocks::rounds) test::take_rounds(random, *strategy.parallelism);
   if (kind == Blocks::many) test::take_many_layers(random, *strategy.parallelism, 40);
   if (kind == Blocks::buckets) test::share_buckets(random, *strategy.parallelism, 24);
@@ -113,9 +123,9 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t se
     }
   }
   const auto devices = static_cast<int>(mesh.device_count());
-  const auto cluster = kind == Blocks::nodes ? test::nodes_of(random, mesh)
-                                             : test::cluster_of(random, devices);
-  if (kind != Blocks::nodes && random.below(3) == 0) {
+  const bool in_nodes = kind == Blocks::nodes || (experts && random.below(2) == 0);
+  const auto cluster = in_nodes ? test::nodes_of(random, mesh) : test::cluster_of(random, devices);
+  if (!in_nodes && random.below(3) == 0) {
     mesh.devices.resize(static_cast<size_t>(cluster->device_count()));
     std::iota(mesh.devices.begin(), mesh.devices.end(), 0);
     for (size_t i = mesh.devices.size(); i > 1; --i)
@@ -126,9 +136,10 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t se
       std::make_shared<const Problem>(graph, cluster, SimulationRules::standard(*cluster));
   SymmetryPricer pricer(problem);
   Metrics metrics;
+  std::vector<int32_t> home;
   try {
     check_mesh(*strategy.parallelism, *cluster);
-    lower(strategy, *graph, *cluster);
+    home = lower(strategy, *graph, *cluster).arranged.home;
   } catch (const ArgumentError&) {
     return;
   }
@@ -166,6 +177,7 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any, uint64_t se
   }
   const auto expected = whole(strategy, problem);
   CAPTURE(draw);
+  CHECK(pricer.home(strategy) == home);
   CHECK(metrics.step_time_ns == expected.step_time_ns);
   REQUIRE(metrics == expected);
   Metrics again;
@@ -273,6 +285,24 @@ TEST_CASE("some devices of a stage give the metrics of all where others of their
                       << " by all of a stage's devices, " << seen.some_parts << " by some");
   CHECK(seen.parts > 3);
   CHECK(seen.some_parts > 10);
+}
+
+TEST_CASE("a few layers give the metrics of all where experts are shared out") {
+  const Seen seen = seen_in(160, Blocks::experts);
+  MESSAGE(seen.folded << " folded (" << seen.simulated << " of " << seen.devices << " devices), "
+                      << seen.few << " of them from a few layers, " << seen.several
+                      << " of several replicas, " << seen.context
+                      << " by some of a stage's devices");
+  CHECK(seen.few > 30);
+  CHECK(seen.several > 5);
+}
+
+TEST_CASE("a few layers give the metrics of all where the first are dense") {
+  const Seen seen = seen_in(140, Blocks::dense);
+  MESSAGE(seen.folded << " folded (" << seen.simulated << " of " << seen.devices << " devices), "
+                      << seen.few << " of them from a few layers, " << seen.several
+                      << " of several replicas");
+  CHECK(seen.few > 20);
 }
 
 /// Draws a mesh that lowers, its cluster and its graph; nothing where it is refused.

@@ -12,8 +12,9 @@ namespace trinity::test {
 
 /// Residual blocks of two products as a training step; what stands between them is free where a
 /// draw says so, so that much happens at one instant.
-/// alike: all blocks are the same.
-inline std::shared_ptr<const Graph> blocks(RandomStream& random, int layers, bool alike = false) {
+/// alike: all blocks are the same; of experts: a branch of operators each.
+inline std::shared_ptr<const Graph> blocks(RandomStream& random, int layers, bool alike = false,
+                                           bool experts = false) {
   const auto times = alike ? 1 + random.below(3) : 0;
   const bool sums = alike && random.below(2) == 0;
   const bool free = random.below(2) == 0, chosen = random.below(3) == 0;
@@ -26,11 +27,14 @@ inline std::shared_ptr<const Graph> blocks(RandomStream& random, int layers, boo
   const auto residual = [&] { return alike ? sums : random.below(2) == 0; };
   LayeredOptions options;
   if (alike) options = {random.below(3) == 0, random.below(3) == 0};
+  options.experts = experts;
   return std::make_shared<const Graph>(layered_graph(layers, adapt, residual, options));
 }
 
-/// Decoders whose sequence can be shared out, at costs of their own.
-inline std::shared_ptr<const Graph> decoder(RandomStream& random, int layers) {
+/// Decoders whose sequence can be shared out, at costs of their own; of experts: behind some dense
+/// layers, or all.
+inline std::shared_ptr<const Graph> decoder(RandomStream& random, int layers, int64_t experts = 0,
+                                            bool dense = false) {
   const auto times = 1 + random.below(3);
   const bool free = random.below(3) == 0;
   const auto adapt = [&](Operator& op) {
@@ -42,6 +46,8 @@ inline std::shared_ptr<const Graph> decoder(RandomStream& random, int layers) {
   options.vocabulary = random.below(2) == 0 ? 64 : 67;
   options.tied = random.below(2) == 0;
   options.mask = random.below(3) == 0;
+  options.experts = experts;
+  if (dense) options.dense = 1 + static_cast<int>(random.below(3));
   return std::make_shared<const Graph>(decoder_graph(layers, adapt, options));
 }
 
@@ -126,6 +132,27 @@ inline void share_sequence(RandomStream& random, Parallelism& given) {
   constexpr ContextKind kKinds[] = {ContextKind::all_gather, ContextKind::ring,
                                     ContextKind::all_to_all};
   given.context_kind = kKinds[random.below(3)];
+}
+
+/// The same with experts shared out among some of many replicas; a first stage of a few more layers.
+inline void share_experts(RandomStream& random, Parallelism& given, int32_t layers) {
+  const auto pick = [&](std::initializer_list<int32_t> list) {
+    return *(list.begin() + random.below(list.size()));
+  };
+  given.mesh.expert = pick({2, 2, 4});
+  given.mesh.tensor = pick({1, 1, 1, 2});
+  given.mesh.context = pick({1, 1, 1, 2});
+  given.mesh.pipeline = pick({2, 4, 8});
+  given.mesh.data = given.mesh.expert * pick({1, 2, 3, 4, 6});
+  if (given.mesh.pipeline == 8) given.mesh.data = std::min(given.mesh.data, 8);
+  given.mesh.order.clear();
+  given.sequence_parallel = given.mesh.tensor > 1;
+  given.scatter_gather = given.overlap_tensor = false;
+  given.micro_batches = 8;
+  given.virtual_stages = given.schedule == "zb-v" || given.schedule == "interleaved" ? 2 : 1;
+  const int32_t chunks = given.mesh.pipeline * given.virtual_stages;
+  given.stages.assign(static_cast<size_t>(chunks), layers / chunks);
+  given.stages.front() += layers % chunks;
 }
 
 /// The same on a mesh of some stages whose devices are alike but for the wires that others use, too.

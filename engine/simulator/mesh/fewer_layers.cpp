@@ -36,9 +36,11 @@ struct FewerLayers::Read {
 };
 
 FewerLayers::FewerLayers(const Graph& graph) : graph_(graph), layers_(repeated_layers(graph)) {
-  if (layers_.count <= kLeast) return;
-  runs_ = layer_runs(inner_layers(layers_.of), layers_.count - 2);
-  if (runs_ && !equal_layers()) runs_.reset();
+  while (!runs_ && front_ < kMostFront && layers_.count > least() + 1) {
+    ++front_;
+    runs_ = layer_runs(inner_layers(layers_.of, front_), layers_.count - 1 - front_);
+    if (runs_ && !equal_layers()) runs_.reset();
+  }
 }
 
 FewerLayers::Read FewerLayers::read_of(int32_t reader, int32_t tensor) const {
@@ -108,9 +110,21 @@ std::shared_ptr<const Graph> FewerLayers::of(int32_t count) {
   return made;
 }
 
+std::vector<int32_t> FewerLayers::like(int32_t count) const {
+  std::vector<int32_t> number(at(graph_.operator_count()), -1);
+  int32_t taken = 0;
+  for (size_t op = 0; op < number.size(); ++op) {
+    const auto& place = runs_->places[op];
+    if (place.zone < 0 || kept(place.layer, count)) number[op] = taken++;
+  }
+  for (size_t op = 0; op < number.size(); ++op)
+    if (const auto& place = runs_->places[op]; number[op] < 0)
+      number[op] = number[at(runs_->number(place.zone, 0, place.place))];
+  return number;
+}
+
 Graph FewerLayers::make(int32_t count_of_all) const {
-  const int32_t last = runs_->layers - 1, count = count_of_all - 2;
-  const auto kept = [&](int32_t layer) { return layer < count - 1 || layer == last; };
+  const int32_t last = runs_->layers - 1, count = count_of_all - 1 - front_;
   const auto few = [&](int32_t layer) { return layer == last ? count - 1 : layer; };
   const auto many = [&](int32_t layer) { return layer == count - 1 ? last : layer; };
   // What stands for an operator that another one refers to.
@@ -127,7 +141,7 @@ Graph FewerLayers::make(int32_t count_of_all) const {
   std::vector<int32_t> tensor(graph_.tensors().size(), -1);
   for (int32_t op = 0; op < graph_.operator_count(); ++op) {
     const auto& place = runs_->places[at(op)];
-    if (place.zone >= 0 && !kept(place.layer)) continue;
+    if (place.zone >= 0 && !kept(place.layer, count_of_all)) continue;
     // What layers have equal they have together, so that it is compared at once.
     const auto& like = graph_.op(place.zone < 0 ? op : runs_->number(place.zone, 1, place.place));
     Operator copy = graph_.op(op);

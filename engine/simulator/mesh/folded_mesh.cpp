@@ -28,7 +28,7 @@ std::shared_ptr<FewerLayers> layers_of(const Graph& graph) {
   return made;
 }
 
-const FoldRuns kLanes{0, {}};  // the lanes alone
+const FoldRuns kLanes{0, {}, {}};  // the lanes alone
 
 /// How many of the network's layers are lowered.
 int32_t network_layers(const FoldSizes& sizes) {
@@ -59,7 +59,7 @@ LoweredReplica kept_parts(const LoweredReplica& replica, const ReplicaLanes& lan
 
 std::shared_ptr<const FoldedMesh> FoldedMeshes::make(const Parallelism& given,
                                                      const Runs& runs) {
-  if (given.mesh.expert > 1 || given.mesh.placement > 1) return nullptr;
+  if (given.mesh.placement > 1) return nullptr;
   if (!layers_) layers_ = layers_of(problem_->graph());
   if (!layers_->alike()) return nullptr;
   const auto all_sizes = fold_sizes(given, layers_->layers().count);
@@ -92,7 +92,8 @@ std::shared_ptr<const FoldedMesh> FoldedMeshes::make(const Parallelism& given,
                                                      const FoldSizes& sizes,
                                                      const Runs& runs, const FoldRuns& guess) {
   const int32_t layers = network_layers(sizes);
-  if (layers < FewerLayers::kLeast) return nullptr;
+  const bool by_layer = sizes.layers == layers_->layers().count;
+  if (layers < layers_->least() || (by_layer && sizes.ends < layers_->front())) return nullptr;
   const Parallelism of = with_few_stages(given, sizes);
   auto made = std::make_shared<FoldedMesh>();
   made->few = few(of, layers, guess);
@@ -105,6 +106,9 @@ std::shared_ptr<const FoldedMesh> FoldedMeshes::make(const Parallelism& given,
                                *made->few->problem);
   if (!made->fold) return nullptr;
   made->home = home(given);
+  const auto& rank = made->few->replica->home_rank;
+  if (!rank.empty())
+    for (const int32_t op : layers_->like(layers)) made->home_rank.push_back(rank[at(op)]);
   return made;
 }
 
@@ -156,7 +160,7 @@ std::shared_ptr<const FewLayersLowered> FoldedMeshes::lower(const Parallelism& o
     if (runs.replicas == 0) return made;
     std::optional<Nameless> nameless;
     if (!of.scatter_gather) nameless.emplace();
-    made->copies = copy_replica(*made->replica, runs.replicas);
+    made->copies = copy_replica(*made->replica, runs.replicas, runs.numbers);
     const std::shared_ptr<const Graph> graph(std::shared_ptr<void>(), &made->copies.lowered.graph);
     made->problem = std::make_unique<Problem>(graph, *problem_);
   } catch (const ArgumentError&) {

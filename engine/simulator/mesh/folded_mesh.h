@@ -29,7 +29,7 @@ struct FewLayersLowered {
 struct FoldedMesh {
   std::shared_ptr<const FewLayersLowered> few;
   std::unique_ptr<LayerFold> fold;
-  std::vector<int32_t> home;  ///< as LoweredReplica::home
+  std::vector<int32_t> home, home_rank;  ///< as LoweredReplica has them
 };
 
 /// Lowers meshes by few of their layers and stages, and keeps those few. For one thread.

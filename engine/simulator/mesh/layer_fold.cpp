@@ -520,7 +520,8 @@ bool LayerFold::same_collective(int32_t a, int32_t b) const {
   const auto &p = collective_runs_->places[at(a)], &q = collective_runs_->places[at(b)];
   return p.zone >= 0 && p.zone == q.zone && p.place == q.place && x.kind == y.kind &&
          x.algorithm == y.algorithm && x.bytes == y.bytes &&
-         x.members.size() == y.members.size() && same_group(few_group_[at(a)], few_group_[at(b)]);
+         x.members.size() == y.members.size() && copies_.among[at(a)] == copies_.among[at(b)] &&
+         same_group(few_group_[at(a)], few_group_[at(b)]);
 }
 
 int32_t LayerFold::few_chunk(int32_t layer, int32_t round) const {

@@ -102,6 +102,7 @@ Parallelism with_few_stages(const Parallelism& given, const FoldSizes& sizes);
 /// What of a mesh runs, which all others do, too.
 struct FoldRuns {
   int32_t replicas = 1;
+  std::vector<int32_t> numbers = {};  // which, where experts are shared out; none: the first
   /// Of every stage these of its devices, ascending; none: those whose lane is the first of a kind.
   std::vector<int32_t> parts = {};
 
@@ -143,6 +144,9 @@ class LayerFold {
   ReplicaLanes lanes(const Mesh& mesh) const { return lanes_->lanes(mesh); }
   /// Of a collective its group in lanes(), or -1: it is between the replicas.
   int32_t group_of(int32_t collective) const { return group_of_[collective]; }
+  LoweredCopies::Among among(int32_t collective) const {
+    return copies_.among[static_cast<size_t>(collective_like_[static_cast<size_t>(collective)])];
+  }
   /// As pipeline_pieces() of a schedule with the same places for stages.
   OrderPieces pieces(PipelineSchedule schedule, int32_t micro_batches) const;
 

@@ -155,11 +155,10 @@ const CollectiveGroup& OrderEngine::group_of(int32_t collective) {
       graph_->collective_like(collective).kind == CollectiveKind::all_to_all;
   if (!quotient_) return prices_.find(ring_, exchanges);
   const int32_t number = quotient_->group[collective];
-  if (exchanges) return prices_.find(quotient_->members[number], true);
-  const size_t price = at(quotient_->price[number]);
+  const size_t price = 2 * at(quotient_->price[number]) + exchanges;
   if (price >= quotient_groups_.size()) quotient_groups_.resize(price + 1);
   auto& known = quotient_groups_[price];
-  if (!known) known = prices_.find(quotient_->members[number], false);
+  if (!known) known = prices_.find(quotient_->members[number], exchanges);
   return *known;
 }
 

@@ -71,11 +71,10 @@ class Refinement {
   using Among = LoweredCopies::Among;
   using Group = ReplicaGroup;
 
-  /// How many replicas are a run of those that may change places; 0: there are none.
+  /// How many replicas, with all their experts, are a run of those that may change places; 0: none.
   int32_t run_alike() const {
-    if (experts_ > 1 || problem_.rules().queue == QueueModel::pair || !pieces_alike_)
-      return 0;
-    const int32_t run = run_of_replicas(where_, replicas_, cluster_.routes());
+    if (problem_.rules().queue == QueueModel::pair || !pieces_alike_) return 0;
+    const int32_t run = std::lcm(run_of_replicas(where_, replicas_, cluster_.routes()), experts_);
     const bool several = run > 0 && replicas_ > 2 * run;
     return several && replicas_alike(where_, replicas_, run, problem_) ? run : 0;
   }
@@ -86,13 +85,13 @@ class Refinement {
   int32_t& colour(int32_t lane, int32_t replica) {
     return colour_[at(lane) * at(copies_) + at(replica % copies_)];
   }
-  /// Groups of the same devices: one of all replicas, one of each run of `expert`, one of those that
-  /// hold the same experts.
-  size_t ways() const { return experts_ > 1 ? 1 + at(replicas_ / experts_) + at(experts_) : 1; }
+  /// Groups of the same devices: one of all replicas, one of each run of `expert` among the copies,
+  /// one of those that hold the same experts.
+  size_t ways() const { return experts_ > 1 ? 1 + at(copies_ / experts_) + at(experts_) : 1; }
   size_t way_of(Among among, int32_t replica) const {
     if (among == Among::all || experts_ == 1) return 0;
     return among == Among::run ? 1 + at(replica / experts_)
-                               : 1 + at(replicas_ / experts_) + at(replica % experts_);
+                               : 1 + at(copies_ / experts_) + at(replica % experts_);
   }
   /// A group of the lanes in a replica, or in such as are joined.
   size_t place(int32_t group, int32_t replica, Among among = Among::all) const {
@@ -183,7 +182,7 @@ class Refinement {
     const auto add_ways = [&](std::span<const int32_t> members) {
       add({members, 0, 1, replicas_});
       if (experts_ == 1) return;
-      for (int32_t r = 0; r < replicas_; r += experts_) add({members, r, 1, experts_});
+      for (int32_t r = 0; r < copies_; r += experts_) add({members, r, 1, experts_});
       for (int32_t i = 0; i < experts_; ++i) add({members, i, experts_, replicas_ / experts_});
     };
     for (size_t g = 0; g < lanes_.groups().size(); ++g) {
@@ -203,6 +202,10 @@ class Refinement {
     if (!std::is_sorted(devices.begin(), devices.end())) std::sort(devices.begin(), devices.end());
   }
 
+  /// How many replicas of a group are among the copies; whether it has others, which repeat these.
+  int32_t once(const Group& group) const { return std::min(group.count, copies_ / group.step); }
+  bool goes_on(const Group& group) const { return group.count > once(group); }
+
   void find_collectives() {
     std::vector<int32_t> ring;
     for (size_t g = 0; g < groups_.size(); ++g) {
@@ -211,7 +214,7 @@ class Refinement {
         queues_.group[queue] = static_cast<int32_t>(g);
         group_queues_.all.push_back(queue);
       };
-      if (copies_ < replicas_ && !groups_[g].inner) {
+      if (goes_on(groups_[g])) {
         for_ways(groups_[g], add);
       } else {
         members_of(groups_[g], ring);
@@ -228,7 +231,7 @@ class Refinement {
   void for_ways(const Group& group, Visit visit) {
     std::vector<InRun> ring;
     for (const int32_t u : group.members)
-      for (int32_t r = 0; r < copies_; ++r) ring.push_back({where(u, r), u, r});
+      for (auto r = group.first; r < copies_; r += group.step) ring.push_back({where(u, r), u, r});
     const bool one_way = for_ring(
         cluster_.routes(), std::move(ring),
         [&](const InRun& one, int32_t run) { return where(one.u, one.r + run * copies_); },
@@ -358,16 +361,16 @@ class Refinement {
     if (!group.inner && group.members.size() == 1) {
       const int32_t u = group.members[0];
       key.push_back(static_cast<uint64_t>(lanes_.place_of(u)));
-      const int32_t once = std::min(group.count, copies_);  // the others repeat these
-      for (int32_t i = 0; i < once; ++i)
-        counts.add(colour(lanes_.lane_of(u), group.first + i * group.step), group.count / once);
+      const int32_t seen = once(group);
+      for (int32_t i = 0; i < seen; ++i)
+        counts.add(colour(lanes_.lane_of(u), group.first + i * group.step), group.count / seen);
       counts.take(key);
       key.push_back(~uint64_t{0});  // the end of a list
       return;
     }
     const auto begin = static_cast<std::ptrdiff_t>(key.size());
     for (const int32_t u : group.members)
-      for (int32_t i = 0; i < std::min(group.count, copies_); ++i)  // the others repeat these
+      for (int32_t i = 0; i < once(group); ++i)
         key.push_back(static_cast<uint64_t>(lanes_.place_of(u)) << 32 |
                       static_cast<uint64_t>(
                           colour(lanes_.lane_of(u), group.first + i * group.step)));
@@ -438,7 +441,7 @@ class Refinement {
       bool any = false, all = true;
       const auto for_members = [&](auto visit) {
         for (const int32_t u : group.members)
-          for (int32_t i = 0; i < std::min(group.count, copies_); ++i)
+          for (int32_t i = 0; i < once(group); ++i)
             visit(lanes_.lane_of(u), group.first + i * group.step);
       };
       for_members([&](int32_t lane, int32_t r) {

@@ -97,15 +97,16 @@ struct SymmetryPricer::Structure {
 namespace {
 
 /// What is simulated where it is the same devices of all stages; else one replica.
-FoldRuns runs_folded(const SymmetrySearch& found, const ReplicaLanes& lanes, int32_t width) {
+FoldRuns runs_folded(const SymmetrySearch& found, const ReplicaLanes& lanes, const Mesh& mesh) {
   if (found.share || !found.symmetry) return {};
   const auto& devices = found.symmetry->devices;
   FoldRuns runs{static_cast<int32_t>(found.symmetry->replicas.size())};
+  if (mesh.expert > 1) runs.numbers = found.symmetry->replicas;
   bool first_of_kind = true;
   for (int32_t device = 0; at(device) < devices.size(); ++device) {
     const int32_t lane = lanes.lane_of(device);
-    if (devices[at(device)] != devices[at(device % width)]) return {};
-    if (device < width && devices[at(device)]) runs.parts.push_back(device);
+    if (devices[at(device)] != devices[at(device % mesh.width())]) return {};
+    if (device < mesh.width() && devices[at(device)]) runs.parts.push_back(device);
     first_of_kind =
         first_of_kind && devices[at(device)] == (lanes.lanes()[at(lane)].kind == lane);
   }
@@ -113,10 +114,12 @@ FoldRuns runs_folded(const SymmetrySearch& found, const ReplicaLanes& lanes, int
   return runs;
 }
 
-/// Whether that is what a fold runs.
-bool runs_in(const SymmetrySearch& found, const LayerFold& fold) {
+/// Whether that is what a fold runs. numbers: FoldRuns::numbers.
+bool runs_in(const SymmetrySearch& found, const LayerFold& fold,
+             const std::vector<int32_t>& numbers) {
   if (found.share || !found.symmetry ||
-      at(fold.replicas()) != found.symmetry->replicas.size())
+      at(fold.replicas()) != found.symmetry->replicas.size() ||
+      (!numbers.empty() && numbers != found.symmetry->replicas))
     return false;
   const auto& devices = found.symmetry->devices;
   for (size_t device = 0; device < devices.size(); ++device)
@@ -224,7 +227,7 @@ std::shared_ptr<SymmetryPricer::Structure> SymmetryPricer::structure(
   made->folded = folded_->make(made->given, [&](const ReplicaLanes& lanes) {
     const auto& mesh = strategy.parallelism->mesh;
     if (sums_aside(made->given)) return FoldRuns{};
-    return runs_folded(find(lanes, mesh), lanes, mesh.width());
+    return runs_folded(find(lanes, mesh), lanes, mesh);
   });
   if (!made->folded) made->lowered = lowered(made->given, made->of, false);
   structures_.push_front(made);
@@ -265,11 +268,11 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind_folded(Structure& st
   const auto lanes = structure.folded->fold->lanes(mesh);
   auto result = std::make_shared<Bound>();
   result->mesh = mesh;
-  result->folded = folded(structure, runs_folded(find(lanes, mesh), lanes, mesh.width()));
+  result->folded = folded(structure, runs_folded(find(lanes, mesh), lanes, mesh));
   if (!result->folded) return nullptr;
   auto& fold = *result->folded->fold;
   const auto& found = find(fold.lanes(mesh), mesh);  // which numbers groups as this fold does
-  if (!runs_in(found, fold)) return nullptr;
+  if (!runs_in(found, fold, result->folded->few->runs.numbers)) return nullptr;
   const auto& symmetry = *found.symmetry;
   const int32_t replicas = fold.replicas();
   if (sums_aside(structure.given) && (replicas > 1 || !first_lanes_alone(symmetry, mesh)))
@@ -284,9 +287,10 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind_folded(Structure& st
   result->quotient = symmetry.quotient;
   for (int32_t c = 0; c < fold.graph().collectives(); ++c) {
     const int32_t inner = fold.group_of(c), first = fold.graph().members(c)[0];
-    result->quotient.group.push_back(inner < 0
-                                         ? copy(symmetry.across[0], fold.device()[at(first)], first)
-                                         : copy(symmetry.inner[0], inner, first));
+    const auto among = static_cast<size_t>(fold.among(c));
+    result->quotient.group.push_back(
+        inner < 0 ? copy(symmetry.across[among], fold.device()[at(first)], first)
+                  : copy(symmetry.inner[among], inner, first));
   }
   return result;
 }
@@ -451,7 +455,7 @@ std::vector<int32_t> SymmetryPricer::home(const Strategy& strategy) {
   const std::lock_guard lock(mutex_);
   const auto of = structure(strategy);
   auto devices = of->folded ? of->folded->home : of->lowered->replica.home;
-  const auto& ranks = of->folded ? std::vector<int32_t>() : of->lowered->replica.home_rank;
+  const auto& ranks = of->folded ? of->folded->home_rank : of->lowered->replica.home_rank;
   for (size_t op = 0; op < devices.size(); ++op)
     devices[op] = mesh.device(devices[op] / width, ranks.empty() ? 0 : ranks[op], devices[op] % width);
   return devices;
