@@ -2,6 +2,7 @@
 #include "simulator/symmetry.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <map>
 #include <numeric>
@@ -194,10 +195,14 @@ Seen seen_in(uint64_t draws, Blocks kind = Blocks::any) {
   return seen;
 }
 
+std::string folded_in(const Seen& seen) {
+  return fmt::format("{} folded ({} of {} devices)", seen.folded, seen.simulated, seen.devices);
+}
+
 TEST_CASE("what is simulated for its class gives the whole graph's metrics") {
   const Seen seen = seen_in(3000);
-  MESSAGE(seen.folded << " folded (" << seen.simulated << " of " << seen.devices << " devices), "
-                      << seen.unlike << " of which no two are alike, " << seen.whole << " whole");
+  MESSAGE(folded_in(seen) << ", " << seen.unlike << " of which no two are alike, " << seen.whole
+                          << " whole");
   CHECK(seen.folded > 1200);
   CHECK(seen.unlike > 100);
   CHECK(seen.simulated * 2 < seen.devices);
@@ -205,15 +210,14 @@ TEST_CASE("what is simulated for its class gives the whole graph's metrics") {
 
 TEST_CASE("replicas of which a node has several give the metrics of all") {
   const Seen seen = seen_in(1000, Blocks::replicas);
-  MESSAGE(seen.folded << " folded (" << seen.simulated << " of " << seen.devices << " devices)");
+  MESSAGE(folded_in(seen));
   CHECK(seen.folded > 400);
   CHECK(seen.simulated * 4 < seen.devices);
 }
 
 TEST_CASE("operators placed inside stages cost in one replica of a kind what they cost in all") {
   const Seen seen = seen_in(600, Blocks::placed);
-  MESSAGE(seen.folded << " folded (" << seen.simulated << " of " << seen.devices << " devices), "
-                      << seen.whole << " whole");
+  MESSAGE(folded_in(seen) << ", " << seen.whole << " whole");
   CHECK(seen.folded > 120);
   CHECK(seen.simulated * 2 < seen.devices);
   CHECK(seen.few == 0);
@@ -271,37 +275,33 @@ TEST_CASE("a few layers give the metrics of all where buckets hold gradients of 
 
 TEST_CASE("a few layers give the metrics of all where the sequence is shared out") {
   const Seen seen = seen_in(250, Blocks::sequence);
-  MESSAGE(seen.folded << " folded (" << seen.simulated << " of " << seen.devices << " devices), "
-                      << seen.few << " of them from a few layers, " << seen.context
-                      << " by some of a stage's devices");
+  MESSAGE(folded_in(seen) << ", " << seen.few << " of them from a few layers, " << seen.context
+                          << " by some of a stage's devices");
   CHECK(seen.context > 20);
   CHECK(seen.simulated * 2 < seen.devices);
 }
 
 TEST_CASE("some devices of a stage give the metrics of all where others of their kind differ") {
   const Seen seen = seen_in(160, Blocks::nodes);
-  MESSAGE(seen.folded << " folded (" << seen.simulated << " of " << seen.devices << " devices), "
-                      << seen.few << " of them from a few layers, " << seen.parts
-                      << " by all of a stage's devices, " << seen.some_parts << " by some");
+  MESSAGE(folded_in(seen) << ", " << seen.few << " of them from a few layers, " << seen.parts
+                          << " by all of a stage's devices, " << seen.some_parts << " by some");
   CHECK(seen.parts > 3);
   CHECK(seen.some_parts > 10);
 }
 
 TEST_CASE("a few layers give the metrics of all where experts are shared out") {
   const Seen seen = seen_in(160, Blocks::experts);
-  MESSAGE(seen.folded << " folded (" << seen.simulated << " of " << seen.devices << " devices), "
-                      << seen.few << " of them from a few layers, " << seen.several
-                      << " of several replicas, " << seen.context
-                      << " by some of a stage's devices");
+  MESSAGE(folded_in(seen) << ", " << seen.few << " of them from a few layers, " << seen.several
+                          << " of several replicas, " << seen.context
+                          << " by some of a stage's devices");
   CHECK(seen.few > 30);
   CHECK(seen.several > 5);
 }
 
 TEST_CASE("a few layers give the metrics of all where the first are dense") {
   const Seen seen = seen_in(140, Blocks::dense);
-  MESSAGE(seen.folded << " folded (" << seen.simulated << " of " << seen.devices << " devices), "
-                      << seen.few << " of them from a few layers, " << seen.several
-                      << " of several replicas");
+  MESSAGE(folded_in(seen) << ", " << seen.few << " of them from a few layers, " << seen.several
+                          << " of several replicas");
   CHECK(seen.few > 20);
 }
 

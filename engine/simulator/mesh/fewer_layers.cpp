@@ -123,6 +123,42 @@ std::vector<int32_t> FewerLayers::like(int32_t count) const {
   return number;
 }
 
+/// Of an operator the second layer's of its place, with which it has together what is equal, so that
+/// it is compared at once.
+const Operator& FewerLayers::second(int32_t op) const {
+  const auto& place = runs_->places[at(op)];
+  return graph_.op(place.zone < 0 ? op : runs_->number(place.zone, 1, place.place));
+}
+
+/// Adds one without what it reads or goes on from; tensor: gets its outputs.
+int32_t FewerLayers::add(GraphBuilder& builder, int32_t op, std::vector<int32_t>& tensor) const {
+  const auto &about = graph_.op(op), &like = second(op);
+  Operator copy = about;
+  copy.attributes = like.attributes;
+  copy.parameters = like.parameters;
+  copy.inputs.clear();
+  copy.forward = -1;
+  const int32_t number = builder.add_operator(std::move(copy));
+  for (size_t o = 0; o < like.outputs.size(); ++o) {
+    Tensor made = graph_.tensor(about.outputs[o]);
+    made.shape = graph_.tensor(like.outputs[o]).shape;
+    tensor[about.outputs[o]] = builder.add_output(number, std::move(made));
+  }
+  return number;
+}
+
+/// number: of every operator in the builder, or -1.
+void FewerLayers::add_units(GraphBuilder& builder, const std::vector<int32_t>& number) const {
+  for (int32_t unit = 0; unit < graph_.unit_count(); ++unit) {
+    int32_t lead = -1;
+    for (const int32_t op : graph_.unit(unit)) {
+      if (number[op] < 0) continue;
+      if (lead >= 0) builder.colocate(lead, number[op]);
+      lead = number[op];
+    }
+  }
+}
+
 Graph FewerLayers::make(int32_t count_of_all) const {
   const int32_t last = runs_->layers - 1, count = count_of_all - 1 - front_;
   const auto few = [&](int32_t layer) { return layer == last ? count - 1 : layer; };
@@ -142,38 +178,18 @@ Graph FewerLayers::make(int32_t count_of_all) const {
   for (int32_t op = 0; op < graph_.operator_count(); ++op) {
     const auto& place = runs_->places[at(op)];
     if (place.zone >= 0 && !kept(place.layer, count_of_all)) continue;
-    // What layers have equal they have together, so that it is compared at once.
-    const auto& like = graph_.op(place.zone < 0 ? op : runs_->number(place.zone, 1, place.place));
-    Operator copy = graph_.op(op);
-    copy.attributes = like.attributes;
-    copy.parameters = like.parameters;
-    copy.inputs.clear();
-    copy.forward = -1;
-    number[op] = builder.add_operator(std::move(copy));
+    number[op] = add(builder, op, tensor);
     taken.push_back(op);
     for (const int32_t input : graph_.op(op).inputs) {
       const int32_t from = graph_.tensor(input).producer;
       const int32_t output = input - graph_.op(from).outputs.front();
       builder.read(number[op], tensor[graph_.op(instead(op, from)).outputs.front() + output]);
     }
-    for (size_t o = 0; o < like.outputs.size(); ++o) {
-      const int32_t output = graph_.op(op).outputs[o];
-      Tensor made = graph_.tensor(output);
-      made.shape = graph_.tensor(like.outputs[o]).shape;
-      tensor[output] = builder.add_output(number[op], std::move(made));
-    }
   }
   for (const int32_t op : taken)
     if (const int32_t forward = graph_.op(op).forward; forward >= 0)
       builder.op(number[op]).forward = number[instead(op, forward)];
-  for (int32_t unit = 0; unit < graph_.unit_count(); ++unit) {
-    int32_t lead = -1;
-    for (const int32_t op : graph_.unit(unit)) {
-      if (number[op] < 0) continue;
-      if (lead >= 0) builder.colocate(lead, number[op]);
-      lead = number[op];
-    }
-  }
+  add_units(builder, number);
   return builder.build();
 }
 

@@ -46,6 +46,9 @@ class FewerLayers {
   bool kept(int32_t layer, int32_t count_of_all) const {
     return layer < count_of_all - front_ - 2 || layer == runs_->layers - 1;
   }
+  const Operator& second(int32_t op) const;
+  int32_t add(GraphBuilder& builder, int32_t op, std::vector<int32_t>& tensor) const;
+  void add_units(GraphBuilder& builder, const std::vector<int32_t>& number) const;
   Graph make(int32_t count_of_all) const;
 
   const Graph& graph_;
