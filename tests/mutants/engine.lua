@@ -24,7 +24,10 @@ end
 --- A line as text before an expression, the expression and text after it; nil where it is no complete statement.
 local function parts_of(line)
   local before, condition, after = line:match '^(%s*if )(%b())(.*)$'
-  if before then return before, condition, after end
+  if before then
+    if condition:find ';' then return end
+    return before, condition, after
+  end
   before, condition = line:match '^(%s*return )(.*);$'
   if not before then before, condition = line:match '^(%s*[%a_][%w_:<>*& ]* = )(.*);$' end
   if not before or condition:find '^[{%[]' or condition:gsub('%b()', ''):find '[()]' then return end
@@ -38,16 +41,19 @@ end
 
 --- Calls `add` with every mutant of a line.
 local function mutants_of(line, add)
-  if line:find '["\']' or line:find '^%s*//' then return end
+  if line:find '["\']' or line:find '^%s*//' or line:find 'constexpr' then return end
   local before, expression, after = parts_of(line)
+  local function put(at, from, to)
+    add(before .. expression:sub(1, at - 1) .. to .. expression:sub(at + #from) .. after)
+  end
   if expression then
     for at = 1, #expression do
       for length = 3, 4 do
         local token = expression:sub(at, at + length - 1)
-        if swaps[token] then add(before .. expression:sub(1, at - 1) .. swaps[token] .. expression:sub(at + length) .. after) end
+        if swaps[token] then put(at, token, swaps[token]) end
       end
       local number = expression:match('^%f[%w_.]%d+%f[^%w_.]', at)
-      if number then add(before .. expression:sub(1, at - 1) .. number + 1 .. expression:sub(at + #number) .. after) end
+      if number then put(at, number, tostring(number + 1)) end
     end
     if before:find 'if $' then add(before .. '(!' .. expression .. ')' .. after) end
   elseif is_dropped(line) then
@@ -60,13 +66,13 @@ local function switch(number, from, to)
   if to:find '// dropped$' then return ('if (!trinity::mutant(%d)) { %s }'):format(number, from) end
   local before, first, after = parts_of(from)
   local _, second = parts_of(to)
-  return ('%s(trinity::mutant(%d) ? %s : %s)%s'):format(before, number, '(' .. second .. ')', '(' .. first .. ')', after)
+  return ('%s(trinity::mutant(%d) ? (%s) : (%s))%s'):format(before, number, second, first, after)
 end
 
 local function source_files()
   local files = {}
   for path in io.popen(("cd '%s' && find engine -name '*.cpp' | sort"):format(home)):lines() do
-    if judges[path:match '^engine/([^/]*)'] then files[#files + 1] = path end
+    if judges[path:match '^engine/([^/]*)'] and not path:find '/torch/' then files[#files + 1] = path end
   end
   return files
 end
@@ -104,8 +110,8 @@ inline bool mutant(int number) {
 }
 ]])
   for number, mutant in ipairs(mutants) do
-    local path, lines, found = copy .. '/' .. mutant.path, nil, false
-    lines = lines_of(core.read_file(path))
+    local path, found = copy .. '/' .. mutant.path, false
+    local lines = lines_of(core.read_file(path))
     for i, line in ipairs(lines) do
       if line:match '^%s*(.*)$' == mutant.from then
         lines[i], found = switch(number, mutant.from, mutant.to), true
