@@ -184,10 +184,6 @@ describe('comparisons of what is out of memory', function()
     expect(tostring(comparison)):matches '\nm_topo [^\n]* no +%-' -- it asks no card's size
     expect(comparison:best()):equals(nil) -- nothing fits
   end)
-  it('show it in the command, too', function()
-    trinity_says('compare --model vgg16 --batch_size 256 --cluster p100x4 --methods single_device,m_topo --json', 0,
-      '"fits":%s*false')
-  end)
 end)
 
 describe('budgets of a comparison', function()

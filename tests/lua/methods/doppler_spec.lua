@@ -101,7 +101,6 @@ describe('doppler', function()
     expect(function()
       trinity.methods.doppler(problem, { evaluations = 8, hidden = 4, load = path, quiet = true })
     end):raises 'of this policy'
-    os.remove(path)
   end)
 
   it("takes its authors' settings", function()
