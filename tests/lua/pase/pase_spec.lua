@@ -125,17 +125,6 @@ describe('the optimum', function()
       if size[5] == size[3] and size[3] == 1 then expect(baseline.largest_table):equals(size[4]) end
     end
   end)
-  it('of AlexNet over 32 devices has these splits (table 2 of the paper has others for conv_4)', function()
-    local pase = pase_of('alexnet', 32)
-    local found = {}
-    for _, row in ipairs(pase:rows(pase:solve { quiet = true })) do found[row.type .. ' ' .. row.layers] = row.factors end
-    expect(found['Conv conv_1 .. conv_3']):equals '(32,1,1,1,1,1,1)'
-    expect(found['Conv conv_4 .. conv_5']):equals '(16,2,1,1,1,1,1)'
-    expect(found['Gemm fc_6']):equals '(1,4,8)'
-    expect(found['Gemm fc_7']):equals '(1,8,4)'
-    expect(found['Gemm fc_8']):equals '(1,4,8)'
-    expect(found['SoftmaxCrossEntropyLoss loss']):equals '(1,4)'
-  end)
   it('has the published costs at single points', function()
     local pase = pase_of('alexnet', 8)
     local number = {}
