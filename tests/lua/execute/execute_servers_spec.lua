@@ -95,17 +95,4 @@ describe('servers that take replicas in turn', function()
       expect(same.difference(whole, run(more))):near(0, 1e-9)
     end
   end)
-  it('stopped behind any step go on to the same numbers', function()
-    local data = temporary() .. '.csv'
-    core.write_file(data, ('1,2,3,4,0\n-1,0,2,5,1\n3,1,0,-2,2\n0,0,1,1,0\n'):rep(8))
-    for optimiser in util.sorted_pairs(optimisers) do
-      local problem = trinity.problem { graph = two.network(optimiser), cluster = trinity.cluster 'p100x4' }
-      local path = temporary()
-      local function train(more)
-        return trinity.execute(problem, problem:strategy(plan(4, { bucket_bytes = 50 }, { servers = 2 })), util.merged({
-          data = data, learning_rate = 0.05, double_precision = true, quiet = true, keep_weights = true, epochs = 3 }, more))
-      end
-      two.expect_same_in_pieces(train, path)
-    end
-  end)
 end)
