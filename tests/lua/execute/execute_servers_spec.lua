@@ -2,7 +2,6 @@
 -- Smola and Zinkevich 2009): update u, from 0, is by the gradient of replica u modulo r, on the weights behind update
 -- u - r, which were its own last one.
 
-local core = require 'trinity.core'
 local trinity = require 'trinity'
 local two = dofile(root .. '/tests/lua/support/two_layers.lua')(expect)
 local util = require 'trinity.base.util'

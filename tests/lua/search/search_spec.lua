@@ -13,24 +13,6 @@ local quick = { evaluations = 96, hidden = 32, quiet = true }
 local function with(options) return merged(quick, options) end
 
 describe('a strategy', function()
-  it('says which operator or device a broken file means', function()
-    local problem = small_problem()
-    local path = temporary()
-    local function broken(from, to, pattern)
-      problem:strategy(problem:placement()):save(path)
-      local text = core.read_file(path)
-      expect(text:find(from, 1, true)):truthy()
-      core.write_file(path, (text:gsub(from:gsub('%p', '%%%0'), to, 1)))
-      expect(function() problem:load(path) end):raises(pattern)
-    end
-    broken('"a1": "gpu0"', '"a1": "gpu7"', "placement of operator 'a1': no device 'gpu7' in cluster 'p100x2', did you mean 'gpu0'")
-    broken('"a1": "gpu0",', '', "placement: operator 'a1' of graph 'branches' is missing")
-    broken('"a1":', '"aa1":', "graph 'branches' has no operator 'aa1', did you mean 'a1'")
-    broken('trinity-strategy', 'x', 'expected format')
-    broken('{', '[', 'not valid JSON near byte')
-    broken('"a1": "gpu0"', '"a1": "gpu1"', 'are colocated but placed')
-    expect(function() problem:load '/nowhere/file.json' end):raises '/nowhere/file.json: cannot read'
-  end)
 end)
 
 describe('methods', function()

@@ -88,7 +88,10 @@ describe('runs resume', function()
     forged('command', { { 'trinity', '-e', 'os.execute "touch PWNED"' } }, 'stopped') -- which is shown, not run
     forged('ranks', { 0, 1.5, 1e300, 2 ^ 40, '2', { 2 } }, "field 'ranks': expected how many there were")
     forged('start.arguments', { 'x', { 1 }, { a = 'b' }, { 'a\0b' } }, "field 'start.arguments': expected a list of words")
-    forged('start', { 'x', true }, "field 'start': expected how the run was started")
+    forged('options', { 'x' }, "field 'options': expected a table, got string 'x'")
+    forged('pid', { {} }, "field 'pid': expected a number, got table")
+    forged('kind', { 1 }, 'is not of a run that can go on')
+    forged('start', { nil, 'x', true, n = 3 }, "field 'start': expected how the run was started")
     core.write_file(path, original)
     core.write_file(folder .. '/stranger.lua', evil)
     expect(run 'runs resume r'):matches "run 'r' goes on with its own script alone"

@@ -3,7 +3,6 @@
 
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
-local stopping = assert(loadfile(root .. '/tests/lua/support/stopping.lua'))()
 local faults = assert(loadfile(root .. '/tests/robustness/support/faults.lua'))()
 
 local folder = faults.folder()

@@ -258,20 +258,6 @@ strict.lua:8: variable 'Print' is not declared, did you mean 'print'?
   it('can be switched off', function()
     gives("trinity --no-strict -e 'x = 1 print(x, y)'", 0, '1\tnil\n')
   end)
-  it('cost nothing for names that exist', function()
-    write('speed.lua', [[
-      local function measure()
-        local start, sum = os.clock(), 0
-        for i = 1, 1e7 do sum = sum + math.floor(i) end
-        return os.clock() - start
-      end
-      local best = math.huge
-      for _ = 1, 5 do best = math.min(best, measure()) end
-      print(best)]])
-    local _, strict = shell 'trinity speed.lua'
-    local _, free = shell 'trinity --no-strict speed.lua'
-    expect(tonumber(strict)):below(3 * tonumber(free) + 0.05)
-  end)
 end)
 
 describe('standard output', function()

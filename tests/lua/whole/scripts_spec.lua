@@ -107,9 +107,6 @@ describe('scripts', function()
       it_golden(text_name, function()
         return masked(name, printed(name, arguments))
       end)
-      it(name .. ' explains itself', function()
-        trinity_says(name .. ' --help', 0, 'options:')
-      end)
     end
   end
 end)
