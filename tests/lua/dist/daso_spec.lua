@@ -243,29 +243,6 @@ describe('training time', function()
     expect(cycling.time_s - expected_s - 2 * node_s):near(0, 6 * 2e-4)
     expect(expected_s):below(cycling.time_s)
   end)
-  it('of DASO falls with the skips, and waits for a slow network', function()
-    local spec = loadfile(core.home .. '/models/clusters/juwels_booster.lua')()(2)
-    for _, link in ipairs(spec.links) do
-      if link.to == 'infiniband' then link.bandwidth_bytes_per_s = 0.5e9 end
-    end
-    local slow, last = trinity.cluster(spec), math.huge
-    for _, skips in ipairs { 1, 2, 4, 8, 16 } do
-      local synchronisation = sync.daso { warmup_epochs = 0, cooldown_epochs = 0, held = { global_skips = skips } }
-      local seconds = replicate(2, synchronisation, slow):train({ batches = 32 }).time_s
-      expect(seconds):below(last)
-      last = seconds
-    end
-    expect(last):below(replicate(2, sync.bsp { bucket_bytes = 0 }, slow):train({ batches = 32 }).time_s)
-  end)
-  it('of DASO goes with the slowest node', function()
-    local spec = loadfile(core.home .. '/models/clusters/juwels_booster.lua')()(2)
-    for i = 5, 8 do spec.devices[i].speed = 0.5 end
-    local synchronisation = sync.daso { warmup_epochs = 0, cooldown_epochs = 0 }
-    local mixed, even = replicate(2, synchronisation, trinity.cluster(spec)), replicate(2, synchronisation)
-    local slow, fast = mixed:train { batches = 20 }, even:train { batches = 20 }
-    expect(slow.compute_s):near(2 * fast.compute_s, 0.2 * fast.compute_s)
-    expect(fast.time_s * 1.3):below(slow.time_s)
-  end)
   it('of local SGD and of a parameter server', function()
     local cluster = trinity.cluster 'juwels_boosterx2'
     local all = { 1, 2, 3, 4, 5, 6, 7, 8 }

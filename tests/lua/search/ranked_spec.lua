@@ -275,17 +275,6 @@ describe('weights', function()
     end
     expect(#core.read_file(trinity.rankers.shipped)):below(1e6)
   end)
-  it('that are damaged, foreign or missing are refused in a sentence', function()
-    local path = weights()
-    local text = core.read_file(path)
-    core.write_file(path, text:sub(1, #text - 9))
-    expect(function() annealed(path) end):raises '%.safetensors: '
-    core.write_file(path, 'not weights')
-    expect(function() trinity.rankers.load(path) end):raises '%.safetensors: '
-    expect(function() annealed(path .. '.none') end):raises 'No such file'
-    trinity.methods.trinity(problem, { evaluations = 40, samples = 4, refine = false, quiet = true, save = path })
-    expect(function() trinity.rankers.load(path) end):raises 'not a ranker of moves'
-  end)
   it('choose in method trinity, which says what they were worth; best has none', function()
     local graph = trinity.model('inception_v3', { batch_size = 8 })
     local p = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x2' }
@@ -312,16 +301,6 @@ describe('the commands', function()
     local status, output = run_trinity(arguments)
     return output, status
   end
-  it('train goes on from what every round keeps, to the bytes of an unbroken training', function()
-    local output, status = run('train --rounds 5 ' .. common)
-    expect(status):equals(0)
-    expect(output):matches '5 +ppo'
-    local whole = core.read_file(save)
-    run('train --rounds 2 ' .. common)
-    expect(core.read_file(save) ~= whole):equals(true)
-    run('--threads 1 train --rounds 5 --resume ' .. common)
-    expect(core.read_file(save)):equals(whole)
-  end)
   it('train refuses another training than that which it is to go on from', function()
     run('train --rounds 1 ' .. common)
     trinity_says('train --rounds 6 --resume ' .. common:gsub('%-%-seed 2', '--seed 3'), 1,
@@ -436,41 +415,12 @@ describe('a trainer by another reward', function()
     expect(trained(1)):equals(bytes)
     expect(trained(2) ~= bytes):equals(true)
   end)
-  it('goes on from weights by the command', function()
-    local save = temporary '.safetensors'
-    local status, output = run_trinity(('train --graphs vgg16:8 --clusters p100x2 --rounds 1 --reward mdpe --gamma 0.6 '
-      .. '--start %s --save %s'):format(trinity.rankers.shipped, save))
-    expect(status):equals(0)
-    expect(output):matches '2401 weights'
-    expect(trinity.rankers.load(save).notes.command):matches '%-%-reward mdpe %-%-alpha 0.5 %-%-beta 0.3 %-%-gamma 0.6'
-    status, output = run_trinity('train --reward mdpa')
-    expect(status):equals(2)
-    expect(output):matches "unknown 'mdpa', did you mean 'mdpe'"
-  end)
 end)
 
 describe('a ranker that is told the weights of the reward', function()
-  local fronts, training = require 'trinity.methods.move_fronts', require 'trinity.methods.move_training'
+  local fronts = require 'trinity.methods.move_fronts'
   local start = trinity.methods.m_etf(problem, { quiet = true }).placement
   local function reward(share) return fronts.reward(problem:evaluate(start), share) end
-  local function trained(told)
-    local ranker = trinity.rankers.new { hidden = { 8 }, seed = 2, told = told }
-    local trainer = trinity.rankers.trainer(ranker, { evaluations = 200, first_temperature = 1 })
-    trainer:add(problem, { start, problem:placement() }, training.front_reward)
-    for _ = 1, 4 do trainer:imitate(4) end
-    return ranker, trainer
-  end
-  -- How much of the largest peak the moves that a ranker likes best take away, in the mean over starts.
-  local function gain_of_best(ranker, share)
-    local sum = 0
-    for seed = 1, 40 do
-      local drawn = problem:moves({ seed = seed, memory_share = share }):draw(start, 24)
-      local scores, best = ranker:score(drawn), 1
-      for i = 2, drawn.count do if scores[i] > scores[best] then best = i end end
-      sum = sum + drawn:get(best, 'peak_gain') / 40
-    end
-    return sum
-  end
   it('is told how much of the reward is memory, whatever its form', function()
     local function shares_of(p)
       local seen = {}
@@ -489,27 +439,15 @@ describe('a ranker that is told the weights of the reward', function()
       return -math.log(m.step_time_s) - math.log(m.peak_memory_bytes) + 0 * #plan.placement
     end))):equals '0.500'
   end)
-  it('heeds them: the more of the reward is memory, the more its choice takes off the peak', function()
-    local told, not_told = trained(true), trained(false)
-    expect(told.told):equals(true)
-    expect(not_told.told):equals(false)
-    expect(told.weights):equals(not_told.weights + 6 * 8)
-    expect(gain_of_best(told, 0) + 0.1):below(gain_of_best(told, 0.9))
-    expect(gain_of_best(not_told, 0.9)):equals(gain_of_best(not_told, 0))
-    local path, p = temporary '.safetensors', problem_of(reward(0.9))
-    told:save(path)
-    local function found(rank)
-      return trinity.methods.annealing(p, { evaluations = 120, quiet = true, starts = { start }, rank = rank, seed = 3 }).reward
-    end
-    expect(found(path)):equals(found(told)) -- its file says that it is told
-  end)
   it('goes on from a training of its own kind alone', function()
-    local _, trainer = trained(true)
     local path = temporary()
-    trainer:save(path)
-    local other = trinity.rankers.trainer(trinity.rankers.new { hidden = { 8 }, seed = 2 })
-    other:add(problem, { start })
-    expect(function() other:resume(path) end):raises 'told other features'
+    local function trainer(told)
+      local made = trinity.rankers.trainer(trinity.rankers.new { hidden = { 8 }, seed = 2, told = told })
+      made:add(problem, { start })
+      return made
+    end
+    trainer(true):save(path)
+    expect(function() trainer(false):resume(path) end):raises 'told other features'
   end)
   it('is what train --told --reward front makes, and fronts take', function()
     local save = temporary '.safetensors'
