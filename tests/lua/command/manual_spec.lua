@@ -7,7 +7,7 @@ local chapters = dofile(root .. '/tests/lua/support/chapters.lua')
 
 -- Blocks that do not run here, by their first line, and why.
 local not_run = {
-  ['export TRINITY_JOIN=1 TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1'] = 'torchrun is no package of Debian 12; stop_spec.lua runs it',
+  ['export TRINITY_JOIN=1 TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1'] = 'torchrun is no package of Debian 12; stop_spec.lua sets its variables',
   ['pip install ilua'] = 'a package of Python, and a notebook',
   ['build/trinity plan config.json --cluster dgx_h100x8 --global_batch 512 --sequence 8192 --picture plan.svg'] =
     "a user's file; the chapter planning has one that runs",

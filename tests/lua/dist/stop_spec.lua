@@ -93,30 +93,4 @@ describe('a job that its launcher starts again, as torchrun --max-restarts does'
   end)
 end)
 
--- PyTorch's own launcher: $TRINITY_TORCHRUN, else in the path.
-local function torchrun()
-  return os.getenv 'TRINITY_TORCHRUN' or output_of 'command -v torchrun':match '[^\n]+'
-end
-
-describe('a job that torchrun started', function()
-  it('is started again by --max-restarts where a rank was killed, and goes on by itself', function()
-    local command = torchrun()
-    if not command then skip 'no torchrun here: TRINITY_TORCHRUN names one' end
-    local folder = temporary()
-    -- Its parser would take `--run` for its own. Its store may be of another version than this program's LibTorch: with
-    -- this rendezvous and this variable rank 0 keeps one.
-    local status, output = shell(([[unset TRINITY_RUNS; mkdir -p %s; cd %s
-      printf '#!/bin/sh\nexec "$T" --threads 1 %s --pids %s/pid --run r\n' > go; chmod +x go
-      export TRINITY_JOIN=1 OMP_NUM_THREADS=1 TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1
-      timeout -k 20 200 '%s' --no-python --nproc_per_node 2 --max-restarts 1 --rdzv-backend c10d \
-        --rdzv-endpoint 127.0.0.1:24180 --local-addr 127.0.0.1 ./go & p=$!
-      for i in $(seq 1200); do [ -e runs/r/searches/1/checkpoint.json ] && break; sleep 0.05; done
-      kill -9 $(cat pid-1); wait $p]]):format(folder, folder, script, folder, command))
-    expect(output):matches 'run: runs/r goes on'
-    expect(output):matches 'whole\n'
-    expect(status):equals(0)
-    expect(kept(folder) ~= ''):equals(true)
-  end)
-end)
-
 processes.clean()

@@ -291,21 +291,6 @@ end, { workers = options.workers })
     expect(table.concat(core.list_folder(runs .. '/workers3/searches'), ' ')):equals 'm1i1-1 m1i2-1 m1i3-1 m1i4-1'
     expect(#core.list_folder(runs .. '/workers3/graphs')):equals(1)
   end)
-  it('is given up with one message when its folder cannot be written', function()
-    local path = script('gone', head .. [[
-local first = trinity.methods.random(problem, { evaluations = 100 })
-if trinity.run.path then os.execute("rm -rf '" .. trinity.run.path .. "'") end
-print(trinity.methods.random(problem, { evaluations = 100 }).reward == first.reward)
-]])
-    local status, output = run(path .. ' --run gone')
-    expect(status):equals(1)
-    expect(output):matches '\ntrue\n'
-    local _, warnings = output:gsub("the run's folder [^\n]* is given up: ", '')
-    expect(warnings):equals(1)
-    expect(exists(runs .. '/gone/run.json')):equals(false)
-    trinity_says(path .. ' --runs /dev/null/runs', 0,
-      'warning: no run is kept: /dev/null/runs/gone%-alexnet%-p100x2%-1: cannot', '\ntrue\n')
-  end)
 end)
 
 describe('trinity runs', function()
