@@ -1,0 +1,43 @@
+// How much of the tests runs. A commit runs less than all there is: laws draw a tenth of their
+// cases, and some tests wait for `scripts/bootstrap test all` or `test touched`.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <ctime>
+#include <string_view>
+
+namespace trinity::test {
+
+/// Whether TRINITY_TIER, which tests/run sets, asks for a commit's tests only.
+inline bool commit_tier() {
+  const char* tier = std::getenv("TRINITY_TIER");
+  return tier != nullptr && std::string_view(tier) == "commit";
+}
+
+/// How many cases a law draws: n, and a tenth of them for a commit.
+inline int draws(int n) { return commit_tier() ? std::max(1, n / 10) : n; }
+
+/// The least number of cases of a kind that a law must have drawn, of n that all draws have for
+/// certain. A tenth of the draws may lack rare kinds.
+inline int least(int n) { return commit_tier() ? n / 30 : n; }
+
+/// The seed that laws draw by: TRINITY_SEED, which tests/run sets, or the date.
+inline uint64_t law_seed() {
+  if (const char* seed = std::getenv("TRINITY_SEED")) return std::strtoull(seed, nullptr, 10);
+  const std::time_t now = std::time(nullptr);
+  std::tm day{};
+  gmtime_r(&now, &day);
+  return static_cast<uint64_t>((day.tm_year + 1900) * 10000 + (day.tm_mon + 1) * 100 + day.tm_mday);
+}
+
+/// TEST_CASE("..." * test::all_tier) does not run for a commit.
+struct AllTier {
+  void fill(doctest::detail::TestCase& test) const { test.m_skip = test.m_skip || commit_tier(); }
+};
+inline constexpr AllTier all_tier;
+
+}  // namespace trinity::test
