@@ -3,6 +3,8 @@
 #pragma once
 
 #include <doctest/doctest.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -19,19 +21,24 @@ inline bool commit_tier() {
 }
 
 /// How many cases a law draws: n, and a tenth of them for a commit.
-inline int draws(int n) { return commit_tier() ? std::max(1, n / 10) : n; }
+inline uint64_t draws(uint64_t n) {
+  return commit_tier() ? std::max(uint64_t{1}, n / 10) : n;
+}
 
-/// The least number of cases of a kind that a law must have drawn, of n that all draws have for
-/// certain. A tenth of the draws may lack rare kinds.
+/// The least number of cases of a kind that a law has drawn, where it is n of all draws. A tenth
+/// of the draws may lack rare kinds.
 inline int least(int n) { return commit_tier() ? n / 30 : n; }
 
 /// The seed that laws draw by: TRINITY_SEED, which tests/run sets, or the date.
 inline uint64_t law_seed() {
-  if (const char* seed = std::getenv("TRINITY_SEED")) return std::strtoull(seed, nullptr, 10);
-  const std::time_t now = std::time(nullptr);
-  std::tm day{};
-  gmtime_r(&now, &day);
-  return static_cast<uint64_t>((day.tm_year + 1900) * 10000 + (day.tm_mon + 1) * 100 + day.tm_mday);
+  static const uint64_t seed = [] {
+    if (const char* given = std::getenv("TRINITY_SEED")) return std::strtoull(given, nullptr, 10);
+    const std::time_t now = std::time(nullptr);
+    std::tm day{};
+    gmtime_r(&now, &day);
+    return std::strtoull(fmt::format("{:%Y%m%d}", day).c_str(), nullptr, 10);
+  }();
+  return seed;
 }
 
 /// TEST_CASE("..." * test::all_tier) does not run for a commit.

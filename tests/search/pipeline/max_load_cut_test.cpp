@@ -14,6 +14,7 @@
 #include "strategy/strategy.h"
 #include "support/cases.h"
 #include "support/shared_data.h"
+#include "support/tier.h"
 
 using namespace trinity;
 
@@ -117,7 +118,7 @@ TEST_CASE("the max-load cut is the best of all contiguous cuts of small graphs")
   int feasible = 0, infeasible = 0;
   for (uint64_t seed = 0; seed < 150; ++seed) {
     CAPTURE(seed);
-    RandomStream random(seed, "instance");
+    RandomStream random(test::law_seed(), "instance", seed);
     const auto instance = random_instance(random);
     const double best = exhaustive(instance);
     const auto cut = max_load_cut(instance);

@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "formats/instances/pipeline_file.h"
 #include "support/shared_data.h"
+#include "support/tier.h"
 
 using namespace trinity;
 
@@ -92,7 +93,7 @@ TEST_CASE("Piper's planner is optimal on small problems") {
   int feasible = 0, infeasible = 0;
   for (uint64_t seed = 0; seed < 150; ++seed) {
     CAPTURE(seed);
-    RandomStream random(seed, "problem");
+    RandomStream random(test::law_seed(), "problem", seed);
     const auto problem = random_problem(random);
     const double best = exhaustive(problem);
     auto pipeline = piper_pipeline(problem);
