@@ -73,7 +73,7 @@ describe('little address space', function()
     with_torch()
     local path, told, opened = file_with(opening), 0, 0
     for part, mebibytes in require('trinity').sorted_pairs { clp = 320, torch = 848 } do
-      for more = 0, 112, 7 do
+      for more = 0, 112, 112 / draws(16) do
         local output = output_of(("ulimit -v %d; timeout -k 1 30 '%s' '%s' %s --run none 2>&1; echo status=$?"):format(
           (mebibytes + more) * 1024, program, path, part))
         if output:find 'takes %d+ MiB of address space.*status=1\n$' then told = told + 1

@@ -48,6 +48,10 @@ local function write(name, text)
   return folder .. '/' .. name
 end
 
+local rows = {}
+for i = 1, 40 do rows[i] = ('%d,%d,%d'):format(i * 37 % 101, i * 53 % 97, i % 3) end
+write('rows.csv', table.concat(rows, '\n') .. '\n')
+
 describe('workers as processes', function()
   it('compute and copy what threads do', function()
     write('report.lua', report)
@@ -143,10 +147,7 @@ job:print(tostring(losses[1] == losses[2]))
     expect(output):equals '3 true true\n1 true true\ntrue\n'
     expect(status):equals(0)
   end)
-  it('train on data, put shares of weights together and go on from a checkpoint as threads do', function()
-    local rows = {}
-    for i = 1, 40 do rows[i] = ('%d,%d,%d'):format(i * 37 % 101, i * 53 % 97, i % 3) end
-    write('rows.csv', table.concat(rows, '\n') .. '\n')
+  it_all('train on data, put shares of weights together and go on from a checkpoint as threads do', function()
     expect_same('data.lua', [[
 local trinity = require 'trinity'
 local folder = debug.getinfo(1, 'S').source:match '^@(.*)/'
@@ -168,7 +169,7 @@ for k, strategy in ipairs { { mesh = { data = 2 }, shard = 3 }, { mesh = { tenso
 end
 ]], 2)
   end)
-  it('keep the last epoch of DASO where one is killed or interrupted, and go on from it to the same bytes', function()
+  it_all('keep the last epoch of DASO where one is killed or interrupted, and go on from it to the same bytes', function()
     write('daso.lua', [[
 local trinity = require 'trinity'
 local folder, killed, signal = arg[1], arg[2], arg[3]
@@ -203,7 +204,7 @@ if job.rank == 0 then print(#run.losses < run.steps_done) end
     end
     expect(killed > 0):equals(true)
   end)
-  it('stopped behind any step go on as threads do, while DASO has weights on their way', function()
+  it_all('stopped behind any step go on as threads do, while DASO has weights on their way', function()
     expect_same('pieces.lua', [[
 local trinity = require 'trinity'
 local folder = debug.getinfo(1, 'S').source:match '^@(.*)/'
@@ -353,10 +354,7 @@ describe('an execution', function()
     expect(result.status):equals(130)
     expect(result.seconds):below(5)
   end)
-  it('is kept behind its last whole step where Ctrl-C stops it, and goes on to the same bytes', function()
-    local lines = {}
-    for i = 1, 40 do lines[i] = ('%d,%d,%d'):format(i * 37 % 101, i * 53 % 97, i % 3) end
-    write('points.csv', table.concat(lines, '\n') .. '\n')
+  it_all('is kept behind its last whole step where Ctrl-C stops it, and goes on to the same bytes', function()
     local course = ([[
 local trinity = require 'trinity'
 local folder = %q
@@ -365,7 +363,7 @@ local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100
 local function train(daso, name, checkpoint)
   return trinity.execute(problem, problem:strategy { mesh = { data = 4 },
       synchronise = daso and { kind = 'daso', inner = 2 } or nil },
-    { data = folder .. '/points.csv', scale = 1 / 100, epochs = 30, learning_rate = 0.01, quiet = true,
+    { data = folder .. '/rows.csv', scale = 1 / 100, epochs = 30, learning_rate = 0.01, quiet = true,
       rate = { decay = 'plateau', patience = 0 }, checkpoint = checkpoint, save = folder .. '/' .. name,
       daso = daso and { warmup_epochs = 2, cooldown_epochs = 2, patience = 0 } or nil })
 end
@@ -388,7 +386,7 @@ end
       end
     end
   end)
-  it('keeps weights of whole steps when it is stopped in the middle of one', function()
+  it_all('keeps weights of whole steps when it is stopped in the middle of one', function()
     local wide = [[
 local trinity = require 'trinity'
 local graph = trinity.model('mlp', { inputs = 2000, hidden = { 500, 500, 500 }, classes = 10, batch_size = 1,

@@ -2,6 +2,7 @@
 -- command that is new joins here.
 --
 --   name        of the command
+--   commit      whether it is tried for a commit, where the others wait for `test all`
 --   words       its arguments, for a second or two of work; --seed is added where `seed` is not false
 --   files       what stands in its folder before: { name = text }
 --   kept        what it finds, as a pattern of the shell below its folder (runs/r of its run, or a file that it writes)
@@ -95,11 +96,11 @@ local told = 'stopped by Ctrl%-C: %d+ of %d+ [^\n]* are told, which is not gone 
 local network = '--model rnnlm --set hidden=64,vocabulary=200,sequence=8 --batch_size 4'
 
 return {
-  { name = 'search', words = '--model inception_v3 --cluster p100x4 --method local_search --evaluations 16000', kept = best,
+  { commit = true, name = 'search', words = '--model inception_v3 --cluster p100x4 --method local_search --evaluations 16000', kept = best,
     seconds = 1, seeded = true, resumes = true, after = begun },
   { name = 'search', words = '--model inception_v3 --cluster p100x4 --method random --evaluations 9000', kept = best,
     seconds = 1, seeded = true, resumes = true, after = begun },
-  { name = 'compare', words = '--model alexnet --cluster p100x4 --methods random,local_search,metis --seeds 2 '
+  { commit = true, name = 'compare', words = '--model alexnet --cluster p100x4 --methods random,local_search,metis --seeds 2 '
     .. '--evaluations 20000', kept = best, seconds = 1, seeded = true, resumes = true, after = begun },
   { name = 'train', words = '--graphs alexnet:8 --clusters p100x2 --rounds 3 --save w.safetensors', kept = 'w.safetensors',
     minutes = 0.02, endless = '--graphs alexnet:8 --clusters p100x2 --save w.safetensors', seeded = true, resumes = true,
@@ -158,7 +159,7 @@ return {
   { name = 'fidelity', words = 'plan --runs r.csv', kept = result, seed = false,
     files = { ['r.csv'] = runs(12), ['many.csv'] = runs(3000, 64) }, seconds = 'a search a group, which ends by its rows',
     endless = 'plan --runs many.csv', after = 'grep -q "[2-9] of .* groups" err', memory = '2G', says = told },
-  { name = 'select', words = 'p.json --rounds 4', files = { ['p.json'] = selection() }, kept = result, seconds = 1,
+  { commit = true, name = 'select', words = 'p.json --rounds 4', files = { ['p.json'] = selection() }, kept = result, seconds = 1,
     endless = 'p.json', after = 'grep -q "searching  cost" out err', says = 'stopped by Ctrl%-C with the best so far' },
   { name = 'train_distributed', words = '--method bsp --epochs 12 --checkpoint saved', kept = 'saved/bsp-1',
     seconds = 1, endless = '--method bsp --epochs 100000 --checkpoint saved',
@@ -175,7 +176,7 @@ return {
   { name = 'reproduce', words = 'tapp --only cases --quick --models vgg16 --updates 10 --seeds 1', kept = result, seconds = 1,
     endless = 'tapp --only cases --models vgg16 --seeds 100', seeded = true, resumes = true,
     after = 'test -e runs/r/searches/m1i1-2', memory = '2G' },
-  { name = 'reproduce', words = 'pase --only figure6 --quick', kept = result, seconds = 1, endless = 'pase --only figure6',
+  { commit = true, name = 'reproduce', words = 'pase --only figure6 --quick', kept = result, seconds = 1, endless = 'pase --only figure6',
     resumes = true, after = 'grep -q "^figure6: rnnlm" err', memory = '2G' },
   { name = 'reproduce', words = 'daso --only skips --quick', kept = result, seconds = 1, endless = 'daso --only map',
     resumes = true, after = 'grep -q "^skips: resnet50, 32" err', memory = '2G' },

@@ -55,7 +55,7 @@ describe('a signal just behind a search', function()
     expect(lost.output):matches '^ready\ntrinity: [^\n]*: interrupted\n$'
     expect(lost.status):equals(130)
   end)
-  it('leaves five seconds and no more, and none where it comes again or another search begins', function()
+  it_all('leaves five seconds and no more, and none where it comes again or another search begins', function()
     for _, rest in ipairs { 'while true do end', 'while true do pcall(function() while true do end end) end' } do
       local result = outcome(declares, rest)
       expect(result.output):matches '^ready\ntrinity: [^\n]*: interrupted\n$'
@@ -86,13 +86,13 @@ describe('SIGTERM', function()
     expect(loop.output):matches '^ready\ntrinity: [^\n]*%.lua:1: interrupted\n$'
     expect(loop.status):equals(143)
   end)
-  it('is one request where it comes twice at once, as from a launcher that passes it on', function()
+  it_all('is one request where it comes twice at once, as from a launcher that passes it on', function()
     local result = outcome 'TERM $pid; kill -TERM $pid; sleep 0.3; kill -INT $pid; kill -TERM'
     expect(result.output):matches '^ready\nbest of %d+%s+true%s+true\nand on\ntrinity: [^\n]*: interrupted\n$' -- after 5 s
     expect(result.status):equals(143)
     expect(result.seconds > 3):equals(true)
   end)
-  it('is not Ctrl-C alone: one that timeout sends to a process and then its group is one, too', function()
+  it_all('is not Ctrl-C alone: one that timeout sends to a process and then its group is one, too', function()
     local result = outcome 'INT $pid; sleep 0.03; kill -INT'
     expect(result.output):matches '^ready\nbest of %d+%s+true%s+true\nand on\ntrinity: [^\n]*: interrupted\n$' -- after 5 s
     expect(result.status):equals(130)

@@ -116,7 +116,7 @@ double exhaustive(const LoadInstance& instance) {
 
 TEST_CASE("the max-load cut is the best of all contiguous cuts of small graphs") {
   int feasible = 0, infeasible = 0;
-  for (uint64_t seed = 0; seed < 150; ++seed) {
+  for (uint64_t seed = 0; seed < test::draws(150); ++seed) {
     CAPTURE(seed);
     RandomStream random(test::law_seed(), "instance", seed);
     const auto instance = random_instance(random);
@@ -179,7 +179,8 @@ TEST_CASE("what the max-load cut refuses") {
   CHECK_THROWS_AS(max_load_cut(instance), ArgumentError);
 }
 
-TEST_CASE("the optimum of every published instance whose ideals are few" * test::shared) {
+TEST_CASE("the optimum of every published instance whose ideals are few" * test::shared *
+          test::all_tier) {
   const auto expected = nlohmann::json::parse(read_file(kData + "/expected.json")).at("throughput");
   int compared = 0;
   for (const auto& [name, figures] : expected.items()) {
