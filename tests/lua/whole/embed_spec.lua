@@ -1,8 +1,7 @@
 -- The engine outside its own program: a program that embeds it, an installation, a stock luajit.
 
 local build = program:match '^(.*)/[^/]*$'
-local folder = os.tmpname()
-os.remove(folder)
+local folder = temporary()
 
 --- Runs a shell command without the variables that would help it: exit status, all output.
 local function shell(command)
@@ -21,19 +20,25 @@ local function needs(path)
   if not require('trinity.base.util').exists(path) then skip(path .. ' is not built') end
 end
 
+--- Builds the programs of tests/embed, once.
+local function build_programs()
+  needs(build .. '/package/trinityConfig.cmake')
+  needs(build .. '/libtrinity.so')
+  if require('trinity.base.util').exists(folder .. '/embed/price') then return end
+  succeeds(("cmake -G Ninja -S '%s/tests/embed' -B '%s/embed' -Dtrinity_DIR='%s/package' -DCMAKE_BUILD_TYPE=Release"):format(root,
+    folder, build))
+  succeeds(("cmake --build '%s/embed'"):format(folder))
+end
+
 describe('the engine outside its program', function()
   it('embeds into a program through find_package(trinity)', function()
-    needs(build .. '/package/trinityConfig.cmake')
-    needs(build .. '/libtrinity.so')
-    succeeds(("cmake -G Ninja -S '%s/tests/embed' -B '%s/embed' -Dtrinity_DIR='%s/package' -DCMAKE_BUILD_TYPE=Release"):format(root,
-      folder, build))
-    succeeds(("cmake --build '%s/embed'"):format(folder))
+    build_programs()
     local output = succeeds(("'%s/embed/embed'"):format(folder))
     expect(output:find 'FAIL'):equals(nil)
     expect(output):matches 'ok   a second runtime'
   end)
   it('reads, lowers and prices strategies without Lua, to the nanosecond', function()
-    needs(build .. '/libtrinity.so')
+    build_programs()
     local trinity = require 'trinity'
     local spec = { name = 'eight', devices = {}, links = {}, device_types = { card = {
       peak_flops_per_s = { float32 = 1e13 }, memory_bandwidth_bytes_per_s = 5e11, memory_bytes = 16 * 2 ^ 30 } } }
@@ -62,7 +67,7 @@ describe('the engine outside its program', function()
     expect(status):equals(1)
     expect(output):matches 'error: .*strategy.json'
   end)
-  it('installs: program, library, package, a module for luajit', function()
+  it_all('installs: program, library, package, a module for luajit', function()
     needs(build .. '/libtrinity.so')
     succeeds(("cmake --install '%s' --prefix '%s/prefix'"):format(build, folder))
     expect(succeeds(("cd / && '%s/prefix/bin/trinity' -e 'print(require(\"trinity.core\").home)'"):format(folder)))
@@ -92,5 +97,4 @@ describe('the engine outside its program', function()
     expect(output):matches "argument 1 %('plan'%)"
     os.remove(script)
   end)
-  os.execute(("rm -rf '%s'"):format(folder))
 end)
