@@ -16,8 +16,10 @@ describe('a memory limit', function()
     ['a stack'] = 'local function f(...) return f(1, ...) end f()',
     ['source text'] = 'local s = "local x = {" .. ("1,"):rep(8e6) .. "}" load(s)',
   }
+  local few = { ['one table'] = true, strings = true, ['a stack'] = true, ['source text'] = true }
   for name, script in require('trinity').sorted_pairs(growing) do
-    it('stops ' .. name, function()
+    local try = few[name] and it or it_all
+    try('stops ' .. name, function()
       local status, output = run_script('--memory-limit 64M SCRIPT', script)
       expect(status):equals(1)
       if name == 'a stack' then
@@ -49,7 +51,7 @@ describe('a memory limit', function()
     script_says(1, 'time limit of 3 s reached\n$', '--memory-limit 64M --time-limit 3 SCRIPT',
       'local t = {} while true do pcall(function() t[#t + 1] = { ("x"):rep(1000 + #t) } end) end')
   end)
-  it('below what the library takes is refused with one message', function()
+  it_all('below what the library takes is refused with one message', function()
     for _, limit in ipairs { '1', '100K', '300K' } do
       local status, output = run_script('--memory-limit ' .. limit .. ' SCRIPT',
         'local trinity = require "trinity" for _ in trinity.sorted_pairs(trinity) do end') -- which loads all of it
@@ -72,7 +74,8 @@ describe('a time limit', function()
   for _, case in ipairs(stopping.cases) do
     if wanted[case[1]] then
       found = found + 1
-      it('ends ' .. case[1], function()
+      local try = (found + law_seed()) % 3 == 0 and it or it_all
+      try('ends ' .. case[1], function()
         local result = stopping.run(case, '--time-limit 2', 0)
         expect(result.output:gsub('^ready\n', '')):matches '^trinity: [^\n]*%.lua:1: time limit of 2 s reached\n'
         expect(result.status):equals(1)

@@ -120,6 +120,7 @@ describe('scripts', function()
 end)
 
 describe('the page of', function()
+  all_only()
   for _, name in ipairs(util.sorted_keys(pages)) do
     it_golden('scripts/papers/reproduce_' .. name, function()
       return masked('reproduce_' .. name, printed('reproduce ' .. name, pages[name]))
@@ -173,6 +174,7 @@ describe('the main job', function()
 end)
 
 describe('the examples of own parts', function()
+  all_only()
   local function run(arguments) return trinity_says(arguments, 0) end
   -- The number that stands in a method's row of a comparison before `unit`.
   local function cell(text, method, unit)
