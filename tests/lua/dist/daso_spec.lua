@@ -100,11 +100,9 @@ describe('the schedule of DASO', function()
   it('has the skips of the oracle on a constant loss', function()
     expect(phases { epochs = 40 }):equals('0-3 (0,0,0); 4-6 (4,1,1); 7-9 (2,1,1); 10-12 (1,1,1); 13-15 (8,2,2); 16-18 (4,1,1); '
       .. '19-21 (2,1,1); 22-24 (1,1,1); 25-27 (8,2,2); 28-30 (4,1,1); 31-33 (2,1,1); 34-35 (1,1,1); 36-39 (0,0,0)')
-  end)
-  it('comes back to 4, 1, 1 with at most four skips, every nine epochs', function()
-    expect(phases { epochs = 40, max_global_skips = 4 }):equals('0-3 (0,0,0); 4-6 (4,1,1); 7-9 (2,1,1); 10-12 (1,1,1); '
-      .. '13-15 (4,1,1); 16-18 (2,1,1); 19-21 (1,1,1); 22-24 (4,1,1); 25-27 (2,1,1); 28-30 (1,1,1); 31-33 (4,1,1); '
-      .. '34-35 (2,1,1); 36-39 (0,0,0)')
+    expect(phases { epochs = 16, max_global_skips = 4 }):equals '0-3 (0,0,0); 4-6 (4,1,1); 7-9 (2,1,1); 10-11 (1,1,1); 12-15 (0,0,0)'
+    expect(phases({ epochs = 24, max_global_skips = 4 }):match '; 13.*'):equals('; 13-15 (4,1,1); 16-18 (2,1,1); 19-19 (1,1,1); '
+      .. '20-23 (0,0,0)')
   end)
   it('keeps its skips while the loss falls by more than the stability level', function()
     local schedule = daso.schedule { epochs = 30 }
@@ -145,40 +143,11 @@ describe('the schedule of DASO', function()
     expect(ages 'code'):equals '1 1 1'
     expect(ages 'true'):equals '2 2 1'
   end)
-  it('sends once per skip and at the end of an epoch', function()
-    for gs = 1, 9 do
-      local schedule, sends = with_skips(gs, 1, 1, 3), 0
-      for _ = 1, 30 do
-        for _, action in ipairs(schedule:after_batch(30)) do sends = sends + (action.what == 'send' and 1 or 0) end
-      end
-      expect(sends):equals(math.floor(29 / gs) + 1 + (29 % gs == 0 and 0 or 1))
-    end
-  end)
   it('does nothing on one node, nor without skips', function()
     for _, options in ipairs { { epochs = 3, nodes = 1 }, { epochs = 3, max_global_skips = 0 } } do
       local schedule = daso.schedule(options)
       for _ = 1, 5 do expect(#schedule:after_batch(5)):equals(0) end
       expect(schedule.gradients):equals(options.nodes and 'node' or 'world')
-    end
-  end)
-  it('holds weights back that all move alike: merges take half of them from where they were', function()
-    -- Two nodes whose weight grows by 1 in every batch, as on a slope: how far it comes, over the batches. Merged S batches
-    -- after they were sent, weights x become (2 S x + 2 (x - S)) / (2 S + 2): S / (S + 1) less. Where every batch sends, that
-    -- is less by half a step v, and v = 1 - v / 2.
-    for _, case in ipairs { { 4, 1, 3.5 / 4 }, { 8, 2, (8 - 2 / 3) / 8 }, { 1, 1, 2 / 3 }, { 4, 0, 1 }, { 1, 0, 1 } } do
-      local schedule = with_skips(case[1], 1, case[2], 3)
-      local x, sent, batches = 0, nil, 8000
-      for _ = 1, batches - 1 do -- the last one averages
-        x = x + 1
-        local at_send = x
-        for _, action in ipairs(schedule:after_batch(batches)) do
-          if action.what == 'merge' then x = (2 * action.batches * x + 2 * sent) / (2 * action.batches + 2) end
-          if action.what == 'send' then at_send = x end
-          if action.what == 'average' then x = at_send end
-        end
-        if schedule.sent and schedule.sent.batch == schedule.batch - 1 then sent = at_send end
-      end
-      expect(x / (batches - 1)):near(case[3], 1e-3)
     end
   end)
   it('goes on from a saved state in the middle of an epoch', function()
@@ -198,20 +167,6 @@ describe('the schedule of DASO', function()
     end
     expect(merges > 20):equals(true)
     expect(function() one:load_state { epoch = 1 } end):raises "field 'batch'"
-  end)
-  it('goes on from a saved state', function()
-    local one = daso.schedule { epochs = 40 }
-    for e = 1, 40 do
-      local other = daso.schedule { epochs = 40 }
-      other:load_state(one:state())
-      for _, schedule in ipairs { one, other } do
-        for _ = 1, 4 do schedule:after_batch(4) end
-        schedule:after_epoch(1 + e % 3)
-      end
-      expect(tostring(other)):equals(tostring(one))
-      expect(other.best_loss):equals(one.best_loss)
-      expect(other.bad_epochs):equals(one.bad_epochs)
-    end
   end)
   it('refuses what it cannot take', function()
     expect(function() daso.schedule {} end):raises "daso.schedule: option 'epochs' is missing"

@@ -57,22 +57,15 @@ local function strike(what, last)
 end
 
 describe('a job on two hosts', function()
-  it('runs by the variables of torchrun', function()
-    local output = hosts(torchrun(sum) .. 'wait $p0 $p1 $p2 $p3')
-    expect(output):equals '4 ranks on 2 nodes by torchrun: 10000\n'
-  end)
-  it('runs by the variables of Slurm, and of Kubernetes', function()
-    local slurm = hosts(([[
-      export SLURM_NTASKS=2 SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_STEP_NODELIST=host-a,host-b SLURM_STEP_NUM_NODES=2
-      export SLURM_LOCALID=0 TRINITY_JOIN=1
-      SLURM_PROCID=1 SLURM_NODEID=1 on b timeout -k 5 60 "$T" %s &
-      SLURM_PROCID=0 SLURM_NODEID=0 on a timeout -k 5 60 "$T" %s; wait]]):format(sum, sum))
-    expect(slurm):equals '2 ranks on 2 nodes by Slurm: 3000\n'
-    local kubernetes = hosts(([[
-      export WORLD_SIZE=2 MASTER_ADDR=host-a MASTER_PORT=24501 TRINITY_JOIN=1
-      JOB_COMPLETION_INDEX=1 on b timeout -k 5 60 "$T" %s &
-      JOB_COMPLETION_INDEX=0 on a timeout -k 5 60 "$T" %s; wait]]):format(sum, sum))
-    expect(kubernetes):equals '2 ranks on 2 nodes by Kubernetes: 3000\n'
+  it('runs by the variables of torchrun, Slurm and Kubernetes', function()
+    expect(hosts(torchrun(sum) .. 'wait $p0 $p1 $p2 $p3')):equals '4 ranks on 2 nodes by torchrun: 10000\n'
+    for source, names in require('trinity').sorted_pairs {
+      Slurm = { 'SLURM_NTASKS=2 SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_STEP_NODELIST=host-a,host-b SLURM_STEP_NUM_NODES=2 '
+        .. 'SLURM_LOCALID=0', 'SLURM_PROCID=%d SLURM_NODEID=%d' },
+      Kubernetes = { 'WORLD_SIZE=2 MASTER_ADDR=host-a MASTER_PORT=24501', 'JOB_COMPLETION_INDEX=%d' } } do
+      expect(hosts(('export %s TRINITY_JOIN=1\n%s on b timeout -k 5 60 "$T" %s &\n%s on a timeout -k 5 60 "$T" %s; wait'):format(
+        names[1], names[2]:format(1, 1), sum, names[2]:format(0, 0), sum))):equals(('2 ranks on 2 nodes by %s: 3000\n'):format(source))
+    end
   end)
   it('runs under mpirun, which starts its daemon on the other host', function()
     if os.execute 'command -v mpirun >/dev/null' ~= 0 then skip 'no mpirun here' end

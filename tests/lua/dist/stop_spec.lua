@@ -5,32 +5,20 @@
 with_torch()
 
 local core = require 'trinity.core'
-local trinity = require 'trinity'
 
 local processes = dofile(root .. '/tests/lua/support/processes.lua')
 local shell = processes.shell
 
 -- A search that ranks share, kept in a run whose checkpoints come often. Every rank tells who it is.
 local script = processes.write_script [[
-  local core, trinity, util = require 'trinity.core', require 'trinity', require 'trinity.base.util'
-  local options = trinity.options { 'Searches.', method = { default = 'policy' }, pids = { default = '' } }
+  local core, trinity = require 'trinity.core', require 'trinity'
+  local options = trinity.options { 'Searches.', pids = { default = '' } }
   require('trinity.runs.checkpoints').least_s = 0.3
   local problem = trinity.problem { graph = trinity.model 'inception_v3', cluster = trinity.cluster 'p100x4' }
-  local small = { groups = 8, hidden = 8, samples = 8, epochs = 2 }
-  local methods = {
-    policy = function(o) return trinity.methods.trinity(problem, util.merged(o, small, { policy = 0.8, patience = 1e6 })) end,
-    stages = function(o)
-      o.evaluations = 8 * o.evaluations
-      return trinity.methods.trinity(problem, util.merged(o, small, { policy = 0.05 }))
-    end,
-    ppo = function(o)
-      local function table_policy(p) return trinity.policies.table(p, { groups = 12 }) end
-      return trinity.ppo { policy = table_policy, samples = 8, epochs = 2 }(problem, o)
-    end,
-  }
   local rank = os.getenv 'RANK'
   core.write_file(options.pids .. '-' .. rank, tostring(core.process().pid))
-  local found = methods[options.method] { evaluations = 500, seed = 3, quiet = true }
+  local found = trinity.methods.trinity(problem, { evaluations = 500, seed = 3, quiet = true, groups = 8, hidden = 8, samples = 8,
+    epochs = 2, policy = 0.8, patience = 1e6 })
   print(found.stopped and 'stopped' or 'whole')
 ]]
 
@@ -41,50 +29,41 @@ local function kept(folder)
 end
 
 -- Runs the search in `ranks` processes in `folder`; before: what the shell does to it once all ranks are there.
-local function run(folder, method, before)
-  local arguments = ("--method %s --pids %s/pid --run r"):format(method, folder)
+local function run(folder, before)
+  local arguments = ("--pids %s/pid --run r"):format(folder)
   return shell(([[unset TRINITY_RUNS; mkdir -p %s; cd %s; rm -f pid-*; timeout -k 20 100 "$T" launch -n 4 %s %s & p=$!
     for i in $(seq 400); do [ -s pid-0 ] && [ -s pid-1 ] && [ -s pid-2 ] && [ -s pid-3 ] && [ -e runs/r/run.json ] &&
       break; sleep 0.05; done
     %s; wait $p]]):format(folder, folder, script, arguments, before or ':'))
 end
 
-local function resume(folder)
-  return shell(('unset TRINITY_RUNS; cd %s; timeout -k 20 100 "$T" runs resume r'):format(folder))
-end
-
-for _, method in ipairs { 'policy', 'stages', 'ppo' } do
-  describe('SIGTERM on one of four ranks that share a search by ' .. method, function()
-    if method ~= 'ppo' then all_only() end
-    it('stops all of them in order, and the run goes on to the same bytes', function()
-      local unbroken = temporary()
-      local ended, said = run(unbroken, method)
-      expect(said):equals '[0] run: runs/r\nwhole\n'
-      expect(ended):equals(0)
-      local whole = kept(unbroken)
-      local took_s = tonumber(core.read_file(unbroken .. '/runs/r/run.json'):match '"seconds": ([%d.]+)')
-      local draw, stopped = trinity.random(1, method), 0
-      for _ = 1, 3 do
-        local folder, rank = temporary(), draw:integer(4) - 1
-        local status, output = run(folder, method, ('sleep %.3f; kill -TERM $(cat pid-%d)'):format(
-          draw:uniform() * took_s, rank))
-        if status == 143 then
-          stopped = stopped + 1
-          local says = output:gsub('trinity: a rank was asked to end by SIGTERM: all ranks stop\n', '')
-            :gsub('%[0%] run: runs/r\n', ''):gsub('%[%d%] trinity: [^\n]*interrupted\n', '') -- before the search
-          if says ~= '' then expect(says):matches '^stopped\n$' end
-          local again, text = resume(folder)
-          expect(text):matches 'whole\n$'
-          expect(again):equals(0)
-        else
-          expect(('%d: %s'):format(status, output)):matches '^0: .*whole\n' -- it had come to its end
-        end
-        expect(kept(folder) == whole):equals(true)
+describe('SIGTERM on one of four ranks that share a search', function()
+  it('stops all of them in order, and the run goes on to the same bytes', function()
+    local folder, stopped = temporary(), false
+    local status, output = run(folder)
+    expect(output):equals '[0] run: runs/r\nwhole\n'
+    expect(status):equals(0)
+    local whole, took_s = kept(folder), tonumber(core.read_file(folder .. '/runs/r/run.json'):match '"seconds": ([%d.]+)')
+    for turn = 1, 3 do
+      folder = temporary()
+      status, output = run(folder, ('sleep %.3f; kill -TERM $(cat pid-%d)'):format((0.7 - 0.2 * turn) * took_s, turn % 4))
+      if status == 143 then
+        stopped = true
+        local says = output:gsub('trinity: a rank was asked to end by SIGTERM: all ranks stop\n', '')
+          :gsub('%[0%] run: runs/r\n', ''):gsub('%[%d%] trinity: [^\n]*interrupted\n', '') -- before the search
+        if says ~= '' then expect(says):matches '^stopped\n$' end
+        local again, text = shell(('unset TRINITY_RUNS; cd %s; timeout -k 20 100 "$T" runs resume r'):format(folder))
+        expect(text):matches 'whole\n$'
+        expect(again):equals(0)
+      else
+        expect(('%d: %s'):format(status, output)):matches '^0: .*whole\n' -- it had come to its end
       end
-      expect(stopped > 0):equals(true)
-    end)
+      expect(kept(folder) == whole):equals(true)
+      if stopped then break end
+    end
+    expect(stopped):equals(true)
   end)
-end
+end)
 
 describe('a job that its launcher starts again, as torchrun --max-restarts does', function()
   all_only()

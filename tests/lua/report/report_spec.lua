@@ -143,13 +143,6 @@ local function experiments()
 end
 
 describe('json', function()
-  it('reads what it writes', function()
-    local value = { list = { 1, 2.5, -3e-300 }, text = '</script>\n"\\\226\128\168', yes = true, deep = { { {} } } }
-    local text = json.encode(value)
-    expect(text:find('</', 1, true)):equals(nil)
-    expect(json.encode(json.decode(text))):equals(text)
-    expect(json.decode(text).text):equals(value.text)
-  end)
   it('says where text is wrong', function()
     for text, message in trinity.sorted_pairs { ['{"a":1'] = '1:6: not valid', ['[1,]'] = '1:4: not valid',
       ['"x'] = 'closing quote', ['[1] 2'] = '1:5: not valid', ['nul'] = 'invalid literal', ['"\\q"'] = 'backslash',
@@ -440,24 +433,6 @@ describe('the picture of a plan', function()
     expect(data.plans[1].picture):equals(nil)
     expect(data.plans[1].shown):equals(nil)
     expect(data.plans[3]):equals(7)
-  end)
-end)
-
-describe('pictures', function()
-  local plot = require 'trinity.base.plot'
-  it('are SVG and PNG, whatever their labels say', function()
-    if not plot.available() then skip 'gnuplot is not installed' end
-    local path = folder .. '/bars'
-    local label = "it's <b> \\ `id` $(id) _{x}\nline"
-    expect(plot.bars(path, { groups = { label, 'two' }, series = { label, 'other' }, y = label, mark = label,
-      values = { { 1, 2 }, { 'OOM', 3 } }, marks = { { 1.5 } } })):equals(path .. '.svg')
-    expect(core.read_file(path .. '.svg')):matches '<svg.*OOM.*</svg>'
-    expect(core.read_file(path .. '.png'):sub(2, 4)):equals 'PNG'
-    expect(plot.lines(path, { series = { { name = label, points = { { 1, 2 }, { 2, 3 } } } }, x = 'x', y = label,
-      log = true })):equals(path .. '.svg')
-    local picture, reason = plot.bars(path, { groups = {}, series = { 'a' }, values = {}, y = '' })
-    expect(picture):equals(nil)
-    expect(reason):matches 'nothing to draw'
   end)
 end)
 

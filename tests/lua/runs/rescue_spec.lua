@@ -168,14 +168,6 @@ describe('a file of results', function()
     expect(step.status):equals(1)
     expect(step.output):matches "option '%-%-output': %.: cannot write: Is a directory"
   end)
-  it('that breaks while the search runs is told of after the result', function()
-    local step = run("local core = require 'trinity.core'\ncore.check_output = function() end\n"
-      .. "arg = { [0] = 'search', '--model', 'alexnet', '--method', 'metis', '--out', '/proc/no' }\n"
-      .. ("dofile '%s/scripts/search.lua'\n"):format(root), 'script.lua --run none')
-    expect(step.status):equals(1)
-    expect(step.output):matches 'step time +0%.'
-    expect(step.output):matches 'strategy:save: /proc/no/strategy.json: cannot make its folder: '
-  end)
 end)
 
 core.remove_tree(own)

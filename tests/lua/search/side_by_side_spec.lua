@@ -49,16 +49,6 @@ describe('searchers side by side', function()
     expect(function() core.run_searchers(searchers, 0) end):raises 'evaluations'
   end)
 
-  it('are what a search of seconds does with threads, and its account is its own', function()
-    local problem = problem_of()
-    local found = trinity.methods.best(problem, { seconds = 1.5, quiet = true })
-    local start = trinity.methods.heuristics(problem, { quiet = true })
-    expect(found.metrics.step_time_s <= start.metrics.step_time_s):truthy()
-    expect(problem:evaluate(found.placement).step_time_s):equals(found.metrics.step_time_s)
-    expect(found.reward):equals(-found.metrics.step_time_s)
-    expect(found.curve[#found.curve].evaluations <= found.evaluations):truthy()
-  end)
-
   it('are for searches of many seconds by step times alone', function()
     local problem = problem_of()
     local function team_of(seconds, changed)

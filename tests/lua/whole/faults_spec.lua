@@ -3,7 +3,6 @@
 
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
-local stopping = assert(loadfile(root .. '/tests/lua/support/stopping.lua'))()
 local faults = assert(loadfile(root .. '/tests/robustness/support/faults.lua'))()
 
 local folder = faults.folder()
@@ -88,38 +87,6 @@ end
       core.remove_tree(at)
     end
     expect(read):equals(10)
-  end)
-  it('leaves a search that goes on from its checkpoint to the bytes of an unbroken one', function()
-    with_torch()
-    local runs = folder .. '/runs'
-    for _, case in ipairs(faults.searches()) do
-      if case.name == 'tapp' or case.name == 'annealing' then
-        local text = case.script:gsub('evaluations = (%d+)', function(all)
-          return 'evaluations = ' .. math.floor(all / 4) -- the campaigns' searches are longer
-        end)
-        -- Killed by itself as soon as there is a checkpoint, however fast or slow the machine is.
-        local path = script('search_' .. case.name, (text:gsub('\nlocal options', [[
-
-if os.getenv 'STRIKE' then
-  local write = checkpoints.write
-  checkpoints.least_s, checkpoints.share = 0, 1e9
-  checkpoints.write = function(...)
-    write(...)
-    os.execute 'kill -9 $PPID'
-  end
-end%0]])))
-        local function run(words, before)
-          return faults.run(folder, (before or '') .. command(words .. (" --runs '%s'"):format(runs)))
-        end
-        expect(run(("'%s' --run 'whole-%s'"):format(path, case.name)).status):equals(0)
-        local name = 'broken-' .. case.name
-        expect(run(("'%s' --run '%s'"):format(path, name), 'STRIKE=1 ').status):equals(137)
-        local resumed = run('runs resume ' .. name)
-        expect(resumed.output):matches 'search 1 %(%w+%) goes on from its checkpoint at step %d+, evaluation %d+'
-        expect(resumed.status):equals(0)
-        expect(faults.difference(('%s/whole-%s'):format(runs, case.name), runs .. '/' .. name)):equals(nil)
-      end
-    end
   end)
 end)
 
@@ -340,18 +307,6 @@ print(trinity.methods.random(problem, { evaluations = 200 }).reward == first.rew
 end)
 
 describe('Ctrl-C', function()
-  it('ends a script whose next search has not begun, too', function()
-    local result = stopping.run({ 'two searches', [[
-      local trinity = require 'trinity'
-      local problem = trinity.problem { graph = trinity.model 'vgg16', cluster = trinity.cluster 'p100x2' }
-      ready()
-      for i = 1, 2 do
-        print(i, trinity.methods.annealing(problem, { evaluations = 1e9, quiet = true }).evaluations > 0)
-      end ]] }, '--', 1, 'INT')
-    expect(result.output):matches '^ready\n1%s+true\ntrinity: [^\n]*: interrupted\n$'
-    expect(result.status):equals(130)
-    expect(result.seconds):below(2)
-  end)
   it('ends the searches of workers with their best, and says that they were stopped', function()
     local path, kept = script('workers', problem .. [[
 trinity.parallel_map({ 1, 2 }, function(seed)

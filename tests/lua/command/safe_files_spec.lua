@@ -1,5 +1,5 @@
--- A folder of a safe script is swapped for a link that leads outside, on and on, while every function that reads or writes
--- a file works in it: nothing outside is read, and nothing there changes.
+-- Every function that reads or writes a file, in a safe script: none leaves its folders, by any path, nor where a folder is
+-- swapped for a link that leads outside, on and on, while the function works in it.
 
 local core = require 'trinity.core'
 
@@ -66,12 +66,13 @@ search { checkpoint = path 'search.json', checkpoint_every = 1 }
 execute { save = path 'executed' }
 ]==]
 
--- By name, of each whether it writes.
+-- By name, of what reads, of what writes, and of readers of other programs' files.
 local calls = [==[
-local function f(name) return 'inside/' .. name end
+local at = 'inside/'
+local function f(name) return at .. name end
 local reads = {
   read = function() trinity.files.read(f 'graph.json') end,
-  list = function() assert(#trinity.files.list 'inside' > 5) end,
+  list = function() assert(#trinity.files.list(at) > 5) end,
   json = function() trinity.json.read(f 'graph.json') end,
   model = function() trinity.model(f 'graph.json') end,
   model_of_lua = function() trinity.model(f 'model.lua') end,
@@ -107,10 +108,38 @@ local writes = {
   checkpoint = function() search { checkpoint = f 'new.json' } end,
   execute_save = function() execute { save = f 'new' } end,
   execute_checkpoint = function() execute { checkpoint = f 'saved' } end,
-  megatron = function() piped:export { format = 'megatron', folder = 'inside/made' } end,
-  deepspeed = function() piped:export { format = 'deepspeed', folder = 'inside/made' } end,
-  accelerate = function() trinity.formats.export(strategy, { format = 'accelerate', folder = 'inside/made', cut_blocks = true }) end,
+  megatron = function() piped:export { format = 'megatron', folder = f 'made' } end,
+  deepspeed = function() piped:export { format = 'deepspeed', folder = f 'made' } end,
+  accelerate = function() trinity.formats.export(strategy, { format = 'accelerate', folder = f 'made', cut_blocks = true }) end,
 }
+local others = {
+  exported = function() trinity.model(f 'tiny.pt2') end,
+  decoder = function() trinity.model(f 'decoder') end,
+  trace = function() trinity.profile.trace(trinity.model 'tiny.pt2', { kineto = f 'unet.kineto.json' }) end,
+  nodes = function() piped:export { format = 'autoparallel', nodes = f 'unet.et.json' } end,
+  chakra = function() piped:export { format = 'chakra', folder = f 'made' } end,
+}
+]==]
+
+-- Each call by each path that leads outside.
+local by_path = [==[
+for _, path in ipairs { '../outside/', 'link/', '/tmp/trinity-hidden/', '.hidden/' } do
+  at = path
+  for _, list in ipairs { reads, writes, others } do
+    for name, call in trinity.sorted_pairs(list) do
+      local ok, message = pcall(call)
+      message = tostring(message)
+      if ok or not (message:find('which a safe script may not leave', 1, true) or message:find('a hidden file', 1, true)) then
+        print('REACHED', path, name, ok, message)
+      end
+    end
+  end
+end
+print 'all tried'
+]==]
+
+-- Each call while the swapper works.
+local while_swapped = [==[
 local refusals = { 'which a safe script may not leave', 'Too many levels of symbolic links', 'Not a directory',
   'No such file or directory', 'no such folder', 'the folder itself', 'expected a model', 'no model', 'no cluster', 'unknown' }
 local function refused(message)
@@ -129,14 +158,15 @@ for name, call in trinity.sorted_pairs(reads) do try('read', name, call) end
 for name, call in trinity.sorted_pairs(writes) do try('write', name, call) end
 ]==]
 
-it('no function gets outside while folders are swapped for links', function()
+it('no function gets outside, by no path and not while folders are swapped for links', function()
   with_torch()
   local folder = temporary()
   local tries = os.getenv 'TRINITY_SWAPS' or '20, 20' -- of each: at least, and seconds in which some come through and some do not
   os.execute(("mkdir -p '%s/outside' && mkdir '%s/room' && ln -s ../outside '%s/room/link'"):format(folder, folder, folder))
   core.write_file(folder .. '/make.lua', "local at = 'room/inside'\n" .. prelude .. make)
   core.write_file(folder .. '/swap.lua', swapper)
-  core.write_file(folder .. '/room/stranger.lua', ('local least, seconds = %s\n'):format(tries) .. prelude .. calls)
+  core.write_file(folder .. '/room/stranger.lua', ('local least, seconds = %s\n'):format(tries) .. prelude .. calls .. while_swapped)
+  core.write_file(folder .. '/room/paths.lua', prelude .. calls .. by_path)
   local function shell(text)
     return output_of(("cd '%s' && unset TRINITY_RUNS; T='%s'; { %s; } 2>&1"):format(folder, program, text))
   end
@@ -144,6 +174,8 @@ it('no function gets outside while folders are swapped for links', function()
   -- Outside are files of the same names, which no reader takes.
   shell "cd room/inside && for n in *; do printf 'outside' > ../../outside/$n; done"
   local before = shell 'cd outside && find . | sort && cat * | cksum'
+  expect(shell(("cp '%s/tests/data/traces/tiny.pt2' room; cd room && timeout 100 \"$T\" --safe --write . paths.lua --run none --quiet")
+    :format(root))):equals 'all tried\n'
   local output = shell [["$T" --no-strict swap.lua --run none > swapped &
     (cd room && timeout 500 "$T" --safe --write . stranger.lua --run none --quiet)
     echo status=$?; touch stop; wait; cat swapped]]
