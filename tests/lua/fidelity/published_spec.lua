@@ -324,6 +324,30 @@ describe('constants', function()
   end)
 end)
 
+describe('recorded errors', function()
+  it('are of all rows that the constants were fitted to', function()
+    local recorded = {}
+    for _, one in ipairs(constants.errors()) do recorded[one.id] = true end
+    for _, id in ipairs(constants.fitted().rows) do expect(id .. tostring(recorded[id])):equals(id .. 'true') end
+  end)
+  it_shared('are what the command says of rows on at most 64 GPUs', function()
+    local path, off, kept = shared 'llm-published/throughput.csv', {}, {}
+    for _, one in ipairs(constants.errors()) do off[one.id] = one.fitted end
+    for _, row in ipairs(published_row.all(path, true)) do kept[row.id] = row.plan and row.plan.gpus <= 64 and off[row.id] end
+    local lines = {}
+    for line in core.read_file(path):gmatch '[^\n]+' do
+      if #lines == 0 or kept[line:match '^[^,]+'] then lines[#lines + 1] = line end
+    end
+    local some = temporary '.csv'
+    core.write_file(some, table.concat(lines, '\n') .. '\n')
+    local rows = json.decode(trinity_says(("fidelity published --rows '%s' --json"):format(some), 0):match '{.*}').rows
+    expect(#rows >= 60):truthy()
+    for i, row in ipairs(published_row.all(some)) do
+      expect(rows[i].predicted_tokens_per_s_per_gpu / row.measured - 1):near(off[row.id], 2e-3)
+    end
+  end)
+end)
+
 describe('the command', function()
   it('tells rows without a value, in order, by their id', function()
     local path = file_of({ id = 'b', value = '' }, { id = 'a', value = '', gpus = '4', dp = '1' })

@@ -70,6 +70,13 @@ local function compare(graph, cluster, queue, plan)
         queue, tonumber(found.metrics[field]), tonumber(whole[field])), 0)
     end
   end
+  for d = 1, #problem.cluster.devices do
+    for _, field in ipairs { 'compute_busy_s', 'memory_bytes', 'sent_bytes', 'received_bytes' } do
+      if found.metrics[field](found.metrics, d) ~= whole[field](whole, d) then
+        error(('%s of device %d of %s on %s'):format(field, d, trinity.json.encode(plan), cluster), 0)
+      end
+    end
+  end
   return problem:simulated_devices(found)
 end
 

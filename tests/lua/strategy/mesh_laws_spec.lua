@@ -210,34 +210,4 @@ describe('every mesh', function()
       end
     end
   end)
-  it('costs what all of its devices cost, where the sequence or experts are shared out, too', function()
-    local random, several = draws(8), { trinity.cluster 'dgx_a100x2', trinity.cluster 'dgx_h100x2' }
-    local compared, of_experts = { [false] = 0, [true] = 0 }, false
-    local problem
-    for draw = 1, 400 do
-      if draw % 4 == 1 then
-        of_experts = draw % 8 == 1
-        problem = trinity.problem { graph = of_experts and experts(random) or dense(random), cluster = random:pick(several) }
-      end
-      local plan = plan_of(random, problem.graph)
-      plan.mesh.data, plan.mesh.context = random:pick { 2, 4 }, random:pick(of_experts and { 1, 1, 2 } or { 2, 4 })
-      plan.mesh.pipeline, plan.mesh.expert, plan.synchronise = random:pick { 1, 2 }, of_experts and 2 or 1, nil
-      plan.sequence_parallel = of_experts or plan.sequence_parallel
-      local ok, found = pcall(problem.evaluate, problem, plan)
-      if ok then
-        compared[of_experts] = compared[of_experts] + 1
-        local whole = problem:timeline(plan).metrics
-        local said = shown(plan) .. problem.cluster.name
-        for _, name in ipairs { 'step_time_s', 'total_communication_bytes', 'peak_memory_bytes', 'transfers' } do
-          expect(said .. found[name]):equals(said .. whole[name])
-        end
-        for d = 1, #problem.cluster.devices do
-          for _, name in ipairs { 'compute_busy_s', 'memory_bytes', 'sent_bytes', 'received_bytes' } do
-            expect(found[name](found, d)):equals(whole[name](whole, d))
-          end
-        end
-      end
-    end
-    expect(math.min(compared[false], compared[true]) > 40):truthy()
-  end)
 end)

@@ -1,6 +1,5 @@
 -- How the replicas of a mesh are kept alike: what meets whom, what a step costs where they meet seldom, what is refused.
 
-local core = require 'trinity.core'
 local nodes = require 'trinity.cluster.nodes'
 local simulator = require 'trinity.strategy.simulator'
 local trinity = require 'trinity'
@@ -215,17 +214,6 @@ describe('replicas of a mesh', function()
     expect(automatic.step_time_s <= ring.step_time_s):truthy()
     expect(problem:evaluate(plan { algorithm = 'hierarchical' }).step_time_s ~= ring.step_time_s):truthy()
   end)
-  it('meet stage by stage in a pipeline, beside tensor and context', function()
-    for _, kind in ipairs { 'hierarchical', 'local_sgd', 'parameter_server', 'daso' } do
-      local inner = (kind == 'hierarchical' or kind == 'daso') and 2 or nil
-      local found = problem:strategy { mesh = { data = 4, pipeline = 2, tensor = 2, context = 2 }, micro_batches = 2,
-        synchronise = { kind = kind, inner = inner, every = kind == 'local_sgd' and 3 or nil } }
-      expect(found:lower_bound_s() <= found.metrics.step_time_s):truthy()
-      for _, row in ipairs(found:account().traffic) do
-        expect(row.axis ~= nil or row.kind == 'send'):truthy()
-      end
-    end
-  end)
   it('say how in words', function()
     local text = problem:strategy(plan { kind = 'local_sgd', every = 8 }):explain()
     expect(text):matches 'replicas: weights are averaged every 8 steps'
@@ -234,20 +222,6 @@ describe('replicas of a mesh', function()
     expect(problem:strategy(plan { kind = 'daso', inner = 4, asynchronous = true }):explain()):matches 'merged behind the next step'
     expect(problem:strategy(plan { kind = 'parameter_server', asynchronous = true }):explain())
       :matches 'by the gradient of one after the other, 7 updates old'
-  end)
-  it('are written, read, and equal', function()
-    local path = os.tmpname()
-    for _, way in ipairs { { kind = 'daso', inner = 2, every = 3, algorithm = 'ring' },
-      { kind = 'daso', inner = 4, asynchronous = true }, { kind = 'local_sgd', every = 0 },
-      { kind = 'parameter_server', servers = 3 }, { kind = 'parameter_server', asynchronous = true } } do
-      local found = problem:strategy(plan(way))
-      found:save(path)
-      expect(core.read_file(path)):matches('"synchronise": {%s+"kind": "' .. way.kind)
-      local loaded = problem:load(path)
-      expect(loaded.metrics.step_time_s):equals(found.metrics.step_time_s)
-      for key, value in trinity.sorted_pairs(way) do expect(loaded.synchronise[key]):equals(value) end
-    end
-    os.remove(path)
   end)
   it('are refused beside what they contradict', function()
     local function refused(way, more, text)
