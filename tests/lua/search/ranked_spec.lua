@@ -321,12 +321,12 @@ describe('the commands', function()
     expect(core.read_file(save)):equals(whole)
   end)
   --- Weights of a training.
-  local function weights()
+  local function saved()
     if not require('trinity.base.util').exists(save) then run('train --rounds 1 ' .. common) end
     return save
   end
   it('train refuses another training than that which it is to go on from', function()
-    weights()
+    saved()
     local output, status = run('train --rounds 6 --resume ' .. common:gsub('%-%-seed 2', '--seed 3'))
     expect(status):equals(1)
     expect(output):matches 'a training of seed 2 on 2 problems, this one has seed 3 and 2'
@@ -381,7 +381,7 @@ describe('the commands', function()
     expect(output):matches '\n52 +ppo'
   end)
   it('policy show says what weights were trained on and how they do', function()
-    local output, status = run(('policy show %s --graphs vgg16:8 --clusters p100x2,p100x4 --evaluations 60 --seeds 2'):format(weights()))
+    local output, status = run(('policy show %s --graphs vgg16:8 --clusters p100x2,p100x4 --evaluations 60 --seeds 2'):format(saved()))
     expect(status):equals(0)
     expect(output):matches 'trained_on +vgg16:8 on p100x2, vgg16:8 on p100x4'
     expect(output):matches 'vgg16:8 on p100x4 %(trained on%)'
