@@ -117,7 +117,7 @@ local calls = {
   { '^lib/trinity/manual/', 'command/manual tree' }, { '^lib/trinity/_meta/', 'tree' },
   { '^lib/trinity/([^/]*)/', '%1 tree whole/golden whole/arguments command/reference' },
   { '^lib/', 'tree whole/golden whole/arguments command/reference' },
-  { '^scripts/(.*)%.lua$', 'whole/golden whole/scripts command/reference mention:%1' },
+  { '^scripts/(.*)%.lua$', [[whole/golden whole/scripts command/reference mention:'%1\b]] },
   { '^models/', 'graph cluster whole/golden' }, { '^README', 'command/manual tree' },
   { 'CMakeLists%.txt$', 'whole/embed whole/packages' }, { '^tests/', 'tree/leftovers' },
 }
@@ -128,10 +128,10 @@ local function choose_word(word)
   if word == 'cpp' then
     for job in pairs(cpp) do choose(job) end -- in any order: they are sorted by seconds and name
   elseif text then
-    for _, path in ipairs(lines_of(("grep -lrF '%s' tests/lua --include=*_spec.lua"):format(text))) do
+    for _, path in ipairs(lines_of(('grep -lrE "%s" tests/lua --include=*_spec.lua'):format(text))) do
       choose('lua/' .. path:match '^tests/lua/(.*)_spec%.lua$')
     end
-    for _, path in ipairs(lines_of(("grep -lrF '%s' tests --include=*_test.cpp"):format(text))) do
+    for _, path in ipairs(lines_of(('grep -lrE "%s" tests --include=*_test.cpp'):format(text))) do
       choose_called(path:match '^tests/([^/]*)/', 'cpp')
     end
   elseif word == 'fuzz' then
