@@ -114,22 +114,6 @@ it('a limit of memory leaves OpenBLAS what it takes for each of many cores', fun
   end
 end)
 
-it('what workers print lies on the disk, of any size', function()
-  local text = [[
-    local trinity = require 'trinity'
-    local line = ('x'):rep(999)
-    trinity.parallel_map(4, function(i)
-      for _ = 1, 50000 do print(line) end
-      print('end', i)
-    end, { workers = 2, quiet = true })
-    local peak = io and io.open '/proc/self/status':read '*a':match 'VmHWM:%s+(%d+)' or 0
-    io.stderr:write('peak ', peak, '\n') ]]
-  local output = output_of(("timeout 100 '%s' --memory-limit 64M '%s' 2>&1 >/dev/null"):format(program, file_with(text)))
-  expect(tonumber(output:match 'peak (%d+)') * 1024):below(150e6)
-  output = output_of(("timeout 100 '%s' --memory-limit 64M '%s' 2>/dev/null | grep -n end"):format(program, file_with(text)))
-  expect(output):equals '50001:end\t1\n100002:end\t2\n150003:end\t3\n200004:end\t4\n'
-end)
-
 describe('what workers print', function()
   local text = [[
     local trinity = require 'trinity'

@@ -169,7 +169,6 @@ describe('the schedule of DASO', function()
     expect(function() one:load_state { epoch = 1 } end):raises "field 'batch'"
   end)
   it('refuses what it cannot take', function()
-    expect(function() daso.schedule {} end):raises "daso.schedule: option 'epochs' is missing"
     expect(function() daso.schedule { epochs = 3, warmup_epoch = 1 } end):raises "unknown option 'warmup_epoch', did you mean 'warmup_epochs'"
     expect(function() daso.schedule { epochs = 3, held = {} } end):raises "held: option 'global_skips' is missing"
     local schedule = daso.schedule { epochs = 3 }
@@ -243,29 +242,6 @@ describe('training time', function()
     expect(cycling.time_s - expected_s - 2 * node_s):near(0, 6 * 2e-4)
     expect(expected_s):below(cycling.time_s)
   end)
-  it('of DASO falls with the skips, and waits for a slow network', function()
-    local spec = loadfile(core.home .. '/models/clusters/juwels_booster.lua')()(2)
-    for _, link in ipairs(spec.links) do
-      if link.to == 'infiniband' then link.bandwidth_bytes_per_s = 0.5e9 end
-    end
-    local slow, last = trinity.cluster(spec), math.huge
-    for _, skips in ipairs { 1, 2, 4, 8, 16 } do
-      local synchronisation = sync.daso { warmup_epochs = 0, cooldown_epochs = 0, held = { global_skips = skips } }
-      local seconds = replicate(2, synchronisation, slow):train({ batches = 32 }).time_s
-      expect(seconds):below(last)
-      last = seconds
-    end
-    expect(last):below(replicate(2, sync.bsp { bucket_bytes = 0 }, slow):train({ batches = 32 }).time_s)
-  end)
-  it('of DASO goes with the slowest node', function()
-    local spec = loadfile(core.home .. '/models/clusters/juwels_booster.lua')()(2)
-    for i = 5, 8 do spec.devices[i].speed = 0.5 end
-    local synchronisation = sync.daso { warmup_epochs = 0, cooldown_epochs = 0 }
-    local mixed, even = replicate(2, synchronisation, trinity.cluster(spec)), replicate(2, synchronisation)
-    local slow, fast = mixed:train { batches = 20 }, even:train { batches = 20 }
-    expect(slow.compute_s):near(2 * fast.compute_s, 0.2 * fast.compute_s)
-    expect(fast.time_s * 1.3):below(slow.time_s)
-  end)
   it('of local SGD and of a parameter server', function()
     local cluster = trinity.cluster 'juwels_boosterx2'
     local all = { 1, 2, 3, 4, 5, 6, 7, 8 }
@@ -291,39 +267,20 @@ describe('training time', function()
     expect(of_strategy:train({ epochs = 20, batches = 3 }).time_s):equals(run:train({ epochs = 20, batches = 3 }).time_s)
   end)
   it('is part of a strategy, in its file too', function()
-    local cluster, path = trinity.cluster 'juwels_boosterx2', temporary()
-    local problem = trinity.problem { graph = graph, cluster = cluster }
-    local placement = problem:placement_by_unit(function(unit) return unit > graph.units / 2 and 2 or 1 end)
-    local training = { epochs = 12, batches = 20 }
-    for _, synchronisation in ipairs { sync.bsp { algorithm = 'ring', bucket_bytes = 0 }, sync.local_sgd { steps = 3 },
+    local path = temporary()
+    local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'juwels_boosterx2' }
+    for _, way in ipairs { sync.bsp { algorithm = 'ring', bucket_bytes = 0 }, sync.local_sgd { steps = 3 },
       sync.parameter_server { servers = 2, asynchronous = true }, sync.daso { stability_level = 0.1, age = 'code',
         held = { global_skips = 2, local_skips = 2 } } } do
-      local run = sync.replicate { graph = graph, cluster = cluster, placement = placement,
-        synchronisation = synchronisation, replicas = 4 }
+      local run = replicate(2, way)
       run:strategy(problem):save(path)
       local loaded = problem:load(path)
-      expect(loaded.replication.replicas):equals(4)
-      expect(tostring(loaded.replication.synchronisation)):equals(tostring(synchronisation))
-      expect(loaded:train(training).time_s):equals(run:train(training).time_s)
-      loaded:save(path .. '.again')
-      expect(core.read_file(path .. '.again')):equals(core.read_file(path))
+      expect(tostring(loaded.replication.synchronisation)):equals(tostring(way))
+      expect(loaded:train({ epochs = 12, batches = 20 }).time_s):equals(run:train({ epochs = 12, batches = 20 }).time_s)
     end
-    local text = core.read_file(path)
-    local function refused(from, to, message)
-      core.write_file(path, (text:gsub(from, to)))
-      expect(function() problem:load(path) end):raises(message)
-    end
-    refused('"daso"', '"dasso"', "replication: unknown kind 'dasso', did you mean 'daso'")
-    refused('"replicas": 4', '"replicas": 7', "'replicas': 7 of 2 devices do not fit 8 devices")
-    refused('stability_level', 'stabilty_level', "did you mean 'stability_level'")
-    expect(function() problem:strategy(placement):train(training) end):raises 'this strategy has no replication'
-    local other = trinity.problem { graph = graph, cluster = trinity.cluster 'juwels_booster' }
-    local run = sync.replicate { graph = graph, cluster = cluster, synchronisation = sync.bsp {} }
-    expect(function() run:strategy(other) end):raises 'its cluster is juwels_booster, the replication has juwels_boosterx2'
   end)
   it('refuses what does not fit', function()
     local cluster = trinity.cluster 'juwels_boosterx2'
-    expect(function() sync.replicate { graph = graph, cluster = cluster } end):raises "option 'synchronisation' is missing"
     expect(function() sync.replicate { graph = graph, cluster = cluster, synchronisation = 'bsp' } end)
       :raises "option 'synchronisation': expected a synchronisation, got string 'bsp'"
     expect(function() sync.replicate { graph = graph, cluster = cluster, synchronisation = sync.bsp {}, replicas = 6 } end)
@@ -331,7 +288,6 @@ describe('training time', function()
     expect(function() sync.daso { epochs = 3 } end):raises "option 'epochs' follows from the training"
     expect(function() sync.bsp { algorithm = 'rign' } end):raises "did you mean 'ring'"
     local run = replicate(2, sync.daso {})
-    expect(function() run:train {} end):raises "option 'batches' is missing"
     expect(function() run:train { batches = 3, loss = { 'x' } } end):raises 'expected a number for epoch 1'
     expect(function() run:train { batches = 1e7, epochs = 1e5 } end):raises 'more than'
   end)

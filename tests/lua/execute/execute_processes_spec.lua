@@ -222,57 +222,6 @@ if job.rank == 0 then print(#run.losses < run.steps_done) end
   end)
 end)
 
-describe('trinity execute', function()
-  local model = write('model.lua', [[
-    return { help = 'rows', options = { batch_size = { default = 4, help = 'rows' } }, build = function(o)
-      local net = require('trinity.graph.layers').new('rows', { batch_size = o.batch_size })
-      local x = net:input('x', { o.batch_size, 6 })
-      for i = 1, 4 do x = net:relu('relu' .. i, net:linear('layer' .. i, x, 5 + i)) end
-      net:softmax_cross_entropy('loss', net:linear('out', x, 4), net:input('labels', { o.batch_size }, 'int64'))
-      return net:build()
-    end }
-  ]])
-  local start = ('"$T" execute --model %s --devices cpu:0,cpu:1 '):format(model)
-  it('measures a pipeline and draws it', function()
-    local status, output = shell(start .. '--method contiguous --schedule 1f1b --micro_batches 4 --steps 3 --warm_up 1 '
-      .. '--trace "$F/trace.json" --json')
-    expect(status):equals(0)
-    local found = json.decode(output, 'output')
-    expect(found.schedule):equals '1f1b'
-    expect(found.micro_batches):equals(4)
-    expect(#found.losses):equals(3)
-    expect(#found.step_times_s):equals(2)
-    expect(found.transferred_bytes > 0):equals(true)
-    expect(#found.types > 3):equals(true)
-    for _, name in ipairs { 'busy_s', 'copy_s', 'cores', 'peak_memory_bytes', 'simulated_memory_bytes' } do
-      expect(#found[name]):equals(2)
-    end
-    local trace = json.decode(core.read_file(folder .. '/trace.json'), 'trace')
-    expect(#trace.traceEvents > 100):equals(true)
-  end)
-  it('prints devices and types', function()
-    local status, output = shell(start .. '--steps 2')
-    expect(status):equals(0)
-    expect(output):matches 'device +core +busy +copies +peak memory +simulated'
-    expect(output):matches 'operator type +operators +measured +simulated'
-    expect(output):matches 'measured: step time'
-  end)
-  it('says in one line what is wrong', function()
-    local status, output = shell(start .. '--memory_limit 3q')
-    expect(output):matches "option '%-%-memory_limit': expected bytes %(500000, 80GB, 25GiB%), got '3q'\n$"
-    expect(status):equals(2)
-  end)
-  it('refuses a strategy for another model', function()
-    local problem = trinity.problem { cluster = trinity.cluster 'p100x2', graph = trinity.model('rnnlm',
-      { batch_size = 2, sequence = 3, hidden = 8, vocabulary = 10 }) }
-    problem:strategy(problem:placement(), { method = 'given', evaluations = 1 }):save(folder .. '/other.json')
-    local status, output = shell(start .. '--strategy "$F/other.json"')
-    expect(status ~= 0):equals(true)
-    expect(select(2, output:gsub('trinity: ', ''))):equals(1)
-    expect(output):matches "option '%-%-strategy': .*other.json: placement: graph 'rows' has no operator"
-  end)
-end)
-
 --- Says that it is ready behind so many steps, however long they take.
 local function ready_behind(steps)
   return ([[

@@ -306,18 +306,6 @@ describe('what workers print', function()
       expect(expected):matches '^before item\t1\n'
     end
   end)
-  it('is kept when the worker dies', function()
-    local _, output = run_script('SCRIPT', [[
-      local ffi = require 'ffi'
-      ffi.cdef 'int raise(int);'
-      require('trinity').parallel_map(2, function(i)
-        print('last words of', i)
-        if i == 2 then ffi.C.raise(6) end
-      end, { workers = 2, quiet = true })
-    ]])
-    expect(output):matches 'last words of\t1\nlast words of\t2\n'
-    expect(output):matches 'SCRIPT:3: trinity.parallel_map: worker for item 2 ended by signal 6 %(Aborted%)'
-  end)
   it('leaves standard input to the script', function()
     local path = file_with [[
       local read = require('trinity').parallel_map(3, function() return io.read '*a' end, { workers = 2, quiet = true })
@@ -352,20 +340,4 @@ it('maps in maps run where they are', function()
   local parallel = nested(2)
   expect(parallel):matches '\n3 1 %d+ true\n3 2 %d+ true\n3 3 %d+ true\n'
   expect(nested(1)):equals(parallel)
-end)
-
-it('Ctrl-C ends a map and its workers', function()
-  local ready = temporary()
-  local path = file_with(([[
-    require('trinity').parallel_map(3, function(i)
-      if i == 1 then require('trinity.core').write_file('%s', 'ready') end
-      while true do pcall(function() end) end
-    end, { workers = 3, quiet = true })
-  ]]):format(ready))
-  local output = output_of(([[sh -c '%s %s 2>&1 & pid=$!
-    while [ ! -s %s ] && kill -0 $pid; do sleep 0.05; done
-    sleep 0.2; kill -INT $pid; wait $pid; echo status=$?; sleep 0.1
-    ps -C trinity -o args= | grep -c "%s"']]):format(program, path, ready, path))
-  expect(output):matches(path:gsub('%p', '%%%0') .. ':%d+: interrupted')
-  expect(output):matches 'status=130\n0\n$'
 end)

@@ -74,34 +74,25 @@ describe('tensorboard', function()
   end)
 end)
 
---- The run of this name and seed of a script that compares three methods, made once: its folder, and the script.
-local function explained(name, seed)
-  local at = ('%s/%s/'):format(runs, name)
-  local path = script('explain', head .. [[
+local explaining
+
+--- The script of a run called `first`, and the folder of that.
+local function first()
+  if explaining then return explaining, runs .. '/first/' end
+  explaining = script('explain', head .. [[
 local comparison = trinity.compare(problem, { 'metis', 'random', 'trinity' },
   { evaluations = options.evaluations, seed = options.seed, trinity = { policy = 0.25 } })
 trinity.run:log { step = 7, value = 0.1, note = 'a "b",c' }
 comparison:find('trinity'):save(arg[1] == '--quiet' and arg[2] or trinity.run.path .. '/saved.json')
 ]])
-  if not exists(at .. 'run.json') then
-    local status, output = run(('%s --run %s --seed %d'):format(path, name, seed))
-    if status ~= 0 then error(output) end
-  end
-  return at, path
-end
-
---- Makes runs that failed, where they are not there: bang-1 and leave-1.
-local function failed_runs()
-  local function make(name, text, status)
-    if not exists(('%s/%s-1/run.json'):format(runs, name)) then expect((run(script(name, text)))):equals(status) end
-  end
-  make('bang', "local trinity = require 'trinity'\ntrinity.run:log { step = 1 }\nerror 'bang'\n", 1)
-  make('leave', "require('trinity').run:log { step = 1 }\nos.exit(3)\n", 3)
+  local status, output = run(explaining .. ' --run first --seed 5')
+  if status ~= 0 then error(output) end
+  return explaining, runs .. '/first/'
 end
 
 describe('a run', function()
   it('explains itself', function()
-    local at, path = explained('first', 5)
+    local path, at = first()
     local about = read_json(at .. 'run.json')
     expect(about.kind):equals 'trinity run 1'
     expect(about.status):equals 'done'
@@ -121,7 +112,7 @@ describe('a run', function()
     expect(result.data.rows[3].runs[1].search):equals '3'
   end)
   it('is read back: graph, cluster, reward, strategies', function()
-    local at = explained('first', 5)
+    local _, at = first()
     local about = read_json(at .. 'problems/1/problem.json')
     local original = trinity.model('alexnet', { batch_size = 16 })
     local graph, cluster = trinity.model(at .. about.graph), trinity.cluster(at .. about.cluster_file)
@@ -141,7 +132,7 @@ describe('a run', function()
     expect(timelines):equals(1)
   end)
   it('has the same numbers in CSV, lines of JSON and events', function()
-    local at = explained('first', 5)
+    local _, at = first()
     local rows, names, line = run_metrics.read(at .. 'metrics.jsonl'), nil, 0
     for text in core.read_file(at .. 'metrics.csv'):gmatch '[^\n]+' do
       local cells, i = {}, 0
@@ -192,13 +183,14 @@ describe('a run', function()
     expect(#rows + torn):equals(0)
   end)
   it('has a name that nobody else has, and no existing folder is touched', function()
-    local path, own = script('name', head .. "trinity.methods.metis(problem)\n"), folder .. '/own'
-    os.execute(("for i in 1 2 3; do '%s' '%s' --quiet --runs '%s' & done; wait"):format(program, path, own))
+    local path = script('name', head .. "trinity.methods.metis(problem)\n")
+    os.execute(("for i in 1 2 3; do '%s' '%s' --quiet --runs '%s' & done; wait"):format(program, path, runs))
     for i = 1, 3 do
-      expect(read_json(('%s/name-alexnet-p100x2-%d/run.json'):format(own, i)).status):equals 'done'
+      expect(read_json(('%s/name-alexnet-p100x2-%d/run.json'):format(runs, i)).status):equals 'done'
     end
-    expect(exists(own .. '/name-alexnet-p100x2-4/run.json')):equals(false)
-    local before = core.read_file(explained('first', 5) .. 'run.json')
+    expect(exists(runs .. '/name-alexnet-p100x2-4/run.json')):equals(false)
+    first()
+    local before = core.read_file(runs .. '/first/run.json')
     local status, output = run(path .. ' --run first')
     expect(status):equals(2)
     expect(output):matches "option '%-%-run': there is a run 'first' already %("
@@ -208,14 +200,17 @@ describe('a run', function()
     end
     run_state.check_name(('x'):rep(120))
     expect((run(path .. ' --run none'))):equals(0)
-    run_trinity(([[-e "arg = { '--runs', '%s' } require('trinity').run:log { step = 1 }"]]):format(own))
-    expect(#core.list_folder(own)):equals(3)
+    run_trinity(([[-e "arg = { '--runs', '%s' } require('trinity').run:log { step = 1 }"]]):format(runs))
+    expect(exists(runs .. '/none')):equals(false)
+    for _, name in ipairs(core.list_folder(runs)) do expect(name:find '^command'):equals(nil) end
   end)
   it('says how it ended', function()
     local function status_of(name) return read_json(('%s/%s/run.json'):format(runs, name)) end
-    failed_runs()
+    local path = script('bang', "local trinity = require 'trinity'\ntrinity.run:log { step = 1 }\nerror 'bang'\n")
+    expect((run(path))):equals(1)
     expect(status_of 'bang-1'.status):equals 'failed'
     expect(status_of 'bang-1'.error):matches 'bang%.lua:3: bang'
+    expect((run(script('leave', "require('trinity').run:log { step = 1 }\nos.exit(3)\n")))):equals(3)
     expect(status_of 'leave-1'.error):equals 'exit status 3'
   end)
   it('names LibTorch and its BLAS where they were used', function()
@@ -330,13 +325,14 @@ end)
 
 describe('trinity runs', function()
   it('lists, filters, sorts, shows and compares', function()
-    explained('first', 5)
-    explained('third', 3)
-    failed_runs()
+    first()
+    run(script('bang', "require('trinity').run:log { step = 1 } error 'no'") .. ' --run bang')
+    run(script('leave', "require('trinity').run:log { step = 1 } os.exit(3)") .. ' --run leave')
+    run(script('other', head .. "trinity.compare(problem, { 'random' }, { evaluations = 9 })\n") .. ' --run other')
     local _, all = call('runs')
     expect(all):matches 'first +done +explain%.lua +alexnet +p100x2 +0%.%d+ s +%d%.%d+x'
     local _, failed = call('runs', 'failed', '--sort', 'name')
-    expect(failed):matches '\nbang%-1.*\nleave%-1'
+    expect(failed):matches '\nbang .*\nleave '
     expect(failed:find 'first'):equals(nil)
     local _, text = call('runs', '--json', 'first')
     local listed = json.decode(text)
@@ -345,7 +341,7 @@ describe('trinity runs', function()
     local _, shown = call('runs', 'show', 'first')
     expect(shown):matches '3 +trinity +5 +done'
     expect(shown):matches 'comparison: Of 3 methods'
-    local _, compared = call('runs', 'compare', 'third', 'first')
+    local _, compared = call('runs', 'compare', 'other', 'first')
     expect(compared):matches 'seed +3 +5\n'
     local elsewhere = read_json(runs .. '/first/run.json')
     elsewhere.machine.processor, elsewhere.versions.libtorch, elsewhere.name = 'Z80', '0.1', 'elsewhere'
@@ -361,7 +357,6 @@ describe('trinity runs', function()
     expect(message):matches "no run 'frist' in .*, did you mean 'first'%?"
   end)
   it('deletes runs and nothing else, running ones only with --force', function()
-    failed_runs()
     core.write_file(runs .. '/precious/data.txt', 'x')
     expect((call('runs', 'delete', 'precious'))):equals(2)
     expect(exists(runs .. '/precious/data.txt')):truthy()
@@ -371,8 +366,8 @@ describe('trinity runs', function()
     local status, output = call('runs', 'delete', 'alive')
     expect(status):equals(2)
     expect(output):matches 'is running %(process %d+%); %-%-force deletes it anyway'
-    expect((call('runs', 'delete', 'alive', 'bang-1', '--force'))):equals(0)
-    expect(exists(at .. '/run.json') or exists(runs .. '/bang-1/run.json')):equals(false)
+    expect((call('runs', 'delete', 'alive', '--force'))):equals(0)
+    expect(exists(at .. '/run.json')):equals(false)
   end)
 end)
 
@@ -384,7 +379,7 @@ describe('trinity watch', function()
         share = 0.25, best_step_time_s = 0.5, lower_bound_s = 0.25, evaluations_per_s = 50, left_s = 6 } })
     local _, text = call('watch', 'seen', '--once')
     expect(text):matches 'trinity seed 2  100 evaluations  best 0%.5 s %(2%.00x bound%)  50 evaluations/s  6 s left'
-    explained('first', 5)
+    first()
     local status, ended = call('watch', 'first')
     expect(status):equals(0)
     expect(ended):matches 'trinity  seed 5  step time [%d.]+ s  %d%.%d+x bound\nfirst: done after [%d.]+ s\nOf 3 methods'

@@ -9,19 +9,7 @@ local function small_problem(reward)
   return trinity.problem { graph = graphs.branches(6, 16, 32, 32), cluster = trinity.cluster 'p100x2', reward = reward }
 end
 
-local quick = { evaluations = 96, hidden = 32, quiet = true }
-local function with(options) return merged(quick, options) end
-
-describe('a strategy', function()
-end)
-
 describe('methods', function()
-  it('keep to their budget of evaluations', function()
-    local problem = small_problem()
-    expect(trinity.methods.random(problem, { evaluations = 70, batch = 32, quiet = true }).evaluations):equals(70)
-    expect(trinity.methods.trinity(problem, with { evaluations = 48 }).evaluations):equals(48)
-    expect(trinity.methods.round_robin(problem, { quiet = true }).evaluations):equals(1)
-  end)
   it('may be plain functions of the script', function()
     trinity.methods.register('by_name', function(problem)
       return problem:placement_by_unit(function(unit) return unit % 2 + 1 end)
@@ -30,13 +18,6 @@ describe('methods', function()
     local found = trinity.methods.by_name(problem)
     expect(found.method):equals 'by_name'
     expect(tostring(trinity.compare(problem, { 'by_name', 'single_device', found }, { quiet = true }))):matches 'by_name.*single_device.*by_name'
-  end)
-  it('run with the settings of the paper', function()
-    local found = trinity.methods.trinity(small_problem(trinity.rewards.mdpe()),
-      { preset = 'paper', evaluations = 40, hidden = 16, quiet = true })
-    expect(found.evaluations):equals(40)
-    expect(#found.curve):equals(2) -- batches of 20 from the policy alone, nothing before and after
-    expect(found.curve[1].evaluations):equals(20)
   end)
 end)
 
@@ -74,35 +55,6 @@ describe('trinity learns', function()
     beats_random(trinity.model(shared 'pipedream/resnet50.graph.txt'), 'p100x2')
   end)
 
-  -- Learning itself: how the mean reward of the samples changes, the sign of the reward turned or not.
-  local function change(sign, options)
-    local reward = trinity.rewards.mdpe()
-    local problem = small_problem(function(m) return sign * reward(m) end)
-    options.warm_start, options.refine = false, false
-    local curve = trinity.methods.trinity(problem, with(options)).curve
-    local function mean(first, last)
-      local sum = 0
-      for i = first, last do sum = sum + sign * curve[i].mean_reward end
-      return sum / (last - first + 1)
-    end
-    return mean(#curve - 4, #curve) - mean(1, 2)
-  end
-  it('to raise the mean reward of its samples, from a start that knows nothing', function()
-    expect(0.2):below(change(1,
-      { evaluations = 480, contiguity = 0, switch_probability = 0, learning_rate = 5e-3 }))
-  end)
-  it('from placements that fit, of which none is left out for failing', function()
-    local function curve(steps)
-      local found = trinity.methods.trinity(small_problem(trinity.rewards.mdpe()), with { warm_start = false, refine = false,
-        exclude_failing_after = steps })
-      expect(found.metrics.feasible):equals(true)
-      return found.curve[#found.curve].mean_reward
-    end
-    expect(curve(0)):equals(curve(-1))
-  end)
-  it('and gets worse when trained against the negated reward', function()
-    expect(change(-1, { evaluations = 480, learning_rate = 5e-3 })):below(-0.2)
-  end)
 end)
 
 describe('a warm start', function()

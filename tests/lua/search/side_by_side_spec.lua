@@ -76,21 +76,6 @@ describe('searchers side by side', function()
     expect(team_of(1e6, { checkpoint = 'x' })):equals(nil)
   end)
 
-  it('share one annealing by step times', function()
-    local problem, found = problem_of(), {}
-    for i = 1, 2 do
-      local searcher, placement = searcher_of(problem, 1), problem:placement()
-      for _ = 1, i do core.run_in_flight(searcher, 3, 600 / i) end
-      found[i] = searcher:best(placement)
-      expect(searcher:evaluations()):equals(600)
-      expect(problem:evaluate(placement).step_time_s):equals(found[i])
-      expect(found[i]):below(problem:evaluate(problem:placement()).step_time_s)
-    end
-    local local_search = core.searcher(problem.handle, 'local_search', { seed = 1, starts = { problem:placement() } })
-    expect(function() core.run_in_flight(local_search, 3, 100) end):raises 'expected an annealing of the engine'
-    expect(function() core.run_in_flight(searcher_of(problem, 1), 0, 100) end):raises 'in_flight'
-  end)
-
   it('share what a search of seconds refines, with a ranker and without', function()
     local problem = problem_of()
     local start_s = problem:evaluate(problem:placement()).step_time_s

@@ -38,58 +38,6 @@ local problem = trinity.problem { graph = trinity.model('alexnet', { batch_size 
   cluster = trinity.cluster 'p100x2' }
 ]]
 
-describe('a writer that is killed', function()
-  it('leaves every file as one of its versions, whole', function()
-    with_torch()
-    local path = script('writer', problem .. [[
-local core, nn = require 'trinity.core', trinity.nn
-local found = trinity.methods.metis(problem)
-local at = arg[1]
-local net = nn.linear { inputs = 100, outputs = 100, seed = 1 }
-for i = 1, 1e9 do
-  core.write_file(at .. '/text', ('%06d'):format(i):rep(50000), i % 2 == 0 and 'unsynced' or 'synced')
-  found:save(at .. '/strategy.json')
-  problem.graph:save(at .. '/graph.json')
-  net:save(at .. '/net.safetensors')
-  core.append_file(at .. '/lines', ('{"line": %d}\n'):format(i))
-  if i == 1 then print 'writing' end
-end
-]])
-    local at = folder .. '/written'
-    local whole = {
-      text = function(text) return text == text:sub(1, 6):rep(50000) end,
-      ['strategy.json'] = json.decode,
-      ['graph.json'] = function(_, file) return require('trinity').model(file) end,
-      ['net.safetensors'] = function(_, file) return require('trinity').tensor.load(file) end,
-      lines = function(text)
-        local last = 0
-        for line in text:gmatch '([^\n]+)\n' do
-          local value = json.decode(line).line
-          assert(value == last + 1, 'a line is missing')
-          last = value
-        end
-        return last > 0
-      end }
-    local stream, read = require('trinity').random(1, 'writers', 1), 0
-    for _ = 1, 2 do
-      core.write_file(at .. '/begun', '')
-      local step = faults.run(folder, command(("'%s' '%s'"):format(path, at)),
-        { after = 'writing', delay_s = 0.3 * stream:uniform(), strike = 'kill -9 $pid' })
-      expect(step.status):equals(137)
-      for name, check in require('trinity').sorted_pairs(whole) do
-        local file = at .. '/' .. name
-        local text = faults.read(file)
-        if text then
-          read = read + 1
-          if not check(text, file) then error(name .. ' is torn') end
-        end
-      end
-      core.remove_tree(at)
-    end
-    expect(read):equals(10)
-  end)
-end)
-
 describe('a search of the engine that goes on', function()
   local checkpoints = require 'trinity.runs.checkpoints'
   local ask_tell_checkpoint = require 'trinity.search.ask_tell_checkpoint'
@@ -272,9 +220,6 @@ describe('a disk', function()
   it('that is full ends a search with one message, its last checkpoint whole and its best saved', function()
     mounted('size=256k', function(at) breaks(at, 'cat /dev/zero > ' .. at .. '/rest 2>/dev/null', 'No space left on device') end)
   end)
-  it('that is read-only does so, too', function()
-    mounted('size=1m', function(at) breaks(at, 'mount -o remount,ro ' .. at, 'Read-only file system') end)
-  end)
   it('that is full ends the writing of a run with one message and status 1; the script goes on', function()
     mounted('size=256k', function(at)
       local path = script('full', problem .. [[
@@ -290,13 +235,6 @@ print(trinity.methods.random(problem, { evaluations = 200 }).reward == first.rew
       os.execute(("rm '%s/rest'"):format(at))
       expect(faults.run(folder, command(("runs resume full --runs '%s/runs'"):format(at))).output):matches 'is done'
     end)
-  end)
-  it('that lets files grow no further is told of like a full one', function()
-    local path = script('limited', "require('trinity.core').write_file(arg[1], ('x'):rep(1e6))\n")
-    local step = faults.run(folder, ("ulimit -f 100; %s"):format(command(("'%s' '%s/large'"):format(path, folder))))
-    expect(step.output):matches '^trinity: [^\n]*large: cannot write: File too large\n$'
-    expect(step.status):equals(1)
-    expect(faults.read(folder .. '/large')):equals(nil)
   end)
   it('without a place for a run that was asked for by name is an error at once', function()
     local path = script('named', problem .. 'trinity.methods.metis(problem)\n')

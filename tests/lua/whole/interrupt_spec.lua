@@ -1,5 +1,5 @@
--- Ctrl-C and SIGTERM: everything that takes long ends, with status 130 or 143 and one line that says where. How soon is
--- measured by tests/bench/bench_interrupt.lua; here the bound is generous, for busy machines.
+-- Ctrl-C and SIGTERM: everything that takes long ends, with status 130 or 143 and one line that says where. The
+-- bound on the seconds is generous, for busy machines.
 
 local core = require 'trinity.core'
 local stopping = assert(loadfile(root .. '/tests/lua/support/stopping.lua'))()
