@@ -65,7 +65,6 @@ describe('published memory', function()
     local path = os.tmpname()
     core.write_file(path, head .. text)
     local ok, found = pcall(published.memory, path)
-    os.remove(path)
     if not ok then error(found, 0) end
     return found
   end
@@ -148,7 +147,6 @@ describe('published memory', function()
       end
       count = count + 1
     end
-    os.remove(path)
     expect(count):equals(#lines - 1)
   end)
 end)

@@ -4,8 +4,7 @@
 local core = require 'trinity.core'
 local trinity = require 'trinity'
 
-local folder = os.tmpname()
-os.remove(folder)
+local folder = temporary()
 os.execute(('mkdir %q'):format(folder))
 local path = folder .. '/config.json'
 
@@ -94,7 +93,7 @@ describe('config.json', function()
       expect(('%s %d'):format(name, graph.active_parameters)):equals(('%s %d'):format(name, wanted.active_per_token))
       count = count + 1
     end
-    expect(count):equals(10)
+    expect(count >= 10):truthy()
   end)
   it('is read from a folder, too, and by info', function()
     network(llama)

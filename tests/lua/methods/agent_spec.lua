@@ -48,20 +48,6 @@ describe('the policy', function()
     expect(function() agent:imitate({ placement }, { weights = { 0 } }) end):raises 'expected a positive number'
     expect(function() agent:imitate({ placement }, { weights = { 1, 2 } }) end):raises '2 weights for 1 placements'
   end)
-  it('resumed from a file gives the bytes of an unbroken run', function()
-    local path, options = temporary(), settings { dropout = 0.2 }
-    local unbroken, first = policies.trinity(problem, options), policies.trinity(problem, options)
-    local all, before = run(unbroken, 5), run(first, 2)
-    first:save(path)
-    local second = policies.trinity(problem, settings { dropout = 0.2, resume = path })
-    expect(before .. '\n' .. run(second, 3)):equals(all)
-    expect(function() policies.trinity(problem, settings { resume = path }) end):raises "option 'dropout' = 0.2, this one 0"
-    local loaded = policies.trinity(problem, settings { load = path, seed = 2 })
-    expect(loaded.loaded > 0.5):truthy()
-    expect(unbroken.loaded):equals(0)
-    expect(function() policies.trinity(problem, settings { load = root .. '/README.md' }) end):raises 'not a safetensors file'
-    expect(function() policies.trinity(problem, settings { load = path, resume = path }) end):raises 'exclude each other'
-  end)
   it('leaves out failing samples when it is told to', function()
     local agent = policies.trinity(problem, settings { exclude_failing_after = 0 })
     agent:sample()

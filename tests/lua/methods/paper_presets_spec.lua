@@ -223,7 +223,6 @@ describe('placeto', function()
     placeto(equal_chains(4), { preset = 'paper', episodes = 16, save = path })
     local rate = tensor.load(path)['optimiser.learning_rate']:item()
     expect(rate):near(1e-3 - 9e-4 * (1 + 64) / (1 + 128), 1e-9) -- before the second half
-    os.remove(path)
   end)
 
   it('places a graph that it never saw, after learning on two smaller ones', function()
@@ -243,7 +242,6 @@ describe('placeto', function()
     expect(1.4 * 7e-3):below(episode_ends_s(larger, untrained))
     expect(trained.metrics.step_time_s):near(7e-3, 1e-9)
     expect(function() placeto(equal_chains(4, 3), { episodes = 8, load = path }) end):raises 'of this policy'
-    os.remove(path)
   end)
 
   it('refuses weights for features that are of one graph', function()

@@ -156,17 +156,6 @@ describe('the optimum', function()
     expect(edge({ 1, 2, 4 }, { 1, 4, 2 })):equals(0)
     expect(edge({ 8, 1, 1 }, { 1, 8, 1 })):equals(4.58752e9)
   end)
-  it('is that of brute force', function()
-    for _, devices in ipairs { 2, 3 } do
-      local pase = pase_of('rnnlm', devices)
-      expect(pase:solve({ quiet = true }).cost):near(pase:brute_force().cost, 1)
-    end
-    local tiny = graph_of('rnnlm', { batch_size = 6, sequence = 4, hidden = 12, vocabulary = 30, layers = 3 })
-    for _, space in ipairs { 'code', 'paper' } do
-      local pase = trinity.pase(tiny, { devices = 4, cutoff = 1, space = space })
-      expect(pase:solve({ quiet = true }).cost):near(pase:brute_force(2e5).cost, 1e-3)
-    end
-  end)
 end)
 
 describe("FlexFlow's chain", function()

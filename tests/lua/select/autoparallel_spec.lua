@@ -5,8 +5,7 @@ local core = require 'trinity.core'
 local json = require 'trinity.base.json'
 local trinity = require 'trinity'
 
-local folder = os.tmpname()
-os.remove(folder)
+local folder = temporary()
 
 local function write(name, value)
   local path = ('%s/%s'):format(folder, name)

@@ -23,7 +23,6 @@ local function mixture(layers)
   file:close()
   local graph = trinity.model(taken .. '.json', { sequence = 64 })
   os.remove(taken .. '.json')
-  os.remove(taken)
   return graph
 end
 

@@ -141,7 +141,6 @@ describe('zero-bubble schedules', function()
     local path = os.tmpname()
     found:save(path)
     expect(problem:load(path).metrics.step_time_s):equals(found.metrics.step_time_s)
-    os.remove(path)
   end)
   it('are accumulation on one stage, and ZB-H1 where nothing is interleaved', function()
     local function step(plan) return problem:strategy(plan).metrics.step_time_s end
