@@ -1,7 +1,6 @@
 -- DASO: the schedule against the published oracle and against the published code retold, its merge, and training
 -- times under policies of synchronisation.
 
-local core = require 'trinity.core'
 local trinity = require 'trinity'
 
 local daso, sync = trinity.daso, trinity.synchronisation

@@ -2,7 +2,6 @@
 -- Starting a process costs half a second, so tests share runs.
 
 local core = require 'trinity.core'
-local json = require 'trinity.base.json'
 local trinity = require 'trinity'
 
 with_torch()
