@@ -126,8 +126,8 @@ TEST_CASE("least cuts are the least of all cuts") {
       }
     }
   }
-  CHECK(cuts > 2000);
-  CHECK(refused > 100);
+  CHECK(cuts >= test::least(2000));
+  CHECK(refused >= test::least(100));
 }
 
 TEST_CASE("a tensor counts once however many readers it has") {
