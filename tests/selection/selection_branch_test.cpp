@@ -125,7 +125,7 @@ TEST_CASE("the bound of a state holds for every selection with it") {
       }
     }
   }
-  CHECK(looked > 80);
+  CHECK(looked > 40);
   CHECK(raised > 30);
 }
 
