@@ -78,7 +78,7 @@ it('what runs a chapter finds what fails, shows something else or is not known',
       local ok, problem = pcall(chapters.run, source, folder)
       return ok and 'ran ' .. problem or problem
     end)
-    expect(outcome:sub(1, #expected)):equals(expected)
+    expect(outcome:gsub('\1%d+\1', ''):sub(1, #expected)):equals(expected) -- without the marks of parts
   end
 end)
 

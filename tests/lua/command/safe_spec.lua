@@ -287,23 +287,6 @@ it('leads to no built-in function but those it gives', function()
 end)
 
 describe('parallel_map', function()
-  it('gives what it gives without --safe', function()
-    local script = [[
-      local trinity = require 'trinity'
-      local problem = trinity.problem { graph = trinity.model 'vgg16', cluster = trinity.cluster 'p100x2' }
-      local class = { __index = { name = 'mine' } }
-      local rows, errors = trinity.parallel_map({ 'a', 'b' }, function(item, i, seed)
-        print('item', i)
-        if i == 2 then error('no ' .. item, 0) end
-        return setmetatable({ item, seed, problem = problem, metrics = problem:evaluate(problem:placement()) }, class)
-      end, { workers = 2, quiet = true, seed = 7, on_error = 'collect' })
-      local row = rows[1]
-      print(row[1], row[2], row.name, row.problem == problem, row.metrics.step_time_s, rows[2], errors[2]) ]]
-    local status, expected = run_script('SCRIPT', script)
-    expect(status):equals(0)
-    expect(expected):matches '^item\t1\nitem\t2\na\t%d%.%d+e%+15\tmine\ttrue\t0%.%d+\tnil\tno b\n$'
-    expect(select(2, run_script('--safe SCRIPT', script))):equals(expected)
-  end)
   it('has no more workers than trinity.threads()', function()
     local script = [[
       local n = 0

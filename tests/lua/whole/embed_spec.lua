@@ -20,33 +20,44 @@ local function needs(path)
   if not require('trinity.base.util').exists(path) then skip(path .. ' is not built') end
 end
 
---- Builds the programs of tests/embed, once.
-local function build_programs()
+--- The folder of the built programs of tests/embed.
+local function embedded()
   needs(build .. '/package/trinityConfig.cmake')
   needs(build .. '/libtrinity.so')
-  if require('trinity.base.util').exists(folder .. '/embed/price') then return end
-  succeeds(("cmake -G Ninja -S '%s/tests/embed' -B '%s/embed' -Dtrinity_DIR='%s/package' -DCMAKE_BUILD_TYPE=Release"):format(root,
-    folder, build))
-  succeeds(("cmake --build '%s/embed'"):format(folder))
+  if not require('trinity.base.util').exists(folder .. '/embed/embed') then
+    succeeds(("cmake -G Ninja -S '%s/tests/embed' -B '%s/embed' -Dtrinity_DIR='%s/package' -DCMAKE_BUILD_TYPE=Release && "
+      .. "cmake --build '%s/embed'"):format(root, folder, build, folder))
+  end
+  return folder .. '/embed'
 end
 
 describe('the engine outside its program', function()
   it('embeds into a program through find_package(trinity)', function()
-    build_programs()
-    local output = succeeds(("'%s/embed/embed'"):format(folder))
+    local output = succeeds(("'%s/embed'"):format(embedded()))
     expect(output:find 'FAIL'):equals(nil)
     expect(output):matches 'ok   a second runtime'
   end)
-  it('reads and prices strategies without Lua, to the nanosecond', function()
-    build_programs()
-    local trinity = require 'trinity'
-    local problem = trinity.problem { graph = trinity.model('vgg16', { batch_size = 1 }), cluster = trinity.cluster 'p100x2' }
-    problem.graph:save(folder .. '/graph.json')
-    local found = problem:strategy(problem:placement_by_unit(function(unit) return unit % 2 + 1 end))
-    found:save(folder .. '/strategy.json')
-    local price = ("'%s/embed/price' '%s/graph.json' '%s/%%s.json'"):format(folder, folder, folder)
-    local ns = succeeds(price:format 'strategy'):match '^same graph 1, same cluster 1, %d+ operators, (%d+) ns'
-    expect(tonumber(ns) / 1e9):near(found.metrics.step_time_s, 1e-15)
+  it('reads, lowers and prices strategies without Lua, to the nanosecond', function()
+    local trinity, price = require 'trinity', ("'%s/price' '%s/graph.json' '%s/%%s.json'"):format(embedded(), folder, folder)
+    local spec = { name = 'eight', devices = {}, links = {}, device_types = { card = {
+      peak_flops_per_s = { float32 = 1e13 }, memory_bandwidth_bytes_per_s = 5e11, memory_bytes = 16 * 2 ^ 30 } } }
+    for i = 1, 8 do
+      spec.devices[i] = { name = 'card' .. i - 1, type = 'card' }
+      spec.links[i] = { from = 'card' .. i - 1, to = 'switch', bandwidth_bytes_per_s = 1e10, latency_s = 5e-6 }
+    end
+    local graph = trinity.model('gpt2', { layers = 4, hidden = 64, heads = 4, sequence = 32, positions = 32,
+      vocabulary = 1000, batch_size = 2, dropout = 0, fused = false })
+    local problem = trinity.problem { graph = graph, cluster = trinity.cluster(spec) }
+    graph:save(folder .. '/graph.json')
+    local placed = problem:placement_by_unit(function(unit) return unit % 8 + 1 end)
+    for i, plan in ipairs { { mesh = { data = 2, tensor = 2, pipeline = 2 }, micro_batches = 4, shard = 1 }, placed,
+      { placement = placed, splits = { ['block_1/feed_forward/inner'] = { n = 2, devices = { 1, 5 } } } } } do
+      local found = problem:strategy(plan)
+      found:save(folder .. '/strategy.json')
+      local operators, ns = succeeds(price:format 'strategy'):match '^same graph 1, same cluster 1, (%d+) operators, (%d+) ns'
+      expect(tonumber(ns) / 1e9):near(found.metrics.step_time_s, 1e-15)
+      expect(tonumber(operators) == graph.operators):equals(i == 2)
+    end
     local status, output = shell(price:format 'graph')
     expect(status):equals(1)
     expect(output):matches 'error: .*graph.json'

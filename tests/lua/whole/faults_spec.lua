@@ -86,15 +86,10 @@ describe('a search of the engine that goes on', function()
       expect(function() hooks.on_scores({ 1, 2 }, { 0, 0 }, 2) end):raises 'to_json'
       expect(core.read_file(checkpoint .. '.scores')):equals(kept)
     end
-    for _, content in ipairs { '', kept:sub(1, 31), 'y' .. kept:sub(2) } do
-      core.write_file(path .. '.scores', content)
-      expect(hooks_to, path):raises 'grown.json: /.*/grown.json.scores, which belongs to it, is not what was written with it'
-    end
+    core.write_file(path .. '.scores', 'y' .. kept:sub(2))
+    expect(hooks_to, path):raises 'grown.json: /.*/grown.json.scores, which belongs to it, is not what was written with it'
     os.remove(path .. '.scores')
     expect(hooks_to, path):raises 'grown.json: a file that belongs to it: /.*/grown.json.scores: cannot read: No such file'
-    core.write_file(path .. '.scores', 'odd')
-    notes.scores_bytes, notes.scores_sum = 3, checkpoints.content_sum 'odd'
-    expect(hooks_to, path):raises 'grown.json.scores: expected pairs of doubles, got 3 bytes'
   end)
 end)
 
