@@ -9,6 +9,7 @@
 #include "cluster/library.h"
 #include "support/build.h"
 #include "support/cases.h"
+#include "support/tier.h"
 
 using namespace trinity;
 
@@ -182,7 +183,7 @@ TEST_CASE("one device costs nothing") {
 }
 
 TEST_CASE("laws: parts add up, levels collapse, more bytes take no less") {
-  RandomStream random(3, "collectives");
+  RandomStream random(test::law_seed(), "collectives");
   for (int round = 0; round < 40; ++round) {
     const int nodes = 1 + static_cast<int>(random.below(4)),
               members = 1 + static_cast<int>(random.below(4));
@@ -223,8 +224,8 @@ TEST_CASE("laws: parts add up, levels collapse, more bytes take no less") {
 }
 
 TEST_CASE("laws: no part of an all-reduce takes longer, and two parts take no less") {
-  RandomStream random(4, "parts");
-  for (int round = 0; round < 600; ++round) {
+  RandomStream random(test::law_seed(), "parts");
+  for (uint64_t round = 0; round < test::draws(600); ++round) {
     const auto below = [&](uint64_t bound) { return static_cast<int>(random.below(bound)); };
     auto spec = random.below(2)
                     ? test::random_cluster(random, 1 + below(9))

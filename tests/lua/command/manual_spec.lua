@@ -31,7 +31,9 @@ local function within_folder(body) return body(chapters.folder(temporary '.manua
 
 describe('the manual', function()
   for _, chapter in ipairs(read_all()) do
-    it(chapter[1] .. ' does what it says', function()
+    local long = chapter[1] == 'executing' or chapter[1] == 'processes'
+    local try = long and it_all or it
+    try(chapter[1] .. ' does what it says', function()
       if chapter[1] == 'extending' then skip 'extending_spec.lua follows it in a copy of the tree' end
       local ok, problem = pcall(within_folder, function(folder) return chapters.run(chapter[2], folder) end)
       if not ok then error(('%s, %s'):format(chapter[1], tostring(problem)), 0) end
@@ -76,7 +78,7 @@ it('what runs a chapter finds what fails, shows something else or is not known',
       local ok, problem = pcall(chapters.run, source, folder)
       return ok and 'ran ' .. problem or problem
     end)
-    expect(outcome:sub(1, #expected)):equals(expected)
+    expect(outcome:gsub('\1%d+\1', ''):sub(1, #expected)):equals(expected) -- without the marks of parts
   end
 end)
 

@@ -130,11 +130,13 @@ describe('what workers print', function()
     expect(output):matches '^at /[^d][^e][^v]'
   end)
   it('is no more than the limit where nothing is a disk', function()
-    local prepare = 'for f in /tmp /var/tmp; do mount -t tmpfs tmpfs $f; done; cd /tmp'
-    if os.execute(("unshare -m sh -c '%s' 2>/dev/null"):format(prepare)) ~= 0 then skip 'needs the right to mount' end
+    local prepare = dofile(root .. '/tests/lua/support/mounts.lua').over '/tmp /var/tmp' .. '; cd /tmp'
+    if os.execute(("unshare -m sh -c '%s' '%s' 2>/dev/null"):format(prepare, root)) ~= 0 then skip 'needs the right to mount' end
     local path = file_with(text)
-    local output = output_of(([[TMPDIR= unshare -m sh -c 'cat > /dev/null; exec 3< "$1"; %s; timeout 100 "$0" --memory-limit 32M - <&3
-      2>&1 >/dev/null' '%s' '%s' < /dev/null]]):gsub('\n%s*', ' '):format(prepare, program, path))
+    local output = output_of(([[TMPDIR= unshare -m sh -c '
+      exec 3< "$2"
+      %s
+      timeout 100 "$1" --memory-limit 32M - <&3 2>&1 >/dev/null' '%s' '%s' '%s' < /dev/null]]):format(prepare, root, program, path))
     expect(output):matches '^at /memfd:[^\n]+\nfalse [^\n]*what workers printed takes more memory than the limit'
   end)
   it('is never lost without a word', function()

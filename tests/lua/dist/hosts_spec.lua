@@ -3,6 +3,7 @@
 -- is said, how soon, and how the run goes on when the link is cut, a host vanishes, or a name means the wrong address.
 
 with_torch()
+all_only()
 
 local core = require 'trinity.core'
 

@@ -2,6 +2,7 @@
 -- those in step alone (lib/trinity/paper/daso_parity.lua). The page `trinity reproduce daso` has the larger size.
 
 with_torch()
+all_only()
 
 local jobs = require 'trinity.paper.daso_jobs'
 local parity = require 'trinity.paper.daso_parity'

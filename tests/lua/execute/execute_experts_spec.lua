@@ -34,8 +34,9 @@ local others = {
 }
 
 describe('a small mixture of experts trains as on one device: experts shared out and', function()
-  for _, other in ipairs(others) do
-    it(other[1], function() expect(trained:off(same.together(shared, other[2]))):near(0, 1e-9) end)
+  for i, other in ipairs(others) do
+    local try = (i + law_seed()) % 3 == 0 and it or it_all
+    try(other[1], function() expect(trained:off(same.together(shared, other[2]))):near(0, 1e-9) end)
   end
   it('ZeRO and context, also where as many parts as ranks hold the other weights', function()
     for shard = 0, 3 do
@@ -51,9 +52,10 @@ describe('a small mixture of experts with attention in a ring trains as on one d
     key_heads = 2, feed_forward = 8, experts = 4, top_k = 2, vocabulary = 32, fused = false, optimiser = 'adam',
     kernels = 'flash' }))
   local ring = same.together(shared, { mesh = { context = 2 }, context_kind = 'ring' })
-  for _, other in ipairs(others) do
+  for i, other in ipairs(others) do
+    local try = (i + law_seed()) % 3 == 1 and it or it_all
     if other[1] ~= 'context' and not other[1]:find 'over copies' then
-      it(other[1], function() expect(flash:off(same.together(ring, other[2]))):near(0, 1e-9) end)
+      try(other[1], function() expect(flash:off(same.together(ring, other[2]))):near(0, 1e-9) end)
     end
   end
 end)

@@ -147,7 +147,7 @@ job:print(tostring(losses[1] == losses[2]))
     expect(output):equals '3 true true\n1 true true\ntrue\n'
     expect(status):equals(0)
   end)
-  it('train on data, put shares of weights together and go on from a checkpoint as threads do', function()
+  it_all('train on data, put shares of weights together and go on from a checkpoint as threads do', function()
     expect_same('data.lua', [[
 local trinity = require 'trinity'
 local folder = debug.getinfo(1, 'S').source:match '^@(.*)/'
@@ -169,7 +169,7 @@ for k, strategy in ipairs { { mesh = { data = 2 }, shard = 3 }, { mesh = { tenso
 end
 ]], 2)
   end)
-  it('keep the last epoch of DASO where one is killed or interrupted, and go on from it to the same bytes', function()
+  it_all('keep the last epoch of DASO where one is killed or interrupted, and go on from it to the same bytes', function()
     write('daso.lua', [[
 local trinity = require 'trinity'
 local folder, killed, signal = arg[1], arg[2], arg[3]
@@ -271,7 +271,7 @@ describe('an execution', function()
     expect(function() trinity.execute(broken, apart, { steps = 1, warm_up = 0 }) end)
       :raises 'operator y %(MatMul%) on cpu:0: mat1 and mat2 shapes cannot be multiplied'
   end)
-  it('is kept behind its last whole step where Ctrl-C stops it, and goes on to the same bytes', function()
+  it_all('is kept behind its last whole step where Ctrl-C stops it, and goes on to the same bytes', function()
     local course = ([[
 local trinity = require 'trinity'
 local folder = %q
@@ -299,7 +299,7 @@ end
       expect(core.read_file(folder .. '/rest') == whole):equals(true)
     end
   end)
-  it('keeps weights of whole steps when it is stopped in the middle of one', function()
+  it_all('keeps weights of whole steps when it is stopped in the middle of one', function()
     local wide = [[
 local trinity = require 'trinity'
 local graph = trinity.model('mlp', { inputs = 2000, hidden = { 500, 500, 500 }, classes = 10, batch_size = 1,

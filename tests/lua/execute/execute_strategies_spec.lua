@@ -59,11 +59,14 @@ local parts = {
 local trained = same.new(graph)
 
 describe('a small GPT trains as on one device:', function()
+  -- A commit tries a fifth of the pairs, in which every part stands about four times: those at two distances in a circle.
   for i, first in ipairs(parts) do
     for k = i + 1, #parts do
       local second = parts[k]
       if first[2] ~= second[2] then
-        it(first[1] .. ' and ' .. second[1], function()
+        local distance = math.min(k - i, #parts - (k - i))
+        local try = (distance + law_seed()) % 5 == 0 and it or it_all
+        try(first[1] .. ' and ' .. second[1], function()
           expect(trained:off(same.together(first[3], second[3]))):near(0, 1e-9)
         end)
       end

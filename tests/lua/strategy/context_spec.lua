@@ -90,8 +90,8 @@ describe('attention over context', function()
     expect(function() none:strategy(plan 'all_to_all') end):raises 'no attention to cut by heads'
   end)
   it('is refused where attention is several operators', function()
-    about.kernels = 'onnx'
-    local several = trinity.problem { cluster = cluster, graph = trinity.model('gpt2', about) }
+    local of = merged(about, { kernels = 'onnx' })
+    local several = trinity.problem { cluster = cluster, graph = trinity.model('gpt2', of) }
     expect(function() several:strategy(plan 'ring') end):raises 'context_kind: ring: graph .* has no attention that is one'
     expect(several:evaluate(plan('ring', { mesh = { data = 2 } })).step_time_s):equals(
       several:evaluate({ mesh = { data = 2 } }).step_time_s)

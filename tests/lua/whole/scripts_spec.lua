@@ -112,6 +112,7 @@ describe('scripts', function()
 end)
 
 describe('the page of', function()
+  all_only()
   for _, name in ipairs(util.sorted_keys(pages)) do
     it_golden('scripts/papers/reproduce_' .. name, function()
       return masked('reproduce_' .. name, printed('reproduce ' .. name, pages[name]))
