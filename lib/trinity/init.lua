@@ -12,8 +12,8 @@ local hooks = require 'trinity.base.hooks'
 local late = require 'trinity.base.late'
 local util = require 'trinity.base.util'
 
-hooks.searches = late.table(function() return require 'trinity.runs.search' end)
-hooks.moves = late.table(function() return require 'trinity.search.moves' end)
+hooks.searches = late.table('searches', function() return require 'trinity.runs.search' end)
+hooks.moves = late.table('moves', function() return require 'trinity.search.moves' end)
 function hooks.job() return require('trinity.dist').current() end
 function hooks.read_replication(...) return require('trinity.dist.replication_file').read(...) end
 function hooks.export(...) return require('trinity.formats').export(...) end
@@ -54,7 +54,7 @@ function hooks.read_profile(...) return require('trinity.profile.object').load(.
 ---@field reinforce fun(settings: trinity.ReinforceSettings): trinity.Method
 --- A method that trains a policy by the cross-entropy method: it raises the likelihood of the best samples.
 ---@field cross_entropy fun(settings: trinity.CrossEntropySettings): trinity.Method
-local trinity = late.modules(function()
+local trinity = late.modules('trinity', function()
   return {
     version = core.version,
     api = 1,

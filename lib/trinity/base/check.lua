@@ -7,6 +7,7 @@
 -- 'field'), the name there, and the value, which it returns. The good path makes no strings and no
 -- closures, so that a checked method still compiles to a few instructions.
 
+local fields = require 'trinity.base.fields'
 local util = require 'trinity.base.util'
 
 local check = {}
@@ -117,10 +118,12 @@ function check.guard(class, verify)
   end
 end
 
---- Makes the methods of `class` refuse what is no open object of it. `prefix`: what messages call such an object.
-function check.methods(class, prefix)
+--- Makes the methods of `class` refuse what is no open object of it, and its objects refuse fields that they do not
+--- have: `declared` and `internal` as in fields.class(). `prefix`: what messages call such an object.
+function check.methods(class, declared, internal, prefix)
   local kind = class.__name
   prefix = prefix or kind
+  fields.class(class, declared, internal)
   check.guard(class, function(self, name)
     if type(self) ~= 'table' or util.class_of(self) ~= kind or rawget(self, 'closed') then
       refuse_self(('%s:%s'):format(prefix, name), self, kind)

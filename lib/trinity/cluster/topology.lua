@@ -309,6 +309,6 @@ end
 ---@return trinity.ClusterSpec
 function Topology:spec() return self.description end
 
-check.methods(Topology)
+check.methods(Topology, 'trinity.Topology')
 
 return topology

@@ -323,7 +323,7 @@ function dist.launch(arguments, options)
   return status
 end
 
-check.methods(Job)
-check.methods(Work)
+check.methods(Job, 'trinity.Job')
+check.methods(Work, 'trinity.Work')
 
 return dist

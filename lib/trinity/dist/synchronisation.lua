@@ -445,6 +445,6 @@ function Run:train(options)
   return result
 end
 
-check.methods(Run)
+check.methods(Run, 'trinity.Replication')
 
 return synchronisation

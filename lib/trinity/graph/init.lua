@@ -41,9 +41,8 @@ local Graph = { __name = 'graph' }
 
 --- Arrays are made when first asked for.
 function Graph.__index(self, key)
-  if Graph[key] then return Graph[key] end
   local make = arrays.fields[key]
-  if not make then return nil end
+  if not make then return Graph[key] end
   if rawget(self, 'closed') then util.fail("graph.%s: this graph is closed", key) end
   local values = make(self)
   rawset(self, key, values)
@@ -158,7 +157,7 @@ function Graph:close()
   for key in pairs(arrays.fields) do rawset(self, key, nil) end -- all of them: needs no sorted order
 end
 
-check.methods(Graph)
+check.methods(Graph, 'trinity.Graph')
 graph.new = require 'trinity.graph.builder'(graph.wrap)
 
 return graph

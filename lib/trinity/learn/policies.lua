@@ -435,8 +435,8 @@ function policies.trinity(problem, options)
   return setmetatable(self, Agent)
 end
 
-check.methods(Independent)
-check.methods(Chain)
-check.methods(Agent)
+check.methods(Independent, 'trinity.Policy')
+check.methods(Chain, 'trinity.Policy')
+check.methods(Agent, 'trinity.Agent')
 
 return policies

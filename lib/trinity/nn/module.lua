@@ -18,7 +18,7 @@ local late = require 'trinity.base.late'
 local tensor = require 'trinity.nn.tensor'
 local util = require 'trinity.base.util'
 
-local internal = late.table(function() return core.tensor.internal end)
+local internal = late.table('trinity.nn.internal', function() return core.tensor.internal end)
 
 --- A part of a network: m(...) calls forward(...).
 ---@class trinity.Module

@@ -322,6 +322,6 @@ function search.run(method, problem, options, body)
   return found or self:result()
 end
 
-check.methods(Search)
+check.methods(Search, 'trinity.Search', 'agrees checkpoint ranking stop_status whole')
 
 return search

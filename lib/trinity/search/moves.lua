@@ -65,7 +65,7 @@ function Drawn:apply(i, placement)
   fresh(self, 'apply'):apply(i, placement)
 end
 
-check.methods(Drawn)
+check.methods(Drawn, 'trinity.DrawnMoves')
 
 --- Draws at most `count` moves of a placement, which is near that of look(): different ones, each of which changes
 --- something. Looks at it where nothing was looked at. temperature: feature of that name, a share of the step.
@@ -87,7 +87,7 @@ end
 --- Frees the engine's memory; any further use is an error.
 function Moves:close() check.closing('moves:close', self, 'moves').handle:close() end
 
-check.methods(Moves)
+check.methods(Moves, 'trinity.Moves')
 
 --- What a step looks like to somebody who wants to shorten it, first in, first out. Blame is time along the critical
 --- path: running, waiting for the device, running while one there waited, between it and another.

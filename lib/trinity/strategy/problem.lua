@@ -277,7 +277,7 @@ end
 --- Frees the engine's memory; any further use is an error.
 function Problem:close() check.closing('problem:close', self, 'problem').handle:close() end
 
-check.methods(Problem)
+check.methods(Problem, 'trinity.Problem', 'cost')
 
 local function check_result(place, name, result)
   if type(result) ~= 'table' or not array.is_metrics(result.metrics) or type(result.reward) ~= 'number' then

@@ -213,6 +213,6 @@ function strategy.load(problem, path)
   return found
 end
 
-check.methods(Strategy)
+check.methods(Strategy, 'trinity.Strategy')
 
 return strategy
