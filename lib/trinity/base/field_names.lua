@@ -16,8 +16,6 @@ return {
   ['trinity.Builder'] = [[]],
   ['trinity.Cluster'] = [[name queue fingerprint device_count devices]],
   ['trinity.CollectiveCost'] = [[algorithm time_s latency_s transfer_s sent_bytes]],
-  ['trinity.CollectiveLibrary'] = [[call_s pipelining low_latency_hop low_latency_bandwidth copy_bandwidth
-    multicast_bandwidth multicast_s rails in_network trees shared_bandwidth]],
   ['trinity.CollectiveQuery'] = [[kind devices bytes algorithm]],
   ['trinity.CollectiveRun'] = [[collective micro_batch ready_s start_s end_s]],
   ['trinity.Command'] = [[name description options]],
@@ -25,8 +23,6 @@ return {
   ['trinity.ComparisonRow'] = [[method runs best failures by_seed fixed]],
   ['trinity.CriticalPath'] = [[steps compute_s wire_s collective_s queue_s]],
   ['trinity.CriticalSteps'] = [[count kind task device ready_s start_s end_s]],
-  ['trinity.CrossEntropySettings'] = [[epochs elite samples learning_rate entropy_weight policy name samples
-    learning_rate entropy_weight gradient_norm]],
   ['trinity.CurvePoint'] = [[evaluations mean_reward best_reward best_step_time_s]],
   ['trinity.Cut'] = [[capacity bytes source_side]],
   ['trinity.DasoSchedule'] = [[epoch batch group global_skips local_skips batches_to_wait gradients local_sync
@@ -62,22 +58,14 @@ return {
   ['trinity.GraphEdges'] = [[from to weight]],
   ['trinity.GraphPath'] = [[operators length_s start_s tail_s]],
   ['trinity.GraphRows'] = [[first target source edge bytes]],
-  ['trinity.HeldSkips'] = [[global_skips local_skips batches_to_wait]],
   ['trinity.ImitationReport'] = [[steps log_likelihood_groups log_likelihood_devices agreement]],
-  ['trinity.ImitationSettings'] = [[weights steps learning_rate smoothing]],
   ['trinity.Infeasibility'] = [[text device name needed_bytes capacity_bytes over_bytes devices_over]],
-  ['trinity.InjectedLink'] = [[latency_s bandwidth_bytes_per_s]],
   ['trinity.Int32View'] = [[length]],
   ['trinity.Job'] = [[rank size node nodes local_rank local_size source]],
   ['trinity.Layers'] = [[builder dtype products]],
-  ['trinity.LearnerSettings'] = [[policy name samples learning_rate entropy_weight gradient_norm]],
   ['trinity.Lowered'] = [[graph placement origin part]],
   ['trinity.Machine'] = [[processor cores memory_bytes]],
   ['trinity.MemoryLevel'] = [[time_s bytes]],
-  ['trinity.Mesh'] = [[data tensor pipeline context expert placement]],
-  ['trinity.MeshStrategy'] = [[mesh order devices schedule micro_batches virtual_stages stages recompute split
-    inside operators sequence_parallel scatter_gather overlap_tensor shard bucket_bytes context_kind synchronise]],
-  ['trinity.MeshSynchronisation'] = [[kind algorithm inner every servers asynchronous]],
   ['trinity.MethodInfo'] = [[run help source needs budget deterministic options]],
   ['trinity.Metrics'] = [[step_time_s peak_memory_bytes peak_communication_bytes total_communication_bytes
     excess_memory_bytes transfers samples samples_per_s feasible rejected device_count]],
@@ -90,7 +78,6 @@ return {
   ['trinity.NetworkOptimiser'] = [[learning_rate]],
   ['trinity.Operator'] = [[name type phase unit flops known forward attributes parameters traffic_bytes
     parameter_bytes persistent_bytes workspace_bytes measured_time_s collective inputs outputs]],
-  ['trinity.OperatorChoice'] = [[recompute split]],
   ['trinity.Pase'] = [[name devices layers edges entries graph]],
   ['trinity.PaseLayer'] = [[name type kind pointwise dimensions operators configurations]],
   ['trinity.PaseResult'] = [[name configurations cost compute communication edges in_space solution optimal bound
@@ -100,7 +87,6 @@ return {
   ['trinity.PipelineInfeasibility'] = [[text device needed_bytes capacity_bytes over_bytes node]],
   ['trinity.PipelineInstance'] = [[source options machine]],
   ['trinity.PipelineMachine'] = [[devices cpus memory_bytes bandwidth_bytes_per_s micro_batches]],
-  ['trinity.PipelineMethod'] = [[run help own]],
   ['trinity.PipelineResult'] = [[method network format unit max_load feasible optimal seconds stages assignment
     nodes machine loads contiguous_max_load states cuts data_parallel ideals by infeasibility least_infeasible
     stopped]],
@@ -117,8 +103,6 @@ return {
   ['trinity.PlanTotals'] = [[work_s gap_s update_s spread_update_s weight_bytes spread_weight_bytes optimizer_bytes
     spread_optimizer_bytes gradient_bytes spread_gradient_bytes kept_bytes compute_s layers_s end_s forward_share]],
   ['trinity.Policy'] = [[problem choices devices logits learned choice_of]],
-  ['trinity.PpoSettings'] = [[epochs clip baseline_n normalise_advantage advantage policy name samples learning_rate
-    entropy_weight gradient_norm]],
   ['trinity.Problem'] = [[graph cluster reward on_evaluated rules default_schedule lower_bound_s]],
   ['trinity.Profile'] = [[format version trinity date machine libraries model settings devices kinds path links]],
   ['trinity.ProfileKind'] = [[memory_bytes peak_flops_per_s memory_bandwidth_bytes_per_s launch_s compute_efficiency
@@ -129,9 +113,6 @@ return {
   ['trinity.RankOrder'] = [[work chunk micro_batch]],
   ['trinity.Ranker'] = [[notes hidden weights told]],
   ['trinity.Ranking'] = [[seconds trials improving plain_trials plain_improving]],
-  ['trinity.ReinforceSettings'] = [[baseline_n normalise_advantage advantage policy name samples learning_rate
-    entropy_weight gradient_norm]],
-  ['trinity.ReplicatedTraining'] = [[epochs batches loss]],
   ['trinity.Replication'] = [[graph cluster synchronisation placement replicas nodes per_node width parameter_bytes
     device_bytes times]],
   ['trinity.Rules'] = [[queue memory device_pause_s link_pause_s]],
@@ -150,10 +131,10 @@ return {
     idle_s]],
   ['trinity.StepState'] = [[step_time_s computation_blame_s held_blame_s queue_blame_s transfer_blame_s wait_s
     slack_s tight_s peak_bytes operator_slack_s collision_s crowd_s busy_s memory_bytes room_s critical_s]],
-  ['trinity.Strategy'] = [[mesh virtual_stages stages recompute operators inside sequence_parallel scatter_gather
-    overlap_tensor shard bucket_bytes context_kind synchronise problem metrics reward method seed evaluations
-    updates ranking search_stages seconds curve stopped optimal saved same_graph same_cluster replication placement
-    schedule micro_batches priority order stage splits]],
+  ['trinity.Strategy'] = [[mesh devices virtual_stages stages recompute operators inside sequence_parallel
+    scatter_gather overlap_tensor shard bucket_bytes context_kind synchronise problem metrics reward method seed
+    evaluations updates ranking search_stages seconds curve stopped optimal saved same_graph same_cluster
+    replication placement schedule micro_batches priority order stage splits]],
   ['trinity.SyncAction'] = [[what group age batches bfloat16]],
   ['trinity.Synchronisation'] = [[kind text]],
   ['trinity.Tensor'] = [[number shape dtype]],
@@ -161,7 +142,6 @@ return {
   ['trinity.TensorTarget'] = [[dtype device]],
   ['trinity.Timeline'] = [[cluster metrics micro_batches tasks ready_s start_s end_s device]],
   ['trinity.Topology'] = [[]],
-  ['trinity.TopologyDevices'] = [[name speed]],
   ['trinity.TorchTensor'] = [[dtype device grad requires_grad]],
   ['trinity.Trace'] = [[path step_name step_time_s operator_time_s attributed named joined modules operators
     optimiser_s other_s times]],
@@ -171,6 +151,5 @@ return {
   ['trinity.Transfer'] = [[task operator micro_batch output from to bytes ready_s start_s end_s]],
   ['trinity.TypeShare'] = [[type tasks total_s]],
   ['trinity.UnitEdges'] = [[count from to bytes]],
-  ['trinity.Wire'] = [[bandwidth_bytes_per_s latency_s duplex]],
   ['trinity.Work'] = [[job]],
 }
