@@ -2,6 +2,7 @@
 -- Lua's C interface. Without the JIT the plain methods are the faster ones and stay.
 
 local core = require 'trinity.core'
+local fields = require 'trinity.base.fields'
 local ffi = require 'ffi'
 local jit = require 'jit'
 
@@ -42,5 +43,7 @@ if jit.status() then
     return integer(self, bound)
   end
 end
+
+fields.module('random stream', core.random_methods)
 
 return core.random

@@ -18,6 +18,7 @@ local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local daso = require 'trinity.dist.daso'
 local declared = require 'trinity.dist.synchronisation_options'
+local fields_of = require 'trinity.base.fields'
 local graphs = require 'trinity.graph'
 local simulator = require 'trinity.strategy.simulator'
 local strategies = require 'trinity.strategy.strategy'
@@ -29,6 +30,7 @@ local synchronisation = {}
 
 local Way = { __name = 'synchronisation' }
 Way.__index = Way
+fields_of.class(Way, 'trinity.Synchronisation', 'algorithm bucket_bytes servers asynchronous steps options')
 
 function Way.__tostring(self) return self.text end
 

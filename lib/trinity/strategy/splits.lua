@@ -4,6 +4,7 @@
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
+local fields = require 'trinity.base.fields'
 local options_of = require 'trinity.base.options'
 local graphs = require 'trinity.graph'
 local util = require 'trinity.base.util'
@@ -12,6 +13,7 @@ local splits = {}
 
 local Lowered = { __name = 'lowered graph' }
 Lowered.__index = Lowered
+fields.class(Lowered, 'trinity.Lowered')
 
 function Lowered.__tostring(self)
   return ('lowered %s: %d operators, %d edges'):format(self.graph.name, self.graph.operators, self.graph.edges)

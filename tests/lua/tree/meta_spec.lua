@@ -76,8 +76,9 @@ end
 -- What scripts have no business with.
 local internal = { handle = true, description = true }
 
--- What was seen of objects and tables, by class: { name = value }.
-local seen = {}
+-- What was seen of objects and tables, by class: { name = value }; the classes that give nil for a field that they do
+-- not have, and declared fields that are refused.
+local seen, silent, refused = {}, {}, {}
 
 -- Names of an object and its methods.
 local function surface(object, names)
@@ -99,8 +100,10 @@ local function see(type_text, value, depth)
     if class and (is == 'table' or is == 'cdata' or is == 'userdata') then
       seen[part] = seen[part] or {}
       surface(value, seen[part])
+      silent[part] = silent[part] or pcall(function() return value.no_such_field end)
       for name, member in trinity.sorted_pairs(class.members) do
         local ok, found = pcall(function() return value[name] end)
+        if not ok and tostring(found):find ': no field ' then refused[('%s.%s'):format(part, name)] = true end
         if ok and found ~= nil then
           seen[part][name] = found
           if member.type and is == 'table' then see(member.type, found, depth + 1) end
@@ -281,6 +284,9 @@ local unchecked = { ['trinity.OptionSpec'] = true, ['trinity.ModelOptions'] = tr
 -- Classes whose objects have fields of their own beside those declared.
 local open = { ['trinity.Module'] = true, ['trinity.NetworkOptimiser'] = true, ['trinity.Synchronisation'] = true }
 
+-- Tables that are taken as well as given.
+local given_out = {}
+
 -- What the examples lack: after Ctrl-C, of a run's folder, what is rarely there, and options that the engine never sees.
 local rare = { ['trinity.Comparison'] = 'stopped', ['trinity.Search'] = 'stopped resumable stages updates', ['trinity.PipelineResult'] = 'stopped',
   ['trinity.Run'] = 'name path', ['trinity.PipelineInfeasibility'] = 'node', ['trinity.SelectResult'] = 'infeasibility placements objective',
@@ -289,7 +295,7 @@ local rare = { ['trinity.Comparison'] = 'stopped', ['trinity.Search'] = 'stopped
 
 local function sorted(set)
   local list = {}
-  for name in trinity.sorted_pairs(set) do list[#list + 1] = name end
+  for name, value in trinity.sorted_pairs(set) do if value then list[#list + 1] = name end end
   return list
 end
 
@@ -306,7 +312,7 @@ describe('the editor types', function()
   probe(function(value) return trinity.methods.single_device(problem, value) end, 'trinity.SearchOptions', {}, 0)
   local gpt2 = trinity.problem { graph = trinity.model('gpt2', { layers = 2, batch_size = 1 }),
     cluster = trinity.cluster 'p100x2' }
-  local meshed = { mesh = { data = 2 }, stages = { 2 }, virtual_stages = 1, recompute = 'none', bucket_bytes = 1e6,
+  local meshed = { mesh = { data = 2 }, devices = { 1, 2 }, stages = { 2 }, virtual_stages = 1, recompute = 'none', bucket_bytes = 1e6,
     sequence_parallel = true, scatter_gather = true, overlap_tensor = true, shard = 1, synchronise = { kind = 'all_reduce' }, context_kind = 'ring',
     operators = { ['block_1/feed_forward/gelu'] = { recompute = true } }, inside = function() return 1 end }
   probe(function(plan) return gpt2:strategy(plan) end, 'trinity.MeshStrategy', meshed, 0)
@@ -356,6 +362,11 @@ describe('the editor types', function()
       end
     end
     expect(1000):below(compared)
+  end)
+  it('are the only names that may be read', function()
+    expect(table.concat(sorted(refused), ' ')):equals('')
+    for name in pairs(given_out) do silent[name] = nil end -- a set: in any order
+    expect(table.concat(sorted(silent), ' ')):equals('')
   end)
   it('give functions their parameters', function()
     local compared = 0
