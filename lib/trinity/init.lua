@@ -8,6 +8,7 @@ end
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
+local fields = require 'trinity.base.fields'
 local hooks = require 'trinity.base.hooks'
 local late = require 'trinity.base.late'
 local util = require 'trinity.base.util'
@@ -148,4 +149,10 @@ function trinity.describe_torch()
   return text
 end
 
-return trinity
+local engine_functions = { format_bytes = 1, global = 2, threads = 0, clock_s = 0, describe_machine = 0,
+  stop_requested = 0, was_interrupted = 0, stop_status = 0, stop_name = 0 } -- and how many arguments they take
+for name, most in util.sorted_pairs(engine_functions) do
+  trinity[name] = fields.limited('trinity.' .. name, trinity[name], most)
+end
+
+return fields.module('trinity', trinity)

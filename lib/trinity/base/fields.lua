@@ -54,13 +54,47 @@ function fields.class(class, declared, internal)
   end })
 end
 
---- Makes a table of functions, `what` in messages, refuse names that it does not have.
+--- Raises the error about an argument beyond the last of the function `f`, called `what`: it takes `most` after the
+--- first - 1 that are not counted. Further nils are none.
+function fields.refuse_more(what, f, first, most, ...)
+  local names, count = {}, select('#', ...)
+  while count > most and select(count, ...) == nil do count = count - 1 end
+  if count <= most then return end
+  for i = first, debug.getinfo(f, 'u').nparams do names[#names + 1] = (debug.getlocal(f, i)) end
+  util.fail('%s: argument %d: expected no more than %d%s, got %s', what, count, most,
+    most > 0 and (' (%s)'):format(table.concat(names, ', ')) or '', util.describe((select(count, ...))))
+end
+
+--- What was made of which function, by fields.limited() and check.guard().
+fields.original = setmetatable({}, { __mode = 'k' })
+
+--- How many arguments a function in Lua takes, and those of C, math.huge for any number.
+function fields.arity(f)
+  local info = debug.getinfo(fields.original[f] or f, 'u')
+  return info.isvararg and math.huge or info.nparams
+end
+
+--- A function that refuses arguments beyond the last that `f`, called `what`, takes (most: of a function of C).
+function fields.limited(what, f, most)
+  most = most or fields.arity(f)
+  if most == math.huge or fields.original[f] then return f end
+  local function limited(...)
+    if select('#', ...) > most then fields.refuse_more(what, f, 1, most, ...) end
+    return f(...)
+  end
+  fields.original[limited] = f
+  return limited
+end
+
+--- Makes a table of functions, `what` in messages, refuse names that it does not have, and the functions arguments that
+--- they do not take.
 function fields.module(what, module)
   local meta = getmetatable(module) or {}
+  for name, f in next, module do -- each by itself: in any order
+    if type(f) == 'function' then module[name] = fields.limited(('%s.%s'):format(what:gsub('^trinity%.', ''), name), f) end
+  end
   if rawget(meta, '__index') == nil then
-    meta.__index = function(self, name)
-      return fields.unknown(what, name, self)
-    end
+    meta.__index = function(self, name) return fields.unknown(what, name, self) end
     meta.__module = true -- safe scripts get a copy (lib/trinity/command/safe.lua)
     setmetatable(module, meta)
   end

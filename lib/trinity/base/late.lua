@@ -62,7 +62,9 @@ function late.modules(what, build)
     local later = waiting[name]
     if not later then return fields_of.unknown(what, name, self, waiting) end
     local value = loaded(later)
-    if type(value) == 'table' then fields_of.module(('%s.%s'):format(what, name), value) end
+    local kind, full = type(value), ('%s.%s'):format(what, name)
+    if kind == 'table' then fields_of.module(full, value) end
+    if kind == 'function' then value = fields_of.limited(full, value) end
     self[name], waiting[name] = value, nil
     return value
   end

@@ -46,4 +46,4 @@ end
 
 fields.module('random stream', core.random_methods)
 
-return core.random
+return fields.limited('trinity.random', core.random, 3)

@@ -180,7 +180,7 @@ function synchronisation.replicate(spec)
   local owner = 'synchronisation.replicate'
   spec = with_older_name(spec)
   spec = check.needed(owner, from_strategy(owner, declared.replicate:read(owner, 1, 'spec', spec)), 'graph')
-  spec.placement = array.placement(owner, 'option', 'placement', spec.placement)
+  spec.placement = array.placement(owner, 'option', 'placement', spec.placement, spec.graph)
   if spec.placement ~= nil and not array.is_int32(spec.placement) then
     check.wrong(owner, 'option', 'placement', spec.placement, 'a placement')
   end

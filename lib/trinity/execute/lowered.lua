@@ -34,7 +34,7 @@ end
 
 --- The placement of a plan that can be executed.
 local function placement_of(problem, plan)
-  plan = array.placement('execute', 2, 'plan', plan)
+  plan = array.placement('execute', 2, 'plan', plan, problem.graph)
   local is_plan = strategies.is(plan) or array.is_int32(plan)
     or type(plan) == 'table' and rawget(plan, 'placement') ~= nil
   if not is_plan then check.wrong('execute', 2, 'plan', plan, 'a placement or a strategy') end

@@ -97,7 +97,7 @@ function Graph:replicate(options)
   local plain = graph_options.replicas:read('graph:replicate', 1, 'options', options)
   plain.placement = nil
   local handle, origin, replica = self.handle:replicate(plain,
-    array.placement('graph:replicate', 'option', 'placement', options.placement))
+    array.placement('graph:replicate', 'option', 'placement', options.placement, self))
   return graph.wrap(handle), origin, replica
 end
 

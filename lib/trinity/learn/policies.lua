@@ -380,7 +380,7 @@ function Agent:imitate(placements, settings)
   local given = placements
   placements = {}
   for i = 1, #given do
-    placements[i] = array.placement('agent:imitate', 1, 'placements', given[i], i)
+    placements[i] = array.placement('agent:imitate', 1, 'placements', given[i], self.problem.graph, i)
     if not array.is_int32(placements[i]) then
       check.refuse('agent:imitate', 1, 'placements', 'entry %d: expected a placement (problem:placement()), got %s', i,
         util.describe(given[i]))

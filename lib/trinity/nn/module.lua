@@ -243,7 +243,7 @@ function Module:forward()
   util.fail('%s: this class has no forward()', getmetatable(self).__name)
 end
 
-check.guard(Module, checked)
+check.guard(Module, 'module', checked)
 
 local function print_child(child, label, indent, lines, print_lines)
   if not is_module(child) then return end

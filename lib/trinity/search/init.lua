@@ -124,14 +124,14 @@ function Search:allowance(wanted)
 end
 
 -- A list of placements, each of which may be a list of devices.
-local function placements_of(given)
+local function placements_of(given, graph)
   check.argument('search:evaluate', 1, 'placements', given, 'table')
   if #given == 0 then
     check.refuse('search:evaluate', 1, 'placements', 'expected at least one placement, got none')
   end
   local placements = {}
   for i = 1, #given do
-    placements[i] = array.placement('search:evaluate', 1, 'placements', given[i], i)
+    placements[i] = array.placement('search:evaluate', 1, 'placements', given[i], graph, i)
     if not array.is_int32(placements[i]) then
       check.refuse('search:evaluate', 1, 'placements', 'entry %d: expected a placement (problem:placement()), got %s',
         i, util.describe(given[i]))
@@ -147,7 +147,7 @@ end
 ---@return trinity.DoubleArray rewards
 ---@return trinity.Metrics[] metrics
 function Search:evaluate(placements, options)
-  placements = placements_of(placements)
+  placements = placements_of(placements, self.problem.graph)
   local problem = self.problem
   local metrics = simulator.run_batch('search:evaluate', problem, placements, options, true)
   local rewards, sum = array.double(#placements), 0

@@ -28,7 +28,7 @@ Moves.__index = Moves
 --- Simulates a placement: seeds are drawn by what holds up its step from then on, and features are beside it.
 ---@param placement trinity.Placement
 function Moves:look(placement)
-  self.handle:look(array.placement('moves:look', 1, 'placement', placement))
+  self.handle:look(array.placement('moves:look', 1, 'placement', placement, self.problem.graph))
   self.description.looked = true
 end
 
@@ -74,7 +74,7 @@ check.methods(Drawn, 'trinity.DrawnMoves')
 ---@param temperature? number default 0
 ---@return trinity.DrawnMoves
 function Moves:draw(placement, count, temperature)
-  placement = array.placement('moves:draw', 1, 'placement', placement)
+  placement = array.placement('moves:draw', 1, 'placement', placement, self.problem.graph)
   if not array.is_int32(placement) then check.wrong('moves:draw', 1, 'placement', placement, 'a placement') end
   count = count == nil and 16 or check.integer('moves:draw', 2, 'count', count, 1, 2 ^ 20)
   temperature = temperature == nil and 0 or check.number('moves:draw', 3, 'temperature', temperature, 0, 1e12)
@@ -127,7 +127,8 @@ end
 
 --- The state of a placement's step.
 function moves.state(problem, placement)
-  local handle = core.step_state(problem.handle, array.placement('problem:step_state', 1, 'placement', placement))
+  placement = array.placement('problem:step_state', 1, 'placement', placement, problem.graph)
+  local handle = core.step_state(problem.handle, placement)
   local step_time_s, edges = handle:counts()
   local units, devices = problem.graph.units, #problem.cluster.devices
   local state = { step_time_s = step_time_s }

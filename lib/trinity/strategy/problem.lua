@@ -3,6 +3,7 @@
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
+local fields = require 'trinity.base.fields'
 local graph_options = require 'trinity.graph.options'
 local options_of = require 'trinity.base.options'
 local infeasibility = require 'trinity.strategy.infeasibility'
@@ -295,5 +296,7 @@ function Problem.better(a, b)
   if b ~= nil then check_result(2, 'b', b) end
   return infeasibility.better(a, b)
 end
+
+Problem.better = fields.limited('problem.better', Problem.better)
 
 return problems

@@ -73,7 +73,7 @@ end
 --- The placement of a plan, and what says how it is scheduled (nil: the default). `name` is the first
 --- argument's ('plan'), in which the plan is an entry or all. Of a mesh: where first parts are.
 function simulator.parts(owner, problem, plan, name, entry)
-  plan = array.placement(owner, 1, name or 'plan', plan, entry)
+  plan = array.placement(owner, 1, name or 'plan', plan, problem.graph, entry)
   if array.is_int32(plan) then return plan, problem.default_schedule end
   if parallelism.is(plan) then
     local home = array.filled(problem.graph.operators, 1)
@@ -81,7 +81,7 @@ function simulator.parts(owner, problem, plan, name, entry)
     return home
   end
   local given = type(plan) == 'table' and rawget(plan, 'placement')
-  local placement = array.placement(owner, 'field', 'placement', given, entry)
+  local placement = array.placement(owner, 'field', 'placement', given, problem.graph, entry)
   if not array.is_int32(placement) then refuse_plan(owner, name or 'plan', entry, plan) end
   if getmetatable(plan) == nil then util.refuse_unknown(owner .. ': plan', plan, plan_rules, 'field') end
   return placement, schedule_of(plan)

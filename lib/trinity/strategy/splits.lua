@@ -109,7 +109,7 @@ local declared = options_of.declare('trinity.LowerSpec', { kind = 'field', help 
 ---@return trinity.Lowered
 function splits.lower(spec)
   spec = declared:read('trinity.lower', 1, 'spec', spec)
-  local placement = array.placement('trinity.lower', 'field', 'placement', spec.placement)
+  local placement = array.placement('trinity.lower', 'field', 'placement', spec.placement, spec.graph)
   if placement == nil then
     placement = array.filled(spec.graph.operators, 1)
   elseif not array.is_int32(placement) then

@@ -3,6 +3,7 @@
 
 local check = require 'trinity.base.check'
 local declarations = require 'trinity.command.declarations'
+local fields = require 'trinity.base.fields'
 local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
 local trinity = require 'trinity'
 local examples = dofile(root .. '/tests/lua/support/examples.lua')
@@ -50,25 +51,29 @@ local function with(base, key, value)
   return changed
 end
 
--- What the library lists as known, by class of options and by alias.
-local options, words = {}, {}
+-- What the library lists as known, by class of options and by alias; where an unknown option is taken.
+local options, words, ignored = {}, {}, {}
 
---- Asks `call`, which hands on a value of a declared type, what it knows; `base` is a value that it takes.
-local function probe(call, type_text, base, depth)
+--- Asks `call`, which hands on a value of a declared type, what it knows; `base` is a value that it takes. what: the
+--- function and its parameter.
+local function probe(call, type_text, base, depth, what)
   for _, part in ipairs(alternatives(type_text)) do
     local class, element, by_name = classes[part], part:match '^(trinity[%w.]+)%[%]$', part:match '^table<string, ([%w.]+)>$'
     if aliases[part] then
       words[part] = words[part] or known(call, 'nonsense')
     elseif class and #class.methods == 0 and depth < 5 then
       local found = known(call, with(base, 'nonsense', 1))
+      if what and not fields.results[part] and pcall(call, with(base, 'nonsense', 1)) then ignored[what] = true end
       options[part] = options[part] or found
       for name, field in trinity.sorted_pairs(found and members(class) or {}) do
         local has = type(base) == 'table' and base[name] or nil
-        probe(function(value) return call(with(base, name, value)) end, field.type, has, depth + 1)
+        probe(function(value) return call(with(base, name, value)) end, field.type, has, depth + 1,
+          has and what and what .. '.' .. name)
       end
     elseif element or by_name then
       local key, inner = next(type(base) == 'table' and base or {})
-      probe(function(value) return call { [key or element and 1 or 'Conv'] = value } end, element or by_name, inner, depth + 1)
+      probe(function(value) return call { [key or element and 1 or 'Conv'] = value } end, element or by_name, inner,
+        depth + 1, inner and what)
     end
   end
 end
@@ -129,7 +134,7 @@ local function try_all()
           local g, changed = examples.call(name, method)
           changed[i + offset] = value
           return g(unpack(changed, 1, count))
-        end, parameter.type, arguments[i + offset], 0)
+        end, parameter.type, arguments[i + offset], 0, ('%s.%s(%s)'):format(name, method.name, parameter.name))
       end
     end
   end
@@ -301,7 +306,7 @@ end
 
 local function parameters_of(f)
   local names = {}
-  f = check.guarded[f] or f
+  f = fields.original[f] or f
   for i = 1, debug.getinfo(f, 'u').nparams do names[i] = debug.getlocal(f, i) end
   return table.concat(names, ', ')
 end
@@ -362,6 +367,9 @@ describe('the editor types', function()
       end
     end
     expect(1000):below(compared)
+  end)
+  it('have every option of which functions take a table: others are refused', function()
+    expect(table.concat(sorted(ignored), ' ')):equals('')
   end)
   it('are the only names that may be read', function()
     expect(table.concat(sorted(refused), ' ')):equals('')
