@@ -216,6 +216,8 @@ function Problem:score(metrics, plan, again)
   elseif tell or arity == 2 then
     check.refuse('problem:score', 2, 'plan', 'expected the plan of these metrics, which %s takes, got nil',
       tell and 'on_evaluated' or 'the reward at ' .. util.function_place(self.reward))
+  elseif type(plan) == 'table' and getmetatable(plan) == nil then
+    simulator.refuse_unknown('problem:score', self, plan)
   end
   local value = self.reward(metrics, seen)
   if type(value) ~= 'number' then refuse_reward(self.reward, value, 'a number') end

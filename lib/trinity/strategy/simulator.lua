@@ -87,6 +87,12 @@ function simulator.parts(owner, problem, plan, name, entry)
   return placement, schedule_of(plan)
 end
 
+--- Refuses fields that a plan of a script's own does not have, and what is none.
+function simulator.refuse_unknown(owner, problem, plan)
+  if parallelism.is(plan) then parallelism.fields(owner, plan, problem.graph)
+  else simulator.parts(owner, problem, plan) end
+end
+
 --- What the engine takes for a plan that lowers.
 local function engine_strategy(owner, problem, plan)
   if parallelism.is(plan) then return parallelism.fields(owner, plan, problem.graph) end
