@@ -8,6 +8,7 @@ local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Prints what a model file or builder holds: operators, weights, FLOP, and its step on one device.',
+  'keeps no run',
   model = { default = 'inception_v3', position = true,
     help = "a model in models/, a file .lua .onnx .pt2 .et .json .txt, or a folder with a decoder's config.json" },
   json = { default = false, help = 'as JSON' },

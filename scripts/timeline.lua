@@ -99,6 +99,7 @@ end
 
 local problem = cli.called(make_problem)
 local plan = make_plan(problem)
+if options.strategy ~= '' then cli.keep(plan) end -- a method's is kept by its search
 local start = trinity.clock_s()
 local timeline = problem:timeline(plan)
 local took = trinity.clock_s() - start

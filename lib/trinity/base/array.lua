@@ -156,6 +156,25 @@ end
 
 function array.is_int32(value) return ffi.istype(int32_array, value) end
 
+--- A placement that may be given as a list of devices, one per operator of `graph`, as an int32 array; any other value
+--- as it is. entry: its number in a list of placements.
+function array.placement(owner, place, name, value, graph, entry)
+  if type(value) ~= 'table' or getmetatable(value) ~= nil or rawget(value, 1) == nil then return value end
+  local prefix = entry and ('entry %d: '):format(entry) or ''
+  if #value ~= graph.operators then
+    check.refuse(owner, place, name, '%sexpected a list of %d devices, one per operator, got %d entries', prefix,
+      graph.operators, #value)
+  end
+  for i = 1, #value do
+    local device = value[i]
+    if type(device) ~= 'number' or not (device >= 1 and device < 2 ^ 31) or device % 1 ~= 0 then
+      check.refuse(owner, place, name, '%soperator %d: expected a device (an integer from 1), got %s', prefix, i,
+        util.describe(device))
+    end
+  end
+  return array.int32_of(value)
+end
+
 --- A read-only view of a vector of the engine, which lives as long as the view.
 function array.int32_view(vector)
   local span = int32_span(magic.int32_span)

@@ -18,6 +18,7 @@ local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local daso = require 'trinity.dist.daso'
 local declared = require 'trinity.dist.synchronisation_options'
+local fields_of = require 'trinity.base.fields'
 local graphs = require 'trinity.graph'
 local simulator = require 'trinity.strategy.simulator'
 local strategies = require 'trinity.strategy.strategy'
@@ -29,6 +30,7 @@ local synchronisation = {}
 
 local Way = { __name = 'synchronisation' }
 Way.__index = Way
+fields_of.class(Way, 'trinity.Synchronisation', 'algorithm bucket_bytes servers asynchronous steps options')
 
 function Way.__tostring(self) return self.text end
 
@@ -178,6 +180,7 @@ function synchronisation.replicate(spec)
   local owner = 'synchronisation.replicate'
   spec = with_older_name(spec)
   spec = check.needed(owner, from_strategy(owner, declared.replicate:read(owner, 1, 'spec', spec)), 'graph')
+  spec.placement = array.placement(owner, 'option', 'placement', spec.placement, spec.graph)
   if spec.placement ~= nil and not array.is_int32(spec.placement) then
     check.wrong(owner, 'option', 'placement', spec.placement, 'a placement')
   end
@@ -445,6 +448,6 @@ function Run:train(options)
   return result
 end
 
-check.methods(Run)
+check.methods(Run, 'trinity.Replication')
 
 return synchronisation

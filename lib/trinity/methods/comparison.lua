@@ -245,6 +245,6 @@ function comparison.add(row, seed, found, failure)
   if found.problem.better(found, row.best) then row.best = found end
 end
 
-check.methods(Comparison)
+check.methods(Comparison, 'trinity.Comparison')
 
 return comparison

@@ -1,6 +1,7 @@
 -- The registry of methods: function(problem, options) -> strategy, called alike.
 
 local core = require 'trinity.core'
+local fields = require 'trinity.base.fields'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local options_of = require 'trinity.base.options'
@@ -93,7 +94,7 @@ end
 ---@return trinity.Method
 function methods.get(name)
   local entry = find('methods.get', name)
-  return function(problem, options)
+  return fields.limited('methods.' .. name, function(problem, options)
     check.object('methods.' .. name, 1, 'problem', problem, 'problem')
     if options ~= nil then check.argument('methods.' .. name, 2, 'options', options, 'table') end
     return one_value(run_search.record(name, problem, options or {}, function()
@@ -106,7 +107,7 @@ function methods.get(name)
       end
       return found, reason
     end))
-  end
+  end)
 end
 
 setmetatable(methods, { __index = function(_, name)

@@ -3,6 +3,7 @@
 
 local Search = require 'trinity.plan.search'
 local check = require 'trinity.base.check'
+local fields = require 'trinity.base.fields'
 local core = require 'trinity.core'
 local dist = require 'trinity.dist'
 local model = require 'trinity.graph.model'
@@ -111,6 +112,17 @@ local function make_space(owner, spec, nets, own_used, devices)
     unequal = #nets.kinds > 1, counts = devices.counts, natural_sorted = devices.natural_sorted }, own_used), first
 end
 
+local FoundPlan = { __name = 'plan' }
+fields.class(FoundPlan, 'trinity.FoundPlan', 'bounds feasible fields moved networks order placement point problem')
+
+--- The strategy is made when it is first read.
+function FoundPlan.__index(self, key)
+  if key ~= 'strategy' then return FoundPlan[key] end
+  local strategy = self.problem:strategy(self.fields, { method = 'plan' })
+  rawset(self, key, strategy)
+  return strategy
+end
+
 --- A result as users see it.
 local function public(result, nets, spec, peak)
   local point, metrics = result.point, result.metrics
@@ -127,12 +139,7 @@ local function public(result, nets, spec, peak)
     'algorithm', 'order', 'placement' } do
     made[name] = point[name]
   end
-  return setmetatable(made, { __index = function(self, key)
-    if key ~= 'strategy' then return nil end
-    local strategy = problem:strategy(result.strategy, { method = 'plan' })
-    rawset(self, 'strategy', strategy)
-    return strategy
-  end })
+  return setmetatable(made, FoundPlan)
 end
 
 -- Those that nothing beats both in time and in memory, by time.
@@ -172,13 +179,13 @@ local function result_of(search, nets, given, first)
   end
   local lower = search.lower_bound_s
   if fitting[1] then lower = math.min(lower, fitting[1].metrics.step_time_s) end
-  return { plans = util.map({ unpack(fitting, 1, math.min(given.plans, #fitting)) }, shown),
+  return fields.result('trinity.PlanResult', { plans = util.map({ unpack(fitting, 1, math.min(given.plans, #fitting)) }, shown),
     pareto = util.map(pareto(search.results), shown), simulated = util.map(search.results, shown),
     refused = search.refused, counts = search.counts, pruned = search.pruned, left = search.left or 0,
     too_large = search.too_large,
     lower_bound_s = lower, stopped = search.stopped, nearest = search.nearest, capacity_bytes = search.capacity_bytes,
     global_batch = given.global_batch, cluster = given.cluster, networks = nets, seconds = core.clock_s()
-      - search.started_s }
+      - search.started_s })
 end
 
 -- Ranks that each search the whole would cost as much as one and find the same.

@@ -123,17 +123,21 @@ function Search:allowance(wanted)
   return math.min(wanted, self.options.evaluations - self.evaluations)
 end
 
-local function check_placements(placements)
-  check.argument('search:evaluate', 1, 'placements', placements, 'table')
-  if #placements == 0 then
+-- A list of placements, each of which may be a list of devices.
+local function placements_of(given, graph)
+  check.argument('search:evaluate', 1, 'placements', given, 'table')
+  if #given == 0 then
     check.refuse('search:evaluate', 1, 'placements', 'expected at least one placement, got none')
   end
-  for i = 1, #placements do
+  local placements = {}
+  for i = 1, #given do
+    placements[i] = array.placement('search:evaluate', 1, 'placements', given[i], graph, i)
     if not array.is_int32(placements[i]) then
       check.refuse('search:evaluate', 1, 'placements', 'entry %d: expected a placement (problem:placement()), got %s',
-        i, util.describe(placements[i]))
+        i, util.describe(given[i]))
     end
   end
+  return placements
 end
 
 --- Simulates placements, scores them, keeps the best: one step of the progress line. A placement that contradicts its
@@ -143,7 +147,7 @@ end
 ---@return trinity.DoubleArray rewards
 ---@return trinity.Metrics[] metrics
 function Search:evaluate(placements, options)
-  check_placements(placements)
+  placements = placements_of(placements, self.problem.graph)
   local problem = self.problem
   local metrics = simulator.run_batch('search:evaluate', problem, placements, options, true)
   local rewards, sum = array.double(#placements), 0
@@ -322,6 +326,7 @@ function search.run(method, problem, options, body)
   return found or self:result()
 end
 
-check.methods(Search)
+check.methods(Search, 'trinity.Search', 'agrees checkpoint grows in_time job keeping_s kept_at ranker ranking resume '
+  .. 'resumed_at slot stop_status whole')
 
 return search

@@ -3,6 +3,7 @@
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
+local fields = require 'trinity.base.fields'
 local graph_options = require 'trinity.graph.options'
 local options_of = require 'trinity.base.options'
 local infeasibility = require 'trinity.strategy.infeasibility'
@@ -215,6 +216,8 @@ function Problem:score(metrics, plan, again)
   elseif tell or arity == 2 then
     check.refuse('problem:score', 2, 'plan', 'expected the plan of these metrics, which %s takes, got nil',
       tell and 'on_evaluated' or 'the reward at ' .. util.function_place(self.reward))
+  elseif type(plan) == 'table' and getmetatable(plan) == nil then
+    simulator.refuse_unknown('problem:score', self, plan)
   end
   local value = self.reward(metrics, seen)
   if type(value) ~= 'number' then refuse_reward(self.reward, value, 'a number') end
@@ -277,7 +280,7 @@ end
 --- Frees the engine's memory; any further use is an error.
 function Problem:close() check.closing('problem:close', self, 'problem').handle:close() end
 
-check.methods(Problem)
+check.methods(Problem, 'trinity.Problem', 'cost')
 
 local function check_result(place, name, result)
   if type(result) ~= 'table' or not array.is_metrics(result.metrics) or type(result.reward) ~= 'number' then
@@ -295,5 +298,7 @@ function Problem.better(a, b)
   if b ~= nil then check_result(2, 'b', b) end
   return infeasibility.better(a, b)
 end
+
+Problem.better = fields.limited('problem.better', Problem.better)
 
 return problems

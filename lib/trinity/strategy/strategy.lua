@@ -20,7 +20,8 @@ local util = require 'trinity.base.util'
 
 ---@class trinity.Strategy: trinity.PlanSpec
 ---@since 0.1.0
----@field mesh? trinity.Mesh of one that is the same for all layers, as the next four
+---@field mesh? trinity.Mesh of one that is the same for all layers, as the next five
+---@field devices? integer[] that the mesh is made of
 ---@field virtual_stages? integer
 ---@field stages? integer[] layers of every virtual stage
 ---@field recompute? trinity.RecomputeWord
@@ -213,6 +214,6 @@ function strategy.load(problem, path)
   return found
 end
 
-check.methods(Strategy)
+check.methods(Strategy, 'trinity.Strategy', 'split')
 
 return strategy

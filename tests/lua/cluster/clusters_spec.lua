@@ -428,7 +428,7 @@ return net:spec()
     refuses(head .. "local spec = net:spec(); spec.links[2].bandwith_bytes_per_s = 1; return spec",
       "cluster '[%w_]+': link 2: unknown field 'bandwith_bytes_per_s', did you mean 'bandwidth_bytes_per_s'")
     refuses(head .. "net:device_type('t4', { peak_flops_per_s = { float32 = 1 }, memory_bytes = 1, memory_bandwidth_bytes_per_s = 1,"
-      .. "launch = 1 }); return net:spec()", "device type 't4': unknown field 'launch', did you mean 'launch_s'")
+      .. "launch = 1 }); return net:spec()", "unknown field 'launch', did you mean 'launch_s'")
     refuses(head .. "local spec = net:spec(); spec.device_types.t4 = { peak_flops_per_s = { float23 = 1 } }; return spec",
       "unknown dtype 'float23', did you mean 'float32'")
     refuses(head .. "local spec = net:spec(); spec.queue = 'rout'; return spec", "unknown queue model 'rout', did you mean 'route'")

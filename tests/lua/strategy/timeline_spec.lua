@@ -107,7 +107,7 @@ describe('a timeline', function()
     expect(function() timeline:memory(3) end):raises(here .. "timeline:memory: argument 1 %('d'%): expected an integer from 1 to 2, got number 3")
     expect(function() timeline:memory() end):raises(here .. "timeline:memory: argument 1 %('d'%): expected an integer from 1 to 2, got nil")
     expect(function() return timeline.start_s[4] end):raises(here .. 'index 4 is outside 1 to 3')
-    expect(timeline.nothing):equals(nil)
+    expect(function() return timeline.nothing end):raises(here .. "timeline: no field 'nothing'")
     placement[3] = 3
     expect(function() problem:timeline(placement) end):raises(here .. "problem:timeline: operator 'c' is placed on device 3, expected 1 to 2")
     problem:close()

@@ -163,12 +163,22 @@ local function live()
   return collectgarbage 'count' * 1024, core.open_objects()
 end
 
+-- Functions of C and of the FFI do not count their arguments.
+local of_engine = { ['trinity.TensorModule'] = true, ['trinity.TorchTensor'] = true, ['trinity.RandomStream'] = true,
+  ['trinity.Placement'] = true, ['trinity.DoubleArray'] = true, ['trinity.Int32View'] = true,
+  ['trinity.Metrics'] = true }
+
+local function takes_any(method)
+  local last = method.parameters[#method.parameters]
+  return last and last.name == '...'
+end
+
 describe('arguments of every function', function()
   local values = examples.kinds()
   for _, class in ipairs(declared.order) do
     local methods = declared.classes[class].methods
     if #methods > 0 then
-      it(class .. ': examples are taken, with one more argument too', function()
+      it(class .. ': examples are taken, and one more argument is refused', function()
         for _, method in ipairs(methods) do
           local f, arguments, count = examples.call(class, method)
           local message = message_of(class .. '.' .. method.name, f, arguments, count)
@@ -176,7 +186,10 @@ describe('arguments of every function', function()
           f, arguments, count = examples.call(class, method)
           arguments[count + 1] = {}
           message = message_of(class .. '.' .. method.name, f, arguments, count + 1)
-          if message then fault('%s.%s: an argument more is refused: %s', class, method.name, message) end
+          local open = of_engine[class] or method.name == 'close' or method.name == 'describe' or takes_any(method)
+          if not open and not (message or ''):find 'expected no more than %d' then
+            fault('%s.%s: one more argument is not refused: %s', class, method.name, tostring(message))
+          end
         end
         report(shown)
       end)
