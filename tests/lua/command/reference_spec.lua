@@ -71,7 +71,7 @@ describe('declarations', function()
     return declarations.read(folder .. '/').classes
   end
   local thing = "---@class Thing\n---@field size integer in bytes\n---@field cut fun(self: Thing, at?: integer): rest_of_it: Thing\n"
-    .. 'local Thing = {}\nfunction Thing.__index() end\n--- Doubles.\n---@param by number how often\n---@return Thing\n'
+    .. 'local Thing = {}\nfunction Thing.__index() end\n--- Doubles.\n---@param by number how\n--- often\n---@return Thing\n'
     .. 'function Thing:double(%s) end\n---@return fun(self: Thing): number\nlocal function make(of) end\nThing.made = make "x"\n'
   it('stand above definitions', function()
     local class = read { ['thing.lua'] = thing:format 'by' }.Thing
@@ -89,7 +89,7 @@ describe('declarations', function()
     expect(class.members.build.returns[1].type):equals 'Thing'
   end)
   it('are refused where parameters are not those of the function', function()
-    expect(function() read { ['thing.lua'] = thing:format 'times' } end):raises 'thing%.lua:9: not understood: function Thing:double%(times%)'
+    expect(function() read { ['thing.lua'] = thing:format 'times' } end):raises 'thing%.lua:10: not understood: function Thing:double%(times%)'
     expect(function() read { ['thing.lua'] = '---@param x number\nlocal x = 1\n' } end):raises 'thing%.lua:2: not understood'
   end)
   core.remove_tree(folder)
