@@ -428,7 +428,7 @@ function run_search.close(run)
   run_search.save_timelines(run)
   if run.results > 0 then return end
   for _, found in util.sorted_pairs(run.best) do
-    local bound = found:lower_bound_s()
+    local bound = found:bounds().step_time_s
     local data = strategy.facts(found)
     data.method, data.model, data.cluster = found.method, found.problem.graph.name, found.problem.cluster.name
     data.search = ids[found]

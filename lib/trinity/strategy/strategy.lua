@@ -111,15 +111,15 @@ local function rules_text(rules)
   return table.concat(parts, ' ')
 end
 
---- Seconds that no strategy of whole operators with as many micro-batches is below; one with splits may be. Of a
---- strategy with a mesh: that no placement of the graph that it lowers to is below.
----@return number
-function Strategy:lower_bound_s()
+--- What no strategy of whole operators with as many micro-batches can beat; one with splits may. Of a strategy with a
+--- mesh: what no placement of the graph that it lowers to can beat.
+---@return trinity.Bounds
+function Strategy:bounds()
   if self.mesh then
-    local inner, there = simulator.lowered('strategy:lower_bound_s', self.problem, parallelism.cheapest(self))
-    return inner.handle:bounds(self.micro_batches or 1, there.schedule == 'round-robin').step_time_s
+    local inner, there = simulator.lowered('strategy:bounds', self.problem, parallelism.cheapest(self))
+    return inner.handle:bounds(self.micro_batches or 1, there.schedule == 'round-robin')
   end
-  return self.problem:bounds(self.micro_batches or 1, self.schedule or 'fifo').step_time_s
+  return self.problem:bounds(self.micro_batches or 1, self.schedule or 'fifo')
 end
 
 --- What found it, for a table: the method, or where its policy was never updated what else it went through.
@@ -161,7 +161,7 @@ function strategy.text(self)
   local notes = util.merged(util.picked(self.metrics, saved_metrics), util.picked(self, { 'method', 'seed',
     'evaluations' }), { reward = self.reward, simulator_rules = rules_text(self.problem.rules),
     updates = self.updates ~= 0 and self.updates or nil, -- none is what a search without a policy writes
-    lower_bound_s = not self.splits and self:lower_bound_s() or nil, -- it binds whole operators
+    lower_bound_s = not self.splits and self:bounds().step_time_s or nil, -- it binds whole operators
     feasible = self.metrics.feasible })
   return self.problem:to_json(self, notes)
 end
@@ -190,7 +190,7 @@ function strategy.facts(found)
   return { seed = found.seed, step_time_s = m.step_time_s, fits = m.feasible, infeasibility = found:infeasibility(),
     peak_memory_bytes = memory,
     peak_communication_bytes = m.peak_communication_bytes, total_communication_bytes = m.total_communication_bytes,
-    lower_bound_s = found:lower_bound_s(), reward = found.reward, evaluations = found.evaluations,
+    lower_bound_s = found:bounds().step_time_s, reward = found.reward, evaluations = found.evaluations,
     updates = found.updates, seconds = found.seconds }
 end
 

@@ -27,7 +27,7 @@ describe('PipeDream profiles', function()
       local graph = trinity.model(shared(('pipedream/%s.graph.txt'):format(name)))
       local problem = trinity.problem { graph = graph, cluster = cluster }
       local metrics = problem:evaluate(problem:placement())
-      expect(problem.lower_bound_s):below(metrics.step_time_s + 1e-12)
+      expect(problem:bounds().step_time_s):below(metrics.step_time_s + 1e-12)
       expect(metrics.total_communication_bytes):equals(0)
     end
   end)

@@ -88,7 +88,7 @@ describe('methods in the engine', function()
       'm_sct', 'm_topo', 'max_load_dp', 'mcmc', 'metis', 'scotch' } do
       local found = trinity.methods.get(name)(problem, { evaluations = 2000, quiet = true })
       expect(found.metrics.feasible):equals(true)
-      expect(problem.lower_bound_s):below(found.metrics.step_time_s + 1e-12)
+      expect(problem:bounds().step_time_s):below(found.metrics.step_time_s + 1e-12)
     end
   end)
   it('are known by their earlier names', function()
@@ -171,7 +171,7 @@ describe('trinity search and trinity compare', function()
         local found = trinity.methods.best(problem, { seed = seed, evaluations = entry.sa_evals, quiet = true })
         expect(found.evaluations <= entry.sa_evals):equals(true)
         expect(found.metrics.step_time_s * 1e6):below(entry.sa_us)
-        expect(problem.lower_bound_s):below(found.metrics.step_time_s)
+        expect(problem:bounds().step_time_s):below(found.metrics.step_time_s)
       end
     end
   end)

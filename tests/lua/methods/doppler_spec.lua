@@ -23,7 +23,7 @@ describe("Doppler's rules", function()
       ['01212012'] = 28, ['10101100'] = 22 } do
       expect(makespan(problem, digits)):equals(expected)
     end
-    expect(problem.lower_bound_s * 1e9):near(16, 1e-6)
+    expect(problem:bounds().step_time_s * 1e9):near(16, 1e-6)
   end)
 
   it_shared("give the makespans of its authors' simulator", function()
@@ -35,7 +35,7 @@ describe("Doppler's rules", function()
         expect(makespan(problem, case.placement)):equals(case.makespan)
         compared = compared + 1
       end
-      expect(problem.lower_bound_s * 1e9 >= facts.bound - 0.5):truthy()
+      expect(problem:bounds().step_time_s * 1e9 >= facts.bound - 0.5):truthy()
     end
     expect(compared):equals(96)
   end)
@@ -51,7 +51,7 @@ describe("Doppler's rules", function()
     local c = trinity.cluster 'p100x2'
     local problem = trinity.problem { graph = trinity.model('alexnet', { batch_size = 8 }), cluster = c, rules = 'doppler' }
     local found = trinity.methods.heft(problem)
-    expect(problem.lower_bound_s <= found.metrics.step_time_s):truthy()
+    expect(problem:bounds().step_time_s <= found.metrics.step_time_s):truthy()
     expect(function() problem:evaluate { placement = problem:placement(), micro_batches = 2 } end)
       :raises "rules 'doppler' know one micro%-batch"
   end)

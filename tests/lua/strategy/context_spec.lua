@@ -68,7 +68,7 @@ describe('attention over context', function()
   it('keeps no more than a part of keys and values for backward', function()
     local gathered, ring = problem:strategy(plan()), problem:strategy(plan 'ring')
     expect(ring:account().devices[1].activation_bytes <= gathered:account().devices[1].activation_bytes):truthy()
-    expect(ring:lower_bound_s() <= ring.metrics.step_time_s):truthy()
+    expect(ring:bounds().step_time_s <= ring.metrics.step_time_s):truthy()
   end)
   it('goes by heads between all-to-alls: those of queries, keys, values and what they give', function()
     for _, c in ipairs { 2, 4 } do

@@ -117,7 +117,7 @@ describe('a mesh', function()
     local found = problem:strategy { mesh = { data = 4, tensor = 2, pipeline = 2 }, schedule = 'interleaved',
       virtual_stages = 2, micro_batches = 4, recompute = 'full' }
     expect(found.metrics.feasible):equals(true)
-    expect(found:lower_bound_s() <= found.metrics.step_time_s):truthy()
+    expect(found:bounds().step_time_s <= found.metrics.step_time_s):truthy()
     expect(found.metrics:compute_busy_s(16) > 0):truthy()
     expect(found.metrics:compute_busy_s(17)):equals(0)
   end)

@@ -171,7 +171,7 @@ describe('replicas of a mesh', function()
         sent = sent + row.count * row.bytes
       end
       expect(sent):equals(2 * 7 * gradients)
-      expect(found:lower_bound_s() <= found.metrics.step_time_s):truthy()
+      expect(found:bounds().step_time_s <= found.metrics.step_time_s):truthy()
     end
   end)
   it('cost less where servers do not wait for the slowest, and no more than the servers hold up', function()
@@ -220,7 +220,7 @@ describe('replicas of a mesh', function()
       local inner = (kind == 'hierarchical' or kind == 'daso') and 2 or nil
       local found = problem:strategy { mesh = { data = 4, pipeline = 2, tensor = 2, context = 2 }, micro_batches = 2,
         synchronise = { kind = kind, inner = inner, every = kind == 'local_sgd' and 3 or nil } }
-      expect(found:lower_bound_s() <= found.metrics.step_time_s):truthy()
+      expect(found:bounds().step_time_s <= found.metrics.step_time_s):truthy()
       for _, row in ipairs(found:account().traffic) do
         expect(row.axis ~= nil or row.kind == 'send'):truthy()
       end

@@ -145,7 +145,7 @@ describe('zero-bubble schedules', function()
     local plan = { mesh = { data = 2, tensor = 2, pipeline = 2 }, schedule = 'zb-h1', micro_batches = 4 }
     local found = problem:strategy(plan)
     expect(found.metrics.feasible):equals(true)
-    expect(found:lower_bound_s() <= found.metrics.step_time_s):truthy()
+    expect(found:bounds().step_time_s <= found.metrics.step_time_s):truthy()
     local function collectives(schedule)
       plan.schedule = schedule
       local inner, there = lowered(problem, plan)
@@ -161,7 +161,7 @@ describe('zero-bubble schedules', function()
     for _, schedule in ipairs { 'zb-v', 'dualpipe-v', 'zb-interleaved' } do
       local other = problem:strategy { mesh = { data = 2, tensor = 2, pipeline = 2 }, schedule = schedule,
         micro_batches = 4, virtual_stages = 2, recompute = 'full' }
-      expect(other:lower_bound_s() <= other.metrics.step_time_s):truthy()
+      expect(other:bounds().step_time_s <= other.metrics.step_time_s):truthy()
     end
   end)
   it('gather for a part what that part reads: sequences again for weights, shares of weights for inputs', function()
@@ -183,7 +183,7 @@ describe('zero-bubble schedules', function()
     for shard = 1, 3 do
       plan.shard = shard
       local found = problem:strategy(plan)
-      expect(found:lower_bound_s() <= found.metrics.step_time_s):truthy()
+      expect(found:bounds().step_time_s <= found.metrics.step_time_s):truthy()
     end
   end)
   it('have both ends of a V on the first device, with one copy of a tied embedding', function()
