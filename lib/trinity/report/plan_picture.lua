@@ -181,7 +181,7 @@ function picture.add_to(data)
       plan.picture, plan.shown = ok and svg or nil, nil
     end
   end
-  data.plans = json.list(list_of(data.plans))
+  data.plans = list_of(data.plans)
 end
 
 return picture

@@ -95,9 +95,9 @@ function strategy.unrewarded(owner, problem, plan, metrics)
 end
 
 --- A strategy whose metrics and reward are known: `result` of a search, with the fields of `about`.
-function strategy.of_result(problem, placement, result, about)
-  return setmetatable(util.merged({ problem = problem, placement = placement, metrics = result.metrics,
-    reward = result.reward }, about), Strategy)
+function strategy.of_result(problem, plan, result, about)
+  local self = strategy.unrewarded('search', problem, plan, result.metrics)
+  return setmetatable(util.merged(self, { reward = result.reward }, about), Strategy)
 end
 
 local saved_metrics = { 'step_time_s', 'peak_memory_bytes', 'peak_communication_bytes',
@@ -194,15 +194,21 @@ function strategy.facts(found)
     updates = found.updates, seconds = found.seconds }
 end
 
+--- The plan of a file: what the engine read of it, and its placement.
+function strategy.plan_of(problem, loaded, placement)
+  local plan = loaded.parallelism or loaded.schedule or {}
+  if not plan.mesh then plan.placement = placement end
+  plan.splits = loaded.splits and splits.named(problem.graph, loaded.splits)
+    or loaded.notes.splits and version_1.splits(loaded.notes.splits) or nil
+  return plan
+end
+
 --- Loads a file that save() wrote for the problem's graph and cluster, schedule and replication included. Field
 --- `saved` holds the notes as text, same_graph and same_cluster say whether both are unchanged since.
 function strategy.load(problem, path)
   local placement = problem:placement()
   local loaded = problem.handle:from_json(util.read_file(path), path, placement)
-  local plan = loaded.parallelism or loaded.schedule or {}
-  if not plan.mesh then plan.placement = placement end
-  plan.splits = loaded.splits and splits.named(problem.graph, loaded.splits)
-    or loaded.notes.splits and version_1.splits(loaded.notes.splits) or nil
+  local plan = strategy.plan_of(problem, loaded, placement)
   local fits, message = pcall(problem.evaluate, problem, plan)
   if not fits then util.fail('%s: %s', path, util.unplaced(message)) end
   local found = strategy.new('problem:load', problem, plan, { method = loaded.notes.method, saved = loaded.notes,
