@@ -50,11 +50,20 @@ describe('the reference', function()
   end)
   it('gives one entry by any of its names', function()
     expect(reference.entry 'problem:evaluate'):matches '^### `problem:evaluate%(plan%)`\n\nPrices one plan'
-    expect(reference.entry 'evaluate'):matches 'search:evaluate%(placements, options%?%)'
+    expect(reference.entry 'evaluate'):matches 'search:evaluate%(plans, options%?%)'
     expect(reference.entry 'PlanSpec'):matches '^## PlanSpec'
     expect(reference.entry 'trinity.PlanSpec'):equals(reference.entry 'PlanSpec')
     expect(reference.entry 'methods.random' ~= nil):truthy()
     expect(reference.entry 'trinity.ScheduleName'):matches "'gpipe'"
+  end)
+  it('lists the words that the engine lists', function()
+    local problem = trinity.problem { graph = trinity.model 'mlp', cluster = trinity.cluster 'p100x2' }
+    local function same(alias, list)
+      expect((declared.aliases[alias].type:gsub("'", ''):gsub('|', ', '))):equals(list)
+    end
+    same('trinity.ScheduleName', select(2, pcall(problem.evaluate, problem, { placement = problem:placement(), schedule = '?' })):match 'known: (.*)%)')
+    local ok, message = pcall(trinity.problem, { graph = problem.graph, cluster = problem.cluster, rules = '?' })
+    same('trinity.RulesName', not ok and message:match 'known: (.*)%)')
   end)
   it('is printed by a script, which refuses other names with a suggestion', function()
     trinity_says('reference trinity.model', 0, '### `trinity.model%(name, options%?%)`')
