@@ -43,8 +43,8 @@ for label, problem in paper.rows(options) do
     values[i] = over_bound(row, problem:bounds().step_time_s)
     if i < #names then best = math.min(best, values[i]) end
     for _, found in ipairs(row.runs) do
-      cells[#cells + 1] = { label, row.method, found.seed or '', found.metrics.step_time_s, problem:bounds().step_time_s,
-        tostring(found.metrics.feasible), found.evaluations or '', found.seconds or '' }
+      cells[#cells + 1] = { label, row.method, found.seed or '', found.metrics.step_time_s,
+        problem:bounds().step_time_s, tostring(found.metrics.feasible), found.evaluations or '', found.seconds or '' }
     end
   end
   local row = { label, ('%.4f s'):format(problem:bounds().step_time_s) }

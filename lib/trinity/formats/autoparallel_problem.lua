@@ -13,7 +13,6 @@
 -- weighted nodes leave unused.
 
 local core = require 'trinity.core'
-local json = require 'trinity.base.json'
 local util = require 'trinity.base.util'
 
 jit.off(true, true) -- loops of a few turns each, with what is long in the engine: compiling them takes longer

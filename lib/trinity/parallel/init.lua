@@ -110,10 +110,10 @@ end
 
 --- Runs body(item, i, seed) for every item of a list, or body(i, i, seed) for i from 1 to a number, in worker
 --- processes, which are copies of the whole running script, and returns the results (the first value that each body
---- returned) in the order of the items, with their count: where a body returns nil is a hole, and #results undefined. The body may use everything that is there, and what it
---- changes stays in its copy, where a later item may or may not meet it. Results should depend on item, i and seed
---- alone; they are then the same for any number of workers. What may be returned: lib/trinity/base/serialise.lua. What
---- bodies print appears in the order of the items.
+--- returned) in the order of the items, with their count: where a body returns nil is a hole, and #results undefined.
+--- The body may use everything that is there, and what it changes stays in its copy, where a later item may or may not
+--- meet it. Results should depend on item, i and seed alone; they are then the same for any number of workers. What may
+--- be returned: lib/trinity/base/serialise.lua. What bodies print appears in the order of the items.
 ---@param items any[]|integer
 ---@param body fun(item: any, i: integer, seed: integer): any
 ---@param options? trinity.ParallelOptions

@@ -3,7 +3,6 @@
 -- there is checked or escaped, as it may be a stranger's.
 
 local core = require 'trinity.core'
-local json = require 'trinity.base.json'
 local util = require 'trinity.base.util'
 
 local picture = {}

@@ -199,7 +199,8 @@ function Search:keep(state)
   local due = self.best and checkpoints.due(self)
   if not due and self.keepable then return end
   if type(state) == 'function' then state = state() end
-  local text = json.text_of('search:keep', 1, 'state', check.argument('search:keep', 1, 'state', state, 'table'), 'exact')
+  check.argument('search:keep', 1, 'state', state, 'table')
+  local text = json.text_of('search:keep', 1, 'state', state, 'exact')
   self.keepable = true
   if due then checkpoints.write(self.checkpoint, self, { state = text }) end
 end
@@ -221,9 +222,10 @@ function Search:result()
     util.fail("method '%s' ended without evaluating a plan", self.method)
   end
   search_curve.complete(self)
-  return strategy.new('search:result', self.problem, self.plan or self.placement, { method = self.method, seed = self.options.seed,
-    evaluations = self.evaluations, updates = self.updates, search_stages = self.stages, ranking = self.ranking,
-    seconds = core.clock_s() - self.start, curve = self.curve, stopped = self.stopped }, true, true)
+  return strategy.new('search:result', self.problem, self.plan or self.placement, { method = self.method,
+    seed = self.options.seed, evaluations = self.evaluations, updates = self.updates, search_stages = self.stages,
+    ranking = self.ranking, seconds = core.clock_s() - self.start, curve = self.curve, stopped = self.stopped },
+    true, true)
 end
 
 --- Keeps the best so far for the script where there is no file for it.

@@ -23,7 +23,8 @@ trinity.methods.register('climb', function(p, given)
       state.round = state.round + 1
       log:write(state.round, '\n') log:flush()
       local stream = trinity.random(o.seed, 'climb', state.round)
-      local rewards = search:evaluate { { placement = p:placement_by_unit(function() return stream:integer(2) end), schedule = state.round % 2 == 1 and 'lifo' or nil } }
+      local placement = p:placement_by_unit(function() return stream:integer(2) end)
+      local rewards = search:evaluate { { placement = placement, schedule = state.round % 2 == 1 and 'lifo' or nil } }
       state.seen[#state.seen + 1] = rewards[1]
       search:keep(function() return state end)
       if state.round == tonumber(os.getenv 'STOP') then require('ffi').C.abort() end
@@ -77,7 +78,8 @@ describe('a search of its own', function()
       ["both a list and named fields %('round'%)"] = { 7, 8, round = 5 }, ['at%.best%[2%]: JSON has no number inf'] = { at = { best = { 1, 1 / 0 } } },
       ['a list with holes'] = { 1, nil, 3 }, ['keys are not 1, 2, 3, %.%.%.: 7'] = { [7] = 1 }, ['name: a text that is not UTF%-8'] = { name = '\xff' },
       ['no JSON for a function'] = { print } } do
-      expect(function() search(function(self) self:resumed() self:keep(state) end) end):raises("_spec%.lua:%d+: search:keep: argument 1 %('state'%): .*" .. said)
+      expect(function() search(function(self) self:resumed() self:keep(state) end) end)
+        :raises("_spec%.lua:%d+: search:keep: argument 1 %('state'%): .*" .. said)
     end
   end)
   it('keeps nothing where no run is kept', function()
