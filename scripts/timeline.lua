@@ -44,7 +44,7 @@ local function print_step(metrics, plan, bounds)
   print(('step time    %s%s'):format(seconds(metrics.step_time_s), metrics.feasible and ''
     or (', does not fit by %s'):format(trinity.format_bytes(metrics.excess_memory_bytes))))
   if plan.mesh or plan.splits then -- whose bound is that of the graph that it lowers to
-    local bound_s = plan.mesh and plan:lower_bound_s()
+    local bound_s = plan.mesh and plan:bounds().step_time_s
     return print(bound_s and ('lower bound  %s, the step is %.2f times that\n'):format(seconds(bound_s),
       metrics.step_time_s / bound_s) or '')
   end

@@ -71,7 +71,8 @@ struct ScheduleSpec {
   bool operator==(const ScheduleSpec&) const = default;
 };
 
-/// The schedule of replicas that servers take in turn (Meeting::in_turn).
+/// The schedule of replicas that servers take in turn (Meeting::in_turn): of lowered plans only, so
+/// that no list of names for users has it.
 inline constexpr const char* kRoundRobin = "round-robin";
 
 /// Throws ArgumentError unless the name is known, only fields of this name are filled, and these

@@ -32,6 +32,7 @@ error 'this file is for editors'
 ---@field memory_bytes fun(self: trinity.Metrics, d: integer): number Peak memory of the device in bytes.
 ---@field sent_bytes fun(self: trinity.Metrics, d: integer): number
 ---@field received_bytes fun(self: trinity.Metrics, d: integer): number
+---@field totable fun(self: trinity.Metrics): table<string, any> All fields by name, those of devices as lists; pairs(metrics) goes through them in sorted order.
 
 ---@class trinity.RandomStream
 ---@since 0.1.0

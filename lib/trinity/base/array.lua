@@ -205,7 +205,7 @@ end
 
 local metrics_names = { 'step_time_s', 'peak_memory_bytes', 'peak_communication_bytes',
   'total_communication_bytes', 'excess_memory_bytes', 'transfers', 'samples', 'samples_per_s', 'feasible', 'rejected',
-  'device_count', 'compute_busy_s', 'send_busy_s', 'memory_bytes', 'sent_bytes', 'received_bytes' }
+  'device_count', 'compute_busy_s', 'send_busy_s', 'memory_bytes', 'sent_bytes', 'received_bytes', 'totable' }
 
 -- Fields of the struct as well: compiled code that met a name which is none comes here with others,
 -- too, since LuaJIT's traces of metatypes do not look at the name again.
@@ -223,7 +223,19 @@ local metrics_fields = {
   device_count = function(self) return self.device_count end,
 }
 
+--- metrics:totable(): all fields as a table; those of devices are lists.
+function metrics_methods.totable(self)
+  if not ffi.istype(metrics, self) then check.wrong('metrics:totable', 1, 'self', self, 'metrics') end
+  local all = {}
+  for name, field in util.sorted_pairs(metrics_fields) do all[name] = field(self) end
+  for name in util.sorted_pairs(device_fields) do
+    all[name] = util.listed(self.device_count, function(d) return metrics_methods[name](self, d) end)
+  end
+  return all
+end
+
 metrics = ffi.metatype('struct trinity_metrics', {
+  __pairs = function(self) return util.sorted_pairs(metrics_methods.totable(self)) end,
   __index = function(self, name)
     local method = metrics_methods[name]
     if method then return method end

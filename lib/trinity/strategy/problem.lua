@@ -25,18 +25,8 @@ local util = require 'trinity.base.util'
 ---@field on_evaluated? fun(metrics: trinity.Metrics, strategy: trinity.Strategy) see ProblemSpec
 ---@field rules trinity.Rules|string
 ---@field default_schedule? trinity.PlanSpec how plain placements are scheduled
----@field lower_bound_s number seconds that no strategy's step is below
 local Problem = { __name = 'problem' }
-
---- lower_bound_s takes a moment on large graphs, so it is computed when first asked for.
-function Problem.__index(self, key)
-  if key == 'lower_bound_s' then
-    local bounds = self:bounds()
-    rawset(self, key, bounds.step_time_s)
-    return bounds.step_time_s
-  end
-  return Problem[key]
-end
+Problem.__index = Problem
 
 function Problem.__tostring(self)
   return ('problem: %s on %s'):format(self.graph.name, self.cluster.name)

@@ -154,7 +154,7 @@ describe('trinity search and trinity compare', function()
         local found = trinity.methods.best(problem, { seed = seed, evaluations = entry.sa_evals, quiet = true })
         expect(found.evaluations <= entry.sa_evals):equals(true)
         expect(found.metrics.step_time_s * 1e6):below(entry.sa_us)
-        expect(problem.lower_bound_s):below(found.metrics.step_time_s)
+        expect(problem:bounds().step_time_s):below(found.metrics.step_time_s)
       end
     end
   end)

@@ -28,7 +28,7 @@ describe("Doppler's rules", function()
     local c = trinity.cluster 'p100x2'
     local problem = trinity.problem { graph = trinity.model('alexnet', { batch_size = 8 }), cluster = c, rules = 'doppler' }
     local found = trinity.methods.heft(problem)
-    expect(problem.lower_bound_s <= found.metrics.step_time_s):truthy()
+    expect(problem:bounds().step_time_s <= found.metrics.step_time_s):truthy()
     expect(function() problem:evaluate { placement = problem:placement(), micro_batches = 2 } end)
       :raises "rules 'doppler' know one micro%-batch"
   end)

@@ -55,6 +55,7 @@ describe('parallel_map', function()
       return { sum = sum, i = i, seed = seed, x = item.x }
     end
     local expected = show(map(items, body, { workers = 1 }))
+    expect(select(3, map(5, function(i) return i == 2 and i or nil end, { workers = 2 }))):equals(5)
     for _, workers in ipairs { 2, 7, 64 } do expect(show(map(items, body, { workers = workers }))):equals(expected) end
     expect(show(map(items, body, { workers = 2, seed = 2 })) ~= expected):truthy()
   end)

@@ -27,7 +27,7 @@ describe('a stream', function()
     -- Three, two and one versions of 1 MB.
     for d = 1, 3 do expect(many:memory_bytes(d) - flushed:memory_bytes(d)):near((3 - d) * 1e6, 1e5) end
     local found = problem:strategy { placement = placement, schedule = 'pipedream' }
-    expect(found:lower_bound_s() <= found.metrics.step_time_s):truthy()
+    expect(found:bounds().step_time_s <= found.metrics.step_time_s):truthy()
     local path = temporary()
     expect(problem:load(found:save(path)).metrics.step_time_s):equals(found.metrics.step_time_s)
   end)

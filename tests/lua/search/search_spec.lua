@@ -21,6 +21,35 @@ describe('methods', function()
   end)
 end)
 
+describe('the frame of searches', function()
+  it('takes every plan that problem:evaluate takes, and keeps the best as it was given', function()
+    local problem = trinity.problem { graph = trinity.model('mlp', { batch_size = 8, training = true }), cluster = trinity.cluster 'p100x4',
+      reward = function(m) return m.samples_per_s end }
+    local plans = { problem:placement(), { placement = problem:placement(), micro_batches = 2 }, { mesh = { data = 4 }, micro_batches = 2 },
+      { mesh = { data = 2, pipeline = 2 }, micro_batches = 4, schedule = '1f1b' } }
+    for last = 1, #plans do
+      local rescue = temporary()
+      local function search(fails)
+        return trinity.search.run('mine', problem, trinity.search.options('mine', {}, { quiet = true, rescue = rescue }), function(self)
+          for i = last, 1, -1 do self:evaluate { plans[i] } end
+          if fails then error 'end' end
+        end)
+      end
+      local best = problem:strategy(plans[1])
+      for i = 2, last do
+        local other = problem:strategy(plans[i])
+        if problem.better(other, best) then best = other end
+      end
+      expect(search() == best):equals(true)
+      expect(pcall(search, true)):equals(false)
+      expect(problem:load(rescue) == best):equals(true)
+    end
+    expect(function() trinity.search.run('mine', problem, trinity.search.options('mine', {}, { quiet = true }), function(self)
+      self:evaluate { {} }
+    end) end):raises "search:evaluate: argument 1 %('plans'%): entry 1: expected a placement .*, a strategy or { placement = "
+  end)
+end)
+
 describe('the curve of a search', function()
 end)
 

@@ -103,7 +103,7 @@ end
 describe('every mesh', function()
   it('costs no less than its lower bound, and sends what is received', function()
     for_random(1, 250, function(problem, found)
-      expect(found:lower_bound_s() <= found.metrics.step_time_s):truthy()
+      expect(found:bounds().step_time_s <= found.metrics.step_time_s):truthy()
       local sent, received = 0, 0
       for d = 1, #problem.cluster.devices do
         sent, received = sent + found.metrics:sent_bytes(d), received + found.metrics:received_bytes(d)

@@ -171,6 +171,15 @@ describe('metrics', function()
     expect(metrics.peak_memory_bytes):equals(math.max(metrics:memory_bytes(1), metrics:memory_bytes(2)))
     expect(metrics:memory_bytes(1)):equals(2e6) -- nobody reads what b made, so it is gone when c runs
     expect(metrics.excess_memory_bytes):equals(0)
+    local all, names = metrics:totable(), {}
+    for name, value in pairs(metrics) do
+      names[#names + 1] = name
+      if type(value) ~= 'table' then expect(value):equals(metrics[name])
+      else expect(value[2]):equals(metrics[name](metrics, 2)) end
+    end
+    expect(table.concat(names, ' ')):equals('compute_busy_s device_count excess_memory_bytes feasible memory_bytes peak_communication_bytes '
+      .. 'peak_memory_bytes received_bytes rejected samples samples_per_s send_busy_s sent_bytes step_time_s total_communication_bytes transfers')
+    expect(all.memory_bytes[1]):equals(2e6)
     expect(metrics.feasible):equals(true)
     expect(metrics.rejected):equals(false)
     expect(metrics.device_count):equals(2)
@@ -272,7 +281,7 @@ describe('bounds', function()
     expect(problem:bounds(3).work_s):near(16.5 * ms, 1e-12)
     expect(function() problem:bounds(0) end):raises 'simulator_spec%.lua:%d+: .*expected an integer from 1'
     local other = trinity.problem { graph = problem.graph, cluster = problem.cluster, micro_batches = 3 }
-    expect(other.lower_bound_s):near(16.5 * ms, 1e-12)
+    expect(other:bounds().step_time_s):near(16.5 * ms, 1e-12)
   end)
 end)
 
@@ -326,7 +335,7 @@ describe('rules', function()
     fails({ qeue = 'sender' }, "rules: unknown field 'qeue', did you mean 'queue'%?")
     fails({ device_pause_s = -1 }, "rules: field 'device_pause_s': expected 0 to 1000 s, got %-1")
     fails({ link_pause_s = 'long' }, "rules: field 'link_pause_s': expected a number")
-    fails(7, "option 'rules': expected 'standard', 'compat' or a table, got number 7")
+    fails(7, "option 'rules': expected 'standard', 'compat', 'placeto', 'doppler' or a table of rules, got number")
   end)
 end)
 

@@ -127,7 +127,7 @@ describe('zero-bubble schedules', function()
     for shard = 1, 3 do
       plan.shard = shard
       local found = problem:strategy(plan)
-      expect(found:lower_bound_s() <= found.metrics.step_time_s):truthy()
+      expect(found:bounds().step_time_s <= found.metrics.step_time_s):truthy()
     end
   end)
   it('have both ends of a V on the first device, with one copy of a tied embedding', function()

@@ -97,6 +97,14 @@ local function check_chapters(text, report)
   end
 end
 
+--- [text](CHAPTER.md#section), as GitHub names sections.
+local function check_anchor(report, chapter, anchor)
+  for title in pairs(sections(chapter) or {}) do -- in any order
+    if title:lower():gsub('[^%w%s_-]', ''):gsub('%s', '-') == anchor then return end
+  end
+  report(('no section %s.md#%s'):format(chapter, anchor))
+end
+
 local entries
 
 --- `trinity help NAME`: a chapter, a script, a model, an entry of the reference.
@@ -136,7 +144,9 @@ local function check_files(text, report, tree, beside)
     if is_ours and not is_there(word, beside, tree) then report('no file ' .. word) end
   end
   for target in text:gmatch '%]%(([^)]+)%)' do
-    if not target:match '^https?:' and not target:match '%.md$' and not is_there(target, beside, tree) then report('no file ' .. target) end
+    local chapter, anchor = target:match '^([%l_]+)%.md#(.+)$'
+    if chapter then check_anchor(report, chapter, anchor)
+    elseif not target:match '^https?:' and not target:match '%.md$' and not is_there(target, beside, tree) then report('no file ' .. target) end
   end
   for target in text:gmatch '<img [^>]-src="([^"]+)"' do
     if not target:match '^%a+:' and not is_there(target, beside, tree) then report('no picture ' .. target) end
@@ -193,6 +203,8 @@ describe('citations', function()
       :equals 'lib/trinity/manual/x.md:1: trinity help knows no netwroks; lib/trinity/manual/x.md:1: no file twoo.md'
     expect(refused('lib/trinity/manual/x.md', 'section "Lows" of `trinity help simulator`; ![x](simulator.md)\n'))
       :equals 'lib/trinity/manual/x.md:1: chapter simulator has no section "Lows"'
+    expect(refused('lib/trinity/manual/x.md', '[a](papers.md#pase-formulation) [b](papers.md#pase)\n'))
+      :equals 'lib/trinity/manual/x.md:1: no section papers.md#pase'
   end)
 end)
 

@@ -293,7 +293,7 @@ local open = { ['trinity.Module'] = true, ['trinity.NetworkOptimiser'] = true, [
 local given_out = {}
 
 -- What the examples lack: after Ctrl-C, of a run's folder, what is rarely there, and options that the engine never sees.
-local rare = { ['trinity.Comparison'] = 'stopped', ['trinity.Search'] = 'stopped resumable stages updates', ['trinity.PipelineResult'] = 'stopped',
+local rare = { ['trinity.Comparison'] = 'stopped', ['trinity.Search'] = 'plan stopped resumable stages updates', ['trinity.PipelineResult'] = 'stopped',
   ['trinity.Run'] = 'name path', ['trinity.PipelineInfeasibility'] = 'node', ['trinity.SelectResult'] = 'infeasibility placements objective',
   ['trinity.Strategy'] = 'priority stage', ['trinity.ReplicaOptions'] = 'placement',
   ['trinity.StageReplicaOptions'] = 'at_share', ['trinity.Problem'] = 'on_evaluated' }

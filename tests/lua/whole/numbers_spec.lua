@@ -18,10 +18,10 @@ end
 
 local function best_of(problem)
   local found = trinity.methods.local_search(problem, quiet)
-  for _, value in ipairs { found.metrics.step_time_s, found.reward, found:lower_bound_s() } do
+  for _, value in ipairs { found.metrics.step_time_s, found.reward, found:bounds().step_time_s } do
     expect(value == value and math.abs(value) < math.huge):equals(true)
   end
-  expect(found.metrics.step_time_s >= found:lower_bound_s() - 1e-12):equals(true)
+  expect(found.metrics.step_time_s >= found:bounds().step_time_s - 1e-12):equals(true)
   return found
 end
 
