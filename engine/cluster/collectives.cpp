@@ -86,7 +86,7 @@ class CollectivePricing {
     }
     if (nodes() > 1) {
       members.network_latency_s = group_.rails_.latency_s;
-      members.network_bandwidth = group_.rails_.bandwidth * static_cast<double>(group_.most_);
+      members.network_bandwidth = group_.out_;
     }
     return members;
   }
@@ -244,7 +244,7 @@ bool CollectiveGroups::Equal::operator()(Devices a, Devices b) const {
 }
 
 CollectiveGroups::CollectiveGroups(const Cluster& cluster)
-    : cluster_(cluster), crossings_(cluster.channels().size(), 0) {
+    : cluster_(cluster), crossings_(cluster.channels().size(), 0), own_(crossings_) {
   std::map<std::string_view, int32_t> known;
   node_of_.reserve(cluster.devices().size());
   std::string_view last;  // devices of a node mostly follow each other
@@ -309,12 +309,16 @@ CollectiveGroup CollectiveGroups::make(Devices devices, bool exchanges) {
   }
   if (group.most_ == 1) {
     group.leaders_ = group.rails_ = group.flat_;  // the same rings: nodes go by their devices
+    group.out_ = group.rails_.bandwidth;
   } else {
     add_rails(1, group.leaders_);
     settle(group.leaders_);
     if (group.most_ == group.least_) {
       add_rails(static_cast<size_t>(group.most_), group.rails_);
+      const double limited = group.library_ != nullptr ? limited_out(group.library_->rails)
+                                                       : std::numeric_limits<double>::infinity();
       settle(group.rails_);
+      group.out_ = std::min(limited, group.rails_.bandwidth * static_cast<double>(group.most_));
     }
   }
   if (exchanges) add_exchanges(group, devices);
@@ -354,6 +358,55 @@ void CollectiveGroups::add_rails(size_t count, CollectiveGroup::Wires& worst) {
   for (size_t i = 0; i < count && nodes > 1; ++i)
     for (size_t n = 0; n < nodes; ++n)
       cross(node(n)[i], node((n + 1) % nodes)[i], worst.latency_s);
+}
+
+/// Adds `step` to own_ for every channel that a rail crosses which leaves node n. A half-duplex
+/// channel also counts the rails that enter the node.
+void CollectiveGroups::count_own(size_t n, int32_t step) {
+  const size_t nodes = nodes_.size();
+  for (size_t i = 0; i < node(n).size(); ++i) {
+    for (const int32_t channel : cluster_.route(node(n)[i], node((n + 1) % nodes)[i]))
+      own_[channel] += step;
+    for (const int32_t channel : cluster_.route(node((n + nodes - 1) % nodes)[i], node(n)[i])) {
+      const int32_t link = cluster_.channels()[channel].link;
+      if (link >= 0 && cluster_.links()[link].half_duplex) own_[channel] += step;
+    }
+  }
+}
+
+/// Number of network cards over which the rails leave node n. The card of a rail is the channel
+/// that most of the node's rails share, among those that no other node's rails cross.
+size_t CollectiveGroups::cards(size_t n) {
+  count_own(n, 1);
+  std::set<int32_t> cards;
+  for (size_t i = 0; i < node(n).size(); ++i) {
+    std::pair<bool, int32_t> best{false, 0};
+    int32_t card = -1;
+    for (const int32_t c : cluster_.route(node(n)[i], node((n + 1) % nodes_.size())[i])) {
+      const std::pair<bool, int32_t> rank{own_[c] == crossings_[c], own_[c]};
+      if (rank > best) best = rank, card = c;
+    }
+    cards.insert(card);
+  }
+  count_own(n, -1);
+  return cards.size();
+}
+
+/// What all rails together carry out of the narrowest node over at most `most` network cards;
+/// infinite where no node has more members than that. To be called between add_rails and settle.
+double CollectiveGroups::limited_out(double most) {
+  double least = std::numeric_limits<double>::infinity();
+  for (size_t n = 0; n < nodes_.size() && nodes_.size() > 1; ++n) {
+    const auto members = static_cast<double>(node(n).size());
+    if (members <= most) continue;
+    double rail = std::numeric_limits<double>::infinity();
+    for (size_t i = 0; i < node(n).size(); ++i)
+      for (const int32_t c : cluster_.route(node(n)[i], node((n + 1) % nodes_.size())[i]))
+        rail = std::min(rail, cluster_.channels()[c].bandwidth_bytes_per_s / crossings_[c]);
+    least = std::min(least, rail * members *
+                                std::min(1.0, most / static_cast<double>(cards(n))));
+  }
+  return least;
 }
 
 void CollectiveGroups::settle(CollectiveGroup::Wires& worst) {

@@ -56,6 +56,7 @@ class CollectiveGroup {
   Wires inner_;                   // of a ring in every node, all at once
   Wires rails_;                   // of rings between nodes of equal sizes, one a member
   Wires leaders_;                 // of the ring over the nodes' first members
+  double out_ = std::numeric_limits<double>::infinity();  // of all rails of a node that a library uses
   // Where the cluster has a library: of a chain in every node, all at once, and what the links that
   // join a node's members directly carry together, the least of all nodes.
   const CollectiveLibrary* library_ = nullptr;
@@ -98,6 +99,9 @@ class CollectiveGroups {
   void cross(int32_t from, int32_t to, double& latency_s);
   void add_ring(Devices ring, CollectiveGroup::Wires& worst);
   void add_rails(size_t count, CollectiveGroup::Wires& worst);
+  void count_own(size_t n, int32_t step);
+  size_t cards(size_t n);
+  double limited_out(double most);
   void settle(CollectiveGroup::Wires& worst);
   template <class Member>
   void add_exchange(size_t count, Member member, CollectiveGroup::Exchange& all);
@@ -116,6 +120,7 @@ class CollectiveGroups {
   std::vector<int32_t> nodes_;       // in order of their first devices
   std::vector<int32_t> crossings_;   // per channel; 0 but while a group is made
   std::vector<int32_t> crossed_;     // channels with crossings
+  std::vector<int32_t> own_;         // per channel; 0 but while cards of a node are counted
 };
 
 /// The time of a collective over `bytes` (the full size of the tensor; of an all-to-all what one

@@ -259,10 +259,31 @@ class Pattern {
 /// That the parts of an operator are equal, but for the vocabulary, which is padded.
 void check_even(const Operator& op, const Dimension& dimension, int32_t parts) {
   if (dimension.size % parts == 0) return;
+  const bool heads = dimension.name == "h" && !op.type.starts_with("Conv");
   throw ArgumentError(fmt::format(
-      "tensor = {}: dimension '{}' of operator '{}' has {}, which {} does not divide; "
-      "nearest that do: {}",
-      parts, dimension.name, op.name, dimension.size, parts, divisors_near(dimension.size, parts)));
+      "mesh: tensor = {}: operator '{}' has {}{}, which {} does not divide; nearest that do: {}",
+      parts, op.name, dimension.size,
+      heads ? " heads" : fmt::format(" in dimension '{}'", dimension.name), parts,
+      divisors_near(dimension.size, parts)));
+}
+
+/// That degrees above one cut something.
+void check_effect(const Graph& graph, const TensorParts& parts, bool cut, bool sequence) {
+  if (parts.context > 1 && !sequence && parts.by_heads.empty())
+    throw ArgumentError(fmt::format(
+        "mesh: context = {}: graph '{}' has no sequence (no table of embeddings) to cut",
+        parts.context, graph.name()));
+  if (parts.tensor == 1) return;
+  if (parts.sequence && !sequence)
+    throw ArgumentError(fmt::format(
+        "sequence_parallel: graph '{}' has no sequence (no table of embeddings) to cut; use false",
+        graph.name()));
+  if (!cut && !parts.sequence && parts.by_heads.empty())
+    throw ArgumentError(fmt::format(
+        "mesh: tensor = {} splits no operator of graph '{}': expected matmuls with weights whose "
+        "results reach another such matmul or a loss over classes, a table of embeddings, or "
+        "operators that 'split' names; use tensor = 1",
+        parts.tensor, graph.name()));
 }
 
 /// Follows the axis of the sequence through a forward graph.
@@ -417,7 +438,7 @@ Splits tensor_splits(const Graph& graph, const TensorParts& parts,
     refuse_joined(graph, pattern.joined(), parts.tensor);
   const SequenceAxis sequence(graph, pattern);
   const bool along = parts.context > 1 || (parts.sequence && parts.tensor > 1);
-  bool any = false;
+  bool any_cut = false, any_sequence = false;
   for (int32_t op = 0; op < graph.operator_count(); ++op) {
     const auto& about = graph.op(op);
     const bool follows = about.phase != Phase::forward && about.forward >= 0;
@@ -430,7 +451,6 @@ Splits tensor_splits(const Graph& graph, const TensorParts& parts,
       const auto& space = pattern.space(op);
       const int32_t heads = about.type == "Attention" ? space.find("h") : pattern.dimension(op);
       splits[op] = split_by_heads(about, space, heads, parts, first_device[op]);
-      any = true;
       continue;
     }
     if (cut < 0 && is_variable(about)) {
@@ -442,15 +462,13 @@ Splits tensor_splits(const Graph& graph, const TensorParts& parts,
       continue;
     }
     const int32_t s = along && !is_variable(about) ? sequence.of(op) : -1;
-    any = any || s >= 0;
+    any_sequence = any_sequence || s >= 0;
+    any_cut = any_cut || cut >= 0;
     splits[op] = split_of(about, pattern.space(op), cut, pattern.vocabulary(op), s, parts);
     splits[op].devices = devices_in_order(splits[op], cut, s, parts, first_device[op]);
     splits[op].in_order = true;
   }
-  if (parts.context > 1 && !any)
-    throw ArgumentError(fmt::format(
-        "mesh: context = {}: graph '{}' has no sequence (no table of embeddings) to cut",
-        parts.context, graph.name()));
+  check_effect(graph, parts, any_cut, any_sequence);
   return splits;
 }
 
