@@ -14,7 +14,7 @@ local published_step = {}
 
 --- Constants that are fields of a description; the others are the device type's below.
 local fields = { 'compute_efficiency', 'half_width' }
-local most_lowered = 64 -- GPUs of a plan with rings, each of which is lowered by itself
+local most_lowered = 72 -- GPUs (of one rack) of a plan with rings, each of which is lowered by itself
 
 local function attention_of(m)
   local d = m.deepseek
