@@ -415,6 +415,17 @@ TEST_CASE("rails count network cards: as many as a node has change nothing, half
     }
 }
 
+TEST_CASE("a library's rings over unequal nodes carry what the narrowest node sends") {
+  const Cluster cluster(machines(4, 8, plain_library()));
+  const auto rate = [&](const std::vector<int32_t>& members) {
+    const double part = 1 - 1 / static_cast<double>(members.size());
+    return part / collective_cost(cluster, Kind::all_reduce, Algorithm::ring, members, 1 << 30)
+                      .time_s();
+  };
+  CHECK(rate(first(31)) == doctest::Approx(rate(first(32)) * 7 / 8).epsilon(0.02));
+  CHECK(rate(first(9)) == doctest::Approx(rate({0, 8})).epsilon(0.02));
+}
+
 TEST_CASE("a library may have no trees") {
   CollectiveLibrary library = plain_library();
   const auto taken = [&] {

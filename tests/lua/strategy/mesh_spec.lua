@@ -327,6 +327,8 @@ describe('words of a mesh that have no effect', function()
     refused({ mesh = { tensor = 2 }, sequence_parallel = true }, "sequence_parallel: graph 'cnn' has no sequence")
     refused({ mesh = { context = 2 } }, "mesh: context = 2: graph 'cnn' has no sequence")
     refused({ mesh = { data = 2, expert = 2 } }, "mesh: expert = 2: graph 'cnn' has no experts")
+    local joined = on(trinity.model('transformer', { batch_size = 2 })) -- keys and values of a memory in one product
+    expect(function() joined:evaluate { mesh = { data = 3, expert = 3 } } end):raises "graph 'transformer' has no experts"
     refused({ mesh = {}, recompute = 'selective' }, "recompute: selective: graph 'cnn' has no attention to recompute")
     refused({ mesh = {}, schedule = 'interleaved', virtual_stages = 2 }, 'expected a mesh with pipeline > 1')
     local function convolutions(op) return op.type == 'Conv' and 'c' or nil end
