@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/index.h"
 #include "base/words.h"
+#include "graph/layers.h"
 #include "graph/operator_types.h"
 #include "graph/order.h"
 #include "graph/split_backward.h"
@@ -349,9 +350,10 @@ class Pipeline {
       throw ScheduleError(fmt::format(
           "the order contradicts graph '{}': operator '{}' in stage {} on device {} reads '{}' in "
           "stage {} on device {}, and its gradient goes back there; schedule '{}' needs stages in "
-          "the order of the graph (field 'stage' can state them), a device each",
+          "the order of the graph, a device each (field 'stage' can state them). A mesh finds stages "
+          "by the names of layers: {}",
           graph_.name(), graph_.op(to).name, stage_[to] + 1, v + 1, graph_.op(from).name,
-          stage_[from] + 1, u + 1, pipeline_schedule_name(schedule_)));
+          stage_[from] + 1, u + 1, pipeline_schedule_name(schedule_), kLayerRule));
     });
   }
 

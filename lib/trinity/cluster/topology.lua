@@ -103,7 +103,7 @@ local library_options = options_of.declare('trinity.CollectiveLibrary', { kind =
     help = 'what switches in nodes that add up reach, of what a device sends; 0: they do not' },
   { 'multicast_s', 'number', library.multicast_s, least = 0, most = 1, help = 'their latency' },
   { 'rails', 'number', library.rails, least = 1,
-    help = 'network cards over which the rings of a node leave it, at most' },
+    help = 'maximum number of network cards that the rings of one node use' },
   { 'in_network', 'boolean', false, help = 'whether switches between nodes add up' },
   { 'trees', 'boolean', true, help = 'whether it takes trees where they are faster than rings' },
   { 'shared_bandwidth', 'number', 1, above = 0, most = 1,

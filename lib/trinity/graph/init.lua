@@ -159,6 +159,15 @@ function Graph:close()
   for key in pairs(arrays.fields) do rawset(self, key, nil) end -- all of them: needs no sorted order
 end
 
+--- The operator types whose FLOP and gradients the engine knows, sorted: names of ONNX where ONNX has the operator.
+--- Others (`known` of an operator is false) cost launch and memory traffic alone.
+---@return string[]
+function graph.operator_types()
+  local types = core.operator_types()
+  table.sort(types)
+  return types
+end
+
 check.methods(Graph, 'trinity.Graph', 'own_optimiser')
 graph.new = require 'trinity.graph.builder'(graph.wrap)
 

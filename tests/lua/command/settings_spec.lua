@@ -39,6 +39,7 @@ describe('--set', function()
       :equals(graph('alexnet', 'batch_size=8').fingerprint)
   end)
   it('refuses what a model does not have, with a suggestion and status 2', function()
+    trinity_says('info gpt2 --set layers=3,kernels=flash', 0, 'block_1/attention:1 %.%.%. block_3/attention:1 %(3%) %[')
     trinity_says('info gpt2 --set layer=2', 2,
       "^trinity: option '%-%-set': model 'gpt2': unknown option 'layer', did you mean 'layers'%? %(known: batch_size,")
     trinity_says('simulate --model gpt2 --set dtpye=bfloat16', 2, "unknown option 'dtpye', did you mean 'dtype'%?")

@@ -104,6 +104,17 @@ describe('a prediction', function()
       expect(step.predict(row, values).tokens_per_s_per_gpu > before):truthy()
     end
   end)
+  it('of a rack has 72 GPUs behind one switch: equal parts of racks, else a last one with the remainder', function()
+    for gpus, machines in pairs { [72] = 'gb200_nvl72:72x1', [144] = 'gb200_nvl72:72x2', [256] = 'gb200_nvl72:64x4',
+      [2496] = 'gb200_nvl72:64x39', [73] = 'gb200_nvl72:72x1+gb200_nvl72:1' } do -- in any order
+      expect(step.machines('gb200_nvl72', gpus)):equals(machines)
+    end
+    local wide = { gpu = 'GB200', tp = '1', pp = '1', vocab = '1024' }
+    local function speed(gpus)
+      return told(util.merged(wide, { gpus = gpus, dp = gpus, global_batch = 2 * gpus })).tokens_per_s_per_gpu
+    end
+    expect(speed(72)):near(speed(64), 0.1 * speed(64))
+  end)
   it('is faster with 8 bits than with 16, and with 4 than with 8', function()
     local wide = { gpu = 'GB200', hidden = '8192', heads = '64', ffn = '32768', layers = '2', parameters_b = '', tp = '1',
       pp = '1', dp = '8', vocab = '1024' }

@@ -2,6 +2,7 @@
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
+local util = require 'trinity.base.util'
 
 local function gpt2()
   return trinity.model('gpt2', { layers = 4, hidden = 64, heads = 4, sequence = 32, positions = 32, vocabulary = 1000,
@@ -204,7 +205,7 @@ describe('a mesh refuses', function()
     refused({ mesh = { data = 33 } }, "data 33 x tensor 1 x pipeline 1 are 33 devices, cluster 'dgx_a100x4' has 32")
     refused({ mesh = { pipeline = 3 } }, '4 layers do not divide over 3 stages')
     refused({ mesh = { pipeline = 2 }, stages = { 1, 2 } }, 'expected 2 numbers of layers .* with the sum 4, got 2 with')
-    refused({ mesh = { tensor = 3 } }, "which 3 does not divide; nearest that do: 2 or 4")
+    refused({ mesh = { tensor = 3 } }, "mesh: tensor = 3: operator '.*' has 4 heads, which 3 does not divide; nearest that do: 2 or 4")
     refused({ mesh = { pipeline = 2 }, virtual_stages = 2 }, "schedule '1f1b' has one a device")
     refused({ mesh = { pipeline = 2 }, schedule = 'interleaved', virtual_stages = 2, micro_batches = 3 },
       'expected micro_batches that pipeline = 2 divides, got 3 %(nearest: 2 or 4%)')
@@ -252,6 +253,42 @@ describe('a mesh refuses', function()
     local single = on(layers:build())
     expect(function() single:strategy { mesh = { pipeline = 2 } } end):raises "graph 'one' repeats no layers"
     expect(single:strategy({ mesh = { data = 2, tensor = 2 } }).metrics.feasible):equals(true)
+  end)
+end)
+
+describe('words of a mesh that have no effect', function()
+  local net = trinity.layers.new('cnn', { batch_size = 4 })
+  local x = net:input('x', { 4, 8, 16, 16 })
+  for i = 1, 4 do
+    local conv = net:conv(('down_%d/conv'):format(i), x, { channels = 8, kernel = 3, padding = 1 })
+    x = net:relu('between_' .. i, conv)
+  end
+  local problem = on(net:build():to_training())
+  local function refused(plan, message) expect(function() problem:evaluate(plan) end):raises(message) end
+
+  it('are refused where they ask for devices or memory', function()
+    refused({ mesh = { tensor = 2 } }, "mesh: tensor = 2 splits no operator of graph 'cnn': expected matmuls with weights .*use tensor = 1")
+    refused({ mesh = { tensor = 2 }, sequence_parallel = true }, "sequence_parallel: graph 'cnn' has no sequence")
+    refused({ mesh = { context = 2 } }, "mesh: context = 2: graph 'cnn' has no sequence")
+    refused({ mesh = { data = 2, expert = 2 } }, "mesh: expert = 2: graph 'cnn' has no experts")
+    local joined = on(trinity.model('transformer', { batch_size = 2 })) -- keys and values of a memory in one product
+    expect(function() joined:evaluate { mesh = { data = 3, expert = 3 } } end):raises "graph 'transformer' has no experts"
+    refused({ mesh = {}, recompute = 'selective' }, "recompute: selective: graph 'cnn' has no attention to recompute")
+    refused({ mesh = {}, schedule = 'interleaved', virtual_stages = 2 }, 'expected a mesh with pipeline > 1')
+    local function convolutions(op) return op.type == 'Conv' and 'c' or nil end
+    expect(problem:evaluate({ mesh = { tensor = 2 }, split = convolutions }).feasible):equals(true)
+  end)
+  it('a pipeline over operators between layers that no name puts there, with the rule of names', function()
+    refused({ mesh = { pipeline = 2 }, micro_batches = 4 },
+      "operator 'between_2' in stage 1 .* reads 'down_2/conv' in .*finds stages by the names of layers: a layer is what")
+  end)
+  it('change nothing where the axis that they belong to is 1', function()
+    local step_s = problem:evaluate({ mesh = {} }).step_time_s
+    for _, word in ipairs { { sequence_parallel = true }, { overlap_tensor = true }, { scatter_gather = true }, { shard = 3 },
+      { context_kind = 'ring' }, { synchronise = { kind = 'hierarchical', inner = 2 } }, { bucket_bytes = 1000 },
+      { schedule = 'zb-h1' } } do
+      expect(problem:evaluate(util.merged({ mesh = {} }, word)).step_time_s):equals(step_s)
+    end
   end)
 end)
 
