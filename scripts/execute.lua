@@ -177,7 +177,7 @@ local graph = cli.load_model(options)
 if options.mixtures > 0 then return compare_mixtures(graph, devices) end
 local data = options.data ~= '' and training.read(graph, options.data, options.scale ~= 0 and options.scale or nil,
   options.train_rows > 0 and options.train_rows or nil) or nil -- before a run is begun
-local problem = cli.problem_on(graph, model.counted(options.cluster, #devices))
+local problem = trinity.problem { graph = graph, cluster = trinity.cluster(model.counted(options.cluster, #devices)) }
 local plan = make_plan(problem)
 local found = trinity.execute(problem, plan, { steps = options.steps, devices = devices, seed = options.seed,
   warm_up = options.data == '' and math.min(options.warm_up, options.steps - 1) or nil,

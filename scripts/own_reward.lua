@@ -7,7 +7,7 @@ local trinity = require 'trinity'
 local options = trinity.options {
   'Searches with the energy of a step as the reward and compares with the step time as the reward.',
   model = { default = 'inception_v3', help = 'a model in models/, or a file' },
-  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, or a Lua file' },
+  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, a Lua file, a profile' },
   method = { default = 'annealing', help = 'the search' },
   evaluations = { default = 2000, help = 'placements it may try', min = 1, integer = true },
   busy_w = { default = 250, help = 'power of a computing device, W', min = 0 },

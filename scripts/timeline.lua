@@ -8,7 +8,7 @@ local settings = require 'trinity.command.settings'
 local options = trinity.options {
   'Simulates one strategy, says where the time of its step goes, and writes a Chrome trace.',
   model = { default = 'inception_v3', help = 'a model in models/, or a file .lua .onnx .json .txt' },
-  cluster = { default = 'p100x4', help = 'a cluster in models/clusters with a count, or a Lua file' },
+  cluster = { default = 'p100x4', help = 'a cluster in models/clusters with a count, a Lua file, a profile' },
   batch_size = { default = 64, help = 'samples per micro-batch (a profile has its own)', min = 1, integer = true },
   set = settings.of_model,
   method = { default = 'contiguous', help = 'what makes the placement: a method of trinity.methods' },

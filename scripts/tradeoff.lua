@@ -13,7 +13,7 @@ local options = trinity.options {
   'Step time, communication and memory of what Trinity finds under ten settings of alpha, beta and gamma.',
   set = require('trinity.command.settings').of_model,
   model = { default = 'inception_v3', help = 'a model in models/, or a file .lua .onnx .json .txt' },
-  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, or a Lua file' },
+  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, a Lua file, a profile' },
   batch_size = { default = 64, help = 'samples per step (a profile has its own)', min = 1, integer = true },
   evaluations = { default = 1000, help = 'placements that each search may simulate', min = 1, integer = true },
   seconds = { default = math.huge, help = 'wall-clock limit of each search; results then depend on the machine',

@@ -149,6 +149,21 @@ describe('a profile', function()
     expect(other:evaluate(other:placement()).step_time_s > 0):equals(true)
   end)
 
+  it('brings them from the file of a cluster, too, so that commands say the same digits', function()
+    local path, network = temporary '', temporary(graph:to_json())
+    profile:save(path)
+    local measured = trinity.problem { graph = graph, profile = profile }
+    local step_s = measured:evaluate(measured:placement()).step_time_s
+    for _, make in ipairs { trinity.problem, trinity.simulator } do
+      local problem = make { graph = graph, cluster = trinity.cluster(path) }
+      expect(problem:evaluate(problem:placement()).step_time_s):equals(step_s)
+    end
+    trinity_says(('simulate --model %s --cluster %s'):format(network, path), 0, ('step time +%.6g s'):format(step_s))
+    for _, words in ipairs { 'info', 'timeline --method single_device --output ' .. temporary '' .. ' --model' } do
+      trinity_says(('%s %s --cluster %s --run none'):format(words, network, path), 0, (('%.6f s'):format(step_s):gsub('%.', '%%.')))
+    end
+  end)
+
   it('is refused for another network or batch size', function()
     expect(function() return trinity.problem { graph = small_graph(16), profile = profile } end):raises(
       "trinity.problem: option 'profile': this is a profile of small at batch size 8 %(.*another batch size")
