@@ -30,6 +30,6 @@ for _, goal in ipairs { 'step time', 'energy' } do
   local problem = trinity.problem { graph = graph, cluster = cluster,
     reward = goal == 'energy' and function(m) return -energy_j(m) end or nil }
   local found = trinity.methods[options.method](problem, { evaluations = options.evaluations, seed = options.seed })
-  print(('%-9s as the goal: %.4f s, %.2f J a step (simulated, seed %d, %d evaluations)'):format(goal,
+  print(('%-9s as the goal: %.4g s, %.4g J a step (simulated, seed %d, %d evaluations)'):format(goal,
     found.metrics.step_time_s, energy_j(found.metrics), options.seed, found.evaluations))
 end

@@ -7,6 +7,7 @@ local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
 local plot = require 'trinity.base.plot'
 local progress = require 'trinity.base.progress'
+local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
@@ -68,7 +69,7 @@ for i, setting in ipairs(settings) do
   if not found[i] then break end
   local f = found[i]
   rows[i] = { ('%.2f'):format(setting[1]), ('%.2f'):format(setting[2]), ('%.2f'):format(setting[3]),
-    ('%.4f s'):format(f.time_s), ('%.3f GB'):format(f.sends / 1e9), ('%.3f GB'):format(f.holds / 1e9) }
+    text.seconds(f.time_s), trinity.format_bytes(f.sends), trinity.format_bytes(f.holds) }
   cells[i] = { setting[4], setting[1], setting[2], setting[3], f.time_s, f.sends, f.holds }
 end
 print(trinity.format_table({ 'alpha', 'beta', 'gamma', 'step time', 'peak communication', 'peak memory' }, rows))

@@ -10,6 +10,7 @@ local progress = require 'trinity.base.progress'
 local run_state = require 'trinity.runs.state'
 local search = require 'trinity.search'
 local strategy = require 'trinity.strategy.strategy'
+local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
 local declared = options_of.declare('trinity.CompareOptions', { extends = search.declared,
@@ -105,8 +106,8 @@ end
 --- One line about a finished run: what a person who waits wants to know of it.
 local function tell(name, seed, found, failure)
   if not found then return progress.note(('%s  seed %d  %s'):format(name, seed, failure)) end
-  progress.note(('%s  seed %d  step time %.4g s%s  reward %.4f  %s evaluations  %.1f s'):format(name, seed,
-    found.metrics.step_time_s, found.metrics.feasible and '' or ' (does not fit)', found.reward,
+  progress.note(('%s  seed %d  step time %.4g s%s  reward %s  %s evaluations  %.1f s'):format(name, seed,
+    found.metrics.step_time_s, found.metrics.feasible and '' or ' (does not fit)', text.significant(found.reward),
     found.evaluations or '-', found.seconds or 0))
 end
 

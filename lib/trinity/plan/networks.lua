@@ -37,8 +37,8 @@ function networks.batch_of(graph)
   return graph.batch_size
 end
 
---- graph: a graph, whose batch is the one micro-batch, or a function of the micro-batch. Of a profile's file the devices
---- alone are used: it measured whole operators of one batch size, and bounds have no such times.
+--- graph: a graph, whose batch is the one micro-batch, or a function of the micro-batch. Of a profile's file only the
+--- devices are used: it measured whole operators of one batch size, and bounds have no such times.
 function networks.new(owner, graph, cluster)
   local profile = model.profile_of(cluster)
   if profile then

@@ -24,8 +24,25 @@ describe('comparisons over seeds', function()
     expect(#comparison.rows[2].runs):equals(3)
     expect(comparison.rows[2].runs[3].seed):equals(3)
     expect(#comparison.rows[3].runs):equals(1)
-    expect(tostring(comparison)):matches 'seeds 1 to 3 %(median %[range%]%), at most 20 evaluations a method'
+    expect(tostring(comparison)):matches 'seeds 1 to 3 %(medians%), at most 20 evaluations a method'
     expect(tostring(comparison)):matches '%* best: '
+  end)
+  it('have significant digits of rewards of any size, and the same columns', function()
+    local heads = {}
+    for i, scale in ipairs { 1, 1e-7, 1e9 } do
+      local problem = chain()
+      problem.reward = function(m) return -scale * m.step_time_s end
+      local comparison = trinity.compare(problem, { 'single_device', 'random' }, { seeds = 2, evaluations = 20, quiet = true })
+      heads[i] = tostring(comparison):match '^[^\n]+':gsub(' +', ' ')
+      local shown = { '-0.05500', '-5.500e-09', '-55000000' }
+      for _, format in ipairs { 'text', 'latex' } do
+        expect(comparison:table { format = format, columns = { 'method', 'reward', 'reward_mean' } })
+          :matches(('device[^\n]-%s[ &]+%s'):format((shown[i]:gsub('%p', '%%%0')), (shown[i]:gsub('%p', '%%%0'))))
+      end
+    end
+    expect(heads[1]):equals 'method step time mean deviation peak memory peak communication feasible reward p seconds'
+    expect(heads[2]):equals(heads[1])
+    expect(heads[3]):equals(heads[1])
   end)
   it('price a strategy of another problem anew, and refuse one of other operators', function()
     local problem, graph = chain(), trinity.model('alexnet', { batch_size = 4 })
