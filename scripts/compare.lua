@@ -47,7 +47,7 @@ if options.json then
 elseif options.format ~= 'text' then
   print(comparison:table { columns = columns, format = options.format })
 else
-  print(columns and ('%s\n%s'):format(comparison:table { columns = columns }, comparison:notes(true)) or comparison)
+  print(columns and ('%s\n%s'):format(comparison:table { columns = columns }, comparison:notes()) or comparison)
 end
 if comparison.stopped then os.exit(trinity.stop_status()) end
 if comparison:failed() then os.exit(1) end

@@ -9,7 +9,7 @@ local nn, tensor, policies = trinity.nn, trinity.tensor, trinity.policies
 local options = trinity.options {
   'Trains a policy written in this script with PPO and compares it with the built-in one.',
   model = { default = 'inception_v3', help = 'a model in models/, or a file .lua .onnx .json .txt' },
-  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, or a Lua file' },
+  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, a Lua file, a profile' },
   batch_size = { default = 64, help = 'samples per step', min = 1, integer = true },
   evaluations = { default = 1440, help = 'placements that each method may try', min = 1, integer = true },
   groups = { default = 80, help = 'groups that the policy places', min = 1, max = 4096, integer = true },

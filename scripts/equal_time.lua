@@ -8,6 +8,7 @@ local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
 local paper = require 'trinity.paper.trinity'
 local plot = require 'trinity.base.plot'
+local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
 local options = trinity.options(paper.declare {
@@ -47,7 +48,7 @@ for label, problem in paper.rows(options) do
         problem:bounds().step_time_s, tostring(found.metrics.feasible), found.evaluations or '', found.seconds or '' }
     end
   end
-  local row = { label, ('%.4f s'):format(problem:bounds().step_time_s) }
+  local row = { label, text.seconds(problem:bounds().step_time_s) }
   for i, value in ipairs(values) do
     local mark = value <= math.min(best, values[#values]) and '*' or ''
     row[i + 2] = value == math.huge and 'OOM' or ('%.3f%s'):format(value, mark)

@@ -30,6 +30,7 @@ local model = require 'trinity.graph.model'
 local progress = require 'trinity.base.progress'
 local settings = require 'trinity.command.settings'
 local training = require 'trinity.execute.training'
+local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
@@ -112,28 +113,28 @@ end
 
 local function print_report(problem, found, about)
   local rows = util.map(about.devices, function(name, d)
-    return { name, found.cores[d] < 0 and '-' or tostring(found.cores[d]), ('%.4f s'):format(about.busy_s[d]),
-      ('%.4f s'):format(about.copy_s[d]), trinity.format_bytes(about.peak_memory_bytes[d]),
+    return { name, found.cores[d] < 0 and '-' or tostring(found.cores[d]), text.seconds(about.busy_s[d]),
+      text.seconds(about.copy_s[d]), trinity.format_bytes(about.peak_memory_bytes[d]),
       trinity.format_bytes(about.simulated_memory_bytes[d]) }
   end)
   print(trinity.format_table({ 'device', 'core', 'busy', 'copies', 'peak memory', 'simulated' }, rows))
   local types = {}
   for i = 1, math.min(10, #about.types) do
     local row = about.types[i]
-    types[i] = { row.type, tostring(row.operators), ('%.6f s'):format(row.measured_s),
-      ('%.6f s'):format(row.simulated_s) }
+    types[i] = { row.type, tostring(row.operators), text.seconds(row.measured_s),
+      text.seconds(row.simulated_s) }
   end
   print('\n' .. trinity.format_table({ 'operator type', 'operators', 'measured', 'simulated' }, types))
   if #about.types > 10 then print(('and %d more types'):format(#about.types - 10)) end
   local micro = found.micro_batches > 1 and (', %d micro-batches'):format(found.micro_batches) or ''
-  print(('\nmeasured: step time %.4f s (median of %d steps after %d%s), %s copied between devices, loss %.6g to %.6g')
-    :format(found.step_time_s, found.steps - found.warm_up, found.warm_up, micro,
+  print(('\nmeasured: step time %s (median of %d steps after %d%s), %s copied between devices, loss %.6g to %.6g')
+    :format(text.seconds(found.step_time_s), found.steps - found.warm_up, found.warm_up, micro,
       trinity.format_bytes(found.transferred_bytes), found.losses[1], found.losses[#found.losses]))
   if about.samples_per_s then
     print(('%.4g samples/s%s'):format(about.samples_per_s, found.accuracy and (', accuracy %.4f on %d held-out samples')
       :format(found.accuracy, found.held_out_samples) or ''))
   end
-  print(('simulated on %s: %.4f s'):format(problem.cluster.name, about.simulated_step_time_s))
+  print(('simulated on %s: %s'):format(problem.cluster.name, text.seconds(about.simulated_step_time_s)))
 end
 
 --- A word that was given, else nil.
@@ -163,7 +164,7 @@ local function compare_mixtures(graph, devices)
   end
   if options.json then return print(trinity.json.encode(about)) end
   print(trinity.format_table({ 'strategy', 'simulated', 'measured', 'error' }, util.map(about.rows, function(row)
-    return { row.name, ('%.4f s'):format(row.simulated_s), ('%.4f s'):format(row.measured_s),
+    return { row.name, text.seconds(row.simulated_s), text.seconds(row.measured_s),
       ('%+.1f %%'):format(100 * (row.simulated_s / row.measured_s - 1)) }
   end)))
   print(('\nmean error %.1f %%, largest %.1f %%; tau %.2f, of odd rounds with even ones %.2f; medians of %d rounds '
@@ -177,7 +178,7 @@ local graph = cli.load_model(options)
 if options.mixtures > 0 then return compare_mixtures(graph, devices) end
 local data = options.data ~= '' and training.read(graph, options.data, options.scale ~= 0 and options.scale or nil,
   options.train_rows > 0 and options.train_rows or nil) or nil -- before a run is begun
-local problem = cli.problem_on(graph, model.counted(options.cluster, #devices))
+local problem = trinity.problem { graph = graph, cluster = trinity.cluster(model.counted(options.cluster, #devices)) }
 local plan = make_plan(problem)
 local found = trinity.execute(problem, plan, { steps = options.steps, devices = devices, seed = options.seed,
   warm_up = options.data == '' and math.min(options.warm_up, options.steps - 1) or nil,

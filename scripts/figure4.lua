@@ -16,7 +16,7 @@ local options = trinity.options {
   batch_size = { default = 64, help = 'samples per step; 0: what the model has', min = 0, integer = true },
   hidden = { default = 1728, help = "units of nmt's layers (table 4 of the paper); 0: the model's own", min = 0,
     integer = true },
-  cluster = { default = 'p100_paperx4', help = 'a cluster in models/clusters with a count, or a Lua file' },
+  cluster = { default = 'p100_paperx4', help = 'a cluster in models/clusters with a count, a Lua file, a profile' },
   set = settings.of_model,
   method_set = settings.of_method,
   method = { default = 'trinity', help = 'a method of trinity.methods' },

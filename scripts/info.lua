@@ -116,7 +116,7 @@ local function print_text(about)
   print_values('outputs', about.outputs)
   if #about.unknown_types > 0 then print('unknown      ' .. util.shortened(table.concat(about.unknown_types, ', '))) end
   local one = about.one_device
-  print(('simulated    one step on one %s: %.6f s, %s of %s%s\n'):format(one.device, one.step_time_s,
+  print(('simulated    one step on one %s: %.6g s, %s of %s%s\n'):format(one.device, one.step_time_s,
     trinity.format_bytes(one.peak_memory_bytes), trinity.format_bytes(one.capacity_bytes),
     one.fits and '' or ' (out of memory)'))
   local rows = util.map(about.types, function(entry)

@@ -7,7 +7,7 @@ local trinity = require 'trinity'
 local options = trinity.options {
   'Compares hill climbing, written here, with random search under one budget.',
   model = { default = 'inception_v3', help = 'a model in models/, or a file' },
-  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, or a Lua file' },
+  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, a Lua file, a profile' },
   evaluations = { default = 2000, help = 'placements that each method may try', min = 1, integer = true },
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
 }

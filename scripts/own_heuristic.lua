@@ -7,7 +7,7 @@ local trinity = require 'trinity'
 local options = trinity.options {
   'Compares a cut-aware cut, written here with graph:min_cut, with the built-in cut by work alone.',
   model = { default = 'inception_v3', help = 'a model in models/, or a file' },
-  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, or a Lua file' },
+  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, a Lua file, a profile' },
   slack = { default = 0.1, help = 'how far a cut may move, as a share of the work', min = 0, max = 0.5 },
 }
 

@@ -7,7 +7,7 @@ local trinity = require 'trinity'
 local options = trinity.options {
   'Compares a cut around the longest path, written here with graph:critical_path, with a cut by work alone.',
   model = { default = 'inception_v3', help = 'a model in models/, or a file' },
-  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, or a Lua file' },
+  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, a Lua file, a profile' },
 }
 
 trinity.methods.register('long_path', function(problem)

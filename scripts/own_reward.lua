@@ -7,7 +7,7 @@ local trinity = require 'trinity'
 local options = trinity.options {
   'Searches with the energy of a step as the reward and compares with the step time as the reward.',
   model = { default = 'inception_v3', help = 'a model in models/, or a file' },
-  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, or a Lua file' },
+  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, a Lua file, a profile' },
   method = { default = 'annealing', help = 'the search' },
   evaluations = { default = 2000, help = 'placements it may try', min = 1, integer = true },
   busy_w = { default = 250, help = 'power of a computing device, W', min = 0 },
@@ -30,6 +30,6 @@ for _, goal in ipairs { 'step time', 'energy' } do
   local problem = trinity.problem { graph = graph, cluster = cluster,
     reward = goal == 'energy' and function(m) return -energy_j(m) end or nil }
   local found = trinity.methods[options.method](problem, { evaluations = options.evaluations, seed = options.seed })
-  print(('%-9s as the goal: %.4f s, %.2f J a step (simulated, seed %d, %d evaluations)'):format(goal,
+  print(('%-9s as the goal: %.4g s, %.4g J a step (simulated, seed %d, %d evaluations)'):format(goal,
     found.metrics.step_time_s, energy_j(found.metrics), options.seed, found.evaluations))
 end

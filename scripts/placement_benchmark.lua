@@ -6,6 +6,7 @@ local progress = require 'trinity.base.progress'
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
 local model = require 'trinity.graph.model'
+local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
@@ -73,7 +74,7 @@ for _, name in ipairs(listed) do
       cells[i] = over_bound(row, problem:bounds().step_time_s)
       best = math.min(best, cells[i] or math.huge)
     end
-    local texts = { name, tostring(#cluster.devices), ('%.4f s'):format(problem:bounds().step_time_s) }
+    local texts = { name, tostring(#cluster.devices), text.seconds(problem:bounds().step_time_s) }
     for i = 1, #names do
       texts[i + 3] = cells[i] and ('%.3f%s'):format(cells[i], cells[i] == best and '*' or '') or 'OOM'
       for j = 1, #names do

@@ -9,6 +9,7 @@ local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
 local measure = require 'trinity.execute.measure'
 local progress = require 'trinity.base.progress'
+local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
@@ -63,7 +64,7 @@ local rows = {}
 for kind, of in trinity.sorted_pairs(profile.kinds) do
   local total = 0
   for _, time_s in trinity.sorted_pairs(of.operator_time_s) do total = total + time_s end
-  rows[#rows + 1] = { kind, ('%.4f s'):format(total), ('%.3g GFLOP/s'):format(of.peak_flops_per_s / 1e9),
+  rows[#rows + 1] = { kind, text.seconds(total), ('%.3g GFLOP/s'):format(of.peak_flops_per_s / 1e9),
     ('%.3g GB/s'):format(of.memory_bandwidth_bytes_per_s / 1e9), ('%.1f us'):format(of.launch_s * 1e6),
     percent(of.residuals.median), percent(of.residuals.mean), ('%.2f'):format(of.contention) }
 end

@@ -9,7 +9,7 @@ local options = trinity.options {
   'Searches for a placement of a model on a cluster with Trinity (PPO) and compares it.',
   set = require('trinity.command.settings').of_model,
   model = { default = 'inception_v3', help = 'a model in models/, or a file .lua .onnx .json .txt' },
-  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, or a Lua file' },
+  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, a Lua file, a profile' },
   batch_size = { default = 64, help = 'samples per step (a profile has its own)', min = 1, integer = true },
   steps = { default = 90, help = 'the budget of every search, in steps of so many samples', min = 1, integer = true },
   samples = { default = 16, help = 'placements a step; one update of the policy', min = 1, integer = true },

@@ -4,11 +4,12 @@
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
 local settings = require 'trinity.command.settings'
+local text = require 'trinity.base.text'
 
 local options = trinity.options {
   'Simulates one strategy, says where the time of its step goes, and writes a Chrome trace.',
   model = { default = 'inception_v3', help = 'a model in models/, or a file .lua .onnx .json .txt' },
-  cluster = { default = 'p100x4', help = 'a cluster in models/clusters with a count, or a Lua file' },
+  cluster = { default = 'p100x4', help = 'a cluster in models/clusters with a count, a Lua file, a profile' },
   batch_size = { default = 64, help = 'samples per micro-batch (a profile has its own)', min = 1, integer = true },
   set = settings.of_model,
   method = { default = 'contiguous', help = 'what makes the placement: a method of trinity.methods' },
@@ -38,19 +39,20 @@ local function make_plan(problem)
 end
 
 local function percent(part, whole) return whole > 0 and ('%.1f %%'):format(100 * part / whole) or '-' end
-local function seconds(s) return ('%.6f s'):format(s) end
+local seconds = text.seconds -- in tables
+local function said(s) return ('%.6g s'):format(s) end
 
 local function print_step(metrics, plan, bounds)
-  print(('step time    %s%s'):format(seconds(metrics.step_time_s), metrics.feasible and ''
+  print(('step time    %s%s'):format(said(metrics.step_time_s), metrics.feasible and ''
     or (', does not fit by %s'):format(trinity.format_bytes(metrics.excess_memory_bytes))))
   if plan.mesh or plan.splits then -- whose bound is that of the graph that it lowers to
     local bound_s = plan.mesh and plan:bounds().step_time_s
-    return print(bound_s and ('lower bound  %s, the step is %.2f times that\n'):format(seconds(bound_s),
+    return print(bound_s and ('lower bound  %s, the step is %.2f times that\n'):format(said(bound_s),
       metrics.step_time_s / bound_s) or '')
   end
   print(('lower bound  %s, the step is %.2f times that (longest path %s, work / devices %s, intervals %s)\n'):format(
-    seconds(bounds.step_time_s), metrics.step_time_s / bounds.step_time_s, seconds(bounds.critical_path_s),
-    seconds(bounds.work_s), seconds(bounds.interval_s)))
+    said(bounds.step_time_s), metrics.step_time_s / bounds.step_time_s, said(bounds.critical_path_s),
+    said(bounds.work_s), said(bounds.interval_s)))
 end
 
 local function print_devices(cluster, metrics, exposed)
@@ -114,7 +116,7 @@ local stream = plan.schedule == 'pipedream' or plan.mesh and (plan.synchronise o
 print_step(timeline.metrics, plan, problem:bounds(plan.micro_batches or 1, stream and 'pipedream' or plan.schedule))
 if stream then
   print(('a stream of %d mini-batches, %s: waiting and what follows are of all of it\n'):format(timeline.micro_batches,
-    seconds(span_s)))
+    said(span_s)))
 end
 print_devices(problem.cluster, timeline.metrics, exposed)
 print_path(timeline, exposed_s, span_s)

@@ -7,13 +7,14 @@ local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
 local plot = require 'trinity.base.plot'
 local progress = require 'trinity.base.progress'
+local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Step time, communication and memory of what Trinity finds under ten settings of alpha, beta and gamma.',
   set = require('trinity.command.settings').of_model,
   model = { default = 'inception_v3', help = 'a model in models/, or a file .lua .onnx .json .txt' },
-  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, or a Lua file' },
+  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, a Lua file, a profile' },
   batch_size = { default = 64, help = 'samples per step (a profile has its own)', min = 1, integer = true },
   evaluations = { default = 1000, help = 'placements that each search may simulate', min = 1, integer = true },
   seconds = { default = math.huge, help = 'wall-clock limit of each search; results then depend on the machine',
@@ -68,7 +69,7 @@ for i, setting in ipairs(settings) do
   if not found[i] then break end
   local f = found[i]
   rows[i] = { ('%.2f'):format(setting[1]), ('%.2f'):format(setting[2]), ('%.2f'):format(setting[3]),
-    ('%.4f s'):format(f.time_s), ('%.3f GB'):format(f.sends / 1e9), ('%.3f GB'):format(f.holds / 1e9) }
+    text.seconds(f.time_s), trinity.format_bytes(f.sends), trinity.format_bytes(f.holds) }
   cells[i] = { setting[4], setting[1], setting[2], setting[3], f.time_s, f.sends, f.holds }
 end
 print(trinity.format_table({ 'alpha', 'beta', 'gamma', 'step time', 'peak communication', 'peak memory' }, rows))

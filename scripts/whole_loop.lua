@@ -9,6 +9,7 @@ local cli = require 'trinity.command.cli'
 local fidelity = require 'trinity.paper.fidelity'
 local measure = require 'trinity.execute.measure'
 local plot = require 'trinity.base.plot'
+local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
 local options = trinity.options {
@@ -48,14 +49,14 @@ local function found_by(problem, name)
 end
 
 local rows, cells, verdicts = {}, {}, {}
-for _, text in ipairs(util.words(options.networks)) do
-  local name, chosen = fidelity.network(text)
+for _, network in ipairs(util.words(options.networks)) do
+  local name, chosen = fidelity.network(network)
   chosen.optimiser = 'sgd' -- what the executor does
   local graph = trinity.model(name, chosen)
   local profile = trinity.profile.measure(graph, { devices = devices, steps = options.steps, warm_up = options.warm_up,
     copies = options.copies, sizes = measure.copy_sizes(options.largest_copy), model = name,
     batch_size = chosen.batch_size or 0, seed = options.seed })
-  local label = text:gsub('[:=]', '_')
+  local label = network:gsub('[:=]', '_')
   profile:save(('%s.%s.json'):format(options.output, label))
   local problem = trinity.problem { graph = graph, profile = profile }
   local entries = found_by(problem, label)
@@ -63,13 +64,13 @@ for _, text in ipairs(util.words(options.networks)) do
     seed = options.seed })
   local single, last = entries[1], entries[#entries]
   for _, entry in ipairs(entries) do
-    rows[#rows + 1] = { entry == single and text or '', entry.name, ('%.4f s'):format(entry.measured_s),
-      ('%.2f'):format(single.measured_s / entry.measured_s), ('%.4f s'):format(entry.simulated_s),
+    rows[#rows + 1] = { entry == single and network or '', entry.name, text.seconds(entry.measured_s),
+      ('%.2f'):format(single.measured_s / entry.measured_s), text.seconds(entry.simulated_s),
       ('%.2f'):format(single.simulated_s / entry.simulated_s) }
-    cells[#cells + 1] = { text, entry.name, entry.measured_s, entry.simulated_s }
+    cells[#cells + 1] = { network, entry.name, entry.measured_s, entry.simulated_s }
   end
   local gain = single.measured_s / last.measured_s
-  verdicts[#verdicts + 1] = ('%s: %s'):format(text, gain > 1.02
+  verdicts[#verdicts + 1] = ('%s: %s'):format(network, gain > 1.02
     and ('two devices pay, %.2f times as fast as one'):format(gain)
     or ('a split does not pay (%.2f times as fast as one)'):format(gain))
 end

@@ -4,6 +4,7 @@
 -- sets progress.quiet) shows nothing.
 
 local core = require 'trinity.core'
+local significant = require('trinity.base.text').significant
 
 local Progress = {}
 Progress.__index = Progress
@@ -44,7 +45,7 @@ local function parts_of(self, now, state)
     local gap = bound_s and bound_s > 0 and (' (%.2fx bound)'):format(best.metrics.step_time_s / bound_s) or ''
     local fits = best.metrics.feasible and '' or ' (does not fit)'
     parts[2] = ('best %.4g s%s%s'):format(best.metrics.step_time_s, gap, fits)
-    parts[3] = ('reward %.4f'):format(best.reward)
+    parts[3] = 'reward ' .. significant(best.reward)
   end
   parts[#parts + 1] = ('%.0f evaluations/s'):format(state.evaluations / math.max(elapsed, 1e-9))
   parts[#parts + 1] = time_left

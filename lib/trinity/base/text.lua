@@ -91,6 +91,19 @@ function text.latex(head, rows)
   return table.concat(lines, '\n')
 end
 
+--- A number for a table: `digits` significant ones (default 4) with trailing zeros. No exponent from 0.0001 to 10^15;
+--- a large number has all digits before the point.
+function text.significant(number, digits)
+  digits = digits or 4
+  if number == 0 then return '0' end
+  local written = ('%%#.%dg'):format(digits):format(number)
+  if written:find('e+', 1, true) and math.abs(number) < 1e15 then return ('%.0f'):format(number) end
+  return (written:gsub('%.$', ''))
+end
+
+--- A time for a table: significant digits (default 4) of seconds.
+function text.seconds(seconds, digits) return text.significant(seconds, digits) .. ' s' end
+
 --- A number with as few digits as read back as the same one.
 function text.digits(number)
   for digits = 15, 16 do

@@ -4,7 +4,6 @@ local core = require 'trinity.core'
 local comparison = require 'trinity.methods.comparison'
 local model = require 'trinity.graph.model'
 local problems = require 'trinity.strategy.problem'
-local profiles = require 'trinity.profile.object'
 local progress = require 'trinity.base.progress'
 local run_state = require 'trinity.runs.state'
 local settings = require 'trinity.command.settings'
@@ -145,17 +144,6 @@ local function is_given(name)
   return false
 end
 
---- The problem of a graph on a cluster by name; a profile (.json) brings its measured times to the network that it was
---- made of, and to others its fitted efficiencies.
-function cli.problem_on(graph, cluster)
-  if not cluster:match '%.json$' then return problems.new { graph = graph, cluster = model.cluster(cluster) } end
-  local profile = profiles.load(cluster)
-  if profile:is_of(graph) then return problems.new { graph = graph, profile = profile } end
-  local note = 'trinity: %s is a profile of %s at batch size %d: its devices are used, times are estimated'
-  progress.say(note:format(cluster, profile.model.name, profile.model.batch_size))
-  return problems.new { graph = graph, cluster = profile:cluster() }
-end
-
 local rule_names = { 'doppler', 'placeto', 'standard' }
 
 -- The rules that the options name; --compat is a name of Placeto's.
@@ -179,7 +167,7 @@ function cli.problem(options, forward)
     if is_given 'devices' then
       util.fail_usage "option '--devices' belongs to --rules placeto (--compat) and doppler; use --cluster"
     end
-    return cli.problem_on(cli.load_model(options), options.cluster)
+    return problems.new { graph = cli.load_model(options), cluster = model.cluster(options.cluster) }
   end
   if is_given 'cluster' then
     util.fail_usage("option '--cluster': %s takes --devices in its place",

@@ -8,6 +8,7 @@
 local globals = getfenv(0)
 local home = require('trinity.core').home
 require 'trinity.base.serialise' -- keeps what it needs of debug: workers send values back
+require 'trinity.runs.identity' -- likewise
 
 local function keep(library, names)
   local kept = {}

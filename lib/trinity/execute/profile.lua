@@ -4,7 +4,7 @@
 --   local profile = trinity.profile.measure(graph, { devices = { 'cpu:0', 'cpu:1' } })
 --   profile:save 'profile.json'
 --   local problem = trinity.problem { graph = graph, profile = 'profile.json' }   -- measured times and links
---   local cluster = trinity.cluster 'profile.json'      -- for other networks: fitted efficiencies, measured links
+--   local cluster = trinity.cluster 'profile.json' -- the same; other networks get fitted efficiencies, measured links
 --
 -- An operator's time is that from its start to the start of the next on a single device, so that what the executor
 -- does between two operators is in it; a median over the steps after a warm-up. A link's copies are made as the

@@ -273,6 +273,7 @@ check.methods(Cluster, 'trinity.Cluster')
 
 local most_devices = 131072 -- of any cluster
 local descriptions = setmetatable({}, { __mode = 'k' }) -- what clusters were made of
+local profiles = setmetatable({}, { __mode = 'k' }) -- of clusters that were read from a profile
 
 --- What a cluster file describes: a table, or a function of a count that returns one.
 local function cluster_file(path, name, count)
@@ -314,13 +315,14 @@ local function kept_cluster(path)
   return check.argument(path, 'field', 'cluster', kept.cluster, 'table')
 end
 
---- The description behind a name or a path: the table, the cluster's name, the file.
+--- The description behind a name or a path: the table, the cluster's name, the file, and the profile that it holds.
 local function cluster_spec(name)
   if name:match('%.json$') then
     if not util.exists(name) then util.fail('no profile or cluster file %s', util.shortened(name)) end
     local kept = kept_cluster(name)
     if kept then return kept, nil, name end
-    return hooks.read_profile(name):cluster_spec(), name, name
+    local profile = hooks.read_profile(name)
+    return profile:cluster_spec(), name, name, profile
   end
   local path = cluster_path(name)
   if path then return cluster_file(path, name:match '([^/]*)%.lua$' or name) end
@@ -403,17 +405,20 @@ function model.cluster(description)
   if type(description) ~= 'string' and type(description) ~= 'table' then
     check.wrong('trinity.cluster', 1, 'description', description, 'a name or a table')
   end
-  local spec, name, path = description, nil, nil
-  if type(description) == 'string' then spec, name, path = cluster_spec(description) end
+  local spec, name, path, profile = description, nil, nil, nil
+  if type(description) == 'string' then spec, name, path, profile = cluster_spec(description) end
   local whole = complete(spec, name)
   local handle = build_cluster(whole, path)
   local self = handle:summary()
   self.handle = handle
-  descriptions[self] = whole
+  descriptions[self], profiles[self] = whole, profile
   if self.device_count > large then return setmetatable(self, LargeCluster) end
   self.fingerprint, self.devices = handle:fingerprint(), handle:devices()
   return setmetatable(self, Cluster)
 end
+
+--- The profile whose file a cluster was read from, or nil.
+function model.profile_of(cluster) return profiles[cluster] end
 
 --- A cluster as JSON text: trinity.cluster reads it back from a file FILE.json.
 function model.cluster_json(cluster)

@@ -4,11 +4,13 @@ local core = require 'trinity.core'
 local check = require 'trinity.base.check'
 local options_of = require 'trinity.base.options'
 local comparison = require 'trinity.methods.comparison'
+local kept_runs = require 'trinity.methods.kept_runs'
 local methods = require 'trinity.methods'
 local progress = require 'trinity.base.progress'
 local run_state = require 'trinity.runs.state'
 local search = require 'trinity.search'
 local strategy = require 'trinity.strategy.strategy'
+local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
 local declared = options_of.declare('trinity.CompareOptions', { extends = search.declared,
@@ -58,37 +60,13 @@ local function check_arguments(problem, list, options)
   return options
 end
 
---- The file that keeps a run, or nil. Its name holds all that tells runs of one comparison apart.
-local function file_of(options, name, seed)
-  if not options.out then return nil end
-  local budget = (options.evaluations < search.unlimited and ('-%de'):format(options.evaluations) or '')
-    .. (options.seconds < math.huge and ('-%gs'):format(options.seconds) or '')
-  return ('%s/%s%s-seed%d.json'):format(options.out, name, budget, seed)
-end
-
---- The run that an earlier comparison kept, when it was of this problem and this reward.
-local function resume(problem, path)
-  if not path or not util.exists(path) then return nil end
-  local ok, found = pcall(strategy.load, problem, path)
-  if not ok or not found.same_graph or not found.same_cluster then return nil end
-  local notes = found.saved
-  if tonumber(notes.reward) ~= found.reward then return nil end
-  for _, key in ipairs { 'evaluations', 'updates', 'seconds', 'seed' } do found[key] = tonumber(notes[key]) end
-  found.search_stages = notes.stages and { notes.stages }
-  return found
-end
-
 --- Keeps a finished run in option out. Where it cannot, that is said once, and the comparison goes on.
-local function keep(self, found, path)
-  if not path or found.stopped then return end
-  local notes = { method = found.method, seed = found.seed, reward = found.reward, evaluations = found.evaluations,
-    updates = found.updates, seconds = found.seconds,
-    stages = found.search_stages and table.concat(found.search_stages, ' + '),
-    step_time_s = found.metrics.step_time_s }
-  local ok, message = pcall(core.write_file, path, self.problem:to_json(found, notes))
-  if ok or core.stop_requested() or self.unkept then return end
-  self.unkept = util.unplaced(message):gsub('^trinity%.write_file: ', '')
-  progress.warn(("finished runs are not kept in option 'out': %s; the comparison goes on"):format(self.unkept))
+local function keep(self, found, kept)
+  if not kept or found.stopped then return end
+  local why = kept_runs.save(self.problem, found, kept)
+  if not why or self.unkept then return end
+  self.unkept = why
+  progress.warn(("finished runs are not kept in option 'out': %s; the comparison goes on"):format(why))
 end
 
 --- Where a run keeps its best so far when it fails: its own file beside the one that was named.
@@ -102,8 +80,12 @@ end
 --- Runs a method once: a strategy, or nil and why there is none, or nil, nil and true after Ctrl-C. An option that the
 --- method does not know is the caller's mistake and stays an error.
 local function run_once(self, name, seed, options)
-  local problem, path = self.problem, file_of(options, name, seed)
-  local read, found = pcall(resume, problem, path)
+  local problem, kept = self.problem, kept_runs.of(options, options.computed_from, name, seed)
+  if options.out and not kept and not self.unkept then
+    self.unkept = ("what runs of '%s' depend on has an object that cannot be compared"):format(name)
+    progress.warn(("finished runs are not kept in option 'out': %s"):format(self.unkept))
+  end
+  local read, found = pcall(kept_runs.load, problem, kept)
   if core.stop_requested() then return nil, nil, true end
   if not read then error(found, 0) end
   if found then return found end
@@ -117,15 +99,15 @@ local function run_once(self, name, seed, options)
     return nil, 'failed: ' .. util.unplaced(message)
   end
   if not result then return nil, reason or 'found no placement' end
-  keep(self, result, path)
+  keep(self, result, kept)
   return result
 end
 
 --- One line about a finished run: what a person who waits wants to know of it.
 local function tell(name, seed, found, failure)
   if not found then return progress.note(('%s  seed %d  %s'):format(name, seed, failure)) end
-  progress.note(('%s  seed %d  step time %.4g s%s  reward %.4f  %s evaluations  %.1f s'):format(name, seed,
-    found.metrics.step_time_s, found.metrics.feasible and '' or ' (does not fit)', found.reward,
+  progress.note(('%s  seed %d  step time %.4g s%s  reward %s  %s evaluations  %.1f s'):format(name, seed,
+    found.metrics.step_time_s, found.metrics.feasible and '' or ' (does not fit)', text.significant(found.reward),
     found.evaluations or '-', found.seconds or 0))
 end
 
@@ -191,6 +173,7 @@ return function(problem, list, options)
   local usual = { evaluations = options.seconds and search.unlimited or 2000, seconds = math.huge }
   local given = util.merged(usual, options)
   local self = comparison.new(problem, options.seed or 1, options.seeds or 1, given.evaluations, given.seconds)
+  given.computed_from = given.out and kept_runs.problem(problem)
   run_state.current(problem) -- a run that cannot be kept is an error of the comparison, not of its first method
   core.begin_series() -- Ctrl-C between two searches, too, ends the comparison and not its script
   local ok, message = pcall(run_all, self, list, given)

@@ -9,6 +9,7 @@ local search = require 'trinity.search'
 local strategy = require 'trinity.strategy.strategy'
 local significance = require 'trinity.methods.significance'
 local statistics = require 'trinity.base.statistics'
+local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
 --- Methods side by side; tostring() gives the table.
@@ -63,12 +64,12 @@ local function least_infeasible(self)
   return closest
 end
 
-local function budget_text(self, medians)
+local function budget_text(self, ranges)
   local parts = {}
   if self.evaluations < search.unlimited then parts[1] = ('at most %d evaluations'):format(self.evaluations) end
   if self.seconds < math.huge then parts[#parts + 1] = ('at most %g s'):format(self.seconds) end
   local seeds = self.seeds == 1 and ('seed %d'):format(self.seed)
-    or ('seeds %d to %d (%s)'):format(self.seed, self.seed + self.seeds - 1, medians and 'medians' or 'median [range]')
+    or ('seeds %d to %d (%s)'):format(self.seed, self.seed + self.seeds - 1, ranges and 'median [range]' or 'medians')
   return ('%s, %s a method'):format(seeds, table.concat(parts, ' and '))
 end
 
@@ -104,22 +105,21 @@ local function made_by()
   return 'made by: trinity ' .. table.concat({ name, unpack(script) }, ' ')
 end
 
---- What stands below the table: the lower bound, what was compared under which budget, why a row is empty. medians:
---- whether the table has these without ranges.
----@param medians? boolean
+--- What stands below the table: the lower bound, what was compared under which budget, why a row is empty. ranges:
+--- whether the table has ranges beside medians.
+---@param ranges? boolean
 ---@return string
-function Comparison:notes(medians)
-  if medians ~= nil then check.argument('comparison:notes', 1, 'medians', medians, 'boolean') end
+function Comparison:notes(ranges)
+  if ranges ~= nil then check.argument('comparison:notes', 1, 'ranges', ranges, 'boolean') end
   local lines, best = {}, self:best()
   for _, row in ipairs(self.rows) do
     for _, failure in ipairs(row.failures) do lines[#lines + 1] = ('%s: %s'):format(row.method, failure) end
   end
   lines[#lines + 1] = ''
   local bounds = self.problem:bounds()
-  lines[#lines + 1] = ('simulated; lower bounds: step time %.4f s (critical path %.4f s, '
-    .. 'work over speed %.4f s, intervals %.4f s), peak memory %s'):format(
-      bounds.step_time_s, bounds.critical_path_s, bounds.work_s, bounds.interval_s,
-      core.format_bytes(bounds.peak_memory_bytes))
+  lines[#lines + 1] = ('simulated; lower bounds: step time %s (critical path %s, work over speed %s, intervals %s), '
+    .. 'peak memory %s'):format(text.seconds(bounds.step_time_s), text.seconds(bounds.critical_path_s),
+      text.seconds(bounds.work_s), text.seconds(bounds.interval_s), core.format_bytes(bounds.peak_memory_bytes))
   for _, row in ipairs(self.rows) do
     if row.best and row.best.splits then
       lines[#lines + 1] = 'the bounds hold where operators are whole; a strategy with splits may be below them'
@@ -140,7 +140,7 @@ function Comparison:notes(medians)
   if best and #self.rows > 1 then lines[#lines + 1] = ('* best: %s'):format(comparison_table.name_of(best)) end
   lines[#lines + 1] = significance.text(self, best)
   lines[#lines + 1] = ('%s on %s, %s'):format(self.problem.graph.name, self.problem.cluster.name,
-    budget_text(self, medians))
+    budget_text(self, ranges))
   lines[#lines + 1] = made_by()
   if self.stopped then
     lines[#lines + 1] = ('stopped by %s: the last row had less than its budget'):format(core.stop_name())
@@ -150,8 +150,7 @@ end
 
 --- The table as text, with the notes.
 function Comparison:__tostring()
-  local whole, medians = comparison_table.usual(self)
-  return whole .. '\n' .. self:notes(medians)
+  return self:table() .. '\n' .. self:notes()
 end
 
 --- The best run of a method of this comparison, or nil when there is none.

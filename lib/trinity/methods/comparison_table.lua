@@ -10,15 +10,11 @@ local util = require 'trinity.base.util'
 
 local comparison_table = {}
 
-local function seconds_text(v) return ('%.4f s'):format(v) end
-
 local function metric(name)
   return function(s) return s.metrics[name] end
 end
 
 local function reward(s) return s.reward end
-
-local function decimals(v) return ('%.4f'):format(v) end
 
 --- How many runs of a row fit.
 function comparison_table.fitting(row)
@@ -53,10 +49,10 @@ local function over_bound(s) return s.metrics.step_time_s / s:bounds().step_time
 local columns = {
   method = { head = 'method', data = 'method',
     cell = function(row, best) return comparison_table.name_of(row) .. (row == best and ' *' or '') end },
-  step_time = { head = 'step time', data = 'step_time_s', value = metric 'step_time_s', show = seconds_text },
-  step_time_mean = { head = 'mean', data = 'mean_step_time_s', show = seconds_text,
+  step_time = { head = 'step time', data = 'step_time_s', value = metric 'step_time_s', show = text.seconds },
+  step_time_mean = { head = 'mean', data = 'mean_step_time_s', show = text.seconds,
     of = function(row) return statistics.mean(util.map(row.runs, metric 'step_time_s')) end },
-  step_time_deviation = { head = 'deviation', data = 'deviation_step_time_s', show = seconds_text,
+  step_time_deviation = { head = 'deviation', data = 'deviation_step_time_s', show = text.seconds,
     of = function(row) return statistics.deviation(util.map(row.runs, metric 'step_time_s')) end },
   over_bound = { head = 'over bound', data = 'over_bound', value = over_bound,
     applies = function(row) return not row.runs[1].splits end, -- the bound is that of whole operators
@@ -72,10 +68,10 @@ local columns = {
     if fit == #row.runs then return 'yes' end
     return fit == 0 and 'no' or ('%d of %d'):format(fit, #row.runs)
   end },
-  reward = { head = 'reward', data = 'reward', value = reward, show = decimals },
-  reward_mean = { head = 'mean reward', data = 'mean_reward', show = decimals,
+  reward = { head = 'reward', data = 'reward', value = reward, show = text.significant },
+  reward_mean = { head = 'mean reward', data = 'mean_reward', show = text.significant,
     of = function(row) return statistics.mean(util.map(row.runs, reward)) end },
-  reward_deviation = { head = 'deviation of reward', data = 'deviation_reward', show = decimals,
+  reward_deviation = { head = 'deviation of reward', data = 'deviation_reward', show = text.significant,
     of = function(row) return statistics.deviation(util.map(row.runs, reward)) end },
   p = { head = 'p', data = 'p', show = function(v) return ('%.3g'):format(v) end,
     of = function(row, best, self)
@@ -91,11 +87,11 @@ local columns = {
     show = function(v) return v >= 0 and ('%.1f'):format(v) or '-' end },
 }
 
-local usual = { 'method', 'step_time', 'over_bound', 'peak_memory', 'peak_communication', 'feasible', 'reward',
+-- The columns by default, whatever the numbers are: of one seed, and of several.
+local of_one = { 'method', 'step_time', 'over_bound', 'peak_memory', 'peak_communication', 'feasible', 'reward',
   'evaluations', 'updates', 'seconds' }
-local narrow = { 'method', 'step_time', 'step_time_mean', 'step_time_deviation', 'peak_memory', 'peak_communication',
+local of_seeds = { 'method', 'step_time', 'step_time_mean', 'step_time_deviation', 'peak_memory', 'peak_communication',
   'feasible', 'reward', 'p', 'updates', 'seconds' }
-local widest = 120
 
 --- Names of all columns, sorted.
 function comparison_table.names() return util.sorted_keys(columns) end
@@ -152,14 +148,6 @@ local function data(self, names)
   end)
 end
 
---- The text of the usual table, and whether it has medians alone: where ranges would make it wider than 120 columns.
-function comparison_table.usual(self)
-  local names, least = columns_of(self, usual), columns_of(self, narrow)
-  local whole = text.format_table(heads_of(names), cells(self, names, true))
-  if self.seeds == 1 or #whole:match '^[^\n]*\n([^\n]*)' <= widest then return whole, false end
-  return text.format_table(heads_of(least), cells(self, least, false)), true
-end
-
 local formats = options_of.words('trinity.TableFormat', { 'text', 'markdown', 'latex', 'csv' })
 local declared = options_of.declare('trinity.ComparisonTableOptions', { help = 'What comparison:table takes.',
   { 'columns', 'table', as = 'string[]', otherwise = 'the usual ones, of several seeds with mean, '
@@ -171,7 +159,7 @@ local declared = options_of.declare('trinity.ComparisonTableOptions', { help = '
 --- The table alone, of chosen columns in a chosen format.
 function comparison_table.write(self, options)
   options = declared:read('comparison:table', 1, 'options', options)
-  local names = options.columns or columns_of(self, self.seeds > 1 and narrow or usual)
+  local names = options.columns or columns_of(self, self.seeds > 1 and of_seeds or of_one)
   local format = options.format
   for i, name in ipairs(check.list('comparison:table', 'option', 'columns', names, 'string')) do
     if not columns[name] then

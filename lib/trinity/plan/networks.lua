@@ -2,7 +2,9 @@
 
 local bounds = require 'trinity.plan.bounds'
 local check = require 'trinity.base.check'
+local model = require 'trinity.graph.model'
 local problems = require 'trinity.strategy.problem'
+local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
 local networks = {}
@@ -35,8 +37,14 @@ function networks.batch_of(graph)
   return graph.batch_size
 end
 
---- graph: a graph, whose batch is the one micro-batch, or a function of the micro-batch.
+--- graph: a graph, whose batch is the one micro-batch, or a function of the micro-batch. Of a profile's file only the
+--- devices are used: it measured whole operators of one batch size, and bounds have no such times.
 function networks.new(owner, graph, cluster)
+  local profile = model.profile_of(cluster)
+  if profile then
+    progress.note(('trinity: %s: its devices are used, times of plans are estimated'):format(profile.path))
+    cluster = profile:cluster()
+  end
   return setmetatable({ owner = owner, source = graph, cluster = cluster, kinds = kinds_of(cluster), made = {},
     base = {}, stands = {} }, Networks)
 end

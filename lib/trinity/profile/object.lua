@@ -4,6 +4,7 @@ local check = require 'trinity.base.check'
 local file = require 'trinity.profile.file'
 local fit = require 'trinity.profile.fit'
 local model = require 'trinity.graph.model'
+local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
 local profile = {}
@@ -102,7 +103,7 @@ local function refuse_graph(owner, self, graph)
   local why = self.model.operators == graph.operators and 'the same network at another batch size or other options'
     or ('%s with %d operators'):format(graph.name, graph.operators)
   util.fail("%s: option 'profile': %s is a profile of %s, the graph is %s; profile it, or take the profile's devices "
-    .. 'alone: cluster = trinity.cluster(FILE)', owner, self.path or 'this', about, why)
+    .. 'alone: cluster = profile:cluster()', owner, self.path or 'this', about, why)
 end
 
 --- A cost function (see trinity.problem) of the measured times of a graph that the profile is of; `below` is asked
@@ -136,9 +137,27 @@ local function check_kinds(owner, self, cluster)
     cluster.name, table.concat(util.sorted_keys(seen), ', '))
 end
 
---- What trinity.problem { profile = } means: `spec` with its cluster and cost function.
+local noted = setmetatable({}, { __mode = 'k' }) -- clusters whose measured times are used nowhere, said once
+
+--- A problem on a cluster that was read from a profile: the network that was measured has its measured times, others
+--- have the times of the cost model with the fitted efficiencies.
+local function of_cluster(owner, spec)
+  local of, cluster = model.profile_of(spec.cluster), spec.cluster
+  check.object(owner, 'option', 'graph', spec.graph, 'graph')
+  if of:is_of(spec.graph) then return util.merged(spec, { cost = of:cost(spec.graph, spec.cost) }) end
+  if not noted[cluster] then
+    noted[cluster] = true
+    progress.note(('trinity: %s is a profile of %s at batch size %d: its devices are used, times are estimated'):format(
+      of.path, of.model.name, of.model.batch_size))
+  end
+  return spec
+end
+
+--- What a profile means to a problem, given as its option or as the file of its cluster: `spec` with its cluster and
+--- cost function.
 function profile.apply(owner, spec)
   local of = spec.profile
+  if of == nil then return of_cluster(owner, spec) end
   if type(of) == 'string' then of = profile.load(of) end
   if util.class_of(of) ~= 'profile' then
     check.wrong(owner, 'option', 'profile', spec.profile, 'a profile or its file')

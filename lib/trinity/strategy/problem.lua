@@ -5,6 +5,7 @@ local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local fields = require 'trinity.base.fields'
 local graph_options = require 'trinity.graph.options'
+local model = require 'trinity.graph.model'
 local options_of = require 'trinity.base.options'
 local infeasibility = require 'trinity.strategy.infeasibility'
 local hooks = require 'trinity.base.hooks'
@@ -55,7 +56,9 @@ local problems = {}
 
 local function make(owner, spec)
   declared:check(owner, check.argument(owner, 1, 'spec', spec, 'table'))
-  if spec.profile ~= nil then spec = require('trinity.profile.object').apply(owner, spec) end
+  if spec.profile ~= nil or model.profile_of(spec.cluster) then
+    spec = require('trinity.profile.object').apply(owner, spec)
+  end
   local self = setmetatable(simulator.make(owner, spec), Problem)
   self.reward, self.on_evaluated = spec.reward or rewards.step_time(), spec.on_evaluated
   return self

@@ -24,8 +24,25 @@ describe('comparisons over seeds', function()
     expect(#comparison.rows[2].runs):equals(3)
     expect(comparison.rows[2].runs[3].seed):equals(3)
     expect(#comparison.rows[3].runs):equals(1)
-    expect(tostring(comparison)):matches 'seeds 1 to 3 %(median %[range%]%), at most 20 evaluations a method'
+    expect(tostring(comparison)):matches 'seeds 1 to 3 %(medians%), at most 20 evaluations a method'
     expect(tostring(comparison)):matches '%* best: '
+  end)
+  it('have significant digits of rewards of any size, and the same columns', function()
+    local heads = {}
+    for i, scale in ipairs { 1, 1e-7, 1e9 } do
+      local problem = chain()
+      problem.reward = function(m) return -scale * m.step_time_s end
+      local comparison = trinity.compare(problem, { 'single_device', 'random' }, { seeds = 2, evaluations = 20, quiet = true })
+      heads[i] = tostring(comparison):match '^[^\n]+':gsub(' +', ' ')
+      local shown = { '-0.05500', '-5.500e-09', '-55000000' }
+      for _, format in ipairs { 'text', 'latex' } do
+        expect(comparison:table { format = format, columns = { 'method', 'reward', 'reward_mean' } })
+          :matches(('device[^\n]-%s[ &]+%s'):format((shown[i]:gsub('%p', '%%%0')), (shown[i]:gsub('%p', '%%%0'))))
+      end
+    end
+    expect(heads[1]):equals 'method step time mean deviation peak memory peak communication feasible reward p seconds'
+    expect(heads[2]):equals(heads[1])
+    expect(heads[3]):equals(heads[1])
   end)
   it('price a strategy of another problem anew, and refuse one of other operators', function()
     local problem, graph = chain(), trinity.model('alexnet', { batch_size = 4 })
@@ -55,24 +72,41 @@ describe('comparisons over seeds', function()
     expect(tostring(comparison)):matches 'empty: nothing fits'
     expect(comparison:best().method):equals 'single_device'
   end)
-  it('keep finished runs and go on from there', function()
-    local folder, runs = temporary(), 0
-    trinity.methods.register('counted', function(problem, options)
-      runs = runs + 1
-      return trinity.methods.random(problem, { evaluations = options.evaluations, seed = options.seed, quiet = true })
-    end)
-    local problem, options = chain(), { seeds = 2, evaluations = 30, quiet = true, out = folder }
-    local first = trinity.compare(problem, { 'counted' }, options)
-    expect(runs):equals(2)
-    local again = trinity.compare(problem, { 'counted' }, options)
-    expect(runs):equals(2)
-    for i = 1, 2 do
-      expect(again.rows[1].runs[i].reward):equals(first.rows[1].runs[i].reward)
-      expect(again.rows[1].runs[i].evaluations):equals(30)
+  it('keep finished runs, and take them again only where all that they depend on is equal', function()
+    local folder, base = temporary(), chain()
+    local weights = folder .. '/weights'
+    trinity.files.write(weights, 'one')
+    -- The comparison with changes, and whether it searched: a run that is taken again is evaluated once.
+    local function compared(change)
+      local evaluations, weight = 0, change.weight or 1
+      local problem = trinity.problem { graph = base.graph, cluster = base.cluster, rules = change.rules, cost = change.cost,
+        reward = function(m) return -weight * m.step_time_s end, on_evaluated = function() evaluations = evaluations + 1 end }
+      trinity.methods.register('mine', function(given, options)
+        return trinity.methods.random(given, { evaluations = change.of_mine or 20, seed = options.seed, quiet = true })
+      end)
+      local found = trinity.compare(problem, { change.method or 'random' }, { quiet = true, out = folder,
+        seed = change.seed, evaluations = change.evaluations or 30, random = { batch = change.batch },
+        mine = change.file and { file = change.file } })
+      return found.rows[1].runs[1], evaluations > 1
     end
-    options.evaluations = 31
-    trinity.compare(problem, { 'counted' }, options)
-    expect(runs):equals(4) -- another budget is another run
+    local changes = { {}, { batch = 3 }, { evaluations = 31 }, { seed = 2 }, { weight = 2 }, { rules = 'compat' },
+      { rules = { queue = 'none' } }, { cost = function() return 1e-3 end }, { method = 'mine' },
+      { method = 'mine', of_mine = 10 }, { method = 'mine', file = weights } }
+    local first = {}
+    for i, change in ipairs(changes) do
+      local searched
+      first[i], searched = compared(change)
+      expect(searched):equals(true)
+    end
+    for i, change in ipairs(changes) do
+      local again, searched = compared(change)
+      expect(searched):equals(false)
+      expect(again.reward):equals(first[i].reward)
+      expect(again.evaluations):equals(first[i].evaluations)
+    end
+    trinity.files.write(weights, 'two')
+    local _, searched = compared(changes[#changes])
+    expect(searched):equals(true)
   end)
   it('limit by seconds alone when only seconds are given', function()
     local comparison = trinity.compare(chain(), { 'random' }, { seconds = 0.05, quiet = true })
@@ -222,7 +256,7 @@ describe('a comparison that was broken off', function()
     local broken, unbroken = temporary(), temporary()
     -- Ctrl-C as soon as the first run is kept.
     local output = output_of(([[cd '%s' && ('%s' %s --out '%s' 2>/dev/null & p=$!
-      while [ ! -e '%s/random-600e-seed1.json' ] && kill -0 $p; do sleep 0.01; done
+      while [ ! -e '%s'/random-600e-seed1-*.json ] && kill -0 $p; do sleep 0.01; done
       kill -INT $p; wait $p; echo "status=$?")]]):format(root, program, words, broken, broken))
     expect(output):matches 'status=130'
     expect(output):matches '"stopped":%s*true'

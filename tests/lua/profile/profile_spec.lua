@@ -149,6 +149,21 @@ describe('a profile', function()
     expect(other:evaluate(other:placement()).step_time_s > 0):equals(true)
   end)
 
+  it('brings them from the file of a cluster, too, so that commands say the same digits', function()
+    local path, network, plan = temporary '', temporary(graph:to_json()), temporary ''
+    profile:save(path)
+    local measured = trinity.problem { graph = graph, profile = profile }
+    local step_s = measured:evaluate(measured:placement()).step_time_s
+    measured:strategy(measured:placement()):save(plan)
+    for _, make in ipairs { trinity.problem, trinity.simulator } do
+      local problem = make { graph = graph, cluster = trinity.cluster(path) }
+      expect(problem:evaluate(problem:placement()).step_time_s):equals(step_s)
+    end
+    for _, words in ipairs { 'simulate --model', 'info', ('timeline --strategy %s --output %s --model'):format(plan, temporary '') } do
+      trinity_says(('%s %s --cluster %s --run none'):format(words, network, path), 0, (' %.6g s'):format(step_s))
+    end
+  end)
+
   it('is refused for another network or batch size', function()
     expect(function() return trinity.problem { graph = small_graph(16), profile = profile } end):raises(
       "trinity.problem: option 'profile': this is a profile of small at batch size 8 %(.*another batch size")
