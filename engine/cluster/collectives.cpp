@@ -15,6 +15,15 @@ namespace trinity {
 using Kind = CollectiveKind;
 using Algorithm = CollectiveAlgorithm;
 
+uint64_t CollectiveGroup::hash() const {
+  Hasher hash;
+  for (const int32_t number : {size_, nodes_, most_, least_}) hash.add(static_cast<uint64_t>(number));
+  for (const double number : {flat_.latency_s, flat_.bandwidth, inner_.bandwidth, rails_.bandwidth,
+                              leaders_.bandwidth, all_.latency_s, all_.s_per_byte})
+    hash.add(std::bit_cast<uint64_t>(number + 0.0));  // equal for both zeros
+  return hash.value();
+}
+
 /// One collective on a group, to be priced by several algorithms.
 class CollectivePricing {
  public:

@@ -32,6 +32,7 @@ class CollectiveGroup {
   CollectiveCost cost(CollectiveKind kind, CollectiveAlgorithm algorithm, int64_t bytes) const;
 
   bool operator==(const CollectiveGroup&) const = default;
+  uint64_t hash() const;  ///< equal for equal groups
 
  private:
   friend class CollectiveGroups;

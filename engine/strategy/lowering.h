@@ -70,10 +70,9 @@ class Lowering {
 
   /// As lower_lane(), nothing included.
   std::optional<LoweredReplica> run(LaneParts& parts, std::span<const int32_t> lanes) {
-    const auto found = std::static_pointer_cast<const std::optional<Made>>(
-        parts.find(what_splits(), lanes, [&] {
-          return std::make_shared<const std::optional<Made>>(split(true, lanes));
-        }));
+    const auto found = parts.find({what_splits(), {lanes.begin(), lanes.end()}}, [&] {
+      return std::make_shared<const std::optional<Made>>(split(true, lanes));
+    });
     if (!*found) return std::nullopt;
     auto lane = finish(**found);
     lane.lanes = (*found)->lanes;

@@ -370,8 +370,8 @@ void bench_mesh(const std::shared_ptr<const Graph>& graph, int32_t devices, bool
     bool priced = false;
     unseen.push_back(ms_of([&] { priced = pricer.price(strategy, metrics, kNoLimit); }));
     later.push_back(ms_of([&] { pricer.price(strategy, metrics, kNoLimit); }));
-    simulated = pricer.simulated_devices(strategy);
-    lowered = pricer.lowered_layers(strategy);
+    simulated = pricer.seen(strategy).devices;
+    lowered = pricer.seen(strategy).layers;
     if (simulated >= 0 && !priced) throw std::runtime_error("a mesh could not be priced");
   }
   const auto& mesh = strategy.parallelism->mesh;

@@ -120,6 +120,16 @@ TEST_CASE("a batch gives the same for any number of threads, any order, and any 
   }
 }
 
+TEST_CASE("schedules that differ in anything have other hashes") {
+  const Schedule plain;
+  Schedule versions, from, to;
+  versions.weight_versions = {2};
+  from.measured_from = to.measured_to = 1;
+  CHECK(hash_value(Schedule{}) == hash_value(plain));
+  for (const auto* other : {&versions, &from, &to}) CHECK(hash_value(*other) != hash_value(plain));
+  CHECK(hash_value(from) != hash_value(to));
+}
+
 TEST_CASE("one micro-batch equals no schedule") {
   for (uint64_t i = 0; i < test::draws(100); ++i) {
     CAPTURE(i);

@@ -146,23 +146,26 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any,
   } catch (const ArgumentError&) {
     return;
   }
-  const int32_t simulated = pricer.simulated_devices(strategy);
+  const auto made = pricer.seen(strategy);
+  const int32_t simulated = made.devices;
   if (simulated < 0) {
     ++seen.whole;
     return;
   }
-  if (!pricer.price(strategy, metrics, kNoLimit)) {  // an order that contradicts the graph
+  try {
+    REQUIRE(pricer.price(strategy, metrics, kNoLimit));
+  } catch (const ScheduleError&) {  // an order that contradicts the graph
     CHECK_THROWS_AS(whole(strategy, problem), ScheduleError);
     return;
   }
   const bool folded = simulated < devices;
   ++(folded ? seen.folded : seen.unlike);
-  if (folded && pricer.lowered_layers(strategy) >= 0) {
+  if (folded && made.layers >= 0) {
     ++seen.few;
-    if (pricer.lowered_joins(strategy) > 0) ++seen.joined;
+    if (made.joins > 0) ++seen.joined;
     if (simulated > mesh.pipeline) ++seen.lanes;
     if (simulated > mesh.pipeline * mesh.width()) ++seen.several;
-    const auto parts = std::ssize(pricer.lowered_parts(strategy));
+    const auto parts = std::ssize(made.parts);
     if (parts > 0) ++(parts < mesh.width() ? seen.some_parts : seen.parts);
     if (simulated < mesh.pipeline * mesh.width()) ++seen.context;
     if (mesh.pipeline > 1 && mesh.data > 1 && strategy.parallelism->shard < 2) ++seen.reduced;
@@ -172,7 +175,7 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any,
     }
     if (kind == Blocks::many && strategy.parallelism->sequence_parallel && mesh.tensor > 1)
       ++seen.shared;
-    if (kind == Blocks::rounds && pricer.lowered_layers(strategy) == 20) ++seen.devices_of_few;
+    if (kind == Blocks::rounds && made.layers == 20) ++seen.devices_of_few;
   }
   if (folded) {
     seen.devices += devices;
@@ -533,7 +536,7 @@ int32_t simulated(const ClusterSpec& spec, const Parallelism& given) {
                                                         SimulationRules::standard(*cluster)));
   Strategy strategy;
   strategy.parallelism = given;
-  return pricer.simulated_devices(strategy);
+  return pricer.seen(strategy).devices;
 }
 
 TEST_CASE("equal devices are found, and only what differs is simulated beside them") {

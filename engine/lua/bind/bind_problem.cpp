@@ -216,9 +216,9 @@ Plan plan_arg(lua_State* L, int index, const Problem& problem, std::span<int32_t
   lua_rawgeti(L, index, 1);
   placement_arg(L, lua_gettop(L), problem, placement.data());
   lua_rawgeti(L, index, 2);
-  const Schedule* schedule = handle_arg<const Schedule>(L, lua_gettop(L)).get();
+  const FixedSchedule* fixed = handle_arg<const FixedSchedule>(L, lua_gettop(L)).get();
   lua_pop(L, 2);  // the caller's table keeps the schedule alive
-  return {placement, schedule};
+  return {placement, &fixed->schedule, nullptr, fixed->hash};
 }
 
 void fill_metrics(lua_State* L, int index, const Metrics& metrics) {

@@ -53,6 +53,16 @@ describe('orders that we write', function()
       end
     end
   end)
+  it('has no numbers beyond 32 bits', function()
+    local problem = trinity.problem { graph = model { sequence = 32, layers = 2 }, cluster = trinity.cluster 'p100x2' }
+    local ones = {}
+    for op = 1, problem.graph.operators do ones[op] = 1 end
+    for field, tasks in pairs { chunk = { chunk = { 2 ^ 32 } }, micro_batch = { micro_batch = { -1 } } } do -- any order
+      local order = { work = { 'F' }, chunk = tasks.chunk or { 0 }, micro_batch = tasks.micro_batch or { 0 } }
+      expect(function() core.order_schedule(problem.handle, ones, ones, 1, '1f1b', { order }) end)
+        :raises("argument '" .. field .. "': expected numbers from 0 to 2^31 %- 1, got ")
+    end
+  end)
   it('may be of others: more warm-up costs memory, not time', function()
     local text = '0F0,0F1,0F2,0F3,0B0,0B1,0B2,0B3\r\n1F0,1B0,1F1,1B1,1F2,1B2,1F3,1B3\r\n'
     local problem = trinity.problem { graph = model { sequence = 32, layers = 2 }, cluster = trinity.cluster 'p100x2' }

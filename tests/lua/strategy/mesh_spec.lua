@@ -203,7 +203,11 @@ describe('a mesh refuses', function()
 
   it('in a sentence with fields, sizes and what would do', function()
     refused({ mesh = { data = 33 } }, "data 33 x tensor 1 x pipeline 1 are 33 devices, cluster 'dgx_a100x4' has 32")
+    refused({ mesh = { tensor = 4096, context = 4096, placement = 4096 }, inside = function() return 1 end },
+      "are 68719476736 devices, cluster 'dgx_a100x4' has 32")
     refused({ mesh = { pipeline = 3 } }, '4 layers do not divide over 3 stages')
+    refused({ mesh = { pipeline = 4 }, stages = { 2, 0, 1, 1 }, micro_batches = 4 },
+      'stages: stage 2 of 4 has 0 layers; expected at least 1 between the first stage and the last one')
     refused({ mesh = { pipeline = 2 }, stages = { 1, 2 } }, 'expected 2 numbers of layers .* with the sum 4, got 2 with')
     refused({ mesh = { tensor = 3 } }, "mesh: tensor = 3: operator '.*' has 4 heads, which 3 does not divide; nearest that do: 2 or 4")
     refused({ mesh = { pipeline = 2 }, virtual_stages = 2 }, "schedule '1f1b' has one a device")
@@ -289,6 +293,32 @@ describe('words of a mesh that have no effect', function()
       { schedule = 'zb-h1' } } do
       expect(problem:evaluate(util.merged({ mesh = {} }, word)).step_time_s):equals(step_s)
     end
+  end)
+end)
+
+describe('an error of a mesh on 16,384 devices', function()
+  local problem = trinity.simulator {
+    graph = trinity.model('gpt2', { layers = 16, hidden = 64, heads = 8, sequence = 32, positions = 32,
+      batch_size = 1, fused = false }),
+    cluster = trinity.cluster 'dgx_a100x2048' }
+
+  -- A graph of all devices, or of all in a replica or in a stage, takes seconds to minutes.
+  local function refused(plan, message)
+    plan.micro_batches = plan.micro_batches or 32
+    local before = os.clock()
+    expect(function() problem:evaluate(plan) end):raises(message)
+    expect(os.clock() - before):below(1)
+  end
+
+  it('is that of one replica: no graph of all devices is made for it', function()
+    local mesh, stages = { data = 128, tensor = 8, pipeline = 16 }, { 2, 0 }
+    for stage = 3, 16 do stages[stage] = 1 end
+    refused({ mesh = mesh, stages = stages }, 'stages: stage 2 of 16 has 0 layers')
+    refused({ mesh = mesh, schedule = 'interleaved', virtual_stages = 2 }, '16 layers do not divide over 32 stages')
+    refused({ mesh = { data = 127, tensor = 8, pipeline = 16 }, synchronise = { algorithm = 'halving_doubling' } },
+      "'halving_doubling' expects a power of two of devices, got 127")
+    refused({ mesh = { data = 64, tensor = 16, pipeline = 16 } }, "dimension 'h' of operator 'block_1/attention/q/heads'")
+    refused({ mesh = mesh, inside = function() return 2 end }, 'is on place 2, expected 1 to mesh: placement = 1')
   end)
 end)
 
