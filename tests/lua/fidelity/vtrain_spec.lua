@@ -268,6 +268,7 @@ describe('errors of predictions', function()
 end)
 
 describe('measured runs of vTrain', function()
+  all_only()
   --- Mean error of what the command says of a file's rows.
   local function mean_of(name, layers)
     local path = shared('vtrain/' .. name)
