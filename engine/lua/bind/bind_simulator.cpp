@@ -386,7 +386,7 @@ constexpr luaL_Reg kTimeline[] = {TRINITY_BIND("tasks", timeline_tasks),
                                   TRINITY_BIND("exposed_communication", timeline_exposed),
                                   TRINITY_BIND("by_type", timeline_by_type)};
 /// Further methods of a problem.
-constexpr luaL_Reg kProblem[] = {TRINITY_BIND("schedule", problem_schedule),
+constexpr luaL_Reg kProblemSchedules[] = {TRINITY_BIND("schedule", problem_schedule),
                                  TRINITY_BIND("bounds", problem_bounds),
                                  TRINITY_BIND("timeline", problem_timeline)};
 
@@ -435,7 +435,7 @@ void open_simulator(lua_State* L) {
   register_type<BoundTimeline>(L, kTimeline);
   luaL_getmetatable(L, kTypeName<BoundProblem>);
   lua_getfield(L, -1, "__index");
-  register_functions(L, kProblem, kTypeName<BoundProblem>, true);
+  register_functions(L, kProblemSchedules, kTypeName<BoundProblem>, true);
   lua_pop(L, 2);
 }
 
