@@ -122,6 +122,19 @@ describe('a prediction', function()
     expect(speed 'mxfp8' > 1.1 * speed 'bf16'):truthy()
     expect(speed 'nvfp4' > 1.1 * speed 'mxfp8'):truthy()
   end)
+  it('has the gate of experts and what it multiplies in one kernel, whose gradients need no sum', function()
+    local row = row_of { experts = '8', experts_per_token = '2', ffn = '512', tp = '1', pp = '1', dp = '1', gpus = '1', gpu = 'GB200',
+      global_batch = '2', precision = 'mxfp8' }
+    local problem = step.problem(row, values_of(row))
+    local times, found = problem:operator_times(1), {}
+    for i = 1, problem.graph.operators do
+      local name = problem.graph:operator(i).name:match '^layer_2/feed_forward/experts/(.*)$'
+      if name then found[name] = times[i] end
+    end
+    expect(found['input/grad_sum']):equals(0)
+    expect(found.gate):equals(found.up)
+    expect(found.gate > 0 and found['gate/grad'] > found.gate):truthy()
+  end)
   it('of torchtitan hides messages under AsyncTP', function()
     local plain, async = row_of { gpu = 'H100-96GB', note = 'torch.compile' }, row_of { gpu = 'H100-96GB', note = 'AsyncTP torch.compile' }
     local values = util.merged(values_of(plain), { async = 1 })
@@ -210,6 +223,12 @@ describe('a prediction', function()
     expect(table.concat(recorded, ' ')):equals 'none attention attention all none attention attention'
     expect(row_of {}.recorded):equals(nil)
     expect(has(row_with({}).assumed, 'no kernel is in a CUDA graph')):truthy()
+    local function seconds(row, layer_dispatch_s)
+      return 1 / step.predict(row, util.merged(values_of(row), { layer_dispatch_s = layer_dispatch_s })).tokens_per_s_per_gpu
+    end
+    local bare, rack = row_with {}, row_with { gpu = 'GB300' }
+    expect(seconds(bare, 2e-3) > seconds(bare, 1e-3)):truthy()
+    expect(seconds(rack, 2e-3)):equals(seconds(rack, 1e-3))
   end)
   it('for fits takes less work and comes to the same: few micro-batches, one group of replicas of experts', function()
     local row = row_of { micro_batch = '1', global_batch = '256' }

@@ -37,6 +37,17 @@ local function best_step_s(problem)
   return best
 end
 
+describe('the cut of the fastest step', function()
+  it('is the best of all cuts by the simulator, and none is found below it', function()
+    local problem = pipeline(uneven(9), cluster { 1, 2, 0.5, 1.5 })
+    local chain, best = layer_chain.of(problem), best_step_s(problem)
+    local found = layer_chain.fastest(problem, chain, { micro_batches = 8, below_s = 1.1 * best })
+    expect(found.step_time_s):equals(best)
+    expect(problem:evaluate(layer_chain.placement(problem, chain, found.device_of)).step_time_s):equals(best)
+    expect(layer_chain.fastest(problem, chain, { micro_batches = 8, below_s = best }).device_of):equals(nil)
+  end)
+end)
+
 describe('a move', function()
   it('leads from a pipeline to another one, and every pipeline can be reached', function()
     local problem = pipeline(uneven(5), cluster { 1, 2, 0.5 })
