@@ -71,7 +71,7 @@ describe('little address space', function()
     for _, case in ipairs { { 'clp', 'v', 320, 341, 362, 404, 432 }, { 'torch', 'v', 848, 869, 890, 932, 960 },
       { 'clp', 'd', 90, 300, 1500 }, { 'torch', 'd', 90, 360, 1500 } } do
       for i = 3, #case do
-        local output = output_of(("ulimit -%s %d; timeout -k 1 30 '%s' '%s' %s --run none 2>&1; echo status=$?"):format(case[2],
+        local output = output_of(("ulimit -%s %d; timeout -k 1 200 '%s' '%s' %s --run none 2>&1; echo status=$?"):format(case[2],
           case[i] * 1024, program, path, case[1]))
         if output:find 'takes %d+ MiB of %l+ %l+, .* %(ulimit %-[vd]%) leaves %d+ MiB\nstatus=1\n$' then told = told + 1
         elseif output == 'opened\nstatus=0\n' then opened = opened + 1

@@ -106,7 +106,7 @@ it('no function that reads or writes a file leaves the folders of a safe script'
   with_torch()
   local folder = temporary()
   core.write_file(folder .. '/room/paths.lua', prelude .. calls .. by_path)
-  expect(output_of(([[cd '%s' && unset TRINITY_RUNS; mkdir outside && ln -s ../outside room/link && cp '%s/tests/data/traces/tiny.pt2' room
-    cd room && timeout 100 '%s' --safe --write . paths.lua --run none --quiet 2>&1; ls -A ../outside]]):format(folder, root, program)))
-    :equals 'all tried\n'
+  local output = output_of(([[cd '%s' && unset TRINITY_RUNS; mkdir outside && ln -s ../outside room/link && cp '%s/tests/data/traces/tiny.pt2' room
+    cd room && timeout 300 '%s' --safe --write . paths.lua --run none --quiet 2>&1; ls -A ../outside]]):format(folder, root, program))
+  expect((output:gsub('trinity: warning[^\n]*\n', ''))):equals 'all tried\n'
 end)
