@@ -335,7 +335,7 @@ describe('rules', function()
     fails({ qeue = 'sender' }, "rules: unknown field 'qeue', did you mean 'queue'%?")
     fails({ device_pause_s = -1 }, "rules: field 'device_pause_s': expected 0 to 1000 s, got %-1")
     fails({ link_pause_s = 'long' }, "rules: field 'link_pause_s': expected a number")
-    fails(7, "option 'rules': expected 'standard', 'compat', 'placeto', 'doppler' or a table of rules, got number")
+    fails(7, "option 'rules': expected 'standard', 'compat', 'placeto', 'doppler' or a table of rules, got 7")
   end)
 end)
 
