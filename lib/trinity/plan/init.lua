@@ -109,7 +109,8 @@ local function make_space(owner, spec, nets, own_used, devices)
   local units = nets:problem(first).handle:mesh_units({ mesh = {} }, 1)
   return space.new(owner, given, { devices = #spec.cluster.devices, per_node = per_node_of(spec.cluster),
     layers = #units - 2, batch = spec.global_batch, experts = graph.active_parameters < graph.parameters,
-    has_attention = function() return nets:has_attention(first) end, unequal = #nets.kinds > 1, counts = devices.counts, natural_sorted = devices.natural_sorted }, own_used), first
+    has_attention = function() return nets:has_attention(first) end,
+    unequal = #nets.kinds > 1, counts = devices.counts, natural_sorted = devices.natural_sorted }, own_used), first
 end
 
 local FoundPlan = { __name = 'plan' }
