@@ -6,6 +6,7 @@ local bit = require 'bit'
 local ffi = require 'ffi'
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
+local fields = require 'trinity.base.fields'
 local util = require 'trinity.base.util'
 
 ffi.cdef(core.ffi_declarations)
@@ -46,7 +47,7 @@ local methods = {
 }
 
 local function out_of_range(self, i)
-  if type(i) ~= 'number' then util.fail("an array has no field '%s'", tostring(i)) end
+  if type(i) ~= 'number' then fields.refuse('array', i, { 'each', 'length', 'totable' }) end
   util.fail('index %s is outside 1 to %d', tostring(i), self.length)
 end
 
@@ -201,6 +202,19 @@ for name, offset in util.sorted_pairs(device_fields) do
     end
     return cast(double_pointer, self.device)[5 * (d - 1) + offset]
   end
+end
+
+-- Whoever takes a function of a device for an array is told so: Lua's own message names neither.
+if debug.getmetatable(length) == nil then
+  debug.setmetatable(length, { __index = function(self, key)
+    for name in util.sorted_pairs(device_fields) do
+      if metrics_methods[name] == self then
+        util.fail('metrics.%s is a function of a device: expected metrics:%s(%s)', name, name, tostring(key))
+      end
+    end
+    util.fail('expected a table, got a function (a call needs brackets), in which field %s was looked for',
+      util.quoted(tostring(key)))
+  end })
 end
 
 local metrics_names = { 'step_time_s', 'peak_memory_bytes', 'peak_communication_bytes',

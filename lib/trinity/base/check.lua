@@ -136,6 +136,17 @@ function check.closing(owner, self, class)
   return rawset(self, 'closed', true)
 end
 
+--- The name, argument `label`, under which a script registers something of its own: none of `builtin`, a set. It may
+--- register its own anew.
+function check.own_name(owner, label, name, builtin)
+  check.argument(owner, 1, label, name, 'string')
+  if not name:match '^[%w_]+$' or #name > 64 then
+    check.wrong(owner, 1, label, name, 'up to 64 letters, digits and _')
+  end
+  if builtin[name] ~= nil then check.refuse(owner, 1, label, '%s is built in, take another name', util.quoted(name)) end
+  return name
+end
+
 --- A list whose entries are all of Lua type `expected`.
 function check.list(owner, place, name, value, expected)
   check.argument(owner, place, name, value, 'table')

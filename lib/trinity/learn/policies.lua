@@ -359,7 +359,7 @@ function Agent:update(rewards, failing, metrics)
         check.refuse('agent:update', 3, 'metrics', 'entry %d: expected metrics, got %s', i, util.describe(metrics[i]))
       end
     end
-    by_cost = slopes('agent:update', self.problem, metrics)
+    by_cost = slopes(self.problem, metrics, self.batch)
   end
   return self.handle:update(doubles('agent:update', 'rewards', rewards), marks('agent:update', failing), by_cost)
 end

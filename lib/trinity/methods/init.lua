@@ -12,7 +12,7 @@ local util = require 'trinity.base.util'
 
 ---@class trinity.MethodsModule
 local methods = {}
-local registered = {}
+local registered, builtin = {}, {}
 local earlier_names = { gpipe = 'contiguous', max_load = 'max_load_dp' } -- which go on being understood
 
 local register_options = options_of.declare('trinity.MethodOptions', {
@@ -25,16 +25,13 @@ local register_options = options_of.declare('trinity.MethodOptions', {
   { 'options', 'table', help = 'what it takes, of the library\'s own methods (lib/trinity/base/options.lua)' },
 })
 
---- Adds a method. It returns a strategy, or a placement or plan to be priced, or nil and why there is none.
+--- Adds a method, in place of the script's own of that name. It returns a strategy, or a placement or plan to be priced, or nil and why there is none.
 ---@param name string
 ---@param method trinity.Method
 ---@param options? trinity.MethodOptions
 ---@return trinity.Method
 function methods.register(name, method, options)
-  check.argument('methods.register', 1, 'name', name, 'string')
-  if not name:match '^[%w_]+$' or #name > 64 then
-    check.wrong('methods.register', 1, 'name', name, 'up to 64 letters, digits and _')
-  end
+  check.own_name('methods.register', 'name', name, builtin)
   check.argument('methods.register', 2, 'method', method, 'function')
   registered[name] = register_options:read('methods.register', 3, 'options', options)
   registered[name].run = method
@@ -125,5 +122,6 @@ require 'trinity.methods.searchers'(methods)
 for _, name in ipairs { 'post', 'colocrl', 'hierarchical', 'placeto', 'doppler', 'tapp', 'pase' } do
   require('trinity.methods.' .. name)(methods)
 end
+builtin = util.merged(registered, earlier_names)
 
 return methods

@@ -27,12 +27,11 @@ local own = {}
 --- What a value makes of a strategy: another, or the same, changed.
 ---@alias trinity.PlanApply fun(strategy: trinity.MeshStrategy, value: any, point: trinity.PlanPoint): table?
 
---- Registers a dimension under a name.
+--- Registers a dimension under a name, in place of the script's own of that name.
 ---@param name string
 ---@param dimension trinity.PlanDimension
 function plan.dimension(name, dimension)
-  check.argument('plan.dimension', 1, 'name', name, 'string')
-  if space.names[name] then check.refuse('plan.dimension', 1, 'name', "'%s' is built in", name) end
+  check.own_name('plan.dimension', 'name', name, space.names)
   check.argument('plan.dimension', 2, 'dimension', dimension, 'table')
   check.argument('plan.dimension', 2, 'dimension.values', dimension.values, 'table')
   check.argument('plan.dimension', 2, 'dimension.apply', dimension.apply, 'function')

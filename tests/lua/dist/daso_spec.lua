@@ -200,6 +200,19 @@ describe('training time', function()
     local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100' }
     expect(run:train({ batches = 10 }).time_s):near(10 * problem:evaluate(problem:placement()).step_time_s, 1e-12)
   end)
+  it('needs as many replicas in every node for DASO alone', function()
+    local cluster = trinity.cluster 'dgx_a100:2+dgx1_v100:4'
+    for _, way in ipairs { sync.bsp {}, sync.local_sgd {}, sync.parameter_server {} } do
+      local run = replicate(0, way, cluster)
+      expect(run.replicas):equals(6)
+      expect(run.per_node):equals(4)
+      -- The slower node is waited for: less time is that of its replicas alone.
+      local alone = replicate(0, way, trinity.cluster 'dgx1_v100:4'):train { batches = 4 }
+      expect(alone.compute_s):near(run:train({ batches = 4 }).compute_s, 1e-12)
+    end
+    expect(function() replicate(0, sync.daso {}, cluster) end)
+      :raises "option 'synchronisation': daso expected as many replicas in every node, got 2 in 'n0', 4 in 'n1'"
+  end)
   it('of bsp is the simulated step of the replicas', function()
     local result = replicate(2, sync.bsp { bucket_bytes = 0, algorithm = 'ring' }):train { batches = 1 }
     local cost = trinity.cluster('juwels_boosterx2'):collective { kind = 'all_reduce', algorithm = 'ring',
@@ -282,8 +295,6 @@ describe('training time', function()
     local cluster = trinity.cluster 'juwels_boosterx2'
     expect(function() sync.replicate { graph = graph, cluster = cluster, synchronisation = 'bsp' } end)
       :raises "option 'synchronisation': expected a synchronisation, got string 'bsp'"
-    expect(function() sync.replicate { graph = graph, cluster = cluster, synchronisation = sync.bsp {}, replicas = 6 } end)
-      :raises "node 'n1' has 2"
     expect(function() sync.daso { epochs = 3 } end):raises "option 'epochs' follows from the training"
     expect(function() sync.bsp { algorithm = 'rign' } end):raises "did you mean 'ring'"
     local run = replicate(2, sync.daso {})

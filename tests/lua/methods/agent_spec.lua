@@ -32,6 +32,20 @@ local function run(agent, batches)
 end
 
 describe('the policy', function()
+  it('learns by action from any reward: one of metrics alone, of the plan, too, or of any number of arguments', function()
+    local losses = {}
+    for i, reward in ipairs { function(m) return -m.step_time_s end,
+      function(m, plan) return plan.placement and plan.metrics == m and -m.step_time_s end,
+      function(...) return select('#', ...) == 2 and -(...).step_time_s end } do
+      local own = trinity.problem { graph = problem.graph, cluster = problem.cluster, reward = reward }
+      local agent, rewards, metrics = policies.trinity(own, settings()), {}, nil
+      metrics = own:evaluate_batch(agent:sample())
+      for k = 1, #metrics do rewards[k] = own:score(metrics[k], agent.batch[k]) end
+      losses[i] = agent:update(rewards, nil, metrics).loss
+    end
+    expect(losses[2]):equals(losses[1])
+    expect(losses[3]):equals(losses[1])
+  end)
   it('imitates a placement and says how well', function()
     local agent, placement = policies.trinity(problem, settings { hidden = 32 }), problem:placement()
     for op = 1, #placement do placement[op] = op <= #placement / 2 and 1 or 2 end

@@ -19,6 +19,40 @@ describe('methods', function()
     expect(found.method):equals 'by_name'
     expect(tostring(trinity.compare(problem, { 'by_name', 'single_device', found }, { quiet = true }))):matches 'by_name.*single_device.*by_name'
   end)
+  it('of the script take the place of its own, never of those that are built in', function()
+    local function f(problem) return problem:placement() end
+    trinity.methods.register('by_name', f)
+    trinity.methods.register('by_name', f)
+    expect(trinity.methods.by_name(small_problem()).placement[1]):equals(1)
+    for name, register in trinity.sorted_pairs {
+      heft = function(name) trinity.methods.register(name, f) end,
+      gpipe = function(name) trinity.methods.register(name, f) end, -- an earlier name of contiguous
+      piper = function(name) trinity.pipeline.register(name, { run = f }) end,
+      recompute = function(name) trinity.plan.move(name, f) end,
+      tensor = function(name) trinity.plan.dimension(name, { values = {}, apply = f }) end,
+    } do
+      expect(function() register(name) end):raises(("'%s' is built in"):format(name))
+      expect(function() register 'two words' end):raises 'up to 64 letters, digits and _'
+    end
+  end)
+  it('may give a placement as a list of devices, which is a placement everywhere', function()
+    local problem = small_problem()
+    local placement = problem:placement_by_unit(function(unit) return unit % 2 + 1 end)
+    local list = placement:totable()
+    trinity.methods.register('by_list', function() return list end)
+    local step_time_s = problem:evaluate(placement).step_time_s
+    local seen = { trinity.methods.by_list(problem).metrics, problem:evaluate(list), problem:evaluate { placement = list },
+      problem:evaluate_batch({ placement, list })[2], problem:timeline(list).metrics }
+    trinity.search.run('lists', problem, trinity.search.options('lists', {}, { evaluations = 1, quiet = true }),
+      function(search) seen[#seen + 1] = select(2, search:evaluate { list })[1] end)
+    for _, metrics in ipairs(seen) do expect(metrics.step_time_s):equals(step_time_s) end
+    expect(#seen):equals(6)
+    list[2] = 2.5
+    expect(function() problem:evaluate(list) end):raises "argument 1 %('plan'%): operator 2: expected a device"
+    list[2], list[#list] = 1, nil
+    expect(function() problem:evaluate_batch { placement, list } end)
+      :raises(("entry 2: expected a list of %d devices, one per operator, got %d entries"):format(#placement, #list))
+  end)
 end)
 
 describe('the frame of searches', function()

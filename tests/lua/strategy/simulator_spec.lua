@@ -53,6 +53,27 @@ local function expect_step(metrics, milliseconds) expect(metrics.step_time_s):ne
 -- b and c read a; c is short and d, which follows it on the other device, is long.
 local fork = { { 'a', 1 }, { 'b', 4, 'a' }, { 'c', 1, 'a' }, { 'd', 5, 'c' } }
 
+describe('a field that is not there', function()
+  it('is refused with the one that was meant, of modules, objects, metrics and arrays', function()
+    local problem = trinity.problem { graph = trinity.model('alexnet'), cluster = trinity.cluster 'p100x2' }
+    local found = trinity.methods.single_device(problem)
+    for expected, read in pairs { -- each by itself: in any order
+      ["trinity: no field 'metods', did you mean 'methods'?"] = function() return trinity.metods end,
+      ["trinity.graph: no field 'neww', did you mean 'new'?"] = function() return trinity.graph.neww end,
+      ["problem: no field 'clusters', did you mean 'cluster'?"] = function() return problem.clusters end,
+      ["problem: no field 'evalute', did you mean 'evaluate'?"] = function() return problem:evalute() end,
+      ["strategy: no field 'metric', did you mean 'metrics'?"] = function() return found.metric end,
+      ["array: no field 'totabel', did you mean 'totable'?"] = function() return found.placement:totabel() end,
+      ["metrics.memory_bytes is a function of a device: expected metrics:memory_bytes(1)"] = function()
+        return found.metrics.memory_bytes[1]
+      end,
+    } do
+      expect(read):raises('simulator_spec%.lua:%d+: ' .. expected:gsub('%p', '%%%0'))
+    end
+    expect(found.mesh):equals(nil) -- which others have
+  end)
+end)
+
 describe('a plan', function()
   local problem = trinity.problem { graph = graph(fork), cluster = cluster(2) }
   local apart = placed(problem, { 1, 1, 1, 2 })
@@ -228,7 +249,7 @@ describe('arrays', function()
     expect(function() a.length = 7 end):raises 'simulator_spec%.lua:%d+: attempt to write to constant location'
     expect(function() a[4] = 1 end):raises 'simulator_spec%.lua:%d+: index 4 is outside 1 to 3'
     expect(function() return a[0] end):raises 'simulator_spec%.lua:%d+: index 0 is outside 1 to 3'
-    expect(function() return a.lenght end):raises "simulator_spec%.lua:%d+: an array has no field 'lenght'"
+    expect(function() return a.lenght end):raises "simulator_spec%.lua:%d+: array: no field 'lenght', did you mean 'length'%?"
     expect(table.concat(a:totable(), ' ')):equals '0 0 0'
   end)
 end)
