@@ -44,13 +44,11 @@ local function loads_of(search, point)
   return search.splits[key]
 end
 
---- Layers of all virtual stages, those of a device at most `most`; nil where there is no such split, or a
---- stage between the first and the last has no layer.
+--- Layers of all virtual stages, those of a device at most `most`; nil where there is no such split.
 local function split(search, point, most)
   local about = loads_of(search, point)
   local counts = stages.split(about.cost, point.pipeline, about.first, about.last, about.speed, most)
-  local list = counts and stages.virtual(counts, point.virtual_stages, stages.v_shaped(point.schedule))
-  return list and stages.filled(list) and list or nil
+  return counts and stages.virtual(counts, point.virtual_stages, stages.v_shaped(point.schedule))
 end
 
 --- Layers of the stages; nil where that is the even split.

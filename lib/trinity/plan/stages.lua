@@ -92,14 +92,6 @@ function stages.virtual(counts, v, v_shaped)
   return list
 end
 
---- Whether every stage between the first and the last has a layer: others have no operators.
-function stages.filled(list)
-  for i = 2, #list - 1 do
-    if list[i] < 1 then return false end
-  end
-  return true
-end
-
 --- Whether all numbers are equal.
 function stages.even(list)
   for i = 2, #list do
