@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/stop.h"
+#include "strategy/mesh_schedule.h"
 
 namespace trinity {
 
@@ -124,6 +125,7 @@ void StrategyPricer::check_replica(const Strategy& strategy) const {
 template <class Run>
 auto StrategyPricer::of_symmetry(const Strategy& strategy, Run run) {
   check_mesh(*strategy.parallelism, problem_->cluster());
+  check_stages(*strategy.parallelism);
   check_inside(*strategy.parallelism, problem_->graph());
   try {
     return run();

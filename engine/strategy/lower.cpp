@@ -212,6 +212,7 @@ LoweredGraph split_graph(const Strategy& strategy, const Graph& graph, const Clu
 LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
                              const Cluster& cluster) {
   check_mesh(parallelism, cluster);
+  check_stages(parallelism);
   check_inside(parallelism, graph);
   check_experts(parallelism, graph);
   const auto run = [](Lowering lowering) { return lowering.run(); };

@@ -167,7 +167,7 @@ Arrangement arrange(const LoweredGraph& made, const Strategy& strategy);
 ///
 /// Throws ArgumentError, with fields, sizes and the nearest values that would do: a mesh of more
 /// devices than the cluster has; layers that do not divide over the stages, a list of stages of
-/// another length or sum; virtual stages of a schedule that has none, or other than two of one in V
+/// another length or sum, or with one of no layers between others; virtual stages of a schedule that has none, or other than two of one in V
 /// shape; micro-batches of interleaved that are no multiple of the pipeline, or fewer than fill a
 /// zero-bubble schedule (check_pipeline()); experts without `expert`'s divisors,
 /// or over `tensor` without sequence_parallel; `placement` above one without

@@ -46,20 +46,6 @@ void check_micro_batches(const Parallelism& given, PipelineSchedule schedule) {
         given.schedule, least, v_shaped ? "twice " : twice ? "one less than twice " : "", p, m));
 }
 
-/// The first virtual stage has what stands before the layers, the last one what stands after them;
-/// others without layers have no operators.
-void check_stages(const Parallelism& given) {
-  const auto& stages = given.stages;
-  if (static_cast<int64_t>(stages.size()) != int64_t{given.mesh.pipeline} * given.virtual_stages)
-    return;  // refused where the number of layers is known
-  for (size_t s = 1; s + 1 < stages.size(); ++s)
-    if (stages[s] < 1)
-      throw ArgumentError(fmt::format(
-          "stages: stage {} of {} has {} layers; expected at least 1 between the first stage and the "
-          "last one",
-          s + 1, stages.size(), stages[s]));
-}
-
 }  // namespace
 
 void check_pipeline(const Parallelism& given) {
@@ -67,7 +53,18 @@ void check_pipeline(const Parallelism& given) {
   const auto schedule = parse_pipeline_schedule(given.schedule);
   check_virtual_stages(given, schedule);
   check_micro_batches(given, schedule);
-  check_stages(given);
+}
+
+void check_stages(const Parallelism& given) {
+  const auto& stages = given.stages;
+  if (static_cast<int64_t>(stages.size()) != int64_t{given.mesh.pipeline} * given.virtual_stages)
+    return;  // refused where the number of layers is known
+  for (size_t s = 0; s < stages.size(); ++s)
+    if (stages[s] < (s > 0 && s + 1 < stages.size() ? 1 : 0))
+      throw ArgumentError(fmt::format(
+          "stages: stage {} of {} has {} layers; expected at least 1 between the first stage and the "
+          "last one",
+          s + 1, stages.size(), stages[s]));
 }
 
 PipelineSchedule schedule_of(const Parallelism& given) {

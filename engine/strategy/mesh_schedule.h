@@ -9,9 +9,12 @@ namespace trinity {
 /// Throws ArgumentError with fields, sizes and the nearest values that would do: an unknown
 /// schedule; virtual stages of a schedule that has none, or other than two of one in V shape;
 /// micro-batches of an interleaved schedule that are no multiple of the pipeline, or fewer than a
-/// zero-bubble schedule needs: as many as the pipeline has stages, twice that in V shape, one less than that for zb-h2;
-/// a listed stage without layers between the first and the last one.
+/// zero-bubble schedule needs: as many as the pipeline has stages, twice that in V shape, one less than that for zb-h2.
 void check_pipeline(const Parallelism& given);
+
+/// Throws ArgumentError for a listed stage without layers that would have no operators: the first has
+/// what stands before the layers, the last what stands after them.
+void check_stages(const Parallelism& given);
 
 /// The order that it comes to: with one virtual stage a device nothing is interleaved, on one
 /// device no schedule splits the backward pass.

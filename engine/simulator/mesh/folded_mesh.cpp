@@ -136,8 +136,7 @@ std::shared_ptr<const FewLayersLowered> FoldedMeshes::few(const Parallelism& of,
     made->layers = layers;
     made->runs = runs;
     made->one = one(of, layers, runs.parts);
-    std::optional<Nameless> nameless;
-    if (!of.scatter_gather) nameless.emplace();
+    const Nameless nameless;  // a lane's operators have no names that differ
     made->copies = copy_replica(made->one->replica, runs.replicas, runs.numbers);
     const std::shared_ptr<const Graph> graph(std::shared_ptr<void>(), &made->copies.lowered.graph);
     made->problem = std::make_unique<Problem>(graph, *problem_);

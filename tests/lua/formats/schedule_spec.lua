@@ -55,12 +55,13 @@ describe('orders that we write', function()
   end)
   it('has no numbers beyond 32 bits', function()
     local problem = trinity.problem { graph = model { sequence = 32, layers = 2 }, cluster = trinity.cluster 'p100x2' }
-    local ones = {}
-    for op = 1, problem.graph.operators do ones[op] = 1 end
-    for field, tasks in pairs { chunk = { chunk = { 2 ^ 32 } }, micro_batch = { micro_batch = { -1 } } } do -- any order
-      local order = { work = { 'F' }, chunk = tasks.chunk or { 0 }, micro_batch = tasks.micro_batch or { 0 } }
-      expect(function() core.order_schedule(problem.handle, ones, ones, 1, '1f1b', { order }) end)
-        :raises("argument '" .. field .. "': expected numbers from 0 to 2^31 %- 1, got ")
+    local stage = {}
+    for op = 1, problem.graph.operators do stage[op] = 1 end
+    for field, number in pairs { chunk = 2 ^ 32, micro_batch = -1 } do -- in any order
+      local order = { work = { 'F' }, chunk = { 0 }, micro_batch = { 0 } }
+      order[field] = { number }
+      expect(function() core.order_schedule(problem.handle, problem:placement(), stage, 1, '1f1b', { order }) end)
+        :raises("argument '" .. field .. "': expected numbers from 0 to 2%^31 %- 1, got ")
     end
   end)
   it('may be of others: more warm-up costs memory, not time', function()
