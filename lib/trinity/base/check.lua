@@ -121,6 +121,7 @@ end
 function check.methods(class, prefix)
   local kind = class.__name
   prefix = prefix or kind
+  class.__tostring = class.__tostring or function() return kind end
   check.guard(class, function(self, name)
     if type(self) ~= 'table' or util.class_of(self) ~= kind or rawget(self, 'closed') then
       refuse_self(('%s:%s'):format(prefix, name), self, kind)

@@ -3,6 +3,7 @@
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
+local printed = require 'trinity.base.printed'
 local options_of = require 'trinity.base.options'
 local progress = require 'trinity.base.progress'
 local run_search = require 'trinity.runs.search'
@@ -24,6 +25,8 @@ local register_options = options_of.declare('trinity.MethodOptions', {
   { 'options', 'table', help = 'what it takes, of the library\'s own methods (lib/trinity/base/options.lua)' },
 })
 
+local info = printed.as('method', { 'help', 'source', 'needs', 'budget', 'deterministic' })
+
 --- Adds a method. It returns a strategy, or a placement or plan to be priced, or nil and why there is none.
 ---@param name string
 ---@param method trinity.Method
@@ -35,7 +38,7 @@ function methods.register(name, method, options)
     check.wrong('methods.register', 1, 'name', name, 'up to 64 letters, digits and _')
   end
   check.argument('methods.register', 2, 'method', method, 'function')
-  registered[name] = register_options:read('methods.register', 3, 'options', options)
+  registered[name] = info(register_options:read('methods.register', 3, 'options', options))
   registered[name].run = method
   return methods.get(name)
 end

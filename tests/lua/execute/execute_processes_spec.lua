@@ -275,9 +275,10 @@ describe('trinity execute', function()
     expect(output):matches 'measured: step time'
   end)
   it('says in one line what is wrong', function()
-    local status, output = shell(start .. '--memory_limit 3q')
-    expect(output):matches "option '%-%-memory_limit': expected bytes %(500000, 80GB, 25GiB%), got '3q'\n$"
+    local status, output = shell(start .. '--worker-memory-limit 3q')
+    expect(output):matches "option '%-%-worker_memory_limit': expected bytes %(500000, 80GB, 25GiB%), got '3q'\n$"
     expect(status):equals(2)
+    expect(select(2, shell(start .. '--memory_limit 3'))):matches "option '%-%-memory_limit' is no more; use %-%-worker%-memory%-limit\n$"
   end)
   it('refuses a strategy for another model', function()
     local problem = trinity.problem { cluster = trinity.cluster 'p100x2', graph = trinity.model('rnnlm',
