@@ -65,7 +65,8 @@ local options = trinity.options {
   seed = { default = 1, help = 'of weights and data', min = 0, integer = true },
   daso = { default = {}, help = 'NAME=VALUE of its phases and skips, for strategies whose replicas meet by it: '
     .. 'warmup_epochs=1,held.global_skips=4 (trinity.CyclingOptions)' },
-  memory_limit = { default = 0, help = "most memory of a worker's tensors; 0: no limit", min = 0, unit = 'bytes' },
+  worker_memory_limit = { default = 0, help = "maximum memory of a worker's tensors; 0: no limit", min = 0,
+    unit = 'bytes', replaces = { memory_limit = '--worker-memory-limit' } },
   mixtures = { default = 0, min = 0, max = 20, integer = true,
     help = 'strategies for 2 or 4 devices, each simulated and measured; 0: execute one' },
   trace = { default = '', writes = '', help = 'where a Chrome trace of the last step goes, measured and simulated' },
@@ -187,7 +188,8 @@ local found = trinity.execute(problem, plan, { steps = options.steps, devices = 
   load = given(options.load), save = given(options.save), rate = learning_rate(), learning_rate = options.learning_rate,
   daso = #options.daso > 0 and settings.read('daso', options.daso) or nil,
   seconds = options.seconds < math.huge and math.max(options.seconds, 1e-9) or nil,
-  memory_limit_bytes = options.memory_limit >= 1 and math.floor(options.memory_limit) or nil })
+  memory_limit_bytes = options.worker_memory_limit >= 1
+    and math.floor(options.worker_memory_limit) or nil })
 local job = trinity.dist.current()
 if job and job.rank > 0 then return end
 

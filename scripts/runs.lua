@@ -83,7 +83,7 @@ local function show(name)
     run.searches, tostring(about.started_at), run.seconds and (', %.1f s'):format(run.seconds) or '')
   say('command  %s', table.concat(util.map(type(about.command) == 'table' and about.command or {}, tostring), ' '))
   for key, value in util.sorted_pairs(type(about.options) == 'table' and about.options or {}) do
-    say('  %-20s %s', key, tostring(value))
+    say('  %-20s %s', key, run_list.value_text(value))
   end
   local rows = {}
   for i, search in ipairs(searches) do

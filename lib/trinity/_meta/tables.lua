@@ -320,6 +320,7 @@ error 'this file is for editors'
 ---@field integer? boolean
 ---@field unit? 'bytes'|'bytes/s' values may name it: 25GiB, 10Gbit/s
 ---@field earlier? string a name that the option had, which goes on being understood
+---@field replaces? table<string, string> names that are refused, with what to write instead
 
 --- One batch of a search.
 --- Of a search's first 1,000 steps all have a point, then one whenever the evaluations have grown by 0.1 % or the best

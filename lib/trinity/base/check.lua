@@ -122,6 +122,7 @@ end
 function check.methods(class, declared, internal, prefix)
   local kind = class.__name
   prefix = prefix or kind
+  class.__tostring = class.__tostring or function() return kind end
   fields.class(class, declared, internal)
   check.guard(class, prefix, function(self, name)
     if type(self) ~= 'table' or util.class_of(self) ~= kind or rawget(self, 'closed') then

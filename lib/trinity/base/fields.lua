@@ -113,9 +113,12 @@ end
 
 for declared in next, field_names do fields.results[declared] = metatable_of(declared) end -- each by itself: any order
 
---- A table that a function gives as editor class `declared`, or nil.
+--- A table that a function gives as editor class `declared`, or nil. What print() shows of it stays.
 function fields.result(declared, t)
-  return t and setmetatable(t, fields.results[declared])
+  if not t then return t end
+  local class, printed = fields.results[declared], getmetatable(t)
+  if printed then class.__tostring = printed.__tostring end
+  return setmetatable(t, class)
 end
 
 return fields

@@ -8,6 +8,7 @@ local core = require 'trinity.core'
 local lowered = require 'trinity.execute.lowered'
 local occasions = require 'trinity.execute.occasions'
 local options_of = require 'trinity.base.options'
+local printed = require 'trinity.base.printed'
 local progress = require 'trinity.base.progress'
 local training = require 'trinity.execute.training'
 local util = require 'trinity.base.util'
@@ -127,6 +128,8 @@ local function executor_options(options, what, devices, job)
     data = options.data, memory_limit_bytes = options.memory_limit_bytes, job = job and job.handle }
 end
 
+local execution = printed.as('execution', { 'steps', 'step_time_s', 'transferred_bytes', 'stopped' })
+
 --- Runs training steps of a problem's graph (that of one micro-batch of one replica, as everywhere) for real, as a
 --- placement or strategy has it: a worker thread a device, LibTorch's kernels, transfers as copies. Whatever the
 --- strategy, losses are those of one device that trains the same samples. Ctrl-C ends it with what was measured so far,
@@ -166,5 +169,5 @@ return function(problem, plan, options)
     peak_memory_bytes = all.peaks, busy_s = all.busy, stopped = all.stopped or false }
   course:result(result)
   executor:close()
-  return result
+  return execution(result)
 end

@@ -2,9 +2,14 @@
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
+local printed = require 'trinity.base.printed'
+
+local tensor = printed.as('tensor', function(self)
+  return ('%s [%s]'):format(self.dtype, table.concat(self.shape or {}, ', '))
+end)
 
 local function output_tensor(number, about)
-  return { number = number, shape = about.shape, dtype = about.dtype or 'float32' }
+  return tensor { number = number, shape = about.shape, dtype = about.dtype or 'float32' }
 end
 
 return function(wrap)

@@ -6,6 +6,7 @@ local arguments = require 'trinity.graph.arguments'
 local array = require 'trinity.base.array'
 local arrays = require 'trinity.graph.arrays'
 local check = require 'trinity.base.check'
+local printed = require 'trinity.base.printed'
 local core = require 'trinity.core'
 local graph_options = require 'trinity.graph.options'
 local util = require 'trinity.base.util'
@@ -70,10 +71,18 @@ function graph.wrap(handle)
   return setmetatable(self, Graph)
 end
 
+local operator = printed.as('operator', { 'name', 'type', 'phase', 'flops', 'parameter_bytes' })
+local tensor = printed.as('tensor', { 'name', 'dtype', 'bytes' })
+
 --- Operator `i` (a number or a name) in words and numbers.
 ---@param i trinity.OperatorRef
 ---@return trinity.Operator
-function Graph:operator(i) return self.handle:operator(arguments.operator('graph:operator', 1, 'i', self, i)) end
+function Graph:operator(i)
+  local found = self.handle:operator(arguments.operator('graph:operator', 1, 'i', self, i))
+  printed.each(tensor, found.inputs)
+  printed.each(tensor, found.outputs)
+  return operator(found)
+end
 
 --- The graph of one training step: forward, backward, update (engine/graph/training.h).
 ---@param options? trinity.TrainingOptions

@@ -7,6 +7,7 @@ local graph = require 'trinity.graph'
 local hooks = require 'trinity.base.hooks'
 local json = require 'trinity.base.json'
 local nodes = require 'trinity.cluster.nodes'
+local printed = require 'trinity.base.printed'
 local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 local with_named_types = require 'trinity.cluster.own_types'
@@ -234,6 +235,8 @@ function Cluster.__tostring(self)
   return ('cluster %s: %d devices'):format(self.name, self.device_count)
 end
 
+local as_device = printed.as('device', { 'name', 'type', 'node', 'speed', 'capacity_bytes' })
+
 -- The fingerprint goes over all pairs of devices, and the list has a table a device: large clusters have theirs from
 -- when they are first read.
 local large, LargeCluster = 256, { __name = 'cluster', __tostring = Cluster.__tostring }
@@ -242,8 +245,11 @@ local read_late = { fingerprint = true, devices = true }
 function LargeCluster.__index(self, key)
   if not read_late[key] then return Cluster[key] end
   self[key] = self.handle[key](self.handle)
+  if key == 'devices' then self[key] = printed.each(as_device, self[key]) end
   return self[key]
 end
+
+local collective = printed.as('collective', { 'algorithm', 'time_s', 'bus_bandwidth_bytes_per_s' })
 
 --- The route between two devices, folded.
 ---@param from integer
@@ -264,7 +270,7 @@ function Cluster:route(from, to) return self.handle:route(from, to) end
 ---@return trinity.CollectiveCost
 function Cluster:collective(spec)
   check.argument('cluster:collective', 1, 'spec', spec, 'table')
-  return self.handle:collective(spec)
+  return collective(self.handle:collective(spec))
 end
 
 function Cluster:close() check.closing('cluster:close', self, 'cluster').handle:close() end
@@ -413,7 +419,7 @@ function model.cluster(description)
   self.handle = handle
   descriptions[self], profiles[self] = whole, profile
   if self.device_count > large then return setmetatable(self, LargeCluster) end
-  self.fingerprint, self.devices = handle:fingerprint(), handle:devices()
+  self.fingerprint, self.devices = handle:fingerprint(), printed.each(as_device, handle:devices())
   return setmetatable(self, Cluster)
 end
 

@@ -3,8 +3,11 @@
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
+local printed = require 'trinity.base.printed'
 local declared = require('trinity.learn.feature_options').features
 local tensor = require 'trinity.nn.tensor'
+
+local features = printed.as('features', { 'units', 'width', 'edges' })
 
 --- What policies are told of a problem.
 ---@param problem trinity.Problem
@@ -27,5 +30,5 @@ return function(problem, options)
   self.from, self.to, self.bytes = array.int32(self.edges), array.int32(self.edges), array.double(self.edges)
   handle:edges(self.from, self.to, self.bytes)
   handle:close()
-  return self
+  return features(self)
 end

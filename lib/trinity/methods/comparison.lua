@@ -4,6 +4,7 @@ local core = require 'trinity.core'
 local check = require 'trinity.base.check'
 local comparison_table = require 'trinity.methods.comparison_table'
 local infeasibility = require 'trinity.strategy.infeasibility'
+local printed = require 'trinity.base.printed'
 local run_search = require 'trinity.runs.search'
 local search = require 'trinity.search'
 local strategy = require 'trinity.strategy.strategy'
@@ -229,9 +230,11 @@ function comparison.new(problem, seed, seeds, evaluations, seconds)
     seconds = seconds, unkept = false }, Comparison)
 end
 
+local printed_row = printed.as('row', { 'method', 'runs' })
+
 --- An empty row; fixed: its one run stands for every seed.
 function comparison.row(method, fixed)
-  return { method = method, fixed = fixed, runs = {}, failures = {}, by_seed = {} }
+  return printed_row { method = method, fixed = fixed, runs = {}, failures = {}, by_seed = {} }
 end
 
 --- Adds a run to a row, or why there is none.

@@ -6,6 +6,7 @@ local model = require 'trinity.graph.model'
 local pipeline_machine = require 'trinity.pipeline.machine'
 local pipeline_infeasibility = require 'trinity.pipeline.infeasibility'
 local options_of = require 'trinity.base.options'
+local printed = require 'trinity.base.printed'
 local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
@@ -390,6 +391,8 @@ local function read_options(given)
   return util.merged(check.fields(name, own, own_rules), declared:read(name, 2, 'options', known))
 end
 
+local result_of = printed.as('pipeline', { 'network', 'method', 'stages', 'max_load', 'feasible', 'optimal' })
+
 -- What the module does when it is called.
 local function plan_pipeline(_, source, options)
   if type(source) ~= 'string' and util.class_of(source) ~= 'problem' then
@@ -408,7 +411,7 @@ local function plan_pipeline(_, source, options)
   if found.optimal == nil then found.optimal = false end
   if not found.feasible and #found.assignment == 0 then found.max_load = nil end
   pipeline_infeasibility.tell(found, instance, cut_result)
-  return found
+  return result_of(found)
 end
 
 builtin = util.merged(methods)

@@ -11,9 +11,11 @@ local moves = require 'trinity.plan.moves'
 local networks = require 'trinity.plan.networks'
 local options_of = require 'trinity.base.options'
 local placement_methods = require 'trinity.methods'
+local printed = require 'trinity.base.printed'
 local progress = require 'trinity.base.progress'
 local refine = require 'trinity.plan.refine'
 local space = require 'trinity.plan.space'
+local text = require 'trinity.plan.text'
 local unequal = require 'trinity.plan.unequal'
 local util = require 'trinity.base.util'
 
@@ -112,7 +114,14 @@ local function make_space(owner, spec, nets, own_used, devices)
     unequal = #nets.kinds > 1, counts = devices.counts, natural_sorted = devices.natural_sorted }, own_used), first
 end
 
+local point_of = printed.as('point', space.text)
+
 local FoundPlan = { __name = 'plan' }
+
+function FoundPlan.__tostring(self)
+  return ('plan: %s: a step of %.6g s'):format(space.text(self.point), self.step_time_s)
+end
+
 fields.class(FoundPlan, 'trinity.FoundPlan', 'bounds feasible fields moved networks order placement point problem')
 
 --- The strategy is made when it is first read.
@@ -123,6 +132,12 @@ function FoundPlan.__index(self, key)
   return strategy
 end
 
+local result_of_plans = printed.as('plans', function(self)
+  local best = self.plans[1]
+  if not best then return table.concat(text.nothing(self), '\n') end
+  return ('%d of %s on %s\n%s'):format(#self.plans, best.problem.graph.name, self.cluster.name, text.plans(self, 1))
+end)
+
 --- A result as users see it.
 local function public(result, nets, spec, peak)
   local point, metrics = result.point, result.metrics
@@ -132,7 +147,7 @@ local function public(result, nets, spec, peak)
     lower_bound_s = math.min(result.bounds.step_time_s, metrics.step_time_s),
     samples_per_s = spec.global_batch / metrics.step_time_s,
     model_flop_utilisation = flop / (metrics.step_time_s * peak), memory_bytes = metrics.peak_memory_bytes,
-    feasible = metrics.feasible, point = point, fields = result.strategy, bounds = result.bounds,
+    feasible = metrics.feasible, point = point_of(point), fields = result.strategy, bounds = result.bounds,
     moved = result.moved, problem = problem, networks = nets, stages = result.strategy.stages }
   for _, name in ipairs { 'tensor', 'pipeline', 'virtual_stages', 'data', 'expert', 'context', 'micro_batch',
     'micro_batches', 'schedule', 'recompute', 'recomputed', 'shard', 'sequence_parallel', 'bucket_bytes',
@@ -179,13 +194,14 @@ local function result_of(search, nets, given, first)
   end
   local lower = search.lower_bound_s
   if fitting[1] then lower = math.min(lower, fitting[1].metrics.step_time_s) end
-  return fields.result('trinity.PlanResult', { plans = util.map({ unpack(fitting, 1, math.min(given.plans, #fitting)) }, shown),
+  return result_of_plans(fields.result('trinity.PlanResult', {
+    plans = util.map({ unpack(fitting, 1, math.min(given.plans, #fitting)) }, shown),
     pareto = util.map(pareto(search.results), shown), simulated = util.map(search.results, shown),
     refused = search.refused, counts = search.counts, pruned = search.pruned, left = search.left or 0,
     too_large = search.too_large,
     lower_bound_s = lower, stopped = search.stopped, nearest = search.nearest, capacity_bytes = search.capacity_bytes,
-    global_batch = given.global_batch, cluster = given.cluster, networks = nets, seconds = core.clock_s()
-      - search.started_s })
+    global_batch = given.global_batch, cluster = given.cluster, networks = nets,
+    seconds = core.clock_s() - search.started_s }))
 end
 
 -- Ranks that each search the whole would cost as much as one and find the same.

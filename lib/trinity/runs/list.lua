@@ -154,10 +154,16 @@ local function circumstances(run)
     ['version of LuaJIT'] = versions.luajit, BLAS = run.about.blas, processor = machine.processor })
 end
 
+--- An option's value as text: that of a table is JSON, with sorted keys.
+function run_list.value_text(value)
+  if value == nil then return '-' end
+  return type(value) == 'table' and json.encode(value) or tostring(value)
+end
+
 --- In what two runs differ, options, versions and processor: { { name =, a =, b = } ... }, values as text.
 function run_list.differences(a, b)
   local list, of_a, of_b = {}, circumstances(a), circumstances(b)
-  local function text(value) return value == nil and '-' or tostring(value) end
+  local text = run_list.value_text
   for name in util.sorted_pairs(util.merged(of_a, of_b)) do
     local one, other = text(of_a[name]), text(of_b[name])
     if one ~= other then list[#list + 1] = { name = tostring(name), a = one, b = other } end

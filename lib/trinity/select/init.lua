@@ -6,6 +6,7 @@ local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
 local options_of = require 'trinity.base.options'
+local printed = require 'trinity.base.printed'
 local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
@@ -80,6 +81,8 @@ local function of_autoparallel(result, read)
   result.placements = autoparallel.placements(read, result.solution)
 end
 
+local selection = printed.as('selection', { 'name', 'cost', 'bound', 'feasible', 'optimal' })
+
 --- Chooses a strategy for every node of a graph so that costs of nodes and edges are least within a limit on usages
 --- over time: a file in the IOPDDL contest's format (.json or .json.gz) or AutoParallel's problem (the same endings), a
 --- table of the contest's fields, or a problem object of the engine. Exact where dynamic programming can, else as good
@@ -101,5 +104,5 @@ return function(problem, options)
   for key, value in util.sorted_pairs(object:describe()) do result[key] = value end
   if read then of_autoparallel(result, read) end
   result.infeasibility = infeasibility_of(result)
-  return result
+  return selection(result)
 end

@@ -2,6 +2,7 @@
 -- simulated (engine/simulator/account.h), not by formulas.
 
 local parallelism = require 'trinity.strategy.parallelism'
+local printed = require 'trinity.base.printed'
 local simulator = require 'trinity.strategy.simulator'
 local util = require 'trinity.base.util'
 
@@ -94,6 +95,10 @@ local function settle(devices, traffic, share)
   for _, row in ipairs(traffic) do row.count = row.count * share end
 end
 
+local device_of = printed.as('account of a device', { 'device', 'compute_s', 'weight_bytes', 'gradient_bytes',
+  'optimizer_bytes', 'activation_bytes' })
+local account_of = printed.as('account', { 'devices', 'stages', 'samples', 'samples_per_s' })
+
 --- The account, and the timeline of the step that it counts.
 return function(found)
   local owner, there, low = 'strategy:account', nil, nil
@@ -118,8 +123,8 @@ return function(found)
     if row.kind == 'all_to_all' and row.axis == 'data' then row.axis = 'expert' end -- a factor of data
     row.group = nil
   end
-  local account = { devices = devices, traffic = traffic, samples = found.metrics.samples,
-    samples_per_s = found.metrics.samples_per_s }
+  local account = account_of { devices = printed.each(device_of, devices), traffic = traffic,
+    samples = found.metrics.samples, samples_per_s = found.metrics.samples_per_s }
   if low then account.stages = stages_of(found, low, account) end
   return account, timeline
 end

@@ -9,6 +9,7 @@ local model = require 'trinity.graph.model'
 local options_of = require 'trinity.base.options'
 local infeasibility = require 'trinity.strategy.infeasibility'
 local hooks = require 'trinity.base.hooks'
+local printed = require 'trinity.base.printed'
 local parallelism = require 'trinity.strategy.parallelism'
 local replication_fields = require 'trinity.strategy.replication'
 local rewards = require 'trinity.strategy.rewards'
@@ -160,6 +161,8 @@ function Problem:step_state(placement) return hooks.moves.state(self, placement)
 ---@return trinity.DoubleArray
 function Problem:operator_times(device) return hooks.moves.operator_times(self, device) end
 
+local bounds = printed.as('bounds', { 'step_time_s', 'critical_path_s', 'work_s', 'interval_s', 'peak_memory_bytes' })
+
 --- What no strategy can beat, by default with the problem's number of micro-batches and schedule.
 ---@param micro_batches? integer
 ---@param schedule? trinity.ScheduleName 'pipedream': mini-batches overlap, and work alone binds them
@@ -170,7 +173,8 @@ function Problem:bounds(micro_batches, schedule)
   end
   if schedule ~= nil then check.argument('problem:bounds', 2, 'schedule', schedule, 'string') end
   local default = self.default_schedule or {}
-  return self.handle:bounds(micro_batches or default.micro_batches or 1, (schedule or default.schedule) == 'pipedream')
+  return bounds(self.handle:bounds(micro_batches or default.micro_batches or 1,
+    (schedule or default.schedule) == 'pipedream'))
 end
 
 local function refuse_reward(reward, value, expected)

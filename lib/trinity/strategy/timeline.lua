@@ -2,6 +2,7 @@
 
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
+local printed = require 'trinity.base.printed'
 local util = require 'trinity.base.util'
 
 ---@class trinity.Timeline
@@ -57,9 +58,13 @@ function Timeline:memory(d)
   return self.handle:memory(d)
 end
 
+local path_of = printed.as('critical path', { 'steps', 'compute_s', 'wire_s', 'collective_s', 'queue_s' })
+local steps_of = printed.as('critical steps', { 'count' })
+local share = printed.as('operator type', { 'type', 'tasks', 'total_s' })
+
 --- The chain of events that ends the step, and the time it spends in each way; the four sum to the step time.
 ---@return trinity.CriticalPath
-function Timeline:critical_path() return self.handle:critical_path() end
+function Timeline:critical_path() return path_of(self.handle:critical_path()) end
 
 --- The links of that chain as arrays.
 ---@class trinity.CriticalSteps
@@ -75,7 +80,7 @@ function Timeline:critical_path() return self.handle:critical_path() end
 ---@return trinity.CriticalSteps
 function Timeline:critical_steps()
   local n = self.handle:critical_steps()
-  local steps = { count = n, kind = array.int32(n), task = array.int32(n), device = array.int32(n),
+  local steps = steps_of { count = n, kind = array.int32(n), task = array.int32(n), device = array.int32(n),
     ready_s = array.double(n), start_s = array.double(n), end_s = array.double(n) }
   self.handle:critical_steps(steps.kind, steps.task, steps.device, steps.ready_s, steps.start_s, steps.end_s)
   return steps
@@ -88,7 +93,7 @@ function Timeline:exposed_communication() return self.handle:exposed_communicati
 
 --- Time per operator type, the largest first.
 ---@return trinity.TypeShare[]
-function Timeline:by_type() return self.handle:by_type() end
+function Timeline:by_type() return printed.each(share, self.handle:by_type()) end
 
 --- The step as Chrome trace JSON, which ui.perfetto.dev opens; save() writes it to a file.
 ---@return string

@@ -315,8 +315,13 @@ describe('trinity runs', function()
     expect(compared):matches 'seed +3 +5\n'
     local elsewhere = read_json(runs .. '/first/run.json')
     elsewhere.machine.processor, elsewhere.versions.libtorch, elsewhere.name = 'Z80', '0.1', 'elsewhere'
+    elsewhere.options.set, elsewhere.options.method_set = { 'layers=2', 'b' }, {}
     core.write_file(runs .. '/elsewhere/run.json', core.to_json(elsewhere))
+    local _, same = call('runs', 'compare', 'elsewhere', 'elsewhere')
+    expect(same):matches '^the same options, versions and processor\n'
+    expect(select(2, call('runs', 'show', 'elsewhere'))):matches '\n  set +%["layers=2","b"%]\n'
     local _, other = call('runs', 'compare', 'first', 'elsewhere')
+    expect(other):matches '\nset +%- +%["layers=2","b"%]\n'
     expect(other):matches '\nprocessor +%S.- +Z80\n'
     expect(other):matches '\nversion of LibTorch +%- +0%.1\n'
     core.remove_tree(runs .. '/elsewhere')

@@ -191,3 +191,24 @@ describe('methods', function()
     expect(trinity.median { math.huge, 1, math.huge, math.huge }):equals(math.huge)
   end)
 end)
+
+describe('what functions return', function()
+  it('prints as its kind and main fields, never as an address', function()
+    local trinity = require 'trinity'
+    local graph, cluster = trinity.model('alexnet', { batch_size = 2 }), trinity.cluster 'p100x2'
+    local problem = trinity.problem { graph = graph, cluster = cluster }
+    local found, builder = trinity.methods.heft(problem), trinity.graph.new { name = 'x' }
+    local timeline, row = problem:timeline(found), trinity.compare(problem, { found }, { quiet = true }).rows[1]
+    local plans = trinity.plan { graph = trinity.model('gpt2', { batch_size = 1, layers = 1, sequence = 64 }), cluster = cluster, global_batch = 1,
+      simulations = 1, refinements = 0, quiet = true, space = { tensor = 1, context = 1, pipeline = 1, data = 1 } }
+    for i, object in ipairs { problem:bounds(), cluster.devices[1], graph:operator(3), graph:operator(3).outputs[1],
+      found:account(), found:account().devices[1], timeline:critical_path(), timeline:critical_steps(), timeline:by_type()[1],
+      cluster:collective { kind = 'all_reduce', bytes = 1e6, devices = { 1, 2 } }, plans, plans.plans[1], plans.plans[1].point,
+      problem:step_state(found.placement), problem:moves(), builder, builder:add { name = 'a', type = 'A', outputs = { { bytes = 1 } } },
+      trinity.layers.new 'n', trinity.topology.new { name = 'x' }, row, trinity.methods.info 'heft' } do
+      expect(('%d %s'):format(i, tostring(object)):find ': 0x%x%x'):equals(nil)
+    end
+    expect(tostring(cluster.devices[1])):equals 'device: name gpu0, type p100, speed 1, capacity_bytes 16.6 GB'
+    expect(tostring(plans)):matches '^plans: 1 of .* on p100x2\nplan +step .*\n1: one device, micro%-batch 1 x 1'
+  end)
+end)

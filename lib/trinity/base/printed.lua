@@ -1,0 +1,46 @@
+-- What print() shows of tables that functions return: their kind and main fields, in place of an address.
+
+local core = require 'trinity.core'
+
+local printed = {}
+
+local function value_text(name, value)
+  if type(value) == 'number' then
+    if name:match '_bytes$' or name == 'bytes' then return core.format_bytes(value) end
+    return ('%.6g%s'):format(value, name:match '_s$' and not name:match '_per_s$' and ' s' or '')
+  elseif type(value) == 'table' then
+    return ('%d entries'):format(#value)
+  end
+  return tostring(value)
+end
+
+--- A function that makes print() of a table show its kind and the fields that are named, or the text that a function
+--- returns, and returns the table: 'bounds: step_time_s 0.25 s, peak_memory_bytes 3 GB'.
+---@param kind string
+---@param fields string[]|fun(t: table): string
+---@return fun(t: table): table
+function printed.as(kind, fields)
+  local meta = { __tostring = function(self)
+    if type(fields) == 'function' then return ('%s: %s'):format(kind, fields(self)) end
+    local parts = {}
+    for _, name in ipairs(fields) do
+      local value = self[name]
+      if value ~= nil and value ~= '' then parts[#parts + 1] = ('%s %s'):format(name, value_text(name, value)) end
+    end
+    return ('%s: %s'):format(kind, table.concat(parts, ', '))
+  end }
+  return function(t)
+    local class = getmetatable(t) -- of a result (lib/trinity/base/fields.lua)
+    if not class then return setmetatable(t, meta) end
+    class.__tostring = meta.__tostring
+    return t
+  end
+end
+
+--- The same for every entry of a list, which it returns.
+function printed.each(as, list)
+  for i = 1, #list do as(list[i]) end
+  return list
+end
+
+return printed
