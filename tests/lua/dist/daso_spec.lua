@@ -211,7 +211,7 @@ describe('training time', function()
       expect(alone.compute_s):near(run:train({ batches = 4 }).compute_s, 1e-12)
     end
     expect(function() replicate(0, sync.daso {}, cluster) end)
-      :raises "option 'synchronisation': daso expected as many replicas in every node, got 2 in 'n0', 4 in 'n1'"
+      :raises "option 'synchronisation': daso: expected as many replicas per node, got 2 in 'n0', 4 in 'n1'"
   end)
   it('of bsp is the simulated step of the replicas', function()
     local result = replicate(2, sync.bsp { bucket_bytes = 0, algorithm = 'ring' }):train { batches = 1 }
