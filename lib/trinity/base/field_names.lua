@@ -18,7 +18,7 @@ return {
   ['trinity.CollectiveCost'] = [[algorithm time_s latency_s transfer_s sent_bytes]],
   ['trinity.CollectiveQuery'] = [[kind devices bytes algorithm]],
   ['trinity.CollectiveRun'] = [[collective micro_batch ready_s start_s end_s]],
-  ['trinity.Command'] = [[name description options]],
+  ['trinity.Command'] = [[name description keeps_run options]],
   ['trinity.Comparison'] = [[problem rows seed seeds evaluations seconds stopped unkept]],
   ['trinity.ComparisonRow'] = [[method runs best failures by_seed fixed]],
   ['trinity.CriticalPath'] = [[steps compute_s wire_s collective_s queue_s]],
@@ -103,7 +103,7 @@ return {
   ['trinity.PlanTotals'] = [[work_s gap_s update_s spread_update_s weight_bytes spread_weight_bytes optimizer_bytes
     spread_optimizer_bytes gradient_bytes spread_gradient_bytes kept_bytes compute_s layers_s end_s forward_share]],
   ['trinity.Policy'] = [[problem choices devices logits learned choice_of]],
-  ['trinity.Problem'] = [[graph cluster reward on_evaluated rules default_schedule lower_bound_s]],
+  ['trinity.Problem'] = [[graph cluster reward on_evaluated rules default_schedule]],
   ['trinity.Profile'] = [[format version trinity date machine libraries model settings devices kinds path links]],
   ['trinity.ProfileKind'] = [[memory_bytes peak_flops_per_s memory_bandwidth_bytes_per_s launch_s compute_efficiency
     memory_efficiency operators residuals operator_time_s contention]],
@@ -120,7 +120,7 @@ return {
   ['trinity.ScheduleOrders'] = [[ranks stages micro_batches stage_rank source name]],
   ['trinity.Scheduler'] = [[notes members]],
   ['trinity.Search'] = [[problem method options evaluations step mean_reward updates stages sum_of_means curve
-    placement best start stopped progress resumable]],
+    placement plan best start stopped progress resumable]],
   ['trinity.SelectResult'] = [[name nodes edges strategies usage_limit cost feasible peak_usage bound infeasibility
     optimal solution seconds stopped table_entries peak_table_entries widest_set largest_table placements objective]],
   ['trinity.SelectionEdges'] = [[nodes costs]],
