@@ -268,7 +268,6 @@ local lines = {
   'local t = {} for i = 1, 1e5 do t = { t } end return trinity.parallel_map({ 1 }, function() return t end, { quiet = true })',
   'getmetatable(newproxy(true)).__gc = function() error "in a finaliser" end collectgarbage() collectgarbage()',
   'return ("x"):rep(1e10)',
-  'return trinity.tensor.ones { 2 ^ 40, 2 ^ 20 }',
   'return trinity.graph.new { name = ("x"):rep(1e8) }',
   'error(setmetatable({}, { __tostring = function(t) return tostring(t) end }))',
   'return setmetatable({}, { __tostring = function() error "while it is shown" end })',
