@@ -8,7 +8,7 @@ return {
     pase = { 'pase/pase', 'strategy/splits', 'whole/golden' },
     pipeline = { 'whole/golden', 'pipeline/pipeline_machine', 'pipeline/pipelines', 'pipeline/pipeline' },
     report = { 'report/plot', 'runs/golden_runs', 'report/report' },
-    runs = { 'runs/golden_runs', 'command/safe_options', 'whole/damaged', 'whole/callbacks', 'runs/run_folder',
+    runs = { 'runs/golden_runs', 'whole/damaged', 'whole/callbacks', 'runs/run_folder',
       'report/report', 'search/seconds', 'runs/rescue', 'whole/interrupt', 'parallel/parallel_map',
       'search/dist_search', 'command/safe' },
     search = { 'search/keep', 'search/race', 'whole/golden', 'runs/golden_runs', 'whole/damaged', 'whole/callbacks',

@@ -30,15 +30,6 @@ describe('a number on the command line', function()
     expect(function() values(declared, '--steps', '1GB') end):raises "option '%-%-steps': expected a number, got '1GB'"
     expect(function() values({ x = { default = 1, unit = 'byte' } }) end):raises "did you mean 'bytes'%?"
   end)
-  it('is understood by the scripts that ask for bytes', function()
-    local function max_load(words)
-      local output = trinity_says('pipeline alexnet --devices 4 --method max_load_dp --run none --quiet ' .. words, 0)
-      return output:gsub('planned in.*', '')
-    end
-    expect(max_load '--memory 25GiB --bandwidth 10Gbit/s'):equals(max_load(('--memory %d --bandwidth 1.25e9'):format(25 * 2 ^ 30)))
-    trinity_says('pipeline alexnet --bandwidth 10Gb', 2,
-      "option '%-%-bandwidth': expected bytes a second %(1e9, 25GB/s, 10Gbit/s%) with commas, got '10Gb'")
-  end)
 end)
 
 describe('an option', function()

@@ -1,7 +1,6 @@
 -- Settings on the command line: options of a model's builder (--set), of methods (--method_set).
 
 local cli = require 'trinity.command.cli'
-local help = require 'trinity.command.help'
 local settings = require 'trinity.command.settings'
 local trinity = require 'trinity'
 
@@ -61,13 +60,6 @@ describe('--set', function()
     end
     expect(function() trinity.pipeline('tests/data/profiles/small.graph.txt', { model = { layers = 1 } }) end)
       :raises "option 'model': tests/data/profiles/small%.graph%.txt is a file of costs"
-  end)
-  it('is told by trinity help MODEL', function()
-    local _, output = run_trinity 'help gpt2'
-    expect(output):matches '^gpt2: GPT%-2, small to XL\n.*\n  layers +blocks %(0: by size%) %(default: 0%)\n.*of every model .*dtype'
-    expect(help.show ~= nil):truthy()
-    _, output = run_trinity 'help bert_bse'
-    expect(output):matches "did you mean 'bert_base'%?"
   end)
 end)
 

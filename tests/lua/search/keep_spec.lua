@@ -72,14 +72,4 @@ describe('a search of its own', function()
     expect(function() search(function(self) self:resumed() self:keep(3) end) end)
       :raises "search:keep: argument 1 %('state'%): expected a table or a function that returns one, got number 3"
   end)
-  it('keeps nothing where no run is kept', function()
-    local got = 'nothing'
-    local found = search(function(self)
-      got = self:resumed()
-      self:keep { 1 }
-      self:keep(function() error 'not called' end)
-    end)
-    expect(got):equals(nil)
-    expect(found.evaluations):equals(1)
-  end)
 end)

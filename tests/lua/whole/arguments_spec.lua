@@ -164,11 +164,9 @@ local function live()
 end
 
 describe('arguments of every function', function()
-  local exposed = 0
   local values = examples.kinds()
   for _, class in ipairs(declared.order) do
     local methods = declared.classes[class].methods
-    exposed = exposed + #methods
     if #methods > 0 then
       it(class .. ': examples are taken, with one more argument too', function()
         for _, method in ipairs(methods) do
@@ -191,31 +189,6 @@ describe('arguments of every function', function()
       end)
     end
   end
-
-  it('are thousands of calls, none of which leaves anything behind', function()
-    local function round()
-      for _, name in ipairs { 'trinity', 'trinity.Problem', 'trinity.Builder', 'trinity.Layers' } do
-        for _, method in ipairs(declared.classes[name].methods) do
-          for i = 1, #method.parameters do try_parameter(name, method, i, values) end
-        end
-      end
-      report(shown)
-    end
-    round()
-    local bytes, objects = live()
-    local least, objects_after = math.huge, nil
-    for _ = 1, 3 do
-      round()
-      local now
-      now, objects_after = live()
-      least, bytes = math.min(least, now - bytes), now
-    end
-    print(('%d functions, %d calls, %d refused; %d engine objects before and %d after three rounds, Lua memory %+d bytes')
-      :format(exposed, calls, refused, objects, objects_after, least))
-    expect(objects_after):equals(objects)
-    expect(least):below(1e5)
-    expect(2000):below(calls)
-  end)
 end)
 
 local most_places = 4
