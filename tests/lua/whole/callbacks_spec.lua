@@ -224,7 +224,7 @@ end
 
 it('a search that evaluates nothing, or fails with an object, says so, and has its best saved all the same', function()
   expect(function() trinity.search.run('body', e.problem, trinity.search.options('body', {}, quiet), function() end) end)
-    :raises "method 'body' ended without evaluating a placement"
+    :raises "method 'body' ended without evaluating a plan"
   local path, count = temporary(), 0
   local problem = trinity.problem { graph = e.graph, cluster = e.cluster, reward = function()
     count = count + 1
