@@ -194,10 +194,10 @@ end
 --- The type is the default's; a list collects texts. Accepts --name=value, --name value, --name for booleans, and one
 --- word without dashes (any number for a list) for an option declared with `position = true`. Numbers may be written
 --- 2.5M or 64Ki, and with unit 'bytes' 25GiB, with 'bytes/s' 10Gbit/s. `writes` says that an option names a file that
---- the script will write, and what follows in its name ('' or '.csv'); one that cannot be is an error. `earlier`: a name
---- that it had. `replaces`: names that are refused, with what to write instead. An unknown name, a wrong type or a value
---- out of range ends the program with status 2; --help prints the declaration and ends it. Returns the values by name.
---- The program's command line also takes --run, --runs, --resume and --quiet, which go to the run
+--- the script will write, and what follows in its name ('' or '.csv'); one that cannot be is an error. `earlier`: a
+--- name that it had. `replaces`: names that are refused, with what to write instead. An unknown name, a wrong type or a
+--- value out of range ends the program with status 2; --help prints the declaration and ends it. Returns the values by
+--- name. The program's command line also takes --run, --runs, --resume and --quiet, which go to the run
 --- (lib/trinity/runs/init.lua) and the progress line.
 ---@param spec table<string|integer, trinity.OptionSpec|string> [1] describes the script
 ---@param words? string[]

@@ -185,7 +185,7 @@ end
 function simulator.make(owner, spec)
   for _, name in ipairs { 'graph', 'cluster' } do check.object(owner, 'option', name, spec[name], name) end
   if spec.rules ~= nil and type(spec.rules) ~= 'table' and type(spec.rules) ~= 'string' then
-    check.wrong(owner, 'option', 'rules', spec.rules, "'standard', 'compat' or a table")
+    check.wrong(owner, 'option', 'rules', spec.rules, "'standard', 'compat', 'placeto', 'doppler' or a table")
   end
   local cost = spec.cost and checked_cost(owner, spec.cost, spec.graph)
   return { graph = spec.graph, cluster = spec.cluster, rules = spec.rules or 'standard', cost = spec.cost,
