@@ -97,7 +97,7 @@ return {
   ['trinity.PlanPoint'] = [[micro_batch micro_batches tensor context pipeline data expert sequence_parallel
     recompute recomputed schedule virtual_stages stages shard bucket_bytes algorithm order devices own]],
   ['trinity.PlanResult'] = [[plans pareto simulated refused counts pruned left too_large lower_bound_s stopped
-    nearest seconds]],
+    nearest impossible seconds]],
   ['trinity.PlanShown'] = [[text step_time_s lower_bound_s capacity_bytes axes expert stages shares]],
   ['trinity.PlanStageShown'] = [[device layers bytes busy_s passes]],
   ['trinity.PlanTotals'] = [[work_s gap_s update_s spread_update_s weight_bytes spread_weight_bytes optimizer_bytes
