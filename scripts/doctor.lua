@@ -12,6 +12,7 @@ local doctor = require 'trinity.dist.doctor'
 
 local options = trinity.options {
   'Looks at this machine and, under a launcher, at its job: says in words what is wrong.',
+  'keeps no run',
   bytes = { default = 4 * 2 ^ 20, help = 'of the large message that ranks send', min = 8, max = 2 ^ 30,
     integer = true },
   rounds = { default = 10, help = 'messages of each kind', min = 1, max = 1e4, integer = true },

@@ -41,14 +41,14 @@ for label, problem in paper.rows(options) do
   if stopped then break end
   local values, best = {}, math.huge
   for i, row in ipairs(comparison.rows) do
-    values[i] = over_bound(row, problem.lower_bound_s)
+    values[i] = over_bound(row, problem:bounds().step_time_s)
     if i < #names then best = math.min(best, values[i]) end
     for _, found in ipairs(row.runs) do
-      cells[#cells + 1] = { label, row.method, found.seed or '', found.metrics.step_time_s, problem.lower_bound_s,
-        tostring(found.metrics.feasible), found.evaluations or '', found.seconds or '' }
+      cells[#cells + 1] = { label, row.method, found.seed or '', found.metrics.step_time_s,
+        problem:bounds().step_time_s, tostring(found.metrics.feasible), found.evaluations or '', found.seconds or '' }
     end
   end
-  local row = { label, text.seconds(problem.lower_bound_s) }
+  local row = { label, text.seconds(problem:bounds().step_time_s) }
   for i, value in ipairs(values) do
     local mark = value <= math.min(best, values[#values]) and '*' or ''
     row[i + 2] = value == math.huge and 'OOM' or ('%.3f%s'):format(value, mark)

@@ -62,7 +62,11 @@ end
 local function find_plan()
   local name = options.cluster ~= '' and options.cluster or 'p100x2'
   local problem = trinity.problem { graph = load_graph(true), cluster = trinity.cluster(name) }
-  if options.strategy ~= '' then return problem, cli.load_strategy(options, problem, options.format == 'placement') end
+  if options.strategy ~= '' then
+    local found = cli.load_strategy(options, problem, options.format == 'placement')
+    cli.keep(found)
+    return problem, found
+  end
   return problem, cli.run_method(options, problem, { seed = options.seed, evaluations = options.evaluations,
     seconds = options.seconds })
 end

@@ -111,7 +111,7 @@ for _, layer in ipairs(counts) do
 end
 print(('%s on %s by %s: step time %.4g s, %.2f times the lower bound; %d of %d layers on more than one device'):format(
   problem.graph.name, problem.cluster.name, found.method or options.method, found.metrics.step_time_s,
-  found.metrics.step_time_s / found:lower_bound_s(), mixed, #names))
+  found.metrics.step_time_s / found:bounds().step_time_s, mixed, #names))
 local said = draw()
 print(('in %s.csv; %s'):format(options.output, said))
 print(('simulated, seed %d\nmade by: trinity figure4 %s'):format(options.seed, cli.words()))

@@ -8,6 +8,7 @@ local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Prints what a model file or builder holds: operators, weights, FLOP, and its step on one device.',
+  'keeps no run',
   model = { default = 'inception_v3', position = true,
     help = "a model in models/, a file .lua .onnx .pt2 .et .json .txt, or a folder with a decoder's config.json" },
   json = { default = false, help = 'as JSON' },
@@ -75,11 +76,31 @@ end
 
 local function shape_text(shape) return #shape > 0 and '[' .. table.concat(shape, ', ') .. ']' or '[?]' end
 
-local function print_values(title, list)
-  for i = 1, math.min(8, #list) do
-    print(('%-12s %s %s'):format(i == 1 and title or '', util.shortened(list[i].name), shape_text(list[i].shape)))
+--- Values as lines: those of one shape whose names differ in numbers alone share a line.
+local function lines_of(list)
+  local lines, by_key = {}, {}
+  for _, value in ipairs(list) do
+    local shape = shape_text(value.shape)
+    local key = value.name:gsub('%d+', '0') .. shape
+    local line = by_key[key]
+    if line then
+      line.count, line.last = line.count + 1, value.name
+    else
+      by_key[key] = { first = value.name, count = 1, shape = shape }
+      lines[#lines + 1] = by_key[key]
+    end
   end
-  if #list > 8 then print(('%-12s and %d more'):format('', #list - 8)) end
+  return util.map(lines, function(line)
+    local name = util.shortened(line.first)
+    if line.count > 1 then name = ('%s ... %s (%d)'):format(name, util.shortened(line.last), line.count) end
+    return name .. ' ' .. line.shape
+  end)
+end
+
+local function print_values(title, list)
+  local lines = lines_of(list)
+  for i = 1, math.min(8, #lines) do print(('%-12s %s'):format(i == 1 and title or '', lines[i])) end
+  if #lines > 8 then print(('%-12s and %d more'):format('', #lines - 8)) end
 end
 
 local function print_text(about)

@@ -71,10 +71,10 @@ for _, name in ipairs(listed) do
     if stopped then break end
     local cells, best = {}, math.huge
     for i, row in ipairs(comparison.rows) do
-      cells[i] = over_bound(row, problem.lower_bound_s)
+      cells[i] = over_bound(row, problem:bounds().step_time_s)
       best = math.min(best, cells[i] or math.huge)
     end
-    local texts = { name, tostring(#cluster.devices), text.seconds(problem.lower_bound_s) }
+    local texts = { name, tostring(#cluster.devices), text.seconds(problem:bounds().step_time_s) }
     for i = 1, #names do
       texts[i + 3] = cells[i] and ('%.3f%s'):format(cells[i], cells[i] == best and '*' or '') or 'OOM'
       for j = 1, #names do

@@ -133,10 +133,9 @@ if options.export ~= '' then -- nothing but the file goes to standard output
   if not ok then error(text_or_paths:gsub('^%S-scripts/plan%.lua:%d+: ', ''), 0) end
   io.write(type(text_or_paths) == 'string' and text_or_paths or table.concat(text_or_paths, '\n') .. '\n')
 elseif options.json then
-  local list = require('trinity.base.json').list
   local nothing = not best and not (found.stopped and found.left > 0)
-  print(trinity.json.encode { plans = list(util.map(found.plans, row)), refused = list(found.refused),
-    pareto = list(util.map(found.pareto, row)), counts = found.counts, pruned = found.pruned, left = found.left,
+  print(trinity.json.encode { plans = util.map(found.plans, row), refused = found.refused,
+    pareto = util.map(found.pareto, row), counts = found.counts, pruned = found.pruned, left = found.left,
     lower_bound_s = found.plans[1] and found.lower_bound_s or nil, stopped = found.stopped,
     nearest = nothing and found.nearest or nil,
     helps = nothing and found.nearest and text.helps(found.nearest.point, found.cluster) or nil })

@@ -14,6 +14,7 @@ local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Times operators and copies on real devices and fits the cost model to them.',
+  'keeps no run',
   set = require('trinity.command.settings').of_model,
   model = { default = 'inception_v3', help = 'a model in models/, or a file .lua .onnx .json' },
   batch_size = { default = 4, help = 'samples per step; 0: what the model has', min = 0, integer = true },

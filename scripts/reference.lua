@@ -8,6 +8,7 @@ local trinity = require 'trinity'
 
 local options = trinity.options {
   'Prints the reference as Markdown: modules, objects, functions, options.',
+  'keeps no run',
   name = { default = '', help = "one entry ('problem:evaluate', 'PlanSpec'); all by default", position = true },
   save = { default = '', writes = '', help = 'write to this file instead of standard output' },
 }

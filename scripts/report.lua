@@ -11,6 +11,7 @@ local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Writes a report on runs, named by folder or by name.',
+  'keeps no run',
   names = { default = {}, position = true, help = 'RUN [RUN2 ...]: names in --runs, or folders' },
   out = { default = '', writes = '', help = "where the page goes; '': report.html in the folder of the first run" },
   json = { default = false, help = 'JSON on standard output and nothing else' },

@@ -22,6 +22,7 @@ local actions = { show = 1, compare = 2, resume = 1, delete = 1 }
 
 local options = trinity.options {
   'Lists runs; or: show NAME, compare A B, resume NAME, delete NAME...',
+  'keeps no run',
   words = { default = {}, position = true, help = 'what to do with which; or a filter of the list' },
   sort = { default = 'age_s',
     help = 'name, status, script, model, cluster, step_time_s, over_bound, age_s or seconds' },

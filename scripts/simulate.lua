@@ -40,4 +40,5 @@ if options.schedule_csv ~= '' then
   found.metrics = cli.called(trinity.formats.simulate_schedule, found, orders)
   further = { order = ('%s (%s)'):format(options.schedule_csv, orders.name or 'no schedule of trinity') }
 end
+cli.keep(found)
 cli.report(options, found, further)

@@ -46,7 +46,7 @@ local function print_step(metrics, plan, bounds)
   print(('step time    %s%s'):format(said(metrics.step_time_s), metrics.feasible and ''
     or (', does not fit by %s'):format(trinity.format_bytes(metrics.excess_memory_bytes))))
   if plan.mesh or plan.splits then -- whose bound is that of the graph that it lowers to
-    local bound_s = plan.mesh and plan:lower_bound_s()
+    local bound_s = plan.mesh and plan:bounds().step_time_s
     return print(bound_s and ('lower bound  %s, the step is %.2f times that\n'):format(said(bound_s),
       metrics.step_time_s / bound_s) or '')
   end
@@ -101,6 +101,7 @@ end
 
 local problem = cli.called(make_problem)
 local plan = make_plan(problem)
+if options.strategy ~= '' then cli.keep(plan) end -- a method's is kept by its search
 local start = trinity.clock_s()
 local timeline = problem:timeline(plan)
 local took = trinity.clock_s() - start

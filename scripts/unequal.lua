@@ -18,6 +18,7 @@ local sizes = { gpt2_350m = { layers = 24, hidden = 1024, heads = 16 },
 
 local options = trinity.options {
   'Plans for pools of unlike GPUs beside AMP, TAPP and proportional splits.',
+  'keeps no run',
   pools = { default = table.concat(pools, ','), help = 'clusters, with commas' },
   networks = { default = 'gpt2_350m,gpt2_1b3', help = 'with commas: gpt2_350m (24 layers, hidden 1024: the network of '
     .. "AMP's own pool), gpt2_1b3 (hidden 2048), tiny" },

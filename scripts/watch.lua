@@ -11,6 +11,7 @@ local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Follows a run from another terminal.',
+  'keeps no run',
   name = { default = '', position = true, help = 'the run; the latest one that runs' },
   once = { default = false, help = 'prints how things are and ends' },
   interval_s = { default = 1, min = 0.05, max = 3600, help = 'seconds between two looks' },

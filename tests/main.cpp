@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "support/tier.h"
+
 namespace {
 
 std::string room;  // of --room=NAME: the tests of tests/NAME only
@@ -19,11 +21,16 @@ struct Seconds : doctest::IReporter {
   void test_case_start(const doctest::TestCaseData& test) override { name_ = test.m_name; }
   void test_case_end(const doctest::CurrentTestCaseStats& stats) override {
     std::printf("%.6f s: %s\n", stats.seconds, name_);
+    if (!stats.testCaseSuccess)
+      std::printf("      the laws' seed: %llu\n",
+                  static_cast<unsigned long long>(trinity::test::law_seed()));
     ++(stats.testCaseSuccess ? passed_ : failed_);
   }
   void test_case_skipped(const doctest::TestCaseData& test) override {
     const std::string_view file = test.m_file.c_str();
-    if (!test.m_skip || (!room.empty() && file.find("/" + room + "/") == file.npos)) return;
+    if (!test.m_skip || test.m_description == nullptr ||  // not of a commit's tests (tier.h)
+        (!room.empty() && file.find("/" + room + "/") == file.npos))
+      return;
     std::printf("skip  %s: %s is not here\n", test.m_name, test.m_description);
     ++skipped_;
   }

@@ -26,8 +26,9 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 std::string suggestion(std::string_view name, const std::vector<std::string>& candidates) {
   // Nobody types longer ones, and the work grows with the square of their length.
   constexpr size_t kLongest = 256;
-  if (name.size() > kLongest) return {};
-  size_t best = 3 + name.size() / 4;
+  if (name.empty() || name.size() > kLongest) return {};
+  // A third of a word may be wrong, at most three letters: one that shares less is another word.
+  size_t best = 1 + std::min({size_t{3}, (name.size() + 2) / 3, name.size() - 1});
   const std::string* nearest = nullptr;
   for (const auto& candidate : candidates) {
     // Texts whose lengths differ more are further apart.

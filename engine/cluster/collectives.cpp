@@ -15,6 +15,15 @@ namespace trinity {
 using Kind = CollectiveKind;
 using Algorithm = CollectiveAlgorithm;
 
+uint64_t CollectiveGroup::hash() const {
+  Hasher hash;
+  for (const int32_t number : {size_, nodes_, most_, least_}) hash.add(static_cast<uint64_t>(number));
+  for (const double number : {flat_.latency_s, flat_.bandwidth, inner_.bandwidth, rails_.bandwidth,
+                              leaders_.bandwidth, all_.latency_s, all_.s_per_byte})
+    hash.add(std::bit_cast<uint64_t>(number + 0.0));  // equal for both zeros
+  return hash.value();
+}
+
 /// One collective on a group, to be priced by several algorithms.
 class CollectivePricing {
  public:
@@ -68,15 +77,9 @@ class CollectivePricing {
     return cost;
   }
 
-  /// Where nodes have different sizes every member counts as a node.
   CollectiveMembers library_members() const {
     CollectiveMembers members;
-    members.size = members.nodes = static_cast<double>(size());
-    if (!equal_nodes()) {
-      members.network_latency_s = group_.flat_.latency_s;
-      members.network_bandwidth = group_.flat_.bandwidth;
-      return members;
-    }
+    members.size = static_cast<double>(size());
     members.nodes = static_cast<double>(nodes());
     if (group_.most_ > 1) {
       const auto& inner = broadcast() ? group_.chains_ : group_.inner_;
@@ -86,7 +89,7 @@ class CollectivePricing {
     }
     if (nodes() > 1) {
       members.network_latency_s = group_.rails_.latency_s;
-      members.network_bandwidth = group_.rails_.bandwidth * static_cast<double>(group_.most_);
+      members.network_bandwidth = group_.out_;
     }
     return members;
   }
@@ -244,7 +247,7 @@ bool CollectiveGroups::Equal::operator()(Devices a, Devices b) const {
 }
 
 CollectiveGroups::CollectiveGroups(const Cluster& cluster)
-    : cluster_(cluster), crossings_(cluster.channels().size(), 0) {
+    : cluster_(cluster), crossings_(cluster.channels().size(), 0), own_(crossings_) {
   std::map<std::string_view, int32_t> known;
   node_of_.reserve(cluster.devices().size());
   std::string_view last;  // devices of a node mostly follow each other
@@ -309,12 +312,17 @@ CollectiveGroup CollectiveGroups::make(Devices devices, bool exchanges) {
   }
   if (group.most_ == 1) {
     group.leaders_ = group.rails_ = group.flat_;  // the same rings: nodes go by their devices
+    group.out_ = group.rails_.bandwidth;
   } else {
     add_rails(1, group.leaders_);
     settle(group.leaders_);
-    if (group.most_ == group.least_) {
-      add_rails(static_cast<size_t>(group.most_), group.rails_);
+    if (group.most_ == group.least_ || group.library_ != nullptr) {
+      const auto count = static_cast<size_t>(group.most_);
+      add_rails(count, group.rails_);
+      const double limited = group.library_ != nullptr ? limited_out(count, group.library_->rails)
+                                                       : std::numeric_limits<double>::infinity();
       settle(group.rails_);
+      group.out_ = std::min(limited, group.rails_.bandwidth * static_cast<double>(group.most_));
     }
   }
   if (exchanges) add_exchanges(group, devices);
@@ -324,11 +332,12 @@ CollectiveGroup CollectiveGroups::make(Devices devices, bool exchanges) {
 /// What a library asks beside the others.
 void CollectiveGroups::add_library(CollectiveGroup& group) {
   group.library_ = &*cluster_.library();
-  if (group.most_ != group.least_ || group.most_ == 1) return;
+  if (group.most_ == 1) return;
   group.direct_ = std::numeric_limits<double>::infinity();
   for (size_t n = 0; n < nodes_.size(); ++n) {
     const auto members = node(n);
-    group.shares_ = group.shares_ || node_size_[nodes_[n]] > group.most_;
+    group.shares_ = group.shares_ || node_size_[nodes_[n]] > std::ssize(members);
+    if (members.size() == 1) continue;
     for (size_t i = 0; i + 1 < members.size(); ++i)
       cross(members[i], members[i + 1], group.chains_.latency_s);
     group.direct_ = std::min(group.direct_, direct_bandwidth(cluster_, members));
@@ -348,12 +357,72 @@ void CollectiveGroups::add_ring(Devices ring, CollectiveGroup::Wires& worst) {
     cross(ring[i], ring[(i + 1) % ring.size()], worst.latency_s);
 }
 
-/// Rings over the first `count` members of the nodes, rail i joining member i of every node.
+/// Rail i joins member i of every node, counted in a circle where a node has fewer members.
+std::pair<int32_t, int32_t> CollectiveGroups::rail(size_t i, size_t n) const {
+  const auto from = node(n), to = node((n + 1) % nodes_.size());
+  return {from[i % from.size()], to[i % to.size()]};
+}
+
+/// Rings between the nodes: rails 0 to count - 1.
 void CollectiveGroups::add_rails(size_t count, CollectiveGroup::Wires& worst) {
-  const size_t nodes = nodes_.size();
-  for (size_t i = 0; i < count && nodes > 1; ++i)
-    for (size_t n = 0; n < nodes; ++n)
-      cross(node(n)[i], node((n + 1) % nodes)[i], worst.latency_s);
+  for (size_t i = 0; i < count && nodes_.size() > 1; ++i)
+    for (size_t n = 0; n < nodes_.size(); ++n) {
+      const auto [from, to] = rail(i, n);
+      cross(from, to, worst.latency_s);
+    }
+}
+
+/// Adds `step` to own_ for every channel that one of `count` rails crosses which leaves node n. A
+/// half-duplex channel also counts the rails that enter the node.
+void CollectiveGroups::count_own(size_t count, size_t n, int32_t step) {
+  const size_t before = (n + nodes_.size() - 1) % nodes_.size();
+  for (size_t i = 0; i < count; ++i) {
+    const auto [from, to] = rail(i, n);
+    for (const int32_t channel : cluster_.route(from, to)) own_[channel] += step;
+    const auto [other, member] = rail(i, before);
+    for (const int32_t channel : cluster_.route(other, member)) {
+      const int32_t link = cluster_.channels()[channel].link;
+      if (link >= 0 && cluster_.links()[link].half_duplex) own_[channel] += step;
+    }
+  }
+}
+
+/// Number of network cards over which `count` rails leave node n. The card of a rail is the channel
+/// that most of the node's rails share, among those that no other node's rails cross.
+size_t CollectiveGroups::cards(size_t count, size_t n) {
+  count_own(count, n, 1);
+  std::set<int32_t> cards;
+  for (size_t i = 0; i < count; ++i) {
+    const auto [from, to] = rail(i, n);
+    std::pair<bool, int32_t> best{false, 0};
+    int32_t card = -1;
+    for (const int32_t c : cluster_.route(from, to)) {
+      const std::pair<bool, int32_t> rank{own_[c] == crossings_[c], own_[c]};
+      if (rank > best) best = rank, card = c;
+    }
+    cards.insert(card);
+  }
+  count_own(count, n, -1);
+  return cards.size();
+}
+
+/// What `count` rails together carry out of the narrowest node over at most `most` network cards;
+/// infinite where no node has more members than that. To be called between add_rails and settle.
+double CollectiveGroups::limited_out(size_t count, double most) {
+  double least = std::numeric_limits<double>::infinity();
+  for (size_t n = 0; n < nodes_.size() && nodes_.size() > 1; ++n) {
+    if (static_cast<double>(node(n).size()) <= most) continue;
+    double bandwidth = std::numeric_limits<double>::infinity();
+    for (size_t i = 0; i < count; ++i) {
+      const auto [from, to] = rail(i, n);
+      for (const int32_t c : cluster_.route(from, to))
+        bandwidth =
+            std::min(bandwidth, cluster_.channels()[c].bandwidth_bytes_per_s / crossings_[c]);
+    }
+    const double part = std::min(1.0, most / static_cast<double>(cards(count, n)));
+    least = std::min(least, bandwidth * static_cast<double>(count) * part);
+  }
+  return least;
 }
 
 void CollectiveGroups::settle(CollectiveGroup::Wires& worst) {

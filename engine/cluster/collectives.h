@@ -3,6 +3,7 @@
 #include <limits>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/collective.h"
@@ -31,6 +32,7 @@ class CollectiveGroup {
   CollectiveCost cost(CollectiveKind kind, CollectiveAlgorithm algorithm, int64_t bytes) const;
 
   bool operator==(const CollectiveGroup&) const = default;
+  uint64_t hash() const;  ///< equal for equal groups
 
  private:
   friend class CollectiveGroups;
@@ -54,8 +56,10 @@ class CollectiveGroup {
   int32_t most_ = 0, least_ = 0;  // members of a node
   Wires flat_;                    // of the ring over all
   Wires inner_;                   // of a ring in every node, all at once
-  Wires rails_;                   // of rings between nodes of equal sizes, one a member
+  Wires rails_;                   // of rings between nodes, one a member of the largest
   Wires leaders_;                 // of the ring over the nodes' first members
+  // Of all rails that leave a node, over the network cards that a library uses.
+  double out_ = std::numeric_limits<double>::infinity();
   // Where the cluster has a library: of a chain in every node, all at once, and what the links that
   // join a node's members directly carry together, the least of all nodes.
   const CollectiveLibrary* library_ = nullptr;
@@ -98,6 +102,10 @@ class CollectiveGroups {
   void cross(int32_t from, int32_t to, double& latency_s);
   void add_ring(Devices ring, CollectiveGroup::Wires& worst);
   void add_rails(size_t count, CollectiveGroup::Wires& worst);
+  std::pair<int32_t, int32_t> rail(size_t i, size_t n) const;
+  void count_own(size_t count, size_t n, int32_t step);
+  size_t cards(size_t count, size_t n);
+  double limited_out(size_t count, double most);
   void settle(CollectiveGroup::Wires& worst);
   template <class Member>
   void add_exchange(size_t count, Member member, CollectiveGroup::Exchange& all);
@@ -116,6 +124,7 @@ class CollectiveGroups {
   std::vector<int32_t> nodes_;       // in order of their first devices
   std::vector<int32_t> crossings_;   // per channel; 0 but while a group is made
   std::vector<int32_t> crossed_;     // channels with crossings
+  std::vector<int32_t> own_;         // per channel; 0 but while cards of a node are counted
 };
 
 /// The time of a collective over `bytes` (the full size of the tensor; of an all-to-all what one

@@ -30,11 +30,6 @@ CollectiveCost in_packets(const CollectiveLibrary& library, const Work& work) {
   return cost;
 }
 
-double network_bandwidth(const CollectiveLibrary& library, const CollectiveMembers& members) {
-  const double members_per_node = members.size / members.nodes;
-  return members.network_bandwidth * std::min(1.0, library.rails / members_per_node);
-}
-
 Work ring(const CollectiveLibrary& library, const CollectiveMembers& members, Kind kind,
           double bytes) {
   const double trips = kind == Kind::all_reduce ? 2 : 1, steps = trips * (members.size - 1);
@@ -42,8 +37,7 @@ Work ring(const CollectiveLibrary& library, const CollectiveMembers& members, Ki
   const double crossing = members.nodes > 1 ? std::min(steps, trips * members.nodes) : 0;
   const double copied_s = kind == Kind::broadcast ? 0 : copy_s(library, members.size, bytes);
   return {(steps - crossing) * members.node_latency_s + crossing * members.network_latency_s,
-          trips * part * bytes /
-                  std::min(members.node_bandwidth, network_bandwidth(library, members)) +
+          trips * part * bytes / std::min(members.node_bandwidth, members.network_bandwidth) +
               copied_s};
 }
 
@@ -51,30 +45,30 @@ Work ring(const CollectiveLibrary& library, const CollectiveMembers& members, Ki
 double levels(const CollectiveMembers& members) { return std::ceil(std::log2(members.nodes)); }
 
 /// Seconds a byte between the nodes of a tree.
-double tree_crossing(const CollectiveLibrary& library, const CollectiveMembers& members) {
+double tree_crossing(const CollectiveMembers& members) {
   if (members.nodes <= 1) return 0;
-  return (members.nodes == 2 ? 1 : 2) / network_bandwidth(library, members);
+  return (members.nodes == 2 ? 1 : 2) / members.network_bandwidth;
 }
 
-Work tree(const CollectiveLibrary& library, const CollectiveMembers& members, double bytes) {
+Work tree(const CollectiveMembers& members, double bytes) {
   const double inside = members.size / members.nodes - 1;
   return {2 * inside * members.node_latency_s + 2 * levels(members) * members.network_latency_s,
           bytes * std::max(inside > 0 ? 2 / members.node_bandwidth : 0,
-                           tree_crossing(library, members))};
+                           tree_crossing(members))};
 }
 
 Work multicast(const CollectiveLibrary& library, const CollectiveMembers& members, double bytes) {
   const double g = members.size / members.nodes;
   const double inside = (g + 1) / g / (library.multicast_bandwidth * members.node_bandwidth);
   return {library.multicast_s + 2 * levels(members) * members.network_latency_s,
-          bytes * std::max(inside, tree_crossing(library, members))};
+          bytes * std::max(inside, tree_crossing(members))};
 }
 
-Work in_network(const CollectiveLibrary& library, const CollectiveMembers& members, double bytes) {
+Work in_network(const CollectiveMembers& members, double bytes) {
   const double inside = members.size / members.nodes - 1;
   return {2 * inside * members.node_latency_s + 2 * members.network_latency_s,
           bytes * std::max(inside > 0 ? 2 / members.node_bandwidth : 0,
-                           2 / network_bandwidth(library, members))};
+                           2 / members.network_bandwidth)};
 }
 
 CollectiveCost by(const CollectiveLibrary& library, const CollectiveMembers& members, Kind kind,
@@ -91,10 +85,10 @@ CollectiveCost by(const CollectiveLibrary& library, const CollectiveMembers& mem
     const Work work = multicast(library, members, bytes);
     cost = in_chunks(library, work.latency_s, work.transfer_s);
   } else if (algorithm == Algorithm::in_network) {
-    const Work work = in_network(library, members, bytes);
+    const Work work = in_network(members, bytes);
     cost = in_chunks(library, work.latency_s, work.transfer_s);
   } else if (algorithm == Algorithm::tree) {
-    cost = least(tree(library, members, bytes));
+    cost = least(tree(members, bytes));
   } else {
     cost = least(ring(library, members, kind, bytes));
   }

@@ -49,7 +49,8 @@ struct CollectiveLibrary {
   double copy_bandwidth = 0;         ///< bytes/s of a copy in a member's memory; 0: takes no time
   double multicast_bandwidth = 0;    ///< of switches in nodes that add up, in parts of B1; 0: none
   double multicast_s = 0;            ///< their latency, up and down
-  double rails = std::numeric_limits<double>::infinity();  ///< cards that a node's rings use at most
+  /// Maximum number of network cards that the rings of one node use.
+  double rails = std::numeric_limits<double>::infinity();
   bool in_network = false;  ///< whether network switches add up
   bool trees = true;        ///< whether automatic may take the tree (NCCL_ALGO=Ring: it may not)
   /// B1 of a group that has some of its nodes' devices, in parts of that of all, above 0 to 1: other
@@ -66,7 +67,7 @@ struct CollectiveMembers {
   double node_latency_s = 0;    ///< a1
   double node_bandwidth = std::numeric_limits<double>::infinity();     ///< B1
   double network_latency_s = 0; ///< a2
-  double network_bandwidth = std::numeric_limits<double>::infinity();  ///< B2 of all cards
+  double network_bandwidth = std::numeric_limits<double>::infinity();  ///< B2 of the cards in use
 };
 
 /// Throws ArgumentError naming `owner` and the field that is out of its range.

@@ -18,7 +18,7 @@ constexpr double kBeat_s = 0.4;
 /// How long whoever keeps the store stays after a verdict, for the others to read it.
 constexpr double kLinger_s = 2;
 /// How much longer the store may be silent than a rank: its keeper's death is noticed at once.
-constexpr double kStoreExtra_s = 5;
+constexpr double kWatchExtra_s = 5;
 
 void sleep_s(double seconds) {
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
@@ -108,7 +108,7 @@ Monitor::Monitor(std::unique_ptr<JobStore> store, const MonitorOptions& options)
       store_(std::move(store)),
       observer_(*store_, options.prefix, options.size),
       watch_(std::make_unique<StoreWatch>(
-          options.timeouts.silent_s + kStoreExtra_s, [this](double silent_s) {
+          options.timeouts.silent_s + kWatchExtra_s, [this](double silent_s) {
             end_without_store(silent_s);
           })) {
   heartbeat_.node = options.node;

@@ -16,8 +16,6 @@
 namespace trinity {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
@@ -147,10 +145,12 @@ std::vector<double> measure_copies(const std::string& from, const std::string& t
           const at::Tensor source = exchange.look();
           poll_stop();
           if (!source.defined()) return;
-          const auto begin = Clock::now();
+          const auto begin = std::chrono::steady_clock::now();
           const at::Tensor copy = source.to(torch_device(devices[1]), at::kFloat, false, true);
           scope.synchronise();
-          if (r > 0) list.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+          if (r > 0)
+            list.push_back(
+                std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
           exchange.clear();
         }
     });
@@ -179,10 +179,10 @@ DeviceRates measure_rates(const std::string& device) {
     std::vector<double> multiply_s, add_s;
     const auto timed = [&](auto body) {
       poll_stop();
-      const auto begin = Clock::now();
+      const auto begin = std::chrono::steady_clock::now();
       body();
       scope.synchronise();
-      return std::chrono::duration<double>(Clock::now() - begin).count();
+      return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     };
     for (int i = 0; i < kRepeats; ++i) {
       multiply_s.push_back(timed([&] { at::mm_out(product, a, a); }));

@@ -42,6 +42,16 @@ class ExpertFinder {
       body(graph_.csr()[*edge].tensor, static_cast<int32_t>(boost::target(*edge, graph_.csr())));
   }
 
+  /// Whether a Split takes the first axis of what it writes apart: queries, keys and values in one.
+  bool is_taken_apart(int32_t op) const {
+    bool apart = false;
+    for_readers(op, [&](int32_t, int32_t reader) {
+      const auto& about = graph_.op(reader);
+      apart = apart || (about.type == "Split" && integer_attribute(about.attributes, "axis", 0) == 0);
+    });
+    return apart;
+  }
+
   /// A product of every expert's rows with weights of its own.
   bool is_expert_product(int32_t op) const {
     const auto& about = graph_.op(op);
@@ -54,7 +64,7 @@ class ExpertFinder {
       if (space.dimensions[d].size > 1 && space.dimensions[d].role == DimensionRole::batch &&
           begins_with(space.inputs[0], number) && begins_with(space.parameters[0], number) &&
           begins_with(space.outputs[0], number) && shape(about.outputs[0]).size() >= 3)
-        return true;
+        return !is_taken_apart(op);
     }
     return false;
   }

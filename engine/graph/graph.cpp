@@ -357,7 +357,11 @@ int32_t GraphBuilder::unit_root(int32_t op) const {
 }
 
 void GraphBuilder::colocate(int32_t a, int32_t b) {
-  const int32_t x = unit_root(a), y = unit_root(b);
+  const auto root_of = [this](int32_t op) {  // halves the path
+    while (unit_parent_[op] != op) op = unit_parent_[op] = unit_parent_[unit_parent_[op]];
+    return op;
+  };
+  const int32_t x = root_of(a), y = root_of(b);
   const int32_t root = std::min(x, y);
   for (const int32_t op : {a, b, x, y}) unit_parent_[op] = root;
 }

@@ -24,6 +24,11 @@ struct Layers {
 /// behind them. O(operators + edges).
 Layers repeated_layers(const Graph& graph);
 
+/// The rule of names, for messages.
+inline constexpr const char* kLayerRule =
+    "a layer is what shares a name up to a number and a slash ('layer_1/...', 'layer_2/...'); an "
+    "operator without such a name goes before the layers where one depends on it, else after them";
+
 /// Of every operator whether it belongs to the core of attention: the forward operators between two
 /// products of activations of a layer (scores, softmax, weighted values), or one that is all of them
 /// (Attention).

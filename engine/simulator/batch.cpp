@@ -8,26 +8,18 @@
 #include "base/stop.h"
 
 namespace trinity {
-namespace {
-
-uint64_t schedule_hash(const Schedule* schedule) {
-  if (!schedule) return 0;
-  Hasher hash;
-  hash.add(static_cast<uint64_t>(schedule->micro_batches));
-  hash.add(static_cast<uint64_t>(schedule->dispatch));
-  hash.add(static_cast<uint64_t>(schedule->stream));
-  hash.add(static_cast<uint64_t>(schedule->contradicts));
-  for (const int64_t priority : schedule->priority) hash.add(static_cast<uint64_t>(priority));
-  for (const auto* list : {&schedule->order, &schedule->order_first})
-    for (const int32_t value : *list) hash.add(static_cast<uint64_t>(value));
-  return hash.value();
+size_t ResultCache::default_bytes(const Problem& problem) {
+  constexpr size_t kMost = size_t{64} << 20, kResults = 256;
+  return std::clamp(kResults * bytes_of(problem), BatchSimulator::kCacheBytes, kMost);
 }
 
-}  // namespace
+size_t ResultCache::bytes_of(const Problem& problem) {
+  return sizeof(Entry) + static_cast<size_t>(problem.devices()) * sizeof(DeviceMetrics);
+}
 
 ResultCache::ResultCache(const Problem& problem, size_t bytes)
     : devices_(static_cast<size_t>(problem.devices())) {
-  const size_t fit = bytes / (sizeof(Entry) + devices_ * sizeof(DeviceMetrics));
+  const size_t fit = bytes / bytes_of(problem);
   room_ = fit == 0 ? 0 : std::bit_floor(fit);
 }
 
@@ -80,9 +72,13 @@ void ResultCache::grow() {
   std::vector<Entry> larger(std::min(room_, std::max(kFirstEntries, 2 * entries_.size())));
   for (auto& entry : entries_)
     if (entry.used) larger[entry.key[0] & (larger.size() - 1)] = std::move(entry);
-  for (auto& entry : larger) entry.metrics.devices.resize(devices_);
+  if (devices_ <= kFewDevices)  // those of many are allocated when they are used
+    for (auto& entry : larger) entry.metrics.devices.resize(devices_);
   entries_ = std::move(larger);
 }
+
+BatchSimulator::BatchSimulator(const Problem& problem, ThreadPool& pool)
+    : BatchSimulator(problem, pool, ResultCache::default_bytes(problem)) {}
 
 BatchSimulator::BatchSimulator(const Problem& problem, ThreadPool& pool, size_t cache_bytes)
     : pool_(pool), cache_(problem, cache_bytes) {
@@ -116,7 +112,9 @@ void BatchSimulator::run_one(const Plan& plan, Simulator& simulator, Metrics& me
   const bool strict = on_contradiction == OnContradiction::fail;
   ResultCache::Key key{};
   if (cache_.enabled()) {
-    key = ResultCache::key(plan.placement, schedule_hash(plan.schedule));
+    const bool known = plan.schedule_hash != 0 || !plan.schedule;
+    key = ResultCache::key(plan.placement,
+                           known ? plan.schedule_hash : hash_value(*plan.schedule));
     if (cache_.find(key, metrics) && !(strict && metrics.unscheduled)) {
       if (metrics.step_time_ns > limit_ns) metrics.reject(limit_ns);
       return;

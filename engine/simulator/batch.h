@@ -17,6 +17,9 @@ class ResultCache {
  public:
   using Key = std::array<uint64_t, 2>;
 
+  /// BatchSimulator::kCacheBytes; for problems of many devices what 256 results take, up to 64 MB.
+  static size_t default_bytes(const Problem& problem);
+
   /// Room for as many results as fit `bytes` (a power of two of them); 0 remembers nothing.
   ResultCache(const Problem& problem, size_t bytes);
 
@@ -32,8 +35,10 @@ class ResultCache {
     bool used = false;
     Metrics metrics;
   };
+  static size_t bytes_of(const Problem& problem);  // of an entry
   void grow();
 
+  static constexpr size_t kFewDevices = 256;
   static constexpr size_t kFirstEntries = 256, kPlacesPerResult = 8;  // two rarely share a place
   size_t room_ = 0, devices_, used_ = 0;
   std::mutex mutex_;
@@ -50,7 +55,9 @@ class BatchSimulator {
  public:
   static constexpr size_t kCacheBytes = size_t{4} << 20;
 
-  BatchSimulator(const Problem& problem, ThreadPool& pool, size_t cache_bytes = kCacheBytes);
+  /// cache_bytes: by default ResultCache::default_bytes().
+  BatchSimulator(const Problem& problem, ThreadPool& pool);
+  BatchSimulator(const Problem& problem, ThreadPool& pool, size_t cache_bytes);
 
   /// metrics[i] prices plan i, rejected when its step is longer than `limit_ns`.
   void run(std::span<const Plan> plans, std::vector<Metrics>& metrics, int64_t limit_ns = kNoLimit,

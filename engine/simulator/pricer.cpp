@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/stop.h"
+#include "strategy/mesh_schedule.h"
 
 namespace trinity {
 
@@ -53,39 +54,100 @@ Metrics mean_of(const std::vector<Metrics>& steps, const std::vector<int32_t>& c
 
 }  // namespace
 
-/// Says that a structure is being made, as long as it lives.
-class StrategyPricer::Making {
- public:
-  Making(StrategyPricer& pricer, const Strategy& of)
-      : pricer_(pricer), at_(pricer.making_.insert(pricer.making_.end(), of)) {}
-  ~Making() {
-    const std::lock_guard lock(pricer_.mutex_);
-    pricer_.making_.erase(at_);
-    pricer_.made_.notify_all();
-  }
-  Making(const Making&) = delete;
-  Making& operator=(const Making&) = delete;
+namespace {
 
- private:
-  StrategyPricer& pricer_;
-  std::list<Strategy>::iterator at_;
-};
+/// The mesh of a strategy with one replica: of all its experts, on the devices of the first ones.
+Strategy one_replica(const Strategy& strategy) {
+  Strategy one = strategy;
+  const auto& mesh = strategy.parallelism->mesh;
+  auto& few = one.parallelism->mesh;
+  few.data = mesh.expert;
+  few.devices.clear();
+  std::vector<int32_t> devices(static_cast<size_t>(few.device_count()));
+  for (int32_t stage = 0; stage < mesh.pipeline; ++stage)
+    for (int32_t rank = 0; rank < mesh.expert; ++rank)
+      for (int32_t part = 0; part < mesh.width(); ++part)
+        devices[static_cast<size_t>(few.device(stage, rank, part))] = mesh.device(stage, rank, part);
+  few.devices = std::move(devices);
+  return one;
+}
+
+size_t bytes_of(const Strategy& strategy, const Metrics& metrics) {
+  size_t numbers = strategy.placement.size();
+  if (strategy.parallelism)
+    numbers += strategy.parallelism->mesh.devices.size() + strategy.parallelism->inside.size();
+  return sizeof(Strategy) + sizeof(Metrics) + numbers * sizeof(int32_t) +
+         strategy.splits.size() * sizeof(OperatorSplit) +
+         metrics.devices.size() * sizeof(DeviceMetrics);
+}
+
+}  // namespace
+
+bool PriceCache::find(const Strategy& strategy, Metrics& metrics) {
+  const std::lock_guard lock(mutex_);
+  const auto found = prices_.find(strategy);
+  if (found == prices_.end()) return false;
+  metrics = found->second;
+  return true;
+}
+
+void PriceCache::add(const Strategy& strategy, const Metrics& metrics) {
+  const std::lock_guard lock(mutex_);
+  const auto [at, added] = prices_.emplace(strategy, metrics);
+  if (!added) return;
+  oldest_.push_back(&at->first);
+  bytes_ += bytes_of(at->first, at->second);
+  while (bytes_ > most_bytes_ && !oldest_.empty()) {
+    const auto old = prices_.find(*oldest_.front());
+    bytes_ -= bytes_of(old->first, old->second);
+    oldest_.pop_front();
+    prices_.erase(old);
+  }
+}
 
 StrategyPricer::StrategyPricer(std::shared_ptr<const Problem> problem, ThreadPool& pool)
-    : problem_(std::move(problem)), pool_(pool), symmetry_(problem_) {}
+    : problem_(std::move(problem)),
+      pool_(pool),
+      symmetry_(problem_),
+      structures_(kMostOperators,
+                  [](const Structure& kept) -> int64_t { return kept.problem->operators(); }) {}
+
+/// Throws what lowering and binding one replica of a mesh throw, which has the operators' names.
+void StrategyPricer::check_replica(const Strategy& strategy) const {
+  const auto low = lower(one_replica(strategy), problem_->graph(), problem_->cluster());
+  const std::shared_ptr<const Graph> graph(std::shared_ptr<void>(), &low.made.graph);
+  const Problem problem(graph, *problem_);
+  bind_schedule(low.arranged.schedule, low.arranged.placement, problem, OnContradiction::fail);
+}
+
+/// run() on the graph of devices that differ. It has no names: its errors are those of one replica,
+/// if that has any, and never those of the graph of all devices.
+template <class Run>
+auto StrategyPricer::of_symmetry(const Strategy& strategy, Run run) {
+  check_mesh(*strategy.parallelism, problem_->cluster());
+  check_stages(*strategy.parallelism);
+  check_inside(*strategy.parallelism, problem_->graph());
+  try {
+    return run();
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const Error&) {
+    check_replica(strategy);
+    throw;
+  }
+}
 
 std::vector<int32_t> StrategyPricer::home(const Strategy& strategy, const BindGraph& bind) {
   if (!strategy.parallelism || bind || !copies_are_alike(*strategy.parallelism))
     return this->bind(strategy, bind).arranged.home;
-  check_mesh(*strategy.parallelism, problem_->cluster());
-  return symmetry_.home(strategy);
+  return of_symmetry(strategy, [&] { return symmetry_.home(strategy); });
 }
 
 int32_t StrategyPricer::simulated_devices(const Strategy& strategy, const BindGraph& bind) {
   const auto& given = *strategy.parallelism;
   check_mesh(given, problem_->cluster());
-  const bool folds = !bind && copies_are_alike(given);
-  const int32_t found = folds ? symmetry_.simulated_devices(strategy) : -1;
+  if (bind || !copies_are_alike(given)) return static_cast<int32_t>(given.mesh.device_count());
+  const int32_t found = of_symmetry(strategy, [&] { return symmetry_.seen(strategy).devices; });
   return found < 0 ? static_cast<int32_t>(given.mesh.device_count()) : found;
 }
 
@@ -97,47 +159,14 @@ BoundStrategy StrategyPricer::bind(const Strategy& strategy, const BindGraph& bi
 std::shared_ptr<StrategyPricer::Structure> StrategyPricer::structure(const Strategy& strategy,
                                                                      const BindGraph& bind) {
   if (strategy.parallelism) check_mesh(*strategy.parallelism, problem_->cluster());
-  const Strategy of = structure_of(strategy);
-  std::unique_lock lock(mutex_);
-  made_.wait(lock, [&] { return std::find(making_.begin(), making_.end(), of) == making_.end(); });
-  if (auto found = find(of)) return found;
-  const Making making(*this, of);
-  lock.unlock();
-  auto made = make(strategy, bind);
-  made->of = of;
-  keep(made);
-  return made;
-}
-
-std::shared_ptr<StrategyPricer::Structure> StrategyPricer::find(const Strategy& of) {
-  const auto found = std::find_if(structures_.begin(), structures_.end(),
-                                  [&](const auto& kept) { return kept->of == of; });
-  if (found == structures_.end()) return nullptr;
-  structures_.splice(structures_.begin(), structures_, found);
-  return structures_.front();
-}
-
-std::shared_ptr<StrategyPricer::Structure> StrategyPricer::make(const Strategy& strategy,
-                                                                const BindGraph& bind) const {
-  auto result = std::make_shared<Structure>();
-  result->made = std::make_shared<const LoweredGraph>(
-      lower_graph(strategy, problem_->graph(), problem_->cluster()));
-  const std::shared_ptr<const Graph> graph(result->made, &result->made->graph);
-  result->problem =
-      bind ? bind(graph)
-           : std::make_shared<const Problem>(graph, *problem_);
-  return result;
-}
-
-void StrategyPricer::keep(std::shared_ptr<Structure> made) {
-  const std::lock_guard lock(mutex_);
-  structures_.push_front(std::move(made));
-  int64_t operators = 0;
-  for (auto kept = structures_.begin(); kept != structures_.end();) {
-    operators += (*kept)->problem->operators();
-    const bool goes = operators > kMostOperators && kept != structures_.begin();
-    kept = goes ? structures_.erase(kept) : std::next(kept);
-  }
+  return structures_.find(structure_of(strategy), [&] {
+    auto result = std::make_shared<Structure>();
+    result->made = std::make_shared<const LoweredGraph>(
+        lower_graph(strategy, problem_->graph(), problem_->cluster()));
+    const std::shared_ptr<const Graph> graph(result->made, &result->made->graph);
+    result->problem = bind ? bind(graph) : std::make_shared<const Problem>(graph, *problem_);
+    return result;
+  });
 }
 
 void StrategyPricer::run(std::span<const Strategy> strategies, std::vector<Metrics>& metrics,
@@ -163,14 +192,13 @@ void StrategyPricer::run(std::span<const Strategy> strategies, std::vector<Metri
 void StrategyPricer::price(const Strategy& strategy, Metrics& metrics, int64_t limit_ns,
                            OnContradiction on_contradiction, const BindGraph& bind) {
   const bool strict = on_contradiction == OnContradiction::fail;
-  if (find_price(strategy, metrics) && !(strict && metrics.unscheduled)) {
+  if (prices_.find(strategy, metrics) && !(strict && metrics.unscheduled)) {
     if (metrics.step_time_ns > limit_ns) metrics.reject(limit_ns);
     return;
   }
   if (strategy.parallelism && !bind && copies_are_alike(*strategy.parallelism)) {
-    check_mesh(*strategy.parallelism, problem_->cluster());
-    if (symmetry_.price(strategy, metrics, limit_ns)) {
-      if (!metrics.rejected) keep_price(strategy, metrics);
+    if (price_symmetry(strategy, metrics, limit_ns, on_contradiction)) {
+      if (!metrics.rejected) prices_.add(strategy, metrics);
       return;
     }
   }
@@ -188,7 +216,18 @@ void StrategyPricer::price(const Strategy& strategy, Metrics& metrics, int64_t l
     metrics = mean_of(steps, counts);
     if (metrics.step_time_ns > limit_ns) metrics.reject(limit_ns);
   }
-  if (!metrics.rejected) keep_price(strategy, metrics);
+  if (!metrics.rejected) prices_.add(strategy, metrics);
+}
+
+bool StrategyPricer::price_symmetry(const Strategy& strategy, Metrics& metrics, int64_t limit_ns,
+                                    OnContradiction on_contradiction) {
+  const auto run = [&] { return symmetry_.price(strategy, metrics, limit_ns); };
+  if (on_contradiction == OnContradiction::fail) return of_symmetry(strategy, run);
+  try {
+    return of_symmetry(strategy, run);
+  } catch (const ScheduleError&) {
+    return false;  // the whole graph costs what it costs first in, first out
+  }
 }
 
 void StrategyPricer::price_step(const Strategy& strategy, Metrics& metrics, int64_t limit_ns,
@@ -197,43 +236,12 @@ void StrategyPricer::price_step(const Strategy& strategy, Metrics& metrics, int6
   const auto arranged = arrange(*made->made, strategy);
   const auto schedule =
       bind_schedule(arranged.schedule, arranged.placement, *made->problem, on_contradiction);
-  auto simulator = take_simulator(*made);
-  simulate(*simulator, {arranged.placement, &schedule}, metrics, limit_ns, on_contradiction);
-  give_back(*made, std::move(simulator));
-}
-
-bool StrategyPricer::find_price(const Strategy& strategy, Metrics& metrics) {
-  const std::lock_guard lock(mutex_);
-  const auto found = prices_.find(strategy);
-  if (found == prices_.end()) return false;
-  metrics = found->second;
-  return true;
-}
-
-void StrategyPricer::keep_price(const Strategy& strategy, const Metrics& metrics) {
-  const size_t bytes = sizeof(Strategy) + strategy.placement.size() * sizeof(int32_t) +
-                       strategy.splits.size() * sizeof(OperatorSplit) +
-                       metrics.devices.size() * sizeof(DeviceMetrics);
-  const std::lock_guard lock(mutex_);
-  if ((prices_.size() + 1) * bytes > kPriceBytes) prices_.clear();
-  prices_.emplace(strategy, metrics);
-}
-
-std::unique_ptr<Simulator> StrategyPricer::take_simulator(Structure& structure) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!structure.idle.empty()) {
-      auto simulator = std::move(structure.idle.back());
-      structure.idle.pop_back();
-      return simulator;
-    }
-  }
-  return std::make_unique<Simulator>(*structure.problem);
-}
-
-void StrategyPricer::give_back(Structure& structure, std::unique_ptr<Simulator> simulator) {
-  const std::lock_guard lock(mutex_);
-  structure.idle.push_back(std::move(simulator));
+  made->idle.with([&] { return std::make_unique<Simulator>(*made->problem); },
+                  [&](Simulator& simulator) {
+                    simulate(simulator, {arranged.placement, &schedule}, metrics, limit_ns,
+                             on_contradiction);
+                    return true;
+                  });
 }
 
 }  // namespace trinity

@@ -1,13 +1,13 @@
 #pragma once
 
-#include <condition_variable>
+#include <deque>
 #include <functional>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "base/latest.h"
 #include "base/thread_pool.h"
 #include "simulator/batch.h"
 #include "simulator/symmetry.h"
@@ -22,6 +22,26 @@ struct BoundStrategy {
   Arrangement arranged;
 };
 
+/// Remembers what strategies cost: the latest results, up to a number of bytes. Thread-safe.
+class PriceCache {
+ public:
+  explicit PriceCache(size_t most_bytes) : most_bytes_(most_bytes) {}
+
+  /// Fills `metrics` and returns true when the strategy is known.
+  bool find(const Strategy& strategy, Metrics& metrics);
+  void add(const Strategy& strategy, const Metrics& metrics);
+
+ private:
+  struct Hash {
+    size_t operator()(const Strategy& strategy) const { return hash_value(strategy); }
+  };
+
+  size_t most_bytes_, bytes_ = 0;
+  std::mutex mutex_;
+  std::unordered_map<Strategy, Metrics, Hash> prices_;
+  std::deque<const Strategy*> oldest_;  // of `prices_`, in the order in which they were added
+};
+
 /// Prices strategies of all kinds: each is lowered, bound to the cluster and simulated under the
 /// rules of the problem; one whose replicas meet every few steps costs the mean step from meeting to
 /// meeting, and the memory of the largest. Graphs are kept by the structure of what they were made of
@@ -30,7 +50,7 @@ struct BoundStrategy {
 class StrategyPricer {
  public:
   static constexpr int64_t kMostOperators = 1'000'000;
-  static constexpr size_t kPriceBytes = size_t{4} << 20;
+  static constexpr size_t kPriceBytes = size_t{64} << 20;  ///< 100 results on 16,384 devices
 
   /// Binds a lowered graph; it is called on the thread of bind() and run() alone, which is then the
   /// only one.
@@ -56,39 +76,29 @@ class StrategyPricer {
            std::span<const int64_t> entry = {});
 
  private:
-  /// The graph of all strategies of one structure, with simulators that nobody uses now.
+  /// The graph of all strategies of one structure.
   struct Structure {
-    Strategy of;
     std::shared_ptr<const LoweredGraph> made;
     std::shared_ptr<const Problem> problem;
-    std::vector<std::unique_ptr<Simulator>> idle;
+    Idle<Simulator> idle;
   };
-  class Making;
 
   std::shared_ptr<Structure> structure(const Strategy& strategy, const BindGraph& bind);
-  std::shared_ptr<Structure> find(const Strategy& of);
-  std::shared_ptr<Structure> make(const Strategy& strategy, const BindGraph& bind) const;
-  void keep(std::shared_ptr<Structure> made);
+  void check_replica(const Strategy& strategy) const;
+  template <class Run>
+  auto of_symmetry(const Strategy& strategy, Run run);
   void price(const Strategy& strategy, Metrics& metrics, int64_t limit_ns,
              OnContradiction on_contradiction, const BindGraph& bind);
+  bool price_symmetry(const Strategy& strategy, Metrics& metrics, int64_t limit_ns,
+                      OnContradiction on_contradiction);
   void price_step(const Strategy& strategy, Metrics& metrics, int64_t limit_ns,
                   OnContradiction on_contradiction, const BindGraph& bind);
-  bool find_price(const Strategy& strategy, Metrics& metrics);
-  void keep_price(const Strategy& strategy, const Metrics& metrics);
-  std::unique_ptr<Simulator> take_simulator(Structure& structure);
-  void give_back(Structure& structure, std::unique_ptr<Simulator> simulator);
 
   std::shared_ptr<const Problem> problem_;
   ThreadPool& pool_;
   SymmetryPricer symmetry_;  // of meshes without a cost model of their own
-  std::mutex mutex_;  // of all below
-  std::condition_variable made_;
-  std::list<std::shared_ptr<Structure>> structures_;  // the latest first
-  std::list<Strategy> making_;
-  struct Hash {
-    size_t operator()(const Strategy& strategy) const { return hash_value(strategy); }
-  };
-  std::unordered_map<Strategy, Metrics, Hash> prices_;
+  Latest<Strategy, Structure> structures_;
+  PriceCache prices_{kPriceBytes};
 };
 
 }  // namespace trinity

@@ -18,6 +18,7 @@ struct Plan {
   /// Classes of devices that are alike, of which placement and schedule name one each; of a
   /// schedule in order (DispatchRule::order). Metrics are those of all devices.
   const Quotient* quotient = nullptr;
+  uint64_t schedule_hash = 0;  ///< hash_value(*schedule); 0: not known
 
   /// Devices that placement and schedule go over.
   int32_t devices(const Problem& problem) const {

@@ -2,12 +2,12 @@
 
 #include <array>
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
 
+#include "base/latest.h"
 #include "cluster/collectives.h"
 #include "simulator/bind_schedule.h"
 #include "simulator/order_engine.h"
@@ -61,26 +61,25 @@ class SymmetryPricer {
   explicit SymmetryPricer(std::shared_ptr<const Problem> problem);
   ~SymmetryPricer();
 
-  /// Fills `metrics` as a simulation of the whole graph would, or returns false: the rules
-  /// forbid it, or an error is to be said of the whole graph. The strategy has a mesh that
-  /// check_mesh() takes.
+  /// Fills `metrics` as a simulation of the whole graph would, or returns false: the rules forbid it,
+  /// or nothing is alike and the graph is too large to be kept. The strategy has a mesh that
+  /// check_mesh() and check_inside() take. Throws what lowering, binding and simulating throw; since
+  /// graphs have no names, messages may have none.
   bool price(const Strategy& strategy, Metrics& metrics, int64_t limit_ns);
 
   /// Where the first part of every original operator is (Arrangement::home). Throws what
   /// lower_replica() throws.
   std::vector<int32_t> home(const Strategy& strategy);
 
-  /// Devices that are simulated for a strategy; -1: all.
-  int32_t simulated_devices(const Strategy& strategy);
-
-  /// Layers that were lowered for it; -1: all.
-  int32_t lowered_layers(const Strategy& strategy);
-
-  /// Where a few are: the operators of these that join what several layers write.
-  int32_t lowered_joins(const Strategy& strategy);
-
-  /// Where a few are: those devices of every stage that run; none: the first of each kind.
-  std::vector<int32_t> lowered_parts(const Strategy& strategy);
+  /// What was made of a strategy.
+  struct Seen {
+    int32_t devices = -1;  ///< that are simulated; -1: all
+    int32_t layers = -1;   ///< that were lowered; -1: all
+    int32_t joins = 0;     ///< of few layers: operators that join what several layers write
+    /// Of few layers: those devices of every stage that run; none: the first of each kind.
+    std::vector<int32_t> parts = {};
+  };
+  Seen seen(const Strategy& strategy);
 
  private:
   struct Made;
@@ -89,39 +88,43 @@ class SymmetryPricer {
   struct Lowered;
 
   std::shared_ptr<Lowered> lowered(const Parallelism& given, const Strategy& of, bool whole);
-  std::shared_ptr<Bound> bound(const Strategy& strategy, bool folds);
   /// Where a structure is new, it is made as the strategy's mesh will run.
   std::shared_ptr<Structure> structure(const Strategy& strategy);
-  /// What find_symmetry() found for a mesh and lanes.
-  struct Found : SymmetrySearch {
-    Mesh mesh;
-    std::vector<int32_t> outline;
-  };
+  std::shared_ptr<const SymmetrySearch> find(const ReplicaLanes& lanes, const Mesh& mesh);
+  LoweredReplica all_lanes(const Parallelism& given) const;
 
+  // Under the structure's lock:
+  std::shared_ptr<Bound> bound(Structure& structure, const Mesh& mesh, bool folds);
   std::shared_ptr<Bound> bind(Structure& structure, const Mesh& mesh);
   std::shared_ptr<Bound> bind_folded(Structure& structure, const Mesh& mesh);
   std::shared_ptr<const FoldedMesh> folded(Structure& structure, const FoldRuns& runs);
-  const Found& find(const ReplicaLanes& lanes, const Mesh& mesh);
-  LoweredReplica all_lanes(const Parallelism& given) const;
   std::shared_ptr<Made> make(Structure& structure, const Symmetry& symmetry) const;
   std::shared_ptr<const OrderPieces> order(Bound& bound, const Parallelism& given);
-  bool run(Bound& bound, const Strategy& strategy, Metrics& metrics, int64_t limit_ns);
+
+  bool run(const Bound& bound, const OrderPieces& pieces, const Parallelism& given,
+           Metrics& metrics, int64_t limit_ns);
   static void run_events(const Bound& bound, const Parallelism& given, Metrics& metrics,
                          int64_t limit_ns);
 
   static constexpr int64_t kMostOperators = 250'000;
-  static constexpr size_t kMostBound = 64, kMostFound = 64;
+  static constexpr size_t kMostBound = 64;
+  static constexpr int64_t kMostFound = 64;
+
+  struct FoundKey {
+    Mesh mesh;
+    std::vector<int32_t> outline;  // of the lanes
+    bool operator==(const FoundKey&) const = default;
+  };
 
   std::shared_ptr<const Problem> problem_;
-  std::mutex mutex_;  // of all below
-  std::list<std::shared_ptr<Structure>> structures_;  // the latest first
-  std::list<Found> found_;                            // the same
-  std::optional<CollectiveGroups> prices_;  // made when first asked for
-  std::optional<bool> pieces_alike_;        // the same
+  Latest<Strategy, Structure> structures_;
+  Latest<FoundKey, const SymmetrySearch> found_{kMostFound};
+  std::once_flag once_;
+  bool pieces_alike_ = false;  // of the cluster, found once
   LaneParts parts_;
-  Strategy asked_;  // the structure that was asked for last
   std::unique_ptr<FoldedMeshes> folded_;
-  std::vector<std::unique_ptr<OrderEngine>> idle_;
+  Idle<CollectiveGroups> prices_;
+  Idle<OrderEngine> engines_;
 };
 
 }  // namespace trinity

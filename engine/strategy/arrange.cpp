@@ -9,15 +9,9 @@
 namespace trinity {
 
 Strategy structure_of(const Strategy& strategy) {
-  Strategy structure;
-  structure_of(strategy, structure);
-  return structure;
-}
-
-void structure_of(const Strategy& strategy, Strategy& same) {
-  same = strategy;
+  Strategy same = strategy;
   same.replication.reset();
-  if (!same.parallelism) return;
+  if (!same.parallelism) return same;
   auto& given = *same.parallelism;
   given.mesh.order.clear();
   given.mesh.devices.clear();
@@ -30,6 +24,7 @@ void structure_of(const Strategy& strategy, Strategy& same) {
   given.synchronise.every = std::min(given.synchronise.every, 1);
   same.placement.clear();
   same.schedule = {};
+  return same;
 }
 
 bool goes_in_rings(const Parallelism& given) {

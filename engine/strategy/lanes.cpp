@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <unordered_set>
 
 #include "base/index.h"
+#include "graph/same.h"
 
 namespace trinity {
 namespace {
@@ -18,25 +20,6 @@ std::vector<int32_t> devices_of(const LoweredReplica& replica, const Collective&
   std::sort(devices.begin(), devices.end());
   devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
   return devices;
-}
-
-bool same_parameters(const Operator& a, const Operator& b) {
-  return std::equal(a.parameters.begin(), a.parameters.end(), b.parameters.begin(),
-                    b.parameters.end(), [](const Parameter& x, const Parameter& y) {
-                      return x.shape == y.shape && x.dtype == y.dtype && x.trainable == y.trainable;
-                    });
-}
-
-bool same_costs(const Operator& a, const Operator& b) {
-  return a.type == b.type && a.phase == b.phase && a.attributes == b.attributes &&
-         same_parameters(a, b) && a.flops == b.flops && a.traffic_bytes == b.traffic_bytes &&
-         a.measured_time_s == b.measured_time_s &&
-         a.extra_parameter_bytes == b.extra_parameter_bytes &&
-         a.persistent_bytes == b.persistent_bytes && a.workspace_bytes == b.workspace_bytes;
-}
-
-bool same_tensor(const Tensor& a, const Tensor& b) {
-  return a.shape == b.shape && a.dtype == b.dtype && a.bytes == b.bytes && a.gradient == b.gradient;
 }
 
 }  // namespace
@@ -243,14 +226,12 @@ void ReplicaLanes::add_joined(const LoweredReplica& replica) {
 }
 
 void ReplicaLanes::find_sends(const LoweredReplica& replica) {
-  const size_t count = lane_of_.size();
-  std::vector<bool> seen(count * count, false);
+  std::unordered_set<uint64_t> seen;
   for (int32_t o = 0; o < replica.graph.operator_count(); ++o)
     for (const int32_t input : replica.graph.op(o).inputs) {
       const int32_t from = replica.device[replica.graph.tensor(input).producer];
       const int32_t to = replica.device[o];
-      if (from == to || seen[at(from) * count + at(to)]) continue;
-      seen[at(from) * count + at(to)] = true;
+      if (from == to || !seen.insert(uint64_t{at(from)} << 32 | at(to)).second) continue;
       lanes_[lane_of_[to]].sends.emplace_back(from, to);
     }
 }
@@ -270,7 +251,7 @@ bool ReplicaLanes::same_operator(const LoweredReplica& replica, int32_t a, int32
   const auto &graph = replica.graph;
   const auto &x = graph.op(a), &y = graph.op(b);
   if (place_of_[replica.device[a]] != place_of_[replica.device[b]] ||
-      replica.stage[a] != replica.stage[b] || !same_costs(x, y) || rank_[a] != rank_[b] ||
+      replica.stage[a] != replica.stage[b] || !same_work(x, y) || rank_[a] != rank_[b] ||
       x.inputs.size() != y.inputs.size() || x.outputs.size() != y.outputs.size())
     return false;
   if (!replica.gathered.empty() && replica.gathered[a] != replica.gathered[b]) return false;

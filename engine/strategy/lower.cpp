@@ -212,6 +212,7 @@ LoweredGraph split_graph(const Strategy& strategy, const Graph& graph, const Clu
 LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
                              const Cluster& cluster) {
   check_mesh(parallelism, cluster);
+  check_stages(parallelism);
   check_inside(parallelism, graph);
   check_experts(parallelism, graph);
   const auto run = [](Lowering lowering) { return lowering.run(); };
@@ -229,16 +230,11 @@ std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const G
   if (mesh.placement > 1 || sends_parts || sums_aside) return std::nullopt;
   const Nameless nameless;
   const auto run = [&](Lowering lowering) { return lowering.run(parts, lanes); };
-  try {
-    check_mesh(parallelism, cluster);
-    check_experts(parallelism, graph);
-    if (!goes_in_rings(parallelism)) return lowered_copy(parallelism, graph, run);
-    const Graph rings = with_rings(graph);
-    return lowered_copy(parallelism, rings, run);
-  } catch (const ArgumentError&) {
-  } catch (const LimitError&) {
-  }
-  return std::nullopt;
+  check_mesh(parallelism, cluster);
+  check_experts(parallelism, graph);
+  if (!goes_in_rings(parallelism)) return lowered_copy(parallelism, graph, run);
+  const Graph rings = with_rings(graph);
+  return lowered_copy(parallelism, rings, run);
 }
 
 LoweredCopies copy_replica(const LoweredReplica& replica, int32_t copies,

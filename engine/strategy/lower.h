@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/latest.h"
 #include "cluster/cluster.h"
 #include "graph/graph.h"
 #include "strategy/strategy.h"
@@ -95,8 +95,6 @@ struct LoweredStrategy {
 /// What of a strategy decides the graph that it lowers to: strategies of which this is equal share
 /// it, however they are placed and however many micro-batches there are.
 Strategy structure_of(const Strategy& strategy);
-/// The same into `structure`, whose memory is used again.
-void structure_of(const Strategy& strategy, Strategy& structure);
 
 /// A step of a strategy, and how many of a cycle are like it.
 struct CycleStep {
@@ -121,38 +119,25 @@ bool goes_in_rings(const Parallelism& given);
 /// The graph of such a mesh in two steps. Throws what lower() throws.
 LoweredReplica lower_replica(const Parallelism& parallelism, const Graph& graph,
                              const Cluster& cluster);
-/// Graphs in parts, before anything else is done to them, of the latest meshes of one graph: those
-/// that differ in replicas, their states, recomputation or order share them. For one thread.
-class LaneParts {
+namespace lowering {
+struct Made;
+}
+/// What split() of strategy/lowering.h makes, by what decides it: the latest meshes of one graph that
+/// differ in replicas, their states, recomputation or order share it.
+struct LanePartsKey {
+  Parallelism of;
+  std::vector<int32_t> lanes;
+  bool operator==(const LanePartsKey&) const = default;
+};
+class LaneParts : public Latest<LanePartsKey, const std::optional<lowering::Made>> {
  public:
-  template <class Make>
-  std::shared_ptr<const void> find(const Parallelism& of, std::span<const int32_t> lanes,
-                                   Make make) {
-    for (auto kept = kept_.begin(); kept != kept_.end(); ++kept)
-      if (kept->of == of && std::equal(lanes.begin(), lanes.end(), kept->lanes.begin(),
-                                       kept->lanes.end())) {
-        kept_.splice(kept_.begin(), kept_, kept);
-        return kept_.front().made;
-      }
-    kept_.push_front({of, {lanes.begin(), lanes.end()}, make()});
-    if (kept_.size() > kMost) kept_.pop_back();
-    return kept_.front().made;
-  }
-
- private:
-  struct Kept {
-    Parallelism of;
-    std::vector<int32_t> lanes;
-    std::shared_ptr<const void> made;
-  };
-  static constexpr size_t kMost = 4;
-  std::list<Kept> kept_;  // the latest first
+  LaneParts() : Latest(4) {}
 };
 
 /// The same of one device of each kind of every stage alone, where stages have the same kinds and
 /// devices send to none but those of equal place in others, or the next in a ring (lower_lanes());
-/// nothing elsewhere, and where lower_replica() would throw. `parts` is of this graph. Graphs are nameless
-/// (graph/nameless.h). lanes: those devices of a stage that are made, ascending, among them the
+/// nothing elsewhere. Throws what lower_replica() throws, but graphs are nameless (graph/nameless.h),
+/// and so may its messages be. `parts` is of this graph. lanes: those devices of a stage that are made, ascending, among them the
 /// first of every kind, the first of every group in which one of them meets others, and all that
 /// send one of them something; empty: the first of each kind.
 std::optional<LoweredReplica> lower_lane(const Parallelism& parallelism, const Graph& graph,
@@ -182,7 +167,7 @@ Arrangement arrange(const LoweredGraph& made, const Strategy& strategy);
 ///
 /// Throws ArgumentError, with fields, sizes and the nearest values that would do: a mesh of more
 /// devices than the cluster has; layers that do not divide over the stages, a list of stages of
-/// another length or sum; virtual stages of a schedule that has none, or other than two of one in V
+/// another length or sum, or with one of no layers between others; virtual stages of a schedule that has none, or other than two of one in V
 /// shape; micro-batches of interleaved that are no multiple of the pipeline, or fewer than fill a
 /// zero-bubble schedule (check_pipeline()); experts without `expert`'s divisors,
 /// or over `tensor` without sequence_parallel; `placement` above one without

@@ -70,10 +70,9 @@ class Lowering {
 
   /// As lower_lane(), nothing included.
   std::optional<LoweredReplica> run(LaneParts& parts, std::span<const int32_t> lanes) {
-    const auto found = std::static_pointer_cast<const std::optional<Made>>(
-        parts.find(what_splits(), lanes, [&] {
-          return std::make_shared<const std::optional<Made>>(split(true, lanes));
-        }));
+    const auto found = parts.find({what_splits(), {lanes.begin(), lanes.end()}}, [&] {
+      return std::make_shared<const std::optional<Made>>(split(true, lanes));
+    });
     if (!*found) return std::nullopt;
     auto lane = finish(**found);
     lane.lanes = (*found)->lanes;
@@ -174,9 +173,8 @@ class Lowering {
     if (stages == 1 && per_stage_.empty()) per_stage_ = {count};
     if (count == 0 && (stages > 1 || given_.recompute == Recompute::full))
       throw ArgumentError(fmt::format(
-          "graph '{}' repeats no layers (operators called 'layer_1/...', 'layer_2/...'), by which "
-          "stages and recomputation go",
-          graph_.name()));
+          "graph '{}' repeats no layers ({}), by which stages and recomputation go",
+          graph_.name(), kLayerRule));
     if (per_stage_.empty()) {
       if (count % stages != 0)
         throw ArgumentError(fmt::format(
@@ -280,10 +278,14 @@ class Lowering {
 
   /// What attention does by heads.
   std::vector<bool> attention_by_heads() const {
+    return attention_or_refuse("context_kind: all_to_all", "to cut by heads");
+  }
+
+  std::vector<bool> attention_or_refuse(const char* word, const char* use) const {
     auto found = attention_core(graph_, layers_);
     if (std::none_of(found.begin(), found.end(), [](bool core) { return core; }))
-      throw ArgumentError(fmt::format(
-          "context_kind: all_to_all: graph '{}' has no attention to cut by heads", graph_.name()));
+      throw ArgumentError(
+          fmt::format("{}: graph '{}' has no attention {}", word, graph_.name(), use));
     return found;
   }
 
@@ -322,7 +324,8 @@ class Lowering {
 
   void repeat(Made& made) const {
     std::vector<bool> core;
-    if (given_.recompute == Recompute::selective) core = attention_core(graph_, layers_);
+    if (given_.recompute == Recompute::selective)
+      core = attention_or_refuse("recompute: selective", "to recompute");
     std::vector<int32_t> unit;
     const auto mixed = units_with_rules();
     for (const int32_t op : made.serves) {

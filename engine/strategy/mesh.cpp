@@ -59,6 +59,13 @@ void check_fields(const Synchronisation& given) {
     refuse("asynchronous", "parameter_server and daso");
 }
 
+int64_t Mesh::device_count() const {
+  int64_t count = 1;
+  for (const int32_t size : {data, tensor, pipeline, context, placement})
+    count = size > 0 && count > kMaxDevices / size ? kMaxDevices : count * size;
+  return count;
+}
+
 std::vector<Axis> Mesh::axes() const {
   std::vector<Axis> all = order;
   for (size_t i = 0; i < kAxes; ++i)

@@ -35,8 +35,11 @@ struct Mesh {
   std::vector<int32_t> devices;  ///< by rank; empty: the cluster's, in its order
 
   bool operator==(const Mesh&) const = default;
-  int64_t device_count() const { return int64_t{data} * width() * pipeline; }
-  /// Devices that share an operator: of one place in a stage of one replica.
+  /// The product of all axes but `expert`, at most kMaxDevices.
+  int64_t device_count() const;
+  static constexpr int64_t kMaxDevices = int64_t{1} << 62;
+  /// Devices that share an operator: of one place in a stage of one replica. This and width() are
+  /// for meshes that check_mesh() accepts: the products of others may overflow.
   int32_t parts() const { return tensor * context; }
   /// Devices of a stage of one replica.
   int32_t width() const { return parts() * placement; }

@@ -26,7 +26,16 @@ void check_listed(const Mesh& mesh, const Cluster& cluster, const std::string& s
   }
 }
 
+void check_sizes(const Mesh& mesh) {
+  const std::pair<const char*, int32_t> sizes[] = {
+      {"data", mesh.data},       {"tensor", mesh.tensor}, {"pipeline", mesh.pipeline},
+      {"context", mesh.context}, {"expert", mesh.expert}, {"placement", mesh.placement}};
+  for (const auto& [axis, size] : sizes)
+    if (size < 1) throw ArgumentError(fmt::format("mesh: {}: expected at least 1, got {}", axis, size));
+}
+
 void check_devices(const Mesh& mesh, const Cluster& cluster) {
+  check_sizes(mesh);
   const auto more = [](const char* axis, int32_t size) {
     return size > 1 ? fmt::format(" x {} {}", axis, size) : std::string();
   };

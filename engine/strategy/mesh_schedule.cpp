@@ -55,6 +55,18 @@ void check_pipeline(const Parallelism& given) {
   check_micro_batches(given, schedule);
 }
 
+void check_stages(const Parallelism& given) {
+  const auto& stages = given.stages;
+  if (static_cast<int64_t>(stages.size()) != int64_t{given.mesh.pipeline} * given.virtual_stages)
+    return;  // refused where the number of layers is known
+  for (size_t s = 0; s < stages.size(); ++s)
+    if (stages[s] < (s > 0 && s + 1 < stages.size() ? 1 : 0))
+      throw ArgumentError(fmt::format(
+          "stages: stage {} of {} has {} layers; expected at least 1 between the first stage and the "
+          "last one",
+          s + 1, stages.size(), stages[s]));
+}
+
 PipelineSchedule schedule_of(const Parallelism& given) {
   const auto schedule = parse_pipeline_schedule(given.schedule);
   if (given.virtual_stages > 1) return schedule;

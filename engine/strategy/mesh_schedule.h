@@ -12,6 +12,10 @@ namespace trinity {
 /// zero-bubble schedule needs: as many as the pipeline has stages, twice that in V shape, one less than that for zb-h2.
 void check_pipeline(const Parallelism& given);
 
+/// Throws ArgumentError for a listed stage without layers that would have no operators: the first has
+/// what stands before the layers, the last what stands after them.
+void check_stages(const Parallelism& given);
+
 /// The order that it comes to: with one virtual stage a device nothing is interleaved, on one
 /// device no schedule splits the backward pass.
 PipelineSchedule schedule_of(const Parallelism& given);

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/index.h"
 #include "base/words.h"
+#include "graph/layers.h"
 #include "graph/operator_types.h"
 #include "graph/order.h"
 #include "graph/split_backward.h"
@@ -25,8 +26,7 @@ namespace {
 constexpr const char* kDispatchRules[] = {"fifo", "lifo", "priority", "order"};
 constexpr const char* kSchedules[] = {
     "fifo",        "lifo",  "critical_path", "priority",       "order", "gpipe",      "1f1b",
-    "interleaved", "zb-h1", "zb-h2",         "zb-interleaved", "zb-v",  "dualpipe-v", "pipedream",
-    kRoundRobin};
+    "interleaved", "zb-h1", "zb-h2",         "zb-interleaved", "zb-v",  "dualpipe-v", "pipedream"};
 constexpr int64_t kMostTasks = int64_t{1} << 30;
 
 void check_length(const char* what, size_t length, const Graph& graph) {
@@ -350,9 +350,10 @@ class Pipeline {
       throw ScheduleError(fmt::format(
           "the order contradicts graph '{}': operator '{}' in stage {} on device {} reads '{}' in "
           "stage {} on device {}, and its gradient goes back there; schedule '{}' needs stages in "
-          "the order of the graph (field 'stage' can state them), a device each",
+          "the order of the graph, a device each (field 'stage' can state them). A mesh finds stages "
+          "by the names of layers: {}",
           graph_.name(), graph_.op(to).name, stage_[to] + 1, v + 1, graph_.op(from).name,
-          stage_[from] + 1, u + 1, pipeline_schedule_name(schedule_)));
+          stage_[from] + 1, u + 1, pipeline_schedule_name(schedule_), kLayerRule));
     });
   }
 
@@ -516,7 +517,7 @@ const char* dispatch_rule_name(DispatchRule rule) {
 }
 
 void check_schedule(const ScheduleSpec& spec, const Graph& graph, int32_t devices) {
-  parse_word("schedule", spec.name, kSchedules);
+  if (spec.name != kRoundRobin) parse_word("schedule", spec.name, kSchedules);
   if (spec.micro_batches < 1)
     throw ArgumentError(
         fmt::format("a schedule needs at least 1 micro-batch, got {}", spec.micro_batches));

@@ -58,6 +58,16 @@ struct Schedule {
   bool operator==(const Schedule&) const = default;
 };
 
+uint64_t hash_value(const Schedule& schedule);
+
+/// A schedule that nobody changes any more, with its hash.
+struct FixedSchedule {
+  explicit FixedSchedule(Schedule made) : schedule(std::move(made)), hash(hash_value(schedule)) {}
+
+  const Schedule schedule;
+  const uint64_t hash;
+};
+
 /// A schedule as scripts and strategy files state it; a problem's costs make a Schedule of it.
 struct ScheduleSpec {
   /// A dispatch rule, a pipeline, or "critical_path": the priority of an operator is the longest
@@ -71,7 +81,8 @@ struct ScheduleSpec {
   bool operator==(const ScheduleSpec&) const = default;
 };
 
-/// The schedule of replicas that servers take in turn (Meeting::in_turn).
+/// The schedule of replicas that servers take in turn (Meeting::in_turn): of lowered plans only, so
+/// that no list of names for users has it.
 inline constexpr const char* kRoundRobin = "round-robin";
 
 /// Throws ArgumentError unless the name is known, only fields of this name are filled, and these

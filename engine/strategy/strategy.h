@@ -43,6 +43,7 @@ struct Strategy {
 
 /// Equal for equal strategies, the same on every machine.
 uint64_t hash_value(const Strategy& strategy);
+uint64_t hash_value(const Parallelism& given);
 
 /// Throws ArgumentError unless `placement` names a device of `cluster` for every operator and
 /// keeps every colocation unit together.

@@ -81,6 +81,25 @@ void add(Hasher& hash, const Replication& replication) {
 
 }  // namespace
 
+uint64_t hash_value(const Schedule& schedule) {
+  Hasher hash;
+  hash.add(static_cast<uint64_t>(schedule.micro_batches));
+  hash.add(static_cast<uint64_t>(schedule.dispatch));
+  for (const int32_t number : {schedule.stream, schedule.measured_from, schedule.measured_to})
+    hash.add(static_cast<uint64_t>(number));
+  hash.add(static_cast<uint64_t>(schedule.contradicts));
+  add_all(hash, schedule.priority);
+  for (const auto* list : {&schedule.order, &schedule.order_first, &schedule.weight_versions})
+    add_all(hash, *list);
+  return hash.value();
+}
+
+uint64_t hash_value(const Parallelism& given) {
+  Hasher hash;
+  add(hash, given);
+  return hash.value();
+}
+
 uint64_t hash_value(const Strategy& strategy) {
   Hasher hash;
   add_all(hash, strategy.placement);

@@ -256,13 +256,57 @@ class Pattern {
   std::vector<bool> vocabulary_;  // per operator
 };
 
-/// That the parts of an operator are equal, but for the vocabulary, which is padded.
-void check_even(const Operator& op, const Dimension& dimension, int32_t parts) {
-  if (dimension.size % parts == 0) return;
+/// The dimension of an operator that is cut over tensor; -1: none.
+int32_t cut_of(const Pattern& pattern, const TensorParts& parts, int32_t op) {
+  const auto said = parts.said.find(op);
+  if (said != parts.said.end()) return said->second;
+  return parts.tensor > 1 ? pattern.dimension(op) : -1;
+}
+
+/// That the parts of every operator are equal, but for the vocabulary, which is padded. Names heads
+/// before other dimensions, and the nearest degrees that divide all that is cut.
+void check_even(const Graph& graph, const Pattern& pattern, const TensorParts& parts) {
+  const auto is_heads = [&](int32_t op, const Dimension& dimension) {
+    return dimension.name == "h" && !graph.op(op).type.starts_with("Conv");
+  };
+  int64_t common = 0;
+  const Dimension* uneven = nullptr;
+  int32_t of = -1;
+  for (int32_t op = 0; op < graph.operator_count(); ++op) {
+    const int32_t cut = graph.op(op).phase == Phase::forward ? cut_of(pattern, parts, op) : -1;
+    if (cut < 0 || pattern.vocabulary(op)) continue;
+    const auto& dimension = pattern.space(op).dimensions[at(cut)];
+    common = std::gcd(common, dimension.size);
+    if (dimension.size % parts.tensor == 0) continue;
+    if (uneven && (is_heads(of, *uneven) || !is_heads(op, dimension))) continue;
+    uneven = &dimension;
+    of = op;
+  }
+  if (!uneven) return;
   throw ArgumentError(fmt::format(
-      "tensor = {}: dimension '{}' of operator '{}' has {}, which {} does not divide; "
-      "nearest that do: {}",
-      parts, dimension.name, op.name, dimension.size, parts, divisors_near(dimension.size, parts)));
+      "mesh: tensor = {}: operator '{}' has {}{}, which {} does not divide; nearest that do: {}",
+      parts.tensor, graph.op(of).name, uneven->size,
+      is_heads(of, *uneven) ? " heads" : fmt::format(" in dimension '{}'", uneven->name),
+      parts.tensor, divisors_near(common, parts.tensor)));
+}
+
+/// That degrees above one cut something.
+void check_effect(const Graph& graph, const TensorParts& parts, bool cut, bool sequence) {
+  if (parts.context > 1 && !sequence && parts.by_heads.empty())
+    throw ArgumentError(fmt::format(
+        "mesh: context = {}: graph '{}' has no sequence (no table of embeddings) to cut",
+        parts.context, graph.name()));
+  if (parts.tensor == 1) return;
+  if (parts.sequence && !sequence)
+    throw ArgumentError(fmt::format(
+        "sequence_parallel: graph '{}' has no sequence (no table of embeddings) to cut; use false",
+        graph.name()));
+  if (!cut && !parts.sequence && parts.by_heads.empty())
+    throw ArgumentError(fmt::format(
+        "mesh: tensor = {} splits no operator of graph '{}': expected matmuls with weights whose "
+        "results reach another such matmul or a loss over classes, a table of embeddings, or "
+        "operators that 'split' names; use tensor = 1",
+        parts.tensor, graph.name()));
 }
 
 /// Follows the axis of the sequence through a forward graph.
@@ -314,11 +358,10 @@ void check_sequence(const Operator& op, const Dimension& dimension, int32_t part
 
 /// How one operator is split: along what the pattern cuts over tensor, the sequence over context
 /// (and tensor, where nothing else is and `sequence` says so), copies over what is left.
-OperatorSplit split_of(const Operator& op, const IterationSpace& space, int32_t cut, bool padded,
-                       int32_t along, const TensorParts& parts) {
+OperatorSplit split_of(const Operator& op, const IterationSpace& space, int32_t cut, int32_t along,
+                       const TensorParts& parts) {
   OperatorSplit split;
   split.factors.assign(space.dimensions.size(), 1);
-  if (cut >= 0 && !padded) check_even(op, space.dimensions[cut], parts.tensor);
   if (cut >= 0) split.factors[cut] = parts.tensor;
   const bool whole = cut < 0 && !(parts.sequence && along >= 0);
   split.copies = (whole ? parts.tensor : 1) * (along < 0 ? parts.context : 1);
@@ -415,22 +458,20 @@ Splits tensor_splits(const Graph& graph, const TensorParts& parts,
   if (parts.tensor > 1 || !parts.by_heads.empty()) pattern.run();
   if (parts.tensor > 1 && pattern.joined() >= 0 && !parts.said.contains(pattern.joined()))
     refuse_joined(graph, pattern.joined(), parts.tensor);
+  check_even(graph, pattern, parts);
   const SequenceAxis sequence(graph, pattern);
   const bool along = parts.context > 1 || (parts.sequence && parts.tensor > 1);
-  bool any = false;
+  bool any_cut = false, any_sequence = false;
   for (int32_t op = 0; op < graph.operator_count(); ++op) {
     const auto& about = graph.op(op);
     const bool follows = about.phase != Phase::forward && about.forward >= 0;
     const bool source = about.inputs.empty() && !is_variable(about);
     if (follows || source || about.collective >= 0) continue;
-    const auto said = parts.said.find(op);
-    const int32_t found = parts.tensor > 1 ? pattern.dimension(op) : -1;
-    const int32_t cut = said == parts.said.end() ? found : said->second;
+    const int32_t cut = cut_of(pattern, parts, op);
     if (!parts.by_heads.empty() && parts.by_heads[op]) {
       const auto& space = pattern.space(op);
       const int32_t heads = about.type == "Attention" ? space.find("h") : pattern.dimension(op);
       splits[op] = split_by_heads(about, space, heads, parts, first_device[op]);
-      any = true;
       continue;
     }
     if (cut < 0 && is_variable(about)) {
@@ -442,15 +483,13 @@ Splits tensor_splits(const Graph& graph, const TensorParts& parts,
       continue;
     }
     const int32_t s = along && !is_variable(about) ? sequence.of(op) : -1;
-    any = any || s >= 0;
-    splits[op] = split_of(about, pattern.space(op), cut, pattern.vocabulary(op), s, parts);
+    any_sequence = any_sequence || s >= 0;
+    any_cut = any_cut || cut >= 0;
+    splits[op] = split_of(about, pattern.space(op), cut, s, parts);
     splits[op].devices = devices_in_order(splits[op], cut, s, parts, first_device[op]);
     splits[op].in_order = true;
   }
-  if (parts.context > 1 && !any)
-    throw ArgumentError(fmt::format(
-        "mesh: context = {}: graph '{}' has no sequence (no table of embeddings) to cut",
-        parts.context, graph.name()));
+  check_effect(graph, parts, any_cut, any_sequence);
   return splits;
 }
 

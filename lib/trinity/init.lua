@@ -8,12 +8,13 @@ end
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
+local fields = require 'trinity.base.fields'
 local hooks = require 'trinity.base.hooks'
 local late = require 'trinity.base.late'
 local util = require 'trinity.base.util'
 
-hooks.searches = late.table(function() return require 'trinity.runs.search' end)
-hooks.moves = late.table(function() return require 'trinity.search.moves' end)
+hooks.searches = late.table('searches', function() return require 'trinity.runs.search' end)
+hooks.moves = late.table('moves', function() return require 'trinity.search.moves' end)
 function hooks.job() return require('trinity.dist').current() end
 function hooks.read_replication(...) return require('trinity.dist.replication_file').read(...) end
 function hooks.export(...) return require('trinity.formats').export(...) end
@@ -54,7 +55,7 @@ function hooks.read_profile(...) return require('trinity.profile.object').load(.
 ---@field reinforce fun(settings: trinity.ReinforceSettings): trinity.Method
 --- A method that trains a policy by the cross-entropy method: it raises the likelihood of the best samples.
 ---@field cross_entropy fun(settings: trinity.CrossEntropySettings): trinity.Method
-local trinity = late.modules(function()
+local trinity = late.modules('trinity', function()
   return {
     version = core.version,
     api = 1,
@@ -148,4 +149,10 @@ function trinity.describe_torch()
   return text
 end
 
-return trinity
+local engine_functions = { format_bytes = 1, global = 2, threads = 0, clock_s = 0, describe_machine = 0,
+  stop_requested = 0, was_interrupted = 0, stop_status = 0, stop_name = 0 } -- and how many arguments they take
+for name, most in util.sorted_pairs(engine_functions) do
+  trinity[name] = fields.limited('trinity.' .. name, trinity[name], most)
+end
+
+return fields.module('trinity', trinity)

@@ -21,6 +21,10 @@ TEST_CASE("suggestions name the nearest candidate, or none") {
   CHECK(suggestion("quux", {"seed", "steps"}).empty());
   CHECK(suggestion("time", {"name", "time_s"}) == ", did you mean 'time_s'?");
   CHECK(suggestion("x", {}).empty());
+  CHECK(suggestion("x", {"y"}).empty());
+  CHECK(suggestion("budget", {"quiet", "seconds"}).empty());
+  CHECK(suggestion("hidden_size", {"hidden_act"}).empty());
+  CHECK(suggestion("evaluation_limits", {"evaluation_lim"}) == ", did you mean 'evaluation_lim'?");
 }
 
 TEST_CASE("checks say what failed, with both values") {

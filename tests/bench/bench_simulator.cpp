@@ -14,7 +14,6 @@
 #include <stdexcept>
 #include <thread>
 
-#include "bench/plain_heap.h"
 #include "bench/simgrid.h"
 #include "bench/subjects.h"
 #include "bench/textbook.h"
@@ -48,27 +47,6 @@ Competitor textbook(const Subject& subject, const Placements& placements) {
             for (size_t i = 0; i < placements.size(); ++i)
               steps[i] = TextbookLoop(subject.textbook, placements[i], kDevices).run();
           }};
-}
-
-template <bool kMemory>
-Competitor plain_heap(const Subject& subject, const Placements& placements) {
-  return {kMemory ? "  heap, with memory" : "plain 4-ary heap",
-          [&, loop = PlainHeapLoop<kMemory>(subject.flat, kDevices)](auto& steps) mutable {
-            for (size_t i = 0; i < placements.size(); ++i) steps[i] = loop.run(placements[i]);
-          }};
-}
-
-/// That the plain heap's peaks are those of the simulator.
-void check_peaks(const Subject& subject, const Placement& placement) {
-  PlainHeapLoop<true> loop(subject.flat, kDevices);
-  loop.run(placement);
-  Metrics metrics;
-  Simulator(*subject.exact).run({placement, nullptr}, metrics);
-  for (size_t d = 0; d < metrics.devices.size(); ++d)
-    if (metrics.devices[d].peak_memory_bytes != loop.peak_bytes()[d])
-      throw std::runtime_error(fmt::format("{}: device {} holds {} bytes at most, the plain heap {}",
-                                           subject.name, d + 1, metrics.devices[d].peak_memory_bytes,
-                                           loop.peak_bytes()[d]));
 }
 
 /// One simulator; every placement with its own schedule, or all with the only one, or without.
@@ -169,29 +147,24 @@ void print_head(const char* title, const char* columns) {
   fmt::print("\n{}\n{}\n", title, columns);
 }
 
-/// Rows of the first two tables: the reference loop, then the plain heap and trinity without memory
-/// and with it. Ratios to the heap are to the one without memory, then to the one that accounts it.
+/// Rows of the first two tables: the reference loop, then trinity without memory and with it.
 void compare(const Subject& subject, const Family& family, size_t count, int repetitions) {
   const auto placements = family.placements(subject.operators, count);
   const auto results =
-      race({textbook(subject, placements), plain_heap<false>(subject, placements),
-            plain_heap<true>(subject, placements),
-            simulator("trinity, plain", subject.plain, placements),
+      race({textbook(subject, placements), simulator("trinity, plain", subject.plain, placements),
             simulator("trinity, with memory", subject.exact, placements)},
            count, repetitions);
   check_equal(results, fmt::format("{}, {}", subject.name, family.name));
-  check_peaks(subject, placements[0]);
   const auto size = static_cast<double>(subject.operators + subject.edges);
   for (const auto& result : results)
-    fmt::print("{:<20}{:<8}{:<21}{:>14.1f}{:>14.1f}{:>14.2f}{:>8.2f}{:>8.2f}{:>8.2f}\n", subject.name,
-               family.name, result.name, result.us, per_second(result), result.us * 1e3 / size,
-               result.times_faster, result.times_faster / results[1].times_faster,
-               result.times_faster / results[2].times_faster);
+    fmt::print("{:<20}{:<8}{:<21}{:>14.1f}{:>14.1f}{:>14.2f}{:>8.2f}\n", subject.name, family.name,
+               result.name, result.us, per_second(result), result.us * 1e3 / size,
+               result.times_faster);
 }
 
 constexpr const char* kComparison =
     "graph               family  simulation             us/placement  placements/s  ns/(op+edge)  "
-    "faster  than heap, with memory";
+    "faster";
 
 void bench_reference(const std::vector<const Subject*>& subjects) {
   print_head("1. Against the textbook event loop (step times of all placements checked equal)",
@@ -397,8 +370,8 @@ void bench_mesh(const std::shared_ptr<const Graph>& graph, int32_t devices, bool
     bool priced = false;
     unseen.push_back(ms_of([&] { priced = pricer.price(strategy, metrics, kNoLimit); }));
     later.push_back(ms_of([&] { pricer.price(strategy, metrics, kNoLimit); }));
-    simulated = pricer.simulated_devices(strategy);
-    lowered = pricer.lowered_layers(strategy);
+    simulated = pricer.seen(strategy).devices;
+    lowered = pricer.seen(strategy).layers;
     if (simulated >= 0 && !priced) throw std::runtime_error("a mesh could not be priced");
   }
   const auto& mesh = strategy.parallelism->mesh;

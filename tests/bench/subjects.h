@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "base/random.h"
-#include "bench/plain_heap.h"
 #include "bench/textbook.h"
 #include "simulator/simulator.h"
 #include "support/build.h"
@@ -188,7 +187,6 @@ struct Subject {
         operators(shape.cost_ns.size()),
         edges(shape.edges.size()),
         textbook(textbook_graph(shape)),
-        flat(textbook),
         graph(graph_of(shape)),
         plain(problem(QueueModel::sender, MemoryModel::none)),
         exact(problem(QueueModel::sender, MemoryModel::slots)) {}
@@ -205,7 +203,6 @@ struct Subject {
   std::string name;
   size_t operators, edges;
   TextbookGraph textbook;
-  FlatGraph flat;
   std::shared_ptr<const Graph> graph;
   std::shared_ptr<const Problem> plain, exact;
 };

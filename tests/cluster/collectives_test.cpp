@@ -9,6 +9,7 @@
 #include "cluster/library.h"
 #include "support/build.h"
 #include "support/cases.h"
+#include "support/tier.h"
 
 using namespace trinity;
 
@@ -182,7 +183,7 @@ TEST_CASE("one device costs nothing") {
 }
 
 TEST_CASE("laws: parts add up, levels collapse, more bytes take no less") {
-  RandomStream random(3, "collectives");
+  RandomStream random(test::law_seed(), "collectives");
   for (int round = 0; round < 40; ++round) {
     const int nodes = 1 + static_cast<int>(random.below(4)),
               members = 1 + static_cast<int>(random.below(4));
@@ -223,8 +224,8 @@ TEST_CASE("laws: parts add up, levels collapse, more bytes take no less") {
 }
 
 TEST_CASE("laws: no part of an all-reduce takes longer, and two parts take no less") {
-  RandomStream random(4, "parts");
-  for (int round = 0; round < 600; ++round) {
+  RandomStream random(test::law_seed(), "parts");
+  for (uint64_t round = 0; round < test::draws(600); ++round) {
     const auto below = [&](uint64_t bound) { return static_cast<int>(random.below(bound)); };
     auto spec = random.below(2)
                     ? test::random_cluster(random, 1 + below(9))
@@ -386,6 +387,44 @@ TEST_CASE("small packets, switches that add up, and cards in use") {
   const Cluster sharp(machines(4, 2, library));
   CHECK(near(time_s(sharp, Kind::all_reduce, Algorithm::in_network, 8'000'000),
              chunks(1e-5, 2 * 2e-6 + 2 * 8e-6, 2 * 8e6 / 2e8)));
+}
+
+TEST_CASE("rails count network cards: as many as a node has change nothing, half of them halve") {
+  CollectiveLibrary library;
+  for (const bool half_duplex : {false, true})
+    for (const int32_t nodes : {2, 4}) {
+      auto spec = machines(nodes, 8, library);
+      std::erase_if(spec.links, [](const Link& link) {
+        return link.to == "net" || link.to.ends_with("/card");
+      });
+      for (size_t d = 0; d < spec.devices.size(); ++d) {
+        const Device& gpu = spec.devices[d];
+        const char* card = d % 8 < 4 ? "/card0" : "/card1";
+        spec.links.push_back({gpu.name, gpu.node + card, 1e9, 0, false});
+      }
+      for (int32_t n = 0; n < nodes; ++n)
+        for (int32_t card = 0; card < 2; ++card)
+          spec.links.push_back({fmt::format("n{}/card{}", n, card), "net", 1e8, 4e-6, half_duplex});
+      const auto rate = [&](double rails) {
+        spec.collectives->rails = rails;
+        return 1 / time_s(Cluster(spec), Kind::all_reduce, Algorithm::ring, 1 << 30);
+      };
+      const double unlimited = rate(std::numeric_limits<double>::infinity());
+      for (const double rails : {2.0, 3.0, 8.0, 8.31}) CHECK(rate(rails) == unlimited);
+      CHECK(rate(1) == doctest::Approx(unlimited / 2).epsilon(1e-3));
+      CHECK(rate(1.5) == doctest::Approx(unlimited * 0.75).epsilon(1e-3));
+    }
+}
+
+TEST_CASE("a library's rings over unequal nodes carry what the narrowest node sends") {
+  const Cluster cluster(machines(4, 8, plain_library()));
+  const auto rate = [&](const std::vector<int32_t>& members) {
+    const double part = 1 - 1 / static_cast<double>(members.size());
+    return part / collective_cost(cluster, Kind::all_reduce, Algorithm::ring, members, 1 << 30)
+                      .time_s();
+  };
+  CHECK(rate(first(31)) == doctest::Approx(rate(first(32)) * 7 / 8).epsilon(0.02));
+  CHECK(rate(first(9)) == doctest::Approx(rate({0, 8})).epsilon(0.02));
 }
 
 TEST_CASE("a library may have no trees") {

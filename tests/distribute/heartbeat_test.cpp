@@ -1,6 +1,6 @@
 #include "distribute/heartbeat.h"
 
-#include <ATen/ATen.h>
+#include "libtorch/torch.h"
 
 #include "base/error.h"
 #include "distribute/job.h"

@@ -8,6 +8,7 @@
 #include "learn/agent.h"
 #include "simulator/simulator.h"
 #include "support/build.h"
+#include "support/tier.h"
 
 using namespace trinity;
 
@@ -98,7 +99,7 @@ AgentOptions toy_options() {
 TEST_CASE("PPO solves a toy problem whose optimum is known from trying all placements") {
   const auto problem = two_chains();
   const int64_t optimum = exhaustive_optimum(*problem);
-  for (const uint64_t seed : {1, 2, 3}) {
+  for (uint64_t seed = 1; seed <= test::draws(3); ++seed) {
     auto options = toy_options();
     options.seed = seed;
     const auto outcome = train(problem, options, 80, +1);

@@ -1,8 +1,10 @@
 -- Runs the specs, *_spec.lua anywhere below tests/lua, inside the program: describe, it, expect, skip. Use:
---   trinity tests/lua/run.lua [NAMES [FOLDER]]    NAMES: see tests/lua/support/specs.lua; all without them
---   trinity tests/lua/run.lua --shared            only the tests that read ../shared
--- Processes given the same (empty) folder share the files: each takes the next one that no other has taken, and prints
--- every test's name as it begins and its seconds in the end, for tests/run.
+--   trinity tests/lua/run.lua [--shared] [--reverse] [--seconds] [NAMES [WORDS]]
+-- NAMES: see tests/lua/support/specs.lua; all without them. WORDS: only tests whose full name holds these.
+-- --shared: only tests that read ../shared. --reverse: the last test of a file first, as none may need another.
+-- --seconds: prints every test's name as it begins and its seconds, for tests/run.
+-- $TRINITY_TIER: 'commit' leaves out what is for `test all` (it_all, all_only) and most draws of laws (draws).
+-- $TRINITY_SEED: the seed of the laws; the date without it.
 
 local ffi = require 'ffi'
 local core = require 'trinity.core'
@@ -12,8 +14,13 @@ local passed, failed, skipped, expected = 0, 0, 0, 0
 local names = {}
 local specs = dofile(root .. '/tests/lua/support/specs.lua')
 local golden = dofile(root .. '/tests/lua/support/golden.lua')
-local only_shared = arg[1] == '--shared'
-local wanted, claims = specs.find(only_shared and '' or arg[1] or ''), arg[2]
+
+local given = {}
+while arg[1] and arg[1]:find '^%-%-' do given[table.remove(arg, 1)] = true end
+local only_shared, show_seconds = given['--shared'], given['--seconds']
+local wanted, words = specs.find(arg[1] or ''), arg[2]
+local for_commit = os.getenv 'TRINITY_TIER' == 'commit'
+local seed = tonumber(os.getenv 'TRINITY_SEED' or os.date '!%Y%m%d')
 
 local Skip = {}
 
@@ -80,10 +87,25 @@ function Expectation:raises(pattern)
   end
 end
 
+-- all_only(): what follows in the file, or in its describe, is not for a commit.
+local all_below, drawn = false, false
+local function all_only() all_below = true end
+
 local function describe(name, body)
+  local before = all_below
   names[#names + 1] = name
   body()
   names[#names] = nil
+  all_below = before
+end
+
+--- How many cases a law draws: n, and a tenth of them for a commit.
+local function draws(n) return for_commit and math.max(1, math.floor(n / 10)) or n end
+
+--- The seed that laws draw by.
+local function law_seed()
+  drawn = true
+  return seed
 end
 
 ffi.cdef 'int setenv(const char *name, const char *value, int overwrite);'
@@ -114,12 +136,12 @@ local function finish()
   os.exit(failed == 0 and 0 or 1)
 end
 
-local function run_test(name, body)
-  local full = table.concat(names, ' ') .. ' ' .. name
+local in_tests_s = 0
+
+local function run_test(full, body)
   local start, before = core.clock_s(), expected
-  if torch_below and not core.has_torch() then return skipped_test(full, 'needs LibTorch') end
-  running = true
-  if claims then print('begins: ' .. full) end
+  running, drawn = true, false
+  if show_seconds then print('begins: ' .. full) end
   local ok, message = xpcall(function()
     body()
     if expected == before then fail(1, 'the test came to its end without one expectation') end
@@ -129,27 +151,46 @@ local function run_test(name, body)
     return debug.traceback(tostring(problem), 2)
   end)
   running = false
-  if claims then print(('%.6f s: %s'):format(core.clock_s() - start, full)) end
+  local took_s = core.clock_s() - start
+  in_tests_s = in_tests_s + took_s
+  if show_seconds then print(('%.6f s: %s'):format(took_s, full)) end
   if ok then
     passed = passed + 1
   elseif getmetatable(message) == Skip then
     skipped_test(full, message.reason)
   else
     failed = failed + 1
+    if drawn then message = ("%s\nthe laws' seed: %d"):format(message, seed) end
     print(('FAIL  %s\n      %s'):format(full, (message:gsub('\n', '\n      '))))
     if os.getenv 'TRINITY_FIRST' then finish() end -- the first failure suffices
   end
 end
 
+local reversed = {} -- tests of a file that wait for its end, the last one first
+
+--- A test of this name in what is being described; runs at once but for --reverse.
+local function add_test(name, body)
+  local full = table.concat(names, ' ') .. ' ' .. name
+  if (for_commit and all_below) or (words and not full:find(words, 1, true)) then return end
+  if torch_below and not core.has_torch() then return skipped_test(full, 'needs LibTorch') end
+  if not given['--reverse'] then return run_test(full, body) end
+  table.insert(reversed, 1, function() run_test(full, body) end)
+end
+
 local function it(name, body)
-  if not only_shared and not golden.accepting then run_test(name, body) end
+  if not only_shared and not golden.accepting then add_test(name, body) end
+end
+
+--- A test that a commit leaves to `test all`.
+local function it_all(name, body)
+  if not for_commit then it(name, body) end
 end
 
 --- A test that the text which body returns is the golden one of this name (support/golden.lua), or that of a file
 --- elsewhere below the root.
 local function it_golden(name, body, file)
   if only_shared or not golden.wanted(name) then return end
-  run_test('prints the golden text ' .. name, function()
+  add_test('prints the golden text ' .. name, function()
     local text = body()
     expected = expected + 1
     golden.check(name, text, file)
@@ -162,7 +203,7 @@ if has_shared then has_shared:close() end
 --- A test that reads rows of ../shared: skipped by name where they are not.
 local function it_shared(name, body)
   if golden.accepting then return end
-  run_test(name, has_shared and body or function() skip '../shared is not here' end)
+  add_test(name, has_shared and body or function() skip '../shared is not here' end)
 end
 
 --- What a shell command prints.
@@ -188,8 +229,8 @@ end
 --- What specs see beside Lua: the words above, the root folder, the program and what runs it.
 local environment = setmetatable({
   output_of = output_of, merged = merged,
-  describe = describe, it = it, it_shared = it_shared, it_golden = it_golden, skip = skip,
-  with_torch = with_torch, root = root, program = program,
+  describe = describe, it = it, it_all = it_all, all_only = all_only, draws = draws, law_seed = law_seed,
+  it_shared = it_shared, it_golden = it_golden, skip = skip, with_torch = with_torch, root = root, program = program,
   expect = function(value)
     expected = expected + 1
     return setmetatable({ value = value }, Expectation)
@@ -250,25 +291,24 @@ end
 -- Neither this program nor those that tests start leave folders of runs behind.
 ffi.C.setenv('TRINITY_RUNS', 'none', 1)
 
---- Whether this process is the first to take a file: a folder is made by one only.
-local function take(name)
-  return not claims or os.execute(("mkdir '%s/%s' 2>/dev/null"):format(claims, (name:gsub('/', '-')))) == 0
-end
-
 --- Runs a spec file; what it does outside of its tests may need LibTorch, too.
 local function run_chunk(name, chunk)
-  torch_below = false
-  local depth = #names
+  torch_below, reversed = false, {}
+  local depth, start, before_s = #names, core.clock_s(), in_tests_s
   local ok, problem = xpcall(chunk, function(problem)
     return (getmetatable(problem) == Skip or needs_torch(problem)) and Skip or debug.traceback(tostring(problem), 2)
   end)
+  for _, test in ipairs(reversed) do test() end
   for i = #names, depth + 1, -1 do names[i] = nil end
+  if show_seconds then
+    print(('%.6f s: %s outside of its tests'):format(core.clock_s() - start - (in_tests_s - before_s), name))
+  end
   if problem == Skip then skipped_test(name, 'needs LibTorch') elseif not ok then error(problem, 0) end
 end
 
 for _, name in ipairs(wanted) do
   local path = ('%s/tests/lua/%s_spec.lua'):format(root, name)
-  if take(name) and (not only_shared or core.read_file(path):find 'it_shared') then
+  if not only_shared or core.read_file(path):find 'it_shared' then
     local chunk = assert(loadfile(path))
     setfenv(chunk, environment)
     describe(name:match '[^/]+$', function() run_chunk(name, chunk) end)

@@ -13,6 +13,7 @@
 #include "selection/selection_solver.h"
 #include "selection/selection_window.h"
 #include "support/selection_cases.h"
+#include "support/tier.h"
 
 using namespace trinity;
 
@@ -30,7 +31,7 @@ std::vector<std::vector<int32_t>> all_states(const SelectionModel& model) {
 }
 
 SelectionProblem small_problem(uint64_t i) {
-  RandomStream random(5, "selection branch", i);
+  RandomStream random(test::law_seed(), "selection branch", i);
   SelectionCase how;
   how.nodes = 3 + static_cast<int32_t>(random.below(5));
   how.edges = static_cast<int32_t>(random.below(14));
@@ -94,8 +95,8 @@ TEST_CASE("branch and bound ends with the best of all selections, or proves that
     CHECK(score.feasible());
     CHECK(score.cost == doctest::Approx(best.cost).epsilon(1e-12));
   }
-  CHECK(feasible > 40);
-  CHECK(infeasible > 5);
+  CHECK(feasible >= 20);
+  CHECK(infeasible >= 2);
 }
 
 TEST_CASE("the bound of a state holds for every selection with it") {
@@ -124,7 +125,7 @@ TEST_CASE("the bound of a state holds for every selection with it") {
       }
     }
   }
-  CHECK(looked > 80);
+  CHECK(looked > 40);
   CHECK(raised > 30);
 }
 

@@ -14,6 +14,7 @@
 #include "selection/selection_solver.h"
 #include "support/selection_cases.h"
 #include "support/shared_data.h"
+#include "support/tier.h"
 
 using namespace trinity;
 
@@ -46,7 +47,7 @@ double eliminated(const SelectionModel& model, EliminationRule rule) {
 
 TEST_CASE("elimination equals trying all selections, under both orders") {
   for (uint64_t i = 0; i < 300; ++i) {
-    RandomStream random(1, "selection exact", i);
+    RandomStream random(test::law_seed(), "selection exact", i);
     SelectionCase how;
     how.nodes = 1 + static_cast<int32_t>(random.below(7));
     how.most_states = 2 + static_cast<int32_t>(random.below(3));
@@ -68,7 +69,7 @@ TEST_CASE("elimination equals trying all selections, under both orders") {
 TEST_CASE("forbidden strategies and pairs are never chosen, and proven where they leave nothing") {
   int infeasible = 0, merged = 0;
   for (uint64_t i = 0; i < 400; ++i) {
-    RandomStream random(2, "selection forbidden", i);
+    RandomStream random(test::law_seed(), "selection forbidden", i);
     SelectionCase how;
     how.nodes = 2 + static_cast<int32_t>(random.below(6));
     how.most_states = 3;
@@ -84,14 +85,14 @@ TEST_CASE("forbidden strategies and pairs are never chosen, and proven where the
     infeasible += !best.feasible;
     merged += make_selection_model(problem).size() < problem.nodes();
   }
-  CHECK(infeasible > 20);
-  CHECK(merged > 100);
+  CHECK(infeasible >= 20);
+  CHECK(merged >= 100);
 }
 
 TEST_CASE("the least cost within the limit, by trying all where the limit binds") {
   int infeasible = 0, bound = 0;
   for (uint64_t i = 0; i < 400; ++i) {
-    RandomStream random(3, "selection memory", i);
+    RandomStream random(test::law_seed(), "selection memory", i);
     SelectionCase how;
     how.nodes = 2 + static_cast<int32_t>(random.below(6));
     how.edges = static_cast<int32_t>(random.below(9));
@@ -110,13 +111,13 @@ TEST_CASE("the least cost within the limit, by trying all where the limit binds"
     problem.usage_limit.reset();
     bound += best.feasible && solve(problem).cost < best.cost;
   }
-  CHECK(infeasible > 20);
-  CHECK(bound > 20);
+  CHECK(infeasible >= 20);
+  CHECK(bound >= 20);
 }
 
 TEST_CASE("slots of memory see every peak that can break the limit") {
   for (uint64_t i = 0; i < 200; ++i) {
-    RandomStream random(4, "selection slots", i);
+    RandomStream random(test::law_seed(), "selection slots", i);
     SelectionCase how;
     how.nodes = 1 + static_cast<int32_t>(random.below(9));
     how.memory = true;

@@ -9,6 +9,7 @@
 
 #include "simulator/simulator.h"
 #include "support/build.h"
+#include "support/tier.h"
 
 using namespace trinity;
 
@@ -128,7 +129,7 @@ std::shared_ptr<const Graph> random_training_graph(RandomStream& random, int ope
 }
 
 Ran random_run(uint64_t index) {
-  RandomStream random(13, "analysis", index);
+  RandomStream random(test::law_seed(), "analysis", index);
   const auto devices = static_cast<int>(1 + random.below(5));
   auto spec = test::uniform_spec(devices, 1e9 * double(1 + random.below(9)),
                                  1e-6 * double(random.below(9)));
@@ -304,7 +305,7 @@ TEST_CASE("an accumulated tensor comes from the last micro-batch to end") {
 }
 
 TEST_CASE("shares sum to the step, links join, and exposure is what a clock counts") {
-  for (uint64_t i = 0; i < 300; ++i) {
+  for (uint64_t i = 0; i < test::draws(300); ++i) {
     CAPTURE(i);
     const auto ran = random_run(i);
     const auto path = ran.path();

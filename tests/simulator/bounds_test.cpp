@@ -13,6 +13,7 @@
 #include "simulator/simulator.h"
 #include "support/build.h"
 #include "support/cases.h"
+#include "support/tier.h"
 
 using namespace trinity;
 
@@ -307,7 +308,7 @@ TEST_CASE("one operator a device, a slow and a fast one, is no violation") {
 TEST_CASE("the interval bound never exceeds the naive one, and seldom misses it") {
   int equal = 0, better = 0;
   for (uint64_t i = 0; i < 60; ++i) {
-    RandomStream random(5, "interval", i);
+    RandomStream random(test::law_seed(), "interval", i);
     test::GraphMaker make("small");
     std::vector<int> outputs;
     for (int o = 0; o < 9; ++o) {
@@ -327,7 +328,7 @@ TEST_CASE("the interval bound never exceeds the naive one, and seldom misses it"
     better += naive > known;
   }
   CHECK(better > 15);
-  CHECK(equal >= 54);
+  CHECK(equal >= 50);
 }
 
 TEST_CASE("memory: fixed bytes spread, one operator's needs, views for nothing") {
@@ -359,9 +360,9 @@ TEST_CASE("two inputs that are views of one tensor count once") {
 
 TEST_CASE("no placement beats the bounds") {
   int tight_steps = 0, tight_peaks = 0;
-  for (uint64_t i = 0; i < 240; ++i) {
+  for (uint64_t i = 0; i < test::draws(240); ++i) {
     CAPTURE(i);
-    RandomStream random(7, "bounds", i);
+    RandomStream random(test::law_seed(), "bounds", i);
     const auto graph = random_small_graph(random);
     const auto cluster = std::make_shared<const Cluster>(random_small_cluster(random));
     auto rules = SimulationRules::standard(*cluster);
@@ -380,8 +381,8 @@ TEST_CASE("no placement beats the bounds") {
     tight_steps += bounds.step_time_ns == best.step_time_ns;
     tight_peaks += bounds.peak_memory_bytes == best.peak_memory_bytes;
   }
-  CHECK(tight_steps > 40);
-  CHECK(tight_peaks > 40);
+  CHECK(tight_steps > test::least(40));
+  CHECK(tight_peaks > test::least(40));
 }
 
 namespace {
@@ -453,7 +454,7 @@ TEST_CASE("memory: what backward reads of forward exists when it turns") {
 }
 
 TEST_CASE("no plan's fullest device holds less than the bound") {
-  for (uint64_t i = 0; i < 4000; ++i) {
+  for (uint64_t i = 0; i < test::draws(4000); ++i) {
     CAPTURE(i);
     const auto c = test::mixed_case(i);
     Metrics metrics;
@@ -461,9 +462,9 @@ TEST_CASE("no plan's fullest device holds less than the bound") {
     CHECK(peak_memory_bound(*c.problem, c.schedule.micro_batches, false) <=
           metrics.peak_memory_bytes);
   }
-  for (uint64_t i = 0; i < 2000; ++i) {
+  for (uint64_t i = 0; i < test::draws(2000); ++i) {
     CAPTURE(i);
-    RandomStream random(9, "steps", i);
+    RandomStream random(test::law_seed(), "steps", i);
     const auto graph = random_training_step(random, 2 + int(random.below(9)));
     auto spec = test::random_cluster(random, 1 + int(random.below(4)));
     spec.queue = i % 7 == 6 ? QueueModel::receiver : test::kQueues[i % 5];
@@ -543,7 +544,7 @@ int64_t held_at(const Timeline& timeline, int64_t time_ns) {
 }  // namespace
 
 TEST_CASE("what must exist at one instant exists, whatever starts then") {
-  for (uint64_t i = 0; i < 1000; ++i) {
+  for (uint64_t i = 0; i < test::draws(1000); ++i) {
     CAPTURE(i);
     const auto c = test::mixed_case(i);
     const auto& problem = *c.problem;
@@ -570,7 +571,7 @@ TEST_CASE("the least peak of all placements of training steps is near the bound"
   double ratios = 0;
   for (uint64_t i = 0; i < 40; ++i) {
     CAPTURE(i);
-    RandomStream random(10, "optima", i);
+    RandomStream random(test::law_seed(), "optima", i);
     const auto graph = random_training_step(random, 3 + int(random.below(3)));
     if (graph->unit_count() > 12) continue;
     const auto problem = test::make_problem(graph, test::uniform_spec(2, 1e9, 1e-6));

@@ -7,6 +7,7 @@
 #include "simulator/batch.h"
 #include "support/cases.h"
 #include "support/laws.h"
+#include "support/tier.h"
 
 using namespace trinity;
 
@@ -22,7 +23,7 @@ struct Plans {
   explicit Plans(uint64_t index) {
     const auto c = test::mixed_case(index);
     problem = c.problem;
-    RandomStream random(5, "plans", index);
+    RandomStream random(test::law_seed(), "plans", index);
     for (int i = 0; i < 12; ++i)
       placements.push_back(test::random_placement(random, problem->graph(), problem->devices()));
     schedules = {c.schedule, {}, {}};
@@ -119,8 +120,18 @@ TEST_CASE("a batch gives the same for any number of threads, any order, and any 
   }
 }
 
+TEST_CASE("schedules that differ in anything have other hashes") {
+  const Schedule plain;
+  Schedule versions, from, to;
+  versions.weight_versions = {2};
+  from.measured_from = to.measured_to = 1;
+  CHECK(hash_value(Schedule{}) == hash_value(plain));
+  for (const auto* other : {&versions, &from, &to}) CHECK(hash_value(*other) != hash_value(plain));
+  CHECK(hash_value(from) != hash_value(to));
+}
+
 TEST_CASE("one micro-batch equals no schedule") {
-  for (uint64_t i = 0; i < 100; ++i) {
+  for (uint64_t i = 0; i < test::draws(100); ++i) {
     CAPTURE(i);
     const auto c = test::random_case(i, {.queue = test::kQueues[i % 5], .collectives = i % 2 == 0});
     const Schedule once;

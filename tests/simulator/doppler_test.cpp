@@ -14,6 +14,7 @@
 #include "simulator/simulator.h"
 #include "support/build.h"
 #include "support/shared_data.h"
+#include "support/tier.h"
 
 using namespace trinity;
 
@@ -158,9 +159,9 @@ TEST_CASE("doppler's rules by hand: a transfer an edge, ties in the order of eve
 }
 
 TEST_CASE("doppler's rules are those of one heap of events, whatever the ties") {
-  RandomStream random(5, "doppler");
+  RandomStream random(test::law_seed(), "doppler");
   int differ = 0;
-  for (int round = 0; round < 400; ++round) {
+  for (uint64_t round = 0; round < 400; ++round) {
     const auto rows = random_rows(random);
     const auto graph = std::make_shared<const Graph>(parse_doppler(rows.text(), "x.txt", "x"));
     const int devices = 1 + static_cast<int>(random.below(4));
@@ -180,7 +181,7 @@ TEST_CASE("doppler's rules are those of one heap of events, whatever the ties") 
     Simulator(plain).run(by_number(*graph, device), metrics);
     differ += metrics.step_time_ns != expected;
   }
-  CHECK(differ > 20);  // ties by number of operator are another simulator
+  CHECK(differ >= 20);  // ties by number of operator are another simulator
 }
 
 TEST_CASE("doppler's rules where wires differ: each transfer at its own time") {

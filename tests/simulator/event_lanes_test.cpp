@@ -6,14 +6,15 @@
 #include <tuple>
 
 #include "base/random.h"
+#include "support/tier.h"
 
 using namespace trinity;
 
 TEST_CASE("events come out of lanes in order of time and key") {
   EventLanes lanes;
-  for (uint64_t draw = 0; draw < 40; ++draw) {
+  for (uint64_t draw = 0; draw < test::draws(40); ++draw) {
     CAPTURE(draw);
-    RandomStream random(3, "lanes", draw);
+    RandomStream random(test::law_seed(), "lanes", draw);
     const size_t count = 1 + random.below(9);
     const size_t most = draw % 4 == 0 ? 3000 : 30;  // so that long lanes are cut, too
     lanes.reset(count);

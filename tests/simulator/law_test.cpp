@@ -5,6 +5,7 @@
 
 #include "support/cases.h"
 #include "support/laws.h"
+#include "support/tier.h"
 
 using namespace trinity;
 
@@ -34,7 +35,7 @@ void judge_many(DispatchRule rule, int32_t micro_batches, bool collectives) {
   const bool replay = rule == DispatchRule::order;
   uint64_t index = 100000 + 1000 * static_cast<uint64_t>(rule) + (collectives ? 500000 : 0);
   for (const auto queue : kQueues)
-    for (int i = 0; i < 200; ++i, ++index) {
+    for (uint64_t i = 0; i < test::draws(200); ++i, ++index) {
       CAPTURE(index);
       judge(test::random_case(index, {.queue = queue,
                                       .dispatch = replay ? DispatchRule::fifo : rule,
@@ -64,7 +65,7 @@ TEST_CASE("the laws hold with several micro-batches and collectives") {
 }
 
 TEST_CASE("the laws hold without memory, with pauses and without queues") {
-  for (uint64_t i = 0; i < 100; ++i) {
+  for (uint64_t i = 0; i < test::draws(100); ++i) {
     CAPTURE(i);
     auto c = test::random_case(i, {.queue = QueueModel::none, .most_micro_batches = 3});
     auto rules = c.problem->rules();

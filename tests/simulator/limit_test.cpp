@@ -6,6 +6,7 @@
 #include "simulator/batch.h"
 #include "support/cases.h"
 #include "support/laws.h"
+#include "support/tier.h"
 
 using namespace trinity;
 
@@ -42,7 +43,7 @@ void check_limits(const Problem& problem, const Plan& plan) {
 }  // namespace
 
 TEST_CASE("a plan is rejected exactly when its step is longer than the limit") {
-  for (uint64_t i = 0; i < 600; ++i) {
+  for (uint64_t i = 0; i < test::draws(600); ++i) {
     CAPTURE(i);
     const auto c = test::mixed_case(i);
     check_limits(*c.problem, c.plan());
@@ -51,7 +52,7 @@ TEST_CASE("a plan is rejected exactly when its step is longer than the limit") {
 }
 
 TEST_CASE("fixed orders are rejected exactly when their step is longer than the limit") {
-  for (uint64_t i = 0; i < 100; ++i) {
+  for (uint64_t i = 0; i < test::draws(100); ++i) {
     CAPTURE(i);
     auto c = test::mixed_case(i);
     Metrics metrics;
@@ -82,7 +83,7 @@ TEST_CASE("a batch rejects the same whether its cache knows a plan or not") {
   for (uint64_t i = 0; i < 40; ++i) {
     CAPTURE(i);
     const auto c = test::mixed_case(i);
-    RandomStream random(3, "limit", i);
+    RandomStream random(test::law_seed(), "limit", i);
     std::vector<std::vector<int32_t>> placements;
     for (int p = 0; p < 8; ++p)
       placements.push_back(

@@ -8,6 +8,7 @@
 #include "support/cases.h"
 #include "support/laws.h"
 #include "support/rebuild.h"
+#include "support/tier.h"
 
 using namespace trinity;
 
@@ -102,7 +103,7 @@ Schedule schedule_by(DispatchRule rule, const test::Case& c, const Problem& prob
 }
 
 TEST_CASE("the sweep equals the event loop by every rule, with pauses too") {
-  for (uint64_t i = 0; i < 4000; ++i) {
+  for (uint64_t i = 0; i < test::draws(4000); ++i) {
     CAPTURE(i);
     auto c = test::random_case(i, {.queue = kQueues[i % 5]});
     auto rules = c.problem->rules();
@@ -124,7 +125,7 @@ TEST_CASE("the sweep equals the event loop by every rule, with pauses too") {
 }
 
 TEST_CASE("the sweep equals the event loop in several micro-batches") {
-  for (uint64_t i = 0; i < 6000; ++i) {
+  for (uint64_t i = 0; i < test::draws(6000); ++i) {
     CAPTURE(i);
     auto c = test::random_case(i, {.queue = kQueues[i % 5],
                                    .dispatch = kDispatchRules[i % 3],
@@ -174,9 +175,9 @@ std::shared_ptr<const Graph> wide_graph(RandomStream& random, int operators) {
 }  // namespace
 
 TEST_CASE("the sweep equals the event loop when hundreds are ready at once") {
-  for (uint64_t i = 0; i < 100; ++i) {
+  for (uint64_t i = 0; i < test::draws(100); ++i) {
     CAPTURE(i);
-    RandomStream random(1, "wide", i);
+    RandomStream random(test::law_seed(), "wide", i);
     auto spec = test::uniform_spec(1 + static_cast<int>(i / 5 % 5), 5e9, i % 2 ? 0 : 1e-6);
     spec.queue = kQueues[i % 5];
     const auto cluster = std::make_shared<const Cluster>(spec);
@@ -196,7 +197,7 @@ TEST_CASE("the sweep equals the event loop when hundreds are ready at once") {
 }
 
 TEST_CASE("in a fixed order faster is never slower") {
-  for (uint64_t i = 0; i < 300; ++i) {
+  for (uint64_t i = 0; i < test::draws(300); ++i) {
     CAPTURE(i);
     auto c = random_case(i, 3, false);
     c.schedule = test::order_of(*c.problem, run(*c.problem, c.placement, c.schedule).timeline);
@@ -207,7 +208,7 @@ TEST_CASE("in a fixed order faster is never slower") {
       return step(test::changed(*c.problem, spec, [](GraphBuilder&) {}), c);
     };
     CHECK(after([](ClusterSpec&) {}) == before);
-    RandomStream random(1, "faster", i);
+    RandomStream random(test::law_seed(), "faster", i);
     const auto d = random.below(c.spec.devices.size()), l = random.below(c.spec.links.size());
     for (const double factor : {1.1, 2.0, 50.0}) {
       CAPTURE(factor);
@@ -222,7 +223,7 @@ TEST_CASE("in a fixed order faster is never slower") {
 }
 
 TEST_CASE("relabelling equal devices permutes their metrics and changes nothing else") {
-  for (uint64_t i = 0; i < 200; ++i) {
+  for (uint64_t i = 0; i < test::draws(200); ++i) {
     CAPTURE(i);
     auto c = random_case(i, 4, false);  // fair shares break ties by the channels' numbers
     const int devices = c.problem->devices();
@@ -230,7 +231,7 @@ TEST_CASE("relabelling equal devices permutes their metrics and changes nothing 
         test::changed(*c.problem, test::uniform_spec(devices, 3e9, 2e-6), [](GraphBuilder&) {});
     std::vector<int32_t> label(static_cast<size_t>(devices));
     std::iota(label.begin(), label.end(), 0);
-    RandomStream random(1, "labels", i);
+    RandomStream random(test::law_seed(), "labels", i);
     for (size_t d = label.size(); d > 1; --d) std::swap(label[d - 1], label[random.below(d)]);
     const auto before = run(problem, c.placement, c.schedule);
     for (int32_t& device : c.placement) device = label[device];
@@ -294,7 +295,7 @@ TEST_CASE("the order in which operators and tensors are added changes nothing") 
   for (uint64_t i = 0; i < 60; ++i) {
     CAPTURE(i);
     const auto c = random_case(i, 5, false);
-    RandomStream random(1, "shuffle", i);
+    RandomStream random(test::law_seed(), "shuffle", i);
     const auto graph = std::make_shared<const Graph>(forced(c.problem->graph()));
     const auto other = std::make_shared<const Graph>(shuffled(*graph, random));
     CHECK(other->fingerprint() == graph->fingerprint());
@@ -305,7 +306,7 @@ TEST_CASE("the order in which operators and tensors are added changes nothing") 
 }
 
 TEST_CASE("a second read of a tensor by the same operator changes nothing") {
-  for (uint64_t i = 0; i < 150; ++i) {
+  for (uint64_t i = 0; i < test::draws(150); ++i) {
     CAPTURE(i);
     const auto c = random_case(i, 5, false);
     const auto other = test::changed(*c.problem, c.spec, [](GraphBuilder& builder) {
@@ -331,7 +332,7 @@ ClusterSpec whole_spec(uint64_t shape, int devices, double k) {
 }  // namespace
 
 TEST_CASE("everything k times as slow takes k times as long") {
-  for (uint64_t i = 0; i < 160; ++i) {
+  for (uint64_t i = 0; i < test::draws(160); ++i) {
     CAPTURE(i);
     const auto c = random_case(i, 4, false);  // fair shares are rounded
     const int devices = c.problem->devices();
@@ -399,7 +400,7 @@ Schedule halved(const Schedule& schedule) {
 }  // namespace
 
 TEST_CASE("two halves one after the other are as good as the whole") {
-  for (uint64_t i = 0; i < 150; ++i) {
+  for (uint64_t i = 0; i < test::draws(150); ++i) {
     CAPTURE(i);
     auto c = random_case(i, 5, false);
     const auto spec = whole_spec(0, c.problem->devices(), 1);
@@ -409,7 +410,7 @@ TEST_CASE("two halves one after the other are as good as the whole") {
     const Problem whole(std::make_shared<const Graph>(c.problem->graph()), cluster, rules);
     c.schedule = test::order_of(whole, run(whole, c.placement, c.schedule).timeline);
     const auto before = run(whole, c.placement, c.schedule);
-    RandomStream random(1, "halves", i);
+    RandomStream random(test::law_seed(), "halves", i);
     const Problem halves(halved(whole.graph(), random), cluster, rules);
     std::vector<int32_t> placement;
     for (const int32_t device : c.placement) placement.insert(placement.end(), 2, device);
@@ -426,7 +427,7 @@ TEST_CASE("two halves one after the other are as good as the whole") {
 TEST_CASE("a chain of halves takes as long as the chain, first in first out") {
   for (uint64_t i = 0; i < 40; ++i) {
     CAPTURE(i);
-    RandomStream random(1, "chain", i);
+    RandomStream random(test::law_seed(), "chain", i);
     test::GraphMaker make("chain");
     std::vector<int32_t> placement, doubled;
     for (int o = 0; o < 20; ++o) {
@@ -481,9 +482,9 @@ Schedule schedule_for(int32_t operators, DispatchRule rule, int32_t micro_batche
 }  // namespace
 
 TEST_CASE("two graphs on devices of their own do not notice each other") {
-  for (uint64_t i = 0; i < 150; ++i) {
+  for (uint64_t i = 0; i < test::draws(150); ++i) {
     CAPTURE(i);
-    RandomStream random(1, "disjoint", i);
+    RandomStream random(test::law_seed(), "disjoint", i);
     auto spec = test::uniform_spec(6, 2e9, 3e-6);
     spec.queue = kQueues[i % 5];
     const auto cluster = std::make_shared<const Cluster>(spec);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/stop.h"
+#include "simulator/mesh/mesh_bound.h"
 #include "support/build.h"
 #include "support/layered.h"
 
@@ -126,11 +127,59 @@ TEST_CASE("a strategy that does not lower is named, and nothing is half done") {
   for (size_t i = 0; i < list.size(); ++i) entries.push_back(static_cast<int64_t>(10 * i));
   CHECK_THROWS_WITH_AS(pricer.run(list, metrics, kNoLimit, OnContradiction::fail, {}, entries),
                        doctest::Contains("entry 20: stages"), ArgumentError);
+  SymmetryPricer symmetry(of.problem);
+  CHECK_THROWS_AS(symmetry.price(list[2], metrics[2], kNoLimit), ArgumentError);
   list[2].parallelism->stages.clear();
   pricer.run(list, metrics, kNoLimit, OnContradiction::fail, {}, entries);
   stop_flag() = true;
   CHECK_THROWS_AS(pricer.run(list, metrics, kNoLimit, OnContradiction::fail), Interrupted);
   stop_flag() = false;
+}
+
+TEST_CASE("results are remembered up to a number of bytes, the oldest are forgotten first") {
+  const auto strategy = [](int32_t micro_batches) {
+    Strategy made;
+    made.parallelism = Parallelism{};
+    made.parallelism->micro_batches = micro_batches;
+    return made;
+  };
+  Metrics metrics, found;
+  metrics.devices.resize(16'384);
+  PriceCache cache(3 * (metrics.devices.size() * sizeof(DeviceMetrics) + 2000));
+  for (int32_t m = 1; m <= 5; ++m) {
+    metrics.step_time_ns = m;
+    cache.add(strategy(m), metrics);
+  }
+  for (int32_t m = 1; m <= 5; ++m) CHECK(cache.find(strategy(m), found) == (m > 2));
+  CHECK(found == metrics);
+
+  const auto cluster = test::uniform_cluster(16'384, 1e10, 1e-6);
+  const Problem problem(std::make_shared<const Graph>(test::layered_graph()), cluster, SimulationRules::standard(*cluster));
+  ResultCache results(problem, ResultCache::default_bytes(problem));
+  int known = 0;
+  const auto key = [](int32_t device) { return ResultCache::key(std::span(&device, 1), 0); };
+  for (int32_t device = 0; device < 24; ++device) results.add(key(device), metrics);
+  for (int32_t device = 0; device < 24; ++device)
+    known += results.find(key(device), found);
+  CHECK(known > 12);  // a place taken here or there
+}
+
+TEST_CASE("a mesh's bound depends neither on threads nor on the other meshes of its batch") {
+  const Priced of;
+  ThreadPool one(1), three(3);
+  MeshBounder alone(of.problem, one);
+  std::vector<Parallelism> meshes;
+  std::vector<MeshBound> expected;
+  for (const auto& strategy : strategies(*of.problem)) {
+    if (!strategy.parallelism) continue;
+    for (const int32_t micro_batches : {4, 8}) {  // of which some schedules refuse 4
+      meshes.push_back(*strategy.parallelism);
+      meshes.back().micro_batches = micro_batches;
+      expected.push_back(alone.run(std::span(&meshes.back(), 1))[0]);
+    }
+  }
+  MeshBounder together(of.problem, three);
+  for (int again = 0; again < 2; ++again) CHECK(together.run(meshes) == expected);
 }
 
 }  // namespace

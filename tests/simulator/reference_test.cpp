@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "simulator/simulator.h"
 #include "support/cases.h"
+#include "support/tier.h"
 
 using namespace trinity;
 
@@ -38,14 +39,14 @@ TEST_CASE("one micro-batch equals the reference under every queue model and disp
   uint64_t index = 0;
   for (const auto queue : test::kQueues)
     for (const auto rule : test::kDispatchRules)
-      for (int i = 0; i < 150; ++i, ++index)
+      for (uint64_t i = 0; i < test::draws(150); ++i, ++index)
         compare(test::random_case(index, {.queue = queue, .dispatch = rule}), index);
 }
 
 TEST_CASE("larger graphs on many devices equal the reference") {
   uint64_t index = 5000;
   for (const auto queue : test::kQueues)
-    for (int i = 0; i < 12; ++i, ++index)
+    for (uint64_t i = 0; i < test::draws(12); ++i, ++index)
       compare(test::random_case(index, {.queue = queue,
                                         .dispatch = test::kDispatchRules[i % 3],
                                         .most_operators = 250,
@@ -57,7 +58,7 @@ TEST_CASE("micro-batches and collectives equal the reference") {
   uint64_t index = 10000;
   for (const auto queue : test::kQueues)
     for (const auto rule : test::kDispatchRules)
-      for (int i = 0; i < 60; ++i, ++index)
+      for (uint64_t i = 0; i < test::draws(60); ++i, ++index)
         compare(test::random_case(index, {.queue = queue,
                                           .dispatch = rule,
                                           .most_operators = 40,
@@ -69,7 +70,7 @@ TEST_CASE("micro-batches and collectives equal the reference") {
 TEST_CASE("fixed orders equal the reference, and replaying a run gives the run") {
   uint64_t index = 20000;
   for (const auto queue : test::kQueues) {
-    for (int i = 0; i < 60; ++i, ++index) {
+    for (uint64_t i = 0; i < test::draws(60); ++i, ++index) {
       auto c = test::random_case(index, {.queue = queue,
                                          .most_operators = 40,
                                          .most_micro_batches = 3,

@@ -6,6 +6,7 @@
 #include "simulator/bounds.h"
 #include "support/cases.h"
 #include "support/laws.h"
+#include "support/tier.h"
 
 using namespace trinity;
 
@@ -60,7 +61,7 @@ void check_bounds(const Problem& problem, const Metrics& metrics) {
 }  // namespace
 
 /// More than fit 20 bits of a packed key.
-TEST_CASE("more than a million operators on four devices") {
+TEST_CASE("more than a million operators on four devices" * test::all_tier) {
   Stopwatch watch;
   const auto graph = large_graph(1'100'000, 500);
   CHECK(graph->operator_count() == 1'100'000);

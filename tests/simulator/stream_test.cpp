@@ -10,6 +10,7 @@
 #include "simulator/bounds.h"
 #include "support/build.h"
 #include "support/laws.h"
+#include "support/tier.h"
 
 using namespace trinity;
 
@@ -169,7 +170,7 @@ TEST_CASE("a stream without a flush beats 1F1B and keeps to its own bounds") {
 TEST_CASE("the laws hold on random pipelines") {
   for (uint64_t i = 0; i < 60; ++i) {
     CAPTURE(i);
-    RandomStream random(7, "random pipelines", i);
+    RandomStream random(test::law_seed(), "random pipelines", i);
     Stages stages;
     const auto p = 1 + random.below(5);
     for (uint64_t s = 0; s < p; ++s) {

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <set>
 
 #include "simulator/bind_schedule.h"
@@ -99,6 +100,23 @@ TEST_CASE("a mesh refuses devices that are not there, and axes twice") {
   given.mesh.order.clear();
   given.mesh.context = 2;
   CHECK_THROWS_AS(lower(of_mesh(given), graph, *cluster), ArgumentError);
+  given.mesh.context = 0;
+  CHECK_THROWS_WITH_AS(lower(of_mesh(given), graph, *cluster),
+                       "mesh: context: expected at least 1, got 0", ArgumentError);
+}
+
+TEST_CASE("the devices of a mesh are counted beyond 32 bits, and beyond 64") {
+  const auto cluster = test::uniform_cluster(4, 1e10, 1e-6);
+  Parallelism given;
+  given.inside.assign(1, 0);
+  given.mesh.tensor = given.mesh.context = given.mesh.placement = 4096;  // 0 in 32 bits
+  CHECK(given.mesh.device_count() == int64_t{1} << 36);
+  CHECK_THROWS_WITH_AS(check_mesh(given, *cluster), doctest::Contains("are 68719476736 devices"),
+                       ArgumentError);
+  for (auto* size : {&given.mesh.data, &given.mesh.tensor, &given.mesh.pipeline})
+    *size = std::numeric_limits<int32_t>::max();
+  CHECK(given.mesh.device_count() == Mesh::kMaxDevices);
+  CHECK_THROWS_AS(check_mesh(given, *cluster), ArgumentError);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "support/cases.h"
+#include "support/tier.h"
 
 #include <algorithm>
 #include <tuple>
@@ -131,7 +132,7 @@ ClusterSpec random_cluster(RandomStream& random, int devices) {
 }
 
 Case random_case(uint64_t index, const CaseOptions& options) {
-  RandomStream random(11, "case", index);
+  RandomStream random(law_seed(), "case", index);
   const auto below = [&](int most) {
     return 1 + static_cast<int>(random.below(static_cast<uint64_t>(most)));
   };

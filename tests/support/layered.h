@@ -127,8 +127,8 @@ inline Graph decoder_graph(int layers, const std::function<void(Operator&)>& ada
   const int32_t tokens = add("tokens", "Input", {}, {kBatch, kSequence});
   const int32_t labels = add("labels", "Input", {}, {kBatch, kSequence});
   const int32_t mask = options.mask ? add("mask", "Input", {}, rows) : -1;
-  const int32_t shared = options.tied ? add("embedding", "Variable", {}, table, table) : -1;
-  int32_t x = options.tied ? add("embed", "Gather", {shared, tokens}, rows)
+  const int32_t tied = options.tied ? add("embedding", "Variable", {}, table, table) : -1;
+  int32_t x = options.tied ? add("embed", "Gather", {tied, tokens}, rows)
                            : add("embed", "Gather", {tokens}, rows, table);
   for (int layer = 1; layer <= layers; ++layer) {
     const auto name = fmt::format("block_{}/", layer);
@@ -158,7 +158,7 @@ inline Graph decoder_graph(int layers, const std::function<void(Operator&)>& ada
     x = add(name + "sum", "Add", {x, y}, rows);
   }
   const std::vector<int64_t> scores = {kBatch, kSequence, options.vocabulary};
-  x = options.tied ? add("logits", "Gemm", {x, shared}, scores)
+  x = options.tied ? add("logits", "Gemm", {x, tied}, scores)
                    : product("logits", x, kHidden, options.vocabulary);
   add("loss", "SoftmaxCrossEntropyLoss", {x, labels}, {1});
   TrainingOptions training;

@@ -82,7 +82,7 @@ at::Tensor drawn_mask(at::IntArrayRef shape, const std::vector<int64_t>& begin,
   return mask;
 }
 
-at::Tensor drawn_data(const Tensor& tensor, uint64_t key, int64_t first_sample, int64_t bound) {
+at::Tensor drawn_data(const trinity::Tensor& tensor, uint64_t key, int64_t first_sample, int64_t bound) {
   const bool whole = tensor.dtype == DType::int64 || tensor.dtype == DType::int32;
   auto data = at::empty(tensor.shape.get(), whole ? at::kLong : at::kFloat);
   const int64_t count = data.numel();

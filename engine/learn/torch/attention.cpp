@@ -5,12 +5,11 @@
 namespace trinity {
 namespace {
 
-using torch::Tensor;
-
 class AdditiveScores : public torch::autograd::Function<AdditiveScores> {
  public:
-  static Tensor forward(torch::autograd::AutogradContext* context, const Tensor& query,
-                        const Tensor& memory, const Tensor& v) {
+  static torch::Tensor forward(torch::autograd::AutogradContext* context,
+                               const torch::Tensor& query, const torch::Tensor& memory,
+                               const torch::Tensor& v) {
     auto scores = torch::empty({query.size(0), query.size(1), memory.size(1)}, query.options());
     auto mixed = torch::empty_like(memory);
     for (int64_t t = 0; t < query.size(1); ++t) {
@@ -39,15 +38,17 @@ class AdditiveScores : public torch::autograd::Function<AdditiveScores> {
   }
 
  private:
-  static void mix(Tensor& mixed, const Tensor& query, const Tensor& memory, int64_t t) {
+  static void mix(torch::Tensor& mixed, const torch::Tensor& query, const torch::Tensor& memory,
+                  int64_t t) {
     torch::add_out(mixed, memory, query.select(1, t).unsqueeze(1));
     mixed.tanh_();
   }
 
   /// One pass over mixed = tanh(query_t + memory): d tanh is (1 - mixed^2) v times the score's
   /// gradient, and goes to the query, the memory and, as mixed itself, to v.
-  static void accumulate(const Tensor& mixed, const Tensor& gradient, const Tensor& v, int64_t t,
-                         Tensor& d_query, Tensor& d_memory, Tensor& d_v) {
+  static void accumulate(const torch::Tensor& mixed, const torch::Tensor& gradient,
+                         const torch::Tensor& v, int64_t t, torch::Tensor& d_query,
+                         torch::Tensor& d_memory, torch::Tensor& d_v) {
     const int64_t samples = mixed.size(0), keys = mixed.size(1), width = mixed.size(2);
     const int64_t steps = d_query.size(1);
     const float* __restrict x = mixed.data_ptr<float>();
@@ -72,7 +73,8 @@ class AdditiveScores : public torch::autograd::Function<AdditiveScores> {
 
 }  // namespace
 
-Tensor additive_scores(const Tensor& query, const Tensor& memory, const Tensor& v) {
+torch::Tensor additive_scores(const torch::Tensor& query, const torch::Tensor& memory,
+                              const torch::Tensor& v) {
   // A GPU has the memory for the whole intermediate, and no use for loops over plain arrays.
   if (query.is_cuda())
     return torch::matmul(torch::tanh(query.unsqueeze(2) + memory.unsqueeze(1)), v);

@@ -5,20 +5,20 @@
 namespace trinity {
 namespace {
 
-using torch::Tensor;
-
 /// The recurrence alone: gates_in [T, S, 4H] already holds input times weight plus bias.
 class Recurrence : public torch::autograd::Function<Recurrence> {
  public:
   static torch::autograd::variable_list forward(torch::autograd::AutogradContext* context,
-                                                const Tensor& gates_in, const Tensor& state,
-                                                const Tensor& cell, const Tensor& weight) {
+                                                const torch::Tensor& gates_in,
+                                                const torch::Tensor& state,
+                                                const torch::Tensor& cell,
+                                                const torch::Tensor& weight) {
     const int64_t steps = gates_in.size(0), width = weight.size(1);
     const auto transposed = weight.t();
     auto gates = gates_in.clone();  // becomes the activated gates, step by step
     auto hidden = torch::empty({steps, state.size(0), width}, state.options());
     auto cells = torch::empty_like(hidden), squashed = torch::empty_like(hidden);
-    Tensor h = state, c = cell;
+    torch::Tensor h = state, c = cell;
     for (int64_t t = 0; t < steps; ++t) {
       poll_stop();
       auto g = gates[t];
@@ -77,7 +77,8 @@ LstmImpl::LstmImpl(int64_t input, int64_t hidden) {
   recurrent_ = register_parameter("recurrent", torch::empty({4 * hidden, hidden}));
 }
 
-LstmImpl::Output LstmImpl::forward(const Tensor& x, const Tensor& state, const Tensor& cell) {
+LstmImpl::Output LstmImpl::forward(const torch::Tensor& x, const torch::Tensor& state,
+                                   const torch::Tensor& cell) {
   const auto result = Recurrence::apply(input_(x), state, cell, recurrent_);
   return {result[0], result[1]};
 }

@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/utf8.h"
+#include "base/utf8.h"
 #include "formats/export/dot.h"
 #include "formats/export/placement_export.h"
 #include "formats/json/graph_json.h"
@@ -15,9 +17,7 @@ namespace trinity::lua {
 namespace {
 
 /// Deeper tables are an error: a table that holds itself has no end.
-constexpr int kDeepest = 64;
-
-void write_value(lua_State* L, int index, int depth, JsonWriter& json);
+constexpr size_t kDeepest = 64;
 
 std::string_view text_at(lua_State* L, int index) {
   size_t length = 0;
@@ -25,78 +25,140 @@ std::string_view text_at(lua_State* L, int index) {
   return {text, length};
 }
 
-/// The fields of a table that are called by texts, sorted.
-std::vector<std::string> field_names(lua_State* L, int index) {
+/// Writes a value of Lua as JSON: keys 1..n make a list, strings an object in sorted order; an empty
+/// table is a list. Tables that mix both are refused. Where `exact`, so is everything that would
+/// read back as another value: lists with holes, numbers that are not finite, text that is no UTF-8.
+class ValueWriter {
+ public:
+  ValueWriter(lua_State* L, int indent, bool exact) : L_(L), json_(indent), exact_(exact) {}
+
+  std::string text(int index) {
+    write(index);
+    return json_.take();
+  }
+
+ private:
+  struct Step {
+    std::string_view name;  ///< of a field; of a list's entry its index counts
+    size_t index;
+  };
+
+  [[noreturn]] void refuse(const std::string& why) const;
+  std::vector<std::string> field_names(int index, size_t count) const;
+  void write(int index);
+  void write_text(int index);
+  void write_number(double value);
+  void write_table(int index);
+  void write_top(Step step) {
+    path_.push_back(step);
+    write(lua_gettop(L_));
+    path_.pop_back();
+    lua_pop(L_, 1);
+  }
+
+  lua_State* L_;
+  JsonWriter json_;
+  bool exact_;
+  std::vector<Step> path_;
+};
+
+void ValueWriter::refuse(const std::string& why) const {
+  std::string place;
+  for (size_t i = 0; i < std::min<size_t>(path_.size(), 8); ++i) {
+    const auto& [name, index] = path_[i];
+    place += index ? fmt::format("[{}]", index) : fmt::format("{}{}", i ? "." : "", name);
+  }
+  throw ArgumentError(place.empty() ? why : fmt::format("{}: {}", place, why));
+}
+
+/// The fields of a table that have names, sorted; refuses other keys than those and 1..count.
+std::vector<std::string> ValueWriter::field_names(int index, size_t count) const {
   std::vector<std::string> names;
-  lua_pushnil(L);
-  while (lua_next(L, index)) {
-    if (lua_type(L, -2) == LUA_TSTRING) names.emplace_back(text_at(L, -2));
-    lua_pop(L, 1);
+  size_t entries = 0;
+  lua_pushnil(L_);
+  while (lua_next(L_, index)) {
+    lua_pop(L_, 1);
+    if (lua_type(L_, -1) == LUA_TSTRING) {
+      names.emplace_back(text_at(L_, -1));
+      if (exact_ && !is_utf8(names.back())) refuse("a field's name is not UTF-8");
+      continue;
+    }
+    const double key = lua_type(L_, -1) == LUA_TNUMBER ? lua_tonumber(L_, -1) : 0;
+    if (!(key >= 1 && key <= static_cast<double>(count) && key == std::floor(key)))
+      refuse(key != 0 ? fmt::format("a list with holes (its keys are not 1, 2, 3, ...: {})", key)
+                      : fmt::format("a table with a {} as a key", type_name(L_, -1)));
+    ++entries;
   }
   std::sort(names.begin(), names.end());
+  if (count > 0 && !names.empty())
+    refuse(fmt::format("a table with both a list and named fields ('{}')", names.front()));
+  if (exact_ && entries < count) refuse("a list with holes (nil)");
   return names;
 }
 
-/// Keys 1..n make a list, strings an object in sorted order; an empty table is a list.
-void write_table(lua_State* L, int index, int depth, JsonWriter& json) {
-  if (depth > kDeepest) throw ArgumentError("to_json: tables nested more than 64 deep");
-  luaL_checkstack(L, 4, "to_json");
-  const auto count = lua_objlen(L, index);
-  const auto names = field_names(L, index);
-  if (count > 0 && !names.empty())
-    throw ArgumentError("to_json: a table with both a list and named fields");
+void ValueWriter::write_table(int index) {
+  if (path_.size() >= kDeepest) refuse("tables nested more than 64 deep");
+  luaL_checkstack(L_, 4, "to_json");
+  const auto count = lua_objlen(L_, index);
+  const auto names = field_names(index, count);
   if (names.empty()) {
-    json.begin_list();
+    json_.begin_list();
     for (size_t i = 1; i <= count; ++i) {
-      lua_rawgeti(L, index, static_cast<int>(i));
-      write_value(L, lua_gettop(L), depth, json);
-      lua_pop(L, 1);
+      lua_rawgeti(L_, index, static_cast<int>(i));
+      write_top({{}, i});
     }
-    json.end_list();
+    json_.end_list();
     return;
   }
-  json.begin_object();
+  json_.begin_object();
   for (const auto& name : names) {
-    push_text(L, name);
-    lua_rawget(L, index);
-    write_value(L, lua_gettop(L), depth, json.key(name));
-    lua_pop(L, 1);
+    push_text(L_, name);
+    lua_rawget(L_, index);
+    json_.key(name);
+    write_top({name, 0});
   }
-  json.end_object();
+  json_.end_object();
 }
 
-void write_value(lua_State* L, int index, int depth, JsonWriter& json) {
-  switch (lua_type(L, index)) {
+void ValueWriter::write_text(int index) {
+  const auto text = text_at(L_, index);
+  if (exact_ && !is_utf8(text)) refuse("a text that is not UTF-8");
+  json_.text(text);
+}
+
+void ValueWriter::write_number(double value) {
+  if (exact_ && !std::isfinite(value)) refuse(fmt::format("JSON has no number {}", value));
+  if (value == std::floor(value) && std::abs(value) < 0x1p53 && !(value == 0 && std::signbit(value)))
+    json_.integer(static_cast<int64_t>(value));
+  else
+    json_.number(value);
+}
+
+void ValueWriter::write(int index) {
+  switch (lua_type(L_, index)) {
     case LUA_TNIL:
-      json.raw("null");
+      json_.raw("null");
       return;
     case LUA_TBOOLEAN:
-      json.boolean(lua_toboolean(L, index) != 0);
+      json_.boolean(lua_toboolean(L_, index) != 0);
       return;
     case LUA_TSTRING:
-      json.text(text_at(L, index));
-      return;
+      return write_text(index);
     case LUA_TTABLE:
-      return write_table(L, index, depth + 1, json);
-    case LUA_TNUMBER: {
-      const double value = lua_tonumber(L, index);
-      if (value == std::floor(value) && std::abs(value) < 0x1p53)
-        json.integer(static_cast<int64_t>(value));
-      else
-        json.number(value);
-      return;
-    }
+      return write_table(index);
+    case LUA_TNUMBER:
+      return write_number(lua_tonumber(L_, index));
     default:
-      throw ArgumentError(fmt::format("to_json: no JSON for a {}", type_name(L, index)));
+      refuse(fmt::format("no JSON for a {}", type_name(L_, index)));
   }
 }
 
-/// to_json(value) -> text, indented, keys sorted
+/// to_json(value, form) -> text with sorted keys. form: nil indented; 'line' on one line; 'exact' on
+/// one line, only of values that read back as they are
 int value_to_json(lua_State* L) {
-  lua_settop(L, 1);
-  JsonWriter json(2);
-  write_value(L, 1, 0, json);
-  return push_text(L, json.take());
+  lua_settop(L, 2);
+  const std::string form = lua_isnil(L, 2) ? "" : string_arg(L, 2, "form");
+  return push_text(L, ValueWriter(L, form.empty() ? 2 : -1, form == "exact").text(1));
 }
 
 /// Objects and lists become tables, null nil, and false in a list, which keeps its length.

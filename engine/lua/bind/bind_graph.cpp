@@ -562,6 +562,12 @@ int graph_operator(lua_State* L) {
   return 1;
 }
 
+/// operator_types() -> names of all types that have a rule
+int operator_type_names(lua_State* L) {
+  push_list(L, operator_types(), [&](const std::string& type) { lua_pushstring(L, type.c_str()); });
+  return 1;
+}
+
 constexpr luaL_Reg kBuilder[] = {
     TRINITY_BIND("add_operator", builder_add_operator), TRINITY_BIND("add_edge", builder_add_edge),
     TRINITY_BIND("collective", builder_collective), TRINITY_BIND("build", builder_build)};
@@ -572,7 +578,8 @@ constexpr luaL_Reg kGraphMethods[] = {TRINITY_BIND("training", graph_training),
                                       TRINITY_BIND("replicate_stages", graph_replicate_stages),
                                       TRINITY_BIND("summary", graph_summary),
                                       TRINITY_BIND("operator", graph_operator)};
-constexpr luaL_Reg kGraphFunctions[] = {TRINITY_BIND("graph_builder", graph_builder)};
+constexpr luaL_Reg kGraphFunctions[] = {TRINITY_BIND("graph_builder", graph_builder),
+                                        TRINITY_BIND("operator_types", operator_type_names)};
 
 }  // namespace
 

@@ -249,7 +249,7 @@ constexpr luaL_Reg kMoves[] = {TRINITY_BIND("look", moves_look), TRINITY_BIND("d
                                TRINITY_BIND("apply", moves_apply)};
 constexpr luaL_Reg kState[] = {TRINITY_BIND("counts", state_counts),
                                TRINITY_BIND("values", state_values)};
-constexpr luaL_Reg kProblem[] = {TRINITY_BIND("operator_times", problem_operator_times)};
+constexpr luaL_Reg kProblemTimes[] = {TRINITY_BIND("operator_times", problem_operator_times)};
 constexpr luaL_Reg kMovesFunctions[] = {TRINITY_BIND("moves", moves_new),
                                         TRINITY_BIND("step_state", state_new)};
 
@@ -268,7 +268,7 @@ void open_moves(lua_State* L) {
   register_type<BoundState>(L, kState);
   luaL_getmetatable(L, kTypeName<BoundProblem>);
   lua_getfield(L, -1, "__index");
-  register_functions(L, kProblem, kTypeName<BoundProblem>, true);
+  register_functions(L, kProblemTimes, kTypeName<BoundProblem>, true);
   lua_pop(L, 2);
 }
 

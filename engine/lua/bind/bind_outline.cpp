@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "formats/export/placement_export.h"
 #include "graph/iteration_space.h"
@@ -135,11 +136,23 @@ ChunkWork parse_work(const std::string& name) {
   return static_cast<ChunkWork>(found);
 }
 
+/// The numbers of the list at `index`, each less by `less`.
+std::vector<int32_t> numbers_arg(lua_State* L, int index, const char* key, int64_t less) {
+  table_arg(L, index, key);
+  std::vector<int32_t> list;
+  for (const int64_t entry : integers(L, index, key)) {
+    if (entry < 0 || entry > std::numeric_limits<int32_t>::max())
+      throw ArgumentError(
+          fmt::format("argument '{}': expected numbers from 0 to 2^31 - 1, got {}", key, entry));
+    list.push_back(static_cast<int32_t>(entry - less));
+  }
+  return list;
+}
+
 /// The list at field `key` of the table at `index`.
-std::vector<int64_t> integers_at(lua_State* L, int index, const char* key) {
+std::vector<int32_t> numbers_at(lua_State* L, int index, const char* key) {
   lua_getfield(L, index, key);
-  table_arg(L, lua_gettop(L), key);
-  auto list = integers(L, lua_gettop(L), key);
+  auto list = numbers_arg(L, lua_gettop(L), key, 0);
   lua_pop(L, 1);
   return list;
 }
@@ -151,8 +164,8 @@ std::vector<std::vector<ChunkTask>> orders_arg(lua_State* L, int index) {
   for_each(L, index, [&](int) {
     const int top = lua_gettop(L);
     table_arg(L, top, "orders");
-    const auto chunk = integers_at(L, top, "chunk");
-    const auto micro_batch = integers_at(L, top, "micro_batch");
+    const auto chunk = numbers_at(L, top, "chunk");
+    const auto micro_batch = numbers_at(L, top, "micro_batch");
     if (chunk.size() != micro_batch.size())
       throw ArgumentError("expected lists of one length");
     std::vector<ChunkTask> tasks;
@@ -161,8 +174,7 @@ std::vector<std::vector<ChunkTask>> orders_arg(lua_State* L, int index) {
     for_each(L, lua_gettop(L), [&](int i) {
       const auto at = static_cast<size_t>(i - 1);
       if (at >= chunk.size()) throw ArgumentError("expected lists of one length");
-      tasks.push_back({parse_work(string_arg(L, -1, "work")), static_cast<int32_t>(chunk[at]),
-                       static_cast<int32_t>(micro_batch[at])});
+      tasks.push_back({parse_work(string_arg(L, -1, "work")), chunk[at], micro_batch[at]});
     });
     lua_settop(L, top);
     orders.push_back(std::move(tasks));
@@ -175,20 +187,14 @@ std::vector<std::vector<ChunkTask>> orders_arg(lua_State* L, int index) {
 int order_schedule(lua_State* L) {
   const auto& self = object_arg<BoundProblem>(L, 1, "problem");
   const auto& graph = self.problem->graph();
-  const auto down = [](std::vector<int64_t> list) {
-    std::vector<int32_t> result;
-    for (const int64_t entry : list) result.push_back(static_cast<int32_t>(entry - 1));
-    return result;
-  };
   std::vector<int32_t> placement;
   for (const int32_t device : placement_entries(L, 2, graph)) placement.push_back(device - 1);
-  table_arg(L, 3, "stage");
-  const auto stage = down(integers(L, 3, "stage"));
+  const auto stage = numbers_arg(L, 3, "stage", 1);
   const auto micro_batches = integer_arg(L, 4, "micro_batches", 1, 1 << 30);
   const auto schedule = parse_pipeline_schedule(string_arg(L, 5, "name"));
   const auto orders = orders_arg(L, 6);
-  push_object<const Schedule>(
-      L, std::make_shared<const Schedule>(pipeline_schedule(
+  push_object<const FixedSchedule>(
+      L, std::make_shared<const FixedSchedule>(pipeline_schedule(
              graph, placement, self.problem->cluster().device_count(), stage,
              static_cast<int32_t>(micro_batches), schedule, orders)));
   return 1;

@@ -1,20 +1,27 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/words.h"
 #include "lua/bind/module.h"
 #include "strategy/strategy.h"
 
 namespace trinity::lua {
 namespace {
 
+/// Names of rules, in the order of named_rules().
+constexpr const char* kRules[] = {"standard", "compat", "placeto", "doppler"};
+
 SimulationRules named_rules(const std::string& name, const Cluster& cluster) {
-  if (name == "compat") return SimulationRules::compat();
-  if (name == "placeto") return SimulationRules::placeto();
-  if (name == "doppler") return SimulationRules::doppler();
-  if (name == "standard") return SimulationRules::standard(cluster);
-  throw ArgumentError(
-      fmt::format("unknown simulation rules '{}'{} (known: compat, doppler, placeto, standard)",
-                  name, suggestion(name, {"compat", "doppler", "placeto", "standard"})));
+  switch (parse_word("simulation rules", name, kRules)) {
+    case 1:
+      return SimulationRules::compat();
+    case 2:
+      return SimulationRules::placeto();
+    case 3:
+      return SimulationRules::doppler();
+    default:
+      return SimulationRules::standard(cluster);
+  }
 }
 
 int64_t pause_ns(Fields& fields, const char* key) {
@@ -29,7 +36,11 @@ int64_t pause_ns(Fields& fields, const char* key) {
 /// device_pause_s, link_pause_s.
 SimulationRules rules_arg(lua_State* L, int index, const Cluster& cluster) {
   if (lua_isnoneornil(L, index)) return SimulationRules::standard(cluster);
-  if (!lua_istable(L, index)) return named_rules(string_arg(L, index, "rules"), cluster);
+  if (lua_type(L, index) == LUA_TSTRING)
+    return named_rules(string_arg(L, index, "rules"), cluster);
+  if (!lua_istable(L, index))
+    throw ArgumentError(fmt::format("option 'rules': expected '{}' or a table of rules, got {}",
+                                    fmt::join(kRules, "', '"), type_name(L, index)));
   Fields fields(L, index, "rules");
   auto rules = SimulationRules::standard(cluster);
   if (const auto queue = fields.string("queue")) rules.queue = parse_queue_model(*queue);
@@ -205,9 +216,9 @@ Plan plan_arg(lua_State* L, int index, const Problem& problem, std::span<int32_t
   lua_rawgeti(L, index, 1);
   placement_arg(L, lua_gettop(L), problem, placement.data());
   lua_rawgeti(L, index, 2);
-  const Schedule* schedule = handle_arg<const Schedule>(L, lua_gettop(L)).get();
+  const FixedSchedule* fixed = handle_arg<const FixedSchedule>(L, lua_gettop(L)).get();
   lua_pop(L, 2);  // the caller's table keeps the schedule alive
-  return {placement, schedule};
+  return {placement, &fixed->schedule, nullptr, fixed->hash};
 }
 
 void fill_metrics(lua_State* L, int index, const Metrics& metrics) {

@@ -75,8 +75,8 @@ int problem_schedule(lua_State* L) {
   placement_arg(L, 2, problem, placement.data());
   const auto spec = schedule_arg(L, 3, problem);
   const auto on = lua_toboolean(L, 4) ? OnContradiction::unschedule : OnContradiction::fail;
-  push_object<const Schedule>(
-      L, std::make_shared<const Schedule>(bind_schedule(spec, placement, problem, on)));
+  push_object<const FixedSchedule>(
+      L, std::make_shared<const FixedSchedule>(bind_schedule(spec, placement, problem, on)));
   return 1;
 }
 
@@ -386,7 +386,7 @@ constexpr luaL_Reg kTimeline[] = {TRINITY_BIND("tasks", timeline_tasks),
                                   TRINITY_BIND("exposed_communication", timeline_exposed),
                                   TRINITY_BIND("by_type", timeline_by_type)};
 /// Further methods of a problem.
-constexpr luaL_Reg kProblem[] = {TRINITY_BIND("schedule", problem_schedule),
+constexpr luaL_Reg kProblemSchedules[] = {TRINITY_BIND("schedule", problem_schedule),
                                  TRINITY_BIND("bounds", problem_bounds),
                                  TRINITY_BIND("timeline", problem_timeline)};
 
@@ -431,11 +431,11 @@ void push_schedule(lua_State* L, const ScheduleSpec& spec) {
 }
 
 void open_simulator(lua_State* L) {
-  register_type<const Schedule>(L, {});
+  register_type<const FixedSchedule>(L, {});
   register_type<BoundTimeline>(L, kTimeline);
   luaL_getmetatable(L, kTypeName<BoundProblem>);
   lua_getfield(L, -1, "__index");
-  register_functions(L, kProblem, kTypeName<BoundProblem>, true);
+  register_functions(L, kProblemSchedules, kTypeName<BoundProblem>, true);
   lua_pop(L, 2);
 }
 

@@ -67,7 +67,7 @@ inline constexpr const char* kTypeName<const Cluster> = "cluster";
 template <>
 inline constexpr const char* kTypeName<BoundProblem> = "problem";
 template <>
-inline constexpr const char* kTypeName<const Schedule> = "schedule";
+inline constexpr const char* kTypeName<const FixedSchedule> = "schedule";
 template <>
 inline constexpr const char* kTypeName<BoundTimeline> = "timeline";
 template <>

@@ -226,14 +226,15 @@ constexpr luaL_Reg kJob[] = {
     TRINITY_BIND("broadcast", job_broadcast), TRINITY_BIND("wait", job_wait),
     TRINITY_BIND("is_done", job_is_done),     TRINITY_BIND("barrier", job_barrier),
     TRINITY_BIND("agree", job_agree),         TRINITY_BIND("leave", job_leave)};
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("join", dist_join), TRINITY_BIND("pack", dist_pack),
-                                   TRINITY_BIND("unpack", dist_unpack)};
+constexpr luaL_Reg kDistributeFunctions[] = {TRINITY_BIND("join", dist_join),
+                                             TRINITY_BIND("pack", dist_pack),
+                                             TRINITY_BIND("unpack", dist_unpack)};
 
 }  // namespace
 
 void open_distribute(lua_State* L) {
   lua_newtable(L);
-  register_functions(L, kFunctions, "dist");
+  register_functions(L, kDistributeFunctions, "dist");
   lua_setfield(L, -2, "dist");
   register_type<Job>(L, kJob);
   register_type<Work>(L, {});

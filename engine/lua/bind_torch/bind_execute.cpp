@@ -63,8 +63,8 @@ ExecutorOptions executor_options(lua_State* L, int index) {
 }
 
 /// executor(graph, placement, devices, order, options) -> executor; order: nil or a double array;
-/// options: seed, learning_rate, micro_batches, devices (names), double_precision, stream, data (a data set),
-/// memory_limit_bytes, job.
+/// options: seed, learning_rate, micro_batches, devices (names), double_precision, stream, data (a
+/// data set), memory_limit_bytes, job.
 int executor_new(lua_State* L) {
   count_tensor_memory();  // below the executor's own count, whichever came first
   auto graph = handle_arg<const Graph>(L, 1);
@@ -96,8 +96,7 @@ void push_copies(lua_State* L, const std::vector<CopyRun>& copies) {
 
 /// executor:evaluate(graph) -> samples, loss, accuracy
 int executor_evaluate(lua_State* L) {
-  const auto found =
-      object_arg<Executor>(L, 1).evaluate(handle_arg<const Graph>(L, 2, "graph"));
+  const auto found = object_arg<Executor>(L, 1).evaluate(handle_arg<const Graph>(L, 2, "graph"));
   lua_pushnumber(L, static_cast<double>(found.samples));
   lua_pushnumber(L, found.loss);
   lua_pushnumber(L, found.accuracy);
@@ -112,7 +111,8 @@ int executor_epoch(lua_State* L) {
   return 3;
 }
 
-/// executor:save(path, numbers): weights, or, with numbers by name, a checkpoint that keeps these too
+/// executor:save(path, numbers): weights, or, with numbers by name, a checkpoint that keeps these
+/// too
 int executor_save(lua_State* L) {
   std::map<std::string, double> numbers;
   const bool checkpoint = !lua_isnoneornil(L, 3);
@@ -160,8 +160,8 @@ std::vector<Occasion> occasions_arg(lua_State* L, int index) {
   table_arg(L, index, "occasions");
   for_each(L, index, [&](int i) {
     if (!lua_istable(L, -1))
-      throw ArgumentError(fmt::format("occasions: entry {}: expected a table, got {}", i,
-                                      type_name(L, -1)));
+      throw ArgumentError(
+          fmt::format("occasions: entry {}: expected a table, got {}", i, type_name(L, -1)));
     Fields fields(L, lua_gettop(L), "occasion");
     Occasion occasion;
     occasion.name = fields.string("name").value_or("");
@@ -237,18 +237,18 @@ int executor_written_out(lua_State* L) {
 int executor_cores(lua_State* L) { return push_numbers(L, object_arg<Executor>(L, 1).cores()); }
 
 constexpr luaL_Reg kExecutor[] = {
-    TRINITY_BIND("step", executor_step), TRINITY_BIND("weight", executor_weight),
+    TRINITY_BIND("step", executor_step),       TRINITY_BIND("weight", executor_weight),
     TRINITY_BIND("weights", executor_weights), TRINITY_BIND("evaluate", executor_evaluate),
     TRINITY_BIND("epoch", executor_epoch),     TRINITY_BIND("save", executor_save),
     TRINITY_BIND("load", executor_load),       TRINITY_BIND("written_out", executor_written_out),
-    TRINITY_BIND("data", executor_data), TRINITY_BIND("cores", executor_cores)};
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("executor", executor_new),
-                                   TRINITY_BIND("data_set", data_set_new)};
+    TRINITY_BIND("data", executor_data),       TRINITY_BIND("cores", executor_cores)};
+constexpr luaL_Reg kExecuteFunctions[] = {TRINITY_BIND("executor", executor_new),
+                                          TRINITY_BIND("data_set", data_set_new)};
 
 }  // namespace
 
 void open_execute(lua_State* L) {
-  register_functions(L, kFunctions);
+  register_functions(L, kExecuteFunctions);
   register_type<Executor>(L, kExecutor);
   register_type<const DataSet>(L, {});
 }

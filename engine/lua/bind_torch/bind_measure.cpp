@@ -81,12 +81,12 @@ int executors_step(lua_State* L) {
   return 1;
 }
 
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("measure_copies", measure_copies_of),
-                                   TRINITY_BIND("measure_rates", measure_rates_of),
-                                   TRINITY_BIND("step_together", executors_step)};
+constexpr luaL_Reg kMeasureFunctions[] = {TRINITY_BIND("measure_copies", measure_copies_of),
+                                          TRINITY_BIND("measure_rates", measure_rates_of),
+                                          TRINITY_BIND("step_together", executors_step)};
 
 }  // namespace
 
-void open_measure(lua_State* L) { register_functions(L, kFunctions); }
+void open_measure(lua_State* L) { register_functions(L, kMeasureFunctions); }
 
 }  // namespace trinity::lua

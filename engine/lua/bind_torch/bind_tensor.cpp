@@ -367,7 +367,7 @@ constexpr luaL_Reg kInternal[] = {
     TRINITY_BIND("length", tensor_length),         TRINITY_BIND("is_closed", tensor_is_closed),
     TRINITY_BIND("fill_array", tensor_fill_array), TRINITY_BIND("start", tensor_start)};
 
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("new", tensor_new),
+constexpr luaL_Reg kTensorFunctions[] = {TRINITY_BIND("new", tensor_new),
                                    TRINITY_BIND("zeros", tensor_zeros),
                                    TRINITY_BIND("ones", tensor_ones),
                                    TRINITY_BIND("full", tensor_full),
@@ -399,7 +399,7 @@ void open_tensor(lua_State* L) {
   lua_pop(L, 1);
   lua_setfield(L, -2, "class");  // the metatable, which the Lua part completes
   set_functions(L, "functions", "tensor",
-                {kFunctions, kTensorShapeFunctions, kTensorGradientFunctions});
+                {kTensorFunctions, kTensorShapeFunctions, kTensorGradientFunctions});
   set_functions(L, "internal", "tensor", {kInternal, kTensorInternalFunctions});
   set_functions(L, "layers", "nn", {kTensorLayerFunctions, kTensorLossFunctions});
   lua_getfield(L, -1, "layers");

@@ -190,18 +190,18 @@ int optim_load_state(lua_State* L) {
   return 0;
 }
 
-constexpr luaL_Reg kMethods[] = {
+constexpr luaL_Reg kOptimMethods[] = {
     TRINITY_BIND("step", optim_step), TRINITY_BIND("zero_grad", optim_zero_grad),
     TRINITY_BIND("set_learning_rate", optim_set_learning_rate), TRINITY_BIND("state", optim_state),
     TRINITY_BIND("load_state", optim_load_state)};
-constexpr luaL_Reg kFunctions[] = {TRINITY_BIND("adam", optim_adam),
+constexpr luaL_Reg kOptimFunctions[] = {TRINITY_BIND("adam", optim_adam),
                                    TRINITY_BIND("sgd", optim_sgd)};
 
 }  // namespace
 
 void open_optimisers(lua_State* L) {
-  register_functions(L, kFunctions, "nn");
-  register_type<Optimizer>(L, kMethods);
+  register_functions(L, kOptimFunctions, "nn");
+  register_type<Optimizer>(L, kOptimMethods);
 }
 
 }  // namespace trinity::lua

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "lua/host/check.h"
+#include "lua/host/structs.h"
 
 namespace trinity::lua {
 namespace {
 
 constexpr size_t kMaxEntries = 64, kMaxKeys = 10000, kMaxText = 60, kLineWidth = 78;
 constexpr size_t kMaxInner = 8;  // entries of a table within a table that is shown
-constexpr int kCdata = 10;       // LUA_TCDATA of LuaJIT, which lua.h does not tell
 
 /// A string as Lua would read it, cut when long.
 std::string quoted(const std::string& text) {

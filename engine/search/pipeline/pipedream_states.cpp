@@ -12,7 +12,7 @@ namespace trinity {
 namespace {
 
 /// Sets of operators are kept as rows of bits, one an operator.
-constexpr int32_t kMostOperators = 20000, kMostStates = 4000;
+constexpr int32_t kMostOperators = 20000, kMostAntichains = 4000;
 /// States hold all layers up to them: memory grows by the square of a chain.
 constexpr int32_t kMostChain = 4000;
 
@@ -97,8 +97,8 @@ class Antichains {
   int32_t find(const Set& antichain) {
     const auto [entry, added] = number_.emplace(antichain, static_cast<int32_t>(found_.size()));
     if (added) {
-      if (static_cast<int32_t>(found_.size()) == kMostStates)
-        throw LimitError(fmt::format("more than {} antichains", kMostStates));
+      if (static_cast<int32_t>(found_.size()) == kMostAntichains)
+        throw LimitError(fmt::format("more than {} antichains", kMostAntichains));
       found_.push_back(antichain);
       augmented_.push_back(augment(antichain));
       next_.emplace_back();

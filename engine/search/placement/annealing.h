@@ -31,7 +31,7 @@ struct AnnealingOptions {
 ///
 /// Whether a trial will be accepted is drawn before its simulation, which makes the threshold its
 /// limit. With a ranker every trial is a move that it chose (ranked_moves.h), beside the step of
-/// the state of the last replay. Placements with a known score are walked through without asking
+/// the state of the last look. Placements with a known score are walked through without asking
 /// again; the temperature doubles with every 64 of them until there is a new one. Where memory is
 /// exceeded, the excess alone decides, without temperature.
 class Annealing : public MovingSearch {

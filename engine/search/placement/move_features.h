@@ -46,7 +46,7 @@ inline constexpr std::array<std::string_view, 46> kMoveFeatures = {
     "is_unit",
     "is_cluster",
     "is_chain",
-    "is_row",
+    "is_row",  // Move::Kind::range or group; files of weights have this name
     "temperature",
     "edges_uncut_less_cut",
     "memory_there",

@@ -71,11 +71,11 @@ class MovingSearch : public Searcher {
 
   /// Whether a look at the state is due where `most` evaluations are left; counts it then.
   bool counts_look(int64_t most) {
-    const bool due = last_replay_ == 0 || evaluations() - last_replay_ >= look_every_;
+    const bool due = last_look_ == 0 || evaluations() - last_look_ >= look_every_;
     if (most <= 1 || !stale_ || !due) return false;
     count_evaluation();
     stale_ = false;
-    last_replay_ = evaluations();
+    last_look_ = evaluations();
     return true;
   }
 
@@ -93,7 +93,7 @@ class MovingSearch : public Searcher {
   int64_t look_every_ = 20;  // evaluations between two looks, at the least
 
  private:
-  int64_t last_replay_ = 0;
+  int64_t last_look_ = 0;
   bool stale_ = true;
 };
 

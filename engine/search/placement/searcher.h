@@ -30,7 +30,7 @@ struct Score {
 ///     search.best_placement(), search.best()
 ///
 /// Equal budgets count evaluations(): every placement handed out counts one, however fast its
-/// simulation was cut short, and so does every replay, a simulation that the search runs itself to
+/// simulation was cut short, and so does every look, a simulation that the search runs itself to
 /// see why its present placement takes long. A placement handed out before is not asked for again
 /// by the methods that say so; then it costs nothing.
 ///

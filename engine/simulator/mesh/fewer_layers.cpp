@@ -2,29 +2,14 @@
 
 #include "base/index.h"
 #include "graph/nameless.h"
+#include "graph/same.h"
 
 namespace trinity {
 namespace {
 
-bool same_parameter(const Parameter& a, const Parameter& b) {
-  return a.shape == b.shape && a.dtype == b.dtype && a.trainable == b.trainable;
-}
-
 bool same_operator(const Operator& a, const Operator& b) {
-  return a.type == b.type && a.phase == b.phase && a.attributes == b.attributes &&
-         std::equal(a.parameters.begin(), a.parameters.end(), b.parameters.begin(),
-                    b.parameters.end(), same_parameter) &&
-         a.flops == b.flops && a.traffic_bytes == b.traffic_bytes &&
-         a.measured_time_s == b.measured_time_s &&
-         a.measured_backward_time_s == b.measured_backward_time_s &&
-         a.extra_parameter_bytes == b.extra_parameter_bytes &&
-         a.persistent_bytes == b.persistent_bytes && a.workspace_bytes == b.workspace_bytes &&
-         a.collective < 0 && b.collective < 0 && a.inputs.size() == b.inputs.size() &&
-         a.outputs.size() == b.outputs.size();
-}
-
-bool same_tensor(const Tensor& a, const Tensor& b) {
-  return a.shape == b.shape && a.dtype == b.dtype && a.bytes == b.bytes && a.gradient == b.gradient;
+  return same_work(a, b) && a.collective < 0 && b.collective < 0 &&
+         a.inputs.size() == b.inputs.size() && a.outputs.size() == b.outputs.size();
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <mutex>
 #include <numeric>
 
-#include "base/error.h"
 #include "base/index.h"
 #include "graph/nameless.h"
 
@@ -28,17 +27,14 @@ std::shared_ptr<FewerLayers> layers_of(const Graph& graph) {
   return made;
 }
 
-const FoldRuns kLanes{0, {}, {}};  // the lanes alone
-
 /// How many of the network's layers are lowered.
 int32_t network_layers(const FoldSizes& sizes) {
   return std::accumulate(sizes.few_stages.begin(), sizes.few_stages.end(), 0);
 }
 
 std::optional<LaneFold> lanes_of(const Parallelism& given, const FoldSizes& sizes,
-                                 const ReplicaLanes* few) {
-  if (!few) return std::nullopt;
-  return LaneFold::make(*few, given.mesh, sizes.few_pipeline, sizes.pipeline);
+                                 const ReplicaLanes& few) {
+  return LaneFold::make(few, given.mesh, sizes.few_pipeline, sizes.pipeline);
 }
 
 /// What runs on some devices of every stage (FoldRuns::parts).
@@ -60,19 +56,20 @@ LoweredReplica kept_parts(const LoweredReplica& replica, const ReplicaLanes& lan
 std::shared_ptr<const FoldedMesh> FoldedMeshes::make(const Parallelism& given,
                                                      const Runs& runs) {
   if (given.mesh.placement > 1) return nullptr;
-  if (!layers_) layers_ = layers_of(problem_->graph());
+  std::call_once(once_, [this] { layers_ = layers_of(problem_->graph()); });
   if (!layers_->alike()) return nullptr;
   const auto all_sizes = fold_sizes(given, layers_->layers().count);
-  const FoldRuns guess = guessed(given, all_sizes, runs);
+  const auto guess = guessed(given, all_sizes, runs);
   for (const auto& sizes : all_sizes)
     if (auto made = make(given, sizes, runs, guess)) return made;
   return nullptr;
 }
 
-/// What runs as the fewest layers show it: where parts of the sequence share a node it may be others
-/// than the first of a kind, for which the layers of another try would be lowered twice.
-FoldRuns FoldedMeshes::guessed(const Parallelism& given, const std::vector<FoldSizes>& all_sizes,
-                               const Runs& runs) {
+/// FoldRuns::parts as the fewest layers show them: where parts of the sequence share a node they may be
+/// others than the first of a kind, for which the layers of another try would be lowered twice.
+std::vector<int32_t> FoldedMeshes::guessed(const Parallelism& given,
+                                           const std::vector<FoldSizes>& all_sizes,
+                                           const Runs& runs) {
   const auto& mesh = given.mesh;
   const auto node = [&](int32_t part) {
     return problem_->cluster().device(mesh.device(0, 0, part)).node;
@@ -81,32 +78,30 @@ FoldRuns FoldedMeshes::guessed(const Parallelism& given, const std::vector<FoldS
       all_sizes.begin(), all_sizes.end(),
       [](const auto& a, const auto& b) { return network_layers(a) < network_layers(b); });
   if (mesh.context == 1 || fewest == all_sizes.begin() || node(0) != node(mesh.tensor))
-    return kLanes;
-  const Parallelism of = with_few_stages(given, *fewest);
-  const auto shown = few(of, network_layers(*fewest), kLanes);
-  const auto lanes = lanes_of(given, *fewest, shown->lanes.get());
-  return lanes ? runs(lanes->lanes(mesh)) : kLanes;
+    return {};
+  const auto shown = one(with_few_stages(given, *fewest), network_layers(*fewest), {});
+  const auto lanes = lanes_of(given, *fewest, shown->lanes);
+  return lanes ? runs(lanes->lanes(mesh)).parts : std::vector<int32_t>{};
 }
 
 std::shared_ptr<const FoldedMesh> FoldedMeshes::make(const Parallelism& given,
-                                                     const FoldSizes& sizes,
-                                                     const Runs& runs, const FoldRuns& guess) {
+                                                     const FoldSizes& sizes, const Runs& runs,
+                                                     const std::vector<int32_t>& guess) {
   const int32_t layers = network_layers(sizes);
   const bool by_layer = sizes.layers == layers_->layers().count;
   if (layers < layers_->least() || (by_layer && sizes.ends < layers_->front())) return nullptr;
   const Parallelism of = with_few_stages(given, sizes);
-  auto made = std::make_shared<FoldedMesh>();
-  made->few = few(of, layers, guess);
-  const auto all = lanes_of(given, sizes, made->few->lanes.get());
+  const auto all = lanes_of(given, sizes, one(of, layers, guess)->lanes);
   if (!all) return nullptr;
   const FoldRuns what = runs(all->lanes(given.mesh));
+  if (what.replicas == 0) return nullptr;
+  auto made = std::make_shared<FoldedMesh>();
   made->few = few(of, layers, what);
-  if (!made->few->problem) return nullptr;
-  made->fold = LayerFold::make(sizes, *made->few->lanes, of.mesh, made->few->copies, what,
+  made->fold = LayerFold::make(sizes, made->few->one->lanes, of.mesh, made->few->copies, what,
                                *made->few->problem);
   if (!made->fold) return nullptr;
   made->home = home(given);
-  const auto& rank = made->few->replica->home_rank;
+  const auto& rank = made->few->one->replica.home_rank;
   if (!rank.empty())
     for (const int32_t op : layers_->like(layers)) made->home_rank.push_back(rank[at(op)]);
   return made;
@@ -128,59 +123,44 @@ std::vector<int32_t> FoldedMeshes::home(const Parallelism& given) const {
   return device;
 }
 
+std::shared_ptr<const FewLayersReplica> FoldedMeshes::one(const Parallelism& of, int32_t layers,
+                                                          const std::vector<int32_t>& parts) {
+  const Key key{of, layers, {0, {}, parts}};
+  return ones_.find(key, [&] { return lower_one(key); });
+}
+
 std::shared_ptr<const FewLayersLowered> FoldedMeshes::few(const Parallelism& of, int32_t layers,
                                                           const FoldRuns& runs) {
-  const auto found = std::find_if(few_.begin(), few_.end(), [&](const auto& kept) {
-    return kept->layers == layers && kept->runs == runs && kept->of == of;
-  });
-  if (found != few_.end()) {
-    few_.splice(few_.begin(), few_, found);
-    return few_.front();
-  }
-  few_.push_front(lower(of, layers, runs));
-  if (few_.size() > kMostFew) few_.pop_back();
-  return few_.front();
-}
-
-std::shared_ptr<const FewLayersLowered> FoldedMeshes::lower(const Parallelism& of, int32_t layers,
-                                                            const FoldRuns& runs) {
-  auto made = std::make_shared<FewLayersLowered>();
-  made->of = of;
-  made->layers = layers;
-  made->runs = runs;
-  const auto like = std::find_if(few_.begin(), few_.end(), [&](const auto& kept) {
-    return kept->layers == layers && kept->runs.parts == runs.parts && kept->of == of;
-  });
-  if (like != few_.end()) {
-    made->replica = (*like)->replica;
-    made->lanes = (*like)->lanes;
-  }
-  try {
-    if (!made->lanes) lower_replica_of(*made);
-    if (runs.replicas == 0) return made;
-    std::optional<Nameless> nameless;
-    if (!of.scatter_gather) nameless.emplace();
-    made->copies = copy_replica(*made->replica, runs.replicas, runs.numbers);
+  return few_.find({of, layers, runs}, [&] {
+    auto made = std::make_shared<FewLayersLowered>();
+    made->layers = layers;
+    made->runs = runs;
+    made->one = one(of, layers, runs.parts);
+    const Nameless nameless;  // a lane's operators have no names that differ
+    made->copies = copy_replica(made->one->replica, runs.replicas, runs.numbers);
     const std::shared_ptr<const Graph> graph(std::shared_ptr<void>(), &made->copies.lowered.graph);
     made->problem = std::make_unique<Problem>(graph, *problem_);
-  } catch (const ArgumentError&) {
-  } catch (const LimitError&) {
-  }
-  return made;
+    return made;
+  });
 }
 
-void FoldedMeshes::lower_replica_of(FewLayersLowered& made) {
-  const auto graph = layers_->of(made.layers);
-  const auto& parts = made.runs.parts;
-  auto lane = lower_lane(made.of, *graph, problem_->cluster(), parts_[made.layers], parts);
+std::shared_ptr<const FewLayersReplica> FoldedMeshes::lower_one(const Key& key) {
+  const auto graph = layers_->of(key.layers);
+  const auto& parts = key.runs.parts;
+  auto lane = lower_lane(key.of, *graph, problem_->cluster(), parts_of(key.layers), parts);
   const bool one_of_kind = lane.has_value();
   std::optional<Nameless> nameless;
-  if (!made.of.scatter_gather) nameless.emplace();  // whose parts are found by name
-  if (!lane) lane = lower_replica(made.of, *graph, problem_->cluster());
-  const auto lanes = std::make_shared<const ReplicaLanes>(*lane, false);
-  made.replica = std::make_shared<const LoweredReplica>(
-      one_of_kind ? std::move(*lane) : kept_parts(*lane, *lanes, parts));
-  made.lanes = lanes;
+  if (!key.of.scatter_gather) nameless.emplace();  // whose parts are found by name
+  if (!lane) lane = lower_replica(key.of, *graph, problem_->cluster());
+  ReplicaLanes lanes(*lane, false);
+  auto runs = one_of_kind ? std::move(*lane) : kept_parts(*lane, lanes, parts);
+  return std::make_shared<const FewLayersReplica>(
+      FewLayersReplica{std::move(runs), std::move(lanes)});
+}
+
+LaneParts& FoldedMeshes::parts_of(int32_t layers) {
+  const std::lock_guard lock(mutex_);
+  return parts_[layers];
 }
 
 }  // namespace trinity

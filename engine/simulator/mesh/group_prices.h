@@ -1,8 +1,8 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "cluster/collectives.h"
@@ -21,10 +21,8 @@ class GroupPrices {
     // Of few devices there are thousands, which take longer to keep.
     const auto price = devices.size() <= kFewDevices ? groups_.make(devices, exchanges)
                                                      : groups_.find(devices, exchanges);
-    const auto found = std::find(known_.begin(), known_.end(), price);
-    const auto number = static_cast<int32_t>(found - known_.begin());
-    if (found == known_.end()) known_.push_back(price);
-    return number;
+    const auto next = static_cast<int32_t>(known_.size());
+    return known_.try_emplace(price, next).first->second;
   }
 
   /// The same where pieces_alike(): groups that cost the same for that are priced once.
@@ -47,7 +45,10 @@ class GroupPrices {
 
   const Cluster& cluster_;
   CollectiveGroups& groups_;
-  std::vector<CollectiveGroup> known_;
+  struct Hash {
+    size_t operator()(const CollectiveGroup& group) const { return group.hash(); }
+  };
+  std::unordered_map<CollectiveGroup, int32_t, Hash> known_;
   Colours alike_;
   std::vector<int32_t> alike_price_;
   std::vector<uint64_t> key_;

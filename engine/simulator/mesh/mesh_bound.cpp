@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <list>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "base/index.h"
@@ -117,11 +119,10 @@ void raise(MeshBound& bound, MeshBound other) {
 
 /// The profiler of some strategies, and its profiles on devices that differ.
 struct MeshBounder::Profile {
-  Parallelism of;
   std::unique_ptr<UnitProfiler> profiler;  // null where it is refused
   std::string refused;
 
-  void make(const Problem& problem) {
+  void make(const Parallelism& of, const Problem& problem) {
     try {
       profiler = std::make_unique<UnitProfiler>(of, problem.graph(), problem.cluster());
     } catch (const ArgumentError& error) {
@@ -134,22 +135,48 @@ struct MeshBounder::Profile {
     std::vector<CollectiveGroup> groups;
     std::shared_ptr<const Units> units;
   };
+  std::mutex mutex;  // of `on`
   std::list<On> on;
+};
+
+/// What one thread works with.
+struct MeshBounder::Scratch {
+  explicit Scratch(const Cluster& cluster) : groups(cluster) {}
+
+  CollectiveGroups groups;
+  OrderKey key;
+  std::vector<std::vector<ChunkTask>> orders;  // of `key`, by stage
+
+  void make_orders(const OrderKey& of) {
+    if (of == key) return;
+    key = of;
+    orders.clear();
+    for (int32_t s = 0; s < of.pipeline; ++s)
+      orders.push_back(
+          chunk_order(of.schedule, of.pipeline, of.virtual_stages, of.micro_batches, s));
+  }
 };
 
 /// Runs the order of one strategy's chunks.
 class MeshBounder::Bounding {
  public:
-  Bounding(MeshBounder& bounder, const Parallelism& given, int32_t layers)
-      : problem_(*bounder.problem_), given_(given), schedule_(schedule_of(given)),
-        p_(given.mesh.pipeline), v_(p_ > 1 ? given.virtual_stages : 1), m_(given.micro_batches) {
-    const auto profile = bounder.profile(UnitProfiler::part_of(given));
+  Bounding(const Problem& problem, Profile& profile, const Parallelism& given, int32_t layers,
+           Scratch& scratch)
+      : problem_(problem), given_(given), schedule_(schedule_of(given)), p_(given.mesh.pipeline),
+        v_(p_ > 1 ? given.virtual_stages : 1), m_(given.micro_batches) {
     std::vector<std::shared_ptr<const Units>> units;
-    for (int32_t stage = 0; stage < p_; ++stage)
-      units.push_back(stretched(bounder.units_at(*profile, given.mesh, stage), layers));
-    count_tasks(bounder.units_at(*profile, given.mesh, 0)->size(), units[0]->size());
+    for (int32_t stage = 0; stage < p_; ++stage) {
+      auto own = units_at(problem, profile, given.mesh, stage, scratch.groups);
+      if (stage == 0) own_units_ = own->size();
+      const bool same = stage > 0 && own == own_;
+      units.push_back(same ? units.back() : stretched(own, layers));
+      own_ = std::move(own);
+    }
+    count_tasks(own_units_, units[0]->size());
     share_out(units);
-    find_messages(bounder.groups_);
+    find_messages(scratch.groups);
+    scratch.make_orders(order_key(given));
+    orders_ = scratch.orders;
   }
 
   MeshBound run() {
@@ -178,7 +205,7 @@ class MeshBounder::Bounding {
 
  private:
   struct Stage {
-    std::vector<ChunkTask> order;
+    std::span<const ChunkTask> order;
     size_t next = 0;
     double free = 0;
     double first_gradient = -1, first_complete = -1;  // starts of backward parts
@@ -302,7 +329,7 @@ class MeshBounder::Bounding {
 
   void begin(int32_t s) {
     auto& stage = stages_[s];
-    stage.order = chunk_order(schedule_, p_, v_, m_, s);
+    stage.order = orders_[at(s)];
     for (auto* counts : {&stage.live, &stage.waiting, &stage.back}) counts->assign(at(chunks()), 0);
     for (int32_t c = 0; c < chunks(); ++c)
       if (stage_of(c) == s) {
@@ -417,6 +444,9 @@ class MeshBounder::Bounding {
   PipelineSchedule schedule_;
   int32_t p_, v_, m_;
   int64_t tasks_ = 0;
+  size_t own_units_ = 0;              // of the problem's network
+  std::shared_ptr<const Units> own_;  // of the latest stage
+  std::span<const std::vector<ChunkTask>> orders_;
   std::vector<Chunk> chunks_;
   std::vector<double> wire_[2];   // forwards, backwards; of every boundary
   /// Of every stage its replicas, and those that hold the same experts; empty: no messages that count.
@@ -427,44 +457,49 @@ class MeshBounder::Bounding {
 };
 
 MeshBounder::MeshBounder(std::shared_ptr<const Problem> problem, ThreadPool& pool)
-    : problem_(std::move(problem)), pool_(pool), groups_(problem_->cluster()) {}
+    : problem_(std::move(problem)), pool_(pool), scratch_(at(pool.threads())) {}
 MeshBounder::~MeshBounder() = default;
 
-std::shared_ptr<MeshBounder::Profile> MeshBounder::profile(const Parallelism& part) {
-  for (const auto& kept : profiles_)
-    if (kept->of == part) return kept;
-  auto made = std::make_shared<Profile>();
-  made->of = part;
-  made->make(*problem_);
-  profiles_.push_back(made);
-  return made;
+MeshBounder::OrderKey MeshBounder::order_key(const Parallelism& given) {
+  const int32_t p = given.mesh.pipeline;
+  return {schedule_of(given), p, p > 1 ? given.virtual_stages : 1, given.micro_batches};
 }
 
-void MeshBounder::make_profiles(std::span<const Parallelism> given) {
-  std::vector<std::shared_ptr<Profile>> missing;
-  for (const auto& strategy : given) {
-    const auto part = UnitProfiler::part_of(strategy);
-    const auto same = [&](const auto& kept) { return kept->of == part; };
-    if (std::any_of(profiles_.begin(), profiles_.end(), same)) continue;
-    if (std::any_of(missing.begin(), missing.end(), same)) continue;
-    missing.push_back(std::make_shared<Profile>());
-    missing.back()->of = part;
+MeshBounder::Scratch& MeshBounder::scratch_of(int thread) {
+  auto& scratch = scratch_[at(thread)];
+  if (!scratch) scratch = std::make_unique<Scratch>(problem_->cluster());
+  return *scratch;
+}
+
+void MeshBounder::make_profiles(std::span<const Parallelism> parts) {
+  std::vector<std::pair<const Parallelism*, Profile*>> missing;
+  for (const auto& part : parts) {
+    auto [found, added] = profiles_.try_emplace(part);
+    if (!added) continue;
+    found->second = std::make_unique<Profile>();
+    missing.emplace_back(&found->first, found->second.get());
   }
-  pool_.parallel_for(static_cast<int>(missing.size()), [&](int i, int) {
-    missing[at(i)]->make(*problem_);
-  });
-  for (auto& made : missing) profiles_.push_back(std::move(made));
+  try {
+    pool_.parallel_for(static_cast<int>(missing.size()), [&](int i, int) {
+      missing[at(i)].second->make(*missing[at(i)].first, *problem_);
+    });
+  } catch (...) {
+    for (const auto& [part, profile] : missing) profiles_.erase(Parallelism(*part));
+    throw;
+  }
 }
 
-std::shared_ptr<const Units> MeshBounder::units_at(Profile& profile, const Mesh& mesh,
-                                                   int32_t stage) {
+std::shared_ptr<const Units> MeshBounder::units_at(const Problem& problem, Profile& profile,
+                                                   const Mesh& mesh, int32_t stage,
+                                                   CollectiveGroups& all_groups) {
   if (!profile.profiler) throw ArgumentError(profile.refused);
   std::vector<int32_t> devices, ranks;
   for (int32_t part = 0; part < mesh.width(); ++part)
     devices.push_back(mesh.device(stage, 0, part));
   for (int32_t rank = 0; rank < mesh.expert; ++rank) ranks.push_back(mesh.device(stage, rank, 0));
-  const auto& device = problem_->cluster().device(devices[0]);
-  auto groups = profile.profiler->groups_of(devices, ranks, groups_);
+  const auto& device = problem.cluster().device(devices[0]);
+  auto groups = profile.profiler->groups_of(devices, ranks, all_groups);
+  const std::lock_guard lock(profile.mutex);
   for (const auto& kept : profile.on)
     if (kept.type == device.type && kept.speed == device.speed && kept.groups == groups)
       return kept.units;
@@ -477,35 +512,57 @@ std::vector<UnitProfile> MeshBounder::units(const Parallelism& given, int32_t st
                                             int32_t layers) {
   check_mesh(given, problem_->cluster());
   const std::lock_guard lock(mutex_);
-  return *stretched(units_at(*profile(UnitProfiler::part_of(given)), given.mesh, stage), layers);
+  const auto part = UnitProfiler::part_of(given);
+  make_profiles(std::span(&part, 1));
+  return *stretched(
+      units_at(*problem_, *profiles_.at(part), given.mesh, stage, scratch_of(0).groups), layers);
+}
+
+/// Why a strategy is refused without a look at its profile; empty: it is not.
+std::string MeshBounder::refusal(const Parallelism& given) const {
+  try {
+    check_mesh(given, problem_->cluster());
+    check_inside(given, problem_->graph());
+  } catch (const ArgumentError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+MeshBound MeshBounder::bound(const Parallelism& given, int32_t layers, Scratch& scratch) const {
+  MeshBound bound;
+  try {
+    for (int32_t place = 0; place < given.mesh.placement; ++place) {
+      Parallelism other;
+      if (place > 0) other = turned(given, place);
+      const auto& one = place > 0 ? other : given;
+      auto& profile = *profiles_.at(UnitProfiler::part_of(one));
+      raise(bound, Bounding(*problem_, profile, one, layers, scratch).run());
+    }
+  } catch (const ArgumentError& error) {
+    bound.refused = error.what();
+  }
+  return bound;
 }
 
 std::vector<MeshBound> MeshBounder::run(std::span<const Parallelism> given, int32_t layers) {
   const std::lock_guard lock(mutex_);
   std::vector<MeshBound> bounds(given.size());
-  std::vector<Parallelism> fine;
-  std::vector<size_t> number;
+  std::vector<Parallelism> parts;
+  std::vector<std::pair<OrderKey, int>> fine;
   for (size_t i = 0; i < given.size(); ++i) {
-    try {
-      check_mesh(given[i], problem_->cluster());
-      check_inside(given[i], problem_->graph());
-      for (int32_t place = 0; place < given[i].mesh.placement; ++place) {
-        fine.push_back(place == 0 ? given[i] : turned(given[i], place));
-        number.push_back(i);
-      }
-    } catch (const ArgumentError& error) {
-      bounds[i].refused = error.what();
-    }
+    bounds[i].refused = refusal(given[i]);
+    if (!bounds[i].refused.empty()) continue;
+    fine.emplace_back(order_key(given[i]), static_cast<int>(i));
+    for (int32_t place = 0; place < given[i].mesh.placement; ++place)
+      parts.push_back(UnitProfiler::part_of(place == 0 ? given[i] : turned(given[i], place)));
   }
-  make_profiles(fine);
-  for (size_t i = 0; i < fine.size(); ++i) {
-    try {
-      if (bounds[number[i]].refused.empty())
-        raise(bounds[number[i]], Bounding(*this, fine[i], layers).run());
-    } catch (const ArgumentError& error) {
-      bounds[number[i]].refused = error.what();
-    }
-  }
+  make_profiles(parts);
+  std::sort(fine.begin(), fine.end());  // an order is made once for those that have it
+  pool_.parallel_for(static_cast<int>(fine.size()), [&](int item, int thread) {
+    const int i = fine[at(item)].second;
+    bounds[at(i)] = bound(given[at(i)], layers, scratch_of(thread));
+  });
   return bounds;
 }
 

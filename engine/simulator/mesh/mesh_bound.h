@@ -1,16 +1,17 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/thread_pool.h"
 #include "simulator/problem.h"
 #include "simulator/mesh/unit_profile.h"
+#include "strategy/chunk_order.h"
 
 namespace trinity {
 
@@ -24,6 +25,8 @@ struct MeshBound {
   /// every stage where replicas and lanes are copies of each other, otherwise of all devices.
   int64_t tasks = 0;
   std::string refused;  ///< why it cannot be lowered, as far as that is seen here; empty: it can
+
+  bool operator==(const MeshBound&) const = default;
 };
 
 /// Bounds of strategies with meshes without lowering them: from profiles of the network's units
@@ -49,7 +52,8 @@ class MeshBounder {
   MeshBounder(std::shared_ptr<const Problem> problem, ThreadPool& pool);
   ~MeshBounder();
 
-  /// Lowers the network once for each part_of() that is new, on all threads. O(tasks of the pipelines).
+  /// Lowers the network once for each part_of() that is new. All on the pool; results do not depend on
+  /// its threads. O(tasks of the pipelines).
   /// layers: of a network of which this one is a short form: its layers between the first and the last
   /// are like the second here, whatever is done with them; 0: of this one.
   std::vector<MeshBound> run(std::span<const Parallelism> given, int32_t layers = 0);
@@ -59,18 +63,33 @@ class MeshBounder {
 
  private:
   struct Profile;
+  struct Scratch;
   class Bounding;
+  /// What decides the orders of all stages (chunk_order()).
+  struct OrderKey {
+    PipelineSchedule schedule = PipelineSchedule::gpipe;
+    int32_t pipeline = 0, virtual_stages = 0, micro_batches = 0;
+    auto operator<=>(const OrderKey&) const = default;
+  };
+  struct Hash {
+    size_t operator()(const Parallelism& part) const { return hash_value(part); }
+  };
 
-  std::shared_ptr<Profile> profile(const Parallelism& part);
-  std::shared_ptr<const std::vector<UnitProfile>> units_at(Profile& profile, const Mesh& mesh,
-                                                           int32_t stage);
-  void make_profiles(std::span<const Parallelism> given);
+  static OrderKey order_key(const Parallelism& given);
+  static std::shared_ptr<const std::vector<UnitProfile>> units_at(const Problem& problem,
+                                                                  Profile& profile,
+                                                                  const Mesh& mesh, int32_t stage,
+                                                                  CollectiveGroups& groups);
+  Scratch& scratch_of(int thread);
+  void make_profiles(std::span<const Parallelism> parts);
+  std::string refusal(const Parallelism& given) const;
+  MeshBound bound(const Parallelism& given, int32_t layers, Scratch& scratch) const;
 
   std::shared_ptr<const Problem> problem_;
   ThreadPool& pool_;
   std::mutex mutex_;  // of all below
-  std::list<std::shared_ptr<Profile>> profiles_;
-  CollectiveGroups groups_;
+  std::unordered_map<Parallelism, std::unique_ptr<Profile>, Hash> profiles_;  // by part_of()
+  std::vector<std::unique_ptr<Scratch>> scratch_;                             // per thread
 };
 
 }  // namespace trinity

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/index.h"
 
@@ -66,12 +67,11 @@ void OrderGraph::find_readers() {
   const size_t count = like_.size();
   reader_first_.assign(count + 1, 0);
   missing_.assign(count, 0);
-  const auto for_each_once = [this](int32_t op, auto visit) {  // what it reads
-    const auto list = inputs(op);
-    for (size_t i = 0; i < list.size(); ++i) {
-      bool repeated = false;
-      for (size_t j = 0; j < i; ++j) repeated = repeated || list[j] == list[i];
-      if (!repeated) visit(list[i]);
+  std::vector<int32_t> read_by(at(output_first_.back()), -1);  // per output: the latest reader
+  const auto for_each_once = [&](int32_t op, auto visit) {     // what it reads
+    for (const Source& source : inputs(op)) {
+      auto& reader = read_by[at(output_first_[source.op] + source.output)];
+      if (std::exchange(reader, op) != op) visit(source);
     }
   };
   for (int32_t op = 0; op < operators(); ++op)
@@ -82,6 +82,7 @@ void OrderGraph::find_readers() {
   std::partial_sum(reader_first_.begin(), reader_first_.end(), reader_first_.begin());
   readers_.resize(at(reader_first_.back()));
   auto next = reader_first_;
+  std::fill(read_by.begin(), read_by.end(), -1);
   for (int32_t op = 0; op < operators(); ++op)
     for_each_once(op, [&](const Source& source) {
       const int32_t from = source.op;

@@ -254,14 +254,15 @@ class Refinement {
     for (int32_t queue = 0; queue < queue_count(); ++queue) {
       const auto list = queues_.groups[at(queue)];
       const int32_t owner = queues_.owner[queue];
+      const bool many = list.size() > kMostCompared;  // none are compared
       for (size_t i = 0; i < list.size(); ++i) {
+        if (many) alone_[list[i]] = true;
         if (owner >= 0 && !holds(groups_[list[i]], owner)) {
           alone_[list[i]] = true;
           apart_[owner % copies_] = true;
         }
-        for (size_t j = 0; j < i; ++j)
-          if (list.size() > kMostCompared || !meet(groups_[list[i]], groups_[list[j]]))
-            alone_[list[i]] = alone_[list[j]] = true;
+        for (size_t j = 0; j < i && !many; ++j)
+          if (!meet(groups_[list[i]], groups_[list[j]])) alone_[list[i]] = alone_[list[j]] = true;
       }
     }
   }
@@ -381,15 +382,14 @@ class Refinement {
   /// Two groups of one colour that queue for the same are told apart. Whether there were any.
   bool part_equals() {
     bool found = false;
-    for (size_t queue = 0; queue < queues_.groups.count(); ++queue) {
-      const auto list = queues_.groups[queue];
-      for (size_t i = 0; i < list.size(); ++i)
-        for (size_t j = 0; j < i; ++j)
-          if (groups_[list[i]].colour == groups_[list[j]].colour) {
-            alone_[list[i]] = alone_[list[j]] = true;
-            found = true;
-          }
-    }
+    const size_t colours = colour_.size() + groups_.size() + at(queue_count());
+    std::vector<std::pair<size_t, int32_t>> first(colours);  // per colour: a queue + 1, its group
+    for (size_t queue = 0; queue < queues_.groups.count(); ++queue)
+      for (const int32_t group : queues_.groups[queue]) {
+        auto& [seen, other] = first[at(groups_[group].colour)];
+        if (seen == queue + 1) alone_[group] = alone_[other] = found = true;
+        seen = queue + 1, other = group;
+      }
     return found;
   }
 

@@ -1,10 +1,11 @@
 #include "simulator/symmetry.h"
 
 #include <algorithm>
+#include <atomic>
+#include <list>
 #include <numeric>
 #include <optional>
 
-#include "base/error.h"
 #include "base/index.h"
 #include "graph/nameless.h"
 #include "simulator/bind_schedule.h"
@@ -88,10 +89,19 @@ struct SymmetryPricer::Structure {
   Strategy of;
   Parallelism given;
   std::shared_ptr<const FoldedMesh> folded;  // where a few of its layers are enough
-  std::shared_ptr<const FoldedMesh> several;  // the same of another number of replicas, the latest
-  std::shared_ptr<Lowered> lowered;  // where they are not, or when first asked for
+  std::atomic<int64_t> operators = 0;  // of all that it holds
+  std::mutex mutex;  // of all below
+  std::shared_ptr<const FoldedMesh> several;  // `folded` of another number of replicas, the latest
+  std::shared_ptr<Lowered> lowered;  // where `folded` is null, or when first asked for
   std::vector<std::shared_ptr<Made>> made;
   std::list<std::shared_ptr<Bound>> bound;  // the latest first
+
+  void count() {
+    int64_t sum = lowered ? lowered->replica.graph.operator_count() : 0;
+    for (const auto& fold : {folded, several})
+      if (fold) sum += fold->fold->operators();
+    operators = sum;
+  }
 };
 
 namespace {
@@ -184,7 +194,9 @@ std::vector<int32_t> bind_symmetry(const LoweredCopies& copies, const Mesh& mesh
 }  // namespace
 
 SymmetryPricer::SymmetryPricer(std::shared_ptr<const Problem> problem)
-    : problem_(std::move(problem)), folded_(std::make_unique<FoldedMeshes>(problem_)) {}
+    : problem_(std::move(problem)),
+      structures_(kMostOperators, [](const Structure& kept) -> int64_t { return kept.operators; }),
+      folded_(std::make_unique<FoldedMeshes>(problem_)) {}
 SymmetryPricer::~SymmetryPricer() = default;
 
 std::shared_ptr<SymmetryPricer::Lowered> SymmetryPricer::lowered(const Parallelism& given,
@@ -214,52 +226,40 @@ std::shared_ptr<SymmetryPricer::Lowered> SymmetryPricer::lowered(const Paralleli
 
 std::shared_ptr<SymmetryPricer::Structure> SymmetryPricer::structure(
     const Strategy& strategy) {
-  structure_of(strategy, asked_);
-  const auto found = std::find_if(structures_.begin(), structures_.end(),
-                                  [&](const auto& kept) { return kept->of == asked_; });
-  if (found != structures_.end()) {
-    structures_.splice(structures_.begin(), structures_, found);
-    return structures_.front();
-  }
-  auto made = std::make_shared<Structure>();
-  made->of = asked_;
-  made->given = *strategy.parallelism;
-  made->folded = folded_->make(made->given, [&](const ReplicaLanes& lanes) {
-    const auto& mesh = strategy.parallelism->mesh;
-    if (sums_aside(made->given)) return FoldRuns{};
-    return runs_folded(find(lanes, mesh), lanes, mesh);
+  const auto of = structure_of(strategy);
+  return structures_.find(of, [&] {
+    auto made = std::make_shared<Structure>();
+    made->of = of;
+    made->given = *strategy.parallelism;
+    made->given.inside = of.parallelism->inside;
+    const auto& mesh = made->given.mesh;
+    made->folded = folded_->make(made->given, [&](const ReplicaLanes& lanes) {
+      if (sums_aside(made->given)) return FoldRuns{};
+      return runs_folded(*find(lanes, mesh), lanes, mesh);
+    });
+    if (!made->folded) made->lowered = lowered(made->given, of, false);
+    made->count();
+    return made;
   });
-  if (!made->folded) made->lowered = lowered(made->given, made->of, false);
-  structures_.push_front(made);
-  int64_t operators = 0;
-  for (auto kept = structures_.begin(); kept != structures_.end();) {
-    for (const auto& folded : {(*kept)->folded, (*kept)->several})
-      if (folded) operators += folded->fold->operators();
-    if ((*kept)->lowered) operators += (*kept)->lowered->replica.graph.operator_count();
-    const bool goes = operators > kMostOperators && kept != structures_.begin();
-    kept = goes ? structures_.erase(kept) : std::next(kept);
-  }
-  return made;
 }
 
-std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bound(const Strategy& strategy,
+std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bound(Structure& of, const Mesh& mesh,
                                                              bool folds) {
-  const auto of = structure(strategy);
-  const auto& mesh = strategy.parallelism->mesh;
-  folds = folds && of->folded;
-  const auto found = std::find_if(of->bound.begin(), of->bound.end(), [&](const auto& kept) {
+  folds = folds && of.folded;
+  const auto found = std::find_if(of.bound.begin(), of.bound.end(), [&](const auto& kept) {
     return kept->mesh == mesh && kept->folds == folds;
   });
-  if (found != of->bound.end()) {
-    of->bound.splice(of->bound.begin(), of->bound, found);
-    return of->bound.front();
+  if (found != of.bound.end()) {
+    of.bound.splice(of.bound.begin(), of.bound, found);
+    return of.bound.front();
   }
-  auto made = folds ? bind_folded(*of, mesh) : nullptr;
-  if (!made) made = bind(*of, mesh);
+  auto made = folds ? bind_folded(of, mesh) : nullptr;
+  if (!made) made = bind(of, mesh);
   made->folds = folds;
-  of->bound.push_front(std::move(made));
-  if (of->bound.size() > kMostBound) of->bound.pop_back();
-  return of->bound.front();
+  of.bound.push_front(std::move(made));
+  if (of.bound.size() > kMostBound) of.bound.pop_back();
+  of.count();
+  return of.bound.front();
 }
 
 /// Nothing where other devices are to be simulated in one stage than in another.
@@ -268,12 +268,12 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind_folded(Structure& st
   const auto lanes = structure.folded->fold->lanes(mesh);
   auto result = std::make_shared<Bound>();
   result->mesh = mesh;
-  result->folded = folded(structure, runs_folded(find(lanes, mesh), lanes, mesh));
+  result->folded = folded(structure, runs_folded(*find(lanes, mesh), lanes, mesh));
   if (!result->folded) return nullptr;
   auto& fold = *result->folded->fold;
-  const auto& found = find(fold.lanes(mesh), mesh);  // which numbers groups as this fold does
-  if (!runs_in(found, fold, result->folded->few->runs.numbers)) return nullptr;
-  const auto& symmetry = *found.symmetry;
+  const auto found = find(fold.lanes(mesh), mesh);  // which numbers groups as this fold does
+  if (!runs_in(*found, fold, result->folded->few->runs.numbers)) return nullptr;
+  const auto& symmetry = *found->symmetry;
   const int32_t replicas = fold.replicas();
   if (sums_aside(structure.given) && (replicas > 1 || !first_lanes_alone(symmetry, mesh)))
     return nullptr;
@@ -309,16 +309,16 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure
   if (!structure.lowered) structure.lowered = lowered(structure.given, structure.of, false);
   auto result = std::make_shared<Bound>();
   result->mesh = mesh;
-  const Found* found = &find(structure.lowered->lanes_of(false), mesh);
+  auto found = find(structure.lowered->lanes_of(false), mesh);
   if (const auto& made = structure.lowered->replica.lanes;
       !made.empty() &&
       (found->share || (found->symmetry && !made_alone(*found->symmetry, made)))) {
     structure.lowered = lowered(structure.lowered->replica.of, structure.lowered->of, true);
     structure.made.clear();  // which number collectives by what was made
-    found = &find(structure.lowered->lanes_of(false), mesh);
+    found = find(structure.lowered->lanes_of(false), mesh);
   }
   const ReplicaLanes* lanes = &structure.lowered->lanes_of(found->share);
-  if (found->share) found = &find(*lanes, mesh);
+  if (found->share) found = find(*lanes, mesh);
   const auto& symmetry = found->symmetry;
   if (!symmetry) return result;
   const auto& replica = structure.lowered->replica;
@@ -334,34 +334,23 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure
   return result;
 }
 
-/// Throws what lower_replica() throws.
 LoweredReplica SymmetryPricer::all_lanes(const Parallelism& given) const {
-  if (given.scatter_gather)  // whose parts are found by name
-    return lower_replica(given, problem_->graph(), problem_->cluster());
-  try {
-    const Nameless nameless;
-    return lower_replica(given, problem_->graph(), problem_->cluster());
-  } catch (const ArgumentError&) {
-  } catch (const LimitError&) {
-  }
-  return lower_replica(given, problem_->graph(), problem_->cluster());  // which names what is wrong
+  std::optional<Nameless> nameless;
+  if (!given.scatter_gather) nameless.emplace();  // whose parts are found by name
+  return lower_replica(given, problem_->graph(), problem_->cluster());
 }
 
-const SymmetryPricer::Found& SymmetryPricer::find(const ReplicaLanes& lanes, const Mesh& mesh) {
-  auto outline = lanes.outline();
-  const auto known = std::find_if(found_.begin(), found_.end(), [&](const Found& found) {
-    return found.mesh == mesh && found.outline == outline;
+std::shared_ptr<const SymmetrySearch> SymmetryPricer::find(const ReplicaLanes& lanes,
+                                                           const Mesh& mesh) {
+  return found_.find({mesh, lanes.outline()}, [&] {
+    std::call_once(once_, [this] { pieces_alike_ = pieces_alike(problem_->cluster()); });
+    return prices_.with(
+        [this] { return std::make_unique<CollectiveGroups>(problem_->cluster()); },
+        [&](CollectiveGroups& prices) {
+          return std::make_shared<const SymmetrySearch>(
+              find_symmetry(lanes, mesh, *problem_, prices, pieces_alike_));
+        });
   });
-  if (known != found_.end()) {
-    found_.splice(found_.begin(), found_, known);
-    return found_.front();
-  }
-  if (!prices_) prices_.emplace(problem_->cluster());
-  if (!pieces_alike_) pieces_alike_ = pieces_alike(problem_->cluster());
-  found_.push_front(
-      {find_symmetry(lanes, mesh, *problem_, *prices_, *pieces_alike_), mesh, std::move(outline)});
-  if (found_.size() > kMostFound) found_.pop_back();
-  return found_.front();
 }
 
 std::shared_ptr<SymmetryPricer::Made> SymmetryPricer::make(Structure& structure,
@@ -396,25 +385,15 @@ std::shared_ptr<const OrderPieces> SymmetryPricer::order(Bound& bound, const Par
   return bound.order;
 }
 
-bool SymmetryPricer::run(Bound& bound, const Strategy& strategy, Metrics& metrics,
-                         int64_t limit_ns) {
-  std::shared_ptr<const OrderPieces> pieces;
-  std::unique_ptr<OrderEngine> engine;
-  {
-    const std::lock_guard lock(mutex_);
-    pieces = order(bound, *strategy.parallelism);
-    if (!idle_.empty()) {
-      engine = std::move(idle_.back());
-      idle_.pop_back();
-    }
-  }
-  if (!engine) engine = std::make_unique<OrderEngine>(problem_->cluster());
+bool SymmetryPricer::run(const Bound& bound, const OrderPieces& pieces, const Parallelism& given,
+                         Metrics& metrics, int64_t limit_ns) {
   const auto& graph = bound.folded ? bound.folded->fold->graph() : *bound.made->graph;
-  const bool decided =
-      engine->run(graph, bound.placement, *pieces, &bound.quotient, limit_ns, metrics);
-  if (!decided && bound.made) run_events(bound, *strategy.parallelism, metrics, limit_ns);
-  const std::lock_guard lock(mutex_);
-  idle_.push_back(std::move(engine));
+  const bool decided = engines_.with(
+      [this] { return std::make_unique<OrderEngine>(problem_->cluster()); },
+      [&](OrderEngine& engine) {
+        return engine.run(graph, bound.placement, pieces, &bound.quotient, limit_ns, metrics);
+      });
+  if (!decided && bound.made) run_events(bound, given, metrics, limit_ns);
   return decided || bound.made;
 }
 
@@ -432,28 +411,26 @@ void SymmetryPricer::run_events(const Bound& bound, const Parallelism& given, Me
 
 bool SymmetryPricer::price(const Strategy& strategy, Metrics& metrics, int64_t limit_ns) {
   const auto& given = *strategy.parallelism;
-  if (given.mesh.placement == 1 && !given.inside.empty()) return false;  // may be refused
-  try {
-    for (const bool folds : {true, false}) {
-      std::shared_ptr<Bound> found;
-      {
-        const std::lock_guard lock(mutex_);
-        found = bound(strategy, folds);
-      }
+  const auto of = structure(strategy);
+  for (const bool folds : {true, false}) {
+    std::shared_ptr<Bound> found;
+    std::shared_ptr<const OrderPieces> pieces;
+    {
+      const std::lock_guard lock(of->mutex);
+      found = bound(*of, given.mesh, folds);
       if (!found->made && !found->folded) return false;
-      if (run(*found, strategy, metrics, limit_ns)) return true;
+      pieces = order(*found, given);
     }
-  } catch (const ArgumentError&) {
-  } catch (const LimitError&) {
+    if (run(*found, *pieces, given, metrics, limit_ns)) return true;
   }
-  return false;  // the whole graph says what is wrong
+  return false;
 }
 
 std::vector<int32_t> SymmetryPricer::home(const Strategy& strategy) {
   const auto& mesh = strategy.parallelism->mesh;
   const int32_t width = mesh.width();
-  const std::lock_guard lock(mutex_);
   const auto of = structure(strategy);
+  const std::lock_guard lock(of->mutex);
   auto devices = of->folded ? of->folded->home : of->lowered->replica.home;
   const auto& ranks = of->folded ? of->folded->home_rank : of->lowered->replica.home_rank;
   for (size_t op = 0; op < devices.size(); ++op)
@@ -461,28 +438,18 @@ std::vector<int32_t> SymmetryPricer::home(const Strategy& strategy) {
   return devices;
 }
 
-int32_t SymmetryPricer::simulated_devices(const Strategy& strategy) {
-  const std::lock_guard lock(mutex_);
-  const auto found = bound(strategy, true);
-  return found->made || found->folded ? static_cast<int32_t>(found->quotient.devices.size()) : -1;
-}
-
-int32_t SymmetryPricer::lowered_joins(const Strategy& strategy) {
-  const std::lock_guard lock(mutex_);
-  const auto found = bound(strategy, true);
-  return found->folded ? found->folded->fold->joins() : 0;
-}
-
-int32_t SymmetryPricer::lowered_layers(const Strategy& strategy) {
-  const std::lock_guard lock(mutex_);
-  const auto found = bound(strategy, true);
-  return found->folded ? found->folded->few->layers : -1;
-}
-
-std::vector<int32_t> SymmetryPricer::lowered_parts(const Strategy& strategy) {
-  const std::lock_guard lock(mutex_);
-  const auto found = bound(strategy, true);
-  return found->folded ? found->folded->few->runs.parts : std::vector<int32_t>{};
+SymmetryPricer::Seen SymmetryPricer::seen(const Strategy& strategy) {
+  const auto of = structure(strategy);
+  const std::lock_guard lock(of->mutex);
+  const auto found = bound(*of, strategy.parallelism->mesh, true);
+  Seen seen;
+  if (found->made || found->folded)
+    seen.devices = static_cast<int32_t>(found->quotient.devices.size());
+  if (!found->folded) return seen;
+  seen.layers = found->folded->few->layers;
+  seen.joins = found->folded->fold->joins();
+  seen.parts = found->folded->few->runs.parts;
+  return seen;
 }
 
 }  // namespace trinity

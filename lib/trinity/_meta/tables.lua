@@ -32,6 +32,7 @@ error 'this file is for editors'
 ---@field memory_bytes fun(self: trinity.Metrics, d: integer): number Peak memory of the device in bytes.
 ---@field sent_bytes fun(self: trinity.Metrics, d: integer): number
 ---@field received_bytes fun(self: trinity.Metrics, d: integer): number
+---@field totable fun(self: trinity.Metrics): table<string, any> All fields by name, those of devices as lists; pairs(metrics) goes through them in sorted order.
 
 ---@class trinity.RandomStream
 ---@since 0.1.0
@@ -72,14 +73,14 @@ error 'this file is for editors'
 ---@alias trinity.WireName 'ethernet_100g'|'ethernet_10g'|'ethernet_1g'|'ethernet_25g'|'infiniband_edr'|'infiniband_hdr'|'infiniband_ndr'|'infiniband_xdr'|'infinity_fabric'|'nvlink1'|'nvlink2'|'nvlink3'|'nvlink3_bridge'|'nvlink4'|'nvswitch3'|'nvswitch4'|'nvswitch5'|'pcie3_x16'|'pcie3_x16_inner'|'pcie3_x16_root'|'pcie4_x16'|'pcie4_x16_inner'|'pcie5_x16'|'pcie5_x16_inner'|'pcie6_x16'|'pcie6_x16_inner'|'qpi'|'upi'|'upi2'|'xgmi_mi200'|'xgmi_mi300'
 ---@alias trinity.CollectiveKind 'all_reduce'|'reduce_scatter'|'all_gather'|'broadcast'|'all_to_all'
 
----@alias trinity.Plan trinity.Placement|trinity.Strategy|trinity.PlanSpec|trinity.MeshStrategy
+---@alias trinity.Plan trinity.Placement|integer[]|trinity.Strategy|trinity.PlanSpec|trinity.MeshStrategy
 --- `strategy` is what the metrics are of, and may be kept; it is made for rewards that declare it.
 ---@alias trinity.Reward fun(metrics: trinity.Metrics, strategy: trinity.Strategy): number
----@alias trinity.Method fun(problem: trinity.Problem, options?: table<string, any>): trinity.Strategy|trinity.Placement
+---@alias trinity.Method fun(problem: trinity.Problem, options?: table<string, any>): trinity.Strategy|trinity.Placement|integer[]
 
 --- A placement with what says how it is scheduled.
 ---@class trinity.PlanSpec
----@field placement trinity.Placement
+---@field placement trinity.Placement|integer[] a list: the device of every operator
 ---@field schedule? trinity.ScheduleName default 'fifo'
 ---@field micro_batches? integer forward and backward run this often, update once (default 1)
 ---@field priority? number[]|trinity.DoubleArray for 'priority': per operator, the larger first

@@ -6,6 +6,7 @@ local bit = require 'bit'
 local ffi = require 'ffi'
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
+local fields = require 'trinity.base.fields'
 local util = require 'trinity.base.util'
 
 ffi.cdef(core.ffi_declarations)
@@ -46,7 +47,7 @@ local methods = {
 }
 
 local function out_of_range(self, i)
-  if type(i) ~= 'number' then util.fail("an array has no field '%s'", tostring(i)) end
+  if type(i) ~= 'number' then fields.refuse('array', i, { 'each', 'length', 'totable' }) end
   util.fail('index %s is outside 1 to %d', tostring(i), self.length)
 end
 
@@ -156,6 +157,25 @@ end
 
 function array.is_int32(value) return ffi.istype(int32_array, value) end
 
+--- A placement that may be given as a list of devices, one per operator of `graph`, as an int32 array; any other value
+--- as it is. entry: its number in a list of placements.
+function array.placement(owner, place, name, value, graph, entry)
+  if type(value) ~= 'table' or getmetatable(value) ~= nil or rawget(value, 1) == nil then return value end
+  local prefix = entry and ('entry %d: '):format(entry) or ''
+  if #value ~= graph.operators then
+    check.refuse(owner, place, name, '%sexpected a list of %d devices, one per operator, got %d entries', prefix,
+      graph.operators, #value)
+  end
+  for i = 1, #value do
+    local device = value[i]
+    if type(device) ~= 'number' or not (device >= 1 and device < 2 ^ 31) or device % 1 ~= 0 then
+      check.refuse(owner, place, name, '%soperator %d: expected a device (an integer from 1), got %s', prefix, i,
+        util.describe(device))
+    end
+  end
+  return array.int32_of(value)
+end
+
 --- A read-only view of a vector of the engine, which lives as long as the view.
 function array.int32_view(vector)
   local span = int32_span(magic.int32_span)
@@ -184,9 +204,22 @@ for name, offset in util.sorted_pairs(device_fields) do
   end
 end
 
+-- Whoever takes a function of a device for an array is told so: Lua's own message names neither.
+if debug.getmetatable(length) == nil then
+  debug.setmetatable(length, { __index = function(self, key)
+    for name in util.sorted_pairs(device_fields) do
+      if metrics_methods[name] == self then
+        util.fail('metrics.%s is a function of a device: expected metrics:%s(%s)', name, name, tostring(key))
+      end
+    end
+    util.fail('expected a table, got a function (a call needs brackets), in which field %s was looked for',
+      util.quoted(tostring(key)))
+  end })
+end
+
 local metrics_names = { 'step_time_s', 'peak_memory_bytes', 'peak_communication_bytes',
   'total_communication_bytes', 'excess_memory_bytes', 'transfers', 'samples', 'samples_per_s', 'feasible', 'rejected',
-  'device_count', 'compute_busy_s', 'send_busy_s', 'memory_bytes', 'sent_bytes', 'received_bytes' }
+  'device_count', 'compute_busy_s', 'send_busy_s', 'memory_bytes', 'sent_bytes', 'received_bytes', 'totable' }
 
 -- Fields of the struct as well: compiled code that met a name which is none comes here with others,
 -- too, since LuaJIT's traces of metatypes do not look at the name again.
@@ -204,7 +237,19 @@ local metrics_fields = {
   device_count = function(self) return self.device_count end,
 }
 
+--- metrics:totable(): all fields as a table; those of devices are lists.
+function metrics_methods.totable(self)
+  if not ffi.istype(metrics, self) then check.wrong('metrics:totable', 1, 'self', self, 'metrics') end
+  local all = {}
+  for name, field in util.sorted_pairs(metrics_fields) do all[name] = field(self) end
+  for name in util.sorted_pairs(device_fields) do
+    all[name] = util.listed(self.device_count, function(d) return metrics_methods[name](self, d) end)
+  end
+  return all
+end
+
 metrics = ffi.metatype('struct trinity_metrics', {
+  __pairs = function(self) return util.sorted_pairs(metrics_methods.totable(self)) end,
   __index = function(self, name)
     local method = metrics_methods[name]
     if method then return method end

@@ -7,6 +7,7 @@
 -- 'field'), the name there, and the value, which it returns. The good path makes no strings and no
 -- closures, so that a checked method still compiles to a few instructions.
 
+local fields = require 'trinity.base.fields'
 local util = require 'trinity.base.util'
 
 local check = {}
@@ -100,29 +101,30 @@ local function refuse_self(owner, self, class)
   util.fail("%s: the object before ':' ('self'): this %s is closed", owner, class)
 end
 
---- What check.guard and check.methods made of which function.
-check.guarded = setmetatable({}, { __mode = 'k' })
-
 --- Has verify(self, name) called before every method of `class`, all of which are there by now. It raises what is wrong
---- with `self`; close() is left to itself.
-function check.guard(class, verify)
+--- with `self`; close() is left to itself. Arguments that a method does not take are refused in the name of `prefix`.
+function check.guard(class, prefix, verify)
   for name, method in util.sorted_pairs(class) do
     if type(method) == 'function' and not name:match '^__' and name ~= 'close' then
+      local what, most = ('%s:%s'):format(prefix, name), fields.arity(method) - 1
       class[name] = function(self, ...)
         verify(self, name)
+        if select('#', ...) > most then fields.refuse_more(what, method, 2, most, ...) end
         return method(self, ...)
       end
-      check.guarded[class[name]] = method
+      fields.original[class[name]] = method
     end
   end
 end
 
---- Makes the methods of `class` refuse what is no open object of it. `prefix`: what messages call such an object.
-function check.methods(class, prefix)
+--- Makes the methods of `class` refuse what is no open object of it, and its objects refuse fields that they do not
+--- have: `declared` and `internal` as in fields.class(). `prefix`: what messages call such an object.
+function check.methods(class, declared, internal, prefix)
   local kind = class.__name
   prefix = prefix or kind
   class.__tostring = class.__tostring or function() return kind end
-  check.guard(class, function(self, name)
+  fields.class(class, declared, internal)
+  check.guard(class, prefix, function(self, name)
     if type(self) ~= 'table' or util.class_of(self) ~= kind or rawget(self, 'closed') then
       refuse_self(('%s:%s'):format(prefix, name), self, kind)
     end
@@ -133,6 +135,17 @@ end
 function check.closing(owner, self, class)
   if type(self) ~= 'table' or util.class_of(self) ~= class then refuse_self(owner, self, class) end
   return rawset(self, 'closed', true)
+end
+
+--- The name, argument `label`, under which a script registers something of its own: none of `builtin`, a set. It may
+--- register its own anew.
+function check.own_name(owner, label, name, builtin)
+  check.argument(owner, 1, label, name, 'string')
+  if not name:match '^[%w_]+$' or #name > 64 then
+    check.wrong(owner, 1, label, name, 'up to 64 letters, digits and _')
+  end
+  if builtin[name] ~= nil then check.refuse(owner, 1, label, '%s is built in, take another name', util.quoted(name)) end
+  return name
 end
 
 --- A list whose entries are all of Lua type `expected`.

@@ -1,11 +1,10 @@
--- JSON for the library: text to Lua values and back, on one line. (core.to_json writes JSON for people, indented.)
+-- JSON for the library: text to Lua values and back.
 
+local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local util = require 'trinity.base.util'
 
 local json = {}
-
-local deepest = 60 -- as deep as decode reads
 
 --- A value from JSON text: objects and lists become tables, null becomes nil (false inside lists, which keep their
 --- length). `what` (default 'JSON') begins the message of an error, before line and column.
@@ -33,81 +32,16 @@ function json.try(path)
   return ok and type(value) == 'table' and value or nil
 end
 
-local List = {}
-
---- Marks a table as a list, also where it is empty.
-function json.list(t) return setmetatable(t, List) end
-
--- Beside control characters those that turn the direction of writing: text in JSON may meet a terminal.
-local function encode_string(text)
-  text = text:gsub('[%c"\\<>&\127]', function(c) return ('\\u%04x'):format(c:byte()) end)
-  if text:find '[\194\216\226]' then
-    text = text:gsub('\194([\128-\159])', function(c) return ('\\u%04x'):format(c:byte()) end)
-      :gsub('\216\156', '\\u061c'):gsub('\226([\128\129])([\128-\191])', function(high, low)
-        local code = 0x2000 + (high:byte() - 128) * 64 + low:byte() - 128
-        local turns = code == 0x200e or code == 0x200f or code >= 0x2028 and code <= 0x202e
-          or code >= 0x2066 and code <= 0x2069
-        return turns and ('\\u%04x'):format(code) or nil
-      end)
-  end
-  return '"' .. text .. '"'
+--- A value of an argument as JSON with sorted keys, or a message that names the argument. `form`: nil for JSON with
+--- indents, 'line' or 'exact': on one line, and then only values that read back as they are (core.to_json).
+function json.text_of(owner, place, name, value, form)
+  local ok, text = pcall(core.to_json, value, form)
+  if ok then return text end
+  check.refuse(owner, place, name, '%s', (util.unplaced(text):gsub('^trinity%.to_json: ', '')))
 end
 
---- Broken UTF-8 becomes '?': a page must stay readable whatever a name holds.
-local function encode_text(text)
-  if not text:find '[%c"\\<>&\127-\255]' then return '"' .. text .. '"' end
-  if text:find '[\128-\255]' then
-    local parts, i = {}, 1
-    while i <= #text do
-      local whole = text:match('^[%z\1-\127]+', i) or text:match('^[\194-\223][\128-\191]', i)
-        or text:match('^[\224-\239][\128-\191][\128-\191]', i)
-        or text:match('^[\240-\244][\128-\191][\128-\191][\128-\191]', i)
-      parts[#parts + 1] = whole or '?'
-      i = i + (whole and #whole or 1)
-    end
-    text = table.concat(parts)
-  end
-  return encode_string(text)
-end
-
-local function encode_number(value)
-  if value ~= value or value == math.huge or value == -math.huge then return 'null' end
-  if value % 1 == 0 and math.abs(value) < 2 ^ 53 then return ('%d'):format(value) end
-  local short = ('%.15g'):format(value)
-  return tonumber(short) == value and short or ('%.17g'):format(value)
-end
-
-local function encode(value, out, depth)
-  local kind = type(value)
-  if kind == 'string' then out[#out + 1] = encode_text(value)
-  elseif kind == 'number' then out[#out + 1] = encode_number(value)
-  elseif kind == 'boolean' then out[#out + 1] = tostring(value)
-  elseif kind ~= 'table' then out[#out + 1] = 'null'
-  elseif depth > deepest then error(('json.encode: nested more than %d deep'):format(deepest), 0)
-  elseif #value > 0 or getmetatable(value) == List then
-    for i = 1, #value do
-      out[#out + 1] = i == 1 and '[' or ','
-      encode(value[i], out, depth + 1)
-    end
-    out[#out + 1] = #value == 0 and '[]' or ']'
-  else
-    local keys = {}
-    for key in pairs(value) do keys[#keys + 1] = tostring(key) end -- sorted below
-    table.sort(keys)
-    for i, key in ipairs(keys) do
-      out[#out + 1] = (i == 1 and '{' or ',') .. encode_text(key) .. ':'
-      encode(value[key], out, depth + 1)
-    end
-    out[#out + 1] = #keys == 0 and '{}' or '}'
-  end
-end
-
---- A value as JSON on one line: keys sorted, numbers so that they read back to the same value, '<' as an escape, so
---- that the text can stand inside a page. Not a number and infinities become null.
-function json.encode(value)
-  local out = {}
-  encode(value, out, 0)
-  return table.concat(out)
-end
+--- A value as JSON on one line. Numbers read back to the same value; those that are not finite are null. An empty table
+--- is a list; one that mixes a list with named fields is refused.
+function json.encode(value) return json.text_of('json.encode', 1, 'value', value, 'line') end
 
 return json

@@ -2,21 +2,23 @@
 -- to open. What lists the fields of a table fills it first: trinity.sorted_pairs and the prompt's completion, by the
 -- function `__fill` of its metatable.
 
+local fields_of = require 'trinity.base.fields'
 local util = require 'trinity.base.util'
 
 local late = {}
 
 --- A table whose fields are those of the table that `open` returns, from the first use of one that is not among
---- `fields`. Where open() fails that use fails, and the next one tries again.
+--- `fields`. Where open() fails that use fails, and the next one tries again. Other fields are errors then.
+---@param what string in messages
 ---@param open fun(): table
 ---@param fields? table what is there at once
 ---@return table
-function late.table(open, fields)
+function late.table(what, open, fields)
   local function fill(self)
     local source = open()
-    setmetatable(self, nil)
+    fields_of.module(what, setmetatable(self, nil))
     for name, value in util.sorted_pairs(source) do
-      if self[name] == nil then self[name] = value end
+      if rawget(self, name) == nil then self[name] = value end
     end
   end
   return setmetatable(fields or {}, { __fill = fill, __index = function(self, name)
@@ -45,11 +47,12 @@ local function loaded(later)
   return module[field]
 end
 
---- The table that `build` returns, in which `require` gives what is loaded at the first use of its field.
+--- The table `what` that `build` returns, in which `require` gives what is loaded at the first use of its field.
 ---@generic T
+---@param what string in messages
 ---@param build fun(): T
 ---@return T
-function late.modules(build)
+function late.modules(what, build)
   setfenv(build, { require = function(name) return setmetatable({ module = name }, Later) end })
   local waiting, fields = {}, {}
   for name, value in util.sorted_pairs(build()) do
@@ -57,10 +60,13 @@ function late.modules(build)
   end
   local function get(self, name)
     local later = waiting[name]
-    if not later then return nil end
-    self[name] = loaded(later)
-    waiting[name] = nil
-    return self[name]
+    if not later then return fields_of.unknown(what, name, self, waiting) end
+    local value = loaded(later)
+    local kind, full = type(value), ('%s.%s'):format(what, name)
+    if kind == 'table' then fields_of.module(full, value) end
+    if kind == 'function' then value = fields_of.limited(full, value) end
+    self[name], waiting[name] = value, nil
+    return value
   end
   local function fill(self)
     for name in util.sorted_pairs(waiting) do get(self, name) end

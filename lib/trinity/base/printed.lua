@@ -29,7 +29,12 @@ function printed.as(kind, fields)
     end
     return ('%s: %s'):format(kind, table.concat(parts, ', '))
   end }
-  return function(t) return setmetatable(t, meta) end
+  return function(t)
+    local class = getmetatable(t) -- of a result (lib/trinity/base/fields.lua)
+    if not class then return setmetatable(t, meta) end
+    class.__tostring = meta.__tostring
+    return t
+  end
 end
 
 --- The same for every entry of a list, which it returns.

@@ -105,7 +105,7 @@ function Progress:update(state)
   if self.quiet or now - self.start < 0.3 or now - self.shown < self.interval_s then return end
   self.shown = now
   if not state.lower_bound_s and state.problem and not state.problem.default_schedule then
-    state.lower_bound_s = state.problem.lower_bound_s
+    state.lower_bound_s = state.problem:bounds().step_time_s
   end
   local parts = parts_of(self, now, state)
   if self.terminal then

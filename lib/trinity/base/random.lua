@@ -2,6 +2,7 @@
 -- Lua's C interface. Without the JIT the plain methods are the faster ones and stay.
 
 local core = require 'trinity.core'
+local fields = require 'trinity.base.fields'
 local ffi = require 'ffi'
 local jit = require 'jit'
 
@@ -43,4 +44,6 @@ if jit.status() then
   end
 end
 
-return core.random
+fields.module('random stream', core.random_methods)
+
+return fields.limited('trinity.random', core.random, 3)

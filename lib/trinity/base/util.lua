@@ -44,10 +44,18 @@ function util.fail_usage(message, ...)
   error(setmetatable({ usage = true, message = message }, Usage), 0)
 end
 
---- Iterates over a table with string keys in sorted order.
----@generic V
----@param t table<string, V>
----@return fun(): string, V
+-- Numbers as such, then texts, then what else is a key, by its text.
+local function precedes(a, b)
+  local kind, other = type(a), type(b)
+  if kind ~= other then return kind == 'number' or kind == 'string' and other ~= 'number' end
+  if kind ~= 'number' and kind ~= 'string' then a, b = tostring(a), tostring(b) end
+  return a < b
+end
+
+--- Iterates over a table in the order of its keys: numbers from the smallest, then texts.
+---@generic K, V
+---@param t table<K, V>
+---@return fun(): K, V
 function util.sorted_pairs(t)
   if type(t) ~= 'table' then
     util.fail("trinity.sorted_pairs: argument 1 ('t'): expected a table, got %s", util.describe(t))
@@ -56,7 +64,7 @@ function util.sorted_pairs(t)
   if type(meta) == 'table' and rawget(meta, '__fill') then meta.__fill(t) end -- lib/trinity/base/late.lua
   local keys = {}
   for key in pairs(t) do keys[#keys + 1] = key end -- sorted below
-  table.sort(keys, function(a, b) return tostring(a) < tostring(b) end)
+  table.sort(keys, precedes)
   local i = 0
   return function()
     i = i + 1

@@ -41,7 +41,7 @@ constant('tcp_s', 's', 100e-6, 20e-6, 1000e-6, 1.5, 'a step over TCP between the
 constant('multicast4', '1', 0.82, 0.5, 1, 0.1, 'what NVSwitches that add up reach on Hopper, of what NVLink carries')
 constant('multicast5', '1', 0.75, 0.4, 1, 0.1, 'the same on Blackwell')
 constant('multicast_s', 's', 25e-6, 5e-6, 60e-6, 0.5, 'latency of an all-reduce by switches that add up')
-constant('rails', 'cards', 12, 8, 72, 0.5, 'network cards over which the rings of a domain leave it, at most')
+constant('rails', 'cards', 12, 8, 72, 0.5, 'maximum number of network cards that the rings of one domain use')
 
 local constants = { list = list }
 

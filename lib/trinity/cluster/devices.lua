@@ -17,6 +17,7 @@
 -- those with a source below) are not published: starting values, to be fitted to measurements.
 
 local check = require 'trinity.base.check'
+local checked = require 'trinity.cluster.device_fields'
 local util = require 'trinity.base.util'
 
 local gib = 2 ^ 30
@@ -226,8 +227,8 @@ end
 function devices.with(base, changes)
   if type(base) == 'string' then base = presets[base] or refuse_name("devices.with: argument 1 ('base')", base) end
   if type(base) ~= 'table' then check.wrong('devices.with', 1, 'base', base, 'the name of a kind or a table') end
-  check.argument('devices.with', 2, 'changes', changes, 'table')
-  return merge(copy(base), changes)
+  checked('devices.with', 1, 'base', base)
+  return merge(copy(base), checked('devices.with', 2, 'changes', changes))
 end
 
 return setmetatable(devices, { __index = function(_, name)

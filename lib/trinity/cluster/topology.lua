@@ -15,6 +15,7 @@
 -- mention. spec() is the plain table that trinity.cluster takes, to be changed at will before.
 
 local check = require 'trinity.base.check'
+local device_fields = require 'trinity.cluster.device_fields'
 local collective_constants = require 'trinity.cluster.collective_constants'
 local options_of = require 'trinity.base.options'
 local util = require 'trinity.base.util'
@@ -102,7 +103,7 @@ local library_options = options_of.declare('trinity.CollectiveLibrary', { kind =
     help = 'what switches in nodes that add up reach, of what a device sends; 0: they do not' },
   { 'multicast_s', 'number', library.multicast_s, least = 0, most = 1, help = 'their latency' },
   { 'rails', 'number', library.rails, least = 1,
-    help = 'network cards over which the rings of a node leave it, at most' },
+    help = 'maximum number of network cards that the rings of one node use' },
   { 'in_network', 'boolean', false, help = 'whether switches between nodes add up' },
   { 'trees', 'boolean', true, help = 'whether it takes trees where they are faster than rings' },
   { 'shared_bandwidth', 'number', 1, above = 0, most = 1,
@@ -220,7 +221,7 @@ end
 ---@param fields trinity.DeviceTypeSpec
 function Topology:device_type(name, fields)
   check.argument('topology:device_type', 1, 'name', name, 'string')
-  self.description.device_types[name] = check.argument('topology:device_type', 2, 'fields', fields, 'table')
+  self.description.device_types[name] = device_fields('topology:device_type', 2, 'fields', fields)
 end
 
 --- Adds devices of kind `type` to machine `node`: node/gpu0, node/gpu1, ... `which` is how many, or the list of the
@@ -309,6 +310,6 @@ end
 ---@return trinity.ClusterSpec
 function Topology:spec() return self.description end
 
-check.methods(Topology)
+check.methods(Topology, 'trinity.Topology')
 
 return topology

@@ -5,6 +5,7 @@ local comparison = require 'trinity.methods.comparison'
 local model = require 'trinity.graph.model'
 local problems = require 'trinity.strategy.problem'
 local progress = require 'trinity.base.progress'
+local run_state = require 'trinity.runs.state'
 local settings = require 'trinity.command.settings'
 local util = require 'trinity.base.util'
 
@@ -226,6 +227,15 @@ end
 
 --- The step time of a strategy under Doppler's rules in the whole units of its files.
 function cli.makespan(found) return math.floor(found.metrics.step_time_s * 1e9 + 0.5) end
+
+--- Keeps a strategy in the run that --run names, where no search keeps it: without --run there is none.
+function cli.keep(found)
+  if not run_state.settings.name then return end
+  local facts = comparison.facts(found)
+  facts.model, facts.cluster, facts.method = found.problem.graph.name, found.problem.cluster.name, found.method
+  run_state.keep_result('simulation', facts, nil, ('A step takes %.6g s.'):format(found.metrics.step_time_s),
+    found.problem)
+end
 
 --- Tells a strategy: as JSON with the fields of scripts/simulate.lua, or in words.
 function cli.report(options, found, further)

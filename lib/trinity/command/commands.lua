@@ -27,6 +27,7 @@ end
 ---@class trinity.Command
 ---@field name string
 ---@field description string
+---@field keeps_run boolean whether --run and --resume are for it
 ---@field options { name: string, help: string, default: any, position: boolean }[] sorted by name
 
 --- A command by its script. Scripts that declare no options have none.
@@ -51,7 +52,8 @@ function commands.about(name)
         position = declared.position == true }
     end
   end
-  return { name = name, description = found and found[1] or comment_of(path), options = list }
+  local keeps_run = not (found and found[2] == 'keeps no run')
+  return { name = name, keeps_run = keeps_run, description = found and found[1] or comment_of(path), options = list }
 end
 
 return commands

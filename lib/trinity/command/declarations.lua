@@ -13,6 +13,8 @@
 --   field or below ---@class, which counts for its members that say none
 --   order: names of classes as they are declared; aliases[name] = { name =, type =, words = set or nil }
 --
+-- The text of a parameter or return may go on in the lines below it, which begin with ---.
+--
 -- What is a method of a class: a function of the table whose `local` is directly below ---@class, but metamethods; a
 -- function of another file that such a table is made with (`name = module.name`, `name = require 'trinity.module'`);
 -- `X.name = make(...)` where `make` is declared to return a fun(); a ---@field of type fun() whose first parameter is
@@ -83,7 +85,8 @@ Reader.__index = Reader
 
 --- Forgets what was said about the function or class that was just read.
 function Reader:clear()
-  self.description, self.parameters, self.returns, self.open, self.said, self.since = {}, {}, {}, nil, false, nil
+  self.description, self.parameters, self.returns, self.continued = {}, {}, {}, nil
+  self.open, self.said, self.since = nil, false, nil
 end
 
 local handlers = {}
@@ -116,13 +119,15 @@ handlers['param'] = function(self, text)
   local name, optional, rest = text:match '^([%w_.]+)(%??) (.+)$'
   if not name then return false end
   local type_text, note = declarations.split_type(rest)
-  table.insert(self.parameters, { name = name, optional = optional == '?', type = type_text, text = note })
+  self.continued = { name = name, optional = optional == '?', type = type_text, text = note }
+  table.insert(self.parameters, self.continued)
   return true
 end
 
 handlers['return'] = function(self, text)
   local type_text, note = declarations.split_type(text)
-  table.insert(self.returns, { type = type_text, text = note })
+  self.continued = { type = type_text, text = note }
+  table.insert(self.returns, self.continued)
   return true
 end
 
@@ -208,9 +213,12 @@ end
 function Reader:line(line)
   if line:match '^%-%-%-' then self.said = true end
   local annotation, text = line:match '^%-%-%-@(%w+) ?(.*)$'
+  if annotation then self.continued = nil end
   if annotation then return ignored[annotation] or (handlers[annotation] and handlers[annotation](self, text)) end
   if line:match '^%-%-%-' then
-    table.insert(self.description, (line:gsub('^%-%-%- ?', '')))
+    local words = line:gsub('^%-%-%- ?', '')
+    if self.continued then self.continued.text = self.continued.text .. ' ' .. words
+    else table.insert(self.description, words) end
     return true
   end
   local understood = self:code(line)

@@ -1,7 +1,8 @@
--- The editor types of declared options (lib/trinity/base/options.lua), as lib/trinity/_meta/options has them: a file a
--- room of the library.
+-- The editor types of declared options (lib/trinity/base/options.lua), as lib/trinity/_meta/options has them: one file
+-- per directory of the library. And the other way: the fields of objects and results from their editor types.
 
 local core = require 'trinity.core'
+local declarations = require 'trinity.command.declarations'
 local options = require 'trinity.base.options'
 local util = require 'trinity.base.util'
 
@@ -120,6 +121,37 @@ function option_types.texts()
   local texts = {}
   for room, lines in util.sorted_pairs(parts) do texts[room] = table.concat(lines, '\n') .. '\n' end
   return texts
+end
+
+local fields_head = [[
+-- Fields of objects and results by class (lib/trinity/base/fields.lua), from the editor types, by
+-- `build/trinity tests/lua/golden.lua --accept fields`.
+
+return {
+]]
+
+-- Names of the fields of a class and its parents, as lines of `name = [[...]],`.
+local function fields_of(classes, name, lines)
+  local line, class, between = ("  ['%s'] = [["):format(name), classes[name], ''
+  while class do
+    for _, field in ipairs(class.fields) do
+      if #line + #field.name > 115 then lines[#lines + 1], line, between = line, '    ', '' end
+      if field.name:match '^%w' then line, between = line .. between .. field.name, ' ' end
+    end
+    class = classes[class.parent]
+  end
+  lines[#lines + 1] = line .. ']],'
+end
+
+--- The text of lib/trinity/base/field_names.lua: classes that functions give, not those that they take.
+function option_types.field_names()
+  for _, name in ipairs((declaring('', 'trinity.', {}, {}))) do require(name) end
+  local classes, lines = declarations.read().classes, {}
+  for name in util.sorted_pairs(classes) do
+    local taken = options.declared[name] or name:match 'Spec$' or name:match 'Options$' or name:match 'Module$'
+    if not taken and name ~= 'trinity' then fields_of(classes, name, lines) end
+  end
+  return ('%s%s\n}\n'):format(fields_head, table.concat(lines, '\n'))
 end
 
 return option_types

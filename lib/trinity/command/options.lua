@@ -50,6 +50,9 @@ local common = {
   quiet = { default = false, help = 'no progress on standard error' },
 }
 
+-- What follows the description of a script that searches and keeps nothing: it takes --run none alone.
+local no_run = 'keeps no run'
+
 local function print_help(declarations, description)
   if description then print(description .. '\n') end
   print('options:')
@@ -64,7 +67,7 @@ local function print_help(declarations, description)
   print(('  --%-' .. width .. 's  %s'):format('help', 'this text'))
   local begun = false
   for name, declared in util.sorted_pairs(declarations) do
-    if declared.common then
+    if declared.common and not declared.hidden then
       if not begun then print 'of every script:' end
       begun = true
       print(('  --%-' .. width .. 's  %s'):format(name, declared.help))
@@ -72,11 +75,12 @@ local function print_help(declarations, description)
   end
 end
 
---- The declarations of `spec`, with the common options for a command line of the program.
-local function declare(spec, of_program)
+--- The declarations of `spec`, with the common options for a command line of the program. without: a run.
+local function declare(spec, of_program, without)
   local declarations = {}
   for name, declared in util.sorted_pairs(of_program and common or {}) do
-    declarations[name] = setmetatable({ type = type(declared.default), common = true }, { __index = declared })
+    declarations[name] = setmetatable({ type = type(declared.default), common = true,
+      hidden = without and (name == 'run' or name == 'resume') }, { __index = declared })
   end
   for name, declared in util.sorted_pairs(spec) do
     if type(name) ~= 'string' then
@@ -140,6 +144,12 @@ local function use_common(declarations, values)
   for name in util.sorted_pairs(common) do
     if declarations[name].common then given[name], values[name] = values[name], nil end
   end
+  if declarations.run.hidden and given.run == 'none' then given.run = '' end
+  for _, name in ipairs { 'run', 'resume' } do
+    if declarations[name].hidden and given[name] ~= common[name].default then
+      util.fail_usage("option '--%s': this command keeps no run", name)
+    end
+  end
   if given.quiet then progress.quiet = true end
   run_state.configure { name = given.run ~= '' and given.run or nil, root = given.runs ~= '' and given.runs or nil,
     resume = given.resume or false, options = values }
@@ -189,25 +199,27 @@ local function parse(words, declarations, description)
   return values
 end
 
---- Reads the script's command line (`words`, by default the global `arg`) against a declaration
---- { name = { default =, help =, min =, max =, integer =, unit =, position =, writes =, earlier =, replaces = }, ... }.
---- The type is the default's; a list collects texts. Accepts --name=value, --name value, --name for booleans, and one
---- word without dashes (any number for a list) for an option declared with `position = true`. Numbers may be written
---- 2.5M or 64Ki, and with unit 'bytes' 25GiB, with 'bytes/s' 10Gbit/s. `writes` says that an option names a file that
---- the script will write, and what follows in its name ('' or '.csv'); one that cannot be is an error. `earlier`: a
---- name that it had. `replaces`: names that are refused, with what to write instead. An unknown name, a wrong type or a
---- value out of range ends the program with status 2; --help prints the declaration and ends it. Returns the values by
---- name. The program's command line also takes --run, --runs, --resume and --quiet, which go to the run
+--- Reads the script's command line (`words`, by default the global `arg`) against a declaration { name = { default =,
+--- help =, min =, max =, integer =, unit =, position =, writes =, earlier =, replaces = }, ... }. The type is the
+--- default's; a list collects texts. Accepts --name=value, --name value, --name for booleans, and one word without
+--- dashes (any number for a list) for an option declared with `position = true`. Numbers may be written 2.5M or 64Ki,
+--- and with unit 'bytes' 25GiB, with 'bytes/s' 10Gbit/s. `writes` says that an option names a file that the script
+--- will write, and what follows in its name ('' or '.csv'); one that cannot be is an error. `earlier`: a name that it
+--- had. `replaces`: names that are refused, with what to write instead. An unknown name, a wrong type or a value out
+--- of range ends the program with status 2; --help prints the declaration and ends it. Returns the values by name.
+--- The program's command line also takes --run, --runs, --resume and --quiet, which go to the run
 --- (lib/trinity/runs/init.lua) and the progress line.
----@param spec table<string|integer, trinity.OptionSpec|string> [1] describes the script
+---@param spec table<string|integer, trinity.OptionSpec|string> [1] describes the script, [2] 'keeps no run': no --run
 ---@param words? string[]
 ---@return table<string, any> values by name
 return function(spec, words)
   check.argument('trinity.options', 1, 'spec', spec, 'table')
   if words ~= nil then check.list('trinity.options', 2, 'words', words, 'string') end
   local of_program, named = words == nil, {}
-  for key, value in util.sorted_pairs(spec) do if key ~= 1 then named[key] = value end end
-  local declarations = declare(named, of_program)
+  for key, value in util.sorted_pairs(spec) do
+    if key ~= 1 and (key ~= 2 or value ~= no_run) then named[key] = value end
+  end
+  local declarations = declare(named, of_program, spec[2] == no_run)
   local values = parse(words or rawget(_G, 'arg') or {}, declarations, spec[1])
   check_outputs(declarations, values)
   if of_program then

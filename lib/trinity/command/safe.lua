@@ -38,12 +38,13 @@ keep(package, 'loaded loaders preload')
 
 -- Copies of plain tables, so that a script changes its own. Classes and objects stay what they are:
 -- what it puts there is called with nothing that it does not have.
-local copies = {}
+local copies, set = {}, setmetatable
 local function copy(value)
   if type(value) ~= 'table' or rawget(value, '__index') ~= nil then return value end
   local meta = getmetatable(value)
   local fill = type(meta) == 'table' and rawget(meta, '__fill') -- lib/trinity/base/late.lua
-  if meta ~= nil and not fill then return value end
+  local module = type(meta) == 'table' and rawget(meta, '__module') and not rawget(meta, '__call')
+  if meta ~= nil and not fill and not module then return value end
   if copies[value] then return copies[value] end
   local made = {}
   copies[value] = made
@@ -57,12 +58,11 @@ local function copy(value)
     end })
   end
   for key, entry in next, value do made[key] = copy(entry) end
-  return made
+  return module and set(made, meta) or made
 end
 
 -- Objects of the library's classes show their methods, never the class, whose functions the library calls:
 -- object.__index is nil.
-local set = setmetatable
 local function methods_of(class)
   local methods, meta = {}, getmetatable(class)
   for name, value in next, class do

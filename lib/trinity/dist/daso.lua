@@ -247,6 +247,6 @@ function Schedule:load_state(state)
   set_gradients(self)
 end
 
-check.methods(Schedule, 'schedule')
+check.methods(Schedule, 'trinity.DasoSchedule', 'previous sent', 'schedule')
 
 return daso

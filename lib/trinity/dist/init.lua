@@ -125,7 +125,7 @@ function dist.current()
   if alone > 0 or core.in_worker() then return nil end
   if not joined and dist.joins() then dist.init() end
   if not joined then core.warn_of_copies() end
-  if joined and joined.size > 1 and not joined.closed then return joined end
+  if joined and joined.size > 1 and not rawget(joined, 'closed') then return joined end
 end
 
 --- Runs body(), in which this rank shares its searches with no other, and returns what it returns.
@@ -323,7 +323,7 @@ function dist.launch(arguments, options)
   return status
 end
 
-check.methods(Job)
-check.methods(Work)
+check.methods(Job, 'trinity.Job')
+check.methods(Work, 'trinity.Work')
 
 return dist

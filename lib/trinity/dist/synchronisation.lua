@@ -18,6 +18,7 @@ local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local daso = require 'trinity.dist.daso'
 local declared = require 'trinity.dist.synchronisation_options'
+local fields_of = require 'trinity.base.fields'
 local graphs = require 'trinity.graph'
 local simulator = require 'trinity.strategy.simulator'
 local strategies = require 'trinity.strategy.strategy'
@@ -29,6 +30,7 @@ local synchronisation = {}
 
 local Way = { __name = 'synchronisation' }
 Way.__index = Way
+fields_of.class(Way, 'trinity.Synchronisation', 'algorithm bucket_bytes servers asynchronous steps options')
 
 function Way.__tostring(self) return self.text end
 
@@ -86,7 +88,7 @@ end
 ---@field placement? trinity.Placement
 ---@field replicas integer
 ---@field nodes integer
----@field per_node integer replicas a node
+---@field per_node integer replicas of the node that has most
 ---@field width integer devices a replica
 ---@field parameter_bytes integer
 ---@field device_bytes integer[] of parameters, by device of a replica
@@ -114,9 +116,10 @@ local function width_of(owner, placement, graph, cluster)
   return width
 end
 
---- How many replicas every node holds; refuses nodes that differ, and replicas across nodes.
-local function replicas_per_node(owner, self)
-  local nodes, order = {}, {}
+--- The replicas of every node, from 0: { node =, first =, last = }, in the order of devices. Refuses replicas across
+--- nodes.
+local function replicas_by_node(owner, self)
+  local list = {}
   for r = 0, self.replicas - 1 do
     local node = self.cluster.devices[r * self.width + 1].node
     for d = 2, self.width do
@@ -124,16 +127,25 @@ local function replicas_per_node(owner, self)
         util.fail('%s: replica %d lies across nodes', owner, r + 1)
       end
     end
-    if not nodes[node] then order[#order + 1] = node end
-    nodes[node] = (nodes[node] or 0) + 1
+    local last = list[#list]
+    if last and last.node == node then last.last = r else list[#list + 1] = { node = node, first = r, last = r } end
   end
-  for _, node in ipairs(order) do
-    if nodes[node] ~= nodes[order[1]] then
-      util.fail("%s: node '%s' has %d replicas, node '%s' %d: DASO needs as many in each", owner, node, nodes[node],
-        order[1], nodes[order[1]])
+  return list
+end
+
+local function count_of(range) return range.last - range.first + 1 end
+
+--- The replicas of the node that has most. DASO's groups have one replica of every node: it refuses nodes that differ.
+local function replicas_per_node(owner, self)
+  local most, first = 0, self.ranges[1]
+  for _, range in ipairs(self.ranges) do
+    if self.synchronisation.kind == 'daso' and count_of(range) ~= count_of(first) then
+      util.fail("%s: option 'synchronisation': daso: expected as many replicas per node, got %d in '%s', %d in '%s'",
+        owner, count_of(first), first.node, count_of(range), range.node)
     end
+    most = math.max(most, count_of(range))
   end
-  return nodes[order[1]], #order
+  return most
 end
 
 --- Bytes of parameters on every device of a replica.
@@ -178,6 +190,7 @@ function synchronisation.replicate(spec)
   local owner = 'synchronisation.replicate'
   spec = with_older_name(spec)
   spec = check.needed(owner, from_strategy(owner, declared.replicate:read(owner, 1, 'spec', spec)), 'graph')
+  spec.placement = array.placement(owner, 'option', 'placement', spec.placement, spec.graph)
   if spec.placement ~= nil and not array.is_int32(spec.placement) then
     check.wrong(owner, 'option', 'placement', spec.placement, 'a placement')
   end
@@ -190,7 +203,8 @@ function synchronisation.replicate(spec)
     util.fail("%s: option 'replicas': %d of %d devices do not fit %d devices", owner, self.replicas, self.width,
       #spec.cluster.devices)
   end
-  self.per_node, self.nodes = replicas_per_node(owner, self)
+  self.ranges = replicas_by_node(owner, self)
+  self.per_node, self.nodes = replicas_per_node(owner, self), #self.ranges
   self.device_bytes = bytes_by_device(self)
   return self
 end
@@ -259,8 +273,8 @@ end
 
 --- One replica alone: the slowest of a node (from 0).
 local function compute_s(self, node)
-  local slowest = 0
-  for r = node * self.per_node, (node + 1) * self.per_node - 1 do
+  local slowest, range = 0, self.ranges[node + 1]
+  for r = range.first, range.last do
     slowest = math.max(slowest, once(self, 'one ' .. signature(self, r, r), simulate, self, r, r, 0))
   end
   return slowest
@@ -269,7 +283,7 @@ end
 --- A node's replicas with their gradients averaged inside it, in buckets.
 local function node_step_s(self, node)
   if self.per_node == 1 then return compute_s(self, node) end
-  local first, last = node * self.per_node, (node + 1) * self.per_node - 1
+  local first, last = self.ranges[node + 1].first, self.ranges[node + 1].last
   return once(self, 'node ' .. signature(self, first, last), simulate, self, first, last, 25000000, 'automatic')
 end
 
@@ -445,6 +459,6 @@ function Run:train(options)
   return result
 end
 
-check.methods(Run)
+check.methods(Run, 'trinity.Replication')
 
 return synchronisation

@@ -34,7 +34,9 @@ end
 
 --- The placement of a plan that can be executed.
 local function placement_of(problem, plan)
-  local is_plan = strategies.is(plan) or array.is_int32(plan) or type(plan) == 'table' and plan.placement ~= nil
+  plan = array.placement('execute', 2, 'plan', plan, problem.graph)
+  local is_plan = strategies.is(plan) or array.is_int32(plan)
+    or type(plan) == 'table' and rawget(plan, 'placement') ~= nil
   if not is_plan then check.wrong('execute', 2, 'plan', plan, 'a placement or a strategy') end
   if strategies.is(plan) and plan.replication then
     check.refuse('execute', 2, 'plan', 'its replication (%s) is priced beside it and not lowered: replicas that are '
@@ -49,7 +51,7 @@ end
 --- mini-batch with its update.
 return function(problem, plan)
   local what = {}
-  if type(plan) == 'table' and (plan.mesh or plan.splits and next(plan.splits) ~= nil) then
+  if type(plan) == 'table' and (rawget(plan, 'mesh') or next(rawget(plan, 'splits') or {}) ~= nil) then
     local own = stated(problem)
     local inner, there = simulator.lowered('execute', own, plan)
     what.graph, what.placement, what.stream = inner.graph, there.placement, streams[there.schedule] or false

@@ -236,7 +236,7 @@ end
 local function show(rows, as_json, path)
   local values, fitted = constants.fitted()
   local told, served = tell_all(rows, values), {}
-  if as_json then return print(json.encode { rows = json.list(told) }) end
+  if as_json then return print(json.encode { rows = told }) end
   for _, run in ipairs(fitted.runs) do served[run] = true end
   local entries, groups = errors_by_run(rows, told), { [true] = {}, [false] = {} }
   for _, entry in ipairs(entries) do table.insert(groups[served[entry.run] == true], entry) end

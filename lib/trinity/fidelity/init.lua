@@ -46,7 +46,7 @@ local function show_constants(name, as_json)
         c.meaning }
     end
   end
-  if as_json then return print(json.encode { constants = json.list(all) }) end
+  if as_json then return print(json.encode { constants = all }) end
   print(text.format_table({ 'comparison', 'constant', 'value', 'unit', 'bounds', 'meaning' }, lines))
 end
 

@@ -74,7 +74,7 @@ function plan.run(options)
   local compared = options.rows ~= '' and published.compare(options.rows, options) or {}
   local groups = options.runs ~= '' and measured.groups(options.runs, least_rows) or {}
   local near, rows = within(compared)
-  local data = { rows = json.list(compared), groups = json.list(groups), within = near, compared = rows,
+  local data = { rows = compared, groups = groups, within = near, compared = rows,
     groups_within = near_groups(groups) }
   run:result('plan', data)
   if options.json then return print(json.encode(data)) end

@@ -157,9 +157,9 @@ function published.run(options)
   end
   local rows = published.memory(options.memory)
   local function print_json()
-    print(require('trinity.files.json').encode { rows = json.list(util.map(rows, function(row)
+    print(require('trinity.files.json').encode { rows = util.map(rows, function(row)
       return { row = row.row, predicted = row.predicted, refused = row.refused }
-    end)) })
+    end) })
   end
   local told = csv.accepted(rows, options.json and print_json or nil)
   if options.json then return print_json() end

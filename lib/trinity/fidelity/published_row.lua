@@ -9,18 +9,18 @@ local util = require 'trinity.base.util'
 
 local published_row = {}
 
---- GPUs by the words of the column: machines, GPUs of one (of a rack: those of one job), whose constants hold.
+--- GPUs by the words of the column: kind of machine, and the set of constants.
 local gpus = {
-  ['V100-16GB'] = { machine = 'dgx1_v100', size = 8, family = 'a100' },
-  ['A100-40GB'] = { machine = 'dgx_a100', size = 8, family = 'a100' },
-  ['A100-80GB'] = { machine = 'dgx_a100_80gb', size = 8, family = 'a100' },
-  ['H100-80GB'] = { machine = 'dgx_h100', size = 8, family = 'h100' },
-  ['H100-96GB'] = { machine = 'hgx_h100_96gb', size = 8, family = 'h100_96gb' },
-  ['H200-141GB'] = { machine = 'dgx_h200', size = 8, family = 'h100_96gb' },
-  B200 = { machine = 'dgx_b200', size = 8, family = 'b200' },
-  B300 = { machine = 'dgx_b300', size = 8, family = 'b200' },
-  GB200 = { machine = 'gb200_nvl72', size = 64, family = 'gb200' },
-  GB300 = { machine = 'gb300_nvl72', size = 64, family = 'gb300' },
+  ['V100-16GB'] = { machine = 'dgx1_v100', family = 'a100' },
+  ['A100-40GB'] = { machine = 'dgx_a100', family = 'a100' },
+  ['A100-80GB'] = { machine = 'dgx_a100_80gb', family = 'a100' },
+  ['H100-80GB'] = { machine = 'dgx_h100', family = 'h100' },
+  ['H100-96GB'] = { machine = 'hgx_h100_96gb', family = 'h100_96gb' },
+  ['H200-141GB'] = { machine = 'dgx_h200', family = 'h100_96gb' },
+  B200 = { machine = 'dgx_b200', family = 'b200' },
+  B300 = { machine = 'dgx_b300', family = 'b200' },
+  GB200 = { machine = 'gb200_nvl72', family = 'gb200' },
+  GB300 = { machine = 'gb300_nvl72', family = 'gb300' },
 }
 
 --- Kinds of arithmetic by the words of `precision`; what products read where it is not 16 bits.
@@ -239,7 +239,7 @@ function published_row.read(path, row)
   local m = read_network(row, assume)
   local plan = read_plan(row, m, about, assume)
   local found = { id = row.id, line = row.line, path = path, network = m, plan = plan,
-    sequence = whole(row, 'sequence'), family = about.family, gpu = row.gpu, machine = about.machine, size = about.size,
+    sequence = whole(row, 'sequence'), family = about.family, gpu = row.gpu, machine = about.machine,
     precision = kind, assumed = assumed, tokens = whole(row, 'global_batch') * whole(row, 'sequence'),
     measured = measured_of(row, m, plan), model = row.model or '' }
   found.recent = recipe.is_recent(row.source or '')

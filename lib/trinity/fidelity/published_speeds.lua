@@ -338,9 +338,9 @@ local function leave_each_out(all, options)
       table.remove(list, i)
     end
   end
-  run:result('published', { left_out = json.list(util.map(used, function(row, i)
+  run:result('published', { left_out = util.map(used, function(row, i)
     return { row = row.id, predicted_tokens_per_s_per_gpu = left[i].tokens_per_s_per_gpu }
-  end)) })
+  end) })
   if options.record ~= '' then core.write_file(options.record, record(used, list, left)) end
   if options.picture ~= '' then draw(options.picture, used, left) end
   print_rows(used, left)
@@ -368,11 +368,11 @@ end
 
 --- What JSON has of rows.
 local function data_of(all)
-  return { rows = json.list(util.map(all, function(row)
+  return { rows = util.map(all, function(row)
     if row.refused then return { row = row.id, refused = row.refused } end
     return { row = row.id, predicted_tokens_per_s_per_gpu = row.told.tokens_per_s_per_gpu,
       predicted_memory_bytes = row.told.memory_bytes }
-  end)) }
+  end) }
 end
 
 local function show(table_path, as_json, path)

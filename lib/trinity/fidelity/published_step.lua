@@ -14,7 +14,7 @@ local published_step = {}
 
 --- Constants that are fields of a description; the others are the device type's below.
 local fields = { 'compute_efficiency', 'half_width' }
-local most_lowered = 64 -- GPUs of a plan with rings, each of which is lowered by itself
+local most_lowered = 72 -- GPUs (of one rack) of a plan with rings, each of which is lowered by itself
 
 local function attention_of(m)
   local d = m.deepseek
@@ -143,13 +143,27 @@ local function device_type(kind, row, values)
       SwiGLU = fused, SwiGLUGrad = fused, Cast = cast, CastGrad = fused } })
 end
 
---- The cluster of a row: as many machines as its GPUs fill, of a rack's GPUs those that a job takes.
+--- Machines of `most` GPUs for a job of `gpus`, as a name that nodes.spec takes. Schedulers give a job segments of
+--- equal size (64 of a rack's 72 GPUs for 256): so the fewest machines that divide the GPUs, up to twice the minimum;
+--- otherwise full machines and a last one with the remainder.
+---@param machine string
+---@param gpus integer
+---@return string
+function published_step.machines(machine, gpus)
+  local most = nodes.find(machine)
+  local fewest = math.ceil(gpus / most)
+  for count = fewest, 2 * fewest do
+    if gpus % count == 0 then return ('%s:%dx%d'):format(machine, gpus / count, count) end
+  end
+  return ('%s:%dx%d+%s:%d'):format(machine, most, fewest - 1, machine, gpus - most * (fewest - 1))
+end
+
+--- The cluster of a row's GPUs.
 ---@param row table
 ---@param values table<string, number>
 ---@return trinity.ClusterSpec
 function published_step.cluster(row, values)
-  local size = math.min(row.size, row.plan.gpus)
-  local spec = nodes.spec(('%s:%dx%d'):format(row.machine, size, math.ceil(row.plan.gpus / size)))
+  local spec = nodes.spec(published_step.machines(row.machine, row.plan.gpus))
   local _, kind = nodes.find(row.machine)
   -- A stage's last gradients go to the stage before at once: they do not wait for its reduction over replicas, which
   -- takes other pairs of devices. (All-to-alls take all pairs.)

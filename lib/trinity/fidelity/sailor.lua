@@ -258,11 +258,11 @@ end
 local function show(all, data, as_json, path)
   local fitted = constants.fitted()
   all = tell_each(all, data, fitted.values)
-  local rows = { plans = json.list(util.map(all, function(plan)
+  local rows = { plans = util.map(all, function(plan)
     if plan.refused then return { plan = plan.name, refused = plan.refused } end
     return { plan = plan.name, predicted_s = plan.told.predicted_s,
       predicted_memory_bytes = plan.told.predicted_memory_bytes }
-  end)) }
+  end) }
   local plans = csv.accepted(all, as_json and function() print(json.encode(rows)) end)
   local told, served = util.map(plans, function(plan) return plan.told end), {}
   run:result('sailor', rows)

@@ -292,9 +292,9 @@ local function evaluate(owner, case)
         or stage.gathered_weight_bytes,
       activation_bytes = { layers = kept.layers, embedding = kept.embedding, head = kept.head,
         delayed = stage.delayed_bytes },
-      collectives = json.list(merged(rows)), row_weights = apart }
+      collectives = merged(rows), row_weights = apart }
   end)
-  return { bubble_fraction = idle / (1 + idle), stages = json.list(stages) }
+  return { bubble_fraction = idle / (1 + idle), stages = stages }
 end
 
 local case_rules = { name = 'string', model = 'table', batch = 'table', strategy = 'table', bytes = 'table',
@@ -318,7 +318,7 @@ function strategies.cases(path, cases)
     if core.stop_requested() then error(found, 0) end
     local why = util.unplaced(tostring(found)):gsub('^problem:strategy: ', '')
     return { name = type(name) == 'string' and name or null, refused = why, bubble_fraction = null,
-      stages = json.list {} }
+      stages = {} }
   end)
 end
 
@@ -346,7 +346,7 @@ function strategies.run(options)
   local cases = check.argument(options.cases, 'field', 'cases', type(file) == 'table' and file.cases, 'table')
   local results = strategies.cases(options.cases, cases)
   if not options.json then return print_text(results) end
-  print(require('trinity.files.json').encode { cases = json.list(results) })
+  print(require('trinity.files.json').encode { cases = results })
 end
 
 return strategies

@@ -229,9 +229,9 @@ end
 local function show(all, list, options)
   tell_all(list, options)
   all = reached_of(all)
-  local data = { rows = json.list(util.map(all, function(row)
+  local data = { rows = util.map(all, function(row)
     return { predicted_s = row.told_s, refused = row.refused }
-  end)) }
+  end) }
   list = csv.accepted(all, options.json and function() print(json.encode(data)) end)
   run:result('vtrain', data)
   if options.json then return print(json.encode(data)) end
@@ -287,9 +287,9 @@ local function leave_each_out(list, options)
   for _, own in ipairs(told) do
     for _, row in ipairs(own) do told_rows[#told_rows + 1] = row end
   end
-  run:result('vtrain', { left_out = json.list(util.map(told_rows, function(row)
+  run:result('vtrain', { left_out = util.map(told_rows, function(row)
     return { row = row.number, predicted_s = row.told_s }
-  end)) })
+  end) })
   print_summary('networks told by constants that were fitted to the others', told_rows)
 end
 

@@ -1,4 +1,4 @@
--- trinity.json: JSON as people read it, and back. (trinity.base.json writes it on one line, for the library.)
+-- trinity.json: JSON as people read it, and back.
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
@@ -9,14 +9,11 @@ local util = require 'trinity.base.util'
 ---@since 0.1.0
 local json = {}
 
---- A value as JSON, indented, with sorted keys. A table without fields is a list; not a number and infinities are null.
+--- A value as JSON, indented, with sorted keys. An empty table is a list; not a number and infinities are
+--- null. A table that mixes a list with named fields is refused.
 ---@param value? any
 ---@return string
-function json.encode(value)
-  local ok, text = pcall(core.to_json, value)
-  if ok then return text end
-  util.fail("json.encode: argument 1 ('value'): %s", (util.unplaced(text):gsub('^trinity%.to_json: to_json: ', '')))
-end
+function json.encode(value) return text_json.text_of('json.encode', 1, 'value', value) end
 
 local function decoded(owner, text, source)
   local ok, value = pcall(text_json.decode, text, source)

@@ -13,7 +13,6 @@
 -- weighted nodes leave unused.
 
 local core = require 'trinity.core'
-local json = require 'trinity.base.json'
 local util = require 'trinity.base.util'
 
 jit.off(true, true) -- loops of a few turns each, with what is long in the engine: compiling them takes longer
@@ -315,11 +314,11 @@ function autoparallel.placements(read, solution)
   local placements = {}
   for v = 1, read.count do
     local node, o = read.nodes[v], solution[v]
-    local chosen = { output = node.choices[o], inputs = node.inputs and json.list(node.inputs[o]) or nil }
+    local chosen = { output = node.choices[o], inputs = node.inputs and node.inputs[o] or nil }
     placements[node.name] = chosen
     for _, other in ipairs(node.linked or {}) do placements[other] = chosen end
   end
-  return { version = 1, mesh_shape = json.list(read.mesh.shape), mesh_dim_names = json.list(read.mesh.dim_names),
+  return { version = 1, mesh_shape = read.mesh.shape, mesh_dim_names = read.mesh.dim_names,
     placements = placements }
 end
 

@@ -71,7 +71,7 @@ return function(wrap)
   ---@return trinity.Graph
   function Builder:build() return wrap(self.handle:build()) end
 
-  check.methods(Builder, 'builder')
+  check.methods(Builder, 'trinity.Builder', '', 'builder')
 
   -- Layers are in trinity.layers; this is the level below.
   return function(options)

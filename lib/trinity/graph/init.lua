@@ -3,6 +3,7 @@
 -- one by hand.
 
 local arguments = require 'trinity.graph.arguments'
+local array = require 'trinity.base.array'
 local arrays = require 'trinity.graph.arrays'
 local check = require 'trinity.base.check'
 local printed = require 'trinity.base.printed'
@@ -42,9 +43,8 @@ local Graph = { __name = 'graph' }
 
 --- Arrays are made when first asked for.
 function Graph.__index(self, key)
-  if Graph[key] then return Graph[key] end
   local make = arrays.fields[key]
-  if not make then return nil end
+  if not make then return Graph[key] end
   if rawget(self, 'closed') then util.fail("graph.%s: this graph is closed", key) end
   local values = make(self)
   rawset(self, key, values)
@@ -105,7 +105,8 @@ function Graph:fold_backward() return graph.wrap(self.handle:fold_backward()) en
 function Graph:replicate(options)
   local plain = graph_options.replicas:read('graph:replicate', 1, 'options', options)
   plain.placement = nil
-  local handle, origin, replica = self.handle:replicate(plain, options.placement)
+  local handle, origin, replica = self.handle:replicate(plain,
+    array.placement('graph:replicate', 'option', 'placement', options.placement, self))
   return graph.wrap(handle), origin, replica
 end
 
@@ -167,7 +168,16 @@ function Graph:close()
   for key in pairs(arrays.fields) do rawset(self, key, nil) end -- all of them: needs no sorted order
 end
 
-check.methods(Graph)
+--- The operator types whose FLOP and gradients the engine knows, sorted: names of ONNX where ONNX has the operator.
+--- Others (`known` of an operator is false) cost launch and memory traffic alone.
+---@return string[]
+function graph.operator_types()
+  local types = core.operator_types()
+  table.sort(types)
+  return types
+end
+
+check.methods(Graph, 'trinity.Graph', 'own_optimiser')
 graph.new = require 'trinity.graph.builder'(graph.wrap)
 
 return graph

@@ -275,7 +275,7 @@ end
 
 function Cluster:close() check.closing('cluster:close', self, 'cluster').handle:close() end
 
-check.methods(Cluster)
+check.methods(Cluster, 'trinity.Cluster')
 
 local most_devices = 131072 -- of any cluster
 local descriptions = setmetatable({}, { __mode = 'k' }) -- what clusters were made of

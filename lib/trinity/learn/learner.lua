@@ -147,6 +147,9 @@ function learner.placements(self, actions)
     local got = type(list) == 'table' and ('a list of %d'):format(#list) or util.describe(list)
     refuse_result(self, 'placements', got, 'a list of %d placements', count)
   end
+  list = util.map(list, function(placement, i)
+    return array.placement(self.owner, 'result', 'placements', placement, self.problem.graph, i)
+  end)
   for i, placement in ipairs(list) do
     if not array.is_int32(placement) or #placement ~= self.problem.graph.operators then
       local got = array.is_int32(placement) and ('an array of %d'):format(#placement) or util.describe(placement)

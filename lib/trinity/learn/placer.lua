@@ -28,6 +28,7 @@ function Placer:build(spec)
   self.encoder = nn.lstm { inputs = spec.features, hidden = spec.hidden, bidirectional = true }
   self.device = nn.embedding { count = spec.devices + 1, size = device_size }
   self.decoder = nn.lstm { inputs = (self.of_group and wide or 0) + device_size, hidden = spec.hidden }
+  self.additive = additive
   local attended = additive and spec.hidden or wide
   self.query = nn.linear { inputs = spec.hidden, outputs = attended, bias = false }
   if additive then
@@ -56,7 +57,7 @@ end
 -- What of all groups decoder states [samples, count, hidden] attend to: by scaled products, or as v . tanh(W2 h + m_j)
 -- with m_j = W1 h_j, of which the context is made too (manual/papers.md "Trinity: networks").
 local function context_of(self, encoded, hidden)
-  if not self.score then
+  if not self.additive then
     local memory = encoded.rows:transpose(1, 2)
     local scores = self.query(hidden):matmul(memory:transpose(2, 3)) * (1 / math.sqrt(memory:size(3)))
     return scores:softmax(-1):matmul(memory)

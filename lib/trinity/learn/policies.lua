@@ -359,7 +359,7 @@ function Agent:update(rewards, failing, metrics)
         check.refuse('agent:update', 3, 'metrics', 'entry %d: expected metrics, got %s', i, util.describe(metrics[i]))
       end
     end
-    by_cost = slopes('agent:update', self.problem, metrics)
+    by_cost = slopes(self.problem, metrics, self.batch)
   end
   return self.handle:update(doubles('agent:update', 'rewards', rewards), marks('agent:update', failing), by_cost)
 end
@@ -377,10 +377,13 @@ local imitation = options_of.declare('trinity.ImitationSettings', { help = 'How 
 ---@return trinity.ImitationReport
 function Agent:imitate(placements, settings)
   check.argument('agent:imitate', 1, 'placements', placements, 'table')
-  for i = 1, #placements do
+  local given = placements
+  placements = {}
+  for i = 1, #given do
+    placements[i] = array.placement('agent:imitate', 1, 'placements', given[i], self.problem.graph, i)
     if not array.is_int32(placements[i]) then
       check.refuse('agent:imitate', 1, 'placements', 'entry %d: expected a placement (problem:placement()), got %s', i,
-        util.describe(placements[i]))
+        util.describe(given[i]))
     end
   end
   return self.handle:imitate(placements, imitation:read('agent:imitate', 2, 'settings', settings))
@@ -435,8 +438,8 @@ function policies.trinity(problem, options)
   return setmetatable(self, Agent)
 end
 
-check.methods(Independent)
-check.methods(Chain)
-check.methods(Agent)
+check.methods(Independent, 'trinity.Policy')
+check.methods(Chain, 'trinity.Policy')
+check.methods(Agent, 'trinity.Agent')
 
 return policies

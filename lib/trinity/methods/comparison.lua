@@ -183,7 +183,7 @@ function Comparison:summary()
   local step_time_s = best.best.metrics.step_time_s
   local bound = ('a step of %.4g s'):format(step_time_s)
   if not best.best.splits then -- the bound binds whole operators
-    bound = ('%s, %.2f times the lower bound'):format(bound, step_time_s / best.best:lower_bound_s())
+    bound = ('%s, %.2f times the lower bound'):format(bound, step_time_s / best.best:bounds().step_time_s)
   end
   if #self.rows == 1 then return ('%s found for %s: %s.'):format(best.method, where, bound) end
   return ('Of %d methods for %s, %s has the largest reward: %s.'):format(#self.rows, where, best.method, bound)
@@ -247,6 +247,6 @@ function comparison.add(row, seed, found, failure)
   if found.problem.better(found, row.best) then row.best = found end
 end
 
-check.methods(Comparison)
+check.methods(Comparison, 'trinity.Comparison')
 
 return comparison

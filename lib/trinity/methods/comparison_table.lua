@@ -42,7 +42,7 @@ function comparison_table.name_of(row)
   return row.runs[1] and row.runs[1]:found_by() or name
 end
 
-local function over_bound(s) return s.metrics.step_time_s / s:lower_bound_s() end
+local function over_bound(s) return s.metrics.step_time_s / s:bounds().step_time_s end
 
 -- Columns by name. `value` of a run with `show`: medians and ranges; `of`: a number of the row; `cell`: a text of it.
 -- `data` is what CSV calls the number, `applies` says whether the row has one.

@@ -1,6 +1,7 @@
 -- The registry of methods: function(problem, options) -> strategy, called alike.
 
 local core = require 'trinity.core'
+local fields = require 'trinity.base.fields'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local printed = require 'trinity.base.printed'
@@ -12,7 +13,7 @@ local util = require 'trinity.base.util'
 
 ---@class trinity.MethodsModule
 local methods = {}
-local registered = {}
+local registered, builtin = {}, {}
 local earlier_names = { gpipe = 'contiguous', max_load = 'max_load_dp' } -- which go on being understood
 
 local register_options = options_of.declare('trinity.MethodOptions', {
@@ -27,16 +28,14 @@ local register_options = options_of.declare('trinity.MethodOptions', {
 
 local info = printed.as('method', { 'help', 'source', 'needs', 'budget', 'deterministic' })
 
---- Adds a method. It returns a strategy, or a placement or plan to be priced, or nil and why there is none.
+--- Adds a method, in place of the script's own of that name. It returns a strategy, or a placement or plan to be
+--- simulated, or nil and why there is none.
 ---@param name string
 ---@param method trinity.Method
 ---@param options? trinity.MethodOptions
 ---@return trinity.Method
 function methods.register(name, method, options)
-  check.argument('methods.register', 1, 'name', name, 'string')
-  if not name:match '^[%w_]+$' or #name > 64 then
-    check.wrong('methods.register', 1, 'name', name, 'up to 64 letters, digits and _')
-  end
+  check.own_name('methods.register', 'name', name, builtin)
   check.argument('methods.register', 2, 'method', method, 'function')
   registered[name] = info(register_options:read('methods.register', 3, 'options', options))
   registered[name].run = method
@@ -96,7 +95,7 @@ end
 ---@return trinity.Method
 function methods.get(name)
   local entry = find('methods.get', name)
-  return function(problem, options)
+  return fields.limited('methods.' .. name, function(problem, options)
     check.object('methods.' .. name, 1, 'problem', problem, 'problem')
     if options ~= nil then check.argument('methods.' .. name, 2, 'options', options, 'table') end
     return one_value(run_search.record(name, problem, options or {}, function()
@@ -109,7 +108,7 @@ function methods.get(name)
       end
       return found, reason
     end))
-  end
+  end)
 end
 
 setmetatable(methods, { __index = function(_, name)
@@ -127,5 +126,6 @@ require 'trinity.methods.searchers'(methods)
 for _, name in ipairs { 'post', 'colocrl', 'hierarchical', 'placeto', 'doppler', 'tapp', 'pase' } do
   require('trinity.methods.' .. name)(methods)
 end
+builtin = util.merged(registered, earlier_names)
 
 return methods

@@ -152,7 +152,7 @@ end
 -- exclude_failing_after), and for credit = 'action' the slopes of the rewards.
 local function price(self, batch, first, total)
   local rewards, metrics = dist_search.evaluate(self, self.job, batch, first, total)
-  local by_cost = self.options.credit == 'action' and slopes('methods.trinity', self.problem, metrics) or nil
+  local by_cost = self.options.credit == 'action' and slopes(self.problem, metrics, batch) or nil
   local failing = array.int32(#metrics)
   for i = 1, #metrics do failing[i] = metrics[i].feasible and 0 or 1 end
   return rewards, failing, by_cost

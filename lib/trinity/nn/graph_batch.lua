@@ -2,6 +2,7 @@
 
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
+local fields = require 'trinity.base.fields'
 local layers = require 'trinity.nn.layers'
 local tensor = require 'trinity.nn.tensor'
 local util = require 'trinity.base.util'
@@ -17,7 +18,7 @@ local util = require 'trinity.base.util'
 ---@field types? trinity.TorchTensor int64, per node, where all parts have them
 ---@field edges trinity.GraphEdges for nn.graph_convolution
 
-local Batch = { __name = 'graph batch' }
+local Batch = { __name = 'graph batch', __index = fields.results['trinity.GraphBatch'].__index }
 
 local graph_batch = {}
 

@@ -49,7 +49,7 @@ layers.linear = linear
 local function build_linear(self, options)
   self.inputs, self.outputs = options.inputs, options.outputs
   self.weight = parameter { self.outputs, self.inputs }
-  if options.bias then self.bias = parameter { self.outputs } end
+  self.bias = options.bias and parameter { self.outputs } or nil
 end
 
 function linear:build(options) build_linear(self, options) end

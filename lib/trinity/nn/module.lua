@@ -14,11 +14,12 @@
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
+local fields = require 'trinity.base.fields'
 local late = require 'trinity.base.late'
 local tensor = require 'trinity.nn.tensor'
 local util = require 'trinity.base.util'
 
-local internal = late.table(function() return core.tensor.internal end)
+local internal = late.table('trinity.nn.internal', function() return core.tensor.internal end)
 
 --- A part of a network: m(...) calls forward(...).
 ---@class trinity.Module
@@ -30,6 +31,8 @@ local Module = {}
 -- Names of the fields that may hold parameters or modules, in order of assignment; kept beside the
 -- modules so that a class may name its fields as it likes.
 local orders = setmetatable({}, { __mode = 'k' })
+-- Names of all fields that were assigned, also nil, by module: no other may be read.
+local assigned = setmetatable({}, { __mode = 'k' })
 -- { tensor, version, explicit }: what a module's weights were set to, for those nobody has touched since.
 local origins = setmetatable({}, { __mode = 'k' })
 
@@ -37,6 +40,7 @@ local function is_module(value) return type(value) == 'table' and orders[value] 
 
 local function record(self, name, value)
   rawset(self, name, value)
+  assigned[self][name] = true
   if value == nil or type(name) ~= 'string' then return end
   local kind = type(value)
   local order = orders[self]
@@ -239,7 +243,7 @@ function Module:forward()
   util.fail('%s: this class has no forward()', getmetatable(self).__name)
 end
 
-check.guard(Module, checked)
+check.guard(Module, 'module', checked)
 
 local function print_child(child, label, indent, lines, print_lines)
   if not is_module(child) then return end
@@ -278,9 +282,12 @@ local function class(name, declared)
   check.argument('nn.class', 1, 'name', name, 'string')
   local methods = { build = nothing }
   local instance = { __name = name, __call = call, __tostring = text, __newindex = record }
-  function instance.__index(_, key)
+  function instance.__index(self, key)
     local value = methods[key]
-    if value == nil then return Module[key] end
+    if value == nil then value = Module[key] end
+    if value == nil and key ~= 'reset' and not assigned[self][key] then -- some draw no weights
+      return fields.unknown(name, key, util.merged(Module, methods), assigned[self])
+    end
     return value
   end
   return setmetatable(methods, { __call = function(_, options)
@@ -288,12 +295,12 @@ local function class(name, declared)
     if options == nil then options = {} end
     check.argument(name, 1, 'options', options, 'table')
     local self = {}
-    orders[self] = {}
+    orders[self], assigned[self] = {}, {}
     setmetatable(self, instance)
     rawset(self, 'training', true)
     self:build(options)
-    if self.reset then reset(self, options.seed or 1, options.name or name, options.seed ~= nil) end
-    if not self.reset or not declared then settle(self, options.seed) end
+    if methods.reset then reset(self, options.seed or 1, options.name or name, options.seed ~= nil) end
+    if not methods.reset or not declared then settle(self, options.seed) end
     return self
   end })
 end

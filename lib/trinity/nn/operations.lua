@@ -3,4 +3,4 @@
 local core = require 'trinity.core'
 local late = require 'trinity.base.late'
 
-return late.table(function() return core.tensor.layers end)
+return late.table('trinity.nn.operations', function() return core.tensor.layers end)

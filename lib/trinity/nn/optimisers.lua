@@ -88,6 +88,8 @@ end
 
 function Optimiser:close() handle(self, 'close'):close() end
 
+check.guard(Optimiser, 'optimiser', handle)
+
 function class.__index(self, name)
   if name == 'learning_rate' then return rawget(self, 'rate') end
   local method = Optimiser[name]

@@ -8,7 +8,7 @@ local util = require 'trinity.base.util'
 
 --- Arrays of numbers on which LibTorch computes, with gradients.
 ---@class trinity.TensorModule
-local tensor = late.table(function()
+local tensor = late.table('trinity.tensor', function()
   local functions = core.tensor.functions
   late.require 'trinity.nn.tensor_methods' -- again, where Ctrl-C ended it while LibTorch was opened
   return functions

@@ -8,8 +8,8 @@ local util = require 'trinity.base.util'
 local internal = core.tensor.internal
 local class = core.tensor.class
 
---- Numbers in a grid of any number of dimensions. Operators + - * / take tensors and numbers; shapes broadcast. #x is
---- the first extent.
+--- Numbers in a grid of any number of dimensions. Dimensions and indices count from 1, dimensions also from -1, the
+--- last. Operators + - * / ^ take tensors and numbers; shapes broadcast. #x is the first extent.
 ---@class trinity.TorchTensor
 ---@field dtype string
 ---@field device string
@@ -20,6 +20,7 @@ local class = core.tensor.class
 ---@operator sub(trinity.TorchTensor|number): trinity.TorchTensor
 ---@operator mul(trinity.TorchTensor|number): trinity.TorchTensor
 ---@operator div(trinity.TorchTensor|number): trinity.TorchTensor
+---@operator pow(trinity.TorchTensor|number): trinity.TorchTensor
 ---@operator unm: trinity.TorchTensor
 local methods = core.tensor.methods or class.__index
 
@@ -61,6 +62,7 @@ end
 
 class.__len = internal.length
 class.__add, class.__sub, class.__mul, class.__div = methods.add, methods.sub, methods.mul, methods.div
+class.__pow = methods.pow
 class.__unm = function(x) return methods.neg(x) end
 
 local most_edge, line_width = 4, 78 -- entries shown at either end of a long dimension, where a line takes them

@@ -39,7 +39,7 @@ local function measure(problems, settings, search)
   for _, problem in ipairs(problems) do
     for i = 1, settings.seeds do
       local found, learned = search(problem, settings.seed + i - 1)
-      steps[#steps + 1] = found.metrics.step_time_s / problem.lower_bound_s
+      steps[#steps + 1] = found.metrics.step_time_s / problem:bounds().step_time_s
       updates, count = updates + (learned or found.updates or 0), count + 1
     end
   end

@@ -31,7 +31,7 @@ local function measure(problem, stages, settings)
   for i = 1, settings.seeds do
     local found = page.unless_stopped(methods.trinity(problem, util.merged(stages, { seed = settings.seed + i - 1,
       quiet = true, samples = paper.samples, evaluations = settings.updates * paper.samples })))
-    over[i], updates = found.metrics.step_time_s / problem.lower_bound_s, updates + (found.updates or 0)
+    over[i], updates = found.metrics.step_time_s / problem:bounds().step_time_s, updates + (found.updates or 0)
   end
   return over, updates / settings.seeds
 end
@@ -62,7 +62,7 @@ local stages = { name = 'stages', title = 'What each stage of our search adds', 
 
 -- The logarithm of the step time over the bound: graphs of all sizes teach with rewards of one size.
 local function score(problem, metrics)
-  return -math.log(metrics.step_time_s / problem.lower_bound_s) - (metrics.feasible and 0 or 3)
+  return -math.log(metrics.step_time_s / problem:bounds().step_time_s) - (metrics.feasible and 0 or 3)
 end
 
 --- Trains on a problem from the weights in `from` (nil: fresh), and keeps them in `to` (nil: not). Returns the mean of
@@ -73,7 +73,7 @@ local function train(problem, seed, updates, from, to)
     local list, sum, placements = {}, 0, agent:sample()
     for i, metrics in ipairs(problem:evaluate_batch(placements)) do
       list[i] = score(problem, metrics)
-      sum = sum + metrics.step_time_s / problem.lower_bound_s
+      sum = sum + metrics.step_time_s / problem:bounds().step_time_s
     end
     start = start or sum / #placements
     if update <= updates then agent:update(list) end
@@ -104,7 +104,7 @@ local function unseen_rows(rows, settings)
       end
       fresh[i], known[i] = train(all[left], 100 + seed, 0), train(all[left], 100 + seed, 0, file)
     end
-    local single = all[left]:evaluate(all[left]:placement()).step_time_s / all[left].lower_bound_s
+    local single = all[left]:evaluate(all[left]:placement()).step_time_s / all[left]:bounds().step_time_s
     local ratio = util.median(util.map(known, function(value) return value end)) / single
     local said = ratio < 0.99 and 'better than one card' or ratio < 1.01 and 'it draws one card'
       or 'worse than one card'

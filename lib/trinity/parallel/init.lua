@@ -110,15 +110,16 @@ end
 
 --- Runs body(item, i, seed) for every item of a list, or body(i, i, seed) for i from 1 to a number, in worker
 --- processes, which are copies of the whole running script, and returns the results (the first value that each body
---- returned; nil stays a hole) in the order of the items. The body may use everything that is there, and what it
---- changes stays in its copy, where a later item may or may not meet it. Results should depend on item, i and seed
---- alone; they are then the same for any number of workers. What may be returned: lib/trinity/base/serialise.lua. What
---- bodies print appears in the order of the items.
+--- returned) in the order of the items, with their count: where a body returns nil is a hole, and #results undefined.
+--- The body may use everything that is there, and what it changes stays in its copy, where a later item may or may not
+--- meet it. Results should depend on item, i and seed alone; they are then the same for any number of workers. What may
+--- be returned: lib/trinity/base/serialise.lua. What bodies print appears in the order of the items.
 ---@param items any[]|integer
 ---@param body fun(item: any, i: integer, seed: integer): any
 ---@param options? trinity.ParallelOptions
 ---@return any[] results
----@return table<integer, string>? errors
+---@return table<integer, string>? errors messages by item, with on_error = 'collect'
+---@return integer count of items
 return function(items, body, options)
   local self = new(items, body, options)
   self.run_map = run_state.begin_map()
@@ -131,9 +132,9 @@ return function(items, body, options)
       function(...) return self:receive(...) end)
   end
   self.progress:finish()
-  if self.on_error == 'collect' then return self.results, self.errors end
+  if self.on_error == 'collect' then return self.results, self.errors, self.count end
   local failure, item = self.errors[self.wanted], 'item ' .. self.wanted
   if failure and not failure:find(item, 1, true) then failure = ('%s (%s of %s)'):format(failure, item, name) end
   if failure then error(failure, 0) end
-  return self.results
+  return self.results, nil, self.count
 end

@@ -325,6 +325,6 @@ end
 
 function Pase:close() check.closing('pase:close', self, 'pase').handle:close() end
 
-check.methods(Pase)
+check.methods(Pase, 'trinity.Pase')
 
 return new

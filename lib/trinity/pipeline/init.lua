@@ -19,7 +19,7 @@ local name = 'trinity.pipeline'
 local pipeline = {}
 
 -- What is known by name: { run = function(instance) return result end, help =, own = its options }.
-local methods = {}
+local methods, builtin = {}, {}
 
 local most_devices = 65536
 
@@ -165,11 +165,11 @@ local method_spec = options_of.declare('trinity.PipelineMethod', { kind = 'field
     help = 'its own options, with rules as lib/trinity/base/check.lua has them' },
 })
 
---- Adds a method.
+--- Adds a method, in place of the script's own of that name.
 ---@param method string
 ---@param spec trinity.PipelineMethod
 function pipeline.register(method, spec)
-  check.argument(name .. '.register', 1, 'method', method, 'string')
+  check.own_name(name .. '.register', 'method', method, builtin)
   check.argument(name .. '.register', 2, 'spec', spec, 'table')
   method_spec:check(name .. '.register', spec)
   methods[method] = { run = spec.run, help = spec.help or '' }
@@ -413,5 +413,7 @@ local function plan_pipeline(_, source, options)
   pipeline_infeasibility.tell(found, instance, cut_result)
   return result_of(found)
 end
+
+builtin = util.merged(methods)
 
 return setmetatable(pipeline, { __call = plan_pipeline })

@@ -3,6 +3,7 @@
 
 local Search = require 'trinity.plan.search'
 local check = require 'trinity.base.check'
+local fields = require 'trinity.base.fields'
 local core = require 'trinity.core'
 local dist = require 'trinity.dist'
 local model = require 'trinity.graph.model'
@@ -28,12 +29,11 @@ local own = {}
 --- What a value makes of a strategy: another, or the same, changed.
 ---@alias trinity.PlanApply fun(strategy: trinity.MeshStrategy, value: any, point: trinity.PlanPoint): table?
 
---- Registers a dimension under a name.
+--- Registers a dimension under a name, in place of the script's own of that name.
 ---@param name string
 ---@param dimension trinity.PlanDimension
 function plan.dimension(name, dimension)
-  check.argument('plan.dimension', 1, 'name', name, 'string')
-  if space.names[name] then check.refuse('plan.dimension', 1, 'name', "'%s' is built in", name) end
+  check.own_name('plan.dimension', 'name', name, space.names)
   check.argument('plan.dimension', 2, 'dimension', dimension, 'table')
   check.argument('plan.dimension', 2, 'dimension.values', dimension.values, 'table')
   check.argument('plan.dimension', 2, 'dimension.apply', dimension.apply, 'function')
@@ -110,13 +110,26 @@ local function make_space(owner, spec, nets, own_used, devices)
   local units = nets:problem(first).handle:mesh_units({ mesh = {} }, 1)
   return space.new(owner, given, { devices = #spec.cluster.devices, per_node = per_node_of(spec.cluster),
     layers = #units - 2, batch = spec.global_batch, experts = graph.active_parameters < graph.parameters,
+    has_attention = function() return nets:has_attention(first) end,
     unequal = #nets.kinds > 1, counts = devices.counts, natural_sorted = devices.natural_sorted }, own_used), first
 end
 
 local point_of = printed.as('point', space.text)
 
-local function plan_text(self)
+local FoundPlan = { __name = 'plan' }
+
+function FoundPlan.__tostring(self)
   return ('plan: %s: a step of %.6g s'):format(space.text(self.point), self.step_time_s)
+end
+
+fields.class(FoundPlan, 'trinity.FoundPlan', 'bounds feasible fields moved networks order placement point problem')
+
+--- The strategy is made when it is first read.
+function FoundPlan.__index(self, key)
+  if key ~= 'strategy' then return FoundPlan[key] end
+  local strategy = self.problem:strategy(self.fields, { method = 'plan' })
+  rawset(self, key, strategy)
+  return strategy
 end
 
 local result_of_plans = printed.as('plans', function(self)
@@ -141,12 +154,7 @@ local function public(result, nets, spec, peak)
     'algorithm', 'order', 'placement' } do
     made[name] = point[name]
   end
-  return setmetatable(made, { __tostring = plan_text, __index = function(self, key)
-    if key ~= 'strategy' then return nil end
-    local strategy = problem:strategy(result.strategy, { method = 'plan' })
-    rawset(self, 'strategy', strategy)
-    return strategy
-  end })
+  return setmetatable(made, FoundPlan)
 end
 
 -- Those that nothing beats both in time and in memory, by time.
@@ -193,14 +201,15 @@ local function result_of(search, nets, given, first)
   local lower = search.lower_bound_s
   if fitting[1] then lower = math.min(lower, fitting[1].metrics.step_time_s) end
   local nearest = not fitting[1] and search:find_nearest() or nil
-  return result_of_plans { plans = util.map({ unpack(fitting, 1, math.min(given.plans, #fitting)) }, shown),
+  return result_of_plans(fields.result('trinity.PlanResult', {
+    plans = util.map({ unpack(fitting, 1, math.min(given.plans, #fitting)) }, shown),
     pareto = util.map(pareto(search.results), shown), simulated = util.map(search.results, shown),
     refused = search.refused, counts = search.counts, pruned = search.pruned, left = search.left or 0,
     too_large = search.too_large,
     lower_bound_s = lower, stopped = search.stopped, nearest = nearest,
     impossible = not nearest and search.impossible or nil, capacity_bytes = search.capacity_bytes,
-    global_batch = given.global_batch, cluster = given.cluster, networks = nets, seconds = core.clock_s()
-      - search.started_s }
+    global_batch = given.global_batch, cluster = given.cluster, networks = nets,
+    seconds = core.clock_s() - search.started_s }))
 end
 
 -- Ranks that each search the whole would cost as much as one and find the same.

@@ -8,15 +8,15 @@ local util = require 'trinity.base.util'
 
 local moves = {}
 
-local registered, order = {}, {}
+local registered, order, builtin = {}, {}, {}
 
 --- Registers a move under a name: a function of a point and of what the search knows ({ space =, result =,
 --- room(strategy, stage) in bytes, unequal (unequal.lua; nil of equal devices), devices in the order of ranks (nil: the
---- cluster's) }) that returns a list of points. A move of a name that is there takes its place.
+--- cluster's) }) that returns a list of points. It takes the place of the script's own of that name.
 ---@param name string
 ---@param move fun(point: trinity.PlanPoint, about: table): trinity.PlanPoint[]
 function moves.register(name, move)
-  check.argument('plan.move', 1, 'name', name, 'string')
+  check.own_name('plan.move', 'name', name, builtin)
   check.argument('plan.move', 2, 'move', move, 'function')
   if not registered[name] then order[#order + 1] = name end
   registered[name] = move
@@ -145,6 +145,8 @@ moves.register('dimension', function(point, about)
   end
   return list
 end)
+
+builtin = util.merged(registered)
 
 --- All neighbours of a result, move by move; a move that fails is an error that names it.
 function moves.of(search, result)

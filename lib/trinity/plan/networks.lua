@@ -163,6 +163,12 @@ function Networks:base_units(micro_batch, expert, recompute)
   return self.base[key]
 end
 
+--- Whether a network has attention, which selective recomputation asks for.
+function Networks:has_attention(micro_batch)
+  if self.attends == nil then self.attends = pcall(self.base_units, self, micro_batch, 1, 'selective') end
+  return self.attends
+end
+
 --- Whether computing selectively again frees next to nothing of what is kept, as where attention is one operator.
 function Networks:frees_nothing(family)
   local function kept(recompute)

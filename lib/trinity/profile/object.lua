@@ -170,6 +170,6 @@ function profile.apply(owner, spec)
   return full
 end
 
-check.methods(Profile)
+check.methods(Profile, 'trinity.Profile')
 
 return profile

@@ -62,6 +62,11 @@ end
 
 local function part(name) return core.read_file(folder .. name) end
 
+-- JSON within an element <script>: markup of texts as escapes, which JavaScript reads as the same characters.
+local function script_text(text)
+  return (text:gsub('[<>&]', function(c) return ('\\u%04x'):format(c:byte()) end))
+end
+
 --- The page of some data as text.
 function report.page(data)
   local library, reason = vega.text()
@@ -70,7 +75,8 @@ function report.page(data)
   local names = util.map(data.runs, function(run) return run.name end)
   local values = { TITLE = (table.concat(names, ' and '):gsub('[&<>"\']', function(c)
     return ('&#%d;'):format(c:byte())
-  end)), STYLE = part 'page.css', DATA = json.encode(data), VEGA = library or '', CODE = table.concat(code, '\n') }
+  end)), STYLE = part 'page.css', DATA = script_text(json.encode(data)),
+    VEGA = library or '', CODE = table.concat(code, '\n') }
   return (part('page.html'):gsub('{{(%u+)}}', values))
 end
 

@@ -3,7 +3,6 @@
 -- there is checked or escaped, as it may be a stranger's.
 
 local core = require 'trinity.core'
-local json = require 'trinity.base.json'
 local util = require 'trinity.base.util'
 
 local picture = {}
@@ -181,7 +180,7 @@ function picture.add_to(data)
       plan.picture, plan.shown = ok and svg or nil, nil
     end
   end
-  data.plans = json.list(list_of(data.plans))
+  data.plans = list_of(data.plans)
 end
 
 return picture

@@ -91,7 +91,8 @@ local function axes_of(spec)
       base.in_quotes(spec.y or '')),
     spec.log_x and 'set logscale x\n' or '', spec.log_y and 'set logscale y\n' or '',
     -- A logarithmic axis ends at decades anyhow; a margin would add some.
-    ('set key outside top center horizontal\nset offsets graph %g, graph %g, graph %g, graph %g\n'):format(
+    'set key outside top center horizontal\nset autoscale noextend\n',
+    ('set offsets graph %g, graph %g, graph %g, graph %g\n'):format(
       spec.log_x and 0 or 0.03, spec.log_x and 0 or 0.03, spec.log_y and 0 or 0.05, spec.log_y and 0 or 0.05) }
 end
 

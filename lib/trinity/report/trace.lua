@@ -94,7 +94,7 @@ end
 
 --- The passes of every micro-batch on every device, from the events of its compute lane.
 local function schedule_of(self, count)
-  local spans, list = {}, json.list {}
+  local spans, list = {}, {}
   for d = 0, count - 1 do
     for _, event in ipairs(track_of(self, d, 0).events) do
       local key = ('%d %d %d'):format(d, event[5], event[4])
@@ -111,8 +111,8 @@ local function schedule_of(self, count)
 end
 
 local function result_of(self, count)
-  local result = { step_ns = self.end_ns, events = self.events, micro_batches = self.parts, tracks = json.list {},
-    memory = {}, sent_bytes = {}, received_bytes = {}, extra = json.list(self.extra), devices = {},
+  local result = { step_ns = self.end_ns, events = self.events, micro_batches = self.parts, tracks = {},
+    memory = {}, sent_bytes = {}, received_bytes = {}, extra = self.extra, devices = {},
     schedule = self.parts > 1 and schedule_of(self, count) or nil }
   local by_name = {}
   for d = 0, count - 1 do

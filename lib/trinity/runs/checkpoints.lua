@@ -12,6 +12,7 @@ local json = require 'trinity.base.json'
 local progress = require 'trinity.base.progress'
 local records = require 'trinity.runs.records'
 local simulator = require 'trinity.strategy.simulator'
+local strategy = require 'trinity.strategy.strategy'
 local tensorboard = require 'trinity.runs.tensorboard'
 local util = require 'trinity.base.util'
 
@@ -160,7 +161,8 @@ function checkpoints.write(path, self, notes)
   local texts = checkpoints.option_texts(self.options)
   for key, text in util.sorted_pairs(texts) do all['option_' .. key] = 'is ' .. text end
   all.sum = '--------'
-  local text = self.problem:to_json(self.placement, all)
+  all.bare = self.plan and 'no' or nil -- whether the best was a placement alone
+  local text = self.problem:to_json(self.plan or self.placement, all)
   text = text:gsub('"sum": *"%-+"', ('"sum": "%s"'):format(sum_of(text)), 1)
   if asked(self) then core.write_file(path, text) else record:write_checkpoint(text) end
   self.kept_at = core.clock_s()
@@ -245,9 +247,12 @@ function checkpoints.restore(owner, self, path)
   if not whole(notes.evaluations_so_far) or not whole(notes.step) then refuse(owner, path, 'counts are missing') end
   local wrong_file = wrong_beside(path, notes)
   if wrong_file then refuse(owner, path, '%s', wrong_file) end
-  local metrics = simulator.run_batch(owner, problem, { placement })[1]
+  local plan = notes.bare == 'no' and strategy.plan_of(problem, loaded, placement) or placement
+  local metrics = simulator.run_batch(owner, problem, { plan }, nil, true)[1]
+  self.best = { metrics = metrics, reward = problem:score(metrics, plan, true) }
+  self.plan = plan ~= placement and strategy.of_result(problem, plan, self.best) or nil
+  placement = self.plan and self.plan.placement or placement
   for op = 1, #placement do self.placement[op] = placement[op] end
-  self.best = { metrics = metrics, reward = problem:score(metrics, placement, true) }
   self.evaluations, self.step = tonumber(notes.evaluations_so_far), tonumber(notes.step)
   self.updates = tonumber(notes.updates_so_far)
   self.curve = checkpoints.curve_of(checkpoints.unpack(notes.curve))

@@ -80,10 +80,9 @@ local util = require 'trinity.base.util'
 local Run = { __name = 'run' }
 
 function Run.__index(_, key)
-  if Run[key] then return Run[key] end
+  if key ~= 'path' and key ~= 'name' then return Run[key] end
   local open = run_state.run
-  if key == 'path' or key == 'name' then return open and open[key] or nil end
-  util.fail("trinity.run: no field '%s' (known: path, name, result, log)", tostring(key))
+  return open and open[key] or nil
 end
 
 function Run.__tostring(self) return self.path and 'run ' .. self.path or 'no run' end
@@ -127,6 +126,6 @@ function Run:log(fields)
   run_state.log(fields)
 end
 
-check.methods(Run)
+check.methods(Run, 'trinity.Run')
 
 return setmetatable({}, Run)

@@ -127,8 +127,9 @@ end
 function Record:save_best(search)
   if not checkpoints.is_due(self.saved_at, self.saving_s) then return end
   local begun, problem = core.clock_s(), self.problem
-  local text = problem:to_json(search.placement, { method = self.method, seed = self.seed, reward = search.best.reward,
-    evaluations = self.offset + search.evaluations, step_time_s = search.best.metrics.step_time_s })
+  local text = problem:to_json(search.plan or search.placement, { method = self.method, seed = self.seed,
+    reward = search.best.reward, evaluations = self.offset + search.evaluations,
+    step_time_s = search.best.metrics.step_time_s })
   self.run.folder:write(self.path .. '/strategy.json', text)
   self:save_about('running', { evaluations = self.offset + search.evaluations, steps = search.step,
     best_reward = search.best.reward, best_step_time_s = search.best.metrics.step_time_s })
@@ -428,7 +429,7 @@ function run_search.close(run)
   run_search.save_timelines(run)
   if run.results > 0 then return end
   for _, found in util.sorted_pairs(run.best) do
-    local bound = found:lower_bound_s()
+    local bound = found:bounds().step_time_s
     local data = strategy.facts(found)
     data.method, data.model, data.cluster = found.method, found.problem.graph.name, found.problem.cluster.name
     data.search = ids[found]

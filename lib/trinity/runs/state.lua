@@ -132,7 +132,7 @@ function state.configure(settings)
   settings.options = settings.options and plain(settings.options)
   state.settings = settings
   local name, root = settings.name, state.root()
-  if name == 'none' then settings.root, name, root = 'none', nil, 'none' end
+  if name == 'none' then settings.none, settings.name, name = true, nil, nil end
   if not name then
     if settings.resume then util.fail_usage "option '--resume': say which run with --run NAME" end
     return
@@ -277,7 +277,7 @@ local function start(script, problem)
     for key, value in util.sorted_pairs(read_words()) do state.settings[key] = value end
     if state.settings.name or state.settings.resume then state.configure(state.settings) end
   end
-  if state.root() == 'none' or not is_first_rank() then return false end
+  if state.settings.none or state.root() == 'none' or not is_first_rank() then return false end
   local ok, run = pcall(open, script, problem)
   if not ok then
     if type(run) ~= 'string' then error(run, 0) end

@@ -40,6 +40,6 @@ function Candidates:move(i)
   return self.handle:candidate(i)
 end
 
-check.methods(Candidates)
+check.methods(Candidates, 'trinity.MoveCandidates')
 
 return { class = Candidates, names = names }

@@ -28,7 +28,8 @@ local util = require 'trinity.base.util'
 ---@field stages? string[] what the search went through, where that depends on its options and budget
 ---@field sum_of_means? number the sum of that over all steps
 ---@field curve trinity.CurvePoint[]
----@field placement trinity.Placement the best so far
+---@field placement trinity.Placement that of the best so far
+---@field plan? trinity.Strategy the best so far, where it was not given as a placement alone
 ---@field best? { metrics: trinity.Metrics, reward: number }
 ---@field start number clock at the start in seconds
 ---@field stopped? boolean whether Ctrl-C came
@@ -123,42 +124,43 @@ function Search:allowance(wanted)
   return math.min(wanted, self.options.evaluations - self.evaluations)
 end
 
-local function check_placements(placements)
-  check.argument('search:evaluate', 1, 'placements', placements, 'table')
-  if #placements == 0 then
-    check.refuse('search:evaluate', 1, 'placements', 'expected at least one placement, got none')
+-- Makes a plan the best: a placement alone is copied, of any other a strategy is kept.
+local function keep_best(self, plan, result)
+  self.best, self.plan = result, nil
+  if not array.is_int32(plan) then
+    self.plan = strategy.of_result(self.problem, plan, result)
+    plan = self.plan.placement
   end
-  for i = 1, #placements do
-    if not array.is_int32(placements[i]) then
-      check.refuse('search:evaluate', 1, 'placements', 'entry %d: expected a placement (problem:placement()), got %s',
-        i, util.describe(placements[i]))
-    end
-  end
+  for op = 1, #plan do self.placement[op] = plan[op] end
 end
 
---- Simulates placements, scores them, keeps the best: one step of the progress line. A placement that contradicts its
---- problem's pipeline does not fit (simulator.run); what is rejected is never the best.
----@param placements trinity.Placement[]
+--- Simulates plans, scores them, keeps the best: one step of the progress line. A plan is what problem:evaluate takes:
+--- a placement, { placement =, schedule =, micro_batches = }, { mesh = }, a strategy. A placement that contradicts its
+--- schedule does not fit; a plan above reject_above_s is never the best.
+---@param plans trinity.Plan[]
 ---@param options? trinity.BatchOptions
 ---@return trinity.DoubleArray rewards
 ---@return trinity.Metrics[] metrics
-function Search:evaluate(placements, options)
-  check_placements(placements)
+function Search:evaluate(plans, options)
+  check.argument('search:evaluate', 1, 'plans', plans, 'table')
+  if #plans == 0 then check.refuse('search:evaluate', 1, 'plans', 'expected at least one plan, got none') end
+  local given = plans
+  plans = {}
+  for i = 1, #given do
+    plans[i] = array.placement('search:evaluate', 1, 'plans', given[i], self.problem.graph, i)
+  end
   local problem = self.problem
-  local metrics = simulator.run_batch('search:evaluate', problem, placements, options, true)
-  local rewards, sum = array.double(#placements), 0
-  for i = 1, #placements do
-    local result = { metrics = metrics[i], reward = problem:score(metrics[i], placements[i]) }
+  local metrics = simulator.run_batch('search:evaluate', problem, plans, options, true)
+  local rewards, sum = array.double(#plans), 0
+  for i = 1, #plans do
+    local result = { metrics = metrics[i], reward = problem:score(metrics[i], plans[i]) }
     rewards[i] = result.reward
     sum = sum + result.reward
-    if problem.better(result, self.best) then
-      self.best = result
-      for op = 1, #placements[i] do self.placement[op] = placements[i][op] end
-    end
+    if problem.better(result, self.best) then keep_best(self, plans[i], result) end
   end
-  self.evaluations = self.evaluations + #placements
-  search_curve.note(self, sum / #placements)
-  self:show(#placements)
+  self.evaluations = self.evaluations + #plans
+  search_curve.note(self, sum / #plans)
+  self:show(#plans)
   return rewards, metrics
 end
 
@@ -189,18 +191,23 @@ function Search:resumed()
   return notes and json.decode(notes.state, 'the state of a checkpoint')
 end
 
---- Keeps what the body needs to go on from here, once five seconds have passed since it was kept: a table (or what a
---- function returns, which is called only then) of what JSON has. Batches evaluated later are evaluated again.
+--- Keeps what the body needs to continue from here, if five seconds have passed since it was kept: a table, or a
+--- function that returns one and is called only then. Batches evaluated later are evaluated again. The state comes back
+--- as it was given: numbers, texts (UTF-8), true, false, lists and tables with named fields. What JSON cannot hold (a
+--- list with named fields or holes, an infinite number) is refused at the first call, even if nothing is written.
 ---@param state table|fun(): table
 function Search:keep(state)
   if type(state) ~= 'table' and type(state) ~= 'function' then
     check.wrong('search:keep', 1, 'state', state, 'a table or a function that returns one')
   end
   if not self.resumable then util.fail 'search:keep: search:resumed() has to be called before, at the beginning' end
-  if not self.best or not checkpoints.due(self) then return end
+  local due = self.best and checkpoints.due(self)
+  if not due and self.keepable then return end
   if type(state) == 'function' then state = state() end
-  checkpoints.write(self.checkpoint, self, { state = json.encode(check.argument('search:keep', 1, 'state', state,
-    'table')) })
+  check.argument('search:keep', 1, 'state', state, 'table')
+  local text = json.text_of('search:keep', 1, 'state', state, 'exact')
+  self.keepable = true
+  if due then checkpoints.write(self.checkpoint, self, { state = text }) end
 end
 
 --- Counts an update of a policy, and adds what the learner says of it to the run's row of this step.
@@ -217,12 +224,13 @@ end
 function Search:result()
   if not self.best then
     if self.stopped then util.fail 'interrupted' end -- it began after Ctrl-C
-    util.fail("method '%s' ended without evaluating a placement", self.method)
+    util.fail("method '%s' ended without evaluating a plan", self.method)
   end
   search_curve.complete(self)
-  return strategy.new('search:result', self.problem, self.placement, { method = self.method, seed = self.options.seed,
-    evaluations = self.evaluations, updates = self.updates, search_stages = self.stages, ranking = self.ranking,
-    seconds = core.clock_s() - self.start, curve = self.curve, stopped = self.stopped }, true, true)
+  return strategy.new('search:result', self.problem, self.plan or self.placement, { method = self.method,
+    seed = self.options.seed, evaluations = self.evaluations, updates = self.updates, search_stages = self.stages,
+    ranking = self.ranking, seconds = core.clock_s() - self.start, curve = self.curve, stopped = self.stopped },
+    true, true)
 end
 
 --- Keeps the best so far for the script where there is no file for it.
@@ -230,7 +238,7 @@ local function remember(self)
   local list, about = search.rescued, { method = self.method, seed = self.options.seed, evaluations = self.evaluations,
     seconds = core.clock_s() - self.start, curve = self.curve }
   if #list == most_rescued then table.remove(list, 1) end
-  list[#list + 1] = strategy.of_result(self.problem, self.placement, self.best, about)
+  list[#list + 1] = strategy.of_result(self.problem, self.plan or self.placement, self.best, about)
 end
 
 --- Saves the best so far when the body of a search failed; returns what to say about it.
@@ -238,7 +246,7 @@ local function rescue(self)
   if not self.best then return '' end
   local notes = { method = self.method, seed = self.options.seed, reward = self.best.reward,
     evaluations = self.evaluations, step_time_s = self.best.metrics.step_time_s }
-  local text, path = self.problem:to_json(self.placement, notes), self.options.rescue
+  local text, path = self.problem:to_json(self.plan or self.placement, notes), self.options.rescue
   local what = ('\n  the best so far (step time %.6g s after %d evaluations) is '):format(
     self.best.metrics.step_time_s, self.evaluations)
   local why = "in no file, as no run is kept (option 'rescue' names one)"
@@ -322,6 +330,7 @@ function search.run(method, problem, options, body)
   return found or self:result()
 end
 
-check.methods(Search)
+check.methods(Search, 'trinity.Search', 'agrees checkpoint grows in_time job keeping_s kept_at ranker ranking resume '
+  .. 'resumed_at slot stop_status whole')
 
 return search

@@ -29,7 +29,7 @@ Moves.__index = Moves
 --- Simulates a placement: seeds are drawn by what holds up its step from then on, and features are beside it.
 ---@param placement trinity.Placement
 function Moves:look(placement)
-  self.handle:look(placement)
+  self.handle:look(array.placement('moves:look', 1, 'placement', placement, self.problem.graph))
   self.description.looked = true
 end
 
@@ -66,7 +66,7 @@ function Drawn:apply(i, placement)
   fresh(self, 'apply'):apply(i, placement)
 end
 
-check.methods(Drawn)
+check.methods(Drawn, 'trinity.DrawnMoves')
 
 --- Draws at most `count` moves of a placement, which is near that of look(): different ones, each of which changes
 --- something. Looks at it where nothing was looked at. temperature: feature of that name, a share of the step.
@@ -75,6 +75,7 @@ check.methods(Drawn)
 ---@param temperature? number default 0
 ---@return trinity.DrawnMoves
 function Moves:draw(placement, count, temperature)
+  placement = array.placement('moves:draw', 1, 'placement', placement, self.problem.graph)
   if not array.is_int32(placement) then check.wrong('moves:draw', 1, 'placement', placement, 'a placement') end
   count = count == nil and 16 or check.integer('moves:draw', 2, 'count', count, 1, 2 ^ 20)
   temperature = temperature == nil and 0 or check.number('moves:draw', 3, 'temperature', temperature, 0, 1e12)
@@ -88,7 +89,7 @@ end
 --- Frees the engine's memory; any further use is an error.
 function Moves:close() check.closing('moves:close', self, 'moves').handle:close() end
 
-check.methods(Moves)
+check.methods(Moves, 'trinity.Moves')
 
 --- What a step looks like to somebody who wants to shorten it, first in, first out. Blame is time along the critical
 --- path: running, waiting for the device, running while one there waited, between it and another.
@@ -128,6 +129,7 @@ end
 
 --- The state of a placement's step.
 function moves.state(problem, placement)
+  placement = array.placement('problem:step_state', 1, 'placement', placement, problem.graph)
   local handle = core.step_state(problem.handle, placement)
   local step_time_s, edges = handle:counts()
   local units, devices = problem.graph.units, #problem.cluster.devices

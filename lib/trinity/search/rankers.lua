@@ -215,6 +215,6 @@ function Trainer:resume(path)
   return self.handle:resume(path)
 end
 
-check.methods(Ranker)
-check.methods(Trainer)
+check.methods(Ranker, 'trinity.Ranker')
+check.methods(Trainer, 'trinity.MoveTrainer')
 return rankers

@@ -81,5 +81,5 @@ function schedulers.new(members)
   return wrapped(core.list_policy(members), {})
 end
 
-check.methods(Scheduler)
+check.methods(Scheduler, 'trinity.Scheduler')
 return schedulers

@@ -38,7 +38,7 @@ function warm_start.check(owner, methods, given)
         check.refuse(owner, 'option', 'warm_start', 'entry %d: method %s searches, expected one that builds',
           i, util.quoted(given[i]))
       end
-    elseif not array.is_int32(given[i]) then
+    elseif not array.is_int32(given[i]) and not (type(given[i]) == 'table' and rawget(given[i], 1)) then
       check.refuse(owner, 'option', 'warm_start', 'entry %d: expected a method or a placement, got %s', i,
         util.describe(given[i]))
     end
@@ -48,7 +48,9 @@ end
 
 --- The placement of an entry, or nil where the heuristic has none.
 local function placement_of(self, methods, entry)
-  if type(entry) ~= 'string' then return entry end
+  if type(entry) ~= 'string' then
+    return array.placement(self.method, 'option', 'warm_start', entry, self.problem.graph)
+  end
   local found = methods.get(entry)(self.problem, { seed = self.options.seed, quiet = true })
   if not found then return nil end
   -- Methods that priced several placements to choose one have used up as many of the budget.

@@ -166,7 +166,7 @@ local function places_of(owner, inside, graph)
 end
 
 --- Whether a plan is of this kind.
-function parallelism.is(plan) return type(plan) == 'table' and plan.mesh ~= nil end
+function parallelism.is(plan) return type(plan) == 'table' and rawget(plan, 'mesh') ~= nil end
 
 --- The fields of such a plan alone, checked, with its functions asked about the operators of `graph`.
 function parallelism.fields(owner, plan, graph)

@@ -3,6 +3,7 @@
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
+local fields = require 'trinity.base.fields'
 local graph_options = require 'trinity.graph.options'
 local model = require 'trinity.graph.model'
 local options_of = require 'trinity.base.options'
@@ -26,17 +27,8 @@ local util = require 'trinity.base.util'
 ---@field on_evaluated? fun(metrics: trinity.Metrics, strategy: trinity.Strategy) see ProblemSpec
 ---@field rules trinity.Rules|string
 ---@field default_schedule? trinity.PlanSpec how plain placements are scheduled
----@field lower_bound_s number seconds that no strategy's step is below
 local Problem = { __name = 'problem' }
-
---- lower_bound_s takes a moment on large graphs, so it is computed when first asked for.
-function Problem.__index(self, key)
-  if key == 'lower_bound_s' then
-    rawset(self, key, self:bounds().step_time_s)
-    return rawget(self, key)
-  end
-  return Problem[key]
-end
+Problem.__index = Problem
 
 function Problem.__tostring(self)
   return ('problem: %s on %s'):format(self.graph.name, self.cluster.name)
@@ -227,6 +219,8 @@ function Problem:score(metrics, plan, again)
   elseif tell or arity == 2 then
     check.refuse('problem:score', 2, 'plan', 'expected the plan of these metrics, which %s takes, got nil',
       tell and 'on_evaluated' or 'the reward at ' .. util.function_place(self.reward))
+  elseif type(plan) == 'table' and getmetatable(plan) == nil then
+    simulator.refuse_unknown('problem:score', self, plan)
   end
   local value = self.reward(metrics, seen)
   if type(value) ~= 'number' then refuse_reward(self.reward, value, 'a number') end
@@ -289,7 +283,7 @@ end
 --- Frees the engine's memory; any further use is an error.
 function Problem:close() check.closing('problem:close', self, 'problem').handle:close() end
 
-check.methods(Problem)
+check.methods(Problem, 'trinity.Problem', 'cost')
 
 local function check_result(place, name, result)
   if type(result) ~= 'table' or not array.is_metrics(result.metrics) or type(result.reward) ~= 'number' then
@@ -307,5 +301,7 @@ function Problem.better(a, b)
   if b ~= nil then check_result(2, 'b', b) end
   return infeasibility.better(a, b)
 end
+
+Problem.better = fields.limited('problem.better', Problem.better)
 
 return problems

@@ -32,13 +32,15 @@ end
 local plan_text = 'a placement (problem:placement()), a strategy or { placement = ... }'
 
 local function refuse_plan(owner, name, entry, plan)
-  local got = type(plan) == 'table' and plan.placement ~= nil and plan.placement or plan
+  local got = type(plan) == 'table' and rawget(plan, 'placement') or plan
   check.refuse(owner, 1, name, '%sexpected %s, got %s', entry and ('entry %d: '):format(entry) or '', plan_text,
     util.describe(got))
 end
 
 --- Whether a plan makes another graph of the problem's.
-local function is_lowered(plan) return type(plan) == 'table' and (plan.splits ~= nil or plan.mesh ~= nil) end
+local function is_lowered(plan)
+  return type(plan) == 'table' and (rawget(plan, 'splits') ~= nil or rawget(plan, 'mesh') ~= nil)
+end
 
 --- Calls a method of a problem's handle; the engine's message is one of `owner`.
 local function call(owner, problem, method, ...)
@@ -71,17 +73,24 @@ end
 --- The placement of a plan, and what says how it is scheduled (nil: the default). `name` is the first
 --- argument's ('plan'), in which the plan is an entry or all. Of a mesh: where first parts are.
 function simulator.parts(owner, problem, plan, name, entry)
+  plan = array.placement(owner, 1, name or 'plan', plan, problem.graph, entry)
   if array.is_int32(plan) then return plan, problem.default_schedule end
   if parallelism.is(plan) then
     local home = array.filled(problem.graph.operators, 1)
     call(owner, problem, 'home', parallelism.fields(owner, plan, problem.graph), cost_of(owner, problem), home)
     return home
   end
-  if type(plan) ~= 'table' or not array.is_int32(plan.placement) then
-    refuse_plan(owner, name or 'plan', entry, plan)
-  end
+  local given = type(plan) == 'table' and rawget(plan, 'placement')
+  local placement = array.placement(owner, 'field', 'placement', given, problem.graph, entry)
+  if not array.is_int32(placement) then refuse_plan(owner, name or 'plan', entry, plan) end
   if getmetatable(plan) == nil then util.refuse_unknown(owner .. ': plan', plan, plan_rules, 'field') end
-  return plan.placement, schedule_of(plan)
+  return placement, schedule_of(plan)
+end
+
+--- Refuses fields that a plan of a script's own does not have, and what is none.
+function simulator.refuse_unknown(owner, problem, plan)
+  if parallelism.is(plan) then parallelism.fields(owner, plan, problem.graph)
+  else simulator.parts(owner, problem, plan) end
 end
 
 --- What the engine takes for a plan that lowers.
@@ -184,9 +193,6 @@ end
 --- A graph bound to a cluster, from a checked description: graph, cluster, rules, cost, default_schedule, handle.
 function simulator.make(owner, spec)
   for _, name in ipairs { 'graph', 'cluster' } do check.object(owner, 'option', name, spec[name], name) end
-  if spec.rules ~= nil and type(spec.rules) ~= 'table' and type(spec.rules) ~= 'string' then
-    check.wrong(owner, 'option', 'rules', spec.rules, "'standard', 'compat', 'placeto', 'doppler' or a table")
-  end
   local cost = spec.cost and checked_cost(owner, spec.cost, spec.graph)
   return { graph = spec.graph, cluster = spec.cluster, rules = spec.rules or 'standard', cost = spec.cost,
     default_schedule = schedule_of(spec),

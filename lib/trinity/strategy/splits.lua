@@ -4,6 +4,7 @@
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
+local fields = require 'trinity.base.fields'
 local options_of = require 'trinity.base.options'
 local graphs = require 'trinity.graph'
 local util = require 'trinity.base.util'
@@ -12,6 +13,7 @@ local splits = {}
 
 local Lowered = { __name = 'lowered graph' }
 Lowered.__index = Lowered
+fields.class(Lowered, 'trinity.Lowered')
 
 function Lowered.__tostring(self)
   return ('lowered %s: %d operators, %d edges'):format(self.graph.name, self.graph.operators, self.graph.edges)
@@ -107,7 +109,7 @@ local declared = options_of.declare('trinity.LowerSpec', { kind = 'field', help 
 ---@return trinity.Lowered
 function splits.lower(spec)
   spec = declared:read('trinity.lower', 1, 'spec', spec)
-  local placement = spec.placement
+  local placement = array.placement('trinity.lower', 'field', 'placement', spec.placement, spec.graph)
   if placement == nil then
     placement = array.filled(spec.graph.operators, 1)
   elseif not array.is_int32(placement) then

@@ -20,7 +20,8 @@ local util = require 'trinity.base.util'
 
 ---@class trinity.Strategy: trinity.PlanSpec
 ---@since 0.1.0
----@field mesh? trinity.Mesh of one that is the same for all layers, as the next four
+---@field mesh? trinity.Mesh of one that is the same for all layers, as the next five
+---@field devices? integer[] that the mesh is made of
 ---@field virtual_stages? integer
 ---@field stages? integer[] layers of every virtual stage
 ---@field recompute? trinity.RecomputeWord
@@ -95,9 +96,9 @@ function strategy.unrewarded(owner, problem, plan, metrics)
 end
 
 --- A strategy whose metrics and reward are known: `result` of a search, with the fields of `about`.
-function strategy.of_result(problem, placement, result, about)
-  return setmetatable(util.merged({ problem = problem, placement = placement, metrics = result.metrics,
-    reward = result.reward }, about), Strategy)
+function strategy.of_result(problem, plan, result, about)
+  local self = strategy.unrewarded('search', problem, plan, result.metrics)
+  return setmetatable(util.merged(self, { reward = result.reward }, about), Strategy)
 end
 
 local saved_metrics = { 'step_time_s', 'peak_memory_bytes', 'peak_communication_bytes',
@@ -111,15 +112,15 @@ local function rules_text(rules)
   return table.concat(parts, ' ')
 end
 
---- Seconds that no strategy of whole operators with as many micro-batches is below; one with splits may be. Of a
---- strategy with a mesh: that no placement of the graph that it lowers to is below.
----@return number
-function Strategy:lower_bound_s()
+--- What no strategy of whole operators with as many micro-batches can beat; one with splits may. Of a strategy with a
+--- mesh: what no placement of the graph that it lowers to can beat.
+---@return trinity.Bounds
+function Strategy:bounds()
   if self.mesh then
-    local inner, there = simulator.lowered('strategy:lower_bound_s', self.problem, parallelism.cheapest(self))
-    return inner.handle:bounds(self.micro_batches or 1, there.schedule == 'round-robin').step_time_s
+    local inner, there = simulator.lowered('strategy:bounds', self.problem, parallelism.cheapest(self))
+    return inner.handle:bounds(self.micro_batches or 1, there.schedule == 'round-robin')
   end
-  return self.problem:bounds(self.micro_batches or 1, self.schedule or 'fifo').step_time_s
+  return self.problem:bounds(self.micro_batches or 1, self.schedule or 'fifo')
 end
 
 --- What found it, for a table: the method, or where its policy was never updated what else it went through.
@@ -161,7 +162,7 @@ function strategy.text(self)
   local notes = util.merged(util.picked(self.metrics, saved_metrics), util.picked(self, { 'method', 'seed',
     'evaluations' }), { reward = self.reward, simulator_rules = rules_text(self.problem.rules),
     updates = self.updates ~= 0 and self.updates or nil, -- none is what a search without a policy writes
-    lower_bound_s = not self.splits and self:lower_bound_s() or nil, -- it binds whole operators
+    lower_bound_s = not self.splits and self:bounds().step_time_s or nil, -- it binds whole operators
     feasible = self.metrics.feasible })
   return self.problem:to_json(self, notes)
 end
@@ -190,8 +191,17 @@ function strategy.facts(found)
   return { seed = found.seed, step_time_s = m.step_time_s, fits = m.feasible, infeasibility = found:infeasibility(),
     peak_memory_bytes = memory,
     peak_communication_bytes = m.peak_communication_bytes, total_communication_bytes = m.total_communication_bytes,
-    lower_bound_s = found:lower_bound_s(), reward = found.reward, evaluations = found.evaluations,
+    lower_bound_s = found:bounds().step_time_s, reward = found.reward, evaluations = found.evaluations,
     updates = found.updates, seconds = found.seconds }
+end
+
+--- The plan of a file: what the engine read of it, and its placement.
+function strategy.plan_of(problem, loaded, placement)
+  local plan = loaded.parallelism or loaded.schedule or {}
+  if not plan.mesh then plan.placement = placement end
+  plan.splits = loaded.splits and splits.named(problem.graph, loaded.splits)
+    or loaded.notes.splits and version_1.splits(loaded.notes.splits) or nil
+  return plan
 end
 
 --- Loads a file that save() wrote for the problem's graph and cluster, schedule and replication included. Field
@@ -199,10 +209,7 @@ end
 function strategy.load(problem, path)
   local placement = problem:placement()
   local loaded = problem.handle:from_json(util.read_file(path), path, placement)
-  local plan = loaded.parallelism or loaded.schedule or {}
-  if not plan.mesh then plan.placement = placement end
-  plan.splits = loaded.splits and splits.named(problem.graph, loaded.splits)
-    or loaded.notes.splits and version_1.splits(loaded.notes.splits) or nil
+  local plan = strategy.plan_of(problem, loaded, placement)
   local fits, message = pcall(problem.evaluate, problem, plan)
   if not fits then util.fail('%s: %s', path, util.unplaced(message)) end
   local found = strategy.new('problem:load', problem, plan, { method = loaded.notes.method, saved = loaded.notes,
@@ -213,6 +220,6 @@ function strategy.load(problem, path)
   return found
 end
 
-check.methods(Strategy)
+check.methods(Strategy, 'trinity.Strategy', 'split')
 
 return strategy

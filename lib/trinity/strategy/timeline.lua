@@ -20,8 +20,7 @@ local arrays = { start_s = true, end_s = true, ready_s = true, device = true }
 
 --- The arrays over all tasks are filled when first asked for.
 function Timeline.__index(self, key)
-  if Timeline[key] then return Timeline[key] end
-  if not arrays[key] then return nil end
+  if not arrays[key] then return Timeline[key] end
   local tasks = self.tasks
   local values = { start_s = array.double(tasks), end_s = array.double(tasks),
     ready_s = array.double(tasks), device = array.int32(tasks) }
@@ -111,6 +110,6 @@ end
 
 function Timeline:close() check.closing('timeline:close', self, 'timeline').handle:close() end
 
-check.methods(Timeline)
+check.methods(Timeline, 'trinity.Timeline')
 
 return { new = new }

@@ -75,9 +75,4 @@ describe('completion', function()
     os.remove(path)
   end)
 
-  it('says which shells there are', function()
-    local pipe = io.popen(('"%s/build/trinity" completion bsh 2>&1'):format(core.home))
-    expect(pipe:read '*a'):matches "unknown name 'bsh', did you mean 'bash'%?"
-    pipe:close()
-  end)
 end)

@@ -2,6 +2,7 @@
 
 local trinity = require 'trinity'
 local core = require 'trinity.core'
+local commands = require 'trinity.command.commands'
 local units = require 'trinity.base.units'
 
 local function values(declared, ...) return trinity.options(declared, { ... }) end
@@ -29,15 +30,6 @@ describe('a number on the command line', function()
       :raises "option '%-%-memory': expected bytes %(500000, 80GB, 25GiB%), got '1Gb'"
     expect(function() values(declared, '--steps', '1GB') end):raises "option '%-%-steps': expected a number, got '1GB'"
     expect(function() values({ x = { default = 1, unit = 'byte' } }) end):raises "did you mean 'bytes'%?"
-  end)
-  it('is understood by the scripts that ask for bytes', function()
-    local function max_load(words)
-      local output = trinity_says('pipeline alexnet --devices 4 --method max_load_dp --run none --quiet ' .. words, 0)
-      return output:gsub('planned in.*', '')
-    end
-    expect(max_load '--memory 25GiB --bandwidth 10Gbit/s'):equals(max_load(('--memory %d --bandwidth 1.25e9'):format(25 * 2 ^ 30)))
-    trinity_says('pipeline alexnet --bandwidth 10Gb', 2,
-      "option '%-%-bandwidth': expected bytes a second %(1e9, 25GB/s, 10Gbit/s%) with commas, got '10Gb'")
   end)
 end)
 
@@ -95,5 +87,79 @@ describe('--cluster', function()
     expect(function() trinity.cluster 'a100x8' end):raises "no cluster 'a100x8', did you mean 'dgx_a100'%?"
     expect(function() trinity.cluster 'p1000x2' end):raises "did you mean 'p100'%?"
     expect(function() trinity.model 'bert' end):raises "no model 'bert', did you mean 'bert_base'%?"
+  end)
+end)
+
+local whole = { fidelity = 'fidelity', launch = 'dist' } -- directories that scripts hand all of their options to
+
+-- The text of a script and of the modules that it requires.
+local function text_of(name)
+  local parts = { core.read_file(('%s/scripts/%s.lua'):format(root, name == 'run' and 'execute' or name)) }
+  for module in parts[1]:gmatch "require[ (]'(trinity%.[%w_.]+)'" do
+    local stem = ('%s/lib/%s'):format(root, module:gsub('%.', '/'))
+    for _, ending in ipairs { '.lua', '/init.lua' } do
+      if core.exists(stem .. ending) then parts[#parts + 1] = core.read_file(stem .. ending) end
+    end
+  end
+  local folder = whole[name] and ('%s/lib/trinity/%s/'):format(root, whole[name])
+  for _, file in ipairs(folder and core.list_folder(folder) or {}) do
+    parts[#parts + 1] = core.read_file(folder .. file)
+  end
+  return table.concat(parts, '\n')
+end
+
+-- What a script answers to words: the message of the usage error.
+local function answer(name, ...)
+  local words, path = { ... }, ('%s/scripts/%s.lua'):format(root, name)
+  local chunk = assert(loadstring((core.read_file(path):gsub('^#![^\n]*', '')), '@' .. path))
+  local read = trinity.options
+  rawset(trinity, 'options', function(spec)
+    read(spec, words)
+    error('taken', 0)
+  end)
+  local _, message = pcall(setfenv(chunk, setmetatable({ arg = {} }, { __index = _G })))
+  rawset(trinity, 'options', read)
+  return tostring(message)
+end
+
+describe('a command', function()
+  it('reads every option that it declares', function()
+    local count, unread = 0, {}
+    for _, name in ipairs(commands.names()) do
+      local text = text_of(name)
+      for _, option in ipairs(commands.about(name).options) do
+        count = count + 1
+        if not text:find('%.' .. option.name .. '%f[^%w_]') and not text:find("'" .. option.name .. "'", 1, true) then
+          unread[#unread + 1] = ('%s --%s'):format(name, option.name)
+        end
+      end
+    end
+    expect(table.concat(unread, ', ')):equals('')
+    expect(300):below(count)
+  end)
+  it('refuses an unknown option, and words that it has no place for', function()
+    local count = 0
+    for _, name in ipairs(commands.names()) do
+      local about, list = commands.about(name), false
+      for _, option in ipairs(about.options) do list = list or option.position and type(option.default) == 'table' end
+      if #about.options > 0 then
+        count = count + 1
+        expect(answer(name, '--no_such_option', '1')):matches "^unknown option '%-%-no_such_option'"
+        if not list then expect(answer(name, 'one', 'more')):matches "unexpected argument '%w+'" end
+      end
+    end
+    expect(25):below(count)
+  end)
+  it('that keeps no run takes --run none alone', function()
+    trinity_says('info alexnet --run mine', 2, "option '%-%-run': this command keeps no run")
+    trinity_says('doctor --resume', 2, "option '%-%-resume': this command keeps no run")
+    local _, help = run_trinity 'info --help'
+    expect(help:find('--run ', 1, true)):equals(nil)
+  end)
+  it('that makes no search keeps what it simulates in the run that --run names', function()
+    local folder = temporary '.runs'
+    trinity_says(("simulate --model alexnet --runs '%s' --run mine --quiet"):format(folder), 0)
+    expect(core.read_file(folder .. '/mine/results/simulation.json')):matches '"step_time_s"'
+    trinity_says(("report mine --runs '%s' --run none"):format(folder), 0, 'mine/report.html')
   end)
 end)

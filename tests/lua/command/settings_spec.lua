@@ -1,7 +1,6 @@
 -- Settings on the command line: options of a model's builder (--set), of methods (--method_set).
 
 local cli = require 'trinity.command.cli'
-local help = require 'trinity.command.help'
 local settings = require 'trinity.command.settings'
 local trinity = require 'trinity'
 
@@ -39,6 +38,9 @@ describe('--set', function()
     expect(cli.load_model({ model = 'alexnet', batch_size = 8, set = {} }).fingerprint)
       :equals(graph('alexnet', 'batch_size=8').fingerprint)
   end)
+  it('shows outputs that differ in numbers alone as one line', function()
+    trinity_says('info gpt2 --set layers=3,kernels=flash', 0, 'block_1/attention:1 %.%.%. block_3/attention:1 %(3%) %[')
+  end)
   it('refuses what a model does not have, with a suggestion and status 2', function()
     trinity_says('info gpt2 --set layer=2', 2,
       "^trinity: option '%-%-set': model 'gpt2': unknown option 'layer', did you mean 'layers'%? %(known: batch_size,")
@@ -61,13 +63,6 @@ describe('--set', function()
     end
     expect(function() trinity.pipeline('tests/data/profiles/small.graph.txt', { model = { layers = 1 } }) end)
       :raises "option 'model': tests/data/profiles/small%.graph%.txt is a file of costs"
-  end)
-  it('is told by trinity help MODEL', function()
-    local _, output = run_trinity 'help gpt2'
-    expect(output):matches '^gpt2: GPT%-2, small to XL\n.*\n  layers +blocks %(0: by size%) %(default: 0%)\n.*of every model .*dtype'
-    expect(help.show ~= nil):truthy()
-    _, output = run_trinity 'help bert_bse'
-    expect(output):matches "did you mean 'bert_base'%?"
   end)
 end)
 

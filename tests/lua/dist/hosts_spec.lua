@@ -3,6 +3,7 @@
 -- is said, how soon, and how the run goes on when the link is cut, a host vanishes, or a name means the wrong address.
 
 with_torch()
+all_only()
 
 local core = require 'trinity.core'
 
@@ -56,22 +57,15 @@ local function strike(what, last)
 end
 
 describe('a job on two hosts', function()
-  it('runs by the variables of torchrun', function()
-    local output = hosts(torchrun(sum) .. 'wait $p0 $p1 $p2 $p3')
-    expect(output):equals '4 ranks on 2 nodes by torchrun: 10000\n'
-  end)
-  it('runs by the variables of Slurm, and of Kubernetes', function()
-    local slurm = hosts(([[
-      export SLURM_NTASKS=2 SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_STEP_NODELIST=host-a,host-b SLURM_STEP_NUM_NODES=2
-      export SLURM_LOCALID=0 TRINITY_JOIN=1
-      SLURM_PROCID=1 SLURM_NODEID=1 on b timeout -k 5 60 "$T" %s &
-      SLURM_PROCID=0 SLURM_NODEID=0 on a timeout -k 5 60 "$T" %s; wait]]):format(sum, sum))
-    expect(slurm):equals '2 ranks on 2 nodes by Slurm: 3000\n'
-    local kubernetes = hosts(([[
-      export WORLD_SIZE=2 MASTER_ADDR=host-a MASTER_PORT=24501 TRINITY_JOIN=1
-      JOB_COMPLETION_INDEX=1 on b timeout -k 5 60 "$T" %s &
-      JOB_COMPLETION_INDEX=0 on a timeout -k 5 60 "$T" %s; wait]]):format(sum, sum))
-    expect(kubernetes):equals '2 ranks on 2 nodes by Kubernetes: 3000\n'
+  it('runs by the variables of torchrun, Slurm and Kubernetes', function()
+    expect(hosts(torchrun(sum) .. 'wait $p0 $p1 $p2 $p3')):equals '4 ranks on 2 nodes by torchrun: 10000\n'
+    for source, names in require('trinity').sorted_pairs {
+      Slurm = { 'SLURM_NTASKS=2 SLURM_JOB_ID=7 SLURM_STEP_ID=0 SLURM_STEP_NODELIST=host-a,host-b SLURM_STEP_NUM_NODES=2 '
+        .. 'SLURM_LOCALID=0', 'SLURM_PROCID=%d SLURM_NODEID=%d' },
+      Kubernetes = { 'WORLD_SIZE=2 MASTER_ADDR=host-a MASTER_PORT=24501', 'JOB_COMPLETION_INDEX=%d' } } do
+      expect(hosts(('export %s TRINITY_JOIN=1\n%s on b timeout -k 5 60 "$T" %s &\n%s on a timeout -k 5 60 "$T" %s; wait'):format(
+        names[1], names[2]:format(1, 1), sum, names[2]:format(0, 0), sum))):equals(('2 ranks on 2 nodes by %s: 3000\n'):format(source))
+    end
   end)
   it('runs under mpirun, which starts its daemon on the other host', function()
     if os.execute 'command -v mpirun >/dev/null' ~= 0 then skip 'no mpirun here' end
@@ -100,22 +94,19 @@ end)
 
 describe('on two hosts, within 30 s,', function()
   local function seconds_of(output) return tonumber(output:match 'status=1 after (%d+) s') end
-  it('a cut link is named on both sides, and the run goes on', function()
-    local output, _, _, folder = hosts(torchrun(search .. ' --run r') .. strike('cut_link', 0) .. '; wait $p2; mend_link\n'
-      .. 'export TRINITY_RESUME=1\n' .. torchrun(search .. ' --run r') .. 'wait $p0 $p1 $p2 $p3')
-    expect(output):matches 'trinity: rank [23] %(node 1, host%-b%) has not answered for %d+ s'
-    expect(output):matches "trinity: rank 0, which keeps the job's store, has not answered for %d+ s\n"
-    expect(seconds_of(output)):below(30)
-    expect(output):matches 'run: runs/r goes on'
-    expect(output):matches '\nwhole\n'
-    expect(core.read_file(folder .. '/runs/r/run.json')):matches '"status": "done"'
-  end)
-  it('a host that vanishes is named, and the run goes on', function()
-    local output = hosts(torchrun(search .. ' --run r') .. strike('vanish b', 0) .. '; ip -n $b link set vb up\n'
-      .. 'export TRINITY_RESUME=1\n' .. torchrun(search .. ' --run r') .. 'wait $p0 $p1 $p2 $p3')
-    expect(output):matches 'trinity: rank [23] %(node 1, host%-b%)'
-    expect(seconds_of(output)):below(30)
-    expect(output):matches '\nwhole\n'
+  it('a cut link is named on both sides, a host that vanishes by its name, and the run goes on', function()
+    for struck, mended in require('trinity').sorted_pairs { cut_link = 'wait $p2; mend_link', ['vanish b'] = 'ip -n $b link set vb up' } do
+      local output, _, _, folder = hosts(torchrun(search .. ' --run r') .. strike(struck, 0) .. '; ' .. mended .. '\n'
+        .. 'export TRINITY_RESUME=1\n' .. torchrun(search .. ' --run r') .. 'wait $p0 $p1 $p2 $p3')
+      expect(output):matches 'trinity: rank [23] %(node 1, host%-b%)'
+      if struck == 'cut_link' then
+        expect(output):matches "trinity: rank 0, which keeps the job's store, has not answered for %d+ s\n"
+      end
+      expect(seconds_of(output)):below(30)
+      expect(output):matches 'run: runs/r goes on'
+      expect(output):matches '\nwhole\n'
+      expect(core.read_file(folder .. '/runs/r/run.json')):matches '"status": "done"'
+    end
   end)
   it('the host of rank 0, too', function()
     local output = hosts(torchrun(search .. ' --run r') .. strike('vanish a', 2) .. '; wait $p3')

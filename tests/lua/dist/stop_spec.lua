@@ -5,32 +5,20 @@
 with_torch()
 
 local core = require 'trinity.core'
-local trinity = require 'trinity'
 
 local processes = dofile(root .. '/tests/lua/support/processes.lua')
 local shell = processes.shell
 
 -- A search that ranks share, kept in a run whose checkpoints come often. Every rank tells who it is.
 local script = processes.write_script [[
-  local core, trinity, util = require 'trinity.core', require 'trinity', require 'trinity.base.util'
-  local options = trinity.options { 'Searches.', method = { default = 'policy' }, pids = { default = '' } }
+  local core, trinity = require 'trinity.core', require 'trinity'
+  local options = trinity.options { 'Searches.', pids = { default = '' } }
   require('trinity.runs.checkpoints').least_s = 0.3
   local problem = trinity.problem { graph = trinity.model 'inception_v3', cluster = trinity.cluster 'p100x4' }
-  local small = { groups = 8, hidden = 8, samples = 8, epochs = 2 }
-  local methods = {
-    policy = function(o) return trinity.methods.trinity(problem, util.merged(o, small, { policy = 0.8, patience = 1e6 })) end,
-    stages = function(o)
-      o.evaluations = 8 * o.evaluations
-      return trinity.methods.trinity(problem, util.merged(o, small, { policy = 0.05 }))
-    end,
-    ppo = function(o)
-      local function table_policy(p) return trinity.policies.table(p, { groups = 12 }) end
-      return trinity.ppo { policy = table_policy, samples = 8, epochs = 2 }(problem, o)
-    end,
-  }
   local rank = os.getenv 'RANK'
   core.write_file(options.pids .. '-' .. rank, tostring(core.process().pid))
-  local found = methods[options.method] { evaluations = 500, seed = 3, quiet = true }
+  local found = trinity.methods.trinity(problem, { evaluations = 500, seed = 3, quiet = true, groups = 8, hidden = 8, samples = 8,
+    epochs = 2, policy = 0.8, patience = 1e6 })
   print(found.stopped and 'stopped' or 'whole')
 ]]
 
@@ -41,51 +29,41 @@ local function kept(folder)
 end
 
 -- Runs the search in `ranks` processes in `folder`; before: what the shell does to it once all ranks are there.
-local function run(folder, method, before)
-  local arguments = ("--method %s --pids %s/pid --run r"):format(method, folder)
+local function run(folder, before)
+  local arguments = ("--pids %s/pid --run r"):format(folder)
   return shell(([[unset TRINITY_RUNS; mkdir -p %s; cd %s; rm -f pid-*; timeout -k 20 100 "$T" launch -n 4 %s %s & p=$!
     for i in $(seq 400); do [ -s pid-0 ] && [ -s pid-1 ] && [ -s pid-2 ] && [ -s pid-3 ] && [ -e runs/r/run.json ] &&
       break; sleep 0.05; done
     %s; wait $p]]):format(folder, folder, script, arguments, before or ':'))
 end
 
-local function resume(folder)
-  return shell(('unset TRINITY_RUNS; cd %s; timeout -k 20 100 "$T" runs resume r'):format(folder))
-end
-
-for _, method in ipairs { 'policy', 'stages', 'ppo' } do
-  describe('SIGTERM on one of four ranks that share a search by ' .. method, function()
-    local whole, took_s -- from the beginning of the run
-    it('has a whole search to compare with', function()
-      local folder = temporary()
-      local status, output = run(folder, method)
-      expect(output):equals '[0] run: runs/r\nwhole\n'
-      expect(status):equals(0)
-      whole, took_s = kept(folder), tonumber(core.read_file(folder .. '/runs/r/run.json'):match '"seconds": ([%d.]+)')
-    end)
-    it('stops all of them in order, and the run goes on to the same bytes', function()
-      local draw, stopped = trinity.random(1, method), 0
-      for _ = 1, 3 do
-        local folder, rank = temporary(), draw:integer(4) - 1
-        local status, output = run(folder, method, ('sleep %.3f; kill -TERM $(cat pid-%d)'):format(
-          draw:uniform() * took_s, rank))
-        if status == 143 then
-          stopped = stopped + 1
-          local says = output:gsub('trinity: a rank was asked to end by SIGTERM: all ranks stop\n', '')
-            :gsub('%[0%] run: runs/r\n', ''):gsub('%[%d%] trinity: [^\n]*interrupted\n', '') -- before the search
-          if says ~= '' then expect(says):matches '^stopped\n$' end
-          local again, text = resume(folder)
-          expect(text):matches 'whole\n$'
-          expect(again):equals(0)
-        else
-          expect(('%d: %s'):format(status, output)):matches '^0: .*whole\n' -- it had come to its end
-        end
-        expect(kept(folder) == whole):equals(true)
+describe('SIGTERM on one of four ranks that share a search', function()
+  it('stops all of them in order, and the run goes on to the same bytes', function()
+    local folder, stopped = temporary(), false
+    local status, output = run(folder)
+    expect(output):equals '[0] run: runs/r\nwhole\n'
+    expect(status):equals(0)
+    local whole, took_s = kept(folder), tonumber(core.read_file(folder .. '/runs/r/run.json'):match '"seconds": ([%d.]+)')
+    for turn = 1, 3 do
+      folder = temporary()
+      status, output = run(folder, ('sleep %.3f; kill -TERM $(cat pid-%d)'):format((0.7 - 0.2 * turn) * took_s, turn % 4))
+      if status == 143 then
+        stopped = true
+        local says = output:gsub('trinity: a rank was asked to end by SIGTERM: all ranks stop\n', '')
+          :gsub('%[0%] run: runs/r\n', ''):gsub('%[%d%] trinity: [^\n]*interrupted\n', '') -- before the search
+        if says ~= '' then expect(says):matches '^stopped\n$' end
+        local again, text = shell(('unset TRINITY_RUNS; cd %s; timeout -k 20 100 "$T" runs resume r'):format(folder))
+        expect(text):matches 'whole\n$'
+        expect(again):equals(0)
+      else
+        expect(('%d: %s'):format(status, output)):matches '^0: .*whole\n' -- it had come to its end
       end
-      expect(stopped > 0):equals(true)
-    end)
+      expect(kept(folder) == whole):equals(true)
+      if stopped then break end
+    end
+    expect(stopped):equals(true)
   end)
-end
+end)
 
 describe('a job that its launcher starts again, as torchrun --max-restarts does', function()
   it('goes on by itself where a rank was killed, to the same bytes', function()
@@ -112,32 +90,6 @@ describe('a job that its launcher starts again, as torchrun --max-restarts does'
     expect(text):matches 'run: runs/r goes on'
     expect(text):matches 'whole\nrank 1: 0\n'
     expect(kept(broken) == kept(unbroken)):equals(true)
-  end)
-end)
-
--- PyTorch's own launcher: $TRINITY_TORCHRUN, else in the path.
-local function torchrun()
-  return os.getenv 'TRINITY_TORCHRUN' or output_of 'command -v torchrun':match '[^\n]+'
-end
-
-describe('a job that torchrun started', function()
-  it('is started again by --max-restarts where a rank was killed, and goes on by itself', function()
-    local command = torchrun()
-    if not command then skip 'no torchrun here: TRINITY_TORCHRUN names one' end
-    local folder = temporary()
-    -- Its parser would take `--run` for its own. Its store may be of another version than this program's LibTorch: with
-    -- this rendezvous and this variable rank 0 keeps one.
-    local status, output = shell(([[unset TRINITY_RUNS; mkdir -p %s; cd %s
-      printf '#!/bin/sh\nexec "$T" --threads 1 %s --pids %s/pid --run r\n' > go; chmod +x go
-      export TRINITY_JOIN=1 OMP_NUM_THREADS=1 TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1
-      timeout -k 20 200 '%s' --no-python --nproc_per_node 2 --max-restarts 1 --rdzv-backend c10d \
-        --rdzv-endpoint 127.0.0.1:24180 --local-addr 127.0.0.1 ./go & p=$!
-      for i in $(seq 1200); do [ -e runs/r/searches/1/checkpoint.json ] && break; sleep 0.05; done
-      kill -9 $(cat pid-1); wait $p]]):format(folder, folder, script, folder, command))
-    expect(output):matches 'run: runs/r goes on'
-    expect(output):matches 'whole\n'
-    expect(status):equals(0)
-    expect(kept(folder) ~= ''):equals(true)
   end)
 end)
 

@@ -14,6 +14,7 @@ local shared = { mesh = { data = 2, expert = 2 } }
 local pipeline = { pipeline = 2 }
 local others = {
   { 'all-reduce', {} },
+  { 'four ranks', { mesh = { data = 4, expert = 4 } } },
   { 'ZeRO 1', { shard = 1 } },
   { 'ZeRO 2', { shard = 2 } },
   { 'ZeRO 3', { shard = 3 } },
@@ -33,20 +34,16 @@ local others = {
 }
 
 describe('a small mixture of experts trains as on one device: experts shared out and', function()
-  for _, other in ipairs(others) do
-    it(other[1], function() expect(trained:off(same.together(shared, other[2]))):near(0, 1e-9) end)
+  for i, other in ipairs(others) do
+    local try = (i + law_seed()) % 3 == 0 and it or it_all
+    try(other[1], function() expect(trained:off(same.together(shared, other[2]))):near(0, 1e-9) end)
   end
-  it('four ranks', function() expect(trained:off { mesh = { data = 4, expert = 4 } }):near(0, 1e-9) end)
   it('ZeRO and context, also where as many parts as ranks hold the other weights', function()
     for shard = 0, 3 do
       for _, data_size in ipairs { 2, 4 } do
         expect(trained:off { mesh = { data = data_size, expert = 2, context = 2 }, shard = shard }):near(0, 1e-9)
       end
     end
-  end)
-  it('zero bubble, ZeRO 3 and recompute', function()
-    expect(trained:off { mesh = { pipeline = 2, data = 2, expert = 2 }, schedule = 'zb-h1', micro_batches = 2, shard = 3,
-      recompute = 'full' }):near(0, 1e-9)
   end)
 end)
 
@@ -55,9 +52,10 @@ describe('a small mixture of experts with attention in a ring trains as on one d
     key_heads = 2, feed_forward = 8, experts = 4, top_k = 2, vocabulary = 32, fused = false, optimiser = 'adam',
     kernels = 'flash' }))
   local ring = same.together(shared, { mesh = { context = 2 }, context_kind = 'ring' })
-  for _, other in ipairs(others) do
+  for i, other in ipairs(others) do
+    local try = (i + law_seed()) % 3 == 1 and it or it_all
     if other[1] ~= 'context' and not other[1]:find 'over copies' then
-      it(other[1], function() expect(flash:off(same.together(ring, other[2]))):near(0, 1e-9) end)
+      try(other[1], function() expect(flash:off(same.together(ring, other[2]))):near(0, 1e-9) end)
     end
   end
 end)

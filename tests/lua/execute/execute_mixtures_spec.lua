@@ -14,7 +14,7 @@ local graph = trinity.model('gpt2', { batch_size = 1, sequence = 8, layers = 4, 
   positions = 8, fused = false })
 
 describe('mixtures', function()
-  it('are many for two and four workers, and all of them run', function()
+  it_all('are many for two and four workers, and all of them run', function()
     for workers, count in pairs { [2] = 20, [4] = 10 } do
       local problem = trinity.problem { graph = graph, cluster = trinity.cluster('p100x' .. workers) }
       local seen = {}
@@ -28,7 +28,7 @@ describe('mixtures', function()
     end
     expect(function() mixtures.of(3, 1) end):raises 'there are mixtures for 2 and for 4 devices, got 3'
   end)
-  it('are simulated and measured', function()
+  it_all('are simulated and measured', function()
     for _, devices in ipairs { { 'cpu:0', 'cpu:1' }, { 'cpu:0', 'cpu:1', 'cpu:0', 'cpu:1' } } do
       local about = mixtures.summary(mixtures.measure(graph, { devices = devices, count = 2, rounds = 2, seed = 1 }))
       expect(#about.rows):equals(2)

@@ -62,24 +62,11 @@ end
 
 describe('an executed pipeline', function()
   local graph = network(2)
-  local one, three = problem_of(graph, 1), problem_of(graph, 3)
-  for _, schedule in ipairs { 'gpipe', '1f1b', 'fifo' } do
-    it(('of schedule %s computes what one device computes'):format(schedule), function()
-      local function plan(problem, placement)
-        return { placement = placement, schedule = schedule, micro_batches = 4 }, problem
-      end
-      local expected = train(one, plan(one, one:placement()), 4)
-      local found = train(three, plan(three, stages(three, 3)), 4)
-      expect_near(found, expected)
-      if schedule ~= 'fifo' then -- both add up gradients in one order
-        for i = 1, #expected do expect(found[i]):equals(expected[i]) end
-      end
-    end)
-  end
+  local three = problem_of(graph, 3)
   it('computes what the whole batch computes at once', function()
     local whole = problem_of(network(8), 1)
     local expected = train(whole, whole:placement(), 1)
-    for _, schedule in ipairs { 'gpipe', '1f1b' } do
+    for _, schedule in ipairs { 'gpipe', '1f1b', 'fifo' } do
       expect_near(train(three, { placement = stages(three, 3), schedule = schedule, micro_batches = 4 }, 4), expected)
     end
   end)

@@ -2,7 +2,6 @@
 -- Smola and Zinkevich 2009): update u, from 0, is by the gradient of replica u modulo r, on the weights behind update
 -- u - r, which were its own last one.
 
-local core = require 'trinity.core'
 local trinity = require 'trinity'
 local two = dofile(root .. '/tests/lua/support/two_layers.lua')(expect)
 local util = require 'trinity.base.util'
@@ -93,19 +92,6 @@ describe('servers that take replicas in turn', function()
     for _, more in ipairs { { mesh = { tensor = 2 } }, { mesh = { tensor = 2 }, sequence_parallel = true },
       { mesh = { context = 2 } }, { recompute = 'full' }, { mesh = { tensor = 2, context = 2 }, recompute = 'selective' } } do
       expect(same.difference(whole, run(more))):near(0, 1e-9)
-    end
-  end)
-  it('stopped behind any step go on to the same numbers', function()
-    local data = temporary() .. '.csv'
-    core.write_file(data, ('1,2,3,4,0\n-1,0,2,5,1\n3,1,0,-2,2\n0,0,1,1,0\n'):rep(8))
-    for optimiser in util.sorted_pairs(optimisers) do
-      local problem = trinity.problem { graph = two.network(optimiser), cluster = trinity.cluster 'p100x4' }
-      local path = temporary()
-      local function train(more)
-        return trinity.execute(problem, problem:strategy(plan(4, { bucket_bytes = 50 }, { servers = 2 })), util.merged({
-          data = data, learning_rate = 0.05, double_precision = true, quiet = true, keep_weights = true, epochs = 3 }, more))
-      end
-      two.expect_same_in_pieces(train, path)
     end
   end)
 end)

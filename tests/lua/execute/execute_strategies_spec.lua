@@ -59,11 +59,14 @@ local parts = {
 local trained = same.new(graph)
 
 describe('a small GPT trains as on one device:', function()
+  -- A commit tries a fifth of the pairs, in which every part stands about four times: those at two distances in a circle.
   for i, first in ipairs(parts) do
     for k = i + 1, #parts do
       local second = parts[k]
       if first[2] ~= second[2] then
-        it(first[1] .. ' and ' .. second[1], function()
+        local distance = math.min(k - i, #parts - (k - i))
+        local try = (distance + law_seed()) % 5 == 0 and it or it_all
+        try(first[1] .. ' and ' .. second[1], function()
           expect(trained:off(same.together(first[3], second[3]))):near(0, 1e-9)
         end)
       end
@@ -89,10 +92,6 @@ describe('a small GPT trains as on one device:', function()
       schedule = 'zb-h1', micro_batches = 2, shard = 3, recompute = 'full' }):near(0, 1e-9)
     expect(trained:off { mesh = { pipeline = 2, data = 2, context = 2, placement = 2 }, inside = drawn_places(graph, 2),
       schedule = 'interleaved', virtual_stages = 2, micro_batches = 2, shard = 1 }):near(0, 1e-9)
-  end)
-  it('heads over context and tensor, with ZeRO 1 and recompute', function()
-    expect(trained:off { mesh = { data = 2, context = 2, tensor = 2 }, context_kind = 'all_to_all', shard = 1,
-      recompute = 'full' }):near(0, 1e-9)
   end)
   it('ZeRO 0 to 3 over data and context, with tensor and the sequence, without what Adam makes of factors, too', function()
     local plain = same.new(gpt { optimiser = 'sgd', layers = 2 })
@@ -178,10 +177,6 @@ describe('attention in a ring trains as on one device,', function()
   it('bit by bit as often as it is repeated', function()
     local first, second = flash:run(ring(4)), flash:run(ring(4))
     expect(same.difference(first, second)):equals(0)
-  end)
-  it('and is told from one whose blocks do not see each other', function()
-    local alone = same.new(gpt { kernels = 'flash', sequence = 4, batch_size = 4 }):on_one(1)
-    expect(math.abs(alone.losses[1] - flash:on_one(1).losses[1]) > 1e-6):equals(true)
   end)
   it('of bounded scores, heads that share keys, wider values and queries that see all or the nearest', function()
     local function network(causal, window, softcap, kernels, groups)

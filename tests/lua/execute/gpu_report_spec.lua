@@ -5,7 +5,7 @@ with_torch()
 local core = require 'trinity.core'
 
 describe('the report of GPUs', function()
-  it('has its parts, here on processors', function()
+  it_all('has its parts, here on processors', function()
     local folder = temporary()
     core.make_folder(folder, {})
     local output = output_of(("cd '%s' && timeout -k 5 400 '%s' '%s/tests/gpu/report.lua' --devices cpu:0,cpu:1 --quick "

@@ -157,4 +157,15 @@ describe('the command', function()
     trinity_says('fidelity sailor --plans nowhere --data nowhere', 1, "no file llm_info.json in nowhere")
     trinity_says('fidelity sailor', 2, "option '%-%-plans' is missing")
   end)
+  all_only()
+  it_shared('tells measured plans, each left out of the fit, within its bar', function()
+    local folder = shared 'sailor'
+    local output = trinity_says(("fidelity sailor --plans '%s/plans' --data '%s' --left_out"):format(folder, folder), 0)
+    for name, bar in util.sorted_pairs { ['OPT%-350, GH200'] = { 8, 4 }, ['GPT%-Neo%-2.7, GH200'] = { 8, 4 },
+      ['OPT%-350, mixed nodes'] = { 12, 12 } } do
+      for i, what in ipairs { 'time', 'memory' } do
+        expect(tonumber(output:match(('\n%s: %s +%%d+ +([%%d.]+) %%%%'):format(name, what))) <= bar[i]):truthy()
+      end
+    end
+  end)
 end)

@@ -18,7 +18,9 @@ local function file_of(lines, ends)
   return path
 end
 
-local function told(path) return json.decode(trinity_says(("fidelity vtrain --json --rows '%s'"):format(path), 0)).rows end
+local function told(path)
+  return json.decode(trinity_says(("fidelity vtrain --json --rows '%s'"):format(path), 0):match '{.*}').rows
+end
 
 local function refused(line, words)
   expect(trinity_says(("fidelity vtrain --rows '%s'"):format(file_of { head, line }), 1)):matches(words)
@@ -262,5 +264,22 @@ describe('errors of predictions', function()
       { group = 'b', told_s = 1, measured_s = 1 }, { group = 'a', told_s = 3 } }, 2)
     expect(ranking.groups):equals(1)
     expect(ranking.choice):equals(1)
+  end)
+end)
+
+describe('measured runs of vTrain', function()
+  all_only()
+  --- Mean error of what the command says of a file's rows.
+  local function mean_of(name, layers)
+    local path = shared('vtrain/' .. name)
+    local found, off = told(path), {}
+    for i, row in ipairs(rows_of.read(path)) do
+      if row.layers ~= layers then off[#off + 1] = found[i].predicted_s / row.measured_s - 1 end
+    end
+    return errors.summary(off).mean
+  end
+  it_shared('of whole clusters are within 5 % in the mean', function() expect(mean_of 'multi.csv' <= 0.05):truthy() end)
+  it_shared('put together of kernels are within 6 %, but for those of 16 layers', function()
+    expect(mean_of('single.csv', 16) <= 0.06):truthy()
   end)
 end)

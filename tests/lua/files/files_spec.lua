@@ -83,6 +83,11 @@ describe('what scripts ask of the program', function()
     expect(0):below(machine.memory_bytes)
     expect(#machine.processor > 0):equals(true)
   end)
+  it('goes through a table by numbers as such, then by texts', function()
+    local keys = {}
+    for key in trinity.sorted_pairs { b = 1, a = 1, ['10'] = 1, [10] = 1, [2] = 1, [1] = 1, [true] = 1 } do keys[#keys + 1] = tostring(key) end
+    expect(table.concat(keys, ' ')):equals '1 2 10 10 a b true'
+  end)
 end)
 
 it('no function takes an empty name for a file or folder', function()

@@ -8,8 +8,7 @@ local wire = require 'trinity.formats.wire'
 local cases = dofile(core.home .. '/tests/clients/cases.lua')
 
 local data = core.home .. '/tests/data/clients/'
-local folder = os.tmpname()
-os.remove(folder)
+local folder = temporary()
 
 local function write(name, text)
   trinity.files.write(('%s/%s'):format(folder, name), text)

@@ -64,20 +64,16 @@ describe('files', function()
   local strategy = llama:strategy { mesh = { pipeline = 2 }, micro_batches = 2, schedule = 'zb-h1' }
   it('are one text, or several in a folder', function()
     refused(strategy, { format = 'torchtitan' }, 'export: torchtitan: 2 files (parallelism.py and others), expected a folder')
-    local folder = os.tmpname()
-    os.remove(folder)
+    local folder = temporary()
     local paths = strategy:export { format = 'torchtitan', folder = folder }
     expect(table.concat(paths, ' ')):equals(('%s/parallelism.py %s/schedule.csv'):format(folder, folder))
     expect(trinity.files.read(paths[2])):equals((strategy:export { format = 'pytorch_schedule' }))
-    for _, path in ipairs(paths) do os.remove(path) end
-    os.remove(folder)
   end)
   it('do not run what a network is called', function()
     local path = os.tmpname() .. '.json'
     llama.graph:save(path)
     trinity.files.write(path, (trinity.files.read(path):gsub('"name": "llama"', '"name": "a\\ntouch PWNED\\rtouch PWNED\\n#"', 1)))
     local named = trinity.problem { graph = trinity.model(path), cluster = llama.cluster }
-    os.remove(path)
     expect(named.graph.name):equals 'a\ntouch PWNED\rtouch PWNED\n#'
     for _, format in ipairs { 'megatron', 'torchtitan' } do
       local exported = named:strategy({ mesh = { data = 2 } }):export { format = format }
@@ -101,8 +97,7 @@ describe("torchtitan's jobs", function()
     expect((tied:strategy { mesh = { data = 2 } }:export { format = 'torchtitan', lossless = true })):matches 'Config'
   end)
   it('have a file of their order where Schedule1F1B wants more micro-batches', function()
-    local folder = os.tmpname()
-    os.remove(folder)
+    local folder = temporary()
     local function count(micro_batches)
       local strategy = llama:strategy { mesh = { pipeline = 4 }, micro_batches = micro_batches }
       return #strategy:export { format = 'torchtitan', folder = folder }
@@ -321,7 +316,6 @@ describe('placements for AutoParallel', function()
     local path = os.tmpname()
     trinity.files.write(path, content)
     refused(strategy, { format = 'autoparallel', nodes = path }, message)
-    os.remove(path)
   end
   it('need the names of nodes, and the mesh of the plan', function()
     refused(strategy, { format = 'autoparallel' }, 'expected option nodes: the file of get_json()')

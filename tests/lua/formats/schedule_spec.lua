@@ -53,6 +53,17 @@ describe('orders that we write', function()
       end
     end
   end)
+  it('has no numbers beyond 32 bits', function()
+    local problem = trinity.problem { graph = model { sequence = 32, layers = 2 }, cluster = trinity.cluster 'p100x2' }
+    local stage = {}
+    for op = 1, problem.graph.operators do stage[op] = 1 end
+    for field, number in pairs { chunk = 2 ^ 32, micro_batch = -1 } do -- in any order
+      local order = { work = { 'F' }, chunk = { 0 }, micro_batch = { 0 } }
+      order[field] = { number }
+      expect(function() core.order_schedule(problem.handle, problem:placement(), stage, 1, '1f1b', { order }) end)
+        :raises("argument '" .. field .. "': expected numbers from 0 to 2%^31 %- 1, got ")
+    end
+  end)
   it('may be of others: more warm-up costs memory, not time', function()
     local text = '0F0,0F1,0F2,0F3,0B0,0B1,0B2,0B3\r\n1F0,1B0,1F1,1B1,1F2,1B2,1F3,1B3\r\n'
     local problem = trinity.problem { graph = model { sequence = 32, layers = 2 }, cluster = trinity.cluster 'p100x2' }

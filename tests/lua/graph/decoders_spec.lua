@@ -4,8 +4,7 @@
 local core = require 'trinity.core'
 local trinity = require 'trinity'
 
-local folder = os.tmpname()
-os.remove(folder)
+local folder = temporary()
 os.execute(('mkdir %q'):format(folder))
 local path = folder .. '/config.json'
 
@@ -94,7 +93,7 @@ describe('config.json', function()
       expect(('%s %d'):format(name, graph.active_parameters)):equals(('%s %d'):format(name, wanted.active_per_token))
       count = count + 1
     end
-    expect(count):equals(10)
+    expect(count >= 10):truthy()
   end)
   it('is read from a folder, too, and by info', function()
     network(llama)
@@ -182,6 +181,7 @@ describe('config.json is refused', function()
     refused({ num_hidden_layers = 2 }, "config.json: field 'model_type' is missing")
     refused({ model_type = 'llama', num_hidden_layers = 2, hidden_sizes = 64 },
       "config.json: field 'hidden_size' is missing, did you mean 'hidden_sizes'")
+    refused({ model_type = 'llama', num_hidden_layers = 2, hidden_act = 'silu' }, "field 'hidden_size' is missing$")
     refused(with { hidden_size = '64' }, "field 'hidden_size': expected an integer of at least 1, got string '64'")
     refused(with { num_attention_heads = 3 }, 'hidden_size 64 is not divided by 3 attention heads')
     refused(with { num_key_value_heads = 3 }, 'num_attention_heads 4 is not divided by num_key_value_heads 3')

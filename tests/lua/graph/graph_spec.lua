@@ -201,23 +201,6 @@ describe('graph algorithms', function()
     bad(1, 5, { capacity = 'byte' }, "option 'capacity': expected a list, a double array or a function, got string 'byte'")
     bad(1, 5, 7, "argument 3 %('options'%): expected a table, got number 7")
   end)
-  local function agree(path)
-    local network = trinity.model(path, { training = false })
-    local ones = {}
-    for i in network:nodes() do ones[i] = 1 end
-    local longest, deepest = network:critical_path { time_s = ones }, 0
-    for _, d in network.depth:each() do deepest = math.max(deepest, d) end
-    expect(longest.length_s):equals(deepest + 1)
-    -- A cut between stages costs as much as one counted both ways allows at least.
-    local sources, sinks = network:sources(), network:sinks()
-    local free = network:min_cut(sources, sinks).capacity
-    local counted = network:min_cut(sources, sinks, { backward = 'counted' }).capacity
-    local forbidden = network:min_cut(sources, sinks, { backward = 'forbidden' }).capacity
-    expect(free <= counted and counted <= forbidden):truthy()
-    expect(0):below(free)
-  end
-  it('agree with each other on a profile', function() agree(root .. '/tests/data/profiles/small.graph.txt') end)
-  it_shared('agree with each other on a published network', function() agree(shared 'pipedream/inception_v3.graph.txt') end)
 end)
 
 describe('a graph builder', function()

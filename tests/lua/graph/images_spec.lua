@@ -281,22 +281,6 @@ describe('layers of images:', function()
       net:conv('conv', x, o)
     end
   end
-  it('groups', function()
-    local shape, parameters, flops = layer(image, conv { kernel = 3, padding = 1, group = 4, bias = true })
-    expect(shape):equals '2x16x12x10'
-    expect(parameters):equals(16 * 2 * 9 + 16)
-    expect(flops):equals(2 * (2 * 16 * 12 * 10) * 2 * 9)
-    expect(function() layer(image, conv { kernel = 3, group = 3 }) end):raises
-      "conv 'conv': group: expected a divisor of 8 input and 16 output channels, got number 3"
-  end)
-  it('separable convolution', function()
-    local shape, parameters, flops = layer(image, function(net, x)
-      net:separable_conv('s', x, { channels = 5, kernel = 3, stride = 2, padding = 'same' })
-    end)
-    expect(shape):equals '2x5x6x5'
-    expect(parameters):equals(8 * 9 + 8 * 5)
-    expect(flops):equals(2 * (2 * 8 * 6 * 5) * 9 + 2 * (2 * 5 * 6 * 5) * 8)
-  end)
   it("padding 'same' rounds up, as TensorFlow's SAME", function()
     for _, case in ipairs { { 12, 3, 2, 6 }, { 11, 3, 2, 6 }, { 7, 1, 2, 4 }, { 5, 7, 1, 5 }, { 83, 7, 2, 42 }, { 10, 2, 3, 4 } } do
       local size, kernel, stride, wanted = unpack(case)
@@ -315,6 +299,8 @@ describe('layers of images:', function()
     expect(function() layer(image, conv {}) end):raises "layers:conv: option 'kernel' is missing"
     expect(function() layer(image, conv { kernel = 3, stride = 0 }) end):raises 'stride: expected an integer from 1'
     expect(function() layer(image, conv { kernel = 1.5 }) end):raises 'kernel: expected an integer from 1'
+    expect(function() layer(image, conv { kernel = 3, group = 3 }) end):raises
+      "conv 'conv': group: expected a divisor of 8 input and 16 output channels, got number 3"
     expect(function() layer(image, conv { kernel = 3, channels = 0.5 }) end):raises "option 'channels': expected an integer from 1"
     expect(function() layer(image, conv { kernel = 13 }) end):raises 'kernel 13x13 does not fit an image of 12x10'
     expect(function() layer({ 2, 8 }, conv { kernel = 1 }) end):raises 'expected an image %[N, C, H, W%], got a tensor of 2 axes'
@@ -349,9 +335,5 @@ describe('layers of images:', function()
     expect(norm().parameters):equals(16)
     expect(norm().parameter_bytes):equals(4 * 32)
     expect(norm({ scale = false }).parameters):equals(8)
-  end)
-  it('local response normalisation keeps the shape', function()
-    expect((layer(image, function(net, x) net:lrn('lrn', x, { size = 5 }) end))):equals '2x8x12x10'
-    expect(function() layer(image, function(net, x) net:lrn('lrn', x, {}) end) end):raises "layers:lrn: option 'size' is missing"
   end)
 end)

@@ -56,7 +56,7 @@ end
 local function expect_simulates(graph)
   local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x2' }
   local metrics = problem:evaluate(problem:placement())
-  expect(problem.lower_bound_s):below(metrics.step_time_s + 1e-12)
+  expect(problem:bounds().step_time_s):below(metrics.step_time_s + 1e-12)
   expect(metrics.total_communication_bytes):equals(0)
   return problem, metrics
 end

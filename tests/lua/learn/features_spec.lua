@@ -43,40 +43,6 @@ describe('types', function()
     expect(#one.type_names):equals(one.type_count)
     expect(table.concat(one.type_names, ' ')):equals(table.concat(two.type_names, ' '))
   end)
-  it('stand in the order of the engine, each with its gradient, behind buckets for others', function()
-    local f = features(chain { 'Input', 'InputGrad', 'Variable', 'Conv', 'ConvGrad' })
-    expect(named(f)):equals 'Input InputGrad Variable Conv ConvGrad'
-    local at = f.types:to_array():totable()
-    expect(at[1]):equals(33)
-    expect(at[2]):equals(34)
-    expect(at[3]):equals(35)
-    expect(at[5]):equals(at[4] + 1)
-    expect(f.type_names[1]):equals 'other 1'
-    expect(f.type_names[32]):equals 'other 32'
-    local seen = {}
-    for _, name in ipairs(f.type_names) do
-      expect(seen[name]):equals(nil)
-      seen[name] = true
-    end
-  end)
-  it('that the engine does not know go to a bucket by their name alone', function()
-    local one = features(chain { 'MyOwnType', 'Conv', 'AnotherOwnType' }).types:to_array():totable()
-    local two = features(chain { 'AnotherOwnType', 'Relu', 'ThirdOwnType', 'MyOwnType' }).types:to_array():totable()
-    expect(one[1]):equals(two[4])
-    expect(one[3]):equals(two[1])
-    expect(one[1] <= 32 and one[3] <= 32 and two[3] <= 32):equals(true)
-    -- FNV-1a of the name, then of its length, as hash.h has it: the same in every version.
-    expect(one[1]):equals(21)
-    expect(one[3]):equals(3)
-    local used, kinds = {}, {}
-    for i = 1, 200 do kinds[i] = 'Kind' .. i end
-    local count = 0
-    for _, number in ipairs(features(chain(kinds)).types:to_array():totable()) do
-      if not used[number] then count = count + 1 end
-      used[number] = true
-    end
-    expect(count > 25):equals(true)
-  end)
   it('count by how common they are in the graph where that is wanted', function()
     local f = features(chain { 'Conv', 'Relu', 'Relu', 'MatMul' }, { vocabulary = 'graph' })
     expect(numbers(f)):equals '2 1 1 3'
@@ -95,16 +61,6 @@ describe('types', function()
   end)
 end)
 
--- Names with their places, 'time 1+1, ...'.
-local function places(f)
-  local words = {}
-  for i, column in ipairs(f.columns) do
-    words[i] = ('%s %d+%d'):format(column.name, column.first, column.count)
-    expect(f.columns[column.name]):equals(column)
-  end
-  return table.concat(words, ', ')
-end
-
 local function column(f, name)
   local at = f.columns[name]
   return f.values:narrow(2, at.first, at.count)
@@ -118,18 +74,6 @@ end
 
 describe('columns', function()
   local problem = chain { 'Conv', 'Relu', 'MatMul', 'Relu' }
-  it('say where they are', function()
-    expect(places(features(problem))):equals 'time 1+1, output_bytes 2+1, depth 3+1, depth_waves 4+10, node2vec 14+3'
-    expect(features(problem).width):equals(16)
-    expect(places(features(problem, { depth_waves = 2 }))):equals
-      'time 1+1, output_bytes 2+1, depth 3+1, depth_waves 4+4, node2vec 8+3'
-    expect(places(features(problem, { depth_waves = 0 }))):equals 'time 1+1, output_bytes 2+1, depth 3+1, node2vec 4+3'
-    expect(places(features(problem, { depth_feature = false }))):equals 'time 1+1, output_bytes 2+1, node2vec 3+3'
-    local least = features(problem, { depth_feature = false, node2vec = false })
-    expect(places(least)):equals 'time 1+1, output_bytes 2+1'
-    expect(least.columns.depth):equals(nil)
-    expect(least.columns.node2vec):equals(nil)
-  end)
   it('hold what their names say', function()
     local f = features(problem, { raw_time = true, depth_waves = 1 })
     local times, logs, depth, sine = {}, {}, {}, {}

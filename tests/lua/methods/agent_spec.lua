@@ -32,6 +32,20 @@ local function run(agent, batches)
 end
 
 describe('the policy', function()
+  it('learns by action from any reward: one of metrics alone, of the plan, too, or of any number of arguments', function()
+    local losses = {}
+    for i, reward in ipairs { function(m) return -m.step_time_s end,
+      function(m, plan) return plan.placement and plan.metrics == m and -m.step_time_s end,
+      function(...) return select('#', ...) == 2 and -(...).step_time_s end } do
+      local own = trinity.problem { graph = problem.graph, cluster = problem.cluster, reward = reward }
+      local agent, rewards = policies.trinity(own, settings()), {}
+      local metrics = own:evaluate_batch(agent:sample())
+      for k = 1, #metrics do rewards[k] = own:score(metrics[k], agent.batch[k]) end
+      losses[i] = agent:update(rewards, nil, metrics).loss
+    end
+    expect(losses[2]):equals(losses[1])
+    expect(losses[3]):equals(losses[1])
+  end)
   it('imitates a placement and says how well', function()
     local agent, placement = policies.trinity(problem, settings { hidden = 32 }), problem:placement()
     for op = 1, #placement do placement[op] = op <= #placement / 2 and 1 or 2 end
@@ -47,20 +61,6 @@ describe('the policy', function()
     expect(function() agent:imitate({ placement }, { step = 1 }) end):raises "unknown .*'step', did you mean 'steps'%?"
     expect(function() agent:imitate({ placement }, { weights = { 0 } }) end):raises 'expected a positive number'
     expect(function() agent:imitate({ placement }, { weights = { 1, 2 } }) end):raises '2 weights for 1 placements'
-  end)
-  it('resumed from a file gives the bytes of an unbroken run', function()
-    local path, options = temporary(), settings { dropout = 0.2 }
-    local unbroken, first = policies.trinity(problem, options), policies.trinity(problem, options)
-    local all, before = run(unbroken, 5), run(first, 2)
-    first:save(path)
-    local second = policies.trinity(problem, settings { dropout = 0.2, resume = path })
-    expect(before .. '\n' .. run(second, 3)):equals(all)
-    expect(function() policies.trinity(problem, settings { resume = path }) end):raises "option 'dropout' = 0.2, this one 0"
-    local loaded = policies.trinity(problem, settings { load = path, seed = 2 })
-    expect(loaded.loaded > 0.5):truthy()
-    expect(unbroken.loaded):equals(0)
-    expect(function() policies.trinity(problem, settings { load = root .. '/README.md' }) end):raises 'not a safetensors file'
-    expect(function() policies.trinity(problem, settings { load = path, resume = path }) end):raises 'exclude each other'
   end)
   it('leaves out failing samples when it is told to', function()
     local agent = policies.trinity(problem, settings { exclude_failing_after = 0 })

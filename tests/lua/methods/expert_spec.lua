@@ -35,26 +35,19 @@ describe('the expert', function()
       options.granularity = granularity
       local problem = problem_of('nmt', options, 'p100x4')
       local placement = expert(problem).placement
-      expect(devices_of(problem, placement, '^source/')):equals '1'
-      expect(devices_of(problem, placement, '^target/')):equals '1'
-      expect(devices_of(problem, placement, '^encoder/layer_1/')):equals '1'
-      expect(devices_of(problem, placement, '^encoder/layer_2/')):equals '2'
-      expect(devices_of(problem, placement, '^decoder/layer_1/')):equals '3'
-      expect(devices_of(problem, placement, '^decoder/layer_2/')):equals '4'
-      expect(devices_of(problem, placement, '^attention/')):equals '4'
-      expect(devices_of(problem, placement, '^projection/')):equals '4'
+      for name, device in trinity.sorted_pairs { source = '1', target = '1', ['encoder/layer_1'] = '1', ['encoder/layer_2'] = '2',
+        ['decoder/layer_1'] = '3', ['decoder/layer_2'] = '4', attention = '4', projection = '4' } do
+        expect(devices_of(problem, placement, '^' .. name .. '/')):equals(device)
+      end
     end
   end)
   it('puts layers in turn where devices are fewer: GNMT on two', function()
     local problem = problem_of('gnmt', { sequence = 4, hidden = 64, vocabulary = 500 })
     local placement = expert(problem).placement
-    expect(devices_of(problem, placement, '^encoder/forward/')):equals '1'
-    expect(devices_of(problem, placement, '^encoder/backward/')):equals '2'
-    expect(devices_of(problem, placement, '^encoder/layer_2/')):equals '1'
-    expect(devices_of(problem, placement, '^encoder/both/')):equals '1'
-    expect(devices_of(problem, placement, '^decoder/layer_1/')):equals '2'
-    expect(devices_of(problem, placement, '^decoder/layer_2/')):equals '1'
-    expect(devices_of(problem, placement, '^projection')):equals '2'
+    for name, device in trinity.sorted_pairs { ['encoder/forward'] = '1', ['encoder/backward'] = '2', ['encoder/layer_2'] = '1',
+      ['encoder/both'] = '1', ['decoder/layer_1'] = '2', ['decoder/layer_2'] = '1', projection = '2' } do
+      expect(devices_of(problem, placement, '^' .. name)):equals(device)
+    end
   end)
   it('splits NASNet by cells, in order and in parts of equal work', function()
     local problem = problem_of('nasnet_large', { batch_size = 2 })

@@ -33,8 +33,8 @@ end
 describe('neural methods', function()
   local problem, negated = two_chains.problem(1), two_chains.problem(-1)
   for name in trinity.sorted_pairs(cases) do
-    it(name .. ' learns to reach the optimum, for 3 seeds', function()
-      for seed = 1, 3 do
+    it(name .. ' learns to reach the optimum, for 3 seeds or one', function()
+      for seed = 1, math.min(3, draws(10)) do
         local found = run(name, problem, seed)
         local first, last = first_and_last_s(name, found, 1)
         expect(found.metrics.step_time_s):near(optimum_s, 1e-9)

@@ -39,7 +39,7 @@ describe('on twenty small graphs', function()
     for number = 1, 20 do
       local problem, best = optimum(number)
       expect(best.metrics.feasible):equals(true)
-      expect(problem.lower_bound_s):below(best.metrics.step_time_s * (1 + 1e-12))
+      expect(problem:bounds().step_time_s):below(best.metrics.step_time_s * (1 + 1e-12))
       local alone = problem:evaluate(problem:placement())
       if not alone.feasible or best.metrics.step_time_s < alone.step_time_s then gains = gains + 1 end
     end

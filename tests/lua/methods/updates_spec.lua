@@ -35,7 +35,6 @@ describe('updates of a policy', function()
       quiet = true })
     found:save(path)
     expect(tonumber(p:load(path).saved.updates)):equals(20)
-    os.remove(path)
   end)
 
   it('are counted by learners with networks', function()

@@ -90,6 +90,11 @@ describe('losses', function()
     expect(function() nn.l1(tensor.new({ 1 }, { dtype = 'int64' }), double { 0 }) end):raises 'expected floating point'
   end)
   it('of rows and of categories', function()
+    local logits = double { { 0, log(3) }, { log(4), 0 } }
+    close_to(nn.cross_entropy(logits, { 2, 2 }, 'none'), { -log(0.75), -log(0.2) })
+    close_to(nn.nll(logits:log_softmax(), { 1, 1 }), { (log(4) - log(0.8)) / 2 })
+    expect(function() nn.nll(logits, { 1, 3 }) end):raises 'index 3 is outside 1 to 2'
+    expect(function() nn.cross_entropy(logits, { 1 }) end):raises 'expected shape %[2%], got %[1%]'
     local x, y = double { { 3, 4 }, { 1, 0 } }, double { { 4, 3 }, { 0.6, 0.8 } }
     close_to(nn.cosine_embedding(x, y, double { 1, -1 }, 'none'), { 1 - 0.96, 0.6 })
     close_to(nn.cosine_embedding(x, y, double { -1, -1 }, 'sum', 0.7), { 0.26 })

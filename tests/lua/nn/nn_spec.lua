@@ -178,22 +178,6 @@ describe('layers', function()
   end)
 end)
 
-describe('losses', function()
-  it('cross entropy, nll and mse by hand', function()
-    local logits = double { { 0, math.log(3) }, { math.log(4), 0 } }
-    expect(nn.cross_entropy(logits, tensor.new({ 2, 2 }, { dtype = 'int64' })):item()):near((-math.log(0.75) - math.log(0.2)) / 2, 1e-14)
-    expect(nn.cross_entropy(logits, { 2, 2 }, 'sum'):item()):near(-math.log(0.75) - math.log(0.2), 1e-14)
-    close_to(nn.nll(logits:log_softmax(), { 1, 1 }, 'none'), { math.log(4), -math.log(0.8) }, 1e-14)
-    expect(nn.mse(tensor.new { 1, 2 }, tensor.new { 3, 2 }):item()):equals(2)
-  end)
-  it('refuse what does not fit', function()
-    expect(function() nn.mse(tensor.ones(2), tensor.ones { 2, 1 }) end):raises "nn.mse: argument 2 %('y'%): expected shape %[2%], got %[2 x 1 float32%]"
-    expect(function() nn.nll(tensor.ones { 2, 2 }, { 1, 3 }) end):raises 'index 3 is outside 1 to 2'
-    expect(function() nn.cross_entropy(tensor.ones { 2, 2 }, { 1 }) end):raises 'expected shape %[2%], got %[1%]'
-    expect(function() nn.nll(tensor.ones { 2, 2 }, { 1, 2 }, 'men') end):raises "unknown value 'men', did you mean 'mean'"
-  end)
-end)
-
 describe('modules', function()
   local function policy(seed)
     return nn.sequential { nn.linear { inputs = 4, outputs = 4 }, nn.relu, nn.linear { inputs = 4, outputs = 4 }, seed = seed }

@@ -25,14 +25,14 @@ describe("Trinity's page", function()
     expect(table.concat(names, ' ')):equals
       'table3 table4 figure7 figure8 table5 literal figure5 scratch stages unseen rivals figure9'
   end)
-  it('never counts what was fitted, and calls a search without updates what it was', function()
+  it_all('never counts what was fitted, and calls a search without updates what it was', function()
     local rows = rows_of 'table4'
     expect(row_of(rows, 'one card').verdict.kind):equals 'fitted'
     expect(row_of(rows, 'Trinity / warm start + ').updates):equals '2 / 0'
     expect(row_of(rows, 'Hierarchical').updates):equals '2'
     expect(row_of(rows, 'without the policy').verdict.text):equals '+0.0 %'
   end)
-  it('sets Trinity beside Hierarchical with the same prior: none', function()
+  it_all('sets Trinity beside Hierarchical with the same prior: none', function()
     local rows = rows_of 'table5'
     expect(row_of(rows, 'less time').updates):equals '2 / 2'
     expect(row_of(rows, 'less time').verdict.kind):equals 'order'

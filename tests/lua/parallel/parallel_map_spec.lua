@@ -55,6 +55,7 @@ describe('parallel_map', function()
       return { sum = sum, i = i, seed = seed, x = item.x }
     end
     local expected = show(map(items, body, { workers = 1 }))
+    expect(select(3, map(5, function(i) return i == 2 and i or nil end, { workers = 2 }))):equals(5)
     for _, workers in ipairs { 2, 7, 64 } do expect(show(map(items, body, { workers = workers }))):equals(expected) end
     expect(show(map(items, body, { workers = 2, seed = 2 })) ~= expected):truthy()
   end)
@@ -206,22 +207,17 @@ describe('searches in workers', function()
     -- Training before the fork: its threads must not be missed by workers.
     local small = { groups = 8, hidden = 16, samples = 8, epochs = 2 }
     trinity.methods.trinity(problem, { evaluations = 16, seed = 9, quiet = true, groups = 8, hidden = 16, samples = 8 })
-    local function body(seed)
-      local comparison = trinity.compare(problem, { 'random', 'trinity' }, { evaluations = 24, seed = seed, quiet = true, trinity = small })
-      return comparison
-    end
-    -- The last column is measured wall-clock time.
-    local function without_seconds(comparison) return (tostring(comparison):gsub(' *%d+%.%d\n', '\n')) end
-    local serial = {}
-    for seed = 1, 4 do serial[seed] = without_seconds(body(seed)) end
-    for _, workers in ipairs { 1, 2, 4 } do
-      local parallel = map({ 1, 2, 3, 4 }, body, { workers = workers })
-      for seed = 1, 4 do
-        expect(without_seconds(parallel[seed])):equals(serial[seed])
-        expect(parallel[seed]:find 'trinity'.problem):equals(problem)
-        expect(parallel[seed].seed):equals(seed)
+    local function compared(workers)
+      local text = {}
+      for seed, comparison in ipairs(map({ 1, 2, 3 }, function(seed)
+        return trinity.compare(problem, { 'random', 'trinity' }, { evaluations = 24, seed = seed, quiet = true, trinity = small })
+      end, { workers = workers })) do
+        expect(comparison:find 'trinity'.problem):equals(problem)
+        text[seed] = tostring(comparison):gsub(' *%d+%.%d\n', '\n') -- the last column is measured
       end
+      return table.concat(text)
     end
+    expect(compared(2)):equals(compared(1))
   end)
 end)
 
@@ -274,14 +270,12 @@ describe('failures in workers', function()
     expect(children()):equals(0)
   end)
   it('refuse what is not an item, a body or an option', function()
-    expect(function() map('x', print) end):raises "^[^ ]*spec.lua:%d+: trinity.parallel_map: argument 1 %('items'%): expected a list"
-    expect(function() map(1.5, print) end):raises "argument 1 %('items'%): expected an integer"
-    expect(function() map(-1, print) end):raises "argument 1 %('items'%): expected an integer"
-    expect(function() map(1) end):raises "argument 2 %('body'%): expected a function, got nil"
-    expect(function() map(1, print, { worker = 1 }) end):raises "unknown option 'worker', did you mean 'workers'%?"
-    expect(function() map(1, print, { workers = 0 }) end):raises "option 'workers': expected an integer from 1"
-    expect(function() map(1, print, { on_error = 'rase' }) end):raises "did you mean 'raise'%?"
-    expect(function() map(1, print, { seed = -1 }) end):raises "option 'seed': expected an integer from 0"
+    for _, case in ipairs { { "^[^ ]*spec.lua:%d+: trinity.parallel_map: argument 1 %('items'%): expected a list", 'x', print },
+      { "argument 1 %('items'%): expected an integer", 1.5, print }, { "argument 1 %('items'%): expected an integer", -1, print },
+      { "option 'workers': expected an integer from 1", 1, print, { workers = 0 } },
+      { "did you mean 'raise'%?", 1, print, { on_error = 'rase' } } } do
+      expect(function() map(case[2], case[3], case[4]) end):raises(case[1])
+    end
   end)
 end)
 
@@ -313,18 +307,6 @@ describe('what workers print', function()
       expect(expected):matches '^before item\t1\n'
     end
   end)
-  it('is kept when the worker dies', function()
-    local _, output = run_script('SCRIPT', [[
-      local ffi = require 'ffi'
-      ffi.cdef 'int raise(int);'
-      require('trinity').parallel_map(2, function(i)
-        print('last words of', i)
-        if i == 2 then ffi.C.raise(6) end
-      end, { workers = 2, quiet = true })
-    ]])
-    expect(output):matches 'last words of\t1\nlast words of\t2\n'
-    expect(output):matches 'SCRIPT:3: trinity.parallel_map: worker for item 2 ended by signal 6 %(Aborted%)'
-  end)
   it('leaves standard input to the script', function()
     local path = file_with [[
       local read = require('trinity').parallel_map(3, function() return io.read '*a' end, { workers = 2, quiet = true })
@@ -349,41 +331,14 @@ describe('what workers print', function()
   end)
 end)
 
-describe('maps in maps', function()
-  it('run where they are', function()
-    local function nested(workers)
-      return map(4, function(i)
-        local inner = map(3, function(j, _, seed) return ('%d %d %d %s'):format(i, j, seed, tostring(core.in_worker())) end,
-          { workers = 4, seed = i })
-        return table.concat(inner, '\n')
-      end, { workers = workers })
-    end
-    local parallel = nested(2)
-    expect(parallel[3]):matches '^3 1 %d+ true\n3 2 %d+ true\n3 3 %d+ true$'
-    expect(table.concat(nested(1), '\n')):equals(table.concat(parallel, '\n'))
-  end)
-end)
-
-describe('Ctrl-C in a map', function()
-  it('ends it and its workers', function()
-    for _, workers in ipairs { 1, 3 } do
-      local ready = temporary()
-      local path = file_with(([[
-        require('trinity').parallel_map(3, function(i)
-          if i == 1 then
-            local file = io.open('%s', 'w')
-            file:write 'ready'
-            file:close()
-          end
-          while true do pcall(function() end) end
-        end, { workers = %d, quiet = true })
-      ]]):format(ready, workers))
-      local output = output_of(([[sh -c '%s %s 2>&1 & pid=$!
-        while [ ! -s %s ] && kill -0 $pid; do sleep 0.05; done
-        sleep 0.2; kill -INT $pid; wait $pid; echo status=$?; sleep 0.1
-        ps -C trinity -o args= | grep -c "%s"']]):format(program, path, ready, path))
-      expect(output):matches(path:gsub('%p', '%%%0') .. ':%d+: interrupted')
-      expect(output):matches 'status=130\n0\n$'
-    end
-  end)
+it('maps in maps run where they are', function()
+  local function nested(workers)
+    return table.concat(map(4, function(i)
+      return table.concat(map(3, function(j, _, seed) return ('%d %d %d %s'):format(i, j, seed, tostring(core.in_worker())) end,
+        { workers = 4, seed = i }), '\n')
+    end, { workers = workers }), '\n')
+  end
+  local parallel = nested(2)
+  expect(parallel):matches '\n3 1 %d+ true\n3 2 %d+ true\n3 3 %d+ true\n'
+  expect(nested(1)):equals(parallel)
 end)

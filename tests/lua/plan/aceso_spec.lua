@@ -71,7 +71,6 @@ describe('aceso', function()
       expect(trinity.json.encode { trinity.json.decode(trinity.files.read(path))[key] })
         :equals(trinity.json.encode { value })
     end
-    os.remove(path)
   end)
 
   it('names what a folder lacks', function()

@@ -9,8 +9,8 @@ local spec = { title = "it's 100 %", x = 'step time', y = 'memory', series = {
   { name = 'a_b', points = { { 1, 4 }, { 2, 2 }, { 3, 3 } } }, { points = { { 4, 1 }, { 5, 5 } } } } }
 
 --- Draws; the SVG's text, where gnuplot is.
-local function drawn(kind, of, ending)
-  local path = temporary()
+local function drawn(kind, of, ending, stem)
+  local path = temporary() .. (stem or '')
   local svg, reason = plot[kind](path .. (ending or ''), of)
   if not plot.available() then
     expect(reason):matches 'gnuplot is not installed'
@@ -44,6 +44,23 @@ describe('trinity.plot', function()
     expect(status):equals(0)
     expect(said):matches '^[^\n]+%.svg\n[^\n]+%.svg\n$'
     processes.clean()
+  end)
+  it('draws names whole, whatever quotes and brackets they have, and starts no command of one', function()
+    local evil = "x'\nsystem \"touch PWNED\"\n`touch PWNED`#"
+    local folder = temporary()
+    core.write_file(folder .. '/s.lua', ([[local plot, evil, points = require('trinity').plot, %q, { { 1, 2 } }
+      plot.lines('a', { series = { { name = evil, points = points } }, x = evil, y = evil, title = evil })
+      plot.bars('b', { groups = { evil }, series = { evil }, values = { { evil } }, y = evil, title = evil })
+      plot.lines('|touch PWNED', { series = { { points = points } } })]]):format(evil))
+    expect(output_of(("cd '%s' && '%s' s.lua --run none 2>&1; echo status=$?"):format(folder, program))):matches 'status=0\n$'
+    expect(core.exists(folder .. '/PWNED') or core.exists(folder .. '/PWNED.svg')):equals(false)
+    local names = { ["'''"] = "'''", ["'a''' on '"] = "'a''' on '", [']]>"\\'] = ']] >"\\', ['a$\239\191\190'] = 'a$\239\191\189' }
+    for name, shown in trinity.sorted_pairs(names) do
+      local svg = drawn('lines', { title = name, series = { { name = name, points = { { 1, 2 }, { 2, 3 } } } } }, nil, "p'icture")
+      local text, pattern = svg:gsub('&(%w+);', { apos = "'", quot = '"', gt = '>', lt = '<', amp = '&' }), shown:gsub('%p', '%%%0')
+      expect(select(2, text:gsub('<text><tspan[^>]*>%s*' .. pattern, '')) + select(2, text:gsub('<text>' .. pattern, '')) > 1)
+        :equals(true)
+    end
   end)
   it('draws bars', function()
     local svg = drawn('bars', { groups = { 'gnmt', 'vgg_16' }, series = { 'best', 'heft' }, values = { { 1, 2 }, { 0.5, 'OOM' } }, y = 's' })

@@ -118,30 +118,6 @@ describe('a shared search', function()
     expect(status):equals(0)
     expect(output):matches 'trinity%.plan: one process searches a plan, [^\n]* %(%-%-threads%); 2 ranks would all do the same\n$'
   end)
-  it('ends with the same strategy as one process where nothing fits', function()
-    local heavy, replaced = searches:gsub("trinity%.model%('alexnet', { batch_size = 16 }%)",
-      "dofile(arg[1]).chain(10, function(i) return { time_s = i * 1e-3, memory_bytes = i %% 3 == 2 and 1e10 or i * 5e7 } end, 1e6)")
-    expect(replaced):equals(1)
-    -- of the searches those whose batches are those of one process, and that such a graph is enough for
-    heavy = heavy:gsub("  { 'stages', [^\n]*", '')
-    heavy = heavy .. [[
-      each(function(kind, text) print(kind .. ': ' .. text) end)
-      print('fits ' .. tostring(problem:evaluate(problem:placement()).feasible))
-    ]]
-    local graphs = root .. '/tests/lua/support/graphs.lua'
-    local status, one = launch('-n 1', heavy, graphs)
-    expect(status):equals(0)
-    expect(one):matches 'fits false\n$'
-    local two
-    status, two = launch('-n 2', heavy, graphs)
-    expect(status):equals(0)
-    local first, second, kinds = by_kind(one), by_kind(two), 0
-    for kind, text in trinity.sorted_pairs(first) do
-      expect(kind .. second[kind]):equals(kind .. text)
-      kinds = kinds + 1
-    end
-    expect(kinds):equals(7)
-  end)
   it('refines on every rank with a seed of its own, from 0', function()
     local path = temporary()
     local status = launch('-n 2', searches .. [[

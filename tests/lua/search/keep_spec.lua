@@ -23,7 +23,8 @@ trinity.methods.register('climb', function(p, given)
       state.round = state.round + 1
       log:write(state.round, '\n') log:flush()
       local stream = trinity.random(o.seed, 'climb', state.round)
-      local rewards = search:evaluate { p:placement_by_unit(function() return stream:integer(2) end) }
+      local placement = p:placement_by_unit(function() return stream:integer(2) end)
+      local rewards = search:evaluate { { placement = placement, schedule = state.round % 2 == 1 and 'lifo' or nil } }
       state.seen[#state.seen + 1] = rewards[1]
       search:keep(function() return state end)
       if state.round == tonumber(os.getenv 'STOP') then require('ffi').C.abort() end
@@ -33,7 +34,8 @@ trinity.methods.register('climb', function(p, given)
     print(#state.seen, ('%.17g'):format(sum))
   end)
 end, { budget = true })
-print(trinity.methods.climb(problem, { evaluations = options.evaluations, quiet = true }).reward)
+local found = trinity.methods.climb(problem, { evaluations = options.evaluations, quiet = true })
+print(found.reward, found.schedule, found.reward == -problem:evaluate(found).step_time_s)
 ]]
 
 describe('a search of its own', function()
@@ -47,6 +49,7 @@ describe('a search of its own', function()
   it('goes on from what it kept, to the same end', function()
     local status, whole = run '--run whole'
     expect(status):equals(0)
+    expect(whole):matches 'lifo\ttrue\n$' -- the best is not a placement alone
     core.write_file(log, '')
     expect((run('--run broken', 17)) > 128):equals(true)
     expect(core.read_file(log)):matches '\n17\n$'
@@ -71,15 +74,12 @@ describe('a search of its own', function()
     expect(function() search(function(self) self:keep {} end) end):raises 'search:keep: search:resumed%(%) has to be called before'
     expect(function() search(function(self) self:resumed() self:keep(3) end) end)
       :raises "search:keep: argument 1 %('state'%): expected a table or a function that returns one, got number 3"
-  end)
-  it('keeps nothing where no run is kept', function()
-    local got = 'nothing'
-    local found = search(function(self)
-      got = self:resumed()
-      self:keep { 1 }
-      self:keep(function() error 'not called' end)
-    end)
-    expect(got):equals(nil)
-    expect(found.evaluations):equals(1)
+    for said, state in pairs { -- in any order
+      ["both a list and named fields %('round'%)"] = { 7, 8, round = 5 }, ['at%.best%[2%]: JSON has no number inf'] = { at = { best = { 1, 1 / 0 } } },
+      ['a list with holes'] = { 1, nil, 3 }, ['keys are not 1, 2, 3, %.%.%.: 7'] = { [7] = 1 }, ['name: a text that is not UTF%-8'] = { name = '\xff' },
+      ['no JSON for a function'] = { print } } do
+      expect(function() search(function(self) self:resumed() self:keep(state) end) end)
+        :raises("_spec%.lua:%d+: search:keep: argument 1 %('state'%): .*" .. said)
+    end
   end)
 end)

@@ -83,24 +83,6 @@ describe('a race', function()
     expect(evaluations { evaluations = 201 }):equals(3)
     expect(evaluations { evaluations = 201, seconds = 0.9 }):equals(1)
   end)
-  it('has annealings for any budget', function()
-    local searcher = race.annealing(problem, problem:placement(), 1, { evaluations = math.huge })
-    expect(searcher:evaluations()):equals(0)
-    searcher:close()
-  end)
-  it('tries two or three ranked moves of a state where evaluations are few, eight otherwise', function()
-    local ranker = trinity.rankers.load(trinity.rankers.shipped)
-    for evaluations, most in trinity.sorted_pairs { [300] = 2, [301] = 3, [2000] = 3, [2001] = 8 } do
-      local searcher = race.annealing(problem, problem:placement(), 1, { evaluations = evaluations }, ranker)
-      local room = problem:placements(16)
-      expect((searcher:ask(room, 16))):equals(1) -- the start
-      local values, excess = array.double(16), array.double(16)
-      values[1] = problem:evaluate(room[1]).step_time_s
-      searcher:tell(values, excess)
-      expect((searcher:ask(room, 16))):equals(most)
-      searcher:close()
-    end
-  end)
   it('is of as many twins as the seconds are plenty for', function()
     local function twins(seconds, changed)
       local ranker = trinity.rankers.load(trinity.rankers.shipped)
@@ -228,16 +210,5 @@ describe('the refinement of a larger graph', function()
       expect(core.read_file(path)):matches '"at_stage": "refine"'
       expect(saved(search(problem_of(12, reward), { checkpoint = path, checkpoint_every = 1, resume = path }))):equals(whole)
     end
-  end)
-  it('gives them when it is interrupted twice, its scores written on', function()
-    local whole, path = saved(search(problem_of(12, reward), {})), temporary()
-    local resume
-    for _, count in ipairs { 150, 150 } do
-      scored, last = 0, count
-      local options = { checkpoint = path, checkpoint_every = 1, resume = resume }
-      expect(function() search(problem_of(12, reward), options) end):raises 'the plug was pulled'
-      last, resume = math.huge, path
-    end
-    expect(saved(search(problem_of(12, reward), { checkpoint = path, checkpoint_every = 1, resume = path }))):equals(whole)
   end)
 end)

@@ -19,9 +19,15 @@ local function zeros(candidates)
   return scores
 end
 
-local function weights(notes)
+--- Expects two searches to have come to the same.
+local function expect_same(found, expected)
+  expect(found.metrics.step_time_s):equals(expected.metrics.step_time_s)
+  for op = 1, #expected.placement do expect(found.placement[op]):equals(expected.placement[op]) end
+end
+
+local function weights()
   local path = temporary '.safetensors'
-  trinity.rankers.new({ hidden = { 4 }, seed = 3 }):save(path, notes)
+  trinity.rankers.new({ hidden = { 4 }, seed = 3 }):save(path)
   return path
 end
 
@@ -74,21 +80,40 @@ describe('a rank function', function()
   it('is the same search with the same scores, whoever gives them', function()
     local plain = annealed(zeros, { seed = 5 })
     local same = annealed(function(candidates) return zeros(candidates) end, { seed = 5 })
-    expect(same.metrics.step_time_s):equals(plain.metrics.step_time_s)
-    for op = 1, #plain.placement do expect(same.placement[op]):equals(plain.placement[op]) end
+    expect_same(same, plain)
   end)
-  it('that gives no scores is refused in a sentence, and the best so far is kept', function()
-    expect(function() annealed(function() return { 1 } end) end):raises 'rank: expected a list of %d+ scores, got 1'
-    expect(function() annealed(function() end) end):raises 'rank: expected a list of %d+ scores, got nil'
-    expect(function() annealed(function(c) local s = zeros(c) s[1] = 'x' return s end) end):raises(
-      "^[^\n]*ranked_spec.lua:%d+: rank: score 1: expected a finite number, got string 'x'")
-    expect(function() annealed(function(c) local s = zeros(c) s[1] = 0 / 0 return s end) end):raises(
-      'rank: score 1: expected a finite number, got number %-?nan')
-    expect(function() annealed(function(c) return { c:get(1, 'blame') } end) end):raises(
-      "candidates:get: argument 2 %('name'%): unknown feature 'blame'")
-    expect(function() annealed(function() error 'my own' end) end):raises 'my own'
-    expect(function() annealed(3) end):raises "option 'rank': expected true, false, a file of weights, a ranker or a function"
-  end)
+end)
+
+it('what a rank, moves or accept function gives wrongly is refused in a sentence', function()
+  local function scores(change)
+    return function(c)
+      local list = zeros(c)
+      list[1] = change
+      return list
+    end
+  end
+  local here = '^[^\n]*ranked_spec.lua:%d+: '
+  for _, case in ipairs {
+    { 'rank: expected a list of %d+ scores, got 1', { rank = function() return { 1 } end } },
+    { 'rank: expected a list of %d+ scores, got nil', { rank = function() end } },
+    { here .. "rank: score 1: expected a finite number, got string 'x'", { rank = scores 'x' } },
+    { 'rank: score 1: expected a finite number, got number %-?nan', { rank = scores(0 / 0) } },
+    { "candidates:get: argument 2 %('name'%): unknown feature 'blame'", { rank = function(c) return { c:get(1, 'blame') } end } },
+    { 'my own', { rank = function() error 'my own' end } },
+    { "option 'rank': expected true, false, a file of weights, a ranker or a function", { rank = 3 } },
+    { here .. 'moves: expected a list of units, got number 3', { moves = function() return 3 end } },
+    { ('moves: unit 2: expected an integer from 1 to %d, got number 0'):format(problem.graph.units),
+      { moves = function() return { 5, 0 }, 1 end } },
+    { 'moves: unit 1: expected an integer', { moves = function() return { 1.5 }, 1 end } },
+    { 'moves: unit 3: 2 is given twice', { moves = function() return { 2, 3, 2 }, 1 end } },
+    { 'moves: expected a device from 1 to 4 beside the units, got number 5', { moves = function() return { 2 }, 5 end } },
+    { 'moves: expected a device from 1 to 4 beside the units, got nil', { moves = function() return { 2 } end } },
+    { "option 'moves': expected a function", { moves = 3 } },
+    { here .. 'accept: expected a finite number, got nil', { accept = function() end } },
+    { 'accept: expected a finite number', { accept = function() return 0 / 0 end } },
+    { "option 'accept': expected a function", { accept = 3 } } } do
+    expect(function() annealed(case[2].rank or false, case[2]) end):raises(case[1])
+  end
 end)
 
 describe('a function that gives moves', function()
@@ -126,8 +151,7 @@ describe('a function that gives moves', function()
       local plain = annealed(rank, { seed = 3 })
       for _, nothing in ipairs { function() end, function() return {} end } do
         local same = annealed(rank, { seed = 3, moves = nothing })
-        expect(same.metrics.step_time_s):equals(plain.metrics.step_time_s)
-        for op = 1, #plain.placement do expect(same.placement[op]):equals(plain.placement[op]) end
+        expect_same(same, plain)
       end
     end
   end)
@@ -175,7 +199,7 @@ describe('a function that gives moves', function()
     expect(seen[1]):equals(true)
     local plain = trinity.methods.local_search(problem, { evaluations = 90, quiet = true })
     local same = trinity.methods.local_search(problem, { evaluations = 90, quiet = true, moves = function() end })
-    for op = 1, #plain.placement do expect(same.placement[op]):equals(plain.placement[op]) end
+    expect_same(same, plain)
   end)
   it('refines in trinity and best, where it leaves all else in its place', function()
     local large = trinity.problem { graph = trinity.model('resnet50', { batch_size = 8 }), cluster = trinity.cluster 'p100x4' }
@@ -209,20 +233,6 @@ describe('a function that gives moves', function()
     end):raises "option 'moves': nothing is refined"
     expect(function() trinity.methods.mcmc(problem, { evaluations = 40, quiet = true, moves = one }) end):raises 'moves'
   end)
-  it('that gives no move is refused in a sentence, and the best so far is kept', function()
-    local function refused(moves, message)
-      expect(function() annealed(false, { moves = moves }) end):raises(message)
-    end
-    refused(function() return 3 end, '^[^\n]*ranked_spec.lua:%d+: moves: expected a list of units, got number 3')
-    refused(function() return { 5, 0 }, 1 end, ('moves: unit 2: expected an integer from 1 to %d, got number 0'):format(units))
-    refused(function() return { 1.5 }, 1 end, 'moves: unit 1: expected an integer')
-    refused(function() return { 'conv' }, 1 end, "moves: unit 1: expected an integer from 1 to %d+, got string 'conv'")
-    refused(function() return { 2, 3, 2 }, 1 end, 'moves: unit 3: 2 is given twice')
-    refused(function() return { 2 }, 5 end, 'moves: expected a device from 1 to 4 beside the units, got number 5')
-    refused(function() return { 2 } end, 'moves: expected a device from 1 to 4 beside the units, got nil')
-    refused(function() error 'my own' end, 'my own')
-    refused(3, "option 'moves': expected a function")
-  end)
 end)
 
 describe('an accept function', function()
@@ -230,8 +240,7 @@ describe('an accept function', function()
   it('by temperature is the same search as without, with a rank function, too', function()
     for _, rank in ipairs { false, zeros } do
       local plain, same = annealed(rank, { seed = 3 }), annealed(rank, { seed = 3, accept = metropolis })
-      expect(same.metrics.step_time_s):equals(plain.metrics.step_time_s)
-      for op = 1, #plain.placement do expect(same.placement[op]):equals(plain.placement[op]) end
+      expect_same(same, plain)
     end
   end)
   it('decides: what takes everything is behind what takes nothing worse; it sees progress and even numbers', function()
@@ -249,13 +258,6 @@ describe('an accept function', function()
     expect(greedy):below(wild)
     expect(drawn_sum / count):near(0.5, 0.1)
   end)
-  it('that gives no number is refused in a sentence', function()
-    expect(function() annealed(false, { accept = function() end }) end):raises(
-      '^[^\n]*ranked_spec.lua:%d+: accept: expected a finite number, got nil')
-    expect(function() annealed(false, { accept = function() return 0 / 0 end }) end):raises 'accept: expected a finite number'
-    expect(function() annealed(false, { accept = function() error 'my own' end }) end):raises 'my own'
-    expect(function() annealed(false, { accept = 3 }) end):raises "option 'accept': expected a function"
-  end)
 end)
 
 describe('weights', function()
@@ -272,17 +274,6 @@ describe('weights', function()
       expect(ranker.notes[name] ~= nil):equals(true)
     end
     expect(#core.read_file(trinity.rankers.shipped)):below(1e6)
-  end)
-  it('that are damaged, foreign or missing are refused in a sentence', function()
-    local path = weights()
-    local text = core.read_file(path)
-    core.write_file(path, text:sub(1, #text - 9))
-    expect(function() annealed(path) end):raises '%.safetensors: '
-    core.write_file(path, 'not weights')
-    expect(function() trinity.rankers.load(path) end):raises '%.safetensors: '
-    expect(function() annealed(path .. '.none') end):raises 'No such file'
-    trinity.methods.trinity(problem, { evaluations = 40, samples = 4, refine = false, quiet = true, save = path })
-    expect(function() trinity.rankers.load(path) end):raises 'not a ranker of moves'
   end)
   it('choose in method trinity, which says what they were worth; best has none', function()
     local graph = trinity.model('inception_v3', { batch_size = 8 })
@@ -310,38 +301,18 @@ describe('the commands', function()
     local status, output = run_trinity(arguments)
     return output, status
   end
-  it('train goes on from what every round keeps, to the bytes of an unbroken training', function()
-    local output, status = run('train --rounds 5 ' .. common)
-    expect(status):equals(0)
-    expect(output):matches '5 +ppo'
-    local whole = core.read_file(save)
-    run('train --rounds 2 ' .. common)
-    expect(core.read_file(save) ~= whole):equals(true)
-    run('--threads 1 train --rounds 5 --resume ' .. common)
-    expect(core.read_file(save)):equals(whole)
-  end)
   it('train refuses another training than that which it is to go on from', function()
-    local output, status = run('train --rounds 6 --resume ' .. common:gsub('%-%-seed 2', '--seed 3'))
-    expect(status):equals(1)
-    expect(output):matches 'a training of seed 2 on 2 problems, this one has seed 3 and 2'
-    output, status = run('train --graphs vgg16:8:what:else')
-    expect(status):equals(2)
-    expect(output):matches 'expected MODEL, MODEL:BATCH or MODEL:BATCH:GRANULARITY'
+    run('train --rounds 1 ' .. common)
+    trinity_says('train --rounds 6 --resume ' .. common:gsub('%-%-seed 2', '--seed 3'), 1,
+      'a training of seed 2 on 2 problems, this one has seed 3 and 2')
+    trinity_says('train --graphs vgg16:8:what:else', 2, 'expected MODEL, MODEL:BATCH or MODEL:BATCH:GRANULARITY')
   end)
-  it('train learns as it is told: by imitation, REINFORCE, PPO alone, and goes on so', function()
-    local output, status = run('train --rounds 3 --imitation 1 --clip 0 ' .. common)
-    expect(status):equals(0)
+  it('train learns as it is told: by imitation, REINFORCE, PPO alone', function()
+    local output = run('train --rounds 3 --imitation 1 --clip 0 ' .. common)
     expect(output):matches '1 +imitate.*\n2 +reinforce.*\n3 +reinforce'
     expect(trinity.rankers.load(save).notes.command):matches '%-%-imitation 1 %-%-clip 0$'
-    run('train --rounds 3 --imitation 0 ' .. common)
-    local whole = core.read_file(save)
-    output = run('train --rounds 1 --imitation 0 ' .. common)
-    expect(output):matches '\n1 +ppo'
-    run('--threads 1 train --rounds 3 --imitation 0 --resume ' .. common)
-    expect(core.read_file(save)):equals(whole)
-    output, status = run('train --clip 2 ' .. common)
-    expect(status):equals(2)
-    expect(output):matches "option '%-%-clip'"
+    expect(run('train --rounds 1 --imitation 0 ' .. common)):matches '\n1 +ppo'
+    trinity_says('train --clip 2 ' .. common, 2, "option '%-%-clip'")
   end)
   it('search says how many of the improvements came from ranked moves', function()
     local output, status = run 'search --model inception_v3 --batch_size 8 --cluster p100x2 --method trinity --evaluations 400 --seed 2'
@@ -360,36 +331,26 @@ describe('the commands', function()
     expect(status):equals(0)
     expect(output):matches 'trained on 2 problems; 0%.01 minutes'
     expect(core.clock_s() - begun):below(30) -- of the 3 minutes that it takes without
-    for words, message in trinity.sorted_pairs { ['--minutes soon'] = "option '%-%-minutes': expected a number, got 'soon'",
-      ['--minutes=-1'] = "option '%-%-minutes': expected a number from 0, got %-1",
-      ['--minute 1'] = "unknown option '%-%-minute', did you mean 'minutes'", ['--seconds 9'] = "unknown option '%-%-seconds'" } do
-      output, status = run('train ' .. words)
-      expect(status):equals(2)
-      expect(output):matches(message)
-    end
+    trinity_says('train --minutes=-1', 2, "option '%-%-minutes': expected a number from 0, got %-1")
   end)
-  it('train shows the newest 50 rounds', function()
+  it_all('train shows the newest 50 rounds', function()
     local output, status = run('train --rounds 52 --graphs alexnet:8 --clusters p100x2 --hidden 4 --save ' .. temporary '.safetensors')
     expect(status):equals(0)
     expect(output):matches '\nthe newest 50 rounds; metrics%.csv of the run has all\nround [^\n]+\n[- ]*\n*3 +imitate'
     expect(output):matches '\n52 +ppo'
   end)
   it('policy show says what weights were trained on and how they do', function()
+    run('train --rounds 1 ' .. common)
     local output, status = run(('policy show %s --graphs vgg16:8 --clusters p100x2,p100x4 --evaluations 60 --seeds 2'):format(save))
     expect(status):equals(0)
     expect(output):matches 'trained_on +vgg16:8 on p100x2, vgg16:8 on p100x4'
     expect(output):matches 'vgg16:8 on p100x4 %(trained on%)'
     expect(output):matches 'over annealing: %d%.%d%d%d, 95 %%'
-    output, status = run 'policy study --families nasnets'
-    expect(status):equals(2)
-    expect(output):matches "option %-%-families: no family 'nasnets' %(known: cells, recurrent, images, attention%)"
-    output, status = run 'policy front no_file.safetensors --told' -- before it trains what it compares with
-    expect(status):equals(1)
-    expect(output):matches 'no_file%.safetensors: cannot read'
-    expect(output:find 'round 1'):equals(nil)
-    output, status = run 'policy shwo x'
-    expect(status):equals(2)
-    expect(output):matches 'expected show FILE'
+    trinity_says('policy study --families nasnets', 2,
+      "option %-%-families: no family 'nasnets' %(known: cells, recurrent, images, attention%)")
+    output = trinity_says('policy front no_file.safetensors --told', 1, 'no_file%.safetensors: cannot read')
+    expect(output:find 'round 1'):equals(nil) -- it trains nothing to compare with
+    trinity_says('policy shwo x', 2, 'expected show FILE')
   end)
 end)
 
@@ -454,41 +415,12 @@ describe('a trainer by another reward', function()
     expect(trained(1)):equals(bytes)
     expect(trained(2) ~= bytes):equals(true)
   end)
-  it('goes on from weights by the command', function()
-    local save = temporary '.safetensors'
-    local status, output = run_trinity(('train --graphs vgg16:8 --clusters p100x2 --rounds 1 --reward mdpe --gamma 0.6 '
-      .. '--start %s --save %s'):format(trinity.rankers.shipped, save))
-    expect(status):equals(0)
-    expect(output):matches '2401 weights'
-    expect(trinity.rankers.load(save).notes.command):matches '%-%-reward mdpe %-%-alpha 0.5 %-%-beta 0.3 %-%-gamma 0.6'
-    status, output = run_trinity('train --reward mdpa')
-    expect(status):equals(2)
-    expect(output):matches "unknown 'mdpa', did you mean 'mdpe'"
-  end)
 end)
 
 describe('a ranker that is told the weights of the reward', function()
-  local fronts, training = require 'trinity.methods.move_fronts', require 'trinity.methods.move_training'
+  local fronts = require 'trinity.methods.move_fronts'
   local start = trinity.methods.m_etf(problem, { quiet = true }).placement
   local function reward(share) return fronts.reward(problem:evaluate(start), share) end
-  local function trained(told)
-    local ranker = trinity.rankers.new { hidden = { 8 }, seed = 2, told = told }
-    local trainer = trinity.rankers.trainer(ranker, { evaluations = 200, first_temperature = 1 })
-    trainer:add(problem, { start, problem:placement() }, training.front_reward)
-    for _ = 1, 4 do trainer:imitate(4) end
-    return ranker, trainer
-  end
-  -- How much of the largest peak the moves that a ranker likes best take away, in the mean over starts.
-  local function gain_of_best(ranker, share)
-    local sum = 0
-    for seed = 1, 40 do
-      local drawn = problem:moves({ seed = seed, memory_share = share }):draw(start, 24)
-      local scores, best = ranker:score(drawn), 1
-      for i = 2, drawn.count do if scores[i] > scores[best] then best = i end end
-      sum = sum + drawn:get(best, 'peak_gain') / 40
-    end
-    return sum
-  end
   it('is told how much of the reward is memory, whatever its form', function()
     local function shares_of(p)
       local seen = {}
@@ -507,27 +439,15 @@ describe('a ranker that is told the weights of the reward', function()
       return -math.log(m.step_time_s) - math.log(m.peak_memory_bytes) + 0 * #plan.placement
     end))):equals '0.500'
   end)
-  it('heeds them: the more of the reward is memory, the more its choice takes off the peak', function()
-    local told, not_told = trained(true), trained(false)
-    expect(told.told):equals(true)
-    expect(not_told.told):equals(false)
-    expect(told.weights):equals(not_told.weights + 6 * 8)
-    expect(gain_of_best(told, 0) + 0.1):below(gain_of_best(told, 0.9))
-    expect(gain_of_best(not_told, 0.9)):equals(gain_of_best(not_told, 0))
-    local path, p = temporary '.safetensors', problem_of(reward(0.9))
-    told:save(path)
-    local function found(rank)
-      return trinity.methods.annealing(p, { evaluations = 120, quiet = true, starts = { start }, rank = rank, seed = 3 }).reward
-    end
-    expect(found(path)):equals(found(told)) -- its file says that it is told
-  end)
   it('goes on from a training of its own kind alone', function()
-    local _, trainer = trained(true)
     local path = temporary()
-    trainer:save(path)
-    local other = trinity.rankers.trainer(trinity.rankers.new { hidden = { 8 }, seed = 2 })
-    other:add(problem, { start })
-    expect(function() other:resume(path) end):raises 'told other features'
+    local function trainer(told)
+      local made = trinity.rankers.trainer(trinity.rankers.new { hidden = { 8 }, seed = 2, told = told })
+      made:add(problem, { start })
+      return made
+    end
+    trainer(true):save(path)
+    expect(function() trainer(false):resume(path) end):raises 'told other features'
   end)
   it('is what train --told --reward front makes, and fronts take', function()
     local save = temporary '.safetensors'

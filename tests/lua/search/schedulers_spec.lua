@@ -18,16 +18,6 @@ end
 local function plain(by_term) return trinity.schedulers.new { list_training.plain(by_term) } end
 
 describe('a learned list scheduler', function()
-  it('builds the same each time', function()
-    local problem = problem_of('inception_v3', 16)
-    local placement, own_s = shipped:construct(problem)
-    for _ = 1, 2 do
-      local again, again_s = shipped:construct(problem)
-      expect(same(again, placement) and again_s == own_s):equals(true)
-    end
-    local elsewhere = problem_of('inception_v3', 16)
-    expect(same((shipped:construct(elsewhere)), placement)):equals(true)
-  end)
   it('is no worse than every list scheduler on networks that it was not trained on', function()
     local logs, rows = 0, { problem_of('vgg16', 16, 'p100x2'), problem_of('vgg16', 8), problem_of('vit_b16', 8),
       problem_of('vit_b16', 16, 'p100x3'), problem_of('alexnet', 64) }
@@ -49,19 +39,6 @@ describe('a learned list scheduler', function()
     expect(step_time_s):below(0.9 * single_s)
     local apart = plain({ wires = 1 }):construct(problem, 1) -- nothing is worth a transfer
     expect(problem:evaluate(apart).step_time_s):equals(single_s)
-  end)
-  it('takes the member whose own schedule is the shortest, or one device', function()
-    local problem = problem_of('inception_v3', 64)
-    local two = trinity.schedulers.new { list_training.plain { wires = 1 }, list_training.plain { start = 1, time = 1 } }
-    local _, first_s = two:construct(problem, 1)
-    local second, second_s = two:construct(problem, 2)
-    local chosen, own_s = two:construct(problem)
-    expect(second_s < first_s and own_s == second_s and same(chosen, second)):equals(true)
-    local worst = plain { load = 1 } -- everything spread out
-    local _, spread_s = worst:construct(problem, 1)
-    local alone, alone_s = worst:construct(problem)
-    expect(alone_s < spread_s):equals(true)
-    for op = 2, #alone do expect(alone[op]):equals(alone[1]) end
   end)
   it('keeps to memory where one device is too small', function()
     local problem = problem_of('hrnet_w48', 16)
@@ -89,16 +66,6 @@ describe('files of schedulers', function()
     file:write(text:sub(1, -5), 'oops')
     file:close()
     expect(function() trinity.schedulers.load(path) end):raises 'changed or cut short'
-  end)
-  it('and weights of a wrong size are refused', function()
-    expect(function() trinity.schedulers.new {} end):raises 'expected 1 to 1024 members, got 0'
-    expect(function() trinity.schedulers.new { { 1, 2 } } end):raises 'member 1: expected 105 weights, got 2'
-    expect(function() trinity.schedulers.new { 3 } end):raises 'member 1: expected a list'
-    local weights = list_training.plain { start = 1 }
-    weights[3] = 0 / 0
-    expect(function() trinity.schedulers.new { weights } end):raises 'finite'
-    expect(function() shipped:construct(problem_of('vgg16', 8), shipped.members + 1) end):raises 'member'
-    expect(function() trinity.methods.learned_list(problem_of('vgg16', 8), { weights = 3 }) end):raises 'a file of weights'
   end)
 end)
 

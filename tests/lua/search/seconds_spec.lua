@@ -41,9 +41,10 @@ describe('planners of pipelines', function()
   local xl = trinity.problem { graph = trinity.model('gpt2', { size = 'xl', batch_size = 1 }), cluster = trinity.cluster 'dgx_a100x2' }
   local nasnet = trinity.problem { graph = trinity.model 'nasnet_large', cluster = trinity.cluster 'p100x8' }
   local methods = names_of 'pipeline.methods'
-  for _, method in ipairs(methods) do
-    for _, case in ipairs { { 'GPT-2 XL', xl, { 8, 2 } }, { 'NASNet', nasnet, { 16 } } } do
-      it(('%s keeps its seconds on %s'):format(method, case[1]), function()
+  for i, method in ipairs(methods) do
+    for k, case in ipairs { { 'GPT-2 XL', xl, { 8, 2 } }, { 'NASNet', nasnet, { 16 } } } do
+      local try = (i + k + law_seed()) % 4 == 0 and it or it_all
+      try(('%s keeps its seconds on %s'):format(method, case[1]), function()
         local found = in_time(method, pipeline, case[2], { method = method, devices = case[3], seconds = limit_s,
           micro_batches = 16, tensor_parallel = true, quiet = true })
         expect(found.feasible):equals(true)
@@ -88,9 +89,10 @@ describe('methods', function()
       expect(about.budget):equals(false)
     end
   end
-  for _, name in ipairs(names_of 'methods.names') do
+  for i, name in ipairs(names_of 'methods.names') do
     local small = trinity.methods.info(name).needs:find('million placements', 1, true) -- exhaustive refuses more
-    if not small then it(name .. ' keeps its seconds', function() keeps(name) end) end
+    local try = (i + law_seed()) % 5 == 0 and it or it_all -- a fifth for a commit
+    if not small then try(name .. ' keeps its seconds', function() keeps(name) end) end
   end
   it('leave the script as it was', function()
     expect(core.stop_requested()):equals(false)

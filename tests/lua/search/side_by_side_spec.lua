@@ -49,16 +49,6 @@ describe('searchers side by side', function()
     expect(function() core.run_searchers(searchers, 0) end):raises 'evaluations'
   end)
 
-  it('are what a search of seconds does with threads, and its account is its own', function()
-    local problem = problem_of()
-    local found = trinity.methods.best(problem, { seconds = 1.5, quiet = true })
-    local start = trinity.methods.heuristics(problem, { quiet = true })
-    expect(found.metrics.step_time_s <= start.metrics.step_time_s):truthy()
-    expect(problem:evaluate(found.placement).step_time_s):equals(found.metrics.step_time_s)
-    expect(found.reward):equals(-found.metrics.step_time_s)
-    expect(found.curve[#found.curve].evaluations <= found.evaluations):truthy()
-  end)
-
   it('are for searches of many seconds by step times alone', function()
     local problem = problem_of()
     local function team_of(seconds, changed)
@@ -84,21 +74,6 @@ describe('searchers side by side', function()
     expect(team_of(0.01)):equals(nil)
     expect(team_of(1e6, { evaluations = 2000 })):equals(nil)
     expect(team_of(1e6, { checkpoint = 'x' })):equals(nil)
-  end)
-
-  it('share one annealing by step times', function()
-    local problem, found = problem_of(), {}
-    for i = 1, 2 do
-      local searcher, placement = searcher_of(problem, 1), problem:placement()
-      for _ = 1, i do core.run_in_flight(searcher, 3, 600 / i) end
-      found[i] = searcher:best(placement)
-      expect(searcher:evaluations()):equals(600)
-      expect(problem:evaluate(placement).step_time_s):equals(found[i])
-      expect(found[i]):below(problem:evaluate(problem:placement()).step_time_s)
-    end
-    local local_search = core.searcher(problem.handle, 'local_search', { seed = 1, starts = { problem:placement() } })
-    expect(function() core.run_in_flight(local_search, 3, 100) end):raises 'expected an annealing of the engine'
-    expect(function() core.run_in_flight(searcher_of(problem, 1), 0, 100) end):raises 'in_flight'
   end)
 
   it('share what a search of seconds refines, with a ranker and without', function()

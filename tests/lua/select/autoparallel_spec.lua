@@ -5,8 +5,7 @@ local core = require 'trinity.core'
 local json = require 'trinity.base.json'
 local trinity = require 'trinity'
 
-local folder = os.tmpname()
-os.remove(folder)
+local folder = temporary()
 
 local function write(name, value)
   local path = ('%s/%s'):format(folder, name)
@@ -32,7 +31,7 @@ local function random_problem(seed)
     local others = link[2] and 3 or 1
     local function cost() return random:integer(8) == 1 and math.huge or random:integer(20) end
     tables[t] = { node = link[1], argument = 0, from = link[2], compute = list(3, function() return random:integer(9) end),
-      comm = list(3, function() return json.list(list(others, cost)) end),
+      comm = list(3, function() return list(others, cost) end),
       transition = list(3, function() return list(others, function() return random:integer(2) % 2 end) end) }
   end
   for v = 0, 1 do for o = 0, 2 do weights[#weights + 1] = { v, o, 1 / 2 ^ o } end end
@@ -150,7 +149,7 @@ describe("AutoParallel's problem", function()
     end
     expect(refusal(function(r) r.tables[2].node = 9 end)):matches "table 1: field 'node': expected a number from 0 to 4, got number 9"
     expect(refusal(function(r) r.tables[2].comm[1] = { 1 } end)):matches "table 1: choice 0: field 'comm': expected a list of 3"
-    expect(refusal(function(r) r.nodes[1].choices = json.list {} end)):matches "node 0: field 'choices'"
+    expect(refusal(function(r) r.nodes[1].choices = {} end)):matches "node 0: field 'choices'"
     expect(refusal(function(r) r.nodes[1].name = 4 end)):matches "node 0: field 'name': expected a text, got number 4"
     expect(refusal(function(r) r.nodes[1].inputs = 'R' end)):matches "node 0: field 'inputs': expected a list of 3"
     expect(refusal(function(r) r.nodes[1].linked = { 1 } end)):matches "node 0: field 'linked'%[0%]: expected a text"
@@ -164,7 +163,7 @@ describe("AutoParallel's problem", function()
     expect(refusal(function(r) r.memory.low = 'x' end)):matches "memory: field 'low': expected a number, got string"
     expect(refusal(function(r) r.memory = 3 end)):matches "field 'memory': expected an object, got number 3"
     expect(refusal(function(r) r.equal = { x = 1 } end)):matches "field 'equal': expected a list, got an object"
-    expect(refusal(function(r) r.nodes = json.list {} end)):matches "field 'nodes': expected a node, got none$"
+    expect(refusal(function(r) r.nodes = {} end)):matches "field 'nodes': expected a node, got none$"
     expect(refusal(function(r) r.nodes[3].name = 'n0' end)):matches "node 2: name 'n0': expected one of its own, node 0 has it$"
     expect(refusal(function(r) r.nodes[3].linked = { 'n4' } end)):matches "node 4: name 'n4': expected one of its own, node 2 has it$"
     expect(refusal(function(r) r.memory.weights[2][3] = -1 end)):matches 'memory: weight 1: weight: expected a number from 0 to %d+, got number %-1$'

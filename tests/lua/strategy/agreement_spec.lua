@@ -1,41 +1,23 @@
--- Regular strategies of GPT-2 beside the numbers of an independent count (data/strategies of the shared folder, and its
--- oracle's cases): parameters and memory by kind and stage within 1 %, messages by kind and axis equal in number and bytes.
+-- Strategies of decoders beside an independent count: memory by kind and stage within 1 %, messages by kind and axis equal
+-- in number and bytes, refusals. Small decoders (tests/data/decoders/counts.json) and published ones (data/strategies of
+-- the shared folder, whose ORIGIN.md has the conventions of the count).
 
 local core = require 'trinity.core'
+local strategies = require 'trinity.fidelity.strategies'
 local trinity = require 'trinity'
 
-local path = core.home .. '/../shared/data/strategies/expected.json'
-local kinds = { ['all-reduce'] = 'all_reduce', ['reduce-scatter'] = 'reduce_scatter', ['all-gather'] = 'all_gather',
-  send = 'send' }
-
-local function problem_of(case)
-  local model, batch = case.model, case.batch
-  return trinity.problem { cluster = trinity.cluster 'dgx_a100x4', graph = trinity.model('gpt2', {
-    layers = model.layers, hidden = model.hidden, heads = model.heads, feed_forward = model.ffn,
-    vocabulary = model.vocabulary, positions = model.positions, batch_size = batch.micro_batch, sequence = batch.sequence,
-    dtype = 'bfloat16', gradient_dtype = 'float32', optimiser = 'adam', fused = false,
-    kernels = case.strategy.flash == false and 'megatron' or 'flash' }) }
-end
-
-local function strategy_of(case)
-  local said = case.strategy
-  return { mesh = said.mesh, schedule = said.schedule, virtual_stages = said.virtual_stages,
-    micro_batches = case.batch.micro_batches, shard = said.shard, recompute = said.recompute,
-    sequence_parallel = said.sequence_parallel, bucket_bytes = 2 ^ 50 }
-end
-
--- Messages by kind and axis: number and bytes. Level 3 of sharding gathers layer by layer here, all weights at once there:
--- the bytes alone are compared.
-local function sums(rows, kind_of, sharded)
+-- Bytes and number by kind and axis.
+local function sums(rows)
   local found = {}
   for _, row in ipairs(rows) do
-    local key = ('%s %s'):format(kind_of(row), row.axis)
-    local sum = found[key] or { count = 0, bytes = 0 }
-    sum.count, sum.bytes = sum.count + row.count, sum.bytes + row.count * row.bytes
-    found[key] = sum
+    local key = ('%s %s'):format(row.kind, tostring(row.axis))
+    found[key] = found[key] or { count = 0, bytes = 0 }
+    found[key].count = found[key].count + row.count
+    found[key].bytes = found[key].bytes + row.count * row.bytes
   end
-  if sharded and found['all_gather data'] then found['all_gather data'].count = 0 end
-  return found
+  local words = {}
+  for key, sum in trinity.sorted_pairs(found) do words[#words + 1] = ('%s %d x, %.0f'):format(key, sum.count, sum.bytes) end
+  return table.concat(words, '; ')
 end
 
 local function near(what, got, wanted)
@@ -44,43 +26,44 @@ local function near(what, got, wanted)
   end
 end
 
-local function check_stage(name, case, wanted, got)
-  local at = ('%s, stage %d'):format(name, wanted.stage)
-  local shares = case.strategy.shard == 3 and case.strategy.mesh.data or 1
-  near(at .. ', parameters', got.parameters * shares, wanted.parameters)
-  for _, field in ipairs { 'weight_bytes', 'gradient_bytes', 'optimizer_bytes', 'gathered_weight_bytes' } do
-    near(('%s, %s'):format(at, field), got[field], wanted[field])
+local function compare(case, result)
+  if case.refused then
+    expect(result.refused):matches '.'
+    expect(#result.stages):equals(0)
+    return
   end
-  for _, part in ipairs { 'embedding', 'layers', 'head' } do
-    near(('%s, activations of %s'):format(at, part), got.activations[part], wanted.activation_bytes[part])
+  expect(result.refused ~= result.refused or result.refused):equals(true) -- null
+  expect(result.bubble_fraction):near(case.expected.bubble_fraction, 1e-9)
+  expect(#result.stages):equals(#case.expected.stages)
+  for s, wanted in ipairs(case.expected.stages) do
+    local got, at = result.stages[s], ('%s, stage %d, '):format(case.name, wanted.stage)
+    for _, field in ipairs { 'parameters', 'weight_bytes', 'gradient_bytes', 'optimizer_bytes',
+      'gathered_weight_bytes' } do
+      near(at .. field, got[field], wanted[field])
+    end
+    for part, bytes in trinity.sorted_pairs(wanted.activation_bytes) do
+      near(at .. 'activations of ' .. part, got.activation_bytes[part], bytes)
+    end
+    expect(at .. sums(got.collectives)):equals(at .. sums(wanted.collectives))
+    local seen = {}
+    for _, row in ipairs(got.collectives) do
+      local key = ('%s %s %d'):format(row.kind, row.axis, row.bytes)
+      if seen[key] then error(('%stwo entries of messages %s'):format(at, key), 0) end
+      seen[key] = true
+    end
   end
-  local theirs = sums(wanted.collectives, function(row) return kinds[row.kind] end, case.strategy.shard == 3)
-  local ours = sums(got.traffic, function(row) return row.kind end, case.strategy.shard == 3)
-  for key, sum in trinity.sorted_pairs(theirs) do
-    expect(('%s, %s: %d'):format(at, key, ours[key] and ours[key].count or -1)):equals(
-      ('%s, %s: %d'):format(at, key, sum.count))
-    near(('%s, %s'):format(at, key), ours[key].bytes, sum.bytes)
-  end
-  for key in trinity.sorted_pairs(ours) do expect(('%s, %s %s'):format(at, key, theirs[key] ~= nil)):matches 'true$' end
 end
 
 describe('agreement with an independent count', function()
-  local here = io.open(path)
-  if not here then return it_shared('of regular strategies of GPT-2', function() end) end
-  here:close()
-  for _, case in ipairs(trinity.json.decode(core.read_file(path)).cases) do
-    if case.model.tied and case.model.positions and not (case.strategy.schedule or ''):match '^zb' then
-      it_shared(case.name, function()
-        local problem = problem_of(case)
-        if case.refused then
-          expect(function() problem:strategy(strategy_of(case)) end):raises '.'
-          return
-        end
-        local account = problem:strategy(strategy_of(case)):account()
-        expect(#account.stages):equals(#case.expected.stages)
-        for s, wanted in ipairs(case.expected.stages) do check_stage(case.name, case, wanted, account.stages[s]) end
-        expect(account.samples):equals(case.expected.global_batch)
-      end)
+  local function cases_of(path, test)
+    for _, case in ipairs(trinity.json.read(path).cases) do
+      test(case.name, function() compare(case, strategies.cases(path, { case })[1]) end)
     end
   end
+  cases_of(core.home .. '/tests/data/decoders/counts.json', it)
+  local published = core.home .. '/../shared/data/strategies/expected.json'
+  local here = io.open(published)
+  if not here then return it_shared('of published decoders', function() end) end
+  here:close()
+  cases_of(published, it_shared)
 end)

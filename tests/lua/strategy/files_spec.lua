@@ -46,7 +46,6 @@ describe('files of version 2', function()
     loaded.method, loaded.seed = found.method, found.seed
     loaded:save(path)
     expect(core.read_file(path)):equals(text)
-    os.remove(path)
     return trinity.json.decode(text), loaded
   end
   it('have splits by operator and dimension, whatever the name of the operator', function()
@@ -80,6 +79,5 @@ describe('files of version 2', function()
     refused('"n": 2', '"m": 2', "unknown field 'm'")
     refused('"n": 2', '"n": 17', "dimension 'n': expected a factor from 1 to 16, got 17")
     refused('"n": 2', '"n": "2"', 'expected an integer from 1 to 4096, got "2"')
-    os.remove(path)
   end)
 end)

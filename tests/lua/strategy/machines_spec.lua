@@ -23,7 +23,6 @@ local function mixture(layers)
   file:close()
   local graph = trinity.model(taken .. '.json', { sequence = 64 })
   os.remove(taken .. '.json')
-  os.remove(taken)
   return graph
 end
 
@@ -68,6 +67,13 @@ local function compare(graph, cluster, queue, plan)
     if tonumber(whole[field]) ~= tonumber(found.metrics[field]) then
       error(('%s of %s on %s, queue %s: %.17g, of all devices %.17g'):format(field, trinity.json.encode(plan), cluster,
         queue, tonumber(found.metrics[field]), tonumber(whole[field])), 0)
+    end
+  end
+  for d = 1, #problem.cluster.devices do
+    for _, field in ipairs { 'compute_busy_s', 'memory_bytes', 'sent_bytes', 'received_bytes' } do
+      if found.metrics[field](found.metrics, d) ~= whole[field](whole, d) then
+        error(('%s of device %d of %s on %s'):format(field, d, trinity.json.encode(plan), cluster), 0)
+      end
     end
   end
   return problem:simulated_devices(found)

@@ -55,13 +55,6 @@ describe('stages that send each other parts', function()
       expect(problem:evaluate(plan(changes)).step_time_s):equals(without)
     end
   end)
-  it('are kept by files', function()
-    local path = temporary '.json'
-    problem:strategy(plan { scatter_gather = true, overlap_tensor = true }):save(path)
-    local loaded = problem:load(path)
-    expect(loaded.scatter_gather):equals(true)
-    expect(loaded.overlap_tensor):equals(true)
-  end)
 end)
 
 describe('sums of input gradients', function()

@@ -103,7 +103,7 @@ end
 describe('every mesh', function()
   it('costs no less than its lower bound, and sends what is received', function()
     for_random(1, 250, function(problem, found)
-      expect(found:lower_bound_s() <= found.metrics.step_time_s):truthy()
+      expect(found:bounds().step_time_s <= found.metrics.step_time_s):truthy()
       local sent, received = 0, 0
       for d = 1, #problem.cluster.devices do
         sent, received = sent + found.metrics:sent_bytes(d), received + found.metrics:received_bytes(d)
@@ -122,7 +122,6 @@ describe('every mesh', function()
       loaded:save(path)
       expect(core.read_file(path)):equals(text)
     end)
-    os.remove(path)
   end)
   it('has in a batch the price that it has alone', function()
     for_random(3, 60, function(problem, found, plan)
@@ -209,35 +208,5 @@ describe('every mesh', function()
         expect(problem:evaluate({ mesh = {}, shard = level }).step_time_s):equals(one.step_time_s)
       end
     end
-  end)
-  it('costs what all of its devices cost, where the sequence or experts are shared out, too', function()
-    local random, several = draws(8), { trinity.cluster 'dgx_a100x2', trinity.cluster 'dgx_h100x2' }
-    local compared, of_experts = { [false] = 0, [true] = 0 }, false
-    local problem
-    for draw = 1, 400 do
-      if draw % 4 == 1 then
-        of_experts = draw % 8 == 1
-        problem = trinity.problem { graph = of_experts and experts(random) or dense(random), cluster = random:pick(several) }
-      end
-      local plan = plan_of(random, problem.graph)
-      plan.mesh.data, plan.mesh.context = random:pick { 2, 4 }, random:pick(of_experts and { 1, 1, 2 } or { 2, 4 })
-      plan.mesh.pipeline, plan.mesh.expert, plan.synchronise = random:pick { 1, 2 }, of_experts and 2 or 1, nil
-      plan.sequence_parallel = of_experts or plan.sequence_parallel
-      local ok, found = pcall(problem.evaluate, problem, plan)
-      if ok then
-        compared[of_experts] = compared[of_experts] + 1
-        local whole = problem:timeline(plan).metrics
-        local said = shown(plan) .. problem.cluster.name
-        for _, name in ipairs { 'step_time_s', 'total_communication_bytes', 'peak_memory_bytes', 'transfers' } do
-          expect(said .. found[name]):equals(said .. whole[name])
-        end
-        for d = 1, #problem.cluster.devices do
-          for _, name in ipairs { 'compute_busy_s', 'memory_bytes', 'sent_bytes', 'received_bytes' } do
-            expect(found[name](found, d)):equals(whole[name](whole, d))
-          end
-        end
-      end
-    end
-    expect(math.min(compared[false], compared[true]) > 40):truthy()
   end)
 end)

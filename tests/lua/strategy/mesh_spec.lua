@@ -2,6 +2,7 @@
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
+local util = require 'trinity.base.util'
 
 local function gpt2()
   return trinity.model('gpt2', { layers = 4, hidden = 64, heads = 4, sequence = 32, positions = 32, vocabulary = 1000,
@@ -10,29 +11,6 @@ end
 
 local cluster = trinity.cluster 'dgx_a100x4'
 local function on(graph) return trinity.problem { graph = graph, cluster = cluster } end
-
---- Collectives by name without numbers of layers, parts and replicas, and transfers by operator and devices.
-local function traffic(problem, plan)
-  local inner, there = require('trinity.strategy.simulator').lowered('mesh_spec', problem, plan)
-  local timeline = require('trinity.strategy.simulator').timeline('mesh_spec', inner, there)
-  local collectives, transfers = {}, {}
-  for _, run in ipairs(timeline:collectives()) do
-    local name = run.collective:gsub('block_%d', 'block'):gsub('@%d+', ''):gsub('%.%d+', '')
-      :gsub('all_reduce%d+', 'bucket')
-    collectives[name] = (collectives[name] or 0) + 1
-  end
-  for _, sent in ipairs(timeline:transfers()) do
-    local name = ('%s %d>%d'):format(sent.operator:gsub('@%d+', ''), sent.from, sent.to)
-    transfers[name] = (transfers[name] or 0) + 1
-  end
-  return collectives, transfers
-end
-
-local function text_of(counts)
-  local words = {}
-  for name, count in trinity.sorted_pairs(counts) do words[#words + 1] = ('%s %d'):format(name, count) end
-  return table.concat(words, ', ')
-end
 
 describe('functions of operators in a mesh', function()
   local problem = on(gpt2())
@@ -79,7 +57,6 @@ describe('functions of operators in a mesh', function()
     for _, row in ipairs(found:account().stages[1].traffic) do expect(row.axis):equals 'tensor' end
     local path = os.tmpname()
     local again = odd:load(found:save(path))
-    os.remove(path)
     expect(again.metrics.step_time_s):equals(found.metrics.step_time_s)
     expect(again.operators['block_2/attention/q/heads'].split):equals(false)
     expect(again.operators['block_2/feed_forward/inner']):equals(nil)
@@ -89,44 +66,13 @@ end)
 describe('a mesh', function()
   local problem = on(gpt2())
 
-  it('changes nothing where its axes are one', function()
-    local plain, mesh = problem:strategy(problem:placement()), problem:strategy { mesh = {} }
-    expect(mesh.metrics.step_time_s):equals(plain.metrics.step_time_s)
-    expect(mesh.metrics.peak_memory_bytes):equals(plain.metrics.peak_memory_bytes)
-    local twice = problem:strategy { placement = problem:placement(), schedule = '1f1b', micro_batches = 2 }
-    expect(problem:strategy({ mesh = {}, micro_batches = 2 }).metrics.step_time_s):equals(twice.metrics.step_time_s)
-  end)
-  it('splits layers over tensor as Megatron does: two all-reduces a layer forwards, two backwards', function()
-    local collectives, transfers = traffic(problem, { mesh = { tensor = 2 } })
-    expect(text_of(collectives)):equals('block/attention/output/sum1 4, block/feed_forward/inner/grad/sum1 4, '
-      .. 'block/feed_forward/outer/sum1 4, block/norm_1/grad_sum/sum1 4, embed/token/sum1 1, logits/grad/sum1 1, '
-      .. 'loss/maximum1 1, loss/target1 1, loss/total1 1')
-    expect(text_of(transfers)):equals ''
-  end)
   it('sends between stages what the next one reads, from every part to its own', function()
-    local _, transfers = traffic(problem, { mesh = { pipeline = 2, tensor = 2 }, micro_batches = 3 })
-    expect(transfers['block_2/feed_forward/residual 1>3']):equals(3)
-    expect(transfers['block_2/feed_forward/residual 2>4']):equals(3)
-    expect(transfers['block_2/feed_forward/residual 1>4']):equals(nil)
-  end)
-  it('adds replicas whose gradients meet, stage by stage', function()
-    local collectives = traffic(problem, { mesh = { data = 2, pipeline = 2 }, bucket_bytes = 1e9 })
-    expect(text_of(collectives)):equals 'bucket 2, embedding/shared 2' -- tied: in both stages of both replicas
-  end)
-  it('runs 1f1b and interleaved with parts, replicas and virtual stages together', function()
-    local found = problem:strategy { mesh = { data = 4, tensor = 2, pipeline = 2 }, schedule = 'interleaved',
-      virtual_stages = 2, micro_batches = 4, recompute = 'full' }
-    expect(found.metrics.feasible):equals(true)
-    expect(found:lower_bound_s() <= found.metrics.step_time_s):truthy()
-    expect(found.metrics:compute_busy_s(16) > 0):truthy()
-    expect(found.metrics:compute_busy_s(17)):equals(0)
-  end)
-  it('keeps less where more is computed again', function()
-    local function peak(word)
-      return problem:strategy({ mesh = { tensor = 2 }, micro_batches = 2, recompute = word }).metrics.peak_memory_bytes
+    local account = problem:strategy({ mesh = { pipeline = 2, tensor = 2 }, micro_batches = 3 }):account()
+    local sends = {}
+    for _, row in ipairs(account.traffic) do
+      if row.kind == 'send' and row.phase == 'forward' then sends[table.concat(row.devices, '>')] = row.count end
     end
-    expect(peak 'selective'):below(peak 'none')
-    expect(peak 'full'):below(peak 'selective')
+    expect(trinity.json.encode(sends):gsub('%s', '')):equals '{"1>3":3,"2>4":3}'
   end)
   it('takes the layers of every stage, with what stands before and behind them at the ends', function()
     local uneven = problem:strategy { mesh = { pipeline = 2 }, stages = { 3, 1 }, micro_batches = 2 }
@@ -177,7 +123,6 @@ describe('a mesh', function()
     expect(function() problem:load(path) end):raises "strategy: unknown field 'shards', did you mean 'shard'"
     core.write_file(path, (text:gsub('"data": 2', '"data": 3000')))
     expect(function() problem:load(path) end):raises "are 6000 devices, cluster 'dgx_a100x4' has 32"
-    os.remove(path)
   end)
   it('prices batches of any strategies as it prices each', function()
     local plans = { problem:placement(), { mesh = { tensor = 4 } }, { mesh = { data = 2 }, micro_batches = 2 } }
@@ -258,9 +203,13 @@ describe('a mesh refuses', function()
 
   it('in a sentence with fields, sizes and what would do', function()
     refused({ mesh = { data = 33 } }, "data 33 x tensor 1 x pipeline 1 are 33 devices, cluster 'dgx_a100x4' has 32")
+    refused({ mesh = { tensor = 4096, context = 4096, placement = 4096 }, inside = function() return 1 end },
+      "are 68719476736 devices, cluster 'dgx_a100x4' has 32")
     refused({ mesh = { pipeline = 3 } }, '4 layers do not divide over 3 stages')
+    refused({ mesh = { pipeline = 4 }, stages = { 2, 0, 1, 1 }, micro_batches = 4 },
+      'stages: stage 2 of 4 has 0 layers; expected at least 1 between the first stage and the last one')
     refused({ mesh = { pipeline = 2 }, stages = { 1, 2 } }, 'expected 2 numbers of layers .* with the sum 4, got 2 with')
-    refused({ mesh = { tensor = 3 } }, "which 3 does not divide; nearest that do: 2 or 4")
+    refused({ mesh = { tensor = 3 } }, "mesh: tensor = 3: operator '.*' has 4 heads, which 3 does not divide; nearest that do: 2 or 4")
     refused({ mesh = { pipeline = 2 }, virtual_stages = 2 }, "schedule '1f1b' has one a device")
     refused({ mesh = { pipeline = 2 }, schedule = 'interleaved', virtual_stages = 2, micro_batches = 3 },
       'expected micro_batches that pipeline = 2 divides, got 3 %(nearest: 2 or 4%)')
@@ -308,6 +257,68 @@ describe('a mesh refuses', function()
     local single = on(layers:build())
     expect(function() single:strategy { mesh = { pipeline = 2 } } end):raises "graph 'one' repeats no layers"
     expect(single:strategy({ mesh = { data = 2, tensor = 2 } }).metrics.feasible):equals(true)
+  end)
+end)
+
+describe('words of a mesh that have no effect', function()
+  local net = trinity.layers.new('cnn', { batch_size = 4 })
+  local x = net:input('x', { 4, 8, 16, 16 })
+  for i = 1, 4 do
+    local conv = net:conv(('down_%d/conv'):format(i), x, { channels = 8, kernel = 3, padding = 1 })
+    x = net:relu('between_' .. i, conv)
+  end
+  local problem = on(net:build():to_training())
+  local function refused(plan, message) expect(function() problem:evaluate(plan) end):raises(message) end
+
+  it('are refused where they ask for devices or memory', function()
+    refused({ mesh = { tensor = 2 } }, "mesh: tensor = 2 splits no operator of graph 'cnn': expected matmuls with weights .*use tensor = 1")
+    refused({ mesh = { tensor = 2 }, sequence_parallel = true }, "sequence_parallel: graph 'cnn' has no sequence")
+    refused({ mesh = { context = 2 } }, "mesh: context = 2: graph 'cnn' has no sequence")
+    refused({ mesh = { data = 2, expert = 2 } }, "mesh: expert = 2: graph 'cnn' has no experts")
+    local joined = on(trinity.model('transformer', { batch_size = 2 })) -- keys and values of a memory in one product
+    expect(function() joined:evaluate { mesh = { data = 3, expert = 3 } } end):raises "graph 'transformer' has no experts"
+    refused({ mesh = {}, recompute = 'selective' }, "recompute: selective: graph 'cnn' has no attention to recompute")
+    refused({ mesh = {}, schedule = 'interleaved', virtual_stages = 2 }, 'expected a mesh with pipeline > 1')
+    local function convolutions(op) return op.type == 'Conv' and 'c' or nil end
+    expect(problem:evaluate({ mesh = { tensor = 2 }, split = convolutions }).feasible):equals(true)
+  end)
+  it('a pipeline over operators between layers that no name puts there, with the rule of names', function()
+    refused({ mesh = { pipeline = 2 }, micro_batches = 4 },
+      "operator 'between_2' in stage 1 .* reads 'down_2/conv' in .*finds stages by the names of layers: a layer is what")
+  end)
+  it('change nothing where the axis that they belong to is 1', function()
+    local step_s = problem:evaluate({ mesh = {} }).step_time_s
+    for _, word in ipairs { { sequence_parallel = true }, { overlap_tensor = true }, { scatter_gather = true }, { shard = 3 },
+      { context_kind = 'ring' }, { synchronise = { kind = 'hierarchical', inner = 2 } }, { bucket_bytes = 1000 },
+      { schedule = 'zb-h1' } } do
+      expect(problem:evaluate(util.merged({ mesh = {} }, word)).step_time_s):equals(step_s)
+    end
+  end)
+end)
+
+describe('an error of a mesh on 16,384 devices', function()
+  local problem = trinity.simulator {
+    graph = trinity.model('gpt2', { layers = 16, hidden = 64, heads = 8, sequence = 32, positions = 32,
+      batch_size = 1, fused = false }),
+    cluster = trinity.cluster 'dgx_a100x2048' }
+
+  -- A graph of all devices, or of all in a replica or in a stage, takes seconds to minutes.
+  local function refused(plan, message)
+    plan.micro_batches = plan.micro_batches or 32
+    local before = os.clock()
+    expect(function() problem:evaluate(plan) end):raises(message)
+    expect(os.clock() - before):below(1)
+  end
+
+  it('is that of one replica: no graph of all devices is made for it', function()
+    local mesh, stages = { data = 128, tensor = 8, pipeline = 16 }, { 2, 0 }
+    for stage = 3, 16 do stages[stage] = 1 end
+    refused({ mesh = mesh, stages = stages }, 'stages: stage 2 of 16 has 0 layers')
+    refused({ mesh = mesh, schedule = 'interleaved', virtual_stages = 2 }, '16 layers do not divide over 32 stages')
+    refused({ mesh = { data = 127, tensor = 8, pipeline = 16 }, synchronise = { algorithm = 'halving_doubling' } },
+      "'halving_doubling' expects a power of two of devices, got 127")
+    refused({ mesh = { data = 64, tensor = 16, pipeline = 16 } }, "dimension 'h' of operator 'block_1/attention/q/heads'")
+    refused({ mesh = mesh, inside = function() return 2 end }, 'is on place 2, expected 1 to mesh: placement = 1')
   end)
 end)
 

@@ -104,26 +104,6 @@ describe('a graph', function()
     b:collective { name = 's', kind = 'all_reduce', bytes = 8, members = { 'x', 'z' } }
     expect(function() b:build() end):raises "collective 's' waits for itself: its member 'z' needs what its member 'x'"
   end)
-  it('is replicated for data parallelism', function()
-    local graph = trinity.model('inception_v3', { batch_size = 1 })
-    local double, origin, replica = graph:replicate { replicas = 2, bucket_bytes = 5e6 }
-    expect(double.parameters):equals(2 * graph.parameters)
-    expect(#origin):equals(double.operators)
-    local members = 0
-    for i = 1, double.operators do
-      local op = double:operator(i)
-      if origin[i] == 0 then
-        members = members + 1
-        expect(op.type):equals 'AllReduce'
-      else
-        expect(op.name):equals(('%s@%d'):format(graph:operator(origin[i]).name, replica[i]))
-      end
-    end
-    expect(double.operators):equals(2 * graph.operators + members)
-    local apart = trinity.graph.new { name = 'plain' }
-    apart:add { name = 'x', type = 'Work', flops = 1 }
-    expect(apart:build():replicate({ replicas = 3 }).operators):equals(3)
-  end)
   it('shares buckets between operators of one device', function()
     local array = require 'trinity.base.array'
     local graph = trinity.model('inception_v3', { batch_size = 1 })

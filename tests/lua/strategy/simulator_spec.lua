@@ -53,6 +53,27 @@ local function expect_step(metrics, milliseconds) expect(metrics.step_time_s):ne
 -- b and c read a; c is short and d, which follows it on the other device, is long.
 local fork = { { 'a', 1 }, { 'b', 4, 'a' }, { 'c', 1, 'a' }, { 'd', 5, 'c' } }
 
+describe('a field that is not there', function()
+  it('is refused with the one that was meant, of modules, objects, metrics and arrays', function()
+    local problem = trinity.problem { graph = trinity.model('alexnet'), cluster = trinity.cluster 'p100x2' }
+    local found = trinity.methods.single_device(problem)
+    for expected, read in pairs { -- each by itself: in any order
+      ["trinity: no field 'metods', did you mean 'methods'?"] = function() return trinity.metods end,
+      ["trinity.graph: no field 'neww', did you mean 'new'?"] = function() return trinity.graph.neww end,
+      ["problem: no field 'clusters', did you mean 'cluster'?"] = function() return problem.clusters end,
+      ["problem: no field 'evalute', did you mean 'evaluate'?"] = function() return problem:evalute() end,
+      ["strategy: no field 'metric', did you mean 'metrics'?"] = function() return found.metric end,
+      ["array: no field 'totabel', did you mean 'totable'?"] = function() return found.placement:totabel() end,
+      ["metrics.memory_bytes is a function of a device: expected metrics:memory_bytes(1)"] = function()
+        return found.metrics.memory_bytes[1]
+      end,
+    } do
+      expect(read):raises('simulator_spec%.lua:%d+: ' .. expected:gsub('%p', '%%%0'))
+    end
+    expect(found.mesh):equals(nil) -- which others have
+  end)
+end)
+
 describe('a plan', function()
   local problem = trinity.problem { graph = graph(fork), cluster = cluster(2) }
   local apart = placed(problem, { 1, 1, 1, 2 })
@@ -135,40 +156,17 @@ describe('a schedule', function()
     end
     fails({ micro_batches = 0 }, "schedule: field 'micro_batches': expected an integer from 1")
     fails({ micro_batches = 1.5 }, "schedule: field 'micro_batches': expected an integer from 1")
-    fails({ micro_batches = 2 ^ 29 }, '4 operators in 536870912 micro%-batches are more than 2^30 tasks')
-    fails({ schedule = 'priority' }, "schedule 'priority' needs a field 'priority'")
-    fails({ schedule = 'priority', priority = { 1, 2 } }, "priorities of graph 'hand' need 4 entries, got 2")
     fails({ schedule = 'priority', priority = { 1, 2, 3, '4' } }, "schedule: 'priority': entry 4: expected a number, got string")
-    fails({ schedule = 'priority', priority = { 1, 0 / 0, 3, 4 } }, "the priority of operator 'b' is not a number")
     fails({ schedule = 'priority', priority = 7 }, "schedule: 'priority': expected a list or a double array, got 7")
     fails({ schedule = 'priority', priority = array.int32(4) }, "schedule: 'priority': expected a list or a double array, got cdata")
-    fails({ priority = { 1, 2, 3, 4 } }, "schedule 'fifo' takes no field 'priority'")
-    fails({ schedule = 'order' }, "schedule 'order' needs a field 'order'")
-    fails({ schedule = 'order', order = { { 1, 2, 3, 4 } } }, 'an order needs 2 lists of tasks, one a device, got 1')
     fails({ schedule = 'order', order = { { 1, 2, 3 }, { 5 } } }, "schedule: 'order': device 2: expected 1 to 4, got 5")
     fails({ schedule = 'order', order = { 1, 2 } }, "schedule: 'order': device 1: expected a list or an int32 array, got 1")
     fails({ schedule = 'order', order = { { 1, 2, 'c' }, {} } }, "schedule: 'order': device 1: entry 3: expected an integer")
-    fails({ schedule = 'order', order = { { 1, 2, 3, 4 }, {} } }, "the order of device 'd1' names operator 'd', which is placed on 'd2'")
-    fails({ schedule = 'order', order = { { 1, 2, 2, 3 }, { 4 } } }, "an order names operator 'b' of micro%-batch 1 twice")
     fails({ schedule = 'order', order = { { 2, 1, 3 }, { 4 } } }, "the order contradicts graph 'hand': device 'd1' waits for 'b' of micro%-batch 1")
-    fails({ schedule = 'order', order = { { 1, 2 }, { 4 } } }, "the order contradicts graph 'hand': device 'd2' waits for 'd'")
   end)
 end)
 
 describe('a pipeline', function()
-  it('takes (micro-batches + stages - 1) times the time of a stage', function()
-    local problem, placement = pipeline(4, 4)
-    local memory = {}
-    for _, name in ipairs { 'gpipe', '1f1b', 'interleaved' } do
-      for _, micro_batches in ipairs { 4, 8 } do
-        local metrics = problem:evaluate { placement = placement, schedule = name, micro_batches = micro_batches }
-        expect_step(metrics, (micro_batches + 3) * 3)
-        expect(metrics:compute_busy_s(2)):near(micro_batches * 3 * ms, 1e-6)
-        memory[name] = metrics.peak_memory_bytes
-      end
-    end
-    expect(memory['1f1b']):below(memory.gpipe) -- holds as many micro-batches as there are stages
-  end)
   it('waits less when interleaved', function()
     local problem, placement = pipeline(4, 2)
     local stage = array.int32(#placement)
@@ -179,14 +177,8 @@ describe('a pipeline', function()
     end
     expect(time { schedule = 'interleaved', stage = stage }):near(27 * ms, 1e-6) -- 4 * 2 layers * 3 ms + 3 ms
     expect(time { schedule = 'interleaved', stage = stage:totable() }):near(27 * ms, 1e-6)
-    local function fails(plan, pattern) expect(function() time(plan) end):raises('simulator_spec%.lua:%d+: [%l_.:]+ .*' .. pattern) end
-    fails({ schedule = '1f1b', stage = stage }, "schedule '1f1b': stages 1 and 3 are on device 1, expected a device for")
-    stage[2] = 0
-    fails({ schedule = 'gpipe', stage = stage }, "operator 'layer1' is in stage 0, expected 1 to %d+")
-    stage[2] = 2
-    fails({ schedule = 'interleaved', stage = stage }, "the order contradicts graph 'pipeline': device 'd1' waits for 'layer3' of micro%-batch 1")
-    fails({ schedule = 'gpipe', stage = array.int32(3) }, "stages of graph 'pipeline' need %d+ entries, got 3")
-    fails({ schedule = 'gpipe', stage = 7 }, "schedule: 'stage': expected a list or an int32 array, got 7")
+    expect(function() time { schedule = 'gpipe', stage = 7 } end)
+      :raises "schedule: 'stage': expected a list or an int32 array, got 7"
   end)
 end)
 
@@ -200,6 +192,15 @@ describe('metrics', function()
     expect(metrics.peak_memory_bytes):equals(math.max(metrics:memory_bytes(1), metrics:memory_bytes(2)))
     expect(metrics:memory_bytes(1)):equals(2e6) -- nobody reads what b made, so it is gone when c runs
     expect(metrics.excess_memory_bytes):equals(0)
+    local all, names = metrics:totable(), {}
+    for name, value in pairs(metrics) do
+      names[#names + 1] = name
+      if type(value) ~= 'table' then expect(value):equals(metrics[name])
+      else expect(value[2]):equals(metrics[name](metrics, 2)) end
+    end
+    expect(table.concat(names, ' ')):equals('compute_busy_s device_count excess_memory_bytes feasible memory_bytes peak_communication_bytes '
+      .. 'peak_memory_bytes received_bytes rejected samples samples_per_s send_busy_s sent_bytes step_time_s total_communication_bytes transfers')
+    expect(all.memory_bytes[1]):equals(2e6)
     expect(metrics.feasible):equals(true)
     expect(metrics.rejected):equals(false)
     expect(metrics.device_count):equals(2)
@@ -248,7 +249,7 @@ describe('arrays', function()
     expect(function() a.length = 7 end):raises 'simulator_spec%.lua:%d+: attempt to write to constant location'
     expect(function() a[4] = 1 end):raises 'simulator_spec%.lua:%d+: index 4 is outside 1 to 3'
     expect(function() return a[0] end):raises 'simulator_spec%.lua:%d+: index 0 is outside 1 to 3'
-    expect(function() return a.lenght end):raises "simulator_spec%.lua:%d+: an array has no field 'lenght'"
+    expect(function() return a.lenght end):raises "simulator_spec%.lua:%d+: array: no field 'lenght', did you mean 'length'%?"
     expect(table.concat(a:totable(), ' ')):equals '0 0 0'
   end)
 end)
@@ -282,27 +283,6 @@ describe('a limit', function()
 end)
 
 describe('bounds', function()
-  it('are below every plan', function()
-    local problem = trinity.problem { graph = trinity.model('inception_v3', { batch_size = 8 }), cluster = trinity.cluster 'p100x4' }
-    local bounds = problem:bounds()
-    expect(problem.lower_bound_s):equals(bounds.step_time_s)
-    for _, name in ipairs { 'critical_path_s', 'work_s', 'interval_s' } do
-      expect(0):below(bounds[name])
-      expect(bounds[name] <= bounds.step_time_s):truthy()
-    end
-    expect(bounds.least_devices):equals(1)
-    for i = 1, 20 do
-      local stream = trinity.random(3, 'bounds', i)
-      local placement = problem:placement_by_unit(function() return stream:integer(4) end)
-      for _, name in ipairs { 'fifo', 'lifo', 'critical_path' } do
-        local metrics = problem:evaluate { placement = placement, schedule = name }
-        expect(bounds.step_time_s <= metrics.step_time_s):truthy()
-        expect(bounds.peak_memory_bytes <= metrics.peak_memory_bytes):truthy()
-      end
-      local four = problem:evaluate { placement = placement, micro_batches = 4 }
-      expect(problem:bounds(4).step_time_s <= four.step_time_s):truthy()
-    end
-  end)
   it('on memory are near what a search finds for BERT', function()
     for _, cards in ipairs { 2, 4 } do
       local problem = trinity.problem { graph = trinity.model('bert_base', { batch_size = 16, training = true }),
@@ -322,7 +302,7 @@ describe('bounds', function()
     expect(problem:bounds(3).work_s):near(16.5 * ms, 1e-12)
     expect(function() problem:bounds(0) end):raises 'simulator_spec%.lua:%d+: .*expected an integer from 1'
     local other = trinity.problem { graph = problem.graph, cluster = problem.cluster, micro_batches = 3 }
-    expect(other.lower_bound_s):near(16.5 * ms, 1e-12)
+    expect(other:bounds().step_time_s):near(16.5 * ms, 1e-12)
   end)
 end)
 
@@ -386,37 +366,7 @@ describe('rules', function()
     fails({ qeue = 'sender' }, "rules: unknown field 'qeue', did you mean 'queue'%?")
     fails({ device_pause_s = -1 }, "rules: field 'device_pause_s': expected 0 to 1000 s, got %-1")
     fails({ link_pause_s = 'long' }, "rules: field 'link_pause_s': expected a number")
-    fails(7, "option 'rules': expected 'standard', 'compat', 'placeto', 'doppler' or a table, got number 7")
-  end)
-end)
-
-describe('a cluster of links and switches', function()
-  local half = { { from = 'd1', to = 'd2', bandwidth_bytes_per_s = 1e9, duplex = 'half' } }
-  local function step(operators, devices, settings)
-    local problem = trinity.problem { graph = graph(operators), cluster = cluster(2, settings) }
-    return problem:evaluate(placed(problem, devices))
-  end
-  it('lets both directions wait for a half-duplex link where routes queue', function()
-    expect_step(step(cross, { 1, 2, 2, 1 }, { links = half }), 3)
-    expect_step(step(cross, { 1, 2, 2, 1 }, { links = half, queue = 'route' }), 4)
-    expect_step(step(cross, { 1, 2, 2, 1 }, { links = half, queue = 'fair' }), 4)
-  end)
-  it('shares a switch with a bandwidth of its own', function()
-    local switches = { { name = 'hub', bandwidth_bytes_per_s = 1e9 } }
-    local function four(settings)
-      settings.switches = switches
-      local problem = trinity.problem { graph = graph(cross), cluster = cluster(4, settings) }
-      return problem:evaluate(placed(problem, { 1, 3, 2, 4 }))
-    end
-    expect_step(four {}, 3)
-    expect_step(four { queue = 'route' }, 4)
-    expect_step(four { queue = 'fair' }, 4)
-  end)
-  it('prices a longer route by its slowest link', function()
-    local links = { { from = 'd1', to = 'left', bandwidth_bytes_per_s = 4e9, latency_s = 1 * ms },
-      { from = 'left', to = 'right', bandwidth_bytes_per_s = 0.5e9, latency_s = 2 * ms },
-      { from = 'right', to = 'd2', bandwidth_bytes_per_s = 4e9 } }
-    expect_step(step(cross, { 1, 2, 2, 1 }, { links = links }), 1 + 3 + 2 + 1)
+    fails(7, "option 'rules': expected 'standard', 'compat', 'placeto', 'doppler' or a table of rules, got 7")
   end)
 end)
 

@@ -1,29 +1,19 @@
--- The commands that may take long. tests/lua/whole/long_commands_spec.lua tries on each what all of them promise; a
--- command that is new joins here.
+-- The commands that may take long. tests/lua/whole/long_commands_spec.lua tries Ctrl-C on each, and on those that are
+-- `seconds` long all that the frame of searches promises; a command that is new joins here.
 --
---   name        of the command
---   words       its arguments, for a second or two of work; --seed is added where `seed` is not false
---   files       what stands in its folder before: { name = text }
---   kept        what it finds, as a pattern of the shell below its folder (runs/r of its run, or a file that it writes)
---   same        what of that is the same for the same seed, as a command of the shell; without: all but what clocks say
---   seconds     seconds that --seconds gives it (each of its searches, where it has several), or a text that says why it has
---               no such option
---   minutes     the same in minutes, of a command that has --minutes
---   endless     its words for that, for its progress and, where it does not go on, for Ctrl-C: work that does not end before
---               (default: `words` with a great --evaluations and no --rounds)
---   seed        false: it takes none, since it draws nothing, or has `--seeds`
---   seeded      whether another seed gives another result
---   resumes     whether, stopped by Ctrl-C, it goes on to the same bytes
---   resume      'again': after Ctrl-C it is started again, where others go on by `trinity runs resume`
---   says        what it says when Ctrl-C stops it, as a pattern; needed where it does not go on
---   after       what it says (on standard output in the file `out`, on standard error in `err`, or in a file of its own)
---               before Ctrl-C makes sense: a command of the shell, where `worked N` says that it has had N hundredths of a
---               second of a processor since it was first asked
---   struck      its words for Ctrl-C, where it keeps nothing of `endless`
---   progress    its words for that, where `endless` shows none
---   finished    what it says, as a pattern, where nothing is left to go on with
---   gentle      false: where Ctrl-C comes early it has found nothing yet
---   memory      what it gets by --memory-limit (default 600M)
+--   name, words  of the command: for a second or two of work where it goes on after Ctrl-C, else for work without end;
+--                --seed is added where `seed` is not false (it draws nothing, or has `--seeds`)
+--   files        what stands in its folder before: { name = text }
+--   kept         what it finds, as a pattern of the shell below its folder (runs/r of its run, or a file that it writes)
+--   says         what it says when Ctrl-C stops it, as a pattern; needed where it does not go on
+--   after        what it says (on standard output in the file `out`, on standard error in `err`, or in a file of its own)
+--                before Ctrl-C makes sense: a command of the shell, where `worked N` says that it has had N hundredths of a
+--                second of a processor since it was first asked
+--   resumes      whether, stopped by Ctrl-C, it goes on to the same bytes: by `trinity runs resume`, or where it is started
+--                `again`
+--   gentle       false: where Ctrl-C comes early it has found nothing yet
+--   seconds      what --seconds gives it; endless: its words for that (default: `words` with a great --evaluations); brief:
+--                those for its end; seeded: whether another seed gives another result
 
 local best = 'runs/r/searches/*/strategy.json'
 local begun = 'test -e runs/r/problems/1/problem.json && worked 20'
@@ -91,123 +81,85 @@ local home = require('trinity.core').home
 local function weights(name) return require('trinity.core').read_file(('%s/models/policies/%s.safetensors'):format(home, name)) end
 local held_out = { ['runs/policy/attention.safetensors'] = weights 'moves',
   ['runs/policy/attention-schedulers.safetensors'] = weights 'schedulers' } -- which a study would train first
+local rows_done = '%d+ rows are done'
 local told = 'stopped by Ctrl%-C: %d+ of %d+ [^\n]* are told, which is not gone on from'
-local network = '--model rnnlm --set hidden=64,vocabulary=200,sequence=8 --batch_size 4'
+local fit = 'the fit ended early %(Ctrl%-C%) with the best so far, which is not gone on from'
+local network = ' --model rnnlm --set hidden=64,vocabulary=200,sequence=8 --batch_size 4'
 
-return {
+local goes_on = {
   { name = 'search', words = '--model inception_v3 --cluster p100x4 --method local_search --evaluations 16000', kept = best,
-    seconds = 1, seeded = true, resumes = true, after = begun },
-  { name = 'search', words = '--model inception_v3 --cluster p100x4 --method random --evaluations 9000', kept = best,
-    seconds = 1, seeded = true, resumes = true, after = begun },
+    seconds = 1, seeded = true, after = begun },
   { name = 'compare', words = '--model alexnet --cluster p100x4 --methods random,local_search,metis --seeds 2 '
-    .. '--evaluations 20000', kept = best, seconds = 1, seeded = true, resumes = true, after = begun },
+    .. '--evaluations 20000', kept = best, seconds = 1, seeded = true, after = begun },
+  { name = 'reproduce', words = 'pase --only figure6 --quick', kept = result, seconds = 1, endless = 'pase --only figure6',
+    after = 'grep -q "^figure6: rnnlm" err' },
   { name = 'train', words = '--graphs alexnet:8 --clusters p100x2 --rounds 3 --save w.safetensors', kept = 'w.safetensors',
-    minutes = 0.02, endless = '--graphs alexnet:8 --clusters p100x2 --save w.safetensors', seeded = true, resumes = true,
     after = 'test -e w.safetensors.training' },
-  { name = 'train', words = '--learns schedulers --graphs alexnet:8 --clusters p100x2 --members 2 --rounds 20 --save w.safetensors',
-    kept = 'w.safetensors', seconds = 'rounds of a scheduler take milliseconds, and there are as many as --rounds says',
-    endless = '--learns schedulers --graphs alexnet:8 --clusters p100x2 --members 2 --rounds 1000000 --save w.safetensors',
-    seeded = true, after = 'grep -q "round [0-9]" err',
-    says = 'stopped by Ctrl%-C after %d+ of %d+ rounds, which are not gone on from: a new training begins at round 1' },
-  { name = 'pipeline', words = '--model gpt2 --devices 4 --method max_load_annealing --rounds 3', kept = result,
-    seconds = 1, after = 'grep -q best out err', endless = '--model gpt2 --devices 4 --method max_load_annealing',
-    says = 'stopped by Ctrl%-C with the best so far, which is not gone on from' },
-  { name = 'plan', words = 'gpt2 --set layers=12,fused=false,dropout=0 --cluster dgx_a100x2 --global_batch 64 --simulations 40',
-    kept = result, seconds = 5, after = 'grep -q "simulated, best" out err',
-    endless = 'gpt2 --set layers=48,fused=false,dropout=0 --cluster dgx_a100x8 --global_batch 512 --simulations 1000000 '
-      .. '--plans 1000 --refinements 1000000',
-    says = 'ended early %(Ctrl%-C%) with the best so far, which is not gone on from' },
-  { name = 'execute', words = network .. ' --steps 500 --warm_up 1', kept = result, seconds = 1, seeded = true,
-    endless = network .. ' --steps 1000000 --warm_up 1', after = 'grep -q "step [3-9]" out err', memory = '2G',
-    same = [[sed -n '/"losses"/,/]/p' runs/r/results/measured.json]],
-    says = 'stopped by Ctrl%-C after %d+ of 1000000 steps; [^\n]*a new run begins at step 1' },
   { name = 'execute', words = '--model mlp --set inputs=3,classes=2 --data d.csv --batch_size 20 --epochs 150 '
       .. '--checkpoint c.safetensors --save w.safetensors', files = { ['d.csv'] = samples() }, kept = '[cw].safetensors',
-    endless = '--model mlp --set inputs=3,classes=2 --data d.csv --batch_size 20 --epochs 1000000 --checkpoint c.safetensors',
-    seconds = 1, seeded = true, resumes = true, after = 'test -e c.safetensors', memory = '2G',
-    says = 'stopped by Ctrl%-C after %d+ steps; with %-%-checkpoint it goes on from there',
-    finished = 'c.safetensors has %d+ steps, expected fewer' },
-  { name = 'execute', words = network .. ' --mixtures 2 --devices cpu:0,cpu:1 --steps 2', kept = result, seconds = 1,
-    endless = network .. ' --mixtures 2 --devices cpu:0,cpu:1 --steps 1000000', after = 'grep -q "round [2-9]" out err',
-    memory = '2G', same = [[grep '"name"' runs/r/results/mixtures.json]],
-    says = 'stopped by Ctrl%-C after %d+ of 1000000 rounds; [^\n]*a new run begins at round 1' },
-  { name = 'profile', words = network .. ' --steps 300 --warm_up 1 --largest_copy 4096 --out p.json', kept = 'p.json',
-    seconds = 1, after = 'grep -q "step [1-9]" out err', memory = '2G', same = [[grep -o '"fingerprint": "[^"]*"' p.json]],
-    endless = network .. ' --steps 1000000 --warm_up 1 --largest_copy 4096 --out p.json',
-    says = 'stopped by Ctrl%-C after %d+ of 1000000 measured steps, [^\n]*a new one begins at step 1' },
-  { name = 'fidelity', words = 'vtrain --rows r.csv --fit --steps 1 --save c.lua',
-    files = { ['r.csv'] = runs(3), ['many.csv'] = runs(40) }, kept = 'c.lua', seed = false,
-    seconds = 'a fit ends by its steps, which are few', endless = 'vtrain --rows many.csv --fit --steps 100 --save c.lua',
-    after = 'grep -q "step [1-9]" out err', memory = '2G',
-    says = 'the fit ended early %(Ctrl%-C%) with the best so far, which is not gone on from' },
-  { name = 'fidelity', words = 'vtrain --rows r.csv', kept = result, files = { ['r.csv'] = runs(70), ['many.csv'] = runs(3000) },
-    seed = false, seconds = 'rows are told one by one, as many as the table has', endless = 'vtrain --rows many.csv',
-    after = 'grep -q "[2-9] of .* pieces" err', memory = '2G', says = told },
-  { name = 'fidelity', words = 'published --rows r.csv', kept = result, seed = false,
-    files = { ['r.csv'] = speeds(40), ['many.csv'] = speeds(3000) },
-    seconds = 'rows are told one by one, as many as the table has', endless = 'published --rows many.csv',
-    after = 'grep -q "[2-9] of .* pieces" err', memory = '2G', says = told },
-  { name = 'fidelity', words = 'published --rows r.csv --fit --save c.lua', kept = 'c.lua', seed = false,
-    files = { ['r.csv'] = speeds(6), ['many.csv'] = speeds(3000) }, seconds = 'a fit ends by its steps, which are few',
-    endless = 'published --rows many.csv --fit --save c.lua', after = 'grep -q "/.* items" err', memory = '2G',
-    says = 'the fit ended early %(Ctrl%-C%) with the best so far, which is not gone on from' },
-  { name = 'fidelity', words = 'published --rows r.csv --left_out', kept = result, seed = false,
-    files = { ['r.csv'] = speeds(6), ['many.csv'] = speeds(3000) }, seconds = 'a fit ends by its steps, which are few',
-    endless = 'published --rows many.csv --left_out', after = 'grep -q "[1-9] of .* networks" err', memory = '2G',
-    says = told },
-  { name = 'fidelity', words = 'plan --runs r.csv', kept = result, seed = false,
-    files = { ['r.csv'] = runs(12), ['many.csv'] = runs(3000, 64) }, seconds = 'a search a group, which ends by its rows',
-    endless = 'plan --runs many.csv', after = 'grep -q "[2-9] of .* groups" err', memory = '2G', says = told },
-  { name = 'select', words = 'p.json --rounds 4', files = { ['p.json'] = selection() }, kept = result, seconds = 1,
-    endless = 'p.json', after = 'grep -q "searching  cost" out err', says = 'stopped by Ctrl%-C with the best so far' },
-  { name = 'train_distributed', words = '--method bsp --epochs 12 --checkpoint saved', kept = 'saved/bsp-1',
-    seconds = 1, endless = '--method bsp --epochs 100000 --checkpoint saved',
-    same = 'cksum saved/bsp-1', seeded = true, resumes = true, resume = 'again', after = 'test -e saved/bsp-1',
-    says = '0 of 1 trainings are done; the one that ran goes on with the same %-%-checkpoint', memory = '2G',
-    finished = 'saved/bsp%-1 has %d+ steps, expected fewer' },
-  { name = 'train_distributed', words = '--seeds 2 --epochs 5', kept = result, seeded = true,
-    seconds = 1, endless = '--seeds 2 --epochs 100000',
-    same = [[grep '"loss"' runs/r/results/training.json]], after = 'grep -q "daso, seed 1" out err', memory = '2G',
-    struck = '--seeds 100000 --epochs 2', says = '%d+ of 200000 trainings are done; the one that ran was not saved' },
-  { name = 'reproduce', words = 'trinity --only stages --quick --updates 8 --models gnmt', kept = result, seeded = true,
-    seconds = 1, endless = 'trinity --only stages --models gnmt',
-    resumes = true, after = 'test -e runs/r/searches/2', memory = '2G' },
-  { name = 'reproduce', words = 'tapp --only cases --quick --models vgg16 --updates 10 --seeds 1', kept = result, seconds = 1,
-    endless = 'tapp --only cases --models vgg16 --seeds 100', seeded = true, resumes = true,
-    after = 'test -e runs/r/searches/m1i1-2', memory = '2G' },
-  { name = 'reproduce', words = 'pase --only figure6 --quick', kept = result, seconds = 1, endless = 'pase --only figure6',
-    resumes = true, after = 'grep -q "^figure6: rnnlm" err', memory = '2G' },
-  { name = 'reproduce', words = 'daso --only skips --quick', kept = result, seconds = 1, endless = 'daso --only map',
-    resumes = true, after = 'grep -q "^skips: resnet50, 32" err', memory = '2G' },
-  { name = 'tradeoff', words = '--evaluations 600 --seeds 2', kept = 'runs/tradeoff.csv', seed = false, resumes = true,
-    seconds = 0.2, endless = '--evaluations 100000000 --seeds 1',
+    after = 'test -e c.safetensors', says = 'stopped by Ctrl%-C after %d+ steps; with %-%-checkpoint it goes on from there' },
+  { name = 'train_distributed', words = '--method bsp --epochs 12 --checkpoint saved', kept = 'saved/bsp-1', resumes = 'again',
+    after = 'test -e saved/bsp-1',
+    says = '0 of 1 trainings are done; the one that ran goes on with the same %-%-checkpoint' },
+  { name = 'reproduce', words = 'trinity --only stages --quick --updates 8 --models gnmt', kept = result,
+    after = 'test -e runs/r/searches/2' },
+  { name = 'reproduce', words = 'tapp --only cases --quick --models vgg16 --updates 10 --seeds 1', kept = result,
+    after = 'test -e runs/r/searches/m1i1-2' },
+  { name = 'reproduce', words = 'daso --only skips --quick', kept = result, after = 'grep -q "^skips: resnet50, 32" err' },
+  { name = 'tradeoff', words = '--evaluations 600 --seeds 2', kept = 'runs/tradeoff.csv', seed = false,
     after = 'test -e runs/r/searches/3', says = '%d+ of 10 settings are done', gentle = false },
   { name = 'placement_benchmark', words = ("--folder '%s/tests/data/profiles' --evaluations 9000 --seeds 2 "
-    .. '--methods random,annealing'):format(home), kept = best, seed = false, resumes = true,
-    seconds = 0.5, endless = ("--folder '%s/tests/data/profiles' --only small --seeds 1 --methods random,annealing"):format(
-      home),
-    after = 'test -e runs/r/searches/2', says = '%d+ of %d+ rows are done' },
+    .. '--methods random,annealing'):format(home), kept = best, seed = false, after = 'test -e runs/r/searches/2',
+    says = '%d+ of %d+ rows are done' },
   { name = 'policy', words = 'show --graphs alexnet:8 --clusters p100x2,p100x4 --evaluations 2500 --seeds 3', kept = best,
-    seconds = 0.5, endless = 'show --graphs alexnet:8 --clusters p100x4 --seeds 1',
-    progress = 'show --graphs alexnet:8 --clusters p100x4 --seeds 1000',
-    seed = false, resumes = true, after = 'test -e runs/r/searches/4', says = '%d+ problems are done' },
-  { name = 'policy', words = 'optima --units 20,30 --seeds 2 --samples 400', kept = best, seed = false, resumes = true,
-    seconds = 0.5, endless = 'optima --units 200 --seeds 1 --samples 100000000',
-    progress = 'optima --units 20 --seeds 1000 --samples 400',
-    after = 'test -e runs/r/searches/1/strategy.json', says = '%d+ rows are done', memory = '2G' },
+    seed = false, after = 'test -e runs/r/searches/4', says = '%d+ problems are done' },
+  { name = 'policy', words = 'optima --units 20,30 --seeds 2 --samples 400', kept = best, seed = false,
+    after = 'test -e runs/r/searches/1/strategy.json', says = rows_done },
   { name = 'policy', words = 'study --families attention --evaluations 60 --seeds 1', files = held_out, kept = result,
-    seconds = 0.3, endless = 'study --families attention --seeds 1', seed = false, resumes = true,
-    progress = 'study --families attention --evaluations 300 --seeds 20',
-    after = 'test -e runs/r/searches/3', says = '%d+ rows are done' },
+    seed = false, after = 'test -e runs/r/searches/3', says = rows_done },
   { name = 'policy', words = 'front runs/policy/attention.safetensors --families attention --evaluations 60 --seeds 1',
-    files = held_out, kept = result,
-    seconds = 0.1, endless = 'front --families attention --seeds 1', seed = false, resumes = true,
-    progress = 'front --families attention --seeds 1000', after = 'test -e runs/r/searches/19', says = '%d+ rows are done' },
+    files = held_out, kept = result, seed = false, after = 'test -e runs/r/searches/19', says = rows_done },
   { name = 'policy', words = 'schedulers --families attention', files = held_out, kept = result, seed = false,
-    seconds = 'schedulers search for nothing, and --seconds is refused', resumes = true,
-    progress = 'schedulers --families recurrent', after = 'test -e runs/r/searches/20', says = '%d+ rows are done' },
-  { name = 'timeline', words = '--method trinity --evaluations 30000', kept = best, seconds = 1, seeded = true,
-    resumes = true, after = begun },
+    after = 'test -e runs/r/searches/20', says = rows_done },
+  { name = 'timeline', words = '--method trinity --evaluations 30000', kept = best, after = begun },
   { name = 'export', words = '--format placement --cluster p100x4 --method annealing --evaluations 60000', kept = best,
-    seconds = 1, seeded = true, resumes = true, after = begun },
+    after = begun },
 }
+for _, command in ipairs(goes_on) do command.resumes = command.resumes or true end
+
+-- Of what does not go on: { command and words, kept, what it says, the sign behind which Ctrl-C comes, files }.
+local begins_anew = {
+  { 'train --learns schedulers --graphs alexnet:8 --clusters p100x2 --members 2 --rounds 1000000 --save w.safetensors',
+    'w.safetensors', 'after %d+ of %d+ rounds, which are not gone on from: a new training begins at round 1', 'round [0-9]' },
+  { 'pipeline --model gpt2 --devices 4 --method max_load_annealing', result, 'with the best so far, which is not gone on from',
+    'best' },
+  { 'plan gpt2 --set layers=48,fused=false,dropout=0 --cluster dgx_a100x8 --global_batch 512 --simulations 1000000 '
+    .. '--plans 1000 --refinements 1000000', result, 'ended early %(Ctrl%-C%) with the best so far, which is not gone on from',
+    'simulated, best' },
+  { 'execute' .. network .. ' --steps 1000000 --warm_up 1', result, 'after %d+ of 1000000 steps; [^\n]*a new run begins at step 1',
+    'step [3-9]' },
+  { 'execute' .. network .. ' --mixtures 2 --devices cpu:0,cpu:1 --steps 1000000', result,
+    'after %d+ of 1000000 rounds; [^\n]*a new run begins at round 1', 'round [2-9]' },
+  { 'profile' .. network .. ' --steps 1000000 --warm_up 1 --largest_copy 4096 --out p.json', 'p.json',
+    'after %d+ of 1000000 measured steps, [^\n]*a new one begins at step 1', 'step [1-9]' },
+  { 'fidelity vtrain --rows r.csv --fit --steps 100 --save c.lua', 'c.lua', fit, 'step [1-9]', runs(40) },
+  { 'fidelity vtrain --rows r.csv', result, told, '[2-9] of .* pieces', runs(3000) },
+  { 'fidelity published --rows r.csv', result, told, '[2-9] of .* pieces', speeds(3000) },
+  { 'fidelity published --rows r.csv --fit --save c.lua', 'c.lua', fit, '/.* items', speeds(3000) },
+  { 'fidelity published --rows r.csv --left_out', result, told, '[1-9] of .* networks', speeds(3000) },
+  { 'fidelity plan --runs r.csv', result, told, '[2-9] of .* groups', runs(3000, 64) },
+  { 'train_distributed --seeds 100000 --epochs 2', result, '%d+ of 200000 trainings are done; the one that ran was not saved',
+    'daso, seed 1' },
+}
+local commands = { { name = 'select', words = 'p.json', files = { ['p.json'] = selection() }, kept = result, seconds = 1,
+  brief = 'p.json --rounds 4', endless = 'p.json', after = 'grep -q "searching  cost" out err',
+  says = 'stopped by Ctrl%-C with the best so far' } }
+for _, row in ipairs(begins_anew) do
+  local name, words = row[1]:match '^(%S+) (.*)$'
+  commands[#commands + 1] = { name = name, words = words, kept = row[2], after = ('grep -q "%s" out err'):format(row[4]),
+    says = row[3]:gsub('^after', 'stopped by Ctrl%%-C after'):gsub('^with', 'stopped by Ctrl%%-C with'),
+    files = row[5] and { ['r.csv'] = row[5] } }
+  if name == 'fidelity' then commands[#commands].seed = false end
+end
+for _, command in ipairs(goes_on) do commands[#commands + 1] = command end
+return commands

@@ -142,25 +142,18 @@ return function(examples)
   end
   local function halves() return trinity.tensor.ones { 2, 3 } * 0.5 end
   local function ones() return trinity.tensor.ones { 2, 3 } end
-  of('NnModule', 'binary_cross_entropy', function() return { halves(), ones(), 'mean' } end)
-  of('NnModule', 'binary_cross_entropy_with_logits', function() return { halves(), ones(), 'mean', 2 } end)
-  of('NnModule', 'kl_div', function() return { halves(), halves(), 'mean' } end)
-  of('NnModule', 'margin_ranking', function() return { halves(), halves(), ones(), 'mean', 0.1 } end)
-  of('NnModule', 'soft_margin', function() return { halves(), ones(), 'mean' } end)
-  of('NnModule', 'hinge_embedding', function() return { halves(), ones(), 'mean', 0.1 } end)
-  local function signs() return trinity.tensor.ones { 2 } end
-  of('NnModule', 'cosine_embedding', function() return { halves(), ones(), signs(), 'mean', 0.1 } end)
-  of('NnModule', 'triplet_margin', function() return { halves(), ones(), halves(), 'mean', 0.5 } end)
-  of('NnModule', 'multi_margin', function()
-    return { halves(), trinity.tensor.new({ 1, 2 }, { dtype = 'int64' }), 'mean', 0.5 }
-  end)
-  of('NnModule', 'multilabel_margin', function()
-    return { halves(), trinity.tensor.new({ { 1, 0, 0 }, { 2, 3, 0 } }, { dtype = 'int64' }), 'mean' }
-  end)
-  of('NnModule', 'ctc', function()
-    return { trinity.tensor.ones { 2, 1, 3 }, trinity.tensor.new({ { 2 } }, { dtype = 'int64' }), { 2 }, { 1 }, 'mean', 1, true }
-  end)
-  of('NnModule', 'multilabel_soft_margin', function() return { halves(), ones(), 'mean' } end)
+  local function classes(list) return trinity.tensor.new(list, { dtype = 'int64' }) end
+  for name, given in trinity.sorted_pairs {
+    binary_cross_entropy = { halves(), ones(), 'mean' }, binary_cross_entropy_with_logits = { halves(), ones(), 'mean', 2 },
+    kl_div = { halves(), halves(), 'mean' }, margin_ranking = { halves(), halves(), ones(), 'mean', 0.1 },
+    soft_margin = { halves(), ones(), 'mean' }, hinge_embedding = { halves(), ones(), 'mean', 0.1 },
+    cosine_embedding = { halves(), ones(), trinity.tensor.ones { 2 }, 'mean', 0.1 },
+    triplet_margin = { halves(), ones(), halves(), 'mean', 0.5 }, multi_margin = { halves(), classes { 1, 2 }, 'mean', 0.5 },
+    multilabel_margin = { halves(), classes { { 1, 0, 0 }, { 2, 3, 0 } }, 'mean' },
+    multilabel_soft_margin = { halves(), ones(), 'mean' },
+    ctc = { trinity.tensor.ones { 2, 1, 3 }, classes { { 2 } }, { 2 }, { 1 }, 'mean', 1, true } } do
+    of('NnModule', name, function() return { unpack(given, 1, 7) } end)
+  end
   of('MoveCandidates', 'get', function() return { 1, 'wait' } end)
   of('MoveCandidates', 'move', function() return { 1 } end)
   of('Agent', 'update', function() return { { 1, 2 } } end)

@@ -39,7 +39,7 @@ local function write_search(write, folder, problem, id, method, found)
   write(('searches/%d/search.json'):format(id), { kind = 'trinity search 1', id = tostring(id), problem = '1',
     method = method, seed = found.seed or 1, status = 'done', evaluations = found.evaluations, seconds = 0.1,
     best_step_time_s = m.step_time_s, best_reward = found.reward, fits = m.feasible,
-    lower_bound_s = found:lower_bound_s() })
+    lower_bound_s = found:bounds().step_time_s })
   found:save(('%s/searches/%d/strategy.json'):format(folder, id))
   local lines = { 'evaluations,mean_reward,best_reward,best_step_time_s' }
   for i, point in ipairs(found.curve or {}) do

@@ -1,5 +1,5 @@
--- Scripts that would run for long, and how soon Ctrl-C or a time limit ends them: for
--- tests/lua/whole/interrupt_spec.lua, tests/lua/command/limits_spec.lua and tests/bench/bench_interrupt.lua.
+-- Scripts that would run for long, and how soon Ctrl-C or a time limit ends them: for whole/interrupt_spec.lua and
+-- command/limits_spec.lua.
 
 local core = require 'trinity.core'
 

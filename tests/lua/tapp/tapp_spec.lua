@@ -5,8 +5,6 @@ local tapp_moves = require 'trinity.tapp.moves'
 local trinity = require 'trinity'
 local pipelines = dofile(root .. '/tests/lua/support/pipelines.lua')
 
-local ms = 1e-3
-
 local cluster, chain_graph, uneven, pipeline = pipelines.cluster, pipelines.chain, pipelines.uneven, pipelines.problem
 
 -- Calls use(device_of) for all cuts of `layers` layers into consecutive parts on different nodes.
@@ -39,84 +37,14 @@ local function best_step_s(problem)
   return best
 end
 
-describe('a row of layers', function()
-  it('has the times of each kind of node and what cuts send', function()
-    local problem = pipeline(chain_graph { { 1, 4e5 }, { 2, 6e5 }, { 4, 8e5 } }, cluster { 1, 2, 1 })
-    local chain = layer_chain.of(problem)
-    expect(chain.layers):equals(3)
-    expect(#chain.kinds):equals(2)
-    expect(chain.kind_of[3]):equals(chain.kind_of[1])
-    expect(chain.kinds[1].forward_s[3]):near(4 * ms, 1e-9)
-    expect(chain.kinds[2].forward_s[3]):near(2 * ms, 1e-9)
-    expect(chain.kinds[2].backward_s[2] >= 2 * ms):truthy()
-    expect(chain.parameter_bytes[2]):equals(1e6)
-    expect(chain.fixed_bytes[2]):equals(2e6) -- momentum
-    expect(chain.forward_bytes[0]):equals(0)
-    expect(chain.forward_bytes[1]):equals(4e5)
-    expect(chain.backward_bytes[2]):equals(6e5)
-    expect(chain.forward_bytes[3]):equals(0)
-    for op = 1, #chain.layer_of do
-      expect(chain.layer_of[op]):equals(tonumber(problem.graph:operator(op).name:match '^layer(%d)'))
-    end
-  end)
-end)
-
-describe('the cut of least load', function()
-  it('is the least of all cuts', function()
+describe('the cut of the fastest step', function()
+  it('is the best of all cuts by the simulator, and none is found below it', function()
     local problem = pipeline(uneven(9), cluster { 1, 2, 0.5, 1.5 })
-    local chain = layer_chain.of(problem)
-    local device_of, load = chain.row:least_load(8)
-    local function load_of(cut)
-      local largest, from = 0, 1
-      for l = 1, chain.layers do
-        if l == chain.layers or cut[l + 1] ~= cut[l] then
-          local kind, time_s = chain.kinds[chain.kind_of[cut[l]]], 0
-          for i = from, l do time_s = time_s + kind.forward_s[i] + kind.backward_s[i] end
-          largest = math.max(largest, time_s, (chain.forward_bytes[l] + chain.backward_bytes[from - 1]) / 1e9)
-          from = l + 1
-        end
-      end
-      return largest
-    end
-    local least, count = math.huge, 0
-    each_cut(chain.layers, 4, function(cut) least, count = math.min(least, load_of(cut)), count + 1 end)
-    expect(count):equals(4 + 12 * 8 + 24 * 28 + 24 * 56)
-    expect(load):near(least, 1e-12)
-    expect(load_of(device_of)):near(least, 1e-12)
-  end)
-  it('keeps to the memory of every node', function()
-    local graph = chain_graph { { 1, 1e3 }, { 1, 1e3 }, { 1, 1e3 }, { 1, 1e3 } } -- 3 MB each: weights, momentum, gradients
-    local function cut(memory_bytes)
-      local problem = trinity.problem { graph = graph, cluster = cluster({ 1, 100 }, memory_bytes) }
-      local device_of = layer_chain.of(problem).row:least_load(1)
-      return device_of and table.concat(device_of, ' ')
-    end
-    expect(cut(1e9)):equals '2 2 2 2'
-    expect(cut(6.5e6) == '1 1 2 2' or cut(6.5e6) == '2 2 1 1'):truthy()
-    expect(cut(5.9e6)):equals(nil)
-  end)
-  it('of the fastest step is the best of all cuts, found with a fraction of the trials', function()
-    for _, case in ipairs { { 16, { 1, 2 } }, { 12, { 1, 0.5, 2 } }, { 9, { 1, 2, 0.5, 1.5 } } } do
-      local problem = pipeline(uneven(case[1]), cluster(case[2]))
-      local chain, best = layer_chain.of(problem), best_step_s(problem)
-      local found = layer_chain.fastest(problem, chain, { micro_batches = 8 })
-      expect(found.step_time_s):equals(best)
-      expect(problem:evaluate(layer_chain.placement(problem, chain, found.device_of)).step_time_s):equals(best)
-      local again = layer_chain.fastest(problem, chain, { micro_batches = 8, below_s = 1.1 * best })
-      expect(again.step_time_s):equals(best)
-      expect(again.tried):below(0.5 * found.tried)
-      local none = layer_chain.fastest(problem, chain, { micro_batches = 8, below_s = best })
-      expect(none.step_time_s):equals(nil)
-      expect(none.device_of):equals(nil)
-      expect(layer_chain.fastest(problem, chain, { micro_batches = 8, most = again.tried })):equals(nil)
-    end
-    local problem = pipeline(uneven(3), cluster { 1, 1 })
-    expect(function() layer_chain.fastest(problem, layer_chain.of(problem), { mots = 1 }) end)
-      :raises "unknown field 'mots', did you mean 'most'"
-  end)
-  it('of equal work gives every node its share of the time', function()
-    local problem = pipeline(chain_graph { { 2, 8 }, { 1, 8 }, { 1, 8 }, { 2, 8 }, { 1, 8 }, { 1, 8 } }, cluster { 1, 1 })
-    expect(table.concat(layer_chain.of(problem).row:equal_work(), ' ')):equals '1 1 1 2 2 2'
+    local chain, best = layer_chain.of(problem), best_step_s(problem)
+    local found = layer_chain.fastest(problem, chain, { micro_batches = 8, below_s = 1.1 * best })
+    expect(found.step_time_s):equals(best)
+    expect(problem:evaluate(layer_chain.placement(problem, chain, found.device_of)).step_time_s):equals(best)
+    expect(layer_chain.fastest(problem, chain, { micro_batches = 8, below_s = best }).device_of):equals(nil)
   end)
 end)
 

@@ -97,6 +97,14 @@ local function check_chapters(text, report)
   end
 end
 
+--- [text](CHAPTER.md#section), as GitHub names sections.
+local function check_anchor(report, chapter, anchor)
+  for title in pairs(sections(chapter) or {}) do -- in any order
+    if title:lower():gsub('[^%w%s_-]', ''):gsub('%s', '-') == anchor then return end
+  end
+  report(('no section %s.md#%s'):format(chapter, anchor))
+end
+
 local entries
 
 --- `trinity help NAME`: a chapter, a script, a model, an entry of the reference.
@@ -136,7 +144,9 @@ local function check_files(text, report, tree, beside)
     if is_ours and not is_there(word, beside, tree) then report('no file ' .. word) end
   end
   for target in text:gmatch '%]%(([^)]+)%)' do
-    if not target:match '^https?:' and not target:match '%.md$' and not is_there(target, beside, tree) then report('no file ' .. target) end
+    local chapter, anchor = target:match '^([%l_]+)%.md#(.+)$'
+    if chapter then check_anchor(report, chapter, anchor)
+    elseif not target:match '^https?:' and not target:match '%.md$' and not is_there(target, beside, tree) then report('no file ' .. target) end
   end
   for target in text:gmatch '<img [^>]-src="([^"]+)"' do
     if not target:match '^%a+:' and not is_there(target, beside, tree) then report('no picture ' .. target) end
@@ -184,17 +194,17 @@ describe('citations', function()
   end)
   it('are refused where they lead nowhere', function()
     local function refused(path, text) return table.concat(missing(path, text, tree), '; ') end
-    expect(refused('engine/base/x.h', '/// Laws: manual/simulator.md\n/// "Laws".\n')):equals ''
     expect(refused('engine/base/x.h', 'int a;  // manual/simulator.md "Lows"\n')):equals 'engine/base/x.h:1: chapter simulator has no section "Lows"'
-    expect(refused('lib/x.lua', '-- See manual/simulater.md.\n')):equals 'lib/x.lua:1: no chapter simulater'
-    expect(refused('lib/x.lua', '\n-- papers.md 1.4\n')):equals 'lib/x.lua:2: no file papers.md'
-    expect(refused('lib/x.lua', '-- as tests/lua/nowhere_spec.lua says\n')):equals 'lib/x.lua:1: no file tests/lua/nowhere_spec.lua'
+    expect(refused('lib/x.lua', '\n-- papers.md 1.4, tests/lua/nowhere_spec.lua, manual/simulater.md\n')):equals(
+      'lib/x.lua:2: no chapter simulater; lib/x.lua:2: no file papers.md; lib/x.lua:2: no file tests/lua/nowhere_spec.lua')
     expect(refused('lib/x.lua', '-- as section 3.2 says\n')):matches 'section 3.2 of what'
-    expect(refused('lib/x.lua', '-- (Narayanan et al., SOSP 2019, section 3.1)\n')):equals ''
+    expect(refused('lib/x.lua', '-- (Narayanan et al., SOSP 2019, section 3.1), manual/simulator.md "Laws"\n')):equals ''
     expect(refused('lib/trinity/manual/x.md', 'See [two](twoo.md) and `trinity help netwroks`.\n'))
       :equals 'lib/trinity/manual/x.md:1: trinity help knows no netwroks; lib/trinity/manual/x.md:1: no file twoo.md'
     expect(refused('lib/trinity/manual/x.md', 'section "Lows" of `trinity help simulator`; ![x](simulator.md)\n'))
       :equals 'lib/trinity/manual/x.md:1: chapter simulator has no section "Lows"'
+    expect(refused('lib/trinity/manual/x.md', '[a](papers.md#pase-formulation) [b](papers.md#pase)\n'))
+      :equals 'lib/trinity/manual/x.md:1: no section papers.md#pase'
   end)
 end)
 

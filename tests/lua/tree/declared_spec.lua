@@ -13,6 +13,8 @@ for _, room in ipairs(option_types.rooms()) do
   it_golden('options/' .. room, function() return option_types.texts()[room] end, ('%s%s.lua'):format(folder, room))
 end
 
+it_golden('fields', option_types.field_names, 'lib/trinity/base/field_names.lua')
+
 -- Values that an option refuses.
 local function wrong_values(entry, problem)
   local list = {}

@@ -1,9 +1,11 @@
 -- Tests leave nothing behind in the folder of temporary files, which is an empty one of its own here.
 
+local mounts = dofile(root .. '/tests/lua/support/mounts.lua')
+
 -- What lies in /tmp after a command, which succeeds. Skips where nothing can be mounted.
 local function left_by(command)
-  local output = output_of(("unshare -m sh -c 'mount -t tmpfs none /tmp && echo mounted && cd \"%s\" && "
-    .. "unset TMPDIR && { %s; } >/dev/null 2>&1; echo status=$?; find /tmp -mindepth 1' 2>/dev/null"):format(root, command))
+  local output = output_of(("unshare -m sh -c '%s && echo mounted && unset TMPDIR && { %s; } >/dev/null 2>&1\n"
+    .. "echo status=$?; %s' '%s' 2>/dev/null"):format(mounts.over '/tmp', command, mounts.left, root))
   if not output:find '^mounted' then skip 'nothing can be mounted here' end
   return output
 end

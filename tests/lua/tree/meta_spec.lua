@@ -1,8 +1,8 @@
 -- The editor types against what is there at run time: options that functions know, words of choices, and names of
 -- what functions give. Examples of every function are called for it; those that give more are below.
 
-local check = require 'trinity.base.check'
 local declarations = require 'trinity.command.declarations'
+local fields = require 'trinity.base.fields'
 local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
 local trinity = require 'trinity'
 local examples = dofile(root .. '/tests/lua/support/examples.lua')
@@ -50,25 +50,29 @@ local function with(base, key, value)
   return changed
 end
 
--- What the library lists as known, by class of options and by alias.
-local options, words = {}, {}
+-- What the library lists as known, by class of options and by alias; where an unknown option is taken.
+local options, words, ignored = {}, {}, {}
 
---- Asks `call`, which hands on a value of a declared type, what it knows; `base` is a value that it takes.
-local function probe(call, type_text, base, depth)
+--- Asks `call`, which hands on a value of a declared type, what it knows; `base` is a value that it takes. what: the
+--- function and its parameter.
+local function probe(call, type_text, base, depth, what)
   for _, part in ipairs(alternatives(type_text)) do
     local class, element, by_name = classes[part], part:match '^(trinity[%w.]+)%[%]$', part:match '^table<string, ([%w.]+)>$'
     if aliases[part] then
       words[part] = words[part] or known(call, 'nonsense')
     elseif class and #class.methods == 0 and depth < 5 then
       local found = known(call, with(base, 'nonsense', 1))
+      if what and not fields.results[part] and pcall(call, with(base, 'nonsense', 1)) then ignored[what] = true end
       options[part] = options[part] or found
       for name, field in trinity.sorted_pairs(found and members(class) or {}) do
         local has = type(base) == 'table' and base[name] or nil
-        probe(function(value) return call(with(base, name, value)) end, field.type, has, depth + 1)
+        probe(function(value) return call(with(base, name, value)) end, field.type, has, depth + 1,
+          has and what and what .. '.' .. name)
       end
     elseif element or by_name then
       local key, inner = next(type(base) == 'table' and base or {})
-      probe(function(value) return call { [key or element and 1 or 'Conv'] = value } end, element or by_name, inner, depth + 1)
+      probe(function(value) return call { [key or element and 1 or 'Conv'] = value } end, element or by_name, inner,
+        depth + 1, inner and what)
     end
   end
 end
@@ -76,8 +80,9 @@ end
 -- What scripts have no business with.
 local internal = { handle = true, description = true }
 
--- What was seen of objects and tables, by class: { name = value }.
-local seen = {}
+-- What was seen of objects and tables, by class: { name = value }; the classes that give nil for a field that they do
+-- not have, and declared fields that are refused.
+local seen, silent, refused = {}, {}, {}
 
 -- Names of an object and its methods.
 local function surface(object, names)
@@ -99,8 +104,10 @@ local function see(type_text, value, depth)
     if class and (is == 'table' or is == 'cdata' or is == 'userdata') then
       seen[part] = seen[part] or {}
       surface(value, seen[part])
+      silent[part] = silent[part] or pcall(function() return value.no_such_field end)
       for name, member in trinity.sorted_pairs(class.members) do
         local ok, found = pcall(function() return value[name] end)
+        if not ok and tostring(found):find ': no field ' then refused[('%s.%s'):format(part, name)] = true end
         if ok and found ~= nil then
           seen[part][name] = found
           if member.type and is == 'table' then see(member.type, found, depth + 1) end
@@ -126,7 +133,7 @@ local function try_all()
           local g, changed = examples.call(name, method)
           changed[i + offset] = value
           return g(unpack(changed, 1, count))
-        end, parameter.type, arguments[i + offset], 0)
+        end, parameter.type, arguments[i + offset], 0, ('%s.%s(%s)'):format(name:match '[^.]*$', method.name, parameter.name))
       end
     end
   end
@@ -281,21 +288,24 @@ local unchecked = { ['trinity.OptionSpec'] = true, ['trinity.ModelOptions'] = tr
 -- Classes whose objects have fields of their own beside those declared.
 local open = { ['trinity.Module'] = true, ['trinity.NetworkOptimiser'] = true, ['trinity.Synchronisation'] = true }
 
+-- Tables that are taken as well as given.
+local given_out = {}
+
 -- What the examples lack: after Ctrl-C, of a run's folder, what is rarely there, and options that the engine never sees.
-local rare = { ['trinity.Comparison'] = 'stopped', ['trinity.Search'] = 'stopped resumable stages updates', ['trinity.PipelineResult'] = 'stopped',
+local rare = { ['trinity.Comparison'] = 'stopped', ['trinity.Search'] = 'plan stopped resumable stages updates', ['trinity.PipelineResult'] = 'stopped',
   ['trinity.Run'] = 'name path', ['trinity.PipelineInfeasibility'] = 'node', ['trinity.SelectResult'] = 'infeasibility placements objective',
   ['trinity.Strategy'] = 'priority stage', ['trinity.ReplicaOptions'] = 'placement',
   ['trinity.StageReplicaOptions'] = 'at_share', ['trinity.Problem'] = 'on_evaluated' }
 
 local function sorted(set)
   local list = {}
-  for name in trinity.sorted_pairs(set) do list[#list + 1] = name end
+  for name, value in trinity.sorted_pairs(set) do if value then list[#list + 1] = name end end
   return list
 end
 
 local function parameters_of(f)
   local names = {}
-  f = check.guarded[f] or f
+  f = fields.original[f] or f
   for i = 1, debug.getinfo(f, 'u').nparams do names[i] = debug.getlocal(f, i) end
   return table.concat(names, ', ')
 end
@@ -306,7 +316,7 @@ describe('the editor types', function()
   probe(function(value) return trinity.methods.single_device(problem, value) end, 'trinity.SearchOptions', {}, 0)
   local gpt2 = trinity.problem { graph = trinity.model('gpt2', { layers = 2, batch_size = 1 }),
     cluster = trinity.cluster 'p100x2' }
-  local meshed = { mesh = { data = 2 }, stages = { 2 }, virtual_stages = 1, recompute = 'none', bucket_bytes = 1e6,
+  local meshed = { mesh = { data = 2 }, devices = { 1, 2 }, stages = { 2 }, virtual_stages = 1, recompute = 'none', bucket_bytes = 1e6,
     sequence_parallel = true, scatter_gather = true, overlap_tensor = true, shard = 1, synchronise = { kind = 'all_reduce' }, context_kind = 'ring',
     operators = { ['block_1/feed_forward/gelu'] = { recompute = true } }, inside = function() return 1 end }
   probe(function(plan) return gpt2:strategy(plan) end, 'trinity.MeshStrategy', meshed, 0)
@@ -357,6 +367,15 @@ describe('the editor types', function()
     end
     expect(1000):below(compared)
   end)
+  it('have every option of which functions take a table: others are refused', function()
+    ignored['SearchModule.run(options)'] = nil -- what search.options gave, with the method's own
+    expect(table.concat(sorted(ignored), ' ')):equals('')
+  end)
+  it('are the only names that may be read', function()
+    expect(table.concat(sorted(refused), ' ')):equals('')
+    for name in pairs(given_out) do silent[name] = nil end -- a set: in any order
+    expect(table.concat(sorted(silent), ' ')):equals('')
+  end)
   it('give functions their parameters', function()
     local compared = 0
     for name, names in trinity.sorted_pairs(seen) do
@@ -366,7 +385,7 @@ describe('the editor types', function()
         for _, parameter in ipairs(method.parameters) do
           if parameter.name ~= '...' then list[#list + 1] = parameter.name end
         end
-        if debug.getinfo(f, 'S').what == 'Lua' then
+        if debug.getinfo(fields.original[f] or f, 'S').what == 'Lua' then
           expect(('%s.%s(%s)'):format(name, method.name, parameters_of(f))):equals(('%s.%s(%s)'):format(name, method.name,
             table.concat(list, ', ')))
           compared = compared + 1

@@ -163,14 +163,22 @@ local function live()
   return collectgarbage 'count' * 1024, core.open_objects()
 end
 
+-- Functions of C and of the FFI do not count their arguments.
+local of_engine = { ['trinity.TensorModule'] = true, ['trinity.TorchTensor'] = true, ['trinity.RandomStream'] = true,
+  ['trinity.Placement'] = true, ['trinity.DoubleArray'] = true, ['trinity.Int32View'] = true,
+  ['trinity.Metrics'] = true }
+
+local function takes_any(method)
+  local last = method.parameters[#method.parameters]
+  return last and last.name == '...'
+end
+
 describe('arguments of every function', function()
-  local exposed = 0
   local values = examples.kinds()
   for _, class in ipairs(declared.order) do
     local methods = declared.classes[class].methods
-    exposed = exposed + #methods
     if #methods > 0 then
-      it(class .. ': examples are taken, with one more argument too', function()
+      it(class .. ': examples are taken, and one more argument is refused', function()
         for _, method in ipairs(methods) do
           local f, arguments, count = examples.call(class, method)
           local message = message_of(class .. '.' .. method.name, f, arguments, count)
@@ -178,7 +186,10 @@ describe('arguments of every function', function()
           f, arguments, count = examples.call(class, method)
           arguments[count + 1] = {}
           message = message_of(class .. '.' .. method.name, f, arguments, count + 1)
-          if message then fault('%s.%s: an argument more is refused: %s', class, method.name, message) end
+          local open = of_engine[class] or method.name == 'close' or method.name == 'describe' or takes_any(method)
+          if not open and not (message or ''):find 'expected no more than %d' then
+            fault('%s.%s: one more argument is not refused: %s', class, method.name, tostring(message))
+          end
         end
         report(shown)
       end)
@@ -191,42 +202,17 @@ describe('arguments of every function', function()
       end)
     end
   end
-
-  it('are thousands of calls, none of which leaves anything behind', function()
-    local function round()
-      for _, name in ipairs { 'trinity', 'trinity.Problem', 'trinity.Builder', 'trinity.Layers' } do
-        for _, method in ipairs(declared.classes[name].methods) do
-          for i = 1, #method.parameters do try_parameter(name, method, i, values) end
-        end
-      end
-      report(shown)
-    end
-    round()
-    local bytes, objects = live()
-    local least, objects_after = math.huge, nil
-    for _ = 1, 3 do
-      round()
-      local now
-      now, objects_after = live()
-      least, bytes = math.min(least, now - bytes), now
-    end
-    print(('%d functions, %d calls, %d refused; %d engine objects before and %d after three rounds, Lua memory %+d bytes')
-      :format(exposed, calls, refused, objects, objects_after, least))
-    expect(objects_after):equals(objects)
-    expect(least):below(1e5)
-    expect(2000):below(calls)
-  end)
 end)
 
 local most_places = 4
 
--- Not called: they write files, start processes, or change how the program goes on.
+-- Not called: they write files, start processes, ask a name server, or change how the program goes on.
 local left_out = { ['trinity.write_file'] = true, ['trinity.run_workers'] = true,
   ['trinity.begin_search'] = true, ['trinity.end_search'] = true, ['trinity.begin_series'] = true,
   ['trinity.end_series'] = true, ['trinity.begin_limit'] = true, ['trinity.end_limit'] = true,
   ['trinity.know_structs'] = true, ['trinity.keep_what_is_found'] = true,
   ['trinity.global'] = true, ['agent:save'] = true, ['dist.launch'] = true, ['tensor.write'] = true,
-  ['tensor.start'] = true, ['trinity.append_file'] = true, ['trinity.make_folder'] = true,
+  ['tensor.start'] = true, ['trinity.addresses_of'] = true, ['trinity.append_file'] = true, ['trinity.make_folder'] = true,
   ['trinity.remove_tree'] = true, ['trinity.remove_leftovers'] = true, ['trinity.at_end'] = true }
 
 -- Objects of the engine by the word that begins the names of their methods; new ones for every function,
@@ -277,19 +263,28 @@ local function try(binding, kinds, is_method)
 end
 
 describe('bound functions', function()
-  local kinds = examples.kinds()
-  calls, refused = 0, 0
-  objects()
-  local _, before = live()
+  local kinds, tried, before = examples.kinds(), {}, nil
+  local function try_once(binding)
+    if not before then
+      calls, refused = 0, 0
+      objects()
+      before = select(2, live())
+    end
+    if not tried[binding] then try(binding, kinds, binding.name:find(':', 1, true) ~= nil) end
+    tried[binding] = true
+  end
   for _, binding in ipairs(core.bindings) do
     if not left_out[binding.name] then
       it(binding.name, function()
-        try(binding, kinds, binding.name:find(':', 1, true) ~= nil)
+        try_once(binding)
         report(shown)
       end)
     end
   end
   it('leave no object behind', function()
+    for _, binding in ipairs(core.bindings) do
+      if not left_out[binding.name] then try_once(binding) end
+    end
     local _, after = live()
     print(('%d bound functions, %d calls, %d refused; %d engine objects before, %d after'):format(#core.bindings, calls,
       refused, before, after))

@@ -57,9 +57,8 @@ describe('a strategy that a command is given', function()
       cluster = trinity.cluster 'p100x2' }
     trinity.methods.metis(small, { quiet = true }):save(sound)
     local text = core.read_file(sound)
-    local cases = { '', '{', 'null', '[1]', '{"format":"trinity-strategy"}', text:sub(1, #text / 2), text:sub(1, -4),
-      (text:gsub('"version": %d', '"version": 99')), (text:gsub('"conv_1"', '"conv_9"')), (text:gsub('gpu1', 'gpu7')),
-      (text:gsub('"placement": {', '"schedule": "1f2b", %0')), (text:gsub('"operators": %d+', '"operators": "\27[2J"')) }
+    local cases = { '', '{"format":"trinity-strategy"}', text:sub(1, #text / 2), (text:gsub('"version": %d', '"version": 99')),
+      (text:gsub('"conv_1"', '"conv_9"')), (text:gsub('"operators": %d+', '"operators": "\27[2J"')) }
     for _, name in ipairs(names) do
       local format = name == 'export' and ' --format placement' or ''
       local function refused(file, content)

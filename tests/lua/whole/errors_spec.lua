@@ -15,74 +15,79 @@ local graph, cluster = trinity.model('inception_v3', { batch_size = 1 }), trinit
 ]]
 
 describe('the command line', function()
-  it('refuses an unknown option of a script with a suggestion', function()
-    trinity_says('quickstart --stepz 3', 2, "unknown option '%-%-stepz', did you mean 'steps'%?")
-  end)
   it('refuses a value of the wrong type or range', function()
     trinity_says('quickstart --steps=three', 2, "option '%-%-steps': expected a number, got 'three'")
     trinity_says('quickstart --steps 0', 2, 'expected an integer from 1, got 0')
   end)
-  it('refuses an unknown script or option of the program', function()
-    trinity_says('quikstart', 2, "no script 'quikstart', did you mean 'quickstart'%?")
-    expect((run_trinity '--nothing')):equals(2)
-    expect((run_trinity 'no/such/file.lua')):equals(1)
-  end)
-  it('prints help', function()
-    trinity_says('quickstart --help', 0, '%-%-steps')
-    expect((run_trinity '--help')):equals(0)
-  end)
 end)
 
 describe('a command that is given a wrong file', function()
+  local function header(bytes, text) -- of safetensors: eight bytes of length, the least first
+    return string.char(bytes % 256, math.floor(bytes / 256) % 256) .. ('\0'):rep(6) .. text
+  end
+  local mark = '\27[31m\7\194\155\226\128\174'
   local files = { ['number.lua'] = 'return { devices = 3 }', ['raises.lua'] = "error 'no machine'",
     ['open.lua'] = 'return {', ['count.lua'] = 'return function(n) return n end', ['object.json'] = '{}',
-    ['list.json'] = '[1]', ['text.csv'] = 'a,b\n1\n', ['none.json'] = false }
-  it('says so in one line, without a place in the command', function()
-    local folder = temporary()
-    os.execute(("mkdir -p '%s'"):format(folder))
+    ['list.json'] = '[1]', ['text.csv'] = 'a,b\n1\n', ['none.json'] = false, ['marks.csv'] = mark .. '\n1e999,nan,\n' .. mark,
+    ['deep.json'] = ('{"a":['):rep(200000), ['format.json'] = '{"format":"trinity-strategy' .. mark .. '"}',
+    ['large.json'] = '{"traceEvents":[{"ph":"X","name":"' .. mark .. '","ts":1e308,"dur":-1}],"nodes":[{"id":1e300}],'
+      .. '"model_type":"llama","hidden_size":1e300,"devices":[{}],"problem":{"nodes":7}}',
+    ['x.safetensors'] = header(60, '{"x":{"dtype":"F32","shape":[1e18],"data_offsets":[0,4e18]}}  '),
+    ['x.pt2'] = 'PK\3\4' .. ('\255'):rep(60) .. 'PK\5\6' .. ('\255'):rep(18) }
+  it('says so in one line, without a place in the command, whatever the file holds', function()
+    local folder, said = temporary(), 0
+    local function check(words, name)
+      local status, output = run_trinity(("--memory-limit 2G %s'%s/%s' --runs none"):format(words:gsub('[^=]$', '%0 '), folder, name))
+      local begins = words:find 'checkpoint' and name == 'none.json' -- which the command writes
+      local is_line = (status == 1 or status == 2) and select(2, output:gsub('\n', '')) == 1
+      if not is_line and not begins or output:find '[\27\7]' or output:find('\194\155', 1, true) or output:find 'traceback'
+        or output:find 'scripts/' or output:find '/lib/' or output:find 'attempt to' then
+        error(('%s %s: status %s: %s'):format(words, name, tostring(status), output:sub(-600)), 0)
+      end
+      said = said + 1
+    end
     for name, text in require('trinity').sorted_pairs(files) do
       if text then require('trinity.core').write_file(folder .. '/' .. name, text) end
     end
-    local said = 0
     for _, words in ipairs { 'info alexnet --cluster', 'info', 'plan gpt2 --cluster', 'plan gpt2 --aceso', 'plan',
-      'search --method best --model', 'search --cluster', 'simulate --cluster', 'simulate --strategy',
-      'compare --cluster', 'timeline --cluster', 'export alexnet --format placement --cluster', 'tradeoff --cluster',
-      'figure4 --cluster', 'equal_time --cluster', 'unequal --pools', 'train --clusters', 'policy show', 'pipeline',
-      'select', 'report', 'quickstart --cluster', 'placement_benchmark --folder', 'fidelity strategies --cases' } do
+      'search --method best --model', 'search --cluster', 'simulate --cluster', 'simulate --strategy', 'simulate --schedule_csv',
+      'compare --cluster', 'timeline --cluster', 'export alexnet --format placement --cluster',
+      'export gpt2 --format autoparallel --nodes', 'tradeoff --cluster', 'figure4 --cluster', 'equal_time --cluster',
+      'unequal --pools', 'train --clusters', 'train --start', 'policy show', 'pipeline', 'select', 'report', 'quickstart --cluster',
+      'search --model alexnet --evaluations 4 --method_set rank=', 'placement_benchmark --folder', 'execute --model mlp --load',
+      'execute --model mlp --epochs 1 --data', 'execute --model mlp --steps 1 --checkpoint', 'fidelity strategies --cases',
+      'fidelity collectives --rows', 'fidelity published --rows', 'fidelity vtrain --rows' } do
+      local one_reader = words:find '%-%-cluster$' and not words:find '^info' -- one function reads clusters for all of them
       for name in require('trinity').sorted_pairs(files) do
-        local status, output = run_trinity(("%s '%s/%s' --runs none"):format(words, folder, name))
-        local lines = select(2, output:gsub('\n', ''))
-        if status == 0 or lines ~= 1 or output:find 'traceback' or output:find 'scripts/' or output:find '/lib/' then
-          error(('%s %s: status %s: %s'):format(words, name, tostring(status), output), 0)
-        end
-        said = said + 1
+        if not one_reader or name:find '%.lua$' or name == 'none.json' then check(words, name) end
       end
     end
-    expect(said):equals(24 * 8)
+    expect(said > 300):equals(true)
   end)
 end)
 
 describe('inputs', function()
-  it('names the script line of a missing model, and suggests', function()
-    fails("trinity.model 'inception_v4'", 1, "SCRIPT:2: no model 'inception_v4', did you mean 'inception_v3'%?")
-  end)
-  it('refuses a missing file and an unknown ending', function()
-    fails("trinity.model 'nowhere/graph.txt'", 1, ':2: no model file nowhere/graph.txt')
-    fails("trinity.model 'graph.onix'", 1, 'expected the ending')
-  end)
-  it('refuses unknown model options and wrong types', function()
-    fails("trinity.model('inception_v3', { batchsize = 1 })", 1, "unknown option 'batchsize', did you mean 'batch_size'")
-    fails("trinity.model('inception_v3', { batch_size = 'many' })", 1, "option 'batch_size': expected an integer from 1, got string 'many'")
-    fails("trinity.model('inception_v3', { optimiser = 'adamm' })", 1, "did you mean 'adam'%?")
-    fails("trinity.model('inception_v3', { image_size = 74 })", 1, "option 'image_size': expected an integer from 75, got number 74")
-  end)
-  it('refuses unknown, empty and broken clusters', function()
-    fails("trinity.cluster 'p1000x2'", 1, "no cluster 'p1000x2'")
-    fails('trinity.cluster { name = "none", device_types = {}, devices = {} }', 1, "cluster 'none' has no devices")
-    fails('trinity.cluster { device_types = {}, devices = { { name = "a", type = "p10" } } }', 1,
-      "device 1: unknown device type 'p10', did you mean 'p100'")
-    fails('trinity.cluster { device_typs = {}, devices = {} }', 1,
-      "unknown field 'device_typs', did you mean 'device_types'")
+  it('are refused with the line of the script, and a suggestion', function()
+    for code, message in require('trinity').sorted_pairs {
+      ["trinity.model 'inception_v4'"] = "no model 'inception_v4', did you mean 'inception_v3'%?",
+      ["trinity.model 'nowhere/graph.txt'"] = 'no model file nowhere/graph.txt',
+      ["trinity.model 'graph.onix'"] = '[^\n]*expected the ending',
+      ["trinity.model('inception_v3', { batchsize = 1 })"] = "[^\n]*unknown option 'batchsize', did you mean 'batch_size'",
+      ["trinity.model('inception_v3', { batch_size = 'many' })"] =
+        "[^\n]*option 'batch_size': expected an integer from 1, got string 'many'",
+      ["trinity.model('inception_v3', { optimiser = 'adamm' })"] = "[^\n]*did you mean 'adam'%?",
+      ["trinity.model('inception_v3', { image_size = 74 })"] =
+        "[^\n]*option 'image_size': expected an integer from 75, got number 74",
+      ["trinity.cluster 'p1000x2'"] = "no cluster 'p1000x2'",
+      ['trinity.cluster { name = "none", device_types = {}, devices = {} }'] = "[^\n]*cluster 'none' has no devices",
+      ['trinity.cluster { device_types = {}, devices = { { name = "a", type = "p10" } } }'] =
+        "[^\n]*device 1: unknown device type 'p10', did you mean 'p100'",
+      ['trinity.cluster { device_typs = {}, devices = {} }'] = "[^\n]*unknown field 'device_typs', did you mean 'device_types'",
+      ["trinity.graph.new { name = 'g' }:build()"] = "[^\n]*graph 'g' has no operators",
+      ["trinity.graph.new { name = 'g' }:add { name = 'x' }"] = "[^\n]*field 'type' is missing",
+      ['trinity.methods.trinty({ handle = 1 })'] = "[^\n]*no method 'trinty', did you mean 'trinity'%?" } do
+      fails(code, 1, 'SCRIPT:2: ' .. message)
+    end
   end)
   it('refuses devices that no link joins', function()
     fails([[trinity.cluster { device_types = { g = { peak_flops_per_s = { float32 = 1e12 },
@@ -108,8 +113,6 @@ describe('inputs', function()
     fails([[local b = trinity.graph.new { name = 'g' }
       local x = b:add { name = 'x', type = 'Input', outputs = { { bytes = 4 } } }
       b:add { name = 'x', type = 'Relu', inputs = { x } }]], 1, "operator 'x' is already in graph 'g'")
-    fails("trinity.graph.new { name = 'g' }:build()", 1, "graph 'g' has no operators")
-    fails("trinity.graph.new { name = 'g' }:add { name = 'x' }", 1, "field 'type' is missing")
   end)
 end)
 
@@ -120,21 +123,11 @@ describe('PipeDream files', function()
     trinity_says(("quickstart --model '%s'"):format(path), 1, pattern)
   end
   local a, b = node:format(1, '8.0'), node:format(2, '8.0')
-  it('names a cycle', function()
+  it('are refused with the line and what is wrong there', function()
     profile({ a, b, '\tnode1 -- node2', '\tnode2 -- node1' }, 'has a cycle: node1 %-> node2 %-> node1')
-  end)
-  it('names the line of a dangling edge', function()
     profile({ a, b, '\tnode1 -- node3' }, "%.txt:3: edge names node 'node3', which no node line describes")
-  end)
-  it('names the line of a negative time', function()
     profile({ a, (b:gsub('2%.0', '-2.0')) }, "%.txt:2: field 'backward_compute_time': must not be negative")
-  end)
-  it('names the line of a truncated node', function()
-    profile({ a, b:sub(1, 60) }, '%.txt:2: ')
     profile({ a, 'node2 -- Conv2d' }, "%.txt:2: expected '<id> %-%- <description> %-%- <fields>'")
-  end)
-  it('refuses nonsense numbers, repeated nodes, empty and binary files', function()
-    profile({ node:format(1, 'nan') }, "field 'activation_size': expected a number, got 'nan'")
     profile({ node:format(1, '[1.0; x]') }, "field 'activation_size': expected a number, got 'x'")
     profile({ a, a }, "node 'node1' appears twice")
     profile({ '' }, 'no node lines')
@@ -165,12 +158,6 @@ describe('rewards', function()
   it('stop a search that keeps its best: an error', function()
     stops("error('my formula broke')", 'SCRIPT:6: my formula broke')
   end)
-  it('nil, NaN, a string, infinity', function()
-    stops('return nil', 'the reward function returned nil, expected a number')
-    stops('return 0 / 0', 'SCRIPT:%d+: the reward function returned NaN, expected a finite number')
-    stops("return 'high'", "the reward function returned string 'high', expected a number")
-    stops('return math.huge', 'the reward function returned inf')
-  end)
   it('a misspelt metric, with a suggestion', function()
     stops('return m.step_time', "SCRIPT:6: metrics have no field 'step_time', did you mean 'step_time_s'%?")
   end)
@@ -183,15 +170,6 @@ describe('rewards', function()
 end)
 
 describe('methods', function()
-  it('refuse unknown names and options', function()
-    fails("trinity.methods.trinty({ handle = 1 })", 1, "no method 'trinty', did you mean 'trinity'%?")
-    fails(head .. [[trinity.methods.trinity(trinity.problem { graph = graph, cluster = cluster },
-      { learningrate = 1 })]], 1, "unknown option 'learningrate', did you mean 'learning_rate'%?")
-    fails(head .. [[trinity.methods.trinity(trinity.problem { graph = graph, cluster = cluster },
-      { learning_rate = -1, quiet = true })]], 1, "option 'learning_rate': expected")
-    fails(head .. [[trinity.methods.trinity(trinity.problem { graph = graph, cluster = cluster },
-      { preset = 'papr', quiet = true })]], 1, "option 'preset': unknown value 'papr', did you mean 'paper'%?")
-  end)
   it('refuse placements of the wrong kind, length or device', function()
     local text = head .. [[local problem = trinity.problem { graph = graph, cluster = cluster }
       local placement = problem:placement() ]]

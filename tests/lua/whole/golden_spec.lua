@@ -12,7 +12,7 @@ local function playthrough(graph, cluster)
   local lines = { ('%s: %d operators, %d edges, %d units, %d parameters, %.17g FLOP'):format(graph.name,
     graph.operators, graph.edges, graph.units, graph.parameters, graph.flops) }
   local function add(...) lines[#lines + 1] = (...):format(select(2, ...)) end
-  add('%s: %d devices, lower bound %.9f s', cluster, devices, problem.lower_bound_s)
+  add('%s: %d devices, lower bound %.9f s', cluster, devices, problem:bounds().step_time_s)
   local deepest = 0
   for op = 1, graph.operators do deepest = math.max(deepest, graph.depth[op]) end
   local placements = {

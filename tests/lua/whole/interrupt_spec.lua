@@ -1,5 +1,5 @@
--- Ctrl-C and SIGTERM: everything that takes long ends, with status 130 or 143 and one line that says where. How soon is
--- measured by tests/bench/bench_interrupt.lua; here the bound is generous, for busy machines.
+-- Ctrl-C and SIGTERM: everything that takes long ends, with status 130 or 143 and one line that says where. The
+-- bound on the seconds is generous, for busy machines.
 
 local core = require 'trinity.core'
 local stopping = assert(loadfile(root .. '/tests/lua/support/stopping.lua'))()
@@ -24,99 +24,69 @@ local function script_of_search(method, options)
     ]]):format(method, options)
 end
 
-describe('a search', function()
-  for _, method in ipairs { { 'random', '' }, { 'trinity', 'groups = 4, samples = 2, hidden = 8' } } do
-    it('by ' .. method[1] .. ' keeps its best and goes on, and the program says 130', function()
-      local result = stopping.run({ 'search', script_of_search(method[1], method[2]) }, '', 3, 'INT')
-      expect(result.output):matches '^ready\nbest of %d+%s+true%s+true\n$'
-      expect(result.status):equals(130)
-      expect(result.seconds):below(2)
-    end)
-  end
-end)
+-- What a script that declares options does behind a search during which `kill -INT` came from itself.
+local function behind(declares, rest)
+  return stopping.run({ 'behind', ([[
+    local trinity = require 'trinity'
+    %s
+    local problem = trinity.problem { graph = trinity.model 'vgg16', cluster = trinity.cluster 'p100x4' }
+    ready()
+    local best = trinity.methods.random(problem, { evaluations = 10, quiet = true })
+    os.execute 'kill -INT $PPID'
+    %s ]]):format(declares, rest) }, '')
+end
 
 describe('a signal just behind a search', function()
-  local function outcome(declares, rest)
-    return stopping.run({ 'behind', ([[
-      local trinity = require 'trinity'
-      %s
-      local problem = trinity.problem { graph = trinity.model 'vgg16', cluster = trinity.cluster 'p100x4' }
-      ready()
-      local best = trinity.methods.random(problem, { evaluations = 10, quiet = true })
-      os.execute 'kill -INT $PPID'
-      %s ]]):format(declares, rest) }, '')
-  end
   local declares = "trinity.options { 'Keeps what it finds.' }"
   it('leaves a script that declares options the time to keep what was found, and one that does not none', function()
-    local kept = outcome(declares, 'print(problem:evaluate(best).step_time_s > 0)')
+    local kept = behind(declares, 'print(problem:evaluate(best).step_time_s > 0)')
     expect(kept.output):matches '^ready\ntrue\n$'
     expect(kept.status):equals(130)
-    local lost = outcome('', 'print(problem:evaluate(best).step_time_s > 0)')
+    local lost = behind('', 'print(problem:evaluate(best).step_time_s > 0)')
     expect(lost.output):matches '^ready\ntrinity: [^\n]*: interrupted\n$'
     expect(lost.status):equals(130)
   end)
-  it('leaves five seconds and no more, and none where it comes again or another search begins', function()
-    for _, rest in ipairs { 'while true do end', 'while true do pcall(function() while true do end end) end' } do
-      local result = outcome(declares, rest)
-      expect(result.output):matches '^ready\ntrinity: [^\n]*: interrupted\n$'
-      expect(result.seconds > 3 and result.seconds < 15):equals(true)
-    end
+  it_all('leaves five seconds and no more, and none where it comes again or another search begins', function()
+    local result = behind(declares, 'while true do pcall(function() while true do end end) end')
+    expect(result.output):matches '^ready\ntrinity: [^\n]*: interrupted\n$'
+    expect(result.seconds > 3 and result.seconds < 15):equals(true)
     local began = core.clock_s()
-    expect(outcome(declares, [[os.execute 'sleep 0.3; kill -INT $PPID' while true do end]]).status):equals(130)
-    local again = outcome(declares, [[trinity.methods.random(problem, { evaluations = 1e9, quiet = true }) print 'on']])
+    expect(behind(declares, [[os.execute 'sleep 0.3; kill -INT $PPID' while true do end]]).status):equals(130)
+    local again = behind(declares, [[trinity.methods.random(problem, { evaluations = 1e9, quiet = true }) print 'on']])
     expect(again.output):matches '^ready\ntrinity: [^\n]*: interrupted\n$'
     expect(core.clock_s() - began):below(8)
   end)
 end)
 
-describe('SIGTERM', function()
-  -- A search whose script says what it found, and then never ends.
-  local endless = script_of_search('random', '') .. [[ print 'and on' io.stdout:flush() while true do end ]]
-  local function outcome(signals, options, text)
-    return stopping.run({ 'SIGTERM', text or endless }, options or '', 1, signals)
+-- Searches that keep their best and let the script go on: { method, options of the method, signals, options of the program,
+-- status, whether a further line of the script runs until it is ended: 'at once' by another signal, or behind 5 s }.
+describe('a search keeps its best, and the script goes on:', function()
+  for _, case in ipairs { { 'random', '', 'INT', '', 130 }, { 'trinity', 'groups = 4, samples = 2, hidden = 8', 'INT', '', 130 },
+    { 'random', '', 'TERM', '', 143 }, { 'best', '', 'TERM', '', 143 }, { 'random', '', 'USR1', '--stop-on-usr1', 143 },
+    -- One request, where it comes twice at once: from a launcher that passes it on, from timeout to a process and its group.
+    { 'random', '', 'TERM $pid; kill -TERM $pid; sleep 0.3; kill -INT $pid; kill -TERM', '', 143, 'and 5 s' },
+    { 'random', '', 'INT $pid; sleep 0.03; kill -INT', '', 130, 'and 5 s' },
+    { 'random', '', 'TERM $pid; sleep 1.5; kill -TERM', '', 143, 'until the next' } } do
+    local try = case[6] == 'and 5 s' and it_all or it
+    try(('%s, %s %s'):format(case[1], case[3], case[4]), function()
+      local script = script_of_search(case[1], case[2])
+      if case[6] then script = script .. [[ print 'and on' io.stdout:flush() while true do end ]] end
+      local result = stopping.run({ 'search', script }, case[4], 1, case[3])
+      expect(result.output):matches('^ready\nbest of %d+%s+true%s+true\n'
+        .. (case[6] and 'and on\n' or '') .. (case[6] == 'and 5 s' and 'trinity: [^\n]*: interrupted\n$' or '$'))
+      expect(result.status):equals(case[5])
+      if case[6] == 'and 5 s' then expect(result.seconds > 3):equals(true) else expect(result.seconds):below(4) end
+    end)
   end
-  it('ends a search as Ctrl-C does, and a loop, with status 143', function()
-    for _, method in ipairs { 'random', 'best' } do
-      local result = outcome('TERM', '', script_of_search(method, ''))
-      expect(result.output):matches '^ready\nbest of %d+%s+true%s+true\n$'
-      expect(result.status):equals(143)
-      expect(result.seconds):below(2)
+end)
+
+it('SIGTERM ends a loop and the items of a map; SIGUSR1 is the system\'s own where no option says more', function()
+  for signal, status in require('trinity').sorted_pairs { TERM = 143, USR1 = 138 } do
+    for _, text in ipairs { 'ready() while true do end',
+      "ready() require('trinity').parallel_map({ 1, 2 }, function() while true do end end)" } do
+      local result = stopping.run({ 'loop', text }, '', 1, signal)
+      expect(result.status):equals(status)
+      if signal == 'TERM' then expect(result.output):matches '%.lua:1: interrupted\n$' end
     end
-    local loop = outcome('TERM', '', 'ready() while true do end')
-    expect(loop.output):matches '^ready\ntrinity: [^\n]*%.lua:1: interrupted\n$'
-    expect(loop.status):equals(143)
-  end)
-  it('is one request where it comes twice at once, as from a launcher that passes it on', function()
-    local result = outcome 'TERM $pid; kill -TERM $pid; sleep 0.3; kill -INT $pid; kill -TERM'
-    expect(result.output):matches '^ready\nbest of %d+%s+true%s+true\nand on\ntrinity: [^\n]*: interrupted\n$' -- after 5 s
-    expect(result.status):equals(143)
-    expect(result.seconds > 3):equals(true)
-  end)
-  it('is not Ctrl-C alone: one that timeout sends to a process and then its group is one, too', function()
-    local result = outcome 'INT $pid; sleep 0.03; kill -INT'
-    expect(result.output):matches '^ready\nbest of %d+%s+true%s+true\nand on\ntrinity: [^\n]*: interrupted\n$' -- after 5 s
-    expect(result.status):equals(130)
-    expect(result.seconds > 3):equals(true)
-  end)
-  it('ends the process at once where it comes again', function()
-    local result = outcome 'TERM $pid; sleep 1.5; kill -TERM'
-    expect(result.output):matches '^ready\nbest of %d+%s+true%s+true\nand on\n$'
-    expect(result.status):equals(143)
-    expect(result.seconds):below(4)
-  end)
-  it('may be SIGUSR1 where --stop-on-usr1 says so', function()
-    local result = outcome('USR1', '--stop-on-usr1', script_of_search('random', ''))
-    expect(result.output):matches '^ready\nbest of %d+%s+true%s+true\n$'
-    expect(result.status):equals(143)
-    expect(outcome('USR1', '', script_of_search('random', '')).status):equals(138) -- the system's own end
-  end)
-  it('reaches the items of a map', function()
-    local result = outcome('TERM', '', [[
-      local trinity = require 'trinity'
-      ready()
-      trinity.parallel_map({ 1, 2 }, function() while true do end end)
-    ]])
-    expect(result.output):matches 'interrupted\n$'
-    expect(result.status):equals(143)
-  end)
+  end
 end)

@@ -1,6 +1,6 @@
--- What every long command promises (tests/lua/support/long_commands.lua): progress on standard error alone, results
--- that --seed fixes and the number of threads does not change, an end after --seconds, bounded memory, and Ctrl-C that
--- keeps the best so far and from which it goes on to the same bytes, or says in a sentence that it does not.
+-- Long commands (tests/lua/support/long_commands.lua): Ctrl-C keeps the best so far, and each goes on from there to the same
+-- bytes, or says in a sentence that it does not. What the frame of searches promises, on four: progress on standard error
+-- alone, results that --seed fixes and the number of threads does not change, an end after --seconds, bounded memory.
 
 local core = require 'trinity.core'
 local util = require 'trinity.base.util'
@@ -24,8 +24,7 @@ end
 -- The bytes of what a command kept, without what clocks say.
 local function kept(command, folder)
   local clocks = [[for f in %s; do echo $f; sed -E 's/"(seconds|taken_s|search_seconds)": ?[0-9.e+-]+//g' $f; done | cksum]]
-  return output_of(("cd '%s' && { %s; }; ls %s 2>/dev/null | wc -l"):format(folder,
-    command.same or clocks:format(command.kept), command.kept))
+  return output_of(("cd '%s' && { %s; }; ls %s 2>/dev/null | wc -l"):format(folder, clocks:format(command.kept), command.kept))
 end
 
 -- Shell: waits for a sign of the command that runs behind it, whose progress goes to the file `err`, and leaves the
@@ -46,7 +45,7 @@ end
 
 local function endless(command)
   return command.endless
-    or command.words:gsub('%-%-evaluations %d+', '--evaluations 100000000'):gsub('%-%-rounds %d+', '')
+    or command.words:gsub('%-%-evaluations %d+', '--evaluations 100000000')
 end
 
 -- Starts a command and sends it a signal as soon as it has something to keep. What goes on has an end, and may have come
@@ -56,16 +55,10 @@ local function interrupted(command, signal)
     local output, folder = shell(command, ([[COMMAND SEED=1 --run r > out 2> err & child=$!
       %s
       kill -%s $(cat number); kill -CONT $(cat number); wait $child; echo status=$?; ls %s; cat out err]]):format(
-      until_sign(command.after), signal, command.kept), nil, command.struck or not command.resumes and endless(command) or nil)
+      until_sign(command.after), signal, command.kept))
     if not (command.resumes and output:match '^[^\n]*status=0\n') then return output, folder end
   end
   error(command.name .. ': five times it had ended before it was interrupted')
-end
-
--- The option that ends it in time, with its value; nil: it has none.
-local function limit(command)
-  if command.minutes then return ('--minutes %g'):format(command.minutes) end
-  return type(command.seconds) == 'number' and ('--seconds %g'):format(command.seconds) or nil
 end
 
 -- Read by a command before its script: SIGINT comes just behind the last search, or, where the engine brackets that, when a
@@ -83,107 +76,75 @@ function core.end_search() end_search() moment() end
 function state.keep_result(...) moment() return keep_result(...) end
 ]]
 
--- SIGTERM after so many seconds, none: never. What is left is gone on with by the same command, as schedulers start it again.
-local function ended(command, after_s, folder)
-  return shell(command, ([[rm -f number; export TRINITY_RESUME=1
-    COMMAND SEED=1 --run r > out 2> err & pid=$!
-    %s wait $pid; echo status=$?; cat out err]]):format(
-    after_s and ('sleep %.3f; kill -TERM $(cat number) 2>/dev/null;'):format(after_s) or ''), folder)
-end
-
 for i, command in ipairs(commands) do
   describe(('%d %s'):format(i, command.name), function()
-    local whole, took_s
-    it('shows nothing with --quiet', function()
-      local begun = core.clock_s()
-      local status, folder = shell(command, 'COMMAND SEED=1 --run r --quiet > out 2> err; echo status=$?; cat err')
-      took_s = core.clock_s() - begun
-      expect(status):equals 'status=0\n'
+    if not command.seconds then all_only() end
+    local whole
+    local function ended()
+      if whole then return whole end
+      local status, folder = shell(command, 'COMMAND SEED=1 --run r --quiet > out 2> err; echo status=$?; cat err', nil,
+        command.brief)
+      expect(status):equals 'status=0\n' -- and no progress
       whole = kept(command, folder)
       expect(whole):matches '\n[1-9]%d*\n$'
-    end)
-    it('shows progress on standard error alone', function() -- a line beside that about the run
-      local output, folder = shell(command, ([[COMMAND --run r > out 2> err & child=$!
-        %s
-        kill -KILL $(cat number); wait $child; tail -n +2 err]]):format(until_sign 'test $(wc -l < err) -gt 1'), nil,
-        command.progress or endless(command))
-      expect(output):matches '[^\n]+\n'
-      expect(output_of(("cat '%s/out'"):format(folder)):find('evaluations/s', 1, true)):equals(nil)
-    end)
-    it('gives the same for the same seed, whatever the number of threads, in bounded memory', function()
-      local _, one = shell(command, ('COMMAND_WITH(--threads 1 --memory-limit %s) SEED=1 --run r --quiet'):format(
-        command.memory or '600M'))
-      expect(kept(command, one)):equals(whole)
-      if not command.seeded then return end
-      local _, other = shell(command, 'COMMAND SEED=2 --run r')
-      expect(kept(command, other) ~= whole):equals(true)
-    end)
-    if limit(command) then
-      it('ends after --seconds or --minutes', function()
+      return whole
+    end
+    if command.seconds then
+      it('shows progress on standard error alone', function() -- a line beside that about the run
+        local output, folder = shell(command, ([[COMMAND --run r > out 2> err & child=$!
+          %s
+          kill -KILL $(cat number); wait $child; tail -n +2 err]]):format(until_sign 'test $(wc -l < err) -gt 1'), nil,
+          endless(command))
+        expect(output):matches '[^\n]+\n'
+        expect(output_of(("cat '%s/out'"):format(folder)):find('evaluations/s', 1, true)):equals(nil)
+      end)
+      it('gives the same for the same seed, whatever the number of threads, in bounded memory', function()
+        local _, one = shell(command, 'COMMAND_WITH(--threads 1 --memory-limit 600M) SEED=1 --run r --quiet', nil, command.brief)
+        expect(kept(command, one)):equals(ended())
+        if not command.seeded then return end
+        local _, other = shell(command, 'COMMAND SEED=2 --run r', nil, command.brief)
+        expect(kept(command, other) ~= ended()):equals(true)
+      end)
+      it('ends after --seconds', function()
         local start = core.clock_s()
-        local output = shell(command, ('COMMAND %s --run r >/dev/null; echo status=$?'):format(
-          limit(command)), nil, endless(command))
+        local output = shell(command, ('COMMAND --seconds %g --run r >/dev/null; echo status=$?'):format(command.seconds), nil,
+          endless(command))
         expect(output):matches 'status=0\n$'
         expect(core.clock_s() - start):below(20)
       end)
     end
-    if command.after then
-      it(command.resumes and 'keeps its best at Ctrl-C, and goes on to the same bytes'
-        or 'keeps its best at Ctrl-C, and says that it does not go on', function()
-        local output, folder = interrupted(command, 'INT')
-        expect(output):matches 'status=130\n'
-        if command.gentle ~= false then expect(output:match 'status=130\n([^\n]*)'):matches '^[^:]+$' end
-        if command.says then expect(output):matches(command.says) end
-        if not command.resumes then return end
-        shell(command, command.resume == 'again' and 'COMMAND SEED=1 --run q --quiet'
-          or ("'%s' runs resume r > /dev/null 2>&1"):format(program), folder)
-        expect(kept(command, folder)):equals(whole)
-      end)
-      it('keeps its best at SIGTERM, with status 143', function()
-        local output = interrupted(command, 'TERM')
-        expect(output):matches 'status=143\n'
-        if command.gentle ~= false then expect(output:match 'status=143\n([^\n]*)'):matches '^[^:]+$' end
-        if command.says then expect(output):matches((command.says:gsub('Ctrl%%%-C', 'SIGTERM'))) end
-      end)
+    local function keeps_best(signal, status)
+      local output, folder = interrupted(command, signal)
+      expect(output):matches(('status=%d\n'):format(status))
+      if command.gentle ~= false then expect(output:match 'status=%d+\n([^\n]*)'):matches '^[^:]+$' end
+      local says = command.says and (signal == 'TERM' and command.says:gsub('Ctrl%%%-C', 'SIGTERM') or command.says)
+      if says then expect(output):matches(says) end
+      if not command.resumes then return end
+      shell(command, command.resumes == 'again' and 'COMMAND SEED=1 --run q --quiet'
+        or ("'%s' runs resume r > /dev/null 2>&1"):format(program), folder)
+      expect(kept(command, folder)):equals(ended())
     end
-    if not command.resumes then
+    it(command.resumes and 'keeps its best at Ctrl-C, and goes on to the same bytes'
+      or 'keeps its best at Ctrl-C, and says that it does not go on', function() keeps_best('INT', 130) end)
+    if command.seconds then
+      it('does so at SIGTERM, with status 143', function() keeps_best('TERM', 143) end)
+    end
+    if command.brief then
       it('keeps what it found when Ctrl-C comes just behind its last search', function()
         local folder = temporary()
         core.write_file(folder .. '/strike.lua', strike)
-        shell(command, [[COMMAND_WITH(-e 'dofile "strike.lua"') SEED=1 --run count --quiet > out 2> err]], folder)
+        shell(command, [[COMMAND_WITH(-e 'dofile "strike.lua"') SEED=1 --run count --quiet > out 2> err]], folder, command.brief)
         local last = tonumber(core.read_file(folder .. '/moments'))
         local results = #core.list_folder(folder .. '/runs/count/results')
         local output = shell(command, ([[rm -rf %s; export STRIKE_AT=%d
           COMMAND_WITH(-e 'dofile "strike.lua"') SEED=1 --run r --quiet > out 2> err; echo status=$?; cat err]]):format(
-          command.kept, math.max(1, last - results)), folder)
+          command.kept, math.max(1, last - results)), folder, command.brief)
         expect(output):matches '^status=130\n'
-        expect(kept(command, folder)):equals(whole)
-      end)
-    end
-    if command.resumes then
-      it('ended by SIGTERM at any time, twice, goes on to the same bytes', function()
-        local draw, folder = require('trinity').random(1, 'SIGTERM', i), nil
-        for _ = 1, 2 do
-          local output
-          output, folder = ended(command, 0.05 + draw:uniform() * took_s, folder)
-          local status = output:match '^status=(%d+)\n'
-          local done = status == '0' or command.finished and output:find(command.finished)
-          if not done then expect(status):equals '143' end
-        end
-        local last = ended(command, nil, folder)
-        if not (command.finished and last:find(command.finished)) then expect(last):matches '^status=0\n' end
-        expect(kept(command, folder)):equals(whole)
+        expect(kept(command, folder)):equals(ended())
       end)
     end
   end)
 end
-
-it('each has --seconds or --minutes, or a word why not', function()
-  for i, command in ipairs(commands) do
-    local says = limit(command) or type(command.seconds) == 'string' and command.seconds:find ' '
-    expect(says and '' or ('%d %s'):format(i, command.name)):equals ''
-  end
-end)
 
 it('the page of every paper is in the table', function()
   local missing = {}

@@ -48,13 +48,6 @@ describe('names of 100,000 letters', function()
       expect(#trinity.format_table({ 'name', 'n' }, { { long, '1' }, { 'b', near } }) > 6 * 100000):truthy()
     end)
   end
-  for what, fields in trinity.sorted_pairs { ['a tensor'] = { tensor = long, reads = near },
-    ['a field'] = { more = (', "%s": 1'):format(long) }, ['a phase'] = { more = (', "phase": "%s"'):format(long) },
-    ['a forward operator'] = { name = long, more = (', "forward": "%s"'):format(near) } } do
-    quickly('that ' .. what .. ' of a graph lacks are refused', function()
-      expect(function() load(graph_json(fields), '.json') end):raises 'operators'
-    end)
-  end
   quickly('of a profile are read, and refused', function()
     local costs = 'forward_compute_time=1.0, backward_compute_time=2.0, activation_size=4.0, parameter_size=8.0'
     expect(load(('%s -- Linear -- %s\n'):format('node1', costs), '.txt').operators > 0):truthy()

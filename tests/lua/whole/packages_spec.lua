@@ -1,6 +1,8 @@
 -- What is installed by packages: Debian's (cpack), the rock. With TRINITY_DEBIAN='trixie FOLDER' (or bookworm) the former
 -- are built in a tree of that release and installed in a bare one, which takes an hour, root and the network.
 
+all_only()
+
 local build = program:match '^(.*)/[^/]*$'
 local folder = os.tmpname()
 os.remove(folder)

@@ -27,6 +27,8 @@ for _, model in ipairs { 'inception_v3', 'rnnlm' } do
 end
 ]]
 
+all_only()
+
 describe('bytes', function()
   it('are the same under other instructions', function()
     local path = file_with(text)

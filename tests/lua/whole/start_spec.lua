@@ -83,9 +83,4 @@ describe('a part that is missing', function()
       expect(status):equals '1'
     end
   end)
-  it('hinders nothing else', function()
-    local status, output = run 'print(require("trinity").model("alexnet").operators)'
-    expect(status):equals '0'
-    expect(output):matches '^%d+\n$'
-  end)
 end)

@@ -1,4 +1,4 @@
--- What the campaigns kill.lua, interrupt.lua and disk.lua share: programs started and struck at a random moment, the
+-- What the campaigns kill.lua and the specs of faults share: programs started and struck at a random moment, the
 -- searches that they strike, and the comparison of what came of two runs.
 
 local core = require 'trinity.core'

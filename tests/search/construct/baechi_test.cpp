@@ -17,6 +17,7 @@
 #include "strategy/strategy.h"
 #include "support/cases.h"
 #include "support/shared_data.h"
+#include "support/tier.h"
 
 using namespace trinity;
 
@@ -204,7 +205,7 @@ TEST_CASE("m-ETF and m-SCT keep precedence, units and memory, or say what does n
   int fitted = 0, refused = 0;
   for (uint64_t index = 0; index < 120; ++index) {
     CAPTURE(index);
-    RandomStream random(index, "step");
+    RandomStream random(test::law_seed(), "step", index);
     const auto graph =
         index % 3 == 0
             ? std::make_shared<const Graph>(lower_to_training(*test::random_graph(random, 25), {}))

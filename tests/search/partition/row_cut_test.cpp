@@ -13,6 +13,7 @@
 #include "simulator/simulator.h"
 #include "strategy/strategy.h"
 #include "support/cases.h"
+#include "support/tier.h"
 
 using namespace trinity;
 
@@ -45,7 +46,7 @@ int64_t exhaustive(const std::vector<int64_t>& work, int32_t parts) {
 TEST_CASE("a cut of a row has the least largest load, with parts of different speeds too") {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     CAPTURE(seed);
-    RandomStream random(seed, "work");
+    RandomStream random(test::law_seed(), "work", seed);
     const auto parts = 1 + static_cast<int32_t>(random.below(4));
     std::vector<int64_t> work;
     for (uint64_t i = 0, n = at(parts) * (1 + random.below(8)); i < n; ++i)
@@ -106,7 +107,7 @@ TEST_CASE("weights go with their first reader, whatever their number") {
 TEST_CASE("a contiguous cut keeps units together and runs as a pipeline") {
   for (uint64_t index = 0; index < 30; ++index) {
     CAPTURE(index);
-    RandomStream random(index, "net");
+    RandomStream random(test::law_seed(), "net", index);
     const auto graph =
         std::make_shared<const Graph>(lower_to_training(*test::random_graph(random, 30), {}));
     const Problem problem(graph, test::uniform_cluster(3, 1e9, 1e-6),

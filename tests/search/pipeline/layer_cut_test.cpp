@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/random.h"
+#include "support/tier.h"
 
 using namespace trinity;
 
@@ -126,7 +127,7 @@ TEST_CASE("the cut of least load is the least of all cuts that fit") {
   int none = 0, tight = 0;
   for (uint64_t seed = 0; seed < 400; ++seed) {
     CAPTURE(seed);
-    RandomStream random(seed, "rows");
+    RandomStream random(test::law_seed(), "rows", seed);
     const auto row = random_row(random);
     const auto micro_batches = 1 + static_cast<int32_t>(random.below(4));
     double least = kNoSplit;
@@ -150,7 +151,7 @@ TEST_CASE("the cut of least load is the least of all cuts that fit") {
 TEST_CASE("least load: more room, wider wires or another device never make it worse") {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     CAPTURE(seed);
-    RandomStream random(seed, "rows");
+    RandomStream random(test::law_seed(), "rows", seed);
     const auto row = random_row(random);
     const double load = least_load_cut(row, 3).load_s;
     auto better = row;
@@ -173,7 +174,7 @@ TEST_CASE("the cut of fastest step is the best of all cuts, and few are tried be
   int fewer = 0;
   for (uint64_t seed = 0; seed < 200; ++seed) {
     CAPTURE(seed);
-    RandomStream random(seed, "rows");
+    RandomStream random(test::law_seed(), "rows", seed);
     const auto row = random_row(random);
     FastestOptions options;
     options.micro_batches = 1 + static_cast<int32_t>(random.below(4));

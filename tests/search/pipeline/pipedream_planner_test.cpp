@@ -12,6 +12,7 @@
 #include "formats/instances/pipeline_file.h"
 #include "search/pipeline/pipeline_network.h"
 #include "support/shared_data.h"
+#include "support/tier.h"
 
 using namespace trinity;
 
@@ -183,7 +184,7 @@ TEST_CASE("what PipeDream's optimiser refuses") {
   CHECK(states_of_chain[0].output_bytes == 1);
 }
 
-TEST_CASE("every published result of PipeDream's code" * test::shared) {
+TEST_CASE("every published result of PipeDream's code" * test::shared * test::all_tier) {
   int compared = 0;
   for (const std::string folder : {"/pipedream", "/dapple"}) {
     const auto expected =

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "search/pipeline/max_load_search.h"
+#include "support/tier.h"
 
 using namespace trinity;
 
@@ -35,7 +36,7 @@ double largest(const LoadInstance& instance, const std::vector<int32_t>& device)
 TEST_CASE("a block partition's largest block is at most the smallest plus the largest element") {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     CAPTURE(seed);
-    RandomStream random(seed, "blocks");
+    RandomStream random(test::law_seed(), "blocks", seed);
     std::vector<double> work;
     for (uint64_t i = 0, n = 1 + random.below(40); i < n; ++i)
       work.push_back(random.below(4) ? random.uniform() : 0);
@@ -71,7 +72,7 @@ TEST_CASE("local search over cuts meets the exact cut of most chains and is neve
   int equal = 0;
   for (uint64_t seed = 0; seed < 40; ++seed) {
     CAPTURE(seed);
-    RandomStream random(seed, "cuts");
+    RandomStream random(test::law_seed(), "cuts", seed);
     std::vector<double> times;
     for (uint64_t i = 0, n = 4 + random.below(12); i < n; ++i)
       times.push_back(static_cast<double>(1 + random.below(20)));

@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "formats/instances/pipeline_file.h"
 #include "support/shared_data.h"
+#include "support/tier.h"
 
 using namespace trinity;
 
@@ -92,7 +93,7 @@ TEST_CASE("Piper's planner is optimal on small problems") {
   int feasible = 0, infeasible = 0;
   for (uint64_t seed = 0; seed < 150; ++seed) {
     CAPTURE(seed);
-    RandomStream random(seed, "problem");
+    RandomStream random(test::law_seed(), "problem", seed);
     const auto problem = random_problem(random);
     const double best = exhaustive(problem);
     auto pipeline = piper_pipeline(problem);
@@ -140,7 +141,7 @@ TEST_CASE("what Piper's planner refuses") {
   CHECK_THROWS_WITH_AS(piper_pipeline(problem), "Piper: the layers form a cycle", ArgumentError);
 }
 
-TEST_CASE("every published optimum of Piper" * test::shared) {
+TEST_CASE("every published optimum of Piper" * test::shared * test::all_tier) {
   const auto expected = nlohmann::json::parse(read_file(kPiperData + "/expected.json"));
   int compared = 0;
   for (const auto& row : expected.at("optimum")) {

@@ -2,21 +2,13 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
-#include "search/partition/fm.h"
-#include "search/partition/metis.h"
-#include "search/partition/row_cut.h"
-#include "search/partition/scotch.h"
-#include "search/placement/annealing.h"
 #include "search/placement/exhaustive.h"
-#include "search/placement/local_search.h"
-#include "search/placement/mcmc.h"
 #include "support/search_cases.h"
+#include "support/tier.h"
 
 using namespace trinity;
 
 namespace {
-
-constexpr int64_t kBudget = 2500;
 
 struct Small {
   std::shared_ptr<const Problem> problem;
@@ -63,28 +55,17 @@ Score price(const PlacementSpace& space, const Assignment& assignment) {
 }
 
 /// The best that a search finds.
-Score found(Searcher& searcher, const Problem& problem, int64_t evaluations = kBudget) {
+Score found(Searcher& searcher, const Problem& problem, int64_t evaluations) {
   test::run_search(searcher, problem, evaluations);
   return *searcher.best();
 }
 
-/// What need not find the optimum does not report better.
-void check_no_better(const PlacementSpace& space, uint64_t seed, const Score& optimum) {
-  McmcOptions chain;
-  chain.seed = seed;
-  chain.evaluations = kBudget;
-  Mcmc mcmc(space, chain);
-  CHECK(found(mcmc, space.problem()) >= optimum);
-  for (const auto& assignment :
-       {metis_partition(space), scotch_map(space), fm_partition(space), contiguous_cut(space)})
-    CHECK(price(space, assignment) >= optimum);
-}
-
 }  // namespace
 
-TEST_CASE("exhaustive search finds the optimum, the others find it too and never report better") {
+TEST_CASE("exhaustive search finds the optimum") {
   int beyond_memory = 0, split = 0;
-  for (uint64_t index = 0; index < 20; ++index) {
+  for (uint64_t draw = 0; draw < test::draws(20); ++draw) {
+    const uint64_t index = (test::law_seed() + draw) % 20;
     CAPTURE(index);
     const auto [problem, devices] = small(index);
     const PlacementSpace space(*problem);
@@ -94,23 +75,12 @@ TEST_CASE("exhaustive search finds the optimum, the others find it too and never
     CHECK(found(exhaustive, *problem, 1'000'000) == optimum);
     CHECK(static_cast<double>(exhaustive.evaluations()) == space.choices());
 
-    LocalSearchOptions local;
-    local.seed = index;
-    LocalSearch local_search(space, local);
-    CHECK(found(local_search, *problem) == optimum);
-    AnnealingOptions cooling;
-    cooling.seed = index;
-    cooling.evaluations = kBudget;
-    Annealing annealing(space, cooling);
-    CHECK(found(annealing, *problem) == optimum);
-
-    check_no_better(space, index, optimum);
     const auto alone = price(space, Assignment(static_cast<size_t>(space.units()), 0));
     beyond_memory += !alone.fits() && optimum.fits();
     split += optimum < alone;
   }
-  CHECK(beyond_memory > 0);  // the cases are worth searching
-  CHECK(split > 10);
+  CHECK(beyond_memory >= test::least(1));  // the cases are worth searching
+  CHECK(split >= test::least(10));
 }
 
 TEST_CASE("exhaustive search refuses too many placements and says how many there are") {

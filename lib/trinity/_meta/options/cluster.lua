@@ -15,7 +15,7 @@ error 'this file is for editors'
 ---@field copy_bandwidth? number bytes/s at which a device copies the part that a ring brings it last; 0: in no time (default 0; 0 or more)
 ---@field multicast_bandwidth? number what switches in nodes that add up reach, of what a device sends; 0: they do not (default 0; 0 to 1)
 ---@field multicast_s? number their latency (default 4.197e-5; 0 to 1)
----@field rails? number network cards over which the rings of a node leave it, at most (default 8.31; 1 or more)
+---@field rails? number maximum number of network cards that the rings of one node use (default 8.31; 1 or more)
 ---@field in_network? boolean whether switches between nodes add up (default false)
 ---@field trees? boolean whether it takes trees where they are faster than rings (default true)
 ---@field shared_bandwidth? number what of a node's inside a group gets that has some of its devices, beside others; 1: all (default 1; above 0, at most 1)

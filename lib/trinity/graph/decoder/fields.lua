@@ -42,8 +42,21 @@ end
 --- Whether it is there and no null.
 function Fields:has(names) return select(2, find(self, names)) ~= nil end
 
+--- Whether two names differ in at most two letters at one place.
+local function is_misspelt(a, b)
+  local first, last = 0, 0
+  local shorter = math.min(#a, #b)
+  while first < shorter and a:byte(first + 1) == b:byte(first + 1) do first = first + 1 end
+  while last < shorter - first and a:byte(-last - 1) == b:byte(-last - 1) do last = last + 1 end
+  return math.max(#a, #b) - first - last <= 2
+end
+
 function Fields:missing(name)
-  self:fail("field '%s' is missing%s", name, core.suggestion(name, util.sorted_keys(self.values)))
+  local near = {}
+  for _, other in ipairs(util.sorted_keys(self.values)) do
+    if is_misspelt(name, other) then near[#near + 1] = other end
+  end
+  self:fail("field '%s' is missing%s", name, core.suggestion(name, near))
 end
 
 local function expected(self, name, what, value)

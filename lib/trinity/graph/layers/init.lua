@@ -314,7 +314,7 @@ for _, part in ipairs { 'images', 'sequences', 'attention', 'decoders' } do
   for name, method in util.sorted_pairs(methods) do Layers[name] = method end
 end
 
-check.methods(Layers)
+check.methods(Layers, 'trinity.Layers')
 
 ---@class trinity.LayersModule
 ---@since 0.1.0

@@ -26,11 +26,11 @@ local sequence_length = 2048
 
 --- Parts of an array by stage.
 local function by_stage(plan, values)
-  return json.list(util.map(plan.stages, function(stage)
+  return util.map(plan.stages, function(stage)
     local list = {}
     for o = stage.first, stage.last do list[#list + 1] = values[o] end
-    return json.list(list)
-  end))
+    return list
+  end)
 end
 
 --- A plan as Aceso's runtime reads it.
@@ -41,7 +41,7 @@ function aceso.export(plan, model, layers)
   local name, size = model:match '^(%a+)_(.+)$'
   local known = sizes[size]
   local stages = plan.stages
-  local function of_stages(value) return json.list(util.map(stages, value)) end
+  local function of_stages(value) return util.map(stages, value) end
   return {
     model_name = name, model_size = size, num_layers = layers, seq_length = sequence_length,
     max_position_embeddings = sequence_length, num_attention_heads = known and known.heads,

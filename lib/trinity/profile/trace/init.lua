@@ -122,7 +122,7 @@ function Trace:cost()
   end
 end
 
-check.methods(Trace)
+check.methods(Trace, 'trinity.Trace')
 
 local trace = {}
 

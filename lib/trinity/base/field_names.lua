@@ -1,0 +1,155 @@
+-- Fields of objects and results by class (lib/trinity/base/fields.lua), from the editor types, by
+-- `build/trinity tests/lua/golden.lua --accept fields`.
+
+return {
+  ['trinity.Account'] = [[devices traffic stages samples samples_per_s]],
+  ['trinity.AcesoPlan'] = [[micro_batch stages tensor data algorithm recompute]],
+  ['trinity.AcesoProfiles'] = [[name operators degrees sequences tables collectives bandwidths]],
+  ['trinity.Agent'] = [[problem batch groups units samples parameters loaded]],
+  ['trinity.AgentActions'] = [[groups devices group_logs device_logs]],
+  ['trinity.AgentProfile'] = [[sample_s forward_s objective_s backward_s optimise_s exchange_s]],
+  ['trinity.AgentReport'] = [[mean_reward loss learning_rate baseline entropy_groups entropy_devices clipped_share
+    gradient_norm]],
+  ['trinity.Archive'] = [[path names]],
+  ['trinity.AutoparallelProblem'] = [[problem nodes mesh objective]],
+  ['trinity.Bounds'] = [[step_time_s critical_path_s work_s interval_s peak_memory_bytes least_devices]],
+  ['trinity.Builder'] = [[]],
+  ['trinity.Cluster'] = [[name queue fingerprint device_count devices]],
+  ['trinity.CollectiveCost'] = [[algorithm time_s latency_s transfer_s sent_bytes]],
+  ['trinity.CollectiveQuery'] = [[kind devices bytes algorithm]],
+  ['trinity.CollectiveRun'] = [[collective micro_batch ready_s start_s end_s]],
+  ['trinity.Command'] = [[name description keeps_run options]],
+  ['trinity.Comparison'] = [[problem rows seed seeds evaluations seconds stopped unkept]],
+  ['trinity.ComparisonRow'] = [[method runs best failures by_seed fixed]],
+  ['trinity.CriticalPath'] = [[steps compute_s wire_s collective_s queue_s]],
+  ['trinity.CriticalSteps'] = [[count kind task device ready_s start_s end_s]],
+  ['trinity.CurvePoint'] = [[evaluations mean_reward best_reward best_step_time_s]],
+  ['trinity.Cut'] = [[capacity bytes source_side]],
+  ['trinity.DasoSchedule'] = [[epoch batch group global_skips local_skips batches_to_wait gradients local_sync
+    best_loss bad_epochs epochs groups nodes warmup_epochs cooldown_epochs stability_level patience max_global_skips
+    skip_reduction_factor local_skip_factor held age bfloat16]],
+  ['trinity.Device'] = [[name type speed node capacity_bytes]],
+  ['trinity.DeviceAccount'] = [[device parameters weight_bytes gradient_bytes optimizer_bytes gathered_weight_bytes
+    activation_bytes delayed_bytes activations flops computation_s recomputation_s exposed_s idle_s]],
+  ['trinity.Dimension'] = [[name size role splits]],
+  ['trinity.DoubleArray'] = [[length]],
+  ['trinity.DrawnMoves'] = [[count features device_of]],
+  ['trinity.EpochTime'] = [[time_s phase global_skips local_skips batches_to_wait synchronisations global_bytes]],
+  ['trinity.ExecutedCopy'] = [[task output from to bytes start_s end_s]],
+  ['trinity.ExecutedStep'] = [[loss step_time_s busy_s start_s end_s memory_bytes copies peak_memory_bytes
+    transferred_bytes read_s]],
+  ['trinity.Execution'] = [[losses step_time_s step_times_s operator_time_s operator_start_s transferred_bytes
+    peak_memory_bytes busy_s cores graph placement steps steps_done warm_up micro_batches last stopped weights
+    accuracy accuracies samples_per_s held_out_loss held_out_samples]],
+  ['trinity.ExportedFile'] = [[name text]],
+  ['trinity.ExportedProgram'] = [[path torch_version tensors inputs outputs nodes]],
+  ['trinity.ExposedSeconds'] = [[splits activations weights gradients]],
+  ['trinity.FeatureColumn'] = [[name first count]],
+  ['trinity.FeatureColumns'] = [[time output_bytes depth depth_waves node2vec]],
+  ['trinity.Features'] = [[units width type_count edges values columns types type_names position time_s output_bytes
+    from to bytes]],
+  ['trinity.FoundPlan'] = [[strategy metrics reward step_time_s lower_bound_s samples_per_s model_flop_utilisation
+    memory_bytes micro_batch micro_batches tensor context pipeline data expert sequence_parallel recompute
+    recomputed schedule virtual_stages stages shard bucket_bytes algorithm order devices own]],
+  ['trinity.Graph'] = [[name operators edges units parameters active_parameters parameter_bytes flops training
+    batch_size fingerprint depth unit_of flops_of output_bytes parameter_bytes_of persistent_bytes_of
+    workspace_bytes_of activation_bytes_of measured_time_s source]],
+  ['trinity.GraphBatch'] = [[count nodes first sizes graph values types edges]],
+  ['trinity.GraphEdges'] = [[from to weight]],
+  ['trinity.GraphPath'] = [[operators length_s start_s tail_s]],
+  ['trinity.GraphRows'] = [[first target source edge bytes]],
+  ['trinity.ImitationReport'] = [[steps log_likelihood_groups log_likelihood_devices agreement]],
+  ['trinity.Infeasibility'] = [[text device name needed_bytes capacity_bytes over_bytes devices_over]],
+  ['trinity.Int32View'] = [[length]],
+  ['trinity.Job'] = [[rank size node nodes local_rank local_size source]],
+  ['trinity.Layers'] = [[builder dtype products]],
+  ['trinity.Lowered'] = [[graph placement origin part]],
+  ['trinity.Machine'] = [[processor cores memory_bytes]],
+  ['trinity.MemoryLevel'] = [[time_s bytes]],
+  ['trinity.MethodInfo'] = [[run help source needs budget deterministic options]],
+  ['trinity.Metrics'] = [[step_time_s peak_memory_bytes peak_communication_bytes total_communication_bytes
+    excess_memory_bytes transfers samples samples_per_s feasible rejected device_count]],
+  ['trinity.MoveCandidates'] = [[count features device_of]],
+  ['trinity.MoveReport'] = [[trials improving loss entropy clipped_share best_share]],
+  ['trinity.MoveState'] = [[device_of unit random]],
+  ['trinity.MoveTrainer'] = [[options ranker]],
+  ['trinity.Moves'] = [[problem]],
+  ['trinity.NamedWeight'] = [[name shape values]],
+  ['trinity.NetworkOptimiser'] = [[learning_rate]],
+  ['trinity.Operator'] = [[name type phase unit flops known forward attributes parameters traffic_bytes
+    parameter_bytes persistent_bytes workspace_bytes measured_time_s collective inputs outputs]],
+  ['trinity.Pase'] = [[name devices layers edges entries graph]],
+  ['trinity.PaseLayer'] = [[name type kind pointwise dimensions operators configurations]],
+  ['trinity.PaseResult'] = [[name configurations cost compute communication edges in_space solution optimal bound
+    seconds table_entries peak_table_entries largest_table widest_set stopped iterations accepted]],
+  ['trinity.PaseRow'] = [[layers type dimensions factors]],
+  ['trinity.PathStep'] = [[kind task operator collective micro_batch output from to bytes ready_s start_s end_s]],
+  ['trinity.PipelineInfeasibility'] = [[text device needed_bytes capacity_bytes over_bytes node]],
+  ['trinity.PipelineInstance'] = [[source options machine]],
+  ['trinity.PipelineMachine'] = [[devices cpus memory_bytes bandwidth_bytes_per_s micro_batches]],
+  ['trinity.PipelineResult'] = [[method network format unit max_load feasible optimal seconds stages assignment
+    nodes machine loads contiguous_max_load states cuts data_parallel ideals by infeasibility least_infeasible
+    stopped]],
+  ['trinity.PipelineStage'] = [[nodes devices first_device load compute replicas data_parallel tensor_parallel
+    memory_bytes recomputed_layers]],
+  ['trinity.Placement'] = [[length]],
+  ['trinity.PlanDimension'] = [[values apply]],
+  ['trinity.PlanPoint'] = [[micro_batch micro_batches tensor context pipeline data expert sequence_parallel
+    recompute recomputed schedule virtual_stages stages shard bucket_bytes algorithm order devices own]],
+  ['trinity.PlanResult'] = [[plans pareto simulated refused counts pruned left too_large lower_bound_s stopped
+    nearest impossible seconds]],
+  ['trinity.PlanShown'] = [[text step_time_s lower_bound_s capacity_bytes axes expert stages shares]],
+  ['trinity.PlanStageShown'] = [[device layers bytes busy_s passes]],
+  ['trinity.PlanTotals'] = [[work_s gap_s update_s spread_update_s weight_bytes spread_weight_bytes optimizer_bytes
+    spread_optimizer_bytes gradient_bytes spread_gradient_bytes kept_bytes compute_s layers_s end_s forward_share]],
+  ['trinity.Policy'] = [[problem choices devices logits learned choice_of]],
+  ['trinity.Problem'] = [[graph cluster reward on_evaluated rules default_schedule]],
+  ['trinity.Profile'] = [[format version trinity date machine libraries model settings devices kinds path links]],
+  ['trinity.ProfileKind'] = [[memory_bytes peak_flops_per_s memory_bandwidth_bytes_per_s launch_s compute_efficiency
+    memory_efficiency operators residuals operator_time_s contention]],
+  ['trinity.ProfileLink'] = [[from to bytes time_s latency_s bandwidth_bytes_per_s residuals]],
+  ['trinity.ProfileResiduals'] = [[count median mean largest]],
+  ['trinity.RandomStream'] = [[]],
+  ['trinity.RankOrder'] = [[work chunk micro_batch]],
+  ['trinity.Ranker'] = [[notes hidden weights told]],
+  ['trinity.Ranking'] = [[seconds trials improving plain_trials plain_improving]],
+  ['trinity.Replication'] = [[graph cluster synchronisation placement replicas nodes per_node width parameter_bytes
+    device_bytes times]],
+  ['trinity.Rules'] = [[queue memory device_pause_s link_pause_s]],
+  ['trinity.Run'] = [[path name]],
+  ['trinity.ScheduleOrders'] = [[ranks stages micro_batches stage_rank source name]],
+  ['trinity.Scheduler'] = [[notes members]],
+  ['trinity.Search'] = [[problem method options evaluations step mean_reward updates stages sum_of_means curve
+    placement plan best start stopped progress resumable]],
+  ['trinity.SelectResult'] = [[name nodes edges strategies usage_limit cost feasible peak_usage bound infeasibility
+    optimal solution seconds stopped table_entries peak_table_entries widest_set largest_table placements objective]],
+  ['trinity.SelectionEdges'] = [[nodes costs]],
+  ['trinity.SelectionNodes'] = [[costs usages intervals]],
+  ['trinity.SelectionTable'] = [[name nodes edges usage_limit]],
+  ['trinity.StageAccount'] = [[stage layers traffic device parameters weight_bytes gradient_bytes optimizer_bytes
+    gathered_weight_bytes activation_bytes delayed_bytes activations flops computation_s recomputation_s exposed_s
+    idle_s]],
+  ['trinity.StepState'] = [[step_time_s computation_blame_s held_blame_s queue_blame_s transfer_blame_s wait_s
+    slack_s tight_s peak_bytes operator_slack_s collision_s crowd_s busy_s memory_bytes room_s critical_s]],
+  ['trinity.Strategy'] = [[mesh devices virtual_stages stages recompute operators inside sequence_parallel
+    scatter_gather overlap_tensor shard bucket_bytes context_kind synchronise problem metrics reward method seed
+    evaluations updates ranking search_stages seconds curve stopped optimal saved same_graph same_cluster
+    replication placement schedule micro_batches priority order stage splits]],
+  ['trinity.SyncAction'] = [[what group age batches bfloat16]],
+  ['trinity.Synchronisation'] = [[kind text]],
+  ['trinity.Tensor'] = [[number shape dtype]],
+  ['trinity.TensorInfo'] = [[name bytes shape dtype gradient producer readers]],
+  ['trinity.TensorTarget'] = [[dtype device]],
+  ['trinity.Timeline'] = [[cluster metrics micro_batches tasks ready_s start_s end_s device]],
+  ['trinity.Topology'] = [[]],
+  ['trinity.TorchTensor'] = [[dtype device grad requires_grad]],
+  ['trinity.Trace'] = [[path step_name step_time_s operator_time_s attributed named joined modules operators
+    optimiser_s other_s times]],
+  ['trinity.TraceTimes'] = [[name forward_s backward_s update_s]],
+  ['trinity.Traffic'] = [[kind axis devices phase part bytes count]],
+  ['trinity.TrainingTime'] = [[time_s compute_s epochs]],
+  ['trinity.Transfer'] = [[task operator micro_batch output from to bytes ready_s start_s end_s]],
+  ['trinity.TypeShare'] = [[type tasks total_s]],
+  ['trinity.UnitEdges'] = [[count from to bytes]],
+  ['trinity.Work'] = [[job]],
+}

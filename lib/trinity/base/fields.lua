@@ -1,0 +1,128 @@
+-- The fields of the library's objects, modules and results: reading any other field is an error that suggests one. The
+-- names are those that the editor types declare (lib/trinity/base/field_names.lua); an optional one reads as nil.
+
+local core = require 'trinity.core'
+local field_names = require 'trinity.base.field_names'
+local util = require 'trinity.base.util'
+
+local fields = {}
+
+--- The metatables of results by class: tables that other processes know, too (lib/trinity/base/serialise.lua).
+fields.results = {}
+
+--- Raises the error about a field that `what` does not have; `names` are those that it has.
+function fields.refuse(what, name, names)
+  local word = tostring(name)
+  local meant = core.suggestion(word, names)
+  if meant == '' and #names > 0 then meant = (' (known: %s)'):format(util.shortened(table.concat(names, ', '), 800)) end
+  util.fail('%s: no field %s%s', what, util.quoted(word), meant)
+end
+
+-- A set of the words of a text.
+local function set_of(text, set)
+  for word in text:gmatch '%S+' do set[word] = true end
+  return set
+end
+
+-- The words that are keys of the tables, without metamethods, sorted.
+local function names_of(t, more)
+  local names, seen = {}, {}
+  for _, set in ipairs { t, more } do
+    for name in next, set do -- sorted below
+      if type(name) == 'string' and name:match '^%a' and not seen[name] then
+        names[#names + 1], seen[name] = name, true
+      end
+    end
+  end
+  table.sort(names)
+  return names
+end
+
+--- What a field is that is not there: nil where Lua or a library looks for a metamethod, else an error. The names of
+--- `what` are the keys of the tables given.
+function fields.unknown(what, name, t, more)
+  if type(name) == 'string' and name:byte(1) == 95 and name:byte(2) == 95 then return nil end
+  fields.refuse(what, name, names_of(t, more))
+end
+
+--- Makes objects of `class`, a metatable in which methods are looked up, refuse fields that editor class `declared`
+--- does not have. `internal`: names of further fields, which may be missing.
+function fields.class(class, declared, internal)
+  local public = set_of(field_names[declared], {})
+  local known = set_of(internal or '', set_of(field_names[declared], {}))
+  setmetatable(class, { __index = function(_, name)
+    if known[name] then return nil end
+    return fields.unknown(class.__name, name, class, public)
+  end })
+end
+
+--- Raises the error about an argument beyond the last of the function `f`, called `what`: it takes `most` after the
+--- first - 1 that are not counted. Further nils are none.
+function fields.refuse_more(what, f, first, most, ...)
+  local names, count = {}, select('#', ...)
+  while count > most and select(count, ...) == nil do count = count - 1 end
+  if count <= most then return end
+  for i = first, debug.getinfo(f, 'u').nparams do names[#names + 1] = (debug.getlocal(f, i)) end
+  util.fail('%s: argument %d: expected no more than %d%s, got %s', what, count, most,
+    most > 0 and (' (%s)'):format(table.concat(names, ', ')) or '', util.describe((select(count, ...))))
+end
+
+--- What was made of which function, by fields.limited() and check.guard().
+fields.original = setmetatable({}, { __mode = 'k' })
+
+--- How many arguments a function in Lua takes, and those of C, math.huge for any number.
+function fields.arity(f)
+  local info = debug.getinfo(fields.original[f] or f, 'u')
+  return info.isvararg and math.huge or info.nparams
+end
+
+--- A function that refuses arguments beyond the last that `f`, called `what`, takes (most: of a function of C).
+function fields.limited(what, f, most)
+  most = most or fields.arity(f)
+  if most == math.huge or fields.original[f] then return f end
+  local function limited(...)
+    if select('#', ...) > most then fields.refuse_more(what, f, 1, most, ...) end
+    return f(...)
+  end
+  fields.original[limited] = f
+  return limited
+end
+
+--- Makes a table of functions, `what` in messages, refuse names that it does not have, and the functions arguments that
+--- they do not take.
+function fields.module(what, module)
+  local meta = getmetatable(module) or {}
+  for name, f in next, module do -- each by itself: in any order
+    if type(f) == 'function' then
+      module[name] = fields.limited(('%s.%s'):format(what:gsub('^trinity%.', ''), name), f)
+    end
+  end
+  if rawget(meta, '__index') == nil then
+    meta.__index = function(self, name) return fields.unknown(what, name, self) end
+    meta.__module = true -- safe scripts get a copy (lib/trinity/command/safe.lua)
+    setmetatable(module, meta)
+  end
+  return module
+end
+
+-- The metatable of results of a class.
+local function metatable_of(declared)
+  local what, known = declared:match '[^.]*$', nil
+  return { __index = function(_, name)
+    known = known or set_of(field_names[declared], {})
+    if known[name] then return nil end
+    return fields.unknown(what, name, known)
+  end }
+end
+
+for declared in next, field_names do fields.results[declared] = metatable_of(declared) end -- each by itself: any order
+
+--- A table that a function gives as editor class `declared`, or nil. What print() shows of it stays.
+function fields.result(declared, t)
+  if not t then return t end
+  local class, printed = fields.results[declared], getmetatable(t)
+  if printed then class.__tostring = printed.__tostring end
+  return setmetatable(t, class)
+end
+
+return fields

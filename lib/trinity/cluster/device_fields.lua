@@ -1,0 +1,18 @@
+-- What a description of a device type may have (trinity.DeviceTypeSpec): the engine reads it when a cluster is built.
+
+local check = require 'trinity.base.check'
+local util = require 'trinity.base.util'
+
+local known = {}
+for name in ([[peak_flops_per_s memory_bandwidth_bytes_per_s memory_bytes reserved_memory_bytes half_width
+    fuses_elementwise joins_products overlap operators launch_s dispatch_s compute_efficiency memory_efficiency
+    contention]]):gmatch '%S+' do
+  known[name] = true
+end
+
+--- A table of such fields; refuses others.
+return function(owner, place, name, given)
+  check.argument(owner, place, name, given, 'table')
+  util.refuse_unknown(owner, given, known, 'field')
+  return given
+end
