@@ -29,7 +29,9 @@ local function names_of(t, more)
   local names, seen = {}, {}
   for _, set in ipairs { t, more } do
     for name in next, set do -- sorted below
-      if type(name) == 'string' and name:match '^%a' and not seen[name] then names[#names + 1], seen[name] = name, true end
+      if type(name) == 'string' and name:match '^%a' and not seen[name] then
+        names[#names + 1], seen[name] = name, true
+      end
     end
   end
   table.sort(names)
@@ -90,8 +92,9 @@ end
 --- they do not take.
 function fields.module(what, module)
   local meta = getmetatable(module) or {}
+  local owner = what:gsub('^trinity%.', '')
   for name, f in next, module do -- each by itself: in any order
-    if type(f) == 'function' then module[name] = fields.limited(('%s.%s'):format(what:gsub('^trinity%.', ''), name), f) end
+    if type(f) == 'function' then module[name] = fields.limited(('%s.%s'):format(owner, name), f) end
   end
   if rawget(meta, '__index') == nil then
     meta.__index = function(self, name) return fields.unknown(what, name, self) end

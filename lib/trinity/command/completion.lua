@@ -28,7 +28,9 @@ local function all_options(command)
   for _, part in ipairs { command.options, #command.options > 0 and common or {} } do
     for _, option in ipairs(part) do
       local for_runs = part == common and (option.name == 'run' or option.name == 'resume')
-      if not seen[option.name] and (command.keeps_run or not for_runs) then seen[option.name], list[#list + 1] = true, option end
+      if not seen[option.name] and (command.keeps_run or not for_runs) then
+        seen[option.name], list[#list + 1] = true, option
+      end
     end
   end
   return list

@@ -140,8 +140,8 @@ local function replicas_per_node(owner, self)
   local most, first = 0, self.ranges[1]
   for _, range in ipairs(self.ranges) do
     if self.synchronisation.kind == 'daso' and count_of(range) ~= count_of(first) then
-      util.fail("%s: option 'synchronisation': daso expected as many replicas in every node, got %d in '%s', %d in '%s'",
-        owner, count_of(first), first.node, count_of(range), range.node)
+      util.fail("%s: option 'synchronisation': daso expected as many replicas in every node, got %d in '%s', %d in "
+        .. "'%s'", owner, count_of(first), first.node, count_of(range), range.node)
     end
     most = math.max(most, count_of(range))
   end

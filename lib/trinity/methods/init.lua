@@ -25,7 +25,8 @@ local register_options = options_of.declare('trinity.MethodOptions', {
   { 'options', 'table', help = 'what it takes, of the library\'s own methods (lib/trinity/base/options.lua)' },
 })
 
---- Adds a method, in place of the script's own of that name. It returns a strategy, or a placement or plan to be priced, or nil and why there is none.
+--- Adds a method, in place of the script's own of that name. It returns a strategy, or a placement or plan to be
+--- simulated, or nil and why there is none.
 ---@param name string
 ---@param method trinity.Method
 ---@param options? trinity.MethodOptions

@@ -178,7 +178,8 @@ local function result_of(search, nets, given, first)
   end
   local lower = search.lower_bound_s
   if fitting[1] then lower = math.min(lower, fitting[1].metrics.step_time_s) end
-  return fields.result('trinity.PlanResult', { plans = util.map({ unpack(fitting, 1, math.min(given.plans, #fitting)) }, shown),
+  local best = { unpack(fitting, 1, math.min(given.plans, #fitting)) }
+  return fields.result('trinity.PlanResult', { plans = util.map(best, shown),
     pareto = util.map(pareto(search.results), shown), simulated = util.map(search.results, shown),
     refused = search.refused, counts = search.counts, pruned = search.pruned, left = search.left or 0,
     too_large = search.too_large,

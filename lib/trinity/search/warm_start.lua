@@ -48,7 +48,9 @@ end
 
 --- The placement of an entry, or nil where the heuristic has none.
 local function placement_of(self, methods, entry)
-  if type(entry) ~= 'string' then return array.placement(self.method, 'option', 'warm_start', entry, self.problem.graph) end
+  if type(entry) ~= 'string' then
+    return array.placement('methods.' .. self.method, 'option', 'warm_start', entry, self.problem.graph)
+  end
   local found = methods.get(entry)(self.problem, { seed = self.options.seed, quiet = true })
   if not found then return nil end
   -- Methods that priced several placements to choose one have used up as many of the budget.

@@ -38,8 +38,8 @@ describe('the policy', function()
       function(m, plan) return plan.placement and plan.metrics == m and -m.step_time_s end,
       function(...) return select('#', ...) == 2 and -(...).step_time_s end } do
       local own = trinity.problem { graph = problem.graph, cluster = problem.cluster, reward = reward }
-      local agent, rewards, metrics = policies.trinity(own, settings()), {}, nil
-      metrics = own:evaluate_batch(agent:sample())
+      local agent, rewards = policies.trinity(own, settings()), {}
+      local metrics = own:evaluate_batch(agent:sample())
       for k = 1, #metrics do rewards[k] = own:score(metrics[k], agent.batch[k]) end
       losses[i] = agent:update(rewards, nil, metrics).loss
     end

@@ -1,7 +1,6 @@
 -- The editor types against what is there at run time: options that functions know, words of choices, and names of
 -- what functions give. Examples of every function are called for it; those that give more are below.
 
-local check = require 'trinity.base.check'
 local declarations = require 'trinity.command.declarations'
 local fields = require 'trinity.base.fields'
 local graphs = dofile(root .. '/tests/lua/support/graphs.lua')
