@@ -159,7 +159,7 @@ function Graph:close()
   for key in pairs(arrays.fields) do rawset(self, key, nil) end -- all of them: needs no sorted order
 end
 
-check.methods(Graph, 'trinity.Graph', 'own_optimiser')
+check.methods(Graph, 'trinity.Graph', 'own_optimizer')
 graph.new = require 'trinity.graph.builder'(graph.wrap)
 
 return graph

@@ -81,6 +81,8 @@ local function split(options)
   return given, rest, shared
 end
 
+local model_fields = { build = true, help = true, options = true, optimizer = true }
+
 local function build(name, path, options, dtype)
   if dtype == 'float8' then
     util.fail("trinity.model: model '%s': dtype 'float8' is of networks that a config.json describes", name)
@@ -89,6 +91,7 @@ local function build(name, path, options, dtype)
   if type(model) ~= 'table' or type(model.build) ~= 'function' then
     util.fail('%s: expected a table with a function `build`, got %s', path, util.describe(model))
   end
+  util.refuse_unknown(path, model, model_fields, 'field')
   model.options = model.options or {}
   local values = model_options(name, model, options)
   values.dtype = dtype or 'float32'
@@ -97,7 +100,7 @@ local function build(name, path, options, dtype)
     util.fail("model '%s': the function `build` at %s returned %s, expected a graph (net:build())", name,
       util.function_place(model.build), util.describe(built))
   end
-  built.own_optimiser = model.optimiser
+  built.own_optimizer = model.optimizer
   return built
 end
 
@@ -195,8 +198,8 @@ function model.load(name, options)
   local forward, defaults = read(name, shared, rest)
   local whole = forward.training or (forward.source and forward.source.whole_step)
   if not shared.training or whole then return forward end
-  local training = util.merged({ colocate = shared.colocate, optimiser = forward.own_optimiser or shared.optimiser,
-    gradient_dtype = shared.gradient_dtype }, defaults, util.picked(given, { 'optimiser', 'gradient_dtype' }))
+  local training = util.merged({ colocate = shared.colocate, optimizer = forward.own_optimizer or shared.optimizer,
+    gradient_dtype = shared.gradient_dtype }, defaults, util.picked(given, { 'optimizer', 'gradient_dtype' }))
   if shared.granularity == 'framework' then
     training.weight_decay, training.clip_gradients = shared.weight_decay, shared.clip_gradients
     return require('trinity.graph.framework').lower(forward, training)

@@ -13,7 +13,7 @@ local function problem_of(case)
   return trinity.problem { cluster = trinity.cluster 'dgx_a100x4', graph = trinity.model('gpt2', {
     layers = model.layers, hidden = model.hidden, heads = model.heads, feed_forward = model.ffn,
     vocabulary = model.vocabulary, positions = model.positions, batch_size = batch.micro_batch, sequence = batch.sequence,
-    dtype = 'bfloat16', gradient_dtype = 'float32', optimiser = 'adam', fused = false,
+    dtype = 'bfloat16', gradient_dtype = 'float32', optimizer = 'adam', fused = false,
     kernels = case.strategy.flash == false and 'megatron' or 'flash' }) }
 end
 

@@ -13,7 +13,7 @@ local function problem_of(more)
   local o = {}
   for key, value in trinity.sorted_pairs(about) do o[key] = value end
   for key, value in trinity.sorted_pairs(more or {}) do o[key] = value end
-  return trinity.problem { cluster = cluster, graph = mixture(o):to_training { optimiser = 'adam' } }
+  return trinity.problem { cluster = cluster, graph = mixture(o):to_training { optimizer = 'adam' } }
 end
 
 local problem = problem_of()
@@ -171,7 +171,7 @@ local function case_problem(case)
   return trinity.problem { cluster = cluster, graph = mixture({ layers = m.layers, hidden = m.hidden, heads = m.heads,
     key_heads = m.kv_heads, feed_forward = m.ffn, experts = m.experts, top_k = m.top_k, vocabulary = m.vocabulary,
     batch_size = b.micro_batch, sequence = b.sequence, dtype = 'bfloat16' })
-    :to_training { gradient_dtype = 'float32', optimiser = 'adam' } }
+    :to_training { gradient_dtype = 'float32', optimizer = 'adam' } }
 end
 
 local function case_plan(case)
