@@ -2,9 +2,10 @@
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
+local fields = require 'trinity.base.fields'
 
 local function output_tensor(number, about)
-  return { number = number, shape = about.shape, dtype = about.dtype or 'float32' }
+  return fields.result('trinity.Tensor', { number = number, shape = about.shape, dtype = about.dtype or 'float32' })
 end
 
 return function(wrap)

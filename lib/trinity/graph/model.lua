@@ -2,6 +2,7 @@
 
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
+local fields = require 'trinity.base.fields'
 local devices = require 'trinity.cluster.devices'
 local graph = require 'trinity.graph'
 local hooks = require 'trinity.base.hooks'
@@ -237,6 +238,12 @@ function Cluster.__tostring(self)
   return ('cluster %s: %d devices'):format(self.name, self.device_count)
 end
 
+-- Devices of a list are results; a fingerprint stays what it is.
+local function as_devices(list)
+  for i = 1, type(list) == 'table' and #list or 0 do fields.result('trinity.Device', list[i]) end
+  return list
+end
+
 -- The fingerprint goes over all pairs of devices, and the list has a table a device: large clusters have theirs from
 -- when they are first read.
 local large, LargeCluster = 256, { __name = 'cluster', __tostring = Cluster.__tostring }
@@ -244,7 +251,7 @@ local read_late = { fingerprint = true, devices = true }
 
 function LargeCluster.__index(self, key)
   if not read_late[key] then return Cluster[key] end
-  self[key] = self.handle[key](self.handle)
+  self[key] = as_devices(self.handle[key](self.handle))
   return self[key]
 end
 
@@ -414,7 +421,7 @@ function model.cluster(description)
   self.handle = handle
   descriptions[self] = whole
   if self.device_count > large then return setmetatable(self, LargeCluster) end
-  self.fingerprint, self.devices = handle:fingerprint(), handle:devices()
+  self.fingerprint, self.devices = handle:fingerprint(), as_devices(handle:devices())
   return setmetatable(self, Cluster)
 end
 
