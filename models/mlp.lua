@@ -6,7 +6,7 @@ local util = require 'trinity.base.util'
 
 return {
   help = 'perceptron: fully connected layers with ReLU',
-  optimiser = 'sgd', -- unless the caller names another
+  optimizer = 'sgd', -- unless the caller names another
   options = {
     batch_size = { default = 50, help = 'samples per step', min = 1, integer = true },
     inputs = { default = 64, help = 'numbers of a sample', min = 1, integer = true },

@@ -74,7 +74,7 @@ local function synchronise(is_daso)
   return inner > 1 and { kind = 'hierarchical', inner = inner } or { kind = 'all_reduce' }
 end
 
-local graph = trinity.model(task.model, util.merged({ batch_size = options.batch_size, optimiser = 'momentum' },
+local graph = trinity.model(task.model, util.merged({ batch_size = options.batch_size, optimizer = 'momentum' },
   task.of_model))
 local problem = trinity.problem { graph = graph,
   cluster = daso_jobs.cluster(replicas / per_node, per_node, options.link_mbit_s, options.link_ms) }

@@ -38,7 +38,7 @@ local function graph_of(name)
   return function(samples)
     return trinity.model('gpt2', util.merged({ vocabulary = 50304, sequence = sequence, positions = sequence,
       batch_size = samples, fused = false, dropout = 0, kernels = 'flash', dtype = 'float16',
-      gradient_dtype = 'float32', optimiser = 'adam' }, size))
+      gradient_dtype = 'float32', optimizer = 'adam' }, size))
   end, 2 * sequence * size.hidden
 end
 

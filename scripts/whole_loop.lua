@@ -51,7 +51,7 @@ end
 local rows, cells, verdicts = {}, {}, {}
 for _, network in ipairs(util.words(options.networks)) do
   local name, chosen = fidelity.network(network)
-  chosen.optimiser = 'sgd' -- what the executor does
+  chosen.optimizer = 'sgd' -- what the executor does
   local graph = trinity.model(name, chosen)
   local profile = trinity.profile.measure(graph, { devices = devices, steps = options.steps, warm_up = options.warm_up,
     copies = options.copies, sizes = measure.copy_sizes(options.largest_copy), model = name,

@@ -38,7 +38,7 @@ local cases = {
     trinity.model('mlp', { inputs = 3072, hidden = { 128 }, classes = 10, batch_size = 25 }) },
   { 'bytes, decoder of 2 layers of 64, batch 4', write('.txt', text),
     trinity.model('gpt2', { batch_size = 4, sequence = 32, layers = 2, hidden = 64, heads = 4, vocabulary = 256,
-      positions = 32, fused = false, dropout = 0, optimiser = 'adam' }) },
+      positions = 32, fused = false, dropout = 0, optimizer = 'adam' }) },
 }
 
 local function measure(case)

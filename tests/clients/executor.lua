@@ -14,7 +14,7 @@ function executor.problem()
   end
   net:softmax_cross_entropy('loss', net:linear('leave', x, executor.classes),
     net:input('y', { executor.batch_size }, 'int64'))
-  return trinity.problem { graph = net:build():to_training { optimiser = 'sgd' },
+  return trinity.problem { graph = net:build():to_training { optimizer = 'sgd' },
     cluster = trinity.cluster 'p100x4' }
 end
 

@@ -91,7 +91,7 @@ command('executor', { 'execute', network[1], network[2], network[3], network[4],
 -- Losses of steps in float64, dropout included, on these devices and on one core that trains the same samples.
 local networks = {
   { 'gpt2', { batch_size = 2, sequence = 16, layers = 4, hidden = 32, heads = 4, vocabulary = 64, positions = 16,
-    fused = false, dropout = 0.1, optimiser = 'adam' } },
+    fused = false, dropout = 0.1, optimizer = 'adam' } },
   { 'rnnlm', { batch_size = 2, sequence = 4, hidden = 16, vocabulary = 40 } },
   not options.quick and { 'alexnet', { batch_size = 2 } } or nil,
   not options.quick and { 'inception_v3', { batch_size = 2, image_size = 139 } } or nil,

@@ -92,7 +92,7 @@ local job = trinity.dist.init()
 for i = 1, 64 do lines[i] = ('%d,%d,%d'):format(i * 37 % 101, i * 53 % 97, i % 3) end
 if job.rank == 0 then require('trinity.core').write_file(at .. '/rows.csv', table.concat(lines, '\n')) end
 job:barrier()
-local graph = trinity.model('mlp', { inputs = 2, hidden = { 20 }, classes = 3, batch_size = 2, optimiser = 'momentum' })
+local graph = trinity.model('mlp', { inputs = 2, hidden = { 20 }, classes = 3, batch_size = 2, optimizer = 'momentum' })
 local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x2' }
 local plan = problem:strategy { mesh = { data = 2 }, synchronise = { kind = 'local_sgd', every = 3 } }
 local kept = at .. '/state'

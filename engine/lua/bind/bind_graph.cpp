@@ -328,7 +328,7 @@ int graph_training(lua_State* L) {
   Fields fields(L, 2, "training");
   TrainingOptions options;
   options.colocate = parse_colocate(fields.string("colocate", "forward"));
-  options.optimiser = parse_optimiser(fields.string("optimiser", "momentum"));
+  options.optimiser = parse_optimiser(fields.string("optimizer", "momentum"));
   if (const auto gradient = fields.string("gradient_dtype"))
     options.gradient = parse_dtype(*gradient);
   fields.refuse_unknown();

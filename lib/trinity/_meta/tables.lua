@@ -299,6 +299,7 @@ error 'this file is for editors'
 --- What a method of a comparison came to.
 ---@class trinity.ComparisonRow
 ---@field method string
+---@field label? string what option `labels` calls it
 ---@field runs trinity.Strategy[] one a seed
 ---@field best? trinity.Strategy the best of them
 ---@field failures string[] why runs are missing

@@ -62,6 +62,7 @@ local function length(self) return self.length end
 --- What `self[i]` is when i is no index: a method, or an error.
 local function missing(self, i)
   if type(i) == 'string' and methods[i] then return methods[i] end
+  if i == 'length' then return length(self) end -- from compiled code, as with metrics_fields below
   return out_of_range(self, i)
 end
 

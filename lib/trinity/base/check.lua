@@ -102,14 +102,17 @@ local function refuse_self(owner, self, class)
 end
 
 --- Has verify(self, name) called before every method of `class`, all of which are there by now. It raises what is wrong
---- with `self`; close() is left to itself. Arguments that a method does not take are refused in the name of `prefix`.
-function check.guard(class, prefix, verify)
+--- with `self`; close() is left to itself. Arguments that a method does not take are refused in the name of `prefix`;
+--- results are those of editor class `declared`.
+function check.guard(class, prefix, verify, declared)
   for name, method in util.sorted_pairs(class) do
     if type(method) == 'function' and not name:match '^__' and name ~= 'close' then
       local what, most = ('%s:%s'):format(prefix, name), fields.arity(method) - 1
+      local give = declared and fields.giver(('%s.%s'):format(declared, name))
       class[name] = function(self, ...)
         verify(self, name)
         if select('#', ...) > most then fields.refuse_more(what, method, 2, most, ...) end
+        if give then return give(method(self, ...)) end
         return method(self, ...)
       end
       fields.original[class[name]] = method
@@ -128,7 +131,7 @@ function check.methods(class, declared, internal, prefix)
     if type(self) ~= 'table' or util.class_of(self) ~= kind or rawget(self, 'closed') then
       refuse_self(('%s:%s'):format(prefix, name), self, kind)
     end
-  end)
+  end, declared)
 end
 
 --- The object that close() is called on, which may be closed already; marks it as closed.

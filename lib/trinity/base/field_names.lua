@@ -1,7 +1,11 @@
--- Fields of objects and results by class (lib/trinity/base/fields.lua), from the editor types, by
--- `build/trinity tests/lua/golden.lua --accept fields`.
+-- What functions give, by class, from the editor types (lib/trinity/base/fields.lua), by
+-- `build/trinity tests/lua/golden.lua --accept fields`: the fields of objects and results; those that hold results
+-- themselves; the results of methods and functions. The classes of results stand without `trinity.`, lists as
+-- `Class*`.
 
-return {
+local given = { names = {}, nested = {}, returns = {} }
+
+given.names = {
   ['trinity.Account'] = [[devices traffic stages samples samples_per_s]],
   ['trinity.AcesoPlan'] = [[micro_batch stages tensor data algorithm recompute]],
   ['trinity.AcesoProfiles'] = [[name operators degrees sequences tables collectives bandwidths]],
@@ -20,7 +24,7 @@ return {
   ['trinity.CollectiveRun'] = [[collective micro_batch ready_s start_s end_s]],
   ['trinity.Command'] = [[name description keeps_run options]],
   ['trinity.Comparison'] = [[problem rows seed seeds evaluations seconds stopped unkept]],
-  ['trinity.ComparisonRow'] = [[method runs best failures by_seed fixed]],
+  ['trinity.ComparisonRow'] = [[method label runs best failures by_seed fixed]],
   ['trinity.CriticalPath'] = [[steps compute_s wire_s collective_s queue_s]],
   ['trinity.CriticalSteps'] = [[count kind task device ready_s start_s end_s]],
   ['trinity.CurvePoint'] = [[evaluations mean_reward best_reward best_step_time_s]],
@@ -153,3 +157,88 @@ return {
   ['trinity.UnitEdges'] = [[count from to bytes]],
   ['trinity.Work'] = [[job]],
 }
+
+given.nested = {
+  ['trinity.Account'] = [[devices=DeviceAccount* traffic=Traffic* stages=StageAccount*]],
+  ['trinity.Cluster'] = [[devices=Device*]],
+  ['trinity.Comparison'] = [[rows=ComparisonRow*]],
+  ['trinity.CriticalPath'] = [[steps=PathStep*]],
+  ['trinity.DeviceAccount'] = [[exposed_s=ExposedSeconds]],
+  ['trinity.ExecutedStep'] = [[copies=ExecutedCopy*]],
+  ['trinity.Execution'] = [[last=ExecutedStep weights=NamedWeight*]],
+  ['trinity.FeatureColumns'] = [[time=FeatureColumn output_bytes=FeatureColumn depth=FeatureColumn
+    depth_waves=FeatureColumn node2vec=FeatureColumn]],
+  ['trinity.Features'] = [[columns=FeatureColumns]],
+  ['trinity.GraphBatch'] = [[edges=GraphEdges]],
+  ['trinity.Operator'] = [[inputs=TensorInfo* outputs=TensorInfo*]],
+  ['trinity.Pase'] = [[layers=PaseLayer*]],
+  ['trinity.PaseLayer'] = [[dimensions=Dimension*]],
+  ['trinity.PipelineInstance'] = [[machine=PipelineMachine]],
+  ['trinity.PipelineResult'] = [[stages=PipelineStage* machine=PipelineMachine infeasibility=PipelineInfeasibility
+    least_infeasible=PipelineResult]],
+  ['trinity.PlanResult'] = [[plans=FoundPlan* pareto=FoundPlan* simulated=FoundPlan*]],
+  ['trinity.PlanShown'] = [[stages=PlanStageShown*]],
+  ['trinity.Profile'] = [[machine=Machine links=ProfileLink*]],
+  ['trinity.ProfileKind'] = [[residuals=ProfileResiduals]],
+  ['trinity.ProfileLink'] = [[residuals=ProfileResiduals]],
+  ['trinity.Replication'] = [[synchronisation=Synchronisation]],
+  ['trinity.ScheduleOrders'] = [[ranks=RankOrder*]],
+  ['trinity.Search'] = [[curve=CurvePoint*]],
+  ['trinity.SelectionTable'] = [[nodes=SelectionNodes edges=SelectionEdges]],
+  ['trinity.StageAccount'] = [[traffic=Traffic* exposed_s=ExposedSeconds]],
+  ['trinity.Strategy'] = [[ranking=Ranking curve=CurvePoint*]],
+  ['trinity.Trace'] = [[modules=TraceTimes* operators=TraceTimes*]],
+  ['trinity.TrainingTime'] = [[epochs=EpochTime*]],
+}
+
+given.returns = {
+  ['trinity.select'] = [[SelectResult]],
+  ['trinity.execute'] = [[Execution]],
+  ['trinity.features'] = [[Features]],
+  ['trinity.lower'] = [[Lowered]],
+  ['trinity.iteration_space'] = [[Dimension*]],
+  ['trinity.describe_machine'] = [[Machine]],
+  ['trinity.Agent.update'] = [[AgentReport]],
+  ['trinity.Agent.imitate'] = [[ImitationReport]],
+  ['trinity.Agent.actions'] = [[AgentActions]],
+  ['trinity.Agent.profile'] = [[AgentProfile]],
+  ['trinity.Cluster.collective'] = [[CollectiveCost]],
+  ['trinity.DasoSchedule.after_batch'] = [[SyncAction*]],
+  ['formats.files'] = [[ExportedFile*]],
+  ['formats.read_schedule'] = [[ScheduleOrders]],
+  ['trinity.Graph.unit_edges'] = [[UnitEdges]],
+  ['trinity.Graph.critical_path'] = [[GraphPath]],
+  ['trinity.Graph.min_cut'] = [[Cut]],
+  ['trinity.Graph.operator'] = [[Operator]],
+  ['trinity.Graph.csr'] = [[GraphRows]],
+  ['methods.info'] = [[MethodInfo]],
+  ['trinity.MoveTrainer.imitate'] = [[MoveReport]],
+  ['trinity.MoveTrainer.reinforce'] = [[MoveReport]],
+  ['nn.graph_batch'] = [[GraphBatch]],
+  ['nn.graph_edges'] = [[GraphEdges]],
+  ['nn.normalised_edges'] = [[GraphEdges]],
+  ['trinity.Pase.price'] = [[PaseResult]],
+  ['trinity.Pase.solve'] = [[PaseResult]],
+  ['trinity.Pase.mcmc'] = [[PaseResult]],
+  ['trinity.Pase.tofu'] = [[PaseResult]],
+  ['trinity.Pase.brute_force'] = [[PaseResult]],
+  ['trinity.Pase.rows'] = [[PaseRow*]],
+  ['plan.run'] = [[PlanResult]],
+  ['trinity.Problem.step_state'] = [[StepState]],
+  ['trinity.Problem.bounds'] = [[Bounds]],
+  ['trinity.Replication.train'] = [[TrainingTime]],
+  ['trinity.Strategy.train'] = [[TrainingTime]],
+  ['trinity.Strategy.account'] = [[Account]],
+  ['synchronisation.bsp'] = [[Synchronisation]],
+  ['synchronisation.parameter_server'] = [[Synchronisation]],
+  ['synchronisation.local_sgd'] = [[Synchronisation]],
+  ['synchronisation.daso'] = [[Synchronisation]],
+  ['trinity.Timeline.transfers'] = [[Transfer*]],
+  ['trinity.Timeline.collectives'] = [[CollectiveRun*]],
+  ['trinity.Timeline.memory'] = [[MemoryLevel*]],
+  ['trinity.Timeline.critical_path'] = [[CriticalPath]],
+  ['trinity.Timeline.critical_steps'] = [[CriticalSteps]],
+  ['trinity.Timeline.by_type'] = [[TypeShare*]],
+}
+
+return given

@@ -2,7 +2,7 @@
 -- names are those that the editor types declare (lib/trinity/base/field_names.lua); an optional one reads as nil.
 
 local core = require 'trinity.core'
-local field_names = require 'trinity.base.field_names'
+local given = require 'trinity.base.field_names'
 local util = require 'trinity.base.util'
 
 local fields = {}
@@ -48,8 +48,8 @@ end
 --- Makes objects of `class`, a metatable in which methods are looked up, refuse fields that editor class `declared`
 --- does not have. `internal`: names of further fields, which may be missing.
 function fields.class(class, declared, internal)
-  local public = set_of(field_names[declared], {})
-  local known = set_of(internal or '', set_of(field_names[declared], {}))
+  local public = set_of(given.names[declared], {})
+  local known = set_of(internal or '', set_of(given.names[declared], {}))
   setmetatable(class, { __index = function(_, name)
     if known[name] then return nil end
     return fields.unknown(class.__name, name, class, public)
@@ -76,13 +76,21 @@ function fields.arity(f)
   return info.isvararg and math.huge or info.nparams
 end
 
---- A function that refuses arguments beyond the last that `f`, called `what`, takes (most: of a function of C).
+--- A function that refuses arguments beyond the last that `f`, called `what`, takes (most: of a function of C), and
+--- makes a result of what it gives.
 function fields.limited(what, f, most)
   most = most or fields.arity(f)
-  if most == math.huge or fields.original[f] then return f end
-  local function limited(...)
+  local give = fields.giver(what)
+  if most == math.huge and not give or fields.original[f] then return f end
+  local limited = function(...)
     if select('#', ...) > most then fields.refuse_more(what, f, 1, most, ...) end
     return f(...)
+  end
+  if give then
+    limited = function(...)
+      if select('#', ...) > most then fields.refuse_more(what, f, 1, most, ...) end
+      return give(f(...))
+    end
   end
   fields.original[limited] = f
   return limited
@@ -92,10 +100,9 @@ end
 --- they do not take.
 function fields.module(what, module)
   local meta = getmetatable(module) or {}
+  local owner = what:gsub('^trinity%.', '')
   for name, f in next, module do -- each by itself: in any order
-    if type(f) == 'function' then
-      module[name] = fields.limited(('%s.%s'):format(what:gsub('^trinity%.', ''), name), f)
-    end
+    if type(f) == 'function' then module[name] = fields.limited(('%s.%s'):format(owner, name), f) end
   end
   if rawget(meta, '__index') == nil then
     meta.__index = function(self, name) return fields.unknown(what, name, self) end
@@ -109,20 +116,54 @@ end
 local function metatable_of(declared)
   local what, known = declared:match '[^.]*$', nil
   return { __index = function(_, name)
-    known = known or set_of(field_names[declared], {})
+    known = known or set_of(given.names[declared], {})
     if known[name] then return nil end
     return fields.unknown(what, name, known)
   end }
 end
 
-for declared in next, field_names do fields.results[declared] = metatable_of(declared) end -- each by itself: any order
+for declared in next, given.names do fields.results[declared] = metatable_of(declared) end -- each by itself: any order
 
---- A table that a function gives as editor class `declared`, or nil. What print() shows of it stays.
-function fields.result(declared, t)
-  if not t then return t end
-  local class, printed = fields.results[declared], getmetatable(t)
-  if printed then class.__tostring = printed.__tostring end
-  return setmetatable(t, class)
+local nested = {} -- by class: { field, class, whether it is a list } each
+
+-- The fields of a class that hold results.
+local function nested_of(declared)
+  if not nested[declared] then
+    nested[declared] = {}
+    for field, class, list in (given.nested[declared] or ''):gmatch '([%w_]+)=([%w_]+)(%*?)' do
+      table.insert(nested[declared], { field, 'trinity.' .. class, list == '*' })
+    end
+  end
+  return nested[declared]
+end
+
+--- A table that a function gives as editor class `declared`, and what it holds; an object, nil and others as they are.
+--- What print() shows of it (lib/trinity/base/printed.lua) stays.
+function fields.result(declared, value)
+  local shown = type(value) == 'table' and getmetatable(value)
+  if type(value) ~= 'table' or (shown and not shown.__printed) then return value end
+  for _, part in ipairs(nested_of(declared)) do
+    local inner = rawget(value, part[1])
+    if part[3] and type(inner) == 'table' then
+      for i = 1, #inner do fields.result(part[2], inner[i]) end
+    else
+      fields.result(part[2], inner)
+    end
+  end
+  local class = fields.results[declared]
+  if shown then class.__tostring = shown.__tostring end
+  return setmetatable(value, class)
+end
+
+--- A function that makes a result of the first value that function or method `label` gives; nil where it gives none.
+function fields.giver(label)
+  local class, list = (given.returns[label] or ''):match '^([%w_]+)(%*?)$'
+  local declared = class and 'trinity.' .. class
+  return declared and function(first, ...)
+    if list ~= '*' then return fields.result(declared, first), ... end
+    for i = 1, type(first) == 'table' and #first or 0 do fields.result(declared, first[i]) end
+    return first, ...
+  end
 end
 
 return fields

@@ -20,7 +20,7 @@ end
 ---@param fields string[]|fun(t: table): string
 ---@return fun(t: table): table
 function printed.as(kind, fields)
-  local meta = { __tostring = function(self)
+  local meta = { __printed = true, __tostring = function(self)
     if type(fields) == 'function' then return ('%s: %s'):format(kind, fields(self)) end
     local parts = {}
     for _, name in ipairs(fields) do

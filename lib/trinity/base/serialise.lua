@@ -12,6 +12,7 @@
 local ffi = require 'ffi'
 local buffer = require 'string.buffer'
 local array = require 'trinity.base.array'
+local fields = require 'trinity.base.fields'
 local util = require 'trinity.base.util'
 
 -- Taken before safe.lua takes them from the library: values are looked through as they are, whatever metatables say.
@@ -51,6 +52,7 @@ function serialise.reachable(...)
     end
   end
   for i = 1, select('#', ...) do visit((select(i, ...))) end
+  for _, meta in util.sorted_pairs(fields.results) do visit(meta) end
   local next_number = 1
   while objects[next_number] do
     local value = objects[next_number]

@@ -124,34 +124,89 @@ function option_types.texts()
 end
 
 local fields_head = [[
--- Fields of objects and results by class (lib/trinity/base/fields.lua), from the editor types, by
--- `build/trinity tests/lua/golden.lua --accept fields`.
+-- What functions give, by class, from the editor types (lib/trinity/base/fields.lua), by
+-- `build/trinity tests/lua/golden.lua --accept fields`: the fields of objects and results; those that hold results
+-- themselves; the results of methods and functions. The classes of results stand without `trinity.`, lists as
+-- `Class*`.
 
-return {
+local given = { names = {}, nested = {}, returns = {} }
+
+given.names = {
 ]]
 
--- Names of the fields of a class and its parents, as lines of `name = [[...]],`.
-local function fields_of(classes, name, lines)
-  local line, class, between = ("  ['%s'] = [["):format(name), classes[name], ''
+local function is_taken(name)
+  return options.declared[name] or name:match 'Spec$' or name:match 'Options$' or name:match 'Module$'
+    or name == 'trinity'
+end
+
+-- Classes by name, and whether one of these is of plain tables that functions give.
+local function read_classes()
+  for _, name in ipairs((declaring('', 'trinity.', {}, {}))) do require(name) end
+  local classes = declarations.read().classes
+  return classes, function(of)
+    local name = of:match '^trinity%.[%w_]+' or ''
+    local plain = classes[name] and not is_taken(name) and #classes[name].methods == 0
+    local rest = plain and of:sub(#name + 1)
+    return (rest == '' or rest == '[]') and name:sub(#'trinity.' + 1) .. rest:gsub('%[%]', '*') or nil
+  end
+end
+
+-- Calls visit(field) for the fields of a class and its parents.
+local function each_field(classes, class, visit)
   while class do
     for _, field in ipairs(class.fields) do
-      if #line + #field.name > 115 then lines[#lines + 1], line, between = line, '    ', '' end
-      if field.name:match '^%w' then line, between = line .. between .. field.name, ' ' end
+      if field.name:match '^%w' then visit(field) end
     end
     class = classes[class.parent]
+  end
+end
+
+-- A line of a table of texts, cut where it is too long.
+local function add_text(lines, name, words)
+  local line, between = ("  ['%s'] = [["):format(name), ''
+  for _, word in ipairs(words) do
+    if #line + #word > 115 then lines[#lines + 1], line, between = line, '    ', '' end
+    line, between = line .. between .. word, ' '
   end
   lines[#lines + 1] = line .. ']],'
 end
 
+-- The methods of classes as `trinity.Class.name`, functions of modules as `module.name`.
+local function add_returns(classes, plain, lines)
+  local label = { trinity = 'trinity' }
+  for _, field in ipairs(classes.trinity.fields) do
+    if field.type:match 'Module$' then label[field.type] = field.name end
+  end
+  for name, class in util.sorted_pairs(classes) do
+    for _, method in ipairs(class.methods) do
+      local result = method.returns[1] and plain(method.returns[1].type)
+      -- Tensors of graphs come from one function of builders.
+      if result and not result:match '^Tensor' then
+        add_text(lines, ('%s.%s'):format(label[name] or name, method.name), { result })
+      end
+    end
+  end
+end
+
 --- The text of lib/trinity/base/field_names.lua: classes that functions give, not those that they take.
 function option_types.field_names()
-  for _, name in ipairs((declaring('', 'trinity.', {}, {}))) do require(name) end
-  local classes, lines = declarations.read().classes, {}
-  for name in util.sorted_pairs(classes) do
-    local taken = options.declared[name] or name:match 'Spec$' or name:match 'Options$' or name:match 'Module$'
-    if not taken and name ~= 'trinity' then fields_of(classes, name, lines) end
+  local classes, plain = read_classes()
+  local names, nested, returns = {}, {}, {}
+  for name, class in util.sorted_pairs(classes) do
+    local words, parts = {}, {}
+    each_field(classes, class, function(field)
+      words[#words + 1] = field.name
+      local inner = plain(field.type)
+      if inner then parts[#parts + 1] = ('%s=%s'):format(field.name, inner) end
+    end)
+    if not is_taken(name) then
+      add_text(names, name, words)
+      if #parts > 0 then add_text(nested, name, parts) end
+    end
   end
-  return ('%s%s\n}\n'):format(fields_head, table.concat(lines, '\n'))
+  add_returns(classes, plain, returns)
+  return ('%s%s\n}\n\ngiven.nested = {\n%s\n}\n\ngiven.returns = {\n%s\n}\n\nreturn given\n'):format(fields_head,
+    table.concat(names, '\n'), table.concat(nested, '\n'), table.concat(returns, '\n'))
 end
 
 return option_types

@@ -137,8 +137,8 @@ local function count_of(range) return range.last - range.first + 1 end
 
 --- The replicas of the node that has most. DASO's groups have one replica of every node: it refuses nodes that differ.
 local function replicas_per_node(owner, self)
-  local most, first = 0, self.ranges[1]
-  for _, range in ipairs(self.ranges) do
+  local most, first = 0, self.description[1]
+  for _, range in ipairs(self.description) do
     if self.synchronisation.kind == 'daso' and count_of(range) ~= count_of(first) then
       util.fail("%s: option 'synchronisation': daso: expected as many replicas per node, got %d in '%s', %d in '%s'",
         owner, count_of(first), first.node, count_of(range), range.node)
@@ -203,8 +203,8 @@ function synchronisation.replicate(spec)
     util.fail("%s: option 'replicas': %d of %d devices do not fit %d devices", owner, self.replicas, self.width,
       #spec.cluster.devices)
   end
-  self.ranges = replicas_by_node(owner, self)
-  self.per_node, self.nodes = replicas_per_node(owner, self), #self.ranges
+  self.description = replicas_by_node(owner, self) -- of its nodes
+  self.per_node, self.nodes = replicas_per_node(owner, self), #self.description
   self.device_bytes = bytes_by_device(self)
   return self
 end
@@ -273,7 +273,7 @@ end
 
 --- One replica alone: the slowest of a node (from 0).
 local function compute_s(self, node)
-  local slowest, range = 0, self.ranges[node + 1]
+  local slowest, range = 0, self.description[node + 1]
   for r = range.first, range.last do
     slowest = math.max(slowest, once(self, 'one ' .. signature(self, r, r), simulate, self, r, r, 0))
   end
@@ -283,7 +283,7 @@ end
 --- A node's replicas with their gradients averaged inside it, in buckets.
 local function node_step_s(self, node)
   if self.per_node == 1 then return compute_s(self, node) end
-  local first, last = self.ranges[node + 1].first, self.ranges[node + 1].last
+  local first, last = self.description[node + 1].first, self.description[node + 1].last
   return once(self, 'node ' .. signature(self, first, last), simulate, self, first, last, 25000000, 'automatic')
 end
 

@@ -73,7 +73,7 @@ function published_step.graph(row)
   local forward = network.build(about, { batch_size = plan.micro_batch, sequence = sequence,
     dtype = row.precision == 'bf16' and 'bfloat16' or 'float8', kernels = plan.unfused and 'megatron' or 'flash',
     fused_loss = plan.fused_loss })
-  return forward:to_training { optimiser = 'adam', gradient_dtype = 'float32' }
+  return forward:to_training { optimizer = 'adam', gradient_dtype = 'float32' }
 end
 
 --- Arithmetic of products that is not in 16 bits, of the data sheet's FP8 rate: FP4 has twice, on GB300 and B300 three

@@ -106,7 +106,7 @@ local function graph_of(owner, case)
   local forward = network.build(description(case.name, m, tensor * context), { batch_size = batch.micro_batch,
     sequence = batch.sequence, dtype = dtypes[bytes.weight],
     kernels = case.strategy.flash == false and 'megatron' or 'flash' })
-  return forward:to_training { optimiser = optimiser, gradient_dtype = dtypes[bytes.gradient] }, batch.micro_batches
+  return forward:to_training { optimizer = optimiser, gradient_dtype = dtypes[bytes.gradient] }, batch.micro_batches
 end
 
 --- Devices of one kind behind one switch, with more memory than any case needs: what is counted depends on no time.

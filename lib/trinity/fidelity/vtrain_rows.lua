@@ -139,7 +139,7 @@ function rows.graph(row)
   return model.load('gpt2', { layers = row.layers, hidden = row.hidden, heads = row.heads, sequence = row.sequence,
     positions = row.sequence, batch_size = row.micro_batch, vocabulary = row.composed and 50256 or 51200,
     tied = not row.composed, fused = false, fused_softmax = has_softmax(row), kernels = 'megatron', dtype = 'float16',
-    gradient_dtype = 'float16', optimiser = 'adam' })
+    gradient_dtype = 'float16', optimizer = 'adam' })
 end
 
 --- The description of a cluster of so many GPUs, by data sheets alone.

@@ -2,6 +2,7 @@
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
+local fields = require 'trinity.base.fields'
 local printed = require 'trinity.base.printed'
 
 local tensor = printed.as('tensor', function(self)
@@ -9,7 +10,8 @@ local tensor = printed.as('tensor', function(self)
 end)
 
 local function output_tensor(number, about)
-  return tensor { number = number, shape = about.shape, dtype = about.dtype or 'float32' }
+  local made = tensor { number = number, shape = about.shape, dtype = about.dtype or 'float32' }
+  return fields.result('trinity.Tensor', made)
 end
 
 return function(wrap)

@@ -177,7 +177,7 @@ function graph.operator_types()
   return types
 end
 
-check.methods(Graph, 'trinity.Graph', 'own_optimiser')
+check.methods(Graph, 'trinity.Graph', 'own_optimizer')
 graph.new = require 'trinity.graph.builder'(graph.wrap)
 
 return graph

@@ -2,6 +2,7 @@
 
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
+local fields = require 'trinity.base.fields'
 local devices = require 'trinity.cluster.devices'
 local graph = require 'trinity.graph'
 local hooks = require 'trinity.base.hooks'
@@ -82,6 +83,8 @@ local function split(options)
   return given, rest, shared
 end
 
+local model_fields = { build = true, help = true, options = true, optimizer = true }
+
 local function build(name, path, options, dtype)
   if dtype == 'float8' then
     util.fail("trinity.model: model '%s': dtype 'float8' is of networks that a config.json describes", name)
@@ -90,6 +93,7 @@ local function build(name, path, options, dtype)
   if type(model) ~= 'table' or type(model.build) ~= 'function' then
     util.fail('%s: expected a table with a function `build`, got %s', path, util.describe(model))
   end
+  util.refuse_unknown(path, model, model_fields, 'field')
   model.options = model.options or {}
   local values = model_options(name, model, options)
   values.dtype = dtype or 'float32'
@@ -98,7 +102,7 @@ local function build(name, path, options, dtype)
     util.fail("model '%s': the function `build` at %s returned %s, expected a graph (net:build())", name,
       util.function_place(model.build), util.describe(built))
   end
-  built.own_optimiser = model.optimiser
+  built.own_optimizer = model.optimizer
   return built
 end
 
@@ -196,8 +200,8 @@ function model.load(name, options)
   local forward, defaults = read(name, shared, rest)
   local whole = forward.training or (forward.source and forward.source.whole_step)
   if not shared.training or whole then return forward end
-  local training = util.merged({ colocate = shared.colocate, optimiser = forward.own_optimiser or shared.optimiser,
-    gradient_dtype = shared.gradient_dtype }, defaults, util.picked(given, { 'optimiser', 'gradient_dtype' }))
+  local training = util.merged({ colocate = shared.colocate, optimizer = forward.own_optimizer or shared.optimizer,
+    gradient_dtype = shared.gradient_dtype }, defaults, util.picked(given, { 'optimizer', 'gradient_dtype' }))
   if shared.granularity == 'framework' then
     training.weight_decay, training.clip_gradients = shared.weight_decay, shared.clip_gradients
     return require('trinity.graph.framework').lower(forward, training)
@@ -237,6 +241,12 @@ end
 
 local as_device = printed.as('device', { 'name', 'type', 'node', 'speed', 'capacity_bytes' })
 
+-- Devices of a list are results; a fingerprint stays what it is.
+local function as_devices(list)
+  for i = 1, type(list) == 'table' and #list or 0 do fields.result('trinity.Device', list[i]) end
+  return list
+end
+
 -- The fingerprint goes over all pairs of devices, and the list has a table a device: large clusters have theirs from
 -- when they are first read.
 local large, LargeCluster = 256, { __name = 'cluster', __tostring = Cluster.__tostring }
@@ -244,8 +254,8 @@ local read_late = { fingerprint = true, devices = true }
 
 function LargeCluster.__index(self, key)
   if not read_late[key] then return Cluster[key] end
-  self[key] = self.handle[key](self.handle)
-  if key == 'devices' then self[key] = printed.each(as_device, self[key]) end
+  local list = self.handle[key](self.handle)
+  self[key] = as_devices(key == 'devices' and printed.each(as_device, list) or list)
   return self[key]
 end
 
@@ -419,7 +429,7 @@ function model.cluster(description)
   self.handle = handle
   descriptions[self], profiles[self] = whole, profile
   if self.device_count > large then return setmetatable(self, LargeCluster) end
-  self.fingerprint, self.devices = handle:fingerprint(), printed.each(as_device, handle:devices())
+  self.fingerprint, self.devices = handle:fingerprint(), as_devices(printed.each(as_device, handle:devices()))
   return setmetatable(self, Cluster)
 end
 

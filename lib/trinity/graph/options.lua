@@ -5,14 +5,14 @@ local options = require 'trinity.base.options'
 local graph_options = {}
 
 local colocate = options.words('trinity.Colocate', { 'forward', 'parameters' })
-local optimiser = options.words('trinity.Optimiser', { 'sgd', 'momentum', 'adam' })
+local optimizer = options.words('trinity.Optimizer', { 'sgd', 'momentum', 'adam' })
 
 graph_options.algorithms = options.words('trinity.CollectiveAlgorithm', { 'automatic', 'ring', 'halving_doubling',
   'tree', 'hierarchical', 'leader', 'multicast', 'in_network' })
 
 graph_options.training = options.declare('trinity.TrainingOptions', { help = 'What a training step is made by.',
   { 'colocate', colocate, 'forward', help = 'which backward operators stay with their forward operator' },
-  { 'optimiser', optimiser, 'momentum', help = 'state per weight' },
+  { 'optimizer', optimizer, 'momentum', help = 'state per weight' },
   { 'gradient_dtype', { 'float32', 'float16', 'bfloat16', 'float64' }, otherwise = 'that of the weights',
     help = 'of the gradients of weights' },
 })

@@ -2,6 +2,7 @@
 
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
+local fields = require 'trinity.base.fields'
 local comparison_table = require 'trinity.methods.comparison_table'
 local infeasibility = require 'trinity.strategy.infeasibility'
 local printed = require 'trinity.base.printed'
@@ -234,7 +235,8 @@ local printed_row = printed.as('row', { 'method', 'runs' })
 
 --- An empty row; fixed: its one run stands for every seed.
 function comparison.row(method, fixed)
-  return printed_row { method = method, fixed = fixed, runs = {}, failures = {}, by_seed = {} }
+  return fields.result('trinity.ComparisonRow',
+    printed_row { method = method, fixed = fixed, runs = {}, failures = {}, by_seed = {} })
 end
 
 --- Adds a run to a row, or why there is none.

@@ -126,6 +126,6 @@ require 'trinity.methods.searchers'(methods)
 for _, name in ipairs { 'post', 'colocrl', 'hierarchical', 'placeto', 'doppler', 'tapp', 'pase' } do
   require('trinity.methods.' .. name)(methods)
 end
-builtin = util.merged(registered, earlier_names)
+for name in util.sorted_pairs(util.merged(registered, earlier_names)) do builtin[name] = true end
 
 return methods

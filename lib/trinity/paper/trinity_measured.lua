@@ -79,7 +79,7 @@ local function run(rows, settings)
   for _, text in ipairs(how.networks) do
     local name, chosen = fidelity.network(text)
     if not settings.models or settings.models[name] then
-      chosen.optimiser = 'sgd' -- what the executor does
+      chosen.optimizer = 'sgd' -- what the executor does
       local network = { name = name, batch_size = chosen.batch_size or 0, graph = model.load(name, chosen) }
       local entries = entries_of(network, how, settings.seed)
       add(rows, name, fidelity.summary(entries), #entries)

@@ -2,6 +2,7 @@
 
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
+local fields = require 'trinity.base.fields'
 local model = require 'trinity.graph.model'
 local pipeline_machine = require 'trinity.pipeline.machine'
 local pipeline_infeasibility = require 'trinity.pipeline.infeasibility'
@@ -411,9 +412,9 @@ local function plan_pipeline(_, source, options)
   if found.optimal == nil then found.optimal = false end
   if not found.feasible and #found.assignment == 0 then found.max_load = nil end
   pipeline_infeasibility.tell(found, instance, cut_result)
-  return result_of(found)
+  return fields.result('trinity.PipelineResult', result_of(found))
 end
 
-builtin = util.merged(methods)
+for method in util.sorted_pairs(methods) do builtin[method] = true end
 
 return setmetatable(pipeline, { __call = plan_pipeline })

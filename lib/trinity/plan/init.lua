@@ -201,15 +201,16 @@ local function result_of(search, nets, given, first)
   local lower = search.lower_bound_s
   if fitting[1] then lower = math.min(lower, fitting[1].metrics.step_time_s) end
   local nearest = not fitting[1] and search:find_nearest() or nil
-  return result_of_plans(fields.result('trinity.PlanResult', {
-    plans = util.map({ unpack(fitting, 1, math.min(given.plans, #fitting)) }, shown),
+  local best = { unpack(fitting, 1, math.min(given.plans, #fitting)) }
+  return fields.result('trinity.PlanResult', result_of_plans {
+    plans = util.map(best, shown),
     pareto = util.map(pareto(search.results), shown), simulated = util.map(search.results, shown),
     refused = search.refused, counts = search.counts, pruned = search.pruned, left = search.left or 0,
     too_large = search.too_large,
     lower_bound_s = lower, stopped = search.stopped, nearest = nearest,
     impossible = not nearest and search.impossible or nil, capacity_bytes = search.capacity_bytes,
     global_batch = given.global_batch, cluster = given.cluster, networks = nets,
-    seconds = core.clock_s() - search.started_s }))
+    seconds = core.clock_s() - search.started_s })
 end
 
 -- Ranks that each search the whole would cost as much as one and find the same.

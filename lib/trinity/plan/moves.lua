@@ -146,7 +146,7 @@ moves.register('dimension', function(point, about)
   return list
 end)
 
-builtin = util.merged(registered)
+for name in util.sorted_pairs(registered) do builtin[name] = true end
 
 --- All neighbours of a result, move by move; a move that fails is an error that names it.
 function moves.of(search, result)

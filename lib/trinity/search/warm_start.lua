@@ -49,7 +49,7 @@ end
 --- The placement of an entry, or nil where the heuristic has none.
 local function placement_of(self, methods, entry)
   if type(entry) ~= 'string' then
-    return array.placement(self.method, 'option', 'warm_start', entry, self.problem.graph)
+    return array.placement('methods.' .. self.method, 'option', 'warm_start', entry, self.problem.graph)
   end
   local found = methods.get(entry)(self.problem, { seed = self.options.seed, quiet = true })
   if not found then return nil end

@@ -27,7 +27,7 @@ local rows = temporary() .. '.csv'
 core.write_file(rows, ('1,2,0\n-1,0,1\n3,1,0\n0,2,1\n'):rep(3)) -- three steps an epoch
 
 local function train(options)
-  local graph = trinity.model('mlp', { inputs = 2, hidden = { 3 }, classes = 2, batch_size = 4, optimiser = 'momentum' })
+  local graph = trinity.model('mlp', { inputs = 2, hidden = { 3 }, classes = 2, batch_size = 4, optimizer = 'momentum' })
   local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100' }
   return trinity.execute(problem, problem:placement(), util.merged({ data = rows, learning_rate = 0.8, quiet = true }, options))
 end

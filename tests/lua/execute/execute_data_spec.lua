@@ -114,7 +114,7 @@ end)
 describe('a checkpoint', function()
   for _, optimiser in ipairs { 'sgd', 'momentum', 'adam' } do
     it('goes on to the same bytes, under another strategy too: ' .. optimiser, function()
-      local file, of = folder .. '/' .. optimiser .. '.safetensors', { optimiser = optimiser }
+      local file, of = folder .. '/' .. optimiser .. '.safetensors', { optimizer = optimiser }
       local few = { data = rows, train_rows = 100, learning_rate = 0.05 }
       local whole = train({ mesh = {}, micro_batches = 2 }, 1, util.merged(few, { epochs = 4 }), of)
       train({ mesh = {}, micro_batches = 2 }, 1, util.merged(few, { epochs = 2, checkpoint = file }), of)
@@ -144,7 +144,7 @@ describe('other files', function()
   it('a text is learnt byte by byte', function()
     local text = write('text.txt', ('the quick brown fox jumps over the lazy dog. '):rep(60))
     local graph = trinity.model('gpt2', { batch_size = 4, sequence = 16, layers = 2, hidden = 32, heads = 4, vocabulary = 256,
-      positions = 16, fused = false, dropout = 0, optimiser = 'adam' })
+      positions = 16, fused = false, dropout = 0, optimizer = 'adam' })
     local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x2' }
     local run = trinity.execute(problem, problem:strategy { mesh = { tensor = 2 } },
       { data = text, steps = 60, learning_rate = 0.01, quiet = true })

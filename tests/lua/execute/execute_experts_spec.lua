@@ -7,7 +7,7 @@ local trinity = require 'trinity'
 with_torch()
 
 local graph = trinity.model('moe_transformer', { batch_size = 2, sequence = 8, layers = 4, hidden = 16, heads = 4,
-  key_heads = 4, feed_forward = 8, experts = 4, top_k = 2, vocabulary = 32, fused = false, optimiser = 'adam' })
+  key_heads = 4, feed_forward = 8, experts = 4, top_k = 2, vocabulary = 32, fused = false, optimizer = 'adam' })
 local trained = same.new(graph)
 
 local shared = { mesh = { data = 2, expert = 2 } }
@@ -49,7 +49,7 @@ end)
 
 describe('a small mixture of experts with attention in a ring trains as on one device: experts shared out and', function()
   local flash = same.new(trinity.model('moe_transformer', { batch_size = 2, sequence = 8, layers = 4, hidden = 16, heads = 4,
-    key_heads = 2, feed_forward = 8, experts = 4, top_k = 2, vocabulary = 32, fused = false, optimiser = 'adam',
+    key_heads = 2, feed_forward = 8, experts = 4, top_k = 2, vocabulary = 32, fused = false, optimizer = 'adam',
     kernels = 'flash' }))
   local ring = same.together(shared, { mesh = { context = 2 }, context_kind = 'ring' })
   for i, other in ipairs(others) do
@@ -62,7 +62,7 @@ end)
 
 --- Experts as products of all of them at once, as decoders by their config.json have them.
 local function batched()
-  local net = trinity.layers.new('batched', { batch_size = 4, optimiser = 'adam' })
+  local net = trinity.layers.new('batched', { batch_size = 4, optimizer = 'adam' })
   local x = net:relu('in/relu', net:linear('in', net:input('x', { 8, 6 }), 6))
   local function product(name, input, width)
     local e, rows, from = unpack(input.shape)
@@ -74,7 +74,7 @@ local function batched()
   local y = product('experts/down', net:relu('experts/relu', product('experts/up', tokens, 5)), 6)
   local sum = net:add('sum', x, net:reshape('collect', y, { 8, 6 }))
   net:softmax_cross_entropy('loss', net:linear('out', sum, 4), net:input('labels', { 8 }, 'int64'))
-  return net:build():to_training { optimiser = 'adam' }
+  return net:build():to_training { optimizer = 'adam' }
 end
 
 describe('experts that are one product', function()

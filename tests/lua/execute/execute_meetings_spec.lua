@@ -271,7 +271,7 @@ describe('servers', function()
   end
   it('keep tied weights and pipelines alike, too', function()
     local gpt = same.new(trinity.model('gpt2', { batch_size = 2, sequence = 8, layers = 2, hidden = 16, heads = 4,
-      vocabulary = 32, positions = 8, fused = false, dropout = 0.1, optimiser = 'adam' }))
+      vocabulary = 32, positions = 8, fused = false, dropout = 0.1, optimizer = 'adam' }))
     expect(gpt:off { mesh = { data = 2, pipeline = 2 }, micro_batches = 2, synchronise = { kind = 'parameter_server' } }):near(0, 1e-9)
   end)
 end)

@@ -68,7 +68,7 @@ describe('workers as processes', function()
 local trinity = require 'trinity'
 local function run(strategy)
   local problem = trinity.problem { cluster = trinity.cluster 'p100x2', graph = trinity.model('gpt2', { batch_size = 2,
-    sequence = 8, layers = 2, hidden = 16, heads = 4, vocabulary = 32, positions = 8, fused = false, optimiser = 'adam',
+    sequence = 8, layers = 2, hidden = 16, heads = 4, vocabulary = 32, positions = 8, fused = false, optimizer = 'adam',
     kernels = strategy.context_kind and 'flash' or 'onnx' }) }
   return trinity.execute(problem, problem:strategy(strategy), { steps = 3, warm_up = 0, double_precision = true, quiet = true })
 end
@@ -98,7 +98,7 @@ end
   local meetings = [[
 local trinity = require 'trinity'
 local n = tonumber(arg[1])
-local graph = trinity.model('mlp', { inputs = 6, hidden = { 5 }, classes = 3, batch_size = 4, optimiser = 'adam' })
+local graph = trinity.model('mlp', { inputs = 6, hidden = { 5 }, classes = 3, batch_size = 4, optimizer = 'adam' })
 local problem = trinity.problem { graph = graph, cluster = trinity.cluster('p100x' .. n) }
 local cycling = { warmup_epochs = 1, cooldown_epochs = 1, patience = 0, max_global_skips = 8 }
 local in_turn = { { kind = 'parameter_server', servers = 2, asynchronous = true } }
@@ -151,7 +151,7 @@ job:print(tostring(losses[1] == losses[2]))
     expect_same('data.lua', [[
 local trinity = require 'trinity'
 local folder = debug.getinfo(1, 'S').source:match '^@(.*)/'
-local graph = trinity.model('mlp', { inputs = 2, hidden = { 30 }, classes = 3, batch_size = 2, optimiser = 'adam' })
+local graph = trinity.model('mlp', { inputs = 2, hidden = { 30 }, classes = 3, batch_size = 2, optimizer = 'adam' })
 local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x2' }
 for k, strategy in ipairs { { mesh = { data = 2 }, shard = 3 }, { mesh = { tensor = 2 }, micro_batches = 2 },
   { mesh = { data = 2 }, synchronise = { kind = 'parameter_server', asynchronous = true } },
@@ -174,7 +174,7 @@ end
 local trinity = require 'trinity'
 local folder, killed, signal = arg[1], arg[2], arg[3]
 local job = trinity.dist.init()
-local graph = trinity.model('mlp', { inputs = 2, hidden = { 30 }, classes = 3, batch_size = 2, optimiser = 'adam' })
+local graph = trinity.model('mlp', { inputs = 2, hidden = { 30 }, classes = 3, batch_size = 2, optimizer = 'adam' })
 local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x4' }
 local plan = problem:strategy { mesh = { data = 4 }, synchronise = { kind = 'daso', inner = 2 } }
 if killed and job.rank == 1 then
@@ -275,7 +275,7 @@ describe('an execution', function()
     local course = ([[
 local trinity = require 'trinity'
 local folder = %q
-local graph = trinity.model('mlp', { inputs = 2, hidden = { 400, 400 }, classes = 3, batch_size = 2, optimiser = 'adam' })
+local graph = trinity.model('mlp', { inputs = 2, hidden = { 400, 400 }, classes = 3, batch_size = 2, optimizer = 'adam' })
 local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x4' }
 local function train(daso, name, checkpoint)
   return trinity.execute(problem, problem:strategy { mesh = { data = 4 },
@@ -303,7 +303,7 @@ end
     local wide = [[
 local trinity = require 'trinity'
 local graph = trinity.model('mlp', { inputs = 2000, hidden = { 500, 500, 500 }, classes = 10, batch_size = 1,
-  optimiser = 'adam' })
+  optimizer = 'adam' })
 local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x1' }
 local function train(steps, path)
   return trinity.execute(problem, problem:placement(), { steps = steps, warm_up = 0, quiet = true, save = path })

@@ -78,7 +78,7 @@ describe('servers that take replicas in turn', function()
   end
   it('run what a replica is cut in: tensor, sequence, context, recomputation', function()
     local graph = trinity.model('gpt2', { batch_size = 2, sequence = 8, layers = 2, hidden = 16, heads = 4,
-      vocabulary = 32, positions = 8, fused = false, dropout = 0.1, optimiser = 'adam' })
+      vocabulary = 32, positions = 8, fused = false, dropout = 0.1, optimizer = 'adam' })
     local function run(more)
       local given = plan(2, util.merged({ micro_batches = 2 }, more), { servers = 2 })
       given.mesh = util.merged({ data = 2 }, more and more.mesh)

@@ -78,7 +78,7 @@ describe('execution', function()
     local x = net:input('x', { 4, 3 })
     local hidden = net:relu('relu', net:rms_norm('norm', net:linear('first', x, 5)))
     net:softmax_cross_entropy('loss', net:linear('second', hidden, 2), net:input('labels', { 4 }, 'int64'))
-    local graph = net:build():to_training { optimiser = 'sgd' }
+    local graph = net:build():to_training { optimizer = 'sgd' }
     local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x3' }
     local executor = core.executor(graph.handle, random_placement(problem, 2), 3, nil,
       { seed = 3, learning_rate = 0.5 })

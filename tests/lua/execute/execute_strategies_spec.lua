@@ -9,7 +9,7 @@ with_torch()
 
 local function gpt(options)
   return trinity.model('gpt2', util.merged({ batch_size = 2, sequence = 8, layers = 4, hidden = 16, heads = 4,
-    vocabulary = 32, positions = 8, fused = false, dropout = 0.1, optimiser = 'adam' }, options))
+    vocabulary = 32, positions = 8, fused = false, dropout = 0.1, optimizer = 'adam' }, options))
 end
 
 --- A place for every operator by its name's letters: what is said of any graph.
@@ -94,7 +94,7 @@ describe('a small GPT trains as on one device:', function()
       schedule = 'interleaved', virtual_stages = 2, micro_batches = 2, shard = 1 }):near(0, 1e-9)
   end)
   it('ZeRO 0 to 3 over data and context, with tensor and the sequence, without what Adam makes of factors, too', function()
-    local plain = same.new(gpt { optimiser = 'sgd', layers = 2 })
+    local plain = same.new(gpt { optimizer = 'sgd', layers = 2 })
     for shard = 0, 3 do
       local strategy = { mesh = { data = 2, context = 2, tensor = 2 }, sequence_parallel = true, shard = shard }
       expect(trained:off(strategy)):near(0, 1e-9)
@@ -185,7 +185,7 @@ describe('attention in a ring trains as on one device,', function()
       local y = net:attention('attend', net:linear('query', x, 16), net:linear('key', x, 4 * groups),
         net:linear('value', x, 6 * groups), { heads = 4, key_heads = groups, causal = causal, window = window, softcap = softcap, kernels = kernels })
       net:softmax_cross_entropy('loss', net:linear('out', y, 5), net:input('labels', { 2, 8 }, 'int64'))
-      return same.new(net:build():to_training { optimiser = 'adam' })
+      return same.new(net:build():to_training { optimizer = 'adam' })
     end
     local losses = {}
     for _, case in ipairs { { false }, { true }, { true, 3 }, { true, 3, true }, { false, nil, true } } do
@@ -217,7 +217,7 @@ describe('where sums keep their order', function()
   it('bits are the same: what is computed again, and a pipeline without shared weights', function()
     local again, expected = trained:run { mesh = {}, micro_batches = 2, recompute = 'full' }, trained:on_one(2)
     for i, loss in ipairs(expected.losses) do expect(again.losses[i]):equals(loss) end
-    local mlp = trinity.model('mlp', { inputs = 6, hidden = { 5 }, classes = 3, batch_size = 4, optimiser = 'adam' })
+    local mlp = trinity.model('mlp', { inputs = 6, hidden = { 5 }, classes = 3, batch_size = 4, optimizer = 'adam' })
     local rows = same.new(mlp)
     local one = rows:on_one(4)
     for _, schedule in ipairs { 'gpipe', '1f1b', 'zb-h1' } do

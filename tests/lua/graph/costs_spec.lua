@@ -4,7 +4,7 @@ local trinity = require 'trinity'
 
 --- Images a second of a training step on one device of this kind.
 local function images_per_s(device, model, batch_size)
-  local graph = trinity.model(model, { batch_size = batch_size, optimiser = 'sgd' })
+  local graph = trinity.model(model, { batch_size = batch_size, optimizer = 'sgd' })
   local problem = trinity.problem { graph = graph,
     cluster = trinity.cluster { devices = { { name = 'gpu', type = device } }, links = {} } }
   return batch_size / problem:evaluate(problem:placement()).step_time_s
@@ -26,7 +26,7 @@ describe('device presets', function()
   -- The same page has InceptionV3 and ResNet-50 with 64 images on a K80 of 12 GB, so they fit.
   it('have the memory that TensorFlow got by with', function()
     for _, model in ipairs { 'inception_v3', 'resnet50' } do
-      local problem = trinity.problem { graph = trinity.model(model, { batch_size = 64, optimiser = 'sgd' }),
+      local problem = trinity.problem { graph = trinity.model(model, { batch_size = 64, optimizer = 'sgd' }),
         cluster = trinity.cluster 'k80x1' }
       expect(problem:evaluate(problem:placement()).feasible):truthy()
     end

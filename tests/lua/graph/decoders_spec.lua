@@ -114,7 +114,7 @@ describe('config.json', function()
     expect(all(network(with { torch_dtype = 'float16' }))):equals '2 4 12'
     expect(all(network(with { dtype = 'float32' }))):equals '4 4 8'
     expect(all(network(llama, { dtype = 'float8' }))):equals '2 4 12'
-    expect(all(network(llama, { gradient_dtype = 'bfloat16', optimiser = 'sgd' }))):equals '2 2 4'
+    expect(all(network(llama, { gradient_dtype = 'bfloat16', optimizer = 'sgd' }))):equals '2 2 4'
   end)
   it('computes products of layers in FP8 where it is told so, and keeps a byte of their operands', function()
     local graph = network(llama, { dtype = 'float8', training = false })

@@ -81,7 +81,7 @@ describe('trinity.model', function()
   end)
   it('knows its common options', function()
     local full, half = trinity.model('resnet50', { batch_size = 2 }),
-      trinity.model('resnet50', { batch_size = 2, dtype = 'float16', optimiser = 'adam' })
+      trinity.model('resnet50', { batch_size = 2, dtype = 'float16', optimizer = 'adam' })
     expect(half.parameters):equals(full.parameters)
     expect(half.parameter_bytes * 2):equals(full.parameter_bytes)
     expect(function() trinity.model('resnet50', { dtype = 'float17' }) end):raises "option 'dtype': unknown value 'float17', did you mean 'float16'"

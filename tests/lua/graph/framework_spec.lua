@@ -88,7 +88,7 @@ local function mixed_network()
 end
 
 local expected = {
-  { 'image network', image_network, { optimiser = 'momentum' }, data = 189, control = 47,
+  { 'image network', image_network, { optimizer = 'momentum' }, data = 189, control = 47,
     'AddN = 2, AddV2 = 2, ApplyMomentum = 5, AssignSub = 2, BiasAdd = 1, BiasAddGrad = 1, Const = 33, Conv2D = 1, '
     .. 'Conv2DBackpropFilter = 1, Conv2DBackpropInput = 1, ExpandDims = 1, Fill = 1, Identity = 24, MatMul = 3, '
     .. 'MaxPool = 1, MaxPoolGrad = 1, Mean = 3, Mul = 14, Neg = 2, NoOp = 12, Placeholder = 2, PreventGradient = 1, '
@@ -96,7 +96,7 @@ local expected = {
     .. 'SparseSoftmaxCrossEntropyWithLogits = 1, SquaredDifference = 1, Squeeze = 2, StopGradient = 1, Sub = 4, '
     .. 'Sum = 4, Tile = 3, VariableV2 = 12' },
   { 'separable convolutions, fused normalisation, weight decay', separable_network,
-    { optimiser = 'sgd', weight_decay = true }, data = 321, control = 74,
+    { optimizer = 'sgd', weight_decay = true }, data = 321, control = 74,
     'Add = 1, AddN = 6, ApplyGradientDescent = 9, AssignSub = 4, AvgPool = 1, AvgPoolGrad = 1, BiasAdd = 2, '
     .. 'BiasAddGrad = 2, Cast = 1, ConcatOffset = 1, ConcatV2 = 1, Const = 55, Conv2D = 2, Conv2DBackpropFilter = 2, '
     .. 'Conv2DBackpropInput = 2, DepthwiseConv2dNative = 1, DepthwiseConv2dNativeBackpropFilter = 1, '
@@ -106,7 +106,7 @@ local expected = {
     .. 'ReluGrad = 1, Reshape = 6, ShapeN = 2, Slice = 5, SparseSoftmaxCrossEntropyWithLogits = 1, '
     .. 'StridedSlice = 1, StridedSliceGrad = 1, Sub = 10, Sum = 1, Tile = 2, VariableV2 = 13' },
   { 'LSTM cells, attention, rows of a table, clipping, Adam', recurrent_network,
-    { optimiser = 'adam', clip_gradients = true }, data = 1018, control = 222,
+    { optimizer = 'adam', clip_gradients = true }, data = 1018, control = 222,
     'Add = 6, AddN = 12, AddV2 = 5, ApplyAdam = 9, Assign = 4, AssignSub = 1, BatchMatMulV2 = 9, BiasAdd = 5, '
     .. 'BiasAddGrad = 5, BroadcastGradientArgs = 4, Cast = 1, ConcatOffset = 6, ConcatV2 = 10, Const = 169, '
     .. 'ExpandDims = 2, Fill = 1, FloorMod = 6, GatherV2 = 1, Identity = 118, InvertPermutation = 4, IsFinite = 1, '
@@ -115,7 +115,7 @@ local expected = {
     .. 'SigmoidGrad = 9, Slice = 12, Softmax = 3, SparseSoftmaxCrossEntropyWithLogits = 1, Split = 3, Sqrt = 4, '
     .. 'SqrtGrad = 1, StridedSlice = 9, Sub = 8, Sum = 26, Tanh = 9, TanhGrad = 9, Tile = 5, Transpose = 8, '
     .. 'Unique = 1, Unpack = 3, UnsortedSegmentSum = 1, VariableV2 = 32' },
-  { 'further layers', mixed_network, { optimiser = 'sgd' }, data = 553, control = 99,
+  { 'further layers', mixed_network, { optimizer = 'sgd' }, data = 553, control = 99,
     'Abs = 1, AddN = 12, AddV2 = 2, ApplyGradientDescent = 5, BatchMatMulV2 = 3, BiasAdd = 2, BiasAddGrad = 2, '
     .. 'BroadcastGradientArgs = 5, BroadcastTo = 1, ConcatV2 = 2, Const = 94, Elu = 1, EluGrad = 1, Exp = 1, '
     .. 'ExpandDims = 2, Fill = 4, FloorMod = 1, Greater = 1, GreaterEqual = 1, Identity = 60, InvertPermutation = 2, '
@@ -185,8 +185,8 @@ describe('granularity framework of whole networks', function()
       expect(made.edges):near(network.table_3[2], 0.25 * network.table_3[2])
     end)
     it('has the weights, state and products of the layers: ' .. name, function()
-      local products, weights, state = facts(graph { optimiser = 'adam' })
-      local made = graph { granularity = 'framework', optimiser = 'adam' }
+      local products, weights, state = facts(graph { optimizer = 'adam' })
+      local made = graph { granularity = 'framework', optimizer = 'adam' }
       local its_products, its_weights, its_state = facts(made)
       expect(made.parameters):equals(graph({}).parameters)
       expect(its_weights):equals(weights)
@@ -202,7 +202,7 @@ describe('a graph of granularity framework', function()
 
   it('is the same every time', function()
     expect(framework.lower(forward).fingerprint):equals(graph.fingerprint)
-    expect(framework.lower(forward, { optimiser = 'momentum', colocate = 'forward' }).fingerprint)
+    expect(framework.lower(forward, { optimizer = 'momentum', colocate = 'forward' }).fingerprint)
       :equals(graph.fingerprint)
   end)
   it('knows all its types', function()
@@ -316,8 +316,8 @@ describe('lowering to the framework', function()
     net:softmax_cross_entropy('loss', net:linear('first', net:input('x', { 4, 8 }), 8), net:input('l', { 4 }, 'int64'))
     local forward = net:build()
     for _, optimiser in ipairs { 'sgd', 'momentum', 'adam' } do
-      local _, weights, state = facts(forward:to_training { optimiser = optimiser })
-      local _, its_weights, its_state = facts(framework.lower(forward, { optimiser = optimiser }))
+      local _, weights, state = facts(forward:to_training { optimizer = optimiser })
+      local _, its_weights, its_state = facts(framework.lower(forward, { optimizer = optimiser }))
       expect(its_weights):equals(weights)
       expect(its_state):equals(state)
     end
@@ -332,8 +332,8 @@ describe('lowering to the framework', function()
   it('refuses what it cannot build', function()
     local forward = image_network()
     expect(function() framework.lower(forward, { optimizer = 'sgd' }) end)
-      :raises "unknown option 'optimizer', did you mean 'optimiser'"
-    expect(function() framework.lower(forward, { optimiser = 'momentun' }) end)
+      :raises "unknown option 'optimiser', did you mean 'optimizer'"
+    expect(function() framework.lower(forward, { optimizer = 'momentun' }) end)
       :raises "unknown value 'momentun', did you mean 'momentum'"
     expect(function() framework.lower(forward, { colocate = true }) end):raises "option 'colocate': expected a string, got true"
     expect(function() framework.lower(forward:to_training()) end)

@@ -266,7 +266,7 @@ describe('a closed graph', function()
       'workspace_bytes_of', 'activation_bytes_of', 'measured_time_s' } do
       refuses(function() return graph[name] end, ('graph%%.%s: this graph is closed'):format(name))
     end
-    expect(graph.no_such_field):equals(nil)
+    refuses(function() return graph.no_such_field end, "graph: no field 'no_such_field'")
   end)
   it('leaves its problem working', function()
     local graph = step()

@@ -9,7 +9,7 @@ local space = require 'trinity.plan.space'
 local function gpt(micro_batch, layers, kernels)
   return trinity.model('gpt2', { layers = layers, hidden = 256, heads = 8, sequence = 128, positions = 128,
     vocabulary = 2048, batch_size = micro_batch, dropout = 0, fused = false, kernels = kernels, dtype = 'bfloat16',
-    gradient_dtype = 'float32', optimiser = 'adam' })
+    gradient_dtype = 'float32', optimizer = 'adam' })
 end
 
 local function llama(micro_batch)

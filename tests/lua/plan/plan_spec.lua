@@ -9,7 +9,7 @@ local text = require 'trinity.plan.text'
 local function gpt(micro_batch, changes)
   local options = { layers = 6, hidden = 512, heads = 8, sequence = 256, positions = 256, vocabulary = 8192,
     batch_size = micro_batch, dropout = 0, fused = false, kernels = 'flash', dtype = 'bfloat16', gradient_dtype = 'float32',
-    optimiser = 'adam' }
+    optimizer = 'adam' }
   for name, value in pairs(changes or {}) do options[name] = value end
   return trinity.model('gpt2', options)
 end

@@ -163,7 +163,7 @@ local function learnt()
   if not require('trinity.base.util').exists(folder .. '/learnt') then
     core.write_file(folder .. '/text.txt', ('the quick brown fox jumps over the lazy dog. '):rep(40))
     local status, output = run_trinity(("execute --model gpt2 --batch_size 4 --set sequence=16,layers=1,hidden=16,heads=2,"
-      .. "vocabulary=256,positions=16,fused=false,dropout=0,optimiser=adam --data '%s/text.txt' --steps 40 "
+      .. "vocabulary=256,positions=16,fused=false,dropout=0,optimizer=adam --data '%s/text.txt' --steps 40 "
       .. "--learning_rate 0.02 --runs '%s' --run learnt"):format(folder, folder))
     if status ~= 0 then error(output, 0) end
   end

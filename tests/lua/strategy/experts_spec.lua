@@ -13,7 +13,7 @@ local function problem_of(more)
   local o = {}
   for key, value in trinity.sorted_pairs(about) do o[key] = value end
   for key, value in trinity.sorted_pairs(more or {}) do o[key] = value end
-  return trinity.problem { cluster = cluster, graph = mixture(o):to_training { optimiser = 'adam' } }
+  return trinity.problem { cluster = cluster, graph = mixture(o):to_training { optimizer = 'adam' } }
 end
 
 local problem = problem_of()

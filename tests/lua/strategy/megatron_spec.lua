@@ -4,7 +4,7 @@
 local trinity = require 'trinity'
 
 local graph = trinity.model('gpt2', { layers = 4, hidden = 64, heads = 4, sequence = 32, positions = 32, vocabulary = 64,
-  batch_size = 2, fused = false, kernels = 'megatron', dtype = 'float16', optimiser = 'adam' })
+  batch_size = 2, fused = false, kernels = 'megatron', dtype = 'float16', optimizer = 'adam' })
 
 -- Four devices, two a machine; wires between machines are slow.
 local function cluster(between)
@@ -61,7 +61,7 @@ describe('sums of input gradients', function()
   it('hide behind gradients of weights: as many messages, a shorter step', function()
     local wide = trinity.problem { cluster = cluster(1e9), graph = trinity.model('gpt2', { layers = 2, hidden = 1024, heads = 4,
       sequence = 256, positions = 256, vocabulary = 64, batch_size = 4, fused = false, kernels = 'megatron', dtype = 'float16',
-      optimiser = 'adam' }) }
+      optimizer = 'adam' }) }
     local apart = wide:strategy { mesh = { tensor = 2 }, micro_batches = 2 }
     local hidden = wide:strategy { mesh = { tensor = 2 }, micro_batches = 2, overlap_tensor = true }
     local before, after = messages(apart, 1)['tensor all_reduce'], messages(hidden, 1)['tensor all_reduce']

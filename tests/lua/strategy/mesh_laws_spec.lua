@@ -11,7 +11,7 @@ local function experts(random)
   return mixture({ layers = random:pick { 2, 4 }, heads = 4, key_heads = random:pick { 2, 4 }, hidden = 32,
     feed_forward = 16, experts = random:pick { 4, 6 }, top_k = random:pick { 1, 2 }, vocabulary = random:pick { 50, 96 },
     batch_size = random:pick { 1, 2 }, sequence = 24, dtype = random:pick { 'float32', 'bfloat16' } })
-    :to_training { optimiser = 'adam' }
+    :to_training { optimizer = 'adam' }
 end
 
 local function dense(random)
@@ -19,7 +19,7 @@ local function dense(random)
   return trinity.model('gpt2', { layers = random:pick { 2, 4, 6 }, heads = heads, hidden = heads * random:pick { 4, 8 },
     sequence = random:pick { 8, 16 }, positions = 16, vocabulary = random:pick { 50, 96 }, batch_size = random:pick { 1, 2 },
     dropout = random:pick { 0, 0.1 }, fused = false, kernels = random:pick { 'onnx', 'megatron', 'flash' },
-    optimiser = 'adam', dtype = random:pick { 'float32', 'bfloat16' } })
+    optimizer = 'adam', dtype = random:pick { 'float32', 'bfloat16' } })
 end
 
 local function network(random) return random:pick { dense, dense, experts }(random) end

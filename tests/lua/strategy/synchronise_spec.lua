@@ -6,7 +6,7 @@ local trinity = require 'trinity'
 
 local cluster = trinity.cluster 'dgx_a100x4'
 local problem = trinity.problem { cluster = cluster, graph = trinity.model('gpt2', { layers = 2, hidden = 64, heads = 4,
-  sequence = 32, positions = 32, vocabulary = 200, batch_size = 2, dropout = 0, fused = false, optimiser = 'adam' }) }
+  sequence = 32, positions = 32, vocabulary = 200, batch_size = 2, dropout = 0, fused = false, optimizer = 'adam' }) }
 
 local function plan(synchronise, more)
   local given = { mesh = { data = 8 }, micro_batches = 2, bucket_bytes = 1e5, synchronise = synchronise }

@@ -40,7 +40,7 @@ end
 -- The checkpoint of an executed training.
 local function training_format()
   local rows = os.tmpname() .. '.csv'
-  local graph = trinity.model('mlp', { inputs = 1, hidden = {}, classes = 2, batch_size = 2, optimiser = 'momentum' })
+  local graph = trinity.model('mlp', { inputs = 1, hidden = {}, classes = 2, batch_size = 2, optimizer = 'momentum' })
   local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100' }
   local function train(epochs, path)
     core.write_file(rows, '1,0\n2,1\n')

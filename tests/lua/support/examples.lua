@@ -317,7 +317,7 @@ examples.arguments = {
   ['trinity.Graph.topological_order'] = function() return { 'depth_first' } end,
   ['trinity.Graph.critical_path'] = function() return { { time_s = function() return 1 end } } end,
   ['trinity.Graph.min_cut'] = function() return { 1, { 'work1', 3 }, { backward = 'counted' } } end,
-  ['trinity.Graph.to_training'] = function() return { { optimiser = 'sgd' } } end,
+  ['trinity.Graph.to_training'] = function() return { { optimizer = 'sgd' } } end,
   ['trinity.Graph.replicate'] = function() return { { replicas = 2 } } end,
   ['trinity.Graph.save'] = function() return { examples.path() } end,
   ['trinity.Graph.recompute'] = function(graph) return { { segment = one_stage(graph) } } end,

@@ -14,7 +14,7 @@ local expect
 
 function two.network(optimiser)
   return trinity.model('mlp', { inputs = inputs, hidden = { hidden }, classes = classes, batch_size = rows,
-    optimiser = optimiser })
+    optimizer = optimiser })
 end
 
 --- y = W x + b of every row; W [out, in] row by row.

@@ -75,7 +75,7 @@ describe('inputs', function()
       ["trinity.model('inception_v3', { batchsize = 1 })"] = "[^\n]*unknown option 'batchsize', did you mean 'batch_size'",
       ["trinity.model('inception_v3', { batch_size = 'many' })"] =
         "[^\n]*option 'batch_size': expected an integer from 1, got string 'many'",
-      ["trinity.model('inception_v3', { optimiser = 'adamm' })"] = "[^\n]*did you mean 'adam'%?",
+      ["trinity.model('inception_v3', { optimizer = 'adamm' })"] = "[^\n]*did you mean 'adam'%?",
       ["trinity.model('inception_v3', { image_size = 74 })"] =
         "[^\n]*option 'image_size': expected an integer from 75, got number 74",
       ["trinity.cluster 'p1000x2'"] = "no cluster 'p1000x2'",

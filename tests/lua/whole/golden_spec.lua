@@ -48,7 +48,7 @@ describe('the simulator', function()
     return playthrough(graph, 'p100x4')
   end)
   it_golden('inception_v3_free_backward_p100x2', function()
-    return playthrough(inception { batch_size = 8, colocate = 'parameters', optimiser = 'adam' }, 'p100x2')
+    return playthrough(inception { batch_size = 8, colocate = 'parameters', optimizer = 'adam' }, 'p100x2')
   end)
 end)
 

@@ -7,7 +7,7 @@ error 'this file is for editors'
 ---@alias trinity.CollectiveAlgorithm 'automatic'|'ring'|'halving_doubling'|'tree'|'hierarchical'|'leader'|'multicast'|'in_network'
 ---@alias trinity.Colocate 'forward'|'parameters'
 ---@alias trinity.Kernels 'onnx'|'megatron'|'flash'
----@alias trinity.Optimiser 'sgd'|'momentum'|'adam'
+---@alias trinity.Optimizer 'sgd'|'momentum'|'adam'
 
 --- Of attention and the blocks around it; see the methods for which they take and need.
 ---@class trinity.AttentionOptions
@@ -166,7 +166,7 @@ error 'this file is for editors'
 --- What a training step is made by.
 ---@class trinity.TrainingOptions
 ---@field colocate? trinity.Colocate which backward operators stay with their forward operator (default 'forward')
----@field optimiser? trinity.Optimiser state per weight (default 'momentum')
+---@field optimizer? trinity.Optimizer state per weight (default 'momentum')
 ---@field gradient_dtype? 'float32'|'float16'|'bfloat16'|'float64' of the gradients of weights (default: that of the weights)
 
 --- Numbers, or { height, width }.

@@ -127,7 +127,7 @@ function config.load(path, given, dtype)
   graph.source = { format = ('Hugging Face config.json, %s'):format(about.name), whole_step = false,
     warnings = f.warnings, unknown_types = {} }
   local half = run.dtype ~= 'float32' and run.dtype ~= 'float64'
-  return graph, { optimiser = 'adam', gradient_dtype = half and 'float32' or nil }
+  return graph, { optimizer = 'adam', gradient_dtype = half and 'float32' or nil }
 end
 
 return config

@@ -129,7 +129,7 @@ function framework.lower(graph, options)
   end
   local gradients = t:differentiate(ends)
   if o.clip_gradients then optimisers.clip(t, gradients) end
-  local fetched = { optimisers.apply(t, o.optimiser, gradients) }
+  local fetched = { optimisers.apply(t, o.optimizer, gradients) }
   for _, tensors in ipairs { ends, outputs } do
     for _, tensor in ipairs(tensors) do fetched[#fetched + 1] = tensor.node end
   end
