@@ -79,14 +79,6 @@ describe('published memory', function()
     expect(found[2].predicted * 2 ^ 30):near(18 * 12 * 256 ^ 2 * 2 / 2 + 18 * 4 * 256 * 2, 1) -- and the norms
     expect(found[2].row):equals 'c'
   end)
-  it('has a sentence for each row in JSON where all are refused', function()
-    local path = temporary '.csv'
-    core.write_file(path, 'id,hidden,layers,heads,sequence,what,unit\na,x,4,8,128,activations,GiB\n')
-    local out = trinity_says(("fidelity published --memory '%s' --json"):format(path), 1, "line 2: column 'hidden'")
-    local found = json.decode(out:match '{.*}').rows
-    expect(found[1].row):equals 'a'
-    expect(found[1].refused):matches "line 2: column 'hidden': expected a number, got string 'x'"
-  end)
   it('is drawn beside what was published', function()
     if not require('trinity').plot.available() then skip 'gnuplot is not installed' end
     local path, out = temporary '.csv', temporary()
