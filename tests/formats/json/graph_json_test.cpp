@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "formats/instances/pipedream.h"
 #include "graph/replicas.h"
 #include "graph/training.h"

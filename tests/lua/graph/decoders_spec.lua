@@ -47,10 +47,7 @@ end
 
 describe('config.json', function()
   it('counts samples by its tokens, whatever other inputs it has', function()
-    local config = temporary '.json'
-    require('trinity.core').write_file(config, [[{ "model_type": "llama", "hidden_size": 64, "intermediate_size": 128,
-      "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 100 }]])
-    expect(trinity.model(config, { batch_size = 3, sequence = 16 }).batch_size):equals(3)
+    expect(network(llama, { batch_size = 3, sequence = 16 }).batch_size):equals(3)
   end)
   it('has the weights that PyTorch counts, of every kind and with odd options', function()
     local count = 0
