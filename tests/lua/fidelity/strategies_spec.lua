@@ -2,7 +2,6 @@
 -- memory and messages: strategy/agreement_spec.
 
 local core = require 'trinity.core'
-local json = require 'trinity.base.json'
 local trinity = require 'trinity'
 local strategies = require 'trinity.fidelity.strategies'
 
