@@ -138,7 +138,7 @@ elseif options.json then
     pareto = util.map(found.pareto, row), counts = found.counts, pruned = found.pruned, left = found.left,
     lower_bound_s = found.plans[1] and found.lower_bound_s or nil, stopped = found.stopped,
     nearest = nothing and found.nearest or nil,
-    helps = nothing and found.nearest and text.helps(found.nearest.point) or nil })
+    helps = nothing and found.nearest and text.helps(found.nearest.point, found.cluster) or nil })
 else
   local graph_name = problem.graph.name
   print(('%s on %s: %d devices, %d samples%s a step'):format(graph_name, options.cluster,

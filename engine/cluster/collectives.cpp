@@ -317,12 +317,12 @@ CollectiveGroup CollectiveGroups::make(Devices devices, bool exchanges) {
     add_rails(1, group.leaders_);
     settle(group.leaders_);
     if (group.most_ == group.least_ || group.library_ != nullptr) {
-      const auto count = static_cast<size_t>(group.most_);
+      const auto count = static_cast<size_t>(group.least_);  // each node has a member for each rail
       add_rails(count, group.rails_);
       const double limited = group.library_ != nullptr ? limited_out(count, group.library_->rails)
                                                        : std::numeric_limits<double>::infinity();
       settle(group.rails_);
-      group.out_ = std::min(limited, group.rails_.bandwidth * static_cast<double>(group.most_));
+      group.out_ = std::min(limited, group.rails_.bandwidth * static_cast<double>(count));
     }
   }
   if (exchanges) add_exchanges(group, devices);
@@ -357,10 +357,9 @@ void CollectiveGroups::add_ring(Devices ring, CollectiveGroup::Wires& worst) {
     cross(ring[i], ring[(i + 1) % ring.size()], worst.latency_s);
 }
 
-/// Rail i joins member i of every node, counted in a circle where a node has fewer members.
+/// Rail i joins member i of every node.
 std::pair<int32_t, int32_t> CollectiveGroups::rail(size_t i, size_t n) const {
-  const auto from = node(n), to = node((n + 1) % nodes_.size());
-  return {from[i % from.size()], to[i % to.size()]};
+  return {node(n)[i], node((n + 1) % nodes_.size())[i]};
 }
 
 /// Rings between the nodes: rails 0 to count - 1.

@@ -38,4 +38,10 @@ std::vector<bool> attention_core(const Graph& graph, const Layers& layers);
 /// once or through a softmax or sigmoid.
 bool chooses_experts(const Graph& graph, int32_t op);
 
+/// Whether operators are equal in all that costs and memory go by, names, inputs, outputs and
+/// collectives aside.
+bool same_work(const Operator& a, const Operator& b);
+/// Whether tensors are equal but for their names and writers.
+bool same_tensor(const Tensor& a, const Tensor& b);
+
 }  // namespace trinity

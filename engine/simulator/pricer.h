@@ -7,7 +7,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/latest.h"
 #include "base/thread_pool.h"
 #include "simulator/batch.h"
 #include "simulator/symmetry.h"

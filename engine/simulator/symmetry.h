@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/latest.h"
+#include "base/thread_pool.h"
 #include "cluster/collectives.h"
 #include "simulator/bind_schedule.h"
 #include "simulator/order_engine.h"

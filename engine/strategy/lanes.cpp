@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "base/index.h"
-#include "graph/same.h"
+#include "graph/layers.h"
 
 namespace trinity {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/latest.h"
+#include "base/thread_pool.h"
 #include "cluster/cluster.h"
 #include "graph/graph.h"
 #include "strategy/strategy.h"

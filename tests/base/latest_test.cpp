@@ -1,4 +1,4 @@
-#include "base/latest.h"
+#include "base/thread_pool.h"
 
 #include <doctest/doctest.h>
 

@@ -45,6 +45,17 @@ struct Seen {
   int64_t devices = 0, simulated = 0;
 };
 
+/// False where the order contradicts the graph; the simulation of all devices says so, too.
+bool priced(const Strategy& strategy, const std::shared_ptr<const Problem>& problem,
+            SymmetryPricer& pricer, Metrics& metrics) {
+  try {
+    return pricer.price(strategy, metrics, kNoLimit);
+  } catch (const ScheduleError&) {
+    CHECK_THROWS_AS(whole(strategy, problem), ScheduleError);
+    return false;
+  }
+}
+
 /// Another strategy of the same mesh, which shares what its first one was made of.
 void check_kin(RandomStream& random, Strategy strategy,
                const std::shared_ptr<const Problem>& problem, SymmetryPricer& pricer) {
@@ -53,7 +64,7 @@ void check_kin(RandomStream& random, Strategy strategy,
   given.recompute = random.below(2) == 0 ? Recompute::full : Recompute::none;
   given.micro_batches *= 2;
   Metrics metrics;
-  if (pricer.price(strategy, metrics, kNoLimit)) REQUIRE(metrics == whole(strategy, problem));
+  if (priced(strategy, problem, pricer, metrics)) REQUIRE(metrics == whole(strategy, problem));
 }
 
 /// Layers of any kind; equal ones; equal ones of which those at the ends of stages do otherwise:
@@ -152,14 +163,7 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any,
     ++seen.whole;
     return;
   }
-  bool priced = false;
-  try {
-    priced = pricer.price(strategy, metrics, kNoLimit);
-  } catch (const ScheduleError&) {  // an order that contradicts the graph
-    CHECK_THROWS_AS(whole(strategy, problem), ScheduleError);
-    return;
-  }
-  REQUIRE(priced);
+  if (!priced(strategy, problem, pricer, metrics)) return;
   const bool folded = simulated < devices;
   ++(folded ? seen.folded : seen.unlike);
   if (folded && made.layers >= 0) {

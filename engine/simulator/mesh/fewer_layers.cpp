@@ -2,7 +2,6 @@
 
 #include "base/index.h"
 #include "graph/nameless.h"
-#include "graph/same.h"
 
 namespace trinity {
 namespace {

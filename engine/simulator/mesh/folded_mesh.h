@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/latest.h"
+#include "base/thread_pool.h"
 #include "simulator/mesh/fewer_layers.h"
 #include "simulator/mesh/layer_fold.h"
 #include "simulator/problem.h"

@@ -343,6 +343,7 @@ error 'this file is for editors'
 ---@field lower_bound_s number that no plan of the space is below
 ---@field stopped? string what ended it early
 ---@field nearest? { point: trinity.PlanPoint, excess_bytes: number, memory_bytes: number } by the bounds on memory
+---@field impossible? string why no point can be split so, where memory alone ruled all out
 ---@field seconds number
 
 --- A point of the space with the price of its strategy.

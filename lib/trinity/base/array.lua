@@ -239,7 +239,10 @@ local metrics_fields = {
 
 --- metrics:totable(): all fields as a table; those of devices are lists.
 function metrics_methods.totable(self)
-  if not ffi.istype(metrics, self) then check.wrong('metrics:totable', 1, 'self', self, 'metrics') end
+  if not ffi.istype(metrics, self) then
+    util.fail("metrics:totable: the object before ':' ('self'): expected metrics, got %s (methods are called with ':')",
+      util.describe(self))
+  end
   local all = {}
   for name, field in util.sorted_pairs(metrics_fields) do all[name] = field(self) end
   for name in util.sorted_pairs(device_fields) do

@@ -127,6 +127,14 @@ end
 ---@return string[]
 function nodes.names() return util.sorted_keys(kinds) end
 
+--- The machine of the same name whose GPUs have more memory ('dgx_a100_80gb' of 'dgx_a100x2'), or nil.
+function nodes.larger(name)
+  local family = (name:match '^[%w_]*'):gsub('x%d+$', '')
+  for _, known in ipairs(nodes.names()) do
+    if known:sub(1, #family + 1) == family .. '_' and known:match('^%d+gb$', #family + 2) then return known end
+  end
+end
+
 --- The GPUs of a machine of this kind, and which; nil where there is none.
 ---@param name string
 ---@return integer? gpus

@@ -19,8 +19,7 @@ cli.problem_options = {
   set = settings.of_model,
   rules = { default = 'standard', help = 'standard: of the cluster; published simulators on --devices equal devices in '
     .. 'place of --cluster: placeto (a layer of a profile, its forward and backward pass together, an operator), '
-    .. 'doppler (its graphs, .txt)' },
-  compat = { default = false, help = 'the same as --rules placeto' },
+    .. 'doppler (its graphs, .txt)', replaces = { compat = '--rules placeto' } },
   devices = { default = 2, help = 'devices under --rules placeto and doppler', min = 1, max = 64, integer = true },
   threads = { default = 0, help = 'worker threads; 0: those of trinity --threads, one per core', min = 0, max = 4096,
     integer = true },
@@ -37,8 +36,7 @@ local published = { placeto = 7600e6, doppler = 1e9 }
 
 -- Operators bring their times.
 local function published_cluster(rules, devices)
-  local name = rules == 'placeto' and 'compat' or rules
-  local spec = { name = ('%s_x%d'):format(name, devices), devices = {}, links = {}, device_types = { any = {
+  local spec = { name = ('%s_x%d'):format(rules, devices), devices = {}, links = {}, device_types = { any = {
     peak_flops_per_s = { float32 = 1 }, memory_bandwidth_bytes_per_s = 1, memory_bytes = 2 ^ 50 } } }
   for d = 1, devices do spec.devices[d] = { name = 'd' .. d - 1, type = 'any' } end
   for from = 0, devices - 1 do
@@ -77,13 +75,26 @@ function cli.called(f, ...)
   error(type(result) == 'string' and util.unplaced(result) or result, 0)
 end
 
+-- Whether an option was given, with - or _.
+local function is_given(name)
+  for _, word in ipairs(rawget(_G, 'arg') or {}) do
+    if (word:match '^%-%-([^=]+)' or ''):gsub('%-', '_') == name then return true end
+  end
+  return false
+end
+
 --- The graph that options `model`, `batch_size` (0: the model's own) and `set` name; `further` are options beside.
 function cli.load_model(options, further)
   local given = settings.read('set', options.set)
   local batch_size = options.batch_size and options.batch_size > 0 and options.batch_size or nil
-  return (cli.called(settings.checked, 'set', given, 'trinity%.model: (.*)', function()
+  local graph = cli.called(settings.checked, 'set', given, 'trinity%.model: (.*)', function()
     return model.load(options.model, util.merged({ batch_size = batch_size }, further, given))
-  end))
+  end)
+  if batch_size and is_given 'batch_size' and graph.batch_size ~= batch_size and graph.source then
+    util.fail_usage("option '--batch_size': %s has the sizes that its file states (batch %g), and %d cannot be applied",
+      options.model, graph.batch_size, batch_size)
+  end
+  return graph
 end
 
 --- The strategy of the file that option --strategy names. plain: one without a mesh or splits, in which every operator
@@ -137,26 +148,15 @@ function cli.options_by_method(options, names)
   return given
 end
 
-local function is_given(name)
-  for _, word in ipairs(rawget(_G, 'arg') or {}) do
-    if word == '--' .. name or word:sub(1, #name + 3) == '--' .. name .. '=' then return true end
-  end
-  return false
-end
-
 local rule_names = { 'doppler', 'placeto', 'standard' }
 
--- The rules that the options name; --compat is a name of Placeto's.
+-- The rules that the options name.
 local function rules_of(options)
   local rules = options.rules or 'standard'
   if not published[rules] and rules ~= 'standard' then
     util.fail_usage("option '--rules': unknown rules %s", util.unknown(rules, rule_names))
   end
-  if not options.compat then return rules end
-  if rules ~= 'standard' and rules ~= 'placeto' then
-    util.fail_usage("options '--compat' (rules placeto) and '--rules %s' exclude each other", rules)
-  end
-  return 'placeto'
+  return rules
 end
 
 --- The problem that the options name; `forward` in place of the model's file under published rules.
@@ -165,13 +165,12 @@ function cli.problem(options, forward)
   if (options.threads or 0) > 0 then core.set_threads(options.threads) end
   if rules == 'standard' then
     if is_given 'devices' then
-      util.fail_usage "option '--devices' belongs to --rules placeto (--compat) and doppler; use --cluster"
+      util.fail_usage "option '--devices' belongs to --rules placeto and doppler; use --cluster"
     end
     return problems.new { graph = cli.load_model(options), cluster = model.cluster(options.cluster) }
   end
   if is_given 'cluster' then
-    util.fail_usage("option '--cluster': %s takes --devices in its place",
-      options.compat and '--compat' or '--rules ' .. rules)
+    util.fail_usage("option '--cluster': --rules %s takes --devices in its place", rules)
   end
   local graph = forward or cli.load_model(options, rules == 'placeto' and { training = false } or nil)
   if rules == 'placeto' then

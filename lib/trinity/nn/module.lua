@@ -239,7 +239,7 @@ end
 function Module:describe() return '' end
 
 --- What calling the module computes; classes define it.
-function Module:forward()
+function Module:forward(...) -- luacheck: no unused args
   util.fail('%s: this class has no forward()', getmetatable(self).__name)
 end
 

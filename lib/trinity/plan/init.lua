@@ -189,17 +189,25 @@ local function result_of(search, nets, given, first)
   local peak = peak_of(given.cluster, nets, first)
   local function shown(result) return public(result, nets, given, peak) end
   local fitting = {}
+  local listed = {} -- what a table shows of those so far: plans that look alike are one
   for _, result in ipairs(search.results) do
-    if result.metrics.feasible then fitting[#fitting + 1] = result end
+    local looks = ('%s %.4g s %.3g'):format(space.text(result.point), result.metrics.step_time_s,
+      result.metrics.peak_memory_bytes)
+    if result.metrics.feasible and not listed[looks] then
+      listed[looks] = true
+      fitting[#fitting + 1] = result
+    end
   end
   local lower = search.lower_bound_s
   if fitting[1] then lower = math.min(lower, fitting[1].metrics.step_time_s) end
+  local nearest = not fitting[1] and search:find_nearest() or nil
   return result_of_plans(fields.result('trinity.PlanResult', {
     plans = util.map({ unpack(fitting, 1, math.min(given.plans, #fitting)) }, shown),
     pareto = util.map(pareto(search.results), shown), simulated = util.map(search.results, shown),
     refused = search.refused, counts = search.counts, pruned = search.pruned, left = search.left or 0,
     too_large = search.too_large,
-    lower_bound_s = lower, stopped = search.stopped, nearest = search.nearest, capacity_bytes = search.capacity_bytes,
+    lower_bound_s = lower, stopped = search.stopped, nearest = nearest,
+    impossible = not nearest and search.impossible or nil, capacity_bytes = search.capacity_bytes,
     global_batch = given.global_batch, cluster = given.cluster, networks = nets,
     seconds = core.clock_s() - search.started_s }))
 end

@@ -34,7 +34,7 @@ function Search.new(options)
   self.pruned = { contradictory = 0, memory = 0, bound = 0, duplicates = 0, refused = 0 }
   self.too_large = 0
   self.refused, self.splits, self.started_s = {}, {}, core.clock_s()
-  self.nearest, self.late, self.large, self.grown, self.by_layer_seen = nil, {}, {}, {}, {}
+  self.near, self.late, self.large, self.grown, self.by_layer_seen = {}, {}, {}, {}, {}
   self.simulated_of, self.places = {}, {}
   return self
 end
@@ -93,12 +93,29 @@ local function push(self, entry)
   self.queue:push(numbered(self, entry))
 end
 
---- The nearest that does not fit: by the bound of the fullest device.
+--- The nearest that does not fit, by the bound of the fullest device, of every split of layers and micro-batch.
 function Search:note_memory(point, memory_bytes)
   memory_bytes = math.ceil(memory_bytes)
-  local excess = memory_bytes - self.capacity_bytes
-  if not self.nearest or excess < self.nearest.excess_bytes then
-    self.nearest = { point = space.kept(point), excess_bytes = excess, memory_bytes = memory_bytes }
+  local key = ('%d %d %d %d'):format(point.tensor, point.context, point.expert, point.micro_batch)
+  local excess, known = memory_bytes - self.capacity_bytes, self.near[key]
+  if not known or excess < known.excess_bytes then
+    self.near[key] = { point = space.kept(point), excess_bytes = excess, memory_bytes = memory_bytes }
+  end
+end
+
+--- Where nothing fits: the nearest whose layers can be split so; nil where the reasons of self.refused forbid all.
+function Search:find_nearest()
+  local list = {}
+  for _, entry in util.sorted_pairs(self.near) do list[#list + 1] = entry end
+  table.sort(list, function(a, b)
+    if a.excess_bytes ~= b.excess_bytes then return a.excess_bytes < b.excess_bytes end
+    return space.text(a.point) < space.text(b.point)
+  end)
+  for _, entry in ipairs(list) do
+    local ok, why = pcall(self.networks.units, self.networks, entry.point, 1)
+    if ok then return entry end
+    if core.stop_requested() then return nil end
+    if #self.refused == 0 then self.impossible = util.unplaced(tostring(why)):gsub('^problem:[%w_]+: ', '') end
   end
 end
 

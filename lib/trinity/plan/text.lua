@@ -2,6 +2,7 @@
 
 local core = require 'trinity.core'
 local format_table = require('trinity.base.text').format_table
+local nodes = require 'trinity.cluster.nodes'
 local space = require 'trinity.plan.space'
 local util = require 'trinity.base.util'
 
@@ -170,11 +171,12 @@ local function refused_lines(found)
 end
 
 --- What would help where nothing fits.
-function text.helps(point)
-  local list = {}
+function text.helps(point, cluster)
+  local list, larger = {}, nodes.larger(cluster.name)
   if point.data > 1 and point.shard < 3 then list[#list + 1] = '--shard 3' end
   if point.recompute ~= 'full' then list[#list + 1] = '--recompute full' end
   if point.micro_batch > 1 then list[#list + 1] = 'a smaller --micro_batch' end
+  if larger then list[#list + 1] = ('%s, whose GPUs have more memory'):format(larger) end
   list[#list + 1] = 'more devices, or devices with more memory'
   list[#list + 1] = 'a shorter --sequence'
   return list
@@ -190,12 +192,13 @@ function text.nothing(found)
   if not near then
     local lines = refused_lines(found)
     table.insert(lines, 1, 'no plan: every point of the space contradicts itself or is refused')
+    lines[2] = lines[2] or found.impossible and 'refused: ' .. found.impossible
     return lines
   end
   local lines = { ('no plan fits. The nearest: %s'):format(space.text(near.point)),
     ('its fullest device holds at least %s of %s: %s (%.0f bytes) are missing'):format(bytes_text(near.memory_bytes),
       bytes_text(found.capacity_bytes), bytes_text(near.excess_bytes), near.excess_bytes),
-    'what would help: ' .. table.concat(text.helps(near.point), '; ') }
+    'what would help: ' .. table.concat(text.helps(near.point, found.cluster), '; ') }
   for _, line in ipairs(refused_lines(found)) do lines[#lines + 1] = line end
   return lines
 end

@@ -106,7 +106,11 @@ function Run:result(kind, data, summary, label)
   check.argument('run:result', 2, 'data', data, 'table')
   if summary ~= nil then check.argument('run:result', 3, 'summary', summary, 'string') end
   if label ~= nil then check_word('run:result', 4, 'label', label) end
-  return run_state.keep_result(kind, data, label, summary)
+  local ok, path = pcall(run_state.keep_result, kind, data, label, summary)
+  if ok then return path end
+  local message, own = util.unplaced(tostring(path)):gsub('^trinity%.to_json: to_json: ', '')
+  if own == 0 then error(path, 0) end
+  check.refuse('run:result', 2, 'data', '%s', message)
 end
 
 --- Adds a row of your own to metrics.csv, metrics.jsonl and TensorBoard.

@@ -330,7 +330,7 @@ function search.run(method, problem, options, body)
   return found or self:result()
 end
 
-check.methods(Search, 'trinity.Search', 'agrees checkpoint grows in_time job keeping_s kept_at ranker ranking resume '
+check.methods(Search, 'trinity.Search', 'agrees checkpoint grows in_time job keepable keeping_s kept_at ranker ranking resume '
   .. 'resumed_at slot stop_status whole')
 
 return search

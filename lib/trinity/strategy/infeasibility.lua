@@ -2,6 +2,7 @@
 -- the least infeasible plan that it met (problem.better), and this says what limits it.
 
 local core = require 'trinity.core'
+local nodes = require 'trinity.cluster.nodes'
 
 local infeasibility = {}
 
@@ -17,11 +18,13 @@ function infeasibility.of(metrics, cluster)
   end
   if not worst then return { text = 'its schedule contradicts its placement' } end
   local device, needed = cluster.devices[worst], metrics:memory_bytes(worst)
+  local larger = nodes.larger(cluster.name)
   return { device = worst, name = device.name, needed_bytes = needed, capacity_bytes = device.capacity_bytes,
     over_bytes = over_bytes, devices_over = count,
     text = ("device '%s' needs %s, %s (%.0f bytes) more than the %s that a step may use%s"):format(device.name,
       core.format_bytes(needed), core.format_bytes(over_bytes), over_bytes, core.format_bytes(device.capacity_bytes),
-      count > 1 and ('; %d of %d devices are over'):format(count, #cluster.devices) or '') }
+      (count > 1 and ('; %d of %d devices are over'):format(count, #cluster.devices) or '')
+      .. (larger and ('; %s has more memory'):format(larger) or '')) }
 end
 
 --- How far metrics are from fitting, for comparing two that do not: the excess of the fullest device in bytes. What was

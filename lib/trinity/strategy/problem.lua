@@ -65,12 +65,18 @@ local function make(owner, spec)
   return self
 end
 
---- What methods work on: a graph, a cluster and a reward. Refuses a graph that no placement can fit.
+-- Rules of published simulators.
+local published = { compat = true, placeto = true, doppler = true }
+
+--- What methods work on: a graph, a cluster and a reward. Refuses a graph that no placement can fit, except under rules
+--- of published simulators, which know no limit of memory.
 ---@param spec trinity.ProblemSpec
 ---@return trinity.Problem
 function problems.new(spec)
   local self = make('trinity.problem', spec)
-  if spec.rules ~= 'compat' then self.handle:check_memory() end
+  if published[spec.rules] then return self end
+  local fits, why = pcall(self.handle.check_memory, self.handle)
+  if not fits then util.fail('%s', (util.unplaced(tostring(why)):gsub('^problem:check_memory', 'trinity.problem'))) end
   return self
 end
 

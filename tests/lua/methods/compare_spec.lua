@@ -136,7 +136,7 @@ describe('trinity simulate', function()
   it('prints JSON with the placement it was given', function()
     local path = root .. '/tests/data/profiles/small.graph.txt'
     local words = ('1,'):rep(7) .. '0'
-    local output = trinity_says(("simulate --compat --devices 2 --model '%s' --placement %s --json"):format(path, words), 0)
+    local output = trinity_says(("simulate --rules placeto --devices 2 --model '%s' --placement %s --json"):format(path, words), 0)
     expect(output):matches '"fits":%s*true'
     expect((output:match '"placement":%s*(%b[])':gsub('[%s%[%]]', ''))):equals(words)
     expect(#output:match '"peak_memory_bytes":%s*(%b[])' > 3):equals(true)
@@ -145,7 +145,7 @@ describe('trinity simulate', function()
     trinity_says('simulate --model vgg16 --cluster p100x2 --placement 0,2', 2,
       "option '%-%-placement': entry 2: expected a device from 0 to 1, got '2'")
     trinity_says('simulate --model vgg16 --cluster p100x2 --placement 0,1', 2, 'expected %d+ devices %(one an operator%)')
-    trinity_says('simulate --model vgg16 --compat --cluster p100x2', 2, '%-%-compat takes %-%-devices')
+    trinity_says('simulate --model vgg16 --rules placeto --cluster p100x2', 2, '%-%-rules placeto takes %-%-devices')
   end)
 end)
 
@@ -166,7 +166,7 @@ describe('trinity search and trinity compare', function()
     local text = core.read_file(shared 'placeto-sim/search_reference.json')
     for _, entry in ipairs(json.decode(text).results) do
       local forward = trinity.model(shared(('pipedream/%s.graph.txt'):format(entry.graph)), { training = false })
-      local problem = cli.problem({ compat = true, devices = entry.devices, batch_size = 0 }, forward)
+      local problem = cli.problem({ rules = 'placeto', devices = entry.devices, batch_size = 0 }, forward)
       -- The reference's own figure for one device: the rules are the same.
       expect(problem:evaluate(problem:placement()).step_time_s * 1e6):near(entry.single_us, 2e-7 * entry.single_us)
       for seed = 1, 2 do

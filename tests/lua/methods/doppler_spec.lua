@@ -50,15 +50,6 @@ describe('trinity simulate and search with --rules doppler', function()
     expect(output):matches '\nmakespan        23\n'
   end)
 
-  it('--compat is --rules placeto', function()
-    local words = ("simulate --model '%s/tests/data/profiles/small.graph.txt' --devices 2 --json "):format(root)
-    local _, compat = run_trinity(words .. '--compat')
-    local status, named = run_trinity(words .. '--rules placeto')
-    expect(status):equals(0)
-    local function facts(text) return (text:gsub('"seconds":[^\n]*', ''):gsub('run: [^\n]*', '')) end
-    expect(facts(named)):equals(facts(compat))
-  end)
-
   it('refuse in a sentence', function()
     local function refused(words, expected)
       local status, output = run_trinity(words)
@@ -66,10 +57,10 @@ describe('trinity simulate and search with --rules doppler', function()
       expect(output):matches(expected)
     end
     refused(("simulate --model '%s' --rules dopler"):format(ties), "option '%-%-rules': unknown rules 'dopler', did you mean 'doppler'%?")
-    refused(("simulate --model '%s' --rules doppler --compat"):format(ties), "%-%-compat' %(rules placeto%) and '%-%-rules doppler' exclude")
+    refused('simulate --model alexnet --compat', "option '%-%-compat' is no more; use %-%-rules placeto\n$")
     refused(("simulate --model '%s' --rules doppler --cluster p100x2"):format(ties), '%-%-rules doppler takes %-%-devices in its place')
     refused('simulate --model alexnet --rules doppler', "doppler takes a graph of Doppler %(%.txt%), got model 'alexnet'")
-    refused('simulate --model alexnet --devices 3', "'%-%-devices' belongs to %-%-rules placeto %(%-%-compat%) and doppler")
+    refused('simulate --model alexnet --devices 3', "'%-%-devices' belongs to %-%-rules placeto and doppler")
     refused(("simulate --model '%s' --rules doppler --placement 0,2"):format(ties), "entry 2: expected a device from 0 to 1, got '2'")
   end)
 

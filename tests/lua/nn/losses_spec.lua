@@ -155,7 +155,7 @@ describe('messages', function()
   end)
   it('say where an optimiser takes its parameters', function()
     local net = nn.linear { inputs = 1, outputs = 1 }
-    expect(function() nn.adam(net, { learning_rate = 1 }) end):raises(
+    expect(function() nn.adam(net) end):raises(
       "nn.adam: argument 1 %('options'%): expected { parameters = network:parameters%(%), ... }, got a network")
     expect(function() nn.sgd(net:parameters()) end):raises "nn.sgd: argument 1 .*got the list alone"
   end)

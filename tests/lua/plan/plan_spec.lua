@@ -227,6 +227,13 @@ describe('a plan', function()
     local lines = text.nothing(found)
     expect(lines[1]):matches '^no plan fits'
     expect(lines[#lines]):equals 'refused, 7 points: a sequence of 256 is not divided by 3'
+    found = trinity.plan { graph = gpt, cluster = trinity.cluster { name = 'dgx_a100x3', device_types = { tiny = tiny }, links = {
+      { from = 'a', to = 'b', bandwidth_bytes_per_s = 1e9, latency_s = 0 }, { from = 'b', to = 'c', bandwidth_bytes_per_s = 1e9, latency_s = 0 } },
+      devices = { { name = 'a', type = 'tiny' }, { name = 'b', type = 'tiny' }, { name = 'c', type = 'tiny' } } }, global_batch = 4 }
+    expect(table.concat(text.nothing(found), '\n')):matches 'what would help: .*dgx_a100_80gb, whose GPUs have more memory'
+    found = trinity.plan { graph = gpt, cluster = found.cluster, global_batch = 4, space = { tensor = 3 } }
+    expect(found.nearest):equals(nil) -- no split by 3 is possible, so that memory is not what is missing
+    expect(table.concat(text.nothing(found), '\n')):matches '^no plan: every point .*\nrefused: .*not divided by 3'
   end)
 end)
 

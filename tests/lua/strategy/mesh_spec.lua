@@ -48,7 +48,7 @@ describe('functions of operators in a mesh', function()
   it('cut what they say over tensor: nothing of attention, then no heads need divide', function()
     local odd = on(trinity.model('gpt2', { layers = 2, hidden = 60, heads = 3, sequence = 32, positions = 32,
       vocabulary = 1000, batch_size = 2, dropout = 0, fused = false }))
-    expect(function() odd:evaluate { mesh = { tensor = 2 } } end):raises 'has 3, which 2 does not divide'
+    expect(function() odd:evaluate { mesh = { tensor = 2 } } end):raises 'has 3 heads, which 2 does not divide'
     local found = odd:strategy { mesh = { tensor = 2 }, split = function(op)
       if op.name:find 'attention' then return false end
     end }
@@ -284,7 +284,7 @@ describe('words of a mesh that have no effect', function()
   end)
   it('a pipeline over operators between layers that no name puts there, with the rule of names', function()
     refused({ mesh = { pipeline = 2 }, micro_batches = 4 },
-      "operator 'between_2' in stage 1 .* reads 'down_2/conv' in .*finds stages by the names of layers: a layer is what")
+      "operator 'between_%d' in stage 1 .* reads 'down_%d/conv' in .*finds stages by the names of layers: a layer is what")
   end)
   it('change nothing where the axis that they belong to is 1', function()
     local step_s = problem:evaluate({ mesh = {} }).step_time_s
@@ -317,7 +317,7 @@ describe('an error of a mesh on 16,384 devices', function()
     refused({ mesh = mesh, schedule = 'interleaved', virtual_stages = 2 }, '16 layers do not divide over 32 stages')
     refused({ mesh = { data = 127, tensor = 8, pipeline = 16 }, synchronise = { algorithm = 'halving_doubling' } },
       "'halving_doubling' expects a power of two of devices, got 127")
-    refused({ mesh = { data = 64, tensor = 16, pipeline = 16 } }, "dimension 'h' of operator 'block_1/attention/q/heads'")
+    refused({ mesh = { data = 64, tensor = 16, pipeline = 16 } }, "operator 'block_1/attention/q/heads' has 8 heads, which 16 does not divide")
     refused({ mesh = mesh, inside = function() return 2 end }, 'is on place 2, expected 1 to mesh: placement = 1')
   end)
 end)

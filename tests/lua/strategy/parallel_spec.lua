@@ -115,7 +115,7 @@ describe('a graph', function()
     -- 95 MB of gradients in buckets of at most 25 MB, which do not fill up; two members each.
     expect(members):equals(2 * 5)
     expect(function() graph:replicate { replicas = 2, placement = array.int32(3) } end):raises 'needs %d+ entries, got 3'
-    expect(function() graph:replicate { replicas = 2, placement = { 1 } } end):raises 'expected a placement, got table'
+    expect(function() graph:replicate { replicas = 2, placement = { 1 } } end):raises 'expected a list of %d+ devices, one per operator, got 1 entries'
     expect(function() graph:replicate { replicas = 2, placement = array.int32(graph.operators) } end)
       :raises 'a placement names device 0, expected 1 or more'
     expect(function() graph:replicate { replica = 2 } end):raises "unknown option 'replica', did you mean 'replicas'%?"

@@ -340,6 +340,16 @@ describe('rules', function()
     expect_step(step(cross, { 1, 1, 1, 1 }, { device_pause_s = 0.5 * ms }), 5.5)
     expect_step(step(join, { 1, 1, 2 }, { link_pause_s = 2 * ms }), 6)
   end)
+  it('of published simulators know no limit of memory, in problems either', function()
+    local large = trinity.graph.new { name = 'large' }
+    large:add { name = 'a', type = 'Work', outputs = { { bytes = 1e12 } }, measured_time_s = 1, parameter_bytes = 1e13 }
+    local spec = { graph = large:build(), cluster = trinity.cluster 'p100x2' }
+    expect(function() trinity.problem(spec) end):raises 'simulator_spec%.lua:%d+: trinity%.problem: '
+    for _, rules in ipairs { 'compat', 'placeto' } do
+      spec.rules = rules
+      expect(trinity.problem(spec).rules):equals(rules)
+    end
+  end)
   it('have those of the published simulator', function()
     local problem = trinity.problem { graph = graph(cross), cluster = cluster(2), rules = 'compat' }
     expect(0.003):below(problem:evaluate(placed(problem, { 1, 2, 2, 1 })).step_time_s)
@@ -364,7 +374,7 @@ describe('trinity.simulator', function()
   it('is a problem that need not fit', function()
     local small = { graph = graph(fork), schedule = 'lifo', cluster = cluster(2, { device_types = { unit = {
       peak_flops_per_s = { float32 = 1e12 }, memory_bandwidth_bytes_per_s = 1e15, memory_bytes = 1 } } }) }
-    expect(function() trinity.problem(small) end):raises 'memory'
+    expect(function() trinity.problem(small) end):raises 'does not fit'
     local problem = trinity.simulator(small)
     local metrics = problem:evaluate(placed(problem, { 1, 1, 1, 2 }))
     expect(metrics.feasible):equals(false)

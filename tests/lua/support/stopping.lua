@@ -59,7 +59,7 @@ stopping.cases = {
     local random, batch = trinity.random(1, 'batch'), {}
     for k = 1, 3000 do
       local placement = problem:placement()
-      for i = 1, #placement do placement[i] = random:integer(1, 2) end
+      for i = 1, #placement do placement[i] = random:integer(2) end
       batch[k] = placement
     end
     ready() while true do problem:evaluate_batch(batch) end ]] },

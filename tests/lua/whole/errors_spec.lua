@@ -173,7 +173,7 @@ describe('methods', function()
   it('refuse placements of the wrong kind, length or device', function()
     local text = head .. [[local problem = trinity.problem { graph = graph, cluster = cluster }
       local placement = problem:placement() ]]
-    fails(text .. 'problem:evaluate({ 1, 2 })', 1, 'expected a placement %(problem:placement%(%)%), a strategy or { placement = ... }, got table')
+    fails(text .. 'problem:evaluate({ 1, 2 })', 1, 'expected a list of 828 devices, one per operator, got 2 entries')
     fails(text .. 'placement[1] = 3; problem:evaluate(placement)', 1, 'is placed on device 3, expected 1 to 2')
     fails(text .. 'placement[#placement + 1] = 1', 1, 'is outside 1 to')
     fails(text .. 'placement[3] = 2; problem:evaluate(placement)', 1, 'are colocated but placed on')
