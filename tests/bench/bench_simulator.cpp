@@ -1,5 +1,5 @@
 // The simulator against a textbook event loop, over graph sizes, on several threads, under limits,
-// on the plans that only its event loop takes, and beside SimGrid and ASTRA-sim, in one run:
+// and on the plans that only its event loop takes, in one run:
 // ninja -C build bench_simulator && build/bench_simulator [TABLE ...]; without numbers of tables: all
 #include <fmt/format.h>
 
@@ -14,7 +14,6 @@
 #include <stdexcept>
 #include <thread>
 
-#include "bench/simgrid.h"
 #include "bench/subjects.h"
 #include "bench/textbook.h"
 #include "simulator/batch.h"
@@ -31,7 +30,7 @@ using namespace trinity::bench;
 namespace {
 
 constexpr int kRepetitions = 9;
-constexpr size_t kPlacements = 64, kEventPlacements = 16, kSimGridPlacements = 3;
+constexpr size_t kPlacements = 64, kEventPlacements = 16;
 
 constexpr int64_t kRejected = -1;
 
@@ -397,63 +396,6 @@ void bench_meshes() {
     bench_mesh(graph, 16384, false, mesh_of(8, 16, 128, micro_batches, 1));
 }
 
-/// Every run as SimGrid is to repeat it.
-std::vector<SimGridRun> repeated(const Problem& problem, const Placements& placements) {
-  std::vector<SimGridRun> result;
-  each_run(problem, placements, [&](const Placement& placement, const Timeline& timeline) {
-    auto& run = result.emplace_back(SimGridRun{placement, {}, {}});
-    run.order = test::order_of(problem, timeline).order;
-    for (const auto& sent : timeline.transfers) run.transfers.push_back({sent.task, sent.to});
-  });
-  return result;
-}
-
-/// By how much of our step theirs differs at most.
-void print_agreement(const Result& ours, const Result& theirs) {
-  double most = 0;
-  for (size_t i = 0; i < ours.steps.size(); ++i)
-    most = std::max(most, std::abs(static_cast<double>(theirs.steps[i] - ours.steps[i])) /
-                              static_cast<double>(ours.steps[i]));
-  fmt::print("{:<20}step times differ by at most {:.1e} of themselves\n", "", most);
-}
-
-void bench_simgrid(const std::vector<const Subject*>& subjects) {
-  const auto simgrid = SimGrid::open(kDevices);
-  print_head(fmt::format("7. Beside SimGrid {} (groups, plain; its graph of activities with every "
-                         "device's and sender's order as dependencies)",
-                         simgrid ? simgrid->version() : "")
-                 .c_str(),
-             "graph               simulation                      us/placement  placements/s"
-             "  faster");
-  if (!simgrid)
-    return void(fmt::print("not found when this was built: apt install libsimgrid-dev\n"));
-  for (const auto* subject : subjects) {
-    const auto placements = kGrouped.placements(subject->operators, kSimGridPlacements);
-    const auto runs = repeated(*subject->plain, placements);
-    const auto results =
-        race({{"SimGrid", [&](auto& steps) {
-                 for (size_t i = 0; i < runs.size(); ++i)
-                   steps[i] = simgrid->step_ns(subject->textbook, runs[i]);
-               }},
-              simulator("trinity, order: a replay", subject->plain, placements,
-                        replays(*subject->plain, placements)),
-              simulator("trinity, fifo: the sweep", subject->plain, placements)},
-             placements.size(), 3);
-    for (const auto& result : results)
-      fmt::print("{:<20}{:<30}{:>14.1f}{:>14.1f}{:>8.1f}\n", subject->name, result.name, result.us,
-                 per_second(result), result.times_faster);
-    print_agreement(results[1], results[0]);
-  }
-}
-
-/// A process of its own, as ASTRA-sim reads a trace that the library writes.
-void bench_astra_sim() {
-  fmt::print("\n8. Beside ASTRA-sim (its own rules; tests/bench/bench_astra_sim.lua)\n");
-  const auto command = fmt::format("'{0}' '{1}/tests/bench/bench_astra_sim.lua'", TRINITY_PROGRAM,
-                                   TRINITY_SOURCE_DIR);
-  if (std::system(command.c_str()) != 0) throw std::runtime_error(command + " failed");
-}
-
 void run(const std::set<std::string>& wanted) {
   const auto asked = [&](const char* table) { return wanted.empty() || wanted.count(table) > 0; };
   double load = 0;
@@ -477,8 +419,6 @@ void run(const std::set<std::string>& wanted) {
   if (asked("4")) bench_rejection({&inception, &gnmt});
   if (asked("5")) bench_events({&inception, &gnmt});
   if (asked("6")) bench_meshes();
-  if (asked("7")) bench_simgrid({&inception, &gnmt});
-  if (asked("8")) bench_astra_sim();
 }
 
 }  // namespace

@@ -165,7 +165,3 @@ void check_profile(const std::string& path) {
 TEST_CASE("a profile's orders and longest path") {
   check_profile(test::data("profiles/small.graph.txt"));
 }
-
-TEST_CASE("a published graph: ResNet-18 as PipeDream profiled it" * test::shared) {
-  check_profile(test::shared_data("pipedream/resnet18.graph.txt"));
-}

@@ -7,32 +7,12 @@
 #include "base/error.h"
 #include "learn/agent.h"
 #include "simulator/simulator.h"
-#include "support/build.h"
+#include "support/two_chains.h"
 #include "support/tier.h"
 
 using namespace trinity;
 
 namespace {
-
-/// Two chains of heavy operators that meet at the end: the best placement on two devices gives
-/// each chain a device, and is known from trying all.
-std::shared_ptr<const Problem> two_chains() {
-  test::GraphMaker make("two chains");
-  std::vector<int> ends;
-  for (const char* chain : {"a", "b"}) {
-    int last = -1;
-    for (int i = 0; i < 4; ++i) {
-      const int op = make.op(chain + std::to_string(i), 1e-3);
-      if (last >= 0) make.edge(last, op, 500000);
-      last = op;
-    }
-    ends.push_back(last);
-  }
-  const int join = make.op("join", 1e-4);
-  for (const int end : ends) make.edge(end, join, 500000);
-  return std::make_shared<const Problem>(make.share(), test::uniform_cluster(2, 1e9, 1e-6),
-                                         SimulationRules{});
-}
 
 int64_t exhaustive_optimum(const Problem& problem) {
   Simulator simulator(problem);
@@ -97,7 +77,7 @@ AgentOptions toy_options() {
 }  // namespace
 
 TEST_CASE("PPO solves a toy problem whose optimum is known from trying all placements") {
-  const auto problem = two_chains();
+  const auto problem = test::two_chains(4);
   const int64_t optimum = exhaustive_optimum(*problem);
   for (uint64_t seed = 1; seed <= test::draws(3); ++seed) {
     auto options = toy_options();
@@ -132,14 +112,14 @@ TEST_CASE("operators may act by themselves; those that share a device follow the
 }
 
 TEST_CASE("a policy trained against the negated reward gets worse") {
-  const auto problem = two_chains();
+  const auto problem = test::two_chains(4);
   const auto outcome = train(problem, toy_options(), 40, -1);
   CHECK(outcome.last_mean > 1.1 * outcome.first_mean);
   CHECK(outcome.greedy_ns > 3 * exhaustive_optimum(*problem) / 2);
 }
 
 TEST_CASE("samples and learned policies do not depend on the thread count") {
-  const auto problem = two_chains();
+  const auto problem = test::two_chains(4);
   auto options = toy_options();
   options.samples = 20;
   const auto one = train(problem, options, 4, +1, 1), three = train(problem, options, 4, +1, 3);
@@ -148,7 +128,7 @@ TEST_CASE("samples and learned policies do not depend on the thread count") {
 }
 
 TEST_CASE("an agent refuses options out of range and rewards that are no batch") {
-  const auto problem = two_chains();
+  const auto problem = test::two_chains(4);
   ThreadPool pool(1);
   AgentOptions options = toy_options();
   options.clip = -1;

@@ -8,30 +8,11 @@
 
 #include "base/error.h"
 #include "learn/agent.h"
-#include "support/build.h"
+#include "support/two_chains.h"
 
 using namespace trinity;
 
 namespace {
-
-/// Two chains that meet: heavy operators, light tensors.
-std::shared_ptr<const Problem> credit_chains(int length) {
-  test::GraphMaker make("two chains");
-  std::vector<int> ends;
-  for (const char* chain : {"a", "b"}) {
-    int last = -1;
-    for (int i = 0; i < length; ++i) {
-      const int op = make.op(chain + std::to_string(i), 1e-3);
-      if (last >= 0) make.edge(last, op, 500000);
-      last = op;
-    }
-    ends.push_back(last);
-  }
-  const int join = make.op("join", 1e-4);
-  for (const int end : ends) make.edge(end, join, 500000);
-  return std::make_shared<const Problem>(make.share(), test::uniform_cluster(2, 1e9, 1e-6),
-                                         SimulationRules{});
-}
 
 double step_seconds(const Problem& problem, const std::vector<int32_t>& placement) {
   Simulator simulator(problem);
@@ -82,7 +63,7 @@ AgentOptions credit_options() {
 }  // namespace
 
 TEST_CASE("the change of a reward has the sign and about the size that a simulation gives") {
-  const auto problem = credit_chains(4);
+  const auto problem = test::two_chains(4);
   CreditEstimator estimator(*problem);
   // All on one device: moving a whole chain away saves nearly half of the step.
   const std::vector<int32_t> one(9, 0), chain_of = {0, 0, 0, 0, 1, 1, 1, 1, 2};
@@ -110,7 +91,7 @@ TEST_CASE("the change of a reward has the sign and about the size that a simulat
 }
 
 TEST_CASE("traffic counts the copies that a move adds and saves, exactly on two devices") {
-  const auto problem = credit_chains(2);
+  const auto problem = test::two_chains(2);
   CreditEstimator estimator(*problem);
   const std::vector<int32_t> placement = {0, 1, 0, 0, 0};
   estimator.observe(placement);
@@ -123,7 +104,7 @@ TEST_CASE("traffic counts the copies that a move adds and saves, exactly on two 
 }
 
 TEST_CASE("a policy that learns from what every action contributes finds both chains") {
-  const auto problem = credit_chains(4);
+  const auto problem = test::two_chains(4);
   const double optimum = step_seconds(*problem, {0, 0, 0, 0, 1, 1, 1, 1, 0});
   const auto [mean, last] = train_by_credit(problem, credit_options(), 120, 2);
   CHECK(mean < 1.25 * optimum);
@@ -132,7 +113,7 @@ TEST_CASE("a policy that learns from what every action contributes finds both ch
 }
 
 TEST_CASE("credit of actions refuses what it cannot be") {
-  const auto problem = credit_chains(2);
+  const auto problem = test::two_chains(2);
   ThreadPool pool(1);
   auto options = credit_options();
   options.ratio = Ratio::joint;

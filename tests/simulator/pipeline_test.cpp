@@ -1,9 +1,8 @@
-// Pipelines and data parallelism through the simulator: closed forms, and a case by hand.
+// Pipelines through the simulator: closed forms.
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
-#include "graph/replicas.h"
 #include "support/build.h"
 #include "support/laws.h"
 
@@ -111,87 +110,4 @@ TEST_CASE("GPipe keeps m activations a stage, 1F1B at most p - s") {
       }
     }
   CHECK(pipeline(4, 8, 2, kInterleaved).most_kept == std::vector<int64_t>{11, 9, 7, 5});
-}
-
-namespace {
-
-/// Two layers: forwards of 10 and 20 us, backwards of 20 and 40, updates of 3, and gradients of
-/// 100000 and 60000 bytes.
-Graph two_layers() {
-  test::GraphMaker make("layers");
-  const int f0 = make.op("f0", 10e-6), f1 = make.op("f1", 20e-6);
-  const int b1 = make.op_of(Phase::backward, "b1", 40e-6, f1);
-  const int b0 = make.op_of(Phase::backward, "b0", 20e-6, f0);
-  const int u1 = make.op_of(Phase::update, "u1", 3e-6, f1);
-  const int u0 = make.op_of(Phase::update, "u0", 3e-6, f0);
-  make.edge(f0, f1, 1000);
-  make.edge(f1, b1, 1000);
-  make.edge(b1, b0, 1000);
-  make.edge(b1, u1, 60000);
-  make.edge(b0, u0, 100000);
-  for (const auto& [a, b] : {std::pair(f0, b0), {b0, u0}, {f1, b1}, {b1, u1}}) make.colocate(a, b);
-  return make.build();
-}
-
-Metrics replicated(int replicas, QueueModel queue, Timeline& timeline) {
-  ReplicaOptions options;
-  options.algorithm = CollectiveAlgorithm::ring;
-  const auto result = replicate(two_layers(), replicas, options);
-  auto spec = test::uniform_spec(replicas, 1e9, 1e-6);
-  spec.queue = queue;
-  const auto cluster = std::make_shared<const Cluster>(spec);
-  const Problem problem(std::make_shared<const Graph>(result.graph), cluster,
-                        SimulationRules::standard(*cluster));
-  const Schedule schedule;
-  const Plan plan{result.replica, &schedule};
-  Metrics metrics;
-  Simulator(problem).run(plan, metrics, &timeline);
-  test::check_laws(problem, plan, metrics, timeline);
-  return metrics;
-}
-
-}  // namespace
-
-TEST_CASE("replicas take a single one's time plus the tail of its all-reduces") {
-  Timeline timeline;
-  const auto alone = replicated(1, QueueModel::sender, timeline);
-  CHECK(alone.step_time_ns == 96000);  // 10 + 20 + 40 + 20, two updates of 3
-  for (const auto queue : {QueueModel::sender, QueueModel::pair, QueueModel::route}) {
-    CAPTURE(std::string(queue_model_name(queue)));
-    const auto twice = replicated(2, queue, timeline);
-    REQUIRE(timeline.collectives.size() == 2);
-    // b1 ends at 70 us: 2 us of latency, 60000 bytes; b0 at 90 us: it waits, then 102 us.
-    CHECK(timeline.collectives[0] == CollectiveRun{0, 0, 70000, 70000, 132000});
-    CHECK(timeline.collectives[1] == CollectiveRun{1, 0, 90000, 132000, 234000});
-    CHECK(twice.step_time_ns == 237000);
-    CHECK(twice.devices[0] == twice.devices[1]);
-    CHECK(twice.devices[0].bytes_sent == 160000);
-  }
-  // Without queues both run at once: b0's lasts until 192 us.
-  CHECK(replicated(2, QueueModel::none, timeline).step_time_ns == 195000);
-  // Shared wires: 2 us of latency each. Alone until 92 us (20000 of 60000 bytes sent), then half
-  // each: b1's ends at 172 us; b0's has 60000 left, to 232 us.
-  CHECK(replicated(2, QueueModel::fair, timeline).step_time_ns == 235000);
-}
-
-TEST_CASE("replicas accumulate over micro-batches and reduce once") {
-  ReplicaOptions options;
-  options.algorithm = CollectiveAlgorithm::ring;
-  const auto result = replicate(two_layers(), 2, options);
-  const auto cluster = test::uniform_cluster(2, 1e9, 1e-6);
-  const Problem problem(std::make_shared<const Graph>(result.graph), cluster, SimulationRules{});
-  Schedule schedule;
-  schedule.micro_batches = 3;
-  const Plan plan{result.replica, &schedule};
-  Metrics metrics;
-  Timeline timeline;
-  Simulator(problem).run(plan, metrics, &timeline);
-  test::check_laws(problem, plan, metrics, timeline);
-  CHECK(timeline.collectives.size() == 2);
-  CHECK(metrics.devices[0].compute_busy_ns == 3 * 90000 + 2 * 3000);
-  CHECK(metrics.devices[0].bytes_sent == 160000);
-  // First in, first out: f0 f0 f0 f1 f1 f1 b1 b1 b1 b0 b0 b0. The last b1 ends at 210 us.
-  CHECK(timeline.collectives[0].ready_ns == 210000);
-  CHECK(timeline.collectives[1].ready_ns == 270000);
-  CHECK(metrics.step_time_ns == 272000 + 102000 + 3000);
 }

@@ -223,17 +223,6 @@ TEST_CASE("tensors between stages are cut where the readers' samples begin") {
   CHECK(replicated(graph, {1, 1}).graph.operator_count() == graph.operator_count());
 }
 
-TEST_CASE("replicas take the costs of the network at their share of the batch") {
-  const auto graph = chain({2, 1}, 600), half = chain({1.5, 1}, 300);
-  ReplicaOptions options;
-  options.algorithm = CollectiveAlgorithm::ring;
-  options.at_share = {&half, nullptr};
-  const auto result =
-      replicate_stages(graph, test::stages_of(graph), std::vector<int32_t>{2, 1}, options);
-  const auto ran = run(result.graph, devices_of(result, {2, 1}), result.stage, 3, k1F1B);
-  CHECK(ran.metrics.devices[1].compute_busy_ns == 3 * 4.5 * kUnit);
-}
-
 TEST_CASE("replicated stages that do not fit are refused") {
   const auto graph = chain({1, 1}, 600);
   const auto stage = test::stages_of(graph);

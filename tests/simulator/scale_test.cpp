@@ -1,8 +1,6 @@
 // Sizes far beyond the usual: a million operators, a thousand devices.
 #include <doctest/doctest.h>
 
-#include <chrono>
-
 #include "simulator/bounds.h"
 #include "support/cases.h"
 #include "support/laws.h"
@@ -11,20 +9,6 @@
 using namespace trinity;
 
 namespace {
-
-/// Says how long something took since the last call. Results are asserted, times are not.
-class Stopwatch {
- public:
-  void say(const std::string& what) {
-    const auto now = std::chrono::steady_clock::now();
-    const double seconds = std::chrono::duration<double>(now - last_).count();
-    MESSAGE(what << ": " << seconds << " s");
-    last_ = std::chrono::steady_clock::now();
-  }
-
- private:
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-};
 
 /// Operators of 1 to 5 us that read one or two of the last `reach` tensors.
 std::shared_ptr<const Graph> large_graph(int operators, uint64_t reach) {
@@ -62,42 +46,32 @@ void check_bounds(const Problem& problem, const Metrics& metrics) {
 
 /// More than fit 20 bits of a packed key.
 TEST_CASE("more than a million operators on four devices" * test::all_tier) {
-  Stopwatch watch;
   const auto graph = large_graph(1'100'000, 500);
   CHECK(graph->operator_count() == 1'100'000);
-  watch.say("building");
   const auto cluster = test::uniform_cluster(4, 12e9, 5e-6);
   const Problem problem(graph, cluster, SimulationRules::standard(*cluster));
-  watch.say("binding");
   std::vector<int32_t> placement;
   for (int32_t o = 0; o < problem.operators(); ++o) placement.push_back(o / 100 % 4);
   Simulator simulator(problem);
   Metrics metrics, again;
   simulator.run(placement, metrics);
-  watch.say("simulating");
   simulator.run(placement, again, nullptr, metrics.step_time_ns - 1);
   CHECK(again.rejected);
-  watch.say("rejecting");
   {
     Timeline timeline;
     simulator.run(placement, again, &timeline);
     const auto order = test::order_of(problem, timeline);
-    watch.say("simulating and noting the order");
     simulator.run(Plan{placement, &order}, again);
     CHECK(again == metrics);
-    watch.say("simulating in the event loop");
   }
   check_bounds(problem, metrics);
-  watch.say("bounding");
 }
 
 TEST_CASE("twenty thousand operators on a thousand devices around two levels of switches") {
-  Stopwatch watch;
   const auto graph = large_graph(20'000, 400);
   const auto spec = test::node_spec(32, 32, 12e9, 50e9, 4e-6, 6e-6);
   const auto cluster = std::make_shared<const Cluster>(spec);
   REQUIRE(cluster->device_count() == 1024);
-  watch.say("building");
   RandomStream random(1, "thousand");
   const auto placement = test::random_placement(random, *graph, 1024);
   for (const auto queue : {QueueModel::sender, QueueModel::route, QueueModel::fair}) {
@@ -108,7 +82,6 @@ TEST_CASE("twenty thousand operators on a thousand devices around two levels of 
     Metrics metrics, again;
     Timeline timeline;
     simulator.run(placement, metrics, &timeline);
-    watch.say(queue_model_name(queue));
     CHECK(metrics.step_time_ns >= lower_bounds(problem).step_time_ns);
     test::check_laws(problem, Plan{placement, nullptr}, metrics, timeline);
     if (queue == QueueModel::fair) continue;

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "base/error.h"
 #include "strategy/mesh_schedule.h"
@@ -53,29 +52,6 @@ std::string text_of(const Graph& graph, const Schedule& schedule, size_t device)
   return text;
 }
 
-/// Whether all sequences go through to their ends.
-bool ends(const Graph& graph, const Schedule& schedule, size_t devices) {
-  const int32_t n = graph.operator_count();
-  std::vector<bool> done(static_cast<size_t>(n * schedule.micro_batches));
-  auto next = schedule.order_first;
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (size_t d = 0; d < devices; ++d) {
-      if (next[d] == schedule.order_first[d + 1]) continue;
-      const int32_t task = schedule.order[next[d]];
-      const auto& inputs = graph.op(task % n).inputs;
-      if (!std::all_of(inputs.begin(), inputs.end(), [&](int32_t input) {
-            return done[static_cast<size_t>(task / n * n + graph.tensor(input).producer)];
-          }))
-        continue;
-      done[static_cast<size_t>(task)] = true;
-      ++next[d];
-      moved = true;
-    }
-  }
-  return std::equal(next.begin(), next.end() - 1, schedule.order_first.begin() + 1);
-}
-
 Schedule schedule_of(const Graph& graph, int32_t devices, int32_t micro_batches,
                      PipelineSchedule kind) {
   const auto stage = test::stages_of(graph);
@@ -87,31 +63,6 @@ constexpr auto k1F1BSchedule = PipelineSchedule::one_f_one_b;
 constexpr auto kInterleavedSchedule = PipelineSchedule::interleaved;
 
 }  // namespace
-
-TEST_CASE("GPipe runs all forward micro-batches, then backward ones, last first") {
-  const auto graph = pipeline_graph(2);
-  const auto schedule = schedule_of(graph, 2, 3, kGpipeSchedule);
-  CHECK(schedule.dispatch == DispatchRule::order);
-  CHECK(schedule.micro_batches == 3);
-  CHECK(text_of(graph, schedule, 0) == "f0.0 f0.1 f0.2 b0.2 b0.1 b0.0 u0.2");
-  CHECK(text_of(graph, schedule, 1) == "f1.0 f1.1 f1.2 b1.2 b1.1 b1.0 u1.2");
-}
-
-TEST_CASE("1F1B warms up, then takes turns") {
-  const auto graph = pipeline_graph(3);
-  const auto schedule = schedule_of(graph, 3, 4, k1F1BSchedule);
-  CHECK(text_of(graph, schedule, 0) == "f0.0 f0.1 f0.2 b0.0 f0.3 b0.1 b0.2 b0.3 u0.3");
-  CHECK(text_of(graph, schedule, 1) == "f1.0 f1.1 b1.0 f1.2 b1.1 f1.3 b1.2 b1.3 u1.3");
-  CHECK(text_of(graph, schedule, 2) == "f2.0 b2.0 f2.1 b2.1 f2.2 b2.2 f2.3 b2.3 u2.3");
-  CHECK(text_of(graph, schedule_of(graph, 3, 1, k1F1BSchedule), 0) == "f0.0 b0.0 u0.0");
-}
-
-TEST_CASE("interleaved 1F1B goes through the chunks of a device in groups of micro-batches") {
-  const auto graph = pipeline_graph(4);
-  const auto schedule = schedule_of(graph, 2, 2, kInterleavedSchedule);
-  CHECK(text_of(graph, schedule, 0) == "f0.0 f0.1 f2.0 f2.1 b2.0 b2.1 b0.0 b0.1 u0.1 u2.1");
-  CHECK(text_of(graph, schedule, 1) == "f1.0 f1.1 f3.0 b3.0 f3.1 b3.1 b1.0 b1.1 u1.1 u3.1");
-}
 
 namespace {
 
@@ -218,29 +169,6 @@ TEST_CASE("a stage of several operators runs them in ascending order") {
   CHECK(text_of(graph, schedule, 1) == "a.0 b.0 a.1 b.1");
   CHECK(text_of(graph, schedule, 2).empty());
   CHECK(schedule.order_first == std::vector<int32_t>{0, 2, 6, 6});
-}
-
-TEST_CASE("every task is run exactly once, on its device, and nothing blocks") {
-  for (const auto kind : {kGpipeSchedule, k1F1BSchedule, kInterleavedSchedule})
-    for (const int p : {1, 2, 3, 4})
-      for (const int v : {1, 2, 3})
-        for (const int m : {p, 2 * p, 5 * p}) {
-          if (kind != kInterleavedSchedule && v > 1) continue;
-          const auto graph = pipeline_graph(p * v);
-          const auto schedule = schedule_of(graph, p, m, kind);
-          const auto device = around(test::stages_of(graph), p);
-          const int32_t n = graph.operator_count();
-          std::set<int32_t> seen;
-          for (size_t d = 0; d < static_cast<size_t>(p); ++d)
-            for (int32_t i = schedule.order_first[d]; i < schedule.order_first[d + 1]; ++i) {
-              const int32_t task = schedule.order[i];
-              CHECK(seen.insert(task).second);
-              CHECK(device[task % n] == static_cast<int32_t>(d));
-              if (runs_once(graph.op(task % n))) CHECK(task / n == m - 1);
-            }
-          CHECK(seen.size() == static_cast<size_t>(p * v * (2 * m + 1)));
-          CHECK(ends(graph, schedule, static_cast<size_t>(p)));
-        }
 }
 
 TEST_CASE("members of collectives are in no sequence") {
@@ -403,19 +331,6 @@ TEST_CASE("descriptions of schedules are checked") {
   fails({"order", 2, {}, {}, {{0}, {12}}}, "the order of device 2 names task 13, expected 1 to 12");
   CHECK_THROWS_WITH_AS(check_schedule({"fifo", 1 << 30, {}, {}, {}}, graph, 2),
                        doctest::Contains("more than 2^30 tasks"), LimitError);
-}
-
-TEST_CASE("policies and pipeline schedules have words") {
-  for (const char* word : {"fifo", "lifo", "priority", "order"})
-    CHECK(dispatch_rule_name(parse_dispatch_rule(word)) == std::string(word));
-  for (const char* word : {"gpipe", "1f1b", "interleaved", "pipedream"})
-    CHECK(pipeline_schedule_name(parse_pipeline_schedule(word)) == std::string(word));
-  CHECK(parse_pipeline_schedule("1f1b") == PipelineSchedule::one_f_one_b);
-  CHECK_THROWS_WITH_AS(parse_dispatch_rule("priorty"),
-                       doctest::Contains("did you mean 'priority'?"), ArgumentError);
-  CHECK_THROWS_WITH_AS(parse_pipeline_schedule("1b1f"),
-                       doctest::Contains("unknown pipeline schedule '1b1f', did you mean '1f1b'?"),
-                       ArgumentError);
 }
 
 TEST_CASE("servers take replicas in turn, aside of their own mini-batches") {

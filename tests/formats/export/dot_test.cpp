@@ -116,7 +116,3 @@ void check_profile(const std::string& path) {
 TEST_CASE("a profile lowered to training: a node per operator, an edge per pair") {
   check_profile(test::data("profiles/small.graph.txt"));
 }
-
-TEST_CASE("a published profile lowered to training" * test::shared) {
-  check_profile(test::shared_data("pipedream/resnet18.graph.txt"));
-}

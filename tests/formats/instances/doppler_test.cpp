@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "formats/read_model.h"
+#include "support/damage.h"
 #include "support/shared_data.h"
 
 using namespace trinity;
@@ -72,22 +73,8 @@ TEST_CASE("what is wrong with a graph of doppler is said in a sentence") {
 }
 
 TEST_CASE("every cut-off or damaged graph of doppler gives one error that names the place") {
-  const std::string text = kText;
-  int refused = 0;
-  const auto try_text = [&](const std::string& damaged) {
-    try {
-      parse_doppler(damaged, "x.txt", "x");
-    } catch (const FileError& error) {
-      CHECK(std::string(error.what()).rfind("x.txt", 0) == 0);
-      ++refused;
-    }
+  const auto error_of = [](const std::string& text) {
+    return test::message_of<FileError>([&] { parse_doppler(text, "x.txt", "x"); });
   };
-  for (size_t length = 0; length < text.size(); ++length) try_text(text.substr(0, length));
-  CHECK(refused > 30);
-  for (size_t at = 0; at < text.size(); ++at)
-    for (const char wrong : {'\0', '\n', '-', ',', '9', 'x'}) {
-      auto damaged = text;
-      damaged[at] = wrong;
-      try_text(damaged);
-    }
+  test::check_damaged(kText, error_of, 4);  // "50," and white space behind
 }

@@ -137,7 +137,3 @@ void check_piper(const std::string& path, size_t degrees, size_t layers, size_t 
 TEST_CASE("a Piper instance keeps every configuration") {
   check_piper(test::data("pipeline/piper.json"), 2, 6, 7);
 }
-
-TEST_CASE("a published Piper instance keeps every configuration" * test::shared) {
-  check_piper(test::shared_data("piper/bert32a100.json"), 4, 37, 67);
-}

@@ -110,18 +110,6 @@ std::vector<Stage> equal_stages(const PiperInstance& instance, int count, int d,
   return stages;
 }
 
-// Sums over the files made by another program (Python's json). gnmt's time is that of the
-// training graph of dnn-partitioning, too.
-struct Row {
-  const char* file;
-  int layers, edges, configurations;
-  double time, bytes, batch_bytes, fixed_bytes, edge_bytes;
-};
-const Row kPublished[] = {
-    {"bert32a100", 37, 67, 296, 0.972864, 5879481600, 19457540096, 11758963200, 1574977536},
-    {"gnmt", 78, 104, 156, 520.453, 1110870272, 1334665728, 2221740544, 1108984832},
-};
-
 }  // namespace
 
 TEST_CASE("an instance is read into graph and configurations, in the graph's order") {
@@ -190,36 +178,6 @@ TEST_CASE("wrong instances give one error each") {
 
 TEST_CASE("every cut-off or damaged instance gives one error that names it, or a graph") {
   test::check_damaged(kInstance, [](const std::string& text) { return error_of(text); });
-}
-
-TEST_CASE("every published instance: counts and sums" * test::shared) {
-  for (const auto& row : kPublished) {
-    CAPTURE(row.file);
-    const auto instance = read(row.file);
-    double time = 0, batch_bytes = 0, fixed_bytes = 0, edge_bytes = 0;
-    int configurations = 0;
-    for (int32_t o = 0; o < instance.graph.operator_count(); ++o) {
-      time += instance.graph.op(o).measured_time_s;
-      const auto* vanilla = instance.find(o, 1, "vanilla");
-      batch_bytes += static_cast<double>(vanilla->bytes_per_batch);
-      fixed_bytes += static_cast<double>(vanilla->fixed_bytes);
-      for (const auto& [degree, list] : instance.configurations[o])
-        configurations += static_cast<int>(list.size());
-      for (const int32_t input : instance.graph.op(o).inputs)
-        edge_bytes += static_cast<double>(instance.graph.tensor(input).bytes);
-    }
-    CHECK(instance.graph.operator_count() == row.layers);
-    CHECK(instance.graph.edge_count() == row.edges);
-    CHECK(configurations == row.configurations);
-    CHECK(time == doctest::Approx(row.time).epsilon(1e-12));
-    CHECK(static_cast<double>(instance.graph.parameter_bytes()) == row.bytes);
-    CHECK(batch_bytes == row.batch_bytes);
-    CHECK(fixed_bytes == row.fixed_bytes);
-    CHECK(edge_bytes == row.edge_bytes);
-    CHECK(instance.bandwidth_bytes_per_s == 25e9);
-    CHECK(instance.device_memory_bytes == 80'000'000'000);
-    CHECK(instance.max_devices == 10);
-  }
 }
 
 TEST_CASE("equal splits have the published time per sample" * test::shared) {

@@ -3,10 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <filesystem>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "formats/instances/pipedream.h"
 #include "graph/replicas.h"
 #include "graph/training.h"
@@ -17,8 +15,6 @@
 using namespace trinity;
 
 namespace {
-
-const std::string kData = test::shared_data();
 
 /// A file around a list of operators.
 std::string file(const std::string& operators, const std::string& more = "") {
@@ -226,19 +222,6 @@ TEST_CASE("profiles come back equal") {
     check_round_trip(graph);
     check_round_trip(lower_to_training(graph, {}));
   }
-}
-
-TEST_CASE("published profiles come back equal" * test::shared) {
-  int files = 0;
-  for (const auto* folder : {"/pipedream", "/dapple"})
-    for (const auto& entry : std::filesystem::directory_iterator(kData + folder)) {
-      if (entry.path().extension() != ".txt") continue;
-      const auto graph = read_pipedream(entry.path());
-      check_round_trip(graph);
-      check_round_trip(lower_to_training(graph, {}));
-      ++files;
-    }
-  CHECK(files == 17);
 }
 
 TEST_CASE("a file written by hand: operators in any order, the least said, defaults for the rest") {

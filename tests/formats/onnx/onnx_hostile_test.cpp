@@ -1,8 +1,7 @@
 // Damaged and malicious models: one FileError that names file and place, or a graph.
 #include <doctest/doctest.h>
 
-#include <filesystem>
-#include <fstream>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/random.h"
@@ -92,26 +91,6 @@ TEST_CASE("a model with any byte changed, or with a stretch repeated, is refused
   }
   CHECK(repeated > 1000);
   CHECK(repeated < 2000);
-}
-
-TEST_CASE("exports with bytes changed are refused or graphs") {
-  const auto folder = std::string(TRINITY_SOURCE_DIR) + "/tests/data/onnx";
-  RandomStream random(6, "damage");
-  for (const char* name : {"unet", "branches", "gru_torchscript", "bert"}) {
-    CAPTURE(name);
-    std::ifstream file(folder + "/" + name + ".onnx", std::ios::binary);
-    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-    REQUIRE(bytes.size() > 1000);
-    REQUIRE_FALSE(refused(bytes));
-    int count = 0;
-    for (int i = 0; i < 300; ++i) {
-      auto damaged = bytes;
-      for (int changes = 0; changes < 4; ++changes)
-        damaged[random.below(damaged.size())] = static_cast<char>(random.below(256));
-      count += refused(damaged) ? 1 : 0;
-    }
-    CHECK(count > 100);
-  }
 }
 
 TEST_CASE("a file that would grow a hundredfold in memory is refused before it does") {
@@ -267,64 +246,15 @@ TEST_CASE("shapes of the file that lie about shape arithmetic are survived") {
 }
 
 TEST_CASE("nodes whose arguments are missing or of no use have no shape, nothing worse") {
-  const char* types[] = {"Conv",
-                         "ConvTranspose",
-                         "MaxPool",
-                         "Gemm",
-                         "MatMul",
-                         "Einsum",
-                         "Attention",
-                         "LSTM",
-                         "Reshape",
-                         "Flatten",
-                         "Squeeze",
-                         "Unsqueeze",
-                         "Transpose",
-                         "Concat",
-                         "Split",
-                         "Slice",
-                         "Expand",
-                         "Tile",
-                         "Pad",
-                         "Resize",
-                         "Upsample",
-                         "Gather",
-                         "GatherND",
-                         "ReduceMean",
-                         "ArgMax",
-                         "TopK",
-                         "OneHot",
-                         "Shape",
-                         "Size",
-                         "Range",
-                         "ConstantOfShape",
-                         "NonZero",
-                         "Compress",
-                         "Unique",
-                         "RandomNormal",
-                         "BatchNormalization",
-                         "LayerNormalization",
-                         "SoftmaxCrossEntropyLoss",
-                         "Where",
-                         "Cast",
-                         "Add",
-                         "Dropout",
-                         "Identity",
-                         "If",
-                         "Loop",
-                         "Scan",
-                         "DynamicQuantizeLinear",
-                         "RoiAlign",
-                         "Constant",
-                         "GridSample",
-                         "AffineGrid",
-                         "Col2Im",
-                         "Det",
-                         "QLinearConv",
-                         "QLinearMatMul",
-                         "Trilu"};
+  std::istringstream types(
+      "Conv ConvTranspose MaxPool Gemm MatMul Einsum Attention LSTM Reshape Flatten Squeeze "
+      "Unsqueeze Transpose Concat Split Slice Expand Tile Pad Resize Upsample Gather GatherND "
+      "ReduceMean ArgMax TopK OneHot Shape Size Range ConstantOfShape NonZero Compress Unique "
+      "RandomNormal BatchNormalization LayerNormalization SoftmaxCrossEntropyLoss Where Cast "
+      "Add Dropout Identity If Loop Scan DynamicQuantizeLinear RoiAlign Constant GridSample "
+      "AffineGrid Col2Im Det QLinearConv QLinearMatMul Trilu");
   int count = 0, all = 0;
-  for (const char* type : types) {
+  for (std::string type; types >> type;) {
     CAPTURE(type);
     for (const std::vector<std::string>& inputs :
          std::vector<std::vector<std::string>>{{},

@@ -344,14 +344,6 @@ describe('the command', function()
     expect(rows[3].predicted_tokens_per_s_per_gpu > 0):truthy()
     trinity_says(("fidelity published --rows '%s'"):format(path), 0, 'warning: .*line 2: dp 3 x tp 2')
   end)
-  it('has a sentence for each row in JSON where all are refused', function()
-    local path = file_of({ id = 'a', dp = '3' }, { id = 'b', hidden = '1025' })
-    local rows = json.decode(trinity_says(("fidelity published --rows '%s' --json"):format(path), 1,
-      'no row is left: all 2 are refused'):match '{.*}').rows
-    expect(rows[1].row .. rows[2].row):equals 'ab'
-    expect(rows[1].refused):matches 'line 2: dp 3 x tp 2'
-    expect(rows[2].refused):matches 'line 3: attention'
-  end)
   it('names what is wrong in one sentence', function()
     local function refused(changes, words)
       trinity_says(("fidelity published --rows '%s'"):format(file_of(changes)), 1, words)

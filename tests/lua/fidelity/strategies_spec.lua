@@ -2,7 +2,6 @@
 -- memory and messages: strategy/agreement_spec.
 
 local core = require 'trinity.core'
-local json = require 'trinity.base.json'
 local trinity = require 'trinity'
 local strategies = require 'trinity.fidelity.strategies'
 
@@ -78,14 +77,6 @@ describe('published memory', function()
     expect(found[1].predicted):near(100 * 2 / (10 + 24 / 2 + 5 * 8 * 128 / (256 * 2)), 0.01)
     expect(found[2].predicted * 2 ^ 30):near(18 * 12 * 256 ^ 2 * 2 / 2 + 18 * 4 * 256 * 2, 1) -- and the norms
     expect(found[2].row):equals 'c'
-  end)
-  it('has a sentence for each row in JSON where all are refused', function()
-    local path = temporary '.csv'
-    core.write_file(path, 'id,hidden,layers,heads,sequence,what,unit\na,x,4,8,128,activations,GiB\n')
-    local out = trinity_says(("fidelity published --memory '%s' --json"):format(path), 1, "line 2: column 'hidden'")
-    local found = json.decode(out:match '{.*}').rows
-    expect(found[1].row):equals 'a'
-    expect(found[1].refused):matches "line 2: column 'hidden': expected a number, got string 'x'"
   end)
   it('is drawn beside what was published', function()
     if not require('trinity').plot.available() then skip 'gnuplot is not installed' end

@@ -20,16 +20,6 @@ describe('trinity.model', function()
     local graph = trinity.model(file_with(forward:to_json(), '.json'))
     expect(graph.fingerprint):equals(trinity.model('vgg16', { batch_size = 2 }).fingerprint)
   end)
-  it('takes a graph written by hand', function()
-    local path = file_with([[{ "format": "trinity.graph", "version": 1, "name": "hand",
-      "operators": [
-        { "name": "x", "type": "Input", "outputs": [{ "shape": [4, 8], "gradient": false }] },
-        { "name": "fc", "type": "Gemm", "inputs": ["x"], "outputs": [{ "shape": [4, 2] }],
-          "attributes": { "transB": 1 }, "parameters": [{ "name": "weight", "shape": [2, 8] }] } ] }]], '.json')
-    local graph = trinity.model(path, { training = false })
-    expect(graph.parameters):equals(16)
-    expect(graph.flops):equals(2 * 4 * 2 * 8)
-  end)
   it('reads a PipeDream file with a byte-order mark, and says what UTF-16 is', function()
     local path = root .. '/tests/data/profiles/small.graph.txt'
     local marked = file_with('\239\187\191' .. core.read_file(path), '.txt')
@@ -72,12 +62,6 @@ describe('trinity.model', function()
     expect(graph.source.whole_step):truthy()
     expect(graph.operators):equals(6)
     expect(trinity.model(root .. '/tests/data/pipeline/piper.json').source.format):equals 'Piper instance'
-  end)
-  it_shared('keeps published files that hold a whole step as they are', function()
-    local graph = trinity.model(shared 'dnn-partitioning/throughput-inputs/LayerGraphs/bert24_training.json')
-    expect(graph.source.whole_step):truthy()
-    expect(graph.operators):equals(64)
-    expect(trinity.model(shared 'piper/bert32a100.json').source.format):equals 'Piper instance'
   end)
   it('knows its common options', function()
     local full, half = trinity.model('resnet50', { batch_size = 2 }),

@@ -260,38 +260,6 @@ describe('gnmt', function()
       :equals(parameters(64, 100, 2) - 30 * 64)
     expect(forward('gnmt', { projection = 'step' }).parameters):equals(parameters(1024, 32000, 2))
   end)
-  it_shared('has the layers of the profiled GNMT', function()
-    -- PipeDream's profile of NVIDIA's GNMT: bytes of layers. PyTorch's LSTM has a second bias, so one more
-    -- 4 H a direction; that profile's attention has neither b nor g, and its first decoder layer gets no context.
-    local bytes = {}
-    for line in io.lines(shared 'pipedream/gnmt.graph.txt') do
-      local text, size = line:match '%-%- (.-) %-%- .*parameter_size=([%d.]+)'
-      local layer = text and text:match '^%a+%([%d, ]*'
-      if layer then bytes[layer:match '^(.-)%s*$'] = tonumber(size) end
-    end
-    local h, bias = 1024, 4 * 4 * 1024
-    local graph = forward('gnmt', { vocabulary = 32320, layers = 4 })
-    local count = 0
-    local function of(...)
-      local sum = 0
-      for _, prefix in ipairs { ... } do
-        for i = 1, graph.operators do
-          local op = graph:operator(i)
-          if op.name:sub(1, #prefix) == prefix and op.parameter_bytes > 0 then sum, count = sum + op.parameter_bytes, count + 1 end
-        end
-      end
-      return sum
-    end
-    expect(of 'source/embedding'):equals(bytes['Embedding(32320, 1024,'])
-    expect(of('encoder/forward/', 'encoder/backward/')):equals(bytes['EmuBidirLSTM('] - 2 * bias)
-    expect(of 'encoder/layer_2/'):equals(bytes['LSTM(2048, 1024'] - bias)
-    expect(of 'encoder/layer_3/'):equals(bytes['LSTM(1024, 1024'] - bias)
-    expect(of 'decoder/layer_4/'):equals(bytes['LSTM(2048, 1024'] - bias)
-    local context = 4 * h * 4 * h -- the context's weights of the first decoder layer
-    expect(of('attention/', 'decoder/layer_1/')):equals(bytes['RecurrentAttention('] - bias + context + 4 * h + 4)
-    expect(of 'projection'):equals(bytes['Classifier('] - 4 * 32320) -- without its bias
-    expect(count):equals(1 + 4 + 2 + 2 + 2 + 4 + 2 + 1)
-  end)
   it('has the FLOP of the closed formula', function()
     expect(product_flops(forward('gnmt'))):equals(flops(64, 15, 1024, 32000, 2))
     expect(product_flops(forward('gnmt', { projection = 'step', sequence = 7, batch_size = 3, hidden = 32, layers = 5,

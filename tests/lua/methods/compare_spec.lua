@@ -133,21 +133,6 @@ describe('methods in the engine', function()
 end)
 
 describe('trinity simulate', function()
-  for _, name in ipairs { 'alexnet', 'gnmt', 'inception_v3', 'nasnetamobile', 'resnet50', 'vgg16' } do
-    it_shared('--rules placeto gives the published step times of ' .. name, function()
-      local text = core.read_file(shared(('placeto-sim/%s.expected.json'):format(name)))
-      local forward = trinity.model(shared(('pipedream/%s.graph.txt'):format(name)), { training = false })
-      local cases = 0
-      for devices, placement, makespan_us in text:gmatch '"devices":%s*(%d+),%s*"placement":%s*"(%d+)",%s*"makespan_us":%s*([%d.e+]+)' do
-        local options = { rules = 'placeto', devices = tonumber(devices), batch_size = 0 }
-        local problem = cli.problem(options, forward)
-        local found = problem:evaluate(cli.read_placement(problem, (placement:gsub('.', '%0,'))))
-        expect(math.abs(found.step_time_s * 1e6 / tonumber(makespan_us) - 1)):below(1e-6)
-        cases = cases + 1
-      end
-      expect(cases > 0):equals(true)
-    end)
-  end
   it('prints JSON with the placement it was given', function()
     local path = root .. '/tests/data/profiles/small.graph.txt'
     local words = ('1,'):rep(7) .. '0'

@@ -4,33 +4,13 @@ local trinity = require 'trinity'
 with_torch()
 local tensor, nn = trinity.tensor, trinity.nn
 
-local function double(t) return tensor.new(t, { dtype = 'float64' }) end
-
-local function flat(x)
-  local t = x:detach():flatten():totable()
-  return type(t) == 'table' and t or { t }
-end
-
-local function close_to(x, values)
-  local a = flat(x)
-  expect(#a):equals(#values)
-  for i = 1, #a do expect(a[i]):near(values[i], 1e-6) end
-end
+local compare = dofile(root .. '/tests/lua/support/gradients.lua')(expect)
+local double, flat, close_to = compare.double, compare.flat, compare.close_to
 
 -- Derivatives of loss(x) by x against central differences.
 local function check_gradient(x, loss)
-  x = double(x):requires_grad_()
-  local found, step = flat(tensor.grad(loss(x), { x })[1]), 1e-6
-  local values, shape = flat(x), x:size()
-  for k = 1, #values do
-    local sides = {}
-    for s, sign in ipairs { -1, 1 } do
-      local moved = { unpack(values) }
-      moved[k] = moved[k] + sign * step
-      sides[s] = loss(double(moved):reshape(shape)):item()
-    end
-    expect(found[k]):near((sides[2] - sides[1]) / (2 * step), 1e-6)
-  end
+  x = double(x, true)
+  compare.check_gradient(function() return loss(x) end, { x })
 end
 
 -- name, arguments, what each element comes to.

@@ -5,12 +5,8 @@ local core = require 'trinity.core'
 with_torch()
 local tensor, nn = trinity.tensor, trinity.nn
 
-local function double(t, requires_grad) return tensor.new(t, { dtype = 'float64', requires_grad = requires_grad }) end
-
-local function flat(x)
-  local t = x:flatten():totable()
-  return type(t) == 'table' and t or { t }
-end
+local compare = dofile(root .. '/tests/lua/support/gradients.lua')(expect)
+local double, flat, close_to = compare.double, compare.flat, compare.close_to
 
 local function bytes(module)
   local parts = {}
@@ -31,35 +27,13 @@ local function set(parameter, values)
   tensor.no_grad(parameter.copy_, parameter, double(values))
 end
 
-local function close_to(x, values, tolerance)
-  local a, b = flat(x:detach()), flat(double(values))
-  expect(#a):equals(#b)
-  for i = 1, #a do expect(a[i]):near(b[i], tolerance or 1e-6) end
-end
-
 -- Autograd of a module in float64, for its parameters and its input, against central differences.
 local function check_gradient(module, x, f)
   f = f or function(input) return (module(input)) end
   local leaves = module:to({ dtype = 'float64' }):parameters()
   if x.requires_grad then leaves[#leaves + 1] = x end
   local weights = tensor.normal(f(x):size(), trinity.random(1, 'weights'), { dtype = 'float64' })
-  local function loss() return (f(x) * weights):sum() end
-  local gradients, step = tensor.grad(loss(), leaves), 1e-6
-  for i, leaf in ipairs(leaves) do
-    local found, values = flat(gradients[i]), flat(leaf:detach())
-    for k = 1, #values, math.max(1, math.floor(#values / 12)) do
-      local sides = {}
-      for s, sign in ipairs { -1, 1 } do
-        local moved = { unpack(values) }
-        moved[k] = moved[k] + sign * step
-        tensor.no_grad(leaf.copy_, leaf, double(moved):reshape(leaf:size()))
-        sides[s] = tensor.no_grad(loss):item()
-      end
-      tensor.no_grad(leaf.copy_, leaf, double(values):reshape(leaf:size()))
-      local slope = (sides[2] - sides[1]) / (2 * step)
-      expect(found[k]):near(slope, 2e-7 * (1 + math.abs(slope)))
-    end
-  end
+  compare.check_gradient(function() return (f(x) * weights):sum() end, leaves)
 end
 
 local function input(...) return tensor.normal({ ... }, trinity.random(5, 'input'), { dtype = 'float64', requires_grad = true }) end

@@ -6,10 +6,8 @@ local array = require 'trinity.base.array'
 with_torch()
 local tensor = trinity.tensor
 
-local function flat(x)
-  local t = x:flatten():totable()
-  return type(t) == 'table' and t or { t }
-end
+local compare = dofile(root .. '/tests/lua/support/gradients.lua')(expect)
+local double, close_to = compare.double, compare.close_to
 
 local function text(value)
   if type(value) ~= 'table' then return type(value) == 'number' and ('%.12g'):format(value) or tostring(value) end
@@ -20,14 +18,6 @@ end
 
 -- A tensor holds exactly these nested lists.
 local function holds(x, value) expect(text(x:totable())):equals(text(value)) end
-
-local function close_to(x, value, tolerance)
-  local a, b = flat(x), flat(tensor.new(value, { dtype = 'float64' }))
-  expect(#a):equals(#b)
-  for i = 1, #a do expect(a[i]):near(b[i], tolerance or 1e-6) end
-end
-
-local function double(t, requires_grad) return tensor.new(t, { dtype = 'float64', requires_grad = requires_grad }) end
 
 describe('making tensors', function()
   it('from nested lists, numbers and arrays', function()
@@ -308,24 +298,7 @@ local function check_gradient(f, ...)
   local inputs = {}
   for i, values in ipairs { ... } do inputs[i] = double(values, true) end
   local weights = tensor.normal(f(unpack(inputs)):size(), trinity.random(1, 'weights'), { dtype = 'float64' })
-  local function loss(list) return (f(unpack(list)) * weights):sum() end
-  local gradients = tensor.grad(loss(inputs), inputs)
-  local step = 1e-6
-  for i, input in ipairs(inputs) do
-    local values, found = flat(input:detach()), flat(gradients[i])
-    for k = 1, #values do
-      local sides = {}
-      for s, sign in ipairs { -1, 1 } do
-        local moved = { unpack(values) }
-        moved[k] = moved[k] + sign * step
-        local list = { unpack(inputs) }
-        list[i] = double(moved):reshape(input:size())
-        sides[s] = loss(list):item()
-      end
-      local slope = (sides[2] - sides[1]) / (2 * step)
-      expect(found[k]):near(slope, 1e-7 * (1 + math.abs(slope)))
-    end
-  end
+  compare.check_gradient(function() return (f(unpack(inputs)) * weights):sum() end, inputs)
 end
 
 describe('derivatives against finite differences', function()

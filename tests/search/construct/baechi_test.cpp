@@ -304,7 +304,3 @@ void check_profile(const std::string& path, int64_t memory_bytes) {
 TEST_CASE("profiles: m-ETF fits into less memory than one device needs") {
   check_profile(test::data("profiles/small.graph.txt"), 40'000'000);
 }
-
-TEST_CASE("real profiles: m-ETF fits into less memory than one device needs" * test::shared) {
-  check_profile(test::shared_data("pipedream/inception_v3.graph.txt"), int64_t{8} << 30);
-}

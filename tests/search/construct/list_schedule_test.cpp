@@ -4,15 +4,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "base/error.h"
-#include "base/file.h"
 #include "simulator/simulator.h"
 #include "strategy/strategy.h"
 #include "support/cases.h"
-#include "support/shared_data.h"
 #include "support/tier.h"
 
 using namespace trinity;
@@ -106,16 +103,6 @@ TEST_CASE("HEFT and CPOP on the paper's example") {
   const auto other = cpop(graph);
   CHECK(other.makespan == 86);
   check_schedule_of(graph, other);
-}
-
-TEST_CASE("the recorded example gives the same" * test::shared) {
-  const std::string path = test::shared_data("heft/canonical10.json");
-  const auto file = nlohmann::json::parse(read_file(path));
-  const auto graph = article_example();
-  for (int32_t t = 0; t < 10; ++t)
-    for (int32_t p = 0; p < 3; ++p) CHECK(graph.cost_of(t, p) == file["tasks"][t][p]);
-  CHECK(heft(graph).makespan == file["expected"]["heft_makespan"]);
-  CHECK(cpop(graph).makespan == file["expected"]["cpop_makespan"]);
 }
 
 TEST_CASE("list schedules keep precedence, groups and one task at a time") {
