@@ -40,7 +40,6 @@ struct Seen {
   int devices_of_few = 0;  // of which the virtual stages of a device are one layer
   int gathered = 0;        // of which a virtual stage gathers weights behind another one's layer
   int turned = 0;          // of which a V turns round between two of several layers
-  int shared = 0;          // of tensor groups that share out the sequence
   int joined = 0;          // of which buckets hold gradients of several layers
   int64_t devices = 0, simulated = 0;
 };
@@ -90,6 +89,13 @@ std::shared_ptr<const Graph> graph_of(RandomStream& random, Blocks kind, int32_t
                       kind != Blocks::any && kind != Blocks::placed && kind != Blocks::replicas);
 }
 
+/// Whether sequence_parallel has something to shard.
+bool has_sequence(const Graph& graph) {
+  for (int32_t op = 0; op < graph.operator_count(); ++op)
+    if (graph.op(op).type == "Gather") return true;
+  return false;
+}
+
 void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any,
                uint64_t seed = test::law_seed()) {
   constexpr const char* kStreams[] = {"symmetry", "alike",  "ends",     "stages", "placed",
@@ -102,6 +108,7 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any,
   Strategy strategy;
   strategy.parallelism = test::mesh_of(random);
   auto& mesh = strategy.parallelism->mesh;
+  if (!has_sequence(*graph)) strategy.parallelism->sequence_parallel = false;
   if (kind == Blocks::alike && random.below(3) == 0)
     test::unequal_stages(random, *strategy.parallelism, 16);
   if (kind == Blocks::ends) {
@@ -179,8 +186,6 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any,
       if (strategy.parallelism->shard == 3) ++seen.gathered;
       if (is_v_shaped(schedule_of(*strategy.parallelism))) ++seen.turned;
     }
-    if (kind == Blocks::many && strategy.parallelism->sequence_parallel && mesh.tensor > 1)
-      ++seen.shared;
     if (kind == Blocks::rounds && made.layers == 20) ++seen.devices_of_few;
   }
   if (folded) {
@@ -270,8 +275,7 @@ TEST_CASE("a few devices give the metrics of all where their virtual stages are 
 TEST_CASE("a few layers of few stages give the metrics of all") {
   const Seen seen = seen_in(1200, Blocks::many);
   MESSAGE(seen.folded << " folded, " << seen.few << " of them from a few layers, " << seen.gathered
-                      << " with weights gathered across rounds, " << seen.turned << " in a V, "
-                      << seen.shared << " with sequence parallelism");
+                      << " with weights gathered across rounds, " << seen.turned << " in a V");
   CHECK(seen.few >= test::least(150));
   CHECK(seen.gathered >= test::least(15));
   CHECK(seen.turned >= test::least(30));
@@ -331,6 +335,7 @@ std::optional<Drawn> drawn(const char* stream, uint64_t draw, bool many = false,
               nullptr, {}};
   auto& mesh = found.strategy.parallelism.emplace(test::mesh_of(random));
   if (sequence) test::share_sequence(random, mesh);
+  else mesh.sequence_parallel = false;
   if (many) {
     mesh.mesh.data = 1 + static_cast<int32_t>(random.below(2));
     mesh.micro_batches = 24 + static_cast<int32_t>(random.below(80));

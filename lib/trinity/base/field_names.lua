@@ -227,6 +227,7 @@ given.returns = {
   ['trinity.Problem.step_state'] = [[StepState]],
   ['trinity.Problem.bounds'] = [[Bounds]],
   ['trinity.Replication.train'] = [[TrainingTime]],
+  ['trinity.Strategy.bounds'] = [[Bounds]],
   ['trinity.Strategy.train'] = [[TrainingTime]],
   ['trinity.Strategy.account'] = [[Account]],
   ['synchronisation.bsp'] = [[Synchronisation]],

@@ -331,7 +331,7 @@ describe('lowering to the framework', function()
   end)
   it('refuses what it cannot build', function()
     local forward = image_network()
-    expect(function() framework.lower(forward, { optimizer = 'sgd' }) end)
+    expect(function() framework.lower(forward, { optimiser = 'sgd' }) end)
       :raises "unknown option 'optimiser', did you mean 'optimizer'"
     expect(function() framework.lower(forward, { optimizer = 'momentun' }) end)
       :raises "unknown value 'momentun', did you mean 'momentum'"
