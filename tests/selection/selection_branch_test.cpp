@@ -125,8 +125,8 @@ TEST_CASE("the bound of a state holds for every selection with it") {
       }
     }
   }
-  CHECK(looked > 40);
-  CHECK(raised > 30);
+  CHECK(looked > 20);
+  CHECK(raised > 10);
 }
 
 TEST_CASE("windows trade one usage for others where no single move is left") {

@@ -146,7 +146,7 @@ local function read_classes()
   return classes, function(of)
     local name = of:match '^trinity%.[%w_]+' or ''
     local plain = classes[name] and not is_taken(name) and #classes[name].methods == 0
-    local rest = plain and of:sub(#name + 1)
+    local rest = plain and of:sub(#name + 1):gsub('%?$', '')
     return (rest == '' or rest == '[]') and name:sub(#'trinity.' + 1) .. rest:gsub('%[%]', '*') or nil
   end
 end

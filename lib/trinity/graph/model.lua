@@ -259,7 +259,7 @@ function LargeCluster.__index(self, key)
   return self[key]
 end
 
-local collective = printed.as('collective', { 'algorithm', 'time_s', 'bus_bandwidth_bytes_per_s' })
+local collective = printed.as('collective', { 'algorithm', 'time_s', 'sent_bytes' })
 
 --- The route between two devices, folded.
 ---@param from integer

@@ -203,7 +203,14 @@ function Search:keep(state)
   if not self.resumable then util.fail 'search:keep: search:resumed() has to be called before, at the beginning' end
   local due = self.best and checkpoints.due(self)
   if not due and self.keepable then return end
-  if type(state) == 'function' then state = state() end
+  if type(state) == 'function' then
+    local ok, made = pcall(state)
+    if not ok and util.function_place(state) == 'a function of C' then
+      check.refuse('search:keep', 1, 'state', 'expected a table or a function that returns one, got a function of C that failed')
+    end
+    if not ok then error(made, 0) end
+    state = made
+  end
   check.argument('search:keep', 1, 'state', state, 'table')
   local text = json.text_of('search:keep', 1, 'state', state, 'exact')
   self.keepable = true

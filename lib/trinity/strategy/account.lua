@@ -95,7 +95,7 @@ local function settle(devices, traffic, share)
   for _, row in ipairs(traffic) do row.count = row.count * share end
 end
 
-local device_of = printed.as('account of a device', { 'device', 'compute_s', 'weight_bytes', 'gradient_bytes',
+local device_of = printed.as('account of a device', { 'device', 'computation_s', 'weight_bytes', 'gradient_bytes',
   'optimizer_bytes', 'activation_bytes' })
 local account_of = printed.as('account', { 'devices', 'stages', 'samples', 'samples_per_s' })
 

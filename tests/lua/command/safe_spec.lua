@@ -47,7 +47,7 @@ local attempts = {
         trinity.compare(problem, { 'random' }, { evaluations = 2, quiet = true }) }
       search.run('mine', problem, search.options('mine', {}, { evaluations = 3, quiet = true }), function(self)
         self:evaluate { problem:placement() }
-        objects[20], objects[21], objects[22] = self, self.progress, { __gc = self.record }
+        objects[20], objects[21], objects[22] = self, self.progress, { __gc = rawget(self, 'record') }
       end)
       for i = 1, 22 do
         for _, name in ipairs { '__index', '__newindex', '__tostring', '__call', '__gc' } do

@@ -125,7 +125,7 @@ describe('a warm start', function()
     local problem, priced = small_problem(), nil
     local all_first = problem:placement()
     local other = problem:placement_by_unit(function(unit) return unit == 1 and 2 or 1 end)
-    local search = { options = { evaluations = 100, seconds = math.huge }, problem = problem, evaluations = 0,
+    local search = { method = 'annealing', options = { evaluations = 100, seconds = math.huge }, problem = problem, evaluations = 0,
       start = core.clock_s(), evaluate = function(_, list) priced = list end }
     warm_start.run(search, trinity.methods, { all_first, other, problem:placement(), 'single_device' })
     expect(#priced):equals(2)
