@@ -206,7 +206,7 @@ function Search:keep(state)
   if type(state) == 'function' then
     local ok, made = pcall(state)
     if not ok and util.function_place(state) == 'a function of C' then
-      check.refuse('search:keep', 1, 'state', 'expected a table or a function that returns one, got a function of C that failed')
+      check.refuse('search:keep', 1, 'state', 'expected a table or a function that returns one, got one that failed')
     end
     if not ok then error(made, 0) end
     state = made
