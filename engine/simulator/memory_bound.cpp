@@ -4,8 +4,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "base/index.h"
 #include "base/stop.h"
+#include "base/units.h"
 
 namespace trinity {
 namespace {
@@ -24,8 +26,8 @@ int64_t least_bytes(const Problem& problem, const std::vector<int32_t>& producer
   }
 }
 
-/// What an operator holds while it runs, wherever it and its inputs are: workspace, inputs (views
-/// of one tensor once), outputs (a view of an input takes nothing).
+/// What an operator holds in its slot, wherever it and its inputs are: workspace, inputs (views of
+/// one tensor once), outputs (a view of an input takes nothing).
 class OperatorMemory {
  public:
   explicit OperatorMemory(const Problem& problem) : problem_(problem) {
@@ -41,6 +43,7 @@ class OperatorMemory {
     for (int32_t i = problem_.first_output(op); i < problem_.first_output(op + 1); ++i)
       if (i != problem_.first_output(op) || problem_.alias(op) < 0) sum += problem_.held_bytes()[i];
     if (problem_.rules().broadcast) return sum;  // only the first receiver holds the copy
+    const bool last_of_instant = graph.op(op).collective >= 0 || problem_.least_cost_ns(op) > 0;
     inputs_.clear();
     for (const int32_t tensor : graph.op(op).inputs) {
       const int32_t producer = graph.tensor(tensor).producer;
@@ -48,7 +51,8 @@ class OperatorMemory {
       Input input;
       input.bytes = least_bytes(problem_, producers_, problem_.first_output(producer) + number,
                                 input.storage);
-      inputs_.push_back(input);
+      if (last_of_instant || !may_begin_later(input.storage, input.bytes))
+        inputs_.push_back(input);
     }
     std::sort(inputs_.begin(), inputs_.end(), [](const Input& a, const Input& b) {
       return a.storage != b.storage ? a.storage < b.storage : a.bytes > b.bytes;
@@ -59,6 +63,13 @@ class OperatorMemory {
   }
 
  private:
+  /// Whether what an operator of no time reads may lie in a later slot than the operator's: a tensor
+  /// that a collective of no time writes, or a copy that is received in no time.
+  bool may_begin_later(int32_t storage, int64_t bytes) const {
+    return problem_.graph().op(producers_[storage]).collective >= 0 ||
+           problem_.takes_no_time(bytes);
+  }
+
   struct Input {
     int32_t storage = -1;
     int64_t bytes = 0;
@@ -259,6 +270,36 @@ int64_t bound_outputs(const Problem& problem) {
 }
 
 }  // namespace
+
+void check_memory(const Problem& problem) {
+  const auto& graph = problem.graph();
+  const auto& cluster = problem.cluster();
+  int64_t largest = 0, together = 0, fixed = 0;
+  for (int32_t d = 0; d < problem.devices(); ++d) {
+    largest = std::max(largest, cluster.capacity_bytes(d));
+    together += cluster.capacity_bytes(d);
+  }
+  std::vector<int64_t> unit_fixed(at(graph.unit_count()), 0);
+  OperatorMemory memory(problem);
+  for (int32_t o = 0; o < problem.operators(); ++o) {
+    fixed += problem.fixed_bytes(o);
+    auto& unit = unit_fixed[graph.op(o).unit];
+    unit += problem.fixed_bytes(o);
+    const int64_t alone = unit + memory.bytes(o);
+    if (alone > largest)
+      throw LimitError(fmt::format(
+          "graph '{}' does not fit: operator '{}' alone needs {} and the largest device of "
+          "cluster '{}' has {}",
+          graph.name(), graph.op(o).name, format_bytes(alone), cluster.name(),
+          format_bytes(largest)));
+  }
+  if (fixed > together)
+    throw LimitError(fmt::format(
+        "graph '{}' does not fit: weights and optimiser state need {} and all {} devices of "
+        "cluster '{}' together have {}",
+        graph.name(), format_bytes(fixed), problem.devices(), cluster.name(),
+        format_bytes(together)));
+}
 
 int64_t peak_memory_bound(const Problem& problem, int32_t micro_batches, bool stream) {
   switch (problem.rules().memory) {

@@ -11,7 +11,10 @@ namespace trinity {
 /// linear in the size of the graph.
 ///
 /// By slots it is the largest of
-///   - what one operator needs at once: its unit's fixed bytes, its workspace, inputs and outputs;
+///   - what one operator needs at once: its unit's fixed bytes, its workspace, inputs and outputs.
+///     (Of an operator that takes no time, inputs that a collective writes or that may be received
+///     in no time are left out: they begin in the last slot of an instant, which may be after the
+///     operator's);
 ///   - what must exist somewhere at one instant, spread evenly over the devices: all fixed bytes,
 ///     and for an operator v all tensors that an ancestor of v writes and v or a descendant of it
 ///     reads, the outputs of v and its workspace.
@@ -22,9 +25,9 @@ namespace trinity {
 /// started up to then (the first slot where none is). A tensor x of an ancestor u was allocated by
 /// then: u has ended. Its reader w, v or a descendant, starts with v or after it. If w is on the
 /// device of u, x is held from the slot of u, not after s(d), to that of w, not before s(d).
-/// Elsewhere w reads a copy. If its transfer ends before v starts, it lies in a slot of the
-/// reader's device not after s, and is held until w; if not, x is held on its own device until the
-/// slot of the transfer's end, which is not before s. So x is in the slot s(d) of some device, and
+/// Elsewhere w reads a copy. If its transfer starts before the time at which v does, it lies in a slot of
+/// the reader's device not after s, and is held until w; if not, x is held on its own device until
+/// the slot of the transfer's end, which is not before s. So x is in the slot s(d) of some device, and
 /// the levels of these slots add up to no less than all such tensors. Views have the bytes of what
 /// they view and prolong it on their device: of a tensor and all its views one is held where any of
 /// them is needed, so that they count once, and not at all where the origin is a Variable's
@@ -39,5 +42,9 @@ namespace trinity {
 /// then those around the best, and those that need most at once: in a training step the turn from
 /// forward to backward, where all that backward reads must exist.
 int64_t peak_memory_bound(const Problem& problem, int32_t micro_batches, bool stream);
+
+/// Throws LimitError when no placement can fit: the fixed bytes exceed all devices together, or
+/// what one operator needs at once exceeds every device.
+void check_memory(const Problem& problem);
 
 }  // namespace trinity

@@ -266,7 +266,9 @@ void Problem::check_latencies() const {
 void Problem::find_wires(Devices& found) const {
   const auto note = [&found](const Wire& wire) {
     found.longest_latency_ns = std::max(found.longest_latency_ns, wire.latency_ns);
+    found.shortest_latency_ns = std::min(found.shortest_latency_ns, wire.latency_ns);
     found.least_bytes_per_ns = std::min(found.least_bytes_per_ns, wire.bytes_per_ns);
+    found.most_bytes_per_ns = std::max(found.most_bytes_per_ns, wire.bytes_per_ns);
   };
   if (devices() > kTabledDevices) {
     cluster_->routes().for_each_wire([&](const trinity::Wire& wire) { note(rounded(wire)); });
@@ -337,39 +339,6 @@ void Problem::check_range() {
         "graph '{}' on cluster '{}': a step could take {:.3g} s, more than the simulator's clock "
         "holds ({:.3g} s); check the units of bandwidths and times",
         graph_->name(), cluster_->name(), longest_step_ns_ * 1e-9, std::ldexp(1.0, 62) * 1e-9));
-}
-
-void Problem::check_memory() const {
-  int64_t largest = 0, together = 0, fixed = 0;
-  for (int32_t d = 0; d < devices(); ++d) {
-    largest = std::max(largest, cluster_->capacity_bytes(d));
-    together += cluster_->capacity_bytes(d);
-  }
-  std::vector<int64_t> unit_fixed(static_cast<size_t>(graph_->unit_count()), 0);
-  for (int32_t o = 0; o < operators(); ++o) {
-    fixed += fixed_bytes(o);
-    auto& unit = unit_fixed[graph_->op(o).unit];
-    unit += fixed_bytes(o);
-    int64_t live = 0;
-    auto tensors = graph_->op(o).inputs;
-    std::sort(tensors.begin(), tensors.end());
-    tensors.erase(std::unique(tensors.begin(), tensors.end()), tensors.end());
-    for (const int32_t tensor : tensors)
-      if (!is_variable(graph_->op(graph_->tensor(tensor).producer)))
-        live += graph_->tensor(tensor).bytes;
-    for (int32_t i = first_output(o); i < first_output(o + 1); ++i) live += held_bytes_[i];
-    if (unit + live > largest)
-      throw LimitError(fmt::format(
-          "graph '{}' does not fit: operator '{}' alone needs {} and the largest device of "
-          "cluster '{}' has {}",
-          graph_->name(), graph_->op(o).name, format_bytes(unit + live), cluster_->name(),
-          format_bytes(largest)));
-  }
-  if (fixed > together)
-    throw LimitError(fmt::format(
-        "graph '{}' does not fit: weights and optimiser state need {} and all {} devices of "
-        "cluster '{}' together have {}",
-        graph_->name(), format_bytes(fixed), devices(), cluster_->name(), format_bytes(together)));
 }
 
 }  // namespace trinity

@@ -114,6 +114,11 @@ class Problem {
            static_cast<int64_t>(static_cast<double>(bytes) / wire.bytes_per_ns + 0.5);
   }
   int64_t latency_ns(int32_t from, int32_t to) const { return wire(from, to).latency_ns; }
+  /// Whether a transfer of so many bytes takes 0 ns between some two devices.
+  bool takes_no_time(int64_t bytes) const {
+    return on_->shortest_latency_ns == 0 &&
+           static_cast<double>(bytes) / on_->most_bytes_per_ns < 0.5;
+  }
   /// Wire times of all tensors (see first_output()) where every pair of devices has the same
   /// latency and bandwidth; empty otherwise.
   std::span<const int64_t> uniform_wires() const { return uniform_wire_ns_; }
@@ -157,10 +162,6 @@ class Problem {
   /// No step of one micro-batch on one copy of the graph takes longer, whatever the plan.
   double longest_step_ns() const { return longest_step_ns_; }
 
-  /// Throws LimitError when no placement can fit: the fixed bytes exceed all devices together, or
-  /// one unit's fixed bytes, or one operator's inputs and outputs, exceed every device.
-  void check_memory() const;
-
  private:
   /// A route's latency and rate; of a device to itself 0 and infinity.
   Wire found_wire(int32_t from, int32_t to) const;
@@ -178,7 +179,9 @@ class Problem {
     std::vector<Wire> wires;
     bool uniform = false;               // whether all of these are equal
     int64_t longest_latency_ns = 0;
+    int64_t shortest_latency_ns = std::numeric_limits<int64_t>::max();
     double least_bytes_per_ns = std::numeric_limits<double>::infinity();
+    double most_bytes_per_ns = 0;
   };
   /// first: of its cluster.
   void bind(const CostFunction& cost, bool first);

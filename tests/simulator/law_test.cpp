@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "simulator/memory_bound.h"
 #include "support/cases.h"
 #include "support/laws.h"
 #include "support/tier.h"
@@ -173,7 +174,7 @@ TEST_CASE("excess memory is reported, not refused") {
   make.edge(a, b, 100);
   const auto cluster = std::make_shared<const Cluster>(test::uniform_spec(2, 1e9, 0, 1000));
   const Problem problem(make.share(), cluster, SimulationRules{});
-  problem.check_memory();
+  check_memory(problem);
   Simulator simulator(problem);
   Metrics metrics;
   simulator.run(std::vector<int32_t>{0, 0}, metrics);

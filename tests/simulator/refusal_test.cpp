@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "simulator/batch.h"
+#include "simulator/memory_bound.h"
 #include "support/cases.h"
 #include "support/rebuild.h"
 
@@ -243,7 +244,7 @@ TEST_CASE("graphs that cannot fit into memory are refused by name") {
     const int a = make.op("a", 1e-6, weights), b = make.op("b", 1e-6, weights);
     make.edge(a, b, tensor);
     const auto spec = test::uniform_spec(2, 1e9, 0, memory_bytes);
-    Problem(make.share(), std::make_shared<const Cluster>(spec), {}).check_memory();
+    check_memory(Problem(make.share(), std::make_shared<const Cluster>(spec), {}));
   };
   check(1000, 900, 100);
   refuses<LimitError>("operator 'a' alone needs 1.01 kB", [&] { check(1000, 900, 110); });
@@ -252,7 +253,7 @@ TEST_CASE("graphs that cannot fit into memory are refused by name") {
   for (const char* name : {"a", "b", "c"}) make.op(name, 1e-6, 700);
   const auto cluster = std::make_shared<const Cluster>(test::uniform_spec(2, 1e9, 0, 1000));
   refuses<LimitError>("need 2.1 kB and all 2 devices of cluster 'uniform' together have 2 kB",
-                      [&] { Problem(make.share(), cluster, {}).check_memory(); });
+                      [&] { check_memory(Problem(make.share(), cluster, {})); });
 }
 
 TEST_CASE("a batch passes on the error of its first bad plan, and goes on after it") {

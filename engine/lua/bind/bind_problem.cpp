@@ -3,6 +3,7 @@
 
 #include "base/words.h"
 #include "lua/bind/module.h"
+#include "simulator/memory_bound.h"
 #include "strategy/strategy.h"
 
 namespace trinity::lua {
@@ -67,7 +68,7 @@ int problem_new(lua_State* L) {
 }
 
 int problem_check_memory(lua_State* L) {
-  object_arg<BoundProblem>(L, 1).problem->check_memory();
+  check_memory(*object_arg<BoundProblem>(L, 1).problem);
   return 0;
 }
 
