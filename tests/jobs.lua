@@ -5,6 +5,7 @@
 --   trinity tests/jobs.lua TIER NAME ...           those that names call: rooms, specs; NAME/WORDS: its tests whose
 --                                                  name holds the words; cpp/NAME, lua/NAME: only C++ tests, specs
 --   trinity tests/jobs.lua TIER touched COMMIT     those of what changed since a commit
+--   trinity tests/jobs.lua TIER changed PATH ...   those of paths
 --   trinity tests/jobs.lua TIER record FILE        keeps seconds, lines 'JOB PROCESSOR WALL', in tests/times.txt
 -- Jobs are printed as lines 'JOB waits|works WORDS', separated by tabs.
 
@@ -141,8 +142,7 @@ local function choose_word(word)
   end
 end
 
-local function choose_touched(commit)
-  local paths = lines_of(("git diff --name-only '%s' -- && git ls-files --others --exclude-standard"):format(commit))
+local function choose_changed(paths)
   for _, path in ipairs(paths) do
     for _, call in ipairs(calls) do
       local found = path:match(call[1])
@@ -154,6 +154,10 @@ local function choose_touched(commit)
     end
   end
   choose 'luacheck'
+end
+
+local function choose_touched(commit)
+  choose_changed(lines_of(("git diff --name-only '%s' -- && git ls-files --others --exclude-standard"):format(commit)))
 end
 
 -- The processor's seconds of the jobs that take a second at least, by tier: job -> { commit =, all =, waits = }.
@@ -230,6 +234,7 @@ else
   if what == 'all' then choose_everything()
   elseif what == 'shared' then choose_shared()
   elseif what == 'touched' then choose_touched(arg[3])
+  elseif what == 'changed' then choose_changed { select(3, unpack(arg)) }
   elseif what == 'quick' then
     for _, name in ipairs(quick_names()) do choose_named(name) end
     choose 'luacheck'

@@ -1,17 +1,16 @@
 #!/bin/sh
-# How many lines of the engine test_core and the Lua specs run, by gcov. Use:
-#   scripts/bootstrap test coverage [CASES [SPECS]]
-# CASES: a filter of doctest, SPECS: a part of specs' names; all without them. Lines of headers count where a source
-# file that includes them is compiled. build-coverage/coverage.txt lists every file.
-# This script itself: tests/robustness/coverage.sh BUILD [CASES [SPECS]]
+# How many lines of the engine tests run, by gcov. Use:
+#   scripts/bootstrap test coverage [WHAT]       WHAT as in `test`: nothing (a commit's), all, NAME ...
+# Lines of headers count where a source file that includes them is compiled. build-coverage/coverage.txt lists every file.
+# This script itself: tests/robustness/coverage.sh BUILD [WHAT]
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
-build=$1 cases=${2:-*} specs=${3:-}
+build=$1
+shift
 cd "$root"
 find "$build" -name '*.gcda' -delete
 status=0
-"$build/test_core" -tc="$cases" || status=1
-"$build/trinity" tests/lua/run.lua "$specs" || status=1
+tests/run "$build" "$@" || status=1
 # gcov prints per source file: File '...', then Lines executed:P% of N; the same file may come from several objects,
 # so its lines are counted from the .gcov texts of all: a line is run where any object ran it.
 scratch=$(mktemp -d)
