@@ -2,7 +2,8 @@
 -- `seconds` long all that the frame of searches promises; a command that is new joins here.
 --
 --   name, words  of the command: for a second or two of work where it goes on after Ctrl-C, else for work without end;
---                --seed is added where `seed` is not false (it draws nothing, or has `--seeds`)
+--                --seed is added where `seed` is not false (it draws nothing, or has `--seeds`), --run where `keeps_run`
+--                is not
 --   files        what stands in its folder before: { name = text }
 --   kept         what it finds, as a pattern of the shell below its folder (runs/r of its run, or a file that it writes)
 --   says         what it says when Ctrl-C stops it, as a pattern; needed where it does not go on
@@ -158,7 +159,7 @@ for _, row in ipairs(begins_anew) do
   local name, words = row[1]:match '^(%S+) (.*)$'
   commands[#commands + 1] = { name = name, words = words, kept = row[2], after = ('grep -q "%s" out err'):format(row[4]),
     says = row[3]:gsub('^after', 'stopped by Ctrl%%-C after'):gsub('^with', 'stopped by Ctrl%%-C with'),
-    files = row[5] and { ['r.csv'] = row[5] } }
+    files = row[5] and { ['r.csv'] = row[5] }, keeps_run = name ~= 'profile' }
   if name == 'fidelity' then commands[#commands].seed = false end
 end
 for _, command in ipairs(goes_on) do commands[#commands + 1] = command end

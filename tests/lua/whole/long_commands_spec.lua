@@ -18,6 +18,7 @@ local function shell(command, text, folder, words)
   text = text:gsub('COMMAND_WITH(%b())', function(options) return line(options:sub(2, -2)) end)
     :gsub('COMMAND', function() return line '' end)
     :gsub('SEED=(%d+)', command.seed == false and '' or '--seed %1')
+    :gsub('RUN', command.keeps_run == false and '' or '--run r')
   return output_of(("mkdir -p '%s'; cd '%s' && unset TRINITY_RUNS; { %s\n} 2>&1"):format(folder, folder, text)), folder
 end
 
@@ -52,7 +53,7 @@ end
 -- to it before: then it is tried again.
 local function interrupted(command, signal)
   for _ = 1, 5 do
-    local output, folder = shell(command, ([[COMMAND SEED=1 --run r > out 2> err & child=$!
+    local output, folder = shell(command, ([[COMMAND SEED=1 RUN > out 2> err & child=$!
       %s
       kill -%s $(cat number); kill -CONT $(cat number); wait $child; echo status=$?; ls %s; cat out err]]):format(
       until_sign(command.after), signal, command.kept))
