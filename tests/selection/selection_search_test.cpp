@@ -91,7 +91,7 @@ TEST_CASE("the bound holds and selections are what they are said to be, on small
     CHECK(found.cost >= best.cost - 1e-9 * (1 + std::abs(best.cost)));
     best_found += found.cost <= best.cost + 1e-9 * (1 + std::abs(best.cost));
   }
-  CHECK(cases > 20);
+  CHECK(cases > 40);
   CHECK(best_found > cases * 8 / 10);
 }
 

@@ -37,6 +37,7 @@ struct Lists {
 /// Devices of a replica in some replicas: `first`, that and `step` more, ...
 struct ReplicaGroup {
   std::span<const int32_t> members;
+  std::span<const uint64_t> places;  // of the members (Refinement::find_places()); none of one device
   int32_t first = 0, step = 1, count = 1;
   bool inner = false;  // of one replica alone, whatever there are
   int32_t price = 0;   // groups of one number cost the same

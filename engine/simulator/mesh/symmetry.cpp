@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <limits>
 #include <numeric>
 #include <unordered_map>
 
@@ -63,7 +64,7 @@ class Refinement {
     do {
       if (told_apart()) return std::nullopt;
       refine();
-    } while ((queued_ && (part_equals() || part_copies())) || part_groups());
+    } while ((queued_ && (part_equals() || part_meetings() || part_copies())) || part_groups());
     return result();
   }
 
@@ -179,19 +180,33 @@ class Refinement {
           alike ? prices_.of_alike(devices, exchanges) : prices_.of(devices, exchanges);
       groups_.push_back(group);
     };
-    const auto add_ways = [&](std::span<const int32_t> members) {
-      add({members, 0, 1, replicas_});
+    const auto add_ways = [&](std::span<const int32_t> members, std::span<const uint64_t> places) {
+      add({members, places, 0, 1, replicas_});
       if (experts_ == 1) return;
-      for (int32_t r = 0; r < copies_; r += experts_) add({members, r, 1, experts_});
-      for (int32_t i = 0; i < experts_; ++i) add({members, i, experts_, replicas_ / experts_});
+      for (int32_t r = 0; r < copies_; r += experts_) add({members, places, r, 1, experts_});
+      for (int32_t i = 0; i < experts_; ++i)
+        add({members, places, i, experts_, replicas_ / experts_});
     };
+    find_places();
     for (size_t g = 0; g < lanes_.groups().size(); ++g) {
       const auto& members = lanes_.groups()[g];
       const bool joins = g >= at(lanes_.first_joined());
-      for (int32_t r = 0; r < copies_ && !joins; ++r) add({members, r, 1, 1, true});
-      if (joins) add_ways(members);
+      for (int32_t r = 0; r < copies_ && !joins; ++r) add({members, places_[g], r, 1, 1, true});
+      if (joins) add_ways(members, places_[g]);
     }
-    for (int32_t u = 0; u < devices_; ++u) add_ways(std::span(each_).subspan(at(u), 1));
+    for (int32_t u = 0; u < devices_; ++u) add_ways(std::span(each_).subspan(at(u), 1), {});
+  }
+
+  /// Of every group's members the place in their lane, and that of the group among the lane's.
+  void find_places() {
+    places_.resize(lanes_.groups().size());
+    for (size_t g = 0; g < places_.size(); ++g)
+      for (const int32_t u : lanes_.groups()[g]) {
+        const auto& groups = lanes_.lanes()[at(lanes_.lane_of(u))].groups;
+        const auto place = std::find(groups.begin(), groups.end(), static_cast<int32_t>(g));
+        places_[g].push_back(static_cast<uint64_t>(lanes_.place_of(u)) << 48 |
+                             static_cast<uint64_t>(place - groups.begin()) << 32);
+      }
   }
 
   /// The cluster's devices of a group, ascending.
@@ -281,6 +296,8 @@ class Refinement {
     for (size_t g = 0; g < groups_.size(); ++g)
       groups_[g].colour = first.of(std::array{uint64_t{1}, uint64_t{!groups_[g].inner},
                                               static_cast<uint64_t>(groups_[g].price),
+                                              static_cast<uint64_t>(groups_[g].step),
+                                              static_cast<uint64_t>(groups_[g].count),
                                               alone_[g] ? uint64_t{g} + 1 : 0});
     queue_colour_.assign(at(queue_count()), 0);
     for (size_t known = first.count(), before = 0; known != before;) {
@@ -357,7 +374,7 @@ class Refinement {
     }
   }
 
-  /// The colours of a group's members, each with its place in its lane.
+  /// The colours of a group's members, each with its place in its lane and the group's place there.
   void add_members(const Group& group, ColourCounts& counts, std::vector<uint64_t>& key) {
     if (!group.inner && group.members.size() == 1) {
       const int32_t u = group.members[0];
@@ -370,11 +387,11 @@ class Refinement {
       return;
     }
     const auto begin = static_cast<std::ptrdiff_t>(key.size());
-    for (const int32_t u : group.members)
+    for (size_t m = 0; m < group.members.size(); ++m)
       for (int32_t i = 0; i < once(group); ++i)
-        key.push_back(static_cast<uint64_t>(lanes_.place_of(u)) << 32 |
-                      static_cast<uint64_t>(
-                          colour(lanes_.lane_of(u), group.first + i * group.step)));
+        key.push_back(group.places[m] |
+                      static_cast<uint64_t>(colour(lanes_.lane_of(group.members[m]),
+                                                   group.first + i * group.step)));
     std::sort(key.begin() + begin, key.end());
     key.push_back(~uint64_t{0});
   }
@@ -390,6 +407,24 @@ class Refinement {
         if (seen == queue + 1) alone_[group] = alone_[other] = found = true;
         seen = queue + 1, other = group;
       }
+    return found;
+  }
+
+  /// Two groups of one colour that a copy takes part in are told apart: what they queue for would be
+  /// one queue. Whether there were any.
+  bool part_meetings() {
+    bool found = false;
+    constexpr size_t kNone = std::numeric_limits<size_t>::max();
+    const size_t colours = colour_.size() + groups_.size() + at(queue_count());
+    std::vector<std::pair<size_t, size_t>> last(colours, {kNone, kNone});  // a copy, its group
+    for (size_t id = 0; id < colour_.size(); ++id)
+      for_groups(lanes_.lanes()[id / at(copies_)], static_cast<int32_t>(id % at(copies_)),
+                 [&](size_t group) {
+                   if (group_queues_[group].empty()) return;
+                   auto& [copy, other] = last[at(groups_[group].colour)];
+                   if (copy == id && other != group) alone_[group] = alone_[other] = found = true;
+                   copy = id, other = group;
+                 });
     return found;
   }
 
@@ -559,6 +594,7 @@ class Refinement {
   bool queued_, lanes_share_ = false;
   std::vector<int32_t> where_;  // [device][replica]
   std::vector<int32_t> each_;   // devices, in order
+  std::vector<std::vector<uint64_t>> places_;  // of the lanes' groups: find_places()
   std::vector<int32_t> colour_;  // of every copy
   Lists copy_queues_;            // that their transfers take, in order of the first
   std::vector<Group> groups_;

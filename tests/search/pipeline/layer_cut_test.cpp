@@ -144,8 +144,8 @@ TEST_CASE("the cut of least load is the least of all cuts that fit") {
     none += std::isinf(least) ? 1 : 0;
     tight += !all_fit && std::isfinite(least) ? 1 : 0;
   }
-  CHECK(none > 8);
-  CHECK(tight > 15);
+  CHECK(none > 10);
+  CHECK(tight > 40);
 }
 
 TEST_CASE("least load: more room, wider wires or another device never make it worse") {
@@ -213,7 +213,7 @@ TEST_CASE("the cut of fastest step is the best of all cuts, and few are tried be
     options.below_s = best;
     CHECK(fastest_cut(row, options, steps).device_of.empty());
   }
-  CHECK(fewer > 20);
+  CHECK(fewer > 90);
 }
 
 TEST_CASE("equal work takes devices for equal, in their order; rows and devices must be") {
