@@ -185,14 +185,16 @@ inline bool mutant(int number) {
   return copy
 end
 
---- Jobs for a changed path, the shortest first: lists of { 'core/ROOM' | 'lua/SPEC' | ... }.
+--- Jobs for a changed path: those of its own room first, of these and of the others the shortest.
 local function jobs_of(path)
-  local jobs = {}
+  local room, own, others = path:match '^engine/([^/]*)/' or path:match '^lib/trinity/([^/]*)/', {}, {}
   for line in io.popen(("'%s' '%s/tests/jobs.lua' commit changed '%s'"):format(program, home, path)):lines() do
     local job = line:match '^%S+'
-    if job ~= 'lua/tree/leftovers' then table.insert(jobs, 1, job) end -- which looks at what other processes leave
+    local list = (job .. '/'):find('/' .. (room or '') .. '/', 1, true) and own or others
+    if job ~= 'lua/tree/leftovers' then table.insert(list, 1, job) end -- which sees what other processes leave
   end
-  return jobs
+  for _, job in ipairs(others) do own[#own + 1] = job end
+  return own
 end
 
 --- Whether a job fails in a copy.
