@@ -1,10 +1,10 @@
--- Do the tests notice faults? Each line of library.txt and engine.txt is a mutant: one place of a line changed. The jobs
--- that `test touched` runs for its file judge it, the shortest first: those of a commit, and where these all pass, with
--- all draws and tests. Use:
+-- Do the tests notice faults? Each line of library.txt and engine.txt is a mutant: one place of a line changed. The
+-- jobs that `test touched` runs for its file judge it, those of its own room first: a commit's tests, and where these
+-- all pass, all tests. Use:
 --   scripts/bootstrap test mutants [library|engine [NUMBER ...]]     both lists, or mutants by their number
 --   scripts/bootstrap test mutants draw library|engine COUNT [SEED]  prints new ones
--- The tree is copied; mutants of the engine are built into one program in which $TRINITY_MUTANT chooses. A job that takes
--- too long has noticed. Not a part of the whole run.
+-- The tree is copied; mutants of the engine are built into one program in which $TRINITY_MUTANT chooses. A job that
+-- takes too long has noticed. Not a part of the whole run.
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
@@ -107,8 +107,8 @@ end
 
 --- kind -> { files: the command that lists them; add: calls a function with every mutant of a line }.
 local kinds = {
-  library = { files = "find lib/trinity -name '*.lua' ! -path '*/_meta/*' ! -name field_names.lua ! -name '*_fitted.lua'",
-    add = add_lua },
+  library = { add = add_lua,
+    files = "find lib/trinity -name '*.lua' ! -path '*/_meta/*' ! -name field_names.lua ! -name '*_fitted.lua'" },
   engine = { files = "find engine -name '*.cpp' -o -name '*.h'", add = add_cpp },
 }
 
@@ -199,8 +199,8 @@ end
 
 --- Whether a job fails in a copy.
 local function fails(copy, job, tier, number)
-  return not command("cd '%s' && TRINITY_HOME='%s' TRINITY_MUTANT=%d TRINITY_TIER=%s TRINITY_SEED=1 TRINITY_FIRST=1 timeout -k 5 %d "
-    .. "tests/run build --job '%s' >'%s.log' 2>&1 </dev/null", copy, copy, number, tier, most_s[tier], job, copy)
+  return not command("cd '%s' && TRINITY_HOME='%s' TRINITY_MUTANT=%d TRINITY_TIER=%s TRINITY_SEED=1 TRINITY_FIRST=1 "
+    .. "timeout -k 5 %d tests/run build --job '%s' >'%s.log' 2>&1 </dev/null", copy, copy, number, tier, most_s[tier], job, copy)
 end
 
 local sound = {} -- tier .. job -> whether it passes without a mutant
