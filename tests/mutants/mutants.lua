@@ -200,7 +200,8 @@ end
 --- Whether a job fails in a copy.
 local function fails(copy, job, tier, number)
   return not command("cd '%s' && TRINITY_HOME='%s' TRINITY_MUTANT=%d TRINITY_TIER=%s TRINITY_SEED=1 "
-    .. "TRINITY_FIRST=1 timeout -k 5 %d tests/run build --job '%s' >'%s.log' 2>&1 </dev/null", copy, copy, number, tier, most_s[tier], job, copy)
+    .. "TRINITY_FIRST=1 timeout -k 5 %d tests/run build --job '%s' >'%s.log' 2>&1 </dev/null", copy, copy, number, tier,
+    most_s[tier], job, copy)
 end
 
 local sound = {} -- tier .. job -> whether it passes without a mutant
