@@ -128,7 +128,13 @@ local function draw(kind, count, seed)
       if line:find '%]%]' then in_text = false end
     end
   end
-  for _ = 1, count do print(table.remove(all, stream:integer(#all))) end
+  local drawn = {} -- lines: one mutant each
+  while count > 0 do
+    local text = table.remove(all, stream:integer(#all))
+    local line = text:match '^(.*) %->'
+    if not drawn[line] then print(text) count = count - 1 end
+    drawn[line] = true
+  end
 end
 
 --- { path, from, to } of a list's lines.
