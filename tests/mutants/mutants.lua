@@ -169,11 +169,15 @@ local function make_copy(kind, mutants)
     return copy
   end
   core.write_file(copy .. '/engine/base/mutant.h', [[
-#pragma once
-#include <cstdlib>
+#pragma once // and no other header: it may be included inside a namespace
+extern "C" char* getenv(const char*);
 namespace trinity {
 inline bool mutant(int number) {
-  static const int chosen = std::getenv("TRINITY_MUTANT") ? std::atoi(std::getenv("TRINITY_MUTANT")) : 0;
+  static const int chosen = [] {
+    int value = 0;
+    for (const char* c = getenv("TRINITY_MUTANT"); c && *c; ++c) value = 10 * value + (*c - '0');
+    return value;
+  }();
   return number == chosen;
 }
 }
