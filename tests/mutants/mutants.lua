@@ -100,7 +100,8 @@ local function switch(number, from, to)
   if to == '// dropped' then return ('%sif (!trinity::mutant(%d)) { %s }'):format(indent, number, from) end
   local before, first, after = parts_of(from)
   local _, second = parts_of(indent .. to)
-  return ('%s(trinity::mutant(%d) ? (%s) : (%s))%s'):format(before, number, second, first, after)
+  local as = before:find 'if $' and 'bool' or ''
+  return ('%s(trinity::mutant(%d) ? %s(%s) : %s(%s))%s'):format(before, number, as, second, as, first, after)
 end
 
 -- ---- Lists
