@@ -322,7 +322,8 @@ describe('the prompt', function()
   it('completes them in a terminal', function()
     if os.execute 'command -v script >/dev/null' ~= 0 then skip 'script (of util-linux) is not here' end
     write('keys.txt', "trinity.model 'ale\t'\n")
-    says(("(sleep 1; cat keys.txt) | script -qc '%s' /dev/null | tail -2"):format(program), 0, 'graph alexnet: 50 operators')
+    says(("(until grep -q '> $' shown; do sleep 0.1; done; cat keys.txt) | script -qfc '%s' shown | tail -2"):format(program),
+      0, 'graph alexnet: 50 operators')
   end)
   it('survives errors', function()
     prompt('error("boom")\nx y\nundefined_name\nlocal q = 1\nq\n1\nfor\n',
