@@ -235,8 +235,8 @@ end
 local function judge(kind, numbers)
   local mutants, by_commit, by_all = mutants_of(kind), 0, 0
   local copy = make_copy(kind, mutants)
-  local chosen = #numbers > 0 and trinity.util.map(numbers, function(number) return mutants[tonumber(number)] end)
-    or mutants
+  local chosen = #numbers == 0 and mutants or {}
+  for i, number in ipairs(numbers) do chosen[i] = mutants[tonumber(number)] end
   for _, mutant in ipairs(chosen) do
     if kind == 'library' then
       mutant.text = changed(copy, mutant, function(line) return line:match '^%s*' .. mutant.to end)
