@@ -15,7 +15,7 @@ struct CollectiveCost;
 /// once as the links hold, pipelines chunks through rings and trees, has a second protocol for
 /// small messages, and lets switches add up where they can.
 ///
-/// With n members, N nodes of g (all of a size; else each member counts as a node), B1 what a
+/// With n members, N nodes of g (on average, where they differ), B1 what a
 /// member sends inside its node, B2 what a node sends to the network, a1 and a2 the latencies of a
 /// step, S bytes, a call of latency L and of W seconds on the wires takes
 ///
