@@ -24,8 +24,8 @@ local declaration = {
   backend = { default = '', help = 'gloo or nccl (a GPU for each rank); default: as the script chooses, else gloo' },
   all_output = { default = false, help = 'standard output of every rank, with its number' },
   write = { default = '', help = 'slurm or kubernetes: prints a job file that starts the ranks on a cluster' },
-  time = { default = '01:00:00', help = "of --write slurm: the job's limit, as Slurm has it" },
-  image = { default = 'trinity', help = 'of --write kubernetes: the image of the containers' },
+  time = { default = '', help = "of --write slurm: the job's limit, as Slurm has it (01:00:00)" },
+  image = { default = '', help = 'of --write kubernetes: the image of the containers (trinity)' },
 }
 
 -- What comes before the script is ours, the rest the script's.
@@ -55,6 +55,11 @@ local backends = { gloo = true, nccl = true }
 if options.backend ~= '' and not backends[options.backend] then
   util.fail_usage("option '--backend': unknown backend %s", util.unknown(options.backend, util.sorted_keys(backends)))
 end
+for option, kind in trinity.sorted_pairs { time = 'slurm', image = 'kubernetes' } do
+  if options[option] ~= '' and options.write ~= kind then
+    util.fail_usage("option '--%s': is of --write %s", option, kind)
+  end
+end
 if options.write == '' then
   options.write, options.time, options.image = nil, nil, nil
   if options.backend == '' then options.backend = nil end
@@ -65,6 +70,8 @@ local kinds = { kubernetes = job_files.kubernetes, slurm = job_files.slurm }
 if not kinds[options.write] then
   util.fail_usage("option '--write': unknown kind %s", util.unknown(options.write, util.sorted_keys(kinds)))
 end
+if options.time == '' then options.time = '01:00:00' end
+if options.image == '' then options.image = 'trinity' end
 if not options.time:match '^%d[%d:-]*$' then
   util.fail_usage("option '--time': expected HH:MM:SS, or D-HH:MM:SS, got %s", util.quoted(options.time))
 end
