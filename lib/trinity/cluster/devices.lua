@@ -18,6 +18,7 @@
 
 local check = require 'trinity.base.check'
 local checked = require 'trinity.cluster.device_fields'
+local suggestions = require 'trinity.cluster.suggestions'
 local util = require 'trinity.base.util'
 
 local gib = 2 ^ 30
@@ -216,7 +217,8 @@ function devices.names() return util.sorted_keys(presets) end
 function devices.find(name) return copy(presets[check.argument('devices.find', 1, 'name', name, 'string')]) end
 
 local function refuse_name(owner, name)
-  util.fail('%s: no device type %s', owner, util.unknown(name, devices.names()))
+  util.fail('%s: no device type %s%s (trinity.devices.names() lists them)', owner, util.quoted(tostring(name)),
+    suggestions.near(tostring(name), devices.names()))
 end
 
 --- A copy of a kind with fields changed; tables such as peak_flops_per_s are changed entry by entry.
