@@ -33,13 +33,13 @@ local training = require 'trinity.execute.training'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
-local options = trinity.options {
+local options = trinity.options(util.merged(cli.strategy_options, {
   'Executes a placed training graph on this machine and measures it.',
   model = { default = 'inception_v3', help = 'a model in models/, or a file .lua .onnx .json' },
   batch_size = { default = 4, help = 'samples per micro-batch; 0: what the model has', min = 0, integer = true },
   set = settings.of_model,
   devices = { default = 'cpu:0', help = 'workers, one for each device of the strategy: cpu:0,cpu:1, or cuda:0' },
-  strategy = { default = '', help = 'a strategy that was saved as JSON; default: what --method finds' },
+  cost = cli.problem_options.cost,
   method = { default = 'single_device', help = 'what makes the placement: a method of trinity.methods' },
   method_set = settings.of_method,
   schedule = { default = '', help = "fifo, critical_path, gpipe, 1f1b, interleaved, ...; '': the strategy's own" },
@@ -71,7 +71,9 @@ local options = trinity.options {
     help = 'strategies for 2 or 4 devices, each simulated and measured; 0: execute one' },
   trace = { default = '', writes = '', help = 'where a Chrome trace of the last step goes, measured and simulated' },
   json = { default = false, help = 'JSON on standard output and nothing else' },
-}
+}))
+
+cli.complete(options)
 
 --- The strategy of a file, or of a method, with the schedule that the command line asks for.
 local function make_plan(problem)
@@ -136,6 +138,7 @@ local function print_report(problem, found, about)
       :format(found.accuracy, found.held_out_samples) or ''))
   end
   print(('simulated on %s: %s'):format(problem.cluster.name, text.seconds(about.simulated_step_time_s)))
+  cli.print_basis(problem, about)
 end
 
 --- A word that was given, else nil.
@@ -179,7 +182,8 @@ local graph = cli.load_model(options)
 if options.mixtures > 0 then return compare_mixtures(graph, devices) end
 local data = options.data ~= '' and training.read(graph, options.data, options.scale ~= 0 and options.scale or nil,
   options.train_rows > 0 and options.train_rows or nil) or nil -- before a run is begun
-local problem = trinity.problem { graph = graph, cluster = trinity.cluster(model.counted(options.cluster, #devices)) }
+local problem = trinity.problem { graph = graph, cost = cli.cost(options),
+  cluster = trinity.cluster(model.counted(options.cluster, #devices)) }
 local plan = make_plan(problem)
 local found = trinity.execute(problem, plan, { steps = options.steps, devices = devices, seed = options.seed,
   warm_up = options.data == '' and math.min(options.warm_up, options.steps - 1) or nil,
@@ -193,7 +197,8 @@ local found = trinity.execute(problem, plan, { steps = options.steps, devices = 
 local job = trinity.dist.current()
 if job and job.rank > 0 then return end
 
-local about = { model = problem.graph.name, devices = devices, steps = found.steps, stopped = found.stopped,
+local about = { model = problem.graph.name, method = plan.method, reevaluated = plan.reevaluated,
+  cost = problem:cost_text(), devices = devices, steps = found.steps, stopped = found.stopped,
   warm_up = found.warm_up, schedule = plan.schedule or 'fifo', micro_batches = found.micro_batches,
   processes = job ~= nil, cores = found.cores, losses = found.losses, step_time_s = found.step_time_s,
   step_times_s = found.step_times_s,

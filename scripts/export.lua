@@ -6,7 +6,7 @@ local cli = require 'trinity.command.cli'
 local settings = require 'trinity.command.settings'
 local util = require 'trinity.base.util'
 
-local options = trinity.options {
+local options = trinity.options(util.merged(cli.strategy_options, {
   'Writes a model, where its operators go, or a plan for it, for other programs.',
   model = { default = 'inception_v3', position = true,
     help = 'a model in models/, or a file .lua .onnx .pt2 .et .json .txt' },
@@ -24,7 +24,7 @@ local options = trinity.options {
   evaluations = { default = 320, help = 'budget of a method that searches', min = 1, integer = true },
   seconds = { default = math.huge, help = 'wall-clock limit of that; results then depend on the machine', min = 0 },
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
-  strategy = { default = '', help = 'a saved strategy instead of a method (it needs the training step)' },
+  cost = cli.problem_options.cost,
   device = { default = '', help = "placement, accelerate: names devices DEVICE:0, DEVICE:1, ...; '': the cluster's "
     .. 'names, numbers' },
   units = { default = false, help = 'dot: a node per colocation unit, for large graphs' },
@@ -32,7 +32,9 @@ local options = trinity.options {
   names = { default = '', help = "split_spec: modules as in transformers or torchtitan; '': by the network" },
   cut_blocks = { default = false, help = 'accelerate: layers may be on several devices' },
   nodes = { default = '', help = "autoparallel: the file of get_json(), whose nodes get placements" },
-}
+}))
+
+cli.complete(options)
 
 local own = { json = true, dot = true, placement = true }
 local known = { 'dot', 'json', 'placement' }
@@ -61,7 +63,8 @@ end
 --- Devices and where everything goes: a strategy's or a method's placement of the training step.
 local function find_plan()
   local name = options.cluster ~= '' and options.cluster or 'p100x2'
-  local problem = trinity.problem { graph = load_graph(true), cluster = trinity.cluster(name) }
+  local problem = trinity.problem { graph = load_graph(true), cluster = trinity.cluster(name),
+    cost = cli.cost(options) }
   if options.strategy ~= '' then
     local found = cli.load_strategy(options, problem, options.format == 'placement')
     cli.keep(found)

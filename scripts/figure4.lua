@@ -10,7 +10,7 @@ local cli = require 'trinity.command.cli'
 local settings = require 'trinity.command.settings'
 local util = require 'trinity.base.util'
 
-local options = trinity.options {
+local options = trinity.options(util.merged(cli.strategy_options, {
   'Draws a found placement on the layers of its graph, coloured by device.',
   model = { default = 'nmt', help = 'a model in models/, or a file .lua .onnx .json .txt' },
   batch_size = { default = 64, help = 'samples per step; 0: what the model has', min = 0, integer = true },
@@ -22,9 +22,10 @@ local options = trinity.options {
   method = { default = 'trinity', help = 'a method of trinity.methods' },
   evaluations = { default = 400, help = 'placements to simulate', min = 1, integer = true },
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
-  strategy = { default = '', help = 'a saved strategy in place of a search' },
   output = { default = 'runs/figure4', writes = '.csv', help = 'where PATH.csv, PATH.svg and PATH.png go' },
-}
+}))
+
+cli.complete(options)
 
 local problem = trinity.problem { cluster = trinity.cluster(options.cluster), graph = cli.load_model(options, {
   hidden = options.hidden > 0 and options.model == 'nmt' and options.hidden or nil }) }

@@ -32,6 +32,7 @@ local options = trinity.options(util.merged({
   sequence = { default = 0, help = "tokens of a sample; 0: the model's own", min = 0, integer = true },
   plans = { default = 5, help = 'best plans that are shown; bounds prune what cannot be among them', min = 1,
     max = 1000, integer = true },
+  cost = cli.problem_options.cost,
   simulations = { default = 24, help = 'strategies that are simulated at most', min = 1, integer = true },
   tasks = { default = 20000000, min = 1, integer = true,
     help = 'operators that one simulation runs at most, in all micro-batches; what has more is left' },
@@ -98,7 +99,8 @@ local extension = options.model:match '%.(%w+)$' -- networks of other files than
 local recorded = extension and extension ~= 'json' and extension ~= 'lua'
 
 local found = cli.called(trinity.plan, { graph = recorded and graph() or graph,
-  cluster = trinity.cluster(options.cluster), global_batch = options.global_batch, space = dimensions.space(options),
+  cluster = trinity.cluster(options.cluster), cost = cli.cost(options),
+  global_batch = options.global_batch, space = dimensions.space(options),
   plans = options.plans, simulations = options.simulations, tasks = options.tasks, refinements = options.refinements,
   methods = util.words(options.methods), evaluations = options.evaluations, seed = options.seed,
   seconds = options.seconds, quiet = progress.quiet })
@@ -137,6 +139,7 @@ elseif options.json then
   print(trinity.json.encode { plans = util.map(found.plans, row), refused = found.refused,
     pareto = util.map(found.pareto, row), counts = found.counts, pruned = found.pruned, left = found.left,
     lower_bound_s = found.plans[1] and found.lower_bound_s or nil, stopped = found.stopped,
+    cost = problem:cost_text(),
     nearest = nothing and found.nearest or nil,
     helps = nothing and found.nearest and text.helps(found.nearest.point, found.cluster) or nil })
 else
@@ -145,6 +148,7 @@ else
     #found.cluster.devices, options.global_batch, tokens > 1 and (' of %d tokens'):format(tokens) or ''))
   if found.plans[1] then
     print(text.report(found, tokens, layers))
+    cli.print_basis(problem, {})
     if options.explain then print(found.plans[1].strategy:explain()) end
   else
     print(table.concat(text.nothing(found), '\n'))

@@ -33,6 +33,7 @@ local root, words = run_state.root(), options.words
 
 local function bound_text(run) return run.over_bound and ('%.2fx'):format(run.over_bound) or '-' end
 local function time_text(seconds) return seconds and ('%.4g s'):format(seconds) or '-' end
+local function step_text(seconds) return seconds and ('%.6g s'):format(seconds) or '-' end
 local function count_text(value) return type(value) == 'number' and ('%.0f'):format(value) or '-' end
 
 local function script_name(run) return (run.script or '-'):match '([^/]*)$' end
@@ -101,12 +102,13 @@ local function show(name)
   end
 end
 
--- The best step of every method of a run.
+-- The best step of every method of a run, and of plans and strategies that were evaluated in it.
 local function by_method(run)
   local best = {}
-  for _, search in ipairs(run_list.searches(run)) do
-    local method, best_s = tostring(search.method or '-'), tonumber(search.best_step_time_s)
-    if best_s and (not best[method] or best_s < best[method]) then best[method] = best_s end
+  for _, of in ipairs(run_list.steps(run)) do
+    if of.step_time_s and (not best[of.method] or of.step_time_s < best[of.method]) then
+      best[of.method] = of.step_time_s
+    end
   end
   return best
 end
@@ -131,7 +133,7 @@ local function compare(first, second)
   rows = {}
   for i, search in ipairs(searches) do
     local ratio = search.a and search.b and ('%.3f'):format(search.b / search.a) or '-'
-    rows[i] = { search.method, time_text(search.a), time_text(search.b), ratio }
+    rows[i] = { search.method, step_text(search.a), step_text(search.b), ratio }
   end
   print ''
   print(text.format_table({ 'best step', a.name, b.name, 'ratio' }, rows))

@@ -9,19 +9,22 @@
 --   placement               devices from 0, one an operator in the order of the model's file
 --   makespan                under --rules doppler: the step time in the whole units of its files
 --   reward, evaluations, seconds, schedule, micro_batches
+--   reevaluated             what a strategy was made for that is evaluated on something else (--reevaluate)
+--   cost                    what own costs (--cost) cover
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
 local util = require 'trinity.base.util'
 
-local options = trinity.options(cli.declare {
+local options = trinity.options(cli.declare(util.merged(cli.strategy_options, {
   'Simulates a step of a model on a cluster under a placement or a saved strategy.',
   placement = { default = '', help = 'devices from 0 with commas, one an operator in file order or one a unit; '
     .. 'default: all on device 0' },
-  strategy = { default = '', help = 'a strategy that was saved as JSON' },
   schedule_csv = { default = '', help = "of a strategy with a mesh: the order of its pipeline, as PyTorch's schedules "
     .. 'are dumped' },
-})
+})))
+
+cli.complete(options)
 
 local problem = cli.problem(options)
 if options.placement ~= '' and options.strategy ~= '' then

@@ -5,8 +5,9 @@ local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
 local settings = require 'trinity.command.settings'
 local text = require 'trinity.base.text'
+local util = require 'trinity.base.util'
 
-local options = trinity.options {
+local options = trinity.options(util.merged(cli.strategy_options, {
   'Simulates one strategy, says where the time of its step goes, and writes a Chrome trace.',
   model = { default = 'inception_v3', help = 'a model in models/, or a file .lua .onnx .json .txt' },
   cluster = { default = 'p100x4', help = 'a cluster in models/clusters with a count, a Lua file, a profile' },
@@ -17,17 +18,20 @@ local options = trinity.options {
   evaluations = { default = 320, help = 'budget of a method that searches', min = 1, integer = true },
   seconds = { default = math.huge, help = 'wall-clock limit of that; results then depend on the machine', min = 0 },
   seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
-  strategy = { default = '', help = 'a saved strategy instead of a method' },
+  cost = cli.problem_options.cost,
   schedule = { default = '',
     help = "fifo, lifo, critical_path, gpipe, 1f1b, interleaved, pipedream; '': the strategy's own" },
   micro_batches = { default = 0, help = "0: the strategy's own number", min = 0, integer = true },
   queue = { default = '', help = "sender, pair, none, route, fair; '': the cluster's own" },
   output = { default = 'runs/timeline.json', writes = '', help = 'where the trace goes' },
-}
+}))
+
+cli.complete(options)
 
 local function make_problem()
   return trinity.problem { graph = cli.load_model(options),
-    cluster = trinity.cluster(options.cluster), rules = options.queue ~= '' and { queue = options.queue } or nil }
+    cluster = trinity.cluster(options.cluster), cost = cli.cost(options),
+    rules = options.queue ~= '' and { queue = options.queue } or nil }
 end
 
 --- The strategy, with the schedule that the command line asks for.
@@ -113,7 +117,11 @@ print(('%d tasks, %d transfers, simulated in %.2f ms\n'):format(timeline.tasks, 
 local exposed_s, exposed = timeline:exposed_communication()
 local span_s = span_of(timeline)
 local stream = plan.schedule == 'pipedream' or plan.mesh and (plan.synchronise or {}).asynchronous
-print_step(timeline.metrics, plan, problem:bounds(plan.micro_batches or 1, stream and 'pipedream' or plan.schedule))
+print_step(plan.metrics, plan, problem:bounds(plan.micro_batches or 1, stream and 'pipedream' or plan.schedule))
+if timeline.metrics.step_time_s ~= plan.metrics.step_time_s and not stream then
+  print(('the mean from meeting to meeting of the replicas; the step in which they meet, %s, is shown below\n'):format(
+    said(timeline.metrics.step_time_s)))
+end
 if stream then
   print(('a stream of %d mini-batches, %s: waiting and what follows are of all of it\n'):format(timeline.micro_batches,
     said(span_s)))
@@ -121,5 +129,6 @@ end
 print_devices(problem.cluster, timeline.metrics, exposed)
 print_path(timeline, exposed_s, span_s)
 print_types(timeline)
+cli.print_basis(problem, plan)
 timeline:save(options.output)
 print(('\nto see it, open %s in https://ui.perfetto.dev'):format(options.output))

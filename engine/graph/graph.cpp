@@ -176,6 +176,13 @@ std::span<const int32_t> Graph::unit(int32_t unit) const {
   return {unit_members_.data() + first, static_cast<size_t>(unit_offsets_[u + 1]) - first};
 }
 
+Graph Graph::with_stated_times(std::vector<StatedTimes> times) const {
+  Graph copy = *this;
+  for (size_t op = 0; op < copy.operators_.size(); ++op)
+    copy.operators_[op].stated = times.empty() ? nullptr : std::move(times.at(op));
+  return copy;
+}
+
 int64_t Graph::parameter_bytes() const {
   int64_t total = 0;
   for (const auto& op : operators_) total += op.parameter_bytes();

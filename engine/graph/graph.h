@@ -63,6 +63,8 @@ class Graph {
 
   /// The operator called `name`, or -1.
   int32_t find(std::string_view name) const;
+  /// The same graph, with the same fingerprint, whose operators have these times (empty: none).
+  Graph with_stated_times(std::vector<StatedTimes> times) const;
   /// Changes whenever anything that a result depends on changes: structure, sizes, costs, names.
   uint64_t fingerprint() const { return fingerprint_; }
 

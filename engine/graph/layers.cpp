@@ -148,6 +148,7 @@ bool same_work(const Operator& a, const Operator& b) {
          a.flops == b.flops && a.traffic_bytes == b.traffic_bytes &&
          a.measured_time_s == b.measured_time_s &&
          a.measured_backward_time_s == b.measured_backward_time_s &&
+         (a.stated == b.stated || (a.stated && b.stated && *a.stated == *b.stated)) &&
          a.extra_parameter_bytes == b.extra_parameter_bytes &&
          a.persistent_bytes == b.persistent_bytes && a.workspace_bytes == b.workspace_bytes;
 }

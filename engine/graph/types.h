@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -85,6 +86,15 @@ struct Tensor {
   int64_t elements() const { return bytes / dtype_bytes(dtype); }
 };
 
+/// Seconds that an operator takes on devices of a type and speed by a cost model of one's own, and
+/// those of the cluster's cost model: what is made of the operator takes its share of the former.
+struct StatedTime {
+  int32_t device_type = 0;  ///< Device::type
+  double speed = 1, time_s = 0, model_time_s = 0;
+  bool operator==(const StatedTime&) const = default;
+};
+using StatedTimes = std::shared_ptr<const std::vector<StatedTime>>;
+
 /// Tensors that an operator reads or writes.
 using TensorNumbers = ShortList<int32_t, 4>;
 
@@ -101,6 +111,7 @@ struct Operator {
   double traffic_bytes = -1;     ///< memory traffic; negative: inputs + outputs + parameters
   double measured_time_s = -1;   ///< time on the profiled device, negative where not measured
   double measured_backward_time_s = -1;  ///< same for its backward operator (forward graphs only)
+  StatedTimes stated;            ///< of a graph bound with a cost model of its own; else null
   int64_t extra_parameter_bytes = 0;     ///< weights whose shapes are not known (profiles)
   int64_t persistent_bytes = 0;          ///< resident all step beside the weights (optimiser state)
   int64_t workspace_bytes = 0;           ///< needed only while it runs

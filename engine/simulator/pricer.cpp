@@ -137,66 +137,62 @@ auto StrategyPricer::of_symmetry(const Strategy& strategy, Run run) {
   }
 }
 
-std::vector<int32_t> StrategyPricer::home(const Strategy& strategy, const BindGraph& bind) {
-  if (!strategy.parallelism || bind || !copies_are_alike(*strategy.parallelism))
-    return this->bind(strategy, bind).arranged.home;
+std::vector<int32_t> StrategyPricer::home(const Strategy& strategy) {
+  if (!strategy.parallelism || !copies_are_alike(*strategy.parallelism))
+    return bind(strategy).arranged.home;
   return of_symmetry(strategy, [&] { return symmetry_.home(strategy); });
 }
 
-int32_t StrategyPricer::simulated_devices(const Strategy& strategy, const BindGraph& bind) {
+int32_t StrategyPricer::simulated_devices(const Strategy& strategy) {
   const auto& given = *strategy.parallelism;
   check_mesh(given, problem_->cluster());
-  if (bind || !copies_are_alike(given)) return static_cast<int32_t>(given.mesh.device_count());
+  if (!copies_are_alike(given)) return static_cast<int32_t>(given.mesh.device_count());
   const int32_t found = of_symmetry(strategy, [&] { return symmetry_.seen(strategy).devices; });
   return found < 0 ? static_cast<int32_t>(given.mesh.device_count()) : found;
 }
 
-BoundStrategy StrategyPricer::bind(const Strategy& strategy, const BindGraph& bind) {
-  const auto found = structure(strategy, bind);
+BoundStrategy StrategyPricer::bind(const Strategy& strategy) {
+  const auto found = structure(strategy);
   return {found->made, found->problem, arrange(*found->made, strategy)};
 }
 
-std::shared_ptr<StrategyPricer::Structure> StrategyPricer::structure(const Strategy& strategy,
-                                                                     const BindGraph& bind) {
+std::shared_ptr<StrategyPricer::Structure> StrategyPricer::structure(
+    const Strategy& strategy) {
   if (strategy.parallelism) check_mesh(*strategy.parallelism, problem_->cluster());
   return structures_.find(structure_of(strategy), [&] {
     auto result = std::make_shared<Structure>();
     result->made = std::make_shared<const LoweredGraph>(
         lower_graph(strategy, problem_->graph(), problem_->cluster()));
     const std::shared_ptr<const Graph> graph(result->made, &result->made->graph);
-    result->problem = bind ? bind(graph) : std::make_shared<const Problem>(graph, *problem_);
+    result->problem = std::make_shared<const Problem>(graph, *problem_);
     return result;
   });
 }
 
 void StrategyPricer::run(std::span<const Strategy> strategies, std::vector<Metrics>& metrics,
-                         int64_t limit_ns, OnContradiction on_contradiction, const BindGraph& bind,
+                         int64_t limit_ns, OnContradiction on_contradiction,
                          std::span<const int64_t> entry) {
   metrics.resize(strategies.size());
   const auto price_one = [&](int item) {
     poll_stop();
     try {
-      price(strategies[item], metrics[item], limit_ns, on_contradiction, bind);
+      price(strategies[item], metrics[item], limit_ns, on_contradiction);
     } catch (const ArgumentError& error) {
       if (entry.empty()) throw;
       throw ArgumentError(fmt::format("entry {}: {}", entry[item], error.what()));
     }
   };
-  const auto count = static_cast<int>(strategies.size());
-  if (bind)
-    for (int item = 0; item < count; ++item) price_one(item);
-  else
-    pool_.parallel_for(count, [&](int item, int) { price_one(item); });
+  pool_.parallel_for(static_cast<int>(strategies.size()), [&](int item, int) { price_one(item); });
 }
 
 void StrategyPricer::price(const Strategy& strategy, Metrics& metrics, int64_t limit_ns,
-                           OnContradiction on_contradiction, const BindGraph& bind) {
+                           OnContradiction on_contradiction) {
   const bool strict = on_contradiction == OnContradiction::fail;
   if (prices_.find(strategy, metrics) && !(strict && metrics.unscheduled)) {
     if (metrics.step_time_ns > limit_ns) metrics.reject(limit_ns);
     return;
   }
-  if (strategy.parallelism && !bind && copies_are_alike(*strategy.parallelism)) {
+  if (strategy.parallelism && copies_are_alike(*strategy.parallelism)) {
     if (price_symmetry(strategy, metrics, limit_ns, on_contradiction)) {
       if (!metrics.rejected) prices_.add(strategy, metrics);
       return;
@@ -204,13 +200,13 @@ void StrategyPricer::price(const Strategy& strategy, Metrics& metrics, int64_t l
   }
   const auto cycle = cycle_of(strategy);
   if (cycle.size() == 1) {
-    price_step(strategy, metrics, limit_ns, on_contradiction, bind);
+    price_step(strategy, metrics, limit_ns, on_contradiction);
   } else {
     std::vector<Metrics> steps;
     std::vector<int32_t> counts;
     for (const auto& step : cycle) {
       price_step(step.strategy, steps.emplace_back(), std::numeric_limits<int64_t>::max(),
-                 on_contradiction, bind);
+                 on_contradiction);
       counts.push_back(step.count);
     }
     metrics = mean_of(steps, counts);
@@ -231,8 +227,8 @@ bool StrategyPricer::price_symmetry(const Strategy& strategy, Metrics& metrics, 
 }
 
 void StrategyPricer::price_step(const Strategy& strategy, Metrics& metrics, int64_t limit_ns,
-                                OnContradiction on_contradiction, const BindGraph& bind) {
-  const auto made = structure(strategy, bind);
+                                OnContradiction on_contradiction) {
+  const auto made = structure(strategy);
   const auto arranged = arrange(*made->made, strategy);
   const auto schedule =
       bind_schedule(arranged.schedule, arranged.placement, *made->problem, on_contradiction);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -51,27 +50,23 @@ class StrategyPricer {
   static constexpr int64_t kMostOperators = 1'000'000;
   static constexpr size_t kPriceBytes = size_t{64} << 20;  ///< 100 results on 16,384 devices
 
-  /// Binds a lowered graph; it is called on the thread of bind() and run() alone, which is then the
-  /// only one.
-  using BindGraph = std::function<std::shared_ptr<const Problem>(std::shared_ptr<const Graph>)>;
-
   StrategyPricer(std::shared_ptr<const Problem> problem, ThreadPool& pool);
 
   /// Where the first part of every operator is. Throws what lower() throws.
-  std::vector<int32_t> home(const Strategy& strategy, const BindGraph& bind = {});
+  std::vector<int32_t> home(const Strategy& strategy);
 
   /// Of how many devices a strategy with a mesh is simulated, as which all others behave. Throws what
   /// lower() throws.
-  int32_t simulated_devices(const Strategy& strategy, const BindGraph& bind = {});
+  int32_t simulated_devices(const Strategy& strategy);
 
-  /// Throws what lower() throws. bind: for a cost model of its own; empty: the cluster's.
-  BoundStrategy bind(const Strategy& strategy, const BindGraph& bind = {});
+  /// Throws what lower() throws.
+  BoundStrategy bind(const Strategy& strategy);
 
   /// metrics[i] prices strategy i, rejected when its step is longer than `limit_ns`. Throws of the
   /// first strategy that cannot be priced what lower() and the simulator throw; `entry`, where it
   /// is given, numbers strategies in messages.
   void run(std::span<const Strategy> strategies, std::vector<Metrics>& metrics, int64_t limit_ns,
-           OnContradiction on_contradiction, const BindGraph& bind = {},
+           OnContradiction on_contradiction,
            std::span<const int64_t> entry = {});
 
  private:
@@ -82,20 +77,20 @@ class StrategyPricer {
     Idle<Simulator> idle;
   };
 
-  std::shared_ptr<Structure> structure(const Strategy& strategy, const BindGraph& bind);
+  std::shared_ptr<Structure> structure(const Strategy& strategy);
   void check_replica(const Strategy& strategy) const;
   template <class Run>
   auto of_symmetry(const Strategy& strategy, Run run);
   void price(const Strategy& strategy, Metrics& metrics, int64_t limit_ns,
-             OnContradiction on_contradiction, const BindGraph& bind);
+             OnContradiction on_contradiction);
   bool price_symmetry(const Strategy& strategy, Metrics& metrics, int64_t limit_ns,
                       OnContradiction on_contradiction);
   void price_step(const Strategy& strategy, Metrics& metrics, int64_t limit_ns,
-                  OnContradiction on_contradiction, const BindGraph& bind);
+                  OnContradiction on_contradiction);
 
   std::shared_ptr<const Problem> problem_;
   ThreadPool& pool_;
-  SymmetryPricer symmetry_;  // of meshes without a cost model of their own
+  SymmetryPricer symmetry_;  // of meshes
   Latest<Strategy, Structure> structures_;
   PriceCache prices_{kPriceBytes};
 };

@@ -66,29 +66,31 @@ Problem::Problem(std::shared_ptr<const Graph> graph, std::shared_ptr<const Clust
     : graph_(std::move(graph)), cluster_(std::move(cluster)), rules_(rules) {
   check_rules();
   on_ = find_devices(static_cast<bool>(cost));
-  bind(cost, true);
+  if (cost)
+    graph_ = std::make_shared<const Graph>(
+        graph_->with_stated_times(stated_times(*graph_, *cluster_, on_->first, cost)));
+  bind(true);
 }
 
 Problem::Problem(std::shared_ptr<const Graph> graph, const Problem& like)
     : graph_(std::move(graph)), cluster_(like.cluster_), rules_(like.rules_) {
   check_rules();
-  on_ = like.on_->own_costs ? find_devices(false) : like.on_;
-  bind({}, false);
+  on_ = like.on_;
+  bind(false);
 }
 
 std::shared_ptr<Problem::Devices> Problem::find_devices(bool own_costs) const {
   auto found = std::make_shared<Devices>();
-  found->own_costs = own_costs;
-  find_classes(*found);
+  find_classes(*found, own_costs);
   find_contention(*found);
   find_wires(*found);
   return found;
 }
 
-void Problem::bind(const CostFunction& cost, bool first) {
+void Problem::bind(bool first) {
   cost_class_ = on_->cost_class.data();
   wires_ = on_->wires.empty() ? nullptr : on_->wires.data();
-  bind_costs(cost);
+  bind_costs();
   check_contention();
   bind_edges();
   if (first) check_latencies();
@@ -149,9 +151,10 @@ void Problem::check_contention() const {
         graph_->name(), static_cast<double>(longest) * 1e-9));
 }
 
-void Problem::find_classes(Devices& found) const {
+/// own_costs: of a cost model that may go by names of types.
+void Problem::find_classes(Devices& found, bool own_costs) const {
   std::map<std::pair<int32_t, double>, int32_t> classes;
-  const auto kinds = cluster_->kinds();  // a cost model of one's own may go by names
+  const auto kinds = cluster_->kinds();
   for (int32_t d = 0; d < devices(); ++d) {
     const auto& device = cluster_->device(d);
     if (const Device* before = d > 0 ? &cluster_->device(d - 1) : nullptr;
@@ -160,39 +163,23 @@ void Problem::find_classes(Devices& found) const {
       continue;
     }
     const auto [known, added] = classes.emplace(
-        std::pair(found.own_costs ? device.type : kinds[device.type], device.speed),
+        std::pair(own_costs ? device.type : kinds[device.type], device.speed),
         static_cast<int32_t>(found.first.size()));
     found.cost_class.push_back(known->second);
     if (added) found.first.push_back(d);
   }
 }
 
-void Problem::bind_costs(const CostFunction& cost) {
+void Problem::bind_costs() {
   const auto n = static_cast<size_t>(operators());
   least_cost_ns_.assign(n, std::numeric_limits<int64_t>::max());
   cost_ns_.reserve(n * on_->first.size());
   for (const int32_t d : on_->first) {
     const auto& device = cluster_->device(d);
-    StopPoll stop;
-    const auto& type = cluster_->type_of(d);
-    std::vector<double> times_s;
-    times_s.reserve(n);
-    for (size_t o = 0; o < n; ++o, stop.step()) {
-      const auto& op = graph_->operators()[o];
-      times_s.push_back(op.collective >= 0 ? 0 : operator_time_s(*graph_, op, device, type));
-    }
-    wait_for_dispatch(*graph_, type, device.speed, times_s);
+    const auto times_s = operator_times_s(*graph_, device, cluster_->type_of(d));
     for (size_t o = 0; o < n; ++o) {
       const auto& op = graph_->operators()[o];
-      double time_s = times_s[o];
-      if (cost && op.collective < 0) {
-        time_s = cost(op, device, type, time_s);
-        if (!(time_s >= 0))
-          throw ArgumentError(
-              fmt::format("the cost of operator '{}' on device '{}' must be 0 or "
-                          "more seconds, got {}",
-                          op.name, device.name, time_s));
-      }
+      const double time_s = times_s[o];
       if (!(time_s >= 0 && time_s < 1e6))
         throw LimitError(
             fmt::format("operator '{}' would take {} s on device '{}', expected less than 1e6 s",

@@ -63,13 +63,14 @@ class Problem {
     int32_t output;
   };
 
-  /// `cost` replaces the cost model; it is asked once per operator and kind of device. Throws
+  /// `cost` replaces the cost model; it is asked once per operator and device type and speed, and
+  /// holds for what is made of the operators, too (Operator::stated, which graph() has). Throws
   /// LimitError when times could exceed the simulator's 64-bit clock, ArgumentError for rules that
   /// contradict each other or a cost that is negative or no number.
   Problem(std::shared_ptr<const Graph> graph, std::shared_ptr<const Cluster> cluster,
           SimulationRules rules, const CostFunction& cost = {});
-  /// The same on the cluster and under the rules of another problem, without a cost model of its
-  /// own; what goes by the cluster alone they have together. Throws the same.
+  /// The same on the cluster and under the rules of another problem, of whose graph `graph` was made;
+  /// what goes by the cluster alone they have together. Throws the same.
   Problem(std::shared_ptr<const Graph> graph, const Problem& like);
 
   const Graph& graph() const { return *graph_; }
@@ -170,7 +171,6 @@ class Problem {
   void check_latencies() const;
   /// What goes by the cluster alone.
   struct Devices {
-    bool own_costs = false;             // of a cost model that may go by names of types
     std::vector<int32_t> cost_class;
     std::vector<int32_t> first;         // of every cost class its first device
     bool contends = false;
@@ -184,12 +184,12 @@ class Problem {
     double most_bytes_per_ns = 0;
   };
   /// first: of its cluster.
-  void bind(const CostFunction& cost, bool first);
+  void bind(bool first);
   std::shared_ptr<Devices> find_devices(bool own_costs) const;
-  void find_classes(Devices& found) const;
+  void find_classes(Devices& found, bool own_costs) const;
   void find_contention(Devices& found) const;
   void find_wires(Devices& found) const;
-  void bind_costs(const CostFunction& cost);
+  void bind_costs();
   void check_contention() const;
   void bind_edges();
   void bind_uniform_wires();

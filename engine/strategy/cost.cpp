@@ -5,6 +5,8 @@
 #include <map>
 #include <string>
 
+#include "base/error.h"
+#include "base/stop.h"
 #include "graph/nameless.h"
 #include "graph/operator_types.h"
 #include "graph/split_backward.h"
@@ -27,12 +29,11 @@ DType computed_in(const Graph& graph, const Operator& op) {
   return of.outputs.empty() ? DType::float32 : graph.tensor(of.outputs[0]).dtype;
 }
 
-double peak_flops_per_s(const Graph& graph, const Operator& op, const DeviceType& type) {
+/// The dtype whose peak an operator has on a device: float32 where it states none for the operator's.
+DType rated_in(const Graph& graph, const Operator& op, const DeviceType& type) {
   DType dtype = computed_in(graph, op);
   if (dtype == DType::float8 && !type.peak_flops_per_s.contains(dtype)) dtype = DType::bfloat16;
-  const auto found = type.peak_flops_per_s.find(dtype);
-  return found != type.peak_flops_per_s.end() ? found->second
-                                              : type.peak_flops_per_s.at(DType::float32);
+  return type.peak_flops_per_s.contains(dtype) ? dtype : DType::float32;
 }
 
 /// What the device reaches on an operator: efficiencies of its matrix or vector units, of its
@@ -49,12 +50,16 @@ void refine(const DeviceType& type, std::string_view key, Reached& reached) {
   reached.launch_s = found->second.launch_s.value_or(reached.launch_s);
 }
 
-Reached reached_by(const Operator& op, const DeviceType& type) {
+/// Of each of cost_keys() first what holds in all dtypes, then 'KEY:DTYPE'.
+Reached reached_by(const Operator& op, const DeviceType& type, DType dtype) {
   const bool matrix = operator_rule(op.type).matrix;
   Reached reached{matrix ? type.compute_efficiency : type.memory_efficiency, type.memory_efficiency,
                   type.launch_s};
   if (!type.operators.empty())
-    for (const auto& key : cost_keys(op)) refine(type, key, reached);
+    for (const auto& key : cost_keys(op)) {
+      refine(type, key, reached);
+      refine(type, fmt::format("{}:{}", key, dtype_name(dtype)), reached);
+    }
   return reached;
 }
 
@@ -100,6 +105,13 @@ std::vector<std::string> cost_keys(const Operator& op) {
 }
 
 bool is_cost_key(std::string_view name) {
+  if (const auto colon = name.rfind(':'); colon != std::string_view::npos) {
+    const auto dtype = name.substr(colon + 1);
+    name = name.substr(0, colon);
+    if (dtype != "float32" && dtype != "float16" && dtype != "bfloat16" && dtype != "float64" &&
+        dtype != "float8")
+      return false;
+  }
   return has_operator_rule(name) || name == "DepthwiseConv" || name == "DepthwiseConvGrad" ||
          name == "Conv3x3" || name == "Conv3x3Grad";
 }
@@ -257,20 +269,89 @@ Kernel kernel_of(const Graph& graph, const Operator& op, const DeviceType& type)
 
 }  // namespace
 
-double operator_time_s(const Graph& graph, const Operator& op, const Device& device,
-                       const DeviceType& type) {
+namespace {
+
+/// What a cost model of one's own states of an operator on a device; nullptr: nothing.
+const StatedTime* stated_on(const Operator& op, const Device& device) {
+  if (!op.stated) return nullptr;
+  for (const auto& stated : *op.stated)
+    if (stated.device_type == device.type && stated.speed == device.speed) return &stated;
+  return nullptr;
+}
+
+/// Of the cluster's cost model.
+double model_time_s(const Graph& graph, const Operator& op, const Device& device,
+                    const DeviceType& type) {
   if (op.measured()) return op.measured_time_s / device.speed;
   if (operator_rule(op.type).view || (op.flops == 0 && op.traffic_bytes == 0)) return 0;
   if (type.joins_products && sums_joined(graph, op)) return 0;
-  const auto reached = reached_by(op, type);
+  const DType dtype = rated_in(graph, op, type);
+  const auto reached = reached_by(op, type, dtype);
   const auto kernel = kernel_of(graph, op, type);
-  double compute_s = op.flops / (reached.compute * peak_flops_per_s(graph, op, type));
+  double compute_s = op.flops / (reached.compute * type.peak_flops_per_s.at(dtype));
   if (kernel.width > 0) compute_s *= 1 + type.half_width / kernel.width;
   const double bytes = std::max(0.0, op.traffic_bytes - kernel.saved_bytes);
   const double memory_s = bytes / (reached.memory * type.memory_bandwidth_bytes_per_s);
   const double work_s = std::max(compute_s, memory_s) +
                         (1 - type.overlap) * std::min(compute_s, memory_s);
   return (kernel.launches * reached.launch_s + work_s) / device.speed;
+}
+
+}  // namespace
+
+double operator_time_s(const Graph& graph, const Operator& op, const Device& device,
+                       const DeviceType& type) {
+  const double time_s = model_time_s(graph, op, device, type);
+  const StatedTime* stated = stated_on(op, device);
+  if (!stated) return time_s;
+  return stated->model_time_s > 0 ? stated->time_s * (time_s / stated->model_time_s)
+                                  : stated->time_s;
+}
+
+std::vector<double> operator_times_s(const Graph& graph, const Device& device,
+                                     const DeviceType& type) {
+  std::vector<double> times_s, stated_s;
+  times_s.reserve(graph.operators().size());
+  StopPoll stop;
+  for (const auto& op : graph.operators()) {
+    times_s.push_back(op.collective >= 0 ? 0 : operator_time_s(graph, op, device, type));
+    stop.step();
+  }
+  stated_s = times_s;
+  for (size_t o = 0; o < times_s.size(); ++o)
+    if (stated_on(graph.operators()[o], device)) times_s[o] = 0;  // which has its waits
+  wait_for_dispatch(graph, type, device.speed, times_s);
+  for (size_t o = 0; o < times_s.size(); ++o)
+    if (stated_on(graph.operators()[o], device)) times_s[o] = stated_s[o];
+  return times_s;
+}
+
+std::vector<StatedTimes> stated_times(const Graph& graph, const Cluster& cluster,
+                                      std::span<const int32_t> devices, const CostFunction& cost) {
+  std::vector<std::vector<StatedTime>> found(static_cast<size_t>(graph.operator_count()));
+  for (const int32_t d : devices) {
+    const auto& device = cluster.device(d);
+    const auto& type = cluster.type_of(d);
+    const auto default_s = operator_times_s(graph, device, type);
+    StopPoll stop;
+    for (size_t o = 0; o < found.size(); ++o, stop.step()) {
+      const auto& op = graph.operators()[o];
+      if (op.collective >= 0) continue;
+      const auto time_s = cost(op, device, type, default_s[o]);
+      if (!time_s) continue;
+      if (!(*time_s >= 0))
+        throw ArgumentError(fmt::format(
+            "the cost of operator '{}' on device '{}' must be 0 or more seconds, got {}", op.name,
+            device.name, *time_s));
+      found[o].push_back({device.type, device.speed, *time_s,
+                          model_time_s(graph, op, device, type)});
+    }
+  }
+  std::vector<StatedTimes> times(found.size());
+  for (size_t o = 0; o < found.size(); ++o)
+    if (!found[o].empty())
+      times[o] = std::make_shared<const std::vector<StatedTime>>(std::move(found[o]));
+  return times;
 }
 
 namespace {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <functional>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,8 +12,9 @@
 
 namespace trinity {
 
-/// Seconds that an operator takes on a device. A measured time is used as it is; otherwise the
-/// roofline: launch + max(flops / (compute_efficiency * peak), traffic / (memory_efficiency *
+/// Seconds that an operator takes on a device. Where a cost model of one's own states a time
+/// (Operator::stated), that time, of a part of an operator the share of it that the part has of the
+/// time below. A measured time is used as it is; otherwise the roofline: launch + max(flops / (compute_efficiency * peak), traffic / (memory_efficiency *
 /// memory bandwidth)), with memory_efficiency in both terms for operators that are no matrix
 /// product or convolution. Both are divided by the device's speed. The peak is that of the first
 /// output's dtype (of float8 where a product reads that, or else of bfloat16), float32's where the
@@ -37,6 +40,11 @@ namespace trinity {
 double operator_time_s(const Graph& graph, const Operator& op, const Device& device,
                        const DeviceType& type);
 
+/// The same of all operators, with what they wait for their host (strategy/dispatch.h), which stated
+/// times have; 0 for members of collectives.
+std::vector<double> operator_times_s(const Graph& graph, const Device& device,
+                                     const DeviceType& type);
+
 /// How many times as long an operator takes on a device while all devices of its type on its node
 /// compute: the device type's contention, or what it states for the operator (see cost_keys()).
 double contention(const Operator& op, const DeviceType& type);
@@ -52,9 +60,15 @@ std::vector<std::string> cost_keys(const Operator& op);
 /// Whether `name` can be among cost_keys() of any operator with a rule of its own.
 bool is_cost_key(std::string_view name);
 
-/// A cost model of one's own: seconds of an operator on a device; `default_s` is what
-/// operator_time_s() says.
-using CostFunction = std::function<double(const Operator& op, const Device& device,
-                                          const DeviceType& type, double default_s)>;
+/// A cost model of one's own: seconds of an operator on a device, nothing where the cluster's holds;
+/// `default_s` is what that says.
+using CostFunction = std::function<std::optional<double>(
+    const Operator& op, const Device& device, const DeviceType& type, double default_s)>;
+
+/// What a cost model of one's own states of the operators of a graph on the first devices of every
+/// type and speed: Operator::stated, null for members of collectives and where it states nothing.
+/// Throws ArgumentError for a time that is negative or no number.
+std::vector<StatedTimes> stated_times(const Graph& graph, const Cluster& cluster,
+                                      std::span<const int32_t> devices, const CostFunction& cost);
 
 }  // namespace trinity

@@ -35,7 +35,7 @@ class Reader {
     throw FileError(fmt::format("{}: {}", source_, what));
   }
   const Json& member(const Json& object, const char* key) const;
-  void expect(const char* key, const Json& wanted) const;
+  int32_t version() const;
   bool same_fingerprint(const char* part, uint64_t fingerprint) const;
   int32_t operator_number(const std::string& name, const std::string& field) const;
   int32_t device_number(const Json& value, const std::string& what) const;
@@ -67,6 +67,7 @@ class Reader {
   OperatorSplit read_split(const Json& json, int32_t op, const std::string& what) const;
   Splits read_splits(const Json& json) const;
   Scalar read_scalar(const Json& json, const std::string& what) const;
+  Scalars read_scalars(const Json& json, const std::string& what) const;
   Replication read_replication(const Json& json) const;
 
   std::string source_;
@@ -82,13 +83,15 @@ const Json& Reader::member(const Json& object, const char* key) const {
   return object.at(key);
 }
 
-void Reader::expect(const char* key, const Json& wanted) const {
-  const auto& value = member(json_, key);
-  if (value != wanted)
-    fail(fmt::format(
-        "expected {} {}, got {}", key,
-        wanted.is_string() ? fmt::format("'{}'", wanted.get<std::string>()) : wanted.dump(),
-        value.dump()));
+/// The version of the file, whose format is checked.
+int32_t Reader::version() const {
+  const auto& format = member(json_, "format");
+  if (!format.is_string() || format.get_ref<const std::string&>() != kStrategyFormat)
+    fail(fmt::format("expected format '{}', got {}", kStrategyFormat, format.dump()));
+  const auto& version = member(json_, "version");
+  for (int32_t known = 1; known <= kStrategyVersion; ++known)
+    if (version == known) return known;
+  fail(fmt::format("expected version 1 to {}, got {}", kStrategyVersion, version.dump()));
 }
 
 bool Reader::same_fingerprint(const char* part, uint64_t fingerprint) const {
@@ -220,8 +223,8 @@ Synchronisation Reader::read_synchronise(const Json& json) const {
 Parallelism Reader::read_parallelism() const {
   Parallelism given;
   refuse_unknown(json_, "strategy",
-                 {"bucket_bytes", "cluster", "context_kind", "devices", "format", "graph", "inside", "mesh",
-                  "notes", "operators", "order", "overlap_tensor", "recompute", "scatter_gather", "schedule", "sequence_parallel",
+                 {"bucket_bytes", "cluster", "context_kind", "devices", "format", "graph", "inside", "made_for",
+                  "mesh", "notes", "operators", "order", "overlap_tensor", "recompute", "scatter_gather", "schedule", "sequence_parallel",
                   "shard", "synchronise", "version"});
   given.mesh = read_mesh(member(json_, "mesh"));
   if (json_.contains("order"))
@@ -400,19 +403,25 @@ Replication Reader::read_replication(const Json& json) const {
   if (!kind.is_string()) fail("replication: kind: expected a word");
   replication.kind = kind.get<std::string>();
   replication.replicas = whole_number(member(json, "replicas"), 1 << 24, "replication: replicas");
-  if (!json.contains("options")) return replication;
-  if (!json["options"].is_object()) fail("replication: options: expected an object");
-  for (const auto& [name, value] : json["options"].items()) {
-    const auto what = fmt::format("replication: option '{}'", name);
+  if (json.contains("options"))
+    replication.options = read_scalars(json["options"], "replication: options");
+  return replication;
+}
+
+Scalars Reader::read_scalars(const Json& json, const std::string& what) const {
+  if (!json.is_object()) fail(fmt::format("{}: expected an object", what));
+  Scalars scalars;
+  for (const auto& [name, value] : json.items()) {
+    const auto field = fmt::format("{}: '{}'", what, name);
     if (!value.is_object()) {
-      replication.options[name] = read_scalar(value, what);
+      scalars[name] = read_scalar(value, field);
       continue;
     }
     std::map<std::string, Scalar> group;
-    for (const auto& [key, entry] : value.items()) group[key] = read_scalar(entry, what);
-    replication.options[name] = std::move(group);
+    for (const auto& [key, entry] : value.items()) group[key] = read_scalar(entry, field);
+    scalars[name] = std::move(group);
   }
-  return replication;
+  return scalars;
 }
 
 /// The device of every operator, its schedule, splits and replication.
@@ -423,25 +432,24 @@ void Reader::read_placed(Strategy& strategy) const {
   if (json_.contains("schedule")) strategy.schedule = read_schedule(json_["schedule"]);
   check_placement(strategy.placement, graph_, cluster_);
   check_schedule(strategy.schedule, graph_, cluster_.device_count());
-  if (json_["version"] == kStrategyVersion2)
+  if (json_["version"] != 1)
     refuse_unknown(json_, "strategy",
-                   {"cluster", "format", "graph", "notes", "placement", "replication", "schedule",
-                    "splits", "version"});
+                   {"cluster", "format", "graph", "made_for", "notes", "placement", "replication",
+                    "schedule", "splits", "version"});
   if (json_.contains("splits")) strategy.splits = read_splits(json_["splits"]);
   if (json_.contains("replication")) strategy.replication = read_replication(json_["replication"]);
   check_splits(strategy.splits, graph_, cluster_.device_count());
 }
 
 LoadedStrategy Reader::read() {
-  expect("format", kStrategyFormat);
   LoadedStrategy loaded;
+  loaded.version = version();
   loaded.same_graph = same_fingerprint("graph", graph_.fingerprint());
   loaded.same_cluster = same_fingerprint("cluster", cluster_.fingerprint());
-  const bool second = member(json_, "version") == kStrategyVersion2;
-  if (!second) expect("version", kStrategyVersion);
-  const bool mesh = second && json_.contains("mesh");
+  if (loaded.version >= 3)
+    loaded.made_for = read_scalars(member(json_, "made_for"), "made_for");
   try {
-    if (mesh) {
+    if (loaded.version >= 2 && json_.contains("mesh")) {
       loaded.strategy.parallelism = read_parallelism();
       loaded.strategy.placement = lower(loaded.strategy, graph_, cluster_).arranged.home;
     } else {

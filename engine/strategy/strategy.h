@@ -18,12 +18,14 @@ namespace trinity {
 /// A number, a truth value or a word.
 using Scalar = std::variant<bool, double, std::string>;
 
+/// Scalars by name, and groups of such.
+using Scalars = std::map<std::string, std::variant<Scalar, std::map<std::string, Scalar>>>;
+
 /// How copies of a strategy on further devices are kept together.
 struct Replication {
   std::string kind;  ///< "bsp", "parameter_server", "local_sgd" or "daso"
   int32_t replicas = 1;
-  /// Options of the kind by name, and groups of such (DASO's `held`).
-  std::map<std::string, std::variant<Scalar, std::map<std::string, Scalar>>> options;
+  Scalars options;  ///< of the kind by name, and groups of such (DASO's `held`)
 
   bool operator==(const Replication&) const = default;
 };
@@ -51,25 +53,30 @@ void check_placement(std::span<const int32_t> placement, const Graph& graph,
                      const Cluster& cluster);
 
 /// The strategy as JSON text ending in a newline: format and version, graph and cluster (name,
-/// fingerprint), `notes` (method, seed, metrics: scalars, written in key order), the schedule
-/// unless it is the default one, the device name of every operator by name. Equal inputs give equal
-/// bytes. Throws what check_placement() and check_schedule() throw.
+/// fingerprint), `made_for` (what evaluates it again: model, micro_batch, cluster and so on;
+/// lib/trinity/strategy/made_for.lua), `notes` (method, seed, metrics: scalars, written in key order),
+/// the schedule unless it is the default one, the device name of every operator by name, and where
+/// there are any `splits` (by operator: factors by dimension, copies, devices) and `replication` (kind,
+/// replicas, options). Equal inputs give equal bytes. Throws what check_placement() and
+/// check_schedule() throw.
 ///
 /// The schedule has fields name, micro_batches and, where they are filled, priority (a number, or
 /// "inf" or "-inf", by operator), stage (from 1, by operator; not for members of collectives), and
 /// order (a list of operators by device; "operator@micro-batch", from 1, when there are several).
-/// That is version 1. Version 2 has beside them `splits` (by operator: factors by dimension,
-/// copies, devices) and `replication` (kind, replicas, options), where there are any. With
-/// `parallelism` the version is 2, and in place of the placement are fields mesh (axes above 1),
-/// schedule (name, micro_batches, and virtual_stages, stages where they are given), recompute and
-/// bucket_bytes, overlap_tensor, scatter_gather, sequence_parallel, shard and synchronise where they are not the default,
-/// inside (by operator, from 1; those on the first place are left out).
+/// With `parallelism` there are in place of the placement the fields mesh (axes above 1), schedule
+/// (name, micro_batches, and virtual_stages, stages where they are given), recompute and bucket_bytes,
+/// overlap_tensor, scatter_gather, sequence_parallel, shard and synchronise where they are not the
+/// default, inside (by operator, from 1; those on the first place are left out). This is version 3;
+/// versions 1 (a placement and schedule alone) and 2 lack `made_for`.
 std::string strategy_to_json(const Strategy& strategy, const Graph& graph, const Cluster& cluster,
-                             const std::map<std::string, Scalar>& notes);
+                             const std::map<std::string, Scalar>& notes,
+                             const Scalars& made_for = {});
 
 struct LoadedStrategy {
   Strategy strategy;
   std::map<std::string, std::string> notes;
+  Scalars made_for;
+  int32_t version = 3;
   bool same_graph = false, same_cluster = false;  ///< whether the fingerprints agree
 };
 

@@ -10,8 +10,7 @@ namespace trinity {
 // What strategy.cpp reads and strategy_text.cpp writes at the head of a strategy file.
 
 inline constexpr const char* kStrategyFormat = "trinity-strategy";
-inline constexpr int kStrategyVersion = 1;
-inline constexpr int kStrategyVersion2 = 2;  ///< with a mesh, splits or a replication
+inline constexpr int kStrategyVersion = 3;  ///< earlier ones: strategy.h
 
 inline std::string fingerprint_text(uint64_t value) { return fmt::format("{:016x}", value); }
 

@@ -175,23 +175,25 @@ void write_split(JsonWriter& json, const OperatorSplit& split, const IterationSp
   json.end_object();
 }
 
+void write_scalars(JsonWriter& json, const Scalars& scalars) {
+  json.begin_object();
+  for (const auto& [name, value] : scalars) {
+    json.key(name);
+    if (const auto* scalar = std::get_if<Scalar>(&value)) {
+      write_scalar(json, *scalar);
+      continue;
+    }
+    json.begin_object();
+    for (const auto& [key, entry] : std::get<1>(value)) write_scalar(json.key(key), entry);
+    json.end_object();
+  }
+  json.end_object();
+}
+
 void write_replication(JsonWriter& json, const Replication& replication) {
   json.begin_object();
   json.key("kind").text(replication.kind).key("replicas").integer(replication.replicas);
-  if (!replication.options.empty()) {
-    json.key("options").begin_object();
-    for (const auto& [name, option] : replication.options) {
-      json.key(name);
-      if (const auto* scalar = std::get_if<Scalar>(&option)) {
-        write_scalar(json, *scalar);
-        continue;
-      }
-      json.begin_object();
-      for (const auto& [key, entry] : std::get<1>(option)) write_scalar(json.key(key), entry);
-      json.end_object();
-    }
-    json.end_object();
-  }
+  if (!replication.options.empty()) write_scalars(json.key("options"), replication.options);
   json.end_object();
 }
 
@@ -230,12 +232,11 @@ void write_placed(JsonWriter& json, const Strategy& strategy, const Graph& graph
 }  // namespace
 
 std::string strategy_to_json(const Strategy& strategy, const Graph& graph, const Cluster& cluster,
-                             const std::map<std::string, Scalar>& notes) {
+                             const std::map<std::string, Scalar>& notes, const Scalars& made_for) {
   JsonWriter json(1);
   json.begin_object();
   json.key("format").text(kStrategyFormat);
-  const bool second = strategy.parallelism || strategy.replication || has_splits(strategy);
-  json.key("version").integer(second ? kStrategyVersion2 : kStrategyVersion);
+  json.key("version").integer(kStrategyVersion);
   json.key("graph").begin_object();
   json.key("name").text(graph.name());
   json.key("operators").integer(graph.operator_count());
@@ -244,7 +245,9 @@ std::string strategy_to_json(const Strategy& strategy, const Graph& graph, const
   json.key("name").text(cluster.name());
   json.key("devices").texts(cluster.device_names());
   json.key("fingerprint").text(fingerprint_text(cluster.fingerprint()));
-  json.end_object().key("notes").begin_object();
+  json.end_object();
+  write_scalars(json.key("made_for"), made_for);
+  json.key("notes").begin_object();
   for (const auto& [key, value] : notes) write_scalar(json.key(key), value);
   json.end_object();
   if (strategy.parallelism)

@@ -125,12 +125,12 @@ TEST_CASE("a strategy that does not lower is named, and nothing is half done") {
   std::vector<Metrics> metrics;
   std::vector<int64_t> entries;
   for (size_t i = 0; i < list.size(); ++i) entries.push_back(static_cast<int64_t>(10 * i));
-  CHECK_THROWS_WITH_AS(pricer.run(list, metrics, kNoLimit, OnContradiction::fail, {}, entries),
+  CHECK_THROWS_WITH_AS(pricer.run(list, metrics, kNoLimit, OnContradiction::fail, entries),
                        doctest::Contains("entry 20: stages"), ArgumentError);
   SymmetryPricer symmetry(of.problem);
   CHECK_THROWS_AS(symmetry.price(list[2], metrics[2], kNoLimit), ArgumentError);
   list[2].parallelism->stages.clear();
-  pricer.run(list, metrics, kNoLimit, OnContradiction::fail, {}, entries);
+  pricer.run(list, metrics, kNoLimit, OnContradiction::fail, entries);
   stop_flag() = true;
   CHECK_THROWS_AS(pricer.run(list, metrics, kNoLimit, OnContradiction::fail), Interrupted);
   stop_flag() = false;

@@ -259,6 +259,8 @@ TEST_CASE("a cost function replaces the model, and its nonsense is refused") {
   CHECK(problem.cost_ns(0, 2) == 5'000'000);
   CHECK(problem.cost_ns(1, 2) == 2'500'000);
   CHECK(problem.cost_ns(0, 0) == 0);
+  const Problem part(std::make_shared<const Graph>(problem.graph()), problem);
+  CHECK(part.cost_ns(1, 2) == 2'500'000);
   const auto wrong = [](const Operator&, const Device&, const DeviceType&, double) { return -1.0; };
   CHECK_THROWS_WITH_AS(Problem(graph, cluster, rules, wrong),
                        doctest::Contains("cost of operator 'x' on device 'd0'"), ArgumentError);

@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
+#include "base/hash.h"
 #include "base/words.h"
 #include "lua/bind/module.h"
 #include "simulator/memory_bound.h"
@@ -56,6 +58,34 @@ SimulationRules rules_arg(lua_State* L, int index, const Cluster& cluster) {
   return rules;
 }
 
+/// The cost model in Lua at `index`: function(operator, device, default_s) -> seconds or nil (the
+/// default), `operator` 1-based, `device` a table. Empty when there is none.
+CostFunction cost_arg(lua_State* L, int index, const Graph& graph) {
+  if (lua_isnoneornil(L, index)) return {};
+  if (!lua_isfunction(L, index))
+    throw WrongArgument(index, "cost", "expected function, got " + type_name(L, index));
+  return [L, index, &graph](const Operator& op, const Device& device, const DeviceType& type,
+                            double default_s) -> std::optional<double> {
+    lua_pushvalue(L, index);
+    lua_pushinteger(L, &op - graph.operators().data() + 1);
+    lua_newtable(L);
+    set_field(L, "name", device.name);
+    set_field(L, "type", type.name);
+    set_field(L, "speed", device.speed);
+    lua_pushnumber(L, default_s);
+    lua_call(L, 3, 1);  // its errors, whatever their type, go on to the script as they are
+    const bool own = !lua_isnil(L, -1);
+    if (own && lua_type(L, -1) != LUA_TNUMBER)
+      throw ArgumentError(
+          fmt::format("cost: the function returned {} for operator '{}', expected "
+                      "seconds or nil",
+                      type_name(L, -1), op.name));
+    const double time_s = lua_tonumber(L, -1);
+    lua_pop(L, 1);
+    return own ? std::optional(time_s) : std::nullopt;
+  };
+}
+
 /// problem(graph, cluster, rules, cost) -> problem
 int problem_new(lua_State* L) {
   auto graph = handle_arg<const Graph>(L, 1);
@@ -95,7 +125,7 @@ int problem_evaluate(lua_State* L) {
   return 0;
 }
 
-/// problem:to_json(placement, notes, schedule, parallelism, splits, replication) -> text; see
+/// problem:to_json(placement, notes, schedule, parallelism, splits, replication, made_for) -> text; see
 /// schedule_arg() and so on, nil where there is none.
 int problem_to_json(lua_State* L) {
   const auto& problem = *object_arg<BoundProblem>(L, 1).problem;
@@ -118,11 +148,12 @@ int problem_to_json(lua_State* L) {
     notes[key] = scalar_arg(L, "note");
     lua_pop(L, 1);
   }
-  return push_text(L, strategy_to_json(strategy, problem.graph(), problem.cluster(), notes));
+  const auto made_for = lua_istable(L, 8) ? scalars_arg(L, 8, "made_for") : Scalars();
+  return push_text(L, strategy_to_json(strategy, problem.graph(), problem.cluster(), notes, made_for));
 }
 
-/// problem:from_json(text, source, placement) -> {same_graph=, same_cluster=, notes={}, schedule=,
-/// parallelism=, splits=, replication=};
+/// problem:from_json(text, source, placement) -> {version=, same_graph=, same_cluster=, notes={},
+/// made_for={}, schedule=, parallelism=, splits=, replication=};
 /// fills the placement array. schedule: as to_json() takes it, nil for the default.
 int problem_from_json(lua_State* L) {
   const auto& problem = *object_arg<BoundProblem>(L, 1).problem;
@@ -130,6 +161,9 @@ int problem_from_json(lua_State* L) {
                                          problem.graph(), problem.cluster());
   fill_from_1(L, 4, "placement", loaded.strategy.placement);
   lua_newtable(L);
+  set_field(L, "version", loaded.version);
+  push_scalars(L, loaded.made_for);
+  lua_setfield(L, -2, "made_for");
   set_boolean(L, "same_graph", loaded.same_graph);
   set_boolean(L, "same_cluster", loaded.same_cluster);
   lua_newtable(L);
@@ -152,40 +186,31 @@ int problem_from_json(lua_State* L) {
   return 1;
 }
 
-constexpr luaL_Reg kProblem[] = {
+/// problem:cost_fingerprint() -> text: equal for equal times of a cost model of one's own; nil where
+/// there is none.
+int problem_cost_fingerprint(lua_State* L) {
+  const auto& problem = *object_arg<BoundProblem>(L, 1).problem;
+  Hasher hash;
+  bool any = false;
+  for (int32_t o = 0; o < problem.operators(); ++o) {
+    const auto& stated = problem.graph().op(o).stated;
+    for (const auto& on : stated ? *stated : std::vector<StatedTime>{}) {
+      any = true;
+      hash.add(static_cast<uint64_t>(o)).add(static_cast<uint64_t>(on.device_type));
+      for (const double value : {on.speed, on.time_s}) hash.add(std::bit_cast<uint64_t>(value));
+    }
+  }
+  if (!any) return 0;
+  return push_text(L, fmt::format("{:016x}", hash.value()));
+}
+
+constexpr luaL_Reg kProblem[] = {TRINITY_BIND("cost_fingerprint", problem_cost_fingerprint),
+    
     TRINITY_BIND("check_memory", problem_check_memory), TRINITY_BIND("evaluate", problem_evaluate),
     TRINITY_BIND("to_json", problem_to_json), TRINITY_BIND("from_json", problem_from_json)};
 constexpr luaL_Reg kProblemFunctions[] = {TRINITY_BIND("problem", problem_new)};
 
 }  // namespace
-
-/// The cost model in Lua at `index`: function(operator, device, default_s) -> seconds or nil (the
-/// default), `operator` 1-based, `device` a table. Empty when there is none.
-CostFunction cost_arg(lua_State* L, int index, const Graph& graph) {
-  if (lua_isnoneornil(L, index)) return {};
-  if (!lua_isfunction(L, index))
-    throw WrongArgument(index, "cost", "expected function, got " + type_name(L, index));
-  return [L, index, &graph](const Operator& op, const Device& device, const DeviceType& type,
-                            double default_s) {
-    lua_pushvalue(L, index);
-    lua_pushinteger(L, &op - graph.operators().data() + 1);
-    lua_newtable(L);
-    set_field(L, "name", device.name);
-    set_field(L, "type", type.name);
-    set_field(L, "speed", device.speed);
-    lua_pushnumber(L, default_s);
-    lua_call(L, 3, 1);  // its errors, whatever their type, go on to the script as they are
-    const bool own = !lua_isnil(L, -1);
-    if (own && lua_type(L, -1) != LUA_TNUMBER)
-      throw ArgumentError(
-          fmt::format("cost: the function returned {} for operator '{}', expected "
-                      "seconds or nil",
-                      type_name(L, -1), op.name));
-    const double time_s = own ? lua_tonumber(L, -1) : default_s;
-    lua_pop(L, 1);
-    return time_s;
-  };
-}
 
 int64_t limit_arg(lua_State* L, int index) {
   if (lua_isnoneornil(L, index)) return kNoLimit;

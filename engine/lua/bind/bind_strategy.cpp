@@ -224,45 +224,55 @@ void push_scalar(lua_State* L, const Scalar& scalar) {
 
 }  // namespace
 
+Scalars scalars_arg(lua_State* L, int index, const char* owner) {
+  Scalars scalars;
+  for_each_field(L, index, owner, [&](const std::string& name) {
+    if (!lua_istable(L, -1)) {
+      scalars[name] = scalar_arg(L, "option");
+      return;
+    }
+    std::map<std::string, Scalar> group;
+    for_each_field(L, lua_gettop(L), owner,
+                   [&](const std::string& key) { group[key] = scalar_arg(L, "option"); });
+    scalars[name] = std::move(group);
+  });
+  return scalars;
+}
+
 Replication replication_arg(lua_State* L, int index) {
   Fields fields(L, index, "replication");
   Replication replication;
   replication.kind = fields.string("kind", "");
   replication.replicas = static_cast<int32_t>(fields.integer("replicas", 1, 1, 1 << 24));
   if (fields.push_table("options")) {
-    for_each_field(L, lua_gettop(L), "replication", [&](const std::string& name) {
-      if (!lua_istable(L, -1)) {
-        replication.options[name] = scalar_arg(L, "option");
-        return;
-      }
-      std::map<std::string, Scalar> group;
-      for_each_field(L, lua_gettop(L), "replication",
-                     [&](const std::string& key) { group[key] = scalar_arg(L, "option"); });
-      replication.options[name] = std::move(group);
-    });
+    replication.options = scalars_arg(L, lua_gettop(L), "replication");
     lua_pop(L, 1);
   }
   fields.refuse_unknown();
   return replication;
 }
 
-void push_replication(lua_State* L, const Replication& replication) {
+void push_scalars(lua_State* L, const Scalars& scalars) {
   lua_newtable(L);
-  set_field(L, "kind", replication.kind);
-  set_field(L, "replicas", replication.replicas);
-  lua_newtable(L);
-  for (const auto& [name, option] : replication.options) {
-    if (const auto* scalar = std::get_if<Scalar>(&option)) {
+  for (const auto& [name, value] : scalars) {
+    if (const auto* scalar = std::get_if<Scalar>(&value)) {
       push_scalar(L, *scalar);
     } else {
       lua_newtable(L);
-      for (const auto& [key, value] : std::get<1>(option)) {
-        push_scalar(L, value);
+      for (const auto& [key, entry] : std::get<1>(value)) {
+        push_scalar(L, entry);
         lua_setfield(L, -2, key.c_str());
       }
     }
     lua_setfield(L, -2, name.c_str());
   }
+}
+
+void push_replication(lua_State* L, const Replication& replication) {
+  lua_newtable(L);
+  set_field(L, "kind", replication.kind);
+  set_field(L, "replicas", replication.replicas);
+  push_scalars(L, replication.options);
   lua_setfield(L, -2, "options");
 }
 
@@ -295,32 +305,15 @@ StrategyPricer& pricer_of(BoundProblem& self) {
   return *self.pricer;
 }
 
-/// What binds lowered graphs with the cost model that a function at `index` gives for each; nothing
-/// for nil.
-StrategyPricer::BindGraph bind_arg(lua_State* L, int index, const Problem& problem) {
-  if (lua_isnoneornil(L, index)) return {};
-  return [L, index, &problem](std::shared_ptr<const Graph> graph) {
-    const int top = lua_gettop(L);
-    lua_pushvalue(L, index);
-    push_object<const Graph>(L, graph);
-    lua_call(L, 1, 1);
-    auto bound = std::make_shared<const Problem>(graph, problem.shared_cluster(), problem.rules(),
-                                                 cost_arg(L, lua_gettop(L), *graph));
-    lua_settop(L, top);
-    return bound;
-  };
-}
-
-/// problem:price(strategies, metrics, limit_s, any, cost_of, entries): simulates strategies that
-/// lower and fills a list of as many metrics structs. any: see evaluate(). cost_of: a function that
-/// gives the cost model of a graph. entries: what the strategies are called in errors, or nil.
+/// problem:price(strategies, metrics, limit_s, any, entries): simulates strategies that lower and
+/// fills a list of as many metrics structs. any: see evaluate(). entries: what the strategies are
+/// called in errors, or nil.
 int problem_price(lua_State* L) {
   auto& self = object_arg<BoundProblem>(L, 1);
   table_arg(L, 2, "strategies");
   table_arg(L, 3, "metrics");
-  const auto bind = bind_arg(L, 6, *self.problem);
   std::vector<int64_t> entries;
-  if (lua_istable(L, 7)) entries = integers(L, 7, "entries");
+  if (lua_istable(L, 6)) entries = integers(L, 6, "entries");
   std::vector<Strategy> strategies;
   for_each(L, 2, [&](int i) {
     try {
@@ -332,34 +325,32 @@ int problem_price(lua_State* L) {
     }
   });
   const auto on = lua_toboolean(L, 5) ? OnContradiction::unschedule : OnContradiction::fail;
-  pricer_of(self).run(strategies, self.metrics, limit_arg(L, 4), on, bind, entries);
+  pricer_of(self).run(strategies, self.metrics, limit_arg(L, 4), on, entries);
   for_each(L, 3, [&](int i) {
     fill_metrics(L, lua_gettop(L), self.metrics.at(static_cast<size_t>(i - 1)));
   });
   return 0;
 }
 
-/// problem:home(strategy, cost_of, placement): writes where the first part of every operator is.
+/// problem:home(strategy, placement): writes where the first part of every operator is.
 int problem_home(lua_State* L) {
   auto& self = object_arg<BoundProblem>(L, 1);
   const auto strategy = strategy_arg(L, 2, *self.problem);
-  const auto home = pricer_of(self).home(strategy, bind_arg(L, 3, *self.problem));
-  fill_from_1(L, 4, "placement", home);
+  fill_from_1(L, 3, "placement", pricer_of(self).home(strategy));
   return 0;
 }
 
-/// problem:simulated_devices(strategy, cost_of) -> of how many devices a strategy with a mesh is
+/// problem:simulated_devices(strategy) -> of how many devices a strategy with a mesh is
 /// simulated.
 int problem_simulated_devices(lua_State* L) {
   auto& self = object_arg<BoundProblem>(L, 1);
   const auto strategy = strategy_arg(L, 2, *self.problem);
   if (!strategy.parallelism) throw WrongArgument(2, "strategy", "without a mesh");
-  lua_pushinteger(
-      L, pricer_of(self).simulated_devices(strategy, bind_arg(L, 3, *self.problem)));
+  lua_pushinteger(L, pricer_of(self).simulated_devices(strategy));
   return 1;
 }
 
-/// problem:lower(strategy, cost_of) -> { problem =, graph =, placement =, schedule =,
+/// problem:lower(strategy) -> { problem =, graph =, placement =, schedule =,
 /// micro_batches =, stage =, origin =, layers =, pipeline =, part =, coordinates = }, lists from 1:
 /// device and virtual stage of every operator of the lowered graph, the original one (0: what moves
 /// or sums), the layers of every virtual stage and where on the axis `pipeline` it is. strategy:
@@ -367,7 +358,7 @@ int problem_simulated_devices(lua_State* L) {
 int problem_lower(lua_State* L) {
   auto& self = object_arg<BoundProblem>(L, 1);
   const auto strategy = strategy_arg(L, 2, *self.problem);
-  const auto bound = pricer_of(self).bind(strategy, bind_arg(L, 3, *self.problem));
+  const auto bound = pricer_of(self).bind(strategy);
   const auto& made = *bound.made;
   lua_newtable(L);
   if (strategy.parallelism) {

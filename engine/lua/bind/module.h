@@ -103,13 +103,15 @@ Parallelism parallelism_arg(lua_State* L, int index);
 void push_parallelism(lua_State* L, const Parallelism& given);
 /// Reads a strategy that lowers at `index`: such a table, or { placement =, splits =, schedule = }.
 Strategy strategy_arg(lua_State* L, int index, const Problem& problem);
-/// Reads the cost model of a script at `index` (problem(), bind_problem.cpp); nothing for nil.
-CostFunction cost_arg(lua_State* L, int index, const Graph& graph);
 /// Reads the seconds above which strategies are given up at `index`, in nanoseconds.
 int64_t limit_arg(lua_State* L, int index);
 /// Reads how copies of a strategy are kept together ({kind=, replicas=, options=}) at `index`.
 Replication replication_arg(lua_State* L, int index);
 void push_replication(lua_State* L, const Replication& replication);
+/// Reads scalars by name, and groups of such, of the table at `index`.
+Scalars scalars_arg(lua_State* L, int index, const char* owner);
+/// Pushes such a table.
+void push_scalars(lua_State* L, const Scalars& scalars);
 /// Reads a list of { operator =, factors =, copies =, devices = } at `index`.
 Splits splits_arg(lua_State* L, int index, const Graph& graph, int32_t devices);
 /// Pushes such a list of the operators that are split.

@@ -51,6 +51,7 @@ double launch_ns(const Graph& graph, const Operator& op, const Device& device,
   small.attributes = op.attributes;
   small.inputs = op.inputs;
   small.outputs = op.outputs;
+  small.stated = op.stated;
   small.traffic_bytes = 1e-30;
   return std::floor(operator_time_s(graph, small, device, type) * 1e9);
 }

@@ -70,6 +70,7 @@ error 'this file is for editors'
 ---@alias trinity.ScheduleName 'fifo'|'lifo'|'critical_path'|'priority'|'order'|'gpipe'|'1f1b'|'interleaved'|'zb-h1'|'zb-h2'|'zb-interleaved'|'zb-v'|'dualpipe-v'|'pipedream'
 ---@alias trinity.MemoryModel 'slots'|'none'
 ---@alias trinity.RulesName 'standard'|'compat'|'placeto'|'doppler'
+---@alias trinity.CostFunction fun(op: trinity.Operator, device: { name: string, type: string, speed: number }, default_s: number): number?
 ---@alias trinity.WireName 'ethernet_100g'|'ethernet_10g'|'ethernet_1g'|'ethernet_25g'|'infiniband_edr'|'infiniband_hdr'|'infiniband_ndr'|'infiniband_xdr'|'infinity_fabric'|'nvlink1'|'nvlink2'|'nvlink3'|'nvlink3_bridge'|'nvlink4'|'nvswitch3'|'nvswitch4'|'nvswitch5'|'pcie3_x16'|'pcie3_x16_inner'|'pcie3_x16_root'|'pcie4_x16'|'pcie4_x16_inner'|'pcie5_x16'|'pcie5_x16_inner'|'pcie6_x16'|'pcie6_x16_inner'|'qpi'|'upi'|'upi2'|'xgmi_mi200'|'xgmi_mi300'
 ---@alias trinity.CollectiveKind 'all_reduce'|'reduce_scatter'|'all_gather'|'broadcast'|'all_to_all'
 

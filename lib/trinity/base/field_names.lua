@@ -107,7 +107,7 @@ given.names = {
   ['trinity.PlanTotals'] = [[work_s gap_s update_s spread_update_s weight_bytes spread_weight_bytes optimizer_bytes
     spread_optimizer_bytes gradient_bytes spread_gradient_bytes kept_bytes compute_s layers_s end_s forward_share]],
   ['trinity.Policy'] = [[problem choices devices logits learned choice_of]],
-  ['trinity.Problem'] = [[graph cluster reward on_evaluated rules default_schedule]],
+  ['trinity.Problem'] = [[graph cluster reward on_evaluated rules default_schedule cost_coverage]],
   ['trinity.Profile'] = [[format version trinity date machine libraries model settings devices kinds path links]],
   ['trinity.ProfileKind'] = [[memory_bytes peak_flops_per_s memory_bandwidth_bytes_per_s launch_s compute_efficiency
     memory_efficiency operators residuals operator_time_s contention]],
@@ -137,8 +137,8 @@ given.names = {
     slack_s tight_s peak_bytes operator_slack_s collision_s crowd_s busy_s memory_bytes room_s critical_s]],
   ['trinity.Strategy'] = [[mesh devices virtual_stages stages recompute operators inside sequence_parallel
     scatter_gather overlap_tensor shard bucket_bytes context_kind synchronise problem metrics reward method seed
-    evaluations updates ranking search_stages seconds curve stopped optimal saved same_graph same_cluster
-    replication placement schedule micro_batches priority order stage splits]],
+    evaluations updates ranking search_stages seconds curve stopped optimal saved reevaluated replication placement
+    schedule micro_batches priority order stage splits]],
   ['trinity.SyncAction'] = [[what group age batches bfloat16]],
   ['trinity.Synchronisation'] = [[kind text]],
   ['trinity.Tensor'] = [[number shape dtype]],

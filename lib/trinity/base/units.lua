@@ -1,4 +1,4 @@
--- Numbers as people write them on a command line: 2.5M, 64Ki, and where bytes are meant 25GiB, 80GB, 10Gbit/s.
+-- Numbers as people write them: 2.5M, 64Ki, 3,200, and where bytes are meant 25GiB, 80 GB, 10Gbit/s, 3,200 Gbit/s.
 
 local units = {}
 
@@ -20,7 +20,11 @@ units.texts = texts
 ---@param unit? string
 ---@return number?
 function units.number(text, unit)
-  local digits, suffix = text:match '^([%d.eE+-]+)(.*)$'
+  local grouped = text:match '^%d+,[%d,]*' -- groups of three digits
+  if grouped and grouped:gsub(',%d%d%d%f[%D]', ''):find '^%d%d?%d?$' then
+    text = grouped:gsub(',', '') .. text:sub(#grouped + 1)
+  end
+  local digits, suffix = text:match '^([%d.eE+-]+) ?(.*)$'
   local value = digits and tonumber(digits)
   if not value then return nil end
   local factor, name = suffix:match '^([kKMGT]?i?)(.*)$'

@@ -7,7 +7,7 @@
 -- Peak rates are the published dense ones (multiply and add count two), without structured sparsity:
 -- * float32 is IEEE arithmetic on the ordinary cores. The TF32 mode of Ampere and Hopper (A100 156,
 --   H100 and H200 495 TFLOP/s) is faster and less exact; PyTorch has it off for matrix products since
---   version 1.12, and on for convolutions. For graphs that run in it:
+--   version 1.12, and on for convolutions (below). For graphs whose products run in it:
 --   devices.with(devices.a100, { peak_flops_per_s = { float32 = 156e12 } }).
 -- * float16, bfloat16 are those of the Tensor Cores with float32 sums, where there are any. A dtype
 --   that is left out has no faster arithmetic than float32 and is priced as such.
@@ -18,6 +18,7 @@
 
 local check = require 'trinity.base.check'
 local checked = require 'trinity.cluster.device_fields'
+local suggestions = require 'trinity.cluster.suggestions'
 local util = require 'trinity.base.util'
 
 local gib = 2 ^ 30
@@ -53,6 +54,27 @@ local pascal_depthwise = 7.55e9 / 31e-3 / 11.34e12
 local pascal = convolutions(0.45, 1.5, pascal_depthwise)
 local kepler = convolutions(0.24, 0.75)
 
+-- Convolutions from Volta on, in float32 (on ordinary cores on Volta; by TF32 on Tensor Cores since Ampere, PyTorch's
+-- default; a share of the float32 peak, which may be above 1) and in 16 bits. Fitted to images/s of ResNet-50 v1.5 in
+-- training on one GPU, NVIDIA's own code in PyTorch (NVIDIA/DeepLearningExamples at 3bbe228d,
+-- PyTorch/Classification/ConvNets/resnet50v1.5/README.md, container 21.03): V100 16 GB 367 in float32, 1,200 in mixed
+-- precision; A100 80 GB 938 by TF32, 2,470 mixed. H100: its speed-up over the A100 80 GB in one set of runs, times
+-- these: 1,895 / 1,066 and 2,787 / 1,582 images/s (lambdal/deeplearning-benchmark at 0551cb70,
+-- pytorch/pytorch-train-throughput-fp32.csv and -fp16.csv, SXM, without channels_last). 3 x 3 kernels in float32 on
+-- Volta: the ratio of the Pascals to other kernels. Blackwell: Hopper's shares of the TF32 peak (1,125 TFLOP/s, of a
+-- superchip 1,250) and of the 16-bit peak, without a run. tests/lua/graph/costs_spec.lua holds the model to these.
+local function tensor_convolutions(float32, half)
+  return { ['Conv:float32'] = { compute_efficiency = float32 }, ['Conv:float16'] = { compute_efficiency = half },
+    ['Conv:bfloat16'] = { compute_efficiency = half } }
+end
+local volta = { ['Conv:float32'] = { compute_efficiency = 0.61 }, ['Conv3x3:float32'] = { compute_efficiency = 2.04 },
+  ['Conv:float16'] = { compute_efficiency = 0.5 } }
+local ampere_convolutions = tensor_convolutions(1.81, 0.377)
+local hopper_convolutions = tensor_convolutions(0.99, 0.236)
+local hopper_tf32_share = 0.99 * 67 / 494.7
+local blackwell_convolutions = tensor_convolutions(hopper_tf32_share * 1125 / 80, 0.236)
+local superchip_convolutions = tensor_convolutions(hopper_tf32_share * 1250 / 80, 0.236)
+
 -- NVIDIA Tesla K80, one of the board's two GPUs: half of 8.73 (float32) and 2.91 TFLOP/s (float64) at
 -- the boost clock, of 480 GB/s and 24 GB. Source: Tesla K80 board specification BD-07317-001.
 gpu('k80', 12, 0.5, 240e9, { float32 = 4.365e12, float64 = 1.455e12 }, kepler)
@@ -69,10 +91,10 @@ gpu('gtx1080ti', 11, 0.5, 484e9, { float32 = 11.34e12, float64 = 0.354e12 },
   { DepthwiseConv = { compute_efficiency = pascal_depthwise } })
 
 -- NVIDIA Tesla V100. Source: data sheet "NVIDIA V100 Tensor Core GPU" (SXM2 and PCIe columns).
-gpu('v100', 16, 0.5, 900e9, { float32 = 15.7e12, float16 = 125e12, float64 = 7.8e12 })
-gpu('v100_32gb', 32, 0.5, 900e9, { float32 = 15.7e12, float16 = 125e12, float64 = 7.8e12 })
-gpu('v100_pcie', 16, 0.5, 900e9, { float32 = 14e12, float16 = 112e12, float64 = 7e12 })
-gpu('v100_pcie_32gb', 32, 0.5, 900e9, { float32 = 14e12, float16 = 112e12, float64 = 7e12 })
+gpu('v100', 16, 0.5, 900e9, { float32 = 15.7e12, float16 = 125e12, float64 = 7.8e12 }, volta)
+gpu('v100_32gb', 32, 0.5, 900e9, { float32 = 15.7e12, float16 = 125e12, float64 = 7.8e12 }, volta)
+gpu('v100_pcie', 16, 0.5, 900e9, { float32 = 14e12, float16 = 112e12, float64 = 7e12 }, volta)
+gpu('v100_pcie_32gb', 32, 0.5, 900e9, { float32 = 14e12, float16 = 112e12, float64 = 7e12 }, volta)
 
 -- NVIDIA T4 (float64 at 1/32), GeForce RTX 2080 Ti at its reference clock, Titan RTX. Source: data sheet
 -- "NVIDIA T4"; whitepaper "NVIDIA Turing GPU Architecture", tables of the RTX 2080 Ti and (130.5 TFLOP/s) the Titan
@@ -96,12 +118,14 @@ gpu('l40s', 48, 1, 864e9, { float32 = 91.6e12, float16 = 362e12, bfloat16 = 362e
   float64 = 1.43e12 })
 
 -- NVIDIA A100, SXM4 and PCIe. Source: data sheet "NVIDIA A100 Tensor Core GPU".
-gpu('a100', 40, 1, 1555e9, { float32 = 19.5e12, float16 = 312e12, bfloat16 = 312e12, float64 = 19.5e12 })
-gpu('a100_80gb', 80, 1, 2039e9, { float32 = 19.5e12, float16 = 312e12, bfloat16 = 312e12, float64 = 19.5e12 })
+gpu('a100', 40, 1, 1555e9, { float32 = 19.5e12, float16 = 312e12, bfloat16 = 312e12, float64 = 19.5e12 },
+  ampere_convolutions)
+gpu('a100_80gb', 80, 1, 2039e9, { float32 = 19.5e12, float16 = 312e12, bfloat16 = 312e12, float64 = 19.5e12 },
+  ampere_convolutions)
 
 local ampere = { float32 = 19.5e12, float16 = 312e12, bfloat16 = 312e12, float64 = 19.5e12 }
-gpu('a100_pcie', 40, 1, 1555e9, ampere)
-gpu('a100_pcie_80gb', 80, 1, 1935e9, ampere)
+gpu('a100_pcie', 40, 1, 1555e9, ampere, ampere_convolutions)
+gpu('a100_pcie_80gb', 80, 1, 1935e9, ampere, ampere_convolutions)
 
 -- NVIDIA H100, H200, GH200 (of which the GPU); the sheets print rates with sparsity, which are twice these. Source:
 -- data sheets "NVIDIA H100 Tensor Core GPU" (SXM5 and PCIe), "NVIDIA H200 Tensor Core GPU", "NVIDIA GH200 Grace Hopper
@@ -110,26 +134,26 @@ gpu('a100_pcie_80gb', 80, 1, 1935e9, ampere)
 -- fitted to memory that Sailor's authors measured on GH200 under DeepSpeed).
 local hopper = { float32 = 67e12, float16 = 989.4e12, bfloat16 = 989.4e12, float8 = 1978.9e12, float64 = 67e12 }
 local hopper_gib = 4.36e9 / gib
-gpu('h100', 80, hopper_gib, 3350e9, hopper)
-gpu('h200', 141, hopper_gib, 4800e9, hopper)
-gpu('gh200', 96, hopper_gib, 4000e9, hopper)
-gpu('gh200_141gb', 141, hopper_gib, 4800e9, hopper)
+gpu('h100', 80, hopper_gib, 3350e9, hopper, hopper_convolutions)
+gpu('h200', 141, hopper_gib, 4800e9, hopper, hopper_convolutions)
+gpu('gh200', 96, hopper_gib, 4000e9, hopper, hopper_convolutions)
+gpu('gh200_141gb', 141, hopper_gib, 4800e9, hopper, hopper_convolutions)
 gpu('h100_pcie', 80, hopper_gib, 2000e9, { float32 = 51e12, float16 = 756e12, bfloat16 = 756e12, float8 = 1513e12,
-  float64 = 51e12 })
+  float64 = 51e12 }, hopper_convolutions)
 -- The H100 of Meta's Grand Teton: 96 GB of HBM2e, 500 W of 700 W. Source of memory, bandwidth and power: torchtitan,
 -- its benchmark of Llama 3 on H100, December 2024, which says that its peak is not known; the rates are upper bounds.
-gpu('h100_96gb', 96, hopper_gib, 2400e9, hopper)
+gpu('h100_96gb', 96, hopper_gib, 2400e9, hopper, hopper_convolutions)
 
 -- NVIDIA B200, B300, and one GPU of the superchips GB200 and GB300. Source: data sheets "NVIDIA DGX B200", "NVIDIA
 -- GB200 NVL72", "NVIDIA GB300 NVL72"; B300: 75 or 80 TFLOP/s float32 are printed, here the less. FP4 has no dtype here.
 gpu('b200', 180, 1, 8000e9, { float32 = 80e12, float16 = 2250e12, bfloat16 = 2250e12, float8 = 4500e12,
-  float64 = 37e12 })
+  float64 = 37e12 }, blackwell_convolutions)
 gpu('b300', 288, 1, 8000e9, { float32 = 75e12, float16 = 2250e12, bfloat16 = 2250e12, float8 = 4500e12,
-  float64 = 1.25e12 })
+  float64 = 1.25e12 }, blackwell_convolutions)
 gpu('gb200', 186, 1, 8000e9, { float32 = 80e12, float16 = 2500e12, bfloat16 = 2500e12, float8 = 5000e12,
-  float64 = 40e12 })
+  float64 = 40e12 }, superchip_convolutions)
 gpu('gb300', 288, 1, 8000e9, { float32 = 80e12, float16 = 2500e12, bfloat16 = 2500e12, float8 = 5000e12,
-  float64 = 1.3e12 })
+  float64 = 1.3e12 }, superchip_convolutions)
 
 -- AMD Instinct MI250X, a module of two dies that software sees as two GPUs (mi250x_die is one of them), and MI300X;
 -- float32 and float64 of the matrix units. Source: data sheets "AMD Instinct MI250X", "AMD Instinct MI300X".
@@ -216,7 +240,8 @@ function devices.names() return util.sorted_keys(presets) end
 function devices.find(name) return copy(presets[check.argument('devices.find', 1, 'name', name, 'string')]) end
 
 local function refuse_name(owner, name)
-  util.fail('%s: no device type %s', owner, util.unknown(name, devices.names()))
+  util.fail('%s: no device type %s%s (trinity.devices.names() lists them)', owner, util.quoted(tostring(name)),
+    suggestions.near(tostring(name), devices.names()))
 end
 
 --- A copy of a kind with fields changed; tables such as peak_flops_per_s are changed entry by entry.

@@ -18,6 +18,7 @@ local check = require 'trinity.base.check'
 local device_fields = require 'trinity.cluster.device_fields'
 local collective_constants = require 'trinity.cluster.collective_constants'
 local options_of = require 'trinity.base.options'
+local units = require 'trinity.base.units'
 local util = require 'trinity.base.util'
 
 -- Links by name: what a copy or a collective gets from them in one direction, not the raw rate.
@@ -254,7 +255,10 @@ end
 
 --- What a link is made of: `count` parallel wires as one.
 local function bundle(owner, place, wire, count)
-  if type(wire) == 'string' then
+  local rate = type(wire) == 'string' and wire:find '^%d.*%a' and units.number(wire, 'bytes/s')
+  if rate then
+    wire = { bandwidth_bytes_per_s = rate, latency_s = 0 }
+  elseif type(wire) == 'string' then
     check.choice(owner, place, 'wire', wire, wires)
     wire = wires[wire]
   end
@@ -280,7 +284,8 @@ local function add_link(self, from, to, wire, bandwidth_bytes_per_s)
     latency_s = wire.latency_s, duplex = wire.duplex })
 end
 
---- Links two endpoints; an end that is a list gets a link each. `wire` is a name of topology.wires() or a table;
+--- Links two endpoints; an end that is a list gets a link each. `wire` is a name of topology.wires(), a table, or a
+--- bandwidth in words ('400 Gbit/s', '3,200 Gbit/s', '50GB/s'), which has no latency then;
 --- `count` parallel ones (default 1) add up.
 ---@param from string|string[]
 ---@param to string|string[]

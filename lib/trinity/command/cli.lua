@@ -2,6 +2,8 @@
 
 local core = require 'trinity.core'
 local comparison = require 'trinity.methods.comparison'
+local given_of = require 'trinity.command.given'
+local made_for = require 'trinity.strategy.made_for'
 local model = require 'trinity.graph.model'
 local problems = require 'trinity.strategy.problem'
 local progress = require 'trinity.base.progress'
@@ -21,6 +23,8 @@ cli.problem_options = {
     .. 'place of --cluster: placeto (a layer of a profile, its forward and backward pass together, an operator), '
     .. 'doppler (its graphs, .txt)', replaces = { compat = '--rules placeto' } },
   devices = { default = 2, help = 'devices under --rules placeto and doppler', min = 1, max = 64, integer = true },
+  cost = { default = '', help = "a CSV file of seconds in place of the cost model's: columns operator or type, "
+    .. 'device_type, time_s' },
   threads = { default = 0, help = 'worker threads; 0: those of trinity --threads, one per core', min = 0, max = 4096,
     integer = true },
   json = { default = false, help = 'JSON on standard output and nothing else' },
@@ -28,6 +32,14 @@ cli.problem_options = {
 
 --- A declaration of a command: `own` beside the options that name a problem.
 function cli.declare(own) return util.merged(cli.problem_options, own) end
+
+--- Options of commands that take a saved strategy.
+cli.strategy_options = {
+  strategy = { default = '', help = 'a saved strategy (JSON); model, micro-batch, cluster and costs are those that it '
+    .. 'was made for' },
+  reevaluate = { default = false, help = 'evaluates --strategy on what other options say, though it was made for '
+    .. 'something else' },
+}
 
 -- Bandwidths of the machines of published simulators: devices joined by wires without latency, without a memory limit.
 -- Placeto's buses carry 7600 bytes a microsecond (manual/papers.md "Trinity: the published simulator"); Doppler's files
@@ -75,40 +87,90 @@ function cli.called(f, ...)
   error(type(result) == 'string' and util.unplaced(result) or result, 0)
 end
 
--- Whether an option was given, with - or _.
-local function is_given(name)
-  for _, word in ipairs(rawget(_G, 'arg') or {}) do
-    if (word:match '^%-%-([^=]+)' or ''):gsub('%-', '_') == name then return true end
+-- Whether an option was given.
+local function is_given(options, name) return (given_of[options] or {})[name] == true end
+
+local options_of_file = setmetatable({}, { __mode = 'k' }) -- of trinity.model, by the command's options
+
+local function of_strategy(message, ...)
+  util.fail_usage("option '--strategy': " .. message, ...)
+end
+
+-- What a file says, without the place in a file of Lua.
+local function sentence(message)
+  return (util.unplaced(tostring(message)):gsub('^problem:[%w_]+: ', ''):gsub('^trinity%.read_file: ', ''))
+end
+
+local meanings = { model = 'model', batch_size = 'micro-batch', cluster = 'cluster' }
+
+local function listed(words)
+  if #words < 2 then return words[1] end
+  return table.concat(words, ', ', 1, #words - 1) .. ' and ' .. words[#words]
+end
+
+-- Refuses a file that does not say what the command line does not say either.
+local function check_complete(options, said, version)
+  local lacks, needs = {}, {}
+  for _, name in ipairs { 'model', 'batch_size', 'cluster' } do
+    if options[name] ~= nil and said[name] == nil and not is_given(options, name) then
+      lacks[#lacks + 1], needs[#needs + 1] = meanings[name], '--' .. name
+    end
   end
-  return false
+  if #lacks == 0 then return end
+  of_strategy('%s (version %s) does not say its %s: expected %s', util.shortened(options.strategy), tostring(version),
+    listed(lacks), listed(needs))
+end
+
+--- Fills in what the command line does not say from the file of option --strategy: model, its options, micro-batch,
+--- cluster and costs. Of another model than the file's its options are not taken.
+function cli.complete(options)
+  if options.strategy == '' then
+    if options.reevaluate then util.fail_usage "option '--reevaluate' belongs to --strategy" end
+    return
+  end
+  local ok, made, version = pcall(made_for.read, options.strategy)
+  if not ok then of_strategy('%s', sentence(made)) end
+  local own = made.model and (not is_given(options, 'model') or options.model == made.model)
+  local said = { model = made.model, cluster = made.cluster, cost = made.cost,
+    batch_size = own and (made.options.batch_size or 0) or made.micro_batch }
+  if options.rules and options.rules ~= 'standard' then said.cluster = options.cluster end
+  check_complete(options, said, version)
+  for name, value in util.sorted_pairs(said) do
+    if options[name] ~= nil and not is_given(options, name) then options[name] = value end
+  end
+  options_of_file[options] = own and util.merged(made.options) or nil
+  if own then options_of_file[options].batch_size = nil end
 end
 
 --- The graph that options `model`, `batch_size` (0: the model's own) and `set` name; `further` are options beside.
 function cli.load_model(options, further)
-  local given = settings.read('set', options.set)
+  local given = util.merged(options_of_file[options] or {}, settings.read('set', options.set))
   local batch_size = options.batch_size and options.batch_size > 0 and options.batch_size or nil
   local graph = cli.called(settings.checked, 'set', given, 'trinity%.model: (.*)', function()
     return model.load(options.model, util.merged({ batch_size = batch_size }, further, given))
   end)
-  if batch_size and is_given 'batch_size' and graph.batch_size ~= batch_size and graph.source then
+  if batch_size and is_given(options, 'batch_size') and graph.batch_size ~= batch_size and graph.source then
     util.fail_usage("option '--batch_size': %s has the sizes that its file states (batch %g), and %d cannot be applied",
       options.model, graph.batch_size, batch_size)
   end
   return graph
 end
 
---- The strategy of the file that option --strategy names. plain: one without a mesh or splits, in which every operator
---- is on one device.
+--- The own costs that option --cost names, or nil.
+function cli.cost(options) return options.cost ~= '' and options.cost or nil end
+
+--- The strategy of the file that option --strategy names; what is evaluated anew says so on standard error. plain: one
+--- without a mesh or splits, in which every operator is on one device.
 function cli.load_strategy(options, problem, plain)
-  local ok, found = pcall(problem.load, problem, options.strategy)
+  local ok, found = pcall(problem.load, problem, options.strategy, { reevaluate = options.reevaluate })
   if not ok then
-    util.fail_usage("option '--strategy': %s", (util.unplaced(tostring(found)):gsub('^problem:[%w_]+: ', '')
-      :gsub('^trinity%.read_file: ', '')))
+    of_strategy('%s', (sentence(found):gsub('reevaluate = true %(%-%-reevaluate%)', '--reevaluate')))
   end
   if plain and (found.mesh or found.splits) then
-    util.fail_usage("option '--strategy': %s has %s, and this command takes one that has every operator on one device",
-      options.strategy, found.mesh and 'a mesh' or 'splits')
+    of_strategy('%s has %s, and this command takes one that has every operator on one device', options.strategy,
+      found.mesh and 'a mesh' or 'splits')
   end
+  if found.reevaluated then progress.warn(('%s: %s'):format(options.strategy, found.reevaluated)) end
   return found
 end
 
@@ -118,6 +180,10 @@ function cli.rescheduled(options, problem, found)
   if own and options.micro_batches == 0 then return found end
   if found.mesh then
     util.fail_usage "option '--schedule', '--micro_batches': the strategy has a mesh, which says both"
+  end
+  if options.strategy ~= '' and not options.reevaluate then
+    util.fail_usage("option '--schedule', '--micro_batches': the strategy was made for '%s' and %d micro-batches: "
+      .. '--reevaluate evaluates it with others', found.schedule or 'fifo', found.micro_batches or 1)
   end
   return problem:strategy({ placement = found.placement, priority = own and found.priority or nil,
     order = own and found.order or nil, stage = found.stage, splits = found.splits,
@@ -164,12 +230,13 @@ function cli.problem(options, forward)
   local rules = rules_of(options)
   if (options.threads or 0) > 0 then core.set_threads(options.threads) end
   if rules == 'standard' then
-    if is_given 'devices' then
+    if is_given(options, 'devices') then
       util.fail_usage "option '--devices' belongs to --rules placeto and doppler; use --cluster"
     end
-    return problems.new { graph = cli.load_model(options), cluster = model.cluster(options.cluster) }
+    return problems.new { graph = cli.load_model(options), cluster = model.cluster(options.cluster),
+      cost = cli.cost(options) }
   end
-  if is_given 'cluster' then
+  if is_given(options, 'cluster') then
     util.fail_usage("option '--cluster': --rules %s takes --devices in its place", rules)
   end
   local graph = forward or cli.load_model(options, rules == 'placeto' and { training = false } or nil)
@@ -237,6 +304,13 @@ function cli.keep(found)
     found.problem)
 end
 
+--- Prints what own costs cover and what a strategy was made for that is evaluated on something else.
+function cli.print_basis(problem, found)
+  local costs = problem:cost_text()
+  if costs then print('costs           ' .. costs) end
+  if found.reevaluated then print('reevaluated     ' .. found.reevaluated) end
+end
+
 --- Tells a strategy: as JSON with the fields of scripts/simulate.lua, or in words.
 function cli.report(options, found, further)
   local problem = found.problem
@@ -245,6 +319,7 @@ function cli.report(options, found, further)
     facts.model, facts.cluster, facts.method = problem.graph.name, problem.cluster.name, found.method
     facts.placement = cli.placement_of(problem, found.placement)
     facts.schedule, facts.micro_batches = found.schedule, found.micro_batches
+    facts.reevaluated, facts.cost = found.reevaluated, problem:cost_text()
     if problem.rules == 'doppler' then facts.makespan = cli.makespan(found) end
     for key, value in util.sorted_pairs(further or {}) do facts[key] = value end
     print(core.to_json(facts))
@@ -264,6 +339,7 @@ function cli.report(options, found, further)
     core.format_bytes(m.peak_communication_bytes)))
   print(('fits            %s'):format(m.feasible and 'yes' or 'no: ' .. found:infeasibility().text))
   for key, value in util.sorted_pairs(further or {}) do print(('%-15s %s'):format(key, tostring(value))) end
+  cli.print_basis(problem, found)
 end
 
 return cli

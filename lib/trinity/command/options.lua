@@ -2,6 +2,7 @@
 
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
+local given_of = require 'trinity.command.given'
 local progress = require 'trinity.base.progress'
 local run_state = require 'trinity.runs.state'
 local units = require 'trinity.base.units'
@@ -155,7 +156,8 @@ local function use_common(declarations, values)
     resume = given.resume or false, options = values }
 end
 
---- Sets an option from word i and, where it needs one, the next word; returns the last word that it took.
+--- Sets an option from word i and, where it needs one, the next word; returns the last word that it took, and the
+--- option's name.
 local function set(values, declarations, words, i, name, value)
   local declared, key = find(name, declarations)
   if value == '' and words[i]:sub(1, 2) == '--' and not words[i]:find('=', 1, true) then
@@ -175,12 +177,12 @@ local function set(values, declarations, words, i, name, value)
     values[key] = convert(key, declared, value)
     check_range(key, declared, values[key])
   end
-  return i
+  return i, key
 end
 
 --- Reads words against declarations; prints `description` and them on --help, which ends the program.
 local function parse(words, declarations, description)
-  local values, i, place = {}, 1, positional(declarations)
+  local values, given, i, place = {}, {}, 1, positional(declarations)
   for name, declared in util.sorted_pairs(declarations) do values[name] = declared.default end
   while words[i] do
     local name, value = words[i]:match('^%-%-([^=]+)=?(.*)$')
@@ -194,8 +196,10 @@ local function parse(words, declarations, description)
       name, value = place, words[i]
       if declarations[place].type ~= 'table' then place = nil end
     end
-    i = set(values, declarations, words, i, name, value) + 1
+    i, name = set(values, declarations, words, i, name, value)
+    i, given[name] = i + 1, true
   end
+  given_of[values] = given
   return values
 end
 

@@ -7,9 +7,11 @@ local devices = require 'trinity.cluster.devices'
 local graph = require 'trinity.graph'
 local hooks = require 'trinity.base.hooks'
 local json = require 'trinity.base.json'
+local cluster_names = require 'trinity.cluster.names'
 local nodes = require 'trinity.cluster.nodes'
 local printed = require 'trinity.base.printed'
 local progress = require 'trinity.base.progress'
+local suggestions = require 'trinity.cluster.suggestions'
 local util = require 'trinity.base.util'
 local with_named_types = require 'trinity.cluster.own_types'
 
@@ -41,14 +43,22 @@ local function suggested(word, names)
   return best and (", did you mean '%s'?"):format(best) or core.suggestion(word, names)
 end
 
-local function missing(kind, name, folder, note)
-  local names = lua_names(folder)
-  for _, known in ipairs(kind == 'cluster' and nodes.names() or {}) do
-    if not util.exists(('%s/%s.lua'):format(folder, known)) then names[#names + 1] = known end
+local function missing_model(name, folder, note)
+  local known = lua_names(folder)
+  for _, published in ipairs(util.sorted_keys(require 'trinity.graph.decoder.published')) do
+    known[#known + 1] = published
   end
-  table.sort(names)
-  util.fail("no %s %s%s (known: %s%s)", kind, util.quoted(name), suggested(name:match '^(.-)x%d+$' or name, names),
-    table.concat(names, ', '), note)
+  util.fail("no model %s%s (known: %s%s)", util.quoted(name), suggested(name, known), table.concat(known, ', '), note)
+end
+
+local function missing_cluster(name, folder)
+  local known = lua_names(folder)
+  for _, machine in ipairs(nodes.names()) do
+    if not util.exists(('%s/%s.lua'):format(folder, machine)) then known[#known + 1] = machine end
+  end
+  table.sort(known)
+  util.fail("no cluster %s%s (expected a name of 'trinity help clusters', most with a count as p100x2, GPUs as 8xH100, "
+    .. 'a file .lua or .luax2, or a profile .json)', util.quoted(name), suggestions.near(name, known))
 end
 
 local common = require('trinity.graph.options').model -- options that every model takes
@@ -159,7 +169,17 @@ local function is_decoder(path)
   return require('trinity.graph.decoder.config').is(util.read_file(path))
 end
 
+--- The name of a published decoder, nil where it is none.
+local function published_name(name)
+  local lower = name:lower()
+  return not name:find '[/_]' and require('trinity.graph.decoder.published')[lower] and lower or nil
+end
+
 local function read(name, shared, rest)
+  local known_decoder = published_name(name)
+  if known_decoder then
+    return require('trinity.graph.decoder.config').published(known_decoder, rest, shared.dtype)
+  end
   local extension = name:match('%.(%w+)$')
   local within = name:gsub('/+$', '') .. '/config.json'
   if util.exists(within) and not util.exists(('%s/models/%s.lua'):format(home, name)) then
@@ -179,14 +199,29 @@ local function read(name, shared, rest)
   end
   local path = ('%s/models/%s.lua'):format(home, name)
   if not util.exists(path) then
-    missing('model', name, home .. '/models', '; or a file ' .. file_types)
+    missing_model(name, home .. '/models', '; or a file ' .. file_types)
   end
   return build(name, path, rest, shared.dtype)
 end
 
 local model = {}
 
---- The graph of a model: a name in models/, a Lua file like those, or a file .onnx, .pt2 (torch.export.save), .et
+-- How graphs and clusters were made: what a file of a strategy says, so that a command makes them again.
+local recipes = setmetatable({}, { __mode = 'k' })
+
+--- How trinity.model or trinity.cluster made a graph or a cluster: { name =, options = }; nil where it was described in
+--- a script.
+---@param of trinity.Graph|trinity.Cluster
+---@return { name: string, options: table<string, any> }?
+function model.recipe(of) return recipes[of] end
+
+local function with_recipe(made, name, options)
+  recipes[made] = { name = name, options = util.merged({}, options) }
+  return made
+end
+
+--- The graph of a model: a name in models/, a published decoder ('llama-3-8b', ...: trinity help networks; options
+--- trinity.DecoderOptions), a Lua file like those, or a file .onnx, .pt2 (torch.export.save), .et
 --- (Chakra's trace of a rank, beside those of the others), .json (own, dnn-partitioning, Piper, a decoder's config.json
 --- or the folder of one: options trinity.DecoderOptions) or .txt (PipeDream, DAPPLE, Doppler). Files with measured
 --- times ignore batch_size; those that hold a whole step stay as they are.
@@ -199,17 +234,17 @@ function model.load(name, options)
   local shared, rest, given = split(options)
   local forward, defaults = read(name, shared, rest)
   local whole = forward.training or (forward.source and forward.source.whole_step)
-  if not shared.training or whole then return forward end
+  if not shared.training or whole then return with_recipe(forward, name, options) end
   local training = util.merged({ colocate = shared.colocate, optimizer = forward.own_optimizer or shared.optimizer,
     gradient_dtype = shared.gradient_dtype }, defaults, util.picked(given, { 'optimizer', 'gradient_dtype' }))
   if shared.granularity == 'framework' then
     training.weight_decay, training.clip_gradients = shared.weight_decay, shared.clip_gradients
-    return require('trinity.graph.framework').lower(forward, training)
+    return with_recipe(require('trinity.graph.framework').lower(forward, training), name, options)
   end
   for _, key in ipairs { 'weight_decay', 'clip_gradients' } do
     if shared[key] ~= nil then util.fail("'%s' is an option of granularity 'framework'", key) end
   end
-  return forward:to_training(training)
+  return with_recipe(forward:to_training(training), name, options)
 end
 
 --- What a model of models/ says of itself: { help =, options = { NAME = { default =, help =, ... } } }; nil for others.
@@ -350,10 +385,12 @@ local function cluster_spec(name)
   local machines, unknown = nodes.is(name)
   if machines then return nodes.spec(name), name end
   if unknown then
-    util.fail("cluster %s: no machine %s", util.quoted(name), util.unknown(unknown, nodes.names()))
+    util.fail("cluster %s: no machine %s%s", util.quoted(name), util.quoted(unknown),
+      suggestions.near(unknown, nodes.names()))
   end
-  missing('cluster', name, cluster_folder,
-    ', most with a count as in p100x2; or a file .lua, with a count as in file.luax2, a profile .json')
+  local meant = name:lower() ~= name and cluster_path(name:lower()) and name:lower() or cluster_names.cluster(name)
+  if meant then return cluster_spec(meant) end
+  missing_cluster(name, cluster_folder)
 end
 
 --- The name of a cluster with `count` where it can take one and says none: 'p100' is 'p100x2', 'p100x4' stays.
@@ -369,10 +406,11 @@ local function add_types(list, owner, types, listed)
   for i, device in ipairs(list) do
     local wanted = type(device) == 'table' and device.type
     if type(wanted) == 'string' and types[wanted] == nil then
-      types[wanted] = devices.find(wanted)
+      types[wanted] = devices.find(wanted) or devices.find(cluster_names.device_type(wanted) or '')
       if not types[wanted] then
         for _, preset in ipairs(devices.names()) do listed[#listed + 1] = preset end
-        util.fail('%s: device %d: unknown device type %s', owner, i, util.unknown(wanted, listed))
+        util.fail("%s: device %d: unknown device type %s%s (trinity.devices.names() lists the library's)", owner, i,
+          util.quoted(wanted), suggestions.near(wanted, listed))
       end
     end
   end
@@ -428,6 +466,7 @@ function model.cluster(description)
   local self = handle:summary()
   self.handle = handle
   descriptions[self], profiles[self] = whole, profile
+  if type(description) == 'string' then with_recipe(self, description) end
   if self.device_count > large then return setmetatable(self, LargeCluster) end
   self.fingerprint, self.devices = handle:fingerprint(), as_devices(printed.each(as_device, handle:devices()))
   return setmetatable(self, Cluster)

@@ -56,6 +56,8 @@ local declared = options_of.declare('trinity.PlanOptions', { help = 'What trinit
   { 'global_batch', 'integer', needed = true, least = 1, most = 2 ^ 30, help = 'samples of a step of all replicas' },
   { 'space', 'table', as = 'table<string, any>', otherwise = 'all of it',
     help = 'values of dimensions: one, a list, or a function of the point so far that returns a list' },
+  { 'cost', 'any', as = 'trinity.CostFunction|trinity.CostRow[]|string',
+    help = "as of trinity.problem: a function, rows or a CSV file of seconds; rows hold for one micro-batch" },
   { 'reward', 'function', as = 'trinity.Reward', otherwise = 'minus the step time',
     help = 'is maximised; by any other than the default the simulated are those of the least bounds on the step' },
   { 'plans', 'integer', 5, least = 1, most = 1000, help = 'that are kept: bounds prune what cannot be among them' },
@@ -233,6 +235,15 @@ local function check_methods(owner, names)
   end
 end
 
+-- Rows were measured at one size of micro-batch.
+local function check_cost(owner, given)
+  if given.cost == nil or type(given.cost) == 'function' or type(given.graph) ~= 'function' then return end
+  local micro_batch = (given.space or {}).micro_batch
+  if type(micro_batch) == 'number' or type(micro_batch) == 'table' and #micro_batch == 1 then return end
+  check.refuse(owner, 'option', 'cost', 'rows are seconds at one micro-batch: expected dimension micro_batch '
+    .. '(--micro-batch) with one value')
+end
+
 --- Searches a strategy for a network on a cluster. Not by the ranks of a job (trinity.dist.alone() lets each).
 ---@param spec trinity.PlanOptions
 ---@return trinity.PlanResult
@@ -242,7 +253,8 @@ function plan.run(spec)
   refuse_ranks(owner)
   if given.methods then check_methods(owner, given.methods) end
   if type(given.graph) ~= 'function' then check.object(owner, 'option', 'graph', given.graph, 'graph') end
-  local nets = networks.new(owner, given.graph, given.cluster)
+  check_cost(owner, given)
+  local nets = networks.new(owner, given.graph, given.cluster, given.cost)
   local used = own_of(given.space or {})
   local devices = unequal.new(given.cluster, nets.kinds)
   local made, first = make_space(owner, given, nets, used, devices)

@@ -2,9 +2,7 @@
 
 local bounds = require 'trinity.plan.bounds'
 local check = require 'trinity.base.check'
-local model = require 'trinity.graph.model'
 local problems = require 'trinity.strategy.problem'
-local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
 local networks = {}
@@ -37,16 +35,10 @@ function networks.batch_of(graph)
   return graph.batch_size
 end
 
---- graph: a graph, whose batch is the one micro-batch, or a function of the micro-batch. Of a profile's file only the
---- devices are used: it measured whole operators of one batch size, and bounds have no such times.
-function networks.new(owner, graph, cluster)
-  local profile = model.profile_of(cluster)
-  if profile then
-    progress.note(('trinity: %s: its devices are used, times of plans are estimated'):format(profile.path))
-    cluster = profile:cluster()
-  end
-  return setmetatable({ owner = owner, source = graph, cluster = cluster, kinds = kinds_of(cluster), made = {},
-    base = {}, stands = {} }, Networks)
+--- graph: a graph, whose batch is the one micro-batch, or a function of the micro-batch. cost: as of trinity.problem.
+function networks.new(owner, graph, cluster, cost)
+  return setmetatable({ owner = owner, source = graph, cluster = cluster, cost = cost, kinds = kinds_of(cluster),
+    made = {}, base = {}, stands = {} }, Networks)
 end
 
 --- The problem of a micro-batch. layers: of the same network with so few.
@@ -62,7 +54,7 @@ function Networks:problem(micro_batch, layers)
       check.refuse(self.owner, 'option', 'graph', 'the graph of micro-batch %d has a batch of %g', micro_batch,
         networks.batch_of(graph))
     end
-    self.made[key] = problems.simulator { graph = graph, cluster = self.cluster }
+    self.made[key] = problems.simulator { graph = graph, cluster = self.cluster, cost = self.cost }
   end
   return self.made[key]
 end

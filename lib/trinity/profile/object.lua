@@ -110,7 +110,7 @@ end
 --- with the measured time as its default.
 ---@param graph trinity.Graph
 ---@param below? fun(op: trinity.Operator, device: trinity.Device, default_s: number): number?
----@return fun(op: trinity.Operator, device: trinity.Device, default_s: number): number
+---@return fun(op: trinity.Operator, device: trinity.Device, default_s: number): number?
 function Profile:cost(graph, below)
   check.object('profile:cost', 1, 'graph', graph, 'graph')
   if below ~= nil then check.argument('profile:cost', 2, 'below', below, 'function') end
@@ -119,8 +119,8 @@ function Profile:cost(graph, below)
   return function(op, device, default_s)
     local kind = kinds[device.type]
     local measured_s = kind and kind.operator_time_s[op.name]
-    local time_s = measured_s and measured_s / device.speed or default_s
-    return below and below(op, device, time_s) or time_s
+    local time_s = measured_s and measured_s / device.speed
+    return below and below(op, device, time_s or default_s) or time_s
   end
 end
 

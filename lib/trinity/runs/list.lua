@@ -57,6 +57,28 @@ local function best_search(path)
   return best, count
 end
 
+--- The step that a result states: of a simulated or executed strategy, or of the best of a plan; nil of others.
+local function step_of(result)
+  local data = field(result, 'data', 'table')
+  if not data then return nil end
+  local best = field(data, 'plans', 'table')
+  local step_time_s = field(data, 'simulated_step_time_s', 'number') or field(data, 'step_time_s', 'number')
+    or best and field(best[1], 'step_time_s', 'number')
+  return step_time_s, best and 'plan' or field(data, 'method', 'string')
+end
+
+--- The shortest step that results of a run state: { step_time_s =, method = }, or nil.
+local function best_result(path)
+  local best
+  for _, file in ipairs(core.list_folder(path .. '/results')) do
+    local step_time_s, method = step_of(json.try(('%s/results/%s'):format(path, file)))
+    if step_time_s and (not best or step_time_s < best.step_time_s) then
+      best = { step_time_s = step_time_s, method = method }
+    end
+  end
+  return best
+end
+
 --- Status as it is: a run whose process has gone was killed.
 local function status_of(path, about)
   local status = field(about, 'status', 'string') or '?'
@@ -72,6 +94,7 @@ function run_list.read(path)
   local about = json.try(path .. '/run.json')
   if not about or about.kind ~= 'trinity run 1' then return nil, ('%s is not the folder of a run'):format(path) end
   local best, searches = best_search(path)
+  best = best or best_result(path)
   local started_s = epoch(field(about, 'started_at', 'string'))
   local status, note = status_of(path, about)
   local run = { path = path, name = path:match '([^/]*)$', status = status, note = note, about = about,
@@ -142,6 +165,19 @@ function run_list.results(run)
     list[#list + 1] = json.try(('%s/results/%s'):format(run.path, file))
   end
   table.sort(list, function(a, b) return run_list.before(tostring(a.label), tostring(b.label)) end)
+  return list
+end
+
+--- Steps of a run's searches and of its other results: { { method =, step_time_s = }, ... }.
+function run_list.steps(run)
+  local list = {}
+  for _, search in ipairs(run_list.searches(run)) do
+    list[#list + 1] = { method = tostring(search.method or '-'), step_time_s = tonumber(search.best_step_time_s) }
+  end
+  for _, result in ipairs(run_list.results(run)) do
+    local step_time_s, method = step_of(result)
+    if step_time_s then list[#list + 1] = { method = method or '-', step_time_s = step_time_s } end
+  end
   return list
 end
 

@@ -3,8 +3,10 @@
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
+local costs = require 'trinity.strategy.costs'
 local fields = require 'trinity.base.fields'
 local graph_options = require 'trinity.graph.options'
+local made_fors = require 'trinity.strategy.made_for'
 local model = require 'trinity.graph.model'
 local options_of = require 'trinity.base.options'
 local infeasibility = require 'trinity.strategy.infeasibility'
@@ -27,6 +29,7 @@ local util = require 'trinity.base.util'
 ---@field on_evaluated? fun(metrics: trinity.Metrics, strategy: trinity.Strategy) see ProblemSpec
 ---@field rules trinity.Rules|string
 ---@field default_schedule? trinity.PlanSpec how plain placements are scheduled
+---@field cost_coverage? table<string, table> of a cost model of one's own, by device type: operators, covered, by_model
 local Problem = { __name = 'problem' }
 Problem.__index = Problem
 
@@ -40,9 +43,9 @@ local declared = options_of.declare('trinity.ProblemSpec', { help = 'What trinit
   { 'graph', 'object', class = 'graph', needed = true, help = 'a training step or another graph' },
   { 'cluster', 'object', class = 'cluster', otherwise = 'of the devices of `profile`', help = 'where it runs' },
   { 'reward', 'function', as = 'trinity.Reward', otherwise = 'minus the step time', help = 'is maximised' },
-  { 'cost', 'function', help = "seconds instead of the cost model's",
-    as = 'fun(op: trinity.Operator, device: { name: string, type: string, speed: number }, default_s: number)'
-      .. ': number?' },
+  { 'cost', 'any', as = 'trinity.CostFunction|trinity.CostRow[]|string',
+    help = "seconds of operators instead of the cost model's, by their share also of parts that plans make of them: a "
+      .. 'function (nil: the cost model holds), rows, or a CSV file with their fields as columns' },
   { 'on_evaluated', 'function', as = 'fun(metrics: trinity.Metrics, strategy: trinity.Strategy)',
     help = 'called with every strategy that is scored, which has its reward then and may be kept' },
   { 'rules', 'any', as = 'trinity.RulesName|trinity.Rules', otherwise = "'standard'",
@@ -58,6 +61,9 @@ local problems = {}
 local function make(owner, spec)
   declared:check(owner, check.argument(owner, 1, 'spec', spec, 'table'))
   if spec.profile ~= nil or model.profile_of(spec.cluster) then
+    if spec.cost ~= nil and type(spec.cost) ~= 'function' and spec.graph and spec.cluster then
+      spec = util.merged(spec, { cost = costs.of(owner, spec.cost, spec.graph, spec.cluster) })
+    end
     spec = require('trinity.profile.object').apply(owner, spec)
   end
   local self = setmetatable(simulator.make(owner, spec), Problem)
@@ -162,6 +168,10 @@ function Problem:moves(options) return hooks.moves.new(self, options) end
 ---@return trinity.StepState
 function Problem:step_state(placement) return hooks.moves.state(self, placement) end
 
+--- What a cost model of one's own covers and what not, in words; nil without one.
+---@return string?
+function Problem:cost_text() return costs.text(self) end
+
 --- Seconds of every operator on a device.
 ---@param device integer
 ---@return trinity.DoubleArray
@@ -241,22 +251,28 @@ function Problem:strategy(plan, about)
   return strategy.new('problem:strategy', self, plan, about)
 end
 
---- Loads a strategy that strategy:save() wrote, schedule included, and simulates it.
+--- Loads a strategy that strategy:save() wrote, schedule included, and simulates it. It is refused if it was made for
+--- another graph, micro-batch, cluster, rules or costs, or if this program simulates another step.
 ---@param path string
+---@param options? trinity.LoadOptions
 ---@return trinity.Strategy
-function Problem:load(path) return strategy.load(self, check.path('problem:load', 1, 'path', path)) end
+function Problem:load(path, options)
+  return strategy.load(self, check.path('problem:load', 1, 'path', path), options)
+end
 
 --- A plan (placement and schedule) as JSON text; `notes` are its further facts by name.
 ---@param plan trinity.Plan
 ---@param notes table<string, string|number>
+---@param made_for? table what it is made for (default: this problem)
 ---@return string
-function Problem:to_json(plan, notes)
+function Problem:to_json(plan, notes, made_for)
   local placement, schedule = simulator.parts('problem:to_json', self, plan)
   local parts = type(plan) == 'table' and plan or {}
   return self.handle:to_json(placement, check.argument('problem:to_json', 2, 'notes', notes, 'table'), schedule,
     parallelism.is(plan) and parallelism.fields('problem:to_json', plan, self.graph) or nil,
     parts.splits and splits.entries('problem:to_json', self.graph, parts.splits) or nil,
-    parts.replication and replication_fields(parts.replication) or nil)
+    parts.replication and replication_fields(parts.replication) or nil,
+    made_for and check.argument('problem:to_json', 3, 'made_for', made_for, 'table') or made_fors.of(self, plan))
 end
 
 --- The graph with the devices of a plan as colours, in Graphviz's DOT language.

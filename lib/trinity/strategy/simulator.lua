@@ -4,6 +4,7 @@
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
+local costs = require 'trinity.strategy.costs'
 local graphs = require 'trinity.graph'
 local options_of = require 'trinity.base.options'
 local parallelism = require 'trinity.strategy.parallelism'
@@ -51,25 +52,6 @@ local function call(owner, problem, method, ...)
   util.fail('%s: %s', owner, message)
 end
 
---- A cost function for the engine, which numbers operators, from one of a script.
-local function checked_cost(owner, cost, graph)
-  return function(i, device, default_s)
-    local op = graph:operator(i)
-    local time_s = cost(op, device, default_s)
-    if time_s ~= nil and (type(time_s) ~= 'number' or not (time_s >= 0 and time_s < 1e6)) then
-      util.fail("%s: the cost function at %s returned %s for the cost of operator '%s' on device '%s', expected "
-        .. '0 or more seconds or nil%s', owner, util.function_place(cost), util.describe(time_s), op.name, device.name,
-        type(time_s) == 'number' and time_s >= 1e6 and ', below 1e6' or '')
-    end
-    return time_s
-  end
-end
-
---- What gives the cost model of a graph that a plan lowers to; nil where it is the cluster's.
-local function cost_of(owner, problem)
-  return problem.cost and function(handle) return checked_cost(owner, problem.cost, graphs.wrap(handle)) end
-end
-
 --- The placement of a plan, and what says how it is scheduled (nil: the default). `name` is the first
 --- argument's ('plan'), in which the plan is an entry or all. Of a mesh: where first parts are.
 function simulator.parts(owner, problem, plan, name, entry)
@@ -77,7 +59,7 @@ function simulator.parts(owner, problem, plan, name, entry)
   if array.is_int32(plan) then return plan, problem.default_schedule end
   if parallelism.is(plan) then
     local home = array.filled(problem.graph.operators, 1)
-    call(owner, problem, 'home', parallelism.fields(owner, plan, problem.graph), cost_of(owner, problem), home)
+    call(owner, problem, 'home', parallelism.fields(owner, plan, problem.graph), home)
     return home
   end
   local given = type(plan) == 'table' and rawget(plan, 'placement')
@@ -111,8 +93,8 @@ end
 --- The graph that a plan with splits or a mesh lowers to as a problem, the plan there, and what is said of its
 --- operators: origin, part, layers, pipeline, coordinates (engine/strategy/lower.h).
 function simulator.lowered(owner, problem, plan)
-  local low = call(owner, problem, 'lower', engine_strategy(owner, problem, plan), cost_of(owner, problem))
-  local inner = { graph = graphs.wrap(low.graph), cluster = problem.cluster, rules = problem.rules, cost = problem.cost,
+  local low = call(owner, problem, 'lower', engine_strategy(owner, problem, plan))
+  local inner = { graph = graphs.wrap(low.graph), cluster = problem.cluster, rules = problem.rules,
     handle = low.problem }
   return inner, { placement = array.int32_of(low.placement), schedule = low.schedule,
     micro_batches = low.micro_batches, stage = low.stage }, low
@@ -132,7 +114,7 @@ function simulator.run(owner, problem, plan, any, reject_above_s)
   local taken = lowers and engine_strategy(owner, problem, plan) or item(owner, problem, plan, 'plan', nil, any)
   local metrics = empty_metrics(problem, plan)
   if lowers then
-    call(owner, problem, 'price', { taken }, { metrics }, reject_above_s, any, cost_of(owner, problem))
+    call(owner, problem, 'price', { taken }, { metrics }, reject_above_s, any)
   else
     problem.handle:evaluate({ taken }, { metrics }, reject_above_s, any)
   end
@@ -163,7 +145,7 @@ function simulator.run_batch(owner, problem, plans, options, any)
   end
   problem.handle:evaluate(placed[1], placed[2], reject_above_s, any)
   if #lowered[1] > 0 then
-    call(owner, problem, 'price', lowered[1], lowered[2], reject_above_s, any, cost_of(owner, problem), lowered[3])
+    call(owner, problem, 'price', lowered[1], lowered[2], reject_above_s, any, lowered[3])
   end
   return metrics
 end
@@ -182,7 +164,7 @@ function simulator.devices(owner, problem, plan)
     return problem.cluster.device_count
   end
   local fields = parallelism.fields(owner, plan, problem.graph)
-  return call(owner, problem, 'simulated_devices', fields, cost_of(owner, problem))
+  return call(owner, problem, 'simulated_devices', fields)
 end
 
 function simulator.timeline(owner, problem, plan)
@@ -190,12 +172,15 @@ function simulator.timeline(owner, problem, plan)
   return timeline.new(inner.handle:timeline(priced), problem.cluster, empty_metrics(problem, plan))
 end
 
---- A graph bound to a cluster, from a checked description: graph, cluster, rules, cost, default_schedule, handle.
+--- A graph bound to a cluster, from a checked description: graph, cluster, rules, cost (as it was given) and what that
+--- covers, default_schedule, handle.
 function simulator.make(owner, spec)
   for _, name in ipairs { 'graph', 'cluster' } do check.object(owner, 'option', name, spec[name], name) end
-  local cost = spec.cost and checked_cost(owner, spec.cost, spec.graph)
+  local coverage = spec.cost and {}
+  local own = coverage and costs.of(owner, spec.cost, spec.graph, spec.cluster)
+  local cost = own and costs.asked(owner, own, spec.graph, coverage)
   return { graph = spec.graph, cluster = spec.cluster, rules = spec.rules or 'standard', cost = spec.cost,
-    default_schedule = schedule_of(spec),
+    cost_coverage = coverage, default_schedule = schedule_of(spec),
     handle = core.problem(spec.graph.handle, spec.cluster.handle, spec.rules, cost) }
 end
 

@@ -3,7 +3,9 @@
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local hooks = require 'trinity.base.hooks'
+local options_of = require 'trinity.base.options'
 local infeasibility = require 'trinity.strategy.infeasibility'
+local made_for = require 'trinity.strategy.made_for'
 local simulator = require 'trinity.strategy.simulator'
 local parallelism = require 'trinity.strategy.parallelism'
 local splits = require 'trinity.strategy.splits'
@@ -48,8 +50,7 @@ local util = require 'trinity.base.util'
 ---@field stopped? boolean whether Ctrl-C ended the search
 ---@field optimal? boolean of methods max_load_dp and pase: whether their own measure is proved to allow no better
 ---@field saved? table<string, string> notes of the file that it was loaded from
----@field same_graph? boolean whether the graph is the one of that file
----@field same_cluster? boolean
+---@field reevaluated? string of a file that was evaluated on something else than it was made for: what that was
 ---@field replication? trinity.Replication copies of it on further devices and how they are kept together
 local Strategy = { __name = 'strategy' }
 Strategy.__index = Strategy
@@ -62,7 +63,7 @@ function Strategy.__tostring(self)
 end
 
 --- Strategies are equal that say the same of one graph on one cluster, whatever found them.
-function Strategy.__eq(a, b) return a.problem:to_json(a, {}) == b.problem:to_json(b, {}) end
+function Strategy.__eq(a, b) return a.problem:to_json(a, {}, {}) == b.problem:to_json(b, {}, {}) end
 
 local strategy = {}
 
@@ -103,14 +104,6 @@ end
 
 local saved_metrics = { 'step_time_s', 'peak_memory_bytes', 'peak_communication_bytes',
   'total_communication_bytes', 'excess_memory_bytes' }
-
---- Rules as text: their name, or the deviations by name.
-local function rules_text(rules)
-  if type(rules) == 'string' then return rules end
-  local parts = {}
-  for key, value in util.sorted_pairs(rules) do parts[#parts + 1] = key .. '=' .. tostring(value) end
-  return table.concat(parts, ' ')
-end
 
 --- What no strategy of whole operators with as many micro-batches can beat; one with splits may. Of a strategy with a
 --- mesh: what no placement of the graph that it lowers to can beat.
@@ -160,7 +153,7 @@ function Strategy:misfit() return self:infeasibility() end
 --- A strategy as JSON text: see strategy:save.
 function strategy.text(self)
   local notes = util.merged(util.picked(self.metrics, saved_metrics), util.picked(self, { 'method', 'seed',
-    'evaluations' }), { reward = self.reward, simulator_rules = rules_text(self.problem.rules),
+    'evaluations' }), { reward = self.reward,
     updates = self.updates ~= 0 and self.updates or nil, -- none is what a search without a policy writes
     lower_bound_s = not self.splits and self:bounds().step_time_s or nil, -- it binds whole operators
     feasible = self.metrics.feasible })
@@ -204,16 +197,38 @@ function strategy.plan_of(problem, loaded, placement)
   return plan
 end
 
---- Loads a file that save() wrote for the problem's graph and cluster, schedule and replication included. Field
---- `saved` holds the notes as text, same_graph and same_cluster say whether both are unchanged since.
-function strategy.load(problem, path)
+--- Refuses a file that was made for something else, unless it is to be evaluated anew; then what it was made for.
+local function other_than_made_for(problem, path, loaded, differs, reevaluate)
+  local of, _, names = made_for.read(path)
+  local text = made_for.text(of, names.graph, names.cluster)
+  local step_s = tonumber(loaded.notes.step_time_s)
+  if not reevaluate then
+    util.fail('%s: made for %s; this is %s; use reevaluate = true (--reevaluate) to evaluate it here', path, text,
+      differs)
+  end
+  return ('made for %s%s; evaluated anew for %s on %s'):format(text,
+    step_s and (' (a step of %.10g s)'):format(step_s) or '', problem.graph.name, problem.cluster.name)
+end
+
+local load_options = options_of.declare('trinity.LoadOptions', { help = 'What problem:load takes.',
+  { 'reevaluate', 'boolean', false, help = 'evaluates a strategy that was made for something else; it says so in '
+    .. '`reevaluated`' },
+})
+
+--- Loads a file that save() wrote, schedule and replication included. Field `saved` holds the notes as text.
+function strategy.load(problem, path, options)
+  local reevaluate = load_options:read('problem:load', 2, 'options', options).reevaluate
   local placement = problem:placement()
   local loaded = problem.handle:from_json(util.read_file(path), path, placement)
+  local differs = made_for.difference(problem, loaded)
+  local other = differs and other_than_made_for(problem, path, loaded, differs, reevaluate)
   local plan = strategy.plan_of(problem, loaded, placement)
-  local fits, message = pcall(problem.evaluate, problem, plan)
-  if not fits then util.fail('%s: %s', path, util.unplaced(message)) end
+  local fits, metrics = pcall(problem.evaluate, problem, plan)
+  if not fits then util.fail('%s: %s', path, util.unplaced(metrics)) end
+  differs = not other and made_for.changed(loaded, metrics.step_time_s)
+  other = other or differs and other_than_made_for(problem, path, loaded, differs, reevaluate)
   local found = strategy.new('problem:load', problem, plan, { method = loaded.notes.method, saved = loaded.notes,
-    same_graph = loaded.same_graph, same_cluster = loaded.same_cluster })
+    reevaluated = other })
   local replication = loaded.replication
     or loaded.notes.replication and version_1.replication(loaded.notes.replication)
   found.replication = replication and hooks.read_replication(problem, placement, path, replication)

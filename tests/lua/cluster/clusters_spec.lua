@@ -135,11 +135,58 @@ describe('device types', function()
     expect(cluster.devices[1].capacity_bytes):equals(2 ^ 30)
   end)
   it('unknown ones are refused with a suggestion', function()
-    expect(function() return devices.v10 end):raises "no device type 'v10', did you mean 'v100'%? %(known: a100, "
+    expect(function() return devices.v10 end):raises "no device type 'v10', did you mean 'v100', 'v100_32gb' or 'v100_pcie'%?"
     expect(function() devices.with('h10', {}) end):raises "did you mean 'h100'"
     expect(function() trinity.cluster { name = 'mine', device_types = { big = devices.h100 },
       devices = { { name = 'a', type = 'big' }, { name = 'b', type = 'bigg' } } } end)
-      :raises "cluster 'mine': device 2: unknown device type 'bigg', did you mean 'big'%? %(known: big, a100, "
+      :raises "cluster 'mine': device 2: unknown device type 'bigg', did you mean 'big'%? %(trinity.devices.names"
+  end)
+end)
+
+describe('names as people write them', function()
+  it('are GPUs with their memory, so many of them, or machines', function()
+    for name, expected in trinity.sorted_pairs { A100 = '1 a100_80gb', ['a100-40gb'] = '1 a100', ['A100-SXM4-80GB'] = '1 a100_80gb',
+      ['H200-141GB'] = '1 h200', ['8xH100'] = '8 h100', ['16xH100'] = '16 h100', h100x4 = '4 h100', ['DGX-H100x2'] = '16 h100',
+      P100 = '1 p100', ['Tesla T4'] = '1 t4', ['NVIDIA H100 PCIe'] = '1 h100_pcie', ['rtx 3090'] = '1 rtx3090',
+      ['4x RTX 4090'] = '4 rtx4090', gb200x72 = '72 gb200', a100x8 = '8 a100_80gb' } do
+      local cluster = trinity.cluster(name)
+      expect(('%s: %d %s'):format(name, cluster.device_count, cluster.devices[1].type)):equals(name .. ': ' .. expected)
+    end
+    expect(trinity.cluster('8xH100').name):equals 'dgx_h100'
+    expect(trinity.cluster('8xH100').fingerprint):equals(trinity.cluster('dgx_h100').fingerprint)
+  end)
+  it('are device types of a description where their memory is said', function()
+    local function device(type) return trinity.cluster { devices = { { name = 'a', type = type } } }.devices[1].capacity_bytes end
+    expect(device 'A100-80GB'):equals(device 'a100_80gb')
+    expect(device 'a100-40gb'):equals(device 'a100')
+    expect(function() device 'A100' end):raises "unknown device type 'A100', did you mean 'a100', "
+  end)
+  it('are refused with at most three names of the same family', function()
+    for _, name in ipairs { 'H300', 'A10', 'dgx_h20x2', 'B200-192GB', 'p1000x2', 'V10', 'dgx_a10x2', 'X100', 'GH20' } do
+      local message = select(2, pcall(trinity.cluster, name))
+      local letters, count = name:lower():gsub('dgx_', ''):match '^%a+', 0
+      for near in message:gsub('%(expected.*', ''):gmatch "'([^']+)'" do
+        if near ~= name then
+          count = count + 1
+          expect(near:find(('%%f[%%a]%s%%d'):format(letters)) ~= nil):equals(true)
+        end
+      end
+      expect(count <= 3):truthy()
+    end
+    expect(function() trinity.cluster '12xH100' end):raises "cluster '12xH100': expected whole machines of 8 GPUs %(dgx_h100%): 8 or 16 GPUs"
+  end)
+  it('are bandwidths of links in words, with thousands apart', function()
+    local function bandwidth(wire)
+      local net = topology.new()
+      net:link(net:devices('a', 1, 't4'), net:devices('b', 1, 't4'), wire)
+      return select(2, trinity.cluster(net:spec()):wire(1, 2))
+    end
+    expect(bandwidth '3,200 Gbit/s'):equals(400e9)
+    expect(bandwidth '50GB/s'):equals(50e9)
+    expect(bandwidth '1,000,000 B/s'):equals(1e6)
+    for _, wrong in ipairs { '3,20 Gbit/s', '3,200', '400 Gbits', '-1GB/s' } do
+      expect(function() bandwidth(wrong) end):raises "argument 3 %('wire'%)"
+    end
   end)
 end)
 

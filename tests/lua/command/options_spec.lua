@@ -19,7 +19,10 @@ describe('a number on the command line', function()
     expect(units.number('10Gbit/s', 'bytes')):equals(nil)
     expect(units.number('10Gbit/s', 'bytes/s')):equals(1.25e9)
     expect(units.number('25GB/s', 'bytes/s')):equals(25e9)
-    for _, wrong in ipairs { 'GB', '1Gb', '1QB', '1GBx', '1 GB', '1e', '' } do
+    expect(units.number('1 GB', 'bytes/s')):equals(1e9)
+    expect(units.number('3,200 Gbit/s', 'bytes/s')):equals(400e9)
+    expect(units.number '12,345,678'):equals(12345678)
+    for _, wrong in ipairs { 'GB', '1Gb', '1QB', '1GBx', '1  GB', '1e', '', '3,20', ',200', '3,2000', '1,000,20GB' } do
       expect(units.number(wrong, 'bytes/s')):equals(nil)
     end
   end)
@@ -84,8 +87,7 @@ describe('--cluster', function()
     expect(output):matches '^alexnet %(model%) by max_load_dp: max load'
   end)
   it('suggests the name that has a word whole', function()
-    expect(function() trinity.cluster 'a100x8' end):raises "no cluster 'a100x8', did you mean 'dgx_a100'%?"
-    expect(function() trinity.cluster 'p1000x2' end):raises "did you mean 'p100'%?"
+    expect(function() trinity.cluster 'p1000x2' end):raises "did you mean 'p100', 'p100_4' or 'p100_ib'%?"
     expect(function() trinity.model 'bert' end):raises "no model 'bert', did you mean 'bert_base'%?"
   end)
 end)

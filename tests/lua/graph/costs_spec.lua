@@ -33,6 +33,69 @@ describe('device presets', function()
   end)
 end)
 
+describe('convolutions from Volta on', function()
+  -- ResNet-50 v1.5 in training on one GPU: sources at the efficiencies (lib/trinity/cluster/devices.lua); those of the
+  -- H100 are its measured speed-up over the A100 times the A100's.
+  local published = {
+    { 'v100', 'float32', 128, 367 }, { 'v100', 'float16', 256, 1200 }, { 'a100_80gb', 'float32', 256, 938 },
+    { 'a100_80gb', 'float16', 256, 2470 }, { 'h100', 'float32', 256, 938 * 1895 / 1066 },
+    { 'h100', 'float16', 256, 2470 * 2787 / 1582 },
+  }
+  for _, case in ipairs(published) do
+    local device, dtype, batch_size, expected = unpack(case)
+    it(('train ResNet-50 as published: %s in %s, within 5 %%'):format(device, dtype), function()
+      local graph = trinity.model('resnet50', { batch_size = batch_size, dtype = dtype,
+        gradient_dtype = dtype ~= 'float32' and 'float32' or nil })
+      local problem = trinity.simulator { graph = graph,
+        cluster = trinity.cluster { devices = { { name = 'gpu', type = device } } } }
+      expect(batch_size / problem:evaluate(problem:placement()).step_time_s):near(expected, 0.05 * expected)
+    end)
+  end
+end)
+
+describe('a later GPU', function()
+  local later = { 'p100', 'v100', 'a100_80gb', 'h100', 'h200', 'b200' }
+  local networks = { vgg16 = {}, resnet50 = {}, inception_v3 = {}, nasnet_large = { batch_size = 2 }, alexnet = {}, hrnet_w48 = { batch_size = 2 },
+    gpt2 = { layers = 2, vocabulary = 512 }, bert_base = { layers = 2 }, vit_b16 = { layers = 2 }, transformer = { layers = 2, vocabulary = 512 },
+    moe_transformer = { layers = 2, experts = 4, top_k = 2, vocabulary = 512 }, gnmt = {}, rnnlm = {}, mlp = {},
+    ['qwen3-8b'] = { layers = 1, sequence = 512 }, ['deepseek-v3'] = { layers = 4, sequence = 64 } }
+  local kernels = { gpt2 = { 'onnx', 'megatron', 'flash' }, moe_transformer = { 'onnx', 'megatron', 'flash' } }
+  local clusters = {}
+  for i, name in ipairs(later) do clusters[i] = trinity.cluster { devices = { { name = 'gpu', type = name } } } end
+
+  it('takes no longer for any operator type of any size, in float32 and in 16 bits', function()
+    local stream, seen, names = trinity.random(law_seed(), 'later GPUs'), {}, {}
+    for name in trinity.sorted_pairs(networks) do names[#names + 1] = name end
+    local function pick(list) return list[1 + math.floor(stream:uniform() * #list)] end
+    for _ = 1, draws(200) do
+      local name, dtype = pick(names), pick { 'float32', 'float16', 'bfloat16' }
+      local options = merged(networks[name], { dtype = dtype, optimizer = pick { 'sgd', 'momentum', 'adam' } })
+      options.batch_size = options.batch_size or pick { 1, 2, 4, 16 }
+      options.kernels = kernels[name] and pick(kernels[name])
+      local graph = trinity.model(name, options)
+      local times = {}
+      for i, cluster in ipairs(clusters) do
+        local problem = trinity.simulator { graph = graph, cluster = cluster }
+        times[i] = problem:operator_times(1)
+        problem:close()
+      end
+      for op = 1, graph.operators do
+        local about = graph:operator(op)
+        seen[about.type] = true
+        for i = 2, #later do
+          if times[i][op] > times[i - 1][op] then
+            error(('%s in %s: %s (%s) takes %g s on %s, %g s on %s'):format(name, dtype, about.name, about.type, times[i - 1][op],
+              later[i - 1], times[i][op], later[i]))
+          end
+        end
+      end
+    end
+    local count = 0
+    for _ in trinity.sorted_pairs(seen) do count = count + 1 end
+    expect(count > 20):truthy()
+  end)
+end)
+
 describe('the paper (Algorithms 2022, 15(4), 108), table 4, one card', function()
   --- Metrics of everything on one card of the paper's, at its granularity.
   local function one_card(model, options)

@@ -1,4 +1,5 @@
--- Strategy files: those of version 1 are read, those of version 2 say everything in fields.
+-- Strategy files: those of version 1 are read for the graph and cluster that they were made for; those of version 3 say
+-- everything in fields, what they were made for too.
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
@@ -21,7 +22,6 @@ describe('files of version 1', function()
   for _, name in ipairs { 'placement', 'pipeline', 'splits', 'replication' } do
     it(('are read: %s, with what was priced then'):format(name), function()
       local loaded = problem:load(folder .. name .. '.json')
-      expect(loaded.same_graph):equals(true)
       expect(loaded.metrics.step_time_s):equals(tonumber(loaded.saved.step_time_s))
       expect(loaded.reward):equals(tonumber(loaded.saved.reward))
     end)
@@ -37,7 +37,7 @@ describe('files of version 1', function()
   end)
 end)
 
-describe('files of version 2', function()
+describe('files of version 3', function()
   local function saved(found)
     local path = os.tmpname()
     found:save(path)
@@ -53,7 +53,7 @@ describe('files of version 2', function()
     local there = problem_of(odd)
     local file, loaded = saved(there:strategy { placement = there:placement(),
       splits = { [odd] = { n = 2, devices = { 3, 1 } }, linear_3 = { copies = 2 } } })
-    expect(file.version):equals(2)
+    expect(file.version):equals(3)
     expect(file.splits[odd].factors.n):equals(2)
     expect(file.splits[odd].devices[1]):equals(there.cluster.devices[3].name)
     expect(file.splits.linear_3.copies):equals(2)

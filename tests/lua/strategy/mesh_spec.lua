@@ -109,7 +109,7 @@ describe('a mesh', function()
       recompute = 'selective' }
     found:save(path)
     local text = core.read_file(path)
-    expect(text):matches '"version": 2'
+    expect(text):matches '"version": 3'
     expect(text:find '"placement"'):equals(nil)
     local loaded = problem:load(path)
     expect(loaded.metrics.step_time_s):equals(found.metrics.step_time_s)

@@ -50,7 +50,7 @@ describe('a strategy that a command is given', function()
     for _, file in ipairs(core.list_folder(root .. '/scripts')) do
       local name = file:match '^(.*)%.lua$'
       local text = name and core.read_file(('%s/scripts/%s'):format(root, file)) or ''
-      if text:find '\n  strategy = {' then names[#names + 1] = name end
+      if text:find('cli.strategy_options', 1, true) then names[#names + 1] = name end
     end
     expect(#names > 4):equals(true)
     local small = trinity.problem { graph = trinity.model('alexnet', { batch_size = 4 }),
@@ -122,11 +122,13 @@ describe('a file for something else', function()
       expect(function() trinity.methods.trinity(here, with { resume = path }) end):raises 'changed or cut short'
     end
   end)
-  it('is refused where it is a strategy of another model, and said where the cluster is another', function()
+  it('is refused where it is a strategy of another model or cluster', function()
     local here = problem(4, 'p100x2')
     here:strategy(here:placement()):save(path)
     expect(function() problem(5, 'p100x2'):load(path) end):raises "placement: operator 'op5' of graph '[^']*' is missing"
-    expect(problem(4, 'p100x4'):load(path).same_cluster):equals(false)
+    expect(function() problem(4, 'p100x4'):load(path) end):raises
+      "made for [^\n]*, on p100x2; this is another cluster %('p100x4'%); use reevaluate = true"
+    expect(problem(4, 'p100x4'):load(path, { reevaluate = true }).reevaluated):matches 'evaluated anew for [^ ]+ on p100x4'
     local changed = core.read_file(path):gsub('"op1": "gpu0"', '"op1": "gpu9"', 1)
     core.write_file(path, changed)
     expect(function() here:load(path) end):raises "placement of operator 'op1': no device 'gpu9' in cluster 'p100x2'"

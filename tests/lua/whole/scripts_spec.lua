@@ -169,8 +169,9 @@ describe('timeline', function()
     local problem = trinity.problem { graph = trinity.model('inception_v3', { batch_size = 64 }), cluster = trinity.cluster 'p100x4' }
     local saved = problem:strategy({ placement = problem:placement(), schedule = 'lifo', micro_batches = 3 }):save(temporary())
     expect(run('--strategy ' .. saved)):matches(': lifo, 3 micro%-batches')
-    expect(run('--schedule critical_path --strategy ' .. saved)):matches(': critical_path, 3 micro%-batches')
-    expect(run('--micro_batches 1 --strategy ' .. saved)):matches(': lifo, 1 micro%-batch\n')
+    expect(select(2, run_trinity('timeline --schedule gpipe --strategy ' .. saved))):matches 'was made for .lifo. and 3 micro%-batches: %-%-reevaluate'
+    expect(run('--schedule critical_path --reevaluate --strategy ' .. saved)):matches(': critical_path, 3 micro%-batches')
+    expect(run('--micro_batches 1 --reevaluate --strategy ' .. saved)):matches(': lifo, 1 micro%-batch\n')
   end)
   it('takes any method', function()
     expect(run '--method round_robin --cluster p100x2'):matches 'inception_v3 on p100x2, round_robin: fifo, 1 micro%-batch\n'

@@ -15,6 +15,17 @@ error 'this file is for editors'
 ---@class trinity.BatchOptions
 ---@field reject_above_s? number plans with longer steps are given up as soon as that is certain (default: none; 0 or more)
 
+--- Seconds of operators in place of the cost model's, by name or, where no row has the name, by type.
+---@class trinity.CostRow
+---@field operator? string name of one
+---@field type? string of operators, as Conv or ConvGrad
+---@field device_type? string of the device, at speed 1 (default: any)
+---@field time_s number of one run (0 to 1e6)
+
+--- What problem:load takes.
+---@class trinity.LoadOptions
+---@field reevaluate? boolean evaluates a strategy that was made for something else; it says so in `reevaluated` (default false)
+
 --- What trinity.lower takes.
 ---@class trinity.LowerSpec
 ---@field graph trinity.Graph whose operators are cut
@@ -84,7 +95,7 @@ error 'this file is for editors'
 ---@field graph trinity.Graph a training step or another graph
 ---@field cluster? trinity.Cluster where it runs (default: of the devices of `profile`)
 ---@field reward? trinity.Reward is maximised (default: minus the step time)
----@field cost? fun(op: trinity.Operator, device: { name: string, type: string, speed: number }, default_s: number): number? seconds instead of the cost model's
+---@field cost? trinity.CostFunction|trinity.CostRow[]|string seconds of operators instead of the cost model's, by their share also of parts that plans make of them: a function (nil: the cost model holds), rows, or a CSV file with their fields as columns
 ---@field on_evaluated? fun(metrics: trinity.Metrics, strategy: trinity.Strategy) called with every strategy that is scored, which has its reward then and may be kept
 ---@field rules? trinity.RulesName|trinity.Rules 'compat', 'placeto', 'doppler': published simulators; a table: deviations from the cluster's rules (default: 'standard')
 ---@field schedule? trinity.ScheduleName of plain placements (default: 'fifo')

@@ -6,6 +6,7 @@ local fields = require 'trinity.graph.decoder.fields'
 local json = require 'trinity.base.json'
 local network = require 'trinity.graph.decoder.network'
 local options = require 'trinity.base.options'
+local published = require 'trinity.graph.decoder.published'
 local util = require 'trinity.base.util'
 
 local config = {}
@@ -71,10 +72,9 @@ local function check_quantisation(f)
   end
 end
 
---- What a config.json says: the network's description, the dtype it names, the longest sequence, and warnings.
-local function understand(path)
-  local text = util.read_file(path)
-  local values = json.decode(text, path)
+--- What a config.json says (text: in which a null is told from what is absent): the network's description, and its
+--- fields with warnings.
+local function understand(path, text, values)
   if type(values) ~= 'table' then
     util.fail('%s: expected a JSON object, got %s', util.shortened(path), util.describe(values))
   end
@@ -112,6 +112,16 @@ local function run_of(about, f, given, dtype)
     dtype = dtype or f:word('dtype|torch_dtype', 'bfloat16', dtypes) }
 end
 
+local function made(path, text, values, given, dtype)
+  local about, f = understand(path, text, values)
+  local run = run_of(about, f, given, dtype)
+  local graph = network.build(about, run)
+  graph.source = { format = ('Hugging Face config.json, %s'):format(about.name), whole_step = false,
+    warnings = f.warnings, unknown_types = {} }
+  local half = run.dtype ~= 'float32' and run.dtype ~= 'float64'
+  return graph, { optimizer = 'adam', gradient_dtype = half and 'float32' or nil }
+end
+
 --- The forward graph of a config.json, with graph.source, and how it is trained where nothing is said: by Adam, with
 --- float32 gradients of 16-bit weights (mixed precision as Megatron-LM has it).
 ---@param path string
@@ -121,13 +131,18 @@ end
 ---@return trinity.TrainingOptions
 function config.load(path, given, dtype)
   check.path('trinity.model', 1, 'name', path)
-  local about, f = understand(path)
-  local run = run_of(about, f, given, dtype)
-  local graph = network.build(about, run)
-  graph.source = { format = ('Hugging Face config.json, %s'):format(about.name), whole_step = false,
-    warnings = f.warnings, unknown_types = {} }
-  local half = run.dtype ~= 'float32' and run.dtype ~= 'float64'
-  return graph, { optimizer = 'adam', gradient_dtype = half and 'float32' or nil }
+  local text = util.read_file(path)
+  return made(path, text, json.decode(text, path), given, dtype)
+end
+
+--- The same of a published network (trinity.graph.decoder.published).
+---@param name string
+---@param given table<string, any> options of trinity.DecoderOptions
+---@param dtype? string otherwise bfloat16
+---@return trinity.Graph
+---@return trinity.TrainingOptions
+function config.published(name, given, dtype)
+  return made(name, '', published[name].config, given, dtype)
 end
 
 return config

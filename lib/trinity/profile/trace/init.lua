@@ -27,7 +27,7 @@ local util = require 'trinity.base.util'
 ---@field operators trinity.TraceTimes[] by name, the forward operators of the graph that took time
 ---@field optimiser_s number of calls of the optimiser
 ---@field other_s number that belongs to no operator
----@field times table<string, table> of all operators of the graph by name: time_s, flops, traffic_bytes
+---@field times table<string, table> of all operators of the graph by name: time_s
 local Trace = { __name = 'trace' }
 Trace.__index = Trace
 
@@ -80,12 +80,12 @@ local function sum_up(self, graph, spans)
   self.named = own_s > 0 and named_s / own_s or 0
 end
 
---- Seconds by the names of all operators of the graph, and what parts are shares of.
+--- Seconds by the names of all operators of the graph.
 local function costs_of(graph, spans, of)
   local times, shared_s = {}, 0
   for o = 1, graph.operators do
     local op = graph:operator(o)
-    times[op.name] = { time_s = 0, flops = op.flops, traffic_bytes = op.traffic_bytes }
+    times[op.name] = { time_s = 0 }
   end
   for _, span in ipairs(spans) do
     if span.operator then
@@ -102,23 +102,14 @@ local function costs_of(graph, spans, of)
   return times
 end
 
---- The share that a part ('NAME@2') of an operator has: of its FLOP, or of its traffic where it has none.
-local function share(op, whole)
-  if whole.flops > 0 then return op.flops / whole.flops end
-  return whole.traffic_bytes > 0 and op.traffic_bytes / whole.traffic_bytes or 1
-end
-
 --- A cost function (see trinity.problem): the seconds that each operator of the graph took in the step, divided by the
---- device's speed; 0 for those that the step did not run on their own. Parts of operators, which plans with a mesh or
---- splits have, take their share of the time by FLOP; what such plans add keeps the cost model's.
----@return fun(op: trinity.Operator, device: trinity.Device, default_s: number): number
+--- device's speed; 0 for those that the step did not run on their own.
+---@return fun(op: trinity.Operator, device: trinity.Device, default_s: number): number?
 function Trace:cost()
   local times = self.times
-  return function(op, device, default_s)
+  return function(op, device)
     local of = times[op.name]
-    if of then return of.time_s / device.speed end
-    of = times[op.name:match '^(.*)@%d+$' or '']
-    return of and of.time_s * share(op, of) / device.speed or default_s
+    return of and of.time_s / device.speed
   end
 end
 

@@ -1,0 +1,110 @@
+-- Tables: CSV with a header (RFC 4180: fields in quotes may hold commas and line ends).
+
+local core = require 'trinity.core'
+local util = require 'trinity.base.util'
+
+local csv = {}
+
+--- The next field from `at` on: its text, and what ends it (',' or '\n', '' at the end of the text).
+local function field(text, at, path)
+  if text:sub(at, at) ~= '"' then
+    local value, stop = text:match('^([^,\r\n]*)\r?([,\n]?)', at)
+    local after = at + #value + (text:sub(at + #value, at + #value) == '\r' and 1 or 0) + #stop
+    return value, stop, after
+  end
+  local parts, from = {}, at + 1
+  while true do
+    local close = text:find('"', from, true)
+    if not close then util.fail('%s: a field in quotes does not end', util.shortened(path)) end
+    parts[#parts + 1] = text:sub(from, close - 1)
+    from = close + 1
+    if text:sub(from, from) ~= '"' then break end
+    parts[#parts + 1] = '"'
+    from = from + 1
+  end
+  local space, stop = text:match('^([ \t\r]*)([,\n]?)', from)
+  return table.concat(parts), stop, from + #space + #stop
+end
+
+--- Where a row stands: the file, and its line there; of rows that are no lines of a file how many were before.
+---@param path string
+---@param row { line: integer?, number: integer? }
+---@return string
+function csv.place(path, row)
+  return ('%s: %s %d'):format(util.shortened(path), row.line and 'line' or 'row', row.line or row.number)
+end
+
+--- Refuses a row in a sentence that says where it stands.
+---@param path string
+---@param row table
+---@param message string
+---@param ... any
+function csv.refuse(path, row, message, ...) util.fail('%s: %s', csv.place(path, row), message:format(...)) end
+
+--- The lines of a text as lists of fields, each with `line`: where it begins. Empty ones are left out.
+local function lines_of(text, path)
+  local at, lines, fields, from, line = 1, {}, {}, 1, 1
+  local function add()
+    if #fields > 1 or fields[1] ~= '' then
+      fields.line = line
+      lines[#lines + 1] = fields
+    end
+    line = line + select(2, text:sub(from, at - 1):gsub('\n', ''))
+    fields, from = {}, at
+  end
+  while at <= #text do
+    local value, stop, after = field(text, at, path)
+    fields[#fields + 1], at = value, after
+    if stop == ',' and at > #text then
+      fields[#fields + 1] = ''
+      stop = '\n'
+    end
+    if stop ~= ',' then add() end
+    if stop == '' then break end
+  end
+  return lines
+end
+
+--- The rows of a file as tables by column; `row.line` is a row's line in the file, its first where it has several.
+---@param path string
+---@param ... string columns that must be there
+---@return table<string, string>[]
+function csv.read(path, ...)
+  local lines = lines_of(util.read_file(path):gsub('^\239\187\191', ''), path)
+  local head, known = lines[1] or {}, {}
+  for _, name in ipairs(head) do known[name] = true end
+  for _, name in ipairs { ... } do
+    if not known[name] then
+      util.fail("%s: column '%s' is missing%s", util.shortened(path), name, core.suggestion(name, head))
+    end
+  end
+  local rows = {}
+  for i = 2, #lines do
+    if #lines[i] ~= #head then
+      csv.refuse(path, lines[i], 'expected %d fields, got %d', #head, #lines[i])
+    end
+    local row = {}
+    for c, name in ipairs(head) do row[name] = lines[i][c] end
+    row.line = lines[i].line
+    rows[i - 1] = row
+  end
+  return rows
+end
+
+--- A number of a row; where the field is empty: otherwise (without one it must be there).
+---@param path string
+---@param row table<string, string>
+---@param column string
+---@param otherwise? number
+---@return number
+function csv.number(path, row, column, otherwise)
+  local text = row[column]
+  if (text == nil or text == '') and otherwise ~= nil then return otherwise end
+  local value = tonumber(text)
+  if not value or value ~= value then
+    csv.refuse(path, row, "column '%s': expected a number, got %s", column, util.describe(text))
+  end
+  return value
+end
+
+return csv

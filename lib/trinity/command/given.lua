@@ -1,0 +1,3 @@
+-- Which options a command line gave, by the values that trinity.options returned for it: { NAME = true }.
+
+return setmetatable({}, { __mode = 'k' })

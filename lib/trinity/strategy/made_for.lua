@@ -1,0 +1,132 @@
+-- What a strategy was made for, which its file carries (field made_for): how its graph and its cluster are made again,
+-- the samples of a micro-batch and of a step, the rules and own costs of the evaluation. A file is evaluated on nothing
+-- else unless that is asked for.
+
+local check = require 'trinity.base.check'
+local json = require 'trinity.base.json'
+local model = require 'trinity.graph.model'
+local parallelism = require 'trinity.strategy.parallelism'
+local util = require 'trinity.base.util'
+
+local made_for = {}
+
+--- Fields and what a text calls them. model, options: of trinity.model; cluster, cluster_options: of trinity.cluster;
+--- cost: a CSV file, cost_fingerprint of the times of any own cost model.
+local known = { model = 'string', options = 'table', micro_batch = 'number', global_batch = 'number',
+  cluster = 'string', cluster_options = 'table', rules = 'string', cost = 'string', cost_fingerprint = 'string' }
+
+--- Rules of a simulator as text: their name, or the deviations by name.
+function made_for.rules_text(rules)
+  if type(rules) == 'string' then return rules end
+  local parts = {}
+  for key, value in util.sorted_pairs(rules) do parts[#parts + 1] = key .. '=' .. tostring(value) end
+  return table.concat(parts, ' ')
+end
+
+--- Options as scalars by name, 'outer.inner' of tables within; nil where a file cannot say them.
+local function scalars(options)
+  local flat = {}
+  for name, value in util.sorted_pairs(options) do
+    for inner, entry in util.sorted_pairs(type(value) == 'table' and value or { [''] = value }) do
+      if type(entry) ~= 'number' and type(entry) ~= 'boolean' and type(entry) ~= 'string' then return nil end
+      flat[inner == '' and name or ('%s.%s'):format(name, inner)] = entry
+    end
+  end
+  return next(flat) ~= nil and flat or {}
+end
+
+--- The options of such scalars.
+local function nested(flat)
+  local options = {}
+  for name, value in util.sorted_pairs(flat) do
+    local outer, inner = name:match '^([^.]+)%.(.+)$'
+    if outer then
+      options[outer] = options[outer] or {}
+      options[outer][inner] = value
+    else
+      options[name] = value
+    end
+  end
+  return options
+end
+
+local function filled(options) return options and next(options) ~= nil and options or nil end
+
+--- What a plan of a problem is made for.
+---@param problem trinity.Problem
+---@param plan trinity.Plan
+---@return table<string, any>
+function made_for.of(problem, plan)
+  local parts = type(plan) == 'table' and plan or problem.default_schedule or {}
+  local replicas = parallelism.is(plan) and plan.mesh.data or parts.replication and parts.replication.replicas or 1
+  local graph, cluster = model.recipe(problem.graph), model.recipe(problem.cluster)
+  local options = graph and scalars(graph.options)
+  local micro_batch = problem.graph.batch_size > 0 and problem.graph.batch_size or nil
+  return { model = options and graph.name, options = filled(options), micro_batch = micro_batch,
+    global_batch = micro_batch and micro_batch * (parts.micro_batches or 1) * replicas,
+    cluster = cluster and cluster.name, cluster_options = cluster and filled(scalars(cluster.options)),
+    rules = made_for.rules_text(problem.rules),
+    cost = type(problem.cost) == 'string' and problem.cost or nil,
+    cost_fingerprint = problem.handle:cost_fingerprint() }
+end
+
+--- What a file says that it was made for, and its version (1 and 2: earlier ones, which say nothing); `options` as
+--- trinity.model takes them.
+---@param path string
+---@return table<string, any> fields
+---@return integer version
+---@return { graph: string, cluster: string } names
+function made_for.read(path)
+  local file = json.decode(util.read_file(path), path)
+  if type(file) ~= 'table' or file.format ~= 'trinity-strategy' then
+    util.fail("%s: expected format 'trinity-strategy'", path)
+  end
+  local fields, names = file.made_for, {}
+  for _, part in ipairs { 'graph', 'cluster' } do
+    names[part] = type(file[part]) == 'table' and type(file[part].name) == 'string' and file[part].name or nil
+  end
+  if fields == nil then return {}, file.version, names end
+  check.fields(path .. ': made_for', check.argument(path, 'field', 'made_for', fields, 'table'), known)
+  return util.merged(fields, { options = nested(fields.options or {}) }), file.version, names
+end
+
+local function batch_text(fields)
+  if not fields.micro_batch then return '' end
+  return (', micro-batch %g of a global batch of %g'):format(fields.micro_batch, fields.global_batch)
+end
+
+--- In words: 'gpt2, micro-batch 4 of a global batch of 32, on dgx_a100x1'.
+function made_for.text(fields, graph_name, cluster_name)
+  return ('%s%s, on %s'):format(fields.model or graph_name or 'a network', batch_text(fields),
+    fields.cluster or cluster_name or 'a cluster')
+end
+
+--- In what the problem that a file is loaded for differs from what it was made for: words, or nil.
+---@param problem trinity.Problem
+---@param loaded table what problem.handle:from_json gives
+---@return string?
+function made_for.difference(problem, loaded)
+  local of, differ = loaded.made_for, {}
+  local function note(same, what) if not same then differ[#differ + 1] = what end end
+  local graph, batch = problem.graph, problem.graph.batch_size
+  if of.micro_batch and batch > 0 and of.micro_batch ~= batch then
+    note(false, ('a micro-batch of %g'):format(batch))
+  else
+    note(loaded.same_graph, ("another network ('%s')"):format(graph.name))
+  end
+  note(loaded.same_cluster, ("another cluster ('%s')"):format(problem.cluster.name))
+  local rules = of.rules or loaded.notes.simulator_rules
+  local here = made_for.rules_text(problem.rules)
+  note(rules == nil or rules == here, ("rules '%s' in place of '%s'"):format(here, tostring(rules)))
+  note(loaded.version < 3 or of.cost_fingerprint == problem.handle:cost_fingerprint(), 'other costs of operators')
+  return #differ > 0 and table.concat(differ, ' and ') or nil
+end
+
+--- Whether this program simulates another step than the file has: words, or nil.
+function made_for.changed(loaded, step_time_s)
+  local saved_s = tonumber(loaded.notes.step_time_s)
+  if not saved_s or saved_s == step_time_s then return nil end
+  return ('a program that simulates %.10g s in place of %.10g s for it'):format(step_time_s, saved_s)
+end
+
+return made_for
