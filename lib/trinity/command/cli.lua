@@ -1,5 +1,6 @@
 -- What the commands simulate, search and compare share: which problem, and how results are told.
 
+local calibrate = require 'trinity.cluster.calibrate'
 local core = require 'trinity.core'
 local comparison = require 'trinity.methods.comparison'
 local model = require 'trinity.graph.model'
@@ -246,6 +247,7 @@ function cli.report(options, found, further)
     facts.placement = cli.placement_of(problem, found.placement)
     facts.schedule, facts.micro_batches = found.schedule, found.micro_batches
     if problem.rules == 'doppler' then facts.makespan = cli.makespan(found) end
+    for key, value in util.sorted_pairs(calibrate.data(problem.cluster.basis)) do facts[key] = value end
     for key, value in util.sorted_pairs(further or {}) do facts[key] = value end
     print(core.to_json(facts))
     return
@@ -264,6 +266,7 @@ function cli.report(options, found, further)
     core.format_bytes(m.peak_communication_bytes)))
   print(('fits            %s'):format(m.feasible and 'yes' or 'no: ' .. found:infeasibility().text))
   for key, value in util.sorted_pairs(further or {}) do print(('%-15s %s'):format(key, tostring(value))) end
+  print(calibrate.text(problem.cluster.basis))
 end
 
 return cli
