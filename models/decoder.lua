@@ -5,7 +5,9 @@ local layers = require 'trinity.graph.layers'
 local network = require 'trinity.graph.decoder.network'
 local util = require 'trinity.base.util'
 
-local function count(default, help, least) return { default = default, help = help, min = least or 0, integer = true } end
+local function count(default, help, least)
+  return { default = default, help = help, min = least or 0, integer = true }
+end
 
 local kernels, norms, biases = { onnx = true, megatron = true, flash = true }, { rms = true, layer = true },
   { none = true, qkv = true, all = true }

@@ -141,7 +141,7 @@ elseif options.json then
     lower_bound_s = found.plans[1] and found.lower_bound_s or nil, stopped = found.stopped,
     nearest = nothing and found.nearest or nil,
     helps = nothing and found.nearest and text.helps(found.nearest.point, found.cluster) or nil },
-    calibrate.data(problem.cluster.basis)))
+    calibrate.data(problem.cluster.basis))))
 else
   local graph_name = problem.graph.name
   print(('%s on %s: %d devices, %d samples%s a step'):format(graph_name, options.cluster,

@@ -34,9 +34,10 @@ local function device_type(known, c, r, traits)
   local wide, memory = c.compute_efficiency * r.compute_share, c.memory_efficiency * r.memory_share
   local faster = mixture and r.cuda_graphs == 'all' and r.routing_speed or 1
   local host = mixture and r.cuda_graphs ~= 'all'
-  local expert = { compute_efficiency = wide * c.expert, dispatch_s = host and c.expert_dispatch_s or nil }
+  local host_s = host and r.dispatch_share * c.expert_dispatch_s or nil
+  local expert = { compute_efficiency = wide * c.expert, dispatch_s = host_s }
   local attention = { compute_efficiency = c.attention * r.attention_share }
-  local routing = { memory_efficiency = memory * c.routing * faster, dispatch_s = host and c.expert_dispatch_s or nil }
+  local routing = { memory_efficiency = memory * c.routing * faster, dispatch_s = host_s }
   local fused = faster ~= 1 and { memory_efficiency = memory * faster } or nil
   local copies = traits.float8 and (r.float8 == 'fp8_rowwise' and r.rowwise_cast_share or r.cast_share) or 1
   local cast = faster * copies ~= 1 and { memory_efficiency = memory * faster * copies } or nil
@@ -45,7 +46,7 @@ local function device_type(known, c, r, traits)
     SwiGLU = fused, SwiGLUGrad = fused, Cast = cast, CastGrad = fused }
   return util.merged(known, { peak_flops_per_s = peaks_of(known, c, r), compute_efficiency = wide,
     memory_efficiency = memory, half_width = c.half_width, launch_s = c.launch_s,
-    dispatch_s = mixture and r.cuda_graphs == 'none' and c.layer_dispatch_s or nil,
+    dispatch_s = mixture and r.cuda_graphs == 'none' and r.dispatch_share * c.layer_dispatch_s or nil,
     fuses_elementwise = r.fuses_elementwise, joins_products = r.joins_products, overlap = r.overlap,
     operators = util.merged(known.operators, operators) })
 end
@@ -132,7 +133,8 @@ function calibrate.apply(spec, choice, runtime, asked, traits)
       local c = values or of_sheet(known)
       types[kind], changed = device_type(known, c, runtime, traits or {}), true
       local faster = mixture and runtime.cuda_graphs == 'all' and runtime.routing_speed or 1
-      shares[kind] = { inside = c.inside_share * runtime.inside_share * faster,
+      shares[kind] = { inside = c.inside_share * runtime.inside_share * faster
+        * (runtime.async_tensor and runtime.async_share or 1),
         network = c.network_share * runtime.network_share }
     end
   end
@@ -155,7 +157,8 @@ end
 local function kind_text(one)
   if one.own then return ('%s: own'):format(one.kind) end
   if not one.rows then
-    return ('%s: data sheet%s'):format(one.kind, constants.is_compared(one.kind) and '' or ', never compared with a run')
+    local note = constants.is_compared(one.kind) and '' or ', never compared with a run'
+    return ('%s: data sheet%s'):format(one.kind, note)
   end
   return ('%s: %sfitted to %d runs, mean error %.1f %% left out'):format(one.kind,
     one.like and ('as %s, '):format(one.like) or '', one.rows, 100 * one.mean_error)

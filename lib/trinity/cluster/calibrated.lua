@@ -1,42 +1,135 @@
--- Calibrated constants by kind of GPU (constants.lua has names, units and meanings). `values` are fitted by
--- `trinity fidelity published --fit`; `assumed` are not fitted: no row of that kind separates them from the others.
--- `rows`: published runs that the fit used; `mean_error`: of networks that were left out of the fit. `like`: a kind
--- without rows enough of its own has another kind's shares of its own data sheet.
+-- Calibrated constants (lib/trinity/cluster/constants.lua, runtimes.lua), as fits of
+-- `trinity fidelity SOURCE --fit --save FILE` write them. `values` are fitted, `assumed` are not: no row of that
+-- kind separates them from the others. `like`: a kind has the shares of another. `mean_error`: of networks that were
+-- left out of the fit; errors, by group of rows: rows, fitted mean, median, worst, left-out mean, median, worst.
 return {
-  a100_80gb = {
-    rows = 27, mean_error = 0.063,
-    values = { compute_efficiency = 0.7004, memory_efficiency = 0.7343, launch_s = 6.51e-06, inside_share = 1.38 },
-    assumed = { attention = 0.8, half_width = 60, network_share = 1 },
+  kinds = {
+    a100 = { like = 'a100_80gb',
+    },
+    a100_80gb = { rows = 27, mean_error = 0.0630,
+      values = {
+        compute_efficiency = 0.7245, inside_share = 1.208, launch_s = 1.502e-05, memory_efficiency = 0.6887,
+      },
+      assumed = {
+        attention = 0.8, half_width = 60, network_share = 1,
+      },
+    },
+    b200 = { rows = 5, mean_error = 0.0510,
+      values = {
+        expert_dispatch_s = 8.242e-05, layer_dispatch_s = 0.0001861, mxfp8 = 0.5857, routing = 0.08925,
+      },
+      assumed = {
+        compute_efficiency = 0.673, float8 = 'mxfp8', fp8 = 0.5234, nvfp4 = 0.4164, nvfp4_rate = 2,
+      },
+    },
+    b300 = { like = 'b200',
+      assumed = {
+        nvfp4_rate = 3,
+      },
+    },
+    gb200 = { rows = 43, mean_error = 0.0520,
+      values = {
+        compute_efficiency = 0.673, expert_dispatch_s = 9.5e-05, fp8 = 0.5234, inside_share = 1.679, mxfp8 = 0.496,
+        nvfp4 = 0.4164, routing = 0.1297,
+      },
+      assumed = {
+        float8 = 'mxfp8', nvfp4_rate = 2,
+      },
+    },
+    gb300 = { rows = 43, mean_error = 0.0650,
+      values = {
+        compute_efficiency = 0.682, expert_dispatch_s = 9.377e-05, fp8 = 0.6218, inside_share = 1.684,
+        mxfp8 = 0.6223, nvfp4 = 0.4397, routing = 0.1404,
+      },
+      assumed = {
+        float8 = 'mxfp8', nvfp4_rate = 3,
+      },
+    },
+    h100 = { rows = 39, mean_error = 0.0660,
+      values = {
+        attention = 0.7343, compute_efficiency = 0.6289, expert_dispatch_s = 9.5e-05, fp8 = 0.6191,
+        inside_share = 1.544, memory_efficiency = 0.6345, network_share = 1.461,
+      },
+      assumed = {
+        half_width = 60,
+      },
+    },
+    h100_96gb = { rows = 24, mean_error = 0.0710,
+      values = {
+        attention = 0.6759, compute_efficiency = 0.4705, fp8 = 0.3983, memory_efficiency = 0.629,
+      },
+      assumed = {
+        half_width = 60, inside_share = 1.544, network_share = 1.461,
+      },
+    },
+    h200 = { like = 'h100',
+    },
   },
-  a100 = { like = 'a100_80gb' },
-  h100 = {
-    rows = 39, mean_error = 0.066,
-    values = { compute_efficiency = 0.6289, fp8 = 0.6191, attention = 0.7343, memory_efficiency = 0.6345,
-      inside_share = 1.544, network_share = 1.461, expert_dispatch_s = 9.5e-05 },
-    assumed = { half_width = 60 },
+  runtimes = {
+    deepspeed = {
+      network_share = 0.1267,
+    },
+    eager = {
+      memory_share = 0.4187,
+    },
+    megatron = {
+      routing_speed = 2.7,
+    },
+    ['megatron-2024'] = {
+      memory_share = 0.5042,
+    },
+    torchtitan = {
+      async_share = 1.349, inside_share = 0.4576, network_share = 2.053, rowwise_cast_share = 0.037,
+    },
   },
-  h200 = { like = 'h100' },
-  h100_96gb = {
-    rows = 24, mean_error = 0.071,
-    values = { compute_efficiency = 0.4705, fp8 = 0.3983, attention = 0.6759, memory_efficiency = 0.629 },
-    assumed = { half_width = 60, inside_share = 1.544, network_share = 1.461 },
+  sources = {
+    sailor = {
+      gh200 = {
+        activation_share = 1.101, context_bytes = 4.36e+09, logits_share = 0.4571, network_share = 0.6698,
+        slot_s = 0.001168, state_bytes = 20.07,
+      },
+      mixed = {
+        activation_share = 1.119, context_bytes = 3.036e+09, logits_share = 0.5367, network_share = 0.9912,
+        slot_s = 0.001915, state_bytes = 20.09,
+      },
+    },
+    vtrain = {
+      cluster = {
+        network_share = 0.5885, shared_bandwidth = 0.4784,
+      },
+    },
   },
-  gb200 = {
-    rows = 43, mean_error = 0.052,
-    values = { compute_efficiency = 0.673, fp8 = 0.5234, mxfp8 = 0.496, nvfp4 = 0.4164, inside_share = 1.679,
-      routing = 0.1297, expert_dispatch_s = 9.5e-05 },
-    assumed = { float8 = 'mxfp8', nvfp4_rate = 2 },
+  rows = {
+    published = [[
+      p003 p004 p005 p009 p011 p012 p015 p017 p018 p020 p021 p022 p023 p024 p025 p026 p028 p029 p030 p034 p035 p036
+      p040 p041 p043 p044 p045 p047 p048 p050 p051 p052 p054 p055 p056 p058 p060 p061 p062 p064 p067 p068 p069 p070
+      p071 p073 p076 p078 p079 p080 p081 p082 p083 p084 p085 p086 p087 p088 p089 p090 p091 p093 p095 p096 p097 p098
+      p099 p100 p101 p103 p104 p107 p108 p109 p110 p111 p113 p115 p117 p119 p120 p121 p122 p123 p124 p127 p128 p130
+      p132 p133 p136 p137 p139 p140 p141 p143 p145 p146 p147 p149 p150 p151 p154 p155 p157 p159 p160 p162 p165 p166
+      p167 p169 p171 p172 p173 p175 p176 p177 p180 p181 p183 p185 p186 p187 p188 p189 p191 p192 p193 p195 p197 p198
+      p199 p201 p202 p203 p204 p207 p208 p210 p212 p213 p214 p216 p218 p219 p220 p221 p222 p223 p224 p228 p229 p232
+      p233 p236 p237 p238 p239 p241 p242 p243 p244 p245 p246 p247 p248 p249 p250 p253 p254 p255 p256 p257 p258 p263
+      p264 p265 p266 p267 p268 p269 p270 p272
+    ]],
+    sailor = [[
+      clariden/GPT-NEO/N32/plan_config_N32_D16.json clariden/GPT-NEO/N32/plan_config_N32_D8.json
+      clariden/GPT-NEO/N64/plan_config_N64_D16.json clariden/GPT-NEO/N8/plan_config_N8_D4.json
+      clariden/OPT-350/N1/plan_config_N1_D1_M4_G1.json clariden/OPT-350/N16/plan_config_N16_D16.json
+      clariden/OPT-350/N16/plan_config_N16_D4.json clariden/OPT-350/N16/plan_config_N16_D8.json
+      clariden/OPT-350/N32/plan_config_N32_D16.json clariden/OPT-350/N32/plan_config_N32_D32.json
+      clariden/OPT-350/N4/plan_config_N4_D1.json clariden/OPT-350/N4/plan_config_N4_D2.json
+      clariden/OPT-350/N4/plan_config_N4_D4.json clariden/OPT-350/N8/plan_config_N8_D2.json
+      clariden/OPT-350/N8/plan_config_N8_D4.json mit/N2/plan_config_N2_D1.json mit/N4/plan_config_N4_D1.json
+      mit/N4/plan_config_N4_D2.json mit/N4/plan_config_N4_D4.json
+    ]],
+    vtrain = [[
+      256_GPUs_batch_1024_hidden_6144_40_layers 64_GPUs_batch_512_hidden_3072_30_layers
+    ]],
   },
-  gb300 = {
-    rows = 43, mean_error = 0.065,
-    values = { compute_efficiency = 0.682, fp8 = 0.6218, mxfp8 = 0.6223, nvfp4 = 0.4397, inside_share = 1.684,
-      routing = 0.1404, expert_dispatch_s = 9.377e-05 },
-    assumed = { float8 = 'mxfp8', nvfp4_rate = 3 },
+  errors = {
+    published = {
+    },
+    vtrain = {
+    },
   },
-  b200 = {
-    rows = 5, mean_error = 0.051,
-    values = { mxfp8 = 0.5857, routing = 0.08925, expert_dispatch_s = 8.242e-05, layer_dispatch_s = 0.0001861 },
-    assumed = { compute_efficiency = 0.673, fp8 = 0.5234, nvfp4 = 0.4164, float8 = 'mxfp8', nvfp4_rate = 2 },
-  },
-  b300 = { like = 'b200', assumed = { nvfp4_rate = 3 } },
 }

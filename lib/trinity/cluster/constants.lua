@@ -36,7 +36,7 @@ constant('inside_share', '1', 2, 0.6, 6, 0.5,
 constant('network_share', '1', 3, 0.1, 20, 0.6,
   'bandwidth of the network between nodes over the description: 1 over what overlap leaves exposed')
 constant('expert_dispatch_s', 's', 95e-6, 5e-6, 300e-6, 0.3,
-  "host time per kernel of experts and of their routing that no CUDA graph holds; a layer takes that or its kernels' time")
+  "host time per kernel of experts and their routing that no CUDA graph holds; a layer takes that or its kernels' time")
 constant('layer_dispatch_s', 's', 95e-6, 5e-6, 400e-6, 0.5,
   'host time per other kernel of a mixture of experts, where no CUDA graph holds attention and router')
 
@@ -50,7 +50,7 @@ local function starts()
   return values
 end
 
-local function calibrated() return require 'trinity.cluster.calibrated' end
+local function calibrated() return require('trinity.cluster.calibrated').kinds end
 
 --- The calibrated constants of a kind of GPU, complete, and { rows, mean_error, like, fitted (names) }; nil for a kind
 --- that was never compared with a run.
@@ -94,10 +94,15 @@ local function check_kind(owner, kind, given)
   return given
 end
 
---- A person's own constants, checked against the kinds that there are.
+--- A person's own constants, checked against the kinds that there are. Files that fits write have them as `kinds`.
 local function own(owner, name, given)
   local devices = require 'trinity.cluster.devices'
   local kinds = {}
+  if given.kinds then
+    local all = given.kinds
+    given = {}
+    for kind, about in util.sorted_pairs(all) do given[kind] = (about.like and all[about.like] or about).values end
+  end
   for kind, values in util.sorted_pairs(given) do
     if not devices.find(tostring(kind)) then
       util.fail('%s: unknown kind of GPU %s', owner, util.unknown(tostring(kind), devices.names()))

@@ -13,7 +13,9 @@ local runtimes = {}
 local float8 = options_of.words('trinity.Float8Recipe', { 'fp8', 'fp8_rowwise', 'mxfp8', 'nvfp4' })
 local graphs = options_of.words('trinity.CudaGraphs', { 'none', 'attention', 'all' })
 
-local function share(name, help) return { name, 'number', above = 0, most = 100, otherwise = "the base's", help = help } end
+local function share(name, help)
+  return { name, 'number', above = 0, most = 100, otherwise = "the base's", help = help }
+end
 
 local declared = options_of.declare('trinity.Runtime', { kind = 'field', help = 'Training software; see runtimes.lua.',
   { 'base', 'string', otherwise = "'megatron'", help = 'name of the runtime whose values hold otherwise' },
@@ -28,6 +30,9 @@ local declared = options_of.declare('trinity.Runtime', { kind = 'field', help = 
   share('attention_share', 'of attention'),
   share('inside_share', 'of the bandwidth inside nodes'),
   share('network_share', 'of the bandwidth between nodes'),
+  share('async_share', 'of the bandwidth inside nodes once more, under AsyncTP: messages overlap parts of matmuls'),
+  share('dispatch_share', 'of host times per kernel'),
+  { 'async_tensor', 'boolean', otherwise = "the base's", help = 'whether AsyncTP is used' },
   share('cast_share', 'of memory_efficiency, for copies of operands to FP8: more are made than the graph counts'),
   share('rowwise_cast_share', "the same where float8 is 'fp8_rowwise'"),
   share('routing_speed', 'speed of routing, gates and all-to-alls of experts under CUDA graphs of whole iterations'),
@@ -36,33 +41,33 @@ local declared = options_of.declare('trinity.Runtime', { kind = 'field', help = 
     help = 'kernels of a mixture of experts in CUDA graphs: none, those of attention and router, all' },
   { 'selective', options_of.words('trinity.SelectiveRecompute', { 'core_attention', 'operators' }),
     otherwise = "the base's",
-    help = "what recompute = 'selective' repeats: the core of attention, or all but attention and every second matmul" },
+    help = "what recompute = 'selective' repeats: core attention, or all but attention and every second matmul" },
 })
 runtimes.declared = declared
 
 --- Defaults of all fields.
 local plain = { fuses_elementwise = true, joins_products = true, overlap = 1, compute_share = 1, memory_share = 1,
-  attention_share = 1, inside_share = 1, network_share = 1, cast_share = 1, rowwise_cast_share = 1, routing_speed = 2.7,
+  attention_share = 1, inside_share = 1, network_share = 1, async_share = 1, async_tensor = false, dispatch_share = 1,
+  cast_share = 1, rowwise_cast_share = 1, routing_speed = 1,
   cuda_graphs = 'attention', selective = 'core_attention' }
 
--- "Fitted": by `trinity fidelity published --fit` to rows of that software, on the constants of the kind of GPU.
+-- "Fitted": calibrated.lua has the value, by `trinity fidelity published --fit` to rows of that software.
 runtimes.list = {
   megatron = { source = 'NeMo and Megatron-Bridge, 25.09 to 26.08 (github NVIDIA-NeMo/Megatron-Bridge, perf_recipes); '
     .. 'fused layer norm, bias and dropout, joined QKV; routing_speed: fitted, rows from 26.06 on' },
-  ['megatron-2024'] = { base = 'megatron', memory_share = 0.5042,
+  ['megatron-2024'] = { base = 'megatron',
     source = 'Megatron-Core 0.8 and NeMo 24; memory_share: fitted, fewer memory-bound kernels were fused' },
   ['megatron-2021'] = { base = 'megatron',
     source = 'Narayanan et al., SC 2021; Korthikanti et al., 2022: unfused attention (kernels = megatron)' },
   ['megatron-deepspeed-2022'] = { base = 'megatron-2021',
     source = 'github bigscience-workshop/Megatron-DeepSpeed: that of 2021 with ZeRO 1' },
-  deepspeed = { base = 'megatron-2021', network_share = 0.1236,
+  deepspeed = { base = 'megatron-2021',
     source = 'DeepSpeed ZeRO-3 (Narayanan et al., SC 2021, table 2); network_share: fitted, gathers do not overlap' },
-  torchtitan = { base = 'megatron', inside_share = 0.4576, network_share = 2.053, cast_share = 0.2,
-    rowwise_cast_share = 0.037, selective = 'operators',
+  torchtitan = { base = 'megatron', cast_share = 0.2, selective = 'operators',
     source = 'github pytorch/torchtitan, benchmarks of Llama 3, torch.compile; shares of bandwidth: fitted; copies to '
       .. 'FP8 in both orders and of gradients too: torchao/float8, benchmarks/float8/float8_roofline.py; selective: '
       .. 'torchtitan/distributed/activation_checkpoint.py, option "op"' },
-  eager = { base = 'torchtitan', memory_share = 0.4187,
+  eager = { base = 'torchtitan',
     source = 'torchtitan without torch.compile; memory_share: fitted' },
   ['composer-2023'] = { base = 'torchtitan',
     source = 'github mosaicml/llm-foundry @ 8c8dd48f, torch 1.13 and 2.x with FSDP' },
@@ -75,7 +80,7 @@ function runtimes.names() return util.sorted_keys(runtimes.list) end
 local function named(name)
   local found = runtimes.list[name]
   if not found then util.fail("option 'runtime': unknown runtime %s", util.unknown(name, runtimes.names())) end
-  return found
+  return util.merged(found, require('trinity.cluster.calibrated').runtimes[name])
 end
 
 --- All fields of a runtime, complete, with `name`. given: a name, a table, or nil for the default.
@@ -86,13 +91,13 @@ function runtimes.read(given)
   if type(given) ~= 'string' and type(given) ~= 'table' then
     check.wrong('trinity.cluster', 'option', 'runtime', given, 'a name or a table')
   end
-  local own, name = given, given
+  local own, name
   if type(given) == 'table' then
     declared:check("trinity.cluster: option 'runtime'", given)
     name = ('%s, changed'):format(given.base or 'megatron')
     own = util.merged({ base = 'megatron' }, given)
   else
-    own = named(given)
+    own, name = named(given), given
   end
   local chain = { own }
   while chain[#chain].base do chain[#chain + 1] = named(chain[#chain].base) end

@@ -93,7 +93,7 @@ local function declare(spec, of_program, without)
     declarations[name] = setmetatable({ type = type(declared.default), common = true,
       hidden = without and (name == 'run' or name == 'resume') }, { __index = declared })
   end
-  if of_program and spec.cluster then spec = util.merged(of_cluster, spec) end
+  if of_program and spec.cluster and not spec.constants then spec = util.merged(of_cluster, spec) end
   for name, declared in util.sorted_pairs(spec) do
     if type(name) ~= 'string' then
       check.refuse('trinity.options', 1, 'spec', 'names of options are strings, got %s', util.describe(name))
@@ -169,7 +169,7 @@ end
 
 --- Has clusters of the command made with its constants and runtime.
 local function use_cluster_options(values)
-  if type(values.constants) ~= 'string' or type(values.runtime) ~= 'string' then return end
+  if type(values.constants) ~= 'string' then return end
   local given = { constants = values.constants, runtime = values.runtime ~= '' and values.runtime or nil }
   constants.read(given.constants)
   runtimes.read(given.runtime)

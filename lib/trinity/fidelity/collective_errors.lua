@@ -1,4 +1,4 @@
--- Written by `trinity fidelity collectives --left_out --record FILE`: errors of runs from 1 MiB up
+-- Written by `trinity fidelity collectives --cross_validate --record FILE`: errors of runs from 1 MiB up
 -- (mean, worst of told over measured, less one), by the fitted constants, and by those fitted without the run.
 return {
   { run = 'v100_cubemesh8', rows = 6, fitted = { 0.041106, 0.074093 }, left_out = { 0.107157, 0.153770 } },

@@ -22,8 +22,8 @@ local collectives = {
     keep_library = { default = false,
       help = 'fits the constants of wires and memories; those of the library, which clusters have, stay' },
     fit = { default = false, help = 'fits the constants to the rows and prints these' },
-    left_out = { default = false, help = 'fits without each system in turn, and tells that one' },
-    record = { default = '', help = 'with --left_out: the file for errors of runs' },
+    cross_validate = { default = false, help = 'fits without each system in turn, and tells that one' },
+    record = { default = '', help = 'with --cross_validate: the file for errors of runs' },
     save = { default = '', help = 'with --fit: the file for the constants' },
     picture = { default = '', help = 'told against measured times from 1 MiB up, as PATH.svg and PATH.png' },
   },
@@ -99,7 +99,7 @@ local function teller(values)
   local function cluster_of(row)
     local key = table.concat({ row.gpus, row.nodes, row.inside, row.between, row.system,
       tostring(row.found.in_network) }, '|')
-    clusters[key] = clusters[key] or model.cluster(systems.cluster(row.found, values))
+    clusters[key] = clusters[key] or model.cluster(systems.cluster(row.found, values), { constants = 'data_sheet' })
     return clusters[key]
   end
   return function(row)
@@ -248,7 +248,8 @@ end
 
 --- The file that the manual's table is of: errors of runs, mean and worst, told by the fitted constants and left out.
 local function record(fitted, left)
-  local lines = { '-- Written by `trinity fidelity collectives --left_out --record FILE`: errors of runs from 1 MiB up',
+  local lines = { '-- Written by `trinity fidelity collectives --cross_validate --record FILE`: errors of runs'
+      .. ' from 1 MiB up',
     '-- (mean, worst of told over measured, less one), by the fitted constants, and by those fitted without the run.',
     'return {' }
   local function pair(entry) return ('{ %.6f, %.6f }'):format(entry.sum / entry.rows, entry.worst) end
@@ -293,7 +294,7 @@ function collectives.run(options)
   local rows = read(options.rows)
   if options.also ~= '' then for _, row in ipairs(read(options.also)) do rows[#rows + 1] = row end end
   if options.fit then return show_fit(rows, options) end
-  if options.left_out then return leave_each_out(rows, options.keep_library, options.record) end
+  if options.cross_validate then return leave_each_out(rows, options.keep_library, options.record) end
   return show(rows, options.json, options.picture)
 end
 

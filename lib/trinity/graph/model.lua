@@ -447,8 +447,8 @@ end
 --- A cluster: a name in models/clusters, with a count of devices or machines where it takes one ('p100x4',
 --- 'dgx_a100x2'), machines by name, parts of them and unlike ones (trinity.cluster.nodes: 'dgx_h200:4x2+dgx_b200'), a
 --- Lua file that returns a description ('mine.lua') or a function of a count ('mine.luax2'; without
---- one the count is 1), a profile (.json: see trinity.profile), or a description (see trinity.topology). Kinds of GPU by
---- name have the calibrated constants of `trinity help trust`; those that a description defines stay as they are.
+--- one the count is 1), a profile (.json: see trinity.profile), or a description (see trinity.topology). Kinds of GPU
+--- by name have calibrated constants (`trinity help trust`); those that a description defines stay as they are.
 ---@param description string|trinity.ClusterSpec
 ---@param options? trinity.ClusterOptions
 ---@return trinity.Cluster
@@ -466,23 +466,23 @@ end
 
 local variants = setmetatable({}, { __mode = 'k' }) -- the engine's clusters for steps, by traits of networks
 
-local function has_float8(graph)
-  for i = 1, graph.operators do
-    for _, tensor in ipairs(graph:operator(i).outputs) do if tensor.dtype == 'float8' then return true end end
+local function has_float8(network)
+  for i = 1, network.operators do
+    for _, tensor in ipairs(network:operator(i).outputs) do if tensor.dtype == 'float8' then return true end end
   end
   return false
 end
 
 --- The engine's cluster for steps of a network: links as messages of a step see them, and what kernels of experts and
 --- copies to FP8 reach.
----@param graph trinity.Graph
+---@param network trinity.Graph
 ---@param cluster trinity.Cluster
 ---@return userdata
-function model.handle_for(graph, cluster)
+function model.handle_for(network, cluster)
   local how = sheets[cluster]
   if not how or not cluster.basis.runtime then return cluster.handle end
-  local traits = { experts = graph.active_parameters < graph.parameters,
-    float8 = how.runtime.cast_share ~= 1 and has_float8(graph) }
+  local traits = { experts = network.active_parameters < network.parameters,
+    float8 = how.runtime.cast_share ~= 1 and has_float8(network) }
   local key = ('%s %s'):format(traits.experts, traits.float8)
   local all = variants[cluster] or {}
   variants[cluster] = all

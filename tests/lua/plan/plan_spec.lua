@@ -111,7 +111,8 @@ describe('a plan', function()
   end)
 
   it('leaves what is too large to simulate, and says so', function()
-    local found = trinity.plan { graph = gpt, cluster = cluster, global_batch = 16, plans = 1, simulations = 100000,
+    local sheet = trinity.cluster(cluster.name, { constants = 'data_sheet' })
+    local found = trinity.plan { graph = gpt, cluster = sheet, global_batch = 16, plans = 1, simulations = 100000,
       refinements = 0, space = small, tasks = 2 * gpt(1).operators }
     expect(found.too_large > 0):truthy()
     expect(found.left):equals(found.too_large)

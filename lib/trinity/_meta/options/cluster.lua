@@ -35,12 +35,15 @@ error 'this file is for editors'
 ---@field attention_share? number of attention (default: the base's; above 0, at most 100)
 ---@field inside_share? number of the bandwidth inside nodes (default: the base's; above 0, at most 100)
 ---@field network_share? number of the bandwidth between nodes (default: the base's; above 0, at most 100)
+---@field async_share? number of the bandwidth inside nodes once more, under AsyncTP: messages overlap parts of matmuls (default: the base's; above 0, at most 100)
+---@field dispatch_share? number of host times per kernel (default: the base's; above 0, at most 100)
+---@field async_tensor? boolean whether AsyncTP is used (default: the base's)
 ---@field cast_share? number of memory_efficiency, for copies of operands to FP8: more are made than the graph counts (default: the base's; above 0, at most 100)
 ---@field rowwise_cast_share? number the same where float8 is 'fp8_rowwise' (default: the base's; above 0, at most 100)
 ---@field routing_speed? number speed of routing, gates and all-to-alls of experts under CUDA graphs of whole iterations (default: the base's; above 0, at most 100)
 ---@field float8? trinity.Float8Recipe how operands of dtype 'float8' are scaled (default: the kind's)
 ---@field cuda_graphs? trinity.CudaGraphs kernels of a mixture of experts in CUDA graphs: none, those of attention and router, all (default: the base's)
----@field selective? trinity.SelectiveRecompute what recompute = 'selective' repeats: the core of attention, or all but attention and every second matmul (default: the base's)
+---@field selective? trinity.SelectiveRecompute what recompute = 'selective' repeats: core attention, or all but attention and every second matmul (default: the base's)
 
 --- What topology:devices takes.
 ---@class trinity.TopologyDevices
