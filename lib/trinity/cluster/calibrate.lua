@@ -72,15 +72,6 @@ local function scaled(links, kind_of, shares)
   end)
 end
 
-local warned = {}
-
-local function warn(kind, choice)
-  if choice.kinds and devices.find(kind) and not constants.is_compared(kind) and not warned[kind] then
-    warned[kind] = true
-    progress.warn(('%s has the numbers of its data sheet: it was never compared with a training run'):format(kind))
-  end
-end
-
 --- Every list of devices of a description.
 local function device_lists(spec)
   local lists = { type(spec.devices) == 'table' and spec.devices or {} }
@@ -127,7 +118,6 @@ function calibrate.apply(spec, choice, runtime, asked, traits)
   for kind in util.sorted_pairs(kinds) do
     local values, about = constants.of(choice, kind)
     local known = devices.find(kind)
-    if not values then warn(kind, choice) end
     table.insert(basis.kinds, util.merged({ kind = kind }, about and util.picked(about, said)))
     if values or asked then
       local c = values or of_sheet(known)
@@ -162,6 +152,20 @@ local function kind_text(one)
   end
   return ('%s: %sfitted to %d runs, mean error %.1f %% left out'):format(one.kind,
     one.like and ('as %s, '):format(one.like) or '', one.rows, 100 * one.mean_error)
+end
+
+local warned = {}
+
+--- Warns once of every kind whose numbers are its data sheet's though no run confirms them.
+---@param basis table
+function calibrate.warn(basis)
+  for _, one in ipairs(basis.name ~= 'data_sheet' and basis.kinds or {}) do
+    if not one.rows and not one.own and not constants.is_compared(one.kind) and not warned[one.kind] then
+      warned[one.kind] = true
+      progress.warn(('%s has the numbers of its data sheet: it was never compared with a training run'):format(
+        one.kind))
+    end
+  end
 end
 
 --- What numbers on a cluster rest on, as a line.

@@ -94,7 +94,12 @@ function runtimes.read(given)
   local own, name
   if type(given) == 'table' then
     declared:check("trinity.cluster: option 'runtime'", given)
-    name = ('%s, changed'):format(given.base or 'megatron')
+    local changed = {}
+    for key, value in util.sorted_pairs(given) do
+      if key ~= 'base' and key ~= 'source' then changed[#changed + 1] = ('%s = %s'):format(key, tostring(value)) end
+    end
+    name = given.base or 'megatron'
+    if #changed > 0 then name = ('%s with %s'):format(name, table.concat(changed, ', ')) end
     own = util.merged({ base = 'megatron' }, given)
   else
     own, name = named(given), given

@@ -480,6 +480,7 @@ end
 ---@return userdata
 function model.handle_for(network, cluster)
   local how = sheets[cluster]
+  calibrate.warn(cluster.basis)
   if not how or not cluster.basis.runtime then return cluster.handle end
   local traits = { experts = network.active_parameters < network.parameters,
     float8 = how.runtime.cast_share ~= 1 and has_float8(network) }
