@@ -29,14 +29,15 @@ local function peaks_of(known, c, r)
 end
 
 --- A kind of device with its constants under a runtime, for a network of these traits.
-local function device_type(known, c, r, traits)
+local function device_type(kind, known, c, r, traits)
   local mixture = traits.experts
   local wide, memory = c.compute_efficiency * r.compute_share, c.memory_efficiency * r.memory_share
   local faster = mixture and r.cuda_graphs == 'all' and r.routing_speed or 1
   local host = mixture and r.cuda_graphs ~= 'all'
   local host_s = host and r.dispatch_share * c.expert_dispatch_s or nil
   local expert = { compute_efficiency = wide * c.expert, dispatch_s = host_s }
-  local attention = { compute_efficiency = c.attention * r.attention_share }
+  local hopper = kind:find '^g?h%d' and r.hopper_attention_share or 1
+  local attention = { compute_efficiency = c.attention * r.attention_share * hopper }
   local routing = { memory_efficiency = memory * c.routing * faster, dispatch_s = host_s }
   local fused = faster ~= 1 and { memory_efficiency = memory * faster } or nil
   local copies = traits.float8 and (r.float8 == 'fp8_rowwise' and r.rowwise_cast_share or r.cast_share) or 1
@@ -45,7 +46,7 @@ local function device_type(known, c, r, traits)
     ExpertDispatch = routing, ExpertDispatchGrad = routing, ExpertCombine = routing, ExpertCombineGrad = routing,
     SwiGLU = fused, SwiGLUGrad = fused, Cast = cast, CastGrad = fused }
   return util.merged(known, { peak_flops_per_s = peaks_of(known, c, r), compute_efficiency = wide,
-    memory_efficiency = memory, half_width = c.half_width, launch_s = c.launch_s,
+    memory_efficiency = memory, half_width = c.half_width, launch_s = r.launch_share * c.launch_s,
     dispatch_s = mixture and r.cuda_graphs == 'none' and r.dispatch_share * c.layer_dispatch_s or nil,
     fuses_elementwise = r.fuses_elementwise, joins_products = r.joins_products, overlap = r.overlap,
     operators = util.merged(known.operators, operators) })
@@ -121,7 +122,7 @@ function calibrate.apply(spec, choice, runtime, asked, traits)
     table.insert(basis.kinds, util.merged({ kind = kind }, about and util.picked(about, said)))
     if values or asked then
       local c = values or of_sheet(known)
-      types[kind], changed = device_type(known, c, runtime, traits or {}), true
+      types[kind], changed = device_type(kind, known, c, runtime, traits or {}), true
       local faster = mixture and runtime.cuda_graphs == 'all' and runtime.routing_speed or 1
       shares[kind] = { inside = c.inside_share * runtime.inside_share * faster
         * (runtime.async_tensor and runtime.async_share or 1),

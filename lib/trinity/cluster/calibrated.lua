@@ -66,6 +66,9 @@ return {
     },
   },
   runtimes = {
+    ['composer-2023'] = {
+      attention_share = 0.7972, hopper_attention_share = 0.5048, launch_share = 2.344, memory_share = 0.7667,
+    },
     deepspeed = {
       network_share = 0.1267,
     },
@@ -74,6 +77,9 @@ return {
     },
     megatron = {
       routing_speed = 2.7,
+    },
+    ['megatron-deepspeed-2022'] = {
+      compute_share = 1.023, launch_share = 9.639, memory_share = 0.41,
     },
     ['megatron-2024'] = {
       memory_share = 0.5042,

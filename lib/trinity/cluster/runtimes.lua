@@ -28,6 +28,8 @@ local declared = options_of.declare('trinity.Runtime', { kind = 'field', help = 
   share('compute_share', 'of compute_efficiency'),
   share('memory_share', 'of memory_efficiency'),
   share('attention_share', 'of attention'),
+  share('hopper_attention_share', 'of attention once more, on GPUs whose instructions its kernel does not use: Hopper'),
+  share('launch_share', 'of launch_s'),
   share('inside_share', 'of the bandwidth inside nodes'),
   share('network_share', 'of the bandwidth between nodes'),
   share('async_share', 'of the bandwidth inside nodes once more, under AsyncTP: messages overlap parts of matmuls'),
@@ -47,7 +49,7 @@ runtimes.declared = declared
 
 --- Defaults of all fields.
 local plain = { fuses_elementwise = true, joins_products = true, overlap = 1, compute_share = 1, memory_share = 1,
-  attention_share = 1, inside_share = 1, network_share = 1, async_share = 1, async_tensor = false, dispatch_share = 1,
+  attention_share = 1, hopper_attention_share = 1, launch_share = 1, inside_share = 1, network_share = 1, async_share = 1, async_tensor = false, dispatch_share = 1,
   cast_share = 1, rowwise_cast_share = 1, routing_speed = 1,
   cuda_graphs = 'attention', selective = 'core_attention' }
 
@@ -60,7 +62,7 @@ runtimes.list = {
   ['megatron-2021'] = { base = 'megatron',
     source = 'Narayanan et al., SC 2021; Korthikanti et al., 2022: unfused attention (kernels = megatron)' },
   ['megatron-deepspeed-2022'] = { base = 'megatron-2021',
-    source = 'github bigscience-workshop/Megatron-DeepSpeed: that of 2021 with ZeRO 1' },
+    source = 'github bigscience-workshop/bigscience, chronicles of BLOOM: that of 2021 with ZeRO 1; shares: fitted' },
   deepspeed = { base = 'megatron-2021',
     source = 'DeepSpeed ZeRO-3 (Narayanan et al., SC 2021, table 2); network_share: fitted, gathers do not overlap' },
   torchtitan = { base = 'megatron', cast_share = 0.2, selective = 'operators',
@@ -70,7 +72,8 @@ runtimes.list = {
   eager = { base = 'torchtitan',
     source = 'torchtitan without torch.compile; memory_share: fitted' },
   ['composer-2023'] = { base = 'torchtitan',
-    source = 'github mosaicml/llm-foundry @ 8c8dd48f, torch 1.13 and 2.x with FSDP' },
+    source = 'github mosaicml/llm-foundry @ 8c8dd48f: FSDP, torch 1.13 and 2.x, Triton attention of 2023; shares: fitted '
+      .. 'to its benchmarks' },
 }
 
 --- Names, sorted.

@@ -66,6 +66,11 @@ local function lines_of(text, path)
   return lines
 end
 
+--- Refuses a file whose head lacks one of these columns.
+---@param path string
+---@param ... string
+function csv.check(path, ...) csv.read(path, ...) end
+
 --- The rows of a file as tables by column; `row.line` is a row's line in the file, its first where it has several.
 ---@param path string
 ---@param ... string columns that must be there

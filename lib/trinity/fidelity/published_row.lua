@@ -7,12 +7,14 @@ local case = require 'trinity.fidelity.case'
 local csv = require 'trinity.fidelity.csv'
 local nodes = require 'trinity.cluster.nodes'
 local runtimes = require 'trinity.cluster.runtimes'
+local tables = require 'trinity.fidelity.tables'
 local util = require 'trinity.base.util'
 
 local published_row = {}
 
 --- Machines by the words of column `gpu`.
 local machines = { ['V100-16GB'] = 'dgx1_v100', ['A100-40GB'] = 'dgx_a100', ['A100-80GB'] = 'dgx_a100_80gb',
+  ['A100-80GB Jean Zay'] = 'jean_zay_a100',
   ['H100-80GB'] = 'dgx_h100', ['H100-96GB'] = 'hgx_h100_96gb', ['H200-141GB'] = 'dgx_h200', B200 = 'dgx_b200',
   B300 = 'dgx_b300', GB200 = 'gb200_nvl72', GB300 = 'gb300_nvl72' }
 
@@ -253,9 +255,10 @@ local function model_options(row, m, plan, kind)
     expert_feed_forward = d and 2048, shared = d and 2048, dense_layers = d and 3, latent = d and 512,
     query_latent = d and 1536, sequence = sequence, batch_size = plan.micro_batch,
     kernels = plan.unfused and 'megatron' or 'flash', dtype = kind == 'bf16' and 'bfloat16' or 'float8',
-    -- recipes of Llama in Megatron-Bridge: cross_entropy_fusion_impl = 'te'
-    fused_loss = m.experts == 0 and contains(row, 'source', 'megatron-bridge'),
-    gradient_dtype = 'float32', optimizer = 'adam' }
+    -- recipes of Llama in Megatron-Bridge and for MLPerf: cross_entropy_fusion_impl = 'te'
+    fused_loss = m.experts == 0 and m.gated and (contains(row, 'source', 'megatron-bridge')
+      or contains(row, 'source', 'mlperf')),
+    gradient_dtype = filled(row, 'gradient_dtype') and row.gradient_dtype or 'float32', optimizer = 'adam' }
 end
 
 local function case_of(row, m, plan, kind, assume)
@@ -333,10 +336,22 @@ end
 ---@param keep? boolean a row that is refused is { id, refused }, with the sentence; else it is an error
 ---@return table[]
 function published_row.all(path, keep)
-  return util.map(csv.read(path, unpack(needed)), function(row)
-    if not keep then return published_row.read(path, row) end
-    local found, why = csv.attempt(published_row.read, path, row)
-    return found or { id = row.id, refused = why }
+  local lines = csv.read(path)
+  local translate = lines[1] and tables.translation(lines[1])
+  if not translate then csv.check(path, unpack(needed)) end
+  return util.map(lines, function(line, i)
+    local function read()
+      local row, why = line, nil
+      if translate then
+        row, why = translate(util.merged(line), i)
+        if not row then csv.refuse(path, line, '%s', why) end
+        row.line = line.line
+      end
+      return published_row.read(path, row)
+    end
+    if not keep then return read() end
+    local found, why = csv.attempt(read)
+    return found or { id = line.id or tostring(i), refused = why }
   end)
 end
 

@@ -30,6 +30,8 @@ runs.options = {
   cross_validate = { default = false, help = 'fits without each network in turn, and predicts that one' },
   only = { default = '', help = 'with --fit, --cross_validate: rows whose group has these words in its name; other '
     .. 'constants stay' },
+  parameters = { default = '', help = 'with --fit, --cross_validate: what is fitted has these words in its name '
+    .. "('h100.', 'composer-2023.')" },
   more_rows = { default = {}, help = 'with --fit, --cross_validate: SOURCE:FILE, rows of another source that are '
     .. 'fitted, too' },
   save = { default = '', help = 'with --fit, --cross_validate: the file for constants and errors' },
@@ -127,9 +129,23 @@ local function moved_along(entries, values, all)
   return values
 end
 
+--- What a fit may change, of that what the option asks for.
+local function parameters_of(source, rows, words)
+  local found, names = {}, {}
+  for _, one in ipairs(source.parameters(rows)) do
+    names[#names + 1] = one.id
+    if one.id:find(words, 1, true) then found[#found + 1] = one end
+  end
+  if #found == 0 then
+    util.fail("option '--parameters': none has %s in its name (there are: %s)", util.quoted(words),
+      table.concat(names, ', '))
+  end
+  return found
+end
+
 --- Values fitted to rows, in rounds, for slopes change as constants move.
-local function fitted_to(source, rows)
-  local parameters, values = source.parameters(rows), calibration.values()
+local function fitted_to(source, rows, words)
+  local parameters, values = parameters_of(source, rows, words), calibration.values()
   for _ = 1, rounds do
     local entries = fit.attempt(function() return profiled(source, rows, values, parameters) end)
     if not entries or fit.stopping() then break end
@@ -189,7 +205,7 @@ end
 local function show_fit(source, rows, options)
   local used = fit.only(measured(rows), options.only, function(row) return row.group end)
   if #used == 0 then util.fail('no row to fit to: expected some with a value') end
-  local values, stopped = fit.keeping(function() return fitted_to(source, used) end)
+  local values, stopped = fit.keeping(function() return fitted_to(source, used, options.parameters) end)
   local written = calibration.text(values, source.name, used, options.only ~= '')
   if options.save ~= '' then core.write_file(options.save, written) else io.write(written) end
   if stopped then return end
@@ -213,7 +229,7 @@ end
 local function cross_validate(source, rows, options)
   rows = measured(rows)
   local used, values = fit.only(rows, options.only, function(row) return row.group end), calibration.values()
-  local parameters = source.parameters(used)
+  local parameters = parameters_of(source, used, options.parameters)
   local entries = profiled(source, rows, values, parameters)
   local told = {}
   fit.each(parts_of(used), 'networks', function(own)
@@ -288,7 +304,8 @@ end
 ---@param options table<string, any>
 function runs.run(source, options)
   local fits = options.fit or options.cross_validate
-  local rows = source.read(options, not fits)
+  local rows = source.read(options, true)
+  if fits then rows = csv.accepted(rows) end
   for _, word in ipairs(options.more_rows) do
     local name, path = word:match '^(%w+):(.+)$'
     local other = name and ({ published = true, vtrain = true })[name] and require('trinity.fidelity.' .. name)
