@@ -40,8 +40,8 @@ kinds.dgx_b300 = switched('b300', 8, 'nvswitch5', 18, 'pcie6', 'infiniband_xdr')
 -- 2024: 400 Gbit/s a GPU); of four, 12 or 18 NVLinks a GPU in equal bundles to the three others (A100: as JUWELS
 -- Booster's).
 kinds.hgx_h100_96gb = switched('h100_96gb', 8, 'nvswitch4', 18, 'pcie5', 'infiniband_ndr')
--- Jean Zay's partition of A100: a port of 100 Gbit/s (Omni-Path) for every two GPUs (github bigscience-workshop/bigscience,
--- train/tr11-176B-ml/README.md).
+-- Jean Zay's partition of A100: a port of 100 Gbit/s (Omni-Path) for every two GPUs (github
+-- bigscience-workshop/bigscience, train/tr11-176B-ml/README.md).
 kinds.jean_zay_a100 = switched('a100_80gb', 8, 'nvswitch3', 12, 'pcie4', 'infiniband_edr')
 kinds.jean_zay_a100.gpus_per_nic = 2
 -- DGX-1: six NVLinks a GPU, one or two to each of four others.

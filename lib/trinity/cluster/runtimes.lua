@@ -49,7 +49,8 @@ runtimes.declared = declared
 
 --- Defaults of all fields.
 local plain = { fuses_elementwise = true, joins_products = true, overlap = 1, compute_share = 1, memory_share = 1,
-  attention_share = 1, hopper_attention_share = 1, launch_share = 1, inside_share = 1, network_share = 1, async_share = 1, async_tensor = false, dispatch_share = 1,
+  attention_share = 1, hopper_attention_share = 1, launch_share = 1, inside_share = 1, network_share = 1,
+  async_share = 1, async_tensor = false, dispatch_share = 1,
   cast_share = 1, rowwise_cast_share = 1, routing_speed = 1,
   cuda_graphs = 'attention', selective = 'core_attention' }
 
@@ -62,7 +63,7 @@ runtimes.list = {
   ['megatron-2021'] = { base = 'megatron',
     source = 'Narayanan et al., SC 2021; Korthikanti et al., 2022: unfused attention (kernels = megatron)' },
   ['megatron-deepspeed-2022'] = { base = 'megatron-2021',
-    source = 'github bigscience-workshop/bigscience, chronicles of BLOOM: that of 2021 with ZeRO 1; shares: fitted' },
+    source = 'github bigscience-workshop/bigscience, chronicles of BLOOM: ZeRO 1; shares: fitted' },
   deepspeed = { base = 'megatron-2021',
     source = 'DeepSpeed ZeRO-3 (Narayanan et al., SC 2021, table 2); network_share: fitted, gathers do not overlap' },
   torchtitan = { base = 'megatron', cast_share = 0.2, selective = 'operators',

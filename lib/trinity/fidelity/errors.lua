@@ -86,6 +86,12 @@ function errors.signed(x) return x and ('%+.1f %%'):format(100 * x) or '' end
 
 --- Prints a table of groups: { name, errors } each.
 function errors.print(heading, groups)
+  local all = { name = 'all', errors = {} }
+  for _, group in ipairs(groups) do
+    for _, e in ipairs(group.name:find ': memory$' and {} or group.errors) do table.insert(all.errors, e) end
+  end
+  groups = util.merged({}, groups)
+  if #groups > 1 then groups[#groups + 1] = all end
   print(heading)
   print(text.format_table({ '', 'rows', 'mean error', 'median', 'worst', 'mean, signed' }, util.map(groups,
     function(group)

@@ -61,9 +61,6 @@ local function show_constants(as_json)
       add(('%s %s'):format(source, family), values, comparison(source).priors)
     end
   end
-  for _, one in ipairs(comparison('collectives').constants()) do
-    add('collectives', { [one.name] = one.value }, { [one.name] = one })
-  end
   if as_json then return print(json.encode { constants = all }) end
   print(text.format_table({ 'of', 'constant', 'value', 'unit', 'bounds', 'meaning' }, util.map(all, function(c)
     return { c.of, c.name, type(c.value) == 'number' and ('%.4g'):format(c.value) or tostring(c.value), c.unit or '',

@@ -3,7 +3,7 @@
 -- every point.
 
 local case = require 'trinity.fidelity.case'
-local fit = require 'trinity.fidelity.fit'
+local fit = require 'trinity.base.fit'
 local model = require 'trinity.graph.model'
 local plan = require 'trinity.plan'
 local util = require 'trinity.base.util'

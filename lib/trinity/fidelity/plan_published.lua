@@ -4,9 +4,9 @@
 
 local case = require 'trinity.fidelity.case'
 local core = require 'trinity.core'
-local csv = require 'trinity.fidelity.csv'
+local csv = require 'trinity.base.csv'
 local json = require 'trinity.base.json'
-local fit = require 'trinity.fidelity.fit'
+local fit = require 'trinity.base.fit'
 local model = require 'trinity.graph.model'
 local parallel_map = require 'trinity.parallel'
 local plan = require 'trinity.plan'

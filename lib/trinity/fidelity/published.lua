@@ -4,7 +4,7 @@
 
 local measured_case = require 'trinity.fidelity.case'
 local constants = require 'trinity.cluster.constants'
-local csv = require 'trinity.fidelity.csv'
+local csv = require 'trinity.base.csv'
 local json = require 'trinity.base.json'
 local parallel_map = require 'trinity.parallel'
 local picture = require 'trinity.fidelity.picture'

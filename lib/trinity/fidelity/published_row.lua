@@ -4,7 +4,7 @@
 -- rules below, each of which adds its sentence to the row's `assumed`.
 
 local case = require 'trinity.fidelity.case'
-local csv = require 'trinity.fidelity.csv'
+local csv = require 'trinity.base.csv'
 local nodes = require 'trinity.cluster.nodes'
 local runtimes = require 'trinity.cluster.runtimes'
 local tables = require 'trinity.fidelity.tables'
@@ -319,6 +319,7 @@ function published_row.read(path, row)
   local plan = read_plan(row, m, assume)
   plan.ring = ring_of(plan, assume)
   local _, gpu = nodes.find(machines[row.gpu])
+  if filled(row, 'gradient_dtype') then assume('gradients are reduced in %s', row.gradient_dtype) end
   local said = case_of(row, m, plan, kind, assume)
   return { id = row.id, line = row.line, path = path, model = row.model or '', gpu = row.gpu, kind = gpu,
     group = ('%s, %s'):format(row.gpu, m.experts > 0 and 'mixtures of experts' or 'dense'),
@@ -341,13 +342,10 @@ function published_row.all(path, keep)
   if not translate then csv.check(path, unpack(needed)) end
   return util.map(lines, function(line, i)
     local function read()
-      local row, why = line, nil
-      if translate then
-        row, why = translate(util.merged(line), i)
-        if not row then csv.refuse(path, line, '%s', why) end
-        row.line = line.line
-      end
-      return published_row.read(path, row)
+      if not translate then return published_row.read(path, line) end
+      local row, why = translate(util.merged(line), i)
+      if not row then csv.refuse(path, line, '%s', why) end
+      return published_row.read(path, util.merged(row, { line = line.line }))
     end
     if not keep then return read() end
     local found, why = csv.attempt(read)

@@ -12,9 +12,9 @@
 
 local calibration = require 'trinity.fidelity.calibration'
 local core = require 'trinity.core'
-local csv = require 'trinity.fidelity.csv'
+local csv = require 'trinity.base.csv'
 local errors = require 'trinity.fidelity.errors'
-local fit = require 'trinity.fidelity.fit'
+local fit = require 'trinity.base.fit'
 local json = require 'trinity.base.json'
 local parallel_map = require 'trinity.parallel'
 local picture = require 'trinity.fidelity.picture'
@@ -252,7 +252,7 @@ local function cross_validate(source, rows, options)
       fitted = groups_of(kept, predict(source, kept, nil, true)), told = list }))
   end
   if options.picture ~= '' then draw(source, options.picture, kept, list) end
-  print_rows(source, kept, list)
+  if not source.lists_no_rows then print_rows(source, kept, list) end
   print ''
   errors.print('every network predicted by constants that were fitted to the others', groups)
 end
@@ -282,7 +282,7 @@ local function show(source, all, options)
   told = util.map(rows, function(row) return row.told end)
   run:result(source.name, data)
   if options.json then return print(json.encode(data)) end
-  print_rows(source, rows, told)
+  if not source.lists_no_rows then print_rows(source, rows, told) end
   print_assumptions(source, rows, told)
   print ''
   local served = calibration.rows(source.name)

@@ -4,7 +4,7 @@
 -- where a profile is to be replaced by another.
 
 local core = require 'trinity.core'
-local csv = require 'trinity.fidelity.csv'
+local csv = require 'trinity.base.csv'
 local json = require 'trinity.base.json'
 local runs = require 'trinity.fidelity.runs'
 local sailor_plan = require 'trinity.fidelity.sailor_plan'

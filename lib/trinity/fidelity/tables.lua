@@ -1,5 +1,5 @@
--- Tables of others as rows of published speeds (published_row.lua): MLPerf's steps, MosaicML's runs of MPT, BLOOM's plans.
--- What a table is follows from its columns. A translation returns a row, or nil and why there is none.
+-- Tables of others as rows of published speeds (published_row.lua): MLPerf's steps, MosaicML's runs of MPT, BLOOM's
+-- plans. What a table is follows from its columns. A translation returns a row, or nil and why there is none.
 
 local tables = {}
 
@@ -42,7 +42,7 @@ local mpt_gpus = { a100_40gb = 'A100-40GB', a100_80gb = 'A100-80GB', h100_80gb =
 
 --- llm-foundry's runs: FSDP under Composer.
 local function of_mpt(row)
-  if row.activation_offload == 'True' then return nil, 'activations are offloaded to the host, which is not simulated' end
+  if row.activation_offload == 'True' then return nil, 'activations are offloaded, which is not simulated' end
   return changed(row, { id = ('%s:%s'):format(row.model, row.line), gpu = mpt_gpus[row.gpu] or row.gpu,
     ffn = 4 * tonumber(row.hidden), parameters_b = tonumber(row.parameters) / 1e9, tp = 1, pp = 1, dp = row.gpus,
     zero = row.sharding == 'FULL_SHARD' and 3 or 2, precision = row.precision == 'amp_fp8' and 'fp8' or 'bf16',
@@ -53,8 +53,8 @@ end
 --- BLOOM's plans: Megatron-DeepSpeed, full recomputation, a network of a quarter of a DGX's.
 local function of_bloom(row)
   if row.outcome ~= 'ran' then return nil, 'out of memory: no step was measured' end
-  return changed(row, { model = 'BLOOM ' .. (row.group or ''), gpu = 'A100-80GB Jean Zay', ffn = 4 * tonumber(row.hidden),
-    recompute = 'full', runtime = 'megatron-deepspeed-2022', source = 'BLOOM',
+  return changed(row, { model = 'BLOOM ' .. (row.group or ''), gpu = 'A100-80GB Jean Zay',
+    ffn = 4 * tonumber(row.hidden), recompute = 'full', runtime = 'megatron-deepspeed-2022', source = 'BLOOM',
     value = tonumber(row.global_batch) * tonumber(row.sequence) / tonumber(row.step_s), unit = 'tokens_per_s_total' })
 end
 

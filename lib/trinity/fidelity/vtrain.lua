@@ -2,7 +2,7 @@
 -- machine whose times they put together (Bang et al., "vTrain", MICRO 2024; github VIA-Research/vTrain, data/).
 
 local case = require 'trinity.fidelity.case'
-local csv = require 'trinity.fidelity.csv'
+local csv = require 'trinity.base.csv'
 local devices = require 'trinity.cluster.devices'
 local published = require 'trinity.fidelity.published'
 local runs = require 'trinity.fidelity.runs'
