@@ -2,6 +2,7 @@
 -- What a model file or builder holds.
 
 local trinity = require 'trinity'
+local calibrate = require 'trinity.cluster.calibrate'
 local cli = require 'trinity.command.cli'
 local settings = require 'trinity.command.settings'
 local util = require 'trinity.base.util'
@@ -58,7 +59,7 @@ local function simulate(graph, cluster)
   local problem = trinity.simulator { graph = graph, cluster = cluster }
   local metrics = problem:evaluate(problem:placement())
   local device = cluster.devices[1]
-  return { cluster = cluster.name, device = device.type, step_time_s = metrics.step_time_s,
+  return { basis = cluster.basis, cluster = cluster.name, device = device.type, step_time_s = metrics.step_time_s,
     peak_memory_bytes = metrics.peak_memory_bytes, capacity_bytes = device.capacity_bytes,
     fits = metrics.feasible }
 end
@@ -125,7 +126,12 @@ local function print_text(about)
       trinity.format_bytes(entry.parameter_bytes) }
   end)
   print(trinity.format_table({ 'type', 'operators', 'flop', 'of all', 'weights' }, rows))
+  print(calibrate.text(one.basis))
 end
 
 local about = describe(load_graph())
+if options.json then
+  about.one_device = util.merged(about.one_device, calibrate.data(about.one_device.basis))
+  about.one_device.basis = nil
+end
 if options.json then print(trinity.json.encode(about)) else print_text(about) end

@@ -6,12 +6,14 @@
 --   refused    { reason =, points = }: what cannot be lowered, and how many points it takes away
 --   pareto     of those simulated the plans that none beats in time and memory, with the same fields
 --   counts, pruned, left, lower_bound_s   what was looked at, what for not, and what no plan is below
+--   constants, runtime   what numbers rest on: { name, kinds = { kind, rows, mean_error } }, the training software
 --   nearest    where nothing fits: point, excess_bytes, memory_bytes (a bound); helps: what would help
 -- Exit status 1 where no plan fits, 130 after Ctrl-C (143 after SIGTERM). With --aceso FOLDER plans of GPT by Aceso's
 -- profiles and rules (trinity.plan.aceso): with --json plan, as Aceso's runtime reads it, predicted_s and bound_s.
 
 local trinity = require 'trinity'
 local aceso = require 'trinity.plan.aceso'
+local calibrate = require 'trinity.cluster.calibrate'
 local cli = require 'trinity.command.cli'
 local dimensions = require 'trinity.plan.dimensions'
 local plan_picture = require 'trinity.report.plan_picture'
@@ -136,12 +138,13 @@ if options.export ~= '' then -- nothing but the file goes to standard output
   io.write(type(text_or_paths) == 'string' and text_or_paths or table.concat(text_or_paths, '\n') .. '\n')
 elseif options.json then
   local nothing = not best and not (found.stopped and found.left > 0)
-  print(trinity.json.encode { plans = util.map(found.plans, row), refused = found.refused,
+  print(trinity.json.encode(util.merged({ plans = util.map(found.plans, row), refused = found.refused,
     pareto = util.map(found.pareto, row), counts = found.counts, pruned = found.pruned, left = found.left,
     lower_bound_s = found.plans[1] and found.lower_bound_s or nil, stopped = found.stopped,
     cost = problem:cost_text(),
     nearest = nothing and found.nearest or nil,
-    helps = nothing and found.nearest and text.helps(found.nearest.point, found.cluster) or nil })
+    helps = nothing and found.nearest and text.helps(found.nearest.point, found.cluster) or nil },
+    calibrate.data(problem.cluster.basis))))
 else
   local graph_name = problem.graph.name
   print(('%s on %s: %d devices, %d samples%s a step'):format(graph_name, options.cluster,
@@ -153,6 +156,7 @@ else
   else
     print(table.concat(text.nothing(found), '\n'))
   end
+  print(calibrate.text(problem.cluster.basis))
 end
 if found.stopped then warn_early(found.stopped) end
 if trinity.was_interrupted() then os.exit(trinity.stop_status()) end

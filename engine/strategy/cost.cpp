@@ -367,6 +367,17 @@ double dispatch_of(const Operator& op, const DeviceType& type) {
   return result;
 }
 
+/// Kernels of an operator: an Einsum with weights has one per expert, its gradient two.
+double kernels_of(const Graph& graph, const Operator& op) {
+  const auto& product = product_of(graph, op);
+  if (operator_rule(product.type).flops != OperatorRule::Flops::einsum || product.outputs.empty() ||
+      is_gradient(product) || !is_weight_product(product))
+    return 1;
+  const auto& shape = graph.tensor(product.outputs[0]).shape;
+  if (shape.empty()) return 1;
+  return static_cast<double>(shape[0]) * (op.flops > 1.5 * product.flops ? 2 : 1);
+}
+
 /// What tells the run of an operator from others: its layer, phase and part.
 std::string run_of(const Operator& op) {
   std::string name = layer_and_parts(op.name);
@@ -396,7 +407,8 @@ void wait_for_dispatch(const Graph& graph, const DeviceType& type, double speed,
     Run& found = runs[run_of(about)];
     run.back() = &found;
     found.work_s += time_s;
-    found.dispatch_s += kernel_of(graph, about, type).launches * dispatch_of(about, type) / speed;
+    found.dispatch_s += kernel_of(graph, about, type).launches * kernels_of(graph, about) *
+                        dispatch_of(about, type) / speed;
   }
   for (size_t op = 0; op < run.size(); ++op)
     if (run[op] && run[op]->dispatch_s > run[op]->work_s)

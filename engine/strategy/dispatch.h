@@ -8,9 +8,9 @@
 namespace trinity {
 
 /// A host dispatches kernels one after the other, DeviceType::dispatch_s each (of operators for
-/// which the type states another, that: 0 for kernels in a recorded graph, n times as long for
-/// operators that are n kernels, as experts' products are), and runs ahead of the device where these
-/// take longer. So a run of kernels takes what they take or what dispatching
+/// which the type states another, that: 0 for kernels in a recorded graph; an Einsum with weights
+/// has one kernel per expert, its gradient two), and runs ahead of the device where these take
+/// longer. So a run of kernels takes what they take or what dispatching
 /// them takes, the more of both: where it is the latter, times_s of the run are stretched in
 /// proportion. A run is what operators of one name before the first '/' (a layer), of one phase and
 /// one part (the numbers behind '@') have to do; views, members of collectives and operators that

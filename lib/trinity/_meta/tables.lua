@@ -209,6 +209,19 @@ error 'this file is for editors'
 ---@field node string
 ---@field capacity_bytes number memory that operators can use
 
+--- What numbers on a cluster rest on.
+---@class trinity.ClusterBasis
+---@field name string 'calibrated', 'data_sheet', a file, or 'a table'
+---@field runtime? string the training software; none where all kinds have their data sheets' numbers
+---@field kinds trinity.KindBasis[]
+
+---@class trinity.KindBasis
+---@field kind string of GPU
+---@field rows? integer published runs that its constants were fitted to
+---@field mean_error? number of networks left out of the fit, as a share
+---@field like? string the kind whose constants it has
+---@field own? string the file or table that states constants
+
 ---@class trinity.CollectiveQuery
 ---@field kind trinity.CollectiveKind
 ---@field devices integer[]

@@ -18,7 +18,8 @@ given.names = {
   ['trinity.AutoparallelProblem'] = [[problem nodes mesh objective]],
   ['trinity.Bounds'] = [[step_time_s critical_path_s work_s interval_s peak_memory_bytes least_devices]],
   ['trinity.Builder'] = [[]],
-  ['trinity.Cluster'] = [[name queue fingerprint device_count devices]],
+  ['trinity.Cluster'] = [[name queue fingerprint device_count devices basis]],
+  ['trinity.ClusterBasis'] = [[name runtime kinds]],
   ['trinity.CollectiveCost'] = [[algorithm time_s latency_s transfer_s sent_bytes]],
   ['trinity.CollectiveQuery'] = [[kind devices bytes algorithm]],
   ['trinity.CollectiveRun'] = [[collective micro_batch ready_s start_s end_s]],
@@ -66,6 +67,7 @@ given.names = {
   ['trinity.Infeasibility'] = [[text device name needed_bytes capacity_bytes over_bytes devices_over]],
   ['trinity.Int32View'] = [[length]],
   ['trinity.Job'] = [[rank size node nodes local_rank local_size source]],
+  ['trinity.KindBasis'] = [[kind rows mean_error like own]],
   ['trinity.Layers'] = [[builder dtype products]],
   ['trinity.Lowered'] = [[graph placement origin part]],
   ['trinity.Machine'] = [[processor cores memory_bytes]],
@@ -160,7 +162,8 @@ given.names = {
 
 given.nested = {
   ['trinity.Account'] = [[devices=DeviceAccount* traffic=Traffic* stages=StageAccount*]],
-  ['trinity.Cluster'] = [[devices=Device*]],
+  ['trinity.Cluster'] = [[devices=Device* basis=ClusterBasis]],
+  ['trinity.ClusterBasis'] = [[kinds=KindBasis*]],
   ['trinity.Comparison'] = [[rows=ComparisonRow*]],
   ['trinity.CriticalPath'] = [[steps=PathStep*]],
   ['trinity.DeviceAccount'] = [[exposed_s=ExposedSeconds]],

@@ -1,6 +1,6 @@
 -- What the prices of collectives rest on beside data sheets: constants of wires and of the library that runs them
--- (engine/cluster/library.h), each with its bounds and where the fit starts. Their values are those of
--- collectives_fitted.lua, which `trinity fidelity collectives --fit --save` writes.
+-- (engine/cluster/library.h), each with its bounds and where the fit starts. Their values are those of calibrated.lua
+-- (sources.collectives), which `trinity fidelity collectives --fit --save` writes.
 --
 -- Starts and spreads are priors: NCCL's own figures where it has some (src/graph/tuning.cc, src/graph/topo.h: latencies
 -- of a step, shares of NVLink 0.8, of PCIe 0.76, of a network 0.96, of what NVLink SHARP reaches 0.85 and 0.74).
@@ -43,7 +43,8 @@ constant('multicast5', '1', 0.75, 0.4, 1, 0.1, 'the same on Blackwell')
 constant('multicast_s', 's', 25e-6, 5e-6, 60e-6, 0.5, 'latency of an all-reduce by switches that add up')
 constant('rails', 'cards', 12, 8, 72, 0.5, 'maximum number of network cards that the rings of one domain use')
 
-local constants = { list = list }
+local constants = { list = list, by_name = {} }
+for _, one in ipairs(list) do constants.by_name[one.name] = one end
 
 --- Values by name as the fit starts.
 function constants.starts()
@@ -52,10 +53,9 @@ function constants.starts()
   return values
 end
 
---- Fitted values by name, and the runs that they were fitted to.
+--- Fitted values by name.
 function constants.fitted()
-  local fitted = require 'trinity.cluster.collectives_fitted'
-  return util.merged(constants.starts(), fitted.values), fitted
+  return util.merged(constants.starts(), require('trinity.cluster.calibrated').sources.collectives.wires)
 end
 
 --- What of the fitted constants is a library's own, as clusters take it under `collectives`. (The others are shares and

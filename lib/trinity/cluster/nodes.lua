@@ -40,6 +40,10 @@ kinds.dgx_b300 = switched('b300', 8, 'nvswitch5', 18, 'pcie6', 'infiniband_xdr')
 -- 2024: 400 Gbit/s a GPU); of four, 12 or 18 NVLinks a GPU in equal bundles to the three others (A100: as JUWELS
 -- Booster's).
 kinds.hgx_h100_96gb = switched('h100_96gb', 8, 'nvswitch4', 18, 'pcie5', 'infiniband_ndr')
+-- Jean Zay's partition of A100: a port of 100 Gbit/s (Omni-Path) for every two GPUs (github
+-- bigscience-workshop/bigscience, train/tr11-176B-ml/README.md).
+kinds.jean_zay_a100 = switched('a100_80gb', 8, 'nvswitch3', 12, 'pcie4', 'infiniband_edr')
+kinds.jean_zay_a100.gpus_per_nic = 2
 -- DGX-1: six NVLinks a GPU, one or two to each of four others.
 kinds.dgx1_v100 = { layout = 'cube', gpu = 'v100', gpus = 8, wire = 'nvlink2', pcie = 'pcie3', nic = 'infiniband_edr' }
 kinds.hgx_a100_4 = meshed('a100', 4, 'nvlink3', 4, 'pcie4', 'infiniband_hdr')
@@ -47,7 +51,8 @@ kinds.hgx_h100_4 = meshed('h100', 4, 'nvlink4', 6, 'pcie5', 'infiniband_ndr')
 -- Collectives of machines with NVSwitch run as NCCL runs them; the bandwidth of switches that add up is fitted
 -- (`trinity fidelity --constants`, multicast4 and multicast5). Those of racks add up nothing, as measured.
 local plain, fourth, fifth = {}, { multicast_bandwidth = 0.82 }, { multicast_bandwidth = 0.76 }
-for name, library in util.sorted_pairs { dgx_a100 = plain, dgx_a100_80gb = plain, dgx_h100 = fourth, dgx_h200 = fourth,
+for name, library in util.sorted_pairs { dgx_a100 = plain, dgx_a100_80gb = plain, jean_zay_a100 = plain,
+  dgx_h100 = fourth, dgx_h200 = fourth,
   hgx_h100_96gb = fourth, dgx_b200 = fifth, dgx_b300 = fifth } do kinds[name].collectives = library end
 -- Domains of NVLink: 18 trays with four GPUs each, all 72 behind the same switches.
 kinds.gb200_nvl72 = switched('gb200', 72, 'nvswitch5', 18, 'pcie5', 'infiniband_ndr')
@@ -76,9 +81,10 @@ kinds.h100_pcie_8 = over_pcie('h100_pcie', 8, 'pcie5', 'upi2', 2, 'infiniband_nd
 
 local function each_with_a_card(net, kind, name, gpus)
   for i, gpu in ipairs(gpus) do
-    local nic = ('%s/nic%d'):format(name, i - 1)
+    local share = kind.gpus_per_nic or 1
+    local nic = ('%s/nic%d'):format(name, math.floor((i - 1) / share))
     net:link(gpu, nic, kind.pcie .. '_x16')
-    net:link(nic, 'infiniband', kind.nic)
+    if (i - 1) % share == 0 then net:link(nic, 'infiniband', kind.nic) end
   end
 end
 

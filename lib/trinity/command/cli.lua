@@ -1,5 +1,6 @@
 -- What the commands simulate, search and compare share: which problem, and how results are told.
 
+local calibrate = require 'trinity.cluster.calibrate'
 local core = require 'trinity.core'
 local comparison = require 'trinity.methods.comparison'
 local given_of = require 'trinity.command.given'
@@ -309,6 +310,7 @@ function cli.print_basis(problem, found)
   local costs = problem:cost_text()
   if costs then print('costs           ' .. costs) end
   if found.reevaluated then print('reevaluated     ' .. found.reevaluated) end
+  print(calibrate.text(problem.cluster.basis))
 end
 
 --- Tells a strategy: as JSON with the fields of scripts/simulate.lua, or in words.
@@ -321,6 +323,7 @@ function cli.report(options, found, further)
     facts.schedule, facts.micro_batches = found.schedule, found.micro_batches
     facts.reevaluated, facts.cost = found.reevaluated, problem:cost_text()
     if problem.rules == 'doppler' then facts.makespan = cli.makespan(found) end
+    for key, value in util.sorted_pairs(calibrate.data(problem.cluster.basis)) do facts[key] = value end
     for key, value in util.sorted_pairs(further or {}) do facts[key] = value end
     print(core.to_json(facts))
     return

@@ -1,10 +1,13 @@
 -- trinity.options: a script's options, typed by their defaults, with --help for free.
 
+local constants = require 'trinity.cluster.constants'
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
 local given_of = require 'trinity.command.given'
+local model = require 'trinity.graph.model'
 local progress = require 'trinity.base.progress'
 local run_state = require 'trinity.runs.state'
+local runtimes = require 'trinity.cluster.runtimes'
 local units = require 'trinity.base.units'
 local util = require 'trinity.base.util'
 
@@ -51,6 +54,14 @@ local common = {
   quiet = { default = false, help = 'no progress on standard error' },
 }
 
+-- What every command takes that has a cluster.
+local of_cluster = {
+  constants = { default = 'calibrated', help = "of the GPUs: calibrated, data_sheet, or a file of Lua with one's own "
+    .. '(trinity help trust)' },
+  runtime = { default = '', help = 'training software: ' .. table.concat(runtimes.names(), ', ')
+    .. ' (default: megatron on calibrated GPUs)' },
+}
+
 -- What follows the description of a script that searches and keeps nothing: it takes --run none alone.
 local no_run = 'keeps no run'
 
@@ -83,6 +94,7 @@ local function declare(spec, of_program, without)
     declarations[name] = setmetatable({ type = type(declared.default), common = true,
       hidden = without and (name == 'run' or name == 'resume') }, { __index = declared })
   end
+  if of_program and spec.cluster and not spec.constants then spec = util.merged(of_cluster, spec) end
   for name, declared in util.sorted_pairs(spec) do
     if type(name) ~= 'string' then
       check.refuse('trinity.options', 1, 'spec', 'names of options are strings, got %s', util.describe(name))
@@ -154,6 +166,15 @@ local function use_common(declarations, values)
   if given.quiet then progress.quiet = true end
   run_state.configure { name = given.run ~= '' and given.run or nil, root = given.runs ~= '' and given.runs or nil,
     resume = given.resume or false, options = values }
+end
+
+--- Has clusters of the command made with its constants and runtime.
+local function use_cluster_options(values)
+  if type(values.constants) ~= 'string' then return end
+  local given = { constants = values.constants, runtime = values.runtime ~= '' and values.runtime or nil }
+  constants.read(given.constants)
+  runtimes.read(given.runtime)
+  model.set_cluster_options(given)
 end
 
 --- Sets an option from word i and, where it needs one, the next word; returns the last word that it took, and the
@@ -229,6 +250,7 @@ return function(spec, words)
   if of_program then
     core.keep_what_is_found() -- a signal just behind a search leaves the time to keep its result, too
     use_common(declarations, values)
+    use_cluster_options(values)
   end
   return values
 end

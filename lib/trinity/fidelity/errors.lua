@@ -1,17 +1,19 @@
 -- How far predictions are from measurements: errors of rows, ranks within groups, the plan that a planner would name.
 
 local statistics = require 'trinity.base.statistics'
+local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
 local errors = {}
 
---- Of relative errors (told / measured - 1): how many, and mean, median and worst size.
+--- Of relative errors (predicted / measured - 1): how many, mean, median and worst size, and the mean with signs.
 ---@param list number[]
----@return { count: integer, mean: number, median: number, worst: number }
+---@return { count: integer, mean: number, median: number, worst: number, signed: number }
 function errors.summary(list)
   local sizes = util.map(list, math.abs)
-  if #sizes == 0 then return { count = 0, mean = 0 / 0, median = 0 / 0, worst = 0 / 0 } end
-  return { count = #sizes, mean = statistics.mean(sizes), median = util.median(sizes), worst = math.max(unpack(sizes)) }
+  if #sizes == 0 then return { count = 0, mean = 0 / 0, median = 0 / 0, worst = 0 / 0, signed = 0 / 0 } end
+  return { count = #sizes, mean = statistics.mean(sizes), median = util.median(sizes),
+    worst = math.max(unpack(sizes)), signed = statistics.mean(list) }
 end
 
 --- Kendall's tau-b of pairs { told, measured }; nil where one side is all equal (Kendall, Biometrika 33(3), 1945).
@@ -76,7 +78,42 @@ function errors.ranking(rows, least)
     worst_choice = math.max(unpack(choices)) }
 end
 
---- A part as text, in percent.
+--- A share as text, in percent.
 function errors.percent(x) return x ~= x and '-' or ('%.1f %%'):format(100 * x) end
+
+--- The same with its sign; empty where there is none.
+function errors.signed(x) return x and ('%+.1f %%'):format(100 * x) or '' end
+
+--- Prints a table of groups: { name, errors } each.
+function errors.print(heading, groups)
+  local all = { name = 'all', errors = {} }
+  for _, group in ipairs(groups) do
+    for _, e in ipairs(group.name:find ': memory$' and {} or group.errors) do table.insert(all.errors, e) end
+  end
+  groups = util.merged({}, groups)
+  if #groups > 1 then groups[#groups + 1] = all end
+  print(heading)
+  print(text.format_table({ '', 'rows', 'mean error', 'median', 'worst', 'mean, signed' }, util.map(groups,
+    function(group)
+      local s = errors.summary(group.errors)
+      return { group.name, ('%d'):format(s.count), errors.percent(s.mean), errors.percent(s.median),
+        errors.percent(s.worst), errors.signed(s.signed) }
+    end)))
+  print ''
+end
+
+--- Prints how plans of a group (field `ranked`) are ordered: tau, and how much slower the plan that is named is.
+function errors.print_ranking(rows, told)
+  local list = {}
+  for i, row in ipairs(rows) do
+    if row.measured then
+      list[#list + 1] = { group = row.ranked, told_s = told[i].predicted, measured_s = row.measured }
+    end
+  end
+  local found = errors.ranking(list, 4)
+  if found.groups == 0 then return end
+  print(('order within %d groups of plans: tau %.3f; the plan predicted fastest is %s slower than the fastest, at most '
+    .. '%s'):format(found.groups, found.tau, errors.percent(found.choice), errors.percent(found.worst_choice)))
+end
 
 return errors

@@ -1,7 +1,7 @@
--- What `trinity fidelity` sets beside numbers that others measured or counted. A comparison is a module of this room
+-- What `trinity fidelity` compares with numbers that others measured or counted. A comparison is a module of this room
 -- that returns { help = a line, options = { NAME = what trinity.options takes }, run = function(options) }: what it is
--- given are the values of its options and `json`; one that rests on fitted constants has constants(), a list of { name,
--- value, unit, meaning, least, most }. To add one, add its name to the list below.
+-- given are the values of its options and `json`; one of measured runs has what runs.lua asks for, and its options. To
+-- add one, add its name to the list below.
 
 local json = require 'trinity.base.json'
 local text = require 'trinity.base.text'
@@ -14,14 +14,22 @@ fidelity.names = { 'collectives', 'strategies', 'published', 'vtrain', 'sailor',
 
 local function comparison(name) return require('trinity.fidelity.' .. name) end
 
+--- The options of a comparison; those of measured runs have more in common.
+local function options_of(name)
+  local one = comparison(name)
+  return one.told and util.merged(require('trinity.fidelity.runs').options, one.options) or one.options
+end
+
 --- The options of all comparisons, for trinity.options.
 function fidelity.options()
   local all = {}
   for _, name in ipairs(fidelity.names) do
-    for option, declared in util.sorted_pairs(comparison(name).options) do
+    for option, declared in util.sorted_pairs(options_of(name)) do
       local before = all[option]
-      all[option] = util.merged(declared, { help = before and ('%s; %s: %s'):format(before.help, name, declared.help)
-        or ('%s: %s'):format(name, declared.help) })
+      local help = before and ('%s; %s: %s'):format(before.help, name, declared.help) or ('%s: %s'):format(name,
+        declared.help)
+      if before and before.help:find(declared.help, 1, true) then help = before.help end
+      all[option] = util.merged(declared, { help = help })
     end
   end
   return all
@@ -31,44 +39,53 @@ end
 function fidelity.help()
   return table.concat(util.map(fidelity.names, function(name)
     return ('%s: %s'):format(name, comparison(name).help)
-  end), '; ')
+  end), '; ') .. '; constants: lists what predictions rest on'
 end
 
---- Prints the constants of all comparisons, or of the one called `name`.
-local function show_constants(name, as_json)
-  local lines, all = {}, {}
-  for _, one in ipairs(fidelity.names) do
-    local listed = comparison(one).constants
-    for _, c in ipairs((name == '' or name == one) and listed and listed() or {}) do
-      all[#all + 1] = { comparison = one, name = c.name, value = c.value, unit = c.unit, least = c.least, most = c.most,
-        meaning = c.meaning }
-      lines[#lines + 1] = { one, c.name, ('%.4g'):format(c.value), c.unit, ('%g to %g'):format(c.least, c.most),
-        c.meaning }
+--- Prints the fitted constants: those of kinds of GPU, of runtimes, of sources, and of collectives.
+local function show_constants(as_json)
+  local about, all, kept = require 'trinity.cluster.constants', {}, require 'trinity.cluster.calibrated'
+  local function add(of, values, meanings)
+    for name, value in util.sorted_pairs(values or {}) do
+      local known = meanings[name] or {}
+      all[#all + 1] = { of = of, name = name, value = value, unit = known.unit, least = known.least, most = known.most,
+        meaning = known.meaning or known.help }
+    end
+  end
+  for kind, one in util.sorted_pairs(kept.kinds) do add(kind, one.values, about.by_name) end
+  for name, values in util.sorted_pairs(kept.runtimes) do
+    add('runtime ' .. name, values, require('trinity.cluster.runtimes').declared.by_name)
+  end
+  for source, families in util.sorted_pairs(kept.sources) do
+    for family, values in util.sorted_pairs(families) do
+      add(('%s %s'):format(source, family), values, comparison(source).priors)
     end
   end
   if as_json then return print(json.encode { constants = all }) end
-  print(text.format_table({ 'comparison', 'constant', 'value', 'unit', 'bounds', 'meaning' }, lines))
+  print(text.format_table({ 'of', 'constant', 'value', 'unit', 'bounds', 'meaning' }, util.map(all, function(c)
+    return { c.of, c.name, type(c.value) == 'number' and ('%.4g'):format(c.value) or tostring(c.value), c.unit or '',
+      c.least and ('%g to %g'):format(c.least, c.most) or '', c.meaning or '' }
+  end)))
 end
 
 --- Runs the comparison called `name` with the options that the command line gave.
 function fidelity.run(name, options)
-  local known = {}
+  local known = { constants = true }
   for _, one in ipairs(fidelity.names) do known[one] = true end
-  if name == '' and options.constants then return show_constants(name, options.json) end
   if name == '' then
-    util.fail_usage('trinity fidelity COMPARISON: expected one of %s', table.concat(fidelity.names, ', '))
+    util.fail_usage('trinity fidelity COMPARISON: expected one of %s or constants', table.concat(fidelity.names, ', '))
   end
   if not known[name] then
-    util.fail_usage('trinity fidelity COMPARISON: unknown name %s', util.unknown(name, fidelity.names))
+    util.fail_usage('trinity fidelity COMPARISON: unknown name %s', util.unknown(name, util.sorted_keys(known)))
   end
-  if options.constants then return show_constants(name, options.json) end
-  local chosen = comparison(name)
+  if name == 'constants' then return show_constants(options.json) end
+  local own = options_of(name)
   for option, declared in util.sorted_pairs(fidelity.options()) do
-    if not chosen.options[option] and options[option] ~= declared.default then
+    if not own[option] and options[option] ~= declared.default then
       util.fail_usage("option '--%s' is not of '%s'", option, name)
     end
   end
-  return chosen.run(options)
+  return comparison(name).run(options)
 end
 
 return fidelity

@@ -1,13 +1,13 @@
 -- The plan that `trinity plan` names among those that were measured, in each group of vTrain's rows of equal GPUs,
--- batch and network (vtrain_rows.lua): the space of a search are the group's rows, what else their runs did is laid
--- over every point.
+-- batch and network (vtrain.lua): the space of a search are the group's rows, what else their runs did is laid over
+-- every point.
 
-local calibration = require 'trinity.cluster.calibration'
-local fit = require 'trinity.fidelity.fit'
+local case = require 'trinity.fidelity.case'
+local fit = require 'trinity.base.fit'
 local model = require 'trinity.graph.model'
 local plan = require 'trinity.plan'
-local rows_of = require 'trinity.fidelity.vtrain_rows'
 local util = require 'trinity.base.util'
+local vtrain = require 'trinity.fidelity.vtrain'
 
 local measured = {}
 
@@ -45,26 +45,25 @@ end
 local function choose(list)
   local first = list[1]
   plan.dimension('megatron_runs', { values = { true }, apply = function(strategy, _, point)
-    local run = rows_of.plan(util.merged(first, { tensor = point.tensor, data = point.data, pipeline = point.pipeline,
-      micro_batch = point.micro_batch }))
-    return util.merged(strategy, { order = run.order, stages = run.stages, scatter_gather = run.scatter_gather,
-      overlap_tensor = run.overlap_tensor })
+    local ran = first.case.strategy
+    return util.merged(strategy, { order = ran.order, stages = case.stages(first.layers, point.pipeline),
+      scatter_gather = ran.scatter_gather })
   end })
-  local values = calibration.fitted(first.composed and 'a100_vtrain_composed' or 'a100_vtrain')
   local found = plan { graph = function(b) -- one for all tensor degrees, with the softmax of the least
-      return rows_of.graph(util.merged(first, { micro_batch = b, tensor = 1 }))
+      return model.load('gpt2', util.merged(first.case.model_options, { batch_size = b,
+        fused_softmax = vtrain.has_softmax(util.merged(first, { micro_batch = b, tensor = 1 })) }))
     end,
-    cluster = model.cluster(calibration.apply(rows_of.cluster_spec(first.gpus), values)), global_batch = first.batch,
+    cluster = model.cluster(first.case.cluster, { runtime = first.case.runtime }), global_batch = first.batch,
     space = space_of(list), plans = 1, simulations = #list, refinements = 0, quiet = true }
   local best, fastest, named = found.plans[1], math.huge, nil
   for _, row in ipairs(list) do
-    fastest = math.min(fastest, row.measured_s)
+    fastest = math.min(fastest, row.measured)
     if row.tensor == best.tensor and row.pipeline == best.pipeline and row.data == best.data
       and row.micro_batch == best.micro_batch and not named then named = row end
   end
-  return { group = first.group, rows = #list, tensor = best.tensor, pipeline = best.pipeline, data = best.data,
-    micro_batch = best.micro_batch, predicted_s = best.step_time_s, measured_s = named.measured_s,
-    fastest_s = fastest, slower = named.measured_s / fastest - 1, simulated = found.counts.simulated }
+  return { group = first.ranked, rows = #list, tensor = best.tensor, pipeline = best.pipeline, data = best.data,
+    micro_batch = best.micro_batch, predicted_s = best.step_time_s, measured_s = named.measured,
+    fastest_s = fastest, slower = named.measured / fastest - 1, simulated = found.counts.simulated }
 end
 
 --- Every group of a table with so many measured rows, or those before Ctrl-C.
@@ -73,9 +72,9 @@ end
 ---@return table[]
 function measured.groups(path, least)
   local order, by = {}, {}
-  for _, row in ipairs(rows_of.read(path)) do
-    if row.measured_s then
-      local key = row.group .. ' ' .. row.recompute
+  for _, row in ipairs(vtrain.read { rows = path, cluster = '' }) do
+    if row.measured then
+      local key = row.ranked .. ' ' .. row.recompute
       if not by[key] then
         by[key] = {}
         order[#order + 1] = by[key]

@@ -1,20 +1,19 @@
--- Published plans beside the best that `trinity plan` finds for the same network, GPUs and batch: for dense rows that
--- state tensor, pipeline and data parallelism and the micro-batch (published_row.lua reads them, published_step.lua has
--- network and cluster). Both are priced alike, as points of one space.
+-- Published plans compared with the best that `trinity plan` finds for the same network, GPUs and batch: for dense
+-- rows that state tensor, pipeline and data parallelism and the micro-batch (published_row.lua). Both are points of
+-- one space.
 
-local constants = require 'trinity.fidelity.published_constants'
+local case = require 'trinity.fidelity.case'
 local core = require 'trinity.core'
-local csv = require 'trinity.fidelity.csv'
-local fit = require 'trinity.fidelity.fit'
+local csv = require 'trinity.base.csv'
+local json = require 'trinity.base.json'
+local fit = require 'trinity.base.fit'
 local model = require 'trinity.graph.model'
 local parallel_map = require 'trinity.parallel'
 local plan = require 'trinity.plan'
 local plan_space = require 'trinity.plan.space'
 local plan_text = require 'trinity.plan.text'
 local published_row = require 'trinity.fidelity.published_row'
-local published_step = require 'trinity.fidelity.published_step'
 local util = require 'trinity.base.util'
-local vtrain_rows = require 'trinity.fidelity.vtrain_rows'
 
 local published = {}
 
@@ -48,11 +47,11 @@ local function bucket_of(point) return point.pipeline > 1 and 2 ^ 50 or 25000000
 
 --- The point that a row states. recompute, virtual: in place of its own.
 local function point_of(row, recompute, virtual)
-  local p, ring = util.merged(row.plan, { virtual = virtual }), published_step.ring(row)
+  local p, ring = util.merged(row.plan, { virtual = virtual }), row.plan.ring
   local point = { micro_batch = p.micro_batch, tensor = p.tensor, context = ring.parts, expert = 1, data = ring.data,
     sequence_parallel = p.sequence_parallel, recompute = recompute, pipeline = p.pipeline,
     schedule = p.virtual > 1 and 'interleaved' or '1f1b', virtual_stages = p.virtual, algorithm = 'automatic',
-    stages = vtrain_rows.stages(row.network.layers, p.pipeline * p.virtual) or 'even', order = 'natural',
+    stages = case.stages(row.network.layers, p.pipeline * p.virtual) or 'even', order = 'natural',
     micro_batches = p.micro_batches }
   point.shard, point.bucket_bytes = shard_of(point, p.shard), bucket_of(point)
   return point
@@ -110,7 +109,7 @@ local function stated_space(row, batch)
       sizes[#sizes + 1] = size
     end
   end
-  return { micro_batch = sizes, context = published_step.ring(row).parts, expert = 1,
+  return { micro_batch = sizes, context = row.plan.ring.parts, expert = 1,
     recompute = by_operators(row) and { 'none', 'full' } or recompute_of(row),
     sequence_parallel = function(point)
       return { point.tensor > 1 and (not p.unfused or point.recompute == 'selective' or p.recompute == 'selective') }
@@ -124,13 +123,12 @@ end
 
 --- The published plan as one that the search found, priced by its problem; nil where that would run more than so many
 --- operators.
-local function told(row, found, point, tasks)
+local function told(found, point, tasks)
   local problem, strategy = found.networks:problem(point.micro_batch), plan_space.strategy(point)
   local bounds = problem.handle:mesh_bounds({ strategy })[1]
   if bounds.refused then util.fail('%s: %s', plan_space.text(point), bounds.refused) end
   if bounds.tasks > tasks then return nil end
-  local metrics = problem:evaluate(util.merged(strategy, {
-    recompute = published_step.recompute(row, strategy.recompute) }))
+  local metrics = problem:evaluate(strategy)
   return util.merged({ point = point, fields = strategy, metrics = metrics, step_time_s = metrics.step_time_s,
     networks = found.networks, bounds = bounds, feasible = metrics.feasible }, point)
 end
@@ -159,7 +157,7 @@ local function told_row(row, found, tasks)
   for _, virtual in ipairs(chunks_of(row)) do
     local last
     for _, recompute in ipairs(recompute_of(row)) do
-      last = told(row, found, point_of(row, recompute, virtual), tasks)
+      last = told(found, point_of(row, recompute, virtual), tasks)
       if not last or last.feasible then break end
     end
     if not best or last and rather(last, best) then best = last end
@@ -173,7 +171,7 @@ local function best_of(row, found, tasks)
   if not by_operators(row) then return found.plans[1] end
   local best
   for _, one in ipairs(found.plans) do
-    local last = told(row, found, util.merged(one.point, { recompute = row.plan.recompute }), tasks)
+    local last = told(found, util.merged(one.point, { recompute = row.plan.recompute }), tasks)
     if last and last.feasible and (not best or rather(last, best)) then best = last end
   end
   return best
@@ -192,26 +190,24 @@ end
 --- One row's comparison: too_large where it is not told; else ratio (published over best), what differs, why; times in
 --- seconds of a step.
 local function compare(row, options)
-  local values = constants.values(row.family, constants.fitted().values[row.family])
-  local batch = row.tokens / published_step.ring(row).sequence
+  local one, batch = row.case, row.tokens / row.case.model_options.sequence
   local function graph(micro_batch, layers)
-    local network = layers and util.merged(row.network, { layers = layers }) or row.network
-    return published_step.graph(util.merged(row, { network = network,
-      plan = util.merged(row.plan, { micro_batch = micro_batch }) }))
+    return model.load(one.model, util.merged(one.model_options, { batch_size = micro_batch,
+      layers = layers or row.network.layers }))
   end
-  local found = plan { graph = graph, cluster = model.cluster(published_step.cluster(row, values)),
+  local found = plan { graph = graph, cluster = model.cluster(one.cluster, { runtime = one.runtime }),
     global_batch = batch, quiet = true, plans = by_operators(row) and 16 or 1, simulations = options.simulations,
     tasks = options.tasks,
     refinements = 0,
     space = options.whole and { expert = 1 } or stated_space(row, batch) }
   local other, best = told_row(row, found, options.tasks), best_of(row, found, options.tasks)
   if not other then
-    return { id = row.id, model = row.model, gpus = row.plan.gpus, published = plan_space.text(point_of(row,
+    return { id = row.id, model = row.network_name, gpus = row.plan.gpus, published = plan_space.text(point_of(row,
       row.plan.recompute)), too_large = true }
   end
   if not best or (other.feasible and other.step_time_s < best.step_time_s) then best = other end
   local why = plan_text.loses(best, other)
-  return { id = row.id, model = row.model, gpus = row.plan.gpus, published_s = other.step_time_s,
+  return { id = row.id, model = row.network_name, gpus = row.plan.gpus, published_s = other.step_time_s,
     best_s = best.step_time_s, ratio = other.step_time_s / best.step_time_s, fits = other.feasible,
     published = plan_space.text(other.point), best = plan_space.text(best.point), why = best ~= other and why or '',
     differs = differences(best, other), lower_bound_s = found.lower_bound_s, simulated = found.counts.simulated }
@@ -224,7 +220,7 @@ end
 function published.compare(path, options)
   local unique, at = {}, {}
   for _, row in ipairs(published.rows(path)) do
-    local key = published_row.key(row) .. tostring(row.states_virtual)
+    local key = json.encode { row.case, row.tokens } .. tostring(row.states_virtual)
     if not at[key] then
       unique[#unique + 1] = { row = row, ids = {} }
       at[key] = unique[#unique]

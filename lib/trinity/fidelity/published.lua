@@ -1,30 +1,27 @@
 -- trinity fidelity published: what others published of training large language models. --rows: speeds
--- (published_speeds.lua). --memory: bytes by formula (Korthikanti et al. 2022, figures 1 and 7), beside those of the
--- strategies as they are lowered.
+-- (published_row.lua reads them). --memory: bytes by formula (Korthikanti et al. 2022, figures 1 and 7), compared with
+-- those of the strategies as they are lowered.
 
-local csv = require 'trinity.fidelity.csv'
+local measured_case = require 'trinity.fidelity.case'
+local constants = require 'trinity.cluster.constants'
+local csv = require 'trinity.base.csv'
 local json = require 'trinity.base.json'
 local parallel_map = require 'trinity.parallel'
 local picture = require 'trinity.fidelity.picture'
-local speeds = require 'trinity.fidelity.published_speeds'
+local published_row = require 'trinity.fidelity.published_row'
+local runs = require 'trinity.fidelity.runs'
 local strategies = require 'trinity.fidelity.strategies'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
-local vtrain_rows = require 'trinity.fidelity.vtrain_rows'
 
 local published = {
+  name = 'published',
+  quantity = 'tokens per second and GPU',
+  decades = true,
   help = 'published speeds and memory of training large language models',
   options = {
     rows = { default = '', help = 'table of speeds, or of what is asked (CSV)' },
     memory = { default = '', help = 'table of bytes (CSV)' },
-    fit = { default = false, help = 'fits the constants to the rows and prints these' },
-    left_out = { default = false, help = 'fits without each network on each kind of GPU in turn, and tells that one' },
-    only = { default = '', help = 'with --fit, --left_out: rows whose group has these words in its name; other '
-      .. 'constants stay' },
-    record = { default = '', help = 'with --left_out: the file for errors of rows' },
-    save = { default = '', help = 'with --fit: the file for the constants' },
-    picture = { default = '', help = 'told against published speeds (with --left_out: of networks left out) or bytes, '
-      .. 'as PATH.svg and PATH.png' },
   },
 }
 
@@ -61,7 +58,7 @@ local function read_row(path, row)
       micro_batches = chunks > 1 and 2 * pipeline or pipeline },
     strategy = { mesh = { tensor = whole('tp', 1), pipeline = pipeline }, virtual_stages = chunks,
       schedule = chunks > 1 and 'interleaved' or '1f1b', flash = false,
-      stages = vtrain_rows.stages(layers, pipeline * chunks),
+      stages = measured_case.stages(layers, pipeline * chunks),
       recompute = word('recompute', { 'none', 'selective', 'full' }, 'none'),
       sequence_parallel = word('sequence_parallel', { '0', '1' }, '0') == '1' } }
   return { row = row.id, line = row.line, kind = kind, unit = word('unit', { 'GiB', 'percent' }),
@@ -150,8 +147,102 @@ local function draw(path, rows)
   end), 'bytes')
 end
 
+--- Rows of one configuration, which differ in their measurements alone.
+local function key(row)
+  row.configuration = row.configuration or json.encode { row.case, row.tokens }
+  return row.configuration
+end
+
+--- Rows of --rows, for runs.lua.
+function published.read(options, keep)
+  local rows = published_row.all(options.rows, keep)
+  for _, row in ipairs(rows) do row.key = key end
+  return rows
+end
+
+--- A mixture's case with one group of replicas, which have all experts once: the others do the same beside it, and what
+--- gradients take over more of them is some tenths of a percent.
+local function folded(row)
+  local plan = row.plan
+  if row.network.experts == 0 or plan.data <= plan.expert then return row.case, 1 end
+  local share = plan.expert / plan.data
+  local strategy = row.case.strategy
+  strategy = util.merged(strategy, { mesh = util.merged(strategy.mesh, { data = plan.expert }) })
+  return util.merged(row.case, { cluster = row.cluster_of(plan.gpus * share), strategy = strategy }), share
+end
+
+function published.told(row, values, short)
+  local one, share = row.case, 1
+  if short then one, share = folded(row) end
+  local found = measured_case.evaluate(one, values, short)
+  return { predicted = row.tokens * share / (found.step_time_s * row.gpus * share), memory_bytes = found.memory_bytes,
+    step_time_s = found.step_time_s, recompute = found.recompute, basis = found.basis }
+end
+
+function published.json(rows)
+  return { rows = util.map(rows, function(row)
+    if row.refused then return { row = row.id, refused = row.refused } end
+    return { row = row.id, predicted_tokens_per_s_per_gpu = row.told.predicted,
+      predicted_memory_bytes = row.told.memory_bytes, constants = row.told.basis.name,
+      runtime = row.told.basis.runtime }
+  end) }
+end
+
+function published.script(row)
+  return measured_case.script(row.case, measured_case.evaluate(row.case),
+    ('row %s: %s'):format(row.id, row.network_name))
+end
+
+local of_mixtures = { routing = true, expert_dispatch_s = true, layer_dispatch_s = true, routing_speed = true }
+local function is_mixture(row) return row.network.experts > 0 end
+
+--- Priors of runtimes' fields.
+local function share(start, least, most, spread)
+  return { start = start, least = least, most = most, spread = spread }
+end
+local of_runtimes = { compute_share = share(0.9, 0.5, 1.2, 0.15), attention_share = share(0.8, 0.2, 1.5, 0.3),
+  hopper_attention_share = share(0.6, 0.2, 1, 0.3), launch_share = share(1.5, 0.5, 10, 0.5),
+  memory_share = share(0.6, 0.2, 1.2, 0.3), network_share = share(1, 0.03, 4, 0.5),
+  inside_share = share(0.5, 0.2, 2, 0.5), async_share = share(1.4, 1, 4, 0.3), routing_speed = share(2, 1, 4, 0.3),
+  rowwise_cast_share = share(0.05, 0.015, 0.1, 0.3) }
+
+--- What a fit may change: constants of kinds that rows are of, fields of their runtimes.
+function published.parameters(rows)
+  local kept, found, kinds, names = require 'trinity.cluster.calibrated', {}, {}, {}
+  for _, row in ipairs(rows) do
+    if row.kind then kinds[(kept.kinds[row.kind] or {}).like or row.kind] = true end
+    for _, name in ipairs(row.runtimes) do names[name] = true end
+  end
+  local function add(one)
+    found[#found + 1] = util.merged(one, { serves = of_mixtures[one.name] and is_mixture or nil })
+  end
+  for kind in util.sorted_pairs(kinds) do
+    for name in util.sorted_pairs((kept.kinds[kind] or {}).values or {}) do
+      add(util.merged(constants.by_name[name], { id = ('%s.%s'):format(kind, name), kind = kind }))
+    end
+  end
+  for name in util.sorted_pairs(names) do
+    for field in util.sorted_pairs(kept.runtimes[name] or {}) do
+      add(util.merged(of_runtimes[field], { id = ('%s.%s'):format(name, field), name = field, runtime = name }))
+    end
+  end
+  local sources = {}
+  for _, row in ipairs(rows) do
+    if row.family and row.source then sources[row.source.name] = row.source end
+  end
+  for name, source in util.sorted_pairs(sources) do
+    for family, values in util.sorted_pairs(kept.sources[name]) do
+      for field in util.sorted_pairs(values) do
+        add(util.merged(source.priors[field], { id = ('%s.%s'):format(family, field), name = field, source = name,
+          of = family }))
+      end
+    end
+  end
+  return found
+end
+
 function published.run(options)
-  if options.rows ~= '' then return speeds.run(options) end
+  if options.rows ~= '' then return runs.run(published, options) end
   if options.memory == '' then
     util.fail_usage "trinity fidelity published: option '--rows' or '--memory' is missing: a table (CSV)"
   end
@@ -166,7 +257,5 @@ function published.run(options)
   print_memory(told)
   if options.picture ~= '' then draw(options.picture, told) end
 end
-
-published.constants = speeds.constants
 
 return published

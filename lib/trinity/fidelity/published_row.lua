@@ -1,27 +1,22 @@
--- A row of published training speeds as a network and a plan. Columns: id, model, parameters_b, hidden, layers,
+-- A row of published training speeds as a case (case.lua). Columns: id, model, parameters_b, hidden, layers,
 -- heads, kv_heads, ffn, vocab, experts, experts_per_token, sequence, global_batch, micro_batch, gpus, gpu, tp, pp, vpp,
--- dp, cp, ep, zero, recompute, precision, source, note, value, unit. What a row leaves empty is assumed by the rules
--- below, each of which adds its sentence to the row's `assumed`.
+-- dp, cp, ep, zero, recompute, precision, runtime, source, note, value, unit. What a row leaves empty is assumed by the
+-- rules below, each of which adds its sentence to the row's `assumed`.
 
-local csv = require 'trinity.fidelity.csv'
-local recipe = require 'trinity.fidelity.published_recipe'
+local case = require 'trinity.fidelity.case'
+local csv = require 'trinity.base.csv'
+local nodes = require 'trinity.cluster.nodes'
+local runtimes = require 'trinity.cluster.runtimes'
+local tables = require 'trinity.fidelity.tables'
 local util = require 'trinity.base.util'
 
 local published_row = {}
 
---- GPUs by the words of the column: kind of machine, and the set of constants.
-local gpus = {
-  ['V100-16GB'] = { machine = 'dgx1_v100', family = 'a100' },
-  ['A100-40GB'] = { machine = 'dgx_a100', family = 'a100' },
-  ['A100-80GB'] = { machine = 'dgx_a100_80gb', family = 'a100' },
-  ['H100-80GB'] = { machine = 'dgx_h100', family = 'h100' },
-  ['H100-96GB'] = { machine = 'hgx_h100_96gb', family = 'h100_96gb' },
-  ['H200-141GB'] = { machine = 'dgx_h200', family = 'h100_96gb' },
-  B200 = { machine = 'dgx_b200', family = 'b200' },
-  B300 = { machine = 'dgx_b300', family = 'b200' },
-  GB200 = { machine = 'gb200_nvl72', family = 'gb200' },
-  GB300 = { machine = 'gb300_nvl72', family = 'gb300' },
-}
+--- Machines by the words of column `gpu`.
+local machines = { ['V100-16GB'] = 'dgx1_v100', ['A100-40GB'] = 'dgx_a100', ['A100-80GB'] = 'dgx_a100_80gb',
+  ['A100-80GB Jean Zay'] = 'jean_zay_a100',
+  ['H100-80GB'] = 'dgx_h100', ['H100-96GB'] = 'hgx_h100_96gb', ['H200-141GB'] = 'dgx_h200', B200 = 'dgx_b200',
+  B300 = 'dgx_b300', GB200 = 'gb200_nvl72', GB300 = 'gb300_nvl72' }
 
 --- Kinds of arithmetic by the words of `precision`; what products read where it is not 16 bits.
 local precisions = { bf16 = 'bf16', fp16 = 'bf16', fp8 = 'fp8', ['fp8-cs'] = 'fp8', ['fp8 tensorwise'] = 'fp8',
@@ -38,22 +33,18 @@ local function whole(row, column, otherwise) return csv.whole(row.path, row, col
 local function filled(row, column) return row[column] ~= nil and row[column] ~= '' end
 
 --- The arithmetic of a row: `float8` and FP4 where the GPU has them; Hopper scales parts of a row as it does tensors.
-local function arithmetic(row, about)
+local function arithmetic(row)
   local word = filled(row, 'precision') and row.precision or 'bf16'
   local kind = precisions[word]
   if not kind then
     refuse(row, "column 'precision': unknown precision %s", util.unknown(word, util.sorted_keys(precisions)))
   end
-  local hopper = about.family == 'h100' or about.family == 'h100_96gb'
-  if kind ~= 'bf16' and about.family == 'a100' or kind == 'nvfp4' and hopper then
+  local hopper = row.gpu:find '^H'
+  if kind ~= 'bf16' and row.gpu:find '^[AV]' or kind == 'nvfp4' and hopper then
     refuse(row, "column 'precision': %s has no such arithmetic, got %s", row.gpu, util.quoted(word))
   end
   return kind == 'mxfp8' and hopper and 'fp8' or kind
 end
-
---- Latent attention and widths of DeepSeek-V3's layers (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, 4.2).
-local deepseek_v3 = { latent = 512, query_latent = 1536, plain_width = 128, rotary_width = 64, value_width = 128,
-  expert_ffn = 2048, shared = 2048, dense_layers = 3 }
 
 --- Weights of the layers of a network without experts, and of its embedding and logits.
 local function parameters(m, matrices)
@@ -82,7 +73,8 @@ local function read_network(row, assume)
   if not filled(row, 'vocab') then assume 'a vocabulary of 51,200' end
   m.gated = is_gated(row, m)
   if m.experts > 0 then m.top_k = whole(row, 'experts_per_token') end
-  if tostring(row.model):lower():find 'deepseek' then m.deepseek = deepseek_v3 end
+  -- Widths of latent attention and experts: DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, 4.2.
+  m.deepseek = tostring(row.model):lower():find 'deepseek' and true or nil
   -- Qwen3's heads are 128 wide whatever the hidden size is (Qwen3 Technical Report, 2025, table 1).
   m.head_width = m.experts > 0 and 128 or nil
   return m
@@ -164,7 +156,7 @@ local function check_plan(row, m, plan)
   end
 end
 
-local function read_plan(row, m, about, assume)
+local function read_plan(row, m, assume)
   local plan = { gpus = whole(row, 'gpus'), tensor = whole(row, 'tp', 1), pipeline = whole(row, 'pp', 1),
     context = whole(row, 'cp', 1), expert = whole(row, 'ep', 1) }
   local inner = plan.tensor * plan.pipeline * plan.context
@@ -175,14 +167,8 @@ local function read_plan(row, m, about, assume)
     assume('experts over the %d replicas: more ranks would share those of tensor parallelism', plan.data)
     plan.expert = plan.data
   end
-  plan.torchtitan = contains(row, 'source', 'torchtitan') or about.family == 'h100_96gb'
-  plan.unfused = about.family == 'a100'
-  plan.deepspeed = plan.unfused and row.zero == '3'
-  plan.early = about.family == 'h100' and recipe.is_early(row.source or '')
-  -- recipes of Llama in Megatron-Bridge: cross_entropy_fusion_impl = 'te'
-  plan.fused_loss = m.experts == 0 and contains(row, 'source', 'megatron-bridge')
-  plan.async = plan.torchtitan and contains(row, 'note', 'asynctp')
-  plan.eager = plan.torchtitan and filled(row, 'note') and not contains(row, 'note', 'compile')
+  plan.torchtitan = contains(row, 'source', 'torchtitan') or row.gpu == 'H100-96GB'
+  plan.unfused = row.gpu:find '^[AV]' ~= nil and not contains(row, 'runtime', 'composer')
   read_virtual(row, plan, m, assume)
   read_batch(row, plan, assume)
   if plan.virtual > 1 and plan.micro_batches % plan.pipeline ~= 0 then
@@ -194,6 +180,97 @@ local function read_plan(row, m, about, assume)
   if not filled(row, 'recompute') then assume 'no recomputation' end
   plan.sequence_parallel = plan.tensor > 1 and (not plan.unfused or plan.recompute == 'selective')
   return plan
+end
+
+local function release_of(row)
+  local year, month = (row.source or ''):match 'NeMo (%d%d)%.(%d%d)'
+  return year and tonumber(year .. month) or 0
+end
+
+local racks = { GB200 = true, GB300 = true }
+
+--- Kernels of a mixture of experts that recipes of Megatron-Bridge have in CUDA graphs (github NVIDIA-NeMo/
+--- Megatron-Bridge @ 067f987df03b, perf_recipes/qwen and deepseek, cuda_graph_impl and cuda_graph_scope): from 26.06 on
+--- those of MXFP8 record whole iterations on all but H100, and on B200 but where experts are as many as DeepSeek-V3's
+--- or the network is in one stage. Before, and in other precisions, racks record attention and router, and so does
+--- everybody where the network is in one stage, and B300 for DeepSeek-V3.
+local function cuda_graphs(row, m, plan, kind)
+  local one_stage, deepseek = plan.pipeline == 1, m.deepseek ~= nil
+  local partly = row.gpu == 'B200' and (one_stage or deepseek)
+  if kind == 'mxfp8' and release_of(row) >= 2606 then return partly and 'attention' or 'all' end
+  return (racks[row.gpu] or one_stage or row.gpu == 'B300' and deepseek) and 'attention' or 'none'
+end
+
+--- The runtime of a row by its source, with what its precision and recipe change.
+local function runtime_of(row, m, plan, kind, assume)
+  local name, changes = row.runtime, {}
+  if not filled(row, 'runtime') then
+    if plan.torchtitan then
+      name = filled(row, 'note') and not contains(row, 'note', 'compile') and 'eager' or 'torchtitan'
+    elseif plan.unfused then name = row.zero == '3' and 'deepspeed' or 'megatron-2021'
+    else
+      local early = row.gpu == 'H100-80GB' and (contains(row, 'source', 'nemo 24.') or contains(row, 'source', '2024'))
+      name = early and 'megatron-2024' or 'megatron'
+    end
+  end
+  runtimes.read(name) -- refuses what is none
+  if kind ~= 'bf16' then changes.float8 = kind end
+  if m.experts > 0 then
+    changes.cuda_graphs = cuda_graphs(row, m, plan, kind)
+    assume('CUDA graphs hold %s kernels', ({ all = 'all', attention = "attention's and the router's", none = 'no'
+      })[changes.cuda_graphs])
+  end
+  if plan.torchtitan and contains(row, 'note', 'asynctp') then changes.async_tensor = true end
+  -- rings without balance: the last part of a causal sequence has 2 - 1/c times the mean's work
+  local attention = plan.ring.share / (plan.torchtitan and 2 - 1 / plan.context or 1)
+  if attention ~= 1 then changes.attention_share = attention end
+  if m.experts > 0 and plan.expert < plan.expert_ranks then changes.dispatch_share = plan.expert / plan.expert_ranks end
+  if next(changes) == nil then return name, name end
+  return util.merged({ base = name }, changes), name
+end
+
+local most_lowered = 72 -- GPUs (of one rack) of a plan with rings, each of which is lowered by itself
+
+--- Rings of attention as they are simulated: every part of a ring is lowered by itself, which networks in stages or
+--- with parts of layers are too large for. Those are more replicas of shorter sequences: a device has as many tokens,
+--- attention, which then sees `share` of its keys, reaches that much less, and the ring's messages are left out, as
+--- what hides behind attention. (FSDP shards weights over parts of sequences, too: torchtitan's mesh dp_shard_cp.)
+local function ring_of(plan, assume)
+  local lowered = plan.context > 1 and plan.tensor == 1 and plan.pipeline == 1 and plan.gpus <= most_lowered
+    and plan.shard < 3
+  local parts = lowered and plan.context or 1
+  if plan.context > 1 and not lowered then
+    assume('messages of a ring of %d parts hide behind attention', plan.context)
+  end
+  return { parts = parts, share = parts / plan.context, data = plan.data * plan.context / parts }
+end
+
+--- The options of model 'decoder'.
+local function model_options(row, m, plan, kind)
+  local d, sequence = m.deepseek, whole(row, 'sequence') * plan.ring.share
+  return { layers = m.layers, hidden = m.hidden, heads = m.heads, key_heads = m.kv_heads, head_width = m.head_width,
+    feed_forward = m.ffn, gated = m.gated, bias = m.gated and 'none' or 'all', norm = m.gated and 'rms' or 'layer',
+    vocabulary = math.ceil(m.vocab / plan.tensor) * plan.tensor, positions = m.gated and 0 or sequence,
+    dropout = plan.unfused and 0.1 or 0, experts = m.experts, experts_per_token = m.top_k,
+    expert_feed_forward = d and 2048, shared = d and 2048, dense_layers = d and 3, latent = d and 512,
+    query_latent = d and 1536, sequence = sequence, batch_size = plan.micro_batch,
+    kernels = plan.unfused and 'megatron' or 'flash', dtype = kind == 'bf16' and 'bfloat16' or 'float8',
+    -- recipes of Llama in Megatron-Bridge and for MLPerf: cross_entropy_fusion_impl = 'te'
+    fused_loss = m.experts == 0 and m.gated and (contains(row, 'source', 'megatron-bridge')
+      or contains(row, 'source', 'mlperf')),
+    gradient_dtype = filled(row, 'gradient_dtype') and row.gradient_dtype or 'float32', optimizer = 'adam' }
+end
+
+local function case_of(row, m, plan, kind, assume)
+  local runtime = runtime_of(row, m, plan, kind, assume)
+  return { model = 'decoder', model_options = model_options(row, m, plan, kind),
+    cluster = case.machines(machines[row.gpu], plan.gpus), runtime = runtime,
+    recomputes = plan.unfused and plan.recompute == 'none' and { 'none', 'selective', 'full' } or nil,
+    strategy = { mesh = { data = plan.ring.data, tensor = plan.tensor, pipeline = plan.pipeline,
+      context = plan.ring.parts, expert = plan.expert }, schedule = plan.virtual > 1 and 'interleaved' or '1f1b',
+      virtual_stages = plan.virtual, stages = case.stages(m.layers, plan.pipeline * plan.virtual),
+      micro_batches = plan.micro_batches, recompute = plan.recompute, shard = plan.shard,
+      sequence_parallel = plan.sequence_parallel, bucket_bytes = plan.pipeline > 1 and 2 ^ 50 or nil } }
 end
 
 --- Tokens per second and GPU that a row states; nil where it states none. Formulas of FLOP a token: Narayanan et al.,
@@ -224,8 +301,9 @@ local function measured_of(row, m, plan)
   return units[row.unit]()
 end
 
---- What a row comes to: { id, network, plan, sequence, family, machine, precision, assumed, measured }; `recorded` of
---- mixtures of experts and `recent` as in published_recipe.lua.
+--- What a row comes to: { id, line, path, model, gpu, kind, group, left_out, tokens, gpus, measured, assumed, plan,
+--- network, case }. left_out: what is left out of a fit together: a network on a kind of GPU, however its name is
+--- written.
 ---@param path string
 ---@param row table<string, string>
 ---@return table
@@ -233,19 +311,25 @@ function published_row.read(path, row)
   row.path = path
   local assumed = {}
   local function assume(message, ...) assumed[#assumed + 1] = message:format(...) end
-  local about = gpus[row.gpu]
-  if not about then refuse(row, "column 'gpu': unknown GPU %s", util.unknown(row.gpu, util.sorted_keys(gpus))) end
-  local kind = arithmetic(row, about)
+  if not machines[row.gpu] then
+    refuse(row, "column 'gpu': unknown GPU %s", util.unknown(row.gpu, util.sorted_keys(machines)))
+  end
+  local kind = arithmetic(row)
   local m = read_network(row, assume)
-  local plan = read_plan(row, m, about, assume)
-  local found = { id = row.id, line = row.line, path = path, network = m, plan = plan,
-    sequence = whole(row, 'sequence'), family = about.family, gpu = row.gpu, machine = about.machine,
+  local plan = read_plan(row, m, assume)
+  plan.ring = ring_of(plan, assume)
+  local _, gpu = nodes.find(machines[row.gpu])
+  if filled(row, 'gradient_dtype') then assume('gradients are reduced in %s', row.gradient_dtype) end
+  local said = case_of(row, m, plan, kind, assume)
+  return { id = row.id, line = row.line, path = path, model = row.model or '', gpu = row.gpu, kind = gpu,
+    group = ('%s, %s'):format(row.gpu, m.experts > 0 and 'mixtures of experts' or 'dense'),
+    left_out = ('%s %s'):format(gpu, (row.model or ''):upper():gsub('%-3%.1', '3.1')), network = m, plan = plan,
     precision = kind, assumed = assumed, tokens = whole(row, 'global_batch') * whole(row, 'sequence'),
-    measured = measured_of(row, m, plan), model = row.model or '' }
-  found.recent = recipe.is_recent(row.source or '')
-  found.recorded = recipe.recorded(found, row.source or '')
-  if found.recorded then assume('%s', recipe.sentence(found.recorded)) end
-  return found
+    gpus = plan.gpus, measured = measured_of(row, m, plan), case = said, runtimes = case.runtimes(said),
+    cluster_of = function(gpus) return case.machines(machines[row.gpu], gpus) end,
+    recompute = plan.recompute, network_name = row.model or '', gpus_text = ('%d %s'):format(plan.gpus, row.gpu),
+    plan_text = ('%s t%d p%dx%d d%d c%d e%d b%d'):format(kind, plan.tensor, plan.pipeline, plan.virtual, plan.data,
+      plan.context, plan.expert, plan.micro_batch) }
 end
 
 --- All rows of a table, in its order.
@@ -253,24 +337,20 @@ end
 ---@param keep? boolean a row that is refused is { id, refused }, with the sentence; else it is an error
 ---@return table[]
 function published_row.all(path, keep)
-  return util.map(csv.read(path, unpack(needed)), function(row)
-    if not keep then return published_row.read(path, row) end
-    local found, why = csv.attempt(published_row.read, path, row)
-    return found or { id = row.id, refused = why }
-  end)
-end
-
---- What decides a prediction, or a plan, beside constants: rows of one configuration have one key.
----@param row table
----@return string
-function published_row.key(row)
-  local list = { row.gpu, row.precision, row.sequence, row.tokens, row.family, row.recorded }
-  for _, of in ipairs { row.network, row.plan } do
-    for name, value in util.sorted_pairs(of) do
-      if type(value) ~= 'table' then list[#list + 1] = ('%s=%s'):format(name, tostring(value)) end
+  local lines = csv.read(path)
+  local translate = lines[1] and tables.translation(lines[1])
+  if not translate then csv.check(path, unpack(needed)) end
+  return util.map(lines, function(line, i)
+    local function read()
+      if not translate then return published_row.read(path, line) end
+      local row, why = translate(util.merged(line), i)
+      if not row then csv.refuse(path, line, '%s', why) end
+      return published_row.read(path, util.merged(row, { line = line.line }))
     end
-  end
-  return table.concat(list, ' ')
+    if not keep then return read() end
+    local found, why = csv.attempt(read)
+    return found or { id = line.id or tostring(i), refused = why }
+  end)
 end
 
 return published_row

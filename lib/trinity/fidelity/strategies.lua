@@ -11,7 +11,6 @@ local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
 local model = require 'trinity.graph.model'
-local network = require 'trinity.graph.decoder.network'
 local parallelism = require 'trinity.strategy.parallelism'
 local problems = require 'trinity.strategy.problem'
 local simulator = require 'trinity.strategy.simulator'
@@ -62,23 +61,6 @@ local own_fields = { 'mesh', 'virtual_stages', 'stages', 'schedule', 'recompute'
 local strategy_rules = { mesh = 'table', flash = 'boolean' }
 for _, name in ipairs(own_fields) do strategy_rules[name] = strategy_rules[name] or 'any' end
 
--- The network of a case, as trinity.graph.decoder.network takes it; rows of experts are dealt out in so many parts.
-local function description(name, m, parts)
-  local width, all = m.head_dim or m.hidden / m.heads, m.bias == 'all'
-  local attention = { heads = m.heads, key_heads = m.kv_heads, head_width = m.head_dim, bias = m.bias ~= 'none',
-    output_bias = all, head_norm = m.qk_norm }
-  local feed = { feed_forward = m.ffn }
-  if m.experts > 0 then
-    feed.experts, feed.top_k, feed.gated, feed.divisible_by = m.experts, m.top_k, m.gated, parts
-  elseif m.gated then feed.bias = all
-  else feed.plain, feed.bias, feed.approximate = true, all, 'tanh' end
-  return { name = name, layers = m.layers, hidden = m.hidden, vocabulary = m.vocabulary, tied = m.tied,
-    positions = m.positions, norm = m.norm == 'rmsnorm' and 'rms' or 'layer', epsilon = 1e-5,
-    dropout = m.dropout and 0.1 or 0, post_norms = m.norms_per_layer == 4,
-    rotary_width = m.positions > 0 and 0 or 2 * math.floor(width / 2),
-    attention = function() return attention end, feed_forward = function() return feed end }
-end
-
 -- How weights of so many bytes are trained that their optimiser holds so many an element.
 local optimisers = { ['2 12'] = 'adam', ['2 8'] = 'momentum', ['2 4'] = 'sgd', ['4 8'] = 'adam', ['4 4'] = 'momentum',
   ['4 0'] = 'sgd' }
@@ -102,11 +84,15 @@ local function graph_of(owner, case)
     util.fail('%s: bytes: no training here has weights of %d, activations of %d, gradients of %d and an optimiser of '
       .. '%d bytes an element', owner, bytes.weight, bytes.activation, bytes.gradient, bytes.optimizer)
   end
-  local tensor, context = size_of(case.strategy.mesh, 'tensor'), size_of(case.strategy.mesh, 'context')
-  local forward = network.build(description(case.name, m, tensor * context), { batch_size = batch.micro_batch,
-    sequence = batch.sequence, dtype = dtypes[bytes.weight],
-    kernels = case.strategy.flash == false and 'megatron' or 'flash' })
-  return forward:to_training { optimizer = optimiser, gradient_dtype = dtypes[bytes.gradient] }, batch.micro_batches
+  local parts = size_of(case.strategy.mesh, 'tensor') * size_of(case.strategy.mesh, 'context')
+  local graph = model.load('decoder', { layers = m.layers, hidden = m.hidden, heads = m.heads, key_heads = m.kv_heads,
+    head_width = m.head_dim, feed_forward = m.ffn, gated = m.gated, bias = m.bias, vocabulary = m.vocabulary,
+    norm = m.norm == 'rmsnorm' and 'rms' or 'layer', head_norm = m.qk_norm, post_norms = m.norms_per_layer == 4,
+    tied = m.tied, positions = m.positions, dropout = m.dropout and 0.1 or 0, experts = m.experts,
+    experts_per_token = m.top_k, expert_rows_multiple = parts, batch_size = batch.micro_batch,
+    sequence = batch.sequence, dtype = dtypes[bytes.weight], optimizer = optimiser,
+    gradient_dtype = dtypes[bytes.gradient], kernels = case.strategy.flash == false and 'megatron' or 'flash' })
+  return graph, batch.micro_batches
 end
 
 --- Devices of one kind behind one switch, with more memory than any case needs: what is counted depends on no time.

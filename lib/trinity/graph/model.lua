@@ -1,7 +1,9 @@
 -- trinity.model and trinity.cluster: inputs by name (a file in models/) or by path.
 
 local core = require 'trinity.core'
+local calibrate = require 'trinity.cluster.calibrate'
 local check = require 'trinity.base.check'
+local constants = require 'trinity.cluster.constants'
 local fields = require 'trinity.base.fields'
 local devices = require 'trinity.cluster.devices'
 local graph = require 'trinity.graph'
@@ -9,8 +11,10 @@ local hooks = require 'trinity.base.hooks'
 local json = require 'trinity.base.json'
 local cluster_names = require 'trinity.cluster.names'
 local nodes = require 'trinity.cluster.nodes'
+local options_of = require 'trinity.base.options'
 local printed = require 'trinity.base.printed'
 local progress = require 'trinity.base.progress'
+local runtimes = require 'trinity.cluster.runtimes'
 local suggestions = require 'trinity.cluster.suggestions'
 local util = require 'trinity.base.util'
 local with_named_types = require 'trinity.cluster.own_types'
@@ -93,17 +97,17 @@ local function split(options)
   return given, rest, shared
 end
 
-local model_fields = { build = true, help = true, options = true, optimizer = true }
+local model_fields = { build = true, help = true, options = true, optimizer = true, float8 = true }
 
 local function build(name, path, options, dtype)
-  if dtype == 'float8' then
-    util.fail("trinity.model: model '%s': dtype 'float8' is of networks that a config.json describes", name)
-  end
   local model = load_file(path)
   if type(model) ~= 'table' or type(model.build) ~= 'function' then
     util.fail('%s: expected a table with a function `build`, got %s', path, util.describe(model))
   end
   util.refuse_unknown(path, model, model_fields, 'field')
+  if dtype == 'float8' and not model.float8 then
+    util.fail("trinity.model: model '%s': dtype 'float8' is of decoders: config.json files and model 'decoder'", name)
+  end
   model.options = model.options or {}
   local values = model_options(name, model, options)
   values.dtype = dtype or 'float32'
@@ -267,6 +271,7 @@ function model.names() return lua_names(home .. '/models') end
 ---@field fingerprint string equal for equal clusters
 ---@field device_count integer
 ---@field devices trinity.Device[]
+---@field basis trinity.ClusterBasis what its numbers rest on
 local Cluster = { __name = 'cluster' }
 Cluster.__index = Cluster
 
@@ -324,6 +329,7 @@ check.methods(Cluster, 'trinity.Cluster')
 
 local most_devices = 131072 -- of any cluster
 local descriptions = setmetatable({}, { __mode = 'k' }) -- what clusters were made of
+local sheets = setmetatable({}, { __mode = 'k' }) -- the same by data sheets, the choice of constants, the path
 local profiles = setmetatable({}, { __mode = 'k' }) -- of clusters that were read from a profile
 
 --- What a cluster file describes: a table, or a function of a count that returns one.
@@ -363,15 +369,16 @@ local function kept_cluster(path)
   if not text:find(kept_kind, 1, true) then return nil end
   local kept = json.decode(text, path)
   if kept.kind ~= kept_kind then return nil end
-  return check.argument(path, 'field', 'cluster', kept.cluster, 'table')
+  return check.argument(path, 'field', 'cluster', kept.cluster, 'table'), kept.choice
 end
 
---- The description behind a name or a path: the table, the cluster's name, the file, and the profile that it holds.
+--- The description behind a name or a path: the table, the cluster's name, the file, the profile that it holds, and
+--- the constants and runtime of one that was kept.
 local function cluster_spec(name)
   if name:match('%.json$') then
     if not util.exists(name) then util.fail('no profile or cluster file %s', util.shortened(name)) end
-    local kept = kept_cluster(name)
-    if kept then return kept, nil, name end
+    local kept, choice = kept_cluster(name)
+    if kept then return kept, nil, name, nil, choice end
     local profile = hooks.read_profile(name)
     return profile:cluster_spec(), name, name, profile
   end
@@ -449,27 +456,81 @@ local function build_cluster(spec, path)
   return result
 end
 
---- A cluster: a name in models/clusters, with a count of devices or machines where it takes one ('p100x4',
---- 'dgx_a100x2'), machines by name, parts of them and unlike ones (trinity.cluster.nodes: 'dgx_h200:4x2+dgx_b200'), a
---- Lua file that returns a description ('mine.lua') or a function of a count ('mine.luax2'; without
---- one the count is 1), a profile (.json: see trinity.profile), or a description (see trinity.topology).
----@param description string|trinity.ClusterSpec
----@return trinity.Cluster
-function model.cluster(description)
-  if type(description) ~= 'string' and type(description) ~= 'table' then
-    check.wrong('trinity.cluster', 1, 'description', description, 'a name or a table')
-  end
-  local spec, name, path, profile = description, nil, nil, nil
-  if type(description) == 'string' then spec, name, path, profile = cluster_spec(description) end
-  local whole = complete(spec, name)
-  local handle = build_cluster(whole, path)
+local cluster_options = options_of.declare('trinity.ClusterOptions', { help = 'What trinity.cluster takes.',
+  { 'constants', 'any', as = "'calibrated'|'data_sheet'|string|table<string, table<string, number>>",
+    otherwise = "'calibrated'", help = 'what training reaches of the data sheets: fitted, as the sheet says, a file of '
+      .. 'Lua or a table by kind of GPU (trinity help trust)' },
+  { 'runtime', 'any', as = 'string|trinity.Runtime', otherwise = "'megatron'",
+    help = 'the training software, by name or as a table' },
+})
+
+local chosen = {} -- options of the command line, where a script says nothing
+
+--- Options of trinity.cluster that hold where a call has none.
+function model.set_cluster_options(options) chosen = options end
+
+--- The cluster of a description by data sheets, with the constants and the runtime that `how` has.
+local function calibrated(how)
+  local spec, basis = calibrate.apply(how.spec, how.constants, how.runtime, how.asked)
+  local whole = complete(spec, how.name)
+  local handle = build_cluster(whole, how.path)
   local self = handle:summary()
-  self.handle = handle
-  descriptions[self], profiles[self] = whole, profile
-  if type(description) == 'string' then with_recipe(self, description) end
+  self.handle, self.basis = handle, fields.result('trinity.ClusterBasis', basis)
+  descriptions[self], profiles[self], sheets[self] = whole, how.profile, how
   if self.device_count > large then return setmetatable(self, LargeCluster) end
   self.fingerprint, self.devices = handle:fingerprint(), as_devices(printed.each(as_device, handle:devices()))
   return setmetatable(self, Cluster)
+end
+
+--- A cluster: a name in models/clusters, with a count of devices or machines where it takes one ('p100x4',
+--- 'dgx_a100x2'), machines by name, parts of them and unlike ones (trinity.cluster.nodes: 'dgx_h200:4x2+dgx_b200'), a
+--- Lua file that returns a description ('mine.lua') or a function of a count ('mine.luax2'; without
+--- one the count is 1), a profile (.json: see trinity.profile), or a description (see trinity.topology). Kinds of GPU
+--- by name have calibrated constants (`trinity help trust`); those that a description defines stay as they are.
+---@param description string|trinity.ClusterSpec
+---@param options? trinity.ClusterOptions
+---@return trinity.Cluster
+function model.cluster(description, options)
+  if type(description) ~= 'string' and type(description) ~= 'table' then
+    check.wrong('trinity.cluster', 1, 'description', description, 'a name or a table')
+  end
+  options = util.merged(chosen, cluster_options:read('trinity.cluster', 2, 'options', options))
+  local spec, name, path, profile, kept = description, nil, nil, nil, nil
+  if type(description) == 'string' then spec, name, path, profile, kept = cluster_spec(description) end
+  local made = calibrated(util.merged({ constants = constants.read(options.constants),
+    runtime = runtimes.read(options.runtime), asked = options.runtime ~= nil }, kept,
+    { spec = with_named_types(spec), name = name, path = path, profile = profile }))
+  return type(description) == 'string' and with_recipe(made, description, options) or made
+end
+
+local variants = setmetatable({}, { __mode = 'k' }) -- the engine's clusters for steps, by traits of networks
+
+local function has_float8(network)
+  for i = 1, network.operators do
+    for _, tensor in ipairs(network:operator(i).outputs) do if tensor.dtype == 'float8' then return true end end
+  end
+  return false
+end
+
+--- The engine's cluster for steps of a network: links as messages of a step see them, and what kernels of experts and
+--- copies to FP8 reach.
+---@param network trinity.Graph
+---@param cluster trinity.Cluster
+---@return userdata
+function model.handle_for(network, cluster)
+  local how = sheets[cluster]
+  calibrate.warn(cluster.basis)
+  if not how or not cluster.basis.runtime then return cluster.handle end
+  local traits = { experts = network.active_parameters < network.parameters,
+    float8 = how.runtime.cast_share ~= 1 and has_float8(network) }
+  local key = ('%s %s'):format(traits.experts, traits.float8)
+  local all = variants[cluster] or {}
+  variants[cluster] = all
+  if not all[key] then
+    local spec = calibrate.apply(how.spec, how.constants, how.runtime, how.asked, traits)
+    all[key] = build_cluster(complete(spec, how.name), how.path)
+  end
+  return all[key]
 end
 
 --- The profile whose file a cluster was read from, or nil.
@@ -477,11 +538,29 @@ function model.profile_of(cluster) return profiles[cluster] end
 
 --- A cluster as JSON text: trinity.cluster reads it back from a file FILE.json.
 function model.cluster_json(cluster)
-  return json.encode { kind = kept_kind, cluster = descriptions[cluster] }
+  local how = sheets[cluster]
+  if not cluster.basis.runtime then return json.encode { kind = kept_kind, cluster = descriptions[cluster] } end
+  return json.encode { kind = kept_kind, cluster = util.merged(how.spec, { name = cluster.name }),
+    choice = util.picked(how, { 'constants', 'runtime', 'asked' }) }
 end
 
 --- A type of the devices of a cluster, as its description has it.
 function model.device_type(cluster, name) return descriptions[cluster].device_types[name] end
+
+--- Peak rates of a type by its data sheet.
+function model.peak_flops_per_s(cluster, name)
+  local own = (sheets[cluster].spec.device_types or {})[name]
+  return (own or devices.find(name)).peak_flops_per_s
+end
+
+--- What a strategy's word 'selective' means under the cluster's runtime, as a function of operators; nil where it is
+--- the core of attention.
+function model.selective(cluster)
+  local how = sheets[cluster]
+  if how and cluster.basis.runtime and how.runtime.selective == 'operators' then
+    return runtimes.selective_operators()
+  end
+end
 
 --- Names of the clusters in models/clusters, most of which take a count.
 ---@return string[]

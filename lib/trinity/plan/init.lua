@@ -180,7 +180,7 @@ local function peak_of(cluster, nets, micro_batch)
   end
   local sum = 0
   for _, kind in ipairs(nets.kinds) do
-    local peaks = model.device_type(cluster, kind.type).peak_flops_per_s
+    local peaks = model.peak_flops_per_s(cluster, kind.type)
     sum = sum + (peaks[dtype] or peaks.float32) * kind.speed * kind.count
   end
   return sum

@@ -22,7 +22,7 @@ function unequal.new(cluster, kinds)
   local at, rate = {}, self.rate
   for k, kind in ipairs(kinds) do
     at[key_of(kind)], rate[k] = k, 0
-    for _, flop in util.sorted_pairs(model.device_type(cluster, kind.type).peak_flops_per_s) do
+    for _, flop in util.sorted_pairs(model.peak_flops_per_s(cluster, kind.type)) do
       rate[k] = math.max(rate[k], flop * kind.speed)
     end
     self.capacity_bytes = math.max(self.capacity_bytes, cluster.devices[kind.device].capacity_bytes)

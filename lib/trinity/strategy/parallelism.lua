@@ -168,12 +168,14 @@ end
 --- Whether a plan is of this kind.
 function parallelism.is(plan) return type(plan) == 'table' and rawget(plan, 'mesh') ~= nil end
 
---- The fields of such a plan alone, checked, with its functions asked about the operators of `graph`.
-function parallelism.fields(owner, plan, graph)
+--- The fields of such a plan alone, checked, with its functions asked about the operators of `graph`. selective: what
+--- recompute = 'selective' means in place of the core of attention, as a function of operators.
+function parallelism.fields(owner, plan, graph, selective)
   local given = plan
   if getmetatable(plan) ~= nil then given = util.picked(plan, fields) end -- a strategy has more
   declared:check(owner, given)
   given = util.picked(given, fields)
+  if given.recompute == 'selective' and selective then given.recompute = selective end
   if given.operators then check_rules(owner, given.operators) end
   if given.split or type(given.recompute) == 'function' then resolve(owner, given, graph) end
   if given.inside then given.inside = places_of(owner, given.inside, graph) end

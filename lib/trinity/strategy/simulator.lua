@@ -6,6 +6,7 @@ local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local costs = require 'trinity.strategy.costs'
 local graphs = require 'trinity.graph'
+local model = require 'trinity.graph.model'
 local options_of = require 'trinity.base.options'
 local parallelism = require 'trinity.strategy.parallelism'
 local splits = require 'trinity.strategy.splits'
@@ -52,6 +53,11 @@ local function call(owner, problem, method, ...)
   util.fail('%s: %s', owner, message)
 end
 
+--- The fields of a plan with a mesh as its runtime means them.
+local function mesh_fields(owner, problem, plan)
+  return parallelism.fields(owner, plan, problem.graph, model.selective(problem.cluster))
+end
+
 --- The placement of a plan, and what says how it is scheduled (nil: the default). `name` is the first
 --- argument's ('plan'), in which the plan is an entry or all. Of a mesh: where first parts are.
 function simulator.parts(owner, problem, plan, name, entry)
@@ -59,7 +65,7 @@ function simulator.parts(owner, problem, plan, name, entry)
   if array.is_int32(plan) then return plan, problem.default_schedule end
   if parallelism.is(plan) then
     local home = array.filled(problem.graph.operators, 1)
-    call(owner, problem, 'home', parallelism.fields(owner, plan, problem.graph), home)
+    call(owner, problem, 'home', mesh_fields(owner, problem, plan), home)
     return home
   end
   local given = type(plan) == 'table' and rawget(plan, 'placement')
@@ -77,7 +83,7 @@ end
 
 --- What the engine takes for a plan that lowers.
 local function engine_strategy(owner, problem, plan)
-  if parallelism.is(plan) then return parallelism.fields(owner, plan, problem.graph) end
+  if parallelism.is(plan) then return mesh_fields(owner, problem, plan) end
   local placement, description = simulator.parts(owner, problem, plan)
   return { placement = placement, schedule = description,
     splits = splits.entries(owner, problem.graph, plan.splits) }
@@ -163,8 +169,7 @@ function simulator.devices(owner, problem, plan)
     item(owner, problem, plan, 'plan') -- refuses what is none
     return problem.cluster.device_count
   end
-  local fields = parallelism.fields(owner, plan, problem.graph)
-  return call(owner, problem, 'simulated_devices', fields)
+  return call(owner, problem, 'simulated_devices', mesh_fields(owner, problem, plan))
 end
 
 function simulator.timeline(owner, problem, plan)
@@ -181,7 +186,7 @@ function simulator.make(owner, spec)
   local cost = own and costs.asked(owner, own, spec.graph, coverage)
   return { graph = spec.graph, cluster = spec.cluster, rules = spec.rules or 'standard', cost = spec.cost,
     cost_coverage = coverage, default_schedule = schedule_of(spec),
-    handle = core.problem(spec.graph.handle, spec.cluster.handle, spec.rules, cost) }
+    handle = core.problem(spec.graph.handle, model.handle_for(spec.graph, spec.cluster), spec.rules, cost) }
 end
 
 return simulator

@@ -86,7 +86,7 @@ describe('device types', function()
       MI300X = 'mi300x' }
     local columns = { fp64 = 'float64', fp32 = 'float32', fp16 = 'float16', bf16 = 'bfloat16', fp8 = 'float8' }
     local count = 0
-    for _, row in ipairs(require('trinity.fidelity.csv').read(shared 'gpus/gpus.csv', 'gpu', 'memory_bytes')) do
+    for _, row in ipairs(require('trinity.base.csv').read(shared 'gpus/gpus.csv', 'gpu', 'memory_bytes')) do
       local name = known[row.gpu]
       local kind = devices[name]
       for column, dtype in trinity.sorted_pairs(columns) do

@@ -1,13 +1,15 @@
 -- trinity fidelity published --rows: rows as problems, what they leave open, constants.
 
-require 'trinity' -- which gives problems their methods
+local trinity = require 'trinity'
 
-local constants = require 'trinity.fidelity.published_constants'
+local calibration = require 'trinity.fidelity.calibration'
+local case = require 'trinity.fidelity.case'
+local constants = require 'trinity.cluster.constants'
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
-local parts = require 'trinity.fidelity.published_parts'
+local models = require 'trinity.graph.model'
+local published = require 'trinity.fidelity.published'
 local published_row = require 'trinity.fidelity.published_row'
-local step = require 'trinity.fidelity.published_step'
 local util = require 'trinity.base.util'
 
 local columns = { 'id', 'model', 'parameters_b', 'hidden', 'layers', 'heads', 'kv_heads', 'ffn', 'vocab', 'experts',
@@ -33,11 +35,17 @@ end
 
 local function row_of(changes) return published_row.all(file_of(changes or {}))[1] end
 
-local function values_of(row) return constants.values(row.family) end
-local function told(changes)
-  local row = row_of(changes)
-  return step.predict(row, values_of(row))
+--- Tokens per second and GPU of a row with some of its kind's constants, or its runtime's fields, changed.
+local function speed(row, changes, runtime)
+  local one = row.case
+  if changes then one = util.merged(one, { constants = { [row.kind] = changes } }) end
+  if runtime then
+    local own = type(one.runtime) == 'table' and one.runtime or { base = one.runtime }
+    one = util.merged(one, { runtime = util.merged(own, runtime) })
+  end
+  return row.tokens / row.gpus / case.evaluate(one).step_time_s
 end
+local function told(changes) return published.told(row_of(changes)) end
 
 local function has(list, words)
   for _, line in ipairs(list) do if line:find(words, 1, true) then return true end end
@@ -88,77 +96,67 @@ describe('units', function()
 end)
 
 describe('a prediction', function()
-  it('is problem:evaluate of the strategy', function()
-    local row = row_of()
-    local problem, strategy = step.problem(row, values_of(row))
-    expect(told().tokens_per_s_per_gpu):near(64 * 1024 / 8 / problem:evaluate(strategy).step_time_s, 1e-6)
+  it('is problem:evaluate of what its script says, digit by digit', function()
+    local row = row_of { recompute = 'selective', gpu = 'H100-96GB', note = 'AsyncTP torch.compile', precision = 'fp8' }
+    local problem = case.problem(row.case)
+    local metrics = problem:evaluate(row.case.strategy)
+    expect(published.told(row).predicted):equals(64 * 1024 / (metrics.step_time_s * 8))
+    local path, rows = temporary '.lua', file_of {}
+    core.write_file(path, trinity_says(("fidelity published --rows '%s' --script r1 --run none"):format(rows), 0))
+    local printed = trinity_says(path, 0)
+    expect(tonumber(printed:match 'step_time_s (%S+)')):equals(case.evaluate(row_of().case).step_time_s)
+    trinity_says(("fidelity published --rows '%s' --script r2"):format(rows), 1, "no row 'r2', did you mean 'r1'")
   end)
-  it('moves when links have half of their bandwidth, and with every constant', function()
+  it('is of one cluster and one network for a script and the command', function()
     local row = row_of()
-    local before = step.predict(row, values_of(row)).tokens_per_s_per_gpu
-    local spec = step.cluster(row, values_of(row))
-    for _, link in ipairs(spec.links) do link.bandwidth_bytes_per_s = link.bandwidth_bytes_per_s / 2 end
-    expect(step.predict(row, values_of(row), spec).tokens_per_s_per_gpu < before):truthy()
+    local cluster = trinity.cluster(row.case.cluster, { runtime = row.case.runtime })
+    local problem = trinity.simulator { graph = trinity.model('decoder', row.case.model_options), cluster = cluster }
+    expect(64 * 1024 / 8 / problem:evaluate(row.case.strategy).step_time_s):equals(speed(row))
+  end)
+  it('moves with every constant', function()
+    local row = row_of()
+    local before = speed(row)
     for _, name in ipairs { 'compute_efficiency', 'attention', 'memory_efficiency', 'inside_share' } do
-      local values = util.merged(values_of(row), { [name] = values_of(row)[name] * 1.2 })
-      expect(step.predict(row, values).tokens_per_s_per_gpu > before):truthy()
+      local values = constants.calibrated 'h100'
+      expect(speed(row, { [name] = values[name] * 1.2 }) > before):truthy()
     end
   end)
   it('of a rack has 72 GPUs behind one switch: equal parts of racks, else a last one with the remainder', function()
     for gpus, machines in pairs { [72] = 'gb200_nvl72:72x1', [144] = 'gb200_nvl72:72x2', [256] = 'gb200_nvl72:64x4',
       [2496] = 'gb200_nvl72:64x39', [73] = 'gb200_nvl72:72x1+gb200_nvl72:1' } do -- in any order
-      expect(step.machines('gb200_nvl72', gpus)):equals(machines)
+      expect(case.machines('gb200_nvl72', gpus)):equals(machines)
     end
     local wide = { gpu = 'GB200', tp = '1', pp = '1', vocab = '1024' }
-    local function speed(gpus)
-      return told(util.merged(wide, { gpus = gpus, dp = gpus, global_batch = 2 * gpus })).tokens_per_s_per_gpu
-    end
-    expect(speed(72)):near(speed(64), 0.1 * speed(64))
+    local function of(gpus) return told(util.merged(wide, { gpus = gpus, dp = gpus, global_batch = 2 * gpus })).predicted end
+    expect(of(72)):near(of(64), 0.1 * of(64))
   end)
   it('is faster with 8 bits than with 16, and with 4 than with 8', function()
     local wide = { gpu = 'GB200', hidden = '8192', heads = '64', ffn = '32768', layers = '2', parameters_b = '', tp = '1',
       pp = '1', dp = '8', vocab = '1024' }
-    local function speed(precision) return told(util.merged(wide, { precision = precision })).tokens_per_s_per_gpu end
-    expect(speed 'mxfp8' > 1.1 * speed 'bf16'):truthy()
-    expect(speed 'nvfp4' > 1.1 * speed 'mxfp8'):truthy()
+    local function of(precision) return told(util.merged(wide, { precision = precision })).predicted end
+    expect(of 'mxfp8' > 1.1 * of 'bf16'):truthy()
+    expect(of 'nvfp4' > 1.1 * of 'mxfp8'):truthy()
   end)
-  it('has the gate of experts and what it multiplies in one kernel, whose gradients need no sum', function()
-    local row = row_of { experts = '8', experts_per_token = '2', ffn = '512', tp = '1', pp = '1', dp = '1', gpus = '1', gpu = 'GB200',
-      global_batch = '2', precision = 'mxfp8' }
-    local problem = step.problem(row, values_of(row))
-    local times, found = problem:operator_times(1), {}
-    for i = 1, problem.graph.operators do
-      local name = problem.graph:operator(i).name:match '^layer_2/feed_forward/experts/(.*)$'
-      if name then found[name] = times[i] end
+  it('goes by the runtime that the source names', function()
+    local function runtime(changes)
+      local own = row_of(changes).case.runtime
+      return type(own) == 'table' and own.base or own
     end
-    expect(found['input/grad_sum']):equals(0)
-    expect(found.gate):equals(found.up)
-    expect(found.gate > 0 and found['gate/grad'] > found.gate):truthy()
-  end)
-  it('of torchtitan hides messages under AsyncTP', function()
+    expect(runtime {}):equals 'megatron'
+    expect(runtime { source = 'NeMo performance summary (NeMo 24.07)' }):equals 'megatron-2024'
+    expect(runtime { gpu = 'A100-80GB', precision = 'fp16' }):equals 'megatron-2021'
+    expect(runtime { gpu = 'A100-80GB', precision = 'fp16', zero = '3' }):equals 'deepspeed'
+    expect(runtime { gpu = 'H100-96GB' }):equals 'torchtitan'
+    expect(runtime { gpu = 'H100-96GB', note = 'FSDP alone' }):equals 'eager'
+    expect(runtime { gpu = 'H200-141GB' }):equals 'megatron'
     local plain, async = row_of { gpu = 'H100-96GB', note = 'torch.compile' }, row_of { gpu = 'H100-96GB', note = 'AsyncTP torch.compile' }
-    local values = util.merged(values_of(plain), { async = 1 })
-    local function speed(row, changes) return step.predict(row, util.merged(values, changes)).tokens_per_s_per_gpu end
-    expect(speed(async)):equals(speed(plain))
-    expect(speed(async, { async = 2 })):equals(speed(plain, { inside_share = 2 * values.inside_share }))
-    expect(speed(plain, { async = 2 })):equals(speed(plain))
+    expect(speed(async, nil, { async_share = 1 })):equals(speed(plain))
+    expect(speed(async, nil, { async_share = 2 }) > speed(async, nil, { async_share = 1 })):truthy()
   end)
-  it('of torchtitan copies operands and gradients to FP8 in both orders, by row in more bytes', function()
-    local llama = { gpu = 'H100-96GB', hidden = '4096', heads = '32', kv_heads = '8', ffn = '14336', vocab = '128256',
-      layers = '32', parameters_b = '8.03', pp = '1', tp = '1', dp = '8' }
-    local one = row_of(util.merged(llama, { precision = 'fp8' }))
-    -- products read 3 x 4096 + 14336 values, gradients are 6144 + 4096 + 2 x 14336 + 4096
-    local counted, logits = 3 * 26624, 6 * 128256 / 32
-    expect(step.cast_share(one)):near((counted + logits) / (7 * (26624 + 43008) + logits), 1e-12)
-    local split = util.merged(llama, { tp = '8', dp = '1' })
-    local by_row = row_of(util.merged(split, { precision = 'fp8 rowwise' }))
-    -- of a split in eight, what the halves of layers begin with is whole
-    expect(step.cast_share(by_row)):near((counted / 8 + logits / 8) / (8 * (2 * 4096 + 18432 / 8 + 34816 / 8 + 8192) + logits / 8),
-      1e-12)
-  end)
-  it('of torchtitan keeps every second product of a layer, from its first on', function()
+  it('of torchtitan keeps every second matmul of a layer, from its first on', function()
     local row = row_of { gpu = 'H100-96GB', recompute = 'selective' }
-    local again, graph, found = step.recompute(row, 'selective'), step.graph(row), {}
+    local problem, found = case.problem(row.case), {}
+    local again, graph = models.selective(problem.cluster), problem.graph
     for i = 1, graph.operators do
       local op = graph:operator(i)
       if op.phase == 'forward' and op.name:find '^layer_[12]/' and (op.type == 'Gemm' or op.type == 'Attention') then
@@ -167,160 +165,84 @@ describe('a prediction', function()
     end
     local of_layer = 'kept again kept kept again kept again ' -- queries, keys, values, attention, output, two of the network
     expect(table.concat(found, ' ')):equals((of_layer .. of_layer):gsub(' $', ''))
-    expect(step.recompute(row, 'full')):equals 'full'
-    expect(step.recompute(row_of { recompute = 'selective' }, 'selective')):equals 'selective'
-  end)
-  it('of FSDP shares states out over parts of sequences, too', function()
-    local parted = row_of { gpu = 'H100-96GB', zero = '3', cp = '4', tp = '1', pp = '1', dp = '2' }
-    local whole = row_of { gpu = 'H100-96GB', zero = '3', cp = '1', tp = '1', pp = '1', dp = '8', sequence = '256',
-      global_batch = '256' }
-    expect(step.ring(parted).data):equals(8)
-    local bytes = step.predict(whole, values_of(whole)).memory_bytes
-    expect(step.predict(parted, values_of(parted)).memory_bytes):near(bytes, 0.05 * bytes) -- messages come at other times
+    expect(models.selective(case.problem(row_of({}).case).cluster)):equals(nil)
+    local full = util.merged(row.case.strategy, { recompute = 'full' })
+    local none = util.merged(row.case.strategy, { recompute = 'none' })
+    local at = problem:evaluate(row.case.strategy).step_time_s
+    expect(at > problem:evaluate(none).step_time_s and at < problem:evaluate(full).step_time_s):truthy()
   end)
   it('of rings in stages is that of shorter sequences, whose attention sees as many keys', function()
-    local ring = row_of { cp = '2', gpus = '16', precision = 'bf16' }
-    expect(step.has_ring(ring)):equals(false)
-    local of = step.ring(ring)
-    expect(of.parts == 1 and of.sequence == 512 and of.data == 4 and of.share == 0.5):truthy()
-    local alone = row_of { cp = '2', tp = '1', pp = '1', gpus = '4', sequence = '32768', hidden = '4096', heads = '32', ffn = '16384',
-      parameters_b = '' }
-    expect(step.ring(alone).parts):equals(2)
-    local parted = step.predict(alone, values_of(alone)).tokens_per_s_per_gpu
-    local original = step.has_ring
-    step.has_ring = function() return false end
-    local folded = step.predict(alone, values_of(alone)).tokens_per_s_per_gpu
-    step.has_ring = original
-    expect(folded / parted):near(1, 0.1)
-    expect(folded > parted):truthy() -- the messages are left out
+    local of = row_of({ cp = '2', gpus = '16', precision = 'bf16' })
+    expect(of.plan.ring.parts == 1 and of.plan.ring.data == 4 and of.plan.ring.share == 0.5):truthy()
+    expect(of.case.model_options.sequence):equals(512)
+    expect(of.case.runtime.attention_share):equals(0.5)
+    expect(has(of.assumed, 'messages of a ring of 2 parts hide')):truthy()
+    expect(row_of({ cp = '2', tp = '1', pp = '1', gpus = '4' }).plan.ring.parts):equals(2)
+    expect(row_of({ gpu = 'H100-96GB', zero = '3', cp = '4', tp = '1', pp = '1', dp = '2' }).plan.ring.data):equals(8)
   end)
-  it('of the V100s of a DGX-1', function() expect(told { gpu = 'V100-16GB', precision = 'fp16' }.tokens_per_s_per_gpu > 0):truthy() end)
-  it('of mixtures takes what the host takes, where that is more', function()
-    local row = row_of { experts = '8', experts_per_token = '2', ffn = '512', tp = '1', pp = '1', dp = '8', ep = '8', gpu = 'B200',
-      precision = 'mxfp8' }
-    local function seconds(changes)
-      return 1 / step.predict(row, util.merged(values_of(row), changes)).tokens_per_s_per_gpu
-    end
-    local slow, slower = seconds { expert_dispatch_s = 1e-3 }, seconds { expert_dispatch_s = 2e-3 }
-    expect(slower / slow):near(2, 0.2)
-    expect(seconds { routing = 0.02, expert_dispatch_s = 1e-7 } > seconds { routing = 0.04, expert_dispatch_s = 1e-7 }):truthy()
-  end)
-  it('of experts that are shared out, and of DeepSeek\'s layers', function()
-    local experts = { experts = '8', experts_per_token = '2', ffn = '512', tp = '1', pp = '1', dp = '8', ep = '8', gpu = 'GB200',
-      precision = 'mxfp8' }
-    expect(told(experts).tokens_per_s_per_gpu > 0):truthy()
-    local recent = util.merged(experts, { source = 'NeMo 26.06.01' })
-    expect(told(recent).tokens_per_s_per_gpu > told(experts).tokens_per_s_per_gpu):truthy()
-    expect(row_of(util.merged(experts, { model = 'DeepSeekV3' })).network.deepseek.expert_ffn):equals(2048)
-  end)
-  it('of mixtures goes by what recipes record in CUDA graphs', function()
+  it('of mixtures goes by what recipes record in CUDA graphs, and takes what the host takes', function()
     local experts = { experts = '32', experts_per_token = '2', ffn = '512', pp = '2', tp = '1', dp = '8', ep = '8', gpus = '16',
       gpu = 'B200', precision = 'mxfp8' }
     local function row_with(...) return row_of(util.merged(experts, ...)) end
     local recorded = util.map({ {}, { gpu = 'GB300' }, { pp = '1', dp = '16' }, { source = 'NeMo 26.06' },
       { source = 'NeMo 26.06', gpu = 'B300', precision = 'bf16' }, { source = 'NeMo 26.04', gpu = 'GB200' },
-      { source = 'NeMo 26.08', model = 'DeepSeekV3' } }, function(changes) return row_with(changes).recorded end)
+      { source = 'NeMo 26.08', model = 'DeepSeekV3' } }, function(changes) return row_with(changes).case.runtime.cuda_graphs end)
     expect(table.concat(recorded, ' ')):equals 'none attention attention all none attention attention'
-    expect(row_of {}.recorded):equals(nil)
-    expect(has(row_with({}).assumed, 'no kernel is in a CUDA graph')):truthy()
-    local function seconds(row, layer_dispatch_s)
-      return 1 / step.predict(row, util.merged(values_of(row), { layer_dispatch_s = layer_dispatch_s })).tokens_per_s_per_gpu
-    end
+    expect(has(row_with({}).assumed, 'CUDA graphs hold no kernels')):truthy()
+    local function seconds(row, name, value) return 1 / speed(row, { [name] = value }) end
     local bare, rack = row_with {}, row_with { gpu = 'GB300' }
-    expect(seconds(bare, 2e-3) > seconds(bare, 1e-3)):truthy()
-    expect(seconds(rack, 2e-3)):equals(seconds(rack, 1e-3))
+    expect(seconds(bare, 'layer_dispatch_s', 2e-3) > seconds(bare, 'layer_dispatch_s', 1e-3)):truthy()
+    expect(seconds(rack, 'layer_dispatch_s', 2e-3)):equals(seconds(rack, 'layer_dispatch_s', 1e-3))
+    expect(seconds(rack, 'expert_dispatch_s', 2e-3) / seconds(rack, 'expert_dispatch_s', 1e-3)):near(2, 0.3)
+    expect(row_of(util.merged(experts, { model = 'DeepSeekV3' })).case.model_options.expert_feed_forward):equals(2048)
   end)
   it('for fits takes less work and comes to the same: few micro-batches, one group of replicas of experts', function()
     local row = row_of { micro_batch = '1', global_batch = '256' }
-    local whole, short = step.predict(row, values_of(row)), step.predict(row, values_of(row), nil, nil, true)
-    expect(short.tokens_per_s_per_gpu):near(whole.tokens_per_s_per_gpu, 1e-3 * whole.tokens_per_s_per_gpu)
+    local whole, short = published.told(row).predicted, published.told(row, nil, true).predicted
+    expect(short):near(whole, 1e-3 * whole)
     local experts = row_of { experts = '8', experts_per_token = '2', ffn = '512', tp = '1', pp = '1', dp = '8', ep = '2', gpu = 'GB200',
       precision = 'mxfp8' }
-    local folded = step.folded(experts)
-    expect(folded.plan.data == 2 and folded.plan.gpus == 2 and folded.plan.micro_batches == experts.plan.micro_batches):truthy()
-    expect(step.predict(experts, values_of(experts), nil, nil, true).tokens_per_s_per_gpu
-      / step.predict(experts, values_of(experts)).tokens_per_s_per_gpu):near(1, 0.15)
-    expect(step.folded(row)):equals(row)
+    expect(published.told(experts, nil, true).predicted / published.told(experts).predicted):near(1, 0.15)
+    expect(published.told(row, calibration.values()).predicted):near(whole, 1e-9 * whole)
   end)
   it('recomputes where the plan of a network without fused attention cannot fit', function()
-    local row = row_of { gpu = 'A100-80GB', hidden = '12288', heads = '96', ffn = '49152', layers = '8', parameters_b = '',
-      micro_batch = '8', tp = '1', pp = '1', dp = '8', sequence = '2048' }
-    expect(step.predict(row, values_of(row)).recompute):equals 'full'
+    expect(told({ gpu = 'A100-80GB', hidden = '12288', heads = '96', ffn = '49152', layers = '8', parameters_b = '',
+      micro_batch = '8', tp = '1', pp = '1', dp = '8', sequence = '2048' }).recompute):equals 'full'
     expect(told().recompute):equals 'none'
   end)
 end)
 
 describe('constants', function()
   it('are eight a kind of GPU at most, within bounds that hold where the fit starts', function()
-    for _, family in ipairs(constants.families) do
-      local fitted = constants.fitted().values[family]
-      expect(#constants.list(family) <= 8):truthy()
-      for _, one in ipairs(constants.list(family)) do
+    for _, kind in ipairs(constants.kinds()) do
+      local values, about = constants.calibrated(kind)
+      expect(#about.fitted <= 8):truthy()
+      for _, name in ipairs(about.fitted) do
+        local one = constants.by_name[name]
         expect(one.least < one.start and one.start < one.most):truthy()
-        expect(fitted[one.name] >= one.least and fitted[one.name] <= one.most):truthy()
+        expect(values[name] >= one.least and values[name] <= one.most):truthy()
       end
-    end
-  end)
-  it('parts of a step tell where it goes when they move', function()
-    local row = row_of { hidden = '4096', heads = '32', ffn = '16384', parameters_b = '' }
-    local before = values_of(row)
-    local shares
-    local found = step.predict(row, before, nil, function(problem, recompute)
-      shares = parts.of(row, problem, before, recompute)
-    end)
-    for _, name in ipairs { 'compute_efficiency', 'inside_share', 'attention' } do
-      local after = util.merged(before, { [name] = before[name] * 1.1 })
-      local really = found.tokens_per_s_per_gpu / step.predict(row, after).tokens_per_s_per_gpu
-      expect(parts.factor(row, shares, before, after)):near(really, 0.02)
     end
   end)
   it('are fitted to the rows there and no others', function()
     local saved = temporary '.lua'
     trinity_says(("fidelity published --rows '%s' --fit --save '%s'"):format(file_of({ value = '30000' }), saved), 0)
-    local fitted = dofile(saved)
-    expect(table.concat(fitted.rows, ' ')):equals 'r1'
-    expect(fitted.values.gb300.mxfp8):near(constants.values('gb300', constants.fitted().values.gb300).mxfp8, 1e-3)
+    local fitted, before = dofile(saved), require 'trinity.cluster.calibrated'
+    expect(fitted.rows.published:gsub('%s', '')):equals 'r1'
+    expect(fitted.kinds.gb300.values.mxfp8):near(before.kinds.gb300.values.mxfp8, 1e-3)
+    expect(fitted.kinds.h100.values.compute_efficiency ~= before.kinds.h100.values.compute_efficiency):truthy()
   end)
-  it('of some groups of rows are fitted alone, and so is what is left out; errors of rows are recorded', function()
+  it('of some groups of rows are fitted alone; errors of what is left out are kept', function()
     local path, saved = file_of({ value = '30000' }, { id = 'r2', value = '30000', gpu = 'GB300' }), temporary '.lua'
     trinity_says(("fidelity published --rows '%s' --fit --only 'GB300, dense' --save '%s'"):format(path, saved), 0)
-    local before, after = constants.fitted(), dofile(saved)
-    expect(after.values.h100.attention):near(before.values.h100.attention, 1e-9)
-    expect(after.values.gb300.compute_efficiency ~= before.values.gb300.compute_efficiency):truthy()
-    trinity_says(("fidelity published --rows '%s' --left_out --only H100 --record '%s'"):format(path, saved), 0)
-    local own
-    for _, one in ipairs(dofile(saved)) do if one.id == 'r1' then own = one end end
-    expect(own.group):equals 'H100-80GB, dense'
-    local values = constants.values('h100', before.values.h100)
-    expect(own.fitted):near(step.predict(row_of {}, values).tokens_per_s_per_gpu / 30000 - 1, 1e-3)
-    expect(own.left_out ~= own.fitted):truthy()
-    for _, option in ipairs { '--fit', '--left_out' } do
+    local before, after = require 'trinity.cluster.calibrated', dofile(saved)
+    expect(after.kinds.h100.values.attention):near(before.kinds.h100.values.attention, 1e-9)
+    trinity_says(("fidelity published --rows '%s' --cross_validate --only H100 --save '%s'"):format(path, saved), 0,
+      'every network predicted by constants that were fitted to the others')
+    expect(dofile(saved).errors.published['H100-80GB, dense']):matches '^1, '
+    for _, option in ipairs { '--fit', '--cross_validate' } do
       trinity_says(("fidelity published --rows '%s' %s --only nothing"):format(path, option), 1, "option '%-%-only': no group of "
         .. "rows has 'nothing' in its name %(groups: GB300, dense; H100%-80GB, dense%)")
-    end
-  end)
-end)
-
-describe('recorded errors', function()
-  it('are of all rows that the constants were fitted to', function()
-    local recorded = {}
-    for _, one in ipairs(constants.errors()) do recorded[one.id] = true end
-    for _, id in ipairs(constants.fitted().rows) do expect(id .. tostring(recorded[id])):equals(id .. 'true') end
-  end)
-  it_shared('are what the command says of rows on at most 64 GPUs', function()
-    local path, off, kept = shared 'llm-published/throughput.csv', {}, {}
-    for _, one in ipairs(constants.errors()) do off[one.id] = one.fitted end
-    for _, row in ipairs(published_row.all(path, true)) do kept[row.id] = row.plan and row.plan.gpus <= 64 and off[row.id] end
-    local lines = {}
-    for line in core.read_file(path):gmatch '[^\n]+' do
-      if #lines == 0 or kept[line:match '^[^,]+'] then lines[#lines + 1] = line end
-    end
-    local some = temporary '.csv'
-    core.write_file(some, table.concat(lines, '\n') .. '\n')
-    local rows = json.decode(trinity_says(("fidelity published --rows '%s' --json"):format(some), 0):match '{.*}').rows
-    expect(#rows >= 60):truthy()
-    for i, row in ipairs(published_row.all(some)) do
-      expect(rows[i].predicted_tokens_per_s_per_gpu / row.measured - 1):near(off[row.id], 2e-3)
     end
   end)
 end)
@@ -339,7 +261,7 @@ describe('the command', function()
     local out = trinity_says(("fidelity published --rows '%s' --json"):format(path), 0)
     local rows = json.decode(out:match '{.*}').rows
     expect(rows[1].refused):matches 'line 2: dp 3 x tp 2 x pp 2 x cp 1 is not 8 GPUs$'
-    expect(rows[2].refused):matches 'line 3: attention .*: a width of 1025'
+    expect(rows[2].refused):matches 'line 3: model .decoder.: hidden = 1025 is no multiple'
     expect(rows[3].row):equals 'c'
     expect(rows[3].predicted_tokens_per_s_per_gpu > 0):truthy()
     trinity_says(("fidelity published --rows '%s'"):format(path), 0, 'warning: .*line 2: dp 3 x tp 2')
@@ -365,7 +287,7 @@ describe('the command', function()
     refused({ experts = '1.5' }, "column 'experts': expected a whole number from 1")
     refused({ value = '-3' }, "column 'value': expected more than 0")
     refused({ parameters_b = '-8' }, "column 'parameters_b': expected more than 0, got string '%-8'")
-    refused({ hidden = '1025' }, 'line 2: attention .*: a width of 1025')
+    refused({ hidden = '1025' }, 'line 2: model .decoder.: hidden = 1025 is no multiple')
     trinity_says('fidelity published', 2, "option '%-%-rows' or '%-%-memory' is missing")
   end)
 end)

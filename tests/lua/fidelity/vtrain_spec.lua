@@ -1,10 +1,12 @@
--- trinity fidelity vtrain: rows become strategies on a cluster, whose evaluation is all that is told.
+-- trinity fidelity vtrain: rows become strategies on a cluster, whose evaluation is the prediction.
 
-local calibration = require 'trinity.cluster.calibration'
+local calibrate = require 'trinity.cluster.calibrate'
+local case = require 'trinity.fidelity.case'
 local core = require 'trinity.core'
 local errors = require 'trinity.fidelity.errors'
 local json = require 'trinity.base.json'
-local rows_of = require 'trinity.fidelity.vtrain_rows'
+local nodes = require 'trinity.cluster.nodes'
+local runtimes = require 'trinity.cluster.runtimes'
 local trinity = require 'trinity'
 local util = require 'trinity.base.util'
 local vtrain = require 'trinity.fidelity.vtrain'
@@ -31,26 +33,35 @@ local function small(gpus, batch, micro_batch, tensor, data, pipeline, time_ms)
   return ('%d,%d,%d,64,16,4,32,%d,%d,%d,%s'):format(gpus, batch, micro_batch, tensor, data, pipeline, time_ms or '')
 end
 
+local function rows_of(path) return vtrain.read { rows = path, cluster = '' } end
+
+--- An A100 whose host needs 100 us for a kernel.
+local function slow_host(gpus)
+  local spec = nodes.spec(('dgx_a100_80gb:%d'):format(gpus))
+  spec.device_types = { a100_80gb = trinity.devices.with('a100_80gb', { dispatch_s = 100e-6, fuses_elementwise = true,
+    joins_products = true, overlap = 0, compute_efficiency = 0.8, memory_efficiency = 0.85 }) }
+  return spec
+end
+
 describe('where the host sets the pace', function()
-  local values = util.merged(calibration.starts(), { dispatch_s = 100e-6 })
-  -- Priced and on a timeline, layer by layer in both: tensor, data, pipeline, and what a plan says beside.
+  -- Evaluated and on a timeline, layer by layer in both: tensor, data, pipeline, and what a plan says more.
   local function same(tensor, data, pipeline, says)
     local gpus = tensor * data * pipeline
-    local row = { gpus = gpus, batch = 2 * data, micro_batch = 1, hidden = 1024, heads = 16, layers = 4, sequence = 512,
-      tensor = tensor, data = data, pipeline = pipeline, recompute = 'none' }
-    local cluster = trinity.cluster(calibration.apply(rows_of.cluster_spec(gpus), values))
-    local problem = trinity.problem { graph = rows_of.graph(row), cluster = cluster }
-    local plan = util.merged(rows_of.plan(row), says)
+    local graph = trinity.model('gpt2', { layers = 4, hidden = 1024, heads = 16, sequence = 512, batch_size = 1, fused = false,
+      kernels = 'megatron', dtype = 'float16', gradient_dtype = 'float16', optimizer = 'adam' })
+    local problem = trinity.problem { graph = graph, cluster = trinity.cluster(slow_host(gpus)) }
+    local plan = util.merged({ mesh = { tensor = tensor, data = data, pipeline = pipeline }, micro_batches = 2,
+      scatter_gather = true, bucket_bytes = 2 ^ 50 }, says)
     local seen = problem:timeline(problem:strategy(plan)).metrics.step_time_s
     expect(problem:evaluate(plan).step_time_s):equals(seen)
   end
-  it('a step with parts of layers is priced as its timeline is', function() same(2, 1, 1) end)
+  it('a step with parts of layers is evaluated as its timeline is', function() same(2, 1, 1) end)
   it('a step of several replicas is', function()
     same(1, 2, 1)
     same(2, 2, 2)
     same(2, 2, 1, { recompute = 'full' })
   end)
-  it('a step that shares states out is', function()
+  it('a step that shards states is', function()
     for shard = 1, 3 do same(1, 4, 1, { shard = shard }) end
     same(2, 2, 1, { shard = 3 })
   end)
@@ -62,10 +73,10 @@ end)
 
 describe('heads of a device times its micro-batch that are no multiple of 4', function()
   local function seconds(tensor, micro_batch, heads)
-    local values = util.merged(calibration.starts(), { dispatch_s = 100e-6 })
-    local row = { gpus = 8, batch = micro_batch, micro_batch = micro_batch, hidden = 1024, heads = heads, layers = 8, sequence = 256,
-      tensor = tensor, data = 8 / tensor, pipeline = 1, recompute = 'none' }
-    return rows_of.teller()({ row }, values)[1], rows_of.graph(row):find 'block_1/attention/softmax/scaled' ~= nil
+    local path = file_of { head, ('8,%d,%d,1024,%d,8,256,%d,%d,1,'):format(micro_batch * 8 / tensor, micro_batch, heads, tensor, 8 / tensor) }
+    local one = util.merged(rows_of(path)[1].case, { cluster = slow_host(8) })
+    local graph = trinity.model(one.model, one.model_options)
+    return case.evaluate(one).step_time_s, graph:find 'block_1/attention/softmax/scaled' ~= nil
   end
   it('have a softmax of several kernels, as in Megatron-LM', function()
     local taken, apart = seconds(8, 1, 32)
@@ -94,31 +105,24 @@ describe('rows of vTrain', function()
   end)
   it('are what problem:evaluate says of their strategy on a cluster', function()
     local path = file_of { head, small(16, 32, 1, 2, 4, 2) }
-    local row = rows_of.read(path)[1]
-    local spec = calibration.apply(rows_of.cluster_spec(16), (calibration.fitted 'a100_vtrain'))
-    local problem = trinity.simulator { graph = rows_of.graph(row), cluster = trinity.cluster(spec) }
+    local one = rows_of(path)[1].case
+    local problem = trinity.simulator { graph = trinity.model('gpt2', one.model_options),
+      cluster = trinity.cluster(one.cluster, { runtime = 'megatron-2021' }) }
     local metrics = problem:evaluate { mesh = { tensor = 2, data = 4, pipeline = 2 }, schedule = '1f1b', micro_batches = 8,
       order = { 'tensor', 'pipeline', 'data' }, recompute = 'full', scatter_gather = true, bucket_bytes = 2 ^ 50 }
-    expect(told(path)[1].predicted_s):near(metrics.step_time_s, 1e-9)
+    expect(told(path)[1].predicted_s):equals(metrics.step_time_s)
   end)
   it('move with the links: half of a network, half of the switches', function()
-    local list = rows_of.read(file_of { head, small(16, 32, 1, 1, 16, 1), small(8, 8, 4, 8, 1, 1) })
-    local function seconds(changed)
-      return rows_of.teller(false, function(gpus)
-        local spec = rows_of.cluster_spec(gpus)
-        for _, link in ipairs(spec.links) do
-          local network = link.to == 'infiniband' or link.from == 'infiniband'
-          local switch = link.to:find('nvswitch', 1, true) ~= nil
-          if changed == 'network' and network or changed == 'switches' and switch then
-            link.bandwidth_bytes_per_s = link.bandwidth_bytes_per_s / 2
-          end
-        end
-        return spec
-      end)({ list[changed == 'switches' and 2 or 1] }, (calibration.fitted 'a100_vtrain'))[1]
+    local list = rows_of(file_of { head, small(16, 32, 1, 1, 16, 1), small(8, 8, 4, 8, 1, 1) })
+    local function seconds(row, pattern)
+      local spec = util.merged(row.case.cluster, { links = util.map(row.case.cluster.links, function(link)
+        local halved = pattern and (link.to:find(pattern) or link.from:find(pattern))
+        return util.merged(link, { bandwidth_bytes_per_s = link.bandwidth_bytes_per_s / (halved and 2 or 1) })
+      end) })
+      return case.evaluate(util.merged(row.case, { cluster = spec })).step_time_s
     end
-    expect(seconds 'network' > seconds 'none'):equals(true)
-    local whole = rows_of.teller()({ list[2] }, (calibration.fitted 'a100_vtrain'))[1]
-    expect(seconds 'switches' > whole):equals(true)
+    expect(seconds(list[1], '^infiniband$') > seconds(list[1])):truthy()
+    expect(seconds(list[2], 'nvswitch') > seconds(list[2])):truthy()
   end)
   it('that are malformed are named', function()
     refused('8,8,1,64,4,4,32,2,2,1,', 'line 2: tensor x data x pipeline parallelism: expected 8 GPUs, got 2 x 2 x 1')
@@ -162,8 +166,8 @@ describe('rows of vTrain', function()
     expect(other[2].predicted_s):equals(found[1].predicted_s)
   end)
   it('whose layers do not divide have stages as equal as they can be, embedding and head a layer each', function()
-    local function stages(layers, count) return table.concat(rows_of.stages(layers, count), ' ') end
-    expect(rows_of.stages(12, 4)):equals(nil)
+    local function stages(layers, count) return table.concat(case.stages(layers, count), ' ') end
+    expect(case.stages(12, 4)):equals(nil)
     expect(stages(10, 4)):equals '2 3 3 2'
     expect(stages(11, 4)):equals '2 4 3 2'
     expect(stages(5, 2)):equals '3 2'
@@ -172,78 +176,40 @@ describe('rows of vTrain', function()
 end)
 
 describe('constants of training', function()
-  it('are at most eight a set, within their bounds, with the rows that they were fitted to', function()
-    for _, name in ipairs(calibration.names()) do
-      local values, rows = calibration.fitted(name)
-      local count = 0
-      for _, one in ipairs(calibration.constants(values)) do
-        count = count + 1
-        expect(values[one.name] >= one.least and values[one.name] <= one.most):equals(true)
-        expect(one.unit ~= '' and one.meaning ~= ''):equals(true)
-      end
-      expect(count <= 8 and count >= 7):equals(true)
-      expect(#rows > 0):equals(true)
-    end
-    expect(#vtrain.constants() <= 16):equals(true)
-    expect(trinity_says('fidelity vtrain --constants', 0)):matches 'a100_vtrain.compute_efficiency'
-  end)
-  it('are fields of a description, of few machines and of many', function()
-    local values = { compute_efficiency = 0.5, half_width = 30, memory_efficiency = 0.6, launch_s = 1e-6, dispatch_s = 2e-6,
-      inside_share = 0.5, shared_bandwidth = 0.7, network_share = 0.25, loss_share = 0.5, call_s = 33e-6 }
+  it('are in steps alone where they are of links, and fields of device types, of few machines and of many', function()
+    local choice = { name = 'mine', kinds = { a100 = { compute_efficiency = 0.5, half_width = 30, inside_share = 0.5,
+      network_share = 0.25, launch_s = 1e-6 } } }
     for _, name in ipairs { 'dgx_a100x2', 'dgx_a100x100' } do
-      local spec = require('trinity.cluster.nodes').spec(name)
-      local plain, made = trinity.cluster(spec), trinity.cluster(calibration.apply(spec, values))
+      local spec = nodes.spec(name)
+      local sheet = calibrate.apply(spec, choice, runtimes.read 'megatron', true)
+      local step, basis = calibrate.apply(spec, choice, runtimes.read 'megatron', true, {})
+      local plain, made = trinity.cluster(sheet), trinity.cluster(step)
       expect(select(2, made:wire(1, 2))):near(0.5 * select(2, plain:wire(1, 2)), 1)
       expect(select(2, made:wire(1, 9))):near(0.25 * select(2, plain:wire(1, 9)), 1)
-      local type = calibration.apply(spec, values).device_types.a100
-      expect(type.half_width):equals(30)
+      expect(select(2, plain:wire(1, 2))):equals(12 * 20e9)
+      local type = step.device_types.a100
+      expect(type.half_width == 30 and type.launch_s == 1e-6 and type.compute_efficiency == 0.5):truthy()
       expect(type.fuses_elementwise and type.joins_products):equals(true)
-      expect(type.operators.SoftmaxCrossEntropyLoss.memory_efficiency):near(0.3, 1e-12)
-      local collectives = calibration.apply(spec, values).collectives
-      expect(collectives.call_s):equals(33e-6)
-      expect(collectives.shared_bandwidth):equals(0.7)
-      values.call_s = nil -- not of every set
-      expect(calibration.apply(spec, values).collectives.call_s):equals(spec.collectives.call_s)
-      values.call_s = 33e-6
+      expect(calibrate.text(basis)):equals 'constants: a100: own; runtime: megatron'
     end
-    expect(select(2, pcall(calibration.fitted, 'a100_vtrian'))):matches "did you mean 'a100_vtrain'"
   end)
-  -- A file of five composed times by the fitted constants but for the dispatch, and these times; the last row's is so
-  -- many times what it is told.
-  local function times_made(dispatch_s, last)
-    local lines, list = { head }, {}
-    for _, plan in ipairs { { 1, 1, 2, 1 }, { 4, 1, 2, 1 }, { 2, 2, 1, 1 }, { 2, 1, 1, 2 }, { 8, 2, 1, 1 } } do
-      list[#list + 1] = ('2,16,%d,128,4,4,64,%d,%d,%d'):format(unpack(plan))
+  it('of a run of mine come back from times that they made, and serve other commands', function()
+    local folder = temporary()
+    core.write_file(folder .. '/mine.lua', "return function(gpus) return require('trinity.cluster.nodes').spec('dgx_a100_80gb:' .. gpus) end")
+    core.write_file(folder .. '/truth.lua', 'return { a100_80gb = { compute_efficiency = 0.6, memory_efficiency = 0.8 } }')
+    local lines = { head }
+    for i, plan in ipairs { { 8, 1, 4, 1 }, { 4, 1, 4, 1 }, { 8, 2, 2, 1 }, { 8, 4, 1, 1 }, { 4, 1, 2, 2 } } do
+      lines[i + 1] = ('4,64,%d,4096,32,8,1024,%d,%d,%d,'):format(unpack(plan))
     end
-    for i, line in ipairs(list) do lines[i + 1] = line .. ',' end
-    local truth = util.merged(calibration.fitted 'a100_vtrain_composed', { dispatch_s = dispatch_s })
-    local seconds = rows_of.teller()(rows_of.read(file_of(lines)), truth)
-    seconds[#seconds] = seconds[#seconds] * last
-    for i, line in ipairs(list) do lines[i + 1] = ('%s,%.6f'):format(line, 1000 * seconds[i]) end
-    return file_of(lines), seconds
-  end
-  it('are not moved by a composed time that is out of line', function()
-    local path, seconds = times_made(calibration.fitted('a100_vtrain_composed').dispatch_s, 1.5)
-    local saved = temporary '.lua'
-    trinity_says(("fidelity vtrain --fit --steps 6 --rows '%s' --save '%s'"):format(path, saved), 0)
-    local again = rows_of.teller()(rows_of.read(path), dofile(saved).a100_vtrain_composed.values)
-    for i = 1, 4 do expect(again[i] / seconds[i]):near(1, 0.02) end
-    expect(again[5] / seconds[5]):near(1 / 1.5, 0.02)
-  end)
-  it('come back from times that they made', function()
-    local before = calibration.fitted 'a100_vtrain_composed'
-    local path, seconds = times_made(40e-6, 1)
-    local saved = temporary '.lua'
-    local said = trinity_says(("fidelity vtrain --fit --steps 6 --rows '%s' --save '%s'"):format(path, saved), 0)
-    local fitted = dofile(saved).a100_vtrain_composed
-    expect(fitted.rows[1]):equals '2 GPUs, batch 16, hidden 128, 4 layers: 5 rows'
-    expect(fitted.values.dispatch_s):near(40e-6, 10e-6)
-    local function error_of(values)
-      local told_rows = rows_of.teller()(rows_of.read(path), values)
-      return errors.summary(util.map(seconds, function(s, i) return told_rows[i] / s - 1 end)).mean
-    end
-    expect(error_of(fitted.values)):below(0.2 * error_of(before))
-    expect(tonumber(said:match '(%d+%.%d) %%')):near(100 * error_of(fitted.values), 0.06)
+    local words = ("fidelity vtrain --rows '%s' --cluster '%s/mine.lua'"):format(file_of(lines), folder)
+    local seconds = json.decode(trinity_says(('%s --constants %s/truth.lua --json'):format(words, folder), 0)).rows
+    for i, row in ipairs(seconds) do lines[i + 1] = ('%s%.6f'):format(lines[i + 1], 1000 * row.predicted_s) end
+    words = ("fidelity vtrain --rows '%s' --cluster '%s/mine.lua'"):format(file_of(lines), folder)
+    trinity_says(('%s --fit --save %s/fitted.lua'):format(words, folder), 0)
+    local again = json.decode(trinity_says(('%s --constants %s/fitted.lua --json'):format(words, folder), 0)).rows
+    for i, row in ipairs(again) do expect(row.predicted_s / seconds[i].predicted_s):near(1, 0.03) end
+    trinity_says(('info gpt2 --cluster dgx_a100_80gb --constants %s/fitted.lua'):format(folder), 0,
+      'constants: a100_80gb: own; runtime: megatron')
   end)
 end)
 
@@ -273,8 +239,8 @@ describe('measured runs of vTrain', function()
   local function mean_of(name, layers)
     local path = shared('vtrain/' .. name)
     local found, off = told(path), {}
-    for i, row in ipairs(rows_of.read(path)) do
-      if row.layers ~= layers then off[#off + 1] = found[i].predicted_s / row.measured_s - 1 end
+    for i, row in ipairs(rows_of(path)) do
+      if row.layers ~= layers then off[#off + 1] = found[i].predicted_s / row.measured - 1 end
     end
     return errors.summary(off).mean
   end

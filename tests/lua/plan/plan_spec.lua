@@ -111,13 +111,14 @@ describe('a plan', function()
   end)
 
   it('leaves what is too large to simulate, and says so', function()
-    local found = trinity.plan { graph = gpt, cluster = cluster, global_batch = 16, plans = 1, simulations = 100000,
+    local sheet = trinity.cluster(cluster.name, { constants = 'data_sheet' })
+    local found = trinity.plan { graph = gpt, cluster = sheet, global_batch = 16, plans = 1, simulations = 100000,
       refinements = 0, space = small, tasks = 2 * gpt(1).operators }
     expect(found.too_large > 0):truthy()
     expect(found.left):equals(found.too_large)
     expect(found.lower_bound_s < found.plans[1].step_time_s):truthy()
     for _, plan in ipairs(found.simulated) do expect(plan.micro_batches <= 2):truthy() end
-    local all = trinity.plan { graph = gpt, cluster = cluster, global_batch = 16, plans = 1, simulations = 100000,
+    local all = trinity.plan { graph = gpt, cluster = sheet, global_batch = 16, plans = 1, simulations = 100000,
       refinements = 0, space = small }
     expect(found.lower_bound_s <= all.plans[1].step_time_s):truthy()
   end)

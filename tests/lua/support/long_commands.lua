@@ -147,7 +147,7 @@ local begins_anew = {
   { 'fidelity vtrain --rows r.csv', result, told, '[2-9] of .* pieces', runs(3000) },
   { 'fidelity published --rows r.csv', result, told, '[2-9] of .* pieces', speeds(3000) },
   { 'fidelity published --rows r.csv --fit --save c.lua', 'c.lua', fit, '/.* items', speeds(3000) },
-  { 'fidelity published --rows r.csv --left_out', result, told, '[1-9] of .* networks', speeds(3000) },
+  { 'fidelity published --rows r.csv --cross_validate', result, told, '[1-9] of .* networks', speeds(3000) },
   { 'fidelity plan --runs r.csv', result, told, '[2-9] of .* groups', runs(3000, 64) },
   { 'train_distributed --seeds 100000 --epochs 2', result, '%d+ of 200000 trainings are done; the one that ran was not saved',
     'daso, seed 1' },

@@ -236,6 +236,11 @@ local function probe_parts(problem, placement)
       memory_bytes = 1, operators = {} } }, devices = { { name = 'a', type = 'x' } },
     links = { { from = 'a', to = 'b', bandwidth_bytes_per_s = 1 } }, switches = { { name = 'b', bandwidth_bytes_per_s = 1 } } }
   probe(trinity.cluster, 'trinity.ClusterSpec', cluster, 0)
+  local runtime = { base = 'eager', float8 = 'mxfp8', cuda_graphs = 'none', selective = 'operators' }
+  probe(function(value) return trinity.cluster('dgx_h100', value) end, 'trinity.ClusterOptions', { runtime = runtime }, 0)
+  probe(function(value) return trinity.cluster('dgx_h100', { runtime = value }) end, 'trinity.Runtime', runtime, 0)
+  see('trinity.ClusterBasis', trinity.cluster('dgx_h200').basis)
+  see('trinity.ClusterBasis', trinity.cluster('dgx_h200', { constants = { h200 = { expert = 1 } } }).basis)
   probe(function(value) return problem:evaluate(value) end, 'trinity.PlanSpec', { placement = placement }, 0)
   local selection = { nodes = { costs = { { 1 } } }, edges = { nodes = {}, costs = {} }, usage_limit = 1 }
   probe(function(value) return trinity.select(value, { quiet = true }) end, 'trinity.SelectionTable', selection, 0)

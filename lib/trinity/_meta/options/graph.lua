@@ -37,6 +37,11 @@ error 'this file is for editors'
 ---@field scale? boolean whether there is one (default true)
 ---@field fused? integer 0: without a fused kernel, which graphs of framework granularity show (default 1; 0 to 1)
 
+--- What trinity.cluster takes.
+---@class trinity.ClusterOptions
+---@field constants? 'calibrated'|'data_sheet'|string|table<string, table<string, number>> what training reaches of the data sheets: fitted, as the sheet says, a file of Lua or a table by kind of GPU (trinity help trust) (default: 'calibrated')
+---@field runtime? string|trinity.Runtime the training software, by name or as a table (default: 'megatron')
+
 --- What graph:min_cut takes.
 ---@class trinity.CutOptions
 ---@field capacity? 'bytes'|trinity.DoubleArray|number[]|fun(bytes: number, from: integer, to: integer): number 'bytes': a tensor counts once however many readers it has; else per edge of csr(), math.huge: never cut (default 'bytes')

@@ -1,5 +1,5 @@
--- The network of a decoder that a description names: what config.json files and cases of strategies come to
--- (trinity.graph.decoder.families, trinity.fidelity.strategies).
+-- The network of a decoder that a description names: what config.json files and model 'decoder' come to
+-- (trinity.graph.decoder.families, models/decoder.lua).
 --
 -- A description has name, layers, hidden, vocabulary, tied, norm ('rms' or 'layer'), epsilon, positions (rows of a
 -- learned table; 0: none), dropout, parallel (both sublayers read the layer's input), post_norms (both results are

@@ -1,0 +1,155 @@
+-- Constants of kinds of GPU: what training reaches of a data sheet. trinity.cluster takes them as option `constants`:
+-- 'calibrated' (calibrated.lua), 'data_sheet', or one's own as a table or a file of Lua that returns it,
+--
+--   { h100 = { compute_efficiency = 0.6, memory_efficiency = 0.7 } }
+--
+-- whose kinds have the calibrated values of what they do not state. `start` and `spread` are priors of fits: the
+-- deviation of the logarithm that costs the fit as much as a row that is off by its noise.
+
+local check = require 'trinity.base.check'
+local util = require 'trinity.base.util'
+
+local constants = { list = {}, by_name = {} }
+
+local function constant(name, unit, start, least, most, spread, meaning)
+  local one = { name = name, unit = unit, start = start, least = least, most = most, spread = spread,
+    meaning = meaning }
+  table.insert(constants.list, one)
+  constants.by_name[name] = one
+end
+
+constant('compute_efficiency', '1', 0.68, 0.4, 0.9, 0.15, 'share of the 16-bit peak that wide matmuls reach')
+constant('half_width', 'columns', 200, 10, 800, 0.5, 'columns at which a matmul reaches half of its efficiency')
+constant('memory_efficiency', '1', 0.75, 0.5, 1.05, 0.15,
+  'share of the memory bandwidth that memory-bound kernels reach; above 1 where some of them are fused')
+constant('attention', '1', 0.8, 0.4, 1.3, 0.2,
+  'share of the 16-bit peak that fused attention reaches, with all of the causal square counted')
+constant('launch_s', 's', 6e-6, 1e-6, 40e-6, 0.5, 'launch of a kernel and the gap before it')
+constant('fp8', '1', 0.6, 0.35, 0.8, 0.15, 'share of the FP8 peak that matmuls scaled per tensor reach')
+constant('mxfp8', '1', 0.6, 0.4, 0.75, 0.15, 'share of the FP8 peak that matmuls scaled in blocks of 32 reach')
+constant('nvfp4', '1', 0.45, 0.3, 0.6, 0.15, 'share of the FP4 peak that NVFP4 matmuls reach')
+constant('expert', '1', 0.9, 0.3, 1, 0.2, "efficiency of experts' matmuls over that of others")
+constant('routing', '1', 0.12, 0.01, 0.6, 0.4,
+  'share of memory-bound kernels that dispatch to experts and combination reach: several passes, of which one counts')
+constant('inside_share', '1', 2, 0.6, 6, 0.5,
+  'bandwidth of links inside a node over the description: 1 over what overlap leaves exposed')
+constant('network_share', '1', 3, 0.1, 20, 0.6,
+  'bandwidth of the network between nodes over the description: 1 over what overlap leaves exposed')
+constant('expert_dispatch_s', 's', 95e-6, 5e-6, 300e-6, 0.3,
+  "host time per kernel of experts and their routing that no CUDA graph holds; a layer takes that or its kernels' time")
+constant('layer_dispatch_s', 's', 95e-6, 5e-6, 400e-6, 0.5,
+  'host time per other kernel of a mixture of experts, where no CUDA graph holds attention and router')
+
+-- What is no share: how FP8 operands are scaled where the runtime does not say, and the FP4 peak over the FP8 peak
+-- (data sheets "NVIDIA GB200 NVL72", "NVIDIA GB300 NVL72").
+local others = { float8 = 'fp8', nvfp4_rate = 2 }
+
+local function starts()
+  local values = util.merged(others)
+  for _, one in ipairs(constants.list) do values[one.name] = one.start end
+  return values
+end
+
+local function calibrated() return require('trinity.cluster.calibrated').kinds end
+
+--- The calibrated constants of a kind of GPU, complete, and { rows, mean_error, like, fitted (names) }; nil for a kind
+--- that was never compared with a run.
+---@param kind string
+---@return table<string, number|string>?
+---@return table? about
+function constants.calibrated(kind)
+  local found = calibrated()[kind]
+  if not found then return nil end
+  local base = found.like and calibrated()[found.like] or found
+  return util.merged(starts(), base.assumed, base.values, found.like and found.assumed or nil),
+    { rows = base.rows, mean_error = base.mean_error, like = found.like, fitted = util.sorted_keys(base.values) }
+end
+
+--- Kinds of GPU with fitted constants of their own, sorted.
+---@return string[]
+function constants.kinds()
+  local list = {}
+  for name, one in util.sorted_pairs(calibrated()) do if not one.like then list[#list + 1] = name end end
+  return list
+end
+
+--- Kinds whose convolutions were fitted to published throughputs (devices.lua).
+local compared = { k80 = true, p100 = true, p100_12gb = true, p100_sxm2 = true, cpu_core = true }
+
+--- Whether any number of a kind was ever compared with a run.
+function constants.is_compared(kind) return compared[kind] or calibrated()[kind] ~= nil end
+
+local function check_kind(owner, kind, given)
+  check.argument(owner, 'field', kind, given, 'table')
+  for name, value in util.sorted_pairs(given) do
+    local one = constants.by_name[name]
+    if not one and others[name] == nil then
+      local known = util.sorted_keys(util.merged(constants.by_name, others))
+      util.fail('%s: %s: unknown constant %s', owner, kind, util.unknown(tostring(name), known))
+    end
+    if one and (type(value) ~= 'number' or not (value > 0 and value < math.huge)) then
+      util.fail("%s: %s: field '%s': expected a number above 0, got %s", owner, kind, name, util.describe(value))
+    end
+  end
+  return given
+end
+
+--- A person's own constants, checked against the kinds that there are. Files that fits write have them as `kinds`.
+local function own(owner, name, given)
+  local devices = require 'trinity.cluster.devices'
+  local kinds = {}
+  if given.kinds then
+    local all = given.kinds
+    given = {}
+    for kind, about in util.sorted_pairs(all) do given[kind] = (about.like and all[about.like] or about).values end
+  end
+  for kind, values in util.sorted_pairs(given) do
+    if not devices.find(tostring(kind)) then
+      util.fail('%s: unknown kind of GPU %s', owner, util.unknown(tostring(kind), devices.names()))
+    end
+    kinds[kind] = check_kind(owner, kind, values)
+  end
+  return { name = name, kinds = kinds }
+end
+
+local function from_file(path)
+  if not util.exists(path) then
+    util.fail("option 'constants': expected 'calibrated', 'data_sheet' or a file of Lua, got %s", util.quoted(path))
+  end
+  local chunk, why = util.load_file(path)
+  if not chunk then util.fail('%s', why) end
+  local ok, value = pcall(setfenv(chunk, {}))
+  if not ok then util.fail('%s', tostring(value)) end
+  if type(value) ~= 'table' then
+    util.fail('%s: expected a table of constants by kind of GPU, got %s', util.shortened(path), util.describe(value))
+  end
+  return own(util.shortened(path), path, value)
+end
+
+--- What the option `constants` says: { name =, kinds = own values by kind or nil }.
+---@param given? string|table
+---@return { name: string, kinds?: table }
+function constants.read(given)
+  if given == nil or given == 'calibrated' or given == '' then return { name = 'calibrated', kinds = {} } end
+  if given == 'data_sheet' then return { name = 'data_sheet' } end
+  if type(given) == 'table' then return own("option 'constants'", 'a table', given) end
+  if type(given) ~= 'string' then
+    check.wrong('trinity.cluster', 'option', 'constants', given, 'a word, a file or a table')
+  end
+  return from_file(given)
+end
+
+--- The constants of a kind under such a choice, and what they rest on; nil where it is the data sheet alone.
+---@param choice { name: string, kinds?: table }
+---@param kind string
+---@return table<string, number|string>?
+---@return table? about
+function constants.of(choice, kind)
+  if not choice.kinds then return nil end
+  local values, about = constants.calibrated(kind)
+  local mine = choice.kinds[kind]
+  if not mine then return values, about end
+  return util.merged(values or starts(), mine), { own = choice.name }
+end
+
+return constants

@@ -1,0 +1,133 @@
+-- Runtimes: the training software on a cluster. One declaration per name; `base` is the runtime whose values hold
+-- where it says nothing. trinity.cluster takes one as option `runtime`: a name, or a table of these fields with `base`.
+--
+-- Shares multiply the constants of the kind of GPU (constants.lua). Where a network has no such kernels (no experts, no
+-- FP8) the fields for these change nothing.
+
+local check = require 'trinity.base.check'
+local options_of = require 'trinity.base.options'
+local util = require 'trinity.base.util'
+
+local runtimes = {}
+
+local float8 = options_of.words('trinity.Float8Recipe', { 'fp8', 'fp8_rowwise', 'mxfp8', 'nvfp4' })
+local graphs = options_of.words('trinity.CudaGraphs', { 'none', 'attention', 'all' })
+
+local function share(name, help)
+  return { name, 'number', above = 0, most = 100, otherwise = "the base's", help = help }
+end
+
+local declared = options_of.declare('trinity.Runtime', { kind = 'field', help = 'Training software; see runtimes.lua.',
+  { 'base', 'string', otherwise = "'megatron'", help = 'name of the runtime whose values hold otherwise' },
+  { 'source', 'string', help = 'where the values come from' },
+  { 'fuses_elementwise', 'boolean', otherwise = "the base's",
+    help = 'element-wise operators that follow each other are one kernel' },
+  { 'joins_products', 'boolean', otherwise = "the base's", help = 'matmuls of one input are one kernel' },
+  { 'overlap', 'number', least = 0, most = 1, otherwise = "the base's",
+    help = 'how much of the lesser of arithmetic and memory traffic a kernel hides' },
+  share('compute_share', 'of compute_efficiency'),
+  share('memory_share', 'of memory_efficiency'),
+  share('attention_share', 'of attention'),
+  share('hopper_attention_share', 'of attention once more, on GPUs whose instructions its kernel does not use: Hopper'),
+  share('launch_share', 'of launch_s'),
+  share('inside_share', 'of the bandwidth inside nodes'),
+  share('network_share', 'of the bandwidth between nodes'),
+  share('async_share', 'of the bandwidth inside nodes once more, under AsyncTP: messages overlap parts of matmuls'),
+  share('dispatch_share', 'of host times per kernel'),
+  { 'async_tensor', 'boolean', otherwise = "the base's", help = 'whether AsyncTP is used' },
+  share('cast_share', 'of memory_efficiency, for copies of operands to FP8: more are made than the graph counts'),
+  share('rowwise_cast_share', "the same where float8 is 'fp8_rowwise'"),
+  share('routing_speed', 'speed of routing, gates and all-to-alls of experts under CUDA graphs of whole iterations'),
+  { 'float8', float8, otherwise = "the kind's", help = "how operands of dtype 'float8' are scaled" },
+  { 'cuda_graphs', graphs, otherwise = "the base's",
+    help = 'kernels of a mixture of experts in CUDA graphs: none, those of attention and router, all' },
+  { 'selective', options_of.words('trinity.SelectiveRecompute', { 'core_attention', 'operators' }),
+    otherwise = "the base's",
+    help = "what recompute = 'selective' repeats: core attention, or all but attention and every second matmul" },
+})
+runtimes.declared = declared
+
+--- Defaults of all fields.
+local plain = { fuses_elementwise = true, joins_products = true, overlap = 1, compute_share = 1, memory_share = 1,
+  attention_share = 1, hopper_attention_share = 1, launch_share = 1, inside_share = 1, network_share = 1,
+  async_share = 1, async_tensor = false, dispatch_share = 1,
+  cast_share = 1, rowwise_cast_share = 1, routing_speed = 1,
+  cuda_graphs = 'attention', selective = 'core_attention' }
+
+-- "Fitted": calibrated.lua has the value, by `trinity fidelity published --fit` to rows of that software.
+runtimes.list = {
+  megatron = { source = 'NeMo and Megatron-Bridge, 25.09 to 26.08 (github NVIDIA-NeMo/Megatron-Bridge, perf_recipes); '
+    .. 'fused layer norm, bias and dropout, joined QKV; routing_speed: fitted, rows from 26.06 on' },
+  ['megatron-2024'] = { base = 'megatron',
+    source = 'Megatron-Core 0.8 and NeMo 24; memory_share: fitted, fewer memory-bound kernels were fused' },
+  ['megatron-2021'] = { base = 'megatron',
+    source = 'Narayanan et al., SC 2021; Korthikanti et al., 2022: unfused attention (kernels = megatron)' },
+  ['megatron-deepspeed-2022'] = { base = 'megatron-2021',
+    source = 'github bigscience-workshop/bigscience, chronicles of BLOOM: ZeRO 1; shares: fitted' },
+  deepspeed = { base = 'megatron-2021',
+    source = 'DeepSpeed ZeRO-3 (Narayanan et al., SC 2021, table 2); network_share: fitted, gathers do not overlap' },
+  torchtitan = { base = 'megatron', cast_share = 0.2, selective = 'operators',
+    source = 'github pytorch/torchtitan, benchmarks of Llama 3, torch.compile; shares of bandwidth: fitted; copies to '
+      .. 'FP8 in both orders and of gradients too: torchao/float8, benchmarks/float8/float8_roofline.py; selective: '
+      .. 'torchtitan/distributed/activation_checkpoint.py, option "op"' },
+  eager = { base = 'torchtitan',
+    source = 'torchtitan without torch.compile; memory_share: fitted' },
+  ['composer-2023'] = { base = 'torchtitan',
+    source = 'github mosaicml/llm-foundry @ 8c8dd48f: FSDP, torch 1.13 and 2.x, Triton attention of 2023; shares: fitted '
+      .. 'to its benchmarks' },
+}
+
+--- Names, sorted.
+---@return string[]
+function runtimes.names() return util.sorted_keys(runtimes.list) end
+
+local function named(name)
+  local found = runtimes.list[name]
+  if not found then util.fail("option 'runtime': unknown runtime %s", util.unknown(name, runtimes.names())) end
+  return util.merged(found, require('trinity.cluster.calibrated').runtimes[name])
+end
+
+--- All fields of a runtime, complete, with `name`. given: a name, a table, or nil for the default.
+---@param given? string|trinity.Runtime
+---@return table
+function runtimes.read(given)
+  if given == nil or given == '' then given = 'megatron' end
+  if type(given) ~= 'string' and type(given) ~= 'table' then
+    check.wrong('trinity.cluster', 'option', 'runtime', given, 'a name or a table')
+  end
+  local own, name
+  if type(given) == 'table' then
+    declared:check("trinity.cluster: option 'runtime'", given)
+    local changed = {}
+    for key, value in util.sorted_pairs(given) do
+      if key ~= 'base' and key ~= 'source' then changed[#changed + 1] = ('%s = %s'):format(key, tostring(value)) end
+    end
+    name = given.base or 'megatron'
+    if #changed > 0 then name = ('%s with %s'):format(name, table.concat(changed, ', ')) end
+    own = util.merged({ base = 'megatron' }, given)
+  else
+    own, name = named(given), given
+  end
+  local chain = { own }
+  while chain[#chain].base do chain[#chain + 1] = named(chain[#chain].base) end
+  local values = plain
+  for i = #chain, 1, -1 do values = util.merged(values, chain[i]) end
+  values.name, values.base = name, nil
+  return values
+end
+
+--- torchtitan's selective recomputation: of every layer, attention and every second matmul from the first on are kept,
+--- and everything else is recomputed. A function of the forward operators of one graph, in their order.
+---@return fun(op: trinity.Operator): boolean?
+function runtimes.selective_operators()
+  local matmuls = {}
+  return function(op)
+    local layer = op.name:match '^layer_%d+' or op.name:match '^block_%d+'
+    if op.type == 'Attention' or not layer then return nil end
+    if op.type ~= 'Gemm' and op.type ~= 'MatMul' then return true end
+    matmuls[layer] = (matmuls[layer] or 0) + 1
+    return matmuls[layer] % 2 == 0 or nil
+  end
+end
+
+return runtimes

@@ -1,0 +1,156 @@
+-- A run that others measured, as a script says it: trinity.model, trinity.cluster with constants and a runtime, and a
+-- strategy's words. A case is
+--
+--   { model = name, model_options = {...}, cluster = a name or a description, runtime = name or { base =, ... },
+--     constants = a table or nil, strategy = {...}, recomputes = words that are tried in turn until the plan fits }
+--
+-- and its prediction is problem:evaluate of that and nothing else. case.script() writes it as Lua.
+
+local model = require 'trinity.graph.model'
+local problems = require 'trinity.strategy.problem'
+local runtimes = require 'trinity.cluster.runtimes'
+local util = require 'trinity.base.util'
+
+local case = {}
+
+local headroom = 0.9 -- of a GPU's memory: the allocator needs the rest
+
+--- The runtime of a case and those that it is based on, the last first.
+---@param one table
+---@return string[]
+function case.runtimes(one)
+  local list, name = {}, type(one.runtime) == 'table' and one.runtime.base or one.runtime
+  while name do
+    table.insert(list, 1, name)
+    name = runtimes.list[name].base
+  end
+  return list
+end
+
+--- The case with values of a fit: constants by kind of GPU and runtimes' fields by name.
+local function with_values(one, values)
+  if not values then return one end
+  local list = case.runtimes(one)
+  local runtime = { base = list[#list] }
+  for _, name in ipairs(list) do runtime = util.merged(runtime, runtimes.list[name], values.runtimes[name]) end
+  runtime.base, runtime.source = list[#list], nil
+  return util.merged(one, { constants = one.constants or values.constants,
+    runtime = util.merged(runtime, type(one.runtime) == 'table' and one.runtime or nil) })
+end
+
+--- The problem of a case; close it and its graph after use.
+---@param one table
+---@return trinity.Problem
+function case.problem(one)
+  local graph = one.graph and one.graph() or model.load(one.model, one.model_options)
+  return problems.simulator { graph = graph, cost = one.cost,
+    cluster = model.cluster(one.cluster, { constants = one.constants, runtime = one.runtime }) }
+end
+
+--- Metrics of a strategy; `short`: with many micro-batches, of two smaller counts and the line through them, for every
+--- further one takes as long once the pipeline is full.
+local function metrics_of(problem, strategy, short)
+  local count, few = strategy.micro_batches, 2 * math.max(1, strategy.mesh.pipeline or 1)
+  if not short or count <= 3 * few then return problem:evaluate(strategy) end
+  local steps = util.map({ few, 2 * few }, function(some)
+    return problem:evaluate(util.merged(strategy, { micro_batches = some }))
+  end)
+  local each_s = (steps[2].step_time_s - steps[1].step_time_s) / few
+  return { step_time_s = steps[1].step_time_s + (count - few) * each_s, peak_memory_bytes = steps[2].peak_memory_bytes }
+end
+
+--- Seconds of a step, bytes of the fullest GPU, and the recomputation that fits. values: of a fit, in place of the
+--- calibrated ones; short: nearly the same for less work.
+---@param one table
+---@param values? { constants: table, runtimes: table }
+---@param short? boolean
+---@return { step_time_s: number, memory_bytes: number, recompute: string }
+function case.evaluate(one, values, short)
+  local problem = case.problem(with_values(one, values))
+  local most, found = headroom * problem.cluster.devices[1].capacity_bytes, nil
+  for _, recompute in ipairs(one.recomputes or { one.strategy.recompute or 'none' }) do
+    local metrics = metrics_of(problem, util.merged(one.strategy, { recompute = recompute }), short)
+    found = { step_time_s = metrics.step_time_s, memory_bytes = metrics.peak_memory_bytes, recompute = recompute,
+      basis = problem.cluster.basis }
+    if metrics.peak_memory_bytes <= most then break end
+  end
+  problem:close()
+  problem.graph:close()
+  return found
+end
+
+local function literal(value, indent)
+  if type(value) == 'string' then return ("'%s'"):format(value) end
+  if type(value) == 'number' then
+    for digits = 1, 17 do
+      local text = ('%.' .. digits .. 'g'):format(value)
+      if tonumber(text) == value then return text end
+    end
+  end
+  if type(value) ~= 'table' then return tostring(value) end
+  local parts = {}
+  for _, entry in ipairs(value) do parts[#parts + 1] = literal(entry, indent) end
+  for key, entry in util.sorted_pairs(value) do
+    if type(key) == 'string' then
+      local name = key:match '^[%a_][%w_]*$' and key or ("['%s']"):format(key)
+      parts[#parts + 1] = ('%s = %s'):format(name, literal(entry, indent))
+    end
+  end
+  local text, width = '{', 0
+  for i, part in ipairs(parts) do
+    local word = part .. (i < #parts and ',' or '')
+    if width + #word > 100 - indent then text, width = text .. '\n' .. (' '):rep(indent), 0 else text = text .. ' ' end
+    text, width = text .. word, width + #word + 1
+  end
+  return text .. (#parts > 0 and ' }' or '}')
+end
+
+--- The case as a Lua script that prints what is predicted with all digits.
+---@param one table
+---@param found table of case.evaluate
+---@param comment string
+---@return string
+function case.script(one, found, comment)
+  local strategy = util.merged(one.strategy, { recompute = found.recompute })
+  local options = {}
+  for _, name in ipairs { 'runtime', 'constants' } do options[name] = one[name] end
+  return table.concat({ '-- ' .. comment, "local trinity = require 'trinity'", '',
+    ("local graph = trinity.model('%s', %s)"):format(one.model, literal(one.model_options, 2)),
+    ('local cluster = trinity.cluster(%s, %s)'):format(literal(one.cluster, 2), literal(options, 2)),
+    'local problem = trinity.simulator { graph = graph, cluster = cluster }',
+    ('local metrics = problem:evaluate %s'):format(literal(strategy, 2)),
+    "print(('step_time_s %.17g'):format(metrics.step_time_s))",
+    "print(('peak_memory_bytes %.0f'):format(metrics.peak_memory_bytes))", '' }, '\n')
+end
+
+--- Machines of so many GPUs for a job, as a name that trinity.cluster takes. Schedulers give a job segments of equal
+--- size (64 of a rack's 72 GPUs for 256): the fewest machines that divide the GPUs, up to twice the minimum, or else
+--- full machines and a last one with the remainder.
+---@param machine string
+---@param gpus integer
+---@return string
+function case.machines(machine, gpus)
+  local most = require('trinity.cluster.nodes').find(machine)
+  local fewest = math.ceil(gpus / most)
+  for count = fewest, 2 * fewest do
+    if gpus % count == 0 then return ('%s:%dx%d'):format(machine, gpus / count, count) end
+  end
+  return ('%s:%dx%d+%s:%d'):format(machine, most, fewest - 1, machine, gpus - most * (fewest - 1))
+end
+
+--- Layers of every stage; nil where they divide. Embedding and head count as a layer each.
+---@param layers integer
+---@param stages integer
+---@return integer[]?
+function case.stages(layers, stages)
+  if layers % stages == 0 then return nil end
+  local each, over, list = math.floor((layers + 2) / stages), (layers + 2) % stages, {}
+  for s = 1, stages do list[s] = each - (s == 1 and 1 or 0) - (s == stages and 1 or 0) end
+  for i = 1, over do
+    local s = i + 1 <= stages - 1 and i + 1 or i == stages - 1 and 1 or stages -- those between first
+    list[s] = list[s] + 1
+  end
+  return list
+end
+
+return case

@@ -1,0 +1,68 @@
+-- Tables of others as rows of published speeds (published_row.lua): MLPerf's steps, MosaicML's runs of MPT, BLOOM's
+-- plans. What a table is follows from its columns. A translation returns a row, or nil and why there is none.
+
+local tables = {}
+
+local accelerators = { { 'H100', 'H100-80GB' }, { 'H200', 'H200-141GB' }, { 'GB200', 'GB200' }, { 'Ultra', 'GB300' },
+  { 'B200', 'B200' }, { 'A100', 'A100-80GB' } }
+
+local networks = {
+  gpt3 = { model = 'GPT3-175B', hidden = 12288, layers = 96, heads = 96, ffn = 49152, vocab = 51200 },
+  llama31_405b = { model = 'Llama-3.1-405B', hidden = 16384, layers = 126, heads = 128, kv_heads = 8, ffn = 53248,
+    vocab = 128256, parameters_b = 405.85 },
+  llama31_8b = { model = 'Llama-3.1-8B', hidden = 4096, layers = 32, heads = 32, kv_heads = 8, ffn = 14336,
+    vocab = 128256, parameters_b = 8.03 },
+}
+
+local function changed(row, fields)
+  for name, value in pairs(fields) do row[name] = tostring(value) end -- each by itself: in any order
+  return row
+end
+
+--- MLPerf training's results: one row a submission. Recipes of before v4.1 are of Megatron-Core 0.8 and NeMo 24.
+local function of_mlperf(row, number)
+  local network, gpu = networks[row.benchmark], nil
+  if not network then return nil, ('benchmark %s: adapters alone are trained'):format(tostring(row.benchmark)) end
+  for _, pair in ipairs(accelerators) do
+    if not gpu and row.accelerator:find(pair[1], 1, true) then gpu = pair[2] end
+  end
+  if not gpu then return nil, ('no GPU %s here'):format(row.accelerator) end
+  if row.plan ~= 'sure' then return nil, ('its plan is not sure: %s'):format(row.plan) end
+  if row.duplicate_of ~= '' then return nil, ('the same log as %s'):format(row.duplicate_of) end
+  local precision = row.precision == 'fp4' and 'nvfp4' or 'fp8' -- where none is stated, speeds are those of FP8
+  return changed(changed(row, network), { id = ('%s %s %s'):format(row.round, row.system, row.benchmark),
+    row_number = number, gpu = gpu, precision = precision, zero = 1, recompute = 'none', ep = '', experts = '',
+    value = tonumber(row.global_batch) * tonumber(row.sequence) / tonumber(row.step_s), unit = 'tokens_per_s_total',
+    runtime = row.round < 'v4.1' and gpu == 'H100-80GB' and 'megatron-2024' or 'megatron',
+    -- NeMo's configurations for MLPerf reduce gradients in 16 bits (grad_sync_dtype: bf16).
+    gradient_dtype = 'bfloat16', source = 'MLPerf ' .. row.round, note = '' })
+end
+
+local mpt_gpus = { a100_40gb = 'A100-40GB', a100_80gb = 'A100-80GB', h100_80gb = 'H100-80GB' }
+
+--- llm-foundry's runs: FSDP under Composer.
+local function of_mpt(row)
+  if row.activation_offload == 'True' then return nil, 'activations are offloaded, which is not simulated' end
+  return changed(row, { id = ('%s:%s'):format(row.model, row.line), gpu = mpt_gpus[row.gpu] or row.gpu,
+    ffn = 4 * tonumber(row.hidden), parameters_b = tonumber(row.parameters) / 1e9, tp = 1, pp = 1, dp = row.gpus,
+    zero = row.sharding == 'FULL_SHARD' and 3 or 2, precision = row.precision == 'amp_fp8' and 'fp8' or 'bf16',
+    recompute = row.activation_checkpointing == 'True' and 'full' or 'none', runtime = 'composer-2023',
+    value = row.tokens_per_s_per_gpu, unit = 'tokens_per_s_per_gpu', source = 'llm-foundry' })
+end
+
+--- BLOOM's plans: Megatron-DeepSpeed, full recomputation, a network of a quarter of a DGX's.
+local function of_bloom(row)
+  if row.outcome ~= 'ran' then return nil, 'out of memory: no step was measured' end
+  return changed(row, { model = 'BLOOM ' .. (row.group or ''), gpu = 'A100-80GB Jean Zay',
+    ffn = 4 * tonumber(row.hidden), recompute = 'full', runtime = 'megatron-deepspeed-2022', source = 'BLOOM',
+    value = tonumber(row.global_batch) * tonumber(row.sequence) / tonumber(row.step_s), unit = 'tokens_per_s_total' })
+end
+
+--- The translation for a table with these columns; nil where it has published speeds' own.
+---@param row table<string, string>
+---@return (fun(row: table, number: integer): table?, string?)?
+function tables.translation(row)
+  return row.benchmark and of_mlperf or row.sharding and of_mpt or row.outcome and of_bloom or nil
+end
+
+return tables
