@@ -289,6 +289,17 @@ bool is_weight_part(const Operator& op) {
   return op.phase == Phase::backward && integer_attribute(op.attributes, "weight_part", 0) != 0;
 }
 
+std::vector<int32_t> input_parts(const Graph& graph) {
+  std::vector<int32_t> found(static_cast<size_t>(graph.operator_count()), -1);
+  for (int32_t op = 0; op < graph.operator_count(); ++op) {
+    const auto& about = graph.op(op);
+    if (about.phase == Phase::backward && about.forward >= 0 && !is_weight_part(about) &&
+        about.type == graph.op(about.forward).type.text() + "Grad")
+      found[about.forward] = op;
+  }
+  return found;
+}
+
 std::vector<bool> find_weight_work(const Graph& graph) {
   const Gradients gradients(graph);
   std::vector<bool> found;

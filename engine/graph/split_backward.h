@@ -49,5 +49,7 @@ SplitBackward overlap_sums(const Graph& graph);
 
 /// Whether an operator is a weight part that split_backward() made: it reads no weights.
 bool is_weight_part(const Operator& op);
+/// Of every forward operator its backward operator that is no weight part; -1: it has none.
+std::vector<int32_t> input_parts(const Graph& graph);
 
 }  // namespace trinity

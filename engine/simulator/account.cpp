@@ -23,13 +23,7 @@ class Accounting {
         timeline_(timeline),
         group_(group),
         changes_(at(problem.devices())),
-        input_part_(at(problem.operators()), -1) {
-    for (int32_t op = 0; op < graph_.operator_count(); ++op) {
-      const auto& about = graph_.op(op);
-      const bool input = about.phase == Phase::backward && about.forward >= 0 &&
-                         about.type == graph_.op(about.forward).type.text() + "Grad";
-      if (input && !is_weight_part(about)) input_part_[about.forward] = op;
-    }
+        input_part_(input_parts(graph_)) {
     result_.devices.resize(at(problem.devices()));
     for (auto& device : result_.devices) device.activation_bytes.assign(at(groups), 0);
   }

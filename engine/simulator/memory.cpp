@@ -38,11 +38,15 @@ SlotMemory::SlotMemory(const Problem& problem)
 }
 
 void SlotMemory::account(std::span<const int32_t> placement, const Record& record, Metrics& metrics,
-                         std::vector<std::vector<MemoryLevel>>* levels) {
+                         Timeline* timeline) {
+  collects_ = timeline && timeline->wants_owners;
+  if (collects_ && input_part_.empty()) input_part_ = input_parts(problem_.graph());
+  held_.clear();
   begin(placement, record);
   place_copies();
   record.swept ? account_swept() : account_tasks();
-  sum(metrics, levels);
+  sum(metrics, timeline ? &timeline->memory : nullptr);
+  if (collects_) own(timeline->owners);
 }
 
 void SlotMemory::begin(std::span<const int32_t> placement, const Record& record) {
@@ -110,7 +114,8 @@ void SlotMemory::account_swept() {
   for (size_t i = 0; i < record_->copy_count; ++i) {
     const auto& copy = record_->copies[i];
     const int32_t op = runs == 1 ? copy.task : copy.task % problem_.operators();
-    hold({copy_[i].first, last_[first_copy + i]}, problem_.output_bytes(op, copy.output));
+    hold({copy_[i].first, last_[first_copy + i]}, problem_.output_bytes(op, copy.output), copy.task,
+         copy.output, true);
   }
 }
 
@@ -167,12 +172,13 @@ void SlotMemory::hold_swept(int32_t run) {
     if (accumulating_ && accumulates_[i])
       accumulate(i, held);
     else
-      hold(held, held_bytes_[i]);
+      hold(held, held_bytes_[i], run * problem_.operators() + producer_[i],
+           static_cast<int32_t>(i) - problem_.first_output(producer_[i]));
   }
   if (!problem_.has_workspace()) return;
   for (int32_t o = 0; o < problem_.operators(); ++o)
     if (!not_last || !problem_.once(o))
-      hold({position[o], position[o]}, problem_.workspace_bytes(o));
+      hold({position[o], position[o]}, problem_.workspace_bytes(o), run * problem_.operators() + o, -1);
 }
 
 /// Any run, task by task, the last first: what reads a view is then seen before what it views.
@@ -222,12 +228,13 @@ void SlotMemory::visit(int32_t task, size_t first_copy, size_t end_copy) {
   note_readers(op, micro);
   for (size_t i = first_copy; i < end_copy; ++i) {
     hold({copy_[i].first, last_use(copies[i].output, copies[i].to)},
-         problem_.output_bytes(op, copies[i].output));
+         problem_.output_bytes(op, copies[i].output), task, copies[i].output, true);
     int32_t& last = last_use(copies[i].output, device);
     last = std::max(last, copy_[i].last);
   }
   for (int32_t i = 0; i < outputs; ++i) hold_output(task, op, i, {position, last_use(i, device)});
-  if (problem_.has_workspace() && !member) hold({position, position}, problem_.workspace_bytes(op));
+  if (problem_.has_workspace() && !member)
+    hold({position, position}, problem_.workspace_bytes(op), task, -1);
 }
 
 /// Finds the last slot in which each output of a task is read on each device.
@@ -262,7 +269,7 @@ void SlotMemory::hold_output(int32_t task, int32_t op, int32_t output, Held held
   } else if (output == 0 && problem_.alias(op) >= 0) {
     view_last_[task] = held.last;
   } else {
-    hold(held, held_bytes_[tensor]);
+    hold(held, held_bytes_[tensor], task, output);
   }
 }
 
@@ -274,10 +281,14 @@ void SlotMemory::accumulate(size_t tensor, Held held) {
 
 void SlotMemory::hold_accumulated() {
   for (size_t i = 0; i < accumulated_.size(); ++i)
-    if (accumulated_[i].first >= 0) hold(accumulated_[i], problem_.held_bytes()[i]);
+    if (accumulated_[i].first >= 0) {
+      const int32_t op = producer_[i], last_run = record_->micro_batches - 1;
+      hold(accumulated_[i], problem_.held_bytes()[i], last_run * problem_.operators() + op,
+           static_cast<int32_t>(i) - problem_.first_output(op));
+    }
 }
 
-void SlotMemory::sum(Metrics& metrics, std::vector<std::vector<MemoryLevel>>* levels) const {
+void SlotMemory::sum(Metrics& metrics, std::vector<std::vector<MemoryLevel>>* levels) {
   const auto versions = record_->weight_versions;
   for (int32_t o = 0; o < problem_.operators(); ++o) {
     const auto d = static_cast<size_t>(placement_[o]);
@@ -287,14 +298,16 @@ void SlotMemory::sum(Metrics& metrics, std::vector<std::vector<MemoryLevel>>* le
       peak_bytes += (versions[d] - 1) * problem_.graph().op(o).parameter_bytes();
   }
   if (levels) levels->assign(metrics.devices.size(), {});
+  peak_.assign(metrics.devices.size(), 0);
   for (size_t d = 0; d < metrics.devices.size(); ++d) {
     auto& peak = metrics.devices[d].peak_memory_bytes;
     int64_t level = peak;
     const auto first = static_cast<size_t>(record_->first_position[d]);
     const auto end = static_cast<size_t>(record_->first_position[d + 1]) - 1;
+    peak_[d] = record_->first_position[d];
     for (size_t at = first; at < end; ++at) {
       level += delta_[at];
-      peak = std::max(peak, level);
+      if (level > peak) peak = level, peak_[d] = static_cast<int32_t>(at);
       if (levels) (*levels)[d].push_back({record_->start_at[at], level});
     }
   }

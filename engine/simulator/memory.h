@@ -1,5 +1,6 @@
 #pragma once
 
+#include "simulator/memory_owners.h"
 #include "simulator/record.h"
 
 namespace trinity {
@@ -10,9 +11,10 @@ class SlotMemory {
  public:
   explicit SlotMemory(const Problem& problem);
 
-  /// Writes peak_memory_bytes of all devices; fills `levels` when given.
+  /// Writes peak_memory_bytes of all devices; fills memory, and owners where wanted, of `timeline`
+  /// when given.
   void account(std::span<const int32_t> placement, const Record& record, Metrics& metrics,
-               std::vector<std::vector<MemoryLevel>>* levels);
+               Timeline* timeline);
 
  private:
   /// First and last position in which something is held.
@@ -39,16 +41,26 @@ class SlotMemory {
   void note_readers(int32_t op, int32_t micro);
   void note_reader(int32_t task, int32_t op, int32_t tensor, int32_t& last) const;
   void hold_output(int32_t task, int32_t op, int32_t output, Held held);
-  void hold(Held held, int64_t bytes) {
+  /// A task's output, or its workspace (output -1); see HeldTensor.
+  void hold(Held held, int64_t bytes, int32_t task, int32_t output, bool copy = false) {
     delta_[held.first] += bytes;
     delta_[static_cast<size_t>(held.last) + 1] -= bytes;
+    if (collects_ && bytes > 0)
+      held_.push_back({held.first, held.last, bytes, task, output, copy});
   }
   void accumulate(size_t tensor, Held held);
   void hold_accumulated();
   int32_t& last_use(int32_t output, int32_t device) {
     return last_use_[static_cast<size_t>(output) * devices_ + static_cast<size_t>(device)];
   }
-  void sum(Metrics& metrics, std::vector<std::vector<MemoryLevel>>* levels) const;
+  void sum(Metrics& metrics, std::vector<std::vector<MemoryLevel>>* levels);
+  /// memory_owners.cpp: of the device's peak.
+  void own(std::vector<OwnedBytes>& owners) const;
+  MemoryOwner owner_of(const HeldTensor& tensor, int32_t device, int32_t peak) const;
+  MemoryOwner kind_of(int32_t op, int32_t output) const;
+  struct Uses;
+  void add_uses(int32_t micro, int32_t op, int32_t output, int32_t device, Uses& uses) const;
+  int32_t last_position(int32_t task) const;
 
   const Problem& problem_;
   const bool members_;
@@ -65,6 +77,11 @@ class SlotMemory {
   std::vector<Held> copy_;      // per copy: the slot of its start, and (sender's) of its end
   std::vector<int32_t> last_;   // swept: [run][output], then per copy, the slot of its last use
   std::vector<Held> accumulated_;   // per output
+
+  bool collects_ = false;         // whether owners are wanted
+  std::vector<HeldTensor> held_;  // then: everything
+  std::vector<int32_t> peak_;     // per device: the first position whose level is its peak
+  std::vector<int32_t> input_part_;  // of forward operators their backward one, beside weight parts
 
   // Accounting task by task.
   std::vector<int32_t> last_use_;   // [output][device] of the task at hand

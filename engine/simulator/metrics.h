@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "simulator/memory_owners.h"
+
 namespace trinity {
 
 /// What one device did during a step.
@@ -86,6 +88,10 @@ struct Timeline {
   std::vector<Transfer> transfers;                  ///< sorted by start, producer, receiver
   std::vector<CollectiveRun> collectives;           ///< in order of booking
   std::vector<std::vector<MemoryLevel>> memory;     ///< per device, where memory is accounted
+  bool wants_owners = false;  ///< asks for what follows
+  /// Per device, where memory is accounted: who owns its peak, in the first slot that has it. The
+  /// sum is DeviceMetrics::peak_memory_bytes.
+  std::vector<OwnedBytes> owners;
 };
 
 }  // namespace trinity

@@ -22,6 +22,7 @@ void judge(test::Case c, bool replay) {
   Simulator simulator(*c.problem);
   Metrics metrics;
   Timeline timeline;
+  timeline.wants_owners = true;
   simulator.run(c.plan(), metrics, &timeline);
   if (replay) {
     const int64_t step = metrics.step_time_ns;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 
@@ -193,6 +194,11 @@ void judge_memory(Trial& trial) {
     trial.demand(peak <= most[d] + work[d], "device {} holds {} bytes, more than everything, {}", d,
                  peak, most[d] + work[d]);
     judge_levels(trial, static_cast<int32_t>(d), started[d]);
+    if (!trial.timeline.wants_owners) continue;
+    const auto& owned = trial.timeline.owners[d];
+    trial.demand(std::accumulate(owned.begin(), owned.end(), int64_t{0}) ==
+                     trial.metrics.devices[d].peak_memory_bytes,
+                 "owners of device {} do not add up to its peak", d);
   }
 }
 

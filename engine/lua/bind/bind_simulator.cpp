@@ -111,6 +111,7 @@ int problem_timeline(lua_State* L) {
   result->problem = self.problem;
   result->placement.resize(static_cast<size_t>(self.problem->operators()));
   const Plan plan = plan_arg(L, 2, *self.problem, result->placement);
+  result->timeline.wants_owners = true;
   Simulator(*self.problem).run(plan, result->metrics, &result->timeline);
   push_object(L, std::move(result));
   return 1;
@@ -312,7 +313,8 @@ int timeline_by_type(lua_State* L) {
   return 1;
 }
 
-void push_device_account(lua_State* L, const DeviceAccount& device) {
+/// owned: nullptr where memory is not accounted.
+void push_device_account(lua_State* L, const DeviceAccount& device, const OwnedBytes* owned) {
   lua_newtable(L);
   set_field(L, "parameters", static_cast<double>(device.parameters));
   set_field(L, "weight_bytes", static_cast<double>(device.weight_bytes));
@@ -330,6 +332,12 @@ void push_device_account(lua_State* L, const DeviceAccount& device) {
   lua_setfield(L, -2, "exposed_s");
   push_numbers(L, device.activation_bytes, 0);
   lua_setfield(L, -2, "activations");
+  if (!owned) return;
+  lua_newtable(L);
+  for (size_t owner = 0; owner < kMemoryOwners; ++owner)
+    set_field(L, memory_owner_name(static_cast<MemoryOwner>(owner)),
+              static_cast<double>((*owned)[owner]));
+  lua_setfield(L, -2, "peak_bytes");
 }
 
 void push_traffic(lua_State* L, const Traffic& traffic) {
@@ -362,7 +370,8 @@ int timeline_account(lua_State* L) {
   const auto found = account(*self.problem, self.placement, self.timeline, group, groups);
   lua_newtable(L);
   for (size_t d = 0; d < found.devices.size(); ++d) {
-    push_device_account(L, found.devices[d]);
+    push_device_account(L, found.devices[d],
+                        self.timeline.owners.empty() ? nullptr : &self.timeline.owners[d]);
     lua_rawseti(L, -2, static_cast<int>(d) + 1);
   }
   lua_newtable(L);

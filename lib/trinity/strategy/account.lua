@@ -15,12 +15,24 @@ local util = require 'trinity.base.util'
 ---@field gathered_weight_bytes integer the largest unit of weights that is gathered for its use
 ---@field activation_bytes integer what backward operators wait for, when it is most
 ---@field delayed_bytes integer of these: what gradients of weights wait for that a zero-bubble schedule delays
+---@field peak_bytes trinity.PeakBytes the device's peak by owner: the sum is its peak
 ---@field activations? { embedding: integer, layers: integer, head: integer } of a mesh: the same by who waits
 ---@field flops number
 ---@field computation_s number of a step
 ---@field recomputation_s number of this what is computed again
 ---@field exposed_s trinity.ExposedSeconds waiting for messages that no computation hides, by what they are for
 ---@field idle_s number for want of work: the rest of the step
+
+---@class trinity.PeakBytes bytes in the first slot in which a device's memory is at its peak
+---@field weights integer
+---@field optimizer integer state that stays from step to step
+---@field gradients integer of weights
+---@field activations integer outputs of forward operators, first or recomputed
+---@field activation_gradients integer
+---@field delayed integer of both, what only delayed gradients of weights still wait for (zero-bubble schedules)
+---@field received integer copies from other devices that nobody has read yet
+---@field gathered integer weights gathered for their use (ZeRO-3) or after their update
+---@field workspace integer
 
 ---@class trinity.ExposedSeconds
 ---@field splits number collectives between parts of operators

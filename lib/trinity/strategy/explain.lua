@@ -79,14 +79,27 @@ end
 
 local function gigabytes(bytes) return ('%.3g'):format(bytes / 1e9) end
 
--- Of the first replica's first device of every stage: layers, seconds of work, memory by kind.
+local owners = { { 'weights', 'weights' }, { 'gradients', 'gradients' }, { 'optimizer', 'optimizer state' },
+  { 'activations', 'activations' }, { 'activation_gradients', 'gradients of activations' },
+  { 'delayed', 'waiting for weight gradients' }, { 'received', 'received' }, { 'gathered', 'gathered weights' },
+  { 'workspace', 'workspace' } }
+
+-- A device's peak by owner, those that have any.
+local function peak_text(peak_bytes)
+  local parts = {}
+  for _, owner in ipairs(owners) do
+    local bytes = peak_bytes[owner[1]]
+    if bytes > 0 then parts[#parts + 1] = ('%s %s'):format(owner[2], gigabytes(bytes)) end
+  end
+  return table.concat(parts, ', ')
+end
+
+-- Of the first replica's first device of every stage: layers, seconds of work, memory by owner.
 local function stage_lines(metrics, account)
   return util.map(account.stages, function(stage)
     local d = stage.device
-    return ('stage %d: %d layers, device %d: busy %.6g of %.6g s; %s GB at most: weights %s, '
-      .. 'gradients %s, optimiser %s, activations %s'):format(stage.stage, stage.layers, d, metrics:compute_busy_s(d),
-      metrics.step_time_s, gigabytes(metrics:memory_bytes(d)), gigabytes(stage.weight_bytes),
-      gigabytes(stage.gradient_bytes), gigabytes(stage.optimizer_bytes), gigabytes(stage.activation_bytes))
+    return ('stage %d: %d layers, device %d: busy %.6g of %.6g s; %s GB at most: %s'):format(stage.stage, stage.layers, d,
+      metrics:compute_busy_s(d), metrics.step_time_s, gigabytes(metrics:memory_bytes(d)), peak_text(stage.peak_bytes))
   end)
 end
 
