@@ -6,6 +6,8 @@
 local layers = require 'trinity.graph.layers'
 local util = require 'trinity.base.util'
 
+local kernels = { onnx = true, megatron = true, flash = true }
+
 -- Which of the pooler, the masked tokens and the next sentence are there.
 local heads = {
   none = { pooler = true },
@@ -50,6 +52,8 @@ end
 
 return {
   help = 'BERT-base, uncased, with its pre-training heads',
+  optimizer = 'adam',
+  mixed_precision = true,
   options = {
     batch_size = { default = 32, help = 'sequences per step', min = 1, integer = true },
     sequence = { default = 128, help = 'tokens of a sequence', min = 1, max = 2 ^ 20, integer = true },
@@ -62,6 +66,7 @@ return {
     head = { default = 'pretraining', help = 'pretraining (masked tokens, next sentence), mlm or none' },
     predictions = { default = 0, help = 'masked tokens of a sequence (0: a loss at every one)', min = 0,
       integer = true },
+    kernels = { default = 'flash', help = 'onnx, megatron or flash: what is one operator; flash: no mask of padding' },
     dropout = { default = 0.1, help = 'ratio of all dropouts (0: none)', min = 0, max = 1 },
   },
   build = function(o)
@@ -70,8 +75,10 @@ return {
     local net = layers.new('bert_base', o)
     local weight = net:variable('embedding', { o.vocabulary, o.hidden })
     local x = embed(net, o, weight)
+    layers.choice('bert_base', 'kernels', o.kernels, kernels)
     local block = { heads = o.heads, feed_forward = o.feed_forward, dropout = o.dropout, epsilon = 1e-12,
-      mask = net:input('mask', { o.batch_size, 1, 1, o.sequence }) }
+      kernels = o.kernels,
+      mask = o.kernels ~= 'flash' and net:input('mask', { o.batch_size, 1, 1, o.sequence }) or nil }
     for i = 1, o.layers do x = net:transformer_block('block_' .. i, x, block) end
 
     local pooled, loss

@@ -12,6 +12,8 @@ local kernels = { onnx = true, megatron = true, flash = true }
 
 return {
   help = 'GPT-2, small to XL',
+  optimizer = 'adam',
+  mixed_precision = true,
   options = {
     batch_size = { default = 8, help = 'sequences per step', min = 1, integer = true },
     sequence = { default = 1024, help = 'tokens of a sequence', min = 1, max = 2 ^ 20, integer = true },
@@ -23,8 +25,8 @@ return {
     vocabulary = { default = 50257, help = 'tokens known', min = 1, integer = true },
     positions = { default = 1024, help = 'longest sequence', min = 1, integer = true },
     tied = { default = true, help = 'whether the output has the weights of the token embedding, not its own' },
-    fused = { default = true, help = 'one product for queries, keys and values; apart they can be split by heads' },
-    kernels = { default = 'onnx', help = 'onnx, megatron or flash: what is one operator, and so what is kept' },
+    fused = { default = false, help = 'one product for queries, keys and values; apart they can be split by heads' },
+    kernels = { default = 'flash', help = 'onnx, megatron or flash: what is one operator, and so what is kept' },
     fused_softmax = { default = true, help = "with kernels = megatron: scale, mask and softmax are one kernel" },
     dropout = { default = 0.1, help = 'ratio of all dropouts (0: none)', min = 0, max = 1 },
   },

@@ -104,6 +104,8 @@ end
 
 return {
   help = 'a decoder with mixtures of experts (Granite 3.0 1B-A400M, Mixtral 8x7B)',
+  optimizer = 'adam',
+  mixed_precision = true,
   options = {
     batch_size = { default = 8, help = 'sequences per step', min = 1, integer = true },
     sequence = { default = 512, help = 'tokens of a sequence', min = 1, max = 2 ^ 20, integer = true },
@@ -119,9 +121,9 @@ return {
     every = { default = 1, help = 'every so many blocks the last has experts, the others one network', min = 1,
       integer = true },
     capacity_factor = { default = 1, help = 'places of an expert over the tokens of an even load', min = 0 },
-    fused = { default = true,
+    fused = { default = false,
       help = 'gate and values of an expert in one product; apart they can be split by columns' },
-    kernels = { default = 'onnx', help = 'onnx, megatron or flash: what of attention is one operator' },
+    kernels = { default = 'flash', help = 'onnx, megatron or flash: what of attention is one operator' },
     balance = { default = 0.01, help = 'weight of the loss that balances the experts (0: none)', min = 0 },
   },
   build = function(options)

@@ -20,6 +20,8 @@ end
 
 return {
   help = 'ViT-B/16, 224 x 224 images',
+  optimizer = 'adam',
+  mixed_precision = true,
   options = {
     batch_size = { default = 64, help = 'images per step', min = 1, integer = true },
     image_size = { default = 224, help = 'height and width of an image', min = 1, integer = true },
@@ -29,15 +31,18 @@ return {
     hidden = { default = 768, help = 'hidden size', min = 1, integer = true },
     heads = { default = 12, help = 'attention heads', min = 1, integer = true },
     feed_forward = { default = 3072, help = 'inner width of a block', min = 1, integer = true },
-    fused = { default = true, help = 'one product for queries, keys and values; apart they can be split by heads' },
+    kernels = { default = 'flash', help = 'onnx, megatron or flash: what is one operator, and so what is kept' },
+    fused = { default = false, help = 'one product for queries, keys and values; apart they can be split by heads' },
     dropout = { default = 0, help = 'ratio of all dropouts (0: none)', min = 0, max = 1 },
   },
   build = function(o)
     if o.image_size % o.patch ~= 0 then
       util.fail("model 'vit_b16': patches of %d do not tile an image of %d", o.patch, o.image_size)
     end
+    layers.choice('vit_b16', 'kernels', o.kernels, { onnx = true, megatron = true, flash = true })
     local net = layers.new('vit_b16', o)
-    local block = { heads = o.heads, fused = o.fused, norm_first = true, feed_forward = o.feed_forward,
+    local block = { heads = o.heads, fused = o.fused, kernels = o.kernels, norm_first = true,
+      feed_forward = o.feed_forward,
       dropout = o.dropout, epsilon = 1e-6 }
     local x = embed(net, o)
     for i = 1, o.layers do x = net:transformer_block('block_' .. i, x, block) end

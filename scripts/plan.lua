@@ -94,7 +94,8 @@ local model_options = settings.read('set', options.set)
 if options.sequence > 0 then model_options.sequence = options.sequence end
 local function graph(micro_batch, layers)
   return settings.checked('set', model_options, 'trinity%.model: (.*)', function()
-    return trinity.model(options.model, util.merged(model_options, { batch_size = micro_batch, layers = layers }))
+    return trinity.model(options.model, util.merged({ cluster = options.cluster }, model_options,
+      { batch_size = micro_batch, layers = layers }))
   end)
 end
 local extension = options.model:match '%.(%w+)$' -- networks of other files than these have the batch that was recorded

@@ -7,8 +7,8 @@
 -- Peak rates are the published dense ones (multiply and add count two), without structured sparsity:
 -- * float32 is IEEE arithmetic on the ordinary cores. The TF32 mode of Ampere and Hopper (A100 156,
 --   H100 and H200 495 TFLOP/s) is faster and less exact; PyTorch has it off for matrix products since
---   version 1.12, and on for convolutions (below). For graphs whose products run in it:
---   devices.with(devices.a100, { peak_flops_per_s = { float32 = 156e12 } }).
+--   version 1.12, and on for convolutions (below). For graphs whose products run in it, too:
+--   devices.with(devices.a100, { operators = { ['Gemm:float32'] = { compute_efficiency = 0.5 * 156 / 19.5 } } }).
 -- * float16, bfloat16 are those of the Tensor Cores with float32 sums, where there are any. A dtype
 --   that is left out has no faster arithmetic than float32 and is priced as such.
 -- * float64 is the Tensor Cores' from the A100 on, else the ordinary cores'.
@@ -56,13 +56,13 @@ local kepler = convolutions(0.24, 0.75)
 
 -- Convolutions from Volta on, in float32 (on ordinary cores on Volta; by TF32 on Tensor Cores since Ampere, PyTorch's
 -- default; a share of the float32 peak, which may be above 1) and in 16 bits. Fitted to images/s of ResNet-50 v1.5 in
--- training on one GPU, NVIDIA's own code in PyTorch (NVIDIA/DeepLearningExamples at 3bbe228d,
--- PyTorch/Classification/ConvNets/resnet50v1.5/README.md, container 21.03): V100 16 GB 367 in float32, 1,200 in mixed
--- precision; A100 80 GB 938 by TF32, 2,470 mixed. H100: its speed-up over the A100 80 GB in one set of runs, times
--- these: 1,895 / 1,066 and 2,787 / 1,582 images/s (lambdal/deeplearning-benchmark at 0551cb70,
--- pytorch/pytorch-train-throughput-fp32.csv and -fp16.csv, SXM, without channels_last). 3 x 3 kernels in float32 on
--- Volta: the ratio of the Pascals to other kernels. Blackwell: Hopper's shares of the TF32 peak (1,125 TFLOP/s, of a
--- superchip 1,250) and of the 16-bit peak, without a run. tests/lua/graph/costs_spec.lua holds the model to these.
+-- training on one GPU, NVIDIA's own code in PyTorch (NVIDIA/DeepLearningExamples at 3bbe228d, README of ResNet50 v1.5,
+-- PyTorch, container 21.03): V100 16 GB 367 in float32, 1,200 in mixed precision; A100 80 GB 938 by TF32, 2,470 mixed.
+-- H100: its speed-up over the A100 80 GB in one set of runs, times these: 1,895 / 1,066 and 2,787 / 1,582 images/s
+-- (lambdal/deeplearning-benchmark at 0551cb70, pytorch-train-throughput-fp32.csv and -fp16.csv, SXM, without
+-- channels_last). 3 x 3 kernels in float32 on Volta: the ratio of the Pascals to other kernels. Blackwell: Hopper's
+-- shares of the TF32 peak (1,125 TFLOP/s, of a superchip 1,250) and of the 16-bit peak, without a run.
+-- tests/lua/graph/costs_spec.lua holds the model to these.
 local function tensor_convolutions(float32, half)
   return { ['Conv:float32'] = { compute_efficiency = float32 }, ['Conv:float16'] = { compute_efficiency = half },
     ['Conv:bfloat16'] = { compute_efficiency = half } }

@@ -20,6 +20,8 @@ local util = require 'trinity.base.util'
 local with_named_types = require 'trinity.cluster.own_types'
 
 local home = core.home
+local descriptions = setmetatable({}, { __mode = 'k' }) -- what clusters were made of
+local load_cluster -- model.cluster
 
 --- Names of the Lua files in a folder, sorted.
 local function lua_names(folder)
@@ -97,9 +99,21 @@ local function split(options)
   return given, rest, shared
 end
 
-local model_fields = { build = true, help = true, options = true, optimizer = true, float8 = true }
+local model_fields = { build = true, float8 = true, help = true, mixed_precision = true, optimizer = true,
+  options = true }
 
-local function build(name, path, options, dtype)
+--- Whether all devices of a cluster, or of one of that name, compute in bfloat16; nil without a cluster.
+local function has_bfloat16(cluster)
+  if cluster == nil then return nil end
+  if type(cluster) == 'string' then cluster = load_cluster(cluster) end
+  check.object('trinity.model', 'option', 'cluster', cluster, 'cluster')
+  for _, device in ipairs(cluster.devices) do
+    if not descriptions[cluster].device_types[device.type].peak_flops_per_s.bfloat16 then return false end
+  end
+  return true
+end
+
+local function build(name, path, options, dtype, cluster)
   local model = load_file(path)
   if type(model) ~= 'table' or type(model.build) ~= 'function' then
     util.fail('%s: expected a table with a function `build`, got %s', path, util.describe(model))
@@ -110,14 +124,17 @@ local function build(name, path, options, dtype)
   end
   model.options = model.options or {}
   local values = model_options(name, model, options)
-  values.dtype = dtype or 'float32'
+  local mixed = not dtype and model.mixed_precision and has_bfloat16(cluster) or false
+  values.dtype = dtype or mixed and 'bfloat16' or 'float32'
   local built = model.build(values)
   if util.class_of(built) ~= 'graph' then
     util.fail("model '%s': the function `build` at %s returned %s, expected a graph (net:build())", name,
       util.function_place(model.build), util.describe(built))
   end
   built.own_optimizer = model.optimizer
-  return built
+  local gradient_dtype = mixed and 'float32' or nil
+  return built, { gradient_dtype = gradient_dtype }, model.mixed_precision
+    and { dtype = values.dtype, gradient_dtype = gradient_dtype } or nil
 end
 
 local file_types = '.lua, .onnx, .pt2 (torch.export.save), .et (Chakra), .json (own, dnn-partitioning, Piper, '
@@ -161,11 +178,20 @@ local function chakra(path, rest)
   return hooks.read_chakra(path, graph.new)
 end
 
+--- The name of a published decoder, nil where it is none.
+local function published_name(name)
+  local lower = name:lower()
+  return not name:find '[/_]' and require('trinity.graph.decoder.published')[lower] and lower or nil
+end
+
 --- The network of a config.json, and how it is trained where nothing is said.
 local function decoder(path, shared, rest)
-  local forward, training = require('trinity.graph.decoder.config').load(path, rest, shared.dtype)
+  local otherwise = has_bfloat16(shared.cluster) == false and 'float16' or nil
+  local config, published = require 'trinity.graph.decoder.config', published_name(path)
+  local load = published and config.published or config.load
+  local forward, training, dtype = load(published or path, rest, shared.dtype, otherwise)
   warn(path, forward.source.warnings)
-  return forward, training
+  return forward, training, { dtype = dtype }
 end
 
 --- Whether a .json file is one.
@@ -173,17 +199,8 @@ local function is_decoder(path)
   return require('trinity.graph.decoder.config').is(util.read_file(path))
 end
 
---- The name of a published decoder, nil where it is none.
-local function published_name(name)
-  local lower = name:lower()
-  return not name:find '[/_]' and require('trinity.graph.decoder.published')[lower] and lower or nil
-end
-
 local function read(name, shared, rest)
-  local known_decoder = published_name(name)
-  if known_decoder then
-    return require('trinity.graph.decoder.config').published(known_decoder, rest, shared.dtype)
-  end
+  if published_name(name) then return decoder(name, shared, rest) end
   local extension = name:match('%.(%w+)$')
   local within = name:gsub('/+$', '') .. '/config.json'
   if util.exists(within) and not util.exists(('%s/models/%s.lua'):format(home, name)) then
@@ -193,7 +210,7 @@ local function read(name, shared, rest)
     or extension == 'pt2' or extension == 'et'
   if known then
     if not util.exists(name) then util.fail('no model file %s', util.shortened(name)) end
-    if extension == 'lua' then return build(name, name, rest, shared.dtype) end
+    if extension == 'lua' then return build(name, name, rest, shared.dtype, shared.cluster) end
     if extension == 'pt2' then return exported(name, rest) end
     if extension == 'et' then return chakra(name, rest) end
     if extension == 'json' and is_decoder(name) then return decoder(name, shared, rest) end
@@ -205,7 +222,7 @@ local function read(name, shared, rest)
   if not util.exists(path) then
     missing_model(name, home .. '/models', '; or a file ' .. file_types)
   end
-  return build(name, path, rest, shared.dtype)
+  return build(name, path, rest, shared.dtype, shared.cluster)
 end
 
 local model = {}
@@ -236,7 +253,9 @@ function model.load(name, options)
   check.argument('trinity.model', 1, 'name', name, 'string')
   if options ~= nil then check.argument('trinity.model', 2, 'options', options, 'table') end
   local shared, rest, given = split(options)
-  local forward, defaults = read(name, shared, rest)
+  local forward, defaults, resolved = read(name, shared, rest)
+  options = util.merged(options, resolved)
+  options.cluster = nil
   local whole = forward.training or (forward.source and forward.source.whole_step)
   if not shared.training or whole then return with_recipe(forward, name, options) end
   local training = util.merged({ colocate = shared.colocate, optimizer = forward.own_optimizer or shared.optimizer,
@@ -328,7 +347,6 @@ function Cluster:close() check.closing('cluster:close', self, 'cluster').handle:
 check.methods(Cluster, 'trinity.Cluster')
 
 local most_devices = 131072 -- of any cluster
-local descriptions = setmetatable({}, { __mode = 'k' }) -- what clusters were made of
 local sheets = setmetatable({}, { __mode = 'k' }) -- the same by data sheets, the choice of constants, the path
 local profiles = setmetatable({}, { __mode = 'k' }) -- of clusters that were read from a profile
 
@@ -502,6 +520,7 @@ function model.cluster(description, options)
     { spec = with_named_types(spec), name = name, path = path, profile = profile }))
   return type(description) == 'string' and with_recipe(made, description, options) or made
 end
+load_cluster = model.cluster
 
 local variants = setmetatable({}, { __mode = 'k' }) -- the engine's clusters for steps, by traits of networks
 

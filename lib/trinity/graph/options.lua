@@ -23,6 +23,9 @@ graph_options.model = options.declare('trinity.ModelOptions', { extends = graph_
   { 'dtype', { 'float32', 'float16', 'bfloat16', 'float64', 'float8' }, 'float32', late = true,
     help = "of activations and weights (builders only); a config.json's: what it says, or bfloat16; its 'float8': "
       .. 'bfloat16, with operands of products in FP8' },
+  { 'cluster', 'any', as = 'trinity.Cluster|string', help = 'where it is trained: gpt2, bert_base, vit_b16 and '
+    .. 'moe_transformer without a dtype are in bfloat16, with float32 gradients, if all of its devices have that; '
+    .. 'decoders whose file says no dtype in float16 if they have not' },
   { 'granularity', { 'layer', 'framework' }, 'layer', help = "'framework': the operators of a TensorFlow 1.15 graph" },
   { 'dimensions', 'table', as = 'table<string, integer>', help = 'sizes that an ONNX file leaves open, by name' },
   { 'copy_shared_vectors', 'boolean', true, late = true, help = 'of ONNX files: a vector read by several operators is '

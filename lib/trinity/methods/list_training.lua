@@ -9,6 +9,7 @@ local problems = require 'trinity.strategy.problem'
 local random_stream = require 'trinity.base.random'
 local schedulers = require 'trinity.search.schedulers'
 local topology = require 'trinity.cluster.topology'
+local study_options = require 'trinity.methods.study_options'
 local util = require 'trinity.base.util'
 
 local training = {}
@@ -60,7 +61,7 @@ function training.cases(graphs, clusters)
   for _, text in ipairs(util.words(graphs)) do
     local name, batch = text:match '^([^:]+):?(%d*)$'
     if not name then util.fail_usage("'%s': expected MODEL or MODEL:BATCH", text) end
-    local graph = model.load(name, batch ~= '' and { batch_size = tonumber(batch) } or nil)
+    local graph = model.load(name, util.merged({ batch_size = tonumber(batch) }, study_options[name]))
     for _, cluster in ipairs(util.words(clusters)) do
       local problem = problems.new { graph = graph,
         cluster = model.cluster(cluster == 'unlike' and training.unlike() or cluster) }

@@ -6,6 +6,7 @@ local methods = require 'trinity.methods'
 local model = require 'trinity.graph.model'
 local problems = require 'trinity.strategy.problem'
 local statistics = require 'trinity.base.statistics'
+local study_options = require 'trinity.methods.study_options'
 local util = require 'trinity.base.util'
 local warm_start = require 'trinity.search.warm_start'
 
@@ -23,7 +24,7 @@ local function graph_of(text)
   local name, batch, granularity = text:match '^([^:]+):?(%d*):?(%a*)$'
   if not name then util.fail_usage("'%s': expected MODEL, MODEL:BATCH or MODEL:BATCH:GRANULARITY", text) end
   local options = { batch_size = tonumber(batch), granularity = granularity ~= '' and granularity or nil }
-  return model.load(name, next(options) and options or nil)
+  return model.load(name, util.merged(options, study_options[name]))
 end
 
 --- Placements of heuristics that fit, the best first.

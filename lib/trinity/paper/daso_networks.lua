@@ -46,7 +46,8 @@ function daso.cluster(gpus, bandwidth_gb_s, one_card)
   local nodes = gpus / daso.per_node
   local spec = assert(util.load_file(core.home .. '/models/clusters/juwels_booster.lua'))()(nodes)
   spec.name = ('juwels_boosterx%d%s'):format(nodes, one_card and '_one_card' or '')
-  spec.device_types.a100 = devices.with(devices.a100, { peak_flops_per_s = { float32 = 156e12 } })
+  spec.device_types.a100 = devices.with(devices.a100, { peak_flops_per_s = { float32 = 156e12 },
+    operators = { ['Conv:float32'] = { compute_efficiency = 0.5 } } })
   for _, link in ipairs(spec.links) do
     if bandwidth_gb_s and link.to == 'infiniband' then link.bandwidth_bytes_per_s = bandwidth_gb_s * 1e9 end
   end

@@ -75,7 +75,7 @@ end
 ---@param path string
 ---@return table<string, any> fields
 ---@return integer version
----@return { graph: string, cluster: string } names
+---@return { graph: string, cluster: string, graph_fingerprint: string, cluster_fingerprint: string } names
 function made_for.read(path)
   local file = json.decode(util.read_file(path), path)
   if type(file) ~= 'table' or file.format ~= 'trinity-strategy' then
@@ -83,7 +83,9 @@ function made_for.read(path)
   end
   local fields, names = file.made_for, {}
   for _, part in ipairs { 'graph', 'cluster' } do
-    names[part] = type(file[part]) == 'table' and type(file[part].name) == 'string' and file[part].name or nil
+    local about = type(file[part]) == 'table' and file[part] or {}
+    names[part] = type(about.name) == 'string' and about.name or nil
+    names[part .. '_fingerprint'] = about.fingerprint
   end
   if fields == nil then return {}, file.version, names end
   check.fields(path .. ': made_for', check.argument(path, 'field', 'made_for', fields, 'table'), known)
@@ -103,7 +105,7 @@ end
 
 --- In what the problem that a file is loaded for differs from what it was made for: words, or nil.
 ---@param problem trinity.Problem
----@param loaded table what problem.handle:from_json gives
+---@param loaded table of what problem.handle:from_json gives made_for, version, notes, same_graph, same_cluster
 ---@return string?
 function made_for.difference(problem, loaded)
   local of, differ = loaded.made_for, {}
@@ -120,6 +122,18 @@ function made_for.difference(problem, loaded)
   note(rules == nil or rules == here, ("rules '%s' in place of '%s'"):format(here, tostring(rules)))
   note(loaded.version < 3 or of.cost_fingerprint == problem.handle:cost_fingerprint(), 'other costs of operators')
   return #differ > 0 and table.concat(differ, ' and ') or nil
+end
+
+--- The same of a file that the engine refuses for this problem, as far as it can be read.
+---@param problem trinity.Problem
+---@param path string
+---@return string?
+function made_for.difference_of_file(problem, path)
+  local ok, fields, _, names = pcall(made_for.read, path)
+  if not ok then return nil end
+  return made_for.difference(problem, { made_for = fields, version = 2, notes = {},
+    same_graph = names.graph_fingerprint == problem.graph.fingerprint,
+    same_cluster = names.cluster_fingerprint == problem.cluster.fingerprint })
 end
 
 --- Whether this program simulates another step than the file has: words, or nil.

@@ -198,10 +198,10 @@ function strategy.plan_of(problem, loaded, placement)
 end
 
 --- Refuses a file that was made for something else, unless it is to be evaluated anew; then what it was made for.
-local function other_than_made_for(problem, path, loaded, differs, reevaluate)
+local function other_than_made_for(problem, path, notes, differs, reevaluate)
   local of, _, names = made_for.read(path)
   local text = made_for.text(of, names.graph, names.cluster)
-  local step_s = tonumber(loaded.notes.step_time_s)
+  local step_s = tonumber(notes.step_time_s)
   if not reevaluate then
     util.fail('%s: made for %s; this is %s; use reevaluate = true (--reevaluate) to evaluate it here', path, text,
       differs)
@@ -219,14 +219,19 @@ local load_options = options_of.declare('trinity.LoadOptions', { help = 'What pr
 function strategy.load(problem, path, options)
   local reevaluate = load_options:read('problem:load', 2, 'options', options).reevaluate
   local placement = problem:placement()
-  local loaded = problem.handle:from_json(util.read_file(path), path, placement)
+  local ok, loaded = pcall(problem.handle.from_json, problem.handle, util.read_file(path), path, placement)
+  if not ok then
+    local why = not reevaluate and made_for.difference_of_file(problem, path)
+    if why then other_than_made_for(problem, path, {}, why) end
+    util.fail('%s', (util.unplaced(tostring(loaded)):gsub('^problem:from_json', 'problem:load')))
+  end
   local differs = made_for.difference(problem, loaded)
-  local other = differs and other_than_made_for(problem, path, loaded, differs, reevaluate)
+  local other = differs and other_than_made_for(problem, path, loaded.notes, differs, reevaluate)
   local plan = strategy.plan_of(problem, loaded, placement)
   local fits, metrics = pcall(problem.evaluate, problem, plan)
   if not fits then util.fail('%s: %s', path, util.unplaced(metrics)) end
   differs = not other and made_for.changed(loaded, metrics.step_time_s)
-  other = other or differs and other_than_made_for(problem, path, loaded, differs, reevaluate)
+  other = other or differs and other_than_made_for(problem, path, loaded.notes, differs, reevaluate)
   local found = strategy.new('problem:load', problem, plan, { method = loaded.notes.method, saved = loaded.notes,
     reevaluated = other })
   local replication = loaded.replication

@@ -132,6 +132,55 @@ describe('config.json', function()
   end)
 end)
 
+describe('published decoders', function()
+  local published = require 'trinity.graph.decoder.published'
+  it('have the published weights by name alone, however it is written', function()
+    local count = 0
+    for name, about in trinity.sorted_pairs(published) do
+      local graph = trinity.model(name:gsub('^%l', string.upper), { training = false, sequence = 16 })
+      expect(('%s %d'):format(name, graph.parameters)):equals(('%s %d'):format(name, about.parameters))
+      if about.active then expect(graph.active_parameters):equals(about.active) end
+      count = count + 1
+    end
+    expect(count):equals(11)
+    expect(math.abs(published['gpt-3-175b'].parameters / 174600e6 - 1)):below(1e-3) -- table D.1 of the paper
+  end)
+  it('are trained as a config.json is: by Adam, in bfloat16, or in float16 where a GPU has no bfloat16', function()
+    local function dtype(options)
+      local graph = trinity.model('llama-3-8b', merged({ layers = 1, sequence = 16 }, options))
+      for i = 1, graph.operators do
+        local op = graph:operator(i)
+        if op.type == 'Gemm' then return op.outputs[1].dtype end
+      end
+    end
+    expect(dtype {}):equals 'bfloat16'
+    expect(dtype { cluster = 'A100' }):equals 'bfloat16'
+    expect(dtype { cluster = trinity.cluster 'V100' }):equals 'float16'
+    expect(dtype { cluster = 'V100', dtype = 'float32' }):equals 'float32'
+  end)
+  it('are suggested and listed where a name is misspelt', function()
+    expect(function() trinity.model 'llama-3-80b' end):raises "no model 'llama%-3%-80b', did you mean 'llama%-3%-70b'"
+  end)
+end)
+
+describe('networks of models/ that are trained in mixed precision', function()
+  it('are in bfloat16 with float32 gradients on a cluster whose devices have it, else in float32', function()
+    for _, name in ipairs { 'gpt2', 'bert_base', 'vit_b16', 'moe_transformer' } do
+      local function bytes(cluster)
+        local graph = trinity.model(name, { layers = 1, batch_size = 1, cluster = cluster })
+        return graph.parameter_bytes / graph.parameters
+      end
+      expect(('%s %g %g %g'):format(name, bytes(), bytes 'p100x2', bytes 'H100')):equals(name .. ' 4 4 2')
+    end
+  end)
+  it('split heads by default', function()
+    for _, name in ipairs { 'gpt2', 'bert_base', 'vit_b16', 'llama-3-8b' } do
+      local problem = trinity.problem { graph = trinity.model(name, { layers = 2, batch_size = 2 }), cluster = trinity.cluster 'H100x2' }
+      expect(problem:evaluate({ mesh = { tensor = 2 } }).feasible):equals(true)
+    end
+  end)
+end)
+
 describe('a mesh', function()
   it('splits decoders of every kind: products by heads, columns and rows, vocabularies, stages', function()
     local cluster, count = trinity.cluster 'dgx_h100', 0

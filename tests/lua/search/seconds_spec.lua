@@ -38,7 +38,7 @@ local function check_stages(found)
 end
 
 describe('planners of pipelines', function()
-  local xl = trinity.problem { graph = trinity.model('gpt2', { size = 'xl', batch_size = 1 }), cluster = trinity.cluster 'dgx_a100x2' }
+  local xl = trinity.problem { graph = trinity.model('gpt2', { size = 'xl', batch_size = 1, kernels = 'onnx' }), cluster = trinity.cluster 'dgx_a100x2' }
   local nasnet = trinity.problem { graph = trinity.model 'nasnet_large', cluster = trinity.cluster 'p100x8' }
   local methods = names_of 'pipeline.methods'
   for i, method in ipairs(methods) do

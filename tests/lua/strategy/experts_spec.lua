@@ -42,7 +42,8 @@ describe('experts of a mesh', function()
   end)
   it('are found as branches of operators too', function()
     local graph = trinity.model('moe_transformer', { layers = 2, hidden = 64, heads = 4, key_heads = 2, feed_forward = 32,
-      experts = 4, top_k = 2, vocabulary = 100, batch_size = 2, sequence = 16 })
+      experts = 4, top_k = 2, vocabulary = 100, batch_size = 2, sequence = 16, kernels = 'onnx',
+      optimizer = 'momentum' })
     local branches = trinity.problem { cluster = cluster, graph = graph }
     local whole = branches:strategy({ mesh = { data = 2 } }):account()
     local shared = branches:strategy({ mesh = { data = 2, expert = 2 } }):account()

@@ -47,7 +47,7 @@ describe('functions of operators in a mesh', function()
 
   it('cut what they say over tensor: nothing of attention, then no heads need divide', function()
     local odd = on(trinity.model('gpt2', { layers = 2, hidden = 60, heads = 3, sequence = 32, positions = 32,
-      vocabulary = 1000, batch_size = 2, dropout = 0, fused = false }))
+      vocabulary = 1000, batch_size = 2, dropout = 0, fused = false, kernels = 'onnx' }))
     expect(function() odd:evaluate { mesh = { tensor = 2 } } end):raises 'has 3 heads, which 2 does not divide'
     local found = odd:strategy { mesh = { tensor = 2 }, split = function(op)
       if op.name:find 'attention' then return false end
@@ -248,7 +248,7 @@ describe('a mesh refuses', function()
     refused({ mesh = {}, recompute = 'fulll' }, "did you mean 'full'")
   end)
   it('what has no heads to split by, and networks that repeat no layers where stages go by them', function()
-    local joined = on(trinity.model('gpt2', { layers = 2, batch_size = 1 }))
+    local joined = on(trinity.model('gpt2', { layers = 2, batch_size = 1, fused = true }))
     expect(function() joined:strategy { mesh = { tensor = 2 } } end):raises 'with fused = false has them apart'
     expect(joined:strategy({ mesh = { pipeline = 2 }, micro_batches = 2 }).metrics.feasible):equals(true)
     local layers = trinity.layers.new('one', { batch_size = 2 })
@@ -302,7 +302,7 @@ describe('an error of a mesh on 16,384 devices', function()
       local trinity = require 'trinity'
       local problem = trinity.simulator {
         graph = trinity.model('gpt2', { layers = 16, hidden = 64, heads = 8, sequence = 32, positions = 32,
-          batch_size = 1, fused = false }),
+          batch_size = 1, kernels = 'onnx' }),
         cluster = trinity.cluster 'dgx_a100x2048' }
       local function refused(plan)
         plan.micro_batches = 32

@@ -125,7 +125,9 @@ describe('a file for something else', function()
   it('is refused where it is a strategy of another model or cluster', function()
     local here = problem(4, 'p100x2')
     here:strategy(here:placement()):save(path)
-    expect(function() problem(5, 'p100x2'):load(path) end):raises "placement: operator 'op5' of graph '[^']*' is missing"
+    expect(function() problem(5, 'p100x2'):load(path) end):raises "this is another network %('chain'%); use"
+    expect(function() problem(5, 'p100x2'):load(path, { reevaluate = true }) end)
+      :raises "placement: operator 'op5' of graph '[^']*' is missing"
     expect(function() problem(4, 'p100x4'):load(path) end):raises
       "made for [^\n]*, on p100x2; this is another cluster %('p100x4'%); use reevaluate = true"
     expect(problem(4, 'p100x4'):load(path, { reevaluate = true }).reevaluated):matches 'evaluated anew for [^ ]+ on p100x4'

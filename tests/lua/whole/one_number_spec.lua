@@ -151,6 +151,6 @@ describe('a saved plan', function()
     expect(shell 'simulate --run none --strategy old.json --model gpt2 --cluster dgx_a100:2'):matches
       'does not say its micro%-batch: expected %-%-batch_size\n'
     expect(shell('simulate --run none --strategy old.json --model gpt2 --cluster dgx_a100:2 --batch_size 2 --set layers=2,'
-      .. 'hidden=32,heads=4,sequence=16,positions=16,vocabulary=96')):matches '\nstep time  '
+      .. 'hidden=32,heads=4,sequence=16,positions=16,vocabulary=96,dtype=float32')):matches '\nstep time  '
   end)
 end)

@@ -137,6 +137,7 @@ error 'this file is for editors'
 ---@class trinity.ModelOptions: trinity.TrainingOptions
 ---@field training? boolean false: the forward graph alone (default true)
 ---@field dtype? 'float32'|'float16'|'bfloat16'|'float64'|'float8' of activations and weights (builders only); a config.json's: what it says, or bfloat16; its 'float8': bfloat16, with operands of products in FP8 (default 'float32')
+---@field cluster? trinity.Cluster|string where it is trained: gpt2, bert_base, vit_b16 and moe_transformer without a dtype are in bfloat16, with float32 gradients, if all of its devices have that; decoders whose file says no dtype in float16 if they have not
 ---@field granularity? 'layer'|'framework' 'framework': the operators of a TensorFlow 1.15 graph (default 'layer')
 ---@field dimensions? table<string, integer> sizes that an ONNX file leaves open, by name
 ---@field copy_shared_vectors? boolean of ONNX files: a vector read by several operators is copied (exporters merge equal vectors), or one Variable (default true)

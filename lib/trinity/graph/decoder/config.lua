@@ -96,7 +96,7 @@ local function understand(path, text, values)
   return about, f
 end
 
-local function run_of(about, f, given, dtype)
+local function run_of(about, f, given, dtype, otherwise)
   local owner = ('trinity.model: %s'):format(util.shortened(f.path))
   util.refuse_unknown(owner, given, declared.by_name)
   local o = declared:read(owner, 'option', 'options', given)
@@ -109,40 +109,44 @@ local function run_of(about, f, given, dtype)
   end
   about.layers, about.dropout = o.layers or about.layers, o.dropout or about.dropout
   return { batch_size = o.batch_size, sequence = sequence, kernels = o.kernels,
-    dtype = dtype or f:word('dtype|torch_dtype', 'bfloat16', dtypes) }
+    dtype = dtype or f:word('dtype|torch_dtype', otherwise or 'bfloat16', dtypes) }
 end
 
-local function made(path, text, values, given, dtype)
+local function made(path, text, values, given, dtype, otherwise)
   local about, f = understand(path, text, values)
-  local run = run_of(about, f, given, dtype)
+  local run = run_of(about, f, given, dtype, otherwise)
   local graph = network.build(about, run)
   graph.source = { format = ('Hugging Face config.json, %s'):format(about.name), whole_step = false,
     warnings = f.warnings, unknown_types = {} }
   local half = run.dtype ~= 'float32' and run.dtype ~= 'float64'
-  return graph, { optimizer = 'adam', gradient_dtype = half and 'float32' or nil }
+  return graph, { optimizer = 'adam', gradient_dtype = half and 'float32' or nil }, run.dtype
 end
 
 --- The forward graph of a config.json, with graph.source, and how it is trained where nothing is said: by Adam, with
 --- float32 gradients of 16-bit weights (mixed precision as Megatron-LM has it).
 ---@param path string
 ---@param given table<string, any> options of trinity.DecoderOptions
----@param dtype? string otherwise the file's, or bfloat16
+---@param dtype? string otherwise the file's
+---@param otherwise? string where the file says none: bfloat16
 ---@return trinity.Graph
 ---@return trinity.TrainingOptions
-function config.load(path, given, dtype)
+---@return string dtype
+function config.load(path, given, dtype, otherwise)
   check.path('trinity.model', 1, 'name', path)
   local text = util.read_file(path)
-  return made(path, text, json.decode(text, path), given, dtype)
+  return made(path, text, json.decode(text, path), given, dtype, otherwise)
 end
 
 --- The same of a published network (trinity.graph.decoder.published).
 ---@param name string
 ---@param given table<string, any> options of trinity.DecoderOptions
----@param dtype? string otherwise bfloat16
+---@param dtype? string otherwise `otherwise`
+---@param otherwise? string bfloat16
 ---@return trinity.Graph
 ---@return trinity.TrainingOptions
-function config.published(name, given, dtype)
-  return made(name, '', published[name].config, given, dtype)
+---@return string dtype
+function config.published(name, given, dtype, otherwise)
+  return made(name, '', published[name].config, given, dtype, otherwise)
 end
 
 return config
