@@ -1,12 +1,13 @@
 -- Calibrated constants (lib/trinity/cluster/constants.lua, runtimes.lua), as fits of
 -- `trinity fidelity SOURCE --fit --save FILE` write them. `values` are fitted, `assumed` are not: no row of that
--- kind separates them from the others. `like`: a kind has the shares of another. `mean_error`: of networks that were
--- left out of the fit; errors, by group of rows: rows, fitted mean, median, worst, left-out mean, median, worst.
+-- kind separates them from the others. `like`: a kind has the shares of another. `mean_error`: of networks that
+-- were left out of the fit; errors, by group of rows: rows, fitted mean, median, worst, left-out mean, median,
+-- worst.
 return {
   kinds = {
     a100 = { like = 'a100_80gb',
     },
-    a100_80gb = { rows = 27, mean_error = 0.0630,
+    a100_80gb = { rows = 68, mean_error = 0.0579,
       values = {
         compute_efficiency = 0.7245, inside_share = 1.208, launch_s = 1.502e-05, memory_efficiency = 0.6887,
       },
@@ -14,7 +15,7 @@ return {
         attention = 0.8, half_width = 60, network_share = 1,
       },
     },
-    b200 = { rows = 5, mean_error = 0.0510,
+    b200 = { rows = 7, mean_error = 0.0585,
       values = {
         expert_dispatch_s = 8.242e-05, layer_dispatch_s = 0.0001861, mxfp8 = 0.5857, routing = 0.08925,
       },
@@ -27,7 +28,7 @@ return {
         nvfp4_rate = 3,
       },
     },
-    gb200 = { rows = 43, mean_error = 0.0520,
+    gb200 = { rows = 43, mean_error = 0.0504,
       values = {
         compute_efficiency = 0.673, expert_dispatch_s = 9.5e-05, fp8 = 0.5234, inside_share = 1.679, mxfp8 = 0.496,
         nvfp4 = 0.4164, routing = 0.1297,
@@ -36,7 +37,7 @@ return {
         float8 = 'mxfp8', nvfp4_rate = 2,
       },
     },
-    gb300 = { rows = 43, mean_error = 0.0650,
+    gb300 = { rows = 43, mean_error = 0.0615,
       values = {
         compute_efficiency = 0.682, expert_dispatch_s = 9.377e-05, fp8 = 0.6218, inside_share = 1.684,
         mxfp8 = 0.6223, nvfp4 = 0.4397, routing = 0.1404,
@@ -45,7 +46,7 @@ return {
         float8 = 'mxfp8', nvfp4_rate = 3,
       },
     },
-    h100 = { rows = 39, mean_error = 0.0660,
+    h100 = { rows = 40, mean_error = 0.0673,
       values = {
         attention = 0.7343, compute_efficiency = 0.6289, expert_dispatch_s = 9.5e-05, fp8 = 0.6191,
         inside_share = 1.544, memory_efficiency = 0.6345, network_share = 1.461,
@@ -54,7 +55,7 @@ return {
         half_width = 60,
       },
     },
-    h100_96gb = { rows = 24, mean_error = 0.0710,
+    h100_96gb = { rows = 24, mean_error = 0.0606,
       values = {
         attention = 0.6759, compute_efficiency = 0.4705, fp8 = 0.3983, memory_efficiency = 0.629,
       },
@@ -78,14 +79,14 @@ return {
     megatron = {
       routing_speed = 2.7,
     },
-    ['megatron-deepspeed-2022'] = {
-      compute_share = 1.023, launch_share = 9.639, memory_share = 0.41,
-    },
     ['megatron-2024'] = {
       memory_share = 0.5042,
     },
+    ['megatron-deepspeed-2022'] = {
+      compute_share = 1.023, launch_share = 9.639, memory_share = 0.41,
+    },
     torchtitan = {
-      async_share = 1.349, inside_share = 0.4576, network_share = 2.053, rowwise_cast_share = 0.037,
+      async_share = 1.349, inside_share = 0.4576, rowwise_cast_share = 0.037,
     },
   },
   sources = {
@@ -150,39 +151,60 @@ return {
   },
   errors = {
     collectives = {
-      ['v100_cubemesh8'] = '6, 0.0411 - 0.0741, 0.1072 - 0.1538',
-      ['a100x8_ml'] = '8, 0.0724 - 0.2607, 0.0758 - 0.2728',
-      ['a100x8_azure'] = '7, 0.1017 - 0.4869, 0.1069 - 0.5475',
-      ['h100x8_azure'] = '7, 0.0323 - 0.0862, 0.0491 - 0.1421',
-      ['a100x8_sendrecv'] = '4, 0.2713 - 0.5157, 0.2797 - 0.5160',
-      ['a100x16_p4de'] = '6, 0.2008 - 0.3753, 0.2154 - 0.4113',
       ['a100x16_abci'] = '6, 0.1223 - 0.1730, 0.1272 - 0.1965',
-      ['h100x8_p5'] = '8, 0.0831 - 0.4487, 0.1093 - 0.6219',
-      ['h100x8_290'] = '3, 0.0151 - 0.0260, 0.0189 - 0.0228',
-      ['h100x16_xe9680'] = '8, 0.0584 - 0.1349, 0.0793 - 0.1712',
-      ['h100x8_xe9680'] = '2, 0.0075 - 0.0128, 0.0100 - 0.0189',
-      ['h100x32_xe9680'] = '8, 0.0504 - 0.2025, 0.0765 - 0.2552',
-      ['h100x16_p5'] = '8, 0.0908 - 0.4213, 0.1474 - 0.8098',
-      ['h100x64_coreweave'] = '5, 0.0295 - 0.0393, 0.0374 - 0.0480',
-      ['h100x16_a3high'] = '5, 0.0902 - 0.1381, 0.4051 - 0.7401',
-      ['h200x8_ml'] = '12, 0.0215 - 0.1031, 0.0202 - 0.0746',
-      ['h200_count'] = '10, 0.0088 - 0.0205, 0.0102 - 0.0266',
-      ['b200x8_p6'] = '8, 0.0763 - 0.2128, 0.1008 - 0.2743',
-      ['b200x32_p6'] = '8, 0.0979 - 0.1538, 0.0591 - 0.1722',
+      ['a100x16_p4de'] = '6, 0.2008 - 0.3753, 0.2154 - 0.4113',
+      ['a100x8_azure'] = '7, 0.1017 - 0.4869, 0.1069 - 0.5475',
+      ['a100x8_ml'] = '8, 0.0724 - 0.2607, 0.0758 - 0.2728',
+      ['a100x8_sendrecv'] = '4, 0.2713 - 0.5157, 0.2797 - 0.5160',
       ['b200_count'] = '10, 0.0189 - 0.0540, 0.0422 - 0.0931',
-      ['gb200x72_coreweave'] = '5, 0.0871 - 0.1245, 0.1526 - 0.1990',
-      ['gb200x144_coreweave'] = '6, 0.0499 - 0.0746, 0.0595 - 0.1040',
+      ['b200x32_p6'] = '8, 0.0979 - 0.1538, 0.0591 - 0.1722',
+      ['b200x8_p6'] = '8, 0.0763 - 0.2128, 0.1008 - 0.2743',
       ['gb200x1440_coreweave'] = '6, 0.1700 - 0.4466, 0.4094 - 0.6057',
+      ['gb200x144_coreweave'] = '6, 0.0499 - 0.0746, 0.0595 - 0.1040',
+      ['gb200x72_coreweave'] = '5, 0.0871 - 0.1245, 0.1526 - 0.1990',
       ['gh200x2_alps'] = '4, 0.1711 - 0.2565, 0.2315 - 0.3140',
-      ['mi300x8'] = '7, 0.0787 - 0.4509, 0.2517 - 1.3123',
+      ['h100x16_a3high'] = '5, 0.0902 - 0.1381, 0.4051 - 0.7401',
+      ['h100x16_p5'] = '8, 0.0908 - 0.4213, 0.1474 - 0.8098',
+      ['h100x16_xe9680'] = '8, 0.0584 - 0.1349, 0.0793 - 0.1712',
+      ['h100x32_xe9680'] = '8, 0.0504 - 0.2025, 0.0765 - 0.2552',
+      ['h100x64_coreweave'] = '5, 0.0295 - 0.0393, 0.0374 - 0.0480',
+      ['h100x8_290'] = '3, 0.0151 - 0.0260, 0.0189 - 0.0228',
+      ['h100x8_azure'] = '7, 0.0323 - 0.0862, 0.0491 - 0.1421',
+      ['h100x8_p5'] = '8, 0.0831 - 0.4487, 0.1093 - 0.6219',
+      ['h100x8_xe9680'] = '2, 0.0075 - 0.0128, 0.0100 - 0.0189',
+      ['h200_count'] = '10, 0.0088 - 0.0205, 0.0102 - 0.0266',
+      ['h200x8_ml'] = '12, 0.0215 - 0.1031, 0.0202 - 0.0746',
       ['mi300x2'] = '1, 0.0318 - 0.0318, 0.0384 - 0.0384',
+      ['mi300x8'] = '7, 0.0787 - 0.4509, 0.2517 - 1.3123',
       ['mi300x8_ml'] = '1, 0.0192 - 0.0192, 0.0242 - 0.0242',
       ['rtx2080ti_x2'] = '14, 0.1786 - 0.3084, 0.2168 - 0.4267',
+      ['v100_cubemesh8'] = '6, 0.0411 - 0.0741, 0.1072 - 0.1538',
       ['vtrain_a100'] = '77, 0.0849 - 0.4228, 0.1297 - 0.5912',
     },
     published = {
+      ['A100-80GB, dense'] = '27, 0.0493 0.0240 0.2940, 0.0614 0.0343 0.3528',
+      ['B200, mixtures of experts'] = '5, 0.0142 0.0152 0.0214, 0.0508 0.0202 0.1838',
+      ['B300, mixtures of experts'] = '2, 0.0362 0.0362 0.0453, 0.0778 0.0778 0.0873',
+      ['GB200, dense'] = '21, 0.0289 0.0239 0.0782, 0.0517 0.0475 0.1157',
+      ['GB200, mixtures of experts'] = '22, 0.0395 0.0422 0.0746, 0.0492 0.0508 0.0958',
+      ['GB300, dense'] = '17, 0.0271 0.0241 0.0619, 0.0429 0.0294 0.1096',
+      ['GB300, mixtures of experts'] = '26, 0.0550 0.0559 0.1153, 0.0737 0.0825 0.1288',
+      ['H100-80GB, dense'] = '34, 0.0416 0.0344 0.1916, 0.0605 0.0522 0.2297',
+      ['H100-80GB, mixtures of experts'] = '5, 0.1188 0.1121 0.1530, 0.0764 0.0694 0.1123',
+      ['H100-96GB, dense'] = '24, 0.0396 0.0284 0.1410, 0.0606 0.0407 0.1991',
+      ['H200-141GB, dense'] = '1, 0.2691 0.2691 0.2691, 0.2501 0.2501 0.2501',
+    },
+    sailor = {
+      ['GPT-Neo-2.7, GH200'] = '4, 0.0294 0.0306 0.0392, 0.0311 0.0332 0.0344',
+      ['GPT-Neo-2.7, GH200: memory'] = '4, 0.0085 0.0058 0.0220, 0.0100 0.0067 0.0240',
+      ['OPT-350, GH200'] = '11, 0.0467 0.0247 0.1293, 0.0526 0.0462 0.1318',
+      ['OPT-350, GH200: memory'] = '11, 0.0087 0.0040 0.0298, 0.0109 0.0047 0.0320',
+      ['OPT-350, mixed nodes'] = '4, 0.0522 0.0525 0.1016, 0.0494 0.0491 0.0993',
+      ['OPT-350, mixed nodes: memory'] = '3, 0.0594 0.0297 0.1353, 0.1106 0.1140 0.1485',
     },
     vtrain = {
+      ['hidden 3072, 30 layers'] = '26, 0.0521 0.0201 0.4901, 0.0663 0.0339 0.4898',
+      ['hidden 6144, 40 layers'] = '15, 0.0350 0.0218 0.0947, 0.0357 0.0246 0.0972',
     },
   },
 }

@@ -66,15 +66,15 @@ runtimes.list = {
     source = 'github bigscience-workshop/bigscience, chronicles of BLOOM: ZeRO 1; shares: fitted' },
   deepspeed = { base = 'megatron-2021',
     source = 'DeepSpeed ZeRO-3 (Narayanan et al., SC 2021, table 2); network_share: fitted, gathers do not overlap' },
-  torchtitan = { base = 'megatron', cast_share = 0.2, selective = 'operators',
+  torchtitan = { base = 'megatron', network_share = 2.053, cast_share = 0.2, selective = 'operators',
     source = 'github pytorch/torchtitan, benchmarks of Llama 3, torch.compile; shares of bandwidth: fitted; copies to '
       .. 'FP8 in both orders and of gradients too: torchao/float8, benchmarks/float8/float8_roofline.py; selective: '
       .. 'torchtitan/distributed/activation_checkpoint.py, option "op"' },
   eager = { base = 'torchtitan',
     source = 'torchtitan without torch.compile; memory_share: fitted' },
   ['composer-2023'] = { base = 'torchtitan',
-    source = 'github mosaicml/llm-foundry @ 8c8dd48f: FSDP, torch 1.13 and 2.x, Triton attention of 2023; shares: fitted '
-      .. 'to its benchmarks' },
+    source = 'github mosaicml/llm-foundry @ 8c8dd48f: FSDP, torch 1.13 and 2.x, Triton attention of 2023; shares: '
+      .. 'fitted to its benchmarks' },
 }
 
 --- Names, sorted.

@@ -59,7 +59,7 @@ local function predict(source, rows, values, short, keep)
     why = row.path and not why:find(row.path, 1, true) and ('%s: %s'):format(csv.place(row.path, row), why) or why
     if keep then return { refused = why } end
     util.fail('%s', why)
-  end, { quiet = true })
+  end, { quiet = not short })
   return util.map(rows, function(_, i) return told[at[keys[i]]] end)
 end
 

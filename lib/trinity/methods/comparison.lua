@@ -1,5 +1,6 @@
 -- What trinity.compare returns: methods side by side, as text and as plain data.
 
+local calibrate = require 'trinity.cluster.calibrate'
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
 local fields = require 'trinity.base.fields'
@@ -143,6 +144,7 @@ function Comparison:notes(ranges)
   lines[#lines + 1] = significance.text(self, best)
   lines[#lines + 1] = ('%s on %s, %s'):format(self.problem.graph.name, self.problem.cluster.name,
     budget_text(self, ranges))
+  lines[#lines + 1] = calibrate.text(self.problem.cluster.basis)
   lines[#lines + 1] = made_by()
   if self.stopped then
     lines[#lines + 1] = ('stopped by %s: the last row had less than its budget'):format(core.stop_name())
@@ -204,7 +206,9 @@ function Comparison:totable()
       deviation_step_time_s = statistics.deviation(times),
       against_best = best and row ~= best and significance.of(self, row, best) or nil }
   end
+  local basis = calibrate.data(self.problem.cluster.basis)
   return { model = self.problem.graph.name, cluster = self.problem.cluster.name, seed = self.seed, seeds = self.seeds,
+    constants = basis.constants, runtime = basis.runtime,
     evaluations = self.evaluations < search.unlimited and self.evaluations or nil,
     seconds = self.seconds < math.huge and self.seconds or nil, lower_bound_s = self.problem:bounds().step_time_s,
     rows = rows, best = best and best.method,

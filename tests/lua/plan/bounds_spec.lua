@@ -83,12 +83,13 @@ local function most(list)
 end
 
 describe('bounds of meshes', function()
+  local graphs = { base = 'megatron', cuda_graphs = 'all' } -- a host that sets the pace leaves bounds far below
   local random = trinity.random(7, 'bounds')
   local cases = {
     { 'a GPT on 16 H100', gpt(2, 8, 'megatron'), trinity.cluster 'dgx_h100x2', 8, 16 },
     { 'a GPT of one operator an attention on slow links', gpt(1, 4, 'flash'), trinity.cluster(slow), 4, 8 },
     { 'a Llama on V100', llama(1), trinity.cluster 'dgx1_v100x2', 8, 16 },
-    { 'a mixture of experts on 16 H100', mixture(2), trinity.cluster 'dgx_h100x2', 4, 16, true },
+    { 'a mixture of experts on 16 H100', mixture(2), trinity.cluster('dgx_h100x2', { runtime = graphs }), 4, 16, true },
     { 'a mixture of experts on slow links', mixture(1), trinity.cluster(slow), 4, 8, true },
   }
   for _, case in ipairs(cases) do

@@ -143,7 +143,7 @@ local begins_anew = {
     'after %d+ of 1000000 rounds; [^\n]*a new run begins at round 1', 'round [2-9]' },
   { 'profile' .. network .. ' --steps 1000000 --warm_up 1 --largest_copy 4096 --out p.json', 'p.json',
     'after %d+ of 1000000 measured steps, [^\n]*a new one begins at step 1', 'step [1-9]' },
-  { 'fidelity vtrain --rows r.csv --fit --steps 100 --save c.lua', 'c.lua', fit, 'step [1-9]', runs(40) },
+  { 'fidelity vtrain --rows r.csv --fit --save c.lua', 'c.lua', fit, '/.* items', runs(3000) },
   { 'fidelity vtrain --rows r.csv', result, told, '[2-9] of .* pieces', runs(3000) },
   { 'fidelity published --rows r.csv', result, told, '[2-9] of .* pieces', speeds(3000) },
   { 'fidelity published --rows r.csv --fit --save c.lua', 'c.lua', fit, '/.* items', speeds(3000) },
