@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/stop.h"
+#include "graph/split_backward.h"
 
 namespace trinity {
 namespace {

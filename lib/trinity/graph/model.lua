@@ -563,6 +563,14 @@ function model.cluster_json(cluster)
     choice = util.picked(how, { 'constants', 'runtime', 'asked' }) }
 end
 
+--- What tells clusters apart in what steps on them take: the fingerprint, constants and runtime.
+---@param cluster trinity.Cluster
+---@return string
+function model.identity(cluster)
+  local how = cluster.basis.runtime and sheets[cluster]
+  return cluster.fingerprint .. (how and json.encode(util.picked(how, { 'constants', 'runtime' })) or '')
+end
+
 --- A type of the devices of a cluster, as its description has it.
 function model.device_type(cluster, name) return descriptions[cluster].device_types[name] end
 

@@ -4,6 +4,7 @@
 local ffi = require 'ffi'
 local core = require 'trinity.core'
 local array = require 'trinity.base.array'
+local model = require 'trinity.graph.model'
 local tensorboard = require 'trinity.runs.tensorboard'
 local util = require 'trinity.base.util'
 
@@ -41,7 +42,8 @@ end
 local function write_table(state, value)
   local class = util.class_of(value)
   if class == 'graph' or class == 'cluster' then
-    state.parts[#state.parts + 1] = ('%s %s'):format(class, value.fingerprint)
+    state.parts[#state.parts + 1] = ('%s %s'):format(class,
+      class == 'cluster' and model.identity(value) or value.fingerprint)
     return
   end
   if class == 'problem' then

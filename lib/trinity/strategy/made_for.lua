@@ -133,7 +133,7 @@ function made_for.difference_of_file(problem, path)
   if not ok then return nil end
   return made_for.difference(problem, { made_for = fields, version = 2, notes = {},
     same_graph = names.graph_fingerprint == problem.graph.fingerprint,
-    same_cluster = names.cluster_fingerprint == problem.cluster.fingerprint })
+    same_cluster = names.cluster_fingerprint == model.handle_for(problem.graph, problem.cluster):fingerprint() })
 end
 
 --- Whether this program simulates another step than the file has: words, or nil.

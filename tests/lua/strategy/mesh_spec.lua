@@ -344,4 +344,28 @@ describe('the account of a mesh', function()
     expect(plain.exposed_s.splits + plain.exposed_s.activations + plain.exposed_s.weights):equals(0)
     expect(plain.exposed_s.gradients > 0):equals(true)
   end)
+
+  it('names the owner of every byte of a peak', function()
+    local seen = {}
+    for _, plan in ipairs { { mesh = { pipeline = 2, data = 2, tensor = 2 }, recompute = 'full', shard = 3 },
+      { mesh = { pipeline = 4, data = 2 }, schedule = 'zb-h1' }, { mesh = { data = 4, context = 2 }, shard = 1 },
+      { mesh = { pipeline = 2, tensor = 4 }, sequence_parallel = true, schedule = 'zb-v', virtual_stages = 2 } } do
+      plan.micro_batches = 8
+      local found = problem:strategy(plan)
+      for d, device in ipairs(found:account().devices) do
+        local sum = 0
+        for owner, bytes in trinity.sorted_pairs(device.peak_bytes) do
+          sum = sum + bytes
+          if bytes > 0 then seen[owner] = true end
+        end
+        expect(sum):equals(found.metrics:memory_bytes(d))
+        expect(device.peak_bytes.weights):equals(device.weight_bytes)
+        expect(device.peak_bytes.optimizer):equals(device.optimizer_bytes)
+      end
+      expect(found:explain()):matches 'GB at most: weights [%d.e-]+, '
+    end
+    for _, owner in ipairs { 'gradients', 'activations', 'activation_gradients', 'delayed', 'gathered' } do
+      expect(seen[owner] and owner):equals(owner)
+    end
+  end)
 end)
