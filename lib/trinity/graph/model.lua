@@ -459,9 +459,11 @@ function model.cluster(description, options)
   options = util.merged(chosen, cluster_options:read('trinity.cluster', 2, 'options', options))
   local spec, name, path, profile, kept = description, nil, nil, nil, nil
   if type(description) == 'string' then spec, name, path, profile, kept = cluster_spec(description) end
-  return calibrated(util.merged({ constants = constants.read(options.constants),
-    runtime = runtimes.read(options.runtime), asked = options.runtime ~= nil }, kept,
-    { spec = with_named_types(spec), name = name, path = path, profile = profile }))
+  kept = kept or {}
+  return calibrated { spec = with_named_types(spec), name = name, path = path, profile = profile,
+    constants = not options.constants and kept.constants or constants.read(options.constants),
+    runtime = not options.runtime and kept.runtime or runtimes.read(options.runtime),
+    asked = options.runtime ~= nil or kept.asked == true }
 end
 
 local variants = setmetatable({}, { __mode = 'k' }) -- the engine's clusters for steps, by traits of networks
