@@ -515,9 +515,11 @@ function model.cluster(description, options)
   options = util.merged(chosen, cluster_options:read('trinity.cluster', 2, 'options', options))
   local spec, name, path, profile, kept = description, nil, nil, nil, nil
   if type(description) == 'string' then spec, name, path, profile, kept = cluster_spec(description) end
-  local made = calibrated(util.merged({ constants = constants.read(options.constants),
-    runtime = runtimes.read(options.runtime), asked = options.runtime ~= nil }, kept,
-    { spec = with_named_types(spec), name = name, path = path, profile = profile }))
+  kept = kept or {}
+  local made = calibrated { spec = with_named_types(spec), name = name, path = path, profile = profile,
+    constants = not options.constants and kept.constants or constants.read(options.constants),
+    runtime = not options.runtime and kept.runtime or runtimes.read(options.runtime),
+    asked = options.runtime ~= nil or kept.asked == true }
   return type(description) == 'string' and with_recipe(made, description, options) or made
 end
 load_cluster = model.cluster

@@ -33,6 +33,8 @@ error 'this file is for editors'
 ---@field compute_share? number of compute_efficiency (default: the base's; above 0, at most 100)
 ---@field memory_share? number of memory_efficiency (default: the base's; above 0, at most 100)
 ---@field attention_share? number of attention (default: the base's; above 0, at most 100)
+---@field hopper_attention_share? number of attention once more, on GPUs whose instructions its kernel does not use: Hopper (default: the base's; above 0, at most 100)
+---@field launch_share? number of launch_s (default: the base's; above 0, at most 100)
 ---@field inside_share? number of the bandwidth inside nodes (default: the base's; above 0, at most 100)
 ---@field network_share? number of the bandwidth between nodes (default: the base's; above 0, at most 100)
 ---@field async_share? number of the bandwidth inside nodes once more, under AsyncTP: messages overlap parts of matmuls (default: the base's; above 0, at most 100)

@@ -1,0 +1,124 @@
+-- Constants and runtimes of clusters: what a script gets by default, what it asks for, and what it is told of both.
+
+local calibrate = require 'trinity.cluster.calibrate'
+local constants = require 'trinity.cluster.constants'
+local core = require 'trinity.core'
+local json = require 'trinity.base.json'
+local model = require 'trinity.graph.model'
+local runtimes = require 'trinity.cluster.runtimes'
+local trinity = require 'trinity'
+local util = require 'trinity.base.util'
+
+local function network(changes)
+  return trinity.model('decoder', util.merged({ layers = 2, hidden = 1024, heads = 8, feed_forward = 2816, vocabulary = 4096,
+    sequence = 512, dtype = 'bfloat16' }, changes))
+end
+
+local graph = network()
+local function step_s(cluster, of) return trinity.simulator { graph = of or graph, cluster = cluster }:evaluate({ mesh = { data = 4 } }).step_time_s end
+
+describe('constants of a cluster', function()
+  it('are the calibrated ones where nothing is said, and say what they rest on', function()
+    local cluster = trinity.cluster 'dgx_h100'
+    local values, about = constants.calibrated 'h100'
+    expect(model.device_type(cluster, 'h100').compute_efficiency):equals(values.compute_efficiency)
+    expect(cluster.basis.name .. cluster.basis.runtime .. cluster.basis.kinds[1].kind):equals 'calibratedmegatronh100'
+    expect(cluster.basis.kinds[1].rows):equals(about.rows)
+    expect(calibrate.text(cluster.basis)):matches '^constants: h100: fitted to %d+ runs, mean error %d+%.%d %% left out; runtime: megatron$'
+    expect(calibrate.text(trinity.cluster('dgx_h200').basis)):matches 'h200: as h100, fitted to'
+    expect(step_s(cluster) ~= step_s(trinity.cluster('dgx_h100', { constants = 'data_sheet' }))):truthy()
+  end)
+  it('of links count in steps alone: a cluster says what they carry', function()
+    local sheet, cluster = trinity.cluster('dgx_h100x2', { constants = 'data_sheet' }), trinity.cluster 'dgx_h100x2'
+    for to = 2, 16, 7 do expect(select(2, cluster:wire(1, to))):equals(select(2, sheet:wire(1, to))) end
+    local slow = { h100 = { inside_share = 0.1, network_share = 0.1 } }
+    expect(step_s(trinity.cluster('dgx_h100x2', { constants = slow })) > 1.5 * step_s(cluster)):truthy()
+  end)
+  it('of a table or a file are its own, with the calibrated ones where it says nothing', function()
+    local own = { h100 = { compute_efficiency = 0.3 } }
+    local cluster = trinity.cluster('dgx_h100', { constants = own })
+    expect(model.device_type(cluster, 'h100').compute_efficiency):equals(0.3)
+    expect(model.device_type(cluster, 'h100').memory_efficiency):equals((constants.calibrated 'h100').memory_efficiency)
+    local path = temporary '.lua'
+    core.write_file(path, 'return { h100 = { compute_efficiency = 0.3 } }')
+    expect(trinity.cluster('dgx_h100', { constants = path }).fingerprint):equals(cluster.fingerprint)
+    trinity_says(("info gpt2 --cluster dgx_h100 --constants '%s'"):format(path), 0, 'constants: h100: own; runtime: megatron')
+    expect(cluster.fingerprint ~= trinity.cluster('dgx_h100').fingerprint):truthy()
+  end)
+  it('are not of kinds that a description defines, nor of those that were never compared, which warn once', function()
+    local spec = require('trinity.cluster.nodes').spec 'dgx_h100'
+    spec.device_types = { h100 = trinity.devices.h100 }
+    local cluster = trinity.cluster(spec)
+    expect(cluster.basis.runtime):equals(nil)
+    expect(model.device_type(cluster, 'h100').compute_efficiency):equals(0.5)
+    local said = trinity_says('info gpt2 --cluster dgx1_v100', 0, 'constants: v100: data sheet, never compared with a run')
+    expect(select(2, said:gsub('warning: v100 has the numbers of its data sheet', ''))):equals(1)
+    expect(trinity_says('info gpt2 --cluster dgx1_v100 --constants data_sheet', 0):find 'warning'):equals(nil)
+    expect(trinity_says('info gpt2 --cluster p100x1', 0):find 'warning'):equals(nil)
+  end)
+  it('are kept with a cluster', function()
+    local path = temporary '.json'
+    for _, options in ipairs { {}, { runtime = 'eager' }, { constants = { h100 = { attention = 0.5 } } }, { constants = 'data_sheet' } } do
+      local cluster = trinity.cluster('dgx_h100', options)
+      core.write_file(path, model.cluster_json(cluster))
+      local again = trinity.cluster(path)
+      expect(again.fingerprint):equals(cluster.fingerprint)
+      expect(again.basis.runtime):equals(cluster.basis.runtime)
+      expect(step_s(again)):equals(step_s(cluster))
+    end
+  end)
+  it('are named in JSON', function()
+    local about = json.decode(trinity_says('info gpt2 --cluster dgx_a100 --json', 0)).one_device
+    expect(about.runtime .. about.constants.name .. about.constants.kinds[1].like):equals 'megatroncalibrateda100_80gb'
+  end)
+  it('that are none are refused in a sentence', function()
+    local function refused(options, words) expect(function() trinity.cluster('dgx_h100', options) end):raises(words) end
+    refused({ constants = 'calibrate' }, "expected 'calibrated', 'data_sheet' or a file of Lua, got 'calibrate'")
+    refused({ constants = { h10 = {} } }, "unknown kind of GPU 'h10', did you mean 'h100'")
+    refused({ constants = { h100 = { atention = 1 } } }, "unknown constant 'atention', did you mean 'attention'")
+    refused({ constants = { h100 = { attention = 0 } } }, "field 'attention': expected a number above 0, got number 0")
+    refused({ runtime = 'megatrn' }, "unknown runtime 'megatrn', did you mean 'megatron'")
+    refused({ runtime = { memory_shar = 1 } }, "unknown field 'memory_shar', did you mean 'memory_share'")
+    trinity_says('info gpt2 --cluster dgx_h100 --runtime megatrn', 1, "did you mean 'megatron'")
+  end)
+end)
+
+describe('runtimes', function()
+  it('have a source each, and values of all fields', function()
+    for name, one in util.sorted_pairs(runtimes.list) do
+      expect(#one.source > 20):truthy()
+      local values = runtimes.read(name)
+      for _, entry in ipairs(runtimes.declared.all) do
+        local open = entry.name == 'base' or entry.name == 'float8'
+        if not open and values[entry.name] == nil then error(('%s: %s'):format(name, entry.name)) end
+      end
+    end
+  end)
+  it('change what they say, by name or by a table, and nothing where a network has no such kernels', function()
+    local plain = step_s(trinity.cluster 'dgx_h100')
+    expect(step_s(trinity.cluster('dgx_h100', { runtime = 'eager' })) > 1.2 * plain):truthy()
+    local own = { base = 'megatron', memory_share = 0.5 }
+    local cluster = trinity.cluster('dgx_h100', { runtime = own })
+    expect(step_s(cluster) > 1.1 * plain):truthy()
+    expect(cluster.basis.runtime):equals 'megatron with memory_share = 0.5'
+    for _, changes in ipairs { { cuda_graphs = 'none' }, { float8 = 'fp8_rowwise' }, { cast_share = 0.1 } } do
+      expect(step_s(trinity.cluster('dgx_h100', { runtime = util.merged({ base = 'megatron' }, changes) }))):equals(plain)
+    end
+    expect(step_s(trinity.cluster('dgx1_v100', { runtime = 'megatron' })) < step_s(trinity.cluster 'dgx1_v100')):truthy()
+  end)
+  it('of networks with experts go by what CUDA graphs hold, expert by expert', function()
+    local function seconds(experts, cuda_graphs)
+      local of = network { experts = experts, experts_per_token = 2, expert_feed_forward = 128 }
+      return step_s(trinity.cluster('dgx_h100', { runtime = { base = 'megatron', cuda_graphs = cuda_graphs } }), of)
+    end
+    expect(seconds(16, 'none') > seconds(16, 'attention') and seconds(16, 'attention') > seconds(16, 'all')):truthy()
+    expect(seconds(32, 'attention') > 1.6 * seconds(16, 'attention')):truthy()
+  end)
+  it('say how operands of FP8 are scaled', function()
+    local wide = network { hidden = 8192, heads = 64, feed_forward = 28672, dtype = 'float8' }
+    local function seconds(machine, float8) return step_s(trinity.cluster(machine, { runtime = { base = 'megatron', float8 = float8 } }), wide) end
+    expect(seconds('dgx_b200', 'nvfp4') < seconds('dgx_b200', 'mxfp8')):truthy()
+    expect(seconds('dgx_b200', nil)):equals(seconds('dgx_b200', 'mxfp8'))
+    expect(seconds('dgx_h100', nil)):equals(seconds('dgx_h100', 'fp8'))
+  end)
+end)
