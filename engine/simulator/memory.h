@@ -1,9 +1,17 @@
 #pragma once
 
-#include "simulator/memory_owners.h"
 #include "simulator/record.h"
 
 namespace trinity {
+
+/// A tensor or workspace that a device holds from the first to the last of some of its slots.
+struct HeldTensor {
+  int32_t first = 0, last = 0;  ///< positions of the record
+  int64_t bytes = 0;
+  int32_t task = 0;     ///< who writes it
+  int32_t output = -1;  ///< which of its outputs; -1: its workspace
+  bool copy = false;    ///< on a device that it was sent to
+};
 
 /// Peak memory of every device from a finished run, by slots (the rules: simulator.h). Slot k of a
 /// device is position first_position + k of the record, so a level is a running sum over positions.
@@ -54,7 +62,7 @@ class SlotMemory {
     return last_use_[static_cast<size_t>(output) * devices_ + static_cast<size_t>(device)];
   }
   void sum(Metrics& metrics, std::vector<std::vector<MemoryLevel>>* levels);
-  /// memory_owners.cpp: of the device's peak.
+  /// Of the devices' peaks.
   void own(std::vector<OwnedBytes>& owners) const;
   MemoryOwner owner_of(const HeldTensor& tensor, int32_t device, int32_t peak) const;
   MemoryOwner kind_of(int32_t op, int32_t output) const;

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
-
-#include "simulator/memory_owners.h"
 
 namespace trinity {
 
@@ -75,6 +75,24 @@ struct MemoryLevel {
 
   bool operator==(const MemoryLevel&) const = default;
 };
+
+/// What bytes of a device's memory are there for.
+enum class MemoryOwner : uint8_t {
+  weights,               ///< trainable ones and others, in all versions that a stream keeps
+  optimizer,             ///< state that stays from step to step
+  gradients,             ///< of weights: what updates and reductions read
+  activations,           ///< outputs of forward operators, first or recomputed
+  activation_gradients,  ///< outputs of backward operators that no update reads
+  delayed,   ///< of both, what only weight parts of a backward pass in two still wait for
+  received,  ///< copies from other devices that nobody here has read yet
+  gathered,  ///< weights gathered for their use (ZeRO-3) or after their update
+  workspace
+};
+inline constexpr size_t kMemoryOwners = 9;
+const char* memory_owner_name(MemoryOwner owner);
+
+/// Bytes by owner.
+using OwnedBytes = std::array<int64_t, kMemoryOwners>;
 
 /// Start and end of everything, filled on request. Tasks are numbered micro-batch * operators +
 /// operator; one that does not run (an update of an earlier micro-batch) starts and ends at -1.

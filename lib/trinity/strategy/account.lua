@@ -15,7 +15,7 @@ local util = require 'trinity.base.util'
 ---@field gathered_weight_bytes integer the largest unit of weights that is gathered for its use
 ---@field activation_bytes integer what backward operators wait for, when it is most
 ---@field delayed_bytes integer of these: what gradients of weights wait for that a zero-bubble schedule delays
----@field peak_bytes trinity.PeakBytes the device's peak by owner: the sum is its peak
+---@field peak_bytes trinity.PeakBytes by owner, in the first slot in which memory is at its peak: the sum is the peak
 ---@field activations? { embedding: integer, layers: integer, head: integer } of a mesh: the same by who waits
 ---@field flops number
 ---@field computation_s number of a step
@@ -23,7 +23,7 @@ local util = require 'trinity.base.util'
 ---@field exposed_s trinity.ExposedSeconds waiting for messages that no computation hides, by what they are for
 ---@field idle_s number for want of work: the rest of the step
 
----@class trinity.PeakBytes bytes in the first slot in which a device's memory is at its peak
+---@class trinity.PeakBytes
 ---@field weights integer
 ---@field optimizer integer state that stays from step to step
 ---@field gradients integer of weights

@@ -98,8 +98,9 @@ end
 local function stage_lines(metrics, account)
   return util.map(account.stages, function(stage)
     local d = stage.device
-    return ('stage %d: %d layers, device %d: busy %.6g of %.6g s; %s GB at most: %s'):format(stage.stage, stage.layers, d,
-      metrics:compute_busy_s(d), metrics.step_time_s, gigabytes(metrics:memory_bytes(d)), peak_text(stage.peak_bytes))
+    return ('stage %d: %d layers, device %d: busy %.6g of %.6g s; %s GB at most: %s'):format(stage.stage,
+      stage.layers, d, metrics:compute_busy_s(d), metrics.step_time_s, gigabytes(metrics:memory_bytes(d)),
+      peak_text(stage.peak_bytes))
   end)
 end
 
