@@ -66,8 +66,7 @@ class StrategyPricer {
   /// first strategy that cannot be priced what lower() and the simulator throw; `entry`, where it
   /// is given, numbers strategies in messages.
   void run(std::span<const Strategy> strategies, std::vector<Metrics>& metrics, int64_t limit_ns,
-           OnContradiction on_contradiction,
-           std::span<const int64_t> entry = {});
+           OnContradiction on_contradiction, std::span<const int64_t> entry = {});
 
  private:
   /// The graph of all strategies of one structure.

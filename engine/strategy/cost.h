@@ -14,13 +14,14 @@ namespace trinity {
 
 /// Seconds that an operator takes on a device. Where a cost model of one's own states a time
 /// (Operator::stated), that time, of a part of an operator the share of it that the part has of the
-/// time below. A measured time is used as it is; otherwise the roofline: launch + max(flops / (compute_efficiency * peak), traffic / (memory_efficiency *
-/// memory bandwidth)), with memory_efficiency in both terms for operators that are no matrix
-/// product or convolution. Both are divided by the device's speed. The peak is that of the first
-/// output's dtype (of float8 where a product reads that, or else of bfloat16), float32's where the
-/// device states none. Efficiencies and launch are the
-/// device's, unless its type states others for the operator: of cost_keys() the last that it states
-/// counts. Inputs, variables and views (Reshape, Flatten) cost nothing.
+/// time below. A measured time is used as it is; otherwise the roofline: launch + max(flops /
+/// (compute_efficiency * peak), traffic / (memory_efficiency * memory bandwidth)), with
+/// memory_efficiency in both terms for operators that are no matrix product or convolution. Both
+/// are divided by the device's speed. The peak is that of the first output's dtype (of float8 where
+/// a product reads that, or else of bfloat16), float32's where the device states none. Efficiencies
+/// and launch are the device's, unless its type states others for the operator: of cost_keys() the
+/// last that it states counts, in the dtype of the peak ('Conv:float16') before in all ('Conv').
+/// Inputs, variables and views (Reshape, Flatten) cost nothing.
 ///
 /// What else a device type can state:
 ///   half_width n   a matrix product takes 1 + n / w times its arithmetic, w being the less of its
@@ -40,8 +41,8 @@ namespace trinity {
 double operator_time_s(const Graph& graph, const Operator& op, const Device& device,
                        const DeviceType& type);
 
-/// The same of all operators, with what they wait for their host (strategy/dispatch.h), which stated
-/// times have; 0 for members of collectives.
+/// The same of all operators, with what they wait for their host (strategy/dispatch.h), which
+/// stated times have; 0 for members of collectives.
 std::vector<double> operator_times_s(const Graph& graph, const Device& device,
                                      const DeviceType& type);
 
@@ -57,11 +58,12 @@ bool has_contention(const DeviceType& type);
 /// 2016), Conv3x3. TensorFlow's convolutions go by ONNX's names, their backward ones with "Grad".
 std::vector<std::string> cost_keys(const Operator& op);
 
-/// Whether `name` can be among cost_keys() of any operator with a rule of its own.
+/// Whether `name` can be among cost_keys() of any operator with a rule of its own, by itself or
+/// with a dtype ('Conv:float16').
 bool is_cost_key(std::string_view name);
 
-/// A cost model of one's own: seconds of an operator on a device, nothing where the cluster's holds;
-/// `default_s` is what that says.
+/// A cost model of one's own: seconds of an operator on a device, nothing where the cluster's
+/// holds; `default_s` is what that says.
 using CostFunction = std::function<std::optional<double>(
     const Operator& op, const Device& device, const DeviceType& type, double default_s)>;
 

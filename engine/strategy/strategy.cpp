@@ -223,9 +223,10 @@ Synchronisation Reader::read_synchronise(const Json& json) const {
 Parallelism Reader::read_parallelism() const {
   Parallelism given;
   refuse_unknown(json_, "strategy",
-                 {"bucket_bytes", "cluster", "context_kind", "devices", "format", "graph", "inside", "made_for",
-                  "mesh", "notes", "operators", "order", "overlap_tensor", "recompute", "scatter_gather", "schedule", "sequence_parallel",
-                  "shard", "synchronise", "version"});
+                 {"bucket_bytes", "cluster", "context_kind", "devices", "format", "graph", "inside",
+                  "made_for", "mesh", "notes", "operators", "order", "overlap_tensor", "recompute",
+                  "scatter_gather", "schedule", "sequence_parallel", "shard", "synchronise",
+                  "version"});
   given.mesh = read_mesh(member(json_, "mesh"));
   if (json_.contains("order"))
     for (const auto& axis : list(json_["order"], "order"))

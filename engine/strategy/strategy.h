@@ -54,20 +54,20 @@ void check_placement(std::span<const int32_t> placement, const Graph& graph,
 
 /// The strategy as JSON text ending in a newline: format and version, graph and cluster (name,
 /// fingerprint), `made_for` (what evaluates it again: model, micro_batch, cluster and so on;
-/// lib/trinity/strategy/made_for.lua), `notes` (method, seed, metrics: scalars, written in key order),
-/// the schedule unless it is the default one, the device name of every operator by name, and where
-/// there are any `splits` (by operator: factors by dimension, copies, devices) and `replication` (kind,
-/// replicas, options). Equal inputs give equal bytes. Throws what check_placement() and
-/// check_schedule() throw.
+/// lib/trinity/strategy/made_for.lua), `notes` (method, seed, metrics: scalars, written in key
+/// order), the schedule unless it is the default one, the device name of every operator by name, and
+/// where there are any `splits` (by operator: factors by dimension, copies, devices) and
+/// `replication` (kind, replicas, options). Equal inputs give equal bytes. Throws what
+/// check_placement() and check_schedule() throw.
 ///
 /// The schedule has fields name, micro_batches and, where they are filled, priority (a number, or
 /// "inf" or "-inf", by operator), stage (from 1, by operator; not for members of collectives), and
 /// order (a list of operators by device; "operator@micro-batch", from 1, when there are several).
 /// With `parallelism` there are in place of the placement the fields mesh (axes above 1), schedule
-/// (name, micro_batches, and virtual_stages, stages where they are given), recompute and bucket_bytes,
-/// overlap_tensor, scatter_gather, sequence_parallel, shard and synchronise where they are not the
-/// default, inside (by operator, from 1; those on the first place are left out). This is version 3;
-/// versions 1 (a placement and schedule alone) and 2 lack `made_for`.
+/// (name, micro_batches, and virtual_stages, stages where they are given), recompute and
+/// bucket_bytes, overlap_tensor, scatter_gather, sequence_parallel, shard and synchronise where they
+/// are not the default, inside (by operator, from 1; those on the first place are left out). This is
+/// version 3; versions 1 (a placement and schedule alone) and 2 lack `made_for`.
 std::string strategy_to_json(const Strategy& strategy, const Graph& graph, const Cluster& cluster,
                              const std::map<std::string, Scalar>& notes,
                              const Scalars& made_for = {});

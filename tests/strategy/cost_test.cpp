@@ -314,4 +314,7 @@ TEST_CASE("convolutions of 3 x 3 and TensorFlow's have the names of their kind")
   CHECK(cost_keys(op) == Keys{"Relu"});
   CHECK(is_cost_key("Conv3x3Grad"));
   CHECK_FALSE(is_cost_key("Conv5x5"));
+  CHECK(is_cost_key("Conv:float16"));
+  CHECK_FALSE(is_cost_key("Conv:float17"));
+  CHECK_FALSE(is_cost_key("Conv5x5:float16"));
 }

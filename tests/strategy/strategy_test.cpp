@@ -56,7 +56,8 @@ TEST_CASE("a strategy survives JSON, and a changed graph is noticed") {
 TEST_CASE("what a strategy was made for survives JSON, and earlier versions lack it") {
   const auto graph = pair_graph();
   const auto cluster = test::uniform_cluster(2, 1e9, 0);
-  const Scalars made_for = {{"model", "pair"}, {"options", std::map<std::string, Scalar>{{"layers", 2.0}}}};
+  const std::map<std::string, Scalar> options = {{"layers", 2.0}};
+  const Scalars made_for = {{"model", "pair"}, {"options", options}};
   auto text = strategy_to_json({{1, 0, 0}, {}}, *graph, *cluster, {}, made_for);
   auto loaded = strategy_from_json(text, "file", *graph, *cluster);
   CHECK(loaded.made_for == made_for);
@@ -65,13 +66,13 @@ TEST_CASE("what a strategy was made for survives JSON, and earlier versions lack
   const auto old = text.substr(0, from) + text.substr(to);
   CHECK_THROWS_WITH_AS(strategy_from_json(old, "file", *graph, *cluster),
                        "file: expected a field 'made_for'", FileError);
-  loaded = strategy_from_json(test::replaced(old, "\"version\": 3", "\"version\": 2"), "file", *graph,
-                              *cluster);
+  const auto second = test::replaced(old, "\"version\": 3", "\"version\": 2");
+  loaded = strategy_from_json(second, "file", *graph, *cluster);
   CHECK(loaded.version == 2);
   CHECK(loaded.made_for.empty());
-  CHECK_THROWS_WITH_AS(
-      strategy_from_json(test::replaced(text, "\"version\": 3", "\"version\": 4"), "file", *graph, *cluster),
-      "file: expected version 1 to 3, got 4", FileError);
+  const auto fourth = test::replaced(text, "\"version\": 3", "\"version\": 4");
+  CHECK_THROWS_WITH_AS(strategy_from_json(fourth, "file", *graph, *cluster),
+                       "file: expected version 1 to 3, got 4", FileError);
 }
 
 TEST_CASE("schedules survive JSON; the default one stays out") {

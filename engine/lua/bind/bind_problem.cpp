@@ -125,8 +125,8 @@ int problem_evaluate(lua_State* L) {
   return 0;
 }
 
-/// problem:to_json(placement, notes, schedule, parallelism, splits, replication, made_for) -> text; see
-/// schedule_arg() and so on, nil where there is none.
+/// problem:to_json(placement, notes, schedule, parallelism, splits, replication, made_for) -> text;
+/// see schedule_arg() and so on, nil where there is none.
 int problem_to_json(lua_State* L) {
   const auto& problem = *object_arg<BoundProblem>(L, 1).problem;
   Strategy strategy;
@@ -149,7 +149,8 @@ int problem_to_json(lua_State* L) {
     lua_pop(L, 1);
   }
   const auto made_for = lua_istable(L, 8) ? scalars_arg(L, 8, "made_for") : Scalars();
-  return push_text(L, strategy_to_json(strategy, problem.graph(), problem.cluster(), notes, made_for));
+  return push_text(
+      L, strategy_to_json(strategy, problem.graph(), problem.cluster(), notes, made_for));
 }
 
 /// problem:from_json(text, source, placement) -> {version=, same_graph=, same_cluster=, notes={},
@@ -186,8 +187,8 @@ int problem_from_json(lua_State* L) {
   return 1;
 }
 
-/// problem:cost_fingerprint() -> text: equal for equal times of a cost model of one's own; nil where
-/// there is none.
+/// problem:cost_fingerprint() -> text: equal for equal times of a cost model of one's own; nil
+/// without one.
 int problem_cost_fingerprint(lua_State* L) {
   const auto& problem = *object_arg<BoundProblem>(L, 1).problem;
   Hasher hash;
@@ -204,10 +205,11 @@ int problem_cost_fingerprint(lua_State* L) {
   return push_text(L, fmt::format("{:016x}", hash.value()));
 }
 
-constexpr luaL_Reg kProblem[] = {TRINITY_BIND("cost_fingerprint", problem_cost_fingerprint),
-    
-    TRINITY_BIND("check_memory", problem_check_memory), TRINITY_BIND("evaluate", problem_evaluate),
-    TRINITY_BIND("to_json", problem_to_json), TRINITY_BIND("from_json", problem_from_json)};
+constexpr luaL_Reg kProblem[] = {TRINITY_BIND("check_memory", problem_check_memory),
+                                 TRINITY_BIND("cost_fingerprint", problem_cost_fingerprint),
+                                 TRINITY_BIND("evaluate", problem_evaluate),
+                                 TRINITY_BIND("to_json", problem_to_json),
+                                 TRINITY_BIND("from_json", problem_from_json)};
 constexpr luaL_Reg kProblemFunctions[] = {TRINITY_BIND("problem", problem_new)};
 
 }  // namespace

@@ -179,7 +179,7 @@ error 'this file is for editors'
 ---@field fuses_elementwise? boolean whether element-wise operators that follow each other are one kernel
 ---@field joins_products? boolean whether matrix products of one input are one kernel
 ---@field overlap? number how much of the lesser of arithmetic and traffic the greater hides (default 1: all)
----@field operators? table<string, trinity.EfficiencySpec> by operator type, where it reaches something else
+---@field operators? table<string, trinity.EfficiencySpec> by operator type, in all dtypes (Conv) or in one ('Conv:float16')
 
 ---@class trinity.EfficiencySpec
 ---@field launch_s? number per operator

@@ -134,6 +134,7 @@ function cli.complete(options)
   local own = made.model and (not is_given(options, 'model') or options.model == made.model)
   local said = { model = made.model, cluster = made.cluster, cost = made.cost,
     batch_size = own and (made.options.batch_size or 0) or made.micro_batch }
+  for name, value in util.sorted_pairs(made.cluster_options or {}) do said[name] = value end
   if options.rules and options.rules ~= 'standard' then said.cluster = options.cluster end
   check_complete(options, said, version)
   for name, value in util.sorted_pairs(said) do

@@ -422,6 +422,7 @@ end
 function model.counted(name, count)
   local path = not name:match '%.json$' and cluster_path(name)
   if not path and nodes.find(name) then return ('%sx%d'):format(name, count) end
+  if not path and cluster_names.device_type(name, true) then return ('%dx%s'):format(count, name) end
   if not path or type(load_file(path)) ~= 'function' then return name end
   return ('%sx%d'):format(name, count)
 end
