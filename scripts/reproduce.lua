@@ -101,6 +101,7 @@ local asked = trinity.stoppable(function()
   end
 end)
 if asked then os.exit(trinity.stop_status()) end
+require('trinity.graph.model').set_cluster_options { constants = 'data_sheet' } -- as papers describe their machines
 local made_by = ('trinity reproduce %s'):format(cli.words())
 if options.json then
   print(trinity.json.encode { paper = paper.name, seed = settings.seed, seeds = settings.seeds,

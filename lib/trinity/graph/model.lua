@@ -520,7 +520,8 @@ function model.cluster(description, options)
   local made = calibrated { spec = with_named_types(spec), name = name, path = path, profile = profile,
     constants = not options.constants and kept.constants or constants.read(options.constants),
     runtime = not options.runtime and kept.runtime or runtimes.read(options.runtime),
-    asked = options.runtime ~= nil or kept.asked == true }
+    asked = options.runtime ~= nil or kept.asked == true,
+    own = type(description) == 'table' or path ~= nil and path:sub(1, #home) ~= home }
   return type(description) == 'string' and with_recipe(made, description, options) or made
 end
 load_cluster = model.cluster
@@ -550,6 +551,7 @@ function model.handle_for(network, cluster)
   variants[cluster] = all
   if not all[key] then
     local spec = calibrate.apply(how.spec, how.constants, how.runtime, how.asked, traits)
+    if how.own then spec = util.merged(spec, { queue = how.spec.queue }) end -- as it was described
     all[key] = build_cluster(complete(spec, how.name), how.path)
   end
   return all[key]
