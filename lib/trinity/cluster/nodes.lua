@@ -41,7 +41,7 @@ kinds.dgx_b300 = switched('b300', 8, 'nvswitch5', 18, 'pcie6', 'infiniband_xdr')
 -- Booster's).
 kinds.hgx_h100_96gb = switched('h100_96gb', 8, 'nvswitch4', 18, 'pcie5', 'infiniband_ndr')
 -- Jean Zay's partition of A100: a port of 100 Gbit/s (Omni-Path) for every two GPUs (github
--- bigscience-workshop/bigscience, train/tr11-176B-ml/README.md).
+-- bigscience-workshop/bigscience, chronicles of BLOOM).
 kinds.jean_zay_a100 = switched('a100_80gb', 8, 'nvswitch3', 12, 'pcie4', 'infiniband_edr')
 kinds.jean_zay_a100.gpus_per_nic = 2
 -- DGX-1: six NVLinks a GPU, one or two to each of four others.

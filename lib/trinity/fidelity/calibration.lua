@@ -106,7 +106,7 @@ end
 local function key_text(name) return name:match '^[%a_][%w_]*$' and name or ("['%s']"):format(name) end
 
 --- Rows and mean error of what was left out, by kind of GPU: a kind's own rows and those of kinds like it.
-local function by_kind(rows, told)
+local function by_kind(rows, prediction)
   local sums = {}
   for i, row in ipairs(rows) do
     local about = kept().kinds[row.kind]
@@ -114,14 +114,14 @@ local function by_kind(rows, told)
     if kind then
       local sum = sums[kind] or { count = 0, sum = 0 }
       sums[kind] = sum
-      sum.count, sum.sum = sum.count + 1, sum.sum + math.abs(told[i].predicted / row.measured - 1)
+      sum.count, sum.sum = sum.count + 1, sum.sum + math.abs(prediction[i].predicted / row.measured - 1)
     end
   end
   return sums
 end
 
 --- The text of calibrated.lua with these values. some: whether rows are some of a source's, whose others stay; found:
---- { fitted, left_out } groups of cross-validation with predictions `told`, or nil.
+--- { fitted, left_out } groups of cross-validation with predictions `prediction`, or nil.
 function calibration.text(values, source, rows, some, found)
   local now = kept()
   local all_rows = util.merged(now.rows)
@@ -134,7 +134,7 @@ function calibration.text(values, source, rows, some, found)
     end
     for name, set in util.sorted_pairs(ids) do all_rows[name] = table.concat(util.sorted_keys(set), ' ') end
   end
-  local sums, groups = found and by_kind(rows, found.told) or {}, util.merged(now.errors[source])
+  local sums, groups = found and by_kind(rows, found.prediction) or {}, util.merged(now.errors[source])
   for i, group in ipairs(found and found.left_out or {}) do
     local left, own = errors.summary(group.errors), errors.summary(found.fitted[i].errors)
     groups[group.name] = ('%d, %.4f %.4f %.4f, %.4f %.4f %.4f'):format(left.count, own.mean, own.median, own.worst,

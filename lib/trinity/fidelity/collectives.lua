@@ -110,7 +110,7 @@ end
 
 local kept = {} -- the last values, and the function for them
 
-function collectives.told(row, values)
+function collectives.prediction(row, values)
   local wires = values and values.sources.collectives.wires or constants.fitted()
   if kept.wires ~= wires then kept = { wires = wires, tell = teller(wires) } end
   return kept.tell(row)
@@ -136,7 +136,7 @@ end
 function collectives.json(rows)
   return { rows = util.map(rows, function(row)
     if row.refused then return { why = row.refused } end
-    return { predicted_s = row.told.predicted, algorithm = row.told.algorithm }
+    return { predicted_s = row.prediction.predicted, algorithm = row.prediction.algorithm }
   end) }
 end
 

@@ -16,23 +16,23 @@ function errors.summary(list)
     worst = math.max(unpack(sizes)), signed = statistics.mean(list) }
 end
 
---- Kendall's tau-b of pairs { told, measured }; nil where one side is all equal (Kendall, Biometrika 33(3), 1945).
+--- Kendall's tau-b of pairs { predicted, measured }; nil where one side is all equal (Kendall, Biometrika 33(3), 1945).
 ---@param pairs_of { [1]: number, [2]: number }[]
 ---@return number?
 function errors.tau(pairs_of)
-  local sum, told, measured = 0, 0, 0
+  local sum, predicted, measured = 0, 0, 0
   local function sign(x) return x > 0 and 1 or x < 0 and -1 or 0 end
   for i = 1, #pairs_of do
     for j = i + 1, #pairs_of do
       local a, b = sign(pairs_of[i][1] - pairs_of[j][1]), sign(pairs_of[i][2] - pairs_of[j][2])
-      sum, told, measured = sum + a * b, told + a * a, measured + b * b
+      sum, predicted, measured = sum + a * b, predicted + a * a, measured + b * b
     end
   end
-  if told == 0 or measured == 0 then return nil end
-  return sum / math.sqrt(told * measured)
+  if predicted == 0 or measured == 0 then return nil end
+  return sum / math.sqrt(predicted * measured)
 end
 
---- How much slower the plan that is told fastest was than the fastest, as a part.
+--- How much slower the plan that is predicted fastest was than the fastest, as a part.
 ---@param pairs_of { [1]: number, [2]: number }[]
 ---@return number
 function errors.choice(pairs_of)
@@ -44,7 +44,7 @@ function errors.choice(pairs_of)
   return pairs_of[named][2] / fastest - 1
 end
 
---- Rows with fields told_s, measured_s and group by group, in the order of their first rows: { name, pairs }.
+--- Rows with fields predicted_s, measured_s and group by group, in the order of their first rows: { name, pairs }.
 ---@param rows table[]
 ---@return { name: string, pairs: number[][] }[]
 function errors.groups(rows)
@@ -55,7 +55,7 @@ function errors.groups(rows)
         by[row.group] = { name = row.group, pairs = {} }
         list[#list + 1] = by[row.group]
       end
-      table.insert(by[row.group].pairs, { row.told_s, row.measured_s })
+      table.insert(by[row.group].pairs, { row.predicted_s, row.measured_s })
     end
   end
   return list
@@ -103,11 +103,11 @@ function errors.print(heading, groups)
 end
 
 --- Prints how plans of a group (field `ranked`) are ordered: tau, and how much slower the plan that is named is.
-function errors.print_ranking(rows, told)
+function errors.print_ranking(rows, predictions)
   local list = {}
   for i, row in ipairs(rows) do
     if row.measured then
-      list[#list + 1] = { group = row.ranked, told_s = told[i].predicted, measured_s = row.measured }
+      list[#list + 1] = { group = row.ranked, predicted_s = predictions[i].predicted, measured_s = row.measured }
     end
   end
   local found = errors.ranking(list, 4)

@@ -17,7 +17,7 @@ local function comparison(name) return require('trinity.fidelity.' .. name) end
 --- The options of a comparison; those of measured runs have more in common.
 local function options_of(name)
   local one = comparison(name)
-  return one.told and util.merged(require('trinity.fidelity.runs').options, one.options) or one.options
+  return one.prediction and util.merged(require('trinity.fidelity.runs').options, one.options) or one.options
 end
 
 --- The options of all comparisons, for trinity.options.

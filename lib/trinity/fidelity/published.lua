@@ -99,11 +99,11 @@ local function peaks(all)
       end
     end
   end
-  local told = parallel_map(cases, function(case)
+  local prediction = parallel_map(cases, function(case)
     local found, why = csv.attempt(peak, case)
     return found or { refused = why }
   end, { quiet = true })
-  return function(case) return told[at[json.encode(case)]] end
+  return function(case) return prediction[at[json.encode(case)]] end
 end
 
 --- What a row comes to in its unit, or nil and why it is refused.
@@ -134,16 +134,16 @@ end
 
 local function print_memory(rows)
   print(text.format_table({ 'row', 'published', 'predicted', 'unit', 'off' }, util.map(rows, function(row)
-    local told = row.published
-    return { row.row, told and ('%.4f'):format(told) or '', ('%.4f'):format(row.predicted), row.unit,
-      told and ('%+.2f %%'):format(100 * (row.predicted / told - 1)) or '' }
+    local prediction = row.published
+    return { row.row, prediction and ('%.4f'):format(prediction) or '', ('%.4f'):format(row.predicted), row.unit,
+      prediction and ('%+.2f %%'):format(100 * (row.predicted / prediction - 1)) or '' }
   end)))
   for _, line in ipairs(published.assumptions) do print('assumed: ' .. line) end
 end
 
 local function draw(path, rows)
   picture.draw(path, util.map(rows, function(row)
-    return { group = row.unit, given = row.published, told = row.predicted }
+    return { group = row.unit, measured = row.published, predicted = row.predicted }
   end), 'bytes')
 end
 
@@ -171,7 +171,7 @@ local function folded(row)
   return util.merged(row.case, { cluster = row.cluster_of(plan.gpus * share), strategy = strategy }), share
 end
 
-function published.told(row, values, short)
+function published.prediction(row, values, short)
   local one, share = row.case, 1
   if short then one, share = folded(row) end
   local found = measured_case.evaluate(one, values, short)
@@ -182,9 +182,9 @@ end
 function published.json(rows)
   return { rows = util.map(rows, function(row)
     if row.refused then return { row = row.id, refused = row.refused } end
-    return { row = row.id, predicted_tokens_per_s_per_gpu = row.told.predicted,
-      predicted_memory_bytes = row.told.memory_bytes, constants = row.told.basis.name,
-      runtime = row.told.basis.runtime }
+    return { row = row.id, predicted_tokens_per_s_per_gpu = row.prediction.predicted,
+      predicted_memory_bytes = row.prediction.memory_bytes, constants = row.prediction.basis.name,
+      runtime = row.prediction.basis.runtime }
   end) }
 end
 
@@ -253,10 +253,10 @@ function published.run(options)
       return { row = row.row, predicted = row.predicted, refused = row.refused }
     end) })
   end
-  local told = csv.accepted(rows, options.json and print_json or nil)
+  local prediction = csv.accepted(rows, options.json and print_json or nil)
   if options.json then return print_json() end
-  print_memory(told)
-  if options.picture ~= '' then draw(options.picture, told) end
+  print_memory(prediction)
+  if options.picture ~= '' then draw(options.picture, prediction) end
 end
 
 return published

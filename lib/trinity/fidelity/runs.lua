@@ -2,8 +2,8 @@
 -- A source is a module with
 --
 --   name, help, options, quantity    words for messages; options beside those of runs.options
---   read(options, keep)              rows: { id, line, path, kind, group, left_out, measured, refused, assumed, told }
---   told(row, values, short)         { predicted = in the unit of `measured`, memory_bytes }; values: of a fit
+--   read(options, keep)              rows: { id, line, path, kind, group, left_out, measured, refused, assumed }
+--   prediction(row, values, short)   { predicted = in the unit of `measured`, memory_bytes }; values: of a fit
 --   json(rows)                       what --json prints
 --   head, line(row)                  the table of rows
 --   parameters(rows)                 what a fit may change: { id, kind or runtime or source, name, and a prior }
@@ -52,21 +52,21 @@ local function predict(source, rows, values, short, keep)
       at[keys[i]] = #unique
     end
   end
-  local told = parallel_map(unique, function(i)
+  local prediction = parallel_map(unique, function(i)
     local row = rows[i]
-    local found, why = csv.attempt((row.source or source).told, row, values, short)
+    local found, why = csv.attempt((row.source or source).prediction, row, values, short)
     if found then return found end
     why = row.path and not why:find(row.path, 1, true) and ('%s: %s'):format(csv.place(row.path, row), why) or why
     if keep then return { refused = why } end
     util.fail('%s', why)
   end, { quiet = not short })
-  return util.map(rows, function(_, i) return told[at[keys[i]]] end)
+  return util.map(rows, function(_, i) return prediction[at[keys[i]]] end)
 end
 
 --- Logarithms of predicted over measured: of time or speed, and of memory where a source measures it.
-local function logs_of(row, told)
-  local list = { math.log(told.predicted / row.measured) }
-  if row.measured_bytes then list[2] = math.log(told.memory_bytes / row.measured_bytes) end
+local function logs_of(row, prediction)
+  local list = { math.log(prediction.predicted / row.measured) }
+  if row.measured_bytes then list[2] = math.log(prediction.memory_bytes / row.measured_bytes) end
   return list
 end
 
@@ -81,7 +81,7 @@ local function profiled(source, rows, values, parameters)
   local function told_at(tried, holds)
     local own, list = {}, {}
     for _, row in ipairs(rows) do if holds(row) then own[#own + 1] = row end end
-    for i, told in ipairs(predict(source, own, tried, true)) do list[own[i]] = logs_of(own[i], told) end
+    for i, prediction in ipairs(predict(source, own, tried, true)) do list[own[i]] = logs_of(own[i], prediction) end
     return list
   end
   local base = told_at(values, function() return true end)
@@ -154,7 +154,7 @@ local function fitted_to(source, rows, words)
   return values
 end
 
-local function groups_of(rows, told)
+local function groups_of(rows, prediction)
   local list, by = {}, {}
   local function add(name, e)
     if not by[name] then
@@ -164,17 +164,17 @@ local function groups_of(rows, told)
     table.insert(by[name].errors, e)
   end
   for i, row in ipairs(rows) do
-    add(row.group, told[i].predicted / row.measured - 1)
-    if row.measured_bytes then add(row.group .. ': memory', told[i].memory_bytes / row.measured_bytes - 1) end
+    add(row.group, prediction[i].predicted / row.measured - 1)
+    if row.measured_bytes then add(row.group .. ': memory', prediction[i].memory_bytes / row.measured_bytes - 1) end
   end
   table.sort(list, function(a, b) return a.name < b.name end)
   return list
 end
 
-local function print_rows(source, rows, told)
+local function print_rows(source, rows, prediction)
   local head = { 'row', 'network', 'GPUs', 'plan', 'measured', 'predicted', 'off', 'memory' }
   print(text.format_table(head, util.map(rows, function(row, i)
-    local t = told[i]
+    local t = prediction[i]
     return { row.id, row.network_name or '', row.gpus_text or '', row.plan_text or '',
       row.measured and ('%.6g'):format(row.measured) or '', ('%.6g'):format(t.predicted),
       errors.signed(row.measured and t.predicted / row.measured - 1),
@@ -183,12 +183,12 @@ local function print_rows(source, rows, told)
   print('measured, predicted: ' .. source.quantity)
 end
 
-local function print_assumptions(source, rows, told)
+local function print_assumptions(source, rows, prediction)
   print ''
   for _, line in ipairs(source.assumptions or {}) do print('assumed: ' .. line) end
   for i, row in ipairs(rows) do
     local list = util.merged({}, row.assumed)
-    local again = told[i].recompute
+    local again = prediction[i].recompute
     if again and row.recompute and again ~= row.recompute then
       list[#list + 1] = again .. ' recomputation: with less the plan does not fit'
     end
@@ -196,9 +196,9 @@ local function print_assumptions(source, rows, told)
   end
 end
 
-local function draw(source, path, rows, told)
+local function draw(source, path, rows, prediction)
   picture.draw(path, util.map(rows, function(row, i)
-    return { group = row.group, given = row.measured, told = told[i].predicted }
+    return { group = row.group, measured = row.measured, predicted = prediction[i].predicted }
   end), source.quantity, source.decades)
 end
 
@@ -231,7 +231,7 @@ local function cross_validate(source, rows, options)
   local used, values = fit.only(rows, options.only, function(row) return row.group end), calibration.values()
   local parameters = parameters_of(source, used, options.parameters)
   local entries = profiled(source, rows, values, parameters)
-  local told = {}
+  local prediction = {}
   fit.each(parts_of(used), 'networks', function(own)
     local others = {}
     for _, entry in ipairs(entries) do
@@ -239,17 +239,17 @@ local function cross_validate(source, rows, options)
     end
     local start = calibration.without(values, own, others, parameters)
     local moved = #others > 0 and moved_along(others, start, parameters) or start
-    for i, one in ipairs(predict(source, own, moved, true)) do told[own[i]] = one end
+    for i, one in ipairs(predict(source, own, moved, true)) do prediction[own[i]] = one end
   end)
   local kept, list = {}, {}
-  for _, row in ipairs(used) do if told[row] then kept[#kept + 1], list[#list + 1] = row, told[row] end end
+  for _, row in ipairs(used) do if prediction[row] then kept[#kept + 1], list[#list + 1] = row, prediction[row] end end
   run:result(source.name, { left_out = util.map(kept, function(row, i)
     return { row = row.id, predicted = list[i].predicted }
   end) })
   local groups = groups_of(kept, list)
   if options.save ~= '' then
     core.write_file(options.save, calibration.text(values, source.name, kept, true, { left_out = groups,
-      fitted = groups_of(kept, predict(source, kept, nil, true)), told = list }))
+      fitted = groups_of(kept, predict(source, kept, nil, true)), prediction = list }))
   end
   if options.picture ~= '' then draw(source, options.picture, kept, list) end
   if not source.lists_no_rows then print_rows(source, kept, list) end
@@ -271,32 +271,32 @@ end
 local function show(source, all, options)
   local rows = {}
   for _, row in ipairs(all) do if not row.refused then rows[#rows + 1] = row end end
-  local told = fit.each_piece(rows, 8 * core.threads(), 'rows', function(piece)
+  local prediction = fit.each_piece(rows, 8 * core.threads(), 'rows', function(piece)
     return predict(source, piece, nil, false, true)
   end)
-  for i, one in ipairs(told) do rows[i].refused, rows[i].told = one.refused, one end
+  for i, one in ipairs(prediction) do rows[i].refused, rows[i].prediction = one.refused, one end
   local reached = {}
-  for _, row in ipairs(all) do if row.refused or row.told then reached[#reached + 1] = row end end
+  for _, row in ipairs(all) do if row.refused or row.prediction then reached[#reached + 1] = row end end
   local data = source.json(reached)
   rows = csv.accepted(reached, options.json and function() print(json.encode(data)) end)
-  told = util.map(rows, function(row) return row.told end)
+  prediction = util.map(rows, function(row) return row.prediction end)
   run:result(source.name, data)
   if options.json then return print(json.encode(data)) end
-  if not source.lists_no_rows then print_rows(source, rows, told) end
-  print_assumptions(source, rows, told)
+  if not source.lists_no_rows then print_rows(source, rows, prediction) end
+  print_assumptions(source, rows, prediction)
   print ''
   local served = calibration.rows(source.name)
   for _, heading in ipairs { 'rows that the constants were fitted to', 'predicted rows' } do
-    local own, own_told = {}, {}
+    local own, own_predictions = {}, {}
     for i, row in ipairs(rows) do
       if row.measured and (served[row.served or row.id] or false) == (heading ~= 'predicted rows') then
-        own[#own + 1], own_told[#own_told + 1] = row, told[i]
+        own[#own + 1], own_predictions[#own_predictions + 1] = row, prediction[i]
       end
     end
-    if #own > 0 then errors.print(heading, groups_of(own, own_told)) end
+    if #own > 0 then errors.print(heading, groups_of(own, own_predictions)) end
   end
-  if source.ranked then errors.print_ranking(rows, told) end
-  if options.picture ~= '' then draw(source, options.picture, rows, told) end
+  if source.ranked then errors.print_ranking(rows, prediction) end
+  if options.picture ~= '' then draw(source, options.picture, rows, prediction) end
 end
 
 --- Runs a comparison with the options that the command line gave.

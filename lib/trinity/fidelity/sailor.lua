@@ -84,8 +84,9 @@ end
 --- The memory that was measured; nil where it is less than half of what the plan's tensors take: it is not that of a
 --- GPU of the plan.
 local function bytes_of(plan, data, values)
-  local told = plan.measured_bytes and csv.attempt(sailor_step.predict, plan, data, values)
-  if told and plan.measured_bytes < 0.5 * (told.predicted_memory_bytes - values.context_bytes) then return nil end
+  local prediction = plan.measured_bytes and csv.attempt(sailor_step.predict, plan, data, values)
+  local least = prediction and 0.5 * (prediction.predicted_memory_bytes - values.context_bytes)
+  if least and plan.measured_bytes < least then return nil end
   return plan.measured_bytes
 end
 
@@ -122,7 +123,7 @@ function sailor.read(options, keep)
   end)
 end
 
-function sailor.told(row, values)
+function sailor.prediction(row, values)
   local all = values and values.sources or require('trinity.cluster.calibrated').sources
   local ok, found = pcall(sailor_step.predict, row.plan, row.data, all.sailor[row.family])
   if ok then return { predicted = found.predicted_s, memory_bytes = found.predicted_memory_bytes } end
@@ -133,7 +134,8 @@ end
 function sailor.json(rows)
   return { plans = util.map(rows, function(row)
     if row.refused then return { plan = row.id, refused = row.refused } end
-    return { plan = row.id, predicted_s = row.told.predicted, predicted_memory_bytes = row.told.memory_bytes }
+    local found = row.prediction
+    return { plan = row.id, predicted_s = found.predicted, predicted_memory_bytes = found.memory_bytes }
   end) }
 end
 

@@ -211,7 +211,7 @@ function vtrain.read(options, keep)
   end)
 end
 
-function vtrain.told(row, values, short)
+function vtrain.prediction(row, values, short)
   local one = row.case
   if values and row.family then
     one = util.merged(one, { cluster = measured_cluster(row.gpus, values.sources.vtrain.cluster) })
@@ -222,7 +222,7 @@ end
 
 function vtrain.json(rows)
   return { rows = util.map(rows, function(row)
-    return { predicted_s = row.told and row.told.predicted, refused = row.refused }
+    return { predicted_s = row.prediction and row.prediction.predicted, refused = row.refused }
   end) }
 end
 

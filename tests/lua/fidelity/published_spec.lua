@@ -45,7 +45,7 @@ local function speed(row, changes, runtime)
   end
   return row.tokens / row.gpus / case.evaluate(one).step_time_s
 end
-local function told(changes) return published.told(row_of(changes)) end
+local function told(changes) return published.prediction(row_of(changes)) end
 
 local function has(list, words)
   for _, line in ipairs(list) do if line:find(words, 1, true) then return true end end
@@ -100,7 +100,7 @@ describe('a prediction', function()
     local row = row_of { recompute = 'selective', gpu = 'H100-96GB', note = 'AsyncTP torch.compile', precision = 'fp8' }
     local problem = case.problem(row.case)
     local metrics = problem:evaluate(row.case.strategy)
-    expect(published.told(row).predicted):equals(64 * 1024 / (metrics.step_time_s * 8))
+    expect(published.prediction(row).predicted):equals(64 * 1024 / (metrics.step_time_s * 8))
     local path, rows = temporary '.lua', file_of {}
     core.write_file(path, trinity_says(("fidelity published --rows '%s' --script r1 --run none"):format(rows), 0))
     local printed = trinity_says(path, 0)
@@ -198,12 +198,12 @@ describe('a prediction', function()
   end)
   it('for fits takes less work and comes to the same: few micro-batches, one group of replicas of experts', function()
     local row = row_of { micro_batch = '1', global_batch = '256' }
-    local whole, short = published.told(row).predicted, published.told(row, nil, true).predicted
+    local whole, short = published.prediction(row).predicted, published.prediction(row, nil, true).predicted
     expect(short):near(whole, 1e-3 * whole)
     local experts = row_of { experts = '8', experts_per_token = '2', ffn = '512', tp = '1', pp = '1', dp = '8', ep = '2', gpu = 'GB200',
       precision = 'mxfp8' }
-    expect(published.told(experts, nil, true).predicted / published.told(experts).predicted):near(1, 0.15)
-    expect(published.told(row, calibration.values()).predicted):near(whole, 1e-9 * whole)
+    expect(published.prediction(experts, nil, true).predicted / published.prediction(experts).predicted):near(1, 0.15)
+    expect(published.prediction(row, calibration.values()).predicted):near(whole, 1e-9 * whole)
   end)
   it('recomputes where the plan of a network without fused attention cannot fit', function()
     expect(told({ gpu = 'A100-80GB', hidden = '12288', heads = '96', ffn = '49152', layers = '8', parameters_b = '',

@@ -226,8 +226,8 @@ describe('errors of predictions', function()
     expect(errors.tau { { 1, 10 }, { 2, 10 }, { 3, 30 } }):near(2 / math.sqrt(6), 1e-12)
     expect(errors.tau { { 1, 10 }, { 1, 20 } }):equals(nil)
     expect(errors.choice { { 1, 12 }, { 2, 10 }, { 3, 30 } }):near(0.2, 1e-12)
-    local ranking = errors.ranking({ { group = 'a', told_s = 1, measured_s = 2 }, { group = 'a', told_s = 2, measured_s = 1 },
-      { group = 'b', told_s = 1, measured_s = 1 }, { group = 'a', told_s = 3 } }, 2)
+    local ranking = errors.ranking({ { group = 'a', predicted_s = 1, measured_s = 2 }, { group = 'a', predicted_s = 2, measured_s = 1 },
+      { group = 'b', predicted_s = 1, measured_s = 1 }, { group = 'a', predicted_s = 3 } }, 2)
     expect(ranking.groups):equals(1)
     expect(ranking.choice):equals(1)
   end)
