@@ -35,7 +35,7 @@ given.names = {
     skip_reduction_factor local_skip_factor held age bfloat16]],
   ['trinity.Device'] = [[name type speed node capacity_bytes]],
   ['trinity.DeviceAccount'] = [[device parameters weight_bytes gradient_bytes optimizer_bytes gathered_weight_bytes
-    activation_bytes delayed_bytes activations flops computation_s recomputation_s exposed_s idle_s]],
+    activation_bytes delayed_bytes peak_bytes activations flops computation_s recomputation_s exposed_s idle_s]],
   ['trinity.Dimension'] = [[name size role splits]],
   ['trinity.DoubleArray'] = [[length]],
   ['trinity.DrawnMoves'] = [[count features device_of]],
@@ -90,6 +90,8 @@ given.names = {
     seconds table_entries peak_table_entries largest_table widest_set stopped iterations accepted]],
   ['trinity.PaseRow'] = [[layers type dimensions factors]],
   ['trinity.PathStep'] = [[kind task operator collective micro_batch output from to bytes ready_s start_s end_s]],
+  ['trinity.PeakBytes'] = [[weights optimizer gradients activations activation_gradients delayed received gathered
+    workspace]],
   ['trinity.PipelineInfeasibility'] = [[text device needed_bytes capacity_bytes over_bytes node]],
   ['trinity.PipelineInstance'] = [[source options machine]],
   ['trinity.PipelineMachine'] = [[devices cpus memory_bytes bandwidth_bytes_per_s micro_batches]],
@@ -133,8 +135,8 @@ given.names = {
   ['trinity.SelectionNodes'] = [[costs usages intervals]],
   ['trinity.SelectionTable'] = [[name nodes edges usage_limit]],
   ['trinity.StageAccount'] = [[stage layers traffic device parameters weight_bytes gradient_bytes optimizer_bytes
-    gathered_weight_bytes activation_bytes delayed_bytes activations flops computation_s recomputation_s exposed_s
-    idle_s]],
+    gathered_weight_bytes activation_bytes delayed_bytes peak_bytes activations flops computation_s recomputation_s
+    exposed_s idle_s]],
   ['trinity.StepState'] = [[step_time_s computation_blame_s held_blame_s queue_blame_s transfer_blame_s wait_s
     slack_s tight_s peak_bytes operator_slack_s collision_s crowd_s busy_s memory_bytes room_s critical_s]],
   ['trinity.Strategy'] = [[mesh devices virtual_stages stages recompute operators inside sequence_parallel
@@ -166,7 +168,7 @@ given.nested = {
   ['trinity.ClusterBasis'] = [[kinds=KindBasis*]],
   ['trinity.Comparison'] = [[rows=ComparisonRow*]],
   ['trinity.CriticalPath'] = [[steps=PathStep*]],
-  ['trinity.DeviceAccount'] = [[exposed_s=ExposedSeconds]],
+  ['trinity.DeviceAccount'] = [[peak_bytes=PeakBytes exposed_s=ExposedSeconds]],
   ['trinity.ExecutedStep'] = [[copies=ExecutedCopy*]],
   ['trinity.Execution'] = [[last=ExecutedStep weights=NamedWeight*]],
   ['trinity.FeatureColumns'] = [[time=FeatureColumn output_bytes=FeatureColumn depth=FeatureColumn
@@ -188,7 +190,7 @@ given.nested = {
   ['trinity.ScheduleOrders'] = [[ranks=RankOrder*]],
   ['trinity.Search'] = [[curve=CurvePoint*]],
   ['trinity.SelectionTable'] = [[nodes=SelectionNodes edges=SelectionEdges]],
-  ['trinity.StageAccount'] = [[traffic=Traffic* exposed_s=ExposedSeconds]],
+  ['trinity.StageAccount'] = [[traffic=Traffic* peak_bytes=PeakBytes exposed_s=ExposedSeconds]],
   ['trinity.Strategy'] = [[ranking=Ranking curve=CurvePoint*]],
   ['trinity.Trace'] = [[modules=TraceTimes* operators=TraceTimes*]],
   ['trinity.TrainingTime'] = [[epochs=EpochTime*]],

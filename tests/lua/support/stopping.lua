@@ -78,7 +78,7 @@ stopping.cases = {
     ready() while true do a = (a:matmul(a)):tanh() end ]] },
   { 'building a graph', layered .. [[ ready() while true do layered(20000, 10) end ]] },
   { 'bounds', layered .. [[
-    local problem = trinity.problem { graph = layered(30000, 40), cluster = trinity.cluster 'heterogeneous' }
+    local problem = trinity.problem { graph = layered(30000, 40), cluster = trinity.cluster('heterogeneous', { constants = 'data_sheet' }) }
     ready() for k = 1, 1e9 do problem:bounds(1 + k % 1000) end ]] },
   { 'a minimum cut', layered .. [[
     local graph = layered(100000, 300)
