@@ -152,7 +152,8 @@ else
     #found.cluster.devices, options.global_batch, tokens > 1 and (' of %d tokens'):format(tokens) or ''))
   if found.plans[1] then
     print(text.report(found, tokens, layers))
-    cli.print_basis(problem, {})
+    local costs = problem:cost_text()
+    if costs then print('costs: ' .. costs) end
     if options.explain then print(found.plans[1].strategy:explain()) end
   else
     print(table.concat(text.nothing(found), '\n'))
