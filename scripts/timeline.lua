@@ -2,6 +2,7 @@
 -- One step under the magnifying glass: where its time goes, and a trace of it to look at.
 
 local trinity = require 'trinity'
+local calibrate = require 'trinity.cluster.calibrate'
 local cli = require 'trinity.command.cli'
 local settings = require 'trinity.command.settings'
 local text = require 'trinity.base.text'
@@ -121,5 +122,6 @@ end
 print_devices(problem.cluster, timeline.metrics, exposed)
 print_path(timeline, exposed_s, span_s)
 print_types(timeline)
+print(calibrate.text(problem.cluster.basis))
 timeline:save(options.output)
 print(('\nto see it, open %s in https://ui.perfetto.dev'):format(options.output))

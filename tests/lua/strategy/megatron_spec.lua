@@ -13,7 +13,7 @@ local function cluster(between)
     net:link(net:devices(name, 2, 'a100'), name .. '/switch', { bandwidth_bytes_per_s = 100e9, latency_s = 1e-6 })
     net:link(name .. '/switch', 'network', { bandwidth_bytes_per_s = between, latency_s = 1e-6 })
   end)
-  return trinity.cluster(net:spec())
+  return trinity.cluster(net:spec(), { constants = 'data_sheet' })
 end
 
 local problem = trinity.problem { graph = graph, cluster = cluster(1e9) }

@@ -4,7 +4,7 @@ local nodes = require 'trinity.cluster.nodes'
 local simulator = require 'trinity.strategy.simulator'
 local trinity = require 'trinity'
 
-local cluster = trinity.cluster 'dgx_a100x4'
+local cluster = trinity.cluster('dgx_a100x4', { constants = 'data_sheet' })
 local problem = trinity.problem { cluster = cluster, graph = trinity.model('gpt2', { layers = 2, hidden = 64, heads = 4,
   sequence = 32, positions = 32, vocabulary = 200, batch_size = 2, dropout = 0, fused = false, optimizer = 'adam' }) }
 
@@ -30,7 +30,7 @@ describe('replicas of a mesh', function()
   it('reduce gradients behind the last one that their stage sends', function()
     local spec = nodes.spec 'dgx_a100:1x8' -- one network for both
     spec.queue = 'route'
-    local apart = trinity.problem { cluster = trinity.cluster(spec), graph = problem.graph }
+    local apart = trinity.problem { cluster = trinity.cluster(spec, { constants = 'data_sheet' }), graph = problem.graph }
     for _, bytes in ipairs { 1e4, 1e9 } do
       local found = apart:strategy { mesh = { pipeline = 2, data = 4 }, micro_batches = 4, bucket_bytes = bytes }
       local timeline, inner, there = apart:timeline(found), simulator.lowered('spec', apart, found)
@@ -176,7 +176,7 @@ describe('replicas of a mesh', function()
       local spec = nodes.spec 'dgx_a100:2x1'
       spec.queue = 'none'
       for _, link in ipairs(spec.links) do link.bandwidth_bytes_per_s = gbit_s * 1e9 / 8 end
-      local apart = trinity.problem { graph = problem.graph, cluster = trinity.cluster(spec) }
+      local apart = trinity.problem { graph = problem.graph, cluster = trinity.cluster(spec, { constants = 'data_sheet' }) }
       local function price(asynchronous)
         return apart:evaluate { mesh = { data = 2 }, synchronise = { kind = 'parameter_server', asynchronous = asynchronous } }
       end

@@ -81,7 +81,7 @@ describe('equal stages with free links', function()
 end)
 
 describe('zero-bubble schedules', function()
-  local problem = trinity.problem { graph = gpt2(), cluster = trinity.cluster 'dgx_a100x4' }
+  local problem = trinity.problem { graph = gpt2(), cluster = trinity.cluster('dgx_a100x4', { constants = 'data_sheet' }) }
   local function strategy(schedule, more)
     local plan = { mesh = { pipeline = 4 }, schedule = schedule, micro_batches = 8,
       virtual_stages = schedule:match 'v$' and 2 or nil }
@@ -90,7 +90,7 @@ describe('zero-bubble schedules', function()
   end
 
   it('make steps shorter than 1F1B does, where launches of kernels are little beside their work', function()
-    local large = trinity.problem { cluster = trinity.cluster 'dgx_a100x4',
+    local large = trinity.problem { cluster = trinity.cluster('dgx_a100x4', { constants = 'data_sheet' }),
       graph = gpt2 { hidden = 1024, heads = 16, sequence = 512, positions = 512, batch_size = 4 } }
     local function step(schedule, virtual)
       return large:strategy({ mesh = { pipeline = 4 }, schedule = schedule, micro_batches = 8, virtual_stages = virtual })
