@@ -142,7 +142,8 @@ function problems.of(page, run)
   for i, id in ipairs(run.problem_ids) do
     local about = run.problems[id]
     local devices = strings(about.device_names, about.devices)
-    local entry = { id = id, model = tostring(about.model), cluster = tostring(about.cluster), devices = devices,
+    local entry = { id = id, rests_on = about.rests_on, model = tostring(about.model),
+      cluster = tostring(about.cluster), devices = devices,
       operators = number(about.operators), capacity_bytes = about.capacity_bytes, bounds = about.bounds,
       schedule = about.schedule, micro_batches = number(about.micro_batches), strategies = {},
       reward = read.text(run, ('problems/%s/reward.lua'):format(id)) }

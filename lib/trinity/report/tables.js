@@ -95,7 +95,8 @@ function comparisonTable(run, problem) {
   const several = rows.some(row => row.runs.length > 1);
   return table(comparisonHead, cells, { numbers: [1, 2, 3, 4, 6, 7],
     caption: problem.model + ' on ' + problem.cluster + ', simulated'
-      + (several ? '; medians over seeds, with their range' : '') });
+      + (several ? '; medians over seeds, with their range' : '')
+      + (problem.rests_on ? '; ' + problem.rests_on : '') });
 }
 
 /** Colours of methods: the same on all curves of the page. */

@@ -1,5 +1,6 @@
 -- What a run's searches are about, written so that it can be read back: graph, cluster, rules, and the reward's source.
 
+local calibrate = require 'trinity.cluster.calibrate'
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
 local model = require 'trinity.graph.model'
@@ -105,7 +106,7 @@ function run_problem.write(folder, id, problem)
     operators = graph.operators, units = graph.units, devices = #cluster.devices, rules = problem.rules,
     schedule = plan.schedule, micro_batches = plan.micro_batches, own_cost = problem.cost ~= nil,
     bounds = bounds, device_names = names, capacity_bytes = capacities,
-    reward = ('problems/%s/reward.lua'):format(id) }
+    rests_on = calibrate.text(cluster.basis), reward = ('problems/%s/reward.lua'):format(id) }
   about.graph = write_once(folder, ('graphs/%s-%s.json'):format(run_folder.word(graph.name), graph.fingerprint),
     function() return graph:to_json() end)
   about.cluster_file = write_once(folder,

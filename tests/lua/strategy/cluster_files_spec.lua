@@ -53,7 +53,9 @@ end
 
 local function bytes(metrics) return ffi.string(metrics, ffi.sizeof(metrics)) end
 
-local function on(cluster) return trinity.problem { graph = graph, cluster = trinity.cluster(cluster, { constants = 'data_sheet' }) } end
+local function on(cluster)
+  return trinity.problem { graph = graph, cluster = trinity.cluster(cluster, { constants = 'data_sheet' }) }
+end
 
 local plans = {
   { mesh = { tensor = 4, pipeline = 2, data = 4 }, micro_batches = 8, shard = 1 },
