@@ -2,7 +2,6 @@
 -- One step under the magnifying glass: where its time goes, and a trace of it to look at.
 
 local trinity = require 'trinity'
-local calibrate = require 'trinity.cluster.calibrate'
 local cli = require 'trinity.command.cli'
 local settings = require 'trinity.command.settings'
 local text = require 'trinity.base.text'
