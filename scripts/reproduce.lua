@@ -34,6 +34,7 @@ local function chosen(name, list, what)
   util.fail_usage('%s: unknown name %s', what, util.unknown(name, list))
 end
 
+require('trinity.graph.model').set_cluster_options { constants = 'data_sheet' } -- as papers describe their machines
 local paper = require('trinity.paper.' .. chosen(options.paper, papers, 'trinity reproduce PAPER') .. '_page')
 
 --- The sections that --only names, in the order of the page.
@@ -101,7 +102,6 @@ local asked = trinity.stoppable(function()
   end
 end)
 if asked then os.exit(trinity.stop_status()) end
-require('trinity.graph.model').set_cluster_options { constants = 'data_sheet' } -- as papers describe their machines
 local made_by = ('trinity reproduce %s'):format(cli.words())
 if options.json then
   print(trinity.json.encode { paper = paper.name, seed = settings.seed, seeds = settings.seeds,

@@ -11,8 +11,11 @@ local calibrate = {}
 --- What a runtime that is asked for changes on a kind without constants.
 local function of_sheet(known)
   return { compute_efficiency = known.compute_efficiency, memory_efficiency = known.memory_efficiency,
-    attention = known.compute_efficiency, half_width = known.half_width, launch_s = known.launch_s, expert = 1,
-    routing = 1, inside_share = 1, network_share = 1 }
+    attention = known.compute_efficiency, half_width = known.half_width, launch_s = known.launch_s,
+    expert = constants.by_name.expert.start,
+    routing = constants.by_name.routing.start, inside_share = 1, network_share = 1,
+    expert_dispatch_s = constants.by_name.expert_dispatch_s.start,
+    layer_dispatch_s = constants.by_name.layer_dispatch_s.start }
 end
 
 --- Peak of FP8 as matmuls reach it, so that the kind's efficiency of 16 bits gives it.

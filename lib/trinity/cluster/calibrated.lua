@@ -9,7 +9,7 @@ return {
     },
     a100_80gb = { rows = 68, mean_error = 0.0579,
       values = {
-        compute_efficiency = 0.7245, inside_share = 1.208, launch_s = 1.502e-05, memory_efficiency = 0.6887,
+        compute_efficiency = 0.7245, inside_share = 1.208, memory_efficiency = 0.6887,
       },
       assumed = {
         attention = 0.8, half_width = 60, network_share = 1,
@@ -20,7 +20,7 @@ return {
         expert_dispatch_s = 8.242e-05, layer_dispatch_s = 0.0001861, mxfp8 = 0.5857, routing = 0.08925,
       },
       assumed = {
-        compute_efficiency = 0.673, float8 = 'mxfp8', fp8 = 0.5234, nvfp4 = 0.4164, nvfp4_rate = 2,
+        compute_efficiency = 0.673, float8 = 'mxfp8', fp8 = 0.5234, half_width = 60, nvfp4 = 0.4164, nvfp4_rate = 2,
       },
     },
     b300 = { like = 'b200',
@@ -34,7 +34,7 @@ return {
         nvfp4 = 0.4164, routing = 0.1297,
       },
       assumed = {
-        float8 = 'mxfp8', nvfp4_rate = 2,
+        float8 = 'mxfp8', half_width = 60, nvfp4_rate = 2,
       },
     },
     gb300 = { rows = 43, mean_error = 0.0615,
@@ -43,7 +43,7 @@ return {
         mxfp8 = 0.6223, nvfp4 = 0.4397, routing = 0.1404,
       },
       assumed = {
-        float8 = 'mxfp8', nvfp4_rate = 3,
+        float8 = 'mxfp8', half_width = 60, nvfp4_rate = 3,
       },
     },
     h100 = { rows = 40, mean_error = 0.0673,
@@ -68,7 +68,7 @@ return {
   },
   runtimes = {
     ['composer-2023'] = {
-      attention_share = 0.7972, hopper_attention_share = 0.5048, launch_share = 2.344, memory_share = 0.7667,
+      attention_share = 0.7972, hopper_attention_share = 0.5048, launch_share = 4, memory_share = 0.7667,
     },
     deepspeed = {
       network_share = 0.1267,
@@ -79,11 +79,14 @@ return {
     megatron = {
       routing_speed = 2.7,
     },
+    ['megatron-2021'] = {
+      launch_share = 3.004,
+    },
     ['megatron-2024'] = {
       memory_share = 0.5042,
     },
     ['megatron-deepspeed-2022'] = {
-      compute_share = 1.023, launch_share = 9.639, memory_share = 0.41,
+      compute_share = 1.023, launch_share = 28.96, memory_share = 0.41,
     },
     torchtitan = {
       async_share = 1.349, inside_share = 0.4576, rowwise_cast_share = 0.037,

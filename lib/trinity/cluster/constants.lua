@@ -24,7 +24,7 @@ constant('memory_efficiency', '1', 0.75, 0.5, 1.05, 0.15,
   'share of the memory bandwidth that memory-bound kernels reach; above 1 where some of them are fused')
 constant('attention', '1', 0.8, 0.4, 1.3, 0.2,
   'share of the 16-bit peak that fused attention reaches, with all of the causal square counted')
-constant('launch_s', 's', 6e-6, 1e-6, 40e-6, 0.5, 'launch of a kernel and the gap before it')
+constant('launch_s', 's', 5e-6, 1e-6, 40e-6, 0.5, 'launch of a kernel and the gap before it')
 constant('fp8', '1', 0.6, 0.35, 0.8, 0.15, 'share of the FP8 peak that matmuls scaled per tensor reach')
 constant('mxfp8', '1', 0.6, 0.4, 0.75, 0.15, 'share of the FP8 peak that matmuls scaled in blocks of 32 reach')
 constant('nvfp4', '1', 0.45, 0.3, 0.6, 0.15, 'share of the FP4 peak that NVFP4 matmuls reach')

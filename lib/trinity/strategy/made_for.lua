@@ -79,7 +79,8 @@ end
 function made_for.read(path)
   local file = json.decode(util.read_file(path), path)
   if type(file) ~= 'table' or file.format ~= 'trinity-strategy' then
-    util.fail("%s: expected format 'trinity-strategy'", path)
+    util.fail("%s: expected a strategy of format 'trinity-strategy', got %s", path,
+      util.describe(type(file) == 'table' and file.format or file))
   end
   local fields, names = file.made_for, {}
   for _, part in ipairs { 'graph', 'cluster' } do
