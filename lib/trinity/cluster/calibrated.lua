@@ -30,8 +30,8 @@ return {
     },
     gb200 = { rows = 43, mean_error = 0.0504,
       values = {
-        compute_efficiency = 0.673, expert_dispatch_s = 9.5e-05, fp8 = 0.5234, inside_share = 1.679, mxfp8 = 0.496,
-        nvfp4 = 0.4164, routing = 0.1297,
+        compute_efficiency = 0.6675, expert_dispatch_s = 0.0001075, fp8 = 0.5157, inside_share = 1.736,
+        mxfp8 = 0.4888, nvfp4 = 0.41, routing = 0.1228,
       },
       assumed = {
         float8 = 'mxfp8', half_width = 60, nvfp4_rate = 2,
@@ -39,8 +39,8 @@ return {
     },
     gb300 = { rows = 43, mean_error = 0.0615,
       values = {
-        compute_efficiency = 0.682, expert_dispatch_s = 9.377e-05, fp8 = 0.6218, inside_share = 1.684,
-        mxfp8 = 0.6223, nvfp4 = 0.4397, routing = 0.1404,
+        compute_efficiency = 0.7689, expert_dispatch_s = 9.467e-05, fp8 = 0.6092, inside_share = 2.16,
+        mxfp8 = 0.6125, nvfp4 = 0.4238, routing = 0.1096,
       },
       assumed = {
         float8 = 'mxfp8', half_width = 60, nvfp4_rate = 3,
