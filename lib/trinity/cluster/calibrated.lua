@@ -7,12 +7,12 @@ return {
   kinds = {
     a100 = { like = 'a100_80gb',
     },
-    a100_80gb = { rows = 68, mean_error = 0.0579,
+    a100_80gb = { rows = 68, mean_error = 0.0566,
       values = {
-        compute_efficiency = 0.7245, inside_share = 1.208, memory_efficiency = 0.6887,
+        compute_efficiency = 0.7328, inside_share = 1.247, memory_efficiency = 0.6948,
       },
       assumed = {
-        attention = 0.8, half_width = 60, network_share = 1,
+        attention = 0.8, half_width = 60, launch_s = 5e-06, network_share = 1,
       },
     },
     b200 = { rows = 7, mean_error = 0.0585,
@@ -68,10 +68,10 @@ return {
   },
   runtimes = {
     ['composer-2023'] = {
-      attention_share = 0.7972, hopper_attention_share = 0.5048, launch_share = 4, memory_share = 0.7667,
+      attention_share = 0.7855, hopper_attention_share = 0.5798, launch_share = 26.69, memory_share = 0.9556,
     },
     deepspeed = {
-      network_share = 0.1267,
+      network_share = 0.1237,
     },
     eager = {
       memory_share = 0.4187,
@@ -80,13 +80,13 @@ return {
       routing_speed = 2.7,
     },
     ['megatron-2021'] = {
-      launch_share = 3.004,
+      launch_share = 4.691,
     },
     ['megatron-2024'] = {
       memory_share = 0.5042,
     },
     ['megatron-deepspeed-2022'] = {
-      compute_share = 1.023, launch_share = 28.96, memory_share = 0.41,
+      compute_share = 1.038, launch_share = 53.11, memory_share = 0.5291,
     },
     torchtitan = {
       async_share = 1.349, inside_share = 0.4576, rowwise_cast_share = 0.037,
@@ -115,7 +115,7 @@ return {
     },
     vtrain = {
       cluster = {
-        network_share = 0.5885, shared_bandwidth = 0.4784,
+        network_share = 0.6205, shared_bandwidth = 0.4686,
       },
     },
   },
@@ -185,7 +185,7 @@ return {
       ['vtrain_a100'] = '77, 0.0849 - 0.4228, 0.1297 - 0.5912',
     },
     published = {
-      ['A100-80GB, dense'] = '27, 0.0493 0.0240 0.2940, 0.0614 0.0343 0.3528',
+      ['A100-80GB, dense'] = '27, 0.0490 0.0256 0.2652, 0.0600 0.0271 0.3560',
       ['B200, mixtures of experts'] = '5, 0.0142 0.0152 0.0214, 0.0508 0.0202 0.1838',
       ['B300, mixtures of experts'] = '2, 0.0362 0.0362 0.0453, 0.0778 0.0778 0.0873',
       ['GB200, dense'] = '21, 0.0289 0.0239 0.0782, 0.0517 0.0475 0.1157',
@@ -206,8 +206,8 @@ return {
       ['OPT-350, mixed nodes: memory'] = '3, 0.0594 0.0297 0.1353, 0.1106 0.1140 0.1485',
     },
     vtrain = {
-      ['hidden 3072, 30 layers'] = '26, 0.0521 0.0201 0.4901, 0.0663 0.0339 0.4898',
-      ['hidden 6144, 40 layers'] = '15, 0.0350 0.0218 0.0947, 0.0357 0.0246 0.0972',
+      ['hidden 3072, 30 layers'] = '26, 0.0525 0.0235 0.4962, 0.0640 0.0302 0.5043',
+      ['hidden 6144, 40 layers'] = '15, 0.0331 0.0188 0.0990, 0.0341 0.0220 0.0980',
     },
   },
 }

@@ -201,7 +201,7 @@ local function share(start, least, most, spread)
   return { start = start, least = least, most = most, spread = spread }
 end
 local of_runtimes = { compute_share = share(0.9, 0.5, 1.2, 0.15), attention_share = share(0.8, 0.2, 1.5, 0.3),
-  hopper_attention_share = share(0.6, 0.2, 1, 0.3), launch_share = share(1.5, 0.5, 10, 0.5),
+  hopper_attention_share = share(0.6, 0.2, 1, 0.3), launch_share = share(2.5, 0.5, 100, 0.7),
   memory_share = share(0.6, 0.2, 1.2, 0.3), network_share = share(0.12, 0.03, 0.5, 0.3),
   inside_share = share(0.5, 0.2, 2, 0.5), async_share = share(1.4, 1, 4, 0.3), routing_speed = share(2, 1, 4, 0.3),
   rowwise_cast_share = share(0.05, 0.015, 0.1, 0.3) }

@@ -206,7 +206,7 @@ local function show_fit(source, rows, options)
   local used = fit.only(measured(rows), options.only, function(row) return row.group end)
   if #used == 0 then util.fail('no row to fit to: expected some with a value') end
   local values, stopped = fit.keeping(function() return fitted_to(source, used, options.parameters) end)
-  local written = calibration.text(values, source.name, used, options.only ~= '')
+  local written = calibration.text(values, source.name, used, options.only ~= '' or options.parameters ~= '')
   if options.save ~= '' then core.write_file(options.save, written) else io.write(written) end
   if stopped then return end
   errors.print('rows that the constants were fitted to', groups_of(used, predict(source, used, values, true)))
