@@ -115,7 +115,7 @@ local function kept() return require('trinity.cluster.calibrated').sources.vtrai
 --- vTrain's cluster of so many GPUs.
 local function measured_cluster(gpus, values)
   values = values or kept()
-  local net = topology.new { name = ('%d A100'):format(gpus), queue = 'route' }
+  local net = topology.new { name = ('%d A100'):format(gpus), queue = 'pair' }
   net:machines(gpus / a_node, function(name)
     local members = net:devices(name, a_node, kind)
     net:link(members, name .. '/nvswitch', 'nvswitch3', 12)
