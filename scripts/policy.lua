@@ -40,6 +40,8 @@ local options = trinity.options {
   samples = { default = 6000, help = 'of optima: placements that a policy may draw', min = 20, integer = true },
   json = { default = false, help = 'JSON on standard output and nothing else' },
 }
+-- Policies are trained and compared on machines as their data sheets describe them.
+require('trinity.graph.model').set_cluster_options { constants = 'data_sheet' }
 local action, file = options.what[1] or 'show', options.what[2] or trinity.rankers.shipped
 local actions = { show = true, study = true, optima = true, front = true, schedulers = true }
 if not actions[action] or options.what[(action == 'show' or action == 'front') and 3 or 2] then
