@@ -140,6 +140,7 @@ function cli.complete(options)
   for name, value in util.sorted_pairs(said) do
     if options[name] ~= nil and not is_given(options, name) then options[name] = value end
   end
+  if made.cluster_options then model.set_cluster_options(options) end
   options_of_file[options] = own and util.merged(made.options) or nil
   if own then options_of_file[options].batch_size = nil end
 end

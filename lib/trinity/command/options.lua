@@ -171,11 +171,9 @@ end
 --- Has clusters of the command made with its constants and runtime.
 local function use_cluster_options(values)
   if type(values.constants) ~= 'string' then return end
-  local given = { constants = values.constants ~= 'calibrated' and values.constants or nil,
-    runtime = values.runtime ~= '' and values.runtime or nil }
-  constants.read(given.constants)
-  runtimes.read(given.runtime)
-  model.set_cluster_options(given)
+  constants.read(values.constants)
+  runtimes.read(values.runtime)
+  model.set_cluster_options(values)
 end
 
 --- Sets an option from word i and, where it needs one, the next word; returns the last word that it took, and the

@@ -485,8 +485,11 @@ local cluster_options = options_of.declare('trinity.ClusterOptions', { help = 'W
 
 local chosen = {} -- options of the command line, where a script says nothing
 
---- Options of trinity.cluster that hold where a call has none.
-function model.set_cluster_options(options) chosen = options end
+--- Options of trinity.cluster, as a command has them, that hold where a call has none.
+function model.set_cluster_options(options)
+  chosen = { constants = options.constants ~= 'calibrated' and options.constants or nil,
+    runtime = options.runtime ~= '' and options.runtime or nil }
+end
 
 --- The cluster of a description by data sheets, with the constants and the runtime that `how` has.
 local function calibrated(how)

@@ -135,6 +135,15 @@ describe('a saved plan', function()
     expect(json_of(words .. ' --json').reevaluated):matches '^made for gpt2'
     expect(shell 'simulate --reevaluate --run none'):matches "option '%-%-reevaluate' belongs to %-%-strategy"
   end)
+  it('has the constants and the runtime of its cluster', function()
+    local graph = trinity.model('gpt2', { layers = 2, hidden = 64, heads = 4, sequence = 32, positions = 32, batch_size = 2 })
+    for _, options in ipairs { { runtime = 'torchtitan' }, { constants = 'data_sheet' } } do
+      local problem = trinity.problem { graph = graph, cluster = trinity.cluster('dgx_h100', options) }
+      local saved = problem:strategy { mesh = { data = 8 }, micro_batches = 2 }
+      saved:save(folder .. '/own.json')
+      expect(json_of('simulate --strategy own.json --run none --json').step_time_s):equals(saved.metrics.step_time_s)
+    end
+  end)
   it('of a program that simulates another step is refused', function()
     local path = folder .. '/changed.json'
     local problem = trinity.problem { graph = trinity.model('mlp', { batch_size = 2 }), cluster = trinity.cluster 'p100x2' }
