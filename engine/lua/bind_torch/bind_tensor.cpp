@@ -345,15 +345,15 @@ int tensor_live_bytes(lua_State* L) {
   return push_number(L, static_cast<double>(live_tensor_bytes()));
 }
 
-constexpr luaL_Reg kMethods[] = {TRINITY_BIND("size", tensor_size),
-                                 TRINITY_BIND("dim", tensor_dim),
-                                 TRINITY_BIND("numel", tensor_numel),
-                                 TRINITY_BIND("item", tensor_item),
-                                 TRINITY_BIND("totable", tensor_totable),
-                                 TRINITY_BIND("clone", tensor_clone),
-                                 TRINITY_BIND("detach", tensor_detach),
-                                 TRINITY_BIND("contiguous", tensor_contiguous),
-                                 TRINITY_BIND("to", tensor_to)};
+constexpr luaL_Reg kMethods[] = {TRINITY_BIND("size", tensor_size, 2),
+                                 TRINITY_BIND("dim", tensor_dim, 1),
+                                 TRINITY_BIND("numel", tensor_numel, 1),
+                                 TRINITY_BIND("item", tensor_item, 1),
+                                 TRINITY_BIND("totable", tensor_totable, 1),
+                                 TRINITY_BIND("clone", tensor_clone, 1),
+                                 TRINITY_BIND("detach", tensor_detach, 1),
+                                 TRINITY_BIND("contiguous", tensor_contiguous, 1),
+                                 TRINITY_BIND("to", tensor_to, 2)};
 
 /// tensor_start(): counts memory from now on. Called once by the library's Lua part.
 int tensor_start(lua_State*) {
@@ -367,16 +367,16 @@ constexpr luaL_Reg kInternal[] = {
     TRINITY_BIND("length", tensor_length),         TRINITY_BIND("is_closed", tensor_is_closed),
     TRINITY_BIND("fill_array", tensor_fill_array), TRINITY_BIND("start", tensor_start)};
 
-constexpr luaL_Reg kTensorFunctions[] = {TRINITY_BIND("new", tensor_new),
-                                   TRINITY_BIND("zeros", tensor_zeros),
-                                   TRINITY_BIND("ones", tensor_ones),
-                                   TRINITY_BIND("full", tensor_full),
-                                   TRINITY_BIND("arange", tensor_arange),
-                                   TRINITY_BIND("eye", tensor_eye),
-                                   TRINITY_BIND("uniform", tensor_uniform),
-                                   TRINITY_BIND("normal", tensor_normal),
-                                   TRINITY_BIND("categorical", tensor_categorical),
-                                   TRINITY_BIND("live_bytes", tensor_live_bytes)};
+constexpr luaL_Reg kTensorFunctions[] = {TRINITY_BIND("new", tensor_new, 2),
+                                   TRINITY_BIND("zeros", tensor_zeros, 2),
+                                   TRINITY_BIND("ones", tensor_ones, 2),
+                                   TRINITY_BIND("full", tensor_full, 3),
+                                   TRINITY_BIND("arange", tensor_arange, 4),
+                                   TRINITY_BIND("eye", tensor_eye, 2),
+                                   TRINITY_BIND("uniform", tensor_uniform, 5),
+                                   TRINITY_BIND("normal", tensor_normal, 3),
+                                   TRINITY_BIND("categorical", tensor_categorical, 2),
+                                   TRINITY_BIND("live_bytes", tensor_live_bytes, 0)};
 
 /// Adds a table `name` of functions to the table on top of the stack.
 void set_functions(lua_State* L, const char* name, const char* owner,

@@ -161,11 +161,11 @@ int file_read(lua_State* L) {
 
 }  // namespace
 
-const std::vector<luaL_Reg> kTensorGradientMethods = {TRINITY_BIND("backward", grad_backward),
-                                                      TRINITY_BIND("requires_grad_", grad_require),
-                                                      TRINITY_BIND("zero_grad", grad_zero)};
+const std::vector<luaL_Reg> kTensorGradientMethods = {TRINITY_BIND("backward", grad_backward, 3),
+                                                      TRINITY_BIND("requires_grad_", grad_require, 2),
+                                                      TRINITY_BIND("zero_grad", grad_zero, 1)};
 
-const std::vector<luaL_Reg> kTensorGradientFunctions = {TRINITY_BIND("grad", grad_grad),
+const std::vector<luaL_Reg> kTensorGradientFunctions = {TRINITY_BIND("grad", grad_grad, 3),
                                                         TRINITY_BIND("no_grad", grad_no_grad)};
 
 const std::vector<luaL_Reg> kTensorInternalFunctions = {

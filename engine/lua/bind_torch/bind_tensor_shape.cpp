@@ -221,19 +221,19 @@ int shape_where(lua_State* L) {
 }  // namespace
 
 const std::vector<luaL_Reg> kTensorShapeMethods = {
-    TRINITY_BIND("matmul", shape_matmul),       TRINITY_BIND("bmm", shape_bmm),
-    TRINITY_BIND("transpose", shape_transpose), TRINITY_BIND("permute", shape_permute),
-    TRINITY_BIND("reshape", shape_reshape),     TRINITY_BIND("flatten", shape_flatten),
-    TRINITY_BIND("expand", shape_expand),       TRINITY_BIND("squeeze", shape_squeeze),
-    TRINITY_BIND("unsqueeze", shape_unsqueeze), TRINITY_BIND("narrow", shape_narrow),
-    TRINITY_BIND("select", shape_select),       TRINITY_BIND("index_select", shape_index_select),
-    TRINITY_BIND("gather", shape_gather),       TRINITY_BIND("scatter_add", shape_scatter_add),
-    TRINITY_BIND("index_add", shape_index_add), TRINITY_BIND("chunk", shape_chunk),
-    TRINITY_BIND("sort", shape_sort),           TRINITY_BIND("topk", shape_topk),
-    TRINITY_BIND("one_hot", shape_one_hot),     TRINITY_BIND("tril", shape_tril)};
+    TRINITY_BIND("matmul", shape_matmul, 2),       TRINITY_BIND("bmm", shape_bmm, 2),
+    TRINITY_BIND("transpose", shape_transpose, 3), TRINITY_BIND("permute", shape_permute, 2),
+    TRINITY_BIND("reshape", shape_reshape, 2),     TRINITY_BIND("flatten", shape_flatten, 1),
+    TRINITY_BIND("expand", shape_expand, 2),       TRINITY_BIND("squeeze", shape_squeeze, 2),
+    TRINITY_BIND("unsqueeze", shape_unsqueeze, 2), TRINITY_BIND("narrow", shape_narrow, 4),
+    TRINITY_BIND("select", shape_select, 3),       TRINITY_BIND("index_select", shape_index_select, 3),
+    TRINITY_BIND("gather", shape_gather, 3),       TRINITY_BIND("scatter_add", shape_scatter_add, 4),
+    TRINITY_BIND("index_add", shape_index_add, 4), TRINITY_BIND("chunk", shape_chunk, 3),
+    TRINITY_BIND("sort", shape_sort, 3),           TRINITY_BIND("topk", shape_topk, 3),
+    TRINITY_BIND("one_hot", shape_one_hot, 2),     TRINITY_BIND("tril", shape_tril, 2)};
 
-const std::vector<luaL_Reg> kTensorShapeFunctions = {TRINITY_BIND("cat", shape_cat),
-                                                     TRINITY_BIND("stack", shape_stack),
-                                                     TRINITY_BIND("where", shape_where)};
+const std::vector<luaL_Reg> kTensorShapeFunctions = {TRINITY_BIND("cat", shape_cat, 2),
+                                                     TRINITY_BIND("stack", shape_stack, 2),
+                                                     TRINITY_BIND("where", shape_where, 3)};
 
 }  // namespace trinity::lua

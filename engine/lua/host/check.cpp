@@ -46,6 +46,15 @@ bool is_memory_error(const std::exception& error) {
 
 }  // namespace
 
+void check_argument_count(lua_State* L, int most) {
+  int count = lua_gettop(L);
+  while (count > most && lua_isnil(L, count)) --count;
+  if (count <= most) return;
+  const int own = lua_toboolean(L, lua_upvalueindex(2));  // a method's object
+  throw ArgumentError(fmt::format("argument {}: expected no more than {}, got {}", count - own,
+                                  most - own, type_name(L, count)));
+}
+
 void describe_error(lua_State* L, const std::exception& error, char* text, size_t size) {
   if (dynamic_cast<const Interrupted*>(&error)) {
     std::snprintf(text, size, "%s", stop_text(L).c_str());

@@ -50,12 +50,18 @@ class WrongArgument : public ArgumentError {
 /// LibTorch's messages are cut to their first line.
 void describe_error(lua_State* L, const std::exception& error, char* text, size_t size);
 
+/// Throws for arguments beyond the `most` that the running bound function takes, a method's object
+/// included; trailing nils are none.
+void check_argument_count(lua_State* L, int most);
+
 /// A bound function at the boundary. Exceptions are copied to the stack of C, C++ unwinding ends,
 /// then the Lua error is raised with the script's file and line. Lua's own errors pass through.
-template <int (*F)(lua_State*)>
+/// `most`: how many arguments it takes at most; -1: not checked, as the library's Lua calls it.
+template <int (*F)(lua_State*), int most = -1>
 int guard(lua_State* L) {
   char text[2048];
   try {
+    if (most >= 0 && lua_gettop(L) > most) check_argument_count(L, most);
     return F(L);
   } catch (const std::exception& error) {
     describe_error(L, error, text, sizeof text);
@@ -66,9 +72,9 @@ int guard(lua_State* L) {
   return lua_error(L);
 }
 
-/// One line per bound function: {"name", guard<f>}.
-#define TRINITY_BIND(name, f) \
-  { name, ::trinity::lua::guard<f> }
+/// One line per bound function: {"name", guard<f>}, or guard<f, most> for one that scripts call.
+#define TRINITY_BIND(name, ...) \
+  { name, ::trinity::lua::guard<__VA_ARGS__> }
 
 /// Where the registry keeps the list of all bound functions, { name =, call = } each, for tests.
 inline constexpr const char* kBindingsKey = "trinity.bindings";

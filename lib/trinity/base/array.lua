@@ -38,12 +38,12 @@ local function iterate(self, i)
 end
 
 local methods = {
-  totable = totable,
+  totable = fields.limited('array.totable', totable),
   --- for i, value in a:each() do ... end
-  each = function(self)
+  each = fields.limited('array.each', function(self)
     check_self('each', self)
     return iterate, self, 0
-  end,
+  end),
 }
 
 local function out_of_range(self, i)
@@ -250,6 +250,10 @@ function metrics_methods.totable(self)
     all[name] = util.listed(self.device_count, function(d) return metrics_methods[name](self, d) end)
   end
   return all
+end
+
+for name, method in pairs(metrics_methods) do -- each by itself: in any order
+  metrics_methods[name] = fields.limited('metrics.' .. name, method)
 end
 
 metrics = ffi.metatype('struct trinity_metrics', {

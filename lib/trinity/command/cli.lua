@@ -154,15 +154,10 @@ end
 function cli.load_model(options, further)
   local given = util.merged(options_of_file[options] or {}, settings.read('set', options.set))
   local batch_size = options.batch_size and options.batch_size > 0 and options.batch_size or nil
-  local graph = cli.called(settings.checked, 'set', given, 'trinity%.model: (.*)', function()
+  return cli.called(settings.checked, 'set', given, 'trinity%.model: (.*)', function()
     return model.load(options.model, util.merged({ batch_size = batch_size, cluster = cluster_of(options) }, further,
       given))
   end)
-  if batch_size and is_given(options, 'batch_size') and graph.batch_size ~= batch_size and graph.source then
-    util.fail_usage("option '--batch_size': %s has the sizes that its file states (batch %g), and %d cannot be applied",
-      options.model, graph.batch_size, batch_size)
-  end
-  return graph
 end
 
 --- The own costs that option --cost names, or nil.

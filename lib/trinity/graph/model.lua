@@ -161,6 +161,10 @@ local function import(name, rest, shared)
   warn(name, about.warnings)
   local imported = graph.wrap(graph_handle)
   imported.source = about
+  if rest.batch_size and imported.batch_size ~= rest.batch_size then
+    util.fail("trinity.model: option 'batch_size': %s has fixed sizes (%s), and %d cannot be applied", name,
+      imported.batch_size > 0 and 'batch ' .. imported.batch_size or 'no batch is stated', rest.batch_size)
+  end
   return imported
 end
 

@@ -3,6 +3,7 @@
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
+local limit = require 'trinity.base.fields'
 local util = require 'trinity.base.util'
 
 local internal = core.tensor.internal
@@ -39,6 +40,7 @@ function methods:to_array()
   internal.fill_array(self, values)
   return values
 end
+methods.to_array = limit.limited('tensor.to_array', methods.to_array)
 
 local fields = { dtype = internal.dtype, device = internal.device, grad = internal.grad,
   requires_grad = internal.requires_grad }

@@ -163,11 +163,6 @@ local function live()
   return collectgarbage 'count' * 1024, core.open_objects()
 end
 
--- Functions of C and of the FFI do not count their arguments.
-local of_engine = { ['trinity.TensorModule'] = true, ['trinity.TorchTensor'] = true, ['trinity.RandomStream'] = true,
-  ['trinity.Placement'] = true, ['trinity.DoubleArray'] = true, ['trinity.Int32View'] = true,
-  ['trinity.Metrics'] = true }
-
 local function takes_any(method)
   local last = method.parameters[#method.parameters]
   return last and last.name == '...'
@@ -186,7 +181,7 @@ describe('arguments of every function', function()
           f, arguments, count = examples.call(class, method)
           arguments[count + 1] = {}
           message = message_of(class .. '.' .. method.name, f, arguments, count + 1)
-          local open = of_engine[class] or method.name == 'close' or method.name == 'describe' or takes_any(method)
+          local open = method.name == 'close' or method.name == 'describe' or takes_any(method)
           if not open and not (message or ''):find 'expected no more than %d' then
             fault('%s.%s: one more argument is not refused: %s', class, method.name, tostring(message))
           end
