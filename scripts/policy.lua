@@ -3,12 +3,10 @@
 -- the same placement, on a list of graphs and clusters (show), or on families of networks that it was not trained on,
 -- each held out in turn (study). Whether a policy of placements learns from nothing where the optimum is known
 -- (optima). How large the fronts of time and memory are that a ranked search finds on such families, its ranker told of
--- the reward's share of memory or not (front). What learned list schedulers build without a price on such families,
--- beside heuristics (schedulers).
+-- the reward's share of memory or not (front).
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
-local list_study = require 'trinity.methods.list_study'
 local known_optima = require 'trinity.methods.known_optima'
 local fronts = require 'trinity.methods.move_fronts'
 local study = require 'trinity.methods.move_study'
@@ -20,8 +18,7 @@ local util = require 'trinity.base.util'
 local options = trinity.options {
   'Says what a ranker of moves was trained on, and holds it against searches without one.',
   what = { default = {}, position = true,
-    help = 'show, and a file of weights (those of method trinity); study; optima; front, and another file or none; '
-      .. 'or schedulers' },
+    help = 'show, and a file of weights (those of method trinity); study; optima; or front, and another file or none' },
   graphs = { default = '', help = "MODEL, MODEL:BATCH or MODEL:BATCH:GRANULARITY, with commas; '': no searches" },
   clusters = { default = 'p100x4', help = 'with commas' },
   evaluations = { default = '1000', help = 'placements that each search may simulate; of a study with commas' },
@@ -43,9 +40,9 @@ local options = trinity.options {
 -- Policies are trained and compared on machines as their data sheets describe them.
 require('trinity.graph.model').set_cluster_options { constants = 'data_sheet' }
 local action, file = options.what[1] or 'show', options.what[2] or trinity.rankers.shipped
-local actions = { show = true, study = true, optima = true, front = true, schedulers = true }
+local actions = { show = true, study = true, optima = true, front = true }
 if not actions[action] or options.what[(action == 'show' or action == 'front') and 3 or 2] then
-  util.fail_usage("trinity policy: expected show FILE, study, optima, front [FILE] or schedulers, got '%s'",
+  util.fail_usage("trinity policy: expected show FILE, study, optima or front [FILE], got '%s'",
     table.concat(options.what, ' '))
 end
 
@@ -276,40 +273,7 @@ local function show_front()
   leave_if(stopped, #rows, 'rows')
 end
 
-local function show_schedulers()
-  if options.seconds > 0 then util.fail_usage "option '--seconds' is not of schedulers, which search for nothing" end
-  local rows = {}
-  local stopped = is_stopped_in(function()
-    list_study.run({ folder = options.folder, families = family_set() }, function(text) say('%s', text) end, rows)
-  end)
-  keep(rows, 'rows')
-  if options.json then
-    print(trinity.json.encode { rows = rows, heuristics = list_study.heuristics })
-    return leave_if(stopped, #rows, 'rows')
-  end
-  print 'Step time of what is built, over that of the best heuristic of the row\n'
-  print(trinity.format_table({ 'held out', 'best heuristic', 'm_etf', 'm_sct', 'first member', 'learned', 'own', 'ms' },
-    util.map(rows, function(row)
-      local function over(time_s) return time_s < math.huge and ('%.3f'):format(time_s / row.best_s) or '-' end
-      return { row.label, list_study.best_name(row), over(row.heuristics.m_etf), over(row.heuristics.m_sct),
-        over(row.first_s), over(row.time_s), ('%.3f'):format(row.own_s / row.time_s),
-        ('%.0f'):format(1000 * row.seconds) }
-    end)))
-  leave_if(stopped, #rows, 'rows')
-  local function line(name, value)
-    local mean, low, high, p, count = list_study.summary(rows, value)
-    if not mean then return end
-    print(('learned over %-14s %.4f, 95 %% %.4f to %.4f, p %.3g, %d rows'):format(name, mean, low, high, p, count))
-  end
-  line('the best', function(row) return row.time_s / row.best_s end)
-  for _, name in ipairs(list_study.heuristics) do
-    line(name, function(row) return row.heuristics[name] < math.huge and row.time_s / row.heuristics[name] or nil end)
-  end
-  local first, low, high = list_study.summary(rows, function(row) return row.first_s / row.best_s end)
-  print(('the first member alone over the best: %.4f, 95 %% %.4f to %.4f'):format(first, low, high))
-end
-
-local shown = { schedulers = show_schedulers, front = show_front, optima = show_optima, study = show_study }
+local shown = { front = show_front, optima = show_optima, study = show_study }
 if shown[action] then return shown[action]() end
 local ranker = trinity.rankers.load(file)
 local about = { file = file, weights = ranker.weights, hidden = ranker.hidden, notes = ranker.notes, rows = {} }

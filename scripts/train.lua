@@ -1,11 +1,9 @@
 #!/usr/bin/env trinity
 -- Trains a ranker of moves (lib/trinity/search/rankers.lua) on annealings of several graphs on several clusters: rounds
 -- of imitation of the moves that helped, then PPO over the choice among candidates. Writes weights that
--- `search --method trinity --method_set rank=FILE` and `trinity policy` read. Or, with --learns schedulers, what builds
--- placements without a price (lib/trinity/search/schedulers.lua), for `search --method learned_list`.
+-- `search --method trinity --method_set rank=FILE` and `trinity policy` read.
 
 local trinity = require 'trinity'
-local list_training = require 'trinity.methods.list_training'
 local progress = require 'trinity.base.progress'
 local run_state = require 'trinity.runs.state'
 local training = require 'trinity.methods.move_training'
@@ -13,8 +11,6 @@ local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Trains a ranker of moves, which method trinity searches with.',
-  learns = { default = 'moves', help = 'moves: a ranker of moves; schedulers: what builds a placement without a price,'
-    .. ' from graphs, clusters, rounds, members, seed and save alone' },
   graphs = { default = 'inception_v3:64,resnet50:32,gpt2:4,gnmt:64', help = 'MODEL, MODEL:BATCH or '
     .. 'MODEL:BATCH:GRANULARITY, with commas' },
   clusters = { default = 'p100x2,p100x4', help = 'with commas; every graph is trained on each' },
@@ -33,35 +29,10 @@ local options = trinity.options {
   alpha = { default = 0.5, help = 'of mdpe: weight of the step time', min = 0 },
   beta = { default = 0.3, help = 'of mdpe: weight of the peak communication', min = 0 },
   gamma = { default = 0.2, help = 'of mdpe: weight of the peak memory', min = 0 },
-  members = { default = 128, help = 'of schedulers: half of them trained at most, the others these with noise',
-    min = 1, max = 1024, integer = true },
   seed = { default = 1, help = 'of weights and episodes', min = 0, integer = true },
   resume = { default = false, help = 'goes on from SAVE.training, which every round writes' },
   save = { default = 'runs/train/moves.safetensors', writes = '', help = 'where the weights go' },
 }
-
-if options.learns ~= 'moves' and options.learns ~= 'schedulers' then
-  util.fail_usage('option --learns: unknown %s', util.unknown(options.learns, { 'moves', 'schedulers' }))
-end
-
-local function train_schedulers()
-  local looks = progress.new('train', false)
-  local settings = util.merged(options, { rounds = options.rounds > 0 and options.rounds or 200 })
-  local scheduler, first, all, stopped = list_training.train(settings, function(round, best, median)
-    trinity.run:log { round = round, best = best, median = median }
-    looks:update { text = ('round %d: over the best heuristic %.4f, median %.4f'):format(round, best, median) }
-  end)
-  looks:finish()
-  scheduler:save(options.save)
-  print(('%d members; over the best heuristic: the first %.4f, the best trained %.4f (geometric means)'):format(
-    scheduler.members, first, all))
-  print(('the weights are saved in %s'):format(options.save))
-  if not stopped then return end
-  progress.warn(('stopped by %s after %s of %d rounds, which are not gone on from: a new training begins at round 1')
-    :format(trinity.stop_name(), scheduler.notes.rounds, settings.rounds))
-  os.exit(trinity.stop_status())
-end
-if options.learns == 'schedulers' then return train_schedulers() end
 
 local hidden = {}
 for i, word in ipairs(util.words(options.hidden)) do

@@ -16,7 +16,6 @@ int open_core(lua_State* L) {
   open_simulator(L);
   open_search(L);
   open_ranker(L);
-  open_list(L);
   open_moves(L);
   open_selection(L);
   open_pase(L);

@@ -36,7 +36,6 @@ function hooks.read_profile(...) return require('trinity.profile.object').load(.
 ---@field search trinity.SearchModule the frame of a search of your own
 ---@field policies trinity.PoliciesModule distributions over placements, to be learned
 ---@field rankers trinity.RankersModule what chooses among the moves of a search
----@field schedulers trinity.SchedulersModule learned list schedulers: placements without a price
 ---@field profile trinity.ProfileModule operators and copies measured on this machine
 ---@field dist trinity.DistModule the processes of one training
 ---@field daso trinity.DasoModule the schedule of DASO
@@ -82,7 +81,6 @@ local trinity = late.modules('trinity', function()
     features = require 'trinity.learn.features',
     policies = require 'trinity.learn.policies',
     rankers = require 'trinity.search.rankers',
-    schedulers = require 'trinity.search.schedulers',
     compare = require 'trinity.methods.compare',
     pase = require 'trinity.pase',
     lower = require('trinity.strategy.splits').lower,

@@ -13,7 +13,6 @@
 #include "formats/export/placement_export.h"
 #include "formats/export/safetensors.h"
 #include "formats/json/graph_json.h"
-#include "learn/list_policy.h"
 #include "learn/move_network.h"
 #include "strategy/strategy.h"
 #include "support/build.h"
@@ -91,10 +90,6 @@ TEST_CASE("texts of strategies, placements, graphs and weights need memory and n
     write_arrays(path, {{"a", "F32", {2, 2}, bytes}}, {{"note", "text"}});
   });
   points += without_memory([&] { read_arrays(path, true); });
-  const auto lists = list_policy({std::vector<double>(static_cast<size_t>(kListWeightCount), 0.5)});
-  save_list_policy(lists, path, {{"note", "text"}});
-  points += without_memory([&] { save_list_policy(lists, path, {{"note", "text"}}); });
-  points += without_memory([&] { load_list_policy(path); });
   const MoveNetwork network({3}, 1);
   save_move_network(network, path, {{"note", "text"}});
   points += without_memory([&] { save_move_network(network, path, {{"note", "text"}}); });

@@ -33,7 +33,6 @@ local trinity = {}
 ---@field exhaustive trinity.SearchMethod Every placement once: the optimum of small graphs.
 ---@field fm fun(problem: trinity.Problem, options?: trinity.FmOptions): trinity.Strategy?, reason_why_there_is_none: string? Fiduccia-Mattheyses partition by moves of least cut.
 ---@field heft fun(problem: trinity.Problem, options?: trinity.ListScheduleOptions): trinity.Strategy?, reason_why_there_is_none: string? List scheduling by upward rank and earliest finish.
----@field learned_list fun(problem: trinity.Problem, options?: trinity.LearnedListOptions): trinity.Strategy List scheduling by learned weights, without a simulation.
 ---@field local_search fun(problem: trinity.Problem, options?: trinity.LocalSearchOptions): trinity.Strategy?, reason_why_there_is_none: string? Iterated local search over the simulator.
 ---@field m_etf fun(problem: trinity.Problem, options?: trinity.ListScheduleOptions): trinity.Strategy?, reason_why_there_is_none: string? Baechi's earliest start within memory.
 ---@field m_sct fun(problem: trinity.Problem, options?: trinity.ListScheduleOptions): trinity.Strategy?, reason_why_there_is_none: string? Baechi's favourite children from a linear program.

@@ -121,7 +121,6 @@ require 'trinity.methods.expert'(methods)
 require 'trinity.methods.random'(methods)
 require 'trinity.methods.trinity'(methods)
 require 'trinity.methods.constructive'(methods)
-require 'trinity.methods.learned_list'(methods)
 require 'trinity.methods.searchers'(methods)
 for _, name in ipairs { 'post', 'colocrl', 'hierarchical', 'placeto', 'doppler', 'tapp', 'pase' } do
   require('trinity.methods.' .. name)(methods)

@@ -92,166 +92,6 @@ function nn.nll(log_probabilities, targets, reduction) return operations.nll(log
 ---@return trinity.TorchTensor
 function nn.mse(x, y, reduction) return operations.mse(x, y, reduction) end
 
---- Absolute differences.
----@param x trinity.TorchTensor
----@param y trinity.TorchTensor
----@param reduction? trinity.LossReduction default 'mean'
----@return trinity.TorchTensor
-function nn.l1(x, y, reduction) return operations.l1(x, y, reduction) end
-
---- d^2 / (2 beta) of differences d below beta, |d| - beta / 2 of others.
----@param x trinity.TorchTensor
----@param y trinity.TorchTensor
----@param reduction? trinity.LossReduction default 'mean'
----@param beta? number default 1
----@return trinity.TorchTensor
-function nn.smooth_l1(x, y, reduction, beta) return operations.smooth_l1(x, y, reduction, beta) end
-
---- d^2 / 2 of differences d below delta, delta (|d| - delta / 2) of others (Huber 1964).
----@param x trinity.TorchTensor
----@param y trinity.TorchTensor
----@param reduction? trinity.LossReduction default 'mean'
----@param delta? number default 1
----@return trinity.TorchTensor
-function nn.huber(x, y, reduction, delta) return operations.huber(x, y, reduction, delta) end
-
---- Of probabilities and targets, both from 0 to 1. Logarithms end at -100.
----@param probabilities trinity.TorchTensor
----@param targets trinity.TorchTensor
----@param reduction? trinity.LossReduction default 'mean'
----@return trinity.TorchTensor
-function nn.binary_cross_entropy(probabilities, targets, reduction)
-  return operations.binary_cross_entropy(probabilities, targets, reduction)
-end
-
---- The same of logits, whose sigmoids are the probabilities. positive_weight: what a target of 1 counts.
----@param logits trinity.TorchTensor
----@param targets trinity.TorchTensor
----@param reduction? trinity.LossReduction default 'mean'
----@param positive_weight? number default 1
----@return trinity.TorchTensor
-function nn.binary_cross_entropy_with_logits(logits, targets, reduction, positive_weight)
-  return operations.binary_cross_entropy_with_logits(logits, targets, reduction, positive_weight)
-end
-
---- Terms t (log t - log p) of Kullback and Leibler's divergence; 'batchmean' is their sum over the first extent.
----@param log_probabilities trinity.TorchTensor
----@param targets trinity.TorchTensor probabilities
----@param reduction? trinity.LossReduction|'batchmean' default 'mean', over elements
----@return trinity.TorchTensor
-function nn.kl_div(log_probabilities, targets, reduction)
-  return operations.kl_div(log_probabilities, targets, reduction)
-end
-
---- exp(x) - y x of counts y whose rates are exp(x), without the term of y alone.
----@param log_rates trinity.TorchTensor
----@param counts trinity.TorchTensor
----@param reduction? trinity.LossReduction default 'mean'
----@return trinity.TorchTensor
-function nn.poisson_nll(log_rates, counts, reduction) return operations.poisson_nll(log_rates, counts, reduction) end
-
---- Of normal distributions, without the constant; variances below 1e-6 count as that.
----@param mean trinity.TorchTensor
----@param targets trinity.TorchTensor
----@param variance trinity.TorchTensor
----@param reduction? trinity.LossReduction default 'mean'
----@return trinity.TorchTensor
-function nn.gaussian_nll(mean, targets, variance, reduction)
-  return operations.gaussian_nll(mean, targets, variance, reduction)
-end
-
---- max(0, margin - sign (x - y)): sign 1 where x shall be the larger, -1 where y.
----@param x trinity.TorchTensor
----@param y trinity.TorchTensor
----@param signs trinity.TorchTensor
----@param reduction? trinity.LossReduction default 'mean'
----@param margin? number default 0
----@return trinity.TorchTensor
-function nn.margin_ranking(x, y, signs, reduction, margin)
-  return operations.margin_ranking(x, y, signs, reduction, margin)
-end
-
---- log(1 + exp(-sign x)).
----@param x trinity.TorchTensor
----@param signs trinity.TorchTensor
----@param reduction? trinity.LossReduction default 'mean'
----@return trinity.TorchTensor
-function nn.soft_margin(x, signs, reduction) return operations.soft_margin(x, signs, reduction) end
-
---- Distances x where the sign is 1, max(0, margin - x) where it is -1.
----@param x trinity.TorchTensor
----@param signs trinity.TorchTensor
----@param reduction? trinity.LossReduction default 'mean'
----@param margin? number default 1
----@return trinity.TorchTensor
-function nn.hinge_embedding(x, signs, reduction, margin)
-  return operations.hinge_embedding(x, signs, reduction, margin)
-end
-
---- Of the cosine between rows: 1 - cosine where the sign is 1, max(0, cosine - margin) where it is -1.
----@param x trinity.TorchTensor [..., width]
----@param y trinity.TorchTensor
----@param signs trinity.TorchTensor [...]
----@param reduction? trinity.LossReduction default 'mean'
----@param margin? number default 0
----@return trinity.TorchTensor
-function nn.cosine_embedding(x, y, signs, reduction, margin)
-  return operations.cosine_embedding(x, y, signs, reduction, margin)
-end
-
---- max(0, |anchor - near| - |anchor - far| + margin), Euclidean over rows.
----@param anchor trinity.TorchTensor [..., width]
----@param near trinity.TorchTensor
----@param far trinity.TorchTensor
----@param reduction? trinity.LossReduction default 'mean'
----@param margin? number default 1
----@return trinity.TorchTensor
-function nn.triplet_margin(anchor, near, far, reduction, margin)
-  return operations.triplet_margin(anchor, near, far, reduction, margin)
-end
-
---- The mean over categories of max(0, margin - score of the target + score), without the target's own.
----@param scores trinity.TorchTensor [..., categories]
----@param targets trinity.TorchTensor int64 [...], from 1
----@param reduction? trinity.LossReduction default 'mean'
----@param margin? number default 1
----@return trinity.TorchTensor
-function nn.multi_margin(scores, targets, reduction, margin)
-  return operations.multi_margin(scores, targets, reduction, margin)
-end
-
---- The mean over categories of the cross-entropy of independent labels, from logits.
----@param logits trinity.TorchTensor [..., categories]
----@param labels trinity.TorchTensor from 0 to 1
----@param reduction? trinity.LossReduction default 'mean'
----@return trinity.TorchTensor
-function nn.multilabel_soft_margin(logits, labels, reduction)
-  return operations.multilabel_soft_margin(logits, labels, reduction)
-end
-
---- The mean over categories of max(0, 1 - score of a target + score), over all targets and all that are none.
----@param scores trinity.TorchTensor [..., categories]
----@param targets trinity.TorchTensor int64 [..., categories], from 1; those of a row end at the first 0
----@param reduction? trinity.LossReduction default 'mean'
----@return trinity.TorchTensor
-function nn.multilabel_margin(scores, targets, reduction)
-  return operations.multilabel_margin(scores, targets, reduction)
-end
-
---- Minus the log-probability of all paths that become the targets once repeats, then blanks are left out
---- (connectionist temporal classification, Graves et al. 2006). Derivatives are right behind a log_softmax.
----@param log_probabilities trinity.TorchTensor float32 or float64 [steps, sequences, categories]
----@param targets trinity.TorchTensor int64 [sequences, longest], from 1
----@param lengths trinity.TorchTensor|integer[] steps of every sequence
----@param target_lengths trinity.TorchTensor|integer[] targets of every sequence
----@param reduction? trinity.LossReduction default 'mean': each over its targets, then over sequences
----@param blank? integer the category of the blank, default 1
----@param zero_infinity? boolean whether sequences too short for their targets count 0
----@return trinity.TorchTensor
-function nn.ctc(log_probabilities, targets, lengths, target_lengths, reduction, blank, zero_infinity)
-  return operations.ctc(log_probabilities, targets, lengths, target_lengths, reduction, blank, zero_infinity)
-end
-
 --- Scales gradients so that their common norm is at most max_norm.
 ---@param parameters trinity.TorchTensor[]
 ---@param max_norm number
@@ -362,7 +202,15 @@ function nn.sequential(steps)
   return sequential(check.argument('nn.sequential', 1, 'steps', steps, 'table'))
 end
 
+local gone = {} -- losses of 0.1 that were removed; what they compute is a line of tensor operations
+for name in ([[l1 smooth_l1 huber binary_cross_entropy binary_cross_entropy_with_logits kl_div poisson_nll gaussian_nll
+  margin_ranking soft_margin hinge_embedding cosine_embedding triplet_margin multi_margin multilabel_soft_margin
+  multilabel_margin ctc]]):gmatch '%S+' do gone[name] = true end
+
 setmetatable(nn, { __index = function(_, name)
+  if gone[name] then
+    util.fail("trinity.nn: the loss '%s' was removed: write it with tensor operations, as ((x - y) ^ 2):mean()", name)
+  end
   util.fail('trinity.nn: no %s', util.unknown(name, util.sorted_keys(nn)))
 end })
 

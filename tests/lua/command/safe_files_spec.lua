@@ -14,7 +14,7 @@ local graph, cluster = net:build():to_training(), trinity.cluster 'p100x2'
 local problem = trinity.problem { graph = graph, cluster = cluster }
 local placement, quiet = problem:placement(), { evaluations = 4, quiet = true }
 local strategy, piped = problem:strategy(placement), problem:strategy { mesh = { pipeline = 2 } }
-local weights, lists = trinity.rankers.new { hidden = { 2 } }, trinity.schedulers.load(trinity.schedulers.shipped)
+local weights = trinity.rankers.new { hidden = { 2 } }
 local function policy(options)
   options.samples, options.groups, options.hidden = 2, 2, 2
   return trinity.policies.trinity(problem, options)
@@ -43,7 +43,6 @@ local reads = {
   cluster = function() trinity.cluster(f 'cluster.lua') end,
   strategy = function() problem:load(f 'strategy.json') end,
   ranker = function() trinity.rankers.load(f 'weights') end,
-  scheduler = function() trinity.schedulers.load(f 'lists') end,
   policy = function() policy { load = f 'policy' } end,
   layer = function() trinity.nn.linear { inputs = 2, outputs = 2 }:load(f 'layer') end,
   tensors = function() trinity.tensor.load(f 'tensors') end,
@@ -62,7 +61,6 @@ local writes = {
   timeline = function() problem:timeline(placement):save(f 'new.json') end,
   ranker = function() weights:save(f 'new') end,
   trainer = function() trinity.rankers.trainer(weights, { seed = 1 }):save(f 'new', {}) end,
-  scheduler = function() lists:save(f 'new', { seed = '1' }) end,
   policy = function() policy {}:save(f 'new') end,
   layer = function() layer:save(f 'new') end,
   tensors = function() trinity.tensor.save(f 'new', { x = trinity.tensor.ones { 2 } }) end,

@@ -80,8 +80,7 @@ end
 
 local home = require('trinity.core').home
 local function weights(name) return require('trinity.core').read_file(('%s/models/policies/%s.safetensors'):format(home, name)) end
-local held_out = { ['runs/policy/attention.safetensors'] = weights 'moves',
-  ['runs/policy/attention-schedulers.safetensors'] = weights 'schedulers' } -- which a study would train first
+local held_out = { ['runs/policy/attention.safetensors'] = weights 'moves' } -- which a study would train first
 local rows_done = '%d+ rows are done'
 local told = 'stopped by Ctrl%-C: %d+ of %d+ [^\n]* are told, which is not gone on from'
 local fit = 'the fit ended early %(Ctrl%-C%) with the best so far, which is not gone on from'
@@ -120,8 +119,6 @@ local goes_on = {
     seed = false, after = 'test -e runs/r/searches/3', says = rows_done },
   { name = 'policy', words = 'front runs/policy/attention.safetensors --families attention --evaluations 60 --seeds 1',
     files = held_out, kept = result, seed = false, after = 'test -e runs/r/searches/19', says = rows_done },
-  { name = 'policy', words = 'schedulers --families attention', files = held_out, kept = result, seed = false,
-    after = 'test -e runs/r/searches/20', says = rows_done },
   { name = 'timeline', words = '--method trinity --evaluations 30000', kept = best, after = begun },
   { name = 'export', words = '--format placement --cluster p100x4 --method annealing --evaluations 60000', kept = best,
     after = begun },
@@ -130,8 +127,6 @@ for _, command in ipairs(goes_on) do command.resumes = command.resumes or true e
 
 -- Of what does not go on: { command and words, kept, what it says, the sign behind which Ctrl-C comes, files }.
 local begins_anew = {
-  { 'train --learns schedulers --graphs alexnet:8 --clusters p100x2 --members 2 --rounds 1000000 --save w.safetensors',
-    'w.safetensors', 'after %d+ of %d+ rounds, which are not gone on from: a new training begins at round 1', 'round [0-9]' },
   { 'pipeline --model gpt2 --devices 4 --method max_load_annealing', result, 'with the best so far, which is not gone on from',
     'best' },
   { 'plan gpt2 --set layers=48,fused=false,dropout=0 --cluster dgx_a100x8 --global_batch 512 --simulations 1000000 '

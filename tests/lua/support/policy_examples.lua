@@ -48,13 +48,6 @@ return function(examples)
     end
     return seen
   end
-  local function scheduler()
-    local weights = {}
-    for i = 1, #trinity.schedulers.terms * #trinity.schedulers.circumstances do weights[i] = i % 7 / 10 end
-    return trinity.schedulers.new { weights }
-  end
-  objects['trinity.SchedulersModule'] = function() return trinity.schedulers end
-  objects['trinity.Scheduler'] = scheduler
   objects['trinity.RankersModule'] = function() return trinity.rankers end
   objects['trinity.Ranker'] = ranker
   objects['trinity.MoveTrainer'] = trainer
@@ -70,10 +63,6 @@ return function(examples)
 
   local function of(class, name, make) arguments[('trinity.%s.%s'):format(class, name)] = make end
   local function logits() return trinity.tensor.zeros({ 3, 2 }, { requires_grad = true }) end
-  of('SchedulersModule', 'new', function() return { scheduler():weights() } end)
-  of('SchedulersModule', 'load', function() return { trinity.schedulers.shipped } end)
-  of('Scheduler', 'save', function() return { examples.path(), { seed = '1' } } end)
-  of('Scheduler', 'construct', function() return { problem(), 1 } end)
   of('PoliciesModule', 'independent', function()
     local learned = logits()
     return { { problem = problem(), learned = { learned }, logits = function() return learned end } }
@@ -139,20 +128,6 @@ return function(examples)
   of('NnModule', 'graph_batch', function() return { { graph_part() } } end)
   for _, name in ipairs { 'graph_split', 'graph_sum', 'graph_mean' } do
     of('NnModule', name, function() return { trinity.tensor.ones { 4, 3 }, batch() } end)
-  end
-  local function halves() return trinity.tensor.ones { 2, 3 } * 0.5 end
-  local function ones() return trinity.tensor.ones { 2, 3 } end
-  local function classes(list) return trinity.tensor.new(list, { dtype = 'int64' }) end
-  for name, given in trinity.sorted_pairs {
-    binary_cross_entropy = { halves(), ones(), 'mean' }, binary_cross_entropy_with_logits = { halves(), ones(), 'mean', 2 },
-    kl_div = { halves(), halves(), 'mean' }, margin_ranking = { halves(), halves(), ones(), 'mean', 0.1 },
-    soft_margin = { halves(), ones(), 'mean' }, hinge_embedding = { halves(), ones(), 'mean', 0.1 },
-    cosine_embedding = { halves(), ones(), trinity.tensor.ones { 2 }, 'mean', 0.1 },
-    triplet_margin = { halves(), ones(), halves(), 'mean', 0.5 }, multi_margin = { halves(), classes { 1, 2 }, 'mean', 0.5 },
-    multilabel_margin = { halves(), classes { { 1, 0, 0 }, { 2, 3, 0 } }, 'mean' },
-    multilabel_soft_margin = { halves(), ones(), 'mean' },
-    ctc = { trinity.tensor.ones { 2, 1, 3 }, classes { { 2 } }, { 2 }, { 1 }, 'mean', 1, true } } do
-    of('NnModule', name, function() return { unpack(given, 1, 7) } end)
   end
   of('MoveCandidates', 'get', function() return { 1, 'wait' } end)
   of('MoveCandidates', 'move', function() return { 1 } end)

@@ -161,7 +161,7 @@ end)
 
 -- Words of a command that choose what it does, and of them those whose work is another's or takes no time.
 local parts = {
-  policy = { 'show', 'study', 'optima', 'front', 'schedulers' },
+  policy = { 'show', 'study', 'optima', 'front' },
   fidelity = require('trinity.fidelity').names,
   reproduce = { 'trinity', 'tapp', 'daso', 'pase' },
 }

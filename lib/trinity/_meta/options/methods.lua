@@ -124,10 +124,6 @@ error 'this file is for editors'
 ---@class trinity.HeuristicsOptions: trinity.SearchOptions
 ---@field warm_start? boolean|(string|trinity.Placement)[] whether heuristics come first, or which (default: true; of the paper's presets false)
 
---- Settings of methods.learned_list.
----@class trinity.LearnedListOptions: trinity.SearchOptions
----@field weights? string|trinity.Scheduler a file, or what trinity.schedulers makes (default: those that come with trinity)
-
 --- Settings of list schedulers: methods.heft and the like.
 ---@class trinity.ListScheduleOptions: trinity.SearchOptions
 ---@field order? boolean whether the strategy has their order of operators too (default false)
