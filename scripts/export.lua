@@ -29,7 +29,6 @@ local options = trinity.options(util.merged(cli.strategy_options, {
     .. 'names, numbers' },
   units = { default = false, help = 'dot: a node per colocation unit, for large graphs' },
   lossless = { default = false, help = 'refuse what a format cannot say, instead of naming it on standard error' },
-  names = { default = '', help = "split_spec: modules as in transformers or torchtitan; '': by the network" },
   cut_blocks = { default = false, help = 'accelerate: layers may be on several devices' },
   nodes = { default = '', help = "autoparallel: the file of get_json(), whose nodes get placements" },
 }))
@@ -85,8 +84,7 @@ local function given(text) return text ~= '' and text or nil end
 local function export_plan()
   local problem, plan = find_plan()
   local result = plan:export { format = options.format, folder = given(options.out), lossless = options.lossless,
-    names = given(options.names), cut_blocks = options.cut_blocks,
-    nodes = given(options.nodes), device_names = device_names(problem.cluster) }
+    cut_blocks = options.cut_blocks, nodes = given(options.nodes), device_names = device_names(problem.cluster) }
   if type(result) == 'string' then return result end
   for _, path in ipairs(result) do print('wrote ' .. path) end
 end

@@ -7,11 +7,8 @@
 -- Open MPI's mpirun starts them. Standard output is rank 0's. When a rank dies, hangs or fails, all end, and one
 -- message names it. On a cluster the launchers there start the ranks: torchrun, mpirun, srun, Flux, PALS, jsrun,
 -- Kubernetes (trinity help processes).
---   trinity launch -n 8 --per_node 4 --write slurm scripts/search.lua --method trinity > job.sh
--- writes a job file instead, by which the scheduler starts them, ends them in order and starts them again.
 
 local trinity = require 'trinity'
-local job_files = require 'trinity.dist.job_files'
 local util = require 'trinity.base.util'
 
 local declaration = {
@@ -23,14 +20,11 @@ local declaration = {
     integer = true },
   backend = { default = '', help = 'gloo or nccl (a GPU for each rank); default: as the script chooses, else gloo' },
   all_output = { default = false, help = 'standard output of every rank, with its number' },
-  write = { default = '', help = 'slurm or kubernetes: prints a job file that starts the ranks on a cluster' },
-  time = { default = '', help = "of --write slurm: the job's limit, as Slurm has it (01:00:00)" },
-  image = { default = '', help = 'of --write kubernetes: the image of the containers (trinity)' },
 }
 
 -- What comes before the script is ours, the rest the script's.
 local takes_value = { ['-n'] = true, ['--processes'] = true, ['--per_node'] = true, ['--threads'] = true,
-  ['--backend'] = true, ['--write'] = true, ['--time'] = true, ['--image'] = true }
+  ['--backend'] = true }
 local ours, rest, words, i = {}, {}, arg, 1
 while words[i] and words[i]:sub(1, 1) == '-' do
   local word = words[i]
@@ -55,27 +49,5 @@ local backends = { gloo = true, nccl = true }
 if options.backend ~= '' and not backends[options.backend] then
   util.fail_usage("option '--backend': unknown backend %s", util.unknown(options.backend, util.sorted_keys(backends)))
 end
-for option, kind in trinity.sorted_pairs { time = 'slurm', image = 'kubernetes' } do
-  if options[option] ~= '' and options.write ~= kind then
-    util.fail_usage("option '--%s': is of --write %s", option, kind)
-  end
-end
-if options.write == '' then
-  options.write, options.time, options.image = nil, nil, nil
-  if options.backend == '' then options.backend = nil end
-  os.exit(trinity.dist.launch(rest, options))
-end
-
-local kinds = { kubernetes = job_files.kubernetes, slurm = job_files.slurm }
-if not kinds[options.write] then
-  util.fail_usage("option '--write': unknown kind %s", util.unknown(options.write, util.sorted_keys(kinds)))
-end
-if options.time == '' then options.time = '01:00:00' end
-if options.image == '' then options.image = 'trinity' end
-if not options.time:match '^%d[%d:-]*$' then
-  util.fail_usage("option '--time': expected HH:MM:SS, or D-HH:MM:SS, got %s", util.quoted(options.time))
-end
-io.stdout:write(kinds[options.write] { words = rest,
-  command = { 'launch', unpack(words) }, processes = options.processes,
-  per_node = options.per_node > 0 and options.per_node or options.processes, threads = math.max(1, options.threads),
-  backend = options.backend, time = options.time, image = options.image })
+if options.backend == '' then options.backend = nil end
+os.exit(trinity.dist.launch(rest, options))

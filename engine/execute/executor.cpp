@@ -310,7 +310,7 @@ struct Executor::Impl {
                                           : taken(worker, op, input, micro_batch));
     if (transport && program.duty(op) == Duty::gather && of.phase != Phase::update)
       exchange_shares(op, micro_batch);
-    if (program.duty(op) == Duty::update || program.duty(op) == Duty::serve) commit.change();
+    if (program.duty(op) == Duty::update) commit.change();
     TaskRun& times = runs[task];
     times.start_s = clock.seconds();
     auto outputs = operators.run(op, micro_batch, std::move(inputs));

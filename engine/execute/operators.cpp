@@ -168,7 +168,6 @@ Operators::Tensors Operators::run(int32_t op, int32_t micro_batch, Tensors input
     case Duty::update: return update(op, micro_batch, inputs);
     case Duty::send: return send(op);
     case Duty::fetch: return fetch(op, inputs);
-    case Duty::serve: return serve(op, micro_batch, inputs);
     case Duty::reduce: return reduce(op, micro_batch, inputs);
     case Duty::gather: return gather(op, inputs);
   }

@@ -111,7 +111,6 @@ class Operators {
   Tensors gather(int32_t op, const Tensors& inputs);
   Tensors update(int32_t op, int32_t micro_batch, const Tensors& inputs);
   Tensors fetch(int32_t op, const Tensors& inputs);
-  Tensors serve(int32_t op, int32_t micro_batch, const Tensors& inputs);
   void take_weights(int32_t op, const Tensors& outputs);
   int32_t updated_by(int32_t tensor) const;
   Tensors send(int32_t op) const;

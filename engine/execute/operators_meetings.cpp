@@ -103,18 +103,6 @@ at::Tensor Operators::merged(int32_t op, size_t output, const Tensors& sent) con
   return sum.div_(own + static_cast<double>(sent.size()));
 }
 
-/// Delayed SGD, round robin (Langford, Smola and Zinkevich 2009, algorithm 1): the server's weights
-/// behind a replica's gradient are those that this one goes on with.
-Operators::Tensors Operators::serve(int32_t op, int32_t micro_batch, const Tensors& inputs) {
-  const int64_t turn = integer_attribute(graph_.op(op).attributes, "turn", 0);
-  const int64_t number = (weights_.updates + micro_batch) * program_.replicas() + turn + 1;
-  const auto& served = program_.served(op);
-  Tensors bundles;
-  for (size_t k = 0; k < served.size(); ++k)
-    bundles.push_back(weights_.serve(served[k], inputs[k], learning_rate, number));
-  return bundles;
-}
-
 /// What a meeting has made of weights becomes those that the updates of its inputs have written.
 void Operators::take_weights(int32_t op, const Tensors& outputs) {
   const auto& inputs = graph_.op(op).inputs;

@@ -32,7 +32,6 @@ Program::Program(std::shared_ptr<const Graph> graph) : graph_(std::move(graph)) 
   find_gathers();
   find_meetings();
   find_occasions();
-  find_served();
   check_splits();
 }
 
@@ -42,7 +41,10 @@ Duty Program::duty_of(const Operator& op) const {
   if (!has_meaning(op)) return Duty::move;
   if (op.type == "WeightCopy") return Duty::fetch;
   if (op.type == "Send") return Duty::send;
-  if (op.attributes.contains("turn")) return Duty::serve;
+  if (op.attributes.contains("turn"))
+    throw ArgumentError(fmt::format("graph {}: {}: an asynchronous parameter server, which is "
+                                    "simulated and not executed; expected asynchronous = false",
+                                    graph_->name(), op.name));
   if (op.phase == Phase::update) return Duty::update;
   if (op.phase == Phase::forward) return Duty::forward;
   if (integer_attribute(op.attributes, "replay", 0) != 0)
@@ -204,31 +206,6 @@ void Program::find_occasions() {
     merges_.push_back(reads && duty_[graph_->tensor(op.inputs[0]).producer] == Duty::send &&
                       op.type == "AllReduce");
   }
-}
-
-/// Turns of one server follow each other in a chain. That of the server's own replica hands weights
-/// to fetches beside it.
-void Program::find_served() {
-  served_.resize(at(graph_->operator_count()));
-  std::vector<int32_t> first(served_.size(), -1);  // of its chain
-  for (int32_t id = 0; id < graph_->operator_count(); ++id) {
-    if (duty_[id] != Duty::serve) continue;
-    has_servers_ = true;
-    const auto& op = graph_->op(id);
-    const int32_t before = graph_->tensor(op.inputs.back()).producer;
-    first[id] = duty_[before] == Duty::serve ? first[before] : id;
-    const int64_t turn = integer_attribute(op.attributes, "turn", 0);
-    if (turn != integer_attribute(op.attributes, "replica", 0)) continue;
-    const auto [edge, end] = boost::out_edges(id, graph_->csr());
-    for (const int32_t output : op.outputs)
-      for (auto e = edge; e != end; ++e) {
-        const auto reader = static_cast<int32_t>(boost::target(*e, graph_->csr()));
-        if (graph_->csr()[*e].tensor == output && duty_[reader] == Duty::fetch)
-          served_[first[id]].push_back(reader);
-      }
-  }
-  for (size_t id = 0; id < served_.size(); ++id)
-    if (first[id] >= 0) served_[id] = served_[first[id]];
 }
 
 /// Softmaxes and norms whose rows are cut exchange statistics that no kernel here waits for.

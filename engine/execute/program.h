@@ -19,7 +19,6 @@ enum class Duty : uint8_t {
   update,    ///< an optimiser's step
   send,      ///< weights on their way to a merge, in this step or a later one
   fetch,     ///< takes the weights that another device's update has made
-  serve,     ///< updates a server's weights by the gradients of one replica
   reduce,    ///< a member of a collective
   gather,    ///< a member of a collective that puts shares of weights together
 };
@@ -87,9 +86,6 @@ class Program {
   const std::vector<std::string>& occasions() const { return occasions_; }
   /// Whether what it reads was sent, maybe in an earlier step.
   bool merges(int32_t op) const { return merges_[op]; }
-  /// Of what serves: the fetches of its bundles on the server itself, whatever replica it serves.
-  const std::vector<int32_t>& served(int32_t op) const { return served_[op]; }
-  bool has_servers() const { return has_servers_; }
   /// Whether an operator runs in a step in which all occasions are: all but collectives of steps
   /// in which nobody meets.
   bool runs_in(int32_t op, int64_t step) const {
@@ -108,7 +104,6 @@ class Program {
   void find_gathers();
   void find_meetings();
   void find_occasions();
-  void find_served();
   void check_splits() const;
 
   std::shared_ptr<const Graph> graph_;
@@ -126,8 +121,6 @@ class Program {
   std::vector<int32_t> occasion_;    // per operator
   std::vector<std::string> occasions_;
   std::vector<bool> merges_;         // per operator
-  std::vector<std::vector<int32_t>> served_;  // per operator
-  bool has_servers_ = false;
   int32_t replicas_ = 1;
   bool differ_ = false;
 };

@@ -46,13 +46,10 @@ Weights::Weights(const Program& program, const Options& options)
   weights_.resize(count);
   shares_.resize(count);
   states_.resize(count);
-  server_.resize(count);
   updates_.assign(count, -1);
   for (int32_t op = 0; op < graph_.operator_count(); ++op)
     if (program.duty(op) == Duty::update && graph_.op(op).forward >= 0)
       updates_[graph_.op(op).forward] = op;
-  for (int32_t op = 0; op < graph_.operator_count(); ++op)
-    for (const int32_t fetch : program.served(op)) updates_[graph_.op(fetch).forward] = fetch;
 }
 
 /// The shape of a weight's block when it is whole.
@@ -219,26 +216,6 @@ at::Tensor Weights::update(int32_t op, const Tensors& gradient, double learning_
     begin += weight.numel();
   }
   return {};
-}
-
-at::Tensor Weights::serve(int32_t fetch, const at::Tensor& gradient, double learning_rate,
-                          int64_t number) {
-  const at::NoGradGuard guard;
-  const int32_t forward = graph_.op(fetch).forward;
-  auto& own = server_[forward];
-  if (!own.defined()) own = bundle(forward);
-  const Step about{kind_of(forward), 1, learning_rate, static_cast<double>(number)};
-  const auto flat = gradient.reshape({-1});
-  size_t place = 0;
-  int64_t begin = 0;
-  for (const auto& weight : weights_[forward]) {
-    if (!weight.requires_grad()) continue;
-    const int64_t count = weight.numel();
-    auto part = own.narrow(0, begin, count).view(weight.sizes());
-    step(about, part, flat.narrow(0, begin, count).view(weight.sizes()), states_[forward], place++);
-    begin += count;
-  }
-  return own.clone();
 }
 
 /// What names a bundle of a whole: its operator and where its blocks begin.
@@ -412,8 +389,8 @@ std::vector<NamedTensor> Weights::named(bool with_states) const {
   const at::NoGradGuard guard;
   std::vector<NamedTensor> all;
   if (!with_states) {
-    if (program_.replicas_differ() && !program_.has_servers()) return mean_of_replicas();
-    collect({"", false, program_.has_servers() ? program_.replicas() - 1 : kAll}, "", all);
+    if (program_.replicas_differ()) return mean_of_replicas();
+    collect({"", false, kAll}, "", all);
     return all;
   }
   const int32_t replicas = program_.replicas_differ() ? program_.replicas() : 1;
@@ -426,7 +403,6 @@ std::vector<NamedTensor> Weights::named(bool with_states) const {
 
 void Weights::set_named(const std::vector<NamedTensor>& values, bool with_states) {
   const at::NoGradGuard guard;
-  server_.assign(server_.size(), {});
   if (!with_states) return spread({}, "", values);
   make_states();
   const int32_t replicas = program_.replicas_differ() ? program_.replicas() : 1;
@@ -434,22 +410,6 @@ void Weights::set_named(const std::vector<NamedTensor>& values, bool with_states
     for (const auto& [kind, suffix, second] : kStates)
       spread({kind, second, replicas > 1 ? replica : kAll},
              suffix + (replicas > 1 ? fmt::format("@{}", replica) : std::string()), values);
-  set_servers(values);
-}
-
-/// A server's weights are those of whom it served last.
-void Weights::set_servers(const std::vector<NamedTensor>& values) {
-  ByName given;
-  for (const auto& entry : values) given[entry.name] = &entry.values;
-  const auto suffix = fmt::format("@{}", program_.replicas() - 1);
-  for (int32_t op = 0; op < graph_.operator_count(); ++op)
-    for (const int32_t fetch : program_.served(op)) {
-      const int32_t forward = graph_.op(fetch).forward;
-      if (weights_[forward].empty() || server_[forward].defined()) continue;
-      server_[forward] = bundle_of(forward, suffix, given)
-                             .to(weights_[forward][0].device(), options_.real)
-                             .clone();
-    }
 }
 
 /// What the optimisers keep, as zeros.

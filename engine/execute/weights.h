@@ -60,11 +60,6 @@ class Weights {
   /// before.
   at::Tensor update(int32_t op, const Tensors& gradient, double learning_rate, int64_t before = 0);
 
-  /// Applies a bundle's gradient to what a server has of it, by number among all its updates, from
-  /// 1. What replicas have stays; returned is a copy of the server's. fetch: on the server itself
-  /// (Program::served()).
-  at::Tensor serve(int32_t fetch, const at::Tensor& gradient, double learning_rate, int64_t number);
-
   /// Where other processes have the weights of other operators: hands what an operator's process
   /// has, one number behind the other on the processor, to all of them, into their tensors of the
   /// same size. All processes call named() then.
@@ -73,8 +68,7 @@ class Weights {
 
   /// Every weight as a whole, in order of name, then the optimiser's numbers ("<weight>#momentum",
   /// "#adam_m", "#adam_v") where `with_states`. Of replicas that differ between their meetings the
-  /// mean, under servers that take them in turn the server's, which the last one has; with states
-  /// each ("<name>@<replica>").
+  /// mean; with states each ("<name>@<replica>").
   std::vector<NamedTensor> named(bool with_states) const;
   /// Sets what is there by these names, on all devices. Throws ArgumentError for a name that is
   /// missing and for other shapes.
@@ -119,7 +113,6 @@ class Weights {
               const std::vector<NamedTensor>& from) const;
   using ByName = std::map<std::string, const at::Tensor*>;
   at::Tensor bundle_of(int32_t op, const std::string& suffix, const ByName& given) const;
-  void set_servers(const std::vector<NamedTensor>& values);
   void make_states();
   Share share_;
   bool has_states_ = false;  ///< before the first update
@@ -133,8 +126,6 @@ class Weights {
   std::vector<Tensors> weights_;     // per operator
   std::vector<at::Tensor> shares_;   // the same
   std::vector<State> states_;        // per forward operator
-  /// The same: what a server has of its bundle; undefined: what its replica has, before it changed.
-  std::vector<at::Tensor> server_;
   std::vector<int32_t> updates_;     // per forward operator: its update, or -1
 };
 

@@ -137,7 +137,7 @@ ChunkWork parse_work(const std::string& name) {
 }
 
 /// The numbers of the list at `index`, each less by `less`.
-std::vector<int32_t> numbers_arg(lua_State* L, int index, const char* key, int64_t less) {
+std::vector<int32_t> entries_arg(lua_State* L, int index, const char* key, int64_t less) {
   table_arg(L, index, key);
   std::vector<int32_t> list;
   for (const int64_t entry : integers(L, index, key)) {
@@ -152,7 +152,7 @@ std::vector<int32_t> numbers_arg(lua_State* L, int index, const char* key, int64
 /// The list at field `key` of the table at `index`.
 std::vector<int32_t> numbers_at(lua_State* L, int index, const char* key) {
   lua_getfield(L, index, key);
-  auto list = numbers_arg(L, lua_gettop(L), key, 0);
+  auto list = entries_arg(L, lua_gettop(L), key, 0);
   lua_pop(L, 1);
   return list;
 }
@@ -189,7 +189,7 @@ int order_schedule(lua_State* L) {
   const auto& graph = self.problem->graph();
   std::vector<int32_t> placement;
   for (const int32_t device : placement_entries(L, 2, graph)) placement.push_back(device - 1);
-  const auto stage = numbers_arg(L, 3, "stage", 1);
+  const auto stage = entries_arg(L, 3, "stage", 1);
   const auto micro_batches = integer_arg(L, 4, "micro_batches", 1, 1 << 30);
   const auto schedule = parse_pipeline_schedule(string_arg(L, 5, "name"));
   const auto orders = orders_arg(L, 6);

@@ -126,7 +126,6 @@ given.names = {
   ['trinity.Rules'] = [[queue memory device_pause_s link_pause_s]],
   ['trinity.Run'] = [[path name]],
   ['trinity.ScheduleOrders'] = [[ranks stages micro_batches stage_rank source name]],
-  ['trinity.Scheduler'] = [[notes members]],
   ['trinity.Search'] = [[problem method options evaluations step mean_reward updates stages sum_of_means curve
     placement plan best start stopped progress resumable]],
   ['trinity.SelectResult'] = [[name nodes edges strategies usage_limit cost feasible peak_usage bound infeasibility

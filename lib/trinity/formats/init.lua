@@ -20,8 +20,8 @@ local formats = {}
 ---@field text string
 
 local writers = {}
-for _, name in ipairs { 'accelerate', 'autoparallel', 'chakra', 'deepspeed', 'dtensor', 'fsdp2', 'megatron',
-  'pytorch_schedule', 'split_spec', 'torchtitan' } do
+for _, name in ipairs { 'accelerate', 'autoparallel', 'chakra', 'deepspeed', 'megatron', 'pytorch_schedule',
+  'torchtitan' } do
   writers[name] = require('trinity.formats.' .. name)
 end
 
@@ -52,8 +52,6 @@ local declared = options_of.declare('trinity.ExportOptions', { help = 'How a pla
   { 'format', words, needed = true, help = "whose file ('trinity help formats' lists them)" },
   { 'folder', 'string', help = 'where the files go; otherwise a single one is returned as text' },
   { 'lossless', 'boolean', false, help = 'refuse what cannot be said, instead of naming it on standard error' },
-  { 'names', { 'transformers', 'torchtitan' }, otherwise = "transformers', else the network's own",
-    help = 'split_spec: whose names modules have' },
   { 'cut_blocks', 'boolean', false, help = 'accelerate: layers may be on several devices' },
   { 'device_names', 'table', as = 'string[]', otherwise = 'numbers from 0',
     help = 'accelerate: what devices are called' },

@@ -9,21 +9,16 @@ local util = require 'trinity.base.util'
 -- A style:
 --   path           string
 --   style          'ColwiseParallel'|'RowwiseParallel'
---   table          boolean: a table of embeddings
---   head           boolean: the product in front of the loss
---   layer          integer
 
 local styles = {}
 
 local products = { Gemm = true, MatMul = true, Einsum = true, Gather = true }
 local by_role = { columns = 'ColwiseParallel', reduced = 'RowwiseParallel' }
 
---- The styles of all modules that `tensor` cuts, in order, each once, and names of operators that it cuts and that are
---- in no module of their own. `owner` begins messages.
+--- The styles of all modules that `tensor` cuts, in order, each once. `owner` begins messages.
 ---@param outline table
 ---@param owner string
 ---@return table[] list
----@return string[] homeless
 function styles.of(outline, owner)
   local strategy, names = outline.strategy, modules.of(outline, nil)
   if not strategy.mesh then util.fail('%s: expected a mesh, the plan is a placement of operators', owner) end
@@ -33,18 +28,15 @@ function styles.of(outline, owner)
   end
   local _, roles = core.tensor_dimensions(outline.graph.handle,
     parallelism.fields(owner, strategy, outline.graph))
-  local path_of, list, seen, homeless = modules.path_of(names, outline), {}, {}, {}
+  local path_of, list, seen = modules.path_of(names, outline), {}, {}
   outline:each_operator(function(i, op)
     local style, path = products[op.type] and by_role[roles[i]], path_of(i)
-    if style and not path then
-      homeless[#homeless + 1] = op.name
-    elseif style and not seen[path] then
+    if style and path and not seen[path] then
       seen[path] = true
-      list[#list + 1] = { path = path, style = style, table = op.type == 'Gather',
-        head = path == names.after[2] or op.name == 'logits', layer = outline.layer_of[i] }
+      list[#list + 1] = { path = path, style = style }
     end
   end)
-  return list, homeless
+  return list
 end
 
 return styles

@@ -1,4 +1,4 @@
--- Replicas that meet seldom, servers, and pipelines without a flush, executed for real: weights and losses are those of a
+-- Replicas that meet seldom, parameter servers, and pipelines without a flush, executed for real: weights and losses are those of a
 -- short reference in plain numbers, written from the definition of each.
 
 local bit = require 'bit'
@@ -225,8 +225,6 @@ describe('replicas that meet seldom are executed:', function()
     end
     in_pieces({ mesh = { data = 4 }, synchronise = { kind = 'daso', inner = 2, every = 2, asynchronous = true } }, 4,
       { epochs = 2 })
-    in_pieces({ mesh = { data = 4 }, bucket_bytes = 50, synchronise = { kind = 'parameter_server', servers = 2,
-      asynchronous = true } }, 4, { epochs = 2 })
   end)
   it('and while DASO has weights on their way', function()
     local plan = { mesh = { data = 4 }, synchronise = { kind = 'daso', inner = 2, every = 1 } }
@@ -269,6 +267,11 @@ describe('servers', function()
         synchronise = { kind = 'parameter_server', servers = servers } }):near(0, 1e-9)
     end)
   end
+  it('that are asynchronous are refused', function()
+    expect(function()
+      trained:off { mesh = { data = 2 }, synchronise = { kind = 'parameter_server', asynchronous = true } }
+    end):raises 'an asynchronous parameter server, which is simulated and not executed; expected asynchronous = false'
+  end)
   it('keep tied weights and pipelines alike, too', function()
     local gpt = same.new(trinity.model('gpt2', { batch_size = 2, sequence = 8, layers = 2, hidden = 16, heads = 4,
       vocabulary = 32, positions = 8, fused = false, dropout = 0.1, optimizer = 'adam' }))

@@ -101,9 +101,8 @@ local n = tonumber(arg[1])
 local graph = trinity.model('mlp', { inputs = 6, hidden = { 5 }, classes = 3, batch_size = 4, optimizer = 'adam' })
 local problem = trinity.problem { graph = graph, cluster = trinity.cluster('p100x' .. n) }
 local cycling = { warmup_epochs = 1, cooldown_epochs = 1, patience = 0, max_global_skips = 8 }
-local in_turn = { { kind = 'parameter_server', servers = 2, asynchronous = true } }
-for _, case in ipairs(n == 2 and { { { kind = 'local_sgd', every = 3 } }, in_turn }
-  or { { { kind = 'daso', inner = 2, every = 2 } }, { { kind = 'daso', inner = 2 }, cycling }, in_turn }) do
+for _, case in ipairs(n == 2 and { { { kind = 'local_sgd', every = 3 } } }
+  or { { { kind = 'daso', inner = 2, every = 2 } }, { { kind = 'daso', inner = 2 }, cycling } }) do
   local run = trinity.execute(problem, problem:strategy { mesh = { data = n }, synchronise = case[1] }, { steps = 60,
     epochs = 6, warm_up = 0, quiet = true, double_precision = true, daso = case[2], keep_weights = true })
   for _, loss in ipairs(run.losses) do print(('%.17g'):format(loss)) end
@@ -154,7 +153,6 @@ local folder = debug.getinfo(1, 'S').source:match '^@(.*)/'
 local graph = trinity.model('mlp', { inputs = 2, hidden = { 30 }, classes = 3, batch_size = 2, optimizer = 'adam' })
 local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x2' }
 for k, strategy in ipairs { { mesh = { data = 2 }, shard = 3 }, { mesh = { tensor = 2 }, micro_batches = 2 },
-  { mesh = { data = 2 }, synchronise = { kind = 'parameter_server', asynchronous = true } },
   { mesh = { pipeline = 2 }, micro_batches = 2 } } do
   for part = 1, 2 do
     local run = trinity.execute(problem, problem:strategy(strategy), { data = folder .. '/rows.csv', scale = 1 / 100,

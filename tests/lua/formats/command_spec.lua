@@ -31,8 +31,8 @@ end
 
 describe('trinity export', function()
   it('writes one file to standard output with nothing else, names the rest on standard error or refuses it', function()
-    for format, words in trinity.sorted_pairs { accelerate = pipeline, deepspeed = pipeline, dtensor = replicas,
-      fsdp2 = pipeline, pytorch_schedule = pipeline, split_spec = pipeline, autoparallel = replicas .. nodes } do
+    for format, words in trinity.sorted_pairs { accelerate = pipeline, deepspeed = pipeline, pytorch_schedule = pipeline,
+      autoparallel = replicas .. nodes } do
       words = ('%s --format %s'):format(words, format)
       local status, output, errors = parts_of(words)
       expect(status):equals(0)
@@ -75,11 +75,11 @@ describe('trinity plan --export', function()
   local words = ("plan '%s' --global_batch 8 --simulations 2 --refinements 0 --data 2 --tensor 1 --pipeline 2 --cluster p100x4 "
     .. '--run none --quiet --export '):format(model)
   it('writes the best plan alone', function()
-    local status, output = parts_of(words .. 'split_spec')
+    local status, output = parts_of(words .. 'accelerate')
     expect(status):equals(0)
-    expect(trinity.json.decode(output)['model.layers.4']):equals 'BEGINNING'
-    trinity_says(words .. 'split_spec --lossless', 1, '^trinity: export: split_spec: cannot say ')
-    trinity_says(words .. 'splitspec', 2, "^trinity: option '%-%-export': unknown format 'splitspec', did you mean 'split_spec'%?")
+    expect(trinity.json.decode(output)['lm_head']):equals(1)
+    trinity_says(words .. 'accelerate --lossless', 1, '^trinity: export: accelerate: cannot say ')
+    trinity_says(words .. 'acelerate', 2, "^trinity: option '%-%-export': unknown format 'acelerate', did you mean 'accelerate'%?")
   end)
   it('asks for what a format needs before it searches', function()
     trinity_says(words .. 'chakra', 2, "^trinity: option '%-%-export': chakra: expected a folder for its files %(%-%-out%)\n$")
@@ -87,7 +87,7 @@ describe('trinity plan --export', function()
   end)
   it('writes nothing where nothing fits', function()
     local large = file_with(trinity.files.read(model):gsub('(_size": )%d+', '%165536'), '.json')
-    local status, output, errors = parts_of(words:gsub("'[^']*'", "'" .. large .. "'", 1) .. 'split_spec')
+    local status, output, errors = parts_of(words:gsub("'[^']*'", "'" .. large .. "'", 1) .. 'accelerate')
     expect(status):equals(1)
     expect(output):equals ''
     expect(errors):matches '^trinity: no plan fits'

@@ -120,13 +120,6 @@ it('GPipe of one micro-batch is 1F1B to Megatron-LM', function()
   refused(plan(2), { format = 'megatron', lossless = true }, "export: megatron: cannot say schedule 'gpipe'")
 end)
 
-it('a plan without tensor parallelism has no styles, whatever the network', function()
-  for _, model in ipairs { 'gpt2', 'llama' } do
-    local text = problem_of(model):strategy { mesh = { pipeline = 2 }, micro_batches = 2 }:export { format = 'dtensor' }
-    expect(text:gsub('%s', '')):equals '{"mesh":{"tp":1},"plan":{}}'
-  end
-end)
-
 describe('device maps', function()
   it('are of the shortest modules that share a device', function()
     local strategy = llama:strategy(placed(llama, function(layer) return layer < 3 and 2 or 3 end))
@@ -187,18 +180,6 @@ it('a network without layers is none of Megatron-LM, and that is said', function
     cluster = trinity.cluster 'p100x2' }
   refused(problem:strategy { mesh = { data = 2 } }, { format = 'megatron', lossless = true },
     "export: megatron: cannot say the network 'lstm': it repeats no layers")
-end)
-
-it('styles make two parameters of a weight that modules share, and that is said', function()
-  for name, message in trinity.sorted_pairs { bert = "'cls.predictions.decoder' shares with 'bert.embeddings.word_embeddings'",
-    lstm = "'head' shares with 'embedding'" } do
-    local problem = trinity.problem { graph = trinity.model(('%s/tests/data/exported/%s.pt2'):format(core.home, name)),
-      cluster = trinity.cluster 'p100x2' }
-    local _, unsaid = problem:strategy { mesh = { tensor = 2 } }:export { format = 'dtensor' }
-    expect(table.concat(unsaid)):matches(plain(message .. ': parallelize_module makes two of it'))
-  end
-  local _, unsaid = llama:strategy { mesh = { tensor = 2 } }:export { format = 'dtensor' }
-  expect(table.concat(unsaid):find 'shares with'):equals(nil)
 end)
 
 it('device maps of other networks cut no block that a residual crosses unless that is asked', function()
@@ -283,7 +264,6 @@ describe('stages of placements', function()
     local strategy = llama:strategy { placement = placed(llama, device), schedule = '1f1b', micro_batches = 4 }
     local text = strategy:export { format = 'megatron' }
     expect(text):matches "pipeline%-model%-parallel%-layout 'Ett|t|tL'"
-    expect((strategy:export { format = 'split_spec' })):equals '{\n  "model.layers.2": "BEGINNING",\n  "model.layers.3": "BEGINNING"\n}\n'
     expect((strategy:export { format = 'pytorch_schedule' })):matches '^0F0,0F1,0F2,0B0,'
   end)
   it('are refused by name where they cut a layer', function()
@@ -291,7 +271,6 @@ describe('stages of placements', function()
       return (layer > 2 or layer == 2 and name:match 'feed_forward' or name:match '^layer_2/norm_2') and 2 or 1
     end) }
     refused(strategy, { format = 'megatron' }, 'layer 2 is cut: in stages 1 and 2')
-    refused(strategy, { format = 'split_spec' }, 'layer 2 is cut: in stages 1 and 2')
   end)
   it('are none of a placement without a pipeline', function()
     local strategy = llama:strategy(llama:placement())
@@ -305,8 +284,6 @@ describe('what programs refuse', function()
   it('is refused by name', function()
     local sharded = llama:strategy { mesh = { pipeline = 2, data = 2 }, shard = 2, micro_batches = 2 }
     refused(sharded, { format = 'deepspeed' }, 'its pipeline engine refuses ZeRO stage 2 (shard), expected 0 or 1')
-    local fused = problem_of('gpt2', 'p100x2'):strategy { mesh = { tensor = 2 } }
-    refused(fused, { format = 'dtensor' }, 'has queries, keys and values in one module (c_attn)')
   end)
 end)
 

@@ -3,14 +3,13 @@
 -- `build/trinity tests/lua/golden.lua --accept options`.
 error 'this file is for editors'
 
----@alias trinity.ExportFormat 'accelerate'|'autoparallel'|'chakra'|'deepspeed'|'dtensor'|'fsdp2'|'megatron'|'pytorch_schedule'|'split_spec'|'torchtitan'
+---@alias trinity.ExportFormat 'accelerate'|'autoparallel'|'chakra'|'deepspeed'|'megatron'|'pytorch_schedule'|'torchtitan'
 
 --- How a plan is written for another program.
 ---@class trinity.ExportOptions
 ---@field format trinity.ExportFormat whose file ('trinity help formats' lists them)
 ---@field folder? string where the files go; otherwise a single one is returned as text
 ---@field lossless? boolean refuse what cannot be said, instead of naming it on standard error (default false)
----@field names? 'transformers'|'torchtitan' split_spec: whose names modules have (default: transformers', else the network's own)
 ---@field cut_blocks? boolean accelerate: layers may be on several devices (default false)
 ---@field device_names? string[] accelerate: what devices are called (default: numbers from 0)
 ---@field nodes? string autoparallel: the file of get_json(), whose nodes get placements
