@@ -1,0 +1,239 @@
+-- trinity fidelity golden: peak and resting memory of Megatron-LM's functional tests (columns: those of
+-- megatron-golden/rows.csv, an argument of Megatron-LM each) compared with problem:evaluate. Both are bytes that
+-- PyTorch's allocator has given out on the last rank. What no column states is Megatron-LM's default; words of the
+-- test's name state the rest.
+
+local case = require 'trinity.fidelity.case'
+local csv = require 'trinity.base.csv'
+local errors = require 'trinity.fidelity.errors'
+local json = require 'trinity.base.json'
+local model = require 'trinity.graph.model'
+local parallel_map = require 'trinity.parallel'
+local text = require 'trinity.base.text'
+local util = require 'trinity.base.util'
+
+local golden = {
+  help = "memory of Megatron-LM's functional tests, to the byte",
+  options = {
+    rows = { default = '', help = 'table of tests (CSV)' },
+    only = { default = '', help = 'rows whose test has these words in its name' },
+    script = { default = '', help = 'prints the row of this test and platform as a Lua script that predicts the same' },
+  },
+}
+
+local machines = { dgx_a100 = 'dgx_a100_80gb', dgx_h100 = 'dgx_h100', dgxh100_dgxc = 'dgx_h100',
+  dgx_gb200 = 'gb200_nvl72' }
+local families = { gpt = true, moe = true, mixtral = true }
+local least_hidden = 1024 -- networks of less measure logits and the framework
+
+--- Modules that Megatron-LM's selective recomputation repeats, as operators.
+local function recomputes(modules)
+  local function any(op, ...)
+    for _, pattern in ipairs { ... } do if op.name:find(pattern) then return true end end
+  end
+  local of = {
+    layernorm = function(op) return any(op, '/norm_[12]$') end,
+    moe_act = function(op) return any(op, '/experts/activation') end,
+    mla_up_proj = function(op) return any(op, 'query_norm', 'latent_norm', 'query_up', 'key_value', '_rotary') end,
+    mlp = function(op) return any(op, '/feed_forward/[giua]', '/feed_forward/down/input') end,
+    core_attn = function(op) return op.type == 'Attention' or any(op, '/scores$', '/softmax', '/context', '/dropout$') end,
+  }
+  local chosen = {}
+  for name in modules:gmatch '[%w_]+' do
+    if not of[name] then util.fail('recomputed module %s', util.unknown(name, util.sorted_keys(of))) end
+    chosen[#chosen + 1] = of[name]
+  end
+  return function(op)
+    for _, holds in ipairs(chosen) do if holds(op) then return true end end
+  end
+end
+
+--- Layers of every virtual stage: of a layout ("Et*3|(tt|)*6L"), of first and last stages, or equally many.
+local function stages_of(row, count, virtual, whole)
+  local layout = row.pipeline_layout or ''
+  if layout ~= '' then
+    layout = layout:gsub('%(([^()]*)%)%*(%d+)', function(part, times) return part:rep(tonumber(times)) end)
+    layout = layout:gsub('(%a)%*(%d+)', function(part, times) return part:rep(tonumber(times)) end)
+    local stages = {}
+    for part in (layout .. '|'):gmatch '([^|]*)|' do stages[#stages + 1] = select(2, part:gsub('t', '')) end
+    return stages
+  end
+  local layers, parts = whole 'layers', count * virtual
+  local first, last = tonumber(row.layers_first), tonumber(row.layers_last)
+  if first or last then
+    local stages, middle = {}, count - (first and 1 or 0) - (last and 1 or 0)
+    for s = 1, count do
+      local own = s == 1 and first or s == count and last or (layers - (first or 0) - (last or 0)) / middle
+      for v = 1, virtual do stages[(v - 1) * count + s] = own / virtual end
+    end
+    return stages
+  end
+  local embedding, loss = row.account_embedding == '1' and 1 or 0, row.account_loss == '1' and 1 or 0
+  if embedding + loss > 0 then
+    local each = (layers + embedding + loss) / parts
+    return util.listed(parts, function(s) return each - (s == 1 and embedding or 0) - (s == parts and loss or 0) end)
+  end
+  return nil
+end
+
+--- The options of model 'decoder'.
+local function network_of(row, whole, plan)
+  local name, hidden, experts = row.case, whole 'hidden', whole('experts', 0, 0)
+  local latent, gated = row.mla == '1', row.swiglu == '1'
+  local sequence = whole 'sequence' / plan.context
+  local tokens = whole('vocab', 50257) + (row.tokenizer == 'NullTokenizer' and 1 or 0)
+  local rotary = latent or name:find 'rope' ~= nil
+  local unfused = row.attention_backend == 'unfused' or row.transformer_impl == 'local'
+  local dense = row.moe_layer_freq and row.moe_layer_freq:match '^%(%[0%]%*(%d+)'
+  local ffn = whole('ffn', gated and 64 * math.floor(8 * hidden / 3 / 64) or 4 * hidden)
+  return { layers = whole 'layers', hidden = hidden, heads = whole 'heads', key_heads = whole('kv_groups', 0, 0),
+    head_width = not latent and whole('kv_channels', 0, 0) or nil, feed_forward = ffn, gated = gated,
+    bias = (experts > 0 or gated or name:find 'disable_bias') and 'none' or 'all', norm = gated and 'rms' or 'layer',
+    vocabulary = math.ceil(tokens / (128 * plan.tensor)) * 128 * plan.tensor, tied = row.tied == '1',
+    positions = rotary and 0 or whole 'sequence', dropout = (plan.context > 1 or latent) and 0 or 0.1,
+    head_norm = name:find 'qk_layernorm' ~= nil, experts = experts, experts_per_token = whole('top_k', 0, 0),
+    expert_feed_forward = whole('moe_ffn', 0, 0), shared = whole('shared_ffn', 0, 0),
+    dense_layers = tonumber(dense) or 0, latent = latent and 512 or 0, query_latent = latent and 1536 or 0,
+    fused_loss = name:find 'cross_entropy_loss_fusion' ~= nil,
+    kernels = unfused and 'megatron' or 'flash', sequence = sequence, batch_size = whole 'micro_batch',
+    dtype = (row.fp8 or '') ~= '' and 'float8' or row.precision == 'fp16' and 'float16' or 'bfloat16',
+    gradient_dtype = 'float32', optimizer = 'adam' }
+end
+
+local function recompute_of(row)
+  local word = row.recompute or ''
+  if word == '' then return 'none' end
+  if word:find '^full' then return 'full' end
+  local modules = word:match '%[(.*)%]' or 'core_attn'
+  return modules == 'core_attn' and 'selective' or recomputes(modules)
+end
+
+--- A row as a case (case.lua). Parts of a sequence are more replicas of shorter ones: a GPU holds as much.
+local function case_of(row)
+  local function whole(column, otherwise, least) return csv.whole(row.path, row, column, otherwise, least) end
+  if not families[row.family] then csv.refuse(row.path, row, "column 'family': %s is no decoder", row.family) end
+  if not machines[row.platform] then
+    csv.refuse(row.path, row, "column 'platform': unknown platform %s",
+      util.unknown(row.platform, util.sorted_keys(machines)))
+  end
+  local plan = { tensor = whole('tp', 1), pipeline = whole('pp', 1), context = whole('cp', 1), data = whole('dp', 1) }
+  local gpus = plan.tensor * plan.pipeline * plan.context * plan.data
+  if whole('gpus', gpus) ~= gpus then
+    csv.refuse(row.path, row, 'dp %d x tp %d x pp %d x cp %d is not %d GPUs', plan.data, plan.tensor, plan.pipeline,
+      plan.context, whole 'gpus')
+  end
+  local experts = whole('ep', 1) * whole('etp', plan.tensor) / plan.tensor
+  if whole('experts', 0, 0) == 0 then experts = 1 end
+  local replicas, micro_batch = plan.data * plan.context, whole 'micro_batch'
+  local virtual = whole('vpp', 1)
+  local stages = stages_of(row, plan.pipeline, virtual, whole)
+  if stages then virtual = #stages / plan.pipeline end
+  return { model = 'decoder', model_options = network_of(row, whole, plan),
+    cluster = case.machines(machines[row.platform], gpus), runtime = 'megatron',
+    strategy = { mesh = { data = replicas, tensor = plan.tensor, pipeline = plan.pipeline, expert = experts },
+      schedule = virtual > 1 and 'interleaved' or '1f1b', virtual_stages = virtual, stages = stages,
+      micro_batches = whole 'global_batch' / (plan.data * micro_batch), recompute = recompute_of(row),
+      shard = (row.fsdp or '') ~= '' and 3 or row.distributed_optimizer == '1' and 1 or 0,
+      sequence_parallel = row.sequence_parallel == '1', bucket_bytes = plan.pipeline > 1 and 2 ^ 50 or nil } }
+end
+
+--- Peak and resting bytes of the last rank, and owners of the peak.
+local function predict(one)
+  local problem = case.problem(one)
+  local found = problem:strategy(one.strategy)
+  local account = found:account()
+  local last = account.stages[#account.stages]
+  local peak, rest = 0, last.weight_bytes + last.gradient_bytes + last.optimizer_bytes
+  for _, bytes in pairs(last.peak_bytes) do peak = peak + bytes end
+  local owners = last.peak_bytes
+  problem:close()
+  problem.graph:close()
+  return { peak = peak, rest = rest, owners = owners }
+end
+
+--- The rows of a file that are compared: of decoders, on GPUs that the recipe states, whose platforms agree.
+---@param options table<string, any>
+---@return table[]
+function golden.read(options)
+  if options.rows == '' then
+    util.fail_usage("trinity fidelity golden: option '--rows' is missing: a table of tests (CSV)")
+  end
+  local rows = {}
+  for _, line in ipairs(csv.read(options.rows, 'case', 'family', 'platform', 'gpus', 'agrees', 'mem_allocated_bytes',
+    'mem_max_allocated_bytes', 'layers', 'hidden', 'heads', 'sequence', 'micro_batch', 'global_batch')) do
+    if families[line.family] and line.gpus ~= '' and line.agrees == 'yes' and line.case:find(options.only, 1, true) then
+      line.path = options.rows
+      local row = { id = ('%s %s %s'):format(line.case, line.platform, line.environment), line = line.line,
+        family = line.family, hidden = csv.whole(options.rows, line, 'hidden'),
+        measured = csv.number(options.rows, line, 'mem_max_allocated_bytes'),
+        measured_rest = csv.number(options.rows, line, 'mem_allocated_bytes') }
+      row.case, row.refused = csv.attempt(case_of, line)
+      rows[#rows + 1] = row
+    end
+  end
+  return rows
+end
+
+local refused_off = -0.5 -- what a refused row counts as
+
+local function groups_of(rows)
+  local list, by = {}, {}
+  local function add(name, off)
+    if not by[name] then
+      by[name] = { name = name, errors = {} }
+      list[#list + 1] = by[name]
+    end
+    table.insert(by[name].errors, off)
+  end
+  for _, what in ipairs { 'peak', 'rest' } do
+    for _, row in ipairs(rows) do
+      local off = row.found and row.found[what] / row[what == 'peak' and 'measured' or 'measured_rest'] - 1
+        or refused_off
+      local name = what == 'peak' and 'peak' or 'resting'
+      add(('%s, %s'):format(row.family, name), off)
+      add(('all, %s'):format(name), off)
+      if row.hidden >= least_hidden then add(('hidden %d and more, %s'):format(least_hidden, name), off) end
+    end
+  end
+  table.sort(list, function(a, b) return a.name < b.name end)
+  return list
+end
+
+local function gigabytes(bytes) return ('%.3f'):format(bytes / 1e9) end
+
+function golden.run(options)
+  local rows = golden.read(options)
+  local function attempt(row)
+    if row.refused then return { refused = row.refused } end
+    local found, why = csv.attempt(predict, row.case)
+    return found or { refused = why }
+  end
+  local list = parallel_map(rows, attempt, { quiet = true })
+  for i, row in ipairs(rows) do
+    row.refused = list[i].refused
+    row.found = not row.refused and list[i] or nil
+  end
+  if options.json then
+    return print(json.encode { rows = util.map(rows, function(row)
+      return { row = row.id, peak_bytes = row.found and row.found.peak, resting_bytes = row.found and row.found.rest,
+        owners = row.found and row.found.owners, measured = row.measured, measured_rest = row.measured_rest, refused = row.refused }
+    end) })
+  end
+  print(text.format_table({ 'test', 'peak', 'predicted', 'off', 'resting', 'predicted', 'off' }, util.map(rows,
+    function(row)
+      local found = row.found
+      if not found then return { row.id, gigabytes(row.measured), 'refused', '', gigabytes(row.measured_rest), '', '' } end
+      return { row.id, gigabytes(row.measured), gigabytes(found.peak), errors.signed(found.peak / row.measured - 1),
+        gigabytes(row.measured_rest), gigabytes(found.rest), errors.signed(found.rest / row.measured_rest - 1) }
+    end)))
+  print 'GB on the last rank; a refused row counts as 50 % off\n'
+  for _, row in ipairs(rows) do if row.refused then print(('refused: %s: %s'):format(row.id, row.refused)) end end
+  local groups = groups_of(rows)
+  print(text.format_table({ '', 'rows', 'mean error', 'worst', 'mean, signed' }, util.map(groups, function(group)
+    local s = errors.summary(group.errors)
+    return { group.name, ('%d'):format(s.count), errors.percent(s.mean), errors.percent(s.worst),
+      errors.signed(s.signed) }
+  end)))
+end
+
+return golden
