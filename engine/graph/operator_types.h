@@ -58,7 +58,8 @@ bool has_operator_rule(const OperatorType& type);
 /// All types that have one, in the table's order.
 std::vector<std::string> operator_types();
 
-/// The tensor in whose place an operator writes its first output: a view's first input, and that of
+/// The tensor in whose place an operator writes its first output: a view's first input, that of a
+/// backward operator with attribute `in_place` (Megatron-LM's and Transformer Engine's losses), and that of
 /// a member of a collective with one input besides those of no bytes, which are only waited for;
 /// where both are equally large. -1: none.
 int32_t overwritten(const Graph& graph, const Operator& op);

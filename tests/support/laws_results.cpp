@@ -172,9 +172,12 @@ void judge_memory(Trial& trial) {
   if (trial.rules().memory == MemoryModel::none) return;
   const auto devices = static_cast<size_t>(trial.problem.devices());
   if (trial.timeline.memory.size() != devices) throw std::logic_error("no memory levels");
+  std::vector<bool> used(devices, false);
   std::vector<int64_t> fixed(devices, 0), at_once(devices, 0), most(devices, 0), work(devices, 0);
   for (int32_t op = 0; op < trial.problem.operators(); ++op) {
     const int32_t d = trial.plan.placement[op];
+    if (!used[static_cast<size_t>(d)]) fixed[d] += trial.problem.framework_bytes(d);
+    used[static_cast<size_t>(d)] = true;
     fixed[d] += trial.problem.fixed_bytes(op);
     at_once[d] = std::max(at_once[d], needed_bytes(trial, op));
     work[d] = std::max(work[d], trial.problem.workspace_bytes(op));

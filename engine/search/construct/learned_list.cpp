@@ -254,7 +254,7 @@ class LearnedListRun {
     return emptiest();
   }
 
-  int64_t room(int32_t d) const { return problem_.cluster().capacity_bytes(d) - devices_[d].bytes; }
+  int64_t room(int32_t d) const { return problem_.cluster().room_bytes(d) - devices_[d].bytes; }
   bool fits(int32_t unit, int32_t d) const {
     const int64_t passing = std::max(devices_[d].passing_bytes, list_.passing_bytes_[unit]);
     return problem_.rules().memory == MemoryModel::none ||
@@ -386,7 +386,7 @@ LearnedList::Result LearnedList::alone() const {
   for (int32_t d = 0; d < space_.devices(); ++d) {
     Result made{Assignment(at(space_.units()), d)};
     for (int32_t u = 0; u < space_.units(); ++u) made.makespan += space_.cost_ns(u, d);
-    made.fits = !counts || bytes + passing <= space_.problem().cluster().capacity_bytes(d);
+    made.fits = !counts || bytes + passing <= space_.problem().cluster().room_bytes(d);
     if (d == 0 || made.better(best)) best = std::move(made);
   }
   return best;

@@ -9,6 +9,7 @@ local errors = require 'trinity.fidelity.errors'
 local json = require 'trinity.base.json'
 local model = require 'trinity.graph.model'
 local parallel_map = require 'trinity.parallel'
+local runtimes = require 'trinity.cluster.runtimes'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
@@ -100,6 +101,18 @@ local function network_of(row, whole, plan)
     gradient_dtype = 'float32', optimizer = 'adam' }
 end
 
+--- The runtime of a row. CUBLAS_WORKSPACE_CONFIG of deterministic tests is ":4096:8". Attention of "local" layers keeps
+--- a buffer of scores (core/transformer/dot_product_attention.py, get_global_memory_buffer). Tests with one expert a
+--- token are of before grouped matmuls.
+local function runtime_of(row, whole, plan)
+  local here = row.transformer_impl == 'local'
+  local scores = whole 'micro_batch' * whole 'heads' / plan.tensor * (whole 'sequence' / plan.context) ^ 2
+  local few = whole('experts', 0, 0) > 0 and whole 'top_k' == 1
+  return { base = 'megatron', workspace_bytes = here and 2 * scores or nil,
+    matmul_workspace_bytes = row.deterministic == '1' and 32 * 2 ^ 20 or nil,
+    transformer_engine = few and false or nil }
+end
+
 local function recompute_of(row)
   local word = row.recompute or ''
   if word == '' then return 'none' end
@@ -129,7 +142,7 @@ local function case_of(row)
   local stages = stages_of(row, plan.pipeline, virtual, whole)
   if stages then virtual = #stages / plan.pipeline end
   return { model = 'decoder', model_options = network_of(row, whole, plan),
-    cluster = case.machines(machines[row.platform], gpus), runtime = 'megatron',
+    cluster = case.machines(machines[row.platform], gpus), runtime = runtime_of(row, whole, plan),
     strategy = { mesh = { data = replicas, tensor = plan.tensor, pipeline = plan.pipeline, expert = experts },
       schedule = virtual > 1 and 'interleaved' or '1f1b', virtual_stages = virtual, stages = stages,
       micro_batches = whole 'global_batch' / (plan.data * micro_batch), recompute = recompute_of(row),
@@ -143,9 +156,10 @@ local function predict(one)
   local found = problem:strategy(one.strategy)
   local account = found:account()
   local last = account.stages[#account.stages]
-  local peak, rest = 0, last.weight_bytes + last.gradient_bytes + last.optimizer_bytes
-  for _, bytes in pairs(last.peak_bytes) do peak = peak + bytes end
-  local owners = last.peak_bytes
+  local context = runtimes.read(one.runtime).context_bytes
+  local owners = util.merged(last.peak_bytes, { framework = last.peak_bytes.framework - context })
+  local peak, rest = 0, last.weight_bytes + last.gradient_bytes + last.optimizer_bytes + owners.framework
+  for _, bytes in pairs(owners) do peak = peak + bytes end
   problem:close()
   problem.graph:close()
   return { peak = peak, rest = rest, owners = owners }

@@ -84,7 +84,10 @@ local function finish(net, x, about, run, table_of)
     logits = net:operator('Cast', 'logits/float32', { inputs = { logits }, shapes = { logits.shape },
       dtype = 'float32' })
   end
-  net:softmax_cross_entropy('loss', logits, net:input('labels', { run.batch_size, run.sequence }, 'int64'))
+  -- Megatron-LM's and Transformer Engine's losses write shares and gradients where the logits were
+  -- (core/tensor_parallel/cross_entropy.py; transformer_engine/common/triton/cross_entropy.py).
+  net:operator('SoftmaxCrossEntropyLoss', 'loss', { inputs = { logits, net:input('labels', { run.batch_size,
+    run.sequence }, 'int64') }, shapes = { { 1 } }, attributes = run.kernels ~= 'onnx' and { in_place = 1 } or nil })
 end
 
 --- The forward graph. run: batch_size, sequence, dtype, kernels, fused_loss (no copy of the logits in float32).
