@@ -98,7 +98,7 @@ local function network_of(row, whole, plan)
     fused_loss = name:find 'cross_entropy_loss_fusion' ~= nil,
     kernels = unfused and 'megatron' or 'flash', sequence = sequence, batch_size = whole 'micro_batch',
     dtype = (row.fp8 or '') ~= '' and 'float8' or row.precision == 'fp16' and 'float16' or 'bfloat16',
-    gradient_dtype = 'float32', optimizer = 'adam' }
+    gradient_dtype = row.precision == 'fp16' and 'float16' or 'float32', optimizer = 'adam' }
 end
 
 --- The runtime of a row. CUBLAS_WORKSPACE_CONFIG of deterministic tests is ":4096:8". Attention of "local" layers keeps
@@ -107,10 +107,11 @@ end
 local function runtime_of(row, whole, plan)
   local here = row.transformer_impl == 'local'
   local scores = whole 'micro_batch' * whole 'heads' / plan.tensor * (whole 'sequence' / plan.context) ^ 2
-  local few = whole('experts', 0, 0) > 0 and whole 'top_k' == 1
-  return { base = 'megatron', workspace_bytes = here and 2 * scores or nil,
-    matmul_workspace_bytes = row.deterministic == '1' and 32 * 2 ^ 20 or nil,
-    transformer_engine = few and false or nil }
+  local changes = { base = 'megatron', workspace_bytes = here and 2 * scores or nil,
+    matmul_workspace_bytes = row.deterministic == '1' and 32 * 2 ^ 20 or nil }
+  if here and not row.case:find '_te_' then changes.transformer_engine = false end
+  if whole('experts', 0, 0) > 0 and whole 'top_k' == 1 then changes.expert_streams = 0 end
+  return changes
 end
 
 local function recompute_of(row)
@@ -137,7 +138,7 @@ local function case_of(row)
   end
   local experts = whole('ep', 1) * whole('etp', plan.tensor) / plan.tensor
   if whole('experts', 0, 0) == 0 then experts = 1 end
-  local replicas, micro_batch = plan.data * plan.context, whole 'micro_batch'
+  local replicas, micro_batches = plan.data * plan.context, whole 'global_batch' / (plan.data * whole 'micro_batch')
   local virtual = whole('vpp', 1)
   local stages = stages_of(row, plan.pipeline, virtual, whole)
   if stages then virtual = #stages / plan.pipeline end
@@ -145,9 +146,24 @@ local function case_of(row)
     cluster = case.machines(machines[row.platform], gpus), runtime = runtime_of(row, whole, plan),
     strategy = { mesh = { data = replicas, tensor = plan.tensor, pipeline = plan.pipeline, expert = experts },
       schedule = virtual > 1 and 'interleaved' or '1f1b', virtual_stages = virtual, stages = stages,
-      micro_batches = whole 'global_batch' / (plan.data * micro_batch), recompute = recompute_of(row),
+      synchronise = row.case:find 'multi_dist_optimizer_instances' and { kind = 'hierarchical', inner = replicas / 2 }
+        or nil,
+      micro_batches = virtual > 1 and plan.pipeline * math.ceil(micro_batches / plan.pipeline) or micro_batches,
+      recompute = recompute_of(row),
       shard = (row.fsdp or '') ~= '' and 3 or row.distributed_optimizer == '1' and 1 or 0,
       sequence_parallel = row.sequence_parallel == '1', bucket_bytes = plan.pipeline > 1 and 2 ^ 50 or nil } }
+end
+
+--- What stays behind a step beside states and workspaces: the input that each chunk of a pipeline received last, with
+--- its gradient (core/models/gpt/gpt_model.py, set_input_tensor; core/pipeline_parallel/schedules.py, retain_grad), and
+--- of float16 weights gradients in float32 (core/optimizer/optimizer.py, _copy_model_grads_to_main_grads).
+local function left_bytes(one, last)
+  local o, strategy = one.model_options, one.strategy
+  local tensor, data = strategy.mesh.tensor, strategy.mesh.data
+  local input = 2 * o.batch_size * o.sequence * o.hidden / (strategy.sequence_parallel and tensor or 1)
+  local chunks = strategy.mesh.pipeline > 1 and strategy.virtual_stages or 0
+  local copies = o.dtype == 'float16' and 4 * last.parameters / (strategy.shard > 0 and data or 1) or 0
+  return 2 * chunks * input + copies
 end
 
 --- Peak and resting bytes of the last rank, and owners of the peak.
@@ -159,6 +175,7 @@ local function predict(one)
   local context = runtimes.read(one.runtime).context_bytes
   local owners = util.merged(last.peak_bytes, { framework = last.peak_bytes.framework - context })
   local peak, rest = 0, last.weight_bytes + last.gradient_bytes + last.optimizer_bytes + owners.framework
+    + left_bytes(one, last)
   for _, bytes in pairs(owners) do peak = peak + bytes end
   problem:close()
   problem.graph:close()
