@@ -81,6 +81,8 @@ return {
     value_width = count(128, 'with latent: of a head of values'),
     kernels = { default = 'flash', help = 'onnx, megatron or flash: what is one operator, and so what is kept' },
     fused_loss = { default = false, help = 'the loss reads logits in 16 bits: no copy in float32' },
+    compiled_loss = { default = false, help = "as Megatron-LM's --cross-entropy-loss-fusion without Transformer Engine: "
+      .. 'logits in 16 bits and exponentials are held beside those in float32' },
   },
   build = function(o)
     check(o)
@@ -92,6 +94,6 @@ return {
       attention = function() return attention_of(o, width) end,
       feed_forward = function(layer) return feed_forward_of(o, layer) end },
       { batch_size = o.batch_size, sequence = o.sequence, dtype = o.dtype, kernels = o.kernels,
-        fused_loss = o.fused_loss })
+        fused_loss = o.fused_loss, compiled_loss = o.compiled_loss })
   end,
 }

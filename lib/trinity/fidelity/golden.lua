@@ -95,7 +95,7 @@ local function network_of(row, whole, plan)
     head_norm = name:find 'qk_layernorm' ~= nil, experts = experts, experts_per_token = whole('top_k', 0, 0),
     expert_feed_forward = whole('moe_ffn', 0, 0), shared = whole('shared_ffn', 0, 0),
     dense_layers = tonumber(dense) or 0, latent = latent and 512 or 0, query_latent = latent and 1536 or 0,
-    fused_loss = name:find 'cross_entropy_loss_fusion' ~= nil,
+    compiled_loss = name:find 'cross_entropy_loss_fusion' ~= nil,
     kernels = unfused and 'megatron' or 'flash', sequence = sequence, batch_size = whole 'micro_batch',
     dtype = (row.fp8 or '') ~= '' and 'float8' or row.precision == 'fp16' and 'float16' or 'bfloat16',
     gradient_dtype = row.precision == 'fp16' and 'float16' or 'float32', optimizer = 'adam' }
@@ -118,6 +118,12 @@ local function recompute_of(row)
   local word = row.recompute or ''
   if word == '' then return 'none' end
   if word:find '^full' then return 'full' end
+  if row.case:find 'fine_grained_offloading' then
+    return function(op)
+      return op.name:find '^layer_' and not (op.name:find '/shared/' or op.name:find '/router/'
+        or op.name:find 'query_down' or op.name:find '/attention/latent$' or op.name:find '/attention/key$') or nil
+    end
+  end
   local modules = word:match '%[(.*)%]' or 'core_attn'
   return modules == 'core_attn' and 'selective' or recomputes(modules)
 end

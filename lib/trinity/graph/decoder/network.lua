@@ -87,12 +87,15 @@ local function finish(net, x, about, run, table_of)
   -- Megatron-LM's and Transformer Engine's losses write shares and gradients where the logits were
   -- (core/tensor_parallel/cross_entropy.py; transformer_engine/common/triton/cross_entropy.py).
   net:operator('SoftmaxCrossEntropyLoss', 'loss', { inputs = { logits, net:input('labels', { run.batch_size,
-    run.sequence }, 'int64') }, shapes = { { 1 } }, attributes = run.kernels ~= 'onnx' and { in_place = 1 } or nil })
+    run.sequence }, 'int64') }, shapes = { { 1 } }, attributes = run.kernels ~= 'onnx' and { in_place = 1 } or nil,
+    workspace_bytes = run.compiled_loss and (2 + 4) * run.batch_size * run.sequence * about.vocabulary or nil })
 end
 
---- The forward graph. run: batch_size, sequence, dtype, kernels, fused_loss (no copy of the logits in float32).
+--- The forward graph. run: batch_size, sequence, dtype, kernels, fused_loss (no copy of the logits in float32),
+--- compiled_loss (see models/decoder.lua).
 ---@param about table
----@param run { batch_size: integer, sequence: integer, dtype: string, kernels: string, fused_loss?: boolean }
+---@param run { batch_size: integer, sequence: integer, dtype: string, kernels: string, fused_loss?: boolean,
+---  compiled_loss?: boolean }
 ---@return trinity.Graph
 function network.build(about, run)
   local net = layers.new(about.name, { dtype = run.dtype })
