@@ -77,6 +77,13 @@ local function stages_of(row, count, virtual, whole)
   return nil
 end
 
+--- Bytes a logit that the loss holds beside those in float32: fused without Transformer Engine, those in 16 bits and
+--- exponentials; where weight gradients of logits are deferred, the gradients of logits of two micro-batches
+--- (--wgrad-deferral-limit 2) and of this one.
+local function logit_bytes(name)
+  return (name:find 'cross_entropy_loss_fusion' or name:find 'defer_embedding_wgrad') and 6 or 0
+end
+
 --- The options of model 'decoder'.
 local function network_of(row, whole, plan)
   local name, hidden, experts = row.case, whole 'hidden', whole('experts', 0, 0)
@@ -95,22 +102,25 @@ local function network_of(row, whole, plan)
     head_norm = name:find 'qk_layernorm' ~= nil, experts = experts, experts_per_token = whole('top_k', 0, 0),
     expert_feed_forward = whole('moe_ffn', 0, 0), shared = whole('shared_ffn', 0, 0),
     dense_layers = tonumber(dense) or 0, latent = latent and 512 or 0, query_latent = latent and 1536 or 0,
-    compiled_loss = name:find 'cross_entropy_loss_fusion' ~= nil,
+    further = whole('mtp_layers', 0, 0), logit_bytes = logit_bytes(name),
     kernels = unfused and 'megatron' or 'flash', sequence = sequence, batch_size = whole 'micro_batch',
     dtype = (row.fp8 or '') ~= '' and 'float8' or row.precision == 'fp16' and 'float16' or 'bfloat16',
     gradient_dtype = row.precision == 'fp16' and 'float16' or 'float32', optimizer = 'adam' }
 end
 
---- The runtime of a row. CUBLAS_WORKSPACE_CONFIG of deterministic tests is ":4096:8". Attention of "local" layers keeps
---- a buffer of scores (core/transformer/dot_product_attention.py, get_global_memory_buffer). Tests with one expert a
---- token are of before grouped matmuls.
+--- The runtime of a row. CUBLAS_WORKSPACE_CONFIG of deterministic tests and of family moe is ":4096:8". Attention of "local" layers keeps
+--- a buffer of scores (core/transformer/dot_product_attention.py, get_global_memory_buffer). Overlap of messages with
+--- matmuls takes three workspaces (transformer_engine/pytorch/module/base.py, _NUM_MAX_UB_STREAMS). Tests with one
+--- expert a token are of before grouped matmuls.
 local function runtime_of(row, whole, plan)
   local here = row.transformer_impl == 'local'
   local scores = whole 'micro_batch' * whole 'heads' / plan.tensor * (whole 'sequence' / plan.context) ^ 2
-  local changes = { base = 'megatron', workspace_bytes = here and 2 * scores or nil,
-    matmul_workspace_bytes = row.deterministic == '1' and 32 * 2 ^ 20 or nil }
+  local overlaps = row.case:find 'tp_overlap' ~= nil
+  local changes = { base = 'megatron', workspace_bytes = here and 2 * scores or overlaps and 2 * 32 * 2 ^ 20 or nil,
+    matmul_workspace_bytes = (row.deterministic == '1' or row.family == 'moe') and 32 * 2 ^ 20 or nil }
   if here and not row.case:find '_te_' then changes.transformer_engine = false end
-  if whole('experts', 0, 0) > 0 and whole 'top_k' == 1 then changes.expert_streams = 0 end
+  local single = whole('experts', 0, 0) > 0 and whole 'top_k' == 1 and not row.case:find 'groupedGEMM'
+  if single then changes.expert_streams = 0 end
   return changes
 end
 
@@ -145,6 +155,7 @@ local function case_of(row)
   local experts = whole('ep', 1) * whole('etp', plan.tensor) / plan.tensor
   if whole('experts', 0, 0) == 0 then experts = 1 end
   local replicas, micro_batches = plan.data * plan.context, whole 'global_batch' / (plan.data * whole 'micro_batch')
+  local run = row.case:find 'multi_dist_optimizer_instances' and replicas / 2 -- that share out states: two instances
   local virtual = whole('vpp', 1)
   local stages = stages_of(row, plan.pipeline, virtual, whole)
   if stages then virtual = #stages / plan.pipeline end
@@ -152,11 +163,10 @@ local function case_of(row)
     cluster = case.machines(machines[row.platform], gpus), runtime = runtime_of(row, whole, plan),
     strategy = { mesh = { data = replicas, tensor = plan.tensor, pipeline = plan.pipeline, expert = experts },
       schedule = virtual > 1 and 'interleaved' or '1f1b', virtual_stages = virtual, stages = stages,
-      synchronise = row.case:find 'multi_dist_optimizer_instances' and { kind = 'hierarchical', inner = replicas / 2 }
-        or nil,
+      synchronise = run and run > 1 and { kind = 'hierarchical', inner = run } or nil,
       micro_batches = virtual > 1 and plan.pipeline * math.ceil(micro_batches / plan.pipeline) or micro_batches,
       recompute = recompute_of(row),
-      shard = (row.fsdp or '') ~= '' and 3 or row.distributed_optimizer == '1' and 1 or 0,
+      shard = (row.fsdp or '') ~= '' and 3 or row.distributed_optimizer == '1' and run ~= 1 and 1 or 0,
       sequence_parallel = row.sequence_parallel == '1', bucket_bytes = plan.pipeline > 1 and 2 ^ 50 or nil } }
 end
 
