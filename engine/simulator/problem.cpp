@@ -224,19 +224,35 @@ void Problem::bind_edges() {
   }
 }
 
-/// What is written in every micro-batch and read once a step.
+/// What is written in every micro-batch and read once a step; collectives sum it up where it is.
 void Problem::bind_gradients() {
   bool kept = rules_.memory == MemoryModel::slots;
   for (int32_t d = 0; d < devices() && kept; ++d) kept = cluster_->type_of(d).keeps_gradients;
   if (!kept) return;
   gradient_bytes_.assign(static_cast<size_t>(operators()), 0);
-  for (int32_t o = 0; o < operators(); ++o)
+  std::vector<bool> stays(held_bytes_.size(), false);
+  const auto in_buffers = [&](int32_t input) {
+    const int32_t producer = graph_->tensor(input).producer;
+    return graph_->tensor(input).bytes == 0 ||
+           stays[first_output(producer) + input - graph_->op(producer).outputs.front()];
+  };
+  for (int32_t o = 0; o < operators(); ++o) {
+    const auto& op = graph_->op(o);
     for (const auto& reader : readers(o)) {
       if (once(o) || !once(reader.op)) continue;
-      auto& held = held_bytes_[first_output(o) + reader.output];
-      gradient_bytes_[o] += held;
-      held = 0;
+      const int32_t tensor = first_output(o) + reader.output;
+      gradient_bytes_[o] += held_bytes_[tensor];
+      held_bytes_[tensor] = 0;
+      stays[tensor] = true;
     }
+    if (!once(o) || op.collective < 0 || op.inputs.empty() ||
+        !std::all_of(op.inputs.begin(), op.inputs.end(), in_buffers))
+      continue;
+    for (int32_t i = first_output(o); i < first_output(o + 1); ++i) {
+      held_bytes_[i] = 0;
+      stays[i] = true;
+    }
+  }
   for (int32_t o = 0; o < operators(); ++o) fixed_bytes_[o] += gradient_bytes_[o];
 }
 

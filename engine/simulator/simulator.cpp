@@ -279,7 +279,7 @@ void Simulator::run(const Plan& plan, Metrics& metrics, Timeline* timeline, int6
   if (timeline) timeline->memory.clear(), timeline->owners.clear();
   scratch_->account(plan, metrics, timeline);
   if (plan.quotient) spread(problem, *plan.quotient, scratch_->simulated, metrics);
-  if (timeline) scratch_->fill(plan, *timeline);
+  if (timeline && !plan.quotient) scratch_->fill(plan, *timeline);
 }
 
 }  // namespace trinity

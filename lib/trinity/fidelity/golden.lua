@@ -7,7 +7,7 @@ local case = require 'trinity.fidelity.case'
 local csv = require 'trinity.base.csv'
 local errors = require 'trinity.fidelity.errors'
 local json = require 'trinity.base.json'
-local model = require 'trinity.graph.model'
+local owners = require 'trinity.strategy.owners'
 local parallel_map = require 'trinity.parallel'
 local runtimes = require 'trinity.cluster.runtimes'
 local text = require 'trinity.base.text'
@@ -18,7 +18,6 @@ local golden = {
   options = {
     rows = { default = '', help = 'table of tests (CSV)' },
     only = { default = '', help = 'rows whose test has these words in its name' },
-    script = { default = '', help = 'prints the row of this test and platform as a Lua script that predicts the same' },
   },
 }
 
@@ -141,7 +140,6 @@ end
 --- A row as a case (case.lua). Parts of a sequence are more replicas of shorter ones: a GPU holds as much.
 local function case_of(row)
   local function whole(column, otherwise, least) return csv.whole(row.path, row, column, otherwise, least) end
-  if not families[row.family] then csv.refuse(row.path, row, "column 'family': %s is no decoder", row.family) end
   if not machines[row.platform] then
     csv.refuse(row.path, row, "column 'platform': unknown platform %s",
       util.unknown(row.platform, util.sorted_keys(machines)))
@@ -182,48 +180,66 @@ local function left_bytes(one, last)
   return 2 * chunks * input + copies
 end
 
---- Peak and resting bytes of the last rank, and owners of the peak.
+--- Peak and resting bytes of the last rank, and owners of the peak, without what PyTorch's allocator does not count.
 local function predict(one)
   local problem = case.problem(one)
-  local found = problem:strategy(one.strategy)
-  local account = found:account()
+  local account = problem:strategy(one.strategy):account()
   local last = account.stages[#account.stages]
   local context = runtimes.read(one.runtime).context_bytes
-  local owners = util.merged(last.peak_bytes, { framework = last.peak_bytes.framework - context })
-  local peak, rest = 0, last.weight_bytes + last.gradient_bytes + last.optimizer_bytes + owners.framework
-    + left_bytes(one, last)
-  for _, bytes in pairs(owners) do peak = peak + bytes end
+  local owned = util.merged(last.peak_bytes, { framework = last.peak_bytes.framework - context })
   problem:close()
   problem.graph:close()
-  return { peak = peak, rest = rest, owners = owners }
+  return { peak = owners.sum(owned), owners = owned, resting = last.weight_bytes + last.gradient_bytes
+    + last.optimizer_bytes + owned.framework + left_bytes(one, last) }
 end
 
 --- The rows of a file that are compared: of decoders, on GPUs that the recipe states, whose platforms agree.
 ---@param options table<string, any>
----@return table[]
+---@return table[] rows
+---@return integer others how many are not
 function golden.read(options)
   if options.rows == '' then
     util.fail_usage("trinity fidelity golden: option '--rows' is missing: a table of tests (CSV)")
   end
-  local rows = {}
+  local rows, others = {}, 0
   for _, line in ipairs(csv.read(options.rows, 'case', 'family', 'platform', 'gpus', 'agrees', 'mem_allocated_bytes',
     'mem_max_allocated_bytes', 'layers', 'hidden', 'heads', 'sequence', 'micro_batch', 'global_batch')) do
-    if families[line.family] and line.gpus ~= '' and line.agrees == 'yes' and line.case:find(options.only, 1, true) then
+    if not families[line.family] or line.gpus == '' or line.agrees ~= 'yes' then others = others + 1
+    elseif line.case:find(options.only, 1, true) then
       line.path = options.rows
       local row = { id = ('%s %s %s'):format(line.case, line.platform, line.environment), line = line.line,
         family = line.family, hidden = csv.whole(options.rows, line, 'hidden'),
-        measured = csv.number(options.rows, line, 'mem_max_allocated_bytes'),
-        measured_rest = csv.number(options.rows, line, 'mem_allocated_bytes') }
+        measured = { peak = csv.number(options.rows, line, 'mem_max_allocated_bytes'),
+          resting = csv.number(options.rows, line, 'mem_allocated_bytes') } }
       row.case, row.refused = csv.attempt(case_of, line)
       rows[#rows + 1] = row
     end
+  end
+  return rows, others
+end
+
+--- The rows with `found`, or why they are refused.
+---@param rows table[]
+---@return table[]
+function golden.predicted(rows)
+  local list = parallel_map(rows, function(row)
+    if row.refused then return { refused = row.refused } end
+    local found, why = csv.attempt(predict, row.case)
+    return found or { refused = why }
+  end, { quiet = true })
+  for i, row in ipairs(rows) do
+    row.refused = list[i].refused
+    row.found = not row.refused and list[i] or nil
   end
   return rows
 end
 
 local refused_off = -0.5 -- what a refused row counts as
 
-local function groups_of(rows)
+--- Errors of peak and resting bytes by family, of all rows, and of wide networks alone: { name, errors } each.
+---@param rows table[] predicted
+---@return { name: string, errors: number[] }[]
+function golden.groups(rows)
   local list, by = {}, {}
   local function add(name, off)
     if not by[name] then
@@ -232,14 +248,12 @@ local function groups_of(rows)
     end
     table.insert(by[name].errors, off)
   end
-  for _, what in ipairs { 'peak', 'rest' } do
-    for _, row in ipairs(rows) do
-      local off = row.found and row.found[what] / row[what == 'peak' and 'measured' or 'measured_rest'] - 1
-        or refused_off
-      local name = what == 'peak' and 'peak' or 'resting'
-      add(('%s, %s'):format(row.family, name), off)
-      add(('all, %s'):format(name), off)
-      if row.hidden >= least_hidden then add(('hidden %d and more, %s'):format(least_hidden, name), off) end
+  for _, row in ipairs(rows) do
+    for _, what in ipairs { 'peak', 'resting' } do
+      local off = row.found and row.found[what] / row.measured[what] - 1 or refused_off
+      add(('%s, %s'):format(row.family, what), off)
+      add(('all, %s'):format(what), off)
+      if row.hidden >= least_hidden then add(('hidden %d and more, %s'):format(least_hidden, what), off) end
     end
   end
   table.sort(list, function(a, b) return a.name < b.name end)
@@ -248,39 +262,42 @@ end
 
 local function gigabytes(bytes) return ('%.3f'):format(bytes / 1e9) end
 
+local function cells_of(row)
+  local cells = { row.id }
+  for _, what in ipairs { 'peak', 'resting' } do
+    local measured, found = row.measured[what], row.found and row.found[what]
+    cells[#cells + 1] = gigabytes(measured)
+    cells[#cells + 1] = found and gigabytes(found) or 'refused'
+    cells[#cells + 1] = found and errors.signed(found / measured - 1) or ''
+  end
+  return cells
+end
+
 function golden.run(options)
-  local rows = golden.read(options)
-  local function attempt(row)
-    if row.refused then return { refused = row.refused } end
-    local found, why = csv.attempt(predict, row.case)
-    return found or { refused = why }
-  end
-  local list = parallel_map(rows, attempt, { quiet = true })
-  for i, row in ipairs(rows) do
-    row.refused = list[i].refused
-    row.found = not row.refused and list[i] or nil
-  end
+  local rows, others = golden.read(options)
+  golden.predicted(rows)
   if options.json then
     return print(json.encode { rows = util.map(rows, function(row)
-      return { row = row.id, peak_bytes = row.found and row.found.peak, resting_bytes = row.found and row.found.rest,
-        owners = row.found and row.found.owners, measured = row.measured, measured_rest = row.measured_rest, refused = row.refused }
+      local found = row.found or {}
+      return { row = row.id, peak_bytes = found.peak, resting_bytes = found.resting, owners = found.owners,
+        measured_peak_bytes = row.measured.peak, measured_resting_bytes = row.measured.resting, refused = row.refused }
     end) })
   end
-  print(text.format_table({ 'test', 'peak', 'predicted', 'off', 'resting', 'predicted', 'off' }, util.map(rows,
-    function(row)
-      local found = row.found
-      if not found then return { row.id, gigabytes(row.measured), 'refused', '', gigabytes(row.measured_rest), '', '' } end
-      return { row.id, gigabytes(row.measured), gigabytes(found.peak), errors.signed(found.peak / row.measured - 1),
-        gigabytes(row.measured_rest), gigabytes(found.rest), errors.signed(found.rest / row.measured_rest - 1) }
-    end)))
-  print 'GB on the last rank; a refused row counts as 50 % off\n'
+  print(text.format_table({ 'test', 'peak', 'predicted', 'off', 'resting', 'predicted', 'off' },
+    util.map(rows, cells_of)))
+  print 'GB that PyTorch has allocated on the last rank; a refused row counts as 50 % off'
+  if others > 0 then
+    print(('%d rows are not compared: their family is no decoder (T5, BERT, hybrids, images), the recipe states no GPUs, '
+      .. 'or platforms do not agree'):format(others))
+  end
+  print ''
   for _, row in ipairs(rows) do if row.refused then print(('refused: %s: %s'):format(row.id, row.refused)) end end
-  local groups = groups_of(rows)
-  print(text.format_table({ '', 'rows', 'mean error', 'worst', 'mean, signed' }, util.map(groups, function(group)
-    local s = errors.summary(group.errors)
-    return { group.name, ('%d'):format(s.count), errors.percent(s.mean), errors.percent(s.worst),
-      errors.signed(s.signed) }
-  end)))
+  print(text.format_table({ '', 'rows', 'mean error', 'worst', 'mean, signed' }, util.map(golden.groups(rows),
+    function(group)
+      local s = errors.summary(group.errors)
+      return { group.name, ('%d'):format(s.count), errors.percent(s.mean), errors.percent(s.worst),
+        errors.signed(s.signed) }
+    end)))
 end
 
 return golden
