@@ -79,8 +79,10 @@ return {
     plain_width = count(128, 'with latent: of a head without rotary'),
     rotary_width = count(64, 'with latent: of a head with rotary'),
     value_width = count(128, 'with latent: of a head of values'),
+    further = count(0, 'tokens predicted beyond the next, each by a layer of its own (DeepSeek-V3: 1)'),
     kernels = { default = 'flash', help = 'onnx, megatron or flash: what is one operator, and so what is kept' },
     fused_loss = { default = false, help = 'the loss reads logits in 16 bits: no copy in float32' },
+    logit_bytes = count(0, "bytes a logit that the loss holds beside what it reads (Megatron-LM's compiled loss: 6)"),
   },
   build = function(o)
     check(o)
@@ -88,10 +90,10 @@ return {
     local rotary = o.latent > 0 and o.rotary_width or width
     return network.build({ name = 'decoder', layers = o.layers, hidden = o.hidden, vocabulary = o.vocabulary,
       tied = o.tied, positions = o.positions, norm = o.norm, epsilon = 1e-5, dropout = o.dropout,
-      post_norms = o.post_norms, rotary_width = o.positions > 0 and 0 or 2 * math.floor(rotary / 2),
+      post_norms = o.post_norms, further = o.further, rotary_width = o.positions > 0 and 0 or 2 * math.floor(rotary / 2),
       attention = function() return attention_of(o, width) end,
       feed_forward = function(layer) return feed_forward_of(o, layer) end },
       { batch_size = o.batch_size, sequence = o.sequence, dtype = o.dtype, kernels = o.kernels,
-        fused_loss = o.fused_loss })
+        fused_loss = o.fused_loss, logit_bytes = o.logit_bytes })
   end,
 }

@@ -67,6 +67,10 @@ void check_type(const std::string& cluster, const DeviceType& type) {
   if (type.reserved_memory_bytes < 0 || type.reserved_memory_bytes >= type.memory_bytes)
     throw ArgumentError(fmt::format("{}: reserved_memory_bytes must lie in [0, {}), got {}", owner,
                                     type.memory_bytes, type.reserved_memory_bytes));
+  const int64_t open = type.memory_bytes - type.reserved_memory_bytes;
+  if (type.framework_bytes < 0 || type.framework_bytes >= open)
+    throw ArgumentError(fmt::format("{}: framework_bytes must lie in [0, {}), got {}", owner, open,
+                                    type.framework_bytes));
 }
 
 void check_devices(const ClusterSpec& spec) {
@@ -173,6 +177,9 @@ uint64_t Cluster::fingerprint() const {
     if (type.dispatch_s != 0) add(hash.add(std::string_view("dispatch")), type.dispatch_s);
     if (type.half_width != 0) add(hash.add(std::string_view("width")), type.half_width);
     if (type.overlap != 1) add(hash.add(std::string_view("overlap")), type.overlap);
+    if (type.framework_bytes != 0)
+      hash.add(std::string_view("framework")).add(static_cast<uint64_t>(type.framework_bytes));
+    if (type.keeps_gradients) hash.add(std::string_view("gradients"));
     if (type.joins_products) hash.add(std::string_view("joins"));
     if (type.fuses_elementwise) hash.add(std::string_view("fuses"));
     for (const auto& [name, reached] : type.operators) {

@@ -31,7 +31,12 @@ struct DeviceType {
   std::map<DType, double> peak_flops_per_s;  ///< per element type; float32 is needed
   double memory_bandwidth_bytes_per_s = 0;
   int64_t memory_bytes = 0;
-  int64_t reserved_memory_bytes = 0;  ///< context and libraries, not for tensors
+  int64_t reserved_memory_bytes = 0;  ///< of the driver: open to no step
+  /// What the training software holds on a device that it uses, whatever runs there: context,
+  /// buffers of libraries, workspaces. A part of the step's peak.
+  int64_t framework_bytes = 0;
+  /// Whether gradients of weights have buffers that stay from step to step.
+  bool keeps_gradients = false;
   double launch_s = 0;                ///< added to every operator
   /// What the host needs to dispatch a kernel, for which the device waits: strategy/dispatch.h.
   double dispatch_s = 0;
@@ -129,6 +134,8 @@ class Cluster {
   int64_t capacity_bytes(int32_t d) const {
     return type_of(d).memory_bytes - type_of(d).reserved_memory_bytes;
   }
+  /// What of these is left for weights, states and tensors.
+  int64_t room_bytes(int32_t d) const { return capacity_bytes(d) - type_of(d).framework_bytes; }
   /// Sum of the latencies on the route, and its narrowest bandwidth. from != to.
   double latency_s(int32_t from, int32_t to) const { return routes_.wire(from, to).latency_s; }
   double bandwidth_bytes_per_s(int32_t from, int32_t to) const {

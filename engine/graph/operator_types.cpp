@@ -119,7 +119,6 @@ constexpr std::array kRules = {
     from_input("Swish", 6),
     from_input("SwiGLU", 7),
     from_input("GeGLU", 13),
-    from_input("WeightedGelu", 13),
     from_input("Selu", 10),
     from_input("Celu", 10),
     from_input("Sin", 10),
@@ -395,11 +394,16 @@ std::vector<std::string> operator_types() {
   return types;
 }
 
+/// Whether a backward operator writes its gradient where its first input is (attribute `in_place`).
+static bool overwrites(const Operator& op) {
+  return op.phase == Phase::backward && integer_attribute(op.attributes, "in_place", 0) != 0;
+}
+
 int32_t overwritten(const Graph& graph, const Operator& op) {
   if (op.inputs.empty() || op.outputs.empty()) return -1;
   const auto bytes = [&](int32_t tensor) { return graph.tensor(tensor).bytes; };
   if (op.collective < 0) {
-    if (!operator_rule(op.type).view) return -1;
+    if (!operator_rule(op.type).view && !overwrites(op)) return -1;
   } else {
     const auto filled = std::count_if(op.inputs.begin(), op.inputs.end(),
                                       [&](int32_t input) { return bytes(input) > 0; });

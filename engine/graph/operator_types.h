@@ -13,7 +13,7 @@ class Graph;
 /// What the training lowering and the cost model know of an operator type. Types are ONNX's, with
 /// these beside them: `Input` (a source of data), `Variable` (weights that several operators read),
 /// `SwiGLU` and `GeGLU` (gate, values and, of experts, a weight a row, to the product of the gate's
-/// activation with the values), `WeightedGelu` (values and a weight a row), `LatentKeyValue` (heads'
+/// activation with the values), `LatentKeyValue` (heads'
 /// keys and values [N, T, A (n + v)] and the turned part of the keys [N, T, r] that they share to
 /// keys [N, T, A (n + r)] and values [N, T, A v]), `ExpertDispatch` (tokens [N, T, H], their weights
 /// and numbers [N, T, k] of experts to the experts' rows [E, C, H] and their weights [E, C, 1]),
@@ -58,7 +58,8 @@ bool has_operator_rule(const OperatorType& type);
 /// All types that have one, in the table's order.
 std::vector<std::string> operator_types();
 
-/// The tensor in whose place an operator writes its first output: a view's first input, and that of
+/// The tensor in whose place an operator writes its first output: a view's first input, that of a
+/// backward operator with attribute `in_place` (Megatron-LM's and Transformer Engine's losses), and that of
 /// a member of a collective with one input besides those of no bytes, which are only waited for;
 /// where both are equally large. -1: none.
 int32_t overwritten(const Graph& graph, const Operator& op);

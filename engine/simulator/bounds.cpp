@@ -287,7 +287,7 @@ int32_t fewest_devices(const Problem& problem) {
   std::vector<int64_t> capacities;
   capacities.reserve(at(problem.devices()));
   for (int32_t d = 0; d < problem.devices(); ++d)
-    capacities.push_back(problem.cluster().capacity_bytes(d));
+    capacities.push_back(problem.cluster().capacity_bytes(d) - problem.framework_bytes(d));
   std::sort(capacities.rbegin(), capacities.rend());
   int32_t devices = 0;
   for (const int64_t bytes : capacities) {

@@ -40,8 +40,9 @@ SlotMemory::SlotMemory(const Problem& problem)
   }
 }
 
-void SlotMemory::account(std::span<const int32_t> placement, const Record& record, Metrics& metrics,
-                         Timeline* timeline) {
+void SlotMemory::account(std::span<const int32_t> placement, std::span<const int32_t> devices,
+                         const Record& record, Metrics& metrics, Timeline* timeline) {
+  cluster_devices_ = devices;
   collects_ = timeline && timeline->wants_owners;
   if (collects_ && input_part_.empty()) input_part_ = input_parts(problem_.graph());
   held_.clear();
@@ -293,9 +294,12 @@ void SlotMemory::hold_accumulated() {
 
 void SlotMemory::sum(Metrics& metrics, std::vector<std::vector<MemoryLevel>>* levels) {
   const auto versions = record_->weight_versions;
+  used_.assign(metrics.devices.size(), false);
   for (int32_t o = 0; o < problem_.operators(); ++o) {
     const auto d = static_cast<size_t>(placement_[o]);
     auto& peak_bytes = metrics.devices[d].peak_memory_bytes;
+    if (!used_[d]) peak_bytes += framework_bytes(d);
+    used_[d] = true;
     peak_bytes += problem_.fixed_bytes(o);
     if (!versions.empty())
       peak_bytes += (versions[d] - 1) * problem_.graph().op(o).parameter_bytes();
@@ -319,7 +323,8 @@ void SlotMemory::sum(Metrics& metrics, std::vector<std::vector<MemoryLevel>>* le
 const char* memory_owner_name(MemoryOwner owner) {
   constexpr const char* kNames[kMemoryOwners] = {
       "weights", "optimizer", "gradients", "activations", "activation_gradients",
-      "delayed", "received",  "gathered",  "workspace"};
+      "delayed", "received",  "gathered",  "workspace",
+      "framework"};
   return kNames[static_cast<size_t>(owner)];
 }
 
@@ -401,8 +406,12 @@ void SlotMemory::own(std::vector<OwnedBytes>& owners) const {
     const auto versions = record_->weight_versions;
     const int64_t parameters = problem_.graph().op(o).parameter_bytes();
     add(device, MemoryOwner::weights, versions.empty() ? parameters : versions[device] * parameters);
-    add(device, MemoryOwner::optimizer, problem_.fixed_bytes(o) - parameters);
+    const int64_t gradients = problem_.gradient_bytes(o);
+    add(device, MemoryOwner::gradients, gradients);
+    add(device, MemoryOwner::optimizer, problem_.fixed_bytes(o) - parameters - gradients);
   }
+  for (size_t d = 0; d < used_.size(); ++d)
+    if (used_[d]) add(d, MemoryOwner::framework, framework_bytes(d));
   for (const HeldTensor& tensor : held_) {
     const auto behind = std::upper_bound(first_position.begin(), first_position.end(), tensor.first);
     const auto device = static_cast<int32_t>(behind - first_position.begin()) - 1;

@@ -21,8 +21,9 @@ class SlotMemory {
 
   /// Writes peak_memory_bytes of all devices; fills memory, and owners where wanted, of `timeline`
   /// when given.
-  void account(std::span<const int32_t> placement, const Record& record, Metrics& metrics,
-               Timeline* timeline);
+  /// devices: the cluster's numbers of those that placement and record name; empty: the same.
+  void account(std::span<const int32_t> placement, std::span<const int32_t> devices,
+               const Record& record, Metrics& metrics, Timeline* timeline);
 
  private:
   /// First and last position in which something is held.
@@ -69,6 +70,10 @@ class SlotMemory {
   struct Uses;
   void add_uses(int32_t micro, int32_t op, int32_t output, int32_t device, Uses& uses) const;
   int32_t last_position(int32_t task) const;
+  int64_t framework_bytes(size_t device) const {
+    return problem_.framework_bytes(cluster_devices_.empty() ? static_cast<int32_t>(device)
+                                                             : cluster_devices_[device]);
+  }
 
   const Problem& problem_;
   const bool members_;
@@ -78,7 +83,7 @@ class SlotMemory {
   std::vector<int32_t> view_, viewed_;  // view operators, descending, and the edges they view
   std::vector<bool> accumulates_;       // per output: read once a step, written every micro-batch
   bool accumulating_ = false;           // whether what updates read is summed over micro-batches
-  std::span<const int32_t> placement_;
+  std::span<const int32_t> placement_, cluster_devices_;
   const Record* record_ = nullptr;
   std::vector<int64_t> delta_;  // per position: bytes that appear minus bytes that went before
   std::vector<int32_t> hints_;  // [from][to]: where the search for an instant's slot begins
@@ -88,6 +93,7 @@ class SlotMemory {
 
   bool collects_ = false;         // whether owners are wanted
   std::vector<HeldTensor> held_;  // then: everything
+  std::vector<bool> used_;        // per device: whether anything runs there
   std::vector<int32_t> peak_;     // per device: the first position whose level is its peak
   std::vector<int32_t> input_part_;  // of forward operators their backward one, beside weight parts
 

@@ -245,7 +245,8 @@ int64_t bound_slots(const Problem& problem, bool runs_differ) {
   search.along_path(tries);
   for (size_t i = 0; i < tried; ++i) search.try_operator(largest[i].second);
   const int64_t together = fixed + search.most();
-  return std::max(most, together / problem.devices() + (together % problem.devices() > 0 ? 1 : 0));
+  return problem.framework_bytes() +
+         std::max(most, together / problem.devices() + (together % problem.devices() > 0 ? 1 : 0));
 }
 
 /// The published rules release a tensor 1 us before its last reader ends, even where that is before
@@ -276,8 +277,9 @@ void check_memory(const Problem& problem) {
   const auto& cluster = problem.cluster();
   int64_t largest = 0, together = 0, fixed = 0;
   for (int32_t d = 0; d < problem.devices(); ++d) {
-    largest = std::max(largest, cluster.capacity_bytes(d));
-    together += cluster.capacity_bytes(d);
+    const int64_t room = cluster.capacity_bytes(d) - problem.framework_bytes(d);
+    largest = std::max(largest, room);
+    together += room;
   }
   std::vector<int64_t> unit_fixed(at(graph.unit_count()), 0);
   OperatorMemory memory(problem);

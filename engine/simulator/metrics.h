@@ -86,9 +86,10 @@ enum class MemoryOwner : uint8_t {
   delayed,   ///< of both, what only weight parts of a backward pass in two still wait for
   received,  ///< copies from other devices that nobody here has read yet
   gathered,  ///< weights gathered for their use (ZeRO-3) or after their update
-  workspace
+  workspace,
+  framework  ///< what the training software holds itself
 };
-inline constexpr size_t kMemoryOwners = 9;
+inline constexpr size_t kMemoryOwners = 10;
 const char* memory_owner_name(MemoryOwner owner);
 
 /// Bytes by owner.

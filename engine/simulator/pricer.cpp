@@ -151,6 +151,21 @@ int32_t StrategyPricer::simulated_devices(const Strategy& strategy) {
   return found < 0 ? static_cast<int32_t>(given.mesh.device_count()) : found;
 }
 
+std::vector<OwnedBytes> StrategyPricer::owners(const Strategy& strategy) {
+  std::vector<OwnedBytes> found;
+  if (copies_are_alike(*strategy.parallelism) &&
+      of_symmetry(strategy, [&] { return symmetry_.own(strategy, found); }))
+    return found;
+  const auto bound = bind(cycle_of(strategy).front().strategy);
+  const auto schedule = bind_schedule(bound.arranged.schedule, bound.arranged.placement,
+                                      *bound.problem, OnContradiction::fail);
+  Metrics metrics;
+  Timeline timeline;
+  timeline.wants_owners = true;
+  Simulator(*bound.problem).run({bound.arranged.placement, &schedule}, metrics, &timeline);
+  return std::move(timeline.owners);
+}
+
 BoundStrategy StrategyPricer::bind(const Strategy& strategy) {
   const auto found = structure(strategy);
   return {found->made, found->problem, arrange(*found->made, strategy)};

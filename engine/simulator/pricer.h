@@ -55,6 +55,10 @@ class StrategyPricer {
   /// Where the first part of every operator is. Throws what lower() throws.
   std::vector<int32_t> home(const Strategy& strategy);
 
+  /// Who owns the peaks of all devices, of a strategy with a mesh: in the step in which its replicas
+  /// meet. Throws what lower() throws.
+  std::vector<OwnedBytes> owners(const Strategy& strategy);
+
   /// Of how many devices a strategy with a mesh is simulated, as which all others behave. Throws what
   /// lower() throws.
   int32_t simulated_devices(const Strategy& strategy);

@@ -93,6 +93,7 @@ void Problem::bind(bool first) {
   bind_costs();
   check_contention();
   bind_edges();
+  bind_gradients();
   if (first) check_latencies();
   bind_uniform_wires();
   bind_aliases();
@@ -221,6 +222,44 @@ void Problem::bind_edges() {
               });
     reader_offsets_.push_back(static_cast<int32_t>(readers_.size()));
   }
+}
+
+/// What is written in every micro-batch and read once a step; collectives sum it up where it is.
+void Problem::bind_gradients() {
+  bool kept = rules_.memory == MemoryModel::slots;
+  for (int32_t d = 0; d < devices() && kept; ++d) kept = cluster_->type_of(d).keeps_gradients;
+  if (!kept) return;
+  gradient_bytes_.assign(static_cast<size_t>(operators()), 0);
+  std::vector<bool> stays(held_bytes_.size(), false);
+  const auto in_buffers = [&](int32_t input) {
+    const int32_t producer = graph_->tensor(input).producer;
+    return graph_->tensor(input).bytes == 0 ||
+           stays[first_output(producer) + input - graph_->op(producer).outputs.front()];
+  };
+  for (int32_t o = 0; o < operators(); ++o) {
+    const auto& op = graph_->op(o);
+    for (const auto& reader : readers(o)) {
+      if (once(o) || !once(reader.op)) continue;
+      const int32_t tensor = first_output(o) + reader.output;
+      gradient_bytes_[o] += held_bytes_[tensor];
+      held_bytes_[tensor] = 0;
+      stays[tensor] = true;
+    }
+    if (!once(o) || op.collective < 0 || op.inputs.empty() ||
+        !std::all_of(op.inputs.begin(), op.inputs.end(), in_buffers))
+      continue;
+    for (int32_t i = first_output(o); i < first_output(o + 1); ++i) {
+      held_bytes_[i] = 0;
+      stays[i] = true;
+    }
+  }
+  for (int32_t o = 0; o < operators(); ++o) fixed_bytes_[o] += gradient_bytes_[o];
+}
+
+int64_t Problem::framework_bytes() const {
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (int32_t d = 0; d < devices(); ++d) least = std::min(least, framework_bytes(d));
+  return least;
 }
 
 Problem::Wire Problem::rounded(const trinity::Wire& wire) {

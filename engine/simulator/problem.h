@@ -143,7 +143,7 @@ class Problem {
   }
   std::span<const int64_t> all_output_bytes() const { return output_bytes_; }
   /// What these outputs take on their producer's device: nothing for the weights of a Variable,
-  /// which are among its fixed bytes, their size for all others.
+  /// which are among its fixed bytes, nor for gradients that are, their size for all others.
   std::span<const int64_t> held_bytes() const { return held_bytes_; }
   int32_t first_output(int32_t op) const { return output_offsets_[op]; }
   int32_t outputs() const { return static_cast<int32_t>(output_bytes_.size()); }
@@ -153,8 +153,16 @@ class Problem {
   /// device. -1 for others.
   int32_t alias(int32_t op) const { return alias_[op]; }
 
-  /// Weights and optimiser state resident on the operator's device.
+  /// Weights and optimiser state resident on the operator's device, and buffers for gradients that
+  /// it writes there, where these stay from step to step (DeviceType::keeps_gradients, of all types).
   int64_t fixed_bytes(int32_t op) const { return fixed_bytes_[op]; }
+  int64_t gradient_bytes(int32_t op) const { return gradient_bytes_.empty() ? 0 : gradient_bytes_[op]; }
+  /// What the training software holds on a device that anything runs on.
+  int64_t framework_bytes(int32_t device) const {
+    return rules_.memory == MemoryModel::slots ? cluster_->type_of(device).framework_bytes : 0;
+  }
+  /// The least of these.
+  int64_t framework_bytes() const;
   int64_t workspace_bytes(int32_t op) const { return graph_->op(op).workspace_bytes; }
   bool has_workspace() const { return has_workspace_; }
   /// Whether `op` runs once a step, however many micro-batches there are.
@@ -194,6 +202,7 @@ class Problem {
   void bind_edges();
   void bind_uniform_wires();
   void bind_aliases();
+  void bind_gradients();
   void bind_tails();
   void check_rules() const;
   void check_range();
@@ -206,6 +215,7 @@ class Problem {
   const Wire* wires_ = nullptr;          // the same; nothing where there is no table
   std::vector<int64_t> cost_ns_, least_cost_ns_, tail_ns_;
   std::vector<int64_t> output_bytes_, held_bytes_, fixed_bytes_, uniform_wire_ns_;
+  std::vector<int64_t> gradient_bytes_;  // empty: none stay
   std::vector<Reader> readers_;
   std::vector<int32_t> reader_offsets_, output_offsets_, missing_, alias_;
   std::vector<bool> once_;

@@ -208,7 +208,9 @@ void Simulator::Scratch::account(const Plan& plan, Metrics& metrics, Timeline* t
     account_outputs_only(problem, plan.placement, record, metrics);
   } else if (problem.rules().memory == MemoryModel::slots) {
     if (!memory) memory = std::make_unique<SlotMemory>(problem);
-    memory->account(plan.placement, record, metrics, timeline);
+    const std::span<const int32_t> devices =
+        plan.quotient ? std::span<const int32_t>(plan.quotient->devices) : std::span<const int32_t>();
+    memory->account(plan.placement, devices, record, metrics, timeline);
   }
   metrics.peak_memory_bytes = 0;
   metrics.excess_memory_bytes = std::numeric_limits<int64_t>::min();
@@ -277,7 +279,7 @@ void Simulator::run(const Plan& plan, Metrics& metrics, Timeline* timeline, int6
   if (timeline) timeline->memory.clear(), timeline->owners.clear();
   scratch_->account(plan, metrics, timeline);
   if (plan.quotient) spread(problem, *plan.quotient, scratch_->simulated, metrics);
-  if (timeline) scratch_->fill(plan, *timeline);
+  if (timeline && !plan.quotient) scratch_->fill(plan, *timeline);
 }
 
 }  // namespace trinity

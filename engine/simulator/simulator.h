@@ -109,7 +109,8 @@ class Simulator {
   ~Simulator();
   Simulator(Simulator&&) noexcept;
 
-  /// Simulates `plan`; fills `timeline` when given (never for a plan with a quotient). A plan whose step is longer than `limit_ns`
+  /// Simulates `plan`; fills `timeline` when given: of a plan with a quotient memory and its owners
+  /// alone, by the devices that placement names. A plan whose step is longer than `limit_ns`
   /// is rejected, as early as that is certain. Throws ScheduleError for a schedule whose order
   /// contradicts the graph (it names the task that every waiting device is blocked at),
   /// ArgumentError for one that does not fit the problem, LimitError when the clock could overflow.

@@ -67,6 +67,10 @@ class SymmetryPricer {
   /// graphs have no names, messages may have none.
   bool price(const Strategy& strategy, Metrics& metrics, int64_t limit_ns);
 
+  /// Who owns the peaks of all devices (Timeline::owners), none of those that nothing runs on; or
+  /// returns false, as price() does.
+  bool own(const Strategy& strategy, std::vector<OwnedBytes>& owners);
+
   /// Where the first part of every original operator is (Arrangement::home). Throws what
   /// lower_replica() throws.
   std::vector<int32_t> home(const Strategy& strategy);
@@ -104,7 +108,7 @@ class SymmetryPricer {
   bool run(const Bound& bound, const OrderPieces& pieces, const Parallelism& given,
            Metrics& metrics, int64_t limit_ns);
   static void run_events(const Bound& bound, const Parallelism& given, Metrics& metrics,
-                         int64_t limit_ns);
+                         Timeline* timeline, int64_t limit_ns);
 
   static constexpr int64_t kMostOperators = 250'000;
   static constexpr size_t kMostBound = 64;

@@ -68,6 +68,15 @@ inline ClusterSpec uniform_spec(int devices, double bandwidth_bytes_per_s, doubl
   return spec;
 }
 
+/// What the training software holds on every device, half of the time; gradients stay every other.
+inline void hold_framework(RandomStream& random, ClusterSpec& spec) {
+  const bool keeps = random.below(2) == 0;
+  for (auto& type : spec.device_types) {
+    type.framework_bytes = random.below(2) == 0 ? static_cast<int64_t>(random.below(1'000'000)) : 0;
+    type.keeps_gradients = keeps;
+  }
+}
+
 inline std::shared_ptr<const Cluster> uniform_cluster(int devices, double bandwidth_bytes_per_s,
                                                       double latency_s) {
   return std::make_shared<const Cluster>(uniform_spec(devices, bandwidth_bytes_per_s, latency_s));

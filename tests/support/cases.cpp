@@ -113,6 +113,7 @@ ClusterSpec random_cluster(RandomStream& random, int devices) {
   const double bandwidth = 1e9 * static_cast<double>(1 + random.below(20));
   const double latency_s = random.below(4) == 0 ? 0 : 1e-6 * static_cast<double>(random.below(10));
   auto spec = uniform_spec(devices, bandwidth, latency_s);
+  hold_framework(random, spec);
   const auto shape = random.below(4);
   if (shape == 1 && devices > 2) {
     spec.links.clear();

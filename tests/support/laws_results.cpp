@@ -133,9 +133,14 @@ namespace {
 
 // ---- Memory
 
+int64_t held_bytes(const Trial& trial, int32_t op, int32_t output) {
+  return trial.problem.held_bytes()[static_cast<size_t>(trial.problem.first_output(op) + output)];
+}
+
 /// Bytes that a task surely holds at once. A view and what it views are one. What a collective
 /// writes is left out: an instant falls into the slot of the latest task started by then, so where
-/// tasks take no time it can begin in a later slot than that of its reader.
+/// tasks take no time it can begin in a later slot than that of its reader. Weights of a Variable
+/// and gradients that stay are fixed bytes of the device that they are written on.
 int64_t needed_bytes(const Trial& trial, int32_t op) {
   const auto& graph = trial.problem.graph();
   int64_t bytes = trial.member(op) ? 0 : trial.problem.workspace_bytes(op);
@@ -145,14 +150,13 @@ int64_t needed_bytes(const Trial& trial, int32_t op) {
     const bool viewed = trial.problem.alias(producer) >= 0 &&
                         input == graph.op(producer).outputs[0] &&
                         trial.plan.placement[producer] == trial.plan.placement[op];
-    const bool weights = is_variable(graph.op(producer)) &&
-                         trial.plan.placement[producer] == trial.plan.placement[op];
-    if (!viewed && !weights && !trial.member(producer)) bytes += graph.tensor(input).bytes;
+    const bool here = trial.plan.placement[producer] == trial.plan.placement[op];
+    const int32_t number = input - graph.op(producer).outputs[0];
+    const int64_t held = here ? held_bytes(trial, producer, number) : graph.tensor(input).bytes;
+    if (!viewed && !trial.member(producer)) bytes += held;
   }
-  for (const int32_t output : graph.op(op).outputs)
-    if (!is_variable(graph.op(op)) &&
-        (trial.problem.alias(op) < 0 || output != graph.op(op).outputs[0]))
-      bytes += graph.tensor(output).bytes;
+  for (int32_t i = trial.problem.alias(op) < 0 ? 0 : 1; i < std::ssize(graph.op(op).outputs); ++i)
+    bytes += held_bytes(trial, op, i);
   return bytes;
 }
 
@@ -172,9 +176,12 @@ void judge_memory(Trial& trial) {
   if (trial.rules().memory == MemoryModel::none) return;
   const auto devices = static_cast<size_t>(trial.problem.devices());
   if (trial.timeline.memory.size() != devices) throw std::logic_error("no memory levels");
+  std::vector<bool> used(devices, false);
   std::vector<int64_t> fixed(devices, 0), at_once(devices, 0), most(devices, 0), work(devices, 0);
   for (int32_t op = 0; op < trial.problem.operators(); ++op) {
     const int32_t d = trial.plan.placement[op];
+    if (!used[static_cast<size_t>(d)]) fixed[d] += trial.problem.framework_bytes(d);
+    used[static_cast<size_t>(d)] = true;
     fixed[d] += trial.problem.fixed_bytes(op);
     at_once[d] = std::max(at_once[d], needed_bytes(trial, op));
     work[d] = std::max(work[d], trial.problem.workspace_bytes(op));

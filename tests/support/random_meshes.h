@@ -86,6 +86,7 @@ inline std::shared_ptr<const Cluster> cluster_of(RandomStream& random, int devic
     default:
       spec = rail_spec(nodes, members);
   }
+  hold_framework(random, spec);
   if (random.below(3) == 0) {  // types that differ in name alone
     spec.device_types.push_back(spec.device_types[0]);
     spec.device_types[1].name = "other";

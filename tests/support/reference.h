@@ -73,8 +73,13 @@ class Memory {
 
   std::vector<MemoryLevel> levels(int32_t device) const {
     int64_t fixed = 0;
-    for (int32_t op = 0; op < problem_.operators(); ++op)
-      if (story_.tasks[op].device == device) fixed += problem_.fixed_bytes(op);
+    bool used = false;
+    for (int32_t op = 0; op < problem_.operators(); ++op) {
+      if (story_.tasks[op].device != device) continue;
+      fixed += problem_.fixed_bytes(op);
+      used = true;
+    }
+    if (used) fixed += problem_.cluster().type_of(device).framework_bytes;
     const auto& started = story_.started[device];
     std::vector<MemoryLevel> levels;
     for (size_t slot = 0; slot < std::max<size_t>(1, started.size()); ++slot) {

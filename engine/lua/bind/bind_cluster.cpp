@@ -59,6 +59,8 @@ DeviceType read_type(lua_State* L, const std::string& name, const std::string& o
   type.memory_bytes = bytes("memory_bytes", fields.required_number("memory_bytes"));
   type.reserved_memory_bytes =
       bytes("reserved_memory_bytes", fields.number("reserved_memory_bytes", 0));
+  type.framework_bytes = bytes("framework_bytes", fields.number("framework_bytes", 0));
+  type.keeps_gradients = fields.boolean("keeps_gradients", false);
   type.launch_s = fields.number("launch_s", 0);
   type.dispatch_s = fields.number("dispatch_s", 0);
   type.half_width = fields.number("half_width", 0);

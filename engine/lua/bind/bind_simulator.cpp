@@ -333,10 +333,7 @@ void push_device_account(lua_State* L, const DeviceAccount& device, const OwnedB
   push_numbers(L, device.activation_bytes, 0);
   lua_setfield(L, -2, "activations");
   if (!owned) return;
-  lua_newtable(L);
-  for (size_t owner = 0; owner < kMemoryOwners; ++owner)
-    set_field(L, memory_owner_name(static_cast<MemoryOwner>(owner)),
-              static_cast<double>((*owned)[owner]));
+  push_owners(L, *owned);
   lua_setfield(L, -2, "peak_bytes");
 }
 
@@ -400,6 +397,13 @@ constexpr luaL_Reg kProblemSchedules[] = {TRINITY_BIND("schedule", problem_sched
                                  TRINITY_BIND("timeline", problem_timeline)};
 
 }  // namespace
+
+void push_owners(lua_State* L, const OwnedBytes& owned) {
+  lua_newtable(L);
+  for (size_t owner = 0; owner < kMemoryOwners; ++owner)
+    set_field(L, memory_owner_name(static_cast<MemoryOwner>(owner)),
+              static_cast<double>(owned[owner]));
+}
 
 ScheduleSpec schedule_arg(lua_State* L, int index, const Problem& problem) {
   ScheduleSpec spec;

@@ -350,6 +350,27 @@ int problem_simulated_devices(lua_State* L) {
   return 1;
 }
 
+/// problem:owners(strategy, devices) -> who owns the peaks of these devices (from 1), of a strategy
+/// with a mesh: bytes by name.
+int problem_owners(lua_State* L) {
+  auto& self = object_arg<BoundProblem>(L, 1);
+  const auto strategy = strategy_arg(L, 2, *self.problem);
+  if (!strategy.parallelism) throw WrongArgument(2, "strategy", "without a mesh");
+  table_arg(L, 3, "devices");
+  const auto owners = pricer_of(self).owners(strategy);
+  lua_newtable(L);
+  for (int i = 1; i <= static_cast<int>(lua_objlen(L, 3)); ++i) {
+    lua_rawgeti(L, 3, i);
+    const lua_Integer device = lua_tointeger(L, -1);
+    lua_pop(L, 1);
+    if (device < 1 || device > std::ssize(owners))
+      throw WrongArgument(3, "devices", "no device of the cluster");
+    push_owners(L, owners[static_cast<size_t>(device) - 1]);
+    lua_rawseti(L, -2, i);
+  }
+  return 1;
+}
+
 /// problem:lower(strategy) -> { problem =, graph =, placement =, schedule =,
 /// micro_batches =, stage =, origin =, layers =, pipeline =, part =, coordinates = }, lists from 1:
 /// device and virtual stage of every operator of the lowered graph, the original one (0: what moves
@@ -405,6 +426,7 @@ constexpr luaL_Reg kStrategyFunctions[] = {TRINITY_BIND("schedule_bubble", equal
 constexpr luaL_Reg kPricing[] = {TRINITY_BIND("price", problem_price),
                                  TRINITY_BIND("home", problem_home),
                                  TRINITY_BIND("simulated_devices", problem_simulated_devices),
+                                 TRINITY_BIND("owners", problem_owners),
                                  TRINITY_BIND("lower", problem_lower)};
 
 }  // namespace

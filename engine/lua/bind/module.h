@@ -120,6 +120,8 @@ void push_splits(lua_State* L, const Splits& splits);
 Scalar scalar_arg(lua_State* L, const char* name);
 /// Pushes such a table; nil for the default.
 void push_schedule(lua_State* L, const ScheduleSpec& spec);
+/// Bytes by owner's name.
+void push_owners(lua_State* L, const OwnedBytes& owned);
 /// Writes metrics into the FFI struct at `index`, which must have room for all devices.
 void fill_metrics(lua_State* L, int index, const Metrics& metrics);
 

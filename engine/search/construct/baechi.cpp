@@ -37,7 +37,7 @@ struct Bytes {
       if (model == MemoryModel::slots) fixed[problem.graph().units()[o]] += problem.fixed_bytes(o);
     }
     for (int32_t d = 0; d < problem.devices(); ++d)
-      capacity.push_back(problem.cluster().capacity_bytes(d));
+      capacity.push_back(problem.cluster().room_bytes(d));
   }
   /// What running an operator takes.
   int64_t needed(int32_t op) const { return outputs[op] + workspace[op]; }

@@ -94,7 +94,7 @@ PartitionWeights::PartitionWeights(const PlacementSpace& space) {
   const auto speed = speed_shares(space);
   std::vector<double> capacity;
   for (int32_t device = 0; device < space.devices(); ++device)
-    capacity.push_back(static_cast<double>(space.problem().cluster().capacity_bytes(device)));
+    capacity.push_back(static_cast<double>(space.problem().cluster().room_bytes(device)));
   const bool accounted = space.problem().rules().memory != MemoryModel::none;
   pressure = accounted ? std::min(1.0, sum(held_bytes) / sum(capacity)) : 0;
   normalise(capacity);

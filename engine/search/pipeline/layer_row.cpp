@@ -89,7 +89,7 @@ class GraphRow {
       double narrowest = std::numeric_limits<double>::infinity();
       for (int32_t to = 0; to < problem_.devices(); ++to)
         if (to != d) narrowest = std::min(narrowest, cluster.bandwidth_bytes_per_s(d, to));
-      row_.devices.push_back({kind, static_cast<double>(cluster.capacity_bytes(d)), narrowest});
+      row_.devices.push_back({kind, static_cast<double>(cluster.room_bytes(d)), narrowest});
     }
   }
 

@@ -187,9 +187,9 @@ LoadInstance make_load_instance(const Problem& problem) {
   const auto& graph = problem.graph();
   LoadInstance instance;
   instance.accelerators = problem.devices();
-  instance.memory_bytes = problem.cluster().capacity_bytes(0);
+  instance.memory_bytes = problem.cluster().room_bytes(0);
   for (int32_t d = 1; d < problem.devices(); ++d)
-    instance.memory_bytes = std::min(instance.memory_bytes, problem.cluster().capacity_bytes(d));
+    instance.memory_bytes = std::min(instance.memory_bytes, problem.cluster().room_bytes(d));
   for (int32_t o = 0; o < problem.operators(); ++o) {
     LoadInstance::Node node;
     node.accelerator_s = node.cpu_s = tasks.mean_cost(o) / 1e9;

@@ -402,7 +402,9 @@ void OrderEngine::add(int64_t bytes, int32_t first, int32_t last) {
 
 /// Peaks, and whether levels repeat. Device by device, so that what changes of one stays at hand.
 void OrderEngine::find_levels() {
-  for (auto& device : simulated_) device.peak_memory_bytes = 0;
+  for (size_t d = 0; d < simulated_.size(); ++d)
+    simulated_[d].peak_memory_bytes =
+        problem_->framework_bytes(cluster_device(static_cast<int32_t>(d)));
   for (int32_t op = 0; op < graph_->operators(); ++op)
     simulated_[placement_[op]].peak_memory_bytes += graph_->fixed_bytes(op);
   std::sort(holds_.begin(), holds_.end(), [this](const Hold& a, const Hold& b) {

@@ -393,19 +393,19 @@ bool SymmetryPricer::run(const Bound& bound, const OrderPieces& pieces, const Pa
       [&](OrderEngine& engine) {
         return engine.run(graph, bound.placement, pieces, &bound.quotient, limit_ns, metrics);
       });
-  if (!decided && bound.made) run_events(bound, given, metrics, limit_ns);
+  if (!decided && bound.made) run_events(bound, given, metrics, nullptr, limit_ns);
   return decided || bound.made;
 }
 
 /// What the order's engine leaves to the event loop.
 void SymmetryPricer::run_events(const Bound& bound, const Parallelism& given, Metrics& metrics,
-                                int64_t limit_ns) {
+                                Timeline* timeline, int64_t limit_ns) {
   const auto& problem = *bound.made->problem;
   const auto schedule = pipeline_schedule(
       problem.graph(), bound.placement, static_cast<int32_t>(bound.quotient.devices.size()),
       bound.made->of->copies.lowered.stage, given.micro_batches, schedule_of(given),
       bound.turn);
-  Simulator(problem).run(Plan{bound.placement, &schedule, &bound.quotient}, metrics, nullptr,
+  Simulator(problem).run(Plan{bound.placement, &schedule, &bound.quotient}, metrics, timeline,
                          limit_ns);
 }
 
@@ -424,6 +424,27 @@ bool SymmetryPricer::price(const Strategy& strategy, Metrics& metrics, int64_t l
     if (run(*found, *pieces, given, metrics, limit_ns)) return true;
   }
   return false;
+}
+
+bool SymmetryPricer::own(const Strategy& strategy, std::vector<OwnedBytes>& owners) {
+  const auto& given = *strategy.parallelism;
+  const auto of = structure(strategy);
+  std::shared_ptr<Bound> found;
+  {
+    const std::lock_guard lock(of->mutex);
+    found = bound(*of, given.mesh, false);
+    if (!found->made) return false;
+    order(*found, given);  // which finds the turns
+  }
+  Metrics metrics;
+  Timeline timeline;
+  timeline.wants_owners = true;
+  run_events(*found, given, metrics, &timeline, kNoLimit);
+  owners.assign(at(problem_->devices()), {});
+  for (size_t d = 0; d < owners.size() && !timeline.owners.empty(); ++d)
+    if (const int32_t simulated = found->quotient.of[d]; simulated >= 0)
+      owners[d] = timeline.owners[at(simulated)];
+  return true;
 }
 
 std::vector<int32_t> SymmetryPricer::home(const Strategy& strategy) {

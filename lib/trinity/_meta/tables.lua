@@ -174,7 +174,9 @@ error 'this file is for editors'
 ---@field peak_flops_per_s table<string, number> by dtype
 ---@field memory_bandwidth_bytes_per_s number
 ---@field memory_bytes number
----@field reserved_memory_bytes? number what the runtime takes for itself
+---@field reserved_memory_bytes? number of the driver: open to no step
+---@field framework_bytes? number what the training software holds on a device that it uses, a part of peaks (default 0)
+---@field keeps_gradients? boolean whether gradients of weights have buffers that stay from step to step
 ---@field half_width? number columns at which a matrix product reaches half of compute_efficiency (default 0)
 ---@field fuses_elementwise? boolean whether element-wise operators that follow each other are one kernel
 ---@field joins_products? boolean whether matrix products of one input are one kernel

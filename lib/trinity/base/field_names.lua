@@ -91,7 +91,7 @@ given.names = {
   ['trinity.PaseRow'] = [[layers type dimensions factors]],
   ['trinity.PathStep'] = [[kind task operator collective micro_batch output from to bytes ready_s start_s end_s]],
   ['trinity.PeakBytes'] = [[weights optimizer gradients activations activation_gradients delayed received gathered
-    workspace]],
+    workspace framework]],
   ['trinity.PipelineInfeasibility'] = [[text device needed_bytes capacity_bytes over_bytes node]],
   ['trinity.PipelineInstance'] = [[source options machine]],
   ['trinity.PipelineMachine'] = [[devices cpus memory_bytes bandwidth_bytes_per_s micro_batches]],
@@ -107,7 +107,7 @@ given.names = {
   ['trinity.PlanResult'] = [[plans pareto simulated refused counts pruned left too_large lower_bound_s stopped
     nearest impossible seconds]],
   ['trinity.PlanShown'] = [[text step_time_s lower_bound_s capacity_bytes axes expert stages shares]],
-  ['trinity.PlanStageShown'] = [[device layers bytes busy_s passes]],
+  ['trinity.PlanStageShown'] = [[device layers peak_bytes busy_s passes]],
   ['trinity.PlanTotals'] = [[work_s gap_s update_s spread_update_s weight_bytes spread_weight_bytes optimizer_bytes
     spread_optimizer_bytes gradient_bytes spread_gradient_bytes kept_bytes compute_s layers_s end_s forward_share]],
   ['trinity.Policy'] = [[problem choices devices logits learned choice_of]],
@@ -182,6 +182,7 @@ given.nested = {
     least_infeasible=PipelineResult]],
   ['trinity.PlanResult'] = [[plans=FoundPlan* pareto=FoundPlan* simulated=FoundPlan*]],
   ['trinity.PlanShown'] = [[stages=PlanStageShown*]],
+  ['trinity.PlanStageShown'] = [[peak_bytes=PeakBytes]],
   ['trinity.Profile'] = [[machine=Machine links=ProfileLink*]],
   ['trinity.ProfileKind'] = [[residuals=ProfileResiduals]],
   ['trinity.ProfileLink'] = [[residuals=ProfileResiduals]],

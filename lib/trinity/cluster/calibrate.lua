@@ -4,6 +4,7 @@
 local constants = require 'trinity.cluster.constants'
 local devices = require 'trinity.cluster.devices'
 local progress = require 'trinity.base.progress'
+local runtimes = require 'trinity.cluster.runtimes'
 local util = require 'trinity.base.util'
 
 local calibrate = {}
@@ -51,6 +52,7 @@ local function device_type(kind, known, c, r, traits)
   return util.merged(known, { peak_flops_per_s = peaks_of(known, c, r), compute_efficiency = wide,
     memory_efficiency = memory, half_width = c.half_width, launch_s = r.launch_share * c.launch_s,
     dispatch_s = mixture and r.cuda_graphs == 'none' and r.dispatch_share * c.layer_dispatch_s or nil,
+    framework_bytes = runtimes.framework_bytes(r, kind, mixture), keeps_gradients = r.keeps_gradients,
     fuses_elementwise = r.fuses_elementwise, joins_products = r.joins_products, overlap = r.overlap,
     operators = util.merged(known.operators, operators) })
 end

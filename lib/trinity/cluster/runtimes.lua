@@ -44,6 +44,17 @@ local declared = options_of.declare('trinity.Runtime', { kind = 'field', help = 
   { 'selective', options_of.words('trinity.SelectiveRecompute', { 'core_attention', 'operators' }),
     otherwise = "the base's",
     help = "what recompute = 'selective' repeats: core attention, or all but attention and every second matmul" },
+  { 'keeps_gradients', 'boolean', otherwise = "the base's",
+    help = 'whether gradients of weights have buffers that stay from step to step' },
+  { 'context_bytes', 'number', least = 0, otherwise = "the base's",
+    help = "of a GPU's memory: CUDA's context and communicators, which PyTorch's allocator does not count" },
+  { 'matmul_workspace_bytes', 'number', least = 0, otherwise = "the kind's",
+    help = 'that cuBLAS keeps for each of the two threads that launch matmuls, forward and backward' },
+  { 'transformer_engine', 'boolean', otherwise = "the base's",
+    help = 'whether Transformer Engine keeps a workspace of its own' },
+  { 'expert_streams', 'integer', least = 0, most = 64, otherwise = "the base's",
+    help = "streams that Transformer Engine spreads grouped matmuls of experts over, each with a workspace" },
+  { 'workspace_bytes', 'number', least = 0, otherwise = "the base's", help = 'that the software keeps beside these' },
 })
 runtimes.declared = declared
 
@@ -52,21 +63,47 @@ local plain = { fuses_elementwise = true, joins_products = true, overlap = 1, co
   attention_share = 1, hopper_attention_share = 1, launch_share = 1, inside_share = 1, network_share = 1,
   async_share = 1, async_tensor = false, dispatch_share = 1,
   cast_share = 1, rowwise_cast_share = 1, routing_speed = 1,
-  cuda_graphs = 'attention', selective = 'core_attention' }
+  cuda_graphs = 'attention', selective = 'core_attention',
+  -- A context takes some 300 MB since CUDA 11.7 (github.com/pytorch/pytorch/issues/107667), a communicator of more than
+  -- two A100 688 MB (github.com/NVIDIA/nccl/issues/964).
+  keeps_gradients = false, context_bytes = 988e6, transformer_engine = false,
+  expert_streams = 0, workspace_bytes = 0 }
+
+--- Bytes of one workspace of cuBLAS (aten/src/ATen/cuda/CUDABlas.cpp, getChosenWorkspaceSize) and of Transformer
+--- Engine (pytorch/module/base.py, get_cublas_workspace_size_bytes).
+local function workspaces(kind)
+  if kind:find '^g?[hb]%d' then return 32 * 2 ^ 20, 32 * 2 ^ 20 end
+  return 8320 * 2 ^ 10, 4 * 2 ^ 20
+end
+
+--- What a runtime holds on a GPU of a kind, whatever runs there. mixture: whether the network has experts.
+---@param runtime table of read()
+---@param kind string
+---@param mixture? boolean
+---@return number bytes
+function runtimes.framework_bytes(runtime, kind, mixture)
+  local of_cublas, of_engine = workspaces(kind)
+  local engines = (runtime.transformer_engine and 1 or 0) + (mixture and runtime.expert_streams or 0)
+  return runtime.context_bytes + runtime.workspace_bytes + engines * of_engine
+    + 2 * (runtime.matmul_workspace_bytes or of_cublas)
+end
 
 -- "Fitted": calibrated.lua has the value, by `trinity fidelity published --fit` to rows of that software.
 runtimes.list = {
-  megatron = { source = 'NeMo and Megatron-Bridge, 25.09 to 26.08 (github NVIDIA-NeMo/Megatron-Bridge, perf_recipes); '
-    .. 'fused layer norm, bias and dropout, joined QKV; routing_speed: fitted, rows from 26.06 on' },
+  megatron = { keeps_gradients = true, transformer_engine = true, expert_streams = 4, source = 'NeMo and Megatron-Bridge, 25.09 to 26.08 (github NVIDIA-NeMo/Megatron-Bridge, perf_recipes); '
+    .. 'fused layer norm, bias and dropout, joined QKV; routing_speed: fitted, rows from 26.06 on; buffers of '
+    .. 'gradients: core/distributed/param_and_grad_buffer.py of Megatron-LM @ d98e8a64; '
+    .. 'expert_streams: transformer_engine/pytorch/module/grouped_linear.py, _NUM_CUBLAS_STREAMS' },
   ['megatron-2024'] = { base = 'megatron',
     source = 'Megatron-Core 0.8 and NeMo 24; memory_share: fitted, fewer memory-bound kernels were fused' },
-  ['megatron-2021'] = { base = 'megatron',
+  ['megatron-2021'] = { base = 'megatron', transformer_engine = false, expert_streams = 0, expert_streams = 0,
     source = 'Narayanan et al., SC 2021; Korthikanti et al., 2022: unfused attention (kernels = megatron)' },
   ['megatron-deepspeed-2022'] = { base = 'megatron-2021',
     source = 'github bigscience-workshop/bigscience, chronicles of BLOOM: ZeRO 1; shares: fitted' },
-  deepspeed = { base = 'megatron-2021',
+  deepspeed = { base = 'megatron-2021', keeps_gradients = false,
     source = 'DeepSpeed ZeRO-3 (Narayanan et al., SC 2021, table 2); network_share: fitted, gathers do not overlap' },
-  torchtitan = { base = 'megatron', network_share = 2.053, cast_share = 0.2, selective = 'operators',
+  torchtitan = { base = 'megatron', keeps_gradients = false, transformer_engine = false, expert_streams = 0,
+    network_share = 2.053, cast_share = 0.2, selective = 'operators',
     source = 'github pytorch/torchtitan, benchmarks of Llama 3, torch.compile; shares of bandwidth: fitted; copies to '
       .. 'FP8 in both orders and of gradients too: torchao/float8, benchmarks/float8/float8_roofline.py; selective: '
       .. 'torchtitan/distributed/activation_checkpoint.py, option "op"' },

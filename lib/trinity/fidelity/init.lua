@@ -10,7 +10,7 @@ local util = require 'trinity.base.util'
 local fidelity = {}
 
 --- Names of the comparisons, in the order of the help.
-fidelity.names = { 'collectives', 'strategies', 'published', 'vtrain', 'sailor', 'plan' }
+fidelity.names = { 'collectives', 'strategies', 'published', 'vtrain', 'sailor', 'golden', 'plan' }
 
 local function comparison(name) return require('trinity.fidelity.' .. name) end
 

@@ -1,4 +1,4 @@
--- What of a plan is drawn (report/plan_picture.lua): the mesh and its axes, stages with their layers, memory by kind,
+-- What of a plan is drawn (report/plan_picture.lua): the mesh and its axes, stages with their layers, memory by owner,
 -- and what the first device of every stage does when, simulated.
 
 local parallelism = require 'trinity.strategy.parallelism'
@@ -70,8 +70,6 @@ local function passes(plan)
   return count <= most_passes and list or nil
 end
 
-local kinds = { 'weight_bytes', 'optimizer_bytes', 'gradient_bytes', 'activation_bytes' }
-
 ---@class trinity.PlanShown
 ---@field text string
 ---@field step_time_s number
@@ -85,7 +83,7 @@ local kinds = { 'weight_bytes', 'optimizer_bytes', 'gradient_bytes', 'activation
 ---@class trinity.PlanStageShown
 ---@field device integer the first
 ---@field layers { [1]: integer, [2]: integer }[] first and last of its virtual stages
----@field bytes number[] weights, optimiser, gradients, activations and the rest
+---@field peak_bytes trinity.PeakBytes
 ---@field busy_s number
 ---@field passes? { micro_batch: integer, phase: trinity.Phase, start_s: number, end_s: number, busy_s: number }[]
 
@@ -100,7 +98,7 @@ function shown.of(plan, layers)
   end
   local stages = util.map(text.memory(plan, layers), function(row, s)
     return { device = row.device, layers = chunks[s], busy_s = row.compute_busy_s,
-      bytes = util.map(kinds, function(kind) return row[kind] end), passes = done and done[s] }
+      peak_bytes = row.peak_bytes, passes = done and done[s] }
   end)
   return { text = space.text(plan.point), step_time_s = plan.step_time_s, lower_bound_s = plan.lower_bound_s,
     capacity_bytes = plan.problem.cluster.devices[1].capacity_bytes, axes = axes, expert = plan.expert, stages = stages,

@@ -3,6 +3,8 @@
 local core = require 'trinity.core'
 local format_table = require('trinity.base.text').format_table
 local nodes = require 'trinity.cluster.nodes'
+local owners = require 'trinity.strategy.owners'
+local simulator = require 'trinity.strategy.simulator'
 local space = require 'trinity.plan.space'
 local util = require 'trinity.base.util'
 
@@ -78,30 +80,52 @@ function text.chunks(plan, layers)
   return list
 end
 
---- Memory of the first device of every stage of the pipeline, by kind.
+--- Who owns the peaks of devices. Memory is at its peak long before the last of many micro-batches, but with gpipe.
+local function owners_of(plan, devices)
+  local all, few = plan.micro_batches, 4 * plan.pipeline * plan.virtual_stages
+  local function found(count)
+    return simulator.owners('trinity.plan', plan.problem, util.merged(plan.strategy, { micro_batches = count }), devices)
+  end
+  if few >= all or plan.schedule == 'gpipe' then return found(all) end
+  local list = found(few)
+  for i, device in ipairs(devices) do
+    if owners.sum(list[i]) ~= plan.metrics:memory_bytes(device) then return found(all) end
+  end
+  return list
+end
+
+local memories = setmetatable({}, { __mode = 'k' }) -- by plan: its table and its picture have the same
+
+--- Memory of the first device of every stage of the pipeline, by owner.
 function text.memory(plan, layers)
-  local first, chunks, bounds, rows = text.shares(plan).first, text.chunks(plan, layers), plan.bounds, {}
+  if memories[plan] then return memories[plan] end
+  local first, chunks, rows = text.shares(plan).first, text.chunks(plan, layers), {}
+  local peaks = owners_of(plan, first)
   for stage = 1, plan.pipeline do
     local count = 0
     for _, chunk in ipairs(chunks[stage]) do count = count + chunk[2] - chunk[1] + 1 end
-    local peak = plan.metrics:memory_bytes(first[stage])
-    local w, o, g = bounds.weight_bytes[stage], bounds.optimizer_bytes[stage], bounds.gradient_bytes[stage]
-    rows[stage] = { stage = stage, device = first[stage], layers = count, memory_bytes = peak, weight_bytes = w,
-      optimizer_bytes = o, gradient_bytes = g, activation_bytes = math.max(0, peak - w - o - g),
+    rows[stage] = { stage = stage, device = first[stage], layers = count, peak_bytes = peaks[stage],
+      memory_bytes = plan.metrics:memory_bytes(first[stage]),
       compute_busy_s = plan.metrics:compute_busy_s(first[stage]) }
   end
+  memories[plan] = rows
   return rows
 end
 
 local function memory_table(plan, layers)
-  local rows = util.map(text.memory(plan, layers), function(row)
-    return { tostring(row.stage), tostring(row.layers), tostring(row.device), bytes_text(row.memory_bytes),
-      bytes_text(row.weight_bytes), bytes_text(row.optimizer_bytes), bytes_text(row.gradient_bytes),
-      bytes_text(row.activation_bytes), percent(row.compute_busy_s, plan.step_time_s) }
+  local stages = text.memory(plan, layers)
+  local shown = owners.of_any(util.map(stages, function(row) return row.peak_bytes end))
+  local head = { 'stage', 'layers', 'device', 'memory' }
+  for _, owner in ipairs(shown) do head[#head + 1] = owner.name end
+  head[#head + 1] = 'computes'
+  local rows = util.map(stages, function(row)
+    local cells = { tostring(row.stage), tostring(row.layers), tostring(row.device), bytes_text(row.memory_bytes) }
+    for _, owner in ipairs(shown) do cells[#cells + 1] = bytes_text(row.peak_bytes[owner.key]) end
+    cells[#cells + 1] = percent(row.compute_busy_s, plan.step_time_s)
+    return cells
   end)
   while #rows > 16 do table.remove(rows, 9) end -- of many stages the first and the last
-  return format_table({ 'stage', 'layers', 'device', 'memory', 'weights', 'optimiser', 'gradients', 'activations, rest',
-    'computes' }, rows)
+  return format_table(head, rows)
 end
 
 --- Why one plan loses against another: the largest difference of what their steps are made of.

@@ -3,6 +3,7 @@
 -- there is checked or escaped, as it may be a stranger's.
 
 local core = require 'trinity.core'
+local owners = require 'trinity.strategy.owners'
 local util = require 'trinity.base.util'
 
 local picture = {}
@@ -15,8 +16,6 @@ local wide = { mesh = 165, time = 425, memory = 180 }
 -- Okabe and Ito, 2008, as in report/colours.js.
 local phases = { forward = '#0072B2', backward = '#E69F00', update = '#009E73' }
 local bubble = '#E4E4E4'
-local kinds = { { 'weights', '#56B4E9' }, { 'optimiser', '#CC79A7' }, { 'gradients', '#D55E00' },
-  { 'activations, rest', '#F0E442' } }
 
 local function escaped(text)
   return (tostring(text):gsub('[&<>"\']', function(c) return ('&#%d;'):format(c:byte()) end))
@@ -100,12 +99,16 @@ local function draw_time(self, y, stage, step_s)
   end
 end
 
+local function bytes_of(stage, owner)
+  return math.max(0, number(list_of(list_of(stage).peak_bytes)[owner.key]))
+end
+
 --- Bytes as wide as a bar: of a device that is nearly empty not all.
 local function scale_of(stages, capacity)
   local most = 1
   for _, stage in ipairs(stages) do
     local total = 0
-    for _, bytes in ipairs(list_of(stage.bytes)) do total = total + math.max(0, number(bytes)) end
+    for _, owner in ipairs(owners.list) do total = total + bytes_of(stage, owner) end
     most = math.max(most, total)
   end
   return most < capacity / 3 and 1.6 * most or math.max(capacity, most)
@@ -114,11 +117,13 @@ end
 local function draw_memory(self, y, stage, scale)
   local x, total = at.memory, 0
   self:box(at.memory, y + 4, wide.memory, row - 10, '#F4F4F4')
-  for i, kind in ipairs(kinds) do
-    local bytes = math.max(0, number(list_of(stage.bytes)[i]))
+  for _, owner in ipairs(owners.list) do
+    local bytes = bytes_of(stage, owner)
     local w = bytes / scale * wide.memory
     total = total + bytes
-    self:box(x, y + 4, w, row - 10, kind[2], ('%s: %s'):format(kind[1], core.format_bytes(bytes)))
+    if bytes > 0 then
+      self:box(x, y + 4, w, row - 10, owner.colour, ('%s: %s'):format(owner.name, core.format_bytes(bytes)))
+    end
     x = x + w
   end
   self:text(at.memory + wide.memory - 3, y + 18, core.format_bytes(total), 10, 'end')
@@ -150,7 +155,7 @@ function picture.svg(plan)
   local stages, step_s = list_of(plan.stages), number(plan.step_time_s)
   local capacity = math.max(1, number(plan.capacity_bytes, 1))
   local scale, rows = scale_of(stages, capacity), math.min(#stages, most_rows)
-  local height = top + rows * row + 34
+  local height = top + rows * row + 52
   self:add('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" '
     .. 'font-family="sans-serif" fill="#222">', width, height, width, height)
   self:box(0, 0, width, height, '#fff')
@@ -162,11 +167,16 @@ function picture.svg(plan)
     draw_time(self, y, stages[s], step_s)
     draw_memory(self, y, stages[s], scale)
   end
-  local y = height - 12
+  local y = height - 30
   if rows < #stages then self:text(at.layers, y, ('and %d more stages'):format(#stages - rows), 11) end
   self:legend(at.time, y, { { 'forward', phases.forward }, { 'backward', phases.backward },
     { 'update', phases.update }, { 'waits', bubble } })
-  self:legend(at.memory - 165, y, kinds)
+  local shown = owners.of_any(util.map(stages, function(stage)
+    local peak = {}
+    for _, owner in ipairs(owners.list) do peak[owner.key] = bytes_of(stage, owner) end
+    return peak
+  end))
+  self:legend(at.layers, y + 18, util.map(shown, function(owner) return { owner.name, owner.colour } end))
   self:add('</svg>\n')
   return table.concat(self, '\n')
 end

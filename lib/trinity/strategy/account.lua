@@ -26,13 +26,14 @@ local util = require 'trinity.base.util'
 ---@class trinity.PeakBytes
 ---@field weights integer
 ---@field optimizer integer state that stays from step to step
----@field gradients integer of weights
+---@field gradients integer of weights; with buffers that stay from step to step all of them
 ---@field activations integer outputs of forward operators, first or recomputed
 ---@field activation_gradients integer
 ---@field delayed integer of both, what only delayed gradients of weights still wait for (zero-bubble schedules)
 ---@field received integer copies from other devices that nobody has read yet
 ---@field gathered integer weights gathered for their use (ZeRO-3) or after their update
 ---@field workspace integer
+---@field framework integer what the training software holds itself: context, communicators, workspaces of libraries
 
 ---@class trinity.ExposedSeconds
 ---@field splits number collectives between parts of operators

@@ -1,6 +1,7 @@
 -- What a strategy says and what it costs, in words: strategy:explain().
 
 local account_of = require 'trinity.strategy.account'
+local owners = require 'trinity.strategy.owners'
 local parallelism = require 'trinity.strategy.parallelism'
 local util = require 'trinity.base.util'
 
@@ -79,19 +80,11 @@ end
 
 local function gigabytes(bytes) return ('%.3g'):format(bytes / 1e9) end
 
-local owners = { { 'weights', 'weights' }, { 'gradients', 'gradients' }, { 'optimizer', 'optimizer state' },
-  { 'activations', 'activations' }, { 'activation_gradients', 'gradients of activations' },
-  { 'delayed', 'waiting for weight gradients' }, { 'received', 'received' }, { 'gathered', 'gathered weights' },
-  { 'workspace', 'workspace' } }
-
 -- A device's peak by owner, those that have any.
 local function peak_text(peak_bytes)
-  local parts = {}
-  for _, owner in ipairs(owners) do
-    local bytes = peak_bytes[owner[1]]
-    if bytes > 0 then parts[#parts + 1] = ('%s %s'):format(owner[2], gigabytes(bytes)) end
-  end
-  return table.concat(parts, ', ')
+  return table.concat(util.map(owners.of_any { peak_bytes }, function(owner)
+    return ('%s %s'):format(owner.name, gigabytes(peak_bytes[owner.key]))
+  end), ', ')
 end
 
 -- Of the first replica's first device of every stage: layers, seconds of work, memory by owner.

@@ -172,6 +172,11 @@ function simulator.devices(owner, problem, plan)
   return call(owner, problem, 'simulated_devices', mesh_fields(owner, problem, plan))
 end
 
+--- Who owns the peaks of these devices, of a plan with a mesh, as trinity.PeakBytes.
+function simulator.owners(owner, problem, plan, devices)
+  return call(owner, problem, 'owners', mesh_fields(owner, problem, plan), devices)
+end
+
 function simulator.timeline(owner, problem, plan)
   local inner, priced = priced_in(owner, problem, plan)
   return timeline.new(inner.handle:timeline(priced), problem.cluster, empty_metrics(problem, plan))

@@ -88,7 +88,7 @@ local function drawn_plan(text, passes)
     axes = { { name = 'pipeline', size = 2 }, { name = 'data', size = 3 }, { name = 'tensor', size = 2 } }, stages = {} }
   for stage = 1, 2 do
     plan.stages[stage] = { device = 6 * stage - 5, layers = { { 4 * stage - 3, 4 * stage } }, busy_s = 0.005,
-      bytes = { 1e9, 2e9, 1e9, 2e9 / stage }, passes = passes[stage] }
+      peak_bytes = { weights = 1e9, optimizer = 2e9, gradients = 1e9, activations = 1.5e9 / stage, framework = 0.5e9 }, passes = passes[stage] }
   end
   return plan
 end

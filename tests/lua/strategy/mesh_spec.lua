@@ -1,6 +1,8 @@
 -- Strategies with a mesh: what they lower to, what is refused, files.
 
 local core = require 'trinity.core'
+local owners = require 'trinity.strategy.owners'
+local simulator = require 'trinity.strategy.simulator'
 local trinity = require 'trinity'
 local util = require 'trinity.base.util'
 
@@ -345,6 +347,34 @@ describe('the account of a mesh', function()
     expect(plain.exposed_s.gradients > 0):equals(true)
   end)
 
+  it('counts what the training software holds, and buffers of gradients where they stay', function()
+    local graph = trinity.model('decoder', { layers = 2, hidden = 256, heads = 4, feed_forward = 512, vocabulary = 8192,
+      sequence = 2048, dtype = 'bfloat16', gradient_dtype = 'float32' })
+    local function peak_of(runtime)
+      local own = trinity.problem { graph = graph, cluster = trinity.cluster('dgx_h100', { runtime = runtime }) }
+      local found = own:strategy { mesh = { data = 2 } }
+      local device = found:account().devices[1]
+      local unused = found.metrics:memory_bytes(3)
+      own:close()
+      return device.peak_bytes, device.gradient_bytes, found.metrics:memory_bytes(1), unused
+    end
+    local megatron, gradients, peak, unused = peak_of 'megatron'
+    -- context and communicators 988 MB; 32 MiB for cuBLAS forward, backward and for Transformer Engine
+    expect(megatron.framework):equals(988e6 + 3 * 32 * 2 ^ 20)
+    expect(megatron.gradients):equals(gradients)
+    expect(unused):equals(0)
+    local more, _, larger = peak_of { base = 'megatron', workspace_bytes = 1e9 }
+    expect(more.framework - megatron.framework):equals(1e9)
+    expect(larger - peak):equals(1e9)
+    local torchtitan = peak_of 'torchtitan'
+    expect(torchtitan.framework):equals(988e6 + 2 * 32 * 2 ^ 20)
+    expect(torchtitan.gradients < gradients):equals(true)
+    expect(function()
+      trinity.problem { graph = graph, cluster = trinity.cluster('dgx_h100',
+        { runtime = { base = 'megatron', workspace_bytes = 84e9 } }) }
+    end):raises 'framework_bytes must lie in'
+  end)
+
   it('names the owner of every byte of a peak', function()
     local seen = {}
     for _, plan in ipairs { { mesh = { pipeline = 2, data = 2, tensor = 2 }, recompute = 'full', shard = 3 },
@@ -363,6 +393,15 @@ describe('the account of a mesh', function()
         expect(device.peak_bytes.optimizer):equals(device.optimizer_bytes)
       end
       expect(found:explain()):matches 'GB at most: weights [%d.e-]+, '
+      local devices = {}
+      for d = 1, #problem.cluster.devices do devices[d] = d end
+      local owned = simulator.owners('test', problem, plan, devices)
+      for d, device in ipairs(found:account().devices) do -- of two slots that are as full either
+        expect(owners.sum(owned[d])):equals(owners.sum(device.peak_bytes))
+        for _, owner in ipairs { 'weights', 'optimizer', 'framework' } do
+          expect(owned[d][owner]):equals(device.peak_bytes[owner])
+        end
+      end
     end
     for _, owner in ipairs { 'gradients', 'activations', 'activation_gradients', 'delayed', 'gathered' } do
       expect(seen[owner] and owner):equals(owner)

@@ -46,6 +46,12 @@ error 'this file is for editors'
 ---@field float8? trinity.Float8Recipe how operands of dtype 'float8' are scaled (default: the kind's)
 ---@field cuda_graphs? trinity.CudaGraphs kernels of a mixture of experts in CUDA graphs: none, those of attention and router, all (default: the base's)
 ---@field selective? trinity.SelectiveRecompute what recompute = 'selective' repeats: core attention, or all but attention and every second matmul (default: the base's)
+---@field keeps_gradients? boolean whether gradients of weights have buffers that stay from step to step (default: the base's)
+---@field context_bytes? number of a GPU's memory: CUDA's context and communicators, which PyTorch's allocator does not count (default: the base's; 0 or more)
+---@field matmul_workspace_bytes? number that cuBLAS keeps for each of the two threads that launch matmuls, forward and backward (default: the kind's; 0 or more)
+---@field transformer_engine? boolean whether Transformer Engine keeps a workspace of its own (default: the base's)
+---@field expert_streams? integer streams that Transformer Engine spreads grouped matmuls of experts over, each with a workspace (default: the base's; 0 to 64)
+---@field workspace_bytes? number that the software keeps beside these (default: the base's; 0 or more)
 
 --- What topology:devices takes.
 ---@class trinity.TopologyDevices

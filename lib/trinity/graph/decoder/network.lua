@@ -5,7 +5,8 @@
 -- learned table; 0: none), dropout, parallel (both sublayers read the layer's input), post_norms (both results are
 -- normalised, too), final_softcap, attention (a function of the layer's number from 1: what layers:self_attention
 -- takes, or with `latent` what layers:latent_attention takes), feed_forward (the same of layers:gated_feed_forward,
--- layers:mixture_of_experts (with `experts`) or, with `plain`, layers:feed_forward), and rotary_width (0: none).
+-- layers:mixture_of_experts (with `experts`) or, with `plain`, layers:feed_forward), and rotary_width (0: none), further (tokens
+-- predicted beyond the next; nil: none).
 
 local layers = require 'trinity.graph.layers'
 local util = require 'trinity.base.util'
@@ -42,8 +43,7 @@ local function feed(net, name, x, about, run, i)
 end
 
 -- One layer: attention and a feed-forward network, each with a residual connection.
-local function add_layer(net, x, about, run, i)
-  local at = 'layer_' .. i
+local function add_layer(net, x, about, run, i, at)
   local function result(part, norm, layer, of)
     local y = layer(net, at .. part, normalise(net, at .. norm, of, about), about, run, i)
     if about.post_norms then y = normalise(net, at .. norm .. '_post', y, about) end
@@ -63,7 +63,7 @@ local function embed(net, about, run)
   local shape = { run.batch_size, run.sequence }
   local tokens, table_of = net:input('tokens', shape, 'int64'), nil
   local o = { rows = about.vocabulary, features = about.hidden }
-  if about.tied then
+  if about.tied or (about.further or 0) > 0 then
     table_of = net:variable('embedding', { about.vocabulary, about.hidden })
     o = { weight = table_of }
   end
@@ -76,20 +76,44 @@ local function embed(net, about, run)
   return net:drop('embed/dropout', x, about.dropout, masked(run)), table_of
 end
 
--- The logits' loss. Half precision: in float32, but of ONNX's kernels and where one kernel reads logits as they are.
-local function finish(net, x, about, run, table_of)
-  local logits = net:linear('logits', x, about.vocabulary, { bias = false, weight = table_of })
-  if about.final_softcap then logits = net:tanh('logits/softcap', logits) end
+-- The loss of the logits of x. Half precision: in float32, but of ONNX's kernels and where one kernel reads logits as
+-- they are.
+local function loss_of(net, at, x, about, run, table_of)
+  local logits = net:linear(at .. 'logits', x, about.vocabulary, { bias = false, weight = table_of })
+  if about.final_softcap then logits = net:tanh(at .. 'logits/softcap', logits) end
   if run.kernels ~= 'onnx' and not run.fused_loss and (net.dtype == 'float16' or net.dtype == 'bfloat16') then
-    logits = net:operator('Cast', 'logits/float32', { inputs = { logits }, shapes = { logits.shape },
+    logits = net:operator('Cast', at .. 'logits/float32', { inputs = { logits }, shapes = { logits.shape },
       dtype = 'float32' })
   end
-  net:softmax_cross_entropy('loss', logits, net:input('labels', { run.batch_size, run.sequence }, 'int64'))
+  -- Megatron-LM's and Transformer Engine's losses write shares and gradients where the logits were
+  -- (core/tensor_parallel/cross_entropy.py; transformer_engine/common/triton/cross_entropy.py).
+  return (net:operator('SoftmaxCrossEntropyLoss', at .. 'loss', { inputs = { logits, net:input(at .. 'labels',
+    { run.batch_size, run.sequence }, 'int64') }, shapes = { { 1 } },
+    attributes = run.kernels ~= 'onnx' and { in_place = 1 } or nil,
+    workspace_bytes = (run.logit_bytes or 0) * run.batch_size * run.sequence * about.vocabulary }))
 end
 
---- The forward graph. run: batch_size, sequence, dtype, kernels, fused_loss (no copy of the logits in float32).
+-- Losses of tokens further ahead (DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, 2.2): a layer of what came before
+-- and of the next token's embedding, and logits by the same weights.
+local function add_further(net, loss, x, about, run, table_of, weight)
+  for k = 1, about.further or 0 do
+    local at = ('further_%d'):format(k)
+    local next_token = net:embedding(at .. '/embed', net:input(at .. '/tokens', { run.batch_size, run.sequence },
+      'int64'), { weight = table_of })
+    local both = net:concat(at .. '/both', { normalise(net, at .. '/norm_embedding', next_token, about),
+      normalise(net, at .. '/norm_input', x, about) }, 3)
+    x = net:linear(at .. '/project', net:operand(at .. '/project/input', both), about.hidden, { bias = false })
+    x = add_layer(net, x, about, run, about.layers, at)
+    loss = net:add_loss(at .. '/sum', loss,
+      loss_of(net, at .. '/', normalise(net, at .. '/norm', x, about), about, run, weight), 0.1)
+  end
+end
+
+--- The forward graph. run: batch_size, sequence, dtype, kernels, fused_loss (no copy of the logits in float32),
+--- logit_bytes (see models/decoder.lua).
 ---@param about table
----@param run { batch_size: integer, sequence: integer, dtype: string, kernels: string, fused_loss?: boolean }
+---@param run { batch_size: integer, sequence: integer, dtype: string, kernels: string, fused_loss?: boolean,
+---  logit_bytes?: integer }
 ---@return trinity.Graph
 function network.build(about, run)
   local net = layers.new(about.name, { dtype = run.dtype })
@@ -99,8 +123,11 @@ function network.build(about, run)
     local angles = { run.sequence, about.rotary_width / 2 }
     run.rotary = { net:input('rotary/cos', angles), net:input('rotary/sin', angles) }
   end
-  for i = 1, about.layers do x = add_layer(net, x, about, run, i) end
-  finish(net, normalise(net, 'norm', x, about), about, run, table_of)
+  for i = 1, about.layers do x = add_layer(net, x, about, run, i, 'layer_' .. i) end
+  local weight = about.tied and table_of or (about.further or 0) > 0
+    and net:variable('logits/weight', { about.vocabulary, about.hidden }) or nil
+  local loss = loss_of(net, '', normalise(net, 'norm', x, about), about, run, weight)
+  add_further(net, loss, x, about, run, table_of, weight)
   return net:build()
 end
 

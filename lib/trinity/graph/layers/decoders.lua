@@ -48,11 +48,9 @@ local latent_options = options_of.declare('trinity.LatentAttentionOptions', {
   { 'kernels', kernels, 'onnx', help = 'as of layers:attention' },
 })
 
--- The GELU of values, with weights of rows.
-local function activate_plain(net, name, parts, o)
-  if o.kernels ~= 'onnx' then
-    return (net:operator('WeightedGelu', name, { inputs = parts, shapes = { parts[1].shape } }))
-  end
+-- The GELU of values, with weights of rows: two kernels in Megatron-LM, too (core/transformer/moe/experts.py fuses
+-- SwiGLU alone).
+local function activate_plain(net, name, parts)
   return net:mul(name .. '/weighted', net:gelu(name .. '/gelu', parts[1]), parts[2])
 end
 
@@ -124,7 +122,7 @@ function Layers:mixture_of_experts(name, x, o)
   local input = self:operand(name .. '/experts/input', tokens)
   local at = name .. '/experts/activation'
   local inner = o.gated and activate(self, at, { product('gate', input, h, f), product('up', input, h, f), shares }, o)
-    or activate_plain(self, at, { product('up', input, h, f), shares }, o)
+    or activate_plain(self, at, { product('up', input, h, f), shares })
   local results = product('down', self:operand(name .. '/experts/down/input', inner), f, h)
   local sum = self:operator('ExpertCombine', name .. '/combine', { inputs = { results, numbers }, shapes = { x.shape },
     attributes = about })

@@ -38,10 +38,11 @@ function Layers:weight(name, shape, trainable)
 end
 
 local operator_rules = { inputs = { 'list', 'table' }, shapes = { 'list', 'table' }, dtype = 'string',
-  attributes = 'table', parameters = { 'list', 'table' } }
+  attributes = 'table', parameters = { 'list', 'table' }, workspace_bytes = 'number' }
 
 --- Adds an operator and returns its outputs, of the network's dtype unless o.dtype names another:
---- { inputs = { tensors }, shapes = { one per output }, dtype =, attributes =, parameters = }.
+--- { inputs = { tensors }, shapes = { one per output }, dtype =, attributes =, parameters =,
+--- workspace_bytes = what is needed while it runs }.
 ---@param type string
 ---@param name string
 ---@param o table<string, any>
@@ -53,7 +54,7 @@ function Layers:operator(type, name, o)
   if o.shapes == nil then check.refuse('layers:operator', 3, 'o', "field 'shapes' is missing") end
   local outputs = util.map(o.shapes, function(shape) return { shape = shape, dtype = o.dtype or self.dtype } end)
   return self.builder:add { name = name, type = type, inputs = o.inputs, outputs = outputs,
-    attributes = o.attributes, parameters = o.parameters }
+    attributes = o.attributes, parameters = o.parameters, workspace_bytes = o.workspace_bytes }
 end
 
 --- A source of data: an image batch, token numbers. No gradient flows into it.
