@@ -98,4 +98,20 @@ function statistics.signed_rank(differences)
     exact = exact }
 end
 
+--- Kendall's tau-b of pairs; nil where one side is all equal (Kendall, Biometrika 33(3), 1945).
+---@param pairs_of { [1]: number, [2]: number }[]
+---@return number?
+function statistics.tau(pairs_of)
+  local sum, first, second = 0, 0, 0
+  local function sign(x) return x > 0 and 1 or x < 0 and -1 or 0 end
+  for i = 1, #pairs_of do
+    for j = i + 1, #pairs_of do
+      local a, b = sign(pairs_of[i][1] - pairs_of[j][1]), sign(pairs_of[i][2] - pairs_of[j][2])
+      sum, first, second = sum + a * b, first + a * a, second + b * b
+    end
+  end
+  if first == 0 or second == 0 then return nil end
+  return sum / math.sqrt(first * second)
+end
+
 return statistics

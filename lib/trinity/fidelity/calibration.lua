@@ -1,7 +1,10 @@
 -- Values that fits move: constants of kinds of GPU, fields of runtimes, and what a source has beside them, as
 -- lib/trinity/cluster/calibrated.lua keeps them. A parameter is { id, name, and kind, runtime or source with `of` }.
 
+local constants = require 'trinity.cluster.constants'
 local errors = require 'trinity.fidelity.errors'
+local lua_text = require 'trinity.base.lua_text'
+local runtimes = require 'trinity.cluster.runtimes'
 local util = require 'trinity.base.util'
 
 local calibration = {}
@@ -11,9 +14,7 @@ local function kept() return require 'trinity.cluster.calibrated' end
 --- All values: { constants = { KIND = {...} }, runtimes = { NAME = {...} }, sources = { NAME = { OF = {...} } } }.
 function calibration.values()
   local all = { constants = {}, runtimes = kept().runtimes, sources = kept().sources }
-  for kind in util.sorted_pairs(kept().kinds) do
-    all.constants[kind] = require('trinity.cluster.constants').calibrated(kind)
-  end
+  for kind in util.sorted_pairs(kept().kinds) do all.constants[kind] = constants.calibrated(kind) end
   return all
 end
 
@@ -57,135 +58,109 @@ function calibration.without(values, own, others, parameters)
   return values
 end
 
---- Whether a row's prediction goes by a parameter: of its kind of GPU, of the runtime of its case.
+--- Whether a row's prediction goes by a parameter: of its kind of GPU, of the runtime of its case, of its source.
 function calibration.holds(row, one)
-  if one.kind then
-    local like = (kept().kinds[row.kind] or {}).like
-    return row.kind ~= nil and (row.kind == one.kind or like == one.kind) and (not one.serves or one.serves(row))
-  end
+  if one.of_mixtures and row.network.experts == 0 then return false end
+  if one.kind then return row.kind ~= nil and (row.kind == one.kind or calibration.like(row.kind) == one.kind) end
   for _, name in ipairs(one.runtime and row.runtimes or {}) do
-    if name == one.runtime then return not one.serves or one.serves(row) end
+    if name == one.runtime then return true end
   end
-  if one.runtime then return false end
-  return row.family == one.of and (row.source and row.source.name or one.source) == one.source
+  return not one.runtime and row.family == one.of and (row.source and row.source.name or one.source) == one.source
+end
+
+--- The kind whose constants a kind has.
+function calibration.like(kind) return (kept().kinds[kind] or {}).like or kind end
+
+local of_mixtures = { routing = true, expert_dispatch_s = true, layer_dispatch_s = true, routing_speed = true }
+
+--- What a fit may change: constants of kinds that rows are of, fields of their runtimes, what their sources have.
+---@param rows table[]
+---@return table[]
+function calibration.parameters(rows)
+  local found, kinds, names, sources = {}, {}, {}, {}
+  for _, row in ipairs(rows) do
+    if row.kind then kinds[calibration.like(row.kind)] = true end
+    for _, name in ipairs(row.runtimes) do names[name] = true end
+    if row.family and row.source then sources[row.source.name] = row.source end
+  end
+  --- owner: { kind =, runtime =, or source = and of = }
+  local function add(owner, of, values, priors, starts)
+    for name in util.sorted_pairs(values or {}) do
+      found[#found + 1] = util.merged(priors[name], { start = (starts or {})[name] }, owner, { name = name,
+        id = ('%s.%s'):format(of, name), of_mixtures = of_mixtures[name] })
+    end
+  end
+  for kind in util.sorted_pairs(kinds) do
+    add({ kind = kind }, kind, (kept().kinds[kind] or {}).values, constants.by_name, constants.priors[kind])
+  end
+  for name in util.sorted_pairs(names) do add({ runtime = name }, name, kept().runtimes[name], runtimes.priors) end
+  for name, source in util.sorted_pairs(sources) do
+    for family, values in util.sorted_pairs(kept().sources[name]) do
+      add({ source = name, of = family }, family, values, source.priors)
+    end
+  end
+  return found
 end
 
 --- Ids of rows of a source (or of groups, field `served`) that the values were fitted to, as a set.
 function calibration.rows(source)
   local set = {}
-  for id in (kept().rows[source] or ''):gmatch '%S+' do set[id] = true end
+  for _, id in ipairs(kept().rows[source] or {}) do set[id] = true end
   return set
 end
 
-local function literal(value)
-  return type(value) == 'number' and ('%.4g'):format(value) or ("'%s'"):format(value)
+--- Numbers of four digits, as files keep them.
+local function rounded(value)
+  if type(value) == 'number' then return tonumber(('%.4g'):format(value)) end
+  if type(value) ~= 'table' then return value end
+  local copy = {}
+  for key, entry in util.sorted_pairs(value) do copy[key] = rounded(entry) end
+  return copy
 end
 
---- { a = 1, b = 'x' } on lines of at most 118 columns.
-local function table_text(values, indent)
-  local lines, line = {}, (' '):rep(indent)
-  for name, value in util.sorted_pairs(values) do
-    local word = ('%s = %s, '):format(name:match '^[%a_][%w_]*$' and name or ("['%s']"):format(name), literal(value))
-    if #line + #word > 118 then lines[#lines + 1], line = line:gsub('%s+$', ''), (' '):rep(indent) end
-    line = line .. word
+--- Kinds with values of a fit and, of those whose rows were left out, how many there were and their mean error.
+local function kinds_with(values, left_out)
+  local by, kinds = {}, {}
+  for _, group in ipairs(util.grouped(left_out, function(row) return row.kind and calibration.like(row.kind) or '' end)) do
+    by[group.name] = errors.summary(util.map(group, function(row) return row.prediction.predicted / row.measured - 1 end))
   end
-  lines[#lines + 1] = (line:gsub('%s+$', ''))
-  return table.concat(lines, '\n')
-end
-
-local function wrapped(words, indent)
-  local lines, line = {}, (' '):rep(indent)
-  for word in words:gmatch '%S+' do
-    if #line + #word > 116 then lines[#lines + 1], line = line, (' '):rep(indent) end
-    line = line .. word .. ' '
+  for kind, about in util.sorted_pairs(kept().kinds) do
+    local own = {}
+    for name in util.sorted_pairs(about.values or {}) do own[name] = values.constants[kind][name] end
+    kinds[kind] = util.merged(about, about.values and { values = own },
+      by[kind] and not about.like and { rows = by[kind].count, mean_error = by[kind].mean })
   end
-  lines[#lines + 1] = line
-  return (table.concat(lines, '\n'):gsub(' +\n', '\n'):gsub(' +$', ''))
+  return kinds
 end
 
-local function key_text(name) return name:match '^[%a_][%w_]*$' and name or ("['%s']"):format(name) end
-
---- Rows and mean error of what was left out, by kind of GPU: a kind's own rows and those of kinds like it.
-local function by_kind(rows, prediction)
-  local sums = {}
-  for i, row in ipairs(rows) do
-    local about = kept().kinds[row.kind]
-    local kind = about and (about.like or row.kind)
-    if kind then
-      local sum = sums[kind] or { count = 0, sum = 0 }
-      sums[kind] = sum
-      sum.count, sum.sum = sum.count + 1, sum.sum + math.abs(prediction[i].predicted / row.measured - 1)
-    end
-  end
-  return sums
+local function summary(list)
+  local s = errors.summary(list)
+  return { mean = s.mean, median = s.median, worst = s.worst }
 end
+
+local head = [[
+-- Calibrated constants (lib/trinity/cluster/constants.lua, runtimes.lua), as fits of
+-- `trinity fidelity SOURCE --fit --save FILE` write them. `values` are fitted, `assumed` are not: no row of that
+-- kind separates them from the others. `like`: a kind has the shares of another. `mean_error`: of networks that
+-- were left out of the fit; errors by group of rows as well, fitted and left out.
+]]
 
 --- The text of calibrated.lua with these values. some: whether rows are some of a source's, whose others stay; found:
---- { fitted, left_out } groups of cross-validation with predictions `prediction`, or nil.
+--- { fitted, left_out } groups of cross-validation, where rows have the prediction without their network; or nil.
 function calibration.text(values, source, rows, some, found)
-  local now = kept()
-  local all_rows = util.merged(now.rows)
-  if not found then
-    local ids = {}
-    for _, row in ipairs(rows) do
-      local name = row.source and row.source.name or source
-      ids[name] = ids[name] or (some or name ~= source) and calibration.rows(name) or {}
-      ids[name][row.served or row.id] = true
-    end
-    for name, set in util.sorted_pairs(ids) do all_rows[name] = table.concat(util.sorted_keys(set), ' ') end
+  local ids, groups = {}, util.merged(kept().errors[source])
+  for _, row in ipairs(found and {} or rows) do
+    local name = row.source and row.source.name or source
+    ids[name] = ids[name] or (some or name ~= source) and calibration.rows(name) or {}
+    ids[name][row.served or row.id] = true
   end
-  local sums, groups = found and by_kind(rows, found.prediction) or {}, util.merged(now.errors[source])
+  for name, set in util.sorted_pairs(ids) do ids[name] = util.sorted_keys(set) end
   for i, group in ipairs(found and found.left_out or {}) do
-    local left, own = errors.summary(group.errors), errors.summary(found.fitted[i].errors)
-    groups[group.name] = ('%d, %.4f %.4f %.4f, %.4f %.4f %.4f'):format(left.count, own.mean, own.median, own.worst,
-      left.mean, left.median, left.worst)
+    groups[group.name] = { rows = #group, fitted = summary(found.fitted[i]), left_out = summary(group) }
   end
-  local all_errors = util.merged(now.errors, { [source] = groups })
-  local lines = { '-- Calibrated constants (lib/trinity/cluster/constants.lua, runtimes.lua), as fits of',
-    '-- `trinity fidelity SOURCE --fit --save FILE` write them. `values` are fitted, `assumed` are not: no row of that',
-    '-- kind separates them from the others. `like`: a kind has the shares of another. `mean_error`: of networks that',
-    '-- were left out of the fit; errors, by group of rows: rows, fitted mean, median, worst, left-out mean, median,',
-    '-- worst.',
-    'return {', '  kinds = {' }
-  for kind, about in util.sorted_pairs(now.kinds) do
-    local sum = sums[kind]
-    local head = about.like and ("like = '%s'"):format(about.like)
-      or ('rows = %d, mean_error = %.4f'):format(sum and sum.count or about.rows,
-        sum and sum.sum / sum.count or about.mean_error)
-    lines[#lines + 1] = ('    %s = { %s,'):format(kind, head)
-    if about.values then
-      local own = {}
-      for name in util.sorted_pairs(about.values) do own[name] = values.constants[kind][name] end
-      lines[#lines + 1] = ('      values = {\n%s\n      },'):format(table_text(own, 8))
-    end
-    if about.assumed then
-      lines[#lines + 1] = ('      assumed = {\n%s\n      },'):format(table_text(about.assumed, 8))
-    end
-    lines[#lines + 1] = '    },'
-  end
-  lines[#lines + 1] = '  },\n  runtimes = {'
-  for name, own in util.sorted_pairs(values.runtimes) do
-    lines[#lines + 1] = ('    %s = {\n%s\n    },'):format(key_text(name), table_text(own, 6))
-  end
-  lines[#lines + 1] = '  },\n  sources = {'
-  for name, families in util.sorted_pairs(values.sources) do
-    lines[#lines + 1] = ('    %s = {'):format(name)
-    for family, own in util.sorted_pairs(families) do
-      lines[#lines + 1] = ('      %s = {\n%s\n      },'):format(family, table_text(own, 8))
-    end
-    lines[#lines + 1] = '    },'
-  end
-  lines[#lines + 1] = '  },\n  rows = {'
-  for name, list in util.sorted_pairs(all_rows) do
-    lines[#lines + 1] = ('    %s = [[\n%s\n    ]],'):format(name, wrapped(list, 6))
-  end
-  lines[#lines + 1] = '  },\n  errors = {'
-  for name, list in util.sorted_pairs(all_errors) do
-    lines[#lines + 1] = ('    %s = {'):format(name)
-    for group, line in util.sorted_pairs(list) do lines[#lines + 1] = ("      ['%s'] = '%s',"):format(group, line) end
-    lines[#lines + 1] = '    },'
-  end
-  return table.concat(lines, '\n') .. '\n  },\n}\n'
+  return head .. 'return ' .. lua_text.of(rounded { kinds = kinds_with(values, found and rows or {}),
+    runtimes = values.runtimes, sources = values.sources, rows = util.merged(kept().rows, ids),
+    errors = util.merged(kept().errors, { [source] = groups }) }) .. '\n'
 end
 
 return calibration

@@ -7,6 +7,7 @@ local errors = require 'trinity.fidelity.errors'
 local json = require 'trinity.base.json'
 local nodes = require 'trinity.cluster.nodes'
 local runtimes = require 'trinity.cluster.runtimes'
+local statistics = require 'trinity.base.statistics'
 local trinity = require 'trinity'
 local util = require 'trinity.base.util'
 local vtrain = require 'trinity.fidelity.vtrain'
@@ -221,13 +222,12 @@ describe('errors of predictions', function()
     expect(all.worst):equals(0.3)
   end)
   it('rank: tau with ties, and what the named plan costs', function()
-    expect(errors.tau { { 1, 10 }, { 2, 20 }, { 3, 30 } }):equals(1)
-    expect(errors.tau { { 1, 30 }, { 2, 20 }, { 3, 10 } }):equals(-1)
-    expect(errors.tau { { 1, 10 }, { 2, 10 }, { 3, 30 } }):near(2 / math.sqrt(6), 1e-12)
-    expect(errors.tau { { 1, 10 }, { 1, 20 } }):equals(nil)
+    expect(statistics.tau { { 1, 10 }, { 2, 20 }, { 3, 30 } }):equals(1)
+    expect(statistics.tau { { 1, 30 }, { 2, 20 }, { 3, 10 } }):equals(-1)
+    expect(statistics.tau { { 1, 10 }, { 2, 10 }, { 3, 30 } }):near(2 / math.sqrt(6), 1e-12)
+    expect(statistics.tau { { 1, 10 }, { 1, 20 } }):equals(nil)
     expect(errors.choice { { 1, 12 }, { 2, 10 }, { 3, 30 } }):near(0.2, 1e-12)
-    local ranking = errors.ranking({ { group = 'a', predicted_s = 1, measured_s = 2 }, { group = 'a', predicted_s = 2, measured_s = 1 },
-      { group = 'b', predicted_s = 1, measured_s = 1 }, { group = 'a', predicted_s = 3 } }, 2)
+    local ranking = errors.ranking({ { 1, 2, group = 'a' }, { 2, 1, group = 'a' }, { 1, 1, group = 'b' } }, 2)
     expect(ranking.groups):equals(1)
     expect(ranking.choice):equals(1)
   end)
