@@ -156,7 +156,7 @@ function csv.attempt(body, ...)
   return nil, (tostring(found):gsub('^%S+%.lua:%d+: ', ''))
 end
 
---- What read(row, i) makes of every row of a list; where it refuses one, { id = its field id or i, refused = the sentence }.
+--- What read(row, i) makes of every row of a list; where it refuses one, { id = its own or i, refused = why }.
 ---@param rows table[]
 ---@param read fun(row: table, i: integer): table
 ---@return table[]

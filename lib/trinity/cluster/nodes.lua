@@ -216,12 +216,12 @@ end
 ---@param gpus integer
 ---@return string
 function nodes.job(machine, gpus)
-  local most = nodes.find(machine)
-  local fewest = math.ceil(gpus / most)
+  local whole = nodes.find(machine)
+  local fewest = math.ceil(gpus / whole)
   for count = fewest, 2 * fewest do
     if gpus % count == 0 then return ('%s:%dx%d'):format(machine, gpus / count, count) end
   end
-  return ('%s:%dx%d+%s:%d'):format(machine, most, fewest - 1, machine, gpus - most * (fewest - 1))
+  return ('%s:%dx%d+%s:%d'):format(machine, whole, fewest - 1, machine, gpus - whole * (fewest - 1))
 end
 
 return nodes

@@ -77,7 +77,9 @@ runtimes.list = {
       .. 'fitted to its benchmarks' },
 }
 
-local function prior(start, least, most, spread) return { start = start, least = least, most = most, spread = spread } end
+local function prior(start, least, most, spread)
+  return { start = start, least = least, most = most, spread = spread }
+end
 
 --- Where fits of fields start, their bounds and spreads (constants.lua).
 runtimes.priors = { compute_share = prior(0.9, 0.5, 1.2, 0.15), attention_share = prior(0.8, 0.2, 1.5, 0.3),

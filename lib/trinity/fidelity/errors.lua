@@ -6,16 +6,6 @@ local util = require 'trinity.base.util'
 
 local errors = {}
 
---- Of relative errors (predicted / measured - 1): how many, mean, median and worst size, and the mean with signs.
----@param list number[]
----@return { count: integer, mean: number, median: number, worst: number, signed: number }
-function errors.summary(list)
-  local sizes = util.map(list, math.abs)
-  if #sizes == 0 then return { count = 0, mean = 0 / 0, median = 0 / 0, worst = 0 / 0, signed = 0 / 0 } end
-  return { count = #sizes, mean = statistics.mean(sizes), median = util.median(sizes),
-    worst = math.max(unpack(sizes)), signed = statistics.mean(list) }
-end
-
 --- How much slower the plan that is predicted fastest was than the fastest, as a part.
 ---@param pairs_of { [1]: number, [2]: number }[] predicted, measured
 ---@return number
@@ -40,7 +30,7 @@ function errors.ranking(rows, least)
       taus[#taus + 1], choices[#choices + 1] = statistics.tau(group), errors.choice(group)
     end
   end
-  local of_choices = errors.summary(choices)
+  local of_choices = statistics.summary(choices)
   return { groups = #choices, tau = #taus > 0 and statistics.mean(taus) or 0 / 0, choice = of_choices.mean,
     worst_choice = of_choices.worst }
 end
@@ -61,7 +51,7 @@ function errors.print(heading, groups)
   print(heading)
   print(text.format_table({ '', 'rows', 'mean error', 'median', 'worst', 'mean, signed' }, util.map(list,
     function(group)
-      local s = errors.summary(group)
+      local s = statistics.summary(group)
       return { group.name, ('%d'):format(s.count), errors.percent(s.mean), errors.percent(s.median),
         errors.percent(s.worst), errors.signed(s.signed) }
     end)))

@@ -2,6 +2,7 @@
 -- of the strategies as they are lowered.
 
 local case = require 'trinity.fidelity.case'
+local counts = require 'trinity.strategy.counts'
 local csv = require 'trinity.base.csv'
 local strategies = require 'trinity.fidelity.strategies'
 local util = require 'trinity.base.util'
@@ -56,7 +57,7 @@ end
 --- Bytes of the fullest device: activations, or the states of its layers.
 local function bytes_of(asked, kind)
   local found = strategies.lowered('strategy', asked)
-  local in_layers, most = strategies.layer_parameters(found), 0
+  local in_layers, most = counts.layer_parameters(found), 0
   for s, stage in ipairs(found:account().stages) do
     local states = stage.weight_bytes + stage.gradient_bytes + stage.optimizer_bytes
     most = math.max(most, kind == 'states' and states * (in_layers[s] / stage.parameters) or stage.activations.layers)

@@ -5,12 +5,12 @@
 --   read(options)                    rows: { id, line, path, kind, group, left_out, measured, refused, assumed }
 --   prediction(row, values, short)   { predicted = in the unit of `measured`, memory_bytes }; values: of a fit
 --   json(row)                        what --json prints of a row, in a list called `list` (default 'rows')
---   priors                           of what it has beside constants and runtimes (calibration.lua)
+--   priors                           of what it has beside constants and runtimes (lib/trinity/cluster/fitted.lua)
 --   assumptions, script(row)         what rows leave open; a row as a script
 --
 -- Errors are predicted / measured - 1. `left_out` names what is left out of a fit together.
 
-local calibration = require 'trinity.fidelity.calibration'
+local fitted = require 'trinity.cluster.fitted'
 local core = require 'trinity.core'
 local csv = require 'trinity.base.csv'
 local errors = require 'trinity.fidelity.errors'
@@ -88,8 +88,8 @@ local function profiled(source, rows, values, parameters)
   local base = told_at(values, function() return true end)
   local found = util.map(rows, function(row) return { row = row, logs = base[row], slopes = {} } end)
   for _, one in ipairs(parameters) do
-    local moved = calibration.with(values, one, calibration.value(values, one) * math.exp(step))
-    local list = told_at(moved, function(row) return calibration.holds(row, one) end)
+    local moved = fitted.with(values, one, fitted.value(values, one) * math.exp(step))
+    local list = told_at(moved, function(row) return fitted.holds(row, one) end)
     for _, entry in ipairs(found) do
       entry.slopes[one.id] = list[entry.row] and util.map(list[entry.row], function(log, k)
         return (log - entry.logs[k]) / step
@@ -106,14 +106,14 @@ local function moved_along(entries, values, all)
     local serves = false
     for _, entry in ipairs(entries) do serves = serves or entry.slopes[one.id] ~= nil end
     if serves then
-      start[one.id] = calibration.value(values, one)
+      start[one.id] = fitted.value(values, one)
       parameters[#parameters + 1] = util.merged(one, { name = one.id, from = start[one.id], field = one.name })
     end
   end
   for _, same in ipairs(util.grouped(entries, function(one) return one.row.configuration or one.row.id end)) do
     for _, entry in ipairs(same) do weight[entry] = 1 / math.sqrt(#same) end
   end
-  local fitted = fit.constants(parameters, function(tried)
+  local found = fit.constants(parameters, function(tried)
     local list = {}
     for _, entry in ipairs(entries) do
       for k, log in ipairs(entry.logs) do
@@ -124,14 +124,14 @@ local function moved_along(entries, values, all)
     return list
   end, noise, most_steps)
   for _, one in ipairs(parameters) do
-    values = calibration.with(values, util.merged(one, { name = one.field }), fitted[one.id])
+    values = fitted.with(values, util.merged(one, { name = one.field }), found[one.id])
   end
   return values
 end
 
 --- What a fit may change, of that what the option asks for.
 local function parameters_of(rows, words)
-  local found, all = {}, calibration.parameters(rows)
+  local found, all = {}, fitted.parameters(rows)
   for _, one in ipairs(all) do if one.id:find(words, 1, true) then found[#found + 1] = one end end
   if #found == 0 then
     util.fail("option '--parameters': none has %s in its name (there are: %s)", util.quoted(words),
@@ -142,7 +142,7 @@ end
 
 --- Values fitted to rows, in rounds, for slopes change as constants move.
 local function fitted_to(source, rows, words)
-  local parameters, values = parameters_of(rows, words), calibration.values()
+  local parameters, values = parameters_of(rows, words), fitted.values()
   for _ = 1, rounds do
     local entries = fit.attempt(function() return profiled(source, rows, values, parameters) end)
     if not entries or fit.stopping() then break end
@@ -212,7 +212,7 @@ local function show_fit(source, rows, options)
   local used = fit.only(with(rows, 'measured'), options.only, function(row) return row.group end)
   if #used == 0 then util.fail('no row to fit to: expected some with a value') end
   local values, stopped = fit.keeping(function() return fitted_to(source, used, options.parameters) end)
-  local written = calibration.text(values, source.name, used, options.only ~= '' or options.parameters ~= '')
+  local written = fitted.text(values, source.name, used, options.only ~= '' or options.parameters ~= '')
   if options.save ~= '' then core.write_file(options.save, written) else io.write(written) end
   if stopped then return end
   errors.print('rows that the constants were fitted to', groups_of(used, predict(source, used, values, true)))
@@ -221,7 +221,7 @@ end
 --- Every network predicted by constants that were fitted to the others, along slopes at the calibrated ones.
 local function cross_validate(source, rows, options)
   rows = with(rows, 'measured')
-  local used, values = fit.only(rows, options.only, function(row) return row.group end), calibration.values()
+  local used, values = fit.only(rows, options.only, function(row) return row.group end), fitted.values()
   local parameters = parameters_of(used, options.parameters)
   local entries = profiled(source, rows, values, parameters)
   fit.each(util.grouped(used, function(row) return row.left_out end), 'networks', function(own)
@@ -229,7 +229,7 @@ local function cross_validate(source, rows, options)
     for _, entry in ipairs(entries) do
       if entry.row.left_out ~= own.name then others[#others + 1] = entry end
     end
-    local start = calibration.without(values, own, others, parameters)
+    local start = fitted.without(values, own, others, parameters)
     local moved = #others > 0 and moved_along(others, start, parameters) or start
     for i, one in ipairs(predict(source, own, moved, true)) do own[i].prediction = one end
   end)
@@ -239,7 +239,7 @@ local function cross_validate(source, rows, options)
   end) })
   local groups = groups_of(reached)
   if options.save ~= '' then
-    core.write_file(options.save, calibration.text(values, source.name, reached, true, { left_out = groups,
+    core.write_file(options.save, fitted.text(values, source.name, reached, true, { left_out = groups,
       fitted = groups_of(reached, predict(source, reached, nil, true)) }))
   end
   draw(source, options.picture, reached)
@@ -274,7 +274,7 @@ local function show(source, all, options)
   print_rows(source, rows)
   print_assumptions(source, rows)
   print ''
-  local served = calibration.rows(source.name)
+  local served = fitted.rows(source.name)
   for _, heading in ipairs { 'rows that the constants were fitted to', 'predicted rows' } do
     local own = {}
     for _, row in ipairs(with(rows, 'measured')) do

@@ -1,14 +1,14 @@
 -- trinity fidelity sailor: plans that Sailor's authors measured (seconds of an iteration, memory of the fullest GPU)
--- predicted by problem:evaluate over their profiles of layers (sailor_step.lua). --plans: a folder of plans; --data:
--- one with llm_info.json, profiles_tmp.json, providers/multizone_bandwidths_het.json, and NETWORK_GPU_measured.json
--- where a profile is to be replaced by another.
+-- predicted by problem:evaluate over their profiles of layers (lib/trinity/formats/sailor.lua). --plans: a folder of
+-- plans; --data: one with llm_info.json, profiles_tmp.json, providers/multizone_bandwidths_het.json, and
+-- NETWORK_GPU_measured.json where a profile is to be replaced by another.
 
 local core = require 'trinity.core'
 local csv = require 'trinity.base.csv'
 local json = require 'trinity.base.json'
 local runs = require 'trinity.fidelity.runs'
-local sailor_plan = require 'trinity.fidelity.sailor_plan'
-local sailor_step = require 'trinity.fidelity.sailor_step'
+local sailor_plan = require 'trinity.formats.sailor_plan'
+local sailor_step = require 'trinity.formats.sailor'
 local util = require 'trinity.base.util'
 
 local sailor = {

@@ -196,7 +196,9 @@ function vtrain.prediction(row, values, short)
   return { predicted = found.step_time_s, recompute = found.recompute, basis = found.basis }
 end
 
-function vtrain.json(row) return { predicted_s = row.prediction and row.prediction.predicted, refused = row.refused } end
+function vtrain.json(row)
+  return { predicted_s = row.prediction and row.prediction.predicted, refused = row.refused }
+end
 
 function vtrain.script(row)
   return case.script(row.case, case.evaluate(row.case), ('row %s of vTrain'):format(row.id))

@@ -2,7 +2,7 @@
 
 local trinity = require 'trinity'
 
-local calibration = require 'trinity.fidelity.calibration'
+local fitted = require 'trinity.cluster.fitted'
 local case = require 'trinity.fidelity.case'
 local constants = require 'trinity.cluster.constants'
 local core = require 'trinity.core'
@@ -204,7 +204,7 @@ describe('a prediction', function()
     local experts = row_of { experts = '8', experts_per_token = '2', ffn = '512', tp = '1', pp = '1', dp = '8', ep = '2', gpu = 'GB200',
       precision = 'mxfp8' }
     expect(published.prediction(experts, nil, true).predicted / published.prediction(experts).predicted):near(1, 0.15)
-    expect(published.prediction(row, calibration.values()).predicted):near(whole, 1e-9 * whole)
+    expect(published.prediction(row, fitted.values()).predicted):near(whole, 1e-9 * whole)
   end)
   it('recomputes where the plan of a network without fused attention cannot fit', function()
     expect(told({ gpu = 'A100-80GB', hidden = '12288', heads = '96', ffn = '49152', layers = '8', parameters_b = '',
@@ -228,10 +228,10 @@ describe('constants', function()
   it('are fitted to the rows there and no others', function()
     local saved = temporary '.lua'
     trinity_says(("fidelity published --rows '%s' --fit --save '%s'"):format(file_of({ value = '30000' }), saved), 0)
-    local fitted, before = dofile(saved), require 'trinity.cluster.calibrated'
-    expect(table.concat(fitted.rows.published, ' ')):equals 'r1'
-    expect(fitted.kinds.gb300.values.mxfp8):near(before.kinds.gb300.values.mxfp8, 1e-3)
-    expect(fitted.kinds.h100.values.compute_efficiency ~= before.kinds.h100.values.compute_efficiency):truthy()
+    local after, before = dofile(saved), require 'trinity.cluster.calibrated'
+    expect(table.concat(after.rows.published, ' ')):equals 'r1'
+    expect(after.kinds.gb300.values.mxfp8):near(before.kinds.gb300.values.mxfp8, 1e-3)
+    expect(after.kinds.h100.values.compute_efficiency ~= before.kinds.h100.values.compute_efficiency):truthy()
   end)
   it('of some groups of rows are fitted alone; errors of what is left out are kept', function()
     local path, saved = file_of({ value = '30000' }, { id = 'r2', value = '30000', gpu = 'GB300' }), temporary '.lua'

@@ -216,7 +216,7 @@ end)
 
 describe('errors of predictions', function()
   it('have mean, median and worst', function()
-    local all = errors.summary { 0.1, -0.3, 0.2 }
+    local all = statistics.summary { 0.1, -0.3, 0.2 }
     expect(all.mean):near(0.2, 1e-12)
     expect(all.median):equals(0.2)
     expect(all.worst):equals(0.3)
@@ -242,7 +242,7 @@ describe('measured runs of vTrain', function()
     for i, row in ipairs(rows_of(path)) do
       if row.layers ~= layers then off[#off + 1] = found[i].predicted_s / row.measured - 1 end
     end
-    return errors.summary(off).mean
+    return statistics.summary(off).mean
   end
   it_shared('of whole clusters are within 5 % in the mean', function() expect(mean_of 'multi.csv' <= 0.05):truthy() end)
   it_shared('put together of kernels are within 6 %, but for those of 16 layers', function()

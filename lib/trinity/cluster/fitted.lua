@@ -2,17 +2,17 @@
 -- lib/trinity/cluster/calibrated.lua keeps them. A parameter is { id, name, and kind, runtime or source with `of` }.
 
 local constants = require 'trinity.cluster.constants'
-local errors = require 'trinity.fidelity.errors'
 local lua_text = require 'trinity.base.lua_text'
 local runtimes = require 'trinity.cluster.runtimes'
+local statistics = require 'trinity.base.statistics'
 local util = require 'trinity.base.util'
 
-local calibration = {}
+local fitted = {}
 
 local function kept() return require 'trinity.cluster.calibrated' end
 
 --- All values: { constants = { KIND = {...} }, runtimes = { NAME = {...} }, sources = { NAME = { OF = {...} } } }.
-function calibration.values()
+function fitted.values()
   local all = { constants = {}, runtimes = kept().runtimes, sources = kept().sources }
   for kind in util.sorted_pairs(kept().kinds) do all.constants[kind] = constants.calibrated(kind) end
   return all
@@ -25,7 +25,7 @@ local function path_of(one)
   return 'sources', one.source, one.of
 end
 
-function calibration.value(values, one)
+function fitted.value(values, one)
   local at = values
   for _, key in ipairs { path_of(one) } do at = at[key] end
   return at[one.name]
@@ -37,7 +37,7 @@ local function changed(at, keys, i, name, x)
 end
 
 --- Values with another one of a parameter; kinds that are like its kind have it, too.
-function calibration.with(values, one, x)
+function fitted.with(values, one, x)
   values = changed(values, { path_of(one) }, 1, one.name, x)
   for kind, about in util.sorted_pairs(one.kind and kept().kinds or {}) do
     if about.like == one.kind then
@@ -48,20 +48,20 @@ function calibration.with(values, one, x)
 end
 
 --- Values where parameters that hold for rows that are left out, and for none of the others, are where fits start.
-function calibration.without(values, own, others, parameters)
+function fitted.without(values, own, others, parameters)
   for _, one in ipairs(parameters) do
     local serves, left = false, false
     for _, entry in ipairs(others) do serves = serves or entry.slopes[one.id] ~= nil end
-    for _, row in ipairs(own) do left = left or calibration.holds(row, one) end
-    if left and not serves then values = calibration.with(values, one, one.start) end
+    for _, row in ipairs(own) do left = left or fitted.holds(row, one) end
+    if left and not serves then values = fitted.with(values, one, one.start) end
   end
   return values
 end
 
 --- Whether a row's prediction goes by a parameter: of its kind of GPU, of the runtime of its case, of its source.
-function calibration.holds(row, one)
+function fitted.holds(row, one)
   if one.of_mixtures and row.network.experts == 0 then return false end
-  if one.kind then return row.kind ~= nil and (row.kind == one.kind or calibration.like(row.kind) == one.kind) end
+  if one.kind then return row.kind ~= nil and (row.kind == one.kind or fitted.like(row.kind) == one.kind) end
   for _, name in ipairs(one.runtime and row.runtimes or {}) do
     if name == one.runtime then return true end
   end
@@ -69,17 +69,17 @@ function calibration.holds(row, one)
 end
 
 --- The kind whose constants a kind has.
-function calibration.like(kind) return (kept().kinds[kind] or {}).like or kind end
+function fitted.like(kind) return (kept().kinds[kind] or {}).like or kind end
 
 local of_mixtures = { routing = true, expert_dispatch_s = true, layer_dispatch_s = true, routing_speed = true }
 
 --- What a fit may change: constants of kinds that rows are of, fields of their runtimes, what their sources have.
 ---@param rows table[]
 ---@return table[]
-function calibration.parameters(rows)
+function fitted.parameters(rows)
   local found, kinds, names, sources = {}, {}, {}, {}
   for _, row in ipairs(rows) do
-    if row.kind then kinds[calibration.like(row.kind)] = true end
+    if row.kind then kinds[fitted.like(row.kind)] = true end
     for _, name in ipairs(row.runtimes) do names[name] = true end
     if row.family and row.source then sources[row.source.name] = row.source end
   end
@@ -103,7 +103,7 @@ function calibration.parameters(rows)
 end
 
 --- Ids of rows of a source (or of groups, field `served`) that the values were fitted to, as a set.
-function calibration.rows(source)
+function fitted.rows(source)
   local set = {}
   for _, id in ipairs(kept().rows[source] or {}) do set[id] = true end
   return set
@@ -121,8 +121,11 @@ end
 --- Kinds with values of a fit and, of those whose rows were left out, how many there were and their mean error.
 local function kinds_with(values, left_out)
   local by, kinds = {}, {}
-  for _, group in ipairs(util.grouped(left_out, function(row) return row.kind and calibration.like(row.kind) or '' end)) do
-    by[group.name] = errors.summary(util.map(group, function(row) return row.prediction.predicted / row.measured - 1 end))
+  local function kind_of(row) return row.kind and fitted.like(row.kind) or '' end
+  for _, group in ipairs(util.grouped(left_out, kind_of)) do
+    by[group.name] = statistics.summary(util.map(group, function(row)
+      return row.prediction.predicted / row.measured - 1
+    end))
   end
   for kind, about in util.sorted_pairs(kept().kinds) do
     local own = {}
@@ -134,7 +137,7 @@ local function kinds_with(values, left_out)
 end
 
 local function summary(list)
-  local s = errors.summary(list)
+  local s = statistics.summary(list)
   return { mean = s.mean, median = s.median, worst = s.worst }
 end
 
@@ -147,11 +150,11 @@ local head = [[
 
 --- The text of calibrated.lua with these values. some: whether rows are some of a source's, whose others stay; found:
 --- { fitted, left_out } groups of cross-validation, where rows have the prediction without their network; or nil.
-function calibration.text(values, source, rows, some, found)
+function fitted.text(values, source, rows, some, found)
   local ids, groups = {}, util.merged(kept().errors[source])
   for _, row in ipairs(found and {} or rows) do
     local name = row.source and row.source.name or source
-    ids[name] = ids[name] or (some or name ~= source) and calibration.rows(name) or {}
+    ids[name] = ids[name] or (some or name ~= source) and fitted.rows(name) or {}
     ids[name][row.served or row.id] = true
   end
   for name, set in util.sorted_pairs(ids) do ids[name] = util.sorted_keys(set) end
@@ -163,4 +166,4 @@ function calibration.text(values, source, rows, some, found)
     errors = util.merged(kept().errors, { [source] = groups }) }) .. '\n'
 end
 
-return calibration
+return fitted
