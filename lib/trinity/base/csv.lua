@@ -156,6 +156,17 @@ function csv.attempt(body, ...)
   return nil, (tostring(found):gsub('^%S+%.lua:%d+: ', ''))
 end
 
+--- What read(row, i) makes of every row of a list; where it refuses one, { id = its own or i, refused = why }.
+---@param rows table[]
+---@param read fun(row: table, i: integer): table
+---@return table[]
+function csv.attempted(rows, read)
+  return util.map(rows, function(row, i)
+    local found, why = csv.attempt(read, row, i)
+    return found or { id = row.id or tostring(i), refused = why }
+  end)
+end
+
 --- Those of rows that are not refused (`refused`, a sentence), of which each is a warning. Throws where all are, behind
 --- before(): what is printed then, too.
 ---@param all table[]

@@ -114,6 +114,24 @@ function util.map(list, f)
   return made
 end
 
+--- The entries of a list in groups by what key_of(entry) is: lists with `name`, in the order of their first entries.
+---@generic T
+---@param list T[]
+---@param key_of fun(entry: T): any
+---@return table[]
+function util.grouped(list, key_of)
+  local groups, by = {}, {}
+  for i = 1, #list do
+    local key = key_of(list[i])
+    if not by[key] then
+      by[key] = { name = key }
+      groups[#groups + 1] = by[key]
+    end
+    table.insert(by[key], list[i])
+  end
+  return groups
+end
+
 --- The list of make(i) for i from 1 to `count`.
 ---@generic R
 ---@param count integer

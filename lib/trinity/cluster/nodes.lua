@@ -209,4 +209,19 @@ function nodes.machines(name)
   return function(machines) return nodes.spec(('%sx%d'):format(name, machines)) end
 end
 
+--- Machines of so many GPUs for a job, as a name that trinity.cluster takes. Schedulers give a job segments of equal
+--- size (64 of a rack's 72 GPUs for 256): the fewest machines that divide the GPUs, up to twice the minimum, or else
+--- full machines and a last one with the remainder.
+---@param machine string
+---@param gpus integer
+---@return string
+function nodes.job(machine, gpus)
+  local whole = nodes.find(machine)
+  local fewest = math.ceil(gpus / whole)
+  for count = fewest, 2 * fewest do
+    if gpus % count == 0 then return ('%s:%dx%d'):format(machine, gpus / count, count) end
+  end
+  return ('%s:%dx%d+%s:%d'):format(machine, whole, fewest - 1, machine, gpus - whole * (fewest - 1))
+end
+
 return nodes

@@ -114,6 +114,17 @@ runtimes.list = {
       .. 'fitted to its benchmarks' },
 }
 
+local function prior(start, least, most, spread)
+  return { start = start, least = least, most = most, spread = spread }
+end
+
+--- Where fits of fields start, their bounds and spreads (constants.lua).
+runtimes.priors = { compute_share = prior(0.9, 0.5, 1.2, 0.15), attention_share = prior(0.8, 0.2, 1.5, 0.3),
+  hopper_attention_share = prior(0.6, 0.2, 1, 0.3), launch_share = prior(2.5, 0.5, 100, 0.7),
+  memory_share = prior(0.6, 0.2, 1.2, 0.3), network_share = prior(0.12, 0.03, 0.5, 0.3),
+  inside_share = prior(0.5, 0.2, 2, 0.5), async_share = prior(1.4, 1, 4, 0.3), routing_speed = prior(2, 1, 4, 0.3),
+  rowwise_cast_share = prior(0.05, 0.015, 0.1, 0.3) }
+
 --- Names, sorted.
 ---@return string[]
 function runtimes.names() return util.sorted_keys(runtimes.list) end

@@ -6,6 +6,7 @@
 --
 -- and its prediction is problem:evaluate of that and nothing else. case.script() writes it as Lua.
 
+local lua_text = require 'trinity.base.lua_text'
 local model = require 'trinity.graph.model'
 local problems = require 'trinity.strategy.problem'
 local runtimes = require 'trinity.cluster.runtimes'
@@ -79,32 +80,6 @@ function case.evaluate(one, values, short)
   return found
 end
 
-local function literal(value, indent)
-  if type(value) == 'string' then return ("'%s'"):format(value) end
-  if type(value) == 'number' then
-    for digits = 1, 17 do
-      local text = ('%.' .. digits .. 'g'):format(value)
-      if tonumber(text) == value then return text end
-    end
-  end
-  if type(value) ~= 'table' then return tostring(value) end
-  local parts = {}
-  for _, entry in ipairs(value) do parts[#parts + 1] = literal(entry, indent) end
-  for key, entry in util.sorted_pairs(value) do
-    if type(key) == 'string' then
-      local name = key:match '^[%a_][%w_]*$' and key or ("['%s']"):format(key)
-      parts[#parts + 1] = ('%s = %s'):format(name, literal(entry, indent))
-    end
-  end
-  local text, width = '{', 0
-  for i, part in ipairs(parts) do
-    local word = part .. (i < #parts and ',' or '')
-    if width + #word > 100 - indent then text, width = text .. '\n' .. (' '):rep(indent), 0 else text = text .. ' ' end
-    text, width = text .. word, width + #word + 1
-  end
-  return text .. (#parts > 0 and ' }' or '}')
-end
-
 --- The case as a Lua script that prints what is predicted with all digits.
 ---@param one table
 ---@param found table of case.evaluate
@@ -115,27 +90,12 @@ function case.script(one, found, comment)
   local options = {}
   for _, name in ipairs { 'runtime', 'constants' } do options[name] = one[name] end
   return table.concat({ '-- ' .. comment, "local trinity = require 'trinity'", '',
-    ("local graph = trinity.model('%s', %s)"):format(one.model, literal(one.model_options, 2)),
-    ('local cluster = trinity.cluster(%s, %s)'):format(literal(one.cluster, 2), literal(options, 2)),
+    ("local graph = trinity.model('%s', %s)"):format(one.model, lua_text.of(one.model_options)),
+    ('local cluster = trinity.cluster(%s, %s)'):format(lua_text.of(one.cluster), lua_text.of(options)),
     'local problem = trinity.simulator { graph = graph, cluster = cluster }',
-    ('local metrics = problem:evaluate %s'):format(literal(strategy, 2)),
+    ('local metrics = problem:evaluate %s'):format(lua_text.of(strategy)),
     "print(('step_time_s %.17g'):format(metrics.step_time_s))",
     "print(('peak_memory_bytes %.0f'):format(metrics.peak_memory_bytes))", '' }, '\n')
-end
-
---- Machines of so many GPUs for a job, as a name that trinity.cluster takes. Schedulers give a job segments of equal
---- size (64 of a rack's 72 GPUs for 256): the fewest machines that divide the GPUs, up to twice the minimum, or else
---- full machines and a last one with the remainder.
----@param machine string
----@param gpus integer
----@return string
-function case.machines(machine, gpus)
-  local most = require('trinity.cluster.nodes').find(machine)
-  local fewest = math.ceil(gpus / most)
-  for count = fewest, 2 * fewest do
-    if gpus % count == 0 then return ('%s:%dx%d'):format(machine, gpus / count, count) end
-  end
-  return ('%s:%dx%d+%s:%d'):format(machine, most, fewest - 1, machine, gpus - most * (fewest - 1))
 end
 
 --- Layers of every stage; nil where they divide. Embedding and head count as a layer each.

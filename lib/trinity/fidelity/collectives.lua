@@ -1,11 +1,11 @@
 -- trinity fidelity collectives: what cluster:collective says of systems whose collectives others measured. A system's
--- words become a cluster (collective_systems.lua), and its collectives are those that strategies on it would pay.
+-- words become a cluster (cluster/described.lua), and its collectives are those that strategies on it would pay.
 
 local constants = require 'trinity.cluster.collective_constants'
 local csv = require 'trinity.base.csv'
 local model = require 'trinity.graph.model'
 local runs = require 'trinity.fidelity.runs'
-local systems = require 'trinity.fidelity.collective_systems'
+local systems = require 'trinity.cluster.described'
 local tables = require 'trinity.fidelity.collective_tables'
 local util = require 'trinity.base.util'
 
@@ -133,18 +133,9 @@ function collectives.read(options)
   return rows
 end
 
-function collectives.json(rows)
-  return { rows = util.map(rows, function(row)
-    if row.refused then return { why = row.refused } end
-    return { predicted_s = row.prediction.predicted, algorithm = row.prediction.algorithm }
-  end) }
-end
-
---- What a fit may change: constants of wires, of memories and of the library.
-function collectives.parameters()
-  return util.map(constants.list, function(one)
-    return util.merged(one, { id = 'collectives.' .. one.name, source = 'collectives', of = 'wires' })
-  end)
+function collectives.json(row)
+  if row.refused then return { why = row.refused } end
+  return { predicted_s = row.prediction.predicted, algorithm = row.prediction.algorithm }
 end
 
 collectives.priors = constants.by_name

@@ -28,28 +28,17 @@ local function print_published(list)
   print(text.format_table({ 'rows', 'network', 'GPUs', 'published', 'best', 'ratio', 'fits' }, util.map(list,
     function(one)
       local ids = #one.ids > 2 and ('%s and %d'):format(one.id, #one.ids - 1) or table.concat(one.ids, ', ')
-      if one.too_large then return { ids, one.model, ('%d'):format(one.gpus), 'too large', '', '', '' } end
-      return { ids, one.model, ('%d'):format(one.gpus), ('%.4g s'):format(one.published_s), ('%.4g s'):format(
-        one.best_s), ('%.3f'):format(one.ratio), one.fits and 'yes' or 'no' }
+      local own = { ids, one.model, ('%d'):format(one.gpus), 'too large', '', '', '' }
+      if one.too_large then return own end
+      return util.merged(own, { [4] = ('%.4g s'):format(one.published_s), [5] = ('%.4g s'):format(one.best_s),
+        [6] = ('%.3f'):format(one.ratio), [7] = one.fits and 'yes' or 'no' })
     end)))
   for _, one in ipairs(list) do
     if not one.too_large and one.ratio > most_ratio then
-      print(('%s: %s'):format(one.id, table.concat(one.differs, ', ')))
-      print(('  published: %s'):format(one.published))
-      print(('  best:      %s'):format(one.best))
-      print(('  the published is %s'):format(one.why))
+      print(('%s: %s\n  published: %s\n  best:      %s\n  the published is %s'):format(one.id,
+        table.concat(one.differs, ', '), one.published, one.best, one.why))
     end
   end
-end
-
---- How many rows (not configurations) are within the bar, and how many were told.
-local function within(list)
-  local rows, near = 0, 0
-  for _, one in ipairs(list) do
-    if not one.too_large then rows = rows + #one.ids end
-    if not one.too_large and one.ratio <= most_ratio then near = near + #one.ids end
-  end
-  return near, rows
 end
 
 local function print_groups(list)
@@ -61,31 +50,31 @@ local function print_groups(list)
   end)))
 end
 
-local function near_groups(list)
-  local near = 0
-  for _, one in ipairs(list) do if one.slower <= most_slower then near = near + 1 end end
-  return near
-end
-
 function plan.run(options)
   if options.rows == '' and options.runs == '' then
     util.fail_usage "trinity fidelity plan: option '--rows' or '--runs' is missing: a table (CSV)"
   end
-  local compared = options.rows ~= '' and published.compare(options.rows, options) or {}
-  local groups = options.runs ~= '' and measured.groups(options.runs, least_rows) or {}
-  local near, rows = within(compared)
-  local data = { rows = compared, groups = groups, within = near, compared = rows,
-    groups_within = near_groups(groups) }
+  local data = { rows = options.rows ~= '' and published.compare(options.rows, options) or {},
+    groups = options.runs ~= '' and measured.groups(options.runs, least_rows) or {}, within = 0, compared = 0,
+    groups_within = 0 }
+  for _, one in ipairs(data.rows) do -- counted by rows, not by configurations
+    if not one.too_large then data.compared = data.compared + #one.ids end
+    if not one.too_large and one.ratio <= most_ratio then data.within = data.within + #one.ids end
+  end
+  for _, one in ipairs(data.groups) do
+    if one.slower <= most_slower then data.groups_within = data.groups_within + 1 end
+  end
   run:result('plan', data)
   if options.json then return print(json.encode(data)) end
   if options.rows ~= '' then
-    print_published(compared)
-    print(('%d of %d rows: the published plan takes at most %.2f times the best'):format(near, rows, most_ratio))
+    print_published(data.rows)
+    print(('%d of %d rows: the published plan takes at most %.2f times the best'):format(data.within, data.compared,
+      most_ratio))
   end
   if options.runs == '' then return end
-  print_groups(groups)
-  print(('%d of %d groups: the plan named took at most %g %% longer than the fastest'):format(near_groups(groups),
-    #groups, 100 * most_slower))
+  print_groups(data.groups)
+  print(('%d of %d groups: the plan named took at most %g %% longer than the fastest'):format(data.groups_within,
+    #data.groups, 100 * most_slower))
 end
 
 return plan

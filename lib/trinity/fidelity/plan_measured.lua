@@ -3,6 +3,7 @@
 -- every point.
 
 local case = require 'trinity.fidelity.case'
+local csv = require 'trinity.base.csv'
 local fit = require 'trinity.base.fit'
 local model = require 'trinity.graph.model'
 local plan = require 'trinity.plan'
@@ -11,21 +12,17 @@ local vtrain = require 'trinity.fidelity.vtrain'
 
 local measured = {}
 
---- Values of one field of the rows that agree with a point, ascending.
-local function values_of(list, name, point)
-  local seen, values = {}, {}
+local dimensions = { 'micro_batch', 'tensor', 'pipeline', 'data' }
+
+--- Rows that agree with what a point says of the dimensions.
+local function rows_at(list, point)
+  local found = {}
   for _, row in ipairs(list) do
     local agrees = true
-    for _, other in ipairs { 'micro_batch', 'tensor', 'pipeline', 'data' } do
-      agrees = agrees and (point[other] == nil or point[other] == row[other])
-    end
-    if agrees and not seen[row[name]] then
-      seen[row[name]] = true
-      values[#values + 1] = row[name]
-    end
+    for _, name in ipairs(dimensions) do agrees = agrees and (point[name] == nil or point[name] == row[name]) end
+    if agrees then found[#found + 1] = row end
   end
-  table.sort(values)
-  return values
+  return found
 end
 
 --- The space whose points are the rows.
@@ -34,10 +31,14 @@ local function space_of(list)
   local space = { context = 1, expert = 1, sequence_parallel = false, recompute = first.recompute, schedule = '1f1b',
     virtual_stages = 1, shard = 0, bucket_bytes = 2 ^ 50, megatron_runs = true,
     stages = function(point) return { first.layers % point.pipeline == 0 and 'even' or 'balanced' } end }
-  for _, name in ipairs { 'micro_batch', 'tensor', 'pipeline', 'data' } do
-    space[name] = function(point) return values_of(list, name, point) end
+  for _, name in ipairs(dimensions) do
+    space[name] = function(point)
+      local values = {}
+      for _, row in ipairs(rows_at(list, point)) do values[row[name]] = true end
+      return util.sorted_keys(values)
+    end
   end
-  space.micro_batch = values_of(list, 'micro_batch', {})
+  space.micro_batch = space.micro_batch {}
   return space
 end
 
@@ -55,15 +56,12 @@ local function choose(list)
     end,
     cluster = model.cluster(first.case.cluster, { runtime = first.case.runtime }), global_batch = first.batch,
     space = space_of(list), plans = 1, simulations = #list, refinements = 0, quiet = true }
-  local best, fastest, named = found.plans[1], math.huge, nil
-  for _, row in ipairs(list) do
-    fastest = math.min(fastest, row.measured)
-    if row.tensor == best.tensor and row.pipeline == best.pipeline and row.data == best.data
-      and row.micro_batch == best.micro_batch and not named then named = row end
-  end
-  return { group = first.ranked, rows = #list, tensor = best.tensor, pipeline = best.pipeline, data = best.data,
-    micro_batch = best.micro_batch, predicted_s = best.step_time_s, measured_s = named.measured,
-    fastest_s = fastest, slower = named.measured / fastest - 1, simulated = found.counts.simulated }
+  local best = found.plans[1]
+  local named = rows_at(list, best)[1]
+  local fastest_s = math.min(unpack(util.map(list, function(row) return row.measured end)))
+  return util.merged(util.picked(best, dimensions), { group = first.ranked, rows = #list,
+    predicted_s = best.step_time_s, measured_s = named.measured, fastest_s = fastest_s,
+    slower = named.measured / fastest_s - 1, simulated = found.counts.simulated })
 end
 
 --- Every group of a table with so many measured rows, or those before Ctrl-C.
@@ -71,19 +69,13 @@ end
 ---@param least integer
 ---@return table[]
 function measured.groups(path, least)
-  local order, by = {}, {}
-  for _, row in ipairs(vtrain.read { rows = path, cluster = '' }) do
-    if row.measured then
-      local key = row.ranked .. ' ' .. row.recompute
-      if not by[key] then
-        by[key] = {}
-        order[#order + 1] = by[key]
-      end
-      table.insert(by[key], row)
-    end
+  local rows, groups = {}, {}
+  for _, row in ipairs(csv.accepted(vtrain.read { rows = path, cluster = '' })) do
+    if row.measured then rows[#rows + 1] = row end
   end
-  local groups = {}
-  for _, group in ipairs(order) do if #group >= least then groups[#groups + 1] = group end end
+  for _, group in ipairs(util.grouped(rows, function(row) return row.ranked .. ' ' .. row.recompute end)) do
+    if #group >= least then groups[#groups + 1] = group end
+  end
   return (fit.each(groups, 'groups', choose))
 end
 

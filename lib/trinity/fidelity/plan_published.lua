@@ -27,7 +27,7 @@ local compared = { 'tensor', 'pipeline', 'data', 'micro_batch', 'virtual_stages'
 ---@return table[]
 function published.rows(path)
   local list = {}
-  for _, row in ipairs(csv.read(path, 'id', 'tp', 'pp', 'dp', 'micro_batch')) do
+  for _, row in ipairs(csv.read(path, 'id', unpack(stated))) do
     local whole = tonumber(row.experts or '') == nil and not (row.note or ''):find('does not state', 1, true)
     for _, column in ipairs(stated) do whole = whole and row[column] ~= '' end
     if whole then
@@ -45,26 +45,16 @@ end
 
 local function bucket_of(point) return point.pipeline > 1 and 2 ^ 50 or 25000000 end
 
---- The point that a row states. recompute, virtual: in place of its own.
+--- The point that a row states, with this recomputation and so many model chunks a GPU.
 local function point_of(row, recompute, virtual)
-  local p, ring = util.merged(row.plan, { virtual = virtual }), row.plan.ring
+  local p, ring = row.plan, row.plan.ring
   local point = { micro_batch = p.micro_batch, tensor = p.tensor, context = ring.parts, expert = 1, data = ring.data,
     sequence_parallel = p.sequence_parallel, recompute = recompute, pipeline = p.pipeline,
-    schedule = p.virtual > 1 and 'interleaved' or '1f1b', virtual_stages = p.virtual, algorithm = 'automatic',
-    stages = case.stages(row.network.layers, p.pipeline * p.virtual) or 'even', order = 'natural',
+    schedule = virtual > 1 and 'interleaved' or '1f1b', virtual_stages = virtual, algorithm = 'automatic',
+    stages = case.stages(row.network.layers, p.pipeline * virtual) or 'even', order = 'natural',
     micro_batches = p.micro_batches }
   point.shard, point.bucket_bytes = shard_of(point, p.shard), bucket_of(point)
   return point
-end
-
---- Whether a row's recomputation goes by operators, of which a search has no choice.
-local function by_operators(row) return row.plan.torchtitan and row.plan.recompute == 'selective' end
-
---- What is tried of recomputation: what the row states; of kernels that keep the scores of attention the next where
---- none does not fit.
-local function recompute_of(row)
-  if row.plan.unfused and row.plan.recompute == 'none' then return { 'none', 'selective', 'full' } end
-  return { row.plan.recompute }
 end
 
 --- Whether a row's framework runs so many model chunks a GPU: of Megatron-LM (and NeMo on it) layers divide over all of
@@ -78,47 +68,36 @@ local function runs_chunks(row, pipeline, virtual)
   return layers % chunks == 0 or not row.plan.unfused and (layers + 2) % chunks == 0
 end
 
---- Values of stages of the row's framework.
-local function stages_of(row)
-  return function(point)
-    if row.plan.torchtitan then return nil end
-    local layers, chunks = row.network.layers, point.pipeline * point.virtual_stages
-    local counted = layers % chunks ~= 0 and runs_chunks(row, point.pipeline, point.virtual_stages)
-    return { counted and 'balanced' or 'even' } -- 'even' of what does not divide contradicts itself
-  end
-end
-
---- Virtual stages of a schedule that the row's framework runs.
-local function virtual_of(row)
-  return function(point)
-    if point.schedule ~= 'interleaved' then return nil end
-    local list = {}
-    for v = 2, math.floor(row.network.layers / point.pipeline) + 1 do
-      if runs_chunks(row, point.pipeline, v) then list[#list + 1] = v end
-    end
-    return #list > 0 and list or { 1 }
-  end
-end
-
 --- Values of tensor, pipeline, data, micro-batch and virtual stages that the row's framework runs; all else as the row
 --- states it. DeepSpeed's ZeRO-3 was run "without any model parallelism" (Narayanan et al., SC 2021, section 5.2).
 local function stated_space(row, batch)
-  local p, sizes = row.plan, {}
+  local p, layers, sizes = row.plan, row.network.layers, {}
   for _, size in ipairs { 1, 2, 4, 8, p.micro_batch } do
-    if batch % size == 0 and (size ~= p.micro_batch or size > 8 or #sizes == 0 or sizes[#sizes] < size) then
-      sizes[#sizes + 1] = size
-    end
+    if batch % size == 0 and size > (sizes[#sizes] or 0) then sizes[#sizes + 1] = size end
   end
-  return { micro_batch = sizes, context = row.plan.ring.parts, expert = 1,
-    recompute = by_operators(row) and { 'none', 'full' } or recompute_of(row),
+  local alone = row.case.runtime == 'deepspeed' and 1 or nil
+  return { micro_batch = sizes, context = p.ring.parts, expert = 1, tensor = alone, pipeline = alone,
+    recompute = row.case.recomputes or { p.recompute },
     sequence_parallel = function(point)
       return { point.tensor > 1 and (not p.unfused or point.recompute == 'selective' or p.recompute == 'selective') }
     end,
     schedule = function(point) return point.pipeline > 1 and { '1f1b', 'interleaved' } or { '1f1b' } end,
     shard = function(point) return { shard_of(point, p.shard) } end,
     bucket_bytes = function(point) return { bucket_of(point) } end,
-    tensor = p.deepspeed and 1 or nil, pipeline = p.deepspeed and 1 or nil,
-    virtual_stages = virtual_of(row), stages = stages_of(row) }
+    virtual_stages = function(point)
+      if point.schedule ~= 'interleaved' then return nil end
+      local list = {}
+      for v = 2, math.floor(layers / point.pipeline) + 1 do
+        if runs_chunks(row, point.pipeline, v) then list[#list + 1] = v end
+      end
+      return #list > 0 and list or { 1 }
+    end,
+    stages = function(point)
+      if p.torchtitan then return nil end
+      local counted = layers % (point.pipeline * point.virtual_stages) ~= 0
+        and runs_chunks(row, point.pipeline, point.virtual_stages)
+      return { counted and 'balanced' or 'even' } -- 'even' of what does not divide contradicts itself
+    end }
 end
 
 --- The published plan as one that the search found, priced by its problem; nil where that would run more than so many
@@ -144,35 +123,20 @@ local function chunks_of(row)
   return list
 end
 
---- Whether a plan that ran is rather a than b, of which both are told: one that fits, then the faster.
-local function rather(a, b)
-  if a.feasible ~= b.feasible then return a.feasible end
-  return a.step_time_s < b.step_time_s
-end
-
---- The row's plan, priced: with the least recomputation that fits, and the fastest number of chunks where the row
---- states none.
+--- The row's plan, priced: with the least recomputation that fits, and of chunks where the row states none those that
+--- fit, then the fastest.
 local function told_row(row, found, tasks)
   local best
   for _, virtual in ipairs(chunks_of(row)) do
     local last
-    for _, recompute in ipairs(recompute_of(row)) do
+    for _, recompute in ipairs(row.case.recomputes or { row.plan.recompute }) do
       last = told(found, point_of(row, recompute, virtual), tasks)
       if not last or last.feasible then break end
     end
-    if not best or last and rather(last, best) then best = last end
-  end
-  return best
-end
-
---- The best that a search found; where recomputation goes by operators, of all that it kept, with and without
---- recomputation, the best with that of the row.
-local function best_of(row, found, tasks)
-  if not by_operators(row) then return found.plans[1] end
-  local best
-  for _, one in ipairs(found.plans) do
-    local last = told(found, util.merged(one.point, { recompute = row.plan.recompute }), tasks)
-    if last and last.feasible and (not best or rather(last, best)) then best = last end
+    local fits_alone = best and last and last.feasible ~= best.feasible
+    if not best or fits_alone and last.feasible or last and not fits_alone and last.step_time_s < best.step_time_s then
+      best = last
+    end
   end
   return best
 end
@@ -191,26 +155,24 @@ end
 --- seconds of a step.
 local function compare(row, options)
   local one, batch = row.case, row.tokens / row.case.model_options.sequence
-  local function graph(micro_batch, layers)
-    return model.load(one.model, util.merged(one.model_options, { batch_size = micro_batch,
-      layers = layers or row.network.layers }))
-  end
-  local found = plan { graph = graph, cluster = model.cluster(one.cluster, { runtime = one.runtime }),
-    global_batch = batch, quiet = true, plans = by_operators(row) and 16 or 1, simulations = options.simulations,
-    tasks = options.tasks,
-    refinements = 0,
-    space = options.whole and { expert = 1 } or stated_space(row, batch) }
-  local other, best = told_row(row, found, options.tasks), best_of(row, found, options.tasks)
+  local found = plan { global_batch = batch, quiet = true, plans = 1, simulations = options.simulations,
+    tasks = options.tasks, refinements = 0, space = options.whole and { expert = 1 } or stated_space(row, batch),
+    cluster = model.cluster(one.cluster, { runtime = one.runtime }),
+    graph = function(micro_batch, layers)
+      return model.load(one.model, util.merged(one.model_options, { batch_size = micro_batch,
+        layers = layers or row.network.layers }))
+    end }
+  local other, best = told_row(row, found, options.tasks), found.plans[1]
+  local result = { id = row.id, model = row.network_name, gpus = row.plan.gpus }
   if not other then
-    return { id = row.id, model = row.network_name, gpus = row.plan.gpus, published = plan_space.text(point_of(row,
-      row.plan.recompute)), too_large = true }
+    return util.merged(result, { too_large = true,
+      published = plan_space.text(point_of(row, row.plan.recompute, row.plan.virtual)) })
   end
   if not best or (other.feasible and other.step_time_s < best.step_time_s) then best = other end
-  local why = plan_text.loses(best, other)
-  return { id = row.id, model = row.network_name, gpus = row.plan.gpus, published_s = other.step_time_s,
-    best_s = best.step_time_s, ratio = other.step_time_s / best.step_time_s, fits = other.feasible,
-    published = plan_space.text(other.point), best = plan_space.text(best.point), why = best ~= other and why or '',
-    differs = differences(best, other), lower_bound_s = found.lower_bound_s, simulated = found.counts.simulated }
+  return util.merged(result, { published_s = other.step_time_s, best_s = best.step_time_s,
+    ratio = other.step_time_s / best.step_time_s, fits = other.feasible, published = plan_space.text(other.point),
+    best = plan_space.text(best.point), why = best ~= other and plan_text.loses(best, other) or '',
+    differs = differences(best, other), lower_bound_s = found.lower_bound_s, simulated = found.counts.simulated })
 end
 
 --- All rows of a table, or those before Ctrl-C, once a configuration: `ids` are those of its rows.
@@ -218,19 +180,15 @@ end
 ---@param options { whole: boolean, simulations: integer, tasks: integer }
 ---@return table[]
 function published.compare(path, options)
-  local unique, at = {}, {}
-  for _, row in ipairs(published.rows(path)) do
-    local key = json.encode { row.case, row.tokens } .. tostring(row.states_virtual)
-    if not at[key] then
-      unique[#unique + 1] = { row = row, ids = {} }
-      at[key] = unique[#unique]
-    end
-    table.insert(at[key].ids, row.id)
-  end
-  local list = fit.each_piece(unique, core.threads(), 'configurations', function(piece)
-    return parallel_map(piece, function(one) return compare(one.row, options) end, { quiet = true })
+  local same = util.grouped(published.rows(path), function(row)
+    return json.encode { row.case, row.tokens } .. tostring(row.states_virtual)
   end)
-  return util.map(list, function(one, i) return util.merged(one, { ids = unique[i].ids }) end)
+  local list = fit.each_piece(same, core.threads(), 'configurations', function(piece)
+    return parallel_map(piece, function(rows) return compare(rows[1], options) end, { quiet = true })
+  end)
+  return util.map(list, function(one, i)
+    return util.merged(one, { ids = util.map(same[i], function(row) return row.id end) })
+  end)
 end
 
 return published

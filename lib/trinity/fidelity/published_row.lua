@@ -264,7 +264,7 @@ end
 local function case_of(row, m, plan, kind, assume)
   local runtime = runtime_of(row, m, plan, kind, assume)
   return { model = 'decoder', model_options = model_options(row, m, plan, kind),
-    cluster = case.machines(machines[row.gpu], plan.gpus), runtime = runtime,
+    cluster = nodes.job(machines[row.gpu], plan.gpus), runtime = runtime,
     recomputes = plan.unfused and plan.recompute == 'none' and { 'none', 'selective', 'full' } or nil,
     strategy = { mesh = { data = plan.ring.data, tensor = plan.tensor, pipeline = plan.pipeline,
       context = plan.ring.parts, expert = plan.expert }, schedule = plan.virtual > 1 and 'interleaved' or '1f1b',
@@ -326,30 +326,24 @@ function published_row.read(path, row)
     left_out = ('%s %s'):format(gpu, (row.model or ''):upper():gsub('%-3%.1', '3.1')), network = m, plan = plan,
     precision = kind, assumed = assumed, tokens = whole(row, 'global_batch') * whole(row, 'sequence'),
     gpus = plan.gpus, measured = measured_of(row, m, plan), case = said, runtimes = case.runtimes(said),
-    cluster_of = function(gpus) return case.machines(machines[row.gpu], gpus) end,
+    cluster_of = function(gpus) return nodes.job(machines[row.gpu], gpus) end,
     recompute = plan.recompute, network_name = row.model or '', gpus_text = ('%d %s'):format(plan.gpus, row.gpu),
     plan_text = ('%s t%d p%dx%d d%d c%d e%d b%d'):format(kind, plan.tensor, plan.pipeline, plan.virtual, plan.data,
       plan.context, plan.expert, plan.micro_batch) }
 end
 
---- All rows of a table, in its order.
+--- All rows of a table, in its order; one that is refused is { id, refused }, with the sentence.
 ---@param path string
----@param keep? boolean a row that is refused is { id, refused }, with the sentence; else it is an error
 ---@return table[]
-function published_row.all(path, keep)
+function published_row.all(path)
   local lines = csv.read(path)
   local translate = lines[1] and tables.translation(lines[1])
   if not translate then csv.check(path, unpack(needed)) end
-  return util.map(lines, function(line, i)
-    local function read()
-      if not translate then return published_row.read(path, line) end
-      local row, why = translate(util.merged(line), i)
-      if not row then csv.refuse(path, line, '%s', why) end
-      return published_row.read(path, util.merged(row, { line = line.line }))
-    end
-    if not keep then return read() end
-    local found, why = csv.attempt(read)
-    return found or { id = line.id or tostring(i), refused = why }
+  return csv.attempted(lines, function(line, i)
+    if not translate then return published_row.read(path, line) end
+    local row, why = translate(util.merged(line), i)
+    if not row then csv.refuse(path, line, '%s', why) end
+    return published_row.read(path, util.merged(row, { line = line.line }))
   end)
 end
 

@@ -1,14 +1,14 @@
 -- trinity fidelity sailor: plans that Sailor's authors measured (seconds of an iteration, memory of the fullest GPU)
--- predicted by problem:evaluate over their profiles of layers (sailor_step.lua). --plans: a folder of plans; --data:
--- one with llm_info.json, profiles_tmp.json, providers/multizone_bandwidths_het.json, and NETWORK_GPU_measured.json
--- where a profile is to be replaced by another.
+-- predicted by problem:evaluate over their profiles of layers (lib/trinity/formats/sailor.lua). --plans: a folder of
+-- plans; --data: one with llm_info.json, profiles_tmp.json, providers/multizone_bandwidths_het.json, and
+-- NETWORK_GPU_measured.json where a profile is to be replaced by another.
 
 local core = require 'trinity.core'
 local csv = require 'trinity.base.csv'
 local json = require 'trinity.base.json'
 local runs = require 'trinity.fidelity.runs'
-local sailor_plan = require 'trinity.fidelity.sailor_plan'
-local sailor_step = require 'trinity.fidelity.sailor_step'
+local sailor_plan = require 'trinity.formats.sailor_plan'
+local sailor_step = require 'trinity.formats.sailor'
 local util = require 'trinity.base.util'
 
 local sailor = {
@@ -44,9 +44,11 @@ sailor.priors = {
     meaning = "what driver, libraries and workspaces take of a GPU's memory" },
 }
 
-local function object(folder, name)
+--- The object of a file of --data; nil where it is `optional` and there is none.
+local function object(folder, name, optional)
   local path = ('%s/%s'):format(folder, name)
   if not core.exists(path) then
+    if optional then return nil end
     util.fail("trinity fidelity sailor: option '--data': no file %s in %s", name, util.shortened(folder))
   end
   local found = json.read(path)
@@ -63,20 +65,19 @@ function sailor.data(folder)
   local data = { info = object(folder, 'llm_info.json'), profiles = object(folder, 'profiles_tmp.json'),
     bandwidths = object(folder, 'providers/multizone_bandwidths_het.json') }
   for network, by_gpu in util.sorted_pairs(data.profiles) do
-    for gpu in util.sorted_pairs(by_gpu) do
-      local measured = ('%s_%s_measured.json'):format(network, gpu)
-      if core.exists(('%s/%s'):format(folder, measured)) then by_gpu[gpu] = object(folder, measured) end
+    for gpu, profile in util.sorted_pairs(by_gpu) do
+      by_gpu[gpu] = object(folder, ('%s_%s_measured.json'):format(network, gpu), true) or profile
     end
   end
   return data
 end
 
---- Paths of plans below a folder, sorted.
-local function paths_below(folder, under, found)
-  for _, name in ipairs(core.list_folder(under == '' and folder or ('%s/%s'):format(folder, under))) do
-    local path = under == '' and name or ('%s/%s'):format(under, name)
-    if name:match '%.json$' then found[#found + 1] = path
-    elseif core.exists(('%s/%s/.'):format(folder, path)) then paths_below(folder, path, found) end
+--- Names of plans below a folder, sorted.
+local function names_below(folder, under, found)
+  for _, name in ipairs(core.list_folder(folder .. under)) do
+    local path = ('%s/%s'):format(under, name)
+    if name:match '%.json$' then found[#found + 1] = { id = path:sub(2) }
+    elseif core.exists(('%s%s/.'):format(folder, path)) then names_below(folder, path, found) end
   end
   return found
 end
@@ -86,27 +87,24 @@ end
 local function bytes_of(plan, data, values)
   local prediction = plan.measured_bytes and csv.attempt(sailor_step.predict, plan, data, values)
   local least = prediction and 0.5 * (prediction.predicted_memory_bytes - values.context_bytes)
-  if least and plan.measured_bytes < least then return nil end
-  return plan.measured_bytes
+  return not (least and plan.measured_bytes < least) and plan.measured_bytes or nil
 end
 
 --- A plan as a row for runs.lua.
-local function row_of(plan, name, data)
+local function row_of(plan, id, data)
   local family = sailor_plan.family(plan)
-  local values = require('trinity.cluster.calibrated').sources.sailor[family]
   local gpus = family == 'gh200' and 'GH200' or 'mixed nodes'
-  return { id = name, name = name, plan = plan, data = data, family = family, source = sailor,
-    measured = plan.measured_s, measured_bytes = bytes_of(plan, data, values),
+  return { id = id, plan = plan, data = data, family = family, source = sailor, measured = plan.measured_s,
+    measured_bytes = bytes_of(plan, data, require('trinity.cluster.calibrated').sources.sailor[family]),
     group = ('%s, %s'):format(plan.network, gpus), left_out = sailor_plan.configuration(plan), runtimes = {},
     network_name = plan.network, gpus_text = gpus, plan_text = ('%d stages, %d replicas, micro-batch %d'):format(
       #plan.stages, plan.replicas, plan.micro_batch) }
 end
 
---- All plans of a folder, each with `id`, its path there.
+--- All plans of a folder, each with `id`, its path there; one that is refused is { id, refused }.
 ---@param options table<string, any>
----@param keep? boolean a plan that is refused is { id, refused }, with the sentence; else it is an error
 ---@return table[]
-function sailor.read(options, keep)
+function sailor.read(options)
   for _, name in ipairs { 'plans', 'data' } do
     if options[name] == '' then util.fail_usage("trinity fidelity sailor: option '--%s' is missing: a folder", name) end
   end
@@ -114,12 +112,9 @@ function sailor.read(options, keep)
   if not core.exists(folder .. '/.') then
     util.fail("trinity fidelity sailor: option '--plans': %s: no such folder", util.shortened(folder))
   end
-  return util.map(paths_below(folder, '', {}), function(name)
-    local path = ('%s/%s'):format(folder, name)
-    local function read() return row_of(sailor_plan.read(path, json.read(path), data.info), name, data) end
-    if not keep then return read() end
-    local row, why = csv.attempt(read)
-    return row or { id = name, refused = why }
+  return csv.attempted(names_below(folder, '', {}), function(one)
+    local path = ('%s/%s'):format(folder, one.id)
+    return row_of(sailor_plan.read(path, json.read(path), data.info), one.id, data)
   end)
 end
 
@@ -131,15 +126,12 @@ function sailor.prediction(row, values)
   util.fail('%s', why:find(row.plan.path, 1, true) and why or ('%s: %s'):format(row.plan.path, why))
 end
 
-function sailor.json(rows)
-  return { plans = util.map(rows, function(row)
-    if row.refused then return { plan = row.id, refused = row.refused } end
-    local found = row.prediction
-    return { plan = row.id, predicted_s = found.predicted, predicted_memory_bytes = found.memory_bytes }
-  end) }
-end
+sailor.list = 'plans'
 
-function sailor.parameters(rows) return require('trinity.fidelity.published').parameters(rows) end
+function sailor.json(row)
+  if row.refused then return { plan = row.id, refused = row.refused } end
+  return { plan = row.id, predicted_s = row.prediction.predicted, predicted_memory_bytes = row.prediction.memory_bytes }
+end
 
 function sailor.run(options) return runs.run(sailor, options) end
 

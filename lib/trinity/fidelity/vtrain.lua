@@ -4,7 +4,6 @@
 local case = require 'trinity.fidelity.case'
 local csv = require 'trinity.base.csv'
 local devices = require 'trinity.cluster.devices'
-local published = require 'trinity.fidelity.published'
 local runs = require 'trinity.fidelity.runs'
 local topology = require 'trinity.cluster.topology'
 local util = require 'trinity.base.util'
@@ -38,65 +37,49 @@ vtrain.assumptions = {
   'memory is not checked: the source does not say which A100',
 }
 
-local columns = { gpus = '# GPUs', batch = 'global batch', micro_batch = 'micro batch', hidden = 'hidden size',
-  heads = 'attention heads', layers = '# layers', sequence = 'sequence length', tensor = 'tensor parallelism',
-  data = 'data parallelism', pipeline = 'pipeline parallelism' }
+--- Columns of whole numbers, and the maximum of each.
+local columns = { gpus = { '# GPUs', 4096 }, batch = { 'global batch', 2 ^ 20 }, micro_batch = { 'micro batch', 4096 },
+  hidden = { 'hidden size', 2 ^ 17 }, heads = { 'attention heads', 4096 }, layers = { '# layers', 1024 },
+  sequence = { 'sequence length', 2 ^ 17 }, tensor = { 'tensor parallelism', 4096 },
+  data = { 'data parallelism', 4096 }, pipeline = { 'pipeline parallelism', 1024 } }
 local time_column, a_node = 'iteration time (ms)', 8
-local recomputed = { none = true, selective = true, full = true }
-
-local most = { gpus = 4096, batch = 2 ^ 20, micro_batch = 4096, hidden = 2 ^ 17, heads = 4096, layers = 1024,
-  sequence = 2 ^ 17, tensor = 4096, data = 4096, pipeline = 1024 }
 
 --- That the numbers of a row agree with each other.
-local function check_row(path, line, row)
+local function check_row(row, refuse)
+  local function expect(good, name, message, ...)
+    if not good then refuse("column '%s': expected %s, got %d", columns[name][1], message:format(...), row[name]) end
+  end
   if row.tensor * row.data * row.pipeline ~= row.gpus then
-    csv.refuse(path, line, 'tensor x data x pipeline parallelism: expected %d GPUs, got %d x %d x %d', row.gpus,
-      row.tensor, row.data, row.pipeline)
-  end
-  if row.batch % (row.data * row.micro_batch) ~= 0 then
-    csv.refuse(path, line, "column '%s': expected a multiple of %d (data x micro batch), got %d", columns.batch,
-      row.data * row.micro_batch, row.batch)
-  end
-  if row.gpus > a_node and row.gpus % a_node ~= 0 then
-    csv.refuse(path, line, "column '%s': expected up to 8, or whole machines of 8, got %d", columns.gpus, row.gpus)
-  end
-  for _, name in ipairs { 'heads', 'hidden' } do
-    local parts = name == 'heads' and row.tensor or row.heads
-    if row[name] % parts ~= 0 then
-      csv.refuse(path, line, "column '%s': expected a multiple of %d (%s), got %d", columns[name], parts,
-        name == 'heads' and 'tensor parallelism' or 'attention heads', row[name])
-    end
-  end
-  if row.pipeline > row.layers then
-    csv.refuse(path, line, "column '%s': expected at most %d (layers), got %d", columns.pipeline, row.layers,
+    refuse('tensor x data x pipeline parallelism: expected %d GPUs, got %d x %d x %d', row.gpus, row.tensor, row.data,
       row.pipeline)
   end
+  expect(row.batch % (row.data * row.micro_batch) == 0, 'batch', 'a multiple of %d (data x micro batch)',
+    row.data * row.micro_batch)
+  expect(row.gpus <= a_node or row.gpus % a_node == 0, 'gpus', 'up to 8, or whole machines of 8')
+  expect(row.heads % row.tensor == 0, 'heads', 'a multiple of %d (tensor parallelism)', row.tensor)
+  expect(row.hidden % row.heads == 0, 'hidden', 'a multiple of %d (attention heads)', row.heads)
+  expect(row.pipeline <= row.layers, 'pipeline', 'at most %d (layers)', row.layers)
 end
 
 --- A row, checked.
 local function read_row(path, line, number)
-  local row = { line = line.line, number = number }
+  local row = { line = line.line, path = path, id = tostring(number) }
+  local function refuse(...) csv.refuse(path, line, ...) end
   for name, column in util.sorted_pairs(columns) do
-    local value = csv.number(path, line, column, name == 'micro_batch' and 1 or nil)
-    if value < 1 or value % 1 ~= 0 or value > most[name] then
-      csv.refuse(path, line, "column '%s': expected a whole number from 1 to %d, got %s", column, most[name],
-        line[column])
+    local value = csv.number(path, line, column[1], name == 'micro_batch' and 1 or nil)
+    if value < 1 or value % 1 ~= 0 or value > column[2] then
+      refuse("column '%s': expected a whole number from 1 to %d, got %s", column[1], column[2], line[column[1]])
     end
     row[name] = value
   end
-  check_row(path, line, row)
+  check_row(row, refuse)
   local time_ms = csv.number(path, line, time_column, 0)
-  if time_ms < 0 then
-    csv.refuse(path, line, "column '%s': expected more than 0, got %s", time_column, line[time_column])
-  end
+  if time_ms < 0 then refuse("column '%s': expected more than 0, got %s", time_column, line[time_column]) end
   row.measured = time_ms > 0 and time_ms / 1000 or nil
   row.left_out = ('hidden %d, %d layers'):format(row.hidden, row.layers)
   row.ranked = ('%d GPUs, batch %d, %s'):format(row.gpus, row.batch, row.left_out)
   row.composed = row.gpus <= a_node
-  row.recompute = (line.recompute or '') ~= '' and line.recompute or row.composed and 'none' or 'full'
-  if not recomputed[row.recompute] then
-    csv.refuse(path, line, "column 'recompute': expected none, selective or full, got %s", util.quoted(row.recompute))
-  end
+  row.recompute = csv.word(path, line, 'recompute', { 'none', 'selective', 'full' }, row.composed and 'none' or 'full')
   return row
 end
 
@@ -178,36 +161,29 @@ local function case_of(row, describe)
       recompute = row.recompute, shard = 0, scatter_gather = true, bucket_bytes = 2 ^ 50 } }
 end
 
-local function complete(row, describe, path)
+local function complete(row, describe)
   if describe then row.composed = false end
-  row.served = row.ranked:gsub('%W+', '_')
-  row.id, row.path = tostring(row.number), path
-  row.group = row.composed and "composed times, agreement with vTrain's simulator" or row.left_out
-  row.network_name, row.gpus_text = row.left_out, ('%d A100'):format(row.gpus)
-  row.plan_text = ('t%d p%d d%d b%d'):format(row.tensor, row.pipeline, row.data, row.micro_batch)
-  row.case = case_of(row, describe)
-  if not row.composed then row.kind = (row.case.cluster.devices[1] or row.case.cluster.machines[1].devices[1]).type end
-  row.runtimes = row.composed and {} or case.runtimes(row.case)
-  row.network, row.source = { experts = 0 }, vtrain
-  row.family = not row.composed and not describe and 'cluster' or nil
-  return row
+  local one = case_of(row, describe)
+  return util.merged(row, { case = one, served = row.ranked:gsub('%W+', '_'), network_name = row.left_out,
+    group = row.composed and "composed times, agreement with vTrain's simulator" or row.left_out,
+    gpus_text = ('%d A100'):format(row.gpus),
+    plan_text = ('t%d p%d d%d b%d'):format(row.tensor, row.pipeline, row.data, row.micro_batch),
+    kind = not row.composed and (one.cluster.devices[1] or one.cluster.machines[1].devices[1]).type or nil,
+    runtimes = row.composed and {} or case.runtimes(one), network = { experts = 0 }, source = vtrain,
+    family = not row.composed and not describe and 'cluster' or nil })
 end
 
---- The rows of a file, for runs.lua.
+--- The rows of a file, for runs.lua; one that is refused is { id, refused }, with the sentence.
 ---@param options table<string, any>
----@param keep? boolean a row that is refused is { refused }, with the sentence; else it is an error
 ---@return table[]
-function vtrain.read(options, keep)
+function vtrain.read(options)
   if options.rows == '' then
     util.fail_usage("trinity fidelity vtrain: option '--rows' is missing: a table of runs (CSV)")
   end
-  local needed, describe = {}, describer(options.cluster)
-  for _, column in util.sorted_pairs(columns) do needed[#needed + 1] = column end
-  return util.map(csv.read(options.rows, unpack(needed)), function(line, i)
-    local function read() return complete(read_row(options.rows, line, i), describe, options.rows) end
-    if not keep then return read() end
-    local row, why = csv.attempt(read)
-    return row or { id = tostring(i), refused = why }
+  local describe = describer(options.cluster)
+  local needed = util.map(util.sorted_keys(columns), function(name) return columns[name][1] end)
+  return csv.attempted(csv.read(options.rows, unpack(needed)), function(line, i)
+    return complete(read_row(options.rows, line, i), describe)
   end)
 end
 
@@ -220,17 +196,13 @@ function vtrain.prediction(row, values, short)
   return { predicted = found.step_time_s, recompute = found.recompute, basis = found.basis }
 end
 
-function vtrain.json(rows)
-  return { rows = util.map(rows, function(row)
-    return { predicted_s = row.prediction and row.prediction.predicted, refused = row.refused }
-  end) }
+function vtrain.json(row)
+  return { predicted_s = row.prediction and row.prediction.predicted, refused = row.refused }
 end
 
 function vtrain.script(row)
   return case.script(row.case, case.evaluate(row.case), ('row %s of vTrain'):format(row.id))
 end
-
-vtrain.parameters = published.parameters
 
 function vtrain.run(options) return runs.run(vtrain, options) end
 

@@ -4,8 +4,8 @@ local calibrated = require 'trinity.cluster.calibrated'
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
 local sailor = require 'trinity.fidelity.sailor'
-local sailor_plan = require 'trinity.fidelity.sailor_plan'
-local sailor_step = require 'trinity.fidelity.sailor_step'
+local sailor_plan = require 'trinity.formats.sailor_plan'
+local sailor_step = require 'trinity.formats.sailor'
 local util = require 'trinity.base.util'
 
 local layers = 4
@@ -135,7 +135,7 @@ describe('the command', function()
     local saved = temporary '.lua'
     trinity_says(folders(plan_of { real = 0.7, max_mem = 4.5e9 }) .. (" --fit --save '%s'"):format(saved), 0)
     local fitted, count = dofile(saved), 0
-    expect(fitted.rows.sailor:match '%S+'):equals 'here/one.json'
+    expect(fitted.rows.sailor[1]):equals 'here/one.json'
     for name, value in util.sorted_pairs(fitted.sources.sailor.gh200) do
       local one = sailor.priors[name]
       expect(value >= one.least and value <= one.most):truthy()

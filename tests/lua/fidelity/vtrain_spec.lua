@@ -7,6 +7,7 @@ local errors = require 'trinity.fidelity.errors'
 local json = require 'trinity.base.json'
 local nodes = require 'trinity.cluster.nodes'
 local runtimes = require 'trinity.cluster.runtimes'
+local statistics = require 'trinity.base.statistics'
 local trinity = require 'trinity'
 local util = require 'trinity.base.util'
 local vtrain = require 'trinity.fidelity.vtrain'
@@ -215,19 +216,18 @@ end)
 
 describe('errors of predictions', function()
   it('have mean, median and worst', function()
-    local all = errors.summary { 0.1, -0.3, 0.2 }
+    local all = statistics.summary { 0.1, -0.3, 0.2 }
     expect(all.mean):near(0.2, 1e-12)
     expect(all.median):equals(0.2)
     expect(all.worst):equals(0.3)
   end)
   it('rank: tau with ties, and what the named plan costs', function()
-    expect(errors.tau { { 1, 10 }, { 2, 20 }, { 3, 30 } }):equals(1)
-    expect(errors.tau { { 1, 30 }, { 2, 20 }, { 3, 10 } }):equals(-1)
-    expect(errors.tau { { 1, 10 }, { 2, 10 }, { 3, 30 } }):near(2 / math.sqrt(6), 1e-12)
-    expect(errors.tau { { 1, 10 }, { 1, 20 } }):equals(nil)
+    expect(statistics.tau { { 1, 10 }, { 2, 20 }, { 3, 30 } }):equals(1)
+    expect(statistics.tau { { 1, 30 }, { 2, 20 }, { 3, 10 } }):equals(-1)
+    expect(statistics.tau { { 1, 10 }, { 2, 10 }, { 3, 30 } }):near(2 / math.sqrt(6), 1e-12)
+    expect(statistics.tau { { 1, 10 }, { 1, 20 } }):equals(nil)
     expect(errors.choice { { 1, 12 }, { 2, 10 }, { 3, 30 } }):near(0.2, 1e-12)
-    local ranking = errors.ranking({ { group = 'a', predicted_s = 1, measured_s = 2 }, { group = 'a', predicted_s = 2, measured_s = 1 },
-      { group = 'b', predicted_s = 1, measured_s = 1 }, { group = 'a', predicted_s = 3 } }, 2)
+    local ranking = errors.ranking({ { 1, 2, group = 'a' }, { 2, 1, group = 'a' }, { 1, 1, group = 'b' } }, 2)
     expect(ranking.groups):equals(1)
     expect(ranking.choice):equals(1)
   end)
@@ -242,7 +242,7 @@ describe('measured runs of vTrain', function()
     for i, row in ipairs(rows_of(path)) do
       if row.layers ~= layers then off[#off + 1] = found[i].predicted_s / row.measured - 1 end
     end
-    return errors.summary(off).mean
+    return statistics.summary(off).mean
   end
   it_shared('of whole clusters are within 5 % in the mean', function() expect(mean_of 'multi.csv' <= 0.05):truthy() end)
   it_shared('put together of kernels are within 6 %, but for those of 16 layers', function()

@@ -11,7 +11,7 @@ local devices = require 'trinity.cluster.devices'
 local graphs = require 'trinity.graph'
 local model = require 'trinity.graph.model'
 local problems = require 'trinity.strategy.problem'
-local sailor_plan = require 'trinity.fidelity.sailor_plan'
+local sailor_plan = require 'trinity.formats.sailor_plan'
 local util = require 'trinity.base.util'
 
 local sailor_step = {}
@@ -20,11 +20,16 @@ local function kind_of(group) return ('%s, 1 of %d'):format(group.gpu, group.tp)
 
 local function rounded(x) return math.floor(x + 0.5) end
 
+--- What llm_info.json says of a layer, from 0.
+local function size_of(plan, info, group, layer)
+  return sailor_plan.entry(plan, 'llm_info.json', info, plan.network, tostring(group.tp), tostring(layer))
+end
+
 --- Bytes of what a stage sends for a layer's output: where every GPU has a card each sends all of it, else they share
 --- the card and send a part each.
-local function sent_bytes(plan, group, elements)
+local function sent_bytes(plan, group, size)
   local parts = sailor_plan.gpus[group.gpu].card and 1 or group.tp
-  return rounded(4 * plan.micro_batch * elements / parts)
+  return rounded(4 * plan.micro_batch * size.act_output_floats / parts)
 end
 
 --- Seconds { forward, backward, update } of a layer on a group. Profiles of small micro-batches hold what launching
@@ -54,30 +59,16 @@ local function edges_of(plan)
   return first, last
 end
 
---- A function of (group, layer, phase): seconds.
-local function cost_of(plan, profiles, values)
-  local first, last = edges_of(plan)
-  local kept = {}
-  return function(group, layer, phase)
-    local key = ('%s %d'):format(kind_of(group), layer)
-    kept[key] = kept[key] or times_of(plan, profiles, group, layer)
-    if phase == 'update' then return first[layer] and kept[key].update or 0 end
-    local ends = phase == 'forward' and first or last
-    return kept[key][phase] + (ends[layer] and values.slot_s / 2 or 0)
-  end
-end
-
 local function name_of(layer) return ('block_%d/layer'):format(layer) end
 
 --- Adds the forward passes; returns by layer what each keeps and sends, and its sizes.
-local function add_forward(builder, plan, info, values, cost)
+local function add_forward(builder, plan, info, values)
   local group, b, carried, layers = plan.groups[1][1], plan.micro_batch, nil, {}
   for layer = 0, plan.layers - 1 do
-    local size = sailor_plan.entry(plan, 'llm_info.json', info, plan.network, tostring(group.tp), tostring(layer))
+    local size = size_of(plan, info, group, layer)
     local kept
     carried, kept = builder:add { name = name_of(layer), type = 'Work', inputs = { carried },
-      measured_time_s = cost(group, layer, 'forward'),
-      outputs = { { bytes = sent_bytes(plan, group, size.act_output_floats) },
+      outputs = { { bytes = sent_bytes(plan, group, size) },
         { bytes = rounded(values.activation_share * 4 * b * size.act_mem_floats) } },
       parameters = { { name = name_of(layer) .. '/weights', shape = { size.params_floats } } },
       persistent_bytes = rounded((values.state_bytes - 8) * size.params_floats),
@@ -87,23 +78,21 @@ local function add_forward(builder, plan, info, values, cost)
   return layers
 end
 
---- The training graph. send_s: seconds for which a gradient's sender is held up.
-local function graph_of(plan, data, values, cost, send_s)
+--- The training graph: of every layer a forward, a backward and an update operator, and one that sends a gradient.
+local function graph_of(plan, info, values)
   local builder, first = graphs.new { name = plan.network }, edges_of(plan)
-  local layers, gradient = add_forward(builder, plan, data.info, values, cost), nil
-  local group, weights = plan.groups[1][1] -- the latter of the layer at hand
+  local layers, gradient = add_forward(builder, plan, info, values), nil
   for layer = plan.layers - 1, 0, -1 do
     local name, own, before = name_of(layer), layers[layer], layers[layer - 1]
-    gradient, weights = builder:add { name = name .. '/grad', type = 'WorkGrad', phase = 'backward', forward = name,
-      inputs = { gradient or own.sent, own.kept }, measured_time_s = cost(group, layer, 'backward'),
-      outputs = { { bytes = before and sent_bytes(plan, group, before.size.act_output_floats) or 0 },
-        { shape = { own.size.params_floats } } } }
-    if first[layer] and before then
-      builder:add { name = ('block_%d/send'):format(layer), type = 'WorkGrad', phase = 'backward', forward = name,
-        inputs = { gradient }, measured_time_s = send_s, outputs = {} }
+    local function add(what, kind, phase, inputs, outputs)
+      return builder:add { name = what, type = kind, phase = phase, forward = name, inputs = inputs, outputs = outputs }
     end
-    builder:add { name = name .. '/update', type = 'Update', phase = 'update', forward = name, inputs = { weights },
-      measured_time_s = cost(group, layer, 'update'), outputs = {} }
+    local weights
+    gradient, weights = add(name .. '/grad', 'WorkGrad', 'backward', { gradient or own.sent, own.kept },
+      { { bytes = before and sent_bytes(plan, plan.groups[1][1], before.size) or 0 },
+        { shape = { own.size.params_floats } } })
+    if first[layer] and before then add(('block_%d/send'):format(layer), 'WorkGrad', 'backward', { gradient }, {}) end
+    add(name .. '/update', 'Update', 'update', { weights }, {})
   end
   return builder:build()
 end
@@ -147,25 +136,25 @@ function sailor_step.cluster(plan, bandwidths, values)
   return spec
 end
 
---- Seconds for which a gradient holds up the device that sends it to the stage before.
+--- Seconds for which a gradient holds up the device that sends it to the stage before, by device.
 local function send_times(plan, info, cluster)
   local group, found, layer = plan.groups[1][1], {}, 0
   for s = 2, #plan.stages do
     layer = layer + plan.stages[s - 1]
-    local before = sailor_plan.entry(plan, 'llm_info.json', info, plan.network, tostring(group.tp),
-      tostring(layer - 1))
-    for r = 1, plan.replicas do
-      local device = (s - 1) * plan.replicas + r
+    local bytes = sent_bytes(plan, group, size_of(plan, info, group, layer - 1))
+    for device = (s - 1) * plan.replicas + 1, s * plan.replicas do
       local latency_s, rate = cluster:wire(device, device - plan.replicas)
-      found[device] = latency_s + sent_bytes(plan, group, before.act_output_floats) / rate
+      found[device] = latency_s + bytes / rate
     end
   end
   return found
 end
 
---- The costs of a plan on unlike devices.
-local function costs_by_device(plan, cost, cluster, send_s)
-  local groups, number = {}, {}
+--- What operators cost, as option `cost` takes it: layers what they took on a device's group, with the engine's part of
+--- a slot where a stage begins or ends. Of equal devices the first is asked for, which may send no gradient itself.
+local function cost_of(plan, data, values, cluster)
+  local send_s, groups, number, kept = send_times(plan, data.info, cluster), {}, {}, {}
+  local first, last = edges_of(plan)
   for i, device in ipairs(cluster.devices) do
     groups[device.name] = plan.groups[math.ceil(i / plan.replicas)][(i - 1) % plan.replicas + 1]
     number[device.name] = i
@@ -173,8 +162,14 @@ local function costs_by_device(plan, cost, cluster, send_s)
   return function(op, device)
     local layer, what = op.name:match 'block_(%d+)/(%a+)'
     if not layer or op.collective then return nil end
-    if what == 'send' then return send_s[number[device.name]] or 0 end
-    return cost(groups[device.name], tonumber(layer), op.phase)
+    if what == 'send' then return send_s[number[device.name]] or send_s[plan.replicas + 1] end
+    local group = groups[device.name]
+    local key = ('%s %s'):format(kind_of(group), layer)
+    layer = tonumber(layer)
+    kept[key] = kept[key] or times_of(plan, data.profiles, group, layer)
+    if op.phase == 'update' then return first[layer] and kept[key].update or 0 end
+    local ends = op.phase == 'forward' and first or last
+    return kept[key][op.phase] + (ends[layer] and values.slot_s / 2 or 0)
   end
 end
 
@@ -187,12 +182,8 @@ end
 ---@return trinity.MeshStrategy
 function sailor_step.problem(plan, data, values, spec)
   local cluster = model.cluster(spec or sailor_step.cluster(plan, data.bandwidths, values))
-  local cost, send_s = cost_of(plan, data.profiles, values), send_times(plan, data.info, cluster)
-  local alike = true
-  for _, device in ipairs(cluster.devices) do alike = alike and device.type == cluster.devices[1].type end
-  local graph = graph_of(plan, data, values, cost, send_s[plan.replicas + 1])
-  local problem = problems.simulator { graph = graph, cluster = cluster,
-    cost = not alike and costs_by_device(plan, cost, cluster, send_s) or nil }
+  local problem = problems.simulator { graph = graph_of(plan, data.info, values), cluster = cluster,
+    cost = cost_of(plan, data, values, cluster) }
   return problem, { mesh = { data = plan.replicas, pipeline = #plan.stages }, stages = plan.stages, schedule = '1f1b',
     micro_batches = plan.micro_batches, bucket_bytes = 2 ^ 50 }
 end

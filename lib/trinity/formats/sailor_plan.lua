@@ -28,32 +28,39 @@ function sailor_plan.entry(plan, what, list, ...)
   for _, key in ipairs { ... } do
     local found = type(list) == 'table' and list[key]
     if not found then
-      local known = type(list) == 'table' and util.sorted_keys(list) or {}
-      refuse(plan, '%s: no entry %s', what, util.unknown(key, known))
+      refuse(plan, '%s: no entry %s', what, util.unknown(key, util.sorted_keys(type(list) == 'table' and list or {})))
     end
     list = found
   end
   return list
 end
 
-local function field(plan, owner, name, kind)
-  local value = owner[name]
-  if type(value) ~= kind then refuse(plan, "field '%s': expected a %s, got %s", name, kind, util.describe(value)) end
-  return value
+local function field(plan, owner, name, good, expected)
+  if not good(owner[name]) then
+    refuse(plan, "field '%s': expected %s, got %s", name, expected, util.describe(owner[name]))
+  end
+  return owner[name]
 end
 
+local function is_table(value) return type(value) == 'table' end
+
 local function whole(plan, owner, name)
-  local value = field(plan, owner, name, 'number')
-  if not (value >= 1 and value % 1 == 0 and value <= 2 ^ 20) then
-    refuse(plan, "field '%s': expected a whole number from 1 to 2^20, got %s", name, util.describe(value))
-  end
-  return value
+  field(plan, owner, name, function(value) return type(value) == 'number' end, 'a number')
+  return field(plan, owner, name, function(value) return value >= 1 and value % 1 == 0 and value <= 2 ^ 20 end,
+    'a whole number from 1 to 2^20')
+end
+
+--- A measurement; nil where there is none.
+local function measured(plan, owner, name)
+  return tonumber(field(plan, owner, name, function(value)
+    return value == nil or value == '' or (tonumber(value) or 0) > 0
+  end, 'a number above 0, or none'))
 end
 
 --- Sailor's form of a group is [[[gpu, GPUs of the node, zone], ...], tp].
 local function group_of(plan, given)
-  local node = type(given) == 'table' and type(given[1]) == 'table' and given[1][1]
-  local gpu, tp = type(node) == 'table' and node[1], type(given) == 'table' and given[2]
+  local node = is_table(given) and is_table(given[1]) and given[1][1]
+  local gpu, tp = is_table(node) and node[1], is_table(given) and given[2]
   if type(gpu) ~= 'string' or type(tp) ~= 'number' or type(node[3]) ~= 'string' then
     refuse(plan, "field 'tmp_per_stage': expected groups of the form [[[gpu, count, zone]], tp], got %s",
       util.describe(given))
@@ -64,18 +71,12 @@ local function group_of(plan, given)
   return { gpu = gpu, tp = tp, zone = node[3] }
 end
 
-local function count(list)
-  local n = 0
-  for _ in pairs(list) do n = n + 1 end -- in any order: counted
-  return n
-end
-
 --- The network with so many layers; of several the one that the path names.
 local function network_of(plan, info)
   local found
   for name, by_tp in util.sorted_pairs(info) do
     local _, layers = next(by_tp)
-    if type(layers) == 'table' and count(layers) == plan.layers
+    if is_table(layers) and #util.sorted_keys(layers) == plan.layers
       and (not found or plan.path:upper():find(name:upper(), 1, true)) then
       found = name
     end
@@ -84,32 +85,21 @@ local function network_of(plan, info)
 end
 
 local function read_stages(plan, pipeline)
-  local groups = field(plan, pipeline, 'tmp_per_stage', 'table')
-  for s, layers in ipairs(field(plan, pipeline, 'layers_per_stage', 'table')) do
-    if type(layers) ~= 'table' or #layers == 0 then
+  local groups = field(plan, pipeline, 'tmp_per_stage', is_table, 'a table')
+  for s, layers in ipairs(field(plan, pipeline, 'layers_per_stage', is_table, 'a table')) do
+    if not is_table(layers) or #layers == 0 then
       refuse(plan, "field 'layers_per_stage': stage %d: expected a list of layers, got %s", s, util.describe(layers))
     end
-    plan.stages[s], plan.layers = #layers, plan.layers + #layers
-    if type(groups[s]) ~= 'table' or #groups[s] == 0 then
+    if not is_table(groups[s]) or #groups[s] == 0 then
       refuse(plan, "field 'tmp_per_stage': stage %d has no GPUs", s)
     end
+    plan.stages[s], plan.layers = #layers, plan.layers + #layers
     plan.groups[s] = util.map(groups[s], function(group) return group_of(plan, group) end)
     if #plan.groups[s] ~= #plan.groups[1] then
       refuse(plan, 'stage %d has %d replicas and the first %d: expected as many', s, #plan.groups[s], #plan.groups[1])
     end
   end
   if #plan.stages == 0 then refuse(plan, "field 'layers_per_stage': expected a stage") end
-end
-
---- A measurement; nil where there is none.
-local function measured(plan, given, name)
-  local text = given[name]
-  if text == nil or text == '' then return nil end
-  local value = tonumber(text)
-  if not (value and value > 0) then
-    refuse(plan, "field '%s': expected a number above 0, or none, got %s", name, util.describe(text))
-  end
-  return value
 end
 
 --- A plan from what its file holds.
@@ -119,13 +109,9 @@ end
 ---@return table
 function sailor_plan.read(path, given, info)
   local plan = { path = util.shortened(path), layers = 0, stages = {}, groups = {} }
-  if type(given) ~= 'table' then refuse(plan, 'expected an object, got %s', util.describe(given)) end
+  if not is_table(given) then refuse(plan, 'expected an object, got %s', util.describe(given)) end
   plan.micro_batch, plan.batch = whole(plan, given, 'mbs'), whole(plan, given, 'gbs')
-  local pipeline = field(plan, given, 'pipeline_list', 'table')[1]
-  if type(pipeline) ~= 'table' then
-    refuse(plan, "field 'pipeline_list': entry 1: expected an object, got %s", util.describe(pipeline))
-  end
-  read_stages(plan, pipeline)
+  read_stages(plan, field(plan, field(plan, given, 'pipeline_list', is_table, 'a table'), 1, is_table, 'an object'))
   plan.replicas = #plan.groups[1]
   plan.micro_batches = math.ceil(plan.batch / (plan.micro_batch * plan.replicas))
   plan.network = network_of(plan, info)

@@ -1,0 +1,153 @@
+-- What a regular strategy of a decoder comes to, stage by stage, as papers and other programs count it: weights,
+-- gradients, optimiser, activations, messages. Counted in the graph that the strategy lowers to, beside its account.
+
+local parallelism = require 'trinity.strategy.parallelism'
+local simulator = require 'trinity.strategy.simulator'
+local util = require 'trinity.base.util'
+
+local counts = {}
+
+--- Bytes of the messages that take the weights of experts' rows, a number each, to where the rows go: of all rows, and
+--- of a share of tensor.
+local function row_weight_bytes(plan, mixture)
+  if not mixture then return {} end
+  local tokens = mixture.tokens / (plan.mesh.context or 1)
+  local rows = mixture.experts * math.ceil(tokens * mixture.top_k / mixture.experts) * mixture.bytes
+  return { [rows] = true, [rows / (plan.mesh.tensor or 1)] = true }
+end
+
+local dealing = { all_to_all = true, all_gather = true, reduce_scatter = true }
+
+--- Messages of a stage: { kind, axis, count, bytes (of each) }. What level 3 gathers layer by layer of weights is one
+--- gather of all of them (of experts, and of the others) a pass and micro-batch: as many bytes. The second value is
+--- { count =, bytes = } of the messages that take the weights of experts' rows: they are sent, as Megatron-LM does
+--- (core/transformer/moe/token_dispatcher.py, MoEAlltoAllTokenDispatcher: an all-to-all for `global_probs` beside that
+--- for `global_input_tokens`), but counted apart, as counts of A x top_k bytes a message leave them out.
+local function messages(stage, plan, small)
+  local rows, gathers, apart = {}, {}, { count = 0, bytes = 0 }
+  for _, row in ipairs(stage.traffic) do
+    -- With rings nothing but gradients and weights meets over parts of the sequence: their data group on one replica.
+    local axis = row.axis == 'context' and row.kind ~= 'send' and plan.context_kind == 'ring' and 'data' or row.axis
+    local own = { kind = row.kind:gsub('_', '-'), axis = axis, count = row.count, bytes = row.bytes }
+    if small[row.bytes] and dealing[row.kind] and axis ~= 'data' and row.part == 'layers' then
+      apart.count, apart.bytes = apart.count + row.count, apart.bytes + row.count * row.bytes
+    elseif plan.shard == 3 and row.kind == 'all_gather' and axis == 'data' then
+      local key = ('%s %d'):format(row.phase, #row.devices) -- experts' are gathered over fewer
+      if not gathers[key] then
+        gathers[key] = util.merged(own, { count = plan.micro_batches, bytes = 0 })
+        rows[#rows + 1] = gathers[key]
+      end
+      gathers[key].bytes = gathers[key].bytes + row.count * row.bytes / plan.micro_batches
+    else
+      rows[#rows + 1] = own
+    end
+  end
+  return rows, apart
+end
+
+--- What a strategy lowers to: its graph and the plan there, beside what is said of its operators.
+local function lowered(problem, plan)
+  local inner, there, low = simulator.lowered('problem:strategy', problem, plan)
+  return util.merged(low, { graph = inner.graph, plan = there })
+end
+
+--- Weights by device of a lowered graph; takes: whether those of an operator (its number) count.
+local function weights_by_device(low, takes)
+  local count, placement = {}, low.plan.placement
+  for op = 1, low.graph.operators do
+    local at = placement[op]
+    if low.graph.parameter_bytes_of[op] > 0 and (not takes or takes(op)) then
+      for _, parameter in ipairs(low.graph:operator(op).parameters) do
+        local elements = 1
+        for _, extent in ipairs(parameter.shape) do elements = elements * extent end
+        count[at] = (count[at] or 0) + elements
+      end
+    end
+  end
+  return count
+end
+
+--- Weights of the layers on the first device of every stage of a strategy.
+---@param found trinity.Strategy
+---@return integer[]
+function counts.layer_parameters(found)
+  local low = lowered(found.problem, found)
+  local count = weights_by_device(low, function(op) return low.part[op] == 2 end)
+  return util.map(parallelism.first_devices(low), function(device) return count[device] or 0 end)
+end
+
+--- Weights of the first device of every stage before they are shared out, and what share of them are experts'.
+local function parameters_of(problem, plan)
+  local low = lowered(problem, util.merged(plan, { shard = 0 }))
+  local function of_experts(op) return low.graph:operator(op).type == 'Einsum' end
+  local count, experts = weights_by_device(low), weights_by_device(low, of_experts)
+  local first = parallelism.first_devices(low)
+  return util.map(first, function(device) return count[device] or 0 end),
+    util.map(first, function(device) return (experts[device] or 0) / (count[device] or 1) end)
+end
+
+--- The most that level 3 gathers on a device of one layer, or of what is no layer: experts that are shared out are
+--- gathered apart from the rest of their layer, over fewer replicas.
+local function gathered_bytes(low, device)
+  local by_unit, most = {}, 0
+  for op = 1, low.graph.operators do
+    local about = low.plan.placement[op] == device and low.graph:operator(op)
+    if about and about.type == 'WeightGather' and about.phase == 'forward' then
+      local unit = about.name:match '^layer_%d+' or about.name
+      by_unit[unit] = (by_unit[unit] or 0) + about.outputs[1].bytes
+      most = math.max(most, by_unit[unit])
+    end
+  end
+  return most
+end
+
+--- Messages of gradients and weights in two, of what experts have of them (this share) and of the rest: where no axis
+--- shares experts out they meet with everything else, as in Megatron-LM (core/transformer/moe/experts.py: parameters
+--- of experts have `allreduce` unset with expert parallelism alone), but counts have them apart.
+local function experts_apart(rows, share)
+  local found = {}
+  for _, row in ipairs(rows) do
+    local experts = row.axis == 'data' and math.floor(row.bytes * share + 0.5) or 0
+    found[#found + 1] = util.merged(row, { bytes = row.bytes - experts })
+    if experts > 0 then found[#found + 1] = util.merged(row, { bytes = experts }) end
+  end
+  return found
+end
+
+--- Messages of one kind, axis and size in one row, where the first of them stands.
+local function tallied(rows)
+  local same = util.grouped(rows, function(row) return ('%s %s %d'):format(row.kind, row.axis, row.bytes) end)
+  return util.map(same, function(group)
+    local sent = 0
+    for _, row in ipairs(group) do sent = sent + row.count end
+    return util.merged(group[1], { count = sent })
+  end)
+end
+
+--- Stages of a strategy: { parameters, weight_bytes, gradient_bytes, optimizer_bytes, gathered_weight_bytes,
+--- activation_bytes by part, collectives, row_weights }. mixture: { experts, top_k, tokens (of a micro-batch), bytes
+--- (of an activation) }, nil for a network without experts.
+---@param found trinity.Strategy
+---@param plan table its fields
+---@param mixture? table
+---@return table[]
+function counts.stages(found, plan, mixture)
+  local small, alone = row_weight_bytes(plan, mixture), mixture and (plan.mesh.expert or 1) == 1
+  local whole, share, low
+  if plan.shard == 3 or alone then whole, share = parameters_of(found.problem, plan) end
+  if plan.shard == 3 and mixture then low = lowered(found.problem, found) end
+  return util.map(found:account().stages, function(stage, s)
+    local kept = stage.activations
+    local rows, apart = messages(stage, plan, small)
+    if alone then rows = experts_apart(rows, share[s]) end
+    return { parameters = whole and whole[s] or stage.parameters, weight_bytes = stage.weight_bytes,
+      gradient_bytes = stage.gradient_bytes, optimizer_bytes = stage.optimizer_bytes,
+      gathered_weight_bytes = low and gathered_bytes(low, parallelism.first_devices(low)[s])
+        or stage.gathered_weight_bytes,
+      activation_bytes = { layers = kept.layers, embedding = kept.embedding, head = kept.head,
+        delayed = stage.delayed_bytes },
+      collectives = tallied(rows), row_weights = apart }
+  end)
+end
+
+return counts
