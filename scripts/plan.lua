@@ -35,10 +35,10 @@ local options = trinity.options(util.merged({
   plans = { default = 5, help = 'best plans that are shown; bounds prune what cannot be among them', min = 1,
     max = 1000, integer = true },
   cost = cli.problem_options.cost,
-  simulations = { default = 24, help = 'strategies that are simulated at most', min = 1, integer = true },
+  simulations = { default = 36, help = 'strategies that are simulated at most', min = 1, integer = true },
   tasks = { default = 20000000, min = 1, integer = true,
     help = 'operators that one simulation runs at most, in all micro-batches; what has more is left' },
-  refinements = { default = 12, help = 'of moves from the best, beside these', min = 0, integer = true },
+
   seconds = { default = math.huge, help = 'limit: the best by then, with its bound', min = 0 },
   methods = { default = 'annealing', help = 'with --placement: methods of placement, that place single operators '
     .. 'inside stages; the best of them' },
@@ -104,7 +104,7 @@ local recorded = extension and extension ~= 'json' and extension ~= 'lua'
 local found = cli.called(trinity.plan, { graph = recorded and graph() or graph,
   cluster = trinity.cluster(options.cluster), cost = cli.cost(options),
   global_batch = options.global_batch, space = dimensions.space(options),
-  plans = options.plans, simulations = options.simulations, tasks = options.tasks, refinements = options.refinements,
+  plans = options.plans, simulations = options.simulations, tasks = options.tasks,
   methods = util.words(options.methods), evaluations = options.evaluations, seed = options.seed,
   seconds = options.seconds, quiet = progress.quiet })
 local problem = found.networks:problem((found.plans[1] or { micro_batch = 1 }).micro_batch)

@@ -77,6 +77,9 @@ runtimes.list = {
       .. 'fitted to its benchmarks' },
 }
 
+-- 'any' has megatron's prices; trinity plan then searches all that trinity can say (plan/rules.lua).
+runtimes.list.any = { base = 'megatron', source = 'no runtime' }
+
 --- Names, sorted.
 ---@return string[]
 function runtimes.names() return util.sorted_keys(runtimes.list) end

@@ -198,7 +198,6 @@ local function compare(row, options)
   local found = plan { graph = graph, cluster = model.cluster(one.cluster, { runtime = one.runtime }),
     global_batch = batch, quiet = true, plans = by_operators(row) and 16 or 1, simulations = options.simulations,
     tasks = options.tasks,
-    refinements = 0,
     space = options.whole and { expert = 1 } or stated_space(row, batch) }
   local other, best = told_row(row, found, options.tasks), best_of(row, found, options.tasks)
   if not other then

@@ -13,7 +13,6 @@ local options_of = require 'trinity.base.options'
 local placement_methods = require 'trinity.methods'
 local printed = require 'trinity.base.printed'
 local progress = require 'trinity.base.progress'
-local refine = require 'trinity.plan.refine'
 local space = require 'trinity.plan.space'
 local text = require 'trinity.plan.text'
 local unequal = require 'trinity.plan.unequal'
@@ -56,15 +55,16 @@ local declared = options_of.declare('trinity.PlanOptions', { help = 'What trinit
   { 'global_batch', 'integer', needed = true, least = 1, most = 2 ^ 30, help = 'samples of a step of all replicas' },
   { 'space', 'table', as = 'table<string, any>', otherwise = 'all of it',
     help = 'values of dimensions: one, a list, or a function of the point so far that returns a list' },
+  { 'runtime', 'string', otherwise = "'any': all that trinity can say",
+    help = 'whose rules the space has: what this training software runs (plan/rules.lua)' },
   { 'cost', 'any', as = 'trinity.CostFunction|trinity.CostRow[]|string',
     help = "as of trinity.problem: a function, rows or a CSV file of seconds; rows hold for one micro-batch" },
   { 'reward', 'function', as = 'trinity.Reward', otherwise = 'minus the step time',
     help = 'is maximised; by any other than the default the simulated are those of the least bounds on the step' },
   { 'plans', 'integer', 5, least = 1, most = 1000, help = 'that are kept: bounds prune what cannot be among them' },
-  { 'simulations', 'integer', 24, least = 1, most = 2 ^ 30, help = 'strategies that are simulated at most' },
+  { 'simulations', 'integer', 36, least = 1, most = 2 ^ 30, help = 'strategies that are simulated at most' },
   { 'tasks', 'integer', 20000000, least = 1, most = 2 ^ 50,
     help = 'operators in all micro-batches that one simulation runs at most; what has more is left' },
-  { 'refinements', 'integer', 12, least = 0, most = 2 ^ 30, help = 'of moves from the best, beside these' },
   { 'seconds', 'number', math.huge, least = 0, help = 'limit; results then depend on the machine' },
   { 'methods', 'table', as = 'string[]', otherwise = "{ 'annealing' }",
     help = 'of placement, that place operators inside stages where `space` has placement above 1: the best of them' },
@@ -113,7 +113,8 @@ local function make_space(owner, spec, nets, own_used, devices)
   return space.new(owner, given, { devices = #spec.cluster.devices, per_node = per_node_of(spec.cluster),
     layers = #units - 2, batch = spec.global_batch, experts = graph.active_parameters < graph.parameters,
     has_attention = function() return nets:has_attention(first) end,
-    unequal = #nets.kinds > 1, counts = devices.counts, natural_sorted = devices.natural_sorted }, own_used), first
+    unequal = #nets.kinds > 1, counts = devices.counts, natural_sorted = devices.natural_sorted }, own_used,
+    spec.runtime), first
 end
 
 local point_of = printed.as('point', space.text)
@@ -260,7 +261,7 @@ function plan.run(spec)
   local made, first = make_space(owner, given, nets, used, devices)
   nets.capacity_bytes = devices.capacity_bytes
   local line = progress.new('plan', given.quiet)
-  local search = Search.new { owner = owner, networks = nets, space = made, count = given.plans, least = 10,
+  local search = Search.new { owner = owner, networks = nets, space = made, count = given.plans,
     simulations = math.max(given.simulations, 1), tasks = given.tasks, seconds = given.seconds,
     reward = given.reward, own = used,
     methods = given.methods or { 'annealing' },
@@ -270,7 +271,6 @@ function plan.run(spec)
   core.begin_search()
   local ok, message = xpcall(function()
     search:run()
-    refine(search, 3, given.refinements)
   end, function(raised) return raised end)
   if not ok then search:stopping() end
   core.end_search()
