@@ -77,7 +77,7 @@ runtimes.list = {
       .. 'fitted to its benchmarks' },
 }
 
--- 'any' has megatron's prices; trinity plan then searches all that trinity can say (plan/rules.lua).
+-- 'any' has megatron's prices; trinity plan then searches all that trinity can say (cluster/runtime_rules.lua).
 runtimes.list.any = { base = 'megatron', source = 'no runtime' }
 
 --- Names, sorted.

@@ -6,9 +6,9 @@ local space = require 'trinity.plan.space'
 local Growth = {}
 Growth.__index = Growth
 
--- Terms of the kernel: a line in the logarithms of sizes, what every dimension adds by itself, what all add together, and
--- noise, since messages are no function of these dimensions alone.
-local line, single, joint, noise = 0.2, 0.5, 0.5, 0.02
+-- Terms of the kernel: a line in the logarithms of sizes, what every dimension adds by itself, what all add together,
+-- and noise, since messages are no function of these dimensions alone.
+local line, single, joint, noise = 2, 0.5, 0.5, 0.02
 
 -- Observations that the prior counts as; those that are kept where there are more than twice as many: the latest.
 local prior_weight, kept = 4, 64
@@ -16,8 +16,8 @@ local prior_weight, kept = 4, 64
 -- Dimensions, with the distance of one step (of sizes: of a factor of two).
 local dimensions = { { 'tensor', 0.35, size = true }, { 'context', 0.35, size = true }, { 'expert', 0.35, size = true },
   { 'pipeline', 0.35, size = true }, { 'data', 0.25, size = true }, { 'micro_batch', 0.25, size = true },
-  { 'placement', 0.7, size = true }, { 'devices', 0.35, size = true }, { 'schedule', 0.7 }, { 'shard', 0.7 }, { 'recompute', 0.5 },
-  { 'sequence_parallel', 0.25 }, { 'order', 0.7 } }
+  { 'placement', 0.7, size = true }, { 'devices', 0.35, size = true }, { 'schedule', 0.7 }, { 'shard', 0.7 },
+  { 'recompute', 0.5 }, { 'sequence_parallel', 0.25 }, { 'order', 0.7 } }
 local count, sizes, farthest = #dimensions, 8, 4
 local words = {} -- a number for every word, so far apart that none is near another
 

@@ -1,7 +1,7 @@
 -- The search of a plan: one queue of families of points, points of one kind, and plans with the engine's bound; one
--- policy, which takes what promises the shortest step; one protocol of neighbours (moves.lua). What is bounded above the
--- best is never simulated. A search of more simulations goes on from one of fewer: nothing depends on the limit, on
--- threads, or on clocks (where no limit in seconds cuts it short).
+-- policy, which takes what promises the shortest step; one protocol of neighbours (moves.lua). What is bounded above
+-- the best is simulated only to fill the list that is shown. A search of more simulations goes on from one of fewer:
+-- nothing depends on the limit, on threads, or on clocks (where no limit in seconds cuts it short).
 
 local Growth = require 'trinity.plan.growth'
 local balance = require 'trinity.plan.balance'
@@ -153,6 +153,8 @@ function Search:add_family(family)
   local entry = { kind = 'family', family = family, bound_s = math.huge, points = 0 }
   self.counts.families = self.counts.families + 1
   local twin = ok and family.recompute == 'selective' and self.networks:frees_nothing(family)
+  self.fused = self.fused or twin and self.space.given.recompute ~= nil
+  twin = twin and self.space:takes(family, 'recompute', 'none') -- where it is asked for it is searched
   local points, near, near_bytes = 0, nil, nil
   local wrong = self:each(family, ok and not twin and totals or nil, function(point, bound_s, bytes)
     points = points + 1
@@ -444,7 +446,7 @@ function Search:move()
     elseif not fits and others < other_from and result.metrics.step_time_s < limit then
       others, from = others + 1, true
     end
-    if from and not result.left then
+    if from and not result.left and not (result.included and not self.space:holds(result.point)) then
       result.left = true
       for _, entry in ipairs(moves.of(self, result)) do made[#made + 1] = entry end
     end
@@ -563,7 +565,9 @@ function Search:run()
       self:add_family(family)
     end
     whole = true
-    self:bound(self.included or {})
+    self:bound(util.map(self.included or {}, function(point)
+      return { point = space.kept(point), bound_s = 0, settled = true, included = true, moved = 'included' }
+    end))
     if self.asked[1] then self:try({ unpack(self.asked) }) end
     while not self:stopping() and self:turn() do self.say(self) end
     self:fill()

@@ -2,7 +2,7 @@
 -- mesh strategy in short, and `micro_batch`, the samples that a replica works on at a time.
 
 local check = require 'trinity.base.check'
-local rules = require 'trinity.plan.rules'
+local rules = require 'trinity.cluster.runtime_rules'
 local util = require 'trinity.base.util'
 
 local space = {}
@@ -365,6 +365,18 @@ function space.strategy(point)
       and { kind = 'all_reduce', algorithm = point.algorithm } or nil,
     devices = point.devices, inside = point.inside,
   }
+end
+
+--- The point of a strategy with a mesh.
+function space.point_of(strategy, micro_batch)
+  local mesh, way = strategy.mesh, strategy.synchronise or {}
+  return { micro_batch = micro_batch, tensor = mesh.tensor or 1, context = mesh.context or 1, expert = mesh.expert or 1,
+    sequence_parallel = strategy.sequence_parallel or false, recompute = strategy.recompute or 'none',
+    placement = mesh.placement or 1, pipeline = mesh.pipeline or 1, data = mesh.data or 1,
+    schedule = strategy.schedule or '1f1b', virtual_stages = strategy.virtual_stages or 1,
+    stages = strategy.stages or 'even', shard = strategy.shard or 0, bucket_bytes = strategy.bucket_bytes or 25000000,
+    algorithm = way.algorithm or 'automatic', order = strategy.devices or 'natural', devices = strategy.devices,
+    micro_batches = strategy.micro_batches or 1 }
 end
 
 --- A copy of a point that does not change any more. Where operators are placed follows from the rest.

@@ -24,9 +24,9 @@ rules.list = {
       'megatron/core/distributed/fsdp/mcore_fsdp_adapter.py:629' },
     { 'sequence_parallel', with_tensor, 'experts with tensor parallelism need sequence parallelism',
       'megatron/core/model_parallel_config.py:560' },
-    { 'recompute', { 'none', 'selective', 'full' }, 'none, core attention, whole layers', 'megatron/training/arguments.py' },
+    { 'recompute', { 'none', 'selective', 'full' }, 'none, core attention, layers', 'megatron/training/arguments.py' },
     { 'placement', { 1 }, 'whole layers', 'megatron/core/transformer/transformer_block.py' },
-    { 'algorithm', { 'automatic' }, 'NCCL chooses the algorithm', 'megatron/core/distributed/param_and_grad_buffer.py' },
+    { 'algorithm', { 'automatic' }, 'NCCL chooses the algorithm', 'megatron/core/distributed' },
     { 'moved', { false }, 'ranks in the order of the cluster', 'megatron/core/parallel_state.py' },
   },
   ['megatron-2024'] = { -- Megatron-Core 0.8
@@ -100,7 +100,8 @@ local function add(by_dimension, name)
   return by_dimension
 end
 
---- The rules of a runtime by dimension: { allows(value, point), values (whether the value alone decides), text, source }.
+--- The rules of a runtime by dimension: { allows(value, point), values (whether the value alone decides), text,
+--- source }.
 ---@param runtime? string nil: none
 ---@return table<string, table[]>
 function rules.of(runtime)
