@@ -2,7 +2,8 @@
 -- One search over the whole strategy of a network on a cluster. With --json one object with the fields
 --   plans      best first: step_time_s, lower_bound_s, tokens_per_s, model_flop_utilisation, memory_bytes (of the
 --              fullest device), tensor, pipeline, virtual_stages, data, expert, context, placement, micro_batch,
---              schedule, recompute, shard; by layer recomputed_layers, of every virtual stage
+--              schedule, recompute, shard; by layer recomputed_layers, of every virtual stage; rank; variants:
+--              simulated plans that differ in less; included: by --include
 --   refused    { reason =, points = }: what cannot be lowered, and how many points it takes away
 --   pareto     of those simulated the plans that none beats in time and memory, with the same fields
 --   counts, pruned, left, lower_bound_s   what was looked at, what for not, and what no plan is below
@@ -15,7 +16,9 @@ local trinity = require 'trinity'
 local aceso = require 'trinity.plan.aceso'
 local calibrate = require 'trinity.cluster.calibrate'
 local cli = require 'trinity.command.cli'
+local compared = require 'trinity.plan.compared'
 local dimensions = require 'trinity.plan.dimensions'
+local made_for = require 'trinity.strategy.made_for'
 local plan_picture = require 'trinity.report.plan_picture'
 local progress = require 'trinity.base.progress'
 local settings = require 'trinity.command.settings'
@@ -32,13 +35,14 @@ local options = trinity.options(util.merged({
   cluster = { default = 'dgx_h100x1', help = "a cluster, or machines by name: 'dgx_a100x4', 'dgx_h100:4x2+dgx_a100'" },
   global_batch = { default = 256, help = 'samples of a step, of all replicas', min = 1, integer = true },
   sequence = { default = 0, help = "tokens of a sample; 0: the model's own", min = 0, integer = true },
-  plans = { default = 5, help = 'best plans that are shown; bounds prune what cannot be among them', min = 1,
-    max = 1000, integer = true },
+  plans = { default = 5, help = 'best plans that are shown, each of another mesh, schedule, recomputation or sharding',
+    min = 1, max = 1000, integer = true },
+  include = { default = '', help = 'saved plans (JSON), with commas, that are ranked among the found' },
+  compare = { default = '', help = 'sets two saved plans side by side, each on what it was made for: A.json B.json' },
   cost = cli.problem_options.cost,
-  simulations = { default = 24, help = 'strategies that are simulated at most', min = 1, integer = true },
+  simulations = { default = 36, help = 'strategies that are simulated at most', min = 1, integer = true },
   tasks = { default = 20000000, min = 1, integer = true,
     help = 'operators that one simulation runs at most, in all micro-batches; what has more is left' },
-  refinements = { default = 12, help = 'of moves from the best, beside these', min = 0, integer = true },
   seconds = { default = math.huge, help = 'limit: the best by then, with its bound', min = 0 },
   methods = { default = 'annealing', help = 'with --placement: methods of placement, that place single operators '
     .. 'inside stages; the best of them' },
@@ -77,6 +81,12 @@ if options.aceso ~= '' then
   if not found.plan then os.exit(1) end
   return
 end
+if options.compare ~= '' then
+  local files = util.words(options.compare .. ',' .. options.model)
+  if #files ~= 2 then util.fail_usage("option '--compare': expected two files, got %d", #files) end
+  print(cli.called(compared.text, files[1], files[2]))
+  return
+end
 if options.model == '' then util.fail_usage 'expected a model to plan for (--help lists options)' end
 local formats = trinity.formats.names()
 local listed = (' %s '):format(table.concat(formats, ' '))
@@ -101,10 +111,23 @@ end
 local extension = options.model:match '%.(%w+)$' -- networks of other files than these have the batch that was recorded
 local recorded = extension and extension ~= 'json' and extension ~= 'lua'
 
-local found = cli.called(trinity.plan, { graph = recorded and graph() or graph,
-  cluster = trinity.cluster(options.cluster), cost = cli.cost(options),
+local cluster = trinity.cluster(options.cluster)
+-- The point of a saved plan; it is simulated here whatever network, cluster or runtime it was made for.
+local function included(path)
+  local made = made_for.read(path)
+  if made.global_batch ~= options.global_batch or not made.micro_batch then
+    util.fail_usage("option '--include': %s: expected a plan of a global batch of %d, got %s", path,
+      options.global_batch, tostring(made.global_batch))
+  end
+  local problem = trinity.problem { graph = graph(made.micro_batch), cluster = cluster }
+  return space.point_of(problem:load(path, { reevaluate = true }), made.micro_batch)
+end
+
+local found = cli.called(trinity.plan, { graph = recorded and graph() or graph, cluster = cluster,
+  runtime = cluster.basis.runtime or options.runtime ~= '' and options.runtime or 'any', cost = cli.cost(options),
+  included = util.map(util.words(options.include), included),
   global_batch = options.global_batch, space = dimensions.space(options),
-  plans = options.plans, simulations = options.simulations, tasks = options.tasks, refinements = options.refinements,
+  plans = options.plans, simulations = options.simulations, tasks = options.tasks,
   methods = util.words(options.methods), evaluations = options.evaluations, seed = options.seed,
   seconds = options.seconds, quiet = progress.quiet })
 local problem = found.networks:problem((found.plans[1] or { micro_batch = 1 }).micro_batch)
@@ -117,7 +140,8 @@ local function row(plan)
     virtual_stages = plan.virtual_stages, data = plan.data, expert = plan.expert, context = plan.context,
     placement = plan.placement,
     micro_batch = plan.micro_batch, schedule = plan.schedule, recompute = plan.recompute,
-    recomputed_layers = plan.recomputed, shard = plan.shard }
+    recomputed_layers = plan.recomputed, shard = plan.shard, rank = plan.rank, variants = #plan.variants,
+    included = plan.included }
 end
 
 local best, layers = found.plans[1], #problem.handle:mesh_units({ mesh = {} }, 1) - 2

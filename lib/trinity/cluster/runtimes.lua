@@ -114,6 +114,9 @@ runtimes.list = {
       .. 'fitted to its benchmarks' },
 }
 
+-- 'any' has megatron's prices; trinity plan then searches all that trinity can say (cluster/runtime_rules.lua).
+runtimes.list.any = { base = 'megatron', source = 'no runtime' }
+
 local function prior(start, least, most, spread)
   return { start = start, least = least, most = most, spread = spread }
 end

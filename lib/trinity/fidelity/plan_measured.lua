@@ -55,7 +55,7 @@ local function choose(list)
         fused_softmax = vtrain.has_softmax(util.merged(first, { micro_batch = b, tensor = 1 })) }))
     end,
     cluster = model.cluster(first.case.cluster, { runtime = first.case.runtime }), global_batch = first.batch,
-    space = space_of(list), plans = 1, simulations = #list, refinements = 0, quiet = true }
+    space = space_of(list), plans = 1, simulations = #list, quiet = true }
   local best = found.plans[1]
   local named = rows_at(list, best)[1]
   local fastest_s = math.min(unpack(util.map(list, function(row) return row.measured end)))

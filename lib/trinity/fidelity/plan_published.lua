@@ -156,7 +156,7 @@ end
 local function compare(row, options)
   local one, batch = row.case, row.tokens / row.case.model_options.sequence
   local found = plan { global_batch = batch, quiet = true, plans = 1, simulations = options.simulations,
-    tasks = options.tasks, refinements = 0, space = options.whole and { expert = 1 } or stated_space(row, batch),
+    tasks = options.tasks, space = options.whole and { expert = 1 } or stated_space(row, batch),
     cluster = model.cluster(one.cluster, { runtime = one.runtime }),
     graph = function(micro_batch, layers)
       return model.load(one.model, util.merged(one.model_options, { batch_size = micro_batch,

@@ -11,7 +11,7 @@ local megatron = { name = 'megatron', writes = 'arguments of Megatron-LM, an arr
   of = 'Megatron-LM d98e8a64' }
 
 local said = unsaid.set [[data tensor pipeline context expert stages virtual_stages micro_batches recompute
-  sequence_parallel shard schedule context_kind]]
+  sequence_parallel shard schedule context_kind bucket_bytes]]
 
 local one_order = { ['1f1b'] = true, interleaved = true }
 local strategies = { 'optim', 'optim_grads', 'optim_grads_params' }
@@ -75,6 +75,14 @@ local function add_sharding(add, outline)
   add('--data-parallel-sharding-strategy', strategies[shard])
 end
 
+-- Buckets are counted in parameters, with gradients in 32 bits; there are buckets only where reductions overlap.
+local function add_buckets(add, outline)
+  local bytes = outline.strategy.bucket_bytes
+  if outline.mesh.data * outline.mesh.context == 1 or not bytes then return end
+  add '--overlap-grad-reduce'
+  add('--ddp-bucket-size', ('%d'):format(math.max(1, math.floor(bytes / 4))))
+end
+
 --- The arguments of a plan as a list of texts, a flag and its values each, and what they do not say.
 ---@param outline table
 ---@return string[] lines
@@ -97,6 +105,7 @@ function megatron.arguments(outline)
   add('--global-batch-size', outline.batch_size * mesh.data * outline.micro_batches)
   add_recompute(add, outline.strategy)
   add_sharding(add, outline)
+  add_buckets(add, outline)
   return lines, unspoken
 end
 

@@ -127,9 +127,8 @@ end
 
 local function ours(within)
   return function(pool, evaluations)
-    local moves = math.floor(evaluations / 3)
     local found = plan { graph = pool.graph, cluster = pool.cluster, global_batch = pool.batch, quiet = true,
-      plans = 1, simulations = evaluations - moves, refinements = moves, space = within }
+      plans = 1, simulations = evaluations, space = within }
     local best = found.plans[1]
     return { step_time_s = best and best.step_time_s or math.huge, evaluations = found.counts.simulated,
       what = best and space.text(best.point) or 'nothing fits' }

@@ -86,8 +86,8 @@ function balance.again(search, entry, memory_bytes)
   end)
   local list = split(search, entry.point, most)
   if not list then return nil end
-  return { kind = 'point', point = util.merged(space.kept(entry.point), { stages = list }), settled = true,
-    balanced = true, round = round, most = most, bound_s = entry.closed_s, moved = entry.moved }
+  return { point = util.merged(space.kept(entry.point), { stages = list }), settled = true, balanced = true,
+    round = round, most = most, bound_s = entry.bound_s, moved = entry.moved }
 end
 
 return balance

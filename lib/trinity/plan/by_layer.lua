@@ -4,15 +4,13 @@
 -- A plan of this kind takes no less time than one that computes nothing again, and keeps no less than one that computes
 -- all again; between, bytes of a stage fall by the same for every layer.
 
+local Growth = require 'trinity.plan.growth'
 local core = require 'trinity.core'
 local space = require 'trinity.plan.space'
 local stages = require 'trinity.plan.stages'
 local util = require 'trinity.base.util'
 
 local by_layer = {}
-
--- What a simulation keeps over the bound on memory, before one of its kind has said more.
-local usual_growth = 1.02
 
 --- Whether a point is of this kind.
 function by_layer.is(point) return point.recompute == 'by_layer' end
@@ -71,7 +69,7 @@ end
 --- Layers of every device that must be computed again, and bytes that one of them saves there.
 local function needed(search, entry, plain, full, has)
   local wanted, saved = {}, {}
-  local growth = search:memory_growth(entry.point) or usual_growth
+  local growth = search.memory:estimate(Growth.features(entry.point), 0)
   for device, chunks in ipairs(chunks_of(entry.point)) do
     local layers = 0
     for _, chunk in ipairs(chunks) do layers = layers + has[chunk] end

@@ -13,7 +13,6 @@ local options_of = require 'trinity.base.options'
 local placement_methods = require 'trinity.methods'
 local printed = require 'trinity.base.printed'
 local progress = require 'trinity.base.progress'
-local refine = require 'trinity.plan.refine'
 local space = require 'trinity.plan.space'
 local text = require 'trinity.plan.text'
 local unequal = require 'trinity.plan.unequal'
@@ -56,15 +55,17 @@ local declared = options_of.declare('trinity.PlanOptions', { help = 'What trinit
   { 'global_batch', 'integer', needed = true, least = 1, most = 2 ^ 30, help = 'samples of a step of all replicas' },
   { 'space', 'table', as = 'table<string, any>', otherwise = 'all of it',
     help = 'values of dimensions: one, a list, or a function of the point so far that returns a list' },
+  { 'runtime', 'string', otherwise = "'any': all that trinity can say",
+    help = 'whose rules the space has: what this training software runs (cluster/runtime_rules.lua)' },
   { 'cost', 'any', as = 'trinity.CostFunction|trinity.CostRow[]|string',
     help = "as of trinity.problem: a function, rows or a CSV file of seconds; rows hold for one micro-batch" },
   { 'reward', 'function', as = 'trinity.Reward', otherwise = 'minus the step time',
     help = 'is maximised; by any other than the default the simulated are those of the least bounds on the step' },
+  { 'included', 'table', as = 'trinity.PlanPoint[]', help = 'points that are simulated before all others' },
   { 'plans', 'integer', 5, least = 1, most = 1000, help = 'that are kept: bounds prune what cannot be among them' },
-  { 'simulations', 'integer', 24, least = 1, most = 2 ^ 30, help = 'strategies that are simulated at most' },
+  { 'simulations', 'integer', 36, least = 1, most = 2 ^ 30, help = 'strategies that are simulated at most' },
   { 'tasks', 'integer', 20000000, least = 1, most = 2 ^ 50,
     help = 'operators in all micro-batches that one simulation runs at most; what has more is left' },
-  { 'refinements', 'integer', 12, least = 0, most = 2 ^ 30, help = 'of moves from the best, beside these' },
   { 'seconds', 'number', math.huge, least = 0, help = 'limit; results then depend on the machine' },
   { 'methods', 'table', as = 'string[]', otherwise = "{ 'annealing' }",
     help = 'of placement, that place operators inside stages where `space` has placement above 1: the best of them' },
@@ -113,7 +114,8 @@ local function make_space(owner, spec, nets, own_used, devices)
   return space.new(owner, given, { devices = #spec.cluster.devices, per_node = per_node_of(spec.cluster),
     layers = #units - 2, batch = spec.global_batch, experts = graph.active_parameters < graph.parameters,
     has_attention = function() return nets:has_attention(first) end,
-    unequal = #nets.kinds > 1, counts = devices.counts, natural_sorted = devices.natural_sorted }, own_used), first
+    unequal = #nets.kinds > 1, counts = devices.counts, natural_sorted = devices.natural_sorted }, own_used,
+    spec.runtime), first
 end
 
 local point_of = printed.as('point', space.text)
@@ -124,7 +126,8 @@ function FoundPlan.__tostring(self)
   return ('plan: %s: a step of %.6g s'):format(space.text(self.point), self.step_time_s)
 end
 
-fields.class(FoundPlan, 'trinity.FoundPlan', 'bounds feasible fields moved networks order placement point problem')
+fields.class(FoundPlan, 'trinity.FoundPlan',
+  'bounds feasible fields included moved networks order placement point problem rank variants')
 
 --- The strategy is made when it is first read.
 function FoundPlan.__index(self, key)
@@ -150,7 +153,8 @@ local function public(result, nets, spec, peak)
     samples_per_s = spec.global_batch / metrics.step_time_s,
     model_flop_utilisation = flop / (metrics.step_time_s * peak), memory_bytes = metrics.peak_memory_bytes,
     feasible = metrics.feasible, point = point_of(point), fields = result.strategy, bounds = result.bounds,
-    moved = result.moved, problem = problem, networks = nets, stages = result.strategy.stages }
+    moved = result.moved, included = result.included, variants = {}, problem = problem, networks = nets,
+    stages = result.strategy.stages }
   for _, name in ipairs { 'tensor', 'pipeline', 'virtual_stages', 'data', 'expert', 'context', 'micro_batch',
     'micro_batches', 'schedule', 'recompute', 'recomputed', 'shard', 'sequence_parallel', 'bucket_bytes',
     'algorithm', 'order', 'placement' } do
@@ -190,22 +194,30 @@ end
 local function result_of(search, nets, given, first)
   local peak = peak_of(given.cluster, nets, first)
   local function shown(result) return public(result, nets, given, peak) end
-  local fitting = {}
-  local listed = {} -- what a table shows of those so far: plans that look alike are one
+  local best, by_shape, listed = {}, {}, {} -- plans of other shapes; of those that look alike one is a variant
   for _, result in ipairs(search.results) do
-    local looks = ('%s %.4g s %.3g'):format(space.text(result.point), result.metrics.step_time_s,
-      result.metrics.peak_memory_bytes)
+    local looks, shape = ('%s %.4g s %.3g'):format(space.text(result.point), result.metrics.step_time_s,
+      result.metrics.peak_memory_bytes), space.shape(result.point)
     if result.metrics.feasible and not listed[looks] then
       listed[looks] = true
-      fitting[#fitting + 1] = result
+      if by_shape[shape] and not result.included then
+        table.insert(by_shape[shape].variants, shown(result))
+      else
+        local one = shown(result)
+        best[#best + 1], by_shape[shape] = one, by_shape[shape] or one
+        one.rank = #best
+      end
     end
   end
+  local plans = {}
+  for i, one in ipairs(best) do
+    if i <= given.plans or one.included then plans[#plans + 1] = one end
+  end
   local lower = search.lower_bound_s
-  if fitting[1] then lower = math.min(lower, fitting[1].metrics.step_time_s) end
-  local nearest = not fitting[1] and search:find_nearest() or nil
-  local best = { unpack(fitting, 1, math.min(given.plans, #fitting)) }
+  if best[1] then lower = math.min(lower, best[1].step_time_s) end
+  local nearest = not best[1] and search:find_nearest() or nil
   return fields.result('trinity.PlanResult', result_of_plans {
-    plans = util.map(best, shown),
+    plans = plans, runtime = given.runtime or 'any', fused = search.fused or false,
     pareto = util.map(pareto(search.results), shown), simulated = util.map(search.results, shown),
     refused = search.refused, counts = search.counts, pruned = search.pruned, left = search.left or 0,
     too_large = search.too_large,
@@ -260,9 +272,9 @@ function plan.run(spec)
   local made, first = make_space(owner, given, nets, used, devices)
   nets.capacity_bytes = devices.capacity_bytes
   local line = progress.new('plan', given.quiet)
-  local search = Search.new { owner = owner, networks = nets, space = made, count = given.plans, least = 10,
+  local search = Search.new { owner = owner, networks = nets, space = made, count = given.plans,
     simulations = math.max(given.simulations, 1), tasks = given.tasks, seconds = given.seconds,
-    reward = given.reward, own = used,
+    reward = given.reward, own = used, included = given.included,
     methods = given.methods or { 'annealing' },
     method_options = { evaluations = given.evaluations, seed = given.seed, quiet = true },
     cluster = given.cluster, capacity_bytes = devices.capacity_bytes, unequal = #nets.kinds > 1 and devices or nil,
@@ -270,7 +282,6 @@ function plan.run(spec)
   core.begin_search()
   local ok, message = xpcall(function()
     search:run()
-    refine(search, 3, given.refinements)
   end, function(raised) return raised end)
   if not ok then search:stopping() end
   core.end_search()

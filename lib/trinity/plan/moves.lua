@@ -9,6 +9,7 @@ local util = require 'trinity.base.util'
 local moves = {}
 
 local registered, order, builtin = {}, {}, {}
+local axes = { 'tensor', 'context', 'expert', 'pipeline', 'data' }
 
 --- Registers a move under a name: a function of a point and of what the search knows ({ space =, result =,
 --- room(strategy, stage) in bytes, unequal (unequal.lua; nil of equal devices), devices in the order of ranks (nil: the
@@ -127,11 +128,26 @@ moves.register('recompute', function(point, about)
   return again and { changed(point, { recomputed = again }) } or {}
 end)
 
+--- Half the size of one axis and twice that of another.
+moves.register('mesh', function(point, about)
+  local list = {}
+  for _, from in ipairs(axes) do
+    for _, to in ipairs(axes) do
+      local other = changed(point, { [from] = point[from] / 2, [to] = point[to] * 2 })
+      other.virtual_stages = math.max(1, math.min(point.virtual_stages,
+        math.floor(about.space.about.layers / other.pipeline)))
+      if other.pipeline ~= point.pipeline or type(point.stages) == 'table' then other.stages = 'balanced' end
+      if from ~= to and point[from] % 2 == 0 and about.space:holds(other) then list[#list + 1] = other end
+    end
+  end
+  return list
+end)
+
 --- The value before and behind, of each dimension that no other follows from.
 moves.register('dimension', function(point, about)
   local list = {}
   for _, name in ipairs { 'shard', 'sequence_parallel', 'recompute', 'virtual_stages', 'schedule', 'micro_batch' } do
-    local values = space.values_of(about.space, name, point)
+    local values = about.space:values(name, point)
     for i, value in ipairs(values) do
       if value == point[name] then
         for _, other in ipairs { values[i - 1], values[i + 1] } do
@@ -148,7 +164,27 @@ end)
 
 for name in util.sorted_pairs(registered) do builtin[name] = true end
 
---- All neighbours of a result, move by move; a move that fails is an error that names it.
+local function part_text(value)
+  if type(value) ~= 'table' then return tostring(value) end
+  local parts = {}
+  for name, part in util.sorted_pairs(value) do
+    parts[#parts + 1] = ('%s=%s'):format(tostring(name), part_text(part))
+  end
+  return '{' .. table.concat(parts, ' ') .. '}'
+end
+
+--- What tells two points apart.
+---@param point trinity.PlanPoint
+---@return string
+function moves.key_of(point)
+  local parts = {}
+  for name, value in util.sorted_pairs(point) do
+    if name ~= 'devices' and name ~= 'inside' then parts[#parts + 1] = ('%s=%s'):format(name, part_text(value)) end
+  end
+  return table.concat(parts, ' ')
+end
+
+--- The neighbours of a result that a search has not seen, move by move; a move that fails is an error that names it.
 function moves.of(search, result)
   local list = {}
   for _, name in ipairs(order) do
@@ -159,7 +195,13 @@ function moves.of(search, result)
       util.fail('%s: the move \'%s\' at %s returned %s, expected a list of points', search.owner, name,
         util.function_place(registered[name]), util.describe(made))
     end
-    for _, point in ipairs(made) do list[#list + 1] = { point = point, move = name } end
+    for _, given in ipairs(made) do
+      local point = space.kept(given)
+      local key = not search.space:wrong(point) and moves.key_of(point)
+      if key and not search.seen[key] then
+        search.seen[key], list[#list + 1] = true, { point = point, moved = name, bound_s = 0 }
+      end
+    end
   end
   return list
 end

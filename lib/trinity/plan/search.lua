@@ -1,41 +1,45 @@
--- The search of a plan: best first over families of points, points, and points with the engine's bound; what is at the
--- head is opened, bounded or simulated in turn, and what is bounded above the k-th best never. Everything that is done
--- goes by counts, so that neither threads nor clocks change a result that no limit in seconds cut short.
+-- The search of a plan: one queue of families of points, points of one kind, and plans with the engine's bound; one
+-- policy, which takes what promises the shortest step; one protocol of neighbours (moves.lua). What is bounded above
+-- the best is simulated only to fill the list that is shown. A search of more simulations goes on from one of fewer:
+-- nothing depends on the limit, on threads, or on clocks (where no limit in seconds cuts it short).
 
-local Heap = require 'trinity.plan.heap'
+local Growth = require 'trinity.plan.growth'
 local balance = require 'trinity.plan.balance'
 local bounds = require 'trinity.plan.bounds'
 local by_layer = require 'trinity.plan.by_layer'
 local core = require 'trinity.core'
-local inside = require 'trinity.plan.inside'
 local infeasibility = require 'trinity.strategy.infeasibility'
-local scout = require 'trinity.plan.scout'
+local inside = require 'trinity.plan.inside'
+local moves = require 'trinity.plan.moves'
 local space = require 'trinity.plan.space'
 local util = require 'trinity.base.util'
 
 local Search = {}
 Search.__index = Search
 
--- Plans whose bound leaves less than this part of a device free are simulated behind all others.
-local tight = 0.08
+-- Taken from the queue at a time: kinds of points (or families) and points of each; plans, and of these of one kind.
+local at_once = { kind = 32, points = 4, simulation = 8, alike = 2 }
 
--- Operators of a simulation from which on it waits behind all others: a tenth of a second.
-local dear = 1e5
+-- After the last simulation: families that are opened and points that are bounded to raise the bound on all plans.
+local proof = { opened = 24, bounded = 2048 }
 
--- How many are taken from the head of the queue at a time.
-local at_once = { family = 1, point = 128, simulation = 8 }
+-- Standard deviations below the mean that estimates are.
+local optimism = { time = 0.5, memory = 0 }
+
+local fitted_from, other_from = 2, 1 -- neighbours are of so many best plans that fit and that do not
 
 --- options: networks, space, count (plans), simulations, tasks (of one of them), seconds, reward, own (dimensions),
---- say(text), capacity_bytes, methods (names) and method_options of placement inside stages.
+--- say(text), capacity_bytes, methods (names) and method_options of placement inside stages, included (points).
 function Search.new(options)
   local self = setmetatable(util.merged({}, options), Search)
-  self.queue, self.number, self.results, self.seen = Heap.new(), 0, {}, {}
+  self.queue, self.beyond, self.number, self.results, self.seen, self.asked = {}, {}, 0, {}, {}, {}
   self.counts = { points = 0, families = 0, opened = 0, bounded = 0, simulated = 0 }
   self.pruned = { contradictory = 0, memory = 0, bound = 0, duplicates = 0, refused = 0 }
-  self.too_large = 0
   self.refused, self.splits, self.started_s = {}, {}, core.clock_s()
-  self.near, self.late, self.large, self.grown, self.by_layer_seen = {}, {}, {}, {}, {}
-  self.simulated_of, self.places = {}, {}
+  self.near, self.by_layer_seen, self.places, self.ratios, self.tried, self.grown = {}, {}, {}, {}, {}, {}
+  self.batch, self.alike, self.estimates, self.features = {}, {}, 0, {}
+  self.time, self.memory = Growth.new(0.05, 0.1), Growth.new(0.02, 0.03)
+  self.opened, self.bounded_by = {}, {} -- by what bounds grew at least when a family was opened, a point bounded
   return self
 end
 
@@ -74,23 +78,22 @@ function Search:stopping()
   return self.stopped ~= nil
 end
 
---- The step that a plan must beat to be among those kept; infinite before there are that many. By any other reward than
---- the step time no bound decides.
+--- The step that a plan must beat to be the best. By any other reward than the step time no bound decides.
 function Search:limit_s()
-  if self.reward or #self.results < math.max(self.count, self.least) then return math.huge end
-  local kept = self.results[self.count]
-  return kept.metrics.feasible and kept.metrics.step_time_s or math.huge
+  if self.shapes then return math.huge end
+  local best = self.results[1]
+  return not self.reward and best and best.metrics.feasible and best.metrics.step_time_s or math.huge
 end
 
---- Numbers an entry, in the order in which they come.
-local function numbered(self, entry)
+--- Puts an entry into the queue: kind, point (whose features its estimate goes by), bound_s.
+function Search:push(entry)
   self.number = self.number + 1
   entry.number = self.number
-  return entry
-end
-
-local function push(self, entry)
-  self.queue:push(numbered(self, entry))
+  local features = Growth.features(entry.point)
+  entry.key = table.concat(features, ' ')
+  self.features[entry.key] = self.features[entry.key] or features -- one table for all of a kind
+  entry.features = self.features[entry.key]
+  self.queue[#self.queue + 1] = entry
 end
 
 --- The nearest that does not fit, by the bound of the fullest device, of every split of layers and micro-batch.
@@ -119,94 +122,106 @@ function Search:find_nearest()
   end
 end
 
---- Puts a family into the queue by the least bound of its points, from the profile of one device.
-function Search:add_family(family)
-  local ok, totals = pcall(self.networks.totals, self.networks, family, false)
-  if not ok and core.stop_requested() then error(totals, 0) end
-  local open = next(self.own) ~= nil -- what a dimension of one's own does is known behind it alone
-  local entry = { kind = 'family', family = family, bound_s = math.huge, points = 0, fitting = 0 }
-  self.counts.families = self.counts.families + 1
-  local twin = ok and family.recompute == 'selective' and self.networks:frees_nothing(family)
-  local least, fitting, points, wrong = math.huge, 0, 0, 0
-  local most = self.capacity_bytes
-  local near, near_bytes
-  self.space:each(family, function(point, reason)
-    points = points + 1
-    if reason then
-      wrong = wrong + 1
-    elseif twin then
-      return
-    elseif ok and open then
-      least, fitting = 0, fitting + 1
-    elseif ok then
-      local memory = bounds.memory_bytes(point, totals)
-      if memory <= most then
-        fitting = fitting + 1
-        least = math.min(least, bounds.step_time_s(point, totals))
-      elseif not near_bytes or memory < near_bytes then
-        near, near_bytes = space.kept(point), memory
-      end
-    end
-  end)
-  self.counts.points = self.counts.points + points
-  count(self, 'contradictory', wrong)
-  if not ok then return self:lose(util.unplaced(tostring(totals)), points - wrong, family) end
-  if twin then return count(self, 'duplicates', points - wrong) end
-  count(self, 'memory', points - wrong - fitting)
-  if near then self:note_memory(near, near_bytes) end
-  if fitting == 0 then return end
-  entry.bound_s, entry.points = least, fitting
-  push(self, entry)
-end
-
 --- What lowering refuses; Ctrl-C's end of it is no refusal.
 function Search:lose(reason, by, example)
+  reason = util.unplaced(tostring(reason))
   if core.stop_requested() and reason:find('interrupted', 1, true) then error(reason, 0) end
   count(self, 'refused', by)
   self:refuse((reason:gsub('^problem:[%w_]+: ', '')), by, space.kept(example))
 end
 
---- Takes more of one kind from the head of the queue, at most so many in all; those above the limit stay.
-function Search:take(first, most)
-  local list = { first }
-  while #list < most do
-    local head = self.queue[1]
-    if not head or head.kind ~= first.kind or head.bound_s >= self:limit_s() then break end
-    list[#list + 1] = self.queue:pop()
-  end
-  self.taken = list
-  return list
-end
-
---- Opens families: their own profiles, and their points into the queue.
-function Search:open(entries)
-  for _, entry in ipairs(entries) do
-    local family = entry.family
-    self.counts.opened = self.counts.opened + 1
-    local ok, totals = pcall(self.networks.totals, self.networks, family, true)
-    if not ok then
-      self:lose(util.unplaced(tostring(totals)), entry.points, family)
-    else
-      self:add_points(family, totals, entry.points)
-    end
-  end
-end
-
-function Search:add_points(family, totals, known)
-  local limit, most, seen = self:limit_s(), self.capacity_bytes, 0
+--- Calls visit(point, bound_s, memory_bytes) for the points of a family that do not contradict themselves; returns how
+--- many do. What a dimension of one's own does is known only to the engine.
+function Search:each(family, totals, visit)
+  local wrong, open = 0, not totals or next(self.own) ~= nil
   self.space:each(family, function(point, reason)
-    if reason then return end
-    local bound = 0
-    if not next(self.own) then
-      local memory = bounds.memory_bytes(point, totals)
-      if memory > most then return self:note_memory(point, memory) end
-      bound = bounds.step_time_s(point, totals)
+    if reason then
+      wrong = wrong + 1
+    elseif open then
+      visit(point, 0, 0)
+    else
+      visit(point, bounds.step_time_s(point, totals), bounds.memory_bytes(point, totals))
     end
-    seen = seen + 1
-    if bound >= limit then return count(self, 'bound') end
-    push(self, { kind = 'point', bound_s = bound, point = space.kept(point) })
   end)
-  count(self, 'memory', math.max(0, known - seen))
+  return wrong
+end
+
+--- Puts a family into the queue by the least bound of its points, from the profile of one device.
+function Search:add_family(family)
+  local ok, totals = pcall(self.networks.totals, self.networks, family, false)
+  if not ok and core.stop_requested() then error(totals, 0) end
+  local entry = { kind = 'family', family = family, bound_s = math.huge, points = 0 }
+  self.counts.families = self.counts.families + 1
+  local twin = ok and family.recompute == 'selective' and self.networks:frees_nothing(family)
+  self.fused = self.fused or twin and self.space.given.recompute ~= nil
+  twin = twin and self.space:takes(family, 'recompute', 'none') -- where it is asked for it is searched
+  local points, near, near_bytes = 0, nil, nil
+  local wrong = self:each(family, ok and not twin and totals or nil, function(point, bound_s, bytes)
+    points = points + 1
+    if bytes > self.capacity_bytes then
+      if not near_bytes or bytes < near_bytes then near, near_bytes = space.kept(point), bytes end
+      return
+    end
+    entry.points = entry.points + 1
+    if bound_s < entry.bound_s then entry.bound_s, entry.point = bound_s, space.kept(point) end
+  end)
+  self.counts.points = self.counts.points + points + wrong
+  count(self, 'contradictory', wrong)
+  if not ok then return self:lose(totals, points, family) end
+  if twin then return count(self, 'duplicates', points) end
+  count(self, 'memory', points - entry.points)
+  if near then self:note_memory(near, near_bytes) end
+  if entry.points > 0 then self:push(entry) end
+end
+
+--- Notes by what the bound of a kind of entry grew; of a kind that was not seen yet nothing is expected.
+local function note(grown, kind, growth) grown[kind] = math.min(grown[kind] or math.huge, growth) end
+
+local function family_kind(point) return ('%d %d %s'):format(point.tensor, point.context, point.recompute) end
+
+local function point_kind(point)
+  return ('%d %d %d %d %s %s'):format(point.tensor, point.context, point.pipeline, space.width(point) * point.data,
+    point.schedule, tostring(point.order))
+end
+
+-- What points of one kind share beside their family.
+local function kind_of(point)
+  return ('%d %d %d %s %d %s %s'):format(point.placement, point.pipeline, point.data, point.schedule, point.shard,
+    point.algorithm, tostring(point.order))
+end
+
+--- Opens a family: its own profile, and its points into the queue, kind by kind.
+function Search:open(entry)
+  self.counts.opened = self.counts.opened + 1
+  local ok, totals = pcall(self.networks.totals, self.networks, entry.family, true)
+  if not ok then return self:lose(totals, entry.points, entry.family) end
+  local kinds, order, limit, seen, least = {}, {}, self:limit_s(), 0, math.huge
+  self:each(entry.family, totals, function(point, bound_s, bytes)
+    if bytes > self.capacity_bytes then return self:note_memory(point, bytes) end
+    seen, least = seen + 1, math.min(least, bound_s)
+    if bound_s >= limit then return count(self, 'bound') end
+    local key = kind_of(point)
+    if not kinds[key] then
+      kinds[key] = { kind = 'points', list = {} }
+      order[#order + 1] = kinds[key]
+    end
+    table.insert(kinds[key].list, { point = space.kept(point), bound_s = bound_s, number = seen })
+  end)
+  count(self, 'memory', math.max(0, entry.points - seen))
+  if seen > 0 and entry.bound_s > 0 then note(self.opened, family_kind(entry.point), least / entry.bound_s) end
+  for _, kind in ipairs(order) do
+    table.sort(kind.list, function(a, b)
+      if a.bound_s ~= b.bound_s then return a.bound_s < b.bound_s end
+      return a.number < b.number
+    end)
+    self:push_points(kind)
+  end
+end
+
+--- Puts points of one kind into the queue, by the first of them.
+function Search:push_points(kind)
+  kind.point, kind.bound_s, kind.points = kind.list[1].point, kind.list[1].bound_s, #kind.list
+  self:push(kind)
 end
 
 --- The problem that bounds of a point are of, and the layers that it stands for.
@@ -218,34 +233,25 @@ end
 --- Settles what of a point is words: stages and devices; false where it is one that is there already.
 function Search:settle(entry)
   local point = entry.point
-  if entry.settled then return true end
-  entry.settled = true
   point.devices = self.unequal and self.unequal:devices_of(point) or nil
-  if point.stages == 'balanced' and point.pipeline > 1 then
-    local ok, list = pcall(balance.of, self, point)
-    if not ok then
-      self:lose(util.unplaced(tostring(list)), 1, point)
-      return false
-    end
-    if not list and self.space.about.layers % (point.pipeline * point.virtual_stages) == 0
-      and self.space:takes(point, 'stages', 'even') then
-      count(self, 'duplicates')
-      return false
-    end
-    point.stages = list or 'even'
-    entry.balanced = true
+  if entry.settled or point.stages ~= 'balanced' or point.pipeline == 1 then return true end
+  local list = balance.of(self, point)
+  if not list and self.space.about.layers % (point.pipeline * point.virtual_stages) == 0
+    and self.space:takes(point, 'stages', 'even') then
+    count(self, 'duplicates')
+    return false
   end
+  point.stages, entry.balanced = list or 'even', true
   return true
 end
 
---- The strategy of an entry, with what dimensions of one's own make of it; nil and why where no method places its
---- operators.
+--- The strategy of an entry, with what dimensions of one's own make of it; throws why no method places its operators.
 function Search:strategy(entry)
   local point = entry.point
   local strategy = space.strategy(point)
   if point.placement > 1 then
     local places, why = inside.of(self, self.networks:problem(point.micro_batch), strategy, point.micro_batch)
-    if not places then return nil, why end
+    if not places then error(why, 0) end
     point.inside, strategy.inside = places, places
   end
   for name, value in util.sorted_pairs(entry.point.own or {}) do
@@ -254,11 +260,11 @@ function Search:strategy(entry)
   return strategy
 end
 
---- Calls body(entries) for entries of equal micro-batches, experts and recomputation: of one problem.
+--- Calls body(entries) for entries of one problem.
 local function by_problem(entries, body)
   local groups, order = {}, {}
   for _, entry in ipairs(entries) do
-    local key = ('%d %d %s %s'):format(entry.point.micro_batch, entry.point.expert, entry.point.recompute,
+    local key = ('%d %s %s'):format(entry.point.micro_batch, tostring(by_layer.is(entry.point)),
       tostring(entry.point.placement > 1))
     if not groups[key] then
       groups[key] = {}
@@ -283,16 +289,19 @@ function Search:excess(entry, memory)
   return worst, most
 end
 
---- Gives entries the engine's bounds; those that may be among the best go on.
+--- Gives points { point =, bound_s = } the engine's bounds; those that may be the best go into the queue.
 function Search:bound(entries)
   local settled = {}
   for _, entry in ipairs(entries) do
-    if self:settle(entry) then
-      local strategy, why = self:strategy(entry)
-      entry.strategy, entry.closed_s = strategy, entry.bound_s
-      if strategy then settled[#settled + 1] = entry else self:lose(why, 1, entry.point) end
+    local ok, is_new = pcall(self.settle, self, entry)
+    if ok and is_new then ok, entry.strategy = pcall(self.strategy, self, entry) end
+    if not ok then
+      self:lose(entry.strategy or is_new, 1, entry.point)
+    elseif is_new then
+      settled[#settled + 1] = entry
     end
   end
+  local again = {}
   by_problem(settled, function(list)
     local problem, layers = self:bounder(list[1].point)
     local found
@@ -301,162 +310,101 @@ function Search:bound(entries)
     else
       found = problem.handle:mesh_bounds(util.map(list, function(entry) return entry.strategy end), layers)
     end
-    for i, entry in ipairs(list) do self:bounded(entry, found[i]) end
+    for i, entry in ipairs(list) do again[#again + 1] = self:bounded(entry, found[i]) end
   end)
+  if again[1] then self:bound(again) end
 end
 
+--- Returns the entry once more where other stages may fit.
 function Search:bounded(entry, found)
   self.counts.bounded = self.counts.bounded + 1
   if found.refused then return self:lose(found.refused, 1, entry.point) end
-  if found.duplicate or scout.knows(self, entry.strategy) then return count(self, 'duplicates') end
+  if found.duplicate then return count(self, 'duplicates') end
   local worst, most = self:excess(entry, found.memory_bytes)
-  entry.bounds = found
-  if worst > 0 then
+  if worst > 0 and not entry.included then
     local again = balance.again(self, entry, found.memory_bytes)
-    if again then return push(self, again) end
+    if again then return again end
     count(self, 'memory')
     return self:note_memory(entry.point, most)
   end
-  entry.kind, entry.bound_s = 'simulation', found.step_time_s
-  if entry.bound_s >= self:limit_s() then return count(self, 'bound') end
-  if found.tasks > self.tasks then
-    if not entry.moved then self.large[#self.large + 1] = entry end -- never simulated: what is left to prove
-  elseif (worst > -tight * self.capacity_bytes or found.tasks > dear) and not entry.moved then
-    self.late[#self.late + 1] = numbered(self, entry) -- it will hardly fit, or takes long
-  else
-    push(self, entry)
-  end
+  if entry.bound_s > 0 then note(self.bounded_by, point_kind(entry.point), found.step_time_s / entry.bound_s) end
+  entry.kind, entry.bounds, entry.bound_s = 'plan', found, found.step_time_s
+  entry.fullest = most / (most - worst) -- of a device's memory
+  if entry.included then table.insert(self.asked, entry) end
+  self:push(entry)
 end
 
--- What points have in common as to how far simulations exceed their bounds on memory and on time: kinds of them, the
--- closest first.
-local function memory_kinds(point)
-  return { ('memory %s %s %d'):format(point.schedule, point.recompute, point.pipeline),
-    ('memory %s %s'):format(point.schedule, point.recompute), 'memory ' .. point.recompute }
-end
-local function time_kinds(point, unequal)
-  if unequal then
-    -- what messages wait for on unlike links depends most on which devices there are stages of
-    local used = ('%d %d'):format(point.pipeline, space.width(point) * point.data)
-    return { ('time %s %d %d %d %s'):format(point.schedule, point.shard, point.tensor, point.context, used),
-      ('time %d %s'):format(point.shard, used), 'time ' .. used }
-  end
-  local placed = point.placement > 1 and ' placed' or ''
-  return { ('time %s %d %d %d %d%s'):format(point.schedule, point.shard, point.tensor, point.context, point.pipeline,
-    placed), ('time %s %d%s'):format(point.schedule, point.shard, placed) }
-end
-
---- By how much at least simulations of a point's kind exceeded their bounds on memory; nil where there was none.
-function Search:memory_growth(point)
-  local kinds = memory_kinds(point)
-  return self.grown[kinds[1]] or self.grown[kinds[2]] or self.grown[kinds[3]]
-end
-
---- Seconds of a step, and bytes of the fullest device, if a simulation exceeds the bounds by as much as the least so
---- far of its kind (of unlike devices half as much, as a power, where only the sharding is another). An order of what
---- is simulated; what rules out is the bound alone.
+--- Seconds that an entry promises: its bound, times what bounds grow by until a simulation; of plans alike to one that
+--- was simulated the least of that, else what the process says. And whether it will fit.
 function Search:estimate(entry)
-  local _, most = self:excess(entry, entry.bounds.memory_bytes)
-  local time = time_kinds(entry.point, self.unequal)
-  local grown = self.grown[time[1]] or self.grown[time[2]] or math.sqrt(self.grown[time[3]] or 1)
-  return entry.bounds.step_time_s * grown,
-    most * (self:memory_growth(entry.point) or 1)
-end
-
-function Search:note_growth(entry, metrics)
-  local _, most = self:excess(entry, entry.bounds.memory_bytes)
-  local function note(kinds, grown)
-    for _, kind in ipairs(kinds) do self.grown[kind] = math.min(self.grown[kind] or math.huge, grown) end
-  end
-  local kinds = time_kinds(entry.point, self.unequal)
-  self.simulated_of[kinds[#kinds]] = (self.simulated_of[kinds[#kinds]] or 0) + 1
-  note(memory_kinds(entry.point), metrics.peak_memory_bytes / most)
-  note(time_kinds(entry.point, self.unequal), metrics.step_time_s / entry.bounds.step_time_s)
-end
-
--- How many of the closest kind are simulated before what they say of it is heard.
-local at_once_alike = 2
-
---- A function of entries that is true of the first of each kind.
-local function few_of_a_kind(unequal)
-  local seen = {}
-  return function(entry)
-    local kinds = time_kinds(entry.point, unequal)
-    local kind = kinds[unequal and #kinds or 1]
-    seen[kind] = (seen[kind] or 0) + 1
-    return seen[kind] <= at_once_alike
-  end
-end
-
---- Whether of unlike devices enough was simulated of an entry's kind, in the first three quarters of the simulations:
---- the others go by what all kinds said.
-function Search:heard_enough(entry)
-  if not self.unequal or self.reward or 4 * self.counts.simulated >= 3 * self.simulations then return false end
-  local kinds = time_kinds(entry.point, self.unequal)
-  return (self.simulated_of[kinds[#kinds]] or 0) >= at_once_alike
-end
-
---- Of entries those that may be the best by their estimates; the others are simulated behind all else, but not before
---- there is a limit or, of unlike devices, a plan that fits.
-function Search:promising(entries)
-  local list, few = {}, few_of_a_kind(self.unequal)
-  local best = self.results[1]
-  local heard = self:limit_s() < math.huge or self.unequal and best and best.metrics.feasible and not self.reward
-  local best_s = heard and best.metrics.step_time_s or math.huge
-  for _, entry in ipairs(entries) do
-    local time_s, bytes = self:estimate(entry)
-    if bytes > self.capacity_bytes or time_s > best_s or self:heard_enough(entry) then
-      self.late[#self.late + 1] = entry
-    elseif few(entry) then
-      list[#list + 1] = entry
-    else
-      self.queue:push(entry)
+  if entry.estimated ~= self.estimates then
+    local known = self.ratios[entry.key]
+    if not known then
+      local at = self.grown[entry.key]
+      if not at then
+        at = { time = self.time:estimate(entry.features, optimism.time),
+          memory = self.memory:estimate(entry.features, optimism.memory) }
+        self.grown[entry.key] = at
+      end
+      known = known or at
     end
+    entry.growth, entry.fits = known.time, entry.kind ~= 'plan' or entry.fullest * known.memory <= 1
+    entry.estimated = self.estimates
   end
-  return list
+  local grown = entry.growth
+  if entry.kind ~= 'plan' then grown = grown * (self.bounded_by[point_kind(entry.point)] or 1) end
+  if entry.kind == 'family' then grown = grown * (self.opened[family_kind(entry.point)] or 1) end
+  return entry.bound_s * grown, entry.fits
 end
 
---- Takes from those that wait the most promising, at most so many; those that a bound rules out go.
-function Search:take_late(most)
+-- Whether a goes before b: what fits, then the shorter.
+local function before(a, b)
+  if a.fits ~= b.fits then return a.fits end
+  if a.estimate_s ~= b.estimate_s then return a.estimate_s < b.estimate_s end
+  return a.number < b.number
+end
+
+--- The most promising entries, best first, at most so many; those that a bound rules out leave the queue.
+function Search:promising(most)
   local limit, rest, list = self:limit_s(), {}, {}
-  for _, entry in ipairs(self.late) do
-    if entry.bound_s >= limit then
-      count(self, 'bound')
-    else
-      local time_s, bytes = self:estimate(entry)
-      entry.fits, entry.estimate_s = bytes <= self.capacity_bytes, time_s
+  for _, entry in ipairs(self.queue) do
+    if entry.bound_s >= limit and not entry.done then
+      self.beyond[#self.beyond + 1] = entry
+    elseif not entry.done and not (self.shapes and self.shapes[space.shape(entry.point)]) then
       rest[#rest + 1] = entry
+      local last = list[most]
+      local later = last and last.fits and last.estimate_s < entry.bound_s
+        or entry.bounds and (entry.bounds.tasks > self.tasks or (self.alike[entry.key] or 0) >= at_once.alike)
+      if not later then
+        entry.estimate_s = self:estimate(entry)
+        local at = #list + 1
+        while at > 1 and before(entry, list[at - 1]) do at = at - 1 end
+        if at <= most then
+          table.insert(list, at, entry)
+          list[most + 1] = nil
+        end
+      end
     end
   end
-  table.sort(rest, function(a, b)
-    if a.fits ~= b.fits then return a.fits end
-    if a.estimate_s ~= b.estimate_s then return a.estimate_s < b.estimate_s end
-    return a.number < b.number
-  end)
-  self.late = {}
-  local few = few_of_a_kind(self.unequal)
-  for _, entry in ipairs(rest) do table.insert(#list < most and few(entry) and list or self.late, entry) end
+  self.queue = rest
   return list
 end
 
---- Prices entries; a plan that contradicts its graph is refused with its sentence.
+--- Simulates plans; one that contradicts its graph is refused with its sentence.
 function Search:simulate(entries)
   by_problem(entries, function(list)
     local problem = self.networks:problem(list[1].point.micro_batch)
     local plans = util.map(list, function(entry) return entry.strategy end)
     local ok, metrics = pcall(problem.evaluate_batch, problem, plans)
     for i, entry in ipairs(list) do
-      local priced, what = ok, ok and metrics[i] or nil
-      if not ok then priced, what = pcall(problem.evaluate, problem, plans[i]) end
-      if priced then
-        self:priced(entry, what, problem)
-      elseif tostring(what):find('interrupted', 1, true) then
-        error(what, 0)
-      else
-        self:lose(util.unplaced(tostring(what)), 1, entry.point)
-      end
+      local fine, what = ok, ok and metrics[i] or nil
+      if not ok then fine, what = pcall(problem.evaluate, problem, plans[i]) end
+      if not fine and tostring(what):find('interrupted', 1, true) then error(what, 0) end
+      entry.done = true
+      if fine then self:simulated(entry, what, problem) else self:lose(what, 1, entry.point) end
     end
   end)
+  self.grown, self.estimates = {}, self.estimates + 1
 end
 
 --- Whether result a is better than b; of equal ones the first.
@@ -465,9 +413,14 @@ local function better(a, b)
   return not infeasibility.better(b, a) and a.number < b.number
 end
 
-function Search:priced(entry, metrics, problem)
+function Search:simulated(entry, metrics, problem)
   self.counts.simulated = self.counts.simulated + 1
-  self:note_growth(entry, metrics)
+  local _, most = self:excess(entry, entry.bounds.memory_bytes)
+  local time, memory = metrics.step_time_s / entry.bounds.step_time_s, metrics.peak_memory_bytes / most
+  self.time:add(entry.features, time)
+  self.memory:add(entry.features, memory)
+  local known = self.ratios[entry.key] or { time = time, memory = memory }
+  self.ratios[entry.key] = { time = math.min(known.time, time), memory = math.min(known.memory, memory) }
   local reward = -metrics.step_time_s
   if self.reward then
     reward = self.reward(metrics, problem:strategy(entry.strategy))
@@ -477,97 +430,173 @@ function Search:priced(entry, metrics, problem)
     end
   end
   local result = { point = entry.point, strategy = entry.strategy, bounds = entry.bounds, bound_s = entry.bound_s,
-    metrics = metrics, reward = reward, number = entry.number, moved = entry.moved }
+    metrics = metrics, reward = reward, number = entry.number, moved = entry.moved, included = entry.included }
   local at = #self.results + 1
   while at > 1 and better(result, self.results[at - 1]) do at = at - 1 end
   table.insert(self.results, at, result)
-  return result
 end
 
---- Simulations between two looks at the clock.
-function Search:at_once() return self.seconds < math.huge and math.max(1, core.threads()) or at_once.simulation end
-
---- One turn: what is at the head. False when there is nothing left to do.
-function Search:turn()
-  local head = self.queue[1]
-  if not head or head.bound_s >= self:limit_s() then return false end
-  self.queue:pop()
-  if head.kind == 'family' then
-    self:open(self:take(head, at_once.family))
-  elseif head.kind == 'point' then
-    self:bound(self:take(head, at_once.point))
-  else
-    local left = self.simulations - self.counts.simulated
-    if left <= 0 then
-      self.queue:push(head)
-      return false
+--- Bounds the neighbours of the best plans, of those that fit and of faster ones that do not.
+function Search:move()
+  local made, fitting, others, limit = {}, 0, 0, self:limit_s()
+  for _, result in ipairs(self.results) do
+    local fits, from = result.metrics.feasible, false
+    if fits and fitting < fitted_from then
+      fitting, from = fitting + 1, true
+    elseif not fits and others < other_from and result.metrics.step_time_s < limit then
+      others, from = others + 1, true
     end
-    self:simulate(self:promising(self:take(head, math.min(self:at_once(), left))))
+    if from and not result.left and not (result.included and not self.space:holds(result.point)) then
+      result.left = true
+      for _, entry in ipairs(moves.of(self, result)) do made[#made + 1] = entry end
+    end
   end
-  return true
+  self:bound(made)
 end
 
---- Adds all families; false where it was stopped before.
-function Search:begin()
-  for _, family in ipairs(self.space:families()) do
-    if self:stopping() then return false end
-    self:add_family(family)
+--- Simulates plans that were not, at most as many as are left, and bounds what is next to the best.
+function Search:try(plans)
+  local list = {}
+  for _, entry in ipairs(plans) do
+    local key = moves.key_of(entry.point)
+    if self.tried[key] then
+      entry.done = true
+      count(self, 'duplicates')
+    elseif #list < self.simulations - self.counts.simulated then
+      self.tried[key], self.seen[key], list[#list + 1] = true, true, entry
+    end
   end
-  return true
+  self:simulate(list)
+  if self.counts.simulated < self.simulations then self:move() end
 end
 
---- Runs until nothing can be among the best, or a limit.
+--- Opens families and bounds the first points of kinds.
+function Search:expand(entries)
+  local points = {}
+  for _, entry in ipairs(entries) do
+    if entry.kind == 'family' then
+      self:open(entry)
+      entry.done = true
+    else
+      for _ = 1, math.min(at_once.points, #entry.list) do points[#points + 1] = table.remove(entry.list, 1) end
+    end
+  end
+  self:bound(points)
+  for _, entry in ipairs(entries) do
+    entry.done = true
+    if entry.kind == 'points' and entry.list[1] then self:push_points { kind = 'points', list = entry.list } end
+  end
+end
+
+--- One turn of the policy: opens and bounds what is more promising than any plan, or takes the most promising plan; so
+--- many of these are simulated at a time. False when there is nothing left to do.
+function Search:turn()
+  local list, others = self:promising(at_once.kind), {}
+  while #others < #list and list[#others + 1].kind ~= 'plan' do others[#others + 1] = list[#others + 1] end
+  if others[1] then
+    self:expand(others)
+    return true
+  end
+  local wanted = math.min(self.seconds < math.huge and core.threads() or at_once.simulation,
+    self.simulations - self.counts.simulated)
+  if list[1] and wanted > 0 then
+    list[1].done = true
+    self.batch[#self.batch + 1] = list[1]
+    self.alike[list[1].key] = (self.alike[list[1].key] or 0) + 1
+    self.time:expect(list[1].features)
+    self.grown, self.estimates = {}, self.estimates + 1
+  end
+  if self.batch[1] and (#self.batch >= wanted or not list[1]) then
+    self.time:forget()
+    self:try(self.batch)
+    self.batch, self.alike = {}, {}
+    return true
+  end
+  return list[1] ~= nil and wanted > 0
+end
+
+--- Simulates plans that cannot be the best until so many are known as are shown, each of another shape.
+function Search:fill()
+  if self.reward or self.counts.simulated >= self.simulations then return end
+  local shapes, known = {}, 0
+  repeat
+    for _, result in ipairs(self.results) do
+      local shape = space.shape(result.point)
+      if result.metrics.feasible and not shapes[shape] then shapes[shape], known = true, known + 1 end
+    end
+    self.queue, self.beyond = util.listed(#self.queue + #self.beyond, function(i)
+      return self.queue[i] or self.beyond[i - #self.queue]
+    end), {}
+    self.shapes = shapes
+  until known >= self.count or self:stopping() or not self:turn()
+  self.shapes = nil
+end
+
+--- Opens and bounds what has the least bounds, so that less is below the best than what no simulation was left for.
+function Search:prove()
+  local opened, bounded = self.counts.opened + proof.opened, self.counts.bounded + proof.bounded
+  while self.counts.opened < opened and self.counts.bounded < bounded and not self:stopping() do
+    local limit, list = self:limit_s(), {}
+    for _, entry in ipairs(self.queue) do
+      if not entry.done and entry.bound_s < limit then list[#list + 1] = entry end
+    end
+    self.queue = list
+    local least = { unpack(list) }
+    table.sort(least, function(a, b)
+      if a.bound_s ~= b.bound_s then return a.bound_s < b.bound_s end
+      return a.number < b.number
+    end)
+    local others, n = {}, 0
+    while least[n + 1] and least[n + 1].kind ~= 'plan' and n < at_once.kind do
+      n = n + 1
+      others[n] = least[n]
+    end
+    if n == 0 then return end
+    self:expand(others)
+  end
+end
+
+--- Runs until nothing can be better, or a limit.
 function Search:run()
   local whole = false
   local ok, message = pcall(function()
-    whole = self:begin()
-    self.taken = nil
-    while not self:stopping() and self:turn() do
-      self.taken = nil
-      if scout.due(self) then scout.run(self) end
-      self.say(self)
+    for _, family in ipairs(self.space:families()) do
+      if self:stopping() then return end
+      self:add_family(family)
     end
-    while self.late[1] and not self:stopping() and self.counts.simulated < self.simulations do
-      self.taken = self:take_late(math.min(self:at_once(), self.simulations - self.counts.simulated))
-      self:simulate(self.taken)
-      self.taken = nil
-      self.say(self)
-    end
+    whole = true
+    self:bound(util.map(self.included or {}, function(point)
+      return { point = space.kept(point), bound_s = 0, settled = true, included = true, moved = 'included' }
+    end))
+    if self.asked[1] then self:try({ unpack(self.asked) }) end
+    while not self:stopping() and self:turn() do self.say(self) end
+    self:fill()
+    self:prove()
   end)
   if not ok and not self:stopping() then error(message, 0) end
-  self:put_back(self.taken or {})
   self:conclude(whole)
-end
-
---- What Ctrl-C broke off in the middle may hold the best: none of it is done.
-function Search:put_back(taken)
-  local late = {}
-  for _, entry in ipairs(self.late) do late[entry] = true end
-  for _, entry in ipairs(taken) do
-    if not late[entry] then self.queue:push(entry) end
-  end
 end
 
 --- What is known of all that was left. `whole`: every family was looked at.
 function Search:conclude(whole)
-  local rest = 0
+  local best = self.results[1]
   local limit = self:limit_s()
-  self.lower_bound_s = self.results[1] and self.results[1].metrics.feasible and self.results[1].metrics.step_time_s
-    or math.huge
-  for _, list in ipairs { self.queue, self.late, self.large } do
-    for _, entry in ipairs(list) do
+  self.left, self.too_large = 0, 0
+  self.lower_bound_s = best and best.metrics.feasible and best.metrics.step_time_s or math.huge
+  for i = 1, #self.queue + #self.beyond do
+    local entry = self.queue[i] or self.beyond[i - #self.queue]
+    if not entry.done then
       local points = entry.points or 1
       if entry.bound_s >= limit then
         count(self, 'bound', points)
       else
-        rest = rest + points
-        if list == self.large then self.too_large = self.too_large + 1 end
+        self.left = self.left + points
+        if entry.bounds and entry.bounds.tasks > self.tasks then self.too_large = self.too_large + 1 end
       end
       self.lower_bound_s = math.min(self.lower_bound_s, entry.bound_s)
     end
   end
   if not whole then self.lower_bound_s = 0 end -- of what was not looked at nothing is known
-  self.left = rest
 end
 
 return Search

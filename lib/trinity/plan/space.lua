@@ -2,6 +2,7 @@
 -- mesh strategy in short, and `micro_batch`, the samples that a replica works on at a time.
 
 local check = require 'trinity.base.check'
+local rules = require 'trinity.cluster.runtime_rules'
 local util = require 'trinity.base.util'
 
 local space = {}
@@ -217,17 +218,42 @@ end
 --- What a dimension ranges over at a point; nil: nothing.
 local function values_of(self, name, point)
   local given = self.given[name]
-  local list = given ~= nil and listed(self.owner, name, given, point) or nil
-  return list or defaults[name](point, self.about)
+  local list = given ~= nil and listed(self.owner, name, given, point) or defaults[name](point, self.about)
+  if not self.rules[name] then return list end
+  local allowed = {}
+  for _, value in ipairs(list) do
+    local rule = rules.broken(self.rules, name, value, point)
+    if rule then self.broken = self.broken or rule else allowed[#allowed + 1] = value end
+  end
+  return allowed
 end
 
 local Space = {}
 Space.__index = Space
 
---- A space over a network and a cluster.
-function space.new(owner, given, about, own)
-  return setmetatable({ owner = owner, given = given, about = about, own = own,
-    own_names = util.sorted_keys(own) }, Space)
+-- A value that was given and that the runtime has at no point is an error.
+local function check_rules(self, runtime)
+  for name, by_name in util.sorted_pairs(self.rules) do
+    local given = self.given[name]
+    if given ~= nil and type(given) ~= 'function' then
+      for _, value in ipairs(listed(self.owner, name, given)) do
+        local rule = rules.broken({ [name] = util.map(by_name, function(one) return one.values and one or nil end) },
+          name, value)
+        if rule then
+          check.refuse(self.owner, 'dimension', name, "runtime '%s' runs %s (%s), got %s; 'any' has no such rules",
+            runtime, rule.text, rule.source, tostring(value))
+        end
+      end
+    end
+  end
+end
+
+--- A space over a network and a cluster; runtime: whose rules hold (rules.lua), nil: none.
+function space.new(owner, given, about, own, runtime)
+  local self = setmetatable({ owner = owner, given = given, about = about, own = own,
+    own_names = util.sorted_keys(own), rules = rules.of(runtime) }, Space)
+  check_rules(self, runtime)
+  return self
 end
 
 local function loop(self, dimensions, i, point, visit)
@@ -277,19 +303,52 @@ end
 function Space:wrong(point)
   if self.about.batch % (point.micro_batch * point.data) ~= 0 then return "the batch does not divide" end
   point.micro_batches = self.about.batch / (point.micro_batch * point.data)
+  for name in util.sorted_pairs(self.rules) do
+    local value = point[name]
+    if name == 'moved' then value = type(point.order) == 'table' end
+    if name == 'stages' and type(value) == 'table' then value = 'balanced' end
+    local rule = rules.broken(self.rules, name, value, point)
+    if rule then return rule.text end
+  end
   return contradiction(point, self.about)
+end
+
+-- What is known of a point where a dimension gets its value.
+local function before(point, name)
+  local known = {}
+  for _, list in ipairs { space.family, space.rest } do
+    for _, other in ipairs(list) do
+      if other == name then return known end
+      known[other] = point[other]
+    end
+  end
+  return point
+end
+
+--- What a dimension ranges over where those before it are as in a point.
+function Space:values(name, point)
+  if space.names[name] then return values_of(self, name, before(point, name)) end
+  return listed(self.owner, name, self.given[name] or self.own[name].values, point)
 end
 
 --- Whether a value of a dimension is one that the space was given, or ranges over by itself.
 function Space:takes(point, name, value)
-  local list = space.names[name] and values_of(self, name, point) or self.given[name] or self.own[name].values
-  for _, other in ipairs(listed(self.owner, name, list, point)) do
+  for _, other in ipairs(self:values(name, point)) do
     if other == value then return true end
   end
   return false
 end
 
-space.values_of = values_of
+--- Whether a point's values are all ones that the space has, but for stages and devices that moves found.
+function Space:holds(point)
+  for _, list in ipairs { space.family, space.rest } do
+    for _, name in ipairs(list) do
+      local found = type(point[name]) == 'table'
+      if not found and name ~= 'bucket_bytes' and not self:takes(point, name, point[name]) then return false end
+    end
+  end
+  return true
+end
 
 --- The point as a strategy of a mesh. stages: a list in place of 'balanced'; devices: of an unequal cluster.
 function space.strategy(point)
@@ -308,6 +367,18 @@ function space.strategy(point)
   }
 end
 
+--- The point of a strategy with a mesh.
+function space.point_of(strategy, micro_batch)
+  local mesh, way = strategy.mesh, strategy.synchronise or {}
+  return { micro_batch = micro_batch, tensor = mesh.tensor or 1, context = mesh.context or 1, expert = mesh.expert or 1,
+    sequence_parallel = strategy.sequence_parallel or false, recompute = strategy.recompute or 'none',
+    placement = mesh.placement or 1, pipeline = mesh.pipeline or 1, data = mesh.data or 1,
+    schedule = strategy.schedule or '1f1b', virtual_stages = strategy.virtual_stages or 1,
+    stages = strategy.stages or 'even', shard = strategy.shard or 0, bucket_bytes = strategy.bucket_bytes or 25000000,
+    algorithm = way.algorithm or 'automatic', order = strategy.devices or 'natural', devices = strategy.devices,
+    micro_batches = strategy.micro_batches or 1 }
+end
+
 --- A copy of a point that does not change any more. Where operators are placed follows from the rest.
 function space.kept(point)
   local copy = util.merged({}, point)
@@ -322,6 +393,12 @@ function space.total(list)
   local sum = 0
   for _, value in ipairs(list) do sum = sum + value end
   return sum
+end
+
+--- What a person calls a plan: plans that differ in nothing of this are variants of one.
+function space.shape(point)
+  return ('%d %d %d %d %d %d %s %s %d'):format(point.tensor, point.context, point.expert, point.placement,
+    point.pipeline, point.data, point.pipeline > 1 and point.schedule or '', point.recompute, point.shard)
 end
 
 --- The point in a line.

@@ -72,7 +72,7 @@ describe('trinity export', function()
 end)
 
 describe('trinity plan --export', function()
-  local words = ("plan '%s' --global_batch 8 --simulations 2 --refinements 0 --data 2 --tensor 1 --pipeline 2 --cluster p100x4 "
+  local words = ("plan '%s' --global_batch 8 --simulations 2 --data 2 --tensor 1 --pipeline 2 --cluster p100x4 "
     .. '--run none --quiet --export '):format(model)
   it('writes the best plan alone', function()
     local status, output = parts_of(words .. 'accelerate')

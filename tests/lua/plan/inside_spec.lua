@@ -26,7 +26,7 @@ local function branches(layers, width)
 end
 
 local function plan(options)
-  local given = { quiet = true, refinements = 0 }
+  local given = { quiet = true }
   for name, value in trinity.sorted_pairs(options) do given[name] = value end
   return trinity.plan(given)
 end

@@ -2,7 +2,6 @@
 -- rewards and moves of one's own, uneven stages, what does not fit.
 
 local trinity = require 'trinity'
-local scout = require 'trinity.plan.scout'
 local space = require 'trinity.plan.space'
 local text = require 'trinity.plan.text'
 
@@ -43,35 +42,10 @@ describe('a plan', function()
     local best, count = exhaust(small, about, gpt, cluster)
     expect(count > 300):truthy()
     local found = trinity.plan { graph = gpt, cluster = cluster, global_batch = 16, space = small, plans = 1,
-      simulations = 100000, refinements = 0 }
+      simulations = 100000 }
     expect(found.left):equals(0)
     expect(found.plans[1].step_time_s):equals(best)
     expect(found.counts.simulated < count / 2):truthy()
-    expect(found.counts.simulated >= 10):truthy()
-  end)
-
-  it('is the same where points that leave room are simulated first', function()
-    local function plans()
-      return trinity.plan { graph = gpt, cluster = cluster, global_batch = 16, plans = 5,
-        space = { stages = 'even', bucket_bytes = 25000000, context = { 1, 2 }, recompute = 'full' },
-        simulations = 100000, refinements = 0 }
-    end
-    local plain, due, search = plans(), scout.due, nil
-    scout.due = function(one)
-      search = one
-      return not one.scouted
-    end
-    local ok, found = pcall(plans)
-    scout.due = due
-    assert(ok, found)
-    for i, plan in ipairs(found.plans) do
-      expect(plan.step_time_s):equals(plain.plans[i].step_time_s)
-      expect(plan.strategy == plain.plans[i].strategy):truthy()
-    end
-    expect(next(search.scouted) ~= nil):truthy()
-    for i, plan in ipairs(found.simulated) do
-      for j = 1, i - 1 do expect(plan.strategy == found.simulated[j].strategy):equals(false) end
-    end
   end)
 
   it('is the best of its space where memory rules plans out', function()
@@ -87,7 +61,7 @@ describe('a plan', function()
     local about = { devices = 4, per_node = 4, layers = 6, batch = 8, experts = false, unequal = false }
     local best, count = exhaust(small, about, gpt, on)
     local found = trinity.plan { graph = gpt, cluster = on, global_batch = 8, space = small, plans = 1,
-      simulations = 100000, refinements = 0 }
+      simulations = 100000 }
     expect(best < math.huge):truthy()
     expect(found.pruned.memory > 0):truthy()
     expect(found.plans[1].step_time_s):equals(best)
@@ -95,7 +69,7 @@ describe('a plan', function()
   end)
 
   it('prints what is simulated, bounds below it, and fields that make the same strategy', function()
-    local found = trinity.plan { graph = gpt, cluster = cluster, global_batch = 32, simulations = 12, refinements = 6 }
+    local found = trinity.plan { graph = gpt, cluster = cluster, global_batch = 32, simulations = 12 }
     expect(#found.plans):equals(5)
     for i, plan in ipairs(found.plans) do
       expect(plan.lower_bound_s <= plan.step_time_s):truthy()
@@ -112,19 +86,17 @@ describe('a plan', function()
 
   it('leaves what is too large to simulate, and says so', function()
     local sheet = trinity.cluster(cluster.name, { constants = 'data_sheet' })
-    local found = trinity.plan { graph = gpt, cluster = sheet, global_batch = 16, plans = 1, simulations = 100000,
-      refinements = 0, space = small, tasks = 2 * gpt(1).operators }
+    local found = trinity.plan { graph = gpt, cluster = sheet, global_batch = 16, plans = 1, simulations = 100000, space = small, tasks = 2 * gpt(1).operators }
     expect(found.too_large > 0):truthy()
     expect(found.left):equals(found.too_large)
     expect(found.lower_bound_s < found.plans[1].step_time_s):truthy()
     for _, plan in ipairs(found.simulated) do expect(plan.micro_batches <= 2):truthy() end
-    local all = trinity.plan { graph = gpt, cluster = sheet, global_batch = 16, plans = 1, simulations = 100000,
-      refinements = 0, space = small }
+    local all = trinity.plan { graph = gpt, cluster = sheet, global_batch = 16, plans = 1, simulations = 100000, space = small }
     expect(found.lower_bound_s <= all.plans[1].step_time_s):truthy()
   end)
 
   it('takes dimensions that are fixed, listed, or functions of the point', function()
-    local found = trinity.plan { graph = gpt, cluster = cluster, global_batch = 16, refinements = 0, space = {
+    local found = trinity.plan { graph = gpt, cluster = cluster, global_batch = 16, space = {
       pipeline = 2, tensor = { 1, 2 }, micro_batch = function(point)
         expect(point.tensor):equals(nil)
         return { 2 }
@@ -168,7 +140,7 @@ describe('a plan', function()
     local common = { tensor = 1, context = 1, micro_batch = 1, data = 1, pipeline = 4, recompute = 'none' }
     local function best(stages)
       common.stages = stages
-      return trinity.plan { graph = big_head, cluster = cluster, global_batch = 32, refinements = 0, space = common,
+      return trinity.plan { graph = big_head, cluster = cluster, global_batch = 32, space = common,
         simulations = 1000 }.plans[1]
     end
     local even, uneven = best 'even', best 'balanced'
@@ -182,7 +154,7 @@ describe('a plan', function()
     local function layers(b) return gpt(b, { layers = 24, hidden = 2048, sequence = 1024, positions = 1024 }) end
     local function best(stages)
       common.stages = stages
-      return trinity.plan { graph = layers, cluster = mixed, global_batch = 32, refinements = 0, space = common,
+      return trinity.plan { graph = layers, cluster = mixed, global_batch = 32, space = common,
         simulations = 1000 }.plans[1]
     end
     local even, uneven = best 'even', best 'balanced'
@@ -200,7 +172,7 @@ describe('a plan', function()
         devices = { { name = 'd', type = 'tight' } } }
     end
     local function best(bytes, recompute)
-      return trinity.plan { graph = gpt, cluster = on(bytes), global_batch = 32, refinements = 4, quiet = true,
+      return trinity.plan { graph = gpt, cluster = on(bytes), global_batch = 32, quiet = true,
         space = { micro_batch = 8, recompute = recompute } }.plans[1]
     end
     local plain, full = best(1e12, 'none'), best(1e12, 'full')

@@ -49,7 +49,7 @@ describe('a plan for unlike devices', function()
       bucket_bytes = 25000000, shard = { 0, 1 }, virtual_stages = 1,
       schedule = { '1f1b', 'gpipe' }, order = { 'natural', 'fastest_first', 'fastest_last' } }
     local found = trinity.plan { graph = gpt, cluster = on, global_batch = 8, space = given, plans = 1,
-      simulations = 100000, refinements = 0, quiet = true }
+      simulations = 100000, quiet = true }
     local sorted, problems, best, count, mixed = { 2, 4, 1, 3 }, {}, math.huge, 0, 0
     local points = space.new('unequal_spec', given, { devices = 4, per_node = 4, layers = 6, batch = 8,
       experts = false, unequal = true, counts = { 2, 4 }, natural_sorted = false }, {})
@@ -97,7 +97,7 @@ describe('a plan for unlike devices', function()
     local tight = cluster_of({ {}, { memory_bytes = 340e6 } }, all_linked(2, 5e10))
     local function deep(b) return gpt(b, { layers = 12, vocabulary = 1024 }) end
     local function plan(on)
-      return trinity.plan { graph = deep, cluster = on, global_batch = 8, quiet = true, refinements = 0, space = {
+      return trinity.plan { graph = deep, cluster = on, global_batch = 8, quiet = true, space = {
         tensor = 1, context = 1, data = 1, pipeline = 2, micro_batch = 1, recompute = 'none', schedule = '1f1b',
         stages = 'balanced', order = 'natural' } }.plans[1]
     end

@@ -130,7 +130,7 @@ local begins_anew = {
   { 'pipeline --model gpt2 --devices 4 --method max_load_annealing', result, 'with the best so far, which is not gone on from',
     'best' },
   { 'plan gpt2 --set layers=48,fused=false,dropout=0 --cluster dgx_a100x8 --global_batch 512 --simulations 1000000 '
-    .. '--plans 1000 --refinements 1000000', result, 'ended early %(Ctrl%-C%) with the best so far, which is not gone on from',
+    .. '--plans 1000', result, 'ended early %(Ctrl%-C%) with the best so far, which is not gone on from',
     'simulated, best' },
   { 'execute' .. network .. ' --steps 1000000 --warm_up 1', result, 'after %d+ of 1000000 steps; [^\n]*a new run begins at step 1',
     'step [3-9]' },

@@ -13,7 +13,7 @@ local function spec()
   net:softmax_cross_entropy('loss', x, net:input('y', { 2 }, 'int64'))
   made = { graph = net:build():to_training(), cluster = trinity.cluster 'p100x2', global_batch = 4,
     space = { tensor = 1, pipeline = 1, context = 1, expert = 1, schedule = '1f1b', recompute = 'none', shard = 0 },
-    simulations = 2, refinements = 0, quiet = true }
+    simulations = 2, quiet = true }
   return made
 end
 

@@ -200,7 +200,7 @@ describe('what functions return', function()
     local found, builder = trinity.methods.heft(problem), trinity.graph.new { name = 'x' }
     local timeline, row = problem:timeline(found), trinity.compare(problem, { found }, { quiet = true }).rows[1]
     local plans = trinity.plan { graph = trinity.model('gpt2', { batch_size = 1, layers = 1, sequence = 64 }), cluster = cluster, global_batch = 1,
-      simulations = 1, refinements = 0, quiet = true, space = { tensor = 1, context = 1, pipeline = 1, data = 1 } }
+      simulations = 1, quiet = true, space = { tensor = 1, context = 1, pipeline = 1, data = 1 } }
     for i, object in ipairs { problem:bounds(), cluster.devices[1], graph:operator(3), graph:operator(3).outputs[1],
       found:account(), found:account().devices[1], timeline:critical_path(), timeline:critical_steps(), timeline:by_type()[1],
       cluster:collective { kind = 'all_reduce', bytes = 1e6, devices = { 1, 2 } }, plans, plans.plans[1], plans.plans[1].point,

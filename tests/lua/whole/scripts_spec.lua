@@ -20,7 +20,7 @@ local smoke = {
     reference = '--save ' .. temporary(),
     simulate = '--model vgg16 --json',
     plan = 'gpt2 --set layers=4,hidden=256,heads=4,fused=false,dropout=0 --cluster dgx_a100:2 --global_batch 8 --sequence 64 '
-      .. '--micro_batch 1 --simulations 10 --refinements 2 --json',
+      .. '--micro_batch 1 --simulations 10 --json',
     select = ("'%s/tests/data/selection/example.json' --json"):format(root),
     pipeline = ("'%s/tests/data/profiles/small.graph.txt' --method pipedream --devices 2"):format(root),
     search = '--model vgg16 --method annealing --evaluations 20',

@@ -14,7 +14,6 @@ error 'this file is for editors'
 ---@field plans? integer that are kept: bounds prune what cannot be among them (default 5; 1 to 1000)
 ---@field simulations? integer strategies that are simulated at most (default 24; 1 to 2^30)
 ---@field tasks? integer operators in all micro-batches that one simulation runs at most; what has more is left (default 2e7; 1 to 2^50)
----@field refinements? integer of moves from the best, beside these (default 12; 0 to 2^30)
 ---@field seconds? number limit; results then depend on the machine (default inf; 0 or more)
 ---@field methods? string[] of placement, that place operators inside stages where `space` has placement above 1: the best of them (default: { 'annealing' })
 ---@field evaluations? integer of such a method, a stage (default 1000; 1 to 2^30)

@@ -1,0 +1,122 @@
+-- What each runtime runs: the rules that make its space of plans. A rule has the dimension whose values it allows, what
+-- it allows (values, or a function of a value and the point up to its dimension), its sentence, and its source in the
+-- client. Dimensions are in the order of space.lua; layouts and virtual stages that are not mentioned are free.
+
+local runtimes = require 'trinity.cluster.runtimes'
+local util = require 'trinity.base.util'
+
+local rules = {}
+
+local function without_pipeline(least)
+  return function(shard, point) return shard < least or point.pipeline == 1 end
+end
+local function with_tensor(on, point) return on or point.tensor == 1 or point.expert == 1 end
+local function even(stages) return stages == 'even' end
+local function three_ranks(v, point) return v == 1 or point.pipeline > 2 end
+
+--- Rules by runtime; one that is not here has those of its base.
+---@type table<string, { [1]: string, [2]: any[]|fun(value: any, point: table): boolean, [3]: string, [4]: string }[]>
+rules.list = {
+  any = {},
+  megatron = { -- Megatron-LM d98e8a64
+    { 'schedule', { '1f1b', 'interleaved' }, '1F1B, interleaved 1F1B', 'megatron/core/pipeline_parallel/schedules.py' },
+    { 'shard', without_pipeline(2), 'ZeRO 2 and 3 without a pipeline',
+      'megatron/core/distributed/fsdp/mcore_fsdp_adapter.py:629' },
+    { 'sequence_parallel', with_tensor, 'experts with tensor parallelism need sequence parallelism',
+      'megatron/core/model_parallel_config.py:560' },
+    { 'recompute', { 'none', 'selective', 'full' }, 'none, core attention, layers', 'megatron/training/arguments.py' },
+    { 'placement', { 1 }, 'whole layers', 'megatron/core/transformer/transformer_block.py' },
+    { 'algorithm', { 'automatic' }, 'NCCL chooses the algorithm', 'megatron/core/distributed' },
+    { 'moved', { false }, 'ranks in the order of the cluster', 'megatron/core/parallel_state.py' },
+  },
+  ['megatron-2024'] = { -- Megatron-Core 0.8
+    { 'base', 'megatron' },
+    { 'stages', even, 'layers that divide over all stages', 'megatron/training/arguments.py: num_layers %' },
+    { 'shard', { 0, 1 }, 'ZeRO 0 and 1 (distributed optimizer)', 'megatron/core/optimizer/distrib_optimizer.py' },
+  },
+  ['megatron-2021'] = { -- Narayanan et al., SC 2021; Korthikanti et al., 2022
+    { 'base', 'megatron-2024' },
+    { 'context', { 1 }, 'no context parallelism', 'megatron/core/parallel_state.py before 0.5' },
+    { 'virtual_stages', three_ranks, 'interleaving over three ranks or more', 'megatron/arguments.py' },
+  },
+  ['megatron-deepspeed-2022'] = {
+    { 'base', 'megatron-2021' },
+    { 'schedule', { '1f1b' }, '1F1B', 'deepspeed/runtime/pipe/schedule.py: TrainSchedule' },
+    { 'expert', { 1 }, 'no experts', 'bigscience-workshop/Megatron-DeepSpeed, megatron/arguments.py' },
+    { 'sequence_parallel', { false }, 'no sequence parallelism', 'the same' },
+  },
+  deepspeed = {
+    { 'tensor', { 1 }, 'no tensor parallelism', 'Narayanan et al., SC 2021, section 5.2' },
+    { 'context', { 1 }, 'no context parallelism', 'the same' },
+    { 'expert', { 1 }, 'no expert parallelism', 'the same' },
+    { 'recompute', { 'none', 'full' }, 'none, whole layers', 'deepspeed/runtime/activation_checkpointing' },
+    { 'placement', { 1 }, 'whole layers', 'deepspeed/runtime/pipe/module.py' },
+    { 'schedule', { '1f1b' }, '1F1B', 'deepspeed/runtime/pipe/schedule.py: TrainSchedule' },
+    { 'shard', without_pipeline(2), 'ZeRO 2 and 3 without a pipeline', 'deepspeed/runtime/pipe/engine.py' },
+    { 'algorithm', { 'automatic' }, 'NCCL chooses the algorithm', 'deepspeed/comm' },
+    { 'moved', { false }, 'ranks in the order of the cluster', 'deepspeed/runtime/pipe/topology.py' },
+  },
+  torchtitan = { -- torchtitan b5bcd76
+    { 'recompute', { 'none', 'selective', 'full' }, 'none, selective, whole layers',
+      'torchtitan/distributed/activation_checkpoint.py' },
+    { 'placement', { 1 }, 'whole layers', 'torchtitan/distributed/pipeline_parallel.py' },
+    { 'schedule', { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-interleaved', 'zb-v', 'dualpipe-v' },
+      'the schedules of torch.distributed.pipelining', 'torch/distributed/pipelining/schedules.py' },
+    { 'shard', function(shard, point) return point.data == 1 or shard >= 2 or shard == 0 and point.context == 1 end,
+      'fully_shard: ZeRO 2 or 3; 0 only without context parallelism', 'torchtitan/distributed/parallel_dims.py' },
+    { 'algorithm', { 'automatic' }, 'NCCL chooses the algorithm', 'torch/distributed/fsdp' },
+    { 'moved', { false }, 'ranks in the order of the cluster', 'torchtitan/distributed/parallel_dims.py' },
+  },
+  ['composer-2023'] = {
+    { 'tensor', { 1 }, 'no tensor parallelism', 'llm-foundry 8c8dd48f, llmfoundry/models/mpt' },
+    { 'context', { 1 }, 'no context parallelism', 'the same' },
+    { 'expert', { 1 }, 'no expert parallelism', 'the same' },
+    { 'recompute', { 'none', 'full' }, 'none, whole layers', 'the same: activation_checkpointing' },
+    { 'placement', { 1 }, 'whole layers', 'the same' },
+    { 'pipeline', { 1 }, 'no pipeline', 'the same' },
+    { 'shard', { 0, 2, 3 }, 'FSDP: NO_SHARD, SHARD_GRAD_OP, FULL_SHARD', 'the same: fsdp_config' },
+    { 'algorithm', { 'automatic' }, 'NCCL chooses the algorithm', 'the same' },
+    { 'moved', { false }, 'ranks in the order of the cluster', 'the same' },
+  },
+}
+
+local function set_of(values)
+  local set = {}
+  for _, value in ipairs(values) do set[value] = true end
+  return function(value) return set[value] == true end
+end
+
+local function add(by_dimension, name)
+  while not rules.list[name] do name = (runtimes.list[name] or {}).base or 'megatron' end
+  for _, rule in ipairs(rules.list[name]) do
+    if rule[1] == 'base' then
+      add(by_dimension, rule[2])
+    else
+      by_dimension[rule[1]] = by_dimension[rule[1]] or {}
+      table.insert(by_dimension[rule[1]], { allows = type(rule[2]) == 'table' and set_of(rule[2]) or rule[2],
+        values = type(rule[2]) == 'table', text = rule[3], source = rule[4] })
+    end
+  end
+  return by_dimension
+end
+
+--- The rules of a runtime by dimension: { allows(value, point), values (whether the value alone decides), text,
+--- source }.
+---@param runtime? string nil: none
+---@return table<string, table[]>
+function rules.of(runtime)
+  if not runtime then return {} end
+  if not rules.list[runtime] and not runtimes.list[runtime] then
+    util.fail("trinity.plan: option 'runtime': unknown runtime %s", util.unknown(runtime, runtimes.names()))
+  end
+  return add({}, runtime)
+end
+
+--- The rule that forbids a value at a point; nil: none does.
+function rules.broken(by_dimension, name, value, point)
+  for _, rule in ipairs(by_dimension[name] or {}) do
+    if not rule.allows(value, point) then return rule end
+  end
+end
+
+return rules
