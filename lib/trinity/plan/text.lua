@@ -90,7 +90,7 @@ end
 local function owners_of(plan, devices)
   local all, few = plan.micro_batches, 4 * plan.pipeline * plan.virtual_stages
   local function found(count)
-    return simulator.owners('trinity.plan', plan.problem, util.merged(plan.strategy, { micro_batches = count }), devices)
+    return simulator.owners('trinity.plan', plan.problem, util.merged(plan.fields, { micro_batches = count }), devices)
   end
   if few >= all or plan.schedule == 'gpipe' then return found(all) end
   local list = found(few)
