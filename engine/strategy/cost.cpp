@@ -399,6 +399,7 @@ void wait_for_dispatch(const Graph& graph, const DeviceType& type, double speed,
   };
   std::map<std::string, Run> runs;
   std::vector<const Run*> run;
+  const double updates = type.operators.contains("Update") ? 1 : 0;  // else one kernel for all
   for (int32_t op = 0; op < graph.operator_count(); ++op) {
     const auto& about = graph.op(op);
     const double time_s = times_s[static_cast<size_t>(op)];
@@ -407,8 +408,9 @@ void wait_for_dispatch(const Graph& graph, const DeviceType& type, double speed,
     Run& found = runs[run_of(about)];
     run.back() = &found;
     found.work_s += time_s;
-    found.dispatch_s += kernel_of(graph, about, type).launches * kernels_of(graph, about) *
-                        dispatch_of(about, type) / speed;
+    const double launches = about.type == "Update" ? updates : kernel_of(graph, about, type).launches;
+    found.dispatch_s +=
+        launches * kernels_of(graph, about) * dispatch_of(about, type) / speed;
   }
   for (size_t op = 0; op < run.size(); ++op)
     if (run[op] && run[op]->dispatch_s > run[op]->work_s)

@@ -14,7 +14,8 @@ namespace trinity {
 /// them takes, the more of both: where it is the latter, times_s of the run are stretched in
 /// proportion. A run is what operators of one name before the first '/' (a layer), of one phase and
 /// one part (the numbers behind '@') have to do; views, members of collectives and operators that
-/// belong to another's kernel (fuses_elementwise, joins_products) are not dispatched. times_s:
+/// belong to another's kernel (fuses_elementwise, joins_products) are not dispatched, nor are updates
+/// unless the type has an entry for them: what the host does for every weight then. times_s:
 /// seconds of every operator on a device of this type and speed, by operator_time_s(). Nothing
 /// changes without dispatch_s.
 void wait_for_dispatch(const Graph& graph, const DeviceType& type, double speed,

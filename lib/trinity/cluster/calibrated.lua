@@ -78,7 +78,7 @@ return {
         fitted = { mean = 0.0318, worst = 0.0318 }, left_out = { mean = 0.0384, worst = 0.0384 }, rows = 1,
       },
       mi300x8 = {
-        fitted = { mean = 0.0787, worst = 0.4509 }, left_out = { mean = 0.2517, worst = 1.3123 }, rows = 7,
+        fitted = { mean = 0.0787, worst = 0.4509 }, left_out = { mean = 0.2517, worst = 1.312 }, rows = 7,
       },
       mi300x8_ml = {
         fitted = { mean = 0.0192, worst = 0.0192 }, left_out = { mean = 0.0242, worst = 0.0242 }, rows = 1,
@@ -180,43 +180,44 @@ return {
     a100 = { like = 'a100_80gb' },
     a100_80gb = {
       assumed = { attention = 0.8, half_width = 60, launch_s = 5e-06, network_share = 1 }, mean_error = 0.0566,
-      rows = 68, values = { compute_efficiency = 0.7328, inside_share = 1.247, memory_efficiency = 0.6948 },
+      rows = 68, values = { compute_efficiency = 0.7345, inside_share = 1.24, memory_efficiency = 0.6932 },
     },
     b200 = {
       assumed = {
-        compute_efficiency = 0.673, float8 = 'mxfp8', fp8 = 0.5234, half_width = 60, nvfp4 = 0.4164, nvfp4_rate = 2,
+        compute_efficiency = 0.673, float8 = 'mxfp8', half_width = 60, nvfp4 = 0.4164, nvfp4_rate = 2,
       },
       mean_error = 0.0631, rows = 7,
       values = {
-        expert_dispatch_s = 8.242e-05, layer_dispatch_s = 0.0001861, mxfp8 = 0.5857, routing = 0.08925,
+        expert_dispatch_s = 8.232e-05, fp8 = 0.5267, layer_dispatch_s = 0.0001865, mxfp8 = 0.5855,
+        network_share = 2.434, routing = 0.08432,
       },
     },
     b300 = { assumed = { nvfp4_rate = 3 }, like = 'b200' },
     gb200 = {
       assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 2 }, mean_error = 0.0493, rows = 43,
       values = {
-        compute_efficiency = 0.6675, expert_dispatch_s = 0.0001075, fp8 = 0.5157, inside_share = 1.736,
-        mxfp8 = 0.4888, nvfp4 = 0.41, routing = 0.1228,
+        compute_efficiency = 0.6806, expert_dispatch_s = 0.0001076, fp8 = 0.4836, inside_share = 1.791,
+        mxfp8 = 0.4919, network_share = 2.854, nvfp4 = 0.3841, routing = 0.122,
       },
     },
     gb300 = {
       assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 3 }, mean_error = 0.0614, rows = 43,
       values = {
-        compute_efficiency = 0.7689, expert_dispatch_s = 9.467e-05, fp8 = 0.6092, inside_share = 2.16,
-        mxfp8 = 0.6125, nvfp4 = 0.4238, routing = 0.1096,
+        compute_efficiency = 0.7656, expert_dispatch_s = 9.482e-05, fp8 = 0.6109, inside_share = 2.108,
+        mxfp8 = 0.6144, network_share = 1.803, nvfp4 = 0.4143, routing = 0.1143,
       },
     },
     h100 = {
       assumed = { half_width = 60 }, mean_error = 0.0671, rows = 40,
       values = {
-        attention = 0.7343, compute_efficiency = 0.6289, expert_dispatch_s = 9.5e-05, fp8 = 0.6191,
-        inside_share = 1.544, memory_efficiency = 0.6345, network_share = 1.461,
+        attention = 0.6565, compute_efficiency = 0.6079, expert_dispatch_s = 9.5e-05, fp8 = 0.5814,
+        inside_share = 1.961, memory_efficiency = 0.7181, network_share = 1.883,
       },
     },
     h100_96gb = {
       assumed = { half_width = 60, inside_share = 1.544, network_share = 1.461 }, mean_error = 0.061, rows = 24,
       values = {
-        attention = 0.6759, compute_efficiency = 0.4705, fp8 = 0.3983, memory_efficiency = 0.629,
+        attention = 0.6769, compute_efficiency = 0.4684, fp8 = 0.4041, memory_efficiency = 0.6366,
       },
     },
     h200 = { like = 'h100' },
@@ -243,7 +244,21 @@ return {
       'p212', 'p213', 'p214', 'p216', 'p218', 'p219', 'p220', 'p221', 'p222', 'p223', 'p224', 'p228', 'p229', 'p232',
       'p233', 'p236', 'p237', 'p238', 'p239', 'p241', 'p242', 'p243', 'p244', 'p245', 'p246', 'p247', 'p248', 'p249',
       'p250', 'p253', 'p254', 'p255', 'p256', 'p257', 'p258', 'p263', 'p264', 'p265', 'p266', 'p267', 'p268', 'p269',
-      'p270', 'p272',
+      'p270', 'p272', 'v3.0 coreweave_hgxh100_n192_ngc23.04_pytorch gpt3',
+      'v3.0 coreweave_hgxh100_n448_ngc23.04_pytorch gpt3', 'v3.0 dgxh100_n64_nemo gpt3',
+      'v3.1 eos-dfw_n1344_ngc23.09_nemo gpt3', 'v4.0 eos-dfw_n1344_ngc24.04_nemo gpt3',
+      'v4.0 eos-dfw_n1452_ngc24.04_nemo gpt3', 'v4.1 1536xBM.GPU.H100.8 gpt3', 'v4.1 3072xBM.GPU.H100.8 gpt3',
+      'v4.1 b200_n8_preview_nemo gpt3', 'v4.1 eos_n32_ngc24.09_nemo gpt3', 'v4.1 eos_n64_ngc24.09_nemo gpt3',
+      'v5.0 carina_ngpu1024_ngc25.04_nemo llama31_405b', 'v5.0 carina_ngpu1536_ngc25.04_nemo llama31_405b',
+      'v5.0 carina_ngpu2496_ngc25.04_nemo llama31_405b', 'v5.0 eos-dfw_n1024_ngc25.01_nemo llama31_405b',
+      'v5.0 eos-dfw_n320_ngc25.01_nemo llama31_405b', 'v5.0 nebius_soperator_8xH200_n64_ngc25.01_nemo llama31_405b',
+      'v5.0 tyche_ngpu256_ngc25.04_nemo llama31_405b', 'v5.1 8xBM.GPU.B200.8 llama31_8b',
+      'v5.1 b200_8x8_ngc25.09 llama31_8b', 'v5.1 hpf_n16 llama31_8b', 'v5.1 hpg.dgxb200x8.n32 llama31_405b',
+      'v5.1 hpg.dgxb200x8.n32 llama31_8b', 'v5.1 hpg.dgxb200x8.n4 llama31_8b', 'v5.1 hpg.dgxb200x8.n8 llama31_8b',
+      'v5.1 hsg_ngpu2560_ngc25.09_nemo llama31_405b', 'v5.1 hsg_ngpu5120_ngc25.09_nemo llama31_405b',
+      'v5.1 nebius_b200_n4 llama31_8b', 'v5.1 theia_ngpu512_ngc25.09_nemo llama31_8b',
+      'v5.1 theia_ngpu8_ngc25.09_nemo llama31_8b', 'v5.1 tyche_ngpu512_ngc25.09_nemo llama31_8b',
+      'v5.1 tyche_ngpu72_ngc25.09_nemo llama31_8b', 'v5.1 tyche_ngpu8_ngc25.09_nemo llama31_8b',
     },
     sailor = {
       'clariden/GPT-NEO/N32/plan_config_N32_D16.json', 'clariden/GPT-NEO/N32/plan_config_N32_D8.json',
@@ -264,10 +279,11 @@ return {
     ['composer-2023'] = {
       attention_share = 0.7855, hopper_attention_share = 0.5798, launch_share = 26.69, memory_share = 0.9556,
     },
-    deepspeed = { network_share = 0.1237 }, eager = { memory_share = 0.4187 }, megatron = { routing_speed = 2.7 },
-    ['megatron-2021'] = { launch_share = 4.691 }, ['megatron-2024'] = { memory_share = 0.5042 },
+    deepspeed = { network_share = 0.1359 }, eager = { memory_share = 0.4382 },
+    megatron = { routing_speed = 2.44, update_s = 0.0001049 }, ['megatron-2021'] = { launch_share = 4.545 },
+    ['megatron-2024'] = { memory_share = 0.4449 },
     ['megatron-deepspeed-2022'] = { compute_share = 1.038, launch_share = 53.11, memory_share = 0.5291 },
-    torchtitan = { async_share = 1.349, inside_share = 0.4576, rowwise_cast_share = 0.037 },
+    torchtitan = { async_share = 1.338, inside_share = 0.4448, rowwise_cast_share = 0.03602 },
   },
   sources = {
     collectives = {
@@ -290,6 +306,6 @@ return {
         slot_s = 0.001915, state_bytes = 20.09,
       },
     },
-    vtrain = { cluster = { network_share = 0.6205, shared_bandwidth = 0.4686 } },
+    vtrain = { cluster = { network_share = 0.617, shared_bandwidth = 0.4672 } },
   },
 }

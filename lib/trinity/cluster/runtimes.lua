@@ -34,6 +34,8 @@ local declared = options_of.declare('trinity.Runtime', { kind = 'field', help = 
   share('network_share', 'of the bandwidth between nodes'),
   share('async_share', 'of the bandwidth inside nodes once more, under AsyncTP: messages overlap parts of matmuls'),
   share('dispatch_share', 'of host times per kernel'),
+  { 'update_s', 'number', least = 0, most = 0.1, otherwise = "the base's",
+    help = 'host time per weight of an update: the optimiser copies gradients and weights one by one' },
   { 'async_tensor', 'boolean', otherwise = "the base's", help = 'whether AsyncTP is used' },
   share('cast_share', 'of memory_efficiency, for copies of operands to FP8: more are made than the graph counts'),
   share('rowwise_cast_share', "the same where float8 is 'fp8_rowwise'"),
@@ -61,7 +63,7 @@ runtimes.declared = declared
 --- Defaults of all fields.
 local plain = { fuses_elementwise = true, joins_products = true, overlap = 1, compute_share = 1, memory_share = 1,
   attention_share = 1, hopper_attention_share = 1, launch_share = 1, inside_share = 1, network_share = 1,
-  async_share = 1, async_tensor = false, dispatch_share = 1,
+  async_share = 1, async_tensor = false, dispatch_share = 1, update_s = 0,
   cast_share = 1, rowwise_cast_share = 1, routing_speed = 1,
   cuda_graphs = 'attention', selective = 'core_attention',
   -- A context takes some 300 MB since CUDA 11.7 (github.com/pytorch/pytorch/issues/107667), a communicator of more than
@@ -90,20 +92,22 @@ end
 
 -- "Fitted": calibrated.lua has the value, by `trinity fidelity published --fit` to rows of that software.
 runtimes.list = {
-  megatron = { keeps_gradients = true, transformer_engine = true, expert_streams = 4, source = 'NeMo and Megatron-Bridge, 25.09 to 26.08 (github NVIDIA-NeMo/Megatron-Bridge, perf_recipes); '
+  megatron = { keeps_gradients = true, transformer_engine = true, expert_streams = 4,
+    source = 'NeMo and Megatron-Bridge, 25.09 to 26.08 (github NVIDIA-NeMo/Megatron-Bridge, perf_recipes); '
     .. 'fused layer norm, bias and dropout, joined QKV; routing_speed: fitted, rows from 26.06 on; buffers of '
     .. 'gradients: core/distributed/param_and_grad_buffer.py of Megatron-LM @ d98e8a64; '
-    .. 'expert_streams: transformer_engine/pytorch/module/grouped_linear.py, _NUM_CUBLAS_STREAMS' },
+    .. 'expert_streams: transformer_engine/pytorch/module/grouped_linear.py, _NUM_CUBLAS_STREAMS; update_s: fitted, '
+    .. 'core/optimizer/distrib_optimizer.py, _copy_main_params_to_model_params' },
   ['megatron-2024'] = { base = 'megatron',
     source = 'Megatron-Core 0.8 and NeMo 24; memory_share: fitted, fewer memory-bound kernels were fused' },
-  ['megatron-2021'] = { base = 'megatron', transformer_engine = false, expert_streams = 0, expert_streams = 0,
+  ['megatron-2021'] = { base = 'megatron', transformer_engine = false, expert_streams = 0, update_s = 0,
     source = 'Narayanan et al., SC 2021; Korthikanti et al., 2022: unfused attention (kernels = megatron)' },
   ['megatron-deepspeed-2022'] = { base = 'megatron-2021',
     source = 'github bigscience-workshop/bigscience, chronicles of BLOOM: ZeRO 1; shares: fitted' },
   deepspeed = { base = 'megatron-2021', keeps_gradients = false,
     source = 'DeepSpeed ZeRO-3 (Narayanan et al., SC 2021, table 2); network_share: fitted, gathers do not overlap' },
   torchtitan = { base = 'megatron', keeps_gradients = false, transformer_engine = false, expert_streams = 0,
-    network_share = 2.053, cast_share = 0.2, selective = 'operators',
+    network_share = 2.053, cast_share = 0.2, selective = 'operators', update_s = 0,
     source = 'github pytorch/torchtitan, benchmarks of Llama 3, torch.compile; shares of bandwidth: fitted; copies to '
       .. 'FP8 in both orders and of gradients too: torchao/float8, benchmarks/float8/float8_roofline.py; selective: '
       .. 'torchtitan/distributed/activation_checkpoint.py, option "op"' },
@@ -126,7 +130,7 @@ runtimes.priors = { compute_share = prior(0.9, 0.5, 1.2, 0.15), attention_share 
   hopper_attention_share = prior(0.6, 0.2, 1, 0.3), launch_share = prior(2.5, 0.5, 100, 0.7),
   memory_share = prior(0.6, 0.2, 1.2, 0.3), network_share = prior(0.12, 0.03, 0.5, 0.3),
   inside_share = prior(0.5, 0.2, 2, 0.5), async_share = prior(1.4, 1, 4, 0.3), routing_speed = prior(2, 1, 4, 0.3),
-  rowwise_cast_share = prior(0.05, 0.015, 0.1, 0.3) }
+  rowwise_cast_share = prior(0.05, 0.015, 0.1, 0.3), update_s = prior(60e-6, 5e-6, 300e-6, 0.5) }
 
 --- Names, sorted.
 ---@return string[]

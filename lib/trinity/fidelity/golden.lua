@@ -7,9 +7,11 @@ local case = require 'trinity.fidelity.case'
 local csv = require 'trinity.base.csv'
 local errors = require 'trinity.fidelity.errors'
 local json = require 'trinity.base.json'
+local nodes = require 'trinity.cluster.nodes'
 local owners = require 'trinity.strategy.owners'
 local parallel_map = require 'trinity.parallel'
 local runtimes = require 'trinity.cluster.runtimes'
+local statistics = require 'trinity.base.statistics'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
@@ -158,7 +160,7 @@ local function case_of(row)
   local stages = stages_of(row, plan.pipeline, virtual, whole)
   if stages then virtual = #stages / plan.pipeline end
   return { model = 'decoder', model_options = network_of(row, whole, plan),
-    cluster = case.machines(machines[row.platform], gpus), runtime = runtime_of(row, whole, plan),
+    cluster = nodes.job(machines[row.platform], gpus), runtime = runtime_of(row, whole, plan),
     strategy = { mesh = { data = replicas, tensor = plan.tensor, pipeline = plan.pipeline, expert = experts },
       schedule = virtual > 1 and 'interleaved' or '1f1b', virtual_stages = virtual, stages = stages,
       synchronise = run and run > 1 and { kind = 'hierarchical', inner = run } or nil,
@@ -294,7 +296,7 @@ function golden.run(options)
   for _, row in ipairs(rows) do if row.refused then print(('refused: %s: %s'):format(row.id, row.refused)) end end
   print(text.format_table({ '', 'rows', 'mean error', 'worst', 'mean, signed' }, util.map(golden.groups(rows),
     function(group)
-      local s = errors.summary(group.errors)
+      local s = statistics.summary(group.errors)
       return { group.name, ('%d'):format(s.count), errors.percent(s.mean), errors.percent(s.worst),
         errors.signed(s.signed) }
     end)))

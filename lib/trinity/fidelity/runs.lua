@@ -30,8 +30,8 @@ runs.options = {
   cross_validate = { default = false, help = 'fits without each network in turn, and predicts that one' },
   only = { default = '', help = 'with --fit, --cross_validate: rows whose group has these words in its name; other '
     .. 'constants stay' },
-  parameters = { default = '', help = 'with --fit, --cross_validate: what is fitted has these words in its name '
-    .. "('h100.', 'composer-2023.')" },
+  parameters = { default = '', help = 'with --fit, --cross_validate: what is fitted has one of these words, between '
+    .. "commas, in its name ('h100.', 'composer-2023.,deepspeed')" },
   more_rows = { default = {}, help = 'with --fit, --cross_validate: SOURCE:FILE, rows of another source that are '
     .. 'fitted, too' },
   save = { default = '', help = 'with --fit, --cross_validate: the file for constants and errors' },
@@ -132,7 +132,12 @@ end
 --- What a fit may change, of that what the option asks for.
 local function parameters_of(rows, words)
   local found, all = {}, fitted.parameters(rows)
-  for _, one in ipairs(all) do if one.id:find(words, 1, true) then found[#found + 1] = one end end
+  local wanted = #words > 0 and util.words(words) or { '' }
+  for _, one in ipairs(all) do
+    local fits = false
+    for _, word in ipairs(wanted) do fits = fits or one.id:find(word, 1, true) end
+    if fits then found[#found + 1] = one end
+  end
   if #found == 0 then
     util.fail("option '--parameters': none has %s in its name (there are: %s)", util.quoted(words),
       table.concat(util.map(all, function(one) return one.id end), ', '))
