@@ -119,7 +119,7 @@ runtimes.list = {
 }
 
 -- 'any' has megatron's prices; trinity plan then searches all that trinity can say (cluster/runtime_rules.lua).
-runtimes.list.any = { base = 'megatron', source = 'no runtime' }
+runtimes.list.any = { base = 'megatron', source = 'none: the whole space of strategies' }
 
 local function prior(start, least, most, spread)
   return { start = start, least = least, most = most, spread = spread }

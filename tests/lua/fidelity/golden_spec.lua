@@ -88,7 +88,7 @@ describe("tests of Megatron-LM", function()
     local groups = golden.groups(golden.predicted(golden.read { rows = shared 'megatron-golden/rows.csv', only = '' }))
     local function means(name)
       for _, group in ipairs(groups) do
-        if group.name == name then return require('trinity.fidelity.errors').summary(group.errors) end
+        if group.name == name then return require('trinity.base.statistics').summary(group.errors) end
       end
     end
     local peak, resting = means 'all, peak', means 'all, resting'
