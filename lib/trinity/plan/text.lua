@@ -84,7 +84,7 @@ end
 local function owners_of(plan, devices)
   local all, few = plan.micro_batches, 4 * plan.pipeline * plan.virtual_stages
   local function found(count)
-    return simulator.owners('trinity.plan', plan.problem, util.merged(plan.strategy, { micro_batches = count }), devices)
+    return simulator.owners('trinity.plan', plan.problem, plan.strategy, devices, count)
   end
   if few >= all or plan.schedule == 'gpipe' then return found(all) end
   local list = found(few)
