@@ -25,7 +25,7 @@ local function feed_forward_of(o, layer)
   if o.experts > 0 and layer > o.dense_layers then
     return { feed_forward = o.expert_feed_forward > 0 and o.expert_feed_forward or o.feed_forward, experts = o.experts,
       top_k = o.experts_per_token, gated = o.gated, shared = o.shared > 0 and o.shared or nil,
-      router = o.latent > 0 and 'sigmoid' or nil, divisible_by = o.expert_rows_multiple }
+      router = o.latent > 0 and 'sigmoid' or nil, apart = o.apart, divisible_by = o.expert_rows_multiple }
   end
   if o.gated then return { feed_forward = o.feed_forward, bias = o.bias == 'all' } end
   return { plain = true, feed_forward = o.feed_forward, bias = o.bias == 'all', approximate = 'tanh' }
@@ -72,6 +72,7 @@ return {
     experts_per_token = count(0, 'that a token is sent to'),
     expert_feed_forward = count(0, 'inner width of an expert (0: feed_forward)'),
     expert_rows_multiple = count(1, 'tokens of an expert are rounded up to a multiple', 1),
+    apart = { default = false, help = "experts without gates: as layers:mixture_of_experts has it" },
     shared = count(0, 'inner width of a shared expert (0: none)'),
     dense_layers = count(0, 'first layers without experts'),
     latent = count(0, "width of latent keys and values, as DeepSeek's (0: none)"),

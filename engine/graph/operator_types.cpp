@@ -119,6 +119,7 @@ constexpr std::array kRules = {
     from_input("Swish", 6),
     from_input("SwiGLU", 7),
     from_input("GeGLU", 13),
+    from_input("WeightedGelu", 13),
     from_input("Selu", 10),
     from_input("Celu", 10),
     from_input("Sin", 10),

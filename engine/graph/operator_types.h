@@ -13,7 +13,7 @@ class Graph;
 /// What the training lowering and the cost model know of an operator type. Types are ONNX's, with
 /// these beside them: `Input` (a source of data), `Variable` (weights that several operators read),
 /// `SwiGLU` and `GeGLU` (gate, values and, of experts, a weight a row, to the product of the gate's
-/// activation with the values), `LatentKeyValue` (heads'
+/// activation with the values), `WeightedGelu` (values and a weight a row), `LatentKeyValue` (heads'
 /// keys and values [N, T, A (n + v)] and the turned part of the keys [N, T, r] that they share to
 /// keys [N, T, A (n + r)] and values [N, T, A v]), `ExpertDispatch` (tokens [N, T, H], their weights
 /// and numbers [N, T, k] of experts to the experts' rows [E, C, H] and their weights [E, C, 1]),

@@ -156,6 +156,7 @@ class Problem {
   /// Weights and optimiser state resident on the operator's device, and buffers for gradients that
   /// it writes there, where these stay from step to step (DeviceType::keeps_gradients, of all types).
   int64_t fixed_bytes(int32_t op) const { return fixed_bytes_[op]; }
+  bool keeps_gradients() const { return !gradient_bytes_.empty(); }
   int64_t gradient_bytes(int32_t op) const { return gradient_bytes_.empty() ? 0 : gradient_bytes_[op]; }
   /// What the training software holds on a device that anything runs on.
   int64_t framework_bytes(int32_t device) const {

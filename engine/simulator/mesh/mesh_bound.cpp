@@ -163,7 +163,8 @@ class MeshBounder::Bounding {
   Bounding(const Problem& problem, Profile& profile, const Parallelism& given, int32_t layers,
            Scratch& scratch)
       : problem_(problem), given_(given), schedule_(schedule_of(given)), p_(given.mesh.pipeline),
-        v_(p_ > 1 ? given.virtual_stages : 1), m_(given.micro_batches) {
+        v_(p_ > 1 ? given.virtual_stages : 1), m_(given.micro_batches),
+        framework_bytes_(problem.framework_bytes()), keeps_(problem.keeps_gradients()) {
     std::vector<std::shared_ptr<const Units>> units;
     for (int32_t stage = 0; stage < p_; ++stage) {
       auto own = units_at(problem, profile, given.mesh, stage, scratch.groups);
@@ -212,7 +213,8 @@ class MeshBounder::Bounding {
     // Per chunk micro-batches: kept, back but for weight parts, those whose gradients are summed.
     std::vector<int32_t> live, waiting, back;
     int64_t weights = 0, resident = 0, most = 0;
-    int64_t summed = 0, gradients = 0;  // gradients that are held now at least; all
+    int64_t fixed = 0;  // resident, of the training software, and gradients that stay
+    int64_t summed = 0, gradients = 0;  // other gradients that are held now at least; all
   };
 
   int32_t chunks() const { return p_ * v_; }
@@ -337,7 +339,10 @@ class MeshBounder::Bounding {
         stage.resident += share(chunks_[c].optimizer, given_.shard > 0);
       }
     stage.resident += stage.weights;
-    stage.most = stage.resident;
+    stage.fixed = stage.resident + framework_bytes_;
+    for (int32_t c = 0; c < chunks() && keeps_; ++c)
+      if (stage_of(c) == s) stage.fixed += share(chunks_[c].gradients, given_.shard > 1);
+    stage.most = stage.fixed;
   }
 
   /// Runs the next task of a stage; false: what it reads is not known yet.
@@ -378,7 +383,7 @@ class MeshBounder::Bounding {
 
   /// At the start of a backward part.
   void go_back(Stage& stage, const ChunkTask& task) {
-    int64_t bytes = stage.resident + stage.summed;
+    int64_t bytes = stage.fixed + stage.summed;
     for (int32_t c = 0; c < chunks(); ++c)
       bytes += stage.live[c] * chunks_[c].kept_bytes + stage.waiting[c] * chunks_[c].delayed_bytes;
     stage.most = std::max(stage.most, bytes);
@@ -392,13 +397,13 @@ class MeshBounder::Bounding {
   void complete(Stage& stage, const ChunkTask& task) {
     const auto& gradients = chunks_[task.chunk].gradients;
     if (stage.back[task.chunk]++ == 0) {
-      stage.summed += share(gradients, given_.shard > 1);
+      if (!keeps_) stage.summed += share(gradients, given_.shard > 1);
       stage.gradients += share(gradients, given_.shard > 1);
     }
     if (stage.back[task.chunk] < m_) return;
     if (stage.first_complete < 0) stage.first_complete = stage.free;
     // They are scattered at once, while other chunks have yet to run back.
-    if (given_.shard == 1) stage.summed += share(gradients, true) - share(gradients, false);
+    if (given_.shard == 1 && !keeps_) stage.summed += share(gradients, true) - share(gradients, false);
   }
 
   /// The end of a stage's work: updates, and messages that are left.
@@ -414,7 +419,7 @@ class MeshBounder::Bounding {
       add(trained, chunks_[c].trained);
       add(gathered, chunks_[c].gathered);
     }
-    if (given_.shard < 1 && given_.mesh.data == 1) stage.most = std::max(stage.most, stage.resident + stage.summed);
+    if (given_.shard < 1 && given_.mesh.data == 1) stage.most = std::max(stage.most, stage.fixed + stage.summed);
     if (given_.shard > 0) {
       update /= lowering::shard_group(given_);
       spread_update /= static_cast<double>(copies());
@@ -443,6 +448,8 @@ class MeshBounder::Bounding {
   const Parallelism& given_;
   PipelineSchedule schedule_;
   int32_t p_, v_, m_;
+  int64_t framework_bytes_;
+  bool keeps_;  // whether gradients stay
   int64_t tasks_ = 0;
   size_t own_units_ = 0;              // of the problem's network
   std::shared_ptr<const Units> own_;  // of the latest stage

@@ -44,7 +44,7 @@ struct MeshBound {
 /// With operators placed inside stages this holds for the first device of every place by itself, what it waits
 /// for at other places left out: the bound is the largest of all places.
 ///
-/// MEMORY. What is resident and, at the start of a backward part, what is kept of the micro-batches
+/// MEMORY. What is resident, what the training software holds and gradients that stay and, at the start of a backward part, what is kept of the micro-batches
 /// that went forward and not yet back, what weight parts read that are still to come, and the
 /// gradients that have begun to sum up; of what replicas share out a share.
 class MeshBounder {

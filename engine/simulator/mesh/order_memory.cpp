@@ -402,11 +402,15 @@ void OrderEngine::add(int64_t bytes, int32_t first, int32_t last) {
 
 /// Peaks, and whether levels repeat. Device by device, so that what changes of one stays at hand.
 void OrderEngine::find_levels() {
-  for (size_t d = 0; d < simulated_.size(); ++d)
-    simulated_[d].peak_memory_bytes =
-        problem_->framework_bytes(cluster_device(static_cast<int32_t>(d)));
-  for (int32_t op = 0; op < graph_->operators(); ++op)
-    simulated_[placement_[op]].peak_memory_bytes += graph_->fixed_bytes(op);
+  for (auto& device : simulated_) device.peak_memory_bytes = -1;  // nothing runs there
+  for (int32_t op = 0; op < graph_->operators(); ++op) {
+    const int32_t device = placement_[op];
+    int64_t& peak = simulated_[at(device)].peak_memory_bytes;
+    if (peak < 0) peak = problem_->framework_bytes(cluster_device(device));
+    peak += graph_->fixed_bytes(op);
+  }
+  for (auto& device : simulated_)
+    device.peak_memory_bytes = std::max<int64_t>(device.peak_memory_bytes, 0);
   std::sort(holds_.begin(), holds_.end(), [this](const Hold& a, const Hold& b) {
     return device_of(a) < device_of(b);
   });

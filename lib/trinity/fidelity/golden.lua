@@ -101,7 +101,7 @@ local function network_of(row, whole, plan)
     vocabulary = math.ceil(tokens / (128 * plan.tensor)) * 128 * plan.tensor, tied = row.tied == '1',
     positions = rotary and 0 or whole 'sequence', dropout = (plan.context > 1 or latent) and 0 or 0.1,
     head_norm = name:find 'qk_layernorm' ~= nil, experts = experts, experts_per_token = whole('top_k', 0, 0),
-    expert_feed_forward = whole('moe_ffn', 0, 0), shared = whole('shared_ffn', 0, 0),
+    expert_feed_forward = whole('moe_ffn', 0, 0), apart = true, shared = whole('shared_ffn', 0, 0),
     dense_layers = tonumber(dense) or 0, latent = latent and 512 or 0, query_latent = latent and 1536 or 0,
     further = whole('mtp_layers', 0, 0), logit_bytes = logit_bytes(name),
     kernels = unfused and 'megatron' or 'flash', sequence = sequence, batch_size = whole 'micro_batch',

@@ -172,9 +172,11 @@ function simulator.devices(owner, problem, plan)
   return call(owner, problem, 'simulated_devices', mesh_fields(owner, problem, plan))
 end
 
---- Who owns the peaks of these devices, of a plan with a mesh, as trinity.PeakBytes.
-function simulator.owners(owner, problem, plan, devices)
-  return call(owner, problem, 'owners', mesh_fields(owner, problem, plan), devices)
+--- Who owns the peaks of these devices, of a plan with a mesh and so many micro-batches (default: its own), as
+--- trinity.PeakBytes.
+function simulator.owners(owner, problem, plan, devices, micro_batches)
+  local given = util.merged(mesh_fields(owner, problem, plan), { micro_batches = micro_batches })
+  return call(owner, problem, 'owners', given, devices)
 end
 
 function simulator.timeline(owner, problem, plan)

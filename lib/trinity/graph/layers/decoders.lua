@@ -30,6 +30,8 @@ local expert_options = options_of.declare('trinity.MixtureOptions', { extends = 
   { 'normalise', 'boolean', true, help = 'weights of the chosen experts add up to one' },
   { 'shared', 'integer', 0, least = 0, help = 'width of a network beside the experts, which all tokens pass' },
   { 'gated', 'boolean', true, help = 'whether an expert has gates, or is two linear layers with a GELU between them' },
+  { 'apart', 'boolean', false, help = 'without gates: GELU and the weights of rows are two operators with any kernels, as in '
+    .. 'Megatron-LM (core/transformer/moe/experts.py), whose backward keeps the result of the first' },
   { 'divisible_by', 'integer', 1, least = 1, help = 'rows of an expert are rounded up to a multiple of it' },
 })
 
@@ -48,9 +50,11 @@ local latent_options = options_of.declare('trinity.LatentAttentionOptions', {
   { 'kernels', kernels, 'onnx', help = 'as of layers:attention' },
 })
 
--- The GELU of values, with weights of rows: two kernels in Megatron-LM, too (core/transformer/moe/experts.py fuses
--- SwiGLU alone).
-local function activate_plain(net, name, parts)
+-- The GELU of values, with weights of rows.
+local function activate_plain(net, name, parts, o)
+  if o.kernels ~= 'onnx' and not o.apart then
+    return (net:operator('WeightedGelu', name, { inputs = parts, shapes = { parts[1].shape } }))
+  end
   return net:mul(name .. '/weighted', net:gelu(name .. '/gelu', parts[1]), parts[2])
 end
 
@@ -122,7 +126,7 @@ function Layers:mixture_of_experts(name, x, o)
   local input = self:operand(name .. '/experts/input', tokens)
   local at = name .. '/experts/activation'
   local inner = o.gated and activate(self, at, { product('gate', input, h, f), product('up', input, h, f), shares }, o)
-    or activate_plain(self, at, { product('up', input, h, f), shares })
+    or activate_plain(self, at, { product('up', input, h, f), shares }, o)
   local results = product('down', self:operand(name .. '/experts/down/input', inner), f, h)
   local sum = self:operator('ExpertCombine', name .. '/combine', { inputs = { results, numbers }, shapes = { x.shape },
     attributes = about })
