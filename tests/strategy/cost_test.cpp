@@ -222,6 +222,27 @@ TEST_CASE("a run of kernels takes as long as the host needs to dispatch them") {
   CHECK(times_s[add] + times_s[relu] == doctest::Approx(4e-3));
 }
 
+TEST_CASE("updates wait for the host where the type says what it does for a weight") {
+  GraphBuilder builder("updates");
+  for (const char* name : {"layer/a/update", "layer/b/update"}) {
+    Operator update;
+    update.name = name;
+    update.type = "Update";
+    update.phase = Phase::update;
+    builder.add_operator(std::move(update));
+  }
+  const Graph graph = builder.build();
+  auto type = machine();
+  const std::vector<double> whole(2, 1e-3);
+  auto times_s = whole;
+  type.dispatch_s = 5e-3;  // of kernels: one updates all weights
+  wait_for_dispatch(graph, type, 1, times_s);
+  CHECK(times_s == whole);
+  type.operators["Update"].dispatch_s = 4e-3;
+  wait_for_dispatch(graph, type, 1, times_s);
+  CHECK(times_s[0] + times_s[1] == doctest::Approx(8e-3));
+}
+
 TEST_CASE("products of one input are one kernel") {
   auto type = machine();
   const auto made = products();

@@ -70,10 +70,10 @@ end
 local volta = { ['Conv:float32'] = { compute_efficiency = 0.61 }, ['Conv3x3:float32'] = { compute_efficiency = 2.04 },
   ['Conv:float16'] = { compute_efficiency = 0.5 } }
 local ampere_convolutions = tensor_convolutions(1.81, 0.377)
-local hopper_convolutions = tensor_convolutions(0.99, 0.236)
-local hopper_tf32_share = 0.99 * 67 / 494.7
-local blackwell_convolutions = tensor_convolutions(hopper_tf32_share * 1125 / 80, 0.236)
-local superchip_convolutions = tensor_convolutions(hopper_tf32_share * 1250 / 80, 0.236)
+local hopper_convolutions = tensor_convolutions(0.92, 0.202)
+local hopper_tf32_share = 0.92 * 67 / 494.7
+local blackwell_convolutions = tensor_convolutions(hopper_tf32_share * 1125 / 80, 0.202)
+local superchip_convolutions = tensor_convolutions(hopper_tf32_share * 1250 / 80, 0.202)
 
 -- NVIDIA Tesla K80, one of the board's two GPUs: half of 8.73 (float32) and 2.91 TFLOP/s (float64) at
 -- the boost clock, of 480 GB/s and 24 GB. Source: Tesla K80 board specification BD-07317-001.

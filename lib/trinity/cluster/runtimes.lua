@@ -35,7 +35,7 @@ local declared = options_of.declare('trinity.Runtime', { kind = 'field', help = 
   share('async_share', 'of the bandwidth inside nodes once more, under AsyncTP: messages overlap parts of matmuls'),
   share('dispatch_share', 'of host times per kernel'),
   { 'update_s', 'number', least = 0, most = 0.1, otherwise = "the base's",
-    help = 'host time per weight of an update: the optimiser copies gradients and weights one by one' },
+    help = "host time per weight of an update of a network of dtype 'float8': it is quantised by itself" },
   { 'async_tensor', 'boolean', otherwise = "the base's", help = 'whether AsyncTP is used' },
   share('cast_share', 'of memory_efficiency, for copies of operands to FP8: more are made than the graph counts'),
   share('rowwise_cast_share', "the same where float8 is 'fp8_rowwise'"),
@@ -97,7 +97,7 @@ runtimes.list = {
     .. 'fused layer norm, bias and dropout, joined QKV; routing_speed: fitted, rows from 26.06 on; buffers of '
     .. 'gradients: core/distributed/param_and_grad_buffer.py of Megatron-LM @ d98e8a64; '
     .. 'expert_streams: transformer_engine/pytorch/module/grouped_linear.py, _NUM_CUBLAS_STREAMS; update_s: fitted, '
-    .. 'core/optimizer/distrib_optimizer.py, _copy_main_params_to_model_params' },
+    .. 'core/optimizer/distrib_optimizer.py, _copy_main_params_to_model_params: FP8 weights one by one' },
   ['megatron-2024'] = { base = 'megatron',
     source = 'Megatron-Core 0.8 and NeMo 24; memory_share: fitted, fewer memory-bound kernels were fused' },
   ['megatron-2021'] = { base = 'megatron', transformer_engine = false, expert_streams = 0, update_s = 0,

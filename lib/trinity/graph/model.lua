@@ -552,7 +552,7 @@ function model.handle_for(network, cluster)
   calibrate.warn(cluster.basis)
   if not how or not cluster.basis.runtime then return cluster.handle end
   local traits = { experts = network.active_parameters < network.parameters,
-    float8 = how.runtime.cast_share ~= 1 and has_float8(network) }
+    float8 = (how.runtime.cast_share ~= 1 or how.runtime.update_s > 0) and has_float8(network) }
   local key = ('%s %s'):format(traits.experts, traits.float8)
   local all = variants[cluster] or {}
   variants[cluster] = all

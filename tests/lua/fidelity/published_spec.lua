@@ -154,6 +154,24 @@ describe('a prediction', function()
     expect(speed(async, nil, { async_share = 1 })):equals(speed(plain))
     expect(speed(async, nil, { async_share = 2 }) > speed(async, nil, { async_share = 1 })):truthy()
   end)
+  it('reduces gradients in buckets of its software: Megatron-LM by replicas, runs of 2021 behind the backward pass', function()
+    local function bucket(changes) return row_of(changes).case.strategy.bucket_bytes end
+    expect(bucket {}):equals(2 * 40e6)
+    expect(bucket { gpus = '256', dp = '64', global_batch = '128' }):equals(2 * 64e6)
+    for _, zero in ipairs { '1', '3' } do
+      expect(bucket { gpu = 'A100-80GB', zero = zero }):equals(2 ^ 50)
+    end
+    expect(bucket { gpu = 'H100-96GB', zero = '3' }):equals(2 ^ 50) -- once a step, with a pipeline
+    expect(bucket { gpu = 'H100-96GB', zero = '3', pp = '1', dp = '4' }):equals(nil)
+  end)
+  it('waits for the host, which updates weights of FP8 one by one', function()
+    local tiny = { global_batch = '8', precision = 'fp8', tp = '1', pp = '1', dp = '8', micro_batch = '1' }
+    local function seconds(changes, update_s)
+      return 1 / speed(row_of(util.merged(tiny, changes)), nil, { update_s = update_s })
+    end
+    expect(seconds({}, 2e-3) / seconds({}, 1e-3)):near(2, 0.3)
+    expect(seconds({ precision = 'bf16' }, 2e-3)):equals(seconds({ precision = 'bf16' }, 1e-3))
+  end)
   it('of torchtitan keeps every second matmul of a layer, from its first on', function()
     local row = row_of { gpu = 'H100-96GB', recompute = 'selective' }
     local problem, found = case.problem(row.case), {}
