@@ -144,6 +144,26 @@ class Memory {
     return false;
   }
 
+  /// What every micro-batch writes and something reads once a step, where all types of devices keep
+  /// it; and what collectives, once a step, make of nothing but that.
+  bool stays(int32_t op, int32_t output) const {
+    for (int32_t d = 0; d < problem_.devices(); ++d)
+      if (!problem_.cluster().type_of(d).keeps_gradients) return false;
+    const auto& graph = problem_.graph();
+    if (!problem_.once(op)) {
+      for (const auto& reader : problem_.readers(op))
+        if (reader.output == output && problem_.once(reader.op)) return true;
+      return false;
+    }
+    if (graph.op(op).collective < 0 || graph.op(op).inputs.empty()) return false;
+    for (const int32_t input : graph.op(op).inputs) {
+      const int32_t from = graph.tensor(input).producer;
+      if (graph.tensor(input).bytes > 0 && !stays(from, input - graph.op(from).outputs[0]))
+        return false;
+    }
+    return true;
+  }
+
   Key key(int32_t number, int32_t output) const {
     const int32_t op = story_.tasks[number].op;
     return {accumulates(op, output) ? op : number, output};
@@ -160,9 +180,10 @@ class Memory {
       const size_t slot = write_slot(number);
       const auto outputs = problem_.graph().op(task.op).outputs.size();
       for (int32_t output = 0; output < static_cast<int32_t>(outputs); ++output) {
-        // The output of a Variable is its weights, which are fixed bytes.
+        // The output of a Variable is its weights, which are fixed bytes, as gradients that stay are.
         const bool weights = is_variable(problem_.graph().op(task.op));
-        const int64_t bytes = weights ? 0 : problem_.output_bytes(task.op, output);
+        const int64_t bytes = weights || stays(task.op, output)
+                                  ? 0 : problem_.output_bytes(task.op, output);
         const Holding fresh{task.device, slot, slot, bytes};
         Holding& holding = outputs_.emplace(key(number, output), fresh).first->second;
         holding.first = std::min(holding.first, slot);
