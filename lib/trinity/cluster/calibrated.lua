@@ -95,48 +95,52 @@ return {
     },
     published = {
       ['A100-80GB, dense'] = {
-        fitted = { mean = 0.049, median = 0.0256, worst = 0.2652 },
-        left_out = { mean = 0.06, median = 0.0271, worst = 0.356 }, rows = 27,
+        fitted = { mean = 0.05088, median = 0.0414, worst = 0.2653 },
+        left_out = { mean = 0.06401, median = 0.04712, worst = 0.3656 }, rows = 27,
+      },
+      ['B200, dense'] = {
+        fitted = { mean = 0.08045, median = 0.06055, worst = 0.2302 },
+        left_out = { mean = 0.09245, median = 0.05989, worst = 0.2912 }, rows = 8,
       },
       ['B200, mixtures of experts'] = {
-        fitted = { mean = 0.0298, median = 0.0309, worst = 0.048 },
-        left_out = { mean = 0.058, median = 0.031, worst = 0.1783 }, rows = 5,
+        fitted = { mean = 0.01507, median = 0.01647, worst = 0.02271 },
+        left_out = { mean = 0.05689, median = 0.03246, worst = 0.1776 }, rows = 5,
       },
       ['B300, mixtures of experts'] = {
-        fitted = { mean = 0.0346, median = 0.0346, worst = 0.0437 },
-        left_out = { mean = 0.076, median = 0.076, worst = 0.0855 }, rows = 2,
+        fitted = { mean = 0.03432, median = 0.03432, worst = 0.04343 },
+        left_out = { mean = 0.07799, median = 0.07799, worst = 0.08748 }, rows = 2,
       },
       ['GB200, dense'] = {
-        fitted = { mean = 0.03, median = 0.0262, worst = 0.0856 },
-        left_out = { mean = 0.0519, median = 0.0512, worst = 0.1174 }, rows = 21,
+        fitted = { mean = 0.04338, median = 0.03408, worst = 0.1121 },
+        left_out = { mean = 0.06653, median = 0.05059, worst = 0.2021 }, rows = 30,
       },
       ['GB200, mixtures of experts'] = {
-        fitted = { mean = 0.0251, median = 0.0126, worst = 0.0985 },
-        left_out = { mean = 0.0469, median = 0.0483, worst = 0.0978 }, rows = 22,
+        fitted = { mean = 0.02321, median = 0.01254, worst = 0.06931 },
+        left_out = { mean = 0.04377, median = 0.0472, worst = 0.09519 }, rows = 22,
       },
       ['GB300, dense'] = {
-        fitted = { mean = 0.0275, median = 0.0267, worst = 0.0733 },
-        left_out = { mean = 0.0436, median = 0.0335, worst = 0.1066 }, rows = 17,
+        fitted = { mean = 0.02833, median = 0.02091, worst = 0.07086 },
+        left_out = { mean = 0.043, median = 0.03552, worst = 0.1114 }, rows = 19,
       },
       ['GB300, mixtures of experts'] = {
-        fitted = { mean = 0.047, median = 0.0504, worst = 0.0865 },
-        left_out = { mean = 0.0731, median = 0.0792, worst = 0.1312 }, rows = 26,
+        fitted = { mean = 0.0477, median = 0.04906, worst = 0.08824 },
+        left_out = { mean = 0.0721, median = 0.07951, worst = 0.1329 }, rows = 26,
       },
       ['H100-80GB, dense'] = {
-        fitted = { mean = 0.0418, median = 0.0339, worst = 0.1919 },
-        left_out = { mean = 0.0605, median = 0.0516, worst = 0.2293 }, rows = 34,
+        fitted = { mean = 0.05989, median = 0.03919, worst = 0.413 },
+        left_out = { mean = 0.07697, median = 0.04771, worst = 0.4337 }, rows = 47,
       },
       ['H100-80GB, mixtures of experts'] = {
-        fitted = { mean = 0.1165, median = 0.1097, worst = 0.1508 },
-        left_out = { mean = 0.076, median = 0.0689, worst = 0.1119 }, rows = 5,
+        fitted = { mean = 0.0291, median = 0.01919, worst = 0.06445 },
+        left_out = { mean = 0.08812, median = 0.08108, worst = 0.1235 }, rows = 5,
       },
       ['H100-96GB, dense'] = {
-        fitted = { mean = 0.0396, median = 0.0283, worst = 0.1412 },
-        left_out = { mean = 0.061, median = 0.0408, worst = 0.2008 }, rows = 24,
+        fitted = { mean = 0.03965, median = 0.03081, worst = 0.1489 },
+        left_out = { mean = 0.06103, median = 0.04076, worst = 0.2012 }, rows = 24,
       },
       ['H200-141GB, dense'] = {
-        fitted = { mean = 0.2701, median = 0.2701, worst = 0.2701 },
-        left_out = { mean = 0.2497, median = 0.2497, worst = 0.2497 }, rows = 1,
+        fitted = { mean = 0.1215, median = 0.1215, worst = 0.2151 },
+        left_out = { mean = 0.1367, median = 0.1367, worst = 0.2377 }, rows = 2,
       },
     },
     sailor = {
@@ -167,26 +171,26 @@ return {
     },
     vtrain = {
       ['hidden 3072, 30 layers'] = {
-        fitted = { mean = 0.0525, median = 0.0235, worst = 0.4962 },
-        left_out = { mean = 0.064, median = 0.0302, worst = 0.5043 }, rows = 26,
+        fitted = { mean = 0.05226, median = 0.02304, worst = 0.4959 },
+        left_out = { mean = 0.06459, median = 0.03084, worst = 0.5044 }, rows = 26,
       },
       ['hidden 6144, 40 layers'] = {
-        fitted = { mean = 0.0331, median = 0.0188, worst = 0.099 },
-        left_out = { mean = 0.0341, median = 0.022, worst = 0.098 }, rows = 15,
+        fitted = { mean = 0.03258, median = 0.01995, worst = 0.09924 },
+        left_out = { mean = 0.03363, median = 0.0227, worst = 0.09821 }, rows = 15,
       },
     },
   },
   kinds = {
     a100 = { like = 'a100_80gb' },
     a100_80gb = {
-      assumed = { attention = 0.8, half_width = 60, launch_s = 5e-06, network_share = 1 }, mean_error = 0.0566,
+      assumed = { attention = 0.8, half_width = 60, launch_s = 5e-06, network_share = 1 }, mean_error = 0.05753,
       rows = 68, values = { compute_efficiency = 0.7345, inside_share = 1.24, memory_efficiency = 0.6932 },
     },
     b200 = {
       assumed = {
         compute_efficiency = 0.673, float8 = 'mxfp8', half_width = 60, nvfp4 = 0.4164, nvfp4_rate = 2,
       },
-      mean_error = 0.0631, rows = 7,
+      mean_error = 0.07867, rows = 15,
       values = {
         expert_dispatch_s = 8.232e-05, fp8 = 0.5267, layer_dispatch_s = 0.0001865, mxfp8 = 0.5855,
         network_share = 2.434, routing = 0.08432,
@@ -194,28 +198,28 @@ return {
     },
     b300 = { assumed = { nvfp4_rate = 3 }, like = 'b200' },
     gb200 = {
-      assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 2 }, mean_error = 0.0493, rows = 43,
+      assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 2 }, mean_error = 0.0569, rows = 52,
       values = {
         compute_efficiency = 0.6806, expert_dispatch_s = 0.0001076, fp8 = 0.4836, inside_share = 1.791,
         mxfp8 = 0.4919, network_share = 2.854, nvfp4 = 0.3841, routing = 0.122,
       },
     },
     gb300 = {
-      assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 3 }, mean_error = 0.0614, rows = 43,
+      assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 3 }, mean_error = 0.05981, rows = 45,
       values = {
         compute_efficiency = 0.7656, expert_dispatch_s = 9.482e-05, fp8 = 0.6109, inside_share = 2.108,
         mxfp8 = 0.6144, network_share = 1.803, nvfp4 = 0.4143, routing = 0.1143,
       },
     },
     h100 = {
-      assumed = { half_width = 60 }, mean_error = 0.0671, rows = 40,
+      assumed = { half_width = 60 }, mean_error = 0.08022, rows = 54,
       values = {
         attention = 0.6565, compute_efficiency = 0.6079, expert_dispatch_s = 9.5e-05, fp8 = 0.5814,
         inside_share = 1.961, memory_efficiency = 0.7181, network_share = 1.883,
       },
     },
     h100_96gb = {
-      assumed = { half_width = 60, inside_share = 1.544, network_share = 1.461 }, mean_error = 0.061, rows = 24,
+      assumed = { half_width = 60, inside_share = 1.544, network_share = 1.461 }, mean_error = 0.06103, rows = 24,
       values = {
         attention = 0.6769, compute_efficiency = 0.4684, fp8 = 0.4041, memory_efficiency = 0.6366,
       },
@@ -298,7 +302,7 @@ return {
     ['composer-2023'] = {
       attention_share = 0.8116, hopper_attention_share = 0.6771, launch_share = 27.39, memory_share = 1.052,
     },
-    deepspeed = { network_share = 0.1359 }, eager = { memory_share = 0.4382 },
+    deepspeed = { network_share = 0.1237 }, eager = { memory_share = 0.4382 },
     megatron = { routing_speed = 2.44, update_s = 0.0001049 }, ['megatron-2021'] = { launch_share = 4.545 },
     ['megatron-2024'] = { memory_share = 0.4449 },
     ['megatron-deepspeed-2022'] = { compute_share = 1.035, launch_share = 52.86, memory_share = 0.5298 },

@@ -261,14 +261,13 @@ local function model_options(row, m, plan, kind)
     gradient_dtype = filled(row, 'gradient_dtype') and row.gradient_dtype or 'float32', optimizer = 'adam' }
 end
 
---- Bytes of gradients that are reduced together. Runs of 2021 reduce all of them behind the last backward pass, and so did
---- DeepSpeed (overlap_comm is off by default). Megatron-LM's buckets have 40 million elements, or a million a replica
---- (megatron/core/distributed/distributed_data_parallel.py), here of 16 bits; FSDP reduces unit by unit, of a pipeline
---- once a step.
+--- Bytes of gradients that are reduced together. Runs of 2021 reduce all of them behind the last backward pass.
+--- Megatron-LM's buckets have 40 million elements, or a million a replica
+--- (megatron/core/distributed/distributed_data_parallel.py), here of 16 bits; FSDP and ZeRO-3 reduce unit by unit, of a
+--- pipeline once a step.
 local function bucket_bytes(plan)
-  if plan.unfused then return 2 ^ 50 end
-  if plan.torchtitan or plan.shard == 3 then return plan.pipeline > 1 and 2 ^ 50 or nil end
-  return 2 * math.max(40e6, 1e6 * plan.ring.data * plan.ring.parts)
+  if plan.shard == 3 or plan.torchtitan then return plan.pipeline > 1 and 2 ^ 50 or nil end
+  return plan.unfused and 2 ^ 50 or 2 * math.max(40e6, 1e6 * plan.ring.data * plan.ring.parts)
 end
 
 local function case_of(row, m, plan, kind, assume)
