@@ -40,7 +40,7 @@ local options = trinity.options(util.merged({
   include = { default = '', help = 'saved plans (JSON), with commas, that are ranked among the found' },
   compare = { default = '', help = 'sets two saved plans side by side, each on what it was made for: A.json B.json' },
   cost = cli.problem_options.cost,
-  simulations = { default = 36, help = 'strategies that are simulated at most', min = 1, integer = true },
+  simulations = { default = 96, help = 'strategies that are simulated at most', min = 1, integer = true },
   tasks = { default = 20000000, min = 1, integer = true,
     help = 'operators that one simulation runs at most, in all micro-batches; what has more is left' },
   seconds = { default = math.huge, help = 'limit: the best by then, with its bound', min = 0 },

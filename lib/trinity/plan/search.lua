@@ -370,10 +370,11 @@ function Search:promising(most)
   for _, entry in ipairs(self.queue) do
     if entry.bound_s >= limit and not entry.done then
       self.beyond[#self.beyond + 1] = entry
-    elseif not entry.done and not (self.shapes and self.shapes[space.shape(entry.point)]) then
+    elseif not entry.done then
       rest[#rest + 1] = entry
       local last = list[most]
       local later = last and last.fits and last.estimate_s < entry.bound_s
+        or self.shapes and self.shapes[space.shape(entry.point)]
         or entry.bounds and (entry.bounds.tasks > self.tasks or (self.alike[entry.key] or 0) >= at_once.alike)
       if not later then
         entry.estimate_s = self:estimate(entry)
