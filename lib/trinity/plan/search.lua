@@ -24,7 +24,8 @@ local at_once = { kind = 32, points = 4, simulation = 8, alike = 2 }
 local proof = { opened = 24, bounded = 2048 }
 
 -- Standard deviations below the mean that estimates are.
-local optimism = { time = 0.5, memory = 0 }
+local cautious, bold = 0.5, 2
+local careful = 6 -- plans of a batch that cautious estimates choose; the others explore
 
 local fitted_from, other_from = 2, 1 -- neighbours are of so many best plans that fit and that do not
 
@@ -36,7 +37,7 @@ function Search.new(options)
   self.counts = { points = 0, families = 0, opened = 0, bounded = 0, simulated = 0 }
   self.pruned = { contradictory = 0, memory = 0, bound = 0, duplicates = 0, refused = 0 }
   self.refused, self.splits, self.started_s = {}, {}, core.clock_s()
-  self.near, self.by_layer_seen, self.places, self.ratios, self.tried, self.grown = {}, {}, {}, {}, {}, {}
+  self.near, self.by_layer_seen, self.places, self.tried, self.grown = {}, {}, {}, {}, {}
   self.batch, self.alike, self.estimates, self.features = {}, {}, 0, {}
   self.time, self.memory = Growth.new(0.05, 0.1), Growth.new(0.02, 0.03)
   self.opened, self.bounded_by = {}, {} -- by what bounds grew at least when a family was opened, a point bounded
@@ -334,21 +335,17 @@ function Search:bounded(entry, found)
   self:push(entry)
 end
 
---- Seconds that an entry promises: its bound, times what bounds grow by until a simulation; of plans alike to one that
---- was simulated the least of that, else what the process says. And whether it will fit.
+--- Seconds that an entry promises: its bound, times what bounds grow by until a simulation. And whether it will fit.
 function Search:estimate(entry)
   if entry.estimated ~= self.estimates then
-    local known = self.ratios[entry.key]
-    if not known then
-      local at = self.grown[entry.key]
-      if not at then
-        at = { time = self.time:estimate(entry.features, optimism.time),
-          memory = self.memory:estimate(entry.features, optimism.memory) }
-        self.grown[entry.key] = at
-      end
-      known = known or at
+    local at = self.grown[entry.key]
+    if not at then
+      local optimism = #self.batch < careful and cautious or bold
+      at = { time = self.time:estimate(entry.features, optimism),
+        memory = self.memory:estimate(entry.features, optimism) }
+      self.grown[entry.key] = at
     end
-    entry.growth, entry.fits = known.time, entry.kind ~= 'plan' or entry.fullest * known.memory <= 1
+    entry.growth, entry.fits = at.time, entry.kind ~= 'plan' or entry.fullest * at.memory <= 1
     entry.estimated = self.estimates
   end
   local grown = entry.growth
@@ -420,8 +417,6 @@ function Search:simulated(entry, metrics, problem)
   local time, memory = metrics.step_time_s / entry.bounds.step_time_s, metrics.peak_memory_bytes / most
   self.time:add(entry.features, time)
   self.memory:add(entry.features, memory)
-  local known = self.ratios[entry.key] or { time = time, memory = memory }
-  self.ratios[entry.key] = { time = math.min(known.time, time), memory = math.min(known.memory, memory) }
   local reward = -metrics.step_time_s
   if self.reward then
     reward = self.reward(metrics, problem:strategy(entry.strategy))
