@@ -16,9 +16,9 @@ local trinity = require 'trinity'
 local aceso = require 'trinity.plan.aceso'
 local calibrate = require 'trinity.cluster.calibrate'
 local cli = require 'trinity.command.cli'
-local compared = require 'trinity.plan.compared'
 local dimensions = require 'trinity.plan.dimensions'
 local made_for = require 'trinity.strategy.made_for'
+local plan_pair = require 'trinity.report.plan_pair'
 local plan_picture = require 'trinity.report.plan_picture'
 local progress = require 'trinity.base.progress'
 local settings = require 'trinity.command.settings'
@@ -84,7 +84,7 @@ end
 if options.compare ~= '' then
   local files = util.words(options.compare .. ',' .. options.model)
   if #files ~= 2 then util.fail_usage("option '--compare': expected two files, got %d", #files) end
-  print(cli.called(compared.text, files[1], files[2]))
+  print(cli.called(plan_pair.text, files[1], files[2]))
   return
 end
 if options.model == '' then util.fail_usage 'expected a model to plan for (--help lists options)' end

@@ -4,7 +4,7 @@
 local trinity = require 'trinity'
 local space = require 'trinity.plan.space'
 
--- Those behind the fourth have many simulations that take long: for `test all`.
+-- Those after the fourth need simulations that take long, as many GPUs do: they are for `test all`.
 local decoders = { 'llama-3-8b', 'mistral-7b', 'qwen3-8b', 'llama-3-70b', 'mixtral-8x7b', 'qwen3-30b-a3b',
   'llama-3.1-405b' }
 local mixture = { ['mixtral-8x7b'] = true, ['qwen3-30b-a3b'] = true }
@@ -28,7 +28,7 @@ local restrictions = {
 local function drawn(random)
   local name = decoders[random:integer(draws(10) == 10 and #decoders or 4)]
   local least = name == 'llama-3.1-405b' and 7 or (name:match '70b' or name:match '8x7b') and 3 or 0
-  local nodes = 2 ^ (least + random:integer(12 - least) - 1)
+  local nodes = 2 ^ (least + random:integer((draws(10) == 10 and 12 or 6) - least) - 1)
   local given = restrictions[random:integer(#restrictions)](random)
   if given.expert and not mixture[name] then given = { tensor = 2 } end
   return { name = name, cluster = ('%sx%d'):format(machines[random:integer(#machines)], nodes),
