@@ -1,14 +1,13 @@
 -- The search of a plan: one queue of families of points, points of one kind, and plans with the engine's bound; one
--- policy, which takes what promises the shortest step; one protocol of neighbours (moves.lua). What is bounded above
--- the best is simulated only to fill the list that is shown. A search of more simulations goes on from one of fewer:
--- nothing depends on the limit, on threads, or on clocks (where no limit in seconds cuts it short).
+-- policy, which takes what promises the shortest step; one protocol of neighbours (moves.lua). A search of more
+-- simulations goes on from one of fewer; threads and clocks change nothing where no limit in seconds cuts it short.
 
-local Growth = require 'trinity.plan.growth'
 local balance = require 'trinity.plan.balance'
 local bounds = require 'trinity.plan.bounds'
 local by_layer = require 'trinity.plan.by_layer'
 local core = require 'trinity.core'
 local infeasibility = require 'trinity.strategy.infeasibility'
+local growth = require 'trinity.plan.growth'
 local inside = require 'trinity.plan.inside'
 local moves = require 'trinity.plan.moves'
 local space = require 'trinity.plan.space'
@@ -19,14 +18,11 @@ Search.__index = Search
 
 -- Taken from the queue at a time: kinds of points (or families) and points of each; plans, and of these of one kind.
 local at_once = { kind = 32, points = 4, simulation = 8, alike = 2 }
-
 -- After the last simulation: families that are opened and points that are bounded to raise the bound on all plans.
 local proof = { opened = 24, bounded = 2048 }
-
 -- Standard deviations below the mean that estimates are.
 local cautious, bold = 0.5, 2
 local careful = 6 -- plans of a batch that cautious estimates choose; the others explore
-
 local fitted_from, other_from = 2, 1 -- neighbours are of so many best plans that fit and that do not
 
 --- options: networks, space, count (plans), simulations, tasks (of one of them), seconds, reward, own (dimensions),
@@ -39,7 +35,7 @@ function Search.new(options)
   self.refused, self.splits, self.started_s = {}, {}, core.clock_s()
   self.near, self.by_layer_seen, self.places, self.tried, self.grown = {}, {}, {}, {}, {}
   self.batch, self.alike, self.estimates, self.features = {}, {}, 0, {}
-  self.time, self.memory = Growth.new(0.05, 0.1), Growth.new(0.02, 0.03)
+  self.time, self.memory = growth.new(0.05, 0.1), growth.new(0.02, 0.03)
   self.opened, self.bounded_by = {}, {} -- by what bounds grew at least when a family was opened, a point bounded
   return self
 end
@@ -82,15 +78,15 @@ end
 --- The step that a plan must beat to be the best. By any other reward than the step time no bound decides.
 function Search:limit_s()
   if self.shapes then return math.huge end
-  local best = self.results[1]
-  return not self.reward and best and best.metrics.feasible and best.metrics.step_time_s or math.huge
+  local best = not self.reward and self.results[1]
+  return best and best.metrics.feasible and best.metrics.step_time_s or math.huge
 end
 
 --- Puts an entry into the queue: kind, point (whose features its estimate goes by), bound_s.
 function Search:push(entry)
   self.number = self.number + 1
   entry.number = self.number
-  local features = Growth.features(entry.point)
+  local features = growth.features(entry.point)
   entry.key = table.concat(features, ' ')
   self.features[entry.key] = self.features[entry.key] or features -- one table for all of a kind
   entry.features = self.features[entry.key]
@@ -176,7 +172,7 @@ function Search:add_family(family)
 end
 
 --- Notes by what the bound of a kind of entry grew; of a kind that was not seen yet nothing is expected.
-local function note(grown, kind, growth) grown[kind] = math.min(grown[kind] or math.huge, growth) end
+local function note(grown, kind, by) grown[kind] = math.min(grown[kind] or math.huge, by) end
 
 local function family_kind(point) return ('%d %d %s'):format(point.tensor, point.context, point.recompute) end
 
@@ -542,12 +538,11 @@ function Search:prove()
       if a.bound_s ~= b.bound_s then return a.bound_s < b.bound_s end
       return a.number < b.number
     end)
-    local others, n = {}, 0
-    while least[n + 1] and least[n + 1].kind ~= 'plan' and n < at_once.kind do
-      n = n + 1
-      others[n] = least[n]
+    local others = {}
+    while #others < at_once.kind and least[#others + 1] and least[#others + 1].kind ~= 'plan' do
+      others[#others + 1] = least[#others + 1]
     end
-    if n == 0 then return end
+    if not others[1] then return end
     self:expand(others)
   end
 end
@@ -575,8 +570,7 @@ end
 
 --- What is known of all that was left. `whole`: every family was looked at.
 function Search:conclude(whole)
-  local best = self.results[1]
-  local limit = self:limit_s()
+  local best, limit = self.results[1], self:limit_s()
   self.left, self.too_large = 0, 0
   self.lower_bound_s = best and best.metrics.feasible and best.metrics.step_time_s or math.huge
   for i = 1, #self.queue + #self.beyond do
