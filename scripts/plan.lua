@@ -16,9 +16,9 @@ local trinity = require 'trinity'
 local aceso = require 'trinity.plan.aceso'
 local calibrate = require 'trinity.cluster.calibrate'
 local cli = require 'trinity.command.cli'
-local compared = require 'trinity.plan.compared'
 local dimensions = require 'trinity.plan.dimensions'
 local made_for = require 'trinity.strategy.made_for'
+local plan_pair = require 'trinity.report.plan_pair'
 local plan_picture = require 'trinity.report.plan_picture'
 local progress = require 'trinity.base.progress'
 local settings = require 'trinity.command.settings'
@@ -40,7 +40,7 @@ local options = trinity.options(util.merged({
   include = { default = '', help = 'saved plans (JSON), with commas, that are ranked among the found' },
   compare = { default = '', help = 'sets two saved plans side by side, each on what it was made for: A.json B.json' },
   cost = cli.problem_options.cost,
-  simulations = { default = 36, help = 'strategies that are simulated at most', min = 1, integer = true },
+  simulations = { default = 96, help = 'strategies that are simulated at most', min = 1, integer = true },
   tasks = { default = 20000000, min = 1, integer = true,
     help = 'operators that one simulation runs at most, in all micro-batches; what has more is left' },
   seconds = { default = math.huge, help = 'limit: the best by then, with its bound', min = 0 },
@@ -84,7 +84,7 @@ end
 if options.compare ~= '' then
   local files = util.words(options.compare .. ',' .. options.model)
   if #files ~= 2 then util.fail_usage("option '--compare': expected two files, got %d", #files) end
-  print(cli.called(compared.text, files[1], files[2]))
+  print(cli.called(plan_pair.text, files[1], files[2]))
   return
 end
 if options.model == '' then util.fail_usage 'expected a model to plan for (--help lists options)' end

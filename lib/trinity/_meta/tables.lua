@@ -358,6 +358,8 @@ error 'this file is for editors'
 ---@field left integer points that a limit left, whose bound does not rule them out
 ---@field too_large integer of these the points whose simulation would run more operators than `tasks`
 ---@field lower_bound_s number that no plan of the space is below
+---@field runtime string whose rules the space had
+---@field fused boolean whether 'selective' was asked for where attention is one operator, so that it frees nothing
 ---@field stopped? string what ended it early
 ---@field nearest? { point: trinity.PlanPoint, excess_bytes: number, memory_bytes: number } by the bounds on memory
 ---@field impossible? string why no point can be split so, where memory alone ruled all out
@@ -373,6 +375,9 @@ error 'this file is for editors'
 ---@field samples_per_s number
 ---@field model_flop_utilisation number FLOP of products, without what is computed again, over what all devices could do
 ---@field memory_bytes number of the fullest device
+---@field rank integer among plans of other shapes (mesh, schedule, recomputation, sharding)
+---@field variants trinity.FoundPlan[] slower plans of its shape that were simulated
+---@field included? boolean whether it is one of PlanOptions.included
 
 --- A dimension of one's own, which trinity.plan lays over every point whose space names it.
 ---@class trinity.PlanDimension

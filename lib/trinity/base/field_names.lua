@@ -54,8 +54,9 @@ given.names = {
   ['trinity.Features'] = [[units width type_count edges values columns types type_names position time_s output_bytes
     from to bytes]],
   ['trinity.FoundPlan'] = [[strategy metrics reward step_time_s lower_bound_s samples_per_s model_flop_utilisation
-    memory_bytes micro_batch micro_batches tensor context pipeline data expert sequence_parallel recompute
-    recomputed schedule virtual_stages stages shard bucket_bytes algorithm order devices own]],
+    memory_bytes rank variants included micro_batch micro_batches tensor context pipeline data expert
+    sequence_parallel recompute recomputed schedule virtual_stages stages shard bucket_bytes algorithm order devices
+    own]],
   ['trinity.Graph'] = [[name operators edges units parameters active_parameters parameter_bytes flops training
     batch_size fingerprint depth unit_of flops_of output_bytes parameter_bytes_of persistent_bytes_of
     workspace_bytes_of activation_bytes_of measured_time_s source]],
@@ -104,8 +105,8 @@ given.names = {
   ['trinity.PlanDimension'] = [[values apply]],
   ['trinity.PlanPoint'] = [[micro_batch micro_batches tensor context pipeline data expert sequence_parallel
     recompute recomputed schedule virtual_stages stages shard bucket_bytes algorithm order devices own]],
-  ['trinity.PlanResult'] = [[plans pareto simulated refused counts pruned left too_large lower_bound_s stopped
-    nearest impossible seconds]],
+  ['trinity.PlanResult'] = [[plans pareto simulated refused counts pruned left too_large lower_bound_s runtime fused
+    stopped nearest impossible seconds]],
   ['trinity.PlanShown'] = [[text step_time_s lower_bound_s capacity_bytes axes expert stages shares]],
   ['trinity.PlanStageShown'] = [[device layers peak_bytes busy_s passes]],
   ['trinity.PlanTotals'] = [[work_s gap_s update_s spread_update_s weight_bytes spread_weight_bytes optimizer_bytes
@@ -173,6 +174,7 @@ given.nested = {
   ['trinity.FeatureColumns'] = [[time=FeatureColumn output_bytes=FeatureColumn depth=FeatureColumn
     depth_waves=FeatureColumn node2vec=FeatureColumn]],
   ['trinity.Features'] = [[columns=FeatureColumns]],
+  ['trinity.FoundPlan'] = [[variants=FoundPlan*]],
   ['trinity.GraphBatch'] = [[edges=GraphEdges]],
   ['trinity.Operator'] = [[inputs=TensorInfo* outputs=TensorInfo*]],
   ['trinity.Pase'] = [[layers=PaseLayer*]],

@@ -35,11 +35,12 @@ local function loads(search, point)
     and speeds(search, point, plain, problem, layers, math.floor(#units / 2) + 1) or nil }
 end
 
+-- Once for all points whose stages run alike; of unequal devices those depend on which devices they are.
 local function loads_of(search, point)
   local key = table.concat({ point.micro_batch, point.tensor, point.context, point.expert, point.recompute,
-    point.pipeline, point.virtual_stages, tostring(point.sequence_parallel),
-    tostring(space.delays(point.schedule, point.pipeline)),
-    tostring(stages.v_shaped(point.schedule)), order_text(point.order), point.data }, ' ')
+    tostring(point.sequence_parallel), tostring(space.delays(point.schedule, point.pipeline)),
+    tostring(stages.v_shaped(point.schedule)), search.unequal and ('%d %d %d %s'):format(point.pipeline,
+      point.virtual_stages, point.data, order_text(point.order)) or tostring(point.pipeline > 1) }, ' ')
   search.splits[key] = search.splits[key] or loads(search, point)
   return search.splits[key]
 end

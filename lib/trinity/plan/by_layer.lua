@@ -4,8 +4,8 @@
 -- A plan of this kind takes no less time than one that computes nothing again, and keeps no less than one that computes
 -- all again; between, bytes of a stage fall by the same for every layer.
 
-local Growth = require 'trinity.plan.growth'
 local core = require 'trinity.core'
+local growth = require 'trinity.plan.growth'
 local space = require 'trinity.plan.space'
 local stages = require 'trinity.plan.stages'
 local util = require 'trinity.base.util'
@@ -69,12 +69,12 @@ end
 --- Layers of every device that must be computed again, and bytes that one of them saves there.
 local function needed(search, entry, plain, full, has)
   local wanted, saved = {}, {}
-  local growth = search.memory:estimate(Growth.features(entry.point), 0)
+  local grown = search.memory:estimate(growth.features(entry.point), 0)
   for device, chunks in ipairs(chunks_of(entry.point)) do
     local layers = 0
     for _, chunk in ipairs(chunks) do layers = layers + has[chunk] end
     saved[device] = layers > 0 and (plain[device] - full[device]) / layers or 0
-    local excess = plain[device] - search:room(entry.strategy, device) / growth
+    local excess = plain[device] - search:room(entry.strategy, device) / grown
     wanted[device] = (excess <= 0 or saved[device] <= 0) and 0 or math.min(layers, math.ceil(excess / saved[device]))
   end
   return wanted, saved

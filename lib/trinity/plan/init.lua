@@ -63,7 +63,7 @@ local declared = options_of.declare('trinity.PlanOptions', { help = 'What trinit
     help = 'is maximised; by any other than the default the simulated are those of the least bounds on the step' },
   { 'included', 'table', as = 'trinity.PlanPoint[]', help = 'points that are simulated before all others' },
   { 'plans', 'integer', 5, least = 1, most = 1000, help = 'that are kept: bounds prune what cannot be among them' },
-  { 'simulations', 'integer', 36, least = 1, most = 2 ^ 30, help = 'strategies that are simulated at most' },
+  { 'simulations', 'integer', 96, least = 1, most = 2 ^ 30, help = 'strategies that are simulated at most' },
   { 'tasks', 'integer', 20000000, least = 1, most = 2 ^ 50,
     help = 'operators in all micro-batches that one simulation runs at most; what has more is left' },
   { 'seconds', 'number', math.huge, least = 0, help = 'limit; results then depend on the machine' },

@@ -33,18 +33,11 @@ local function changed(point, fields)
   return util.merged(copy, fields)
 end
 
--- Layers of every virtual stage of a point.
-local function layers_of(point, layers)
-  if type(point.stages) == 'table' then return point.stages end
-  local count = point.pipeline * point.virtual_stages
-  return util.listed(count, function() return layers / count end)
-end
-
 --- A layer less on the stages whose devices work longest or are fullest, one more on any other neighbour.
 moves.register('stage', function(point, about)
   local list = {}
   if point.pipeline == 1 or about.space.given.stages ~= nil then return list end
-  local counts = layers_of(point, about.space.about.layers)
+  local counts = by_layer.stages(point, about.space.about.layers)
   local seen = {}
   for from = 1, #counts do
     for _, to in ipairs { from - 1, from + 1, 1, #counts } do

@@ -1,14 +1,13 @@
 -- The search of a plan: one queue of families of points, points of one kind, and plans with the engine's bound; one
--- policy, which takes what promises the shortest step; one protocol of neighbours (moves.lua). What is bounded above
--- the best is simulated only to fill the list that is shown. A search of more simulations goes on from one of fewer:
--- nothing depends on the limit, on threads, or on clocks (where no limit in seconds cuts it short).
+-- policy, which takes what promises the shortest step; one protocol of neighbours (moves.lua). A search of more
+-- simulations goes on from one of fewer; threads and clocks change nothing where no limit in seconds cuts it short.
 
-local Growth = require 'trinity.plan.growth'
 local balance = require 'trinity.plan.balance'
 local bounds = require 'trinity.plan.bounds'
 local by_layer = require 'trinity.plan.by_layer'
 local core = require 'trinity.core'
 local infeasibility = require 'trinity.strategy.infeasibility'
+local growth = require 'trinity.plan.growth'
 local inside = require 'trinity.plan.inside'
 local moves = require 'trinity.plan.moves'
 local space = require 'trinity.plan.space'
@@ -19,13 +18,11 @@ Search.__index = Search
 
 -- Taken from the queue at a time: kinds of points (or families) and points of each; plans, and of these of one kind.
 local at_once = { kind = 32, points = 4, simulation = 8, alike = 2 }
-
 -- After the last simulation: families that are opened and points that are bounded to raise the bound on all plans.
 local proof = { opened = 24, bounded = 2048 }
-
 -- Standard deviations below the mean that estimates are.
-local optimism = { time = 0.5, memory = 0 }
-
+local cautious, bold = 0.5, 2
+local careful = 6 -- plans of a batch that cautious estimates choose; the others explore
 local fitted_from, other_from = 2, 1 -- neighbours are of so many best plans that fit and that do not
 
 --- options: networks, space, count (plans), simulations, tasks (of one of them), seconds, reward, own (dimensions),
@@ -36,9 +33,9 @@ function Search.new(options)
   self.counts = { points = 0, families = 0, opened = 0, bounded = 0, simulated = 0 }
   self.pruned = { contradictory = 0, memory = 0, bound = 0, duplicates = 0, refused = 0 }
   self.refused, self.splits, self.started_s = {}, {}, core.clock_s()
-  self.near, self.by_layer_seen, self.places, self.ratios, self.tried, self.grown = {}, {}, {}, {}, {}, {}
+  self.near, self.by_layer_seen, self.places, self.tried, self.grown = {}, {}, {}, {}, {}
   self.batch, self.alike, self.estimates, self.features = {}, {}, 0, {}
-  self.time, self.memory = Growth.new(0.05, 0.1), Growth.new(0.02, 0.03)
+  self.time, self.memory = growth.new(0.05, 0.1), growth.new(0.02, 0.03)
   self.opened, self.bounded_by = {}, {} -- by what bounds grew at least when a family was opened, a point bounded
   return self
 end
@@ -81,15 +78,15 @@ end
 --- The step that a plan must beat to be the best. By any other reward than the step time no bound decides.
 function Search:limit_s()
   if self.shapes then return math.huge end
-  local best = self.results[1]
-  return not self.reward and best and best.metrics.feasible and best.metrics.step_time_s or math.huge
+  local best = not self.reward and self.results[1]
+  return best and best.metrics.feasible and best.metrics.step_time_s or math.huge
 end
 
 --- Puts an entry into the queue: kind, point (whose features its estimate goes by), bound_s.
 function Search:push(entry)
   self.number = self.number + 1
   entry.number = self.number
-  local features = Growth.features(entry.point)
+  local features = growth.features(entry.point)
   entry.key = table.concat(features, ' ')
   self.features[entry.key] = self.features[entry.key] or features -- one table for all of a kind
   entry.features = self.features[entry.key]
@@ -175,7 +172,7 @@ function Search:add_family(family)
 end
 
 --- Notes by what the bound of a kind of entry grew; of a kind that was not seen yet nothing is expected.
-local function note(grown, kind, growth) grown[kind] = math.min(grown[kind] or math.huge, growth) end
+local function note(grown, kind, by) grown[kind] = math.min(grown[kind] or math.huge, by) end
 
 local function family_kind(point) return ('%d %d %s'):format(point.tensor, point.context, point.recompute) end
 
@@ -334,21 +331,17 @@ function Search:bounded(entry, found)
   self:push(entry)
 end
 
---- Seconds that an entry promises: its bound, times what bounds grow by until a simulation; of plans alike to one that
---- was simulated the least of that, else what the process says. And whether it will fit.
+--- Seconds that an entry promises: its bound, times what bounds grow by until a simulation. And whether it will fit.
 function Search:estimate(entry)
   if entry.estimated ~= self.estimates then
-    local known = self.ratios[entry.key]
-    if not known then
-      local at = self.grown[entry.key]
-      if not at then
-        at = { time = self.time:estimate(entry.features, optimism.time),
-          memory = self.memory:estimate(entry.features, optimism.memory) }
-        self.grown[entry.key] = at
-      end
-      known = known or at
+    local at = self.grown[entry.key]
+    if not at then
+      local optimism = #self.batch < careful and cautious or bold
+      at = { time = self.time:estimate(entry.features, optimism),
+        memory = self.memory:estimate(entry.features, optimism) }
+      self.grown[entry.key] = at
     end
-    entry.growth, entry.fits = known.time, entry.kind ~= 'plan' or entry.fullest * known.memory <= 1
+    entry.growth, entry.fits = at.time, entry.kind ~= 'plan' or entry.fullest * at.memory <= 1
     entry.estimated = self.estimates
   end
   local grown = entry.growth
@@ -370,10 +363,11 @@ function Search:promising(most)
   for _, entry in ipairs(self.queue) do
     if entry.bound_s >= limit and not entry.done then
       self.beyond[#self.beyond + 1] = entry
-    elseif not entry.done and not (self.shapes and self.shapes[space.shape(entry.point)]) then
+    elseif not entry.done then
       rest[#rest + 1] = entry
       local last = list[most]
       local later = last and last.fits and last.estimate_s < entry.bound_s
+        or self.shapes and self.shapes[space.shape(entry.point)]
         or entry.bounds and (entry.bounds.tasks > self.tasks or (self.alike[entry.key] or 0) >= at_once.alike)
       if not later then
         entry.estimate_s = self:estimate(entry)
@@ -419,8 +413,6 @@ function Search:simulated(entry, metrics, problem)
   local time, memory = metrics.step_time_s / entry.bounds.step_time_s, metrics.peak_memory_bytes / most
   self.time:add(entry.features, time)
   self.memory:add(entry.features, memory)
-  local known = self.ratios[entry.key] or { time = time, memory = memory }
-  self.ratios[entry.key] = { time = math.min(known.time, time), memory = math.min(known.memory, memory) }
   local reward = -metrics.step_time_s
   if self.reward then
     reward = self.reward(metrics, problem:strategy(entry.strategy))
@@ -546,12 +538,11 @@ function Search:prove()
       if a.bound_s ~= b.bound_s then return a.bound_s < b.bound_s end
       return a.number < b.number
     end)
-    local others, n = {}, 0
-    while least[n + 1] and least[n + 1].kind ~= 'plan' and n < at_once.kind do
-      n = n + 1
-      others[n] = least[n]
+    local others = {}
+    while #others < at_once.kind and least[#others + 1] and least[#others + 1].kind ~= 'plan' do
+      others[#others + 1] = least[#others + 1]
     end
-    if n == 0 then return end
+    if not others[1] then return end
     self:expand(others)
   end
 end
@@ -579,8 +570,7 @@ end
 
 --- What is known of all that was left. `whole`: every family was looked at.
 function Search:conclude(whole)
-  local best = self.results[1]
-  local limit = self:limit_s()
+  local best, limit = self.results[1], self:limit_s()
   self.left, self.too_large = 0, 0
   self.lower_bound_s = best and best.metrics.feasible and best.metrics.step_time_s or math.huge
   for i = 1, #self.queue + #self.beyond do

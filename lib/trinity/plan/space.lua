@@ -187,6 +187,7 @@ end
 local function contradiction(point, about)
   local p, v, m = point.pipeline, point.virtual_stages, point.micro_batches
   if not fits_axes(point, about) then return 'more devices than the cluster has' end
+  if point.data > integers.data[2] then return 'more replicas than a mesh takes' end
   if about.batch % (point.micro_batch * point.data) ~= 0 then
     return 'the batch is no multiple of micro_batch x data'
   end

@@ -54,12 +54,12 @@ function jointCurves(group) {
 }
 
 function pairSection(runs, id) {
-  const shared = sharedProblems(runs);
+  const shared = sharedProblems(runs), plans = jointPlans(runs);
   return el('section', { id }, el('p', { class: 'eyebrow' }, runs.length + ' runs side by side'),
     el('h1', {}, runs.map(run => run.name).join(' and ')),
     runs.map(run => el('p', { class: 'lead' }, el('strong', {}, run.name + ': '), run.sentence)),
-    el('div', { class: 'card' }, differences(runs)),
+    plans, el('div', { class: 'card' }, differences(runs)),
     shared.length ? shared.slice(0, 6).map(group => el('div', { class: 'card' }, jointTable(group),
-      jointCurves(group))) : el('p', { class: 'note' },
+      jointCurves(group))) : plans ? null : el('p', { class: 'note' },
       'The runs are about different problems, so that their results stand apart below.'));
 }

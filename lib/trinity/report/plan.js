@@ -10,10 +10,11 @@ const planFields = [['step_time_s', 'Step', seconds], ['lower_bound_s', 'Bound',
 const planValue = (plan, [name, , say]) => (plan[name] === undefined || plan[name] === null ? '–' : say(plan[name]));
 
 /** The picture, which has all texts of the run escaped. */
-function planPicture(plan, number) {
+function planPicture(plan, name) {
+  const title = name[0].toUpperCase() + name.slice(1);
   const drawn = new DOMParser().parseFromString(plan.picture, 'image/svg+xml').documentElement;
-  return [el('h3', {}, 'Plan ' + number), el('div', { class: 'scroll', tabindex: 0, role: 'region',
-    'aria-label': 'Picture of plan ' + number }, el('div', { class: 'chart', role: 'img', 'aria-label': 'Plan ' + number
+  return [el('h3', {}, title), el('div', { class: 'scroll', tabindex: 0, role: 'region',
+    'aria-label': 'Picture of ' + name }, el('div', { class: 'chart', role: 'img', 'aria-label': title
       + ': stages with their layers, devices, a step of ' + seconds(plan.step_time_s) + ' and memory of '
       + bytes(plan.memory_bytes) }, document.importNode(drawn, true)))];
 }
@@ -25,13 +26,12 @@ function planDifferences(a, b, names) {
   return table(['', ...names], rows, { caption: names.join(' beside ') });
 }
 
-/** Two plans under each other, chosen among all. */
-function planPair(plans) {
-  const place = el('div', {}), chosen = [0, Math.min(1, plans.length - 1)], names = plans.map((plan, i) => 'plan '
-    + (i + 1));
+/** Two plans under each other, chosen among all; second: which the other one is at first. */
+function planPair(plans, names = plans.map((plan, i) => 'plan ' + (i + 1)), second = Math.min(1, plans.length - 1)) {
+  const place = el('div', {}), chosen = [0, second];
   const show = () => {
     const two = chosen[0] === chosen[1] ? [chosen[0]] : chosen;
-    place.replaceChildren(...two.filter(i => plans[i].picture).flatMap(i => planPicture(plans[i], i + 1)),
+    place.replaceChildren(...two.filter(i => plans[i].picture).flatMap(i => planPicture(plans[i], names[i])),
       ...(two.length > 1 ? [planDifferences(plans[two[0]], plans[two[1]], two.map(i => names[i]))] : []));
   };
   const choices = ['First', 'Second'].map((label, k) => {
@@ -41,6 +41,15 @@ function planPair(plans) {
   });
   show();
   return [el('div', { class: 'tools' }, choices), place];
+}
+
+/** The plans of several runs, whichever options made them; null where only one run has some. */
+function jointPlans(runs) {
+  const found = runs.flatMap(run => run.results.filter(result => result.kind === 'plan').flatMap(result =>
+    list(result.data.plans).map((plan, i) => ({ plan, run, name: run.name + ', plan ' + (i + 1) }))));
+  const second = found.findIndex(entry => entry.run !== found[0].run);
+  return second < 0 ? null : el('div', { class: 'card' }, planPair(found.map(entry => entry.plan),
+    found.map(entry => entry.name), second));
 }
 
 function planCard(result) {

@@ -4,8 +4,10 @@
 local trinity = require 'trinity'
 local space = require 'trinity.plan.space'
 
+-- Those after the fourth need simulations that take long, as many GPUs do: they are for `test all`.
 local decoders = { 'llama-3-8b', 'mistral-7b', 'qwen3-8b', 'llama-3-70b', 'mixtral-8x7b', 'qwen3-30b-a3b',
   'llama-3.1-405b' }
+local mixture = { ['mixtral-8x7b'] = true, ['qwen3-30b-a3b'] = true }
 local machines = { 'dgx_h100', 'dgx_a100_80gb', 'dgx_h200' }
 
 --- Restrictions of one or two dimensions, as people state them.
@@ -24,11 +26,11 @@ local restrictions = {
 
 --- A network, 8 to 16,384 GPUs on which its states have room, a batch, a restriction.
 local function drawn(random)
-  local name = decoders[random:integer(#decoders)]
+  local name = decoders[random:integer(draws(10) == 10 and #decoders or 4)]
   local least = name == 'llama-3.1-405b' and 7 or (name:match '70b' or name:match '8x7b') and 3 or 0
-  local nodes = 2 ^ (least + random:integer(12 - least) - 1)
+  local nodes = 2 ^ (least + random:integer((draws(10) == 10 and 12 or 6) - least) - 1)
   local given = restrictions[random:integer(#restrictions)](random)
-  if given.expert and name ~= 'mixtral-8x7b' and name ~= 'qwen3-30b-a3b' then given = { tensor = 2 } end
+  if given.expert and not mixture[name] then given = { tensor = 2 } end
   return { name = name, cluster = ('%sx%d'):format(machines[random:integer(#machines)], nodes),
     batch = 8 * nodes * 2 ^ (random:integer(3) - 1), sequence = 2048 * 2 ^ random:integer(2), space = given }
 end
@@ -54,14 +56,16 @@ local function step_s(found) return found.plans[1] and found.plans[1].step_time_
 describe('a search of plans', function()
   it('of a part of a space finds nothing better than that of the whole, and no gap is large', function()
     local random, gaps = trinity.random(law_seed(), 'parts of spaces'), {}
-    for _ = 1, draws(60) do
+    for _ = 1, math.max(10, draws(60)) do
       local case = drawn(random)
       local free, part = plan(case), plan(case, case.space)
       if step_s(free) > 1.001 * step_s(part) then
         error(('%s: %.6g s, %.6g s of all: %s, %s'):format(words(case), step_s(part), step_s(free),
           space.text(part.plans[1].point), free.plans[1] and space.text(free.plans[1].point) or 'nothing fits'))
       end
-      if free.plans[1] then gaps[#gaps + 1] = step_s(free) / free.lower_bound_s - 1 end
+      if free.plans[1] and not mixture[case.name] then -- bounds of experts know no host that launches kernels
+        gaps[#gaps + 1] = step_s(free) / free.lower_bound_s - 1
+      end
     end
     table.sort(gaps)
     expect(gaps[math.ceil(#gaps / 2)] < 0.05):truthy()
@@ -72,14 +76,12 @@ describe('a search of plans', function()
     local random = trinity.random(law_seed(), 'more simulations')
     for _ = 1, draws(20) do
       local case, last, before = drawn(random), math.huge, {}
-      if not case.name:match '405b' then
-        for _, count in ipairs { 4, 12, 36 } do
-          local found, there = plan(case, case.space, { simulations = count }), {}
-          for _, one in ipairs(found.simulated) do there[tostring(one.step_time_s)] = true end
-          for key in pairs(before) do expect(there[key]):truthy() end
-          if step_s(found) > last then error(('%s: %.9g s of %d'):format(words(case), step_s(found), count)) end
-          last, before = step_s(found), there
-        end
+      for _, count in ipairs { 4, 12, 36 } do
+        local found, there = plan(case, case.space, { simulations = count }), {}
+        for _, one in ipairs(found.simulated) do there[tostring(one.step_time_s)] = true end
+        for key in pairs(before) do expect(there[key]):truthy() end -- in any order
+        if step_s(found) > last then error(('%s: %.9g s of %d'):format(words(case), step_s(found), count)) end
+        last, before = step_s(found), there
       end
     end
   end)

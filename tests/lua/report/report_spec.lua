@@ -195,9 +195,13 @@ describe('a report', function()
     run_folders.comparison(folder .. '/hostile', run_folders.hostile_problem(), '</script><b>x', { 'random' },
       { error = '<script>pwned=1</script>', name = '</title><b>', status = 'failed' })
     run_folders.results(folder .. '/kinds', experiments())
+    for name, step_s in trinity.sorted_pairs { free = 0.01, tp8 = 0.0125 } do
+      run_folders.results(folder .. '/' .. name, { { kind = 'plan', label = 'plan', summary = 'A plan.', data = {
+        plans = { { step_time_s = step_s, lower_bound_s = 0.009, tensor = name == 'tp8' and 8 or 1 } } } } })
+    end
     pages = { one = page_of { folder .. '/one' }, phone = page_of { folder .. '/one' },
       pair = page_of { folder .. '/one', folder .. '/two' }, hostile = page_of { folder .. '/hostile' },
-      kinds = page_of { folder .. '/kinds' } }
+      kinds = page_of { folder .. '/kinds' }, plans = page_of { folder .. '/free', folder .. '/tp8' } }
     if #logged_rounds() > 0 then pages.rounds = page_of { folder .. '/rounds' } end
     if learnt() then pages.learnt = page_of { folder .. '/learnt' } end
     return pages
@@ -287,6 +291,11 @@ describe('a report', function()
     expect(pair.sections[1]):equals 'together'
     expect(pair.text):matches '%-%-seeds.*23'
     expect(pair.text):matches 'all runs'
+  end)
+  it('puts the plans of two runs side by side, whichever options made them', function()
+    local plans = page 'plans'
+    expect(plans.text):matches 'free, plan 1 beside tp8, plan 1'
+    expect(plans.text:find('different problems', 1, true)):equals(nil)
   end)
   it('draws splits, replicas, measurements, pipelines and tables', function()
     local kinds = page 'kinds'

@@ -14,7 +14,7 @@ error 'this file is for editors'
 ---@field reward? trinity.Reward is maximised; by any other than the default the simulated are those of the least bounds on the step (default: minus the step time)
 ---@field included? trinity.PlanPoint[] points that are simulated before all others
 ---@field plans? integer that are kept: bounds prune what cannot be among them (default 5; 1 to 1000)
----@field simulations? integer strategies that are simulated at most (default 36; 1 to 2^30)
+---@field simulations? integer strategies that are simulated at most (default 96; 1 to 2^30)
 ---@field tasks? integer operators in all micro-batches that one simulation runs at most; what has more is left (default 2e7; 1 to 2^50)
 ---@field seconds? number limit; results then depend on the machine (default inf; 0 or more)
 ---@field methods? string[] of placement, that place operators inside stages where `space` has placement above 1: the best of them (default: { 'annealing' })

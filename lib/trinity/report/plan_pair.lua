@@ -11,12 +11,12 @@ local space = require 'trinity.plan.space'
 local text = require 'trinity.plan.text'
 local util = require 'trinity.base.util'
 
-local compared = {}
+local plan_pair = {}
 
 --- The plan of a file on its own network, cluster and batch, as one that a search found.
 ---@param path string
 ---@return table
-function compared.read(path)
+function plan_pair.read(path)
   local made = made_for.read(path)
   if not (made.model and made.cluster and made.micro_batch) then
     util.fail('%s: expected a plan that says its model, cluster and micro-batch, as trinity plan --save writes', path)
@@ -62,8 +62,8 @@ end
 ---@param a string
 ---@param b string
 ---@return string
-function compared.text(a, b)
-  local plans, rows = { compared.read(a), compared.read(b) }, {}
+function plan_pair.text(a, b)
+  local plans, rows = { plan_pair.read(a), plan_pair.read(b) }, {}
   for _, plan in ipairs(plans) do plan.shares = text.shares(plan) end
   local function add(row, always)
     local x, y = tostring(row[2](plans[1])), tostring(row[2](plans[2]))
@@ -77,4 +77,4 @@ function compared.text(a, b)
     text.loses(plans[best], plans[other]))
 end
 
-return compared
+return plan_pair
