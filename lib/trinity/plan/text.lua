@@ -26,11 +26,13 @@ function text.tokens(graph)
   return 1
 end
 
---- The best plans as a table.
+--- The best plans as a table: each of another shape (space.shape), with the number of its variants that were simulated.
 function text.plans(found, tokens)
   local rows = {}
   for i, plan in ipairs(found.plans) do
-    rows[i] = { ('%d: %s%s'):format(i, space.text(plan.point), plan.moved and (' (move: %s)'):format(plan.moved) or ''),
+    local more = #plan.variants
+    rows[i] = { ('%d: %s%s'):format(plan.rank, space.text(plan.point), plan.included and ' (included)'
+      or more > 0 and (' (best of %d variants)'):format(more + 1) or ''),
       seconds_text(plan.step_time_s), ('%.5g'):format(plan.samples_per_s * tokens),
       ('%.1f %%'):format(100 * plan.model_flop_utilisation), bytes_text(plan.memory_bytes),
       seconds_text(plan.lower_bound_s) }
@@ -38,6 +40,10 @@ function text.plans(found, tokens)
   return format_table({ 'plan', 'step', tokens > 1 and 'tokens/s' or 'samples/s', 'FLOP used', 'memory', 'bound' },
     rows)
 end
+
+--- What a step is made of, and what it is called.
+text.parts = { { 'computing', 'computing' }, { 'within_stages', 'exposed tensor, context and expert communication' },
+  { 'between_stages', 'pipeline bubble' }, { 'rest', 'exposed gradient and weight communication' } }
 
 --- Where a device of every stage spends a step: computing, waiting for messages within a stage, for other stages, and
 --- what the bound does not have (queues, gradients that nothing hides). Seconds, means over the stages.
@@ -131,50 +137,54 @@ end
 --- Why one plan loses against another: the largest difference of what their steps are made of.
 function text.loses(best, other)
   local a, b = text.shares(best), text.shares(other)
-  local words = { computing = 'computes longer', within_stages = 'waits longer for messages within a stage',
-    between_stages = 'waits longer for other stages', rest = 'waits longer in queues and for gradients' }
-  local name, most = nil, 0
-  for _, part in ipairs { 'computing', 'within_stages', 'between_stages', 'rest' } do
-    if b[part] - a[part] > most then name, most = part, b[part] - a[part] end
+  local words, most = nil, 0
+  for _, part in ipairs(text.parts) do
+    if b[part[1]] - a[part[1]] > most then words, most = part[2], b[part[1]] - a[part[1]] end
   end
   local slower = other.step_time_s - best.step_time_s
   if slower <= 0 then return 'as fast; it comes later in the order of the search' end
-  if not name then return ('%s slower'):format(percent(slower, best.step_time_s)) end
-  return ('%s slower: it %s (%s more)'):format(percent(slower, best.step_time_s), words[name], seconds_text(most))
+  if not words then return ('%s slower'):format(percent(slower, best.step_time_s)) end
+  return ('%s slower: %s more %s'):format(percent(slower, best.step_time_s), seconds_text(most), words)
 end
 
 local function shares_line(plan)
-  local s, step = text.shares(plan), plan.step_time_s
-  return ('step %s: %s computing, %s waiting for messages within a stage, %s for other stages, %s in queues and for '
-    .. 'gradients'):format(seconds_text(step), percent(s.computing, step), percent(s.within_stages, step),
-    percent(s.between_stages, step), percent(s.rest, step))
+  local shares = text.shares(plan)
+  return ('step %s: %s'):format(seconds_text(plan.step_time_s), table.concat(util.map(text.parts, function(part)
+    return ('%s %s'):format(percent(shares[part[1]], plan.step_time_s), part[2])
+  end), ', '))
 end
 
---- What was looked at, and what for not.
+--- What was searched, and what for not.
 function text.counts(found)
   local c, p = found.counts, found.pruned
-  local lines = { ('points: %d in %d families; pruned: %d contradict themselves, %d by memory, %d by bounds on '
-    .. 'the step, %d as duplicates, %d refused; %d families profiled, %d points bounded by the engine, %d '
-    .. 'simulated'):format(
-    c.points, c.families, p.contradictory, p.memory, p.bound, p.duplicates, p.refused, c.opened, c.bounded,
-    c.simulated) }
+  local lines = { ('searched %d configurations: %d invalid, %d out of memory and %d too slow by lower bounds, '
+    .. '%d duplicates, %d unsupported; %d bounded by the engine, %d simulated'):format(c.points, p.contradictory,
+    p.memory, p.bound, p.duplicates, p.refused, c.bounded, c.simulated) }
   local best = found.plans[1]
   if best and found.lower_bound_s < best.step_time_s then
-    lines[2] = ('no plan of the space is below %s: the best is within %s of that; %d points are left between'):format(
-      seconds_text(found.lower_bound_s),
+    lines[2] = ('lower bound of all: %s; plan 1 is within %s of it; %d configurations between were not '
+      .. 'simulated'):format(seconds_text(found.lower_bound_s),
       percent(best.step_time_s - found.lower_bound_s, found.lower_bound_s), found.left)
     if found.too_large > 0 then
       lines[2] = lines[2] .. (', %d of them too large to simulate (--tasks)'):format(found.too_large)
     end
   elseif best then
-    lines[2] = 'no plan of the space is faster'
+    lines[2] = 'plan 1 is optimal: no configuration of the space is faster'
+  end
+  if found.runtime ~= 'any' then
+    lines[#lines + 1] = ("space: what runtime '%s' runs; --runtime any has all that trinity can simulate"):format(
+      found.runtime)
+  end
+  if found.fused then
+    lines[#lines + 1] = 'recompute selective: attention is one fused operator here, which keeps no scores, so that '
+      .. 'it frees less than 1 % of the activations'
   end
   return lines
 end
 
 local function front_lines(found)
   if #found.pareto < 2 then return {} end
-  local lines = { 'least memory by time, of those simulated:' }
+  local lines = { 'fastest plan by memory, of those simulated:' }
   for _, plan in ipairs(found.pareto) do
     lines[#lines + 1] = ('  %s, %s: %s'):format(seconds_text(plan.step_time_s), bytes_text(plan.memory_bytes),
       space.text(plan.point))
@@ -184,6 +194,12 @@ end
 
 local function refused_lines(found)
   local lines = {}
+  for _, plan in ipairs(found.simulated) do
+    if plan.included and not plan.feasible then
+      lines[1] = ('the included plan does not fit: %s (%s)'):format(space.text(plan.point),
+        bytes_text(plan.metrics.excess_memory_bytes) .. ' are missing')
+    end
+  end
   for i, entry in ipairs(found.refused) do
     if i > 6 then
       lines[#lines + 1] = ('refused: and %d more sentences (--json has all)'):format(#found.refused - 6)
@@ -234,9 +250,9 @@ function text.report(found, tokens, layers)
   lines[#lines + 1] = ''
   lines[#lines + 1] = shares_line(best)
   lines[#lines + 1] = memory_table(best, layers)
-  if found.plans[2] then
-    lines[#lines + 1] = ''
-    lines[#lines + 1] = 'plan 2: ' .. text.loses(best, found.plans[2])
+  if found.plans[2] then lines[#lines + 1] = '' end
+  for i = 2, #found.plans do
+    lines[#lines + 1] = ('plan %d: %s'):format(found.plans[i].rank, text.loses(best, found.plans[i]))
   end
   for _, list in ipairs { front_lines(found), text.counts(found), refused_lines(found) } do
     for _, line in ipairs(list) do lines[#lines + 1] = line end
