@@ -118,7 +118,7 @@ TEST_CASE("the sweep equals the event loop by every rule, with pauses too") {
     REQUIRE(SweepEngine::takes(plain, &schedule));
     REQUIRE_FALSE(SweepEngine::takes(slow, &schedule));
     const auto swept = run(plain, c.placement, schedule);
-    c.placement.insert(c.placement.end(), 2, 0);
+    c.placement.insert(c.placement.end(), 2, c.placement[0]);
     if (!schedule.priority.empty()) schedule.priority.resize(c.placement.size());
     check_same(swept, run(slow, c.placement, schedule));
   }
@@ -152,7 +152,7 @@ TEST_CASE("the sweep equals the event loop in several micro-batches") {
     simulator.run({c.placement, &one}, untimed);
     simulator.run(c.plan(), untimed);
     CHECK(untimed == swept.metrics);
-    c.placement.insert(c.placement.end(), 2, 0);
+    c.placement.insert(c.placement.end(), 2, c.placement[0]);
     if (!c.schedule.priority.empty()) c.schedule.priority.resize(c.placement.size());
     check_same(swept, run(slow, c.placement, c.schedule));
   }
@@ -190,7 +190,7 @@ TEST_CASE("the sweep equals the event loop when hundreds are ready at once") {
     if (schedule.dispatch != DispatchRule::order) schedule.micro_batches = i / 20 % 2 ? 3 : 1;
     REQUIRE(SweepEngine::takes(plain, &schedule));
     const auto swept = run(plain, placement, schedule);
-    placement.insert(placement.end(), 2, 0);
+    placement.insert(placement.end(), 2, placement[0]);
     if (!schedule.priority.empty()) schedule.priority.resize(placement.size());
     check_same(swept, run(slow, placement, schedule));
   }
