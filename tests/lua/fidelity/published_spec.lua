@@ -7,6 +7,7 @@ local case = require 'trinity.fidelity.case'
 local constants = require 'trinity.cluster.constants'
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
+local lua_text = require 'trinity.base.lua_text'
 local models = require 'trinity.graph.model'
 local nodes = require 'trinity.cluster.nodes'
 local published = require 'trinity.fidelity.published'
@@ -258,10 +259,27 @@ describe('constants', function()
     trinity_says(("fidelity published --rows '%s' --cross_validate --only H100 --save '%s'"):format(path, saved), 0,
       'every network predicted by constants that were fitted to the others')
     expect(dofile(saved).errors.published['H100-80GB, dense'].rows):equals(1)
+    local some = ("fidelity published --rows '%s' --fit --parameters 'h100.fp8,gb300.mx' --save '%s'"):format(path, saved)
+    trinity_says(some, 0)
+    local one = dofile(saved).kinds
+    expect(one.h100.values.attention):near(before.kinds.h100.values.attention, 1e-9)
+    expect(one.gb300.values.compute_efficiency):near(before.kinds.gb300.values.compute_efficiency, 1e-9)
+    trinity_says(("fidelity published --rows '%s' --fit --parameters 'none'"):format(path), 1,
+      "option '%-%-parameters': none has 'none' in its name %(there are: ")
     for _, option in ipairs { '--fit', '--cross_validate' } do
       trinity_says(("fidelity published --rows '%s' %s --only nothing"):format(path, option), 1, "option '%-%-only': no group of "
         .. "rows has 'nothing' in its name %(groups: GB300, dense; H100%-80GB, dense%)")
     end
+  end)
+end)
+
+describe('values as Lua text', function()
+  it('are equal when they are read back, on lines of at most 118 columns', function()
+    local values = { 0.1, 1 / 3, 2 ^ 53, "it's", 'two\nlines', { ['a-b'] = true, list = {}, long = {} } }
+    for i = 1, 40 do values[6].long[i] = ('word %d'):format(i) end
+    local text = lua_text.of(values)
+    for line in text:gmatch '[^\n]+' do expect(#line <= 118):truthy() end
+    expect(json.encode(loadstring('return ' .. text)())):equals(json.encode(values))
   end)
 end)
 

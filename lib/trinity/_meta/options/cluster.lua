@@ -39,7 +39,7 @@ error 'this file is for editors'
 ---@field network_share? number of the bandwidth between nodes (default: the base's; above 0, at most 100)
 ---@field async_share? number of the bandwidth inside nodes once more, under AsyncTP: messages overlap parts of matmuls (default: the base's; above 0, at most 100)
 ---@field dispatch_share? number of host times per kernel (default: the base's; above 0, at most 100)
----@field update_s? number host time per weight of an update: the optimiser copies gradients and weights one by one (default: the base's; 0 to 0.1)
+---@field update_s? number host time per weight of an update of a network of dtype 'float8': it is quantised by itself (default: the base's; 0 to 0.1)
 ---@field async_tensor? boolean whether AsyncTP is used (default: the base's)
 ---@field cast_share? number of memory_efficiency, for copies of operands to FP8: more are made than the graph counts (default: the base's; above 0, at most 100)
 ---@field rowwise_cast_share? number the same where float8 is 'fp8_rowwise' (default: the base's; above 0, at most 100)
