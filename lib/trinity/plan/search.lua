@@ -23,6 +23,7 @@ local proof = { opened = 24, bounded = 2048 }
 -- Standard deviations below the mean that estimates are.
 local cautious, bold = 0.5, 2
 local careful = 6 -- plans of a batch that cautious estimates choose; the others explore
+local patience = 16 -- neighbours that are simulated in vain before only those go on that promise to be the best
 local fitted_from, other_from = 2, 1 -- neighbours are of so many best plans that fit and that do not
 
 --- options: networks, space, count (plans), simulations, tasks (of one of them), seconds, reward, own (dimensions),
@@ -34,7 +35,7 @@ function Search.new(options)
   self.pruned = { contradictory = 0, memory = 0, bound = 0, duplicates = 0, refused = 0 }
   self.refused, self.splits, self.started_s = {}, {}, core.clock_s()
   self.near, self.by_layer_seen, self.places, self.tried, self.grown = {}, {}, {}, {}, {}
-  self.batch, self.alike, self.estimates, self.features = {}, {}, 0, {}
+  self.batch, self.alike, self.estimates, self.features, self.vain = {}, {}, 0, {}, 0
   self.time, self.memory = growth.new(0.05, 0.1), growth.new(0.02, 0.03)
   self.opened, self.bounded_by = {}, {} -- by what bounds grew at least when a family was opened, a point bounded
   return self
@@ -373,7 +374,8 @@ function Search:promising(most)
         entry.estimate_s = self:estimate(entry)
         local at = #list + 1
         while at > 1 and before(entry, list[at - 1]) do at = at - 1 end
-        if at <= most then
+        -- What moves make is no point of the space, of which a proof is owed.
+        if at <= most and not (entry.moved and self.vain >= patience and entry.estimate_s >= limit) then
           table.insert(list, at, entry)
           list[most + 1] = nil
         end
@@ -426,6 +428,7 @@ function Search:simulated(entry, metrics, problem)
   local at = #self.results + 1
   while at > 1 and better(result, self.results[at - 1]) do at = at - 1 end
   table.insert(self.results, at, result)
+  if entry.moved then self.vain = at == 1 and 0 or self.vain + 1 end
 end
 
 --- Bounds the neighbours of the best plans, of those that fit and of faster ones that do not.
@@ -498,13 +501,11 @@ function Search:turn()
     self.time:expect(list[1].features)
     self.grown, self.estimates = {}, self.estimates + 1
   end
-  if self.batch[1] and (#self.batch >= wanted or not list[1]) then
-    self.time:forget()
-    self:try(self.batch)
-    self.batch, self.alike = {}, {}
-    return true
-  end
-  return list[1] ~= nil and wanted > 0
+  if not self.batch[1] or list[1] and #self.batch < wanted then return list[1] ~= nil and wanted > 0 end
+  self.time:forget()
+  self:try(self.batch)
+  self.batch, self.alike = {}, {}
+  return true
 end
 
 --- Simulates plans that cannot be the best until so many are known as are shown, each of another shape.
@@ -575,7 +576,7 @@ function Search:conclude(whole)
   self.lower_bound_s = best and best.metrics.feasible and best.metrics.step_time_s or math.huge
   for i = 1, #self.queue + #self.beyond do
     local entry = self.queue[i] or self.beyond[i - #self.queue]
-    if not entry.done then
+    if not entry.done and not entry.moved then
       local points = entry.points or 1
       if entry.bound_s >= limit then
         count(self, 'bound', points)
