@@ -90,13 +90,14 @@ end
 
 -- "Fitted": calibrated.lua has the value, by `trinity fidelity published --fit` to rows of that software.
 runtimes.list = {
-  megatron = { keeps_gradients = true, transformer_engine = true, expert_streams = 4, source = 'NeMo and Megatron-Bridge, 25.09 to 26.08 (github NVIDIA-NeMo/Megatron-Bridge, perf_recipes); '
+  megatron = { keeps_gradients = true, transformer_engine = true, expert_streams = 4,
+    source = 'NeMo and Megatron-Bridge, 25.09 to 26.08 (github NVIDIA-NeMo/Megatron-Bridge, perf_recipes); '
     .. 'fused layer norm, bias and dropout, joined QKV; routing_speed: fitted, rows from 26.06 on; buffers of '
     .. 'gradients: core/distributed/param_and_grad_buffer.py of Megatron-LM @ d98e8a64; '
     .. 'expert_streams: transformer_engine/pytorch/module/grouped_linear.py, _NUM_CUBLAS_STREAMS' },
   ['megatron-2024'] = { base = 'megatron',
     source = 'Megatron-Core 0.8 and NeMo 24; memory_share: fitted, fewer memory-bound kernels were fused' },
-  ['megatron-2021'] = { base = 'megatron', transformer_engine = false, expert_streams = 0, expert_streams = 0,
+  ['megatron-2021'] = { base = 'megatron', transformer_engine = false, expert_streams = 0,
     source = 'Narayanan et al., SC 2021; Korthikanti et al., 2022: unfused attention (kernels = megatron)' },
   ['megatron-deepspeed-2022'] = { base = 'megatron-2021',
     source = 'github bigscience-workshop/bigscience, chronicles of BLOOM: ZeRO 1; shares: fitted' },
