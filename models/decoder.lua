@@ -91,7 +91,8 @@ return {
     local rotary = o.latent > 0 and o.rotary_width or width
     return network.build({ name = 'decoder', layers = o.layers, hidden = o.hidden, vocabulary = o.vocabulary,
       tied = o.tied, positions = o.positions, norm = o.norm, epsilon = 1e-5, dropout = o.dropout,
-      post_norms = o.post_norms, further = o.further, rotary_width = o.positions > 0 and 0 or 2 * math.floor(rotary / 2),
+      post_norms = o.post_norms, further = o.further,
+      rotary_width = o.positions > 0 and 0 or 2 * math.floor(rotary / 2),
       attention = function() return attention_of(o, width) end,
       feed_forward = function(layer) return feed_forward_of(o, layer) end },
       { batch_size = o.batch_size, sequence = o.sequence, dtype = o.dtype, kernels = o.kernels,

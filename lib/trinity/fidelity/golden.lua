@@ -38,7 +38,9 @@ local function recomputes(modules)
     moe_act = function(op) return any(op, '/experts/activation') end,
     mla_up_proj = function(op) return any(op, 'query_norm', 'latent_norm', 'query_up', 'key_value', '_rotary') end,
     mlp = function(op) return any(op, '/feed_forward/[giua]', '/feed_forward/down/input') end,
-    core_attn = function(op) return op.type == 'Attention' or any(op, '/scores$', '/softmax', '/context', '/dropout$') end,
+    core_attn = function(op)
+      return op.type == 'Attention' or any(op, '/scores$', '/softmax', '/context', '/dropout$')
+    end,
   }
   local chosen = {}
   for name in modules:gmatch '[%w_]+' do
@@ -109,7 +111,8 @@ local function network_of(row, whole, plan)
     gradient_dtype = row.precision == 'fp16' and 'float16' or 'float32', optimizer = 'adam' }
 end
 
---- The runtime of a row. CUBLAS_WORKSPACE_CONFIG of deterministic tests and of family moe is ":4096:8". Attention of "local" layers keeps
+--- The runtime of a row. CUBLAS_WORKSPACE_CONFIG of deterministic tests and of family moe is ":4096:8". Attention of
+--- "local" layers keeps
 --- a buffer of scores (core/transformer/dot_product_attention.py, get_global_memory_buffer). Overlap of messages with
 --- matmuls takes three workspaces (transformer_engine/pytorch/module/base.py, _NUM_MAX_UB_STREAMS). Tests with one
 --- expert a token are of before grouped matmuls.
@@ -289,8 +292,8 @@ function golden.run(options)
     util.map(rows, cells_of)))
   print 'GB that PyTorch has allocated on the last rank; a refused row counts as 50 % off'
   if others > 0 then
-    print(('%d rows are not compared: their family is no decoder (T5, BERT, hybrids, images), the recipe states no GPUs, '
-      .. 'or platforms do not agree'):format(others))
+    print(('%d rows are not compared: their family is no decoder (T5, BERT, hybrids, images), the recipe states '
+      .. 'no GPUs, or platforms do not agree'):format(others))
   end
   print ''
   for _, row in ipairs(rows) do if row.refused then print(('refused: %s: %s'):format(row.id, row.refused)) end end

@@ -166,7 +166,7 @@ local parts = {
   reproduce = { 'trinity', 'tapp', 'daso', 'pase' },
 }
 local brief = { ['fidelity strategies'] = 'formulas', ['fidelity collectives'] = 'formulas; its fits are those of vtrain',
-  ['fidelity sailor'] = 'a plan takes milliseconds; its fits are those of vtrain' }
+  ['fidelity golden'] = 'a row takes milliseconds', ['fidelity sailor'] = 'a plan takes milliseconds; its fits are those of vtrain' }
 
 it('every part of a command is in the table', function()
   local missing = {}

@@ -131,6 +131,7 @@ error 'this file is for editors'
 ---@field normalise? boolean weights of the chosen experts add up to one (default true)
 ---@field shared? integer width of a network beside the experts, which all tokens pass (default 0; 0 or more)
 ---@field gated? boolean whether an expert has gates, or is two linear layers with a GELU between them (default true)
+---@field apart? boolean without gates: GELU and the weights of rows are two operators with any kernels, as in Megatron-LM (core/transformer/moe/experts.py), whose backward keeps the result of the first (default false)
 ---@field divisible_by? integer rows of an expert are rounded up to a multiple of it (default 1; 1 or more)
 
 --- What trinity.model takes.

@@ -5,8 +5,8 @@
 -- learned table; 0: none), dropout, parallel (both sublayers read the layer's input), post_norms (both results are
 -- normalised, too), final_softcap, attention (a function of the layer's number from 1: what layers:self_attention
 -- takes, or with `latent` what layers:latent_attention takes), feed_forward (the same of layers:gated_feed_forward,
--- layers:mixture_of_experts (with `experts`) or, with `plain`, layers:feed_forward), and rotary_width (0: none), further (tokens
--- predicted beyond the next; nil: none).
+-- layers:mixture_of_experts (with `experts`) or, with `plain`, layers:feed_forward), rotary_width
+-- (0: none), and further (tokens predicted beyond the next; nil: none).
 
 local layers = require 'trinity.graph.layers'
 local util = require 'trinity.base.util'

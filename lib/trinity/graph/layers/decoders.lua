@@ -30,8 +30,8 @@ local expert_options = options_of.declare('trinity.MixtureOptions', { extends = 
   { 'normalise', 'boolean', true, help = 'weights of the chosen experts add up to one' },
   { 'shared', 'integer', 0, least = 0, help = 'width of a network beside the experts, which all tokens pass' },
   { 'gated', 'boolean', true, help = 'whether an expert has gates, or is two linear layers with a GELU between them' },
-  { 'apart', 'boolean', false, help = 'without gates: GELU and the weights of rows are two operators with any kernels, as in '
-    .. 'Megatron-LM (core/transformer/moe/experts.py), whose backward keeps the result of the first' },
+  { 'apart', 'boolean', false, help = 'without gates: GELU and the weights of rows are two operators with any kernels, '
+    .. 'as in Megatron-LM (core/transformer/moe/experts.py), whose backward keeps the result of the first' },
   { 'divisible_by', 'integer', 1, least = 1, help = 'rows of an expert are rounded up to a multiple of it' },
 })
 
