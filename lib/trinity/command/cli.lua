@@ -155,8 +155,9 @@ function cli.load_model(options, further)
   local given = util.merged(options_of_file[options] or {}, settings.read('set', options.set))
   local batch_size = options.batch_size and options.batch_size > 0 and options.batch_size or nil
   return cli.called(settings.checked, 'set', given, 'trinity%.model: (.*)', function()
-    return model.load(options.model, util.merged({ batch_size = batch_size, cluster = cluster_of(options) }, further,
-      given))
+    local asked = is_given(options, 'batch_size')
+    return model.load_by_default(options.model, util.merged({ batch_size = asked and batch_size or nil,
+      cluster = cluster_of(options) }, further, given), not asked and batch_size or nil)
   end)
 end
 

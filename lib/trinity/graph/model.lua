@@ -161,7 +161,7 @@ local function import(name, rest, shared)
   warn(name, about.warnings)
   local imported = graph.wrap(graph_handle)
   imported.source = about
-  if rest.batch_size and imported.batch_size ~= rest.batch_size then
+  if rest.batch_size and imported.batch_size ~= rest.batch_size and not shared.is_default_batch then
     util.fail("trinity.model: option 'batch_size': %s has fixed sizes (%s), and %d cannot be applied", name,
       imported.batch_size > 0 and 'batch ' .. imported.batch_size or 'no batch is stated', rest.batch_size)
   end
@@ -256,9 +256,20 @@ end
 function model.load(name, options)
   check.argument('trinity.model', 1, 'name', name, 'string')
   if options ~= nil then check.argument('trinity.model', 2, 'options', options, 'table') end
-  local shared, rest, given = split(options)
+  return model.load_by_default(name, options, nil)
+end
+
+--- The same with a micro-batch that no one has asked for: a file of fixed sizes keeps its own.
+---@param name string
+---@param options? trinity.ModelOptions
+---@param batch_size? integer
+---@return trinity.Graph
+function model.load_by_default(name, options, batch_size)
+  local shared, rest, given = split(util.merged({ batch_size = batch_size }, options))
+  shared.is_default_batch = rest.batch_size ~= (options or {}).batch_size
   local forward, defaults, resolved = read(name, shared, rest)
-  options = util.merged(options, resolved)
+  local keeps_own = forward.source and forward.batch_size ~= rest.batch_size
+  options = util.merged({ batch_size = not keeps_own and batch_size or nil }, options, resolved)
   options.cluster = nil
   local whole = forward.training or (forward.source and forward.source.whole_step)
   if not shared.training or whole then return with_recipe(forward, name, options) end
