@@ -513,6 +513,7 @@ function Search:fill()
   if self.reward or self.counts.simulated >= self.simulations then return end
   local shapes, known = {}, 0
   repeat
+    self.say(self)
     for _, result in ipairs(self.results) do
       local shape = space.shape(result.point)
       if result.metrics.feasible and not shapes[shape] then shapes[shape], known = true, known + 1 end

@@ -129,8 +129,8 @@ for _, command in ipairs(goes_on) do command.resumes = command.resumes or true e
 local begins_anew = {
   { 'pipeline --model gpt2 --devices 4 --method max_load_annealing', result, 'with the best so far, which is not gone on from',
     'best' },
-  { 'plan gpt2 --set layers=48,fused=false,dropout=0 --cluster dgx_a100x8 --global_batch 512 --simulations 1000000 '
-    .. '--plans 1000', result, 'ended early %(Ctrl%-C%) with the best so far, which is not gone on from',
+  { 'plan gpt2 --set layers=48,fused=false,dropout=0 --cluster dgx_a100x8 --global_batch 512 --runtime any '
+    .. '--simulations 1000000 --plans 1000', result, 'ended early %(Ctrl%-C%) with the best so far, which is not gone on from',
     'simulated, best' },
   { 'execute' .. network .. ' --steps 1000000 --warm_up 1', result, 'after %d+ of 1000000 steps; [^\n]*a new run begins at step 1',
     'step [3-9]' },
