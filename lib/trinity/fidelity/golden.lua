@@ -7,6 +7,7 @@ local case = require 'trinity.fidelity.case'
 local csv = require 'trinity.base.csv'
 local errors = require 'trinity.fidelity.errors'
 local json = require 'trinity.base.json'
+local layout = require 'trinity.formats.layout'
 local nodes = require 'trinity.cluster.nodes'
 local owners = require 'trinity.strategy.owners'
 local parallel_map = require 'trinity.parallel'
@@ -16,7 +17,7 @@ local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
 local golden = {
-  help = "memory of Megatron-LM's functional tests, to the byte",
+  help = "peak and resting memory of Megatron-LM's functional tests",
   options = {
     rows = { default = '', help = 'table of tests (CSV)' },
     only = { default = '', help = 'rows whose test has these words in its name' },
@@ -54,13 +55,8 @@ end
 
 --- Layers of every virtual stage: of a layout ("Et*3|(tt|)*6L"), of first and last stages, or equally many.
 local function stages_of(row, count, virtual, whole)
-  local layout = row.pipeline_layout or ''
-  if layout ~= '' then
-    layout = layout:gsub('%(([^()]*)%)%*(%d+)', function(part, times) return part:rep(tonumber(times)) end)
-    layout = layout:gsub('(%a)%*(%d+)', function(part, times) return part:rep(tonumber(times)) end)
-    local stages = {}
-    for part in (layout .. '|'):gmatch '([^|]*)|' do stages[#stages + 1] = select(2, part:gsub('t', '')) end
-    return stages
+  if (row.pipeline_layout or '') ~= '' then
+    return util.map(layout.read(row.pipeline_layout, row.path), function(stage) return stage.layers end)
   end
   local layers, parts = whole 'layers', count * virtual
   local first, last = tonumber(row.layers_first), tonumber(row.layers_last)
