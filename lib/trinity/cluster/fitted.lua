@@ -1,4 +1,4 @@
--- Values that fits move: constants of kinds of GPU, fields of runtimes, and what a source has beside them, as
+-- Values that fits move: constants of kinds of GPU, fields of runtimes, and what a source adds to them, as
 -- lib/trinity/cluster/calibrated.lua keeps them. A parameter is { id, name, and kind, runtime or source with `of` }.
 
 local constants = require 'trinity.cluster.constants'

@@ -56,7 +56,7 @@ local declared = options_of.declare('trinity.Runtime', { kind = 'field', help = 
     help = 'whether Transformer Engine keeps a workspace of its own' },
   { 'expert_streams', 'integer', least = 0, most = 64, otherwise = "the base's",
     help = "streams that Transformer Engine spreads grouped matmuls of experts over, each with a workspace" },
-  { 'workspace_bytes', 'number', least = 0, otherwise = "the base's", help = 'that the software keeps beside these' },
+  { 'workspace_bytes', 'number', least = 0, otherwise = "the base's", help = 'that the software holds in addition' },
 })
 runtimes.declared = declared
 
@@ -118,7 +118,8 @@ runtimes.list = {
       .. 'fitted to its benchmarks' },
 }
 
--- 'any' has megatron's prices; trinity plan then searches all that trinity can say (cluster/runtime_rules.lua).
+-- 'any' has the constants of megatron; trinity plan then searches every strategy that trinity simulates
+-- (cluster/runtime_rules.lua).
 runtimes.list.any = { base = 'megatron', source = 'none: the whole space of strategies' }
 
 local function prior(start, least, most, spread)

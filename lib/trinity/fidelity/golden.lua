@@ -76,8 +76,8 @@ local function stages_of(row, count, virtual, whole)
   return nil
 end
 
---- Bytes a logit that the loss holds beside those in float32: fused without Transformer Engine, those in 16 bits and
---- exponentials; where weight gradients of logits are deferred, the gradients of logits of two micro-batches
+--- Bytes per logit that the loss holds in addition to those in float32: fused without Transformer Engine, those in 16
+--- bits and exponentials; where weight gradients of logits are deferred, the gradients of logits of two micro-batches
 --- (--wgrad-deferral-limit 2) and of this one.
 local function logit_bytes(name)
   return (name:find 'cross_entropy_loss_fusion' or name:find 'defer_embedding_wgrad') and 6 or 0
@@ -169,9 +169,10 @@ local function case_of(row)
       sequence_parallel = row.sequence_parallel == '1', bucket_bytes = plan.pipeline > 1 and 2 ^ 50 or nil } }
 end
 
---- What stays behind a step beside states and workspaces: the input that each chunk of a pipeline received last, with
---- its gradient (core/models/gpt/gpt_model.py, set_input_tensor; core/pipeline_parallel/schedules.py, retain_grad), and
---- of float16 weights gradients in float32 (core/optimizer/optimizer.py, _copy_model_grads_to_main_grads).
+--- What stays allocated after a step in addition to states and workspaces: the input that each chunk of a pipeline
+--- received last, with its gradient (core/models/gpt/gpt_model.py, set_input_tensor;
+--- core/pipeline_parallel/schedules.py, retain_grad), and of float16 weights gradients in float32
+--- (core/optimizer/optimizer.py, _copy_model_grads_to_main_grads).
 local function left_bytes(one, last)
   local o, strategy = one.model_options, one.strategy
   local tensor, data = strategy.mesh.tensor, strategy.mesh.data

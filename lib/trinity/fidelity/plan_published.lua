@@ -123,7 +123,7 @@ local function chunks_of(row)
   return list
 end
 
---- The row's plan, priced: with the least recomputation that fits, and of chunks where the row states none those that
+--- The row's plan, simulated: with the least recomputation that fits; where the row states no chunks, with those that
 --- fit, then the fastest.
 local function told_row(row, found, tasks)
   local best

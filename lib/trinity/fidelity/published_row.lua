@@ -261,7 +261,7 @@ local function model_options(row, m, plan, kind)
     gradient_dtype = filled(row, 'gradient_dtype') and row.gradient_dtype or 'float32', optimizer = 'adam' }
 end
 
---- Bytes of gradients that are reduced together. Runs of 2021 reduce all of them behind the last backward pass.
+--- Bytes of gradients that are reduced together. Runs of 2021 reduce all of them after the last backward pass.
 --- Megatron-LM's buckets have 40 million elements, or a million a replica
 --- (megatron/core/distributed/distributed_data_parallel.py), here of 16 bits; FSDP and ZeRO-3 reduce unit by unit, of a
 --- pipeline once a step.

@@ -6,14 +6,13 @@ local check = require 'trinity.base.check'
 local constants = require 'trinity.cluster.constants'
 local fields = require 'trinity.base.fields'
 local devices = require 'trinity.cluster.devices'
-local graph = require 'trinity.graph'
 local hooks = require 'trinity.base.hooks'
 local json = require 'trinity.base.json'
+local model_files = require 'trinity.graph.model_files'
 local cluster_names = require 'trinity.cluster.names'
 local nodes = require 'trinity.cluster.nodes'
 local options_of = require 'trinity.base.options'
 local printed = require 'trinity.base.printed'
-local progress = require 'trinity.base.progress'
 local runtimes = require 'trinity.cluster.runtimes'
 local suggestions = require 'trinity.cluster.suggestions'
 local util = require 'trinity.base.util'
@@ -137,51 +136,6 @@ local function build(name, path, options, dtype, cluster)
     and { dtype = values.dtype, gradient_dtype = gradient_dtype } or nil
 end
 
-local file_types = '.lua, .onnx, .pt2 (torch.export.save), .et (Chakra), .json (own, dnn-partitioning, Piper, '
-  .. 'config.json of decoders), .txt (PipeDream, DAPPLE profile, Doppler)'
-
-local warned = {} -- texts: a search that reads a file for every size of micro-batch says it once
-
---- What a person should know of a file goes to standard error, once.
-local function warn(path, warnings)
-  for _, warning in ipairs(warnings) do
-    local text = ('%s: %s'):format(path, warning)
-    if not warned[text] then progress.warn(text) end
-    warned[text] = true
-  end
-end
-
---- A graph from a file that others wrote; batch_size and dimensions are those that an ONNX file
---- leaves open. What a person should know goes to standard error.
-local function import(name, rest, shared)
-  check.fields(('trinity.model: model file %s'):format(name), rest, { batch_size = { 'integer', 1, 2 ^ 40 } })
-  local ok, graph_handle, about = pcall(core.read_model, name, { open_dimension = rest.batch_size or 1,
-    dimensions = shared.dimensions or {}, copy_shared_vectors = shared.copy_shared_vectors })
-  if not ok then util.fail_as(graph_handle) end
-  warn(name, about.warnings)
-  local imported = graph.wrap(graph_handle)
-  imported.source = about
-  if rest.batch_size and imported.batch_size ~= rest.batch_size and not shared.is_default_batch then
-    util.fail("trinity.model: option 'batch_size': %s has fixed sizes (%s), and %d cannot be applied", name,
-      imported.batch_size > 0 and 'batch ' .. imported.batch_size or 'no batch is stated', rest.batch_size)
-  end
-  return imported
-end
-
---- The graph of a program that PyTorch exported.
-local function exported(path, rest)
-  check.fields(('trinity.model: model file %s'):format(path), rest, {})
-  local made = require('trinity.graph.exported').graph(path, graph.new)
-  warn(path, made.source.warnings)
-  return made
-end
-
---- The graph of Chakra's traces, of all ranks.
-local function chakra(path, rest)
-  check.fields(('trinity.model: model file %s'):format(path), rest, {})
-  return hooks.read_chakra(path, graph.new)
-end
-
 --- The name of a published decoder, nil where it is none.
 local function published_name(name)
   local lower = name:lower()
@@ -194,7 +148,7 @@ local function decoder(path, shared, rest)
   local config, published = require 'trinity.graph.decoder.config', published_name(path)
   local load = published and config.published or config.load
   local forward, training, dtype = load(published or path, rest, shared.dtype, otherwise)
-  warn(path, forward.source.warnings)
+  model_files.warn(path, forward.source.warnings)
   return forward, training, { dtype = dtype }
 end
 
@@ -215,16 +169,16 @@ local function read(name, shared, rest)
   if known then
     if not util.exists(name) then util.fail('no model file %s', util.shortened(name)) end
     if extension == 'lua' then return build(name, name, rest, shared.dtype, shared.cluster) end
-    if extension == 'pt2' then return exported(name, rest) end
-    if extension == 'et' then return chakra(name, rest) end
+    if extension == 'pt2' then return model_files.exported(name, rest) end
+    if extension == 'et' then return model_files.chakra(name, rest) end
     if extension == 'json' and is_decoder(name) then return decoder(name, shared, rest) end
-    return import(name, rest, shared)
+    return model_files.import(name, rest, shared)
   elseif name:find('/', 1, true) or extension then
-    util.fail('model file %s: expected the ending %s', util.shortened(name), file_types)
+    util.fail('model file %s: expected the ending %s', util.shortened(name), model_files.endings)
   end
   local path = ('%s/models/%s.lua'):format(home, name)
   if not util.exists(path) then
-    missing_model(name, home .. '/models', '; or a file ' .. file_types)
+    missing_model(name, home .. '/models', '; or a file ' .. model_files.endings)
   end
   return build(name, path, rest, shared.dtype, shared.cluster)
 end

@@ -52,7 +52,7 @@ error 'this file is for editors'
 ---@field matmul_workspace_bytes? number that cuBLAS keeps for each of the two threads that launch matmuls, forward and backward (default: the kind's; 0 or more)
 ---@field transformer_engine? boolean whether Transformer Engine keeps a workspace of its own (default: the base's)
 ---@field expert_streams? integer streams that Transformer Engine spreads grouped matmuls of experts over, each with a workspace (default: the base's; 0 to 64)
----@field workspace_bytes? number that the software keeps beside these (default: the base's; 0 or more)
+---@field workspace_bytes? number that the software holds in addition (default: the base's; 0 or more)
 
 --- What topology:devices takes.
 ---@class trinity.TopologyDevices
