@@ -22,7 +22,7 @@ local plan_pair = require 'trinity.report.plan_pair'
 local plan_picture = require 'trinity.report.plan_picture'
 local progress = require 'trinity.base.progress'
 local settings = require 'trinity.command.settings'
-local shown = require 'trinity.plan.shown'
+local shown = require 'trinity.report.shown'
 local space = require 'trinity.plan.space'
 local text = require 'trinity.plan.text'
 local util = require 'trinity.base.util'
@@ -144,9 +144,11 @@ local function row(plan)
     included = plan.included }
 end
 
-local best, layers = found.plans[1], #problem.handle:mesh_units({ mesh = {} }, 1) - 2
+local best = found.plans[1]
 local kept = trinity.run.path and 2 or options.picture ~= '' and 1 or 0 -- plans that are drawn: it and the next
-local drawn = util.map({ unpack(found.plans, 1, kept) }, function(plan) return shown.of(plan, layers) end)
+local drawn = util.map({ unpack(found.plans, 1, kept) }, function(plan)
+  return shown.of(plan.strategy, plan.lower_bound_s)
+end)
 if options.picture ~= '' and best then util.write_file('plan', options.picture, plan_picture.svg(drawn[1])) end
 trinity.run:result('plan', { plans = util.map(found.plans, function(plan, i)
   return util.merged(row(plan), { shown = drawn[i] })
@@ -175,7 +177,7 @@ else
   print(('%s on %s: %d devices, %d samples%s a step'):format(graph_name, options.cluster,
     #found.cluster.devices, options.global_batch, tokens > 1 and (' of %d tokens'):format(tokens) or ''))
   if found.plans[1] then
-    print(text.report(found, tokens, layers))
+    print(text.report(found, tokens))
     local costs = problem:cost_text()
     if costs then print('costs: ' .. costs) end
     if options.explain then print(found.plans[1].strategy:explain()) end

@@ -14,14 +14,17 @@
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
+local parallelism = require 'trinity.strategy.parallelism'
 local util = require 'trinity.base.util'
 
 local options = trinity.options(cli.declare(util.merged(cli.strategy_options, {
   'Simulates a step of a model on a cluster under a placement or a saved strategy.',
   placement = { default = '', help = 'devices from 0 with commas, one an operator in file order or one a unit; '
     .. 'default: all on device 0' },
-  schedule_csv = { default = '', help = "of a strategy with a mesh: the order of its pipeline, as PyTorch's schedules "
-    .. 'are dumped' },
+  schedule_csv = { default = '', help = "of a strategy with a mesh: the order of its pipeline in place of its "
+    .. "schedule, as PyTorch's schedules are dumped" },
+  save = { default = '', writes = '', help = 'a file for the strategy: every command reads it' },
+  picture = { default = '', writes = '', help = 'a file for a picture of the strategy (SVG)' },
 })))
 
 cli.complete(options)
@@ -39,9 +42,13 @@ else
 end
 local further
 if options.schedule_csv ~= '' then
-  local orders = cli.called(trinity.formats.read_schedule, options.schedule_csv)
-  found.metrics = cli.called(trinity.formats.simulate_schedule, found, orders)
-  further = { order = ('%s (%s)'):format(options.schedule_csv, orders.name or 'no schedule of trinity') }
+  if not found.mesh then
+    util.fail_usage "option '--schedule_csv': expected a --strategy with a mesh, got a placement of operators"
+  end
+  found = cli.called(parallelism.with_tasks, found, options.schedule_csv)
+  further = { order = ('%s (%s)'):format(options.schedule_csv, found.tasks and 'no named schedule' or found.schedule) }
 end
+if options.save ~= '' then found:save(options.save) end
+if options.picture ~= '' then found:picture(options.picture) end
 cli.keep(found)
 cli.report(options, found, further)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/collective.h"
+#include "strategy/chunk_order.h"
 
 namespace trinity {
 
@@ -117,8 +118,9 @@ struct OperatorChoice {
 struct Parallelism {
   Mesh mesh;
   /// "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-interleaved", "zb-v", "dualpipe-v"
-  /// (strategy/chunk_order.h); with one stage micro-batches accumulate.
+  /// (strategy/chunk_order.h), or "order"; with one stage micro-batches accumulate.
   std::string schedule = "1f1b";
+  PipelineOrder tasks;         ///< "order": what every place on the pipeline runs (strategy/own_order.h)
   int32_t virtual_stages = 1;  ///< of a device of the pipeline
   int32_t micro_batches = 1;   ///< the graph's batch is one, of one replica
   /// Layers of every virtual stage; empty: equally many. What stands before the layers is in the

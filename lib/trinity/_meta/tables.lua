@@ -86,6 +86,7 @@ error 'this file is for editors'
 ---@field micro_batches? integer forward and backward run this often, update once (default 1)
 ---@field priority? number[]|trinity.DoubleArray for 'priority': per operator, the larger first
 ---@field order? (integer[]|trinity.Placement)[] for 'order': per device, tasks in turn
+---@field tasks? string[] for 'order' with `stage`: the tasks of every place on the pipeline, as '0F0,0F1,0B0,0B1'
 ---@field stage? integer[]|trinity.Placement for pipelines: per operator, from 1 (default: one a device)
 ---@field splits? trinity.Splits parts of operators; without priority and order
 

@@ -107,8 +107,8 @@ given.names = {
     recompute recomputed schedule virtual_stages stages shard bucket_bytes algorithm order devices own]],
   ['trinity.PlanResult'] = [[plans pareto simulated refused counts pruned left too_large lower_bound_s runtime fused
     stopped nearest impossible seconds]],
-  ['trinity.PlanShown'] = [[text step_time_s lower_bound_s capacity_bytes axes expert stages shares]],
-  ['trinity.PlanStageShown'] = [[device layers peak_bytes busy_s passes]],
+  ['trinity.PlanShown'] = [[text step_time_s lower_bound_s capacity_bytes axes expert placed stages]],
+  ['trinity.PlanStageShown'] = [[device name layers peak_bytes busy_s passes]],
   ['trinity.PlanTotals'] = [[work_s gap_s update_s spread_update_s weight_bytes spread_weight_bytes optimizer_bytes
     spread_optimizer_bytes gradient_bytes spread_gradient_bytes kept_bytes compute_s layers_s end_s forward_share]],
   ['trinity.Policy'] = [[problem choices devices logits learned choice_of]],
@@ -119,14 +119,12 @@ given.names = {
   ['trinity.ProfileLink'] = [[from to bytes time_s latency_s bandwidth_bytes_per_s residuals]],
   ['trinity.ProfileResiduals'] = [[count median mean largest]],
   ['trinity.RandomStream'] = [[]],
-  ['trinity.RankOrder'] = [[work chunk micro_batch]],
   ['trinity.Ranker'] = [[notes hidden weights told]],
   ['trinity.Ranking'] = [[seconds trials improving plain_trials plain_improving]],
   ['trinity.Replication'] = [[graph cluster synchronisation placement replicas nodes per_node width parameter_bytes
     device_bytes times]],
   ['trinity.Rules'] = [[queue memory device_pause_s link_pause_s]],
   ['trinity.Run'] = [[path name]],
-  ['trinity.ScheduleOrders'] = [[ranks stages micro_batches stage_rank source name]],
   ['trinity.Search'] = [[problem method options evaluations step mean_reward updates stages sum_of_means curve
     placement plan best start stopped progress resumable]],
   ['trinity.SelectResult'] = [[name nodes edges strategies usage_limit cost feasible peak_usage bound infeasibility
@@ -142,7 +140,7 @@ given.names = {
   ['trinity.Strategy'] = [[mesh devices virtual_stages stages recompute operators inside sequence_parallel
     scatter_gather overlap_tensor shard bucket_bytes context_kind synchronise problem metrics reward method seed
     evaluations updates ranking search_stages seconds curve stopped optimal saved reevaluated replication placement
-    schedule micro_batches priority order stage splits]],
+    schedule micro_batches priority order tasks stage splits]],
   ['trinity.SyncAction'] = [[what group age batches bfloat16]],
   ['trinity.Synchronisation'] = [[kind text]],
   ['trinity.Tensor'] = [[number shape dtype]],
@@ -189,7 +187,6 @@ given.nested = {
   ['trinity.ProfileKind'] = [[residuals=ProfileResiduals]],
   ['trinity.ProfileLink'] = [[residuals=ProfileResiduals]],
   ['trinity.Replication'] = [[synchronisation=Synchronisation]],
-  ['trinity.ScheduleOrders'] = [[ranks=RankOrder*]],
   ['trinity.Search'] = [[curve=CurvePoint*]],
   ['trinity.SelectionTable'] = [[nodes=SelectionNodes edges=SelectionEdges]],
   ['trinity.StageAccount'] = [[traffic=Traffic* peak_bytes=PeakBytes exposed_s=ExposedSeconds]],
@@ -213,7 +210,6 @@ given.returns = {
   ['trinity.Comparison.best'] = [[ComparisonRow]],
   ['trinity.DasoSchedule.after_batch'] = [[SyncAction*]],
   ['formats.files'] = [[ExportedFile*]],
-  ['formats.read_schedule'] = [[ScheduleOrders]],
   ['trinity.Graph.unit_edges'] = [[UnitEdges]],
   ['trinity.Graph.critical_path'] = [[GraphPath]],
   ['trinity.Graph.min_cut'] = [[Cut]],

@@ -364,7 +364,7 @@ function space.strategy(point)
     bucket_bytes = point.bucket_bytes,
     synchronise = point.algorithm ~= 'automatic' and point.data > 1
       and { kind = 'all_reduce', algorithm = point.algorithm } or nil,
-    devices = point.devices, inside = point.inside,
+    devices = point.devices, inside = point.inside, tasks = point.tasks,
   }
 end
 
@@ -377,7 +377,7 @@ function space.point_of(strategy, micro_batch)
     schedule = strategy.schedule or '1f1b', virtual_stages = strategy.virtual_stages or 1,
     stages = strategy.stages or 'even', shard = strategy.shard or 0, bucket_bytes = strategy.bucket_bytes or 25000000,
     algorithm = way.algorithm or 'automatic', order = strategy.devices or 'natural', devices = strategy.devices,
-    micro_batches = strategy.micro_batches or 1 }
+    micro_batches = strategy.micro_batches or 1, tasks = strategy.tasks }
 end
 
 --- A copy of a point that does not change any more. Where operators are placed follows from the rest.

@@ -4,7 +4,6 @@ local core = require 'trinity.core'
 local format_table = require('trinity.base.text').format_table
 local nodes = require 'trinity.cluster.nodes'
 local owners = require 'trinity.strategy.owners'
-local simulator = require 'trinity.strategy.simulator'
 local space = require 'trinity.plan.space'
 local util = require 'trinity.base.util'
 
@@ -71,55 +70,8 @@ function text.shares(plan)
     rest = plan.step_time_s - math.max(bound, busy + inner), first = first }
 end
 
---- Of every stage of the pipeline its virtual stages, in the order in which a micro-batch passes: first and last layer,
---- from 1; of none the last is before the first.
-function text.chunks(plan, layers)
-  local list, p, v, before = {}, plan.pipeline, plan.virtual_stages, 0
-  for stage = 1, p do list[stage] = {} end
-  for chunk = 0, p * v - 1 do
-    local stage, turn = chunk % p + 1, math.floor(chunk / p)
-    if (plan.schedule == 'zb-v' or plan.schedule == 'dualpipe-v') and turn % 2 == 1 then stage = p + 1 - stage end
-    local last = before + (plan.stages and plan.stages[chunk + 1] or layers / (p * v))
-    table.insert(list[stage], { before + 1, last })
-    before = last
-  end
-  return list
-end
-
---- Who owns the peaks of devices. Memory is at its peak long before the last of many micro-batches, but with gpipe.
-local function owners_of(plan, devices)
-  local all, few = plan.micro_batches, 4 * plan.pipeline * plan.virtual_stages
-  local function found(count)
-    return simulator.owners('trinity.plan', plan.problem, plan.strategy, devices, count)
-  end
-  if few >= all or plan.schedule == 'gpipe' then return found(all) end
-  local list = found(few)
-  for i, device in ipairs(devices) do
-    if owners.sum(list[i]) ~= plan.metrics:memory_bytes(device) then return found(all) end
-  end
-  return list
-end
-
-local memories = setmetatable({}, { __mode = 'k' }) -- by plan: its table and its picture have the same
-
---- Memory of the first device of every stage of the pipeline, by owner.
-function text.memory(plan, layers)
-  if memories[plan] then return memories[plan] end
-  local first, chunks, rows = text.shares(plan).first, text.chunks(plan, layers), {}
-  local peaks = owners_of(plan, first)
-  for stage = 1, plan.pipeline do
-    local count = 0
-    for _, chunk in ipairs(chunks[stage]) do count = count + chunk[2] - chunk[1] + 1 end
-    rows[stage] = { stage = stage, device = first[stage], layers = count, peak_bytes = peaks[stage],
-      memory_bytes = plan.metrics:memory_bytes(first[stage]),
-      compute_busy_s = plan.metrics:compute_busy_s(first[stage]) }
-  end
-  memories[plan] = rows
-  return rows
-end
-
-local function memory_table(plan, layers)
-  local stages = text.memory(plan, layers)
+local function memory_table(plan)
+  local stages = owners.of_stages(plan.strategy)
   local shown = owners.of_any(util.map(stages, function(row) return row.peak_bytes end))
   local head = { 'stage', 'layers', 'device', 'memory' }
   for _, owner in ipairs(shown) do head[#head + 1] = owner.name end
@@ -244,12 +196,12 @@ function text.nothing(found)
 end
 
 --- All of it.
-function text.report(found, tokens, layers)
+function text.report(found, tokens)
   local lines = { text.plans(found, tokens) }
   local best = found.plans[1]
   lines[#lines + 1] = ''
   lines[#lines + 1] = shares_line(best)
-  lines[#lines + 1] = memory_table(best, layers)
+  lines[#lines + 1] = memory_table(best)
   if found.plans[2] then lines[#lines + 1] = '' end
   for i = 2, #found.plans do
     lines[#lines + 1] = ('plan %d: %s'):format(found.plans[i].rank, text.loses(best, found.plans[i]))

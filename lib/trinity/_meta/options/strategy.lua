@@ -7,7 +7,7 @@ error 'this file is for editors'
 ---@alias trinity.MdpeMode 'linear'|'hinge'|'both'
 ---@alias trinity.MdpeScale 'log'|'log_time'|'sqrt'|'linear'
 ---@alias trinity.MeshAlgorithm 'automatic'|'ring'|'halving_doubling'|'tree'|'hierarchical'|'leader'
----@alias trinity.MeshSchedule 'gpipe'|'1f1b'|'interleaved'|'zb-h1'|'zb-h2'|'zb-interleaved'|'zb-v'|'dualpipe-v'
+---@alias trinity.MeshSchedule 'gpipe'|'1f1b'|'interleaved'|'zb-h1'|'zb-h2'|'zb-interleaved'|'zb-v'|'dualpipe-v'|'order'
 ---@alias trinity.MeshSynchronisationKind 'all_reduce'|'hierarchical'|'local_sgd'|'parameter_server'|'daso'
 ---@alias trinity.RecomputeWord 'none'|'selective'|'full'
 
@@ -60,7 +60,8 @@ error 'this file is for editors'
 ---@field mesh trinity.Mesh how devices are used
 ---@field order? ('tensor'|'context'|'placement'|'expert'|'data'|'pipeline')[] axes, innermost first (default: tensor, context, placement, expert, data, pipeline)
 ---@field devices? integer[] that the mesh is made of (default: the cluster's; 1 to 1048576)
----@field schedule? trinity.MeshSchedule of stages (default '1f1b')
+---@field schedule? trinity.MeshSchedule of stages; 'order': as `tasks` say (default '1f1b')
+---@field tasks? string[]|string[][]|string an order of one's own: one row of tasks per place on `pipeline`, '0F0,0F1,0B0,0B1' or a list (virtual stage, F, B, I or W, micro-batch, from 0), as PyTorch's schedules have them; or a CSV file of such rows (default: the schedule's)
 ---@field micro_batches? integer of a step (default 1; 1 to 1048576)
 ---@field virtual_stages? integer of a device: some of interleaved schedules, two of zb-v and dualpipe-v (default 1; 1 to 4096)
 ---@field stages? integer[] layers of every virtual stage (default: equally many; 0 to 1048576)
