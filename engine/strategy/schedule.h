@@ -77,7 +77,7 @@ struct ScheduleSpec {
   std::vector<double> priority;  ///< "priority": per operator, the larger first
   std::vector<int32_t> stage;    ///< pipelines: per operator, from 0; empty for one a device
   std::vector<std::vector<int32_t>> order;  ///< "order": the tasks of every device
-  PipelineOrder tasks;  ///< "order" with `stage`: the tasks of every place on the pipeline (strategy/own_order.h)
+  PipelineOrder tasks = {};  ///< "order" with `stage`: the tasks of every place on the pipeline (strategy/own_order.h)
 
   bool operator==(const ScheduleSpec&) const = default;
 };

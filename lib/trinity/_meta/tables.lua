@@ -358,8 +358,9 @@ error 'this file is for editors'
 ---@field pruned { contradictory: integer, memory: integer, bound: integer, duplicates: integer, refused: integer }
 ---@field left integer points that a limit left, whose bound does not rule them out
 ---@field too_large integer of these the points whose simulation would run more operators than `tasks`
----@field lower_bound_s number that no plan of the space is below
+---@field lower_bound_s number that no plan's cost is below
 ---@field runtime string whose rules the space had
+---@field cost_of? { name: 'dollars'|'joules', unit: string, text: string } by reward 'dollars' or 'joules': prices in words
 ---@field fused boolean whether 'selective' was asked for where attention is one operator, so that it frees nothing
 ---@field stopped? string what ended it early
 ---@field nearest? { point: trinity.PlanPoint, excess_bytes: number, memory_bytes: number } by the bounds on memory
@@ -372,6 +373,7 @@ error 'this file is for editors'
 ---@field metrics trinity.Metrics
 ---@field reward number
 ---@field step_time_s number
+---@field cost number of a step, that the search made least: seconds, or by reward 'dollars' or 'joules' these
 ---@field lower_bound_s number of its point
 ---@field samples_per_s number
 ---@field model_flop_utilisation number FLOP of products, without what is computed again, over what all devices could do

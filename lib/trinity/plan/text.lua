@@ -25,6 +25,13 @@ function text.tokens(graph)
   return 1
 end
 
+--- A cost of a step in its unit.
+function text.cost(found, cost)
+  local of = found.cost_of
+  if not of then return seconds_text(cost) end
+  return ('%.4g %s'):format(cost, of.unit)
+end
+
 --- The best plans as a table: each of another shape (space.shape), with the number of its variants that were simulated.
 function text.plans(found, tokens)
   local rows = {}
@@ -36,8 +43,12 @@ function text.plans(found, tokens)
       ('%.1f %%'):format(100 * plan.model_flop_utilisation), bytes_text(plan.memory_bytes),
       seconds_text(plan.lower_bound_s) }
   end
-  return format_table({ 'plan', 'step', tokens > 1 and 'tokens/s' or 'samples/s', 'FLOP used', 'memory', 'bound' },
-    rows)
+  local head = { 'plan', 'step', tokens > 1 and 'tokens/s' or 'samples/s', 'FLOP used', 'memory', 'bound' }
+  if found.cost_of then
+    table.insert(head, 2, found.cost_of.name)
+    for i, plan in ipairs(found.plans) do table.insert(rows[i], 2, text.cost(found, plan.cost)) end
+  end
+  return format_table(head, rows)
 end
 
 --- What a step is made of, and what it is called.
@@ -86,8 +97,9 @@ local function memory_table(plan)
   return format_table(head, rows)
 end
 
---- Why one plan loses against another: the largest difference of what their steps are made of.
-function text.loses(best, other)
+--- Why one plan loses against another: the largest difference of what their steps are made of. cost_of: of a result.
+function text.loses(best, other, cost_of)
+  if cost_of then return ('%s more %s'):format(percent(other.cost - best.cost, best.cost), cost_of.name) end
   local a, b = text.shares(best), text.shares(other)
   local words, most = nil, 0
   for _, part in ipairs(text.parts) do
@@ -113,15 +125,19 @@ function text.counts(found)
     .. '%d duplicates, %d unsupported; %d bounded by the engine, %d simulated'):format(c.points, p.contradictory,
     p.memory, p.bound, p.duplicates, p.refused, c.bounded, c.simulated) }
   local best = found.plans[1]
-  if best and found.lower_bound_s < best.step_time_s then
+  if best and found.lower_bound_s < best.cost then
     lines[2] = ('lower bound of all: %s; plan 1 is within %s of it; %d configurations between were not '
-      .. 'simulated'):format(seconds_text(found.lower_bound_s),
-      percent(best.step_time_s - found.lower_bound_s, found.lower_bound_s), found.left)
+      .. 'simulated'):format(text.cost(found, found.lower_bound_s),
+      percent(best.cost - found.lower_bound_s, found.lower_bound_s), found.left)
     if found.too_large > 0 then
       lines[2] = lines[2] .. (', %d of them too large to simulate (--tasks)'):format(found.too_large)
     end
   elseif best then
-    lines[2] = 'plan 1 is optimal: no configuration of the space is faster'
+    lines[2] = 'plan 1 is optimal: no configuration of the space is ' .. (found.cost_of and 'cheaper' or 'faster')
+  end
+  if found.cost_of then
+    lines[#lines + 1] = ('%s of a step, of the GPUs that a plan uses: %s'):format(found.cost_of.name,
+      found.cost_of.text)
   end
   if found.runtime ~= 'any' then
     lines[#lines + 1] = ("space: what runtime '%s' runs; --runtime any has all that trinity can simulate"):format(
@@ -204,7 +220,7 @@ function text.report(found, tokens)
   lines[#lines + 1] = memory_table(best)
   if found.plans[2] then lines[#lines + 1] = '' end
   for i = 2, #found.plans do
-    lines[#lines + 1] = ('plan %d: %s'):format(found.plans[i].rank, text.loses(best, found.plans[i]))
+    lines[#lines + 1] = ('plan %d: %s'):format(found.plans[i].rank, text.loses(best, found.plans[i], found.cost_of))
   end
   for _, list in ipairs { front_lines(found), text.counts(found), refused_lines(found) } do
     for _, line in ipairs(list) do lines[#lines + 1] = line end

@@ -4,6 +4,7 @@
 local array = require 'trinity.base.array'
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
+local layout = require 'trinity.strategy.layout'
 local options = require 'trinity.base.options'
 local util = require 'trinity.base.util'
 
@@ -79,6 +80,8 @@ local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
     help = 'of a device: some of interleaved schedules, two of zb-v and dualpipe-v' },
   { 'stages', 'integers', least = 0, most = 2 ^ 20, otherwise = 'equally many',
     help = 'layers of every virtual stage' },
+  { 'layout', 'string', otherwise = 'as `stages` say',
+    help = "in place of `stages` and `virtual_stages`: Megatron-LM's layout, 'Et*3|(tt|)*29mL'" },
   { 'recompute', words, 'none', check = check_recompute,
     as = 'trinity.RecomputeWord|fun(op: trinity.Operator): boolean?',
     help = 'before backward: the core of attention, or whole layers; a function: the forward operators for which it '
@@ -105,7 +108,7 @@ local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
   { 'synchronise', synchronise, help = 'how replicas are kept alike' },
 })
 
-local fields = { 'mesh', 'order', 'devices', 'schedule', 'tasks', 'micro_batches', 'virtual_stages',
+local fields = { 'mesh', 'order', 'devices', 'schedule', 'tasks', 'layout', 'micro_batches', 'virtual_stages',
   'stages', 'recompute', 'sequence_parallel', 'scatter_gather', 'overlap_tensor', 'shard', 'bucket_bytes',
   'context_kind', 'synchronise', 'split', 'operators', 'inside' }
 
@@ -205,6 +208,21 @@ local function resolve_tasks(owner, given)
   given.tasks = found.schedule == 'order' and found.tasks or nil
 end
 
+--- Stages in the words of Megatron-LM's layout, whose virtual stages go round the places in turn.
+local function resolve_layout(owner, given, graph)
+  local p = given.mesh.pipeline or 1
+  local stages = layout.stages(given.layout, p, graph, owner .. ': layout')
+  if given.stages then util.fail("%s: layout: expected no 'stages' with it", owner) end
+  if given.virtual_stages and given.virtual_stages ~= #stages / p then
+    util.fail('%s: layout: expected virtual_stages = %d, as it has, got %d', owner, #stages / p, given.virtual_stages)
+  end
+  given.stages, given.virtual_stages, given.layout = p > 1 and stages or nil, #stages / p, nil
+  if given.virtual_stages > 1 and given.schedule == nil then given.schedule = 'interleaved' end
+  if parallelism.is_v_shaped(given) then
+    util.fail("%s: layout: expected a schedule whose stages go round the places, got '%s'", owner, given.schedule)
+  end
+end
+
 --- Whether a plan is of this kind.
 function parallelism.is(plan) return type(plan) == 'table' and rawget(plan, 'mesh') ~= nil end
 
@@ -217,6 +235,7 @@ function parallelism.fields(owner, plan, graph, selective)
   given = util.picked(given, fields)
   if given.recompute == 'selective' and selective then given.recompute = selective end
   if given.tasks then resolve_tasks(owner, given) end
+  if given.layout then resolve_layout(owner, given, graph) end
   if given.operators then check_rules(owner, given.operators) end
   if given.split or type(given.recompute) == 'function' then resolve(owner, given, graph) end
   if given.inside then given.inside = places_of(owner, given.inside, graph) end

@@ -254,6 +254,6 @@ function strategy.load(problem, path, options)
   return found
 end
 
-check.methods(Strategy, 'trinity.Strategy', 'split')
+check.methods(Strategy, 'trinity.Strategy', 'split layout')
 
 return strategy

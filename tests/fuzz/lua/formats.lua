@@ -3,7 +3,7 @@
 
 local core = require 'trinity.core'
 local frame = require 'frame'
-local layout = require 'trinity.formats.layout'
+local layout = require 'trinity.strategy.layout'
 local trinity = require 'trinity'
 
 local strategy

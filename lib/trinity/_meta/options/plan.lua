@@ -11,7 +11,8 @@ error 'this file is for editors'
 ---@field space? table<string, any> values of dimensions: one, a list, or a function of the point so far that returns a list (default: all of it)
 ---@field runtime? string whose rules the space has: what this training software runs (cluster/runtime_rules.lua) (default: 'any': all that trinity can say)
 ---@field cost? trinity.CostFunction|trinity.CostRow[]|string as of trinity.problem: a function, rows or a CSV file of seconds; rows hold for one micro-batch
----@field reward? trinity.Reward is maximised; by any other than the default the simulated are those of the least bounds on the step (default: minus the step time)
+---@field reward? trinity.Reward|'dollars'|'joules' is maximised; of a function the simulated are those of the least bounds on the step. Words: minus what the devices of a plan cost per step, by `prices`; the space then has plans that leave devices idle (default: minus the step time)
+---@field prices? table<string, trinity.PriceRow>|string with reward 'dollars' or 'joules': rows by kind of device (cluster/prices.lua), or a CSV file of these (default: list prices and board power)
 ---@field included? trinity.PlanPoint[] points that are simulated before all others
 ---@field plans? integer that are kept: bounds prune what cannot be among them (default 5; 1 to 1000)
 ---@field simulations? integer strategies that are simulated at most (default 96; 1 to 2^30)

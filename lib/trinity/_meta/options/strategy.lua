@@ -65,6 +65,7 @@ error 'this file is for editors'
 ---@field micro_batches? integer of a step (default 1; 1 to 1048576)
 ---@field virtual_stages? integer of a device: some of interleaved schedules, two of zb-v and dualpipe-v (default 1; 1 to 4096)
 ---@field stages? integer[] layers of every virtual stage (default: equally many; 0 to 1048576)
+---@field layout? string in place of `stages` and `virtual_stages`: Megatron-LM's layout, 'Et*3|(tt|)*29mL' (default: as `stages` say)
 ---@field recompute? trinity.RecomputeWord|fun(op: trinity.Operator): boolean? before backward: the core of attention, or whole layers; a function: the forward operators for which it is true (default 'none')
 ---@field split? fun(op: trinity.Operator): string|false|nil dimension of a forward operator that `tensor` cuts; false: none; nil: what the pattern says (default: Megatron-LM's pattern)
 ---@field inside? trinity.Placement|integer[]|trinity.Strategy|fun(op: trinity.Operator): integer? place of every operator on that axis: a placement on as many devices, what found one, or a function of the forward operators (nil: 1), whom the others follow (default: refused where the axis `placement` is above one)
