@@ -55,9 +55,8 @@ enum class Recompute : uint8_t {
   none,
   selective,  ///< the core of attention: from the scores to the weighted values
   full,       ///< every layer, of which the inputs alone are kept
+  modules,    ///< parts of every layer: Parallelism::recompute_modules
 };
-Recompute parse_recompute(std::string_view name);
-const char* recompute_name(Recompute recompute);
 
 /// How parts of the sequence see the keys and values of the others.
 enum class ContextKind : uint8_t {
@@ -127,6 +126,7 @@ struct Parallelism {
   /// first, what stands behind them in the last.
   std::vector<int32_t> stages;
   Recompute recompute = Recompute::none;
+  uint8_t recompute_modules = 0;  ///< Recompute::modules: a bit per RecomputeModule (strategy/recompute_modules.h)
   /// Tensor parallelism alone: what it leaves whole (norms, sums, dropouts) is cut along the
   /// sequence (Korthikanti et al. 2022), so that reduce-scatters and all-gathers replace
   /// all-reduces.

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "strategy/lower.h"
 #include "strategy/own_order.h"
+#include "strategy/recompute_modules.h"
 #include "strategy/strategy_format.h"
 
 namespace trinity {
@@ -250,7 +251,7 @@ Parallelism Reader::read_parallelism() const {
   }
   if (schedule.contains("tasks")) given.tasks = read_tasks(schedule["tasks"]);
   if (json_.contains("recompute"))
-    given.recompute = parse_recompute(word(json_["recompute"], "recompute"));
+    parse_recompute(word(json_["recompute"], "recompute"), given);
   if (json_.contains("bucket_bytes"))
     given.bucket_bytes = large_number(json_["bucket_bytes"], int64_t{1} << 53, "bucket_bytes");
   const auto boolean = [&](const char* field, bool& value) {

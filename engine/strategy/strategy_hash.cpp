@@ -51,7 +51,8 @@ void add(Hasher& hash, const Parallelism& given) {
   hash.add(static_cast<uint64_t>(given.micro_batches));
   add_all(hash, given.stages);
   add(hash, given.tasks);
-  hash.add(static_cast<uint64_t>(given.recompute)).add(uint64_t{given.sequence_parallel});
+  hash.add(static_cast<uint64_t>(given.recompute) | uint64_t{given.recompute_modules} << 8);
+  hash.add(uint64_t{given.sequence_parallel});
   hash.add(uint64_t{given.scatter_gather}).add(uint64_t{given.overlap_tensor});
   hash.add(static_cast<uint64_t>(given.shard)).add(static_cast<uint64_t>(given.bucket_bytes));
   hash.add(static_cast<uint64_t>(given.context_kind));

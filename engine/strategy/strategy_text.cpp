@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "strategy/own_order.h"
+#include "strategy/recompute_modules.h"
 #include "strategy/strategy.h"
 #include "strategy/strategy_format.h"
 
@@ -138,7 +139,7 @@ void write_parallelism(JsonWriter& json, const Parallelism& given, const Graph& 
   if (!given.tasks.empty()) json.key("tasks").texts(order_rows(given.tasks));
   json.end_object();
   if (given.recompute != plain.recompute)
-    json.key("recompute").text(recompute_name(given.recompute));
+    json.key("recompute").text(recompute_text(given));
   if (given.bucket_bytes != plain.bucket_bytes)
     json.key("bucket_bytes").integer(given.bucket_bytes);
   if (given.sequence_parallel) json.key("sequence_parallel").boolean(true);

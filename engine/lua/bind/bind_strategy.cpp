@@ -4,6 +4,7 @@
 #include "strategy/lower.h"
 #include "strategy/mesh_schedule.h"
 #include "strategy/own_order.h"
+#include "strategy/recompute_modules.h"
 
 namespace trinity::lua {
 namespace {
@@ -132,7 +133,7 @@ Parallelism parallelism_arg(lua_State* L, int index) {
   given.schedule = fields.string("schedule", given.schedule);
   given.virtual_stages = static_cast<int32_t>(fields.integer("virtual_stages", 1, 1, 4096));
   given.micro_batches = static_cast<int32_t>(fields.integer("micro_batches", 1, 1, 1 << 30));
-  given.recompute = parse_recompute(fields.string("recompute", "none"));
+  parse_recompute(fields.string("recompute", "none"), given);
   fields.take("bucket_bytes", given.bucket_bytes);
   given.sequence_parallel = fields.boolean("sequence_parallel", false);
   given.scatter_gather = fields.boolean("scatter_gather", false);
@@ -197,7 +198,7 @@ void push_parallelism(lua_State* L, const Parallelism& given) {
   set_field(L, "micro_batches", given.micro_batches);
   if (given.virtual_stages > 1) set_field(L, "virtual_stages", given.virtual_stages);
   if (given.recompute != Recompute::none)
-    set_field(L, "recompute", std::string(recompute_name(given.recompute)));
+    set_field(L, "recompute", recompute_text(given));
   if (given.bucket_bytes != plain.bucket_bytes)
     set_field(L, "bucket_bytes", static_cast<double>(given.bucket_bytes));
   if (given.sequence_parallel) set_boolean(L, "sequence_parallel", true);
