@@ -66,7 +66,7 @@ local options = trinity.options(util.merged(cli.strategy_options, {
   daso = { default = {}, help = 'NAME=VALUE of its phases and skips, for strategies whose replicas meet by it: '
     .. 'warmup_epochs=1,held.global_skips=4 (trinity.CyclingOptions)' },
   worker_memory_limit = { default = 0, help = "maximum memory of a worker's tensors; 0: no limit", min = 0,
-    unit = 'bytes', replaces = { memory_limit = '--worker-memory-limit' } },
+    unit = 'bytes' },
   mixtures = { default = 0, min = 0, max = 20, integer = true,
     help = 'strategies for 2 or 4 devices, each simulated and measured; 0: execute one' },
   trace = { default = '', writes = '', help = 'where a Chrome trace of the last step goes, measured and simulated' },

@@ -3,7 +3,7 @@
 -- devices, and the parameters of the cost model fitted to them. The file serves as a cluster (--cluster FILE.json in
 -- every command, trinity.cluster 'FILE.json') and brings its times to the network that it was made of
 -- (trinity.problem { graph =, profile = 'FILE.json' }). With --json the profile itself on standard output; its fields:
--- trinity reference Profile.
+-- trinity help Profile.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'

@@ -69,4 +69,4 @@ assert(again.metrics.step_time_s == found.metrics.step_time_s, 'the saved strate
 print(('\n%s is saved in %s; loaded back it simulates to the same %.6f s'):format(
   best and 'the best strategy (*)' or 'the strategy of trinity', options.save, again.metrics.step_time_s))
 print('build/trinity help lists chapters and scripts, build/trinity runs what was run; '
-  .. 'build/trinity report RUN draws it')
+  .. 'build/trinity runs report RUN draws it')

@@ -22,7 +22,7 @@ cli.problem_options = {
   set = settings.of_model,
   rules = { default = 'standard', help = 'standard: of the cluster; published simulators on --devices equal devices in '
     .. 'place of --cluster: placeto (a layer of a profile, its forward and backward pass together, an operator), '
-    .. 'doppler (its graphs, .txt)', replaces = { compat = '--rules placeto' } },
+    .. 'doppler (its graphs, .txt)' },
   devices = { default = 2, help = 'devices under --rules placeto and doppler', min = 1, max = 64, integer = true },
   cost = { default = '', help = "a CSV file of seconds in place of the cost model's: columns operator or type, "
     .. 'device_type, time_s' },

@@ -1,26 +1,32 @@
--- Commands of earlier versions and the words that replace them. An unknown command is refused with these words.
+-- Commands ('OLD') and options ('COMMAND --OLD') of earlier versions and the words that replace them. An unknown
+-- command or option is refused with these words.
 
 return {
-  compare = 'search',
-  completion = 'help --completion',
+  compare = 'search --method A,B',
+  completion = 'help --completion SHELL',
   doctor = 'help --check',
   equal_time = 'study placement --rows paper',
   fidelity = 'study fidelity',
   figure4 = 'study figure4',
   placement_benchmark = 'study placement',
   policy = 'study policy',
-  profile = 'execute --profile',
+  profile = 'execute --profile FILE',
   reference = 'help --markdown',
   report = 'runs report',
   reproduce = 'study papers',
   run = 'execute',
   select = 'study select',
-  timeline = 'simulate --trace',
+  timeline = 'simulate --trace FILE',
   tradeoff = 'study tradeoff',
   train_distributed = 'study train_distributed',
   unequal = 'study unequal',
   watch = 'runs watch',
   whole_loop = 'study whole_loop',
+  -- options
+  ['pipeline --file'] = '--model',
+  ['simulate --compat'] = '--rules placeto',
+  ['search --compat'] = '--rules placeto',
+  ['execute --memory_limit'] = '--worker-memory-limit',
   -- papers, and sections of the page of the paper Trinity
   trinity = 'study papers trinity',
   daso = 'study papers daso',

@@ -1,5 +1,5 @@
 -- trinity.profile.file: profiles as JSON files of format 'trinity-profile', and their checks. What a file says: the
--- classes trinity.Profile, ProfileKind and ProfileLink (trinity reference).
+-- classes trinity.Profile, ProfileKind and ProfileLink (trinity help --markdown).
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'

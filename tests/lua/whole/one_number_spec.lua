@@ -94,7 +94,7 @@ describe('a drawn plan', function()
         expect(both.method):equals 'drawn'
         expect(both.a):equals(expected)
         expect(both.b):equals(expected)
-        shell(('report s%d --out page.html'):format(case))
+        shell(('runs report s%d --output page.html'):format(case))
         expect(core.read_file(folder .. '/page.html'):find(('%.6g'):format(expected), 1, true) ~= nil):equals(true)
       end
     end
