@@ -69,18 +69,13 @@ end
 --- A name as help and completions show it.
 function declared.shown(name) return '--' .. name:gsub('_', '-') end
 
-local function value_text(value)
-  if type(value) == 'table' then return 'none' end
-  return value == '' and "''" or tostring(value)
-end
-
 --- What --help says of an option: its help, and its default where it has one.
 function declared.about(option)
   local notes = {}
   if option.position then notes[1] = 'the word without dashes' end
-  if option.default ~= nil and option.default ~= false and not option.common then
-    notes[#notes + 1] = 'default: ' .. value_text(option.default)
-  end
+  local default = option.default
+  if default == '' then default = "''" end
+  if default and type(default) ~= 'table' then notes[#notes + 1] = 'default: ' .. tostring(default) end
   return (option.help or '') .. (#notes > 0 and (' (%s)'):format(table.concat(notes, '; ')) or '')
 end
 

@@ -170,7 +170,7 @@ describe('a command', function()
       end
     end
     expect(table.concat(unread, ', ')):equals('')
-    expect(300):below(count)
+    expect(150):below(count)
   end)
   it('refuses an unknown option, and words that it has no place for', function()
     local count = 0
@@ -181,7 +181,7 @@ describe('a command', function()
       expect(answer(name, '--no_such_option', '1')):matches "^unknown option '%-%-no_such_option'"
       if not list then expect(answer(name, 'one', 'more')):matches "unexpected argument '%w+'" end
     end
-    expect(25):below(count)
+    expect(10):below(count)
   end)
   it('that keeps no run takes --run none alone', function()
     trinity_says('info alexnet --run mine', 2, "option '%-%-run': this command keeps no run")

@@ -15,7 +15,6 @@ end
 
 local smoke = {
   commands = {
-    timeline = '--batch_size 1 --output ' .. temporary(),
     info = 'resnet50 --batch_size 1 --json',
     simulate = '--model vgg16 --json',
     plan = 'gpt2 --set layers=4,hidden=256,heads=4,fused=false,dropout=0 --cluster dgx_a100:2 --global_batch 8 --sequence 64 '
@@ -24,9 +23,6 @@ local smoke = {
     pipeline = ("'%s/tests/data/profiles/small.graph.txt' --method pipedream --devices 2"):format(root),
     search = '--model vgg16 --method annealing --evaluations 20',
     execute = '--model alexnet --batch_size 1 --devices cpu:0,cpu:1 --steps 2',
-    profile = '--model alexnet --batch_size 1 --devices cpu:0,cpu:1 --steps 1 --warm_up 0 --copies 1 --largest_copy 65536 --out '
-      .. temporary(),
-    compare = '--model vgg16 --methods single_device,metis,random --evaluations 20 --seeds 2',
     export = 'resnet50 --batch_size 1 --format placement --device cuda',
     fidelity = ([[collectives --rows '%s/tests/data/collectives.csv']]):format(root),
     runs = '--sort name --runs ' .. example_runs(),
@@ -34,7 +30,7 @@ local smoke = {
     launch = '-n 4 --per_node 2 scripts/train_distributed.lua --epochs 1 --batches 2 --batch_size 2',
   },
   examples = {
-    quickstart = '--steps 2 --samples 4 --seeds 2 --save ' .. temporary(),
+    quickstart = '--steps 2 --samples 4 --seeds 2 --output ' .. temporary(),
     whole_loop = '--networks rnnlm:1:sequence=3:hidden=16:vocabulary=40 --evaluations 20 --steps 2 --warm_up 1 --copies 1 '
       .. '--largest_copy 65536 --output ' .. temporary(),
     own_reward = '--model vgg16 --evaluations 20',
@@ -59,6 +55,10 @@ local smoke = {
 
 -- Further forms of commands, by the names of their golden texts.
 local forms = {
+  timeline = 'simulate --batch_size 1 --cluster p100x4 --method contiguous --trace ' .. temporary(),
+  profile = 'execute --model alexnet --batch_size 1 --devices cpu:0,cpu:1 --steps 1 --warm_up 0 --copies 1 '
+    .. '--largest_copy 65536 --profile ' .. temporary(),
+  compare = 'search --model vgg16 --method single_device,metis,random --evaluations 20 --seeds 2',
   report = ("runs report '%s/tests/data/run' --output %s"):format(root, temporary()),
   watch = 'runs watch --once --runs ' .. example_runs(),
 }
@@ -143,22 +143,22 @@ describe('the paper\'s rows', function()
   end)
 end)
 
-describe('timeline', function()
+describe('simulate --trace', function()
   local output = temporary()
-  local function run(arguments) return trinity_says(('timeline --output %s %s'):format(output, arguments), 0) end
+  local function run(arguments) return trinity_says(('simulate --trace %s %s'):format(output, arguments), 0) end
   it('takes a saved strategy with its schedule, or another one', function()
     local trinity = require 'trinity'
     local problem = trinity.problem { graph = trinity.model('inception_v3', { batch_size = 64 }), cluster = trinity.cluster 'p100x4' }
     local saved = problem:strategy({ placement = problem:placement(), schedule = 'lifo', micro_batches = 3 }):save(temporary())
     expect(run('--strategy ' .. saved)):matches(': lifo, 3 micro%-batches')
-    expect(select(2, run_trinity('timeline --schedule gpipe --strategy ' .. saved))):matches 'was made for .lifo. and 3 micro%-batches: %-%-reevaluate'
+    expect(select(2, run_trinity('simulate --schedule gpipe --strategy ' .. saved))):matches 'was made for .lifo. and 3 micro%-batches: %-%-reevaluate'
     expect(run('--schedule critical_path --reevaluate --strategy ' .. saved)):matches(': critical_path, 3 micro%-batches')
     expect(run('--micro_batches 1 --reevaluate --strategy ' .. saved)):matches(': lifo, 1 micro%-batch\n')
   end)
   it('takes any method', function()
-    expect(run '--method round_robin --cluster p100x2'):matches 'inception_v3 on p100x2, round_robin: fifo, 1 micro%-batch\n'
+    expect(run '--method round_robin'):matches 'inception_v3 on p100x2, round_robin: fifo, 1 micro%-batch\n'
     expect(run '--method random --evaluations 8'):matches ', random: fifo'
-    trinity_says('timeline --method rondom', 1, "no method 'rondom', did you mean 'random'%?")
-    trinity_says('timeline --queue rout', 1, "unknown queue model 'rout', did you mean 'route'%?")
+    trinity_says('simulate --method rondom', 1, "no method 'rondom', did you mean 'random'%?")
+    trinity_says('simulate --rules queue=rout', 1, "unknown queue model 'rout', did you mean 'route'%?")
   end)
 end)
