@@ -51,9 +51,9 @@ describe('a command that is given a wrong file', function()
     end
     for _, words in ipairs { 'info alexnet --cluster', 'info', 'plan gpt2 --cluster', 'plan gpt2 --aceso', 'plan',
       'search --method best --model', 'search --cluster', 'simulate --cluster', 'simulate --strategy', 'simulate --schedule_csv',
-      'compare --cluster', 'timeline --cluster', 'export alexnet --format placement --cluster',
+      'search --method a,b --cluster', 'export alexnet --format placement --cluster',
       'export gpt2 --format autoparallel --nodes', 'tradeoff --cluster', 'figure4 --cluster', 'equal_time --cluster',
-      'unequal --pools', 'train --clusters', 'train --start', 'policy show', 'pipeline', 'select', 'report', 'quickstart --cluster',
+      'unequal --pools', 'train --clusters', 'train --start', 'policy show', 'pipeline', 'select', 'runs report', 'quickstart --cluster',
       'search --model alexnet --evaluations 4 --method_set rank=', 'placement_benchmark --folder', 'execute --model mlp --load',
       'execute --model mlp --epochs 1 --data', 'execute --model mlp --steps 1 --checkpoint', 'fidelity strategies --cases',
       'fidelity collectives --rows', 'fidelity published --rows', 'fidelity vtrain --rows' } do

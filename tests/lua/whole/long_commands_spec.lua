@@ -18,7 +18,7 @@ local function shell(command, text, folder, words)
   text = text:gsub('COMMAND_WITH(%b())', function(options) return line(options:sub(2, -2)) end)
     :gsub('COMMAND', function() return line '' end)
     :gsub('SEED=(%d+)', command.seed == false and '' or '--seed %1')
-    :gsub('RUN', command.keeps_run == false and '' or '--run r')
+    :gsub('RUN', '--run r')
   return output_of(("mkdir -p '%s'; cd '%s' && unset TRINITY_RUNS; { %s\n} 2>&1"):format(folder, folder, text)), folder
 end
 
@@ -184,11 +184,10 @@ it('every part of a command is in the table', function()
 end)
 
 it('every command that takes --evaluations, --seconds, --minutes or --steps is in the table', function()
-  local listed, missing = { run = 'execute' }, {}
+  local listed, missing = {}, {}
   for _, command in ipairs(commands) do listed[command.name] = true end
-  local short = { custom_policy = 'compare', equal_time = 'compare', figure4 = 'timeline', own_baseline = 'search',
-    own_heuristic = 'search', own_path = 'search', own_reward = 'search', quickstart = 'compare', unequal = 'plan',
-    whole_loop = 'profile' } -- experiments whose searches are those of another command
+  local short = { equal_time = 'search', figure4 = 'simulate', quickstart = 'search', unequal = 'plan',
+    whole_loop = 'execute' } -- experiments whose searches are those of another command
   for _, file in ipairs(core.list_folder(root .. '/scripts')) do
     local name = file:match '^(.*)%.lua$'
     local options = name and core.read_file(('%s/scripts/%s'):format(root, file)) or ''
