@@ -15,7 +15,6 @@ local options = trinity.options(util.merged(cli.strategy_options, {
   output = { default = '', writes = '', help = "file; '': to standard output" },
   out = { default = '', writes = '/groups.json', help = 'folder, for formats of several files' },
   training = { default = false, help = 'json and dot: of the training step instead of the forward pass' },
-  granularity = { default = 'layer', help = "layer, or framework (TensorFlow 1.15's operators; a training step)" },
   batch_size = { default = 0, help = "samples a step (0: the model's own)", min = 0, integer = true },
   set = settings.of_model,
   cluster = { default = '', help = 'all but json: devices, as p100x2' },
@@ -55,8 +54,7 @@ if options.out ~= '' and own[options.format] then
 end
 
 local function load_graph(training)
-  return cli.load_model(options, { granularity = options.granularity,
-    training = training or options.granularity == 'framework' })
+  return cli.load_model(options, { training = training or false })
 end
 
 --- Devices and where everything goes: a strategy's or a method's placement of the training step.

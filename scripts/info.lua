@@ -14,7 +14,6 @@ local options = trinity.options {
     help = "a model in models/, a file .lua .onnx .pt2 .et .json .txt, or a folder with a decoder's config.json" },
   json = { default = false, help = 'as JSON' },
   training = { default = false, help = 'of the training step instead of the forward pass' },
-  granularity = { default = 'layer', help = "layer, or framework (TensorFlow 1.15's operators; a training step)" },
   cluster = { default = 'p100x1', help = 'what its first device is: memory and time are simulated there' },
   batch_size = { default = 0, help = "samples a step, and sizes that an ONNX file leaves open (0: the model's own)",
     min = 0, integer = true },
@@ -22,8 +21,7 @@ local options = trinity.options {
 }
 
 local function load_graph()
-  return cli.load_model(options, { granularity = options.granularity,
-    training = options.training or options.granularity == 'framework' })
+  return cli.load_model(options, { training = options.training })
 end
 
 --- Operators, FLOP and weights by type, the most FLOP first; inputs and outputs.

@@ -49,7 +49,7 @@ kinds.dgx1_v100 = { layout = 'cube', gpu = 'v100', gpus = 8, wire = 'nvlink2', p
 kinds.hgx_a100_4 = meshed('a100', 4, 'nvlink3', 4, 'pcie4', 'infiniband_hdr')
 kinds.hgx_h100_4 = meshed('h100', 4, 'nvlink4', 6, 'pcie5', 'infiniband_ndr')
 -- Collectives of machines with NVSwitch run as NCCL runs them; the bandwidth of switches that add up is fitted
--- (`trinity fidelity --constants`, multicast4 and multicast5). Those of racks add up nothing, as measured.
+-- (`trinity study fidelity --constants`, multicast4 and multicast5). Those of racks add up nothing, as measured.
 local plain, fourth, fifth = {}, { multicast_bandwidth = 0.82 }, { multicast_bandwidth = 0.76 }
 for name, library in util.sorted_pairs { dgx_a100 = plain, dgx_a100_80gb = plain, jean_zay_a100 = plain,
   dgx_h100 = fourth, dgx_h200 = fourth,

@@ -14,6 +14,15 @@ function commands.names()
   return names
 end
 
+--- Ends the program with what an unknown command may mean: its new words, or a name that is near.
+---@param name string
+function commands.refuse(name)
+  local now = require('trinity.command.renamed')[name]
+  if now then util.fail_usage("'%s' is now 'trinity %s'", name, now) end
+  local names = commands.names()
+  util.fail_usage("no script '%s'%s (known: %s)", name, core.suggestion(name, names), table.concat(names, ', '))
+end
+
 --- What a script's comment says first, without its end of line.
 local function comment_of(path)
   local words = {}

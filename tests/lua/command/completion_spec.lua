@@ -43,7 +43,7 @@ describe('completion', function()
   it('completes commands, their options and topics of help in bash', function()
     expect(offered { 'trinity', 'simu' }):equals 'simulate'
     expect(offered { 'trinity', 'search', '--eval' }):equals '--evaluations'
-    expect(offered { 'trinity', '--threads', '2', 'select', '--pla' }):equals '--placements'
+    expect(offered { 'trinity', '--threads', '2', 'plan', '--pict' }):equals '--picture'
     expect(offered { 'trinity', 'help', 'tutor' }):equals 'tutorial'
     expect(offered { 'trinity', '--saf' }):equals '--safe'
     expect(offered { 'trinity', 'search', 'gp' }):equals ''

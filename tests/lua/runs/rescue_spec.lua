@@ -152,7 +152,7 @@ describe('a file of results', function()
     'search --model alexnet --method annealing --evaluations 9 --out here/below --json',
     'compare --model alexnet --methods annealing --evaluations 9 --out here', 'timeline --output here/x.json',
     'export alexnet --output here/x.json', 'pase --models alexnet --output here',
-    'quickstart --save here/x.json', 'profile --out here/x.json', 'reproduce daso --output here', 'reproduce trinity --output here',
+    'quickstart --save here/x.json', 'profile --out here/x.json', 'study papers daso --output here', 'study papers trinity --output here',
     'execute --model alexnet --trace here/x.json', 'reference --save here/x' }
   it('that cannot be written is refused before anything is computed', function()
     for _, command in ipairs(commands) do
