@@ -1,6 +1,6 @@
 -- What the prices of collectives rest on beside data sheets: constants of wires and of the library that runs them
 -- (engine/cluster/library.h), each with its bounds and where the fit starts. Their values are those of calibrated.lua
--- (sources.collectives), which `trinity fidelity collectives --fit --save` writes.
+-- (sources.collectives), which `trinity study fidelity collectives --fit --save` writes.
 --
 -- Starts and spreads are priors: NCCL's own figures where it has some (src/graph/tuning.cc, src/graph/topo.h: latencies
 -- of a step, shares of NVLink 0.8, of PCIe 0.76, of a network 0.96, of what NVLink SHARP reaches 0.85 and 0.74).

@@ -192,7 +192,7 @@ end
 function nodes.spec(name)
   local parts = parse(check.argument('nodes.spec', 1, 'name', name, 'string'))
   if not parts then refuse(name, 'expected kinds of machines') end
-  local net, devices = topology.new { queue = 'route' }, 0
+  local net, total = topology.new { queue = 'route' }, 0
   local library = library_of(kinds[parts[1].kind])
   for _, part in ipairs(parts) do
     local kind = kinds[part.kind]
@@ -200,8 +200,8 @@ function nodes.spec(name)
       refuse(name, '%s has %d GPUs, got a part of %.0f', part.kind, kind.gpus, part.gpus)
     end
     if part.count < 1 then refuse(name, 'expected at least 1 %s, got %.0f', part.kind, part.count) end
-    devices = devices + part.gpus * part.count
-    if devices > most then refuse(name, 'has %.0f devices, more than %d', devices, most) end
+    total = total + part.gpus * part.count
+    if total > most then refuse(name, 'has %.0f devices, more than %d', total, most) end
     net:machines(part.count, function(at)
       layouts[kind.layout](net, kind, at, net:devices(at, part.gpus, kind.gpu))
     end)
