@@ -12,7 +12,7 @@ local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Cuts a network into the stages of a pipeline: exact planners, peers and rules.',
-  model = { default = '', position = true, earlier = 'file', help = 'a model in models/, or a file: '
+  model = { default = '', position = true, replaces = { file = '--model' }, help = 'a model in models/, or a file: '
     .. 'dnn-partitioning or Piper .json, PipeDream or DAPPLE .txt, .onnx, our own .json or .lua' },
   set = settings.of_model,
   method = { default = 'max_load_annealing', help = table.concat(trinity.pipeline.methods(), ', ') },

@@ -336,7 +336,6 @@ error 'this file is for editors'
 ---@field max? number
 ---@field integer? boolean
 ---@field unit? 'bytes'|'bytes/s' values may name it: 25GiB, 10Gbit/s
----@field earlier? string a name that the option had, which goes on being understood
 ---@field replaces? table<string, string> names that are refused, with what to write instead
 
 --- One batch of a search.

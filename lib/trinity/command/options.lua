@@ -117,14 +117,13 @@ local function positional(declarations)
   end
 end
 
---- The option that `name`, with - or _, calls by its name or an earlier one.
+--- The option that `name`, with - or _, calls.
 local function find(name, declarations)
   local plain = name:gsub('-', '_')
   for _, key in ipairs { name, plain } do
     if declarations[key] then return declarations[key], key end
   end
-  for key, declared in util.sorted_pairs(declarations) do
-    if declared.earlier == plain then return declared, key end
+  for _, declared in util.sorted_pairs(declarations) do
     local now = declared.replaces and declared.replaces[plain]
     if now then util.fail_usage("option '--%s' is no more; use %s", name, now) end
   end
@@ -224,15 +223,15 @@ local function parse(words, declarations, description)
 end
 
 --- Reads the script's command line (`words`, by default the global `arg`) against a declaration { name = { default =,
---- help =, min =, max =, integer =, unit =, position =, writes =, earlier =, replaces = }, ... }. The type is the
+--- help =, min =, max =, integer =, unit =, position =, writes =, replaces = }, ... }. The type is the
 --- default's; a list collects texts. Accepts --name=value, --name value, --name for booleans, and one word without
 --- dashes (any number for a list) for an option declared with `position = true`. Numbers may be written 2.5M or 64Ki,
 --- and with unit 'bytes' 25GiB, with 'bytes/s' 10Gbit/s. `writes` says that an option names a file that the script
---- will write, and what follows in its name ('' or '.csv'); one that cannot be is an error. `earlier`: a name that it
---- had. `replaces`: names that are refused, with what to write instead. An unknown name, a wrong type or a value out
---- of range ends the program with status 2; --help prints the declaration and ends it. Returns the values by name.
---- The program's command line also takes --run, --runs, --resume and --quiet, which go to the run
---- (lib/trinity/runs/init.lua) and the progress line.
+--- will write, and what follows in its name ('' or '.csv'); one that cannot be is an error. `replaces`:
+--- names that are refused, with what to write instead. An unknown name, a wrong type or a value out of range ends the
+--- program with status 2; --help prints the declaration and ends it. Returns the values by name. The program's
+--- command line also takes --run, --runs, --resume and --quiet, which go to the run (lib/trinity/runs/init.lua) and the
+--- progress line.
 ---@param spec table<string|integer, trinity.OptionSpec|string> [1] describes the script, [2] 'keeps no run': no --run
 ---@param words? string[]
 ---@return table<string, any> values by name

@@ -1,4 +1,4 @@
--- What a command line may say: units, true and false as words, earlier names of options, clusters with and without a count.
+-- What a command line may say: units, true and false as words, options that were renamed, clusters with and without a count.
 
 local trinity = require 'trinity'
 local core = require 'trinity.core'
@@ -45,12 +45,8 @@ describe('an option', function()
     expect(values({ training = { default = false } }, '--training', 'true').training):equals(true)
     expect(values(declared, '--training', 'alexnet').model):equals 'alexnet'
   end)
-  it('goes on being understood by its earlier name', function()
-    expect(values({ model = { default = '', earlier = 'file' } }, '--file', 'x').model):equals 'x'
-    local _, by_name = run_trinity "pipeline --model tests/data/profiles/small.graph.txt --method max_load_dp --run none"
-    local _, earlier = run_trinity "pipeline --file tests/data/profiles/small.graph.txt --method max_load_dp --run none"
-    expect(by_name):matches '^small %(PipeDream profile%) by max_load_dp'
-    expect((earlier:gsub('planned in.*', ''))):equals((by_name:gsub('planned in.*', '')))
+  it('is refused by its earlier name, with the word of today', function()
+    trinity_says('pipeline --file tests/data/profiles/small.graph.txt', 2, "option '%-%-file' is no more; use %-%-model")
   end)
 end)
 
@@ -92,11 +88,11 @@ describe('--cluster', function()
   end)
 end)
 
-local whole = { fidelity = 'fidelity', launch = 'dist' } -- directories that scripts hand all of their options to
+local whole = { fidelity = 'fidelity' } -- directories that scripts hand all of their options to
 
 -- The text of a script and of the modules that it requires.
 local function text_of(name)
-  local parts = { core.read_file(('%s/scripts/%s.lua'):format(root, name == 'run' and 'execute' or name)) }
+  local parts = { core.read_file(('%s/scripts/%s.lua'):format(root, name)) }
   for module in parts[1]:gmatch "require[ (]'(trinity%.[%w_.]+)'" do
     local stem = ('%s/lib/%s'):format(root, module:gsub('%.', '/'))
     for _, ending in ipairs { '.lua', '/init.lua' } do
