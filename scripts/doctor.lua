@@ -3,7 +3,7 @@
 -- and the addresses of this machine, what a launcher has set, whether the ranks find each other, hear each other, and
 -- see the same files. Alone it looks at this machine; under a launcher at the whole job, which rank 0 tells of:
 --   trinity doctor
---   trinity launch -n 2 doctor
+--   mpirun -n 2 trinity doctor
 --   srun -n 8 trinity doctor
 -- The exit status is 1 where something is wrong.
 

@@ -33,7 +33,6 @@ local smoke = {
     fidelity = ([[collectives --rows '%s/tests/data/collectives.csv']]):format(root),
     runs = '--sort name --runs ' .. example_runs(),
     watch = '--once --runs ' .. example_runs(),
-    launch = '-n 4 --per_node 2 scripts/train_distributed.lua --epochs 1 --batches 2 --batch_size 2',
     doctor = '--rounds 1',
     report = ("'%s/tests/data/run' --out %s"):format(root, temporary()),
   },
@@ -69,9 +68,6 @@ local pages = {
   pase = '--only table2,figure6 --quick --models rnnlm --output ' .. temporary '.folder',
 }
 
--- Scripts that are but an earlier name of another.
-local earlier_names = { run = 'execute' }
-
 --- The golden text of a script, scripts/GROUP/NAME, and its arguments there.
 local function small(name)
   for group, arguments in pairs(smoke) do -- in any order: a name stands in one
@@ -95,12 +91,6 @@ describe('scripts', function()
     if pages[name] then
       it(name .. ' goes on being understood', function()
         trinity_says(name .. ' --help', 0, 'what a paper claims beside what comes out here')
-      end)
-    elseif earlier_names[name] then
-      it(name .. ' goes on being understood', function()
-        local output = trinity_says(name .. ' --help', 0)
-        local _, own = run_trinity(earlier_names[name] .. ' --help')
-        expect(output:gsub('^[^\n]*\n', '')):equals((own:gsub('^[^\n]*\n', '')))
       end)
     elseif name then
       local text_name, arguments = small(name)
