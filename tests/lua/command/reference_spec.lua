@@ -49,9 +49,9 @@ describe('the reference', function()
     local ok, message = pcall(trinity.problem, { graph = problem.graph, cluster = problem.cluster, rules = '?' })
     same('trinity.RulesName', not ok and message:match 'known: (.*)%)')
   end)
-  it('is printed by a script, which refuses other names with a suggestion', function()
-    trinity_says('reference trinity.model', 0, '### `trinity.model%(name, options%?%)`')
-    trinity_says('reference problem:evaluat', 2,
+  it('is printed by trinity help --markdown, which refuses other names with a suggestion', function()
+    trinity_says('help --markdown trinity.model', 0, '### `trinity.model%(name, options%?%)`')
+    trinity_says('help --markdown problem:evaluat', 2,
       "the reference has no entry 'problem:evaluat', did you mean 'problem:evaluate'%?")
   end)
 end)
@@ -95,7 +95,8 @@ describe('.luarc.json', function()
     local settings = assert(loadstring('return ' .. lua))()
     expect(settings['runtime.version']):equals 'LuaJIT'
     local library = settings['workspace.library']
-    expect(#library):equals(1)
-    expect(core.read_file(('%s/%s/trinity/_meta/trinity.lua'):format(root, library[1]))):matches '^%-%-%-@meta trinity'
+    expect(table.concat(library, ' ')):equals 'lib build/types'
+    expect(core.read_file(root .. '/lib/trinity/_meta/trinity.lua')):matches '^%-%-%-@meta trinity'
+    expect(core.read_file(program:match '^(.*)/' .. '/types/search.lua')):matches '^%-%-%-@meta _.*\n%-%-%-@class trinity%.%w+'
   end)
 end)
