@@ -1,5 +1,6 @@
 -- Recomputation by layer: of every virtual stage the first layers are computed again, as few as the memory of its
--- device asks for (Megatron-LM's recompute method 'block', with a number for every stage).
+-- device asks for (Megatron-LM's recompute method 'block'; where the runtime has one number for all virtual stages, the
+-- largest).
 --
 -- A plan of this kind takes no less time than one that computes nothing again, and keeps no less than one that computes
 -- all again; between, bytes of a stage fall by the same for every layer.
@@ -31,8 +32,14 @@ function by_layer.stages(point, layers)
   return util.listed(count, function() return layers / count end)
 end
 
---- Shares out numbers of layers of every device over its virtual stages, one at a time, the first first.
-local function dealt(point, wanted, has)
+--- Shares out numbers of layers of every device over its virtual stages, one at a time, the first first. uniform: as
+--- many of all virtual stages.
+local function dealt(point, wanted, has, uniform)
+  if uniform then
+    local most = 0
+    for _, count in ipairs(wanted) do most = math.max(most, math.ceil(count / point.virtual_stages)) end
+    return util.map(has, function(count) return math.min(most, count) end)
+  end
   local list = util.listed(#has, function() return 0 end)
   for device, chunks in ipairs(chunks_of(point)) do
     local left, moved = wanted[device], true
@@ -86,7 +93,7 @@ local function settle(search, entry, plain, full)
   local point, layers = entry.point, search.space.about.layers
   local has = by_layer.stages(point, layers)
   local wanted, saved = needed(search, entry, plain.memory_bytes, full.memory_bytes, has)
-  local again = point.recomputed or dealt(point, wanted, has)
+  local again = point.recomputed or dealt(point, wanted, has, search.space.uniform)
   local total = space.total(again)
   local key = ('%s %s %s'):format(space.text(util.merged(point, { recomputed = again })), table.concat(has, ','),
     table.concat(again, ','))
@@ -124,7 +131,7 @@ function by_layer.bounds(search, problem, entries, layers)
 end
 
 --- A result's layers where each device has what its simulation says it has room for; nil where that changes nothing.
-function by_layer.corrected(result, room, layers)
+function by_layer.corrected(result, room, layers, uniform)
   local point, saved = result.point, result.bounds.layer_bytes
   if not point.recomputed or not saved then return nil end
   local has, wanted, mesh, changes = by_layer.stages(point, layers), {}, result.strategy.mesh, false
@@ -137,7 +144,7 @@ function by_layer.corrected(result, room, layers)
     wanted[device] = math.max(0, math.min(most, count + more))
     changes = changes or wanted[device] ~= count
   end
-  return changes and dealt(point, wanted, has) or nil
+  return changes and dealt(point, wanted, has, uniform) or nil
 end
 
 return by_layer
