@@ -40,7 +40,12 @@ local synchronise = options.declare('trinity.MeshSynchronisation', { kind = 'fie
     help = 'parameter_server: gradients are applied one by one, and no replica waits for others; '
       .. 'daso: weights that a step sends are merged behind the next' },
 })
-local words = options.words('trinity.RecomputeWord', { 'none', 'selective', 'full' })
+
+--- Parts of layers that Megatron-LM recomputes by name (engine/strategy/recompute_modules.h), in its order.
+parallelism.recompute_modules = { 'core_attn', 'layernorm', 'mla_up_proj', 'mlp', 'moe', 'moe_act', 'shared_experts' }
+
+local words = options.words('trinity.RecomputeWord', { 'none', 'selective', 'full',
+  unpack(parallelism.recompute_modules) })
 
 local function is_strategy(value) return type(value) == 'table' and getmetatable(value) ~= nil end
 
@@ -51,9 +56,6 @@ local function check_inside(owner, place, name, value)
   end
   check.integers(owner, place, name, value, 1, 4096)
 end
-
---- Parts of layers that Megatron-LM recomputes by name (engine/strategy/recompute_modules.h), in its order.
-parallelism.recompute_modules = { 'core_attn', 'layernorm', 'mla_up_proj', 'mlp', 'moe', 'moe_act', 'shared_experts' }
 
 local modules = {}
 for _, name in ipairs(parallelism.recompute_modules) do modules[name] = true end
