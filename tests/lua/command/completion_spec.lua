@@ -26,7 +26,7 @@ end
 describe('completion', function()
   it('knows every script and every option that it declares', function()
     local names = commands.names()
-    expect(#names > 30):equals(true)
+    expect(#names > 15):equals(true)
     for _, name in ipairs(names) do
       local about = commands.about(name)
       if #about.options > 0 then

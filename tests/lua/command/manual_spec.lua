@@ -103,7 +103,7 @@ describe('trinity help', function()
       :equals 'TAPP (Appl. Sci. 2021, 11(11), 4785) beside data parallelism'
     expect(help.first_sentence 'Trees, i.e. graphs. Then'):equals 'Trees, i.e. graphs'
     expect(help.first_sentence 'All of it.'):equals 'All of it'
-    shows('', '\n  figure4 +')
+    shows('', '\n  study +')
   end)
 end)
 

@@ -35,7 +35,7 @@ error 'this file is for editors'
 ---@class trinity.BatchNormOptions
 ---@field epsilon? number added to the variance (default 0.001; 0 or more)
 ---@field scale? boolean whether there is one (default true)
----@field fused? integer 0: without a fused kernel, which graphs of framework granularity show (default 1; 0 to 1)
+---@field fused? integer 0: without a fused kernel, as TensorFlow's graphs show (default 1; 0 to 1)
 
 --- What trinity.cluster takes.
 ---@class trinity.ClusterOptions
@@ -139,11 +139,8 @@ error 'this file is for editors'
 ---@field training? boolean false: the forward graph alone (default true)
 ---@field dtype? 'float32'|'float16'|'bfloat16'|'float64'|'float8' of activations and weights (builders only); a config.json's: what it says, or bfloat16; its 'float8': bfloat16, with operands of products in FP8 (default 'float32')
 ---@field cluster? trinity.Cluster|string where it is trained: gpt2, bert_base, vit_b16 and moe_transformer without a dtype are in bfloat16, with float32 gradients, if all of its devices have that; decoders whose file says no dtype in float16 if they have not
----@field granularity? 'layer'|'framework' 'framework': the operators of a TensorFlow 1.15 graph (default 'layer')
 ---@field dimensions? table<string, integer> sizes that an ONNX file leaves open, by name
 ---@field copy_shared_vectors? boolean of ONNX files: a vector read by several operators is copied (exporters merge equal vectors), or one Variable (default true)
----@field weight_decay? boolean of granularity 'framework' (default false)
----@field clip_gradients? boolean of granularity 'framework' (default false)
 ---@field [string] any options of the model
 
 --- What layers:layer_norm and layers:rms_norm take.

@@ -288,7 +288,7 @@ describe('published measurements', function()
     local rows, mean = errors_of('vtrain/a100', 'vtrain_a100')
     expect(rows):equals(77)
     expect(mean <= 12):truthy()
-    local told = json.decode(trinity_says(("study fidelity collectives --json --rows '%s'"):format(shared 'vtrain/a100'), 0)).rows
+    local told = json.decode(trinity_says(("study fidelity collectives --json --quiet --rows '%s'"):format(shared 'vtrain/a100'), 0)).rows
     for i, one in ipairs(tables.read(shared 'vtrain/a100')) do
       if one.gpus == '2' and tonumber(one.bytes) >= 2 ^ 24 then
         expect(math.abs(told[i].predicted_s * 1e6 / tonumber(one.time_us) - 1) < 0.1):truthy()
