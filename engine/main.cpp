@@ -34,12 +34,12 @@ using trinity::lua::Action;
 using trinity::lua::CommandLine;
 using trinity::lua::UsageError;
 
-/// The name of a script in scripts/, whatever lies in the working directory, or a path. Empty for a
-/// name that no script has.
+/// The file of the script that a word names: a command in scripts/, whatever lies in the working
+/// directory, or a path. Empty where the word is no path and no command.
 std::string find_script(const std::string& word, const std::string& home) {
   const bool is_name = word.find('/') == std::string::npos;
-  const auto command = fmt::format("{}/scripts/{}.lua", home, word);
-  if (is_name && fs::exists(command)) return command;
+  if (auto command = fmt::format("{}/scripts/{}.lua", home, word); is_name && fs::exists(command))
+    return command;
   const bool is_folder = fs::is_directory(word);
   if (word == "-" || (fs::exists(word) && !is_folder)) return word;
   if (is_name && !word.ends_with(".lua")) return "";
@@ -47,20 +47,18 @@ std::string find_script(const std::string& word, const std::string& home) {
       fmt::format("{}: {}", word, is_folder ? "is a folder, expected a script" : "no such script"));
 }
 
-/// trinity help [TOPIC]: the options of a script whose name no chapter has, or what
-/// lib/trinity/command/help.lua knows.
-int help(Runtime& runtime, const std::vector<std::string>& topics) {
-  if (topics.empty()) std::fputs(trinity::lua::kUsage, stdout);
-  const bool is_name = topics.size() == 1 && topics[0].find('/') == std::string::npos;
-  const auto path = is_name ? fmt::format("{}/scripts/{}.lua", runtime.home(), topics[0]) : "";
-  const auto chapter =
-      is_name ? fmt::format("{}/lib/trinity/manual/{}.md", runtime.home(), topics[0]) : "";
-  if (fs::exists(path) && !fs::exists(chapter)) {
-    runtime.set_arguments(path, {"--help"}, {"trinity"});
-    return runtime.run_file(path, {"--help"});
-  }
-  runtime.set_arguments("help", topics, {"trinity"});
-  return runtime.run_text("require('trinity.command.help').show(arg)", "=(help)");
+/// trinity help, which prints the usage first where it has no arguments.
+int help(Runtime& runtime, const std::vector<std::string>& arguments) {
+  if (arguments.empty()) std::fputs(trinity::lua::kUsage, stdout);
+  const auto script = runtime.home() + "/scripts/help.lua";
+  runtime.set_arguments(script, arguments, {"trinity"});
+  return runtime.run_file(script, arguments);
+}
+
+/// Refuses a word that is no command, with the word that replaces it or a suggestion.
+int refuse_command(Runtime& runtime, const std::string& word) {
+  runtime.set_arguments("trinity", {word}, {"trinity"});
+  return runtime.run_text("require('trinity.command.commands').refuse(arg[1])", "=(trinity)");
 }
 
 int perform(Runtime& runtime, const std::vector<Action>& actions) {
@@ -123,12 +121,6 @@ std::string torch_text() {
   }
 }
 
-/// Ends with a sentence that says what an unknown command may mean.
-int refuse(Runtime& runtime, const std::string& command) {
-  runtime.set_arguments(command, {}, {"trinity"});
-  return runtime.run_text("require('trinity.command.commands').refuse(arg[0])", "=(command)");
-}
-
 int run(const std::vector<std::string>& words) {
   const auto line = trinity::lua::parse_command_line(words);
   const auto home = trinity::find_home();
@@ -141,18 +133,23 @@ int run(const std::vector<std::string>& words) {
   options.home = home;
   options.keep_runs = true;
   options.owns_process = true;
-  const bool wants_help = line.help || (line.script < words.size() && words[line.script] == "help");
-  const bool has_script = line.script < words.size() && !wants_help;
-  const std::string script = has_script ? find_script(words[line.script], home) : "";
-  const bool is_unknown = has_script && script.empty();
-  if (wants_help || is_unknown) options.safe = false;  // nobody's script runs but our own
+  const bool has_word = line.script < words.size();
+  const bool wants_help = line.help || (has_word && words[line.script] == "help");
+  std::string script;
+  if (has_word && !wants_help) script = find_script(words[line.script], home);
+  const bool is_unknown = has_word && !wants_help && script.empty();
+  if (wants_help || is_unknown) options.safe = false;  // no script runs but our own
   trinity::lua::take_requests_to_end(line.stops_on_usr1);
   auto runtime = std::make_unique<Runtime>(options);
   const auto first = static_cast<std::ptrdiff_t>(std::min(line.script + 1, words.size()));
-  const std::vector<std::string> topics(words.begin() + first, words.end());
-  const int status = is_unknown   ? refuse(*runtime, words[line.script])
-                     : wants_help ? help(*runtime, line.help ? std::vector<std::string>{} : topics)
-                                  : run_main(*runtime, line, words, script);
+  const std::vector<std::string> arguments(words.begin() + first, words.end());
+  int status = 0;
+  if (wants_help)
+    status = help(*runtime, line.help ? std::vector<std::string>{} : arguments);
+  else if (is_unknown)
+    status = refuse_command(*runtime, words[line.script]);
+  else
+    status = run_main(*runtime, line, words, script);
   std::fflush(nullptr);
   trinity::lua::leave_on_interrupt(status);
   // A script that was stopped may have left open a command, whose end closing would wait for.

@@ -213,9 +213,9 @@ call('policy', 'trinity.policies.trinity', function()
 end)
 
 local profile = os.tmpname()
-command('profile', { 'profile', network[1], network[2], network[3], network[4], '--device', devices[1], '--devices',
+command('profile', { 'execute', network[1], network[2], network[3], network[4], '--devices',
   list, '--steps', steps, '--warm_up', '1', '--largest_copy', options.quick and '4096' or '268435456', '--copies',
-  options.quick and '1' or '7', '--out', profile, '--run', 'none' }, '')
+  options.quick and '1' or '7', '--profile', profile, '--run', 'none' }, '')
 os.remove(profile)
 
 -- Figure 9 as its page has it, on two devices.

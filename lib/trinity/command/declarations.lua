@@ -1,7 +1,7 @@
 -- Reads the editor types (LuaLS annotations): what scripts can call, with types and descriptions. A function's stand
 -- directly above its definition in lib/trinity; those of what C++ binds or is made at run time, and of tables that
--- functions take or give, in lib/trinity/_meta. The reference (trinity reference) is made of them, and tests compare
--- them with what is there at run time.
+-- functions take or give, in lib/trinity/_meta. The reference (trinity help --markdown) is made of them, and tests
+-- compare them with what is there at run time.
 --
 -- read() gives { classes =, order =, aliases = }:
 --   classes[name] = { name =, parent =, description =, fields =, methods =, members = }

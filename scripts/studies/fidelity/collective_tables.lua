@@ -1,12 +1,16 @@
--- Rows of comparison collectives from folders in which others keep measured collectives in forms of their own:
+-- Rows of `trinity fidelity collectives` from files and folders in which others keep measured collectives in forms of
+-- their own:
+--   nccl.csv                                 NCCL's tests of AIConfigurator (github ai-dynamo/aiconfigurator)
 --   AR_GPU2_1M_1024M_LUT ...        all-reduces of vTrain's A100 (github VIA-Research/vTrain, trace/a100), by GPUs
 --   sp_time_1nodes_8gpus_per_node.json ...   Galvatron's profiles (github PKU-DAIR/Hetu-Galvatron), ms by GPUs and MB
--- Both were made with NCCL's tests. Of vTrain's steps of 1 MiB the powers of two are rows, as those tests have them and
+-- All were made with NCCL's tests. Of vTrain's steps of 1 MiB the powers of two are rows, as those tests have them and
 -- Galvatron's profiles, so that small messages count. Galvatron's bandwidths (allreduce_bandwidth_*, p2p_bandwidth_*:
 -- those of strided groups, and of two nodes) are means over sizes that are not stated, so that no row is made of them.
 
 local core = require 'trinity.core'
+local csv = require 'trinity.base.csv'
 local json = require 'trinity.base.json'
+local statistics = require 'trinity.base.statistics'
 local util = require 'trinity.base.util'
 
 local tables = {}
@@ -54,11 +58,34 @@ local function add_galvatron(found, path, whole)
   for _, row in ipairs(rows) do found[#found + 1] = row end
 end
 
---- The rows of a folder as csv.read has those of a table, with their `number`; nil where `path` is none.
+-- AIConfigurator's systems: the GPUs of a domain of NVLink, its words.
+local systems = { a100_sxm = { 8, 'A100', inside }, h100_sxm = { 8, 'H100', 'NVSwitch, NVLink4 x18' },
+  h200_sxm = { 8, 'H200', 'NVSwitch, NVLink4 x18' }, b200_sxm = { 8, 'B200', 'NVSwitch, NVLink5 x18' },
+  b300_sxm = { 8, 'B300', 'NVSwitch, NVLink5 x18' }, gb200 = { 72, 'GB200', 'NVLink5 over the rack (domain 72)' },
+  gb300 = { 72, 'GB300', 'NVLink5 over the rack (domain 72)' } }
+
+--- The rows of AIConfigurator's table, repeated measurements averaged; nil for another table. Systems whose links the
+--- source does not state have none.
+local function aiconfigurator(path)
+  if not util.read_file(path):find '^system,nccl,collective,dtype,gpus,bytes,time_us' then return nil end
+  local found = {}
+  for _, same in ipairs(util.grouped(csv.read(path), function(row)
+    return table.concat({ row.system, row.nccl, row.collective, row.gpus, row.bytes }, ' ')
+  end)) do
+    local row, times_us = same[1], util.map(same, function(one) return csv.number(path, one, 'time_us') end)
+    local count, gpu, words = unpack(systems[row.system] or { 8, row.system, '' })
+    found[#found + 1] = { run = ('%s_nccl_%s'):format(row.system, row.nccl), gpus = row.gpus, nodes = '1',
+      system = ('%s of %d x %s'):format(row.gpus, count, gpu), inside = words, between = '', bytes = row.bytes,
+      collective = row.collective, time_us = ('%.10g'):format(statistics.mean(times_us)), number = row.number }
+  end
+  return found
+end
+
+--- The rows of a folder or file as csv.read has those of a table, with their `number`; nil where `path` is none.
 ---@param path string
 ---@return table<string, string>[]?
 function tables.read(path)
-  if not core.exists(path .. '/.') then return nil end
+  if not core.exists(path .. '/.') then return aiconfigurator(path) end
   local names, found = core.list_folder(path), {}
   table.sort(names)
   for _, name in ipairs(names) do

@@ -19,7 +19,7 @@ local collectives = {
   options = {
     rows = { default = '',
       help = 'table of measurements, or of what is asked (CSV), or a folder of vTrain or Galvatron' },
-    also = { default = '', help = 'another table or folder, whose rows come behind' },
+    also = { default = {}, help = 'another table or folder, whose rows follow; may be given several times' },
   },
 }
 
@@ -120,7 +120,9 @@ end
 --- Rows for runs.lua: errors are counted over measured ones from 1 MiB up whose links are stated and no trap.
 function collectives.read(options)
   local rows = read(options.rows)
-  if options.also ~= '' then for _, row in ipairs(read(options.also)) do rows[#rows + 1] = row end end
+  for _, path in ipairs(options.also) do
+    for _, row in ipairs(read(path)) do rows[#rows + 1] = row end
+  end
   for i, row in ipairs(rows) do
     local seconds = row.collective_kind and row.measured_s
     local counts = row.found and seconds and row.size >= least_bytes and not row.trap

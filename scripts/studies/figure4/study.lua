@@ -10,10 +10,10 @@ local cli = require 'trinity.command.cli'
 local settings = require 'trinity.command.settings'
 local util = require 'trinity.base.util'
 
-local options = trinity.options(util.merged(cli.strategy_options, {
+local options = trinity.options(cli.declare('strategy reevaluate', {
   'Draws a found placement on the layers of its graph, coloured by device.',
   model = { default = 'nmt', help = 'a model in models/, or a file .lua .onnx .json .txt' },
-  batch_size = { default = 64, help = 'samples per step; 0: what the model has', min = 0, integer = true },
+  batch_size = { default = 64, help = 'samples per step', min = 1, integer = true },
   hidden = { default = 1728, help = "units of nmt's layers (table 4 of the paper); 0: the model's own", min = 0,
     integer = true },
   cluster = { default = 'p100_paperx4', help = 'a cluster in models/clusters with a count, a Lua file, a profile' },
@@ -29,7 +29,7 @@ cli.complete(options)
 
 local problem = trinity.problem { cluster = trinity.cluster(options.cluster), graph = cli.load_model(options, {
   hidden = options.hidden > 0 and options.model == 'nmt' and options.hidden or nil }) }
-local found = options.strategy ~= '' and cli.load_strategy(options, problem, true)
+local found = options.strategy and cli.load_strategy(options, problem, true)
   or assert(cli.run_method(options, problem, { evaluations = options.evaluations, seed = options.seed }))
 
 if found.stopped then

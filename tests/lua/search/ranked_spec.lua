@@ -296,7 +296,7 @@ end)
 
 describe('the commands', function()
   local save = temporary '.safetensors'
-  local common = ('--graphs vgg16:8 --clusters p100x2,p100x4 --hidden 4 --seed 2 --save %s'):format(save)
+  local common = ('--graphs vgg16:8 --clusters p100x2,p100x4 --hidden 4 --seed 2 --output %s'):format(save)
   local function run(arguments)
     local status, output = run_trinity(arguments)
     return output, status
@@ -334,7 +334,7 @@ describe('the commands', function()
     trinity_says('train --minutes=-1', 2, "option '%-%-minutes': expected a number from 0, got %-1")
   end)
   it_all('train shows the newest 50 rounds', function()
-    local output, status = run('train --rounds 52 --graphs alexnet:8 --clusters p100x2 --hidden 4 --save ' .. temporary '.safetensors')
+    local output, status = run('train --rounds 52 --graphs alexnet:8 --clusters p100x2 --hidden 4 --output ' .. temporary '.safetensors')
     expect(status):equals(0)
     expect(output):matches '\nthe newest 50 rounds; metrics%.csv of the run has all\nround [^\n]+\n[- ]*\n*3 +imitate'
     expect(output):matches '\n52 +ppo'
@@ -359,7 +359,7 @@ describe('the memory of a training', function()
       local folder, peaks = temporary(), {}
       core.write_file(folder .. '/watch.lua', watch)
       output_of(("cd '%s' && '%s' -e 'dofile \"watch.lua\"' train --graphs vgg16:8 --clusters p100x2,p100x4 --hidden 4 --rounds 12 "
-        .. '--reward %s --save w --run r 2>&1'):format(folder, program, reward))
+        .. '--reward %s --output w --run r 2>&1'):format(folder, program, reward))
       for round, kb in core.read_file(folder .. '/peaks'):gmatch '(%d+) (%d+)' do peaks[tonumber(round)] = tonumber(kb) / 1024 end
       expect(#peaks):equals(12)
       expect(peaks[3]):below(150)
@@ -439,7 +439,7 @@ describe('a ranker that is told the weights of the reward', function()
   it('is what train --told --reward front makes', function()
     local save = temporary '.safetensors'
     local status, output = run_trinity(('train --graphs vgg16:8 --clusters p100x2 --rounds 1 --told --reward front '
-      .. '--evaluations 60 --save %s'):format(save))
+      .. '--evaluations 60 --output %s'):format(save))
     expect(status):equals(0)
     expect(output):matches '2593 weights'
     local ranker = trinity.rankers.load(save)

@@ -89,11 +89,11 @@ local network = ' --model rnnlm --set hidden=64,vocabulary=200,sequence=8 --batc
 local goes_on = {
   { name = 'search', words = '--model inception_v3 --cluster p100x4 --method local_search --evaluations 16000', kept = best,
     seconds = 1, seeded = true, after = begun },
-  { name = 'compare', words = '--model alexnet --cluster p100x4 --methods random,local_search,metis --seeds 2 '
+  { name = 'search', words = '--model alexnet --cluster p100x4 --method random,local_search,metis --seeds 2 '
     .. '--evaluations 20000', kept = best, seconds = 1, seeded = true, after = begun },
   { name = 'study papers', words = 'pase --only figure6 --quick', kept = result, seconds = 1, endless = 'pase --only figure6',
     after = 'grep -q "^figure6: rnnlm" err' },
-  { name = 'train', words = '--graphs alexnet:8 --clusters p100x2 --rounds 3 --save w.safetensors', kept = 'w.safetensors',
+  { name = 'train', words = '--graphs alexnet:8 --clusters p100x2 --rounds 3 --output w.safetensors', kept = 'w.safetensors',
     after = 'test -e w.safetensors.training' },
   { name = 'execute', words = '--model mlp --set inputs=3,classes=2 --data d.csv --batch_size 20 --epochs 150 '
       .. '--checkpoint c.safetensors --save w.safetensors', files = { ['d.csv'] = samples() }, kept = '[cw].safetensors',
@@ -119,7 +119,7 @@ local goes_on = {
     seed = false, after = 'test -e runs/r/searches/3', says = rows_done },
   { name = 'study policy', words = 'front runs/policy/attention.safetensors --families attention --evaluations 60 --seeds 1',
     files = held_out, kept = result, seed = false, after = 'test -e runs/r/searches/19', says = rows_done },
-  { name = 'timeline', words = '--method trinity --evaluations 30000', kept = best, after = begun },
+  { name = 'simulate', words = '--batch_size 64 --cluster p100x4 --method trinity --evaluations 30000 --trace t.json', kept = best, after = begun },
   { name = 'export', words = '--format placement --cluster p100x4 --method annealing --evaluations 60000', kept = best,
     after = begun },
 }
@@ -136,7 +136,7 @@ local begins_anew = {
     'step [3-9]' },
   { 'execute' .. network .. ' --mixtures 2 --devices cpu:0,cpu:1 --steps 1000000', result,
     'after %d+ of 1000000 rounds; [^\n]*a new run begins at round 1', 'round [2-9]' },
-  { 'profile' .. network .. ' --steps 1000000 --warm_up 1 --largest_copy 4096 --out p.json', 'p.json',
+  { 'execute' .. network .. ' --steps 1000000 --warm_up 1 --largest_copy 4096 --profile p.json', 'p.json',
     'after %d+ of 1000000 measured steps, [^\n]*a new one begins at step 1', 'step [1-9]' },
   { 'study fidelity vtrain --rows r.csv --fit --save c.lua', 'c.lua', fit, '/.* items', runs(3000) },
   { 'study fidelity vtrain --rows r.csv', result, told, '[2-9] of .* pieces', runs(3000) },
@@ -155,7 +155,7 @@ for _, row in ipairs(begins_anew) do
   if not name then name, words = row[1]:match '^(%S+) (.*)$' end
   commands[#commands + 1] = { name = name, words = words, kept = row[2], after = ('grep -q "%s" out err'):format(row[4]),
     says = row[3]:gsub('^after', 'stopped by Ctrl%%-C after'):gsub('^with', 'stopped by Ctrl%%-C with'),
-    files = row[5] and { ['r.csv'] = row[5] }, keeps_run = name ~= 'profile' }
+    files = row[5] and { ['r.csv'] = row[5] } }
   if name == 'study fidelity' then commands[#commands].seed = false end
 end
 for _, command in ipairs(goes_on) do commands[#commands + 1] = command end

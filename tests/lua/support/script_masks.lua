@@ -59,8 +59,6 @@ local measured_tables = {
 }
 
 local texts = {
-  completion = { { "options='[^']*'", "options='~'" }, { '    [%w_]+%) options[^\n]*\n', '' } }, -- those of --help
-  doctor = { { '(%l%l%l+)  +[^\n]*', '%1 ~' }, { 'GPUs  +[^\n]*', 'GPUs ~' } }, -- machines differ
   equal_time = { { 'on %d of 1 rows, at worst [^;]*', 'on ~ of 1 rows, at worst ~' } },
   execute = { { 'measured: step time[^\n]*', 'measured: step time ~' } },
   launch = { measured },

@@ -18,7 +18,7 @@ local function shell(command, text, folder, words)
   text = text:gsub('COMMAND_WITH(%b())', function(options) return line(options:sub(2, -2)) end)
     :gsub('COMMAND', function() return line '' end)
     :gsub('SEED=(%d+)', command.seed == false and '' or '--seed %1')
-    :gsub('RUN', command.keeps_run == false and '' or '--run r')
+    :gsub('RUN', '--run r')
   return output_of(("mkdir -p '%s'; cd '%s' && unset TRINITY_RUNS; { %s\n} 2>&1"):format(folder, folder, text)), folder
 end
 
@@ -172,12 +172,11 @@ it('every part of a command is in the table', function()
 end)
 
 it('every command that takes --evaluations, --seconds, --minutes or --steps is in the table', function()
-  local listed, missing = { run = 'execute' }, {}
+  local listed, missing = {}, {}
   for _, command in ipairs(commands) do listed[command.name] = true end
-  local short = { custom_policy = 'compare', own_baseline = 'search', own_heuristic = 'search', own_path = 'search',
-    own_reward = 'search', quickstart = 'compare', ['study aceso'] = 'plan', ['study equal_time'] = 'compare',
-    ['study figure4'] = 'timeline', ['study unequal'] = 'plan',
-    ['study whole_loop'] = 'profile' } -- experiments whose searches are those of another command
+  local short = { quickstart = 'search', ['study aceso'] = 'plan', ['study equal_time'] = 'search',
+    ['study figure4'] = 'simulate', ['study unequal'] = 'plan',
+    ['study whole_loop'] = 'execute' } -- experiments whose searches are those of another command
   local files = {}
   for _, file in ipairs(core.list_folder(root .. '/scripts')) do
     if file:match '%.lua$' then files[file:match '^(.*)%.lua$'] = 'scripts/' .. file end

@@ -27,7 +27,7 @@ local function row(changes)
 end
 
 local function predicted(...)
-  local output = trinity_says(("study fidelity collectives --json --rows '%s'"):format(table_of(...)), 0)
+  local output = trinity_says(("study fidelity collectives --json --quiet --rows '%s'"):format(table_of(...)), 0)
   return json.decode(output:match '{.*}').rows
 end
 
@@ -103,8 +103,8 @@ describe('a ring of few', function()
       local cluster = described { gpus = gpus, inside = 'NVSwitch, NVLink3 x12', system = ('%d of 8 x A100'):format(gpus) }
       local members = {}
       for i = 1, gpus do members[i] = i end
-      local time_s = cluster:collective { kind = 'all_reduce', algorithm = 'ring', devices = members, bytes = 2 ^ 44 }.time_s
-      return time_s * 12 * 25e9 * values.nvlink3_share / 2 ^ 44
+      local time_s = cluster:collective { kind = 'all_reduce', algorithm = 'ring', devices = members, bytes = 2 ^ 48 }.time_s
+      return time_s * 12 * 25e9 * values.nvlink3_share / 2 ^ 48
     end
     for _, n in ipairs { 2, 4, 8 } do
       expect(share_of(n)):near(2 * (n - 1) / n + 12 * 25e9 * values.nvlink3_share / copy_bandwidth 'a100_80gb' / n, 1e-3)
@@ -142,7 +142,7 @@ describe('tables of others', function()
     expect(table.concat(rows, '; ')):equals('vtrain_a100 all_reduce 2 1048576 45.1; vtrain_a100 all_reduce 2 2097152 51.13; '
       .. 'galvatron_all_reduce all_reduce 8 1048576 78.95; galvatron_all_reduce all_reduce 8 2097152 109.4; '
       .. 'galvatron_all_to_all all_to_all 4 1048576 52.44')
-    local told = json.decode(trinity_says(("study fidelity collectives --json --rows '%s' --also '%s'"):format(folder,
+    local told = json.decode(trinity_says(("study fidelity collectives --json --quiet --rows '%s' --also '%s'"):format(folder,
       table_of(row())), 0)).rows
     expect(#told):equals(6)
     for _, one in ipairs(told) do expect(one.predicted_s > 0):truthy() end
@@ -307,7 +307,7 @@ describe('published measurements', function()
     local rows, mean = output:match 'all +(%d+) +([%d.]+) %%'
     expect(tonumber(rows) > 150):truthy()
     expect(tonumber(mean) <= 12):truthy()
-    expect(#json.decode(trinity_says(("study fidelity collectives --json --rows '%s'"):format(path), 0):match '{"rows.*}').rows)
+    expect(#json.decode(trinity_says(("study fidelity collectives --json --quiet --rows '%s'"):format(path), 0):match '{"rows.*}').rows)
       :equals(#csv.read(path, 'gpus'))
   end)
 end)

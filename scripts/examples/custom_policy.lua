@@ -53,7 +53,7 @@ local function make_policy(given, seed)
 end
 
 trinity.methods.register('my_policy', trinity.ppo { name = 'my_policy', policy = make_policy, learning_rate = 5e-3 },
-  { help = 'the policy of scripts/custom_policy.lua', budget = true })
+  { help = 'the policy of scripts/examples/custom_policy.lua', budget = true })
 
 -- Policy against policy: Trinity's without its warm start and refinement.
 print(trinity.compare(problem, { 'single_device', 'trinity', 'my_policy' }, { evaluations = options.evaluations,

@@ -1,25 +1,13 @@
-#!/usr/bin/env trinity
--- Follows a run from another terminal: what it is doing, its best so far, and each search that ends. Ctrl-C leaves (the
--- run goes on); it ends by itself when the run does. With --once it prints how things are and ends.
+-- Following a run from another terminal: what it is doing, its best so far, and each search that ends.
 
-local trinity = require 'trinity'
+local core = require 'trinity.core'
 local progress = require 'trinity.base.progress'
 local run_list = require 'trinity.runs.list'
-local run_state = require 'trinity.runs.state'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
-local options = trinity.options {
-  'Follows a run from another terminal.',
-  'keeps no run',
-  name = { default = '', position = true, help = 'the run; the latest one that runs' },
-  once = { default = false, help = 'prints how things are and ends' },
-  interval_s = { default = 1, min = 0.05, max = 3600, help = 'seconds between two looks' },
-}
-local root = run_state.root()
-
 -- The latest run that runs, or the latest of all.
-local function latest()
+local function latest(root)
   local runs, chosen = run_list.all(root), nil
   for _, run in ipairs(runs) do
     local better = not chosen or (run.status == 'running') ~= (chosen.status == 'running') and run.status == 'running'
@@ -69,27 +57,29 @@ local function tell_end(run)
   end
 end
 
-local run = options.name ~= '' and run_list.find(root, options.name) or latest()
-say('%s: %s on %s, started %s', run.path, run.model or '?', run.cluster or '?', tostring(run.about.started_at))
-local function follow(stop_requested)
-  local shown_s, wait_s = -math.huge, options.interval_s
-  while true do
-    tell_searches(run)
-    local running = run.status == 'running'
-    local due = look.redraws or options.once or trinity.clock_s() - shown_s >= wait_s
-    if running and due then
-      show_line(run)
-      -- Into a file or pipe, lines become rarer.
-      if shown_s > -math.huge and not look.redraws then wait_s = math.min(600, 1.25 * wait_s) end
-      shown_s = trinity.clock_s()
+--- Follows a run of a folder, by default the latest that runs, until it ends or Ctrl-C leaves it. once: prints how it
+--- is and ends. interval_s: between two looks.
+return function(root, name, once, interval_s)
+  local run = name and run_list.find(root, name) or latest(root)
+  say('%s: %s on %s, started %s', run.path, run.model or '?', run.cluster or '?', tostring(run.about.started_at))
+  require('trinity').stoppable(function(stop_requested)
+    local shown_s, wait_s = -math.huge, interval_s
+    while true do
+      tell_searches(run)
+      local running = run.status == 'running'
+      local due = look.redraws or once or core.clock_s() - shown_s >= wait_s
+      if running and due then
+        show_line(run)
+        -- Into a file or pipe, lines become rarer.
+        if shown_s > -math.huge and not look.redraws then wait_s = math.min(600, 1.25 * wait_s) end
+        shown_s = core.clock_s()
+      end
+      if once or not running or stop_requested() then break end
+      os.execute(('sleep %.3f'):format(interval_s))
+      local path = run.path
+      run = run_list.read(path)
+      if not run then util.fail('%s is not there any more', path) end
     end
-    if options.once or not running or stop_requested() then break end
-    os.execute(('sleep %.3f'):format(options.interval_s))
-    local path = run.path
-    run = run_list.read(path)
-    if not run then util.fail('%s is not there any more', path) end
-  end
+  end)
+  if run.status ~= 'running' then tell_end(run) elseif look.redraws then print '' end
 end
-
-trinity.stoppable(follow)
-if run.status ~= 'running' then tell_end(run) elseif look.redraws then print '' end
