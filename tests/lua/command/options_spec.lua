@@ -151,15 +151,15 @@ end
 -- The text of a script and of the modules that it requires.
 local function text_of(name)
   local parts = { core.read_file(('%s/scripts/%s.lua'):format(root, name)) }
-  for module in parts[1]:gmatch "require[ (]'(trinity%.[%w_.]+)'" do
-    local stem = ('%s/lib/%s'):format(root, module:gsub('%.', '/'))
+  for module in parts[1]:gmatch "require[ (]'(%l+%.[%w_.]+)'" do
+    local stem = ('%s/%s/%s'):format(root, module:find '^trinity' and 'lib' or 'scripts', (module:gsub('%.', '/')))
     for _, ending in ipairs { '.lua', '/init.lua' } do
       if core.exists(stem .. ending) then parts[#parts + 1] = core.read_file(stem .. ending) end
     end
   end
   local folder = whole[name] and ('%s/%s/'):format(root, whole[name])
   for _, file in ipairs(folder and core.list_folder(folder) or {}) do
-    parts[#parts + 1] = core.read_file(folder .. file)
+    if file:find '%.lua$' then parts[#parts + 1] = core.read_file(folder .. file) end
   end
   return table.concat(parts, '\n')
 end
