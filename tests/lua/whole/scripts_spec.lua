@@ -38,7 +38,7 @@ local smoke = {
     own_path = '--model vgg16',
     own_baseline = '--model vgg16 --evaluations 64',
     custom_policy = '--model vgg16 --evaluations 16 --groups 8',
-    train = '--graphs vgg16:8 --clusters p100x2 --hidden 4 --rounds 5 --save ' .. temporary '.safetensors',
+    train = '--graphs vgg16:8 --clusters p100x2 --hidden 4 --rounds 5 --output ' .. temporary '.safetensors',
     policy = 'show --graphs vgg16:8 --evaluations 60 --seeds 2',
     train_distributed = '--task characters --epochs 2 --batches 2 --batch_size 2 --warmup 0',
   },
