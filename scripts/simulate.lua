@@ -15,7 +15,6 @@
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
-local util = require 'trinity.base.util'
 
 local options = trinity.options(cli.declare('model set batch_size cluster rules devices cost strategy reevaluate '
     .. 'schedule micro_batches method method_set evaluations seconds seed json', {
@@ -33,9 +32,8 @@ local options = trinity.options(cli.declare('model set batch_size cluster rules 
 cli.complete(options)
 
 local problem = cli.problem(options)
-if options.placement and (options.strategy or options.method ~= 'given') then
-  util.fail_usage "options '--placement', '--strategy' and '--method' exclude each other"
-end
+if options.placement then cli.refuse(options, 'strategy method', 'not with --placement') end
+if options.method == 'given' then cli.refuse(options, 'method_set evaluations seconds', 'belongs to --method') end
 
 local function make_strategy()
   if options.strategy then return cli.load_strategy(options, problem) end
@@ -50,7 +48,7 @@ end
 local found = cli.rescheduled(options, problem, make_strategy())
 local further
 if options.schedule_csv then
-  if options.trace then util.fail_usage "options '--schedule_csv' and '--trace' exclude each other" end
+  cli.refuse(options, 'trace', 'not with --schedule_csv')
   local orders = cli.called(trinity.formats.read_schedule, options.schedule_csv)
   found.metrics = cli.called(trinity.formats.simulate_schedule, found, orders)
   further = { order = ('%s (%s)'):format(options.schedule_csv, orders.name or 'no schedule of trinity') }
