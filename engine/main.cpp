@@ -33,79 +33,31 @@ using trinity::lua::Action;
 using trinity::lua::CommandLine;
 using trinity::lua::UsageError;
 
-std::vector<std::string> script_names(const std::string& home) {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(home + "/scripts"))
-    if (entry.path().extension() == ".lua") names.push_back(entry.path().stem().string());
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-/// The file of a script in scripts/. Throws UsageError with a suggestion.
-std::string named_script(const std::string& name, const std::string& home) {
-  auto path = fmt::format("{}/scripts/{}.lua", home, name);
-  if (fs::exists(path)) return path;
-  const auto names = script_names(home);
-  throw UsageError(fmt::format("no script '{}'{} (known: {})", name,
-                               trinity::suggestion(name, names), fmt::join(names, ", ")));
-}
-
-/// The name of a script in scripts/, whatever lies in the working directory, or a path.
+/// The file of the script that a word names: a command in scripts/, whatever lies in the working
+/// directory, or a path. Empty where the word is no path and no command.
 std::string find_script(const std::string& word, const std::string& home) {
-  if (word.find('/') == std::string::npos && fs::exists(home + "/scripts/" + word + ".lua"))
-    return named_script(word, home);
+  const bool is_name = word.find('/') == std::string::npos;
+  if (auto command = fmt::format("{}/scripts/{}.lua", home, word); is_name && fs::exists(command))
+    return command;
   const bool is_folder = fs::is_directory(word);
   if (word == "-" || (fs::exists(word) && !is_folder)) return word;
-  if (word.find('/') == std::string::npos && !word.ends_with(".lua"))
-    return named_script(word, home);
+  if (is_name && !word.ends_with(".lua")) return "";
   throw trinity::FileError(
       fmt::format("{}: {}", word, is_folder ? "is a folder, expected a script" : "no such script"));
 }
 
-/// Scripts that are sections of Trinity's page now.
-constexpr std::pair<std::string_view, const char*> kSections[] = {
-    {"table3", "table3"},           {"table4", "table4"},   {"figure5", "figure5"},
-    {"figure6", "table4"},          {"figure7", "figure7"}, {"figure8", "figure8"},
-    {"figure9", "figure9"},         {"transfer", "unseen"}, {"leave_one_out", "unseen"},
-    {"trinity_ablation", "stages"}, {"trinity_vs_hierarchical", "table5"}};
-
-/// The words of a command line; a paper's name, where no script has it, stands for its page, and
-/// that of a script that became a section of one for that: the earlier names of `trinity reproduce`.
-std::vector<std::string> with_pages(std::vector<std::string> words, size_t script,
-                                    const std::string& home) {
-  if (script >= words.size() || words[script].find('/') != std::string::npos) return words;
-  const auto exists = [&](const char* path) {
-    return fs::exists(fmt::format(fmt::runtime(path), home, words[script]));
-  };
-  if (exists("{}/scripts/{}.lua")) return words;
-  const auto at = words.begin() + static_cast<std::ptrdiff_t>(script);
-  if (exists("{}/lib/trinity/paper/{}_page.lua")) {
-    words.insert(at, "reproduce");
-    return words;
-  }
-  for (const auto& [name, section] : kSections) {
-    if (words[script] != name) continue;
-    words[script] = section;
-    words.insert(at, {"reproduce", "trinity", "--only"});
-    break;
-  }
-  return words;
+/// trinity help, which prints the usage first where it has no arguments.
+int help(Runtime& runtime, const std::vector<std::string>& arguments) {
+  if (arguments.empty()) std::fputs(trinity::lua::kUsage, stdout);
+  const auto script = runtime.home() + "/scripts/help.lua";
+  runtime.set_arguments(script, arguments, {"trinity"});
+  return runtime.run_file(script, arguments);
 }
 
-/// trinity help [TOPIC]: the options of a script whose name no chapter has, or what
-/// lib/trinity/command/help.lua knows.
-int help(Runtime& runtime, const std::vector<std::string>& topics) {
-  if (topics.empty()) std::fputs(trinity::lua::kUsage, stdout);
-  const bool is_name = topics.size() == 1 && topics[0].find('/') == std::string::npos;
-  const auto path = is_name ? fmt::format("{}/scripts/{}.lua", runtime.home(), topics[0]) : "";
-  const auto chapter =
-      is_name ? fmt::format("{}/lib/trinity/manual/{}.md", runtime.home(), topics[0]) : "";
-  if (fs::exists(path) && !fs::exists(chapter)) {
-    runtime.set_arguments(path, {"--help"}, {"trinity"});
-    return runtime.run_file(path, {"--help"});
-  }
-  runtime.set_arguments("help", topics, {"trinity"});
-  return runtime.run_text("require('trinity.command.help').show(arg)", "=(help)");
+/// Refuses a word that is no command, with the word that replaces it or a suggestion.
+int refuse_command(Runtime& runtime, const std::string& word) {
+  runtime.set_arguments("trinity", {word}, {"trinity"});
+  return runtime.run_text("require('trinity.command.commands').refuse(arg[1])", "=(trinity)");
 }
 
 int perform(Runtime& runtime, const std::vector<Action>& actions) {
@@ -168,10 +120,9 @@ std::string torch_text() {
   }
 }
 
-int run(const std::vector<std::string>& given) {
-  const auto line = trinity::lua::parse_command_line(given);
+int run(const std::vector<std::string>& words) {
+  const auto line = trinity::lua::parse_command_line(words);
   const auto home = trinity::find_home();
-  const auto words = with_pages(given, line.script, home);
   if (line.version) {
     fmt::print("trinity {} ({}, {})\n", TRINITY_VERSION, torch_text(), LUAJIT_VERSION);
     return 0;
@@ -181,16 +132,23 @@ int run(const std::vector<std::string>& given) {
   options.home = home;
   options.keep_runs = true;
   options.owns_process = true;
-  const bool wants_help = line.help || (line.script < words.size() && words[line.script] == "help");
-  if (wants_help) options.safe = false;  // nobody's script runs but our own, with --help
+  const bool has_word = line.script < words.size();
+  const bool wants_help = line.help || (has_word && words[line.script] == "help");
   std::string script;
-  if (line.script < words.size() && !wants_help) script = find_script(words[line.script], home);
+  if (has_word && !wants_help) script = find_script(words[line.script], home);
+  const bool is_unknown = has_word && !wants_help && script.empty();
+  if (wants_help || is_unknown) options.safe = false;  // no script runs but our own
   trinity::lua::take_requests_to_end(line.stops_on_usr1);
   auto runtime = std::make_unique<Runtime>(options);
   const auto first = static_cast<std::ptrdiff_t>(std::min(line.script + 1, words.size()));
-  const std::vector<std::string> topics(words.begin() + first, words.end());
-  const int status = wants_help ? help(*runtime, line.help ? std::vector<std::string>{} : topics)
-                                : run_main(*runtime, line, words, script);
+  const std::vector<std::string> arguments(words.begin() + first, words.end());
+  int status = 0;
+  if (wants_help)
+    status = help(*runtime, line.help ? std::vector<std::string>{} : arguments);
+  else if (is_unknown)
+    status = refuse_command(*runtime, words[line.script]);
+  else
+    status = run_main(*runtime, line, words, script);
   std::fflush(nullptr);
   trinity::lua::leave_on_interrupt(status);
   // A script that was stopped may have left open a command, whose end closing would wait for.

@@ -8,7 +8,11 @@
 --   mpirun -n 2 trinity execute --model alexnet --devices cpu:0,cpu:1 --method contiguous
 -- --mixtures N sets simulated beside measured step times of N strategies on 2 or 4 devices (a core may be named twice):
 --   trinity execute --model gpt2 --batch_size 1 --set fused=false,layers=4,... --devices cpu:0,cpu:1 --mixtures 20
--- --trace FILE writes the last step beside the simulated one for https://ui.perfetto.dev.
+-- --trace FILE writes the last step beside the simulated one for https://ui.perfetto.dev. --profile FILE measures the
+-- network's operators and the copies between --devices instead, and fits the cost model to them. That file serves as a
+-- cluster (--cluster FILE.json in every command, trinity.cluster 'FILE.json') and brings its times to the network that
+-- it was made of (trinity.problem { graph =, profile = 'FILE.json' }). With --profile, --json prints the profile,
+-- whose fields are those of trinity help Profile.
 -- With --json one object with the fields
 --   model, devices, steps (that were executed), warm_up, schedule, micro_batches, processes (whether workers are)
 --   stopped                 true: by Ctrl-C
@@ -33,51 +37,49 @@ local training = require 'trinity.execute.training'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
-local options = trinity.options(util.merged(cli.strategy_options, {
-  'Executes a placed training graph on this machine and measures it.',
-  model = { default = 'inception_v3', help = 'a model in models/, or a file .lua .onnx .json' },
-  batch_size = { default = 4, help = 'samples per micro-batch; 0: what the model has', min = 0, integer = true },
-  set = settings.of_model,
-  devices = { default = 'cpu:0', help = 'workers, one for each device of the strategy: cpu:0,cpu:1, or cuda:0' },
-  cost = cli.problem_options.cost,
-  method = { default = 'single_device', help = 'what makes the placement: a method of trinity.methods' },
-  method_set = settings.of_method,
-  schedule = { default = '', help = "fifo, critical_path, gpipe, 1f1b, interleaved, ...; '': the strategy's own" },
-  micro_batches = { default = 0, help = "in a step; 0: the strategy's own number", min = 0, integer = true },
+local options = trinity.options(cli.declare('model set batch_size cluster cost strategy reevaluate schedule '
+    .. 'micro_batches method method_set seconds seed json', {
+  'Executes a placed training graph on this machine and measures it, or its operators (--profile).',
+  batch_size = { default = 4 },
   cluster = { default = 'p100',
     help = 'to simulate on: a cluster, whose count is by default that of --devices, or a profile .json' },
-  steps = { default = 15, help = 'training steps', min = 1, integer = true },
+  devices = { default = 'cpu:0', help = 'workers with commas, one per device of the strategy: cpu:0,cpu:1, or cuda:0' },
+  method = { default = 'single_device' },
+  steps = { type = 'number', help = 'training steps (default: 15, of a profile 10)', min = 1, integer = true },
   warm_up = { default = 5, help = 'steps that are not measured', min = 0, integer = true },
-  seconds = { default = math.huge, help = 'after which no step begins, once one is measured', min = 0 },
-  learning_rate = { default = 0.01, help = 'of the optimiser that the graph names', min = 0 },
-  data = { default = '', help = "a file or folder to train on: CSV (.gz too), CIFAR-10's batches, PTB or another text, "
-    .. "safetensors; '': drawn numbers" },
-  scale = { default = 0, help = "factor of the numbers in --data; 0: 1, of images' bytes 1 / 255" },
-  train_rows = { default = 0, help = 'samples that train, the rest is held out; 0: what the files say', min = 0,
+  seconds = { help = 'after which no step begins, once one is measured' },
+  learning_rate = { default = 0.01, help = 'of the optimizer that the graph names', min = 0 },
+  data = { type = 'string', help = "a file or directory to train on: CSV (.gz too), CIFAR-10's batches, PTB or another "
+    .. 'text, safetensors (default: random numbers)' },
+  scale = { type = 'number', help = "factor of the numbers in --data (default: 1, of images' bytes 1 / 255)" },
+  train_rows = { type = 'number', help = 'samples that train, the rest is held out (default: what the files say)',
+    min = 1, integer = true },
+  epochs = { type = 'number', help = 'passes over the samples that train, in place of --steps', min = 1,
     integer = true },
-  epochs = { default = 0, help = 'passes over the samples that train; 0: --steps', min = 0, integer = true },
   warm_up_epochs = { default = 0, help = 'in which the learning rate rises', min = 0, integer = true },
-  decay = { default = 'none', help = 'of the learning rate behind the warm-up: none, step or cosine' },
-  checkpoint = { default = '', writes = '',
+  decay = { default = 'none', help = 'of the learning rate after the warm-up: none, step or cosine' },
+  checkpoint = { type = 'string', writes = '',
     help = 'a file to go on from, written after every epoch and where it stops' },
-  load = { default = '', help = 'a safetensors file of weights to begin with' },
-  save = { default = '', writes = '', help = 'where the weights go at the end' },
-  seed = { default = 1, help = 'of weights and data', min = 0, integer = true },
-  daso = { default = {}, help = 'NAME=VALUE of its phases and skips, for strategies whose replicas meet by it: '
+  load = { type = 'string', help = 'a safetensors file of weights to begin with' },
+  save = { type = 'string', writes = '', help = 'a safetensors file for the weights at the end' },
+  daso = { default = {}, help = 'NAME=VALUE of its phases and skips, for strategies whose replicas synchronize by it: '
     .. 'warmup_epochs=1,held.global_skips=4 (trinity.CyclingOptions)' },
-  worker_memory_limit = { default = 0, help = "maximum memory of a worker's tensors; 0: no limit", min = 0,
-    unit = 'bytes', replaces = { memory_limit = '--worker-memory-limit' } },
-  mixtures = { default = 0, min = 0, max = 20, integer = true,
-    help = 'strategies for 2 or 4 devices, each simulated and measured; 0: execute one' },
-  trace = { default = '', writes = '', help = 'where a Chrome trace of the last step goes, measured and simulated' },
-  json = { default = false, help = 'JSON on standard output and nothing else' },
+  worker_memory_limit = { type = 'number', help = "maximum memory of a worker's tensors", min = 1, unit = 'bytes' },
+  mixtures = { type = 'number', min = 1, max = 20, integer = true,
+    help = 'strategies for 2 or 4 devices, each simulated and measured, in place of one' },
+  trace = { type = 'string', writes = '', help = 'a file for a Chrome trace of the last step, measured and simulated' },
+  profile = { type = 'string', writes = '', help = 'a file for a profile: measured operators and copies' },
+  copies = { default = 7, help = 'of a profile: copies of every size', min = 1, integer = true },
+  largest_copy = { default = 2 ^ 28, help = 'of a profile: size of the largest copy', min = 4096, unit = 'bytes' },
+  gpu_memory = { default = 2 ^ 34, help = 'of a profile: memory of a GPU', min = 1, unit = 'bytes' },
 }))
 
 cli.complete(options)
+local steps = options.steps or 15
 
 --- The strategy of a file, or of a method, with the schedule that the command line asks for.
 local function make_plan(problem)
-  local found = options.strategy ~= '' and cli.load_strategy(options, problem)
+  local found = options.strategy and cli.load_strategy(options, problem)
     or cli.run_method(options, problem, { seed = options.seed })
   return cli.rescheduled(options, problem, found)
 end
@@ -141,14 +143,10 @@ local function print_report(problem, found, about)
   cli.print_basis(problem, about)
 end
 
---- A word that was given, else nil.
-local function given(word) return word ~= '' and word or nil end
-
 --- How the learning rate changes by epoch, nil: it does not.
 local function learning_rate()
   if options.warm_up_epochs == 0 and options.decay == 'none' then return nil end
-  return { warmup_epochs = options.warm_up_epochs, decay = options.decay,
-    epochs = options.epochs > 0 and options.epochs or nil }
+  return { warmup_epochs = options.warm_up_epochs, decay = options.decay, epochs = options.epochs }
 end
 
 --- Simulated beside measured step times of mixtures of strategies.
@@ -156,7 +154,7 @@ local function compare_mixtures(graph, devices)
   local line = progress.new('mixtures', false)
   local function progress_of(round, rounds) line:update { text = ('round %d/%d'):format(round, rounds) } end
   local entries, rounds, stopped = mixtures.measure(graph, { devices = devices, count = options.mixtures,
-    rounds = options.steps, seconds = options.seconds, seed = options.seed, progress = progress_of })
+    rounds = steps, seconds = options.seconds or math.huge, seed = options.seed, progress = progress_of })
   line:finish()
   local about = mixtures.summary(entries)
   about.model, about.devices, about.rounds, about.stopped = graph.name, devices, rounds, stopped
@@ -164,7 +162,7 @@ local function compare_mixtures(graph, devices)
     #entries, 100 * about.mean_error))
   if stopped then
     progress.warn(('stopped by %s after %d of %d rounds; they cannot be gone on with: a new run begins at round 1')
-      :format(trinity.stop_name(), rounds, options.steps))
+      :format(trinity.stop_name(), rounds, steps))
   end
   if options.json then return print(trinity.json.encode(about)) end
   print(trinity.format_table({ 'strategy', 'simulated', 'measured', 'error' }, util.map(about.rows, function(row)
@@ -179,21 +177,25 @@ end
 local devices = util.words(options.devices)
 if #devices == 0 then util.fail_usage "option '--devices': expected at least one device" end
 local graph = cli.load_model(options)
-if options.mixtures > 0 then return compare_mixtures(graph, devices) end
-local data = options.data ~= '' and training.read(graph, options.data, options.scale ~= 0 and options.scale or nil,
-  options.train_rows > 0 and options.train_rows or nil) or nil -- before a run is begun
-local problem = trinity.problem { graph = graph, cost = cli.cost(options),
+if options.profile then
+  local measured = require 'trinity.command.profile'(graph, devices, options)
+  if not measured then return end
+  progress.warn(('stopped by %s after %d of %d measured steps, whose profile is in %s; a new one begins at step 1')
+    :format(trinity.stop_name(), measured, options.steps or 10, options.profile))
+  os.exit(trinity.stop_status())
+end
+if options.mixtures then return compare_mixtures(graph, devices) end
+-- before a run begins
+local data = options.data and training.read(graph, options.data, options.scale, options.train_rows)
+local problem = trinity.problem { graph = graph, cost = options.cost,
   cluster = trinity.cluster(model.counted(options.cluster, #devices)) }
 local plan = make_plan(problem)
-local found = trinity.execute(problem, plan, { steps = options.steps, devices = devices, seed = options.seed,
-  warm_up = options.data == '' and math.min(options.warm_up, options.steps - 1) or nil,
-  data = data,
-  epochs = options.epochs > 0 and options.epochs or nil, checkpoint = given(options.checkpoint),
-  load = given(options.load), save = given(options.save), rate = learning_rate(), learning_rate = options.learning_rate,
-  daso = #options.daso > 0 and settings.read('daso', options.daso) or nil,
-  seconds = options.seconds < math.huge and math.max(options.seconds, 1e-9) or nil,
-  memory_limit_bytes = options.worker_memory_limit >= 1
-    and math.floor(options.worker_memory_limit) or nil })
+local found = trinity.execute(problem, plan, { steps = steps, devices = devices, seed = options.seed,
+  warm_up = not data and math.min(options.warm_up, steps - 1) or nil, data = data, epochs = options.epochs,
+  checkpoint = options.checkpoint, load = options.load, save = options.save, rate = learning_rate(),
+  learning_rate = options.learning_rate, daso = #options.daso > 0 and settings.read('daso', options.daso) or nil,
+  seconds = options.seconds and math.max(options.seconds, 1e-9),
+  memory_limit_bytes = options.worker_memory_limit and math.floor(options.worker_memory_limit) })
 local job = trinity.dist.current()
 if job and job.rank > 0 then return end
 
@@ -205,12 +207,12 @@ local about = { model = problem.graph.name, method = plan.method, reevaluated = 
   simulated_step_time_s = plan.metrics.step_time_s, transferred_bytes = found.transferred_bytes,
   peak_memory_bytes = found.peak_memory_bytes, simulated_memory_bytes = {}, busy_s = found.last.busy_s,
   copy_s = copying(devices, found.last.copies), types = by_type(problem, plan, found) }
-if options.data ~= '' then
+if options.data then
   about.accuracy = found.accuracy
   about.samples_per_s = found.samples_per_s
 end
 for d = 1, #devices do about.simulated_memory_bytes[d] = plan.metrics:memory_bytes(d) end
-if options.trace ~= '' then
+if options.trace then
   trinity.files.write(options.trace, require('trinity.execute.trace')(problem, plan, found, devices))
 end
 local kept = util.merged(about, { simulated_busy_s = {} })
@@ -221,12 +223,12 @@ if options.json then
   print(trinity.json.encode(about))
 else
   print_report(problem, found, about)
-  if options.trace ~= '' then print(('to see it, open %s in https://ui.perfetto.dev'):format(options.trace)) end
+  if options.trace then print(('to see it, open %s in https://ui.perfetto.dev'):format(options.trace)) end
 end
 if found.stopped then
-  local advice = options.checkpoint ~= '' and 'with --checkpoint it goes on from there'
+  local advice = options.checkpoint and 'with --checkpoint it goes on from there'
     or 'times cannot be gone on with: a new run begins at step 1'
-  local whole = options.epochs > 0 and '' or (' of %d'):format(options.steps)
+  local whole = options.epochs and '' or (' of %d'):format(steps)
   progress.warn(('stopped by %s after %d%s steps; %s'):format(trinity.stop_name(), found.steps_done, whole, advice))
   os.exit(trinity.stop_status())
 end

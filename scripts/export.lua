@@ -3,34 +3,26 @@
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
-local settings = require 'trinity.command.settings'
 local util = require 'trinity.base.util'
 
-local options = trinity.options(util.merged(cli.strategy_options, {
+local options = trinity.options(cli.declare('model set batch_size cost strategy reevaluate method method_set '
+    .. 'evaluations seconds seed', {
   'Writes a model, where its operators go, or a plan for it, for other programs.',
-  model = { default = 'inception_v3', position = true,
-    help = 'a model in models/, or a file .lua .onnx .pt2 .et .json .txt' },
+  model = { position = true },
+  method = { default = 'contiguous' },
+  evaluations = { default = 320 },
   format = { default = 'json', help = "json (trinity's graph), dot (a picture for Graphviz), placement (devices for "
     .. "PyTorch), or a program's: " .. table.concat(trinity.formats.names(), ', ') },
-  output = { default = '', writes = '', help = "file; '': to standard output" },
-  out = { default = '', writes = '/groups.json', help = 'folder, for formats of several files' },
+  output = { type = 'string', writes = '', help = 'a file (default: standard output)' },
+  output_dir = { type = 'string', writes = '/groups.json', help = 'a directory, for formats of several files' },
   training = { default = false, help = 'json and dot: of the training step instead of the forward pass' },
-  granularity = { default = 'layer', help = "layer, or framework (TensorFlow 1.15's operators; a training step)" },
-  batch_size = { default = 0, help = "samples a step (0: the model's own)", min = 0, integer = true },
-  set = settings.of_model,
-  cluster = { default = '', help = 'all but json: devices, as p100x2' },
-  method = { default = 'contiguous', help = 'what makes the placement: a method of trinity.methods' },
-  method_set = settings.of_method,
-  evaluations = { default = 320, help = 'budget of a method that searches', min = 1, integer = true },
-  seconds = { default = math.huge, help = 'wall-clock limit of that; results then depend on the machine', min = 0 },
-  seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
-  cost = cli.problem_options.cost,
-  device = { default = '', help = "placement, accelerate: names devices DEVICE:0, DEVICE:1, ...; '': the cluster's "
-    .. 'names, numbers' },
+  cluster = { type = 'string', help = 'all but json: devices, as p100x2 (the default; dot: none)' },
+  device = { type = 'string', help = 'placement, accelerate: names devices DEVICE:0, DEVICE:1, ... (default: the '
+    .. "cluster's names, numbers)" },
   units = { default = false, help = 'dot: a node per colocation unit, for large graphs' },
   lossless = { default = false, help = 'refuse what a format cannot say, instead of naming it on standard error' },
   cut_blocks = { default = false, help = 'accelerate: layers may be on several devices' },
-  nodes = { default = '', help = "autoparallel: the file of get_json(), whose nodes get placements" },
+  nodes = { type = 'string', help = "autoparallel: the file of get_json(), whose nodes get placements" },
 }))
 
 cli.complete(options)
@@ -47,24 +39,22 @@ local function check_format(format)
 end
 
 check_format(options.format)
-if options.out ~= '' and options.output ~= '' then
-  util.fail_usage "options '--out' and '--output': expected one of them, a folder or a file"
+if options.output_dir and options.output then
+  util.fail_usage "options '--output_dir' and '--output': expected one of them, a directory or a file"
 end
-if options.out ~= '' and own[options.format] then
-  util.fail_usage("option '--out': format '%s' is one file (--output)", options.format)
+if options.output_dir and own[options.format] then
+  util.fail_usage("option '--output_dir': format '%s' is one file; use --output", options.format)
 end
 
 local function load_graph(training)
-  return cli.load_model(options, { granularity = options.granularity,
-    training = training or options.granularity == 'framework' })
+  return cli.load_model(options, { training = training or false })
 end
 
 --- Devices and where everything goes: a strategy's or a method's placement of the training step.
 local function find_plan()
-  local name = options.cluster ~= '' and options.cluster or 'p100x2'
-  local problem = trinity.problem { graph = load_graph(true), cluster = trinity.cluster(name),
-    cost = cli.cost(options) }
-  if options.strategy ~= '' then
+  local problem = trinity.problem { graph = load_graph(true), cluster = trinity.cluster(options.cluster or 'p100x2'),
+    cost = options.cost }
+  if options.strategy then
     local found = cli.load_strategy(options, problem, options.format == 'placement')
     cli.keep(found)
     return problem, found
@@ -74,17 +64,15 @@ local function find_plan()
 end
 
 local function device_names(cluster)
-  if options.device == '' then return nil end
+  if not options.device then return nil end
   return util.listed(#cluster.devices, function(i) return ('%s:%d'):format(options.device, i - 1) end)
 end
 
-local function given(text) return text ~= '' and text or nil end
-
---- A plan as another program's: its text, nil where files were written to --out.
+--- A plan as another program's: its text, nil where files were written to --output_dir.
 local function export_plan()
   local problem, plan = find_plan()
-  local result = plan:export { format = options.format, folder = given(options.out), lossless = options.lossless,
-    cut_blocks = options.cut_blocks, nodes = given(options.nodes), device_names = device_names(problem.cluster) }
+  local result = plan:export { format = options.format, folder = options.output_dir, lossless = options.lossless,
+    cut_blocks = options.cut_blocks, nodes = options.nodes, device_names = device_names(problem.cluster) }
   if type(result) == 'string' then return result end
   for _, path in ipairs(result) do print('wrote ' .. path) end
 end
@@ -92,7 +80,7 @@ end
 local function make_text()
   if not own[options.format] then return export_plan() end
   if options.format == 'json' then return load_graph(options.training):to_json() end
-  if options.format == 'dot' and options.cluster == '' and options.strategy == '' then
+  if options.format == 'dot' and not options.cluster and not options.strategy then
     return load_graph(options.training):to_dot { units = options.units }
   end
   local problem, plan = find_plan()
@@ -104,7 +92,7 @@ local ok, text = pcall(make_text)
 if not ok then -- what cannot be written is one sentence
   error(type(text) == 'string' and text:gsub('^%S-scripts/export%.lua:%d+: ', '') or text, 0)
 end
-if text and options.output == '' then
+if text and not options.output then
   io.write(text)
 elseif text then
   trinity.files.write(options.output, text)

@@ -4,26 +4,18 @@
 local trinity = require 'trinity'
 local calibrate = require 'trinity.cluster.calibrate'
 local cli = require 'trinity.command.cli'
-local settings = require 'trinity.command.settings'
 local util = require 'trinity.base.util'
 
-local options = trinity.options {
-  'Prints what a model file or builder holds: operators, weights, FLOP, and its step on one device.',
+local options = trinity.options(cli.declare('model set batch_size cluster json', {
+  'Prints what a model holds: operators, weights, FLOP, and its step on one device.',
   'keeps no run',
-  model = { default = 'inception_v3', position = true,
-    help = "a model in models/, a file .lua .onnx .pt2 .et .json .txt, or a folder with a decoder's config.json" },
-  json = { default = false, help = 'as JSON' },
+  model = { position = true },
   training = { default = false, help = 'of the training step instead of the forward pass' },
-  granularity = { default = 'layer', help = "layer, or framework (TensorFlow 1.15's operators; a training step)" },
   cluster = { default = 'p100x1', help = 'what its first device is: memory and time are simulated there' },
-  batch_size = { default = 0, help = "samples a step, and sizes that an ONNX file leaves open (0: the model's own)",
-    min = 0, integer = true },
-  set = settings.of_model,
-}
+}))
 
 local function load_graph()
-  return cli.load_model(options, { granularity = options.granularity,
-    training = options.training or options.granularity == 'framework' })
+  return cli.load_model(options, { training = options.training })
 end
 
 --- Operators, FLOP and weights by type, the most FLOP first; inputs and outputs.

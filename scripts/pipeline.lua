@@ -1,6 +1,6 @@
 #!/usr/bin/env trinity
 -- Cuts a network into the stages of a pipeline. With --json one object with the fields of what trinity.pipeline gives
--- (trinity reference PipelineResult, PipelineStage); nodes of stages are what the file calls them, and max_load is null
+-- (trinity help PipelineResult, PipelineStage); nodes of stages are what the file calls them, and max_load is null
 -- where nothing fits.
 
 local trinity = require 'trinity'
@@ -10,28 +10,25 @@ local progress = require 'trinity.base.progress'
 local settings = require 'trinity.command.settings'
 local util = require 'trinity.base.util'
 
-local options = trinity.options {
+local options = trinity.options(cli.declare('set cluster seconds seed json', {
   'Cuts a network into the stages of a pipeline: exact planners, peers and rules.',
-  model = { default = '', position = true, replaces = { file = '--model' }, help = 'a model in models/, or a file: '
-    .. 'dnn-partitioning or Piper .json, PipeDream or DAPPLE .txt, .onnx, our own .json or .lua' },
-  set = settings.of_model,
+  model = { type = 'string', position = true, help = 'a model in models/, or a file: dnn-partitioning or Piper .json, '
+    .. 'PipeDream or DAPPLE .txt, .onnx, our own .json or .lua' },
   method = { default = 'max_load_annealing', help = table.concat(trinity.pipeline.methods(), ', ') },
-  devices = { default = '', help = 'accelerators, or one number a level with commas, innermost first; '
-    .. "'': the file's, those of a whole cluster, or 4" },
-  bandwidth = { default = '', help = 'bytes a second between devices (1e9, 25GB/s, 10Gbit/s), one or one a level; '
-    .. "'': the file's, or the cluster's slowest wire between so many, or 1e9" },
-  memory = { default = 0, help = "bytes of a device; 0: the file's, or the cluster's least, or no limit", min = 0,
-    unit = 'bytes' },
-  cpus = { default = -1, help = "CPUs that take nodes too; -1: the file's", min = -1, integer = true },
-  batches = { default = 0, help = "micro-batches of a batch (piper); 0: the file's, or 32", min = 0, integer = true },
-  seconds = { default = math.huge, help = 'limit of planning: the best by then; results then depend on the machine',
-    min = 0 },
-  seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
-  rounds = { default = 0, help = 'rounds of max_load_annealing; 0: 10, or any number with --seconds', min = 0,
+  devices = { type = 'string', help = 'accelerators, or one number per level with commas, innermost first (default: '
+    .. "the file's, those of a whole cluster, or 4)" },
+  bandwidth = { type = 'string', help = 'bytes per second between devices (1e9, 25GB/s, 10Gbit/s), one or one per '
+    .. "level (default: the file's, or the cluster's slowest link between so many, or 1e9)" },
+  memory = { type = 'number', help = "memory of a device (default: the file's, or the cluster's smallest, or no limit)",
+    min = 1, unit = 'bytes' },
+  cpus = { type = 'number', help = "CPUs that take nodes, too (default: the file's)", min = 0, integer = true },
+  micro_batches = { type = 'number', help = "of piper: in a batch (default: the file's, or 32)", min = 1,
+    integer = true },
+  rounds = { type = 'number', help = 'of max_load_annealing (default: 10, or any number with --seconds)', min = 1,
     integer = true },
   cluster = { default = 'p100', help = 'what our own models and ONNX files are costed for: a kind of device, or a '
-    .. 'whole cluster (dgx_a100x2), whose devices count too' },
-  expert = { default = '', help = "a cut of the authors' for method expert; '': where their repository has it" },
+    .. 'whole cluster (dgx_a100x2), whose devices count, too' },
+  expert = { type = 'string', help = "of expert: a cut of the authors' (default: where their repository has it)" },
   cost = { default = 'code', help = "pipedream: costs as its 'code' or its 'paper' has them" },
   activation_compression = { default = 1, help = 'pipedream: transfers are so many times smaller; 0: they are ignored',
     min = 0 },
@@ -40,28 +37,22 @@ local options = trinity.options {
   compress_branches = { default = 'auto', help = 'pipedream: yes, no, or auto: where there are too many antichains' },
   data_parallel = { default = true, help = 'piper: stages may be replicated' },
   tensor_parallel = { default = true, help = 'piper: layers may be split' },
-  json = { default = false, help = 'JSON on standard output and nothing else' },
-}
+}))
 
-if options.model == '' then util.fail_usage "expected a model to cut (--help lists options)" end
+if not options.model then util.fail_usage "expected a model to cut (--help lists options)" end
 
 local function numbers(option, unit)
-  local list = util.numbers(option, options[option], nil, nil, nil, unit)
-  return #list > 0 and list or nil
-end
-
-local function given(key, absent)
-  if options[key] ~= absent then return options[key] end
+  return options[option] and util.numbers(option, options[option], nil, nil, nil, unit)
 end
 
 local model_options = settings.read('set', options.set)
 local planner_options = { method = options.method, devices = numbers 'devices', model = model_options,
-  bandwidth_bytes_per_s = numbers('bandwidth', 'bytes/s'), memory_bytes = given('memory', 0), cpus = given('cpus', -1),
-  micro_batches = given('batches', 0), seconds = options.seconds, seed = options.seed, rounds = given('rounds', 0),
-  cluster = options.cluster, expert = given('expert', ''), cost = options.cost, straight = options.straight,
-  fewer_devices = options.fewer_devices, activation_compression = options.activation_compression,
-  compress_branches = options.compress_branches, data_parallel = options.data_parallel,
-  tensor_parallel = options.tensor_parallel }
+  bandwidth_bytes_per_s = numbers('bandwidth', 'bytes/s'), memory_bytes = options.memory, cpus = options.cpus,
+  micro_batches = options.micro_batches, seconds = options.seconds or math.huge, seed = options.seed,
+  rounds = options.rounds, cluster = options.cluster, expert = options.expert, cost = options.cost,
+  straight = options.straight, fewer_devices = options.fewer_devices,
+  activation_compression = options.activation_compression, compress_branches = options.compress_branches,
+  data_parallel = options.data_parallel, tensor_parallel = options.tensor_parallel }
 local found = cli.called(settings.checked, 'set', model_options, 'trinity%.model: (.*)', function()
   return trinity.pipeline(options.model, planner_options)
 end)

@@ -9,11 +9,9 @@
 --   counts, pruned, left, lower_bound_s   what was looked at, what for not, and what no plan is below
 --   constants, runtime   what numbers rest on: { name, kinds = { kind, rows, mean_error } }, the training software
 --   nearest    where nothing fits: point, excess_bytes, memory_bytes (a bound); helps: what would help
--- Exit status 1 where no plan fits, 130 after Ctrl-C (143 after SIGTERM). With --aceso FOLDER plans of GPT by Aceso's
--- profiles and rules (trinity.plan.aceso): with --json plan, as Aceso's runtime reads it, predicted_s and bound_s.
+-- Exit status 1 where no plan fits, 130 after Ctrl-C (143 after SIGTERM).
 
 local trinity = require 'trinity'
-local aceso = require 'trinity.plan.aceso'
 local calibrate = require 'trinity.cluster.calibrate'
 local cli = require 'trinity.command.cli'
 local dimensions = require 'trinity.plan.dimensions'
@@ -27,81 +25,44 @@ local space = require 'trinity.plan.space'
 local text = require 'trinity.plan.text'
 local util = require 'trinity.base.util'
 
-local options = trinity.options(util.merged({
-  'Searches how to train a network on a cluster: parallelism, schedule, recomputation, sharding, stages.',
-  model = { default = '', position = true,
+local options = trinity.options(cli.declare('set cluster cost seconds seed json', util.merged({
+  'Searches how to train a network on a cluster. A dimension takes several values: --tensor 1,2,4.',
+  model = { type = 'string', position = true,
     help = "a decoder's config.json or its folder, a model in models/ with layers by name, or a .lua file" },
-  set = settings.of_model,
   cluster = { default = 'dgx_h100x1', help = "a cluster, or machines by name: 'dgx_a100x4', 'dgx_h100:4x2+dgx_a100'" },
   global_batch = { default = 256, help = 'samples of a step, of all replicas', min = 1, integer = true },
-  sequence = { default = 0, help = "tokens of a sample; 0: the model's own", min = 0, integer = true },
+  sequence = { type = 'number', help = "tokens of a sample (default: the model's own)", min = 1, integer = true },
   plans = { default = 5, help = 'best plans that are shown, each of another mesh, schedule, recomputation or sharding',
     min = 1, max = 1000, integer = true },
-  include = { default = '', help = 'saved plans (JSON), with commas, that are ranked among the found' },
-  compare = { default = '', help = 'sets two saved plans side by side, each on what it was made for: A.json B.json' },
-  cost = cli.problem_options.cost,
+  include = { type = 'string', help = 'saved plans (JSON), with commas, that are ranked among the found' },
+  compare = { type = 'string', help = 'two saved plans side by side, each on what it was made for: A.json B.json' },
   simulations = { default = 96, help = 'strategies that are simulated at most', min = 1, integer = true },
   tasks = { default = 20000000, min = 1, integer = true,
     help = 'operators that one simulation runs at most, in all micro-batches; what has more is left' },
-  seconds = { default = math.huge, help = 'limit: the best by then, with its bound', min = 0 },
+  seconds = { help = 'wall-clock limit: the best by then, with its bound' },
   methods = { default = 'annealing', help = 'with --placement: methods of placement, that place single operators '
     .. 'inside stages; the best of them' },
   evaluations = { default = 1000, help = 'with --placement: of a method, a stage', min = 1, integer = true },
-  seed = { default = 1, help = 'of methods of placement; the rest of the search draws nothing', min = 0,
-    integer = true },
-  threads = { default = 0, help = 'worker threads; 0: those of trinity --threads, one per core', min = 0, max = 4096,
-    integer = true },
-  save = { default = '', writes = '', help = 'a file for the best strategy: execute, timeline, report read it' },
-  picture = { default = '', writes = '', help = 'a file for a picture of the best plan (SVG)' },
-  export = { default = '', help = 'the best strategy in the format of another program (trinity help formats), in place '
-    .. 'of the table' },
-  out = { default = '', help = 'with --export: the folder of a format that has several files' },
-  lossless = { default = false, help = 'with --export: refuse what the format cannot say' },
-  nodes = { default = '', help = "with --export autoparallel: the file of get_json(), whose nodes get placements" },
-  aceso = { default = '', help = "a folder of Aceso's profiles: plans by its rules" },
-  gpus = { default = 4, help = 'with --aceso: a power of two', min = 1, max = 4096, integer = true },
-  gpus_per_node = { default = 8, help = 'with --aceso', min = 1, integer = true },
-  layers = { default = 0, help = "with --aceso; 0: the model's", min = 0, integer = true },
+  seed = { help = 'of methods of placement; the rest of the search draws nothing' },
+  output = { type = 'string', writes = '', help = 'a file for the best strategy: simulate, execute, export read it' },
+  picture = { type = 'string', writes = '', help = 'a file for a picture of the best plan (SVG)' },
   explain = { default = false, help = 'also what the best strategy says and costs, device by device' },
-  json = { default = false, help = 'JSON on standard output and nothing else' },
-}, dimensions.options()))
+}, dimensions.options())))
 
 local function warn_early(why)
   progress.warn(('ended early (%s) with the best so far, which is not gone on from: a new search begins anew'):format(
     why))
 end
 
-if options.aceso ~= '' then
-  local found = aceso.run({ folder = options.aceso, model = options.model, gpus = options.gpus,
-    gpus_per_node = options.gpus_per_node, layers = options.layers > 0 and options.layers or nil,
-    seconds = options.seconds }, options.json)
-  trinity.run:result('plan', util.picked(found, { 'plan', 'predicted_s', 'bound_s', 'partitions' }))
-  if found.stopped then warn_early(trinity.stop_name()) end
-  if found.stopped then os.exit(trinity.stop_status()) end
-  if not found.plan then os.exit(1) end
-  return
-end
-if options.compare ~= '' then
-  local files = util.words(options.compare .. ',' .. options.model)
+if options.compare then
+  local files = util.words(options.compare .. ',' .. (options.model or ''))
   if #files ~= 2 then util.fail_usage("option '--compare': expected two files, got %d", #files) end
   print(cli.called(plan_pair.text, files[1], files[2]))
   return
 end
-if options.model == '' then util.fail_usage 'expected a model to plan for (--help lists options)' end
-local formats = trinity.formats.names()
-local listed = (' %s '):format(table.concat(formats, ' '))
-if options.export ~= '' and not listed:find(' ' .. options.export .. ' ', 1, true) then
-  util.fail_usage("option '--export': unknown format %s", util.unknown(options.export, formats))
-end
-local needed = { chakra = { 'out', 'a folder for its files' }, autoparallel = { 'nodes', 'the file of get_json()' } }
-local missing = needed[options.export]
-if missing and options[missing[1]] == '' then
-  util.fail_usage("option '--export': %s: expected %s (--%s)", options.export, missing[2], missing[1])
-end
-dimensions.set_threads(options.threads)
-
+if not options.model then util.fail_usage 'expected a model to plan for (--help lists options)' end
 local model_options = settings.read('set', options.set)
-if options.sequence > 0 then model_options.sequence = options.sequence end
+model_options.sequence = options.sequence or model_options.sequence
 local function graph(micro_batch, layers)
   return settings.checked('set', model_options, 'trinity%.model: (.*)', function()
     return trinity.model(options.model, util.merged({ cluster = options.cluster }, model_options,
@@ -124,12 +85,12 @@ local function included(path)
 end
 
 local found = cli.called(trinity.plan, { graph = recorded and graph() or graph, cluster = cluster,
-  runtime = cluster.basis.runtime or options.runtime ~= '' and options.runtime or 'any', cost = cli.cost(options),
-  included = util.map(util.words(options.include), included),
+  runtime = cluster.basis.runtime or options.runtime or 'any', cost = options.cost,
+  included = util.map(util.words(options.include or ''), included),
   global_batch = options.global_batch, space = dimensions.space(options),
   plans = options.plans, simulations = options.simulations, tasks = options.tasks,
   methods = util.words(options.methods), evaluations = options.evaluations, seed = options.seed,
-  seconds = options.seconds, quiet = progress.quiet })
+  seconds = options.seconds or math.huge, quiet = progress.quiet })
 local problem = found.networks:problem((found.plans[1] or { micro_batch = 1 }).micro_batch)
 local tokens = text.tokens(problem.graph)
 
@@ -145,23 +106,16 @@ local function row(plan)
 end
 
 local best, layers = found.plans[1], #problem.handle:mesh_units({ mesh = {} }, 1) - 2
-local kept = trinity.run.path and 2 or options.picture ~= '' and 1 or 0 -- plans that are drawn: it and the next
+local kept = trinity.run.path and 2 or options.picture and 1 or 0 -- plans that are drawn: it and the next
 local drawn = util.map({ unpack(found.plans, 1, kept) }, function(plan) return shown.of(plan, layers) end)
-if options.picture ~= '' and best then util.write_file('plan', options.picture, plan_picture.svg(drawn[1])) end
+if options.picture and best then util.write_file('plan', options.picture, plan_picture.svg(drawn[1])) end
 trinity.run:result('plan', { plans = util.map(found.plans, function(plan, i)
   return util.merged(row(plan), { shown = drawn[i] })
 end), counts = found.counts, pruned = found.pruned,
   lower_bound_s = best and found.lower_bound_s or nil }, best
   and ('The best plan takes %.6g s a step: %s.'):format(best.step_time_s, space.text(best.point)) or 'No plan fits.')
-if options.save ~= '' and found.plans[1] then found.plans[1].strategy:save(options.save) end
-if options.export ~= '' then -- nothing but the file goes to standard output
-  if not best then error(table.concat(text.nothing(found), '\n'), 0) end
-  local ok, text_or_paths = pcall(best.strategy.export, best.strategy, { format = options.export,
-    folder = options.out ~= '' and options.out or nil, lossless = options.lossless,
-    nodes = options.nodes ~= '' and options.nodes or nil })
-  if not ok then error(text_or_paths:gsub('^%S-scripts/plan%.lua:%d+: ', ''), 0) end
-  io.write(type(text_or_paths) == 'string' and text_or_paths or table.concat(text_or_paths, '\n') .. '\n')
-elseif options.json then
+if options.output and best then best.strategy:save(options.output) end
+if options.json then
   local nothing = not best and not (found.stopped and found.left > 0)
   print(trinity.json.encode(util.merged({ plans = util.map(found.plans, row), refused = found.refused,
     pareto = util.map(found.pareto, row), counts = found.counts, pruned = found.pruned, left = found.left,

@@ -5,25 +5,20 @@
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
 
-local options = trinity.options {
+local options = trinity.options(cli.declare('model set batch_size cluster seed', {
   'Searches for a placement of a model on a cluster with Trinity (PPO) and compares it.',
-  set = require('trinity.command.settings').of_model,
-  model = { default = 'inception_v3', help = 'a model in models/, or a file .lua .onnx .json .txt' },
-  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, a Lua file, a profile' },
-  batch_size = { default = 64, help = 'samples per step (a profile has its own)', min = 1, integer = true },
+  batch_size = { default = 64 },
   steps = { default = 90, help = 'the budget of every search, in steps of so many samples', min = 1, integer = true },
-  samples = { default = 16, help = 'placements a step; one update of the policy', min = 1, integer = true },
+  samples = { default = 16, help = 'placements per step; one update of the policy', min = 1, integer = true },
   preset = { default = 'default', help = "settings of the search: default, or paper (the paper's)" },
-  seed = { default = 1, help = 'the first; fixes every random number', min = 0, integer = true },
-  seeds = { default = 0, help = 'runs of what draws random numbers; 0: 10, and 1 with another preset, which '
-    .. 'takes hours', min = 0, max = 10000, integer = true },
+  seeds = { type = 'number', help = 'runs of what draws random numbers (default: 10, and 1 with another preset, which '
+    .. 'takes hours)', min = 1, max = 10000, integer = true },
   alpha = { default = 0.5, help = 'weight of the step time in the reward', min = 0 },
   beta = { default = 0.3, help = 'weight of the peak communication', min = 0 },
   gamma = { default = 0.2, help = 'weight of the peak memory', min = 0 },
-  tolerance = { default = 8e9, help = 'bytes of communication and memory tolerated', min = 1,
-    unit = 'bytes' },
-  save = { default = 'runs/quickstart/strategy.json', writes = '', help = 'where the found strategy goes' },
-}
+  tolerance = { default = 8e9, help = 'communication and memory tolerated', min = 1, unit = 'bytes' },
+  output = { default = 'runs/quickstart/strategy.json', writes = '', help = 'a file for the strategy found' },
+}))
 
 -- The reward is the experiment: swap this formula. Trinity's multi-dimensional one (MDPE) weighs
 -- step time, traffic and memory of the fullest device, the latter two against a tolerance.
@@ -54,7 +49,7 @@ print(('%s: %d devices; searches of %d steps of %d placements\n'):format(cluster
 local comparison = trinity.compare(problem, { 'single_device', 'heuristics', 'annealing', 'best', 'trinity' }, {
   evaluations = options.steps * options.samples,
   seed = options.seed,
-  seeds = options.seeds > 0 and options.seeds or options.preset == 'default' and 10 or 1,
+  seeds = options.seeds or options.preset == 'default' and 10 or 1,
   labels = { heuristics = 'best heuristic', best = 'trinity, no policy' },
   trinity = { samples = options.samples, preset = options.preset },
 })
@@ -63,10 +58,10 @@ print(comparison)
 local best, found = comparison:best(), comparison:find 'trinity'
 if not found then os.exit(trinity.stop_status()) end -- Ctrl-C came before the search
 found = best and best.best or found
-found:save(options.save)
-local again = problem:load(options.save)
+found:save(options.output)
+local again = problem:load(options.output)
 assert(again.metrics.step_time_s == found.metrics.step_time_s, 'the saved strategy differs')
 print(('\n%s is saved in %s; loaded back it simulates to the same %.6f s'):format(
-  best and 'the best strategy (*)' or 'the strategy of trinity', options.save, again.metrics.step_time_s))
+  best and 'the best strategy (*)' or 'the strategy of trinity', options.output, again.metrics.step_time_s))
 print('build/trinity help lists chapters and scripts, build/trinity runs what was run; '
-  .. 'build/trinity report RUN draws it')
+  .. 'build/trinity runs report RUN draws it')

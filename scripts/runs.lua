@@ -1,8 +1,12 @@
 #!/usr/bin/env trinity
--- Lists, shows, compares, resumes and deletes the runs in runs/ (runs/init.lua says what a run's folder holds).
+-- Lists, shows, follows, draws, compares, resumes and deletes the runs in runs/ (runs/init.lua says what a run's folder
+-- holds).
 --
 --   trinity runs [FILTER]          those whose name, status, script, model or cluster contains FILTER
 --   trinity runs show NAME         options, searches, results
+--   trinity runs watch [NAME]      follows a run, by default the latest that runs, until it ends or Ctrl-C leaves it
+--   trinity runs report NAME...    one HTML page that opens without a network: what was searched and found, comparison,
+--                                  convergence, placement, timeline, memory; of up to 8 runs side by side
 --   trinity runs compare A B       what differs (options, versions, processor), searches side by side
 --   trinity runs resume NAME       goes on with an interrupted run: its script with its options and the program's
 --                                  (--safe, --no-strict, limits, --threads) again, where it was started
@@ -10,7 +14,8 @@
 --
 -- With --json: of the list and `show` objects with name, path, status, note, script, model, cluster, started_s, age_s,
 -- seconds, searches, step_time_s (the fastest that fits), over_bound, method; `show` adds run (its run.json),
--- all_searches and results; `compare` gives { a, b, differences = [{ name, a, b }], searches = [{ method, a, b }] }.
+-- all_searches and results; `compare` gives { a, b, differences = [{ name, a, b }], searches = [{ method, a, b }] },
+-- `report` { output, bytes }.
 
 local trinity = require 'trinity'
 local run_list = require 'trinity.runs.list'
@@ -18,15 +23,20 @@ local run_state = require 'trinity.runs.state'
 local text = require 'trinity.base.text'
 local util = require 'trinity.base.util'
 
-local actions = { show = 1, compare = 2, resume = 1, delete = 1 }
+local actions = { show = { 1, 1 }, watch = { 0, 1 }, report = { 1, 8 }, compare = { 2, 2 }, resume = { 1, 1 },
+  delete = { 1, math.huge } } -- how many names each takes
 
 local options = trinity.options {
-  'Lists runs; or: show NAME, compare A B, resume NAME, delete NAME...',
+  'Lists runs; show NAME, watch [NAME], report NAME..., compare A B, resume NAME, delete NAME...',
   'keeps no run',
   words = { default = {}, position = true, help = 'what to do with which; or a filter of the list' },
   sort = { default = 'age_s',
     help = 'name, status, script, model, cluster, step_time_s, over_bound, age_s or seconds' },
-  force = { default = false, help = 'delete running ones, too' },
+  force = { default = false, help = 'delete: running ones, too' },
+  once = { default = false, help = 'watch: prints how things are and ends' },
+  interval_s = { default = 1, min = 0.05, max = 3600, help = 'watch: seconds between two looks' },
+  output = { type = 'string', writes = '',
+    help = 'report: the page (default: report.html in the folder of the first run)' },
   json = { default = false, help = 'JSON on standard output and nothing else' },
 }
 local root, words = run_state.root(), options.words
@@ -249,14 +259,28 @@ local function delete(names)
   end
 end
 
+local function report(names)
+  local folders = util.map(names, function(name) return run_list.find(root, name).path end)
+  local output = options.output or folders[1] .. (#folders == 1 and '/report.html' or '/report-together.html')
+  local bytes = require('trinity.report').write(folders, output)
+  if options.json then return print(trinity.json.encode { output = output, bytes = bytes }) end
+  print(('%s (%s), opens in any browser'):format(output, trinity.format_bytes(bytes)))
+end
+
 local action = actions[words[1]] and table.remove(words, 1)
-if action and (#words < actions[action] or #words > actions[action] and action ~= 'delete') then
-  util.fail_usage('runs %s: expected %d name%s, got %d', action, actions[action], actions[action] > 1 and 's' or '',
-    #words)
-elseif not action and #words > 1 then
-  util.fail_usage("runs: expected one filter, or show, compare, resume or delete; got '%s'", table.concat(words, ' '))
+local least, most = unpack(actions[action] or { 0, 1 })
+if #words < least or #words > most then
+  if not action then
+    util.fail_usage("runs: expected one filter, or show, watch, report, compare, resume or delete; got '%s'",
+      table.concat(words, ' '))
+  end
+  util.fail_usage('runs %s: expected %s, got %d', action, least == most
+    and ('%d name%s'):format(least, least > 1 and 's' or '') or most < math.huge
+    and ('%d to %d names'):format(least, most) or 'names of runs', #words)
 end
 if action == 'show' then show(words[1])
+elseif action == 'watch' then require 'trinity.command.watch'(root, words[1], options.once, options.interval_s)
+elseif action == 'report' then report(words)
 elseif action == 'compare' then compare(words[1], words[2])
 elseif action == 'resume' then resume(words[1])
 elseif action == 'delete' then delete(words)

@@ -1,47 +1,97 @@
 #!/usr/bin/env trinity
--- Searches with one method. With --json one object with the fields of scripts/simulate.lua, and
+-- Searches for a strategy with one method, or compares several under one budget: --method a,b,c, or all; or one with
+-- --seeds.
+--
+-- With one method, --json gives one object with the fields of scripts/simulate.lua, and
 --   method, seed            what searched
 --   evaluations, seconds    what it took
---   saved                   where the strategy is, with --out
--- Exit status 1 where no strategy that fits was found: what is shown and saved is then the least infeasible one, and
--- infeasibility says what limits it.
+--   saved                   where the strategy is, with --output_dir
+-- The exit status is 1 where no strategy that fits was found: what is shown and saved is then the least infeasible one,
+-- and infeasibility says what limits it.
+--
+-- With several, one object with the fields
+--   model, cluster, seed (the first), seeds, evaluations, seconds, lower_bound_s, best (a method), stopped,
+--   least_infeasible (a method, where nothing fits: the infeasibility of its best run says what limits it)
+--   rows   one per method: { method, median_step_time_s, mean_step_time_s, deviation_step_time_s, failures = [texts],
+--          against_best = the test of its rewards against the best row's { test, p, pairs, least_p, exact },
+--          runs = [one per seed: { seed, step_time_s, fits, peak_memory_bytes = [one per device],
+--          peak_communication_bytes, total_communication_bytes, reward, lower_bound_s, evaluations, seconds }] }
+-- The exit status is 1 where a run failed, no method found anything, or a finished run could not be kept.
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
+local comparison_table = require 'trinity.methods.comparison_table'
 local settings = require 'trinity.command.settings'
+local util = require 'trinity.base.util'
 
-local options = trinity.options(cli.declare {
-  'Searches for a strategy of a model on a cluster with one method (trinity help methods lists them).',
-  method = { default = 'best', help = "a method; best is what we recommend" },
-  method_set = settings.of_method,
-  evaluations = { default = 0, help = 'placements to simulate; 0: 2000, or any number with --seconds', min = 0,
-    integer = true },
-  seconds = { default = math.huge, help = 'wall-clock limit; results then depend on the machine', min = 0 },
-  seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
-  out = { default = '', writes = '/strategy.json', help = 'a folder for strategy.json' },
-})
+local options = trinity.options(cli.declare('model set batch_size cluster rules devices cost method method_set '
+    .. 'evaluations seconds seed json', {
+  'Searches for a strategy of a model on a cluster; compares methods (--method a,b,c).',
+  method = { help = "a method ('trinity help methods' lists them), several with commas, or all" },
+  method_set = { help = 'NAME=VALUE of the method: policy=false,batch=16; of several METHOD.NAME=VALUE' },
+  evaluations = { help = 'placements that each method may simulate (default: 2000, or any number with --seconds)' },
+  seed = { help = 'fixes every random number; the first of --seeds' },
+  seeds = { type = 'number', help = 'runs of every method that draws random numbers (default: 3 of several methods)',
+    min = 1, max = 10000, integer = true },
+  columns = { type = 'string',
+    help = 'of a comparison, with commas: ' .. table.concat(comparison_table.names(), ',') },
+  format = { default = 'text', help = 'of a comparison: text, or the table alone as markdown, latex or csv' },
+  output_dir = { type = 'string', writes = '/x.json',
+    help = 'a folder for strategy.json; of a comparison, for finished runs: the same command goes on from there' },
+}))
 
-local problem = cli.problem(options)
-local limited = options.seconds < math.huge
-local evaluations = options.evaluations > 0 and options.evaluations or (limited and trinity.search.unlimited or 2000)
-local ok, found, reason = pcall(cli.run_method, options, problem, { evaluations = evaluations,
-  seconds = options.seconds, seed = options.seed })
-if not ok then
-  local best = trinity.search.rescued[1] -- which no file keeps
-  if best then cli.report(options, best, { method = best.method, seed = best.seed }) end
-  error(found, 0)
+local names = options.method == 'all' and trinity.methods.names() or util.words(options.method)
+
+--- Searches with the only method.
+local function search()
+  local problem = cli.problem(options)
+  local evaluations = options.evaluations or options.seconds and trinity.search.unlimited or 2000
+  local ok, found, reason = pcall(cli.run_method, options, problem, { evaluations = evaluations,
+    seconds = options.seconds, seed = options.seed })
+  if not ok then
+    local best = trinity.search.rescued[1] -- which no file keeps
+    if best then cli.report(options, best, { method = best.method, seed = best.seed }) end
+    error(found, 0)
+  end
+  if not found then error(("method '%s' found nothing: %s"):format(options.method, reason), 0) end
+  local saved, path, why = true, options.output_dir and options.output_dir .. '/strategy.json', nil
+  if path then saved, why = pcall(found.save, found, path) end
+  cli.report(options, found, { saved = saved and path or nil })
+  if found.ranking and not options.json then
+    local r = found.ranking
+    local function percent(part, whole) return 100 * part / math.max(1e-9, whole) end
+    print(('ranked moves    %.1f %% of %d improved, of %d as they were drawn %.1f %%; %.0f %% of the improvements, '
+      .. '%.0f %% of the time'):format(percent(r.improving, r.trials), r.trials, r.plain_trials,
+      percent(r.plain_improving, r.plain_trials), percent(r.improving, r.improving + r.plain_improving),
+      percent(r.seconds, found.seconds)))
+  end
+  if not saved then error(why, 0) end
+  if not found.metrics.feasible then os.exit(1) end
 end
-if not found then error(("method '%s' found nothing: %s"):format(options.method, reason), 0) end
-local saved, path, why = true, options.out ~= '' and options.out .. '/strategy.json' or nil, nil
-if path then saved, why = pcall(found.save, found, path) end
-cli.report(options, found, { saved = saved and path or nil })
-if found.ranking and not options.json then
-  local r = found.ranking
-  local function percent(part, whole) return 100 * part / math.max(1e-9, whole) end
-  print(('ranked moves    %.1f %% of %d improved, of %d as they were drawn %.1f %%; %.0f %% of the improvements, '
-    .. '%.0f %% of the time'):format(percent(r.improving, r.trials), r.trials, r.plain_trials,
-    percent(r.plain_improving, r.plain_trials), percent(r.improving, r.improving + r.plain_improving),
-    percent(r.seconds, found.seconds)))
+
+--- Compares the methods.
+local function compare()
+  local columns = options.columns and util.words(options.columns)
+  comparison_table.check_words(columns, options.format)
+  local problem = cli.problem(options)
+  local given = cli.options_by_method(options, names)
+  local comparison = settings.checked('method_set', given, 'methods%.([%w_]+: .*)', function()
+    return trinity.compare(problem, names, util.merged(given, { seed = options.seed, seeds = options.seeds or 3,
+      evaluations = options.evaluations, seconds = options.seconds, out = options.output_dir }))
+  end)
+  if options.json then
+    print(trinity.json.encode(comparison:totable()))
+  elseif options.format ~= 'text' then
+    print(comparison:table { columns = columns, format = options.format })
+  else
+    print(columns and ('%s\n%s'):format(comparison:table { columns = columns }, comparison:notes()) or comparison)
+  end
+  if comparison.stopped then os.exit(trinity.stop_status()) end
+  if comparison:failed() then os.exit(1) end
 end
-if not saved then error(why, 0) end
-if not found.metrics.feasible then os.exit(1) end
+
+if #names > 1 or options.seeds then return compare() end
+if options.columns or options.format ~= 'text' then
+  util.fail_usage "options '--columns' and '--format' belong to a comparison (--method a,b or --seeds)"
+end
+search()

@@ -1,12 +1,13 @@
 #!/usr/bin/env trinity
--- Prices one strategy on the simulator. With --json one object with the fields
+-- Simulates one strategy: a saved one, what a method finds, or a placement. With --trace FILE it says where the time of
+-- the step goes, and FILE is a Chrome trace for https://ui.perfetto.dev. With --json one object with the fields
 --   model, cluster          names
 --   step_time_s             of the whole strategy
 --   fits                    whether every device has the memory
---   peak_memory_bytes       a list, one number a device
+--   peak_memory_bytes       a list, one number per device
 --   peak_communication_bytes, total_communication_bytes   of the busiest device, of all
 --   lower_bound_s           no strategy of the problem is faster
---   placement               devices from 0, one an operator in the order of the model's file
+--   placement               devices from 0, one per operator in the order of the model's file
 --   makespan                under --rules doppler: the step time in the whole units of its files
 --   reward, evaluations, seconds, schedule, micro_batches
 --   reevaluated             what a strategy was made for that is evaluated on something else (--reevaluate)
@@ -16,32 +17,48 @@ local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
 local util = require 'trinity.base.util'
 
-local options = trinity.options(cli.declare(util.merged(cli.strategy_options, {
-  'Simulates a step of a model on a cluster under a placement or a saved strategy.',
-  placement = { default = '', help = 'devices from 0 with commas, one an operator in file order or one a unit; '
-    .. 'default: all on device 0' },
-  schedule_csv = { default = '', help = "of a strategy with a mesh: the order of its pipeline, as PyTorch's schedules "
-    .. 'are dumped' },
-})))
+local options = trinity.options(cli.declare('model set batch_size cluster rules devices cost strategy reevaluate '
+    .. 'schedule micro_batches method method_set evaluations seconds seed json', {
+  'Simulates a step of a model on a cluster; --trace says where its time goes.',
+  method = { default = 'given', help = "what makes the placement: 'given' (--placement), or a method (trinity help "
+    .. 'methods)' },
+  evaluations = { default = 320 },
+  placement = { type = 'string', help = 'devices from 0 with commas, one per operator in file order or one per unit '
+    .. '(default: all on device 0)' },
+  schedule_csv = { type = 'string', help = "of a strategy with a mesh: the order of its pipeline, as PyTorch's "
+    .. 'schedules are dumped' },
+  trace = { type = 'string', writes = '', help = 'a file for a Chrome trace; prints where the time of the step goes' },
+}))
 
 cli.complete(options)
 
 local problem = cli.problem(options)
-if options.placement ~= '' and options.strategy ~= '' then
-  util.fail_usage "options '--placement' and '--strategy' exclude each other"
+if options.placement and (options.strategy or options.method ~= 'given') then
+  util.fail_usage "options '--placement', '--strategy' and '--method' exclude each other"
 end
-local found
-if options.strategy ~= '' then
-  found = cli.load_strategy(options, problem)
-else
-  local placement = options.placement ~= '' and cli.read_placement(problem, options.placement) or problem:placement()
-  found = problem:strategy(placement, { method = 'given', evaluations = 1 })
+
+local function make_strategy()
+  if options.strategy then return cli.load_strategy(options, problem) end
+  if options.method == 'given' then
+    local placement = options.placement and cli.read_placement(problem, options.placement) or problem:placement()
+    return problem:strategy(placement, { method = 'given', evaluations = 1 })
+  end
+  return cli.run_method(options, problem, { seed = options.seed, evaluations = options.evaluations,
+    seconds = options.seconds })
 end
+
+local found = cli.rescheduled(options, problem, make_strategy())
 local further
-if options.schedule_csv ~= '' then
+if options.schedule_csv then
+  if options.trace then util.fail_usage "options '--schedule_csv' and '--trace' exclude each other" end
   local orders = cli.called(trinity.formats.read_schedule, options.schedule_csv)
   found.metrics = cli.called(trinity.formats.simulate_schedule, found, orders)
   further = { order = ('%s (%s)'):format(options.schedule_csv, orders.name or 'no schedule of trinity') }
 end
-cli.keep(found)
-cli.report(options, found, further)
+if options.strategy or options.method == 'given' then cli.keep(found) end -- a method's is kept by its search
+if options.trace and not options.json then
+  require 'trinity.command.timeline'(problem, found, options.strategy or options.method, options.trace)
+else
+  if options.trace then problem:timeline(found):save(options.trace) end
+  cli.report(options, found, further)
+end

@@ -1,7 +1,7 @@
 #!/usr/bin/env trinity
 -- Trains a ranker of moves (lib/trinity/search/rankers.lua) on annealings of several graphs on several clusters: rounds
 -- of imitation of the moves that helped, then PPO over the choice among candidates. Writes weights that
--- `search --method trinity --method_set rank=FILE` and `trinity policy` read.
+-- `search --method trinity --method_set rank=FILE` and `trinity study policy` read.
 
 local trinity = require 'trinity'
 local progress = require 'trinity.base.progress'
@@ -11,17 +11,17 @@ local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Trains a ranker of moves, which method trinity searches with.',
-  graphs = { default = 'inception_v3:64,resnet50:32,gpt2:4,gnmt:64', help = 'MODEL, MODEL:BATCH or '
-    .. 'MODEL:BATCH:GRANULARITY, with commas' },
+  graphs = { default = 'inception_v3:64,resnet50:32,gpt2:4,gnmt:64', help = 'MODEL or MODEL:BATCH, with '
+    .. 'commas' },
   clusters = { default = 'p100x2,p100x4', help = 'with commas; every graph is trained on each' },
   minutes = { default = 3, help = 'after which no round begins', min = 0 },
-  rounds = { default = 0, help = 'rounds in all; 0: as many as the minutes allow', min = 0, integer = true },
+  rounds = { type = 'number', help = 'rounds in all (default: as many as the minutes allow)', min = 1, integer = true },
   imitation = { default = training.rounds_of_imitation, help = 'the first rounds, which learn the moves that helped; '
     .. 'with --start none', min = 0, integer = true },
   clip = { default = 0.2, help = "of the other rounds: PPO's clipping of the ratio of chances; 0: REINFORCE", min = 0,
     max = 1 },
   hidden = { default = '32,32', help = "widths of the hidden layers with commas; '': a linear score" },
-  start = { default = '', help = 'weights that it goes on from, without imitation; their layers, then' },
+  start = { type = 'string', help = 'weights that it goes on from, without imitation; their layers, then' },
   reward = { default = 'step_time', help = 'what is learned: step_time; mdpe; or front, of step time and peak memory, '
     .. 'whose share is drawn for each episode' },
   told = { default = false, help = "the ranker is told the reward's share of memory, and who holds the memory, too" },
@@ -30,8 +30,8 @@ local options = trinity.options {
   beta = { default = 0.3, help = 'of mdpe: weight of the peak communication', min = 0 },
   gamma = { default = 0.2, help = 'of mdpe: weight of the peak memory', min = 0 },
   seed = { default = 1, help = 'of weights and episodes', min = 0, integer = true },
-  resume = { default = false, help = 'goes on from SAVE.training, which every round writes' },
-  save = { default = 'runs/train/moves.safetensors', writes = '', help = 'where the weights go' },
+  resume = { default = false, help = 'goes on from OUTPUT.training, which every round writes' },
+  output = { default = 'runs/train/moves.safetensors', writes = '', help = 'a file for the weights' },
 }
 
 local hidden = {}
@@ -50,16 +50,16 @@ local cases, left_out = training.cases(options.graphs, options.clusters, rewards
 if #cases == 0 then util.fail_usage('option --graphs: no heuristic fits on any of the graphs and clusters') end
 for _, label in ipairs(left_out) do print(label .. ': left out, no heuristic fits') end
 
-local ranker = options.start ~= '' and trinity.rankers.load(options.start)
+local ranker = options.start and trinity.rankers.load(options.start)
   or trinity.rankers.new { hidden = hidden, seed = options.seed, told = options.told }
 if options.told and not ranker.told then util.fail_usage "option '--told': the weights of --start are not told" end
-local imitation = options.start ~= '' and 0 or options.imitation
+local imitation = options.start and 0 or options.imitation
 local by_time = options.reward == 'step_time'
 local trainer = trinity.rankers.trainer(ranker, { seed = options.seed, clip = options.clip,
   evaluations = options.evaluations,
   first_temperature = not by_time and 1 or nil }) -- that of the search by such a reward (lib/trinity/search/race.lua)
 training.add(trainer, cases, draws)
-local state, round, before_s = options.save .. '.training', 0, 0
+local state, round, before_s = options.output .. '.training', 0, 0
 local again = run_state.settings.resume -- a run that goes on, which may not have come to the end of its first round
 if again and not util.exists(state) then
   progress.note 'no round was kept: the training begins anew'
@@ -68,14 +68,14 @@ elseif again or options.resume then
   round, before_s = tonumber(notes.rounds) or 0, tonumber(notes.seconds) or 0
 end
 print(('%d weights; trained on %s; %s\n'):format(ranker.weights, #cases == 1 and 'one problem'
-  or ('%d problems'):format(#cases), options.rounds > 0
+  or ('%d problems'):format(#cases), options.rounds
   and ('%d rounds'):format(options.rounds) or ('%g minutes'):format(options.minutes)))
 
 local begin_s, first_round = trinity.clock_s(), round + 1
 local rows, most_rows = {}, 50 -- the newest, which are shown
 local function seconds() return before_s + trinity.clock_s() - begin_s end
 local function more()
-  if options.rounds > 0 then return round < options.rounds end
+  if options.rounds then return round < options.rounds end
   return seconds() < 60 * options.minutes
 end
 
@@ -112,16 +112,16 @@ if round == 0 then
   print '\nno round was made: nothing is saved'
   os.exit(stopped and trinity.stop_status() or 1)
 end
-ranker:save(options.save, { rounds = tostring(round), seed = tostring(options.seed),
+ranker:save(options.output, { rounds = tostring(round), seed = tostring(options.seed),
   trained_on = table.concat(util.map(cases, function(case) return case.label end), ', '),
   hours = ('%.1f'):format(math.ceil(seconds() / 360) / 10),
   command = ('trinity train --graphs %s --clusters %s --rounds %d --hidden %s --seed %d%s%s%s%s%s'):format(
     options.graphs, options.clusters, round, options.hidden == '' and "''" or options.hidden, options.seed,
-    options.start ~= '' and ' --start ' .. options.start
+    options.start and ' --start ' .. options.start
     or imitation ~= training.rounds_of_imitation and (' --imitation %d'):format(imitation) or '',
     options.clip ~= 0.2 and (' --clip %g'):format(options.clip) or '', weights
     and (' --reward mdpe --alpha %g --beta %g --gamma %g'):format(weights.alpha, weights.beta, weights.gamma)
     or draws and ' --reward front' or '', options.told and ' --told' or '', options.evaluations ~= 1000
     and (' --evaluations %d'):format(options.evaluations) or '') })
-print(('\nthe weights are saved in %s'):format(options.save))
+print(('\nthe weights are saved in %s'):format(options.output))
 if stopped then os.exit(trinity.stop_status()) end

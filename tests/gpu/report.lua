@@ -8,7 +8,7 @@
 -- there is no such device.
 
 local trinity = require 'trinity'
-local page = require 'trinity.paper.page'
+local page = require 'studies.papers.page'
 local run_list = require 'trinity.runs.list'
 local util = require 'trinity.base.util'
 
@@ -212,14 +212,14 @@ call('policy', 'trinity.policies.trinity', function()
 end)
 
 local profile = os.tmpname()
-command('profile', { 'profile', network[1], network[2], network[3], network[4], '--device', devices[1], '--devices',
+command('profile', { 'execute', network[1], network[2], network[3], network[4], '--devices',
   list, '--steps', steps, '--warm_up', '1', '--largest_copy', options.quick and '4096' or '268435456', '--copies',
-  options.quick and '1' or '7', '--out', profile, '--run', 'none' }, '')
+  options.quick and '1' or '7', '--profile', profile, '--run', 'none' }, '')
 os.remove(profile)
 
 -- Figure 9 as its page has it, on two devices.
-call('Figure 9', 'trinity.paper.trinity_measured', function()
-  local section = require 'trinity.paper.trinity_measured'
+call('Figure 9', 'studies.papers.trinity_measured', function()
+  local section = require 'studies.papers.trinity_measured'
   local settings = { quick = options.quick, seed = 1, seeds = 1, devices = two, seconds = options.seconds,
     output = 'runs/gpu', format = 'text', models = options.networks ~= '' and {} or nil }
   for _, name in ipairs(util.words(options.networks)) do settings.models[name] = true end

@@ -328,7 +328,8 @@ error 'this file is for editors'
 
 --- An option of a script.
 ---@class trinity.OptionSpec
----@field default any its type is the option's; a list collects texts
+---@field default? any its type is the option's; a list collects texts
+---@field type? 'string'|'number' of an option without a default, which is nil where it is not given
 ---@field position? boolean words without dashes are for it
 ---@field writes? string it names a file that the script writes: what follows in its name ('' or '.csv')
 ---@field help? string
@@ -336,7 +337,6 @@ error 'this file is for editors'
 ---@field max? number
 ---@field integer? boolean
 ---@field unit? 'bytes'|'bytes/s' values may name it: 25GiB, 10Gbit/s
----@field replaces? table<string, string> names that are refused, with what to write instead
 
 --- One batch of a search.
 --- Of a search's first 1,000 steps all have a point, then one whenever the evaluations have grown by 0.1 % or the best

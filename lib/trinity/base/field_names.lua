@@ -7,8 +7,6 @@ local given = { names = {}, nested = {}, returns = {} }
 
 given.names = {
   ['trinity.Account'] = [[devices traffic stages samples samples_per_s]],
-  ['trinity.AcesoPlan'] = [[micro_batch stages tensor data algorithm recompute]],
-  ['trinity.AcesoProfiles'] = [[name operators degrees sequences tables collectives bandwidths]],
   ['trinity.Agent'] = [[problem batch groups units samples parameters loaded]],
   ['trinity.AgentActions'] = [[groups devices group_logs device_logs]],
   ['trinity.AgentProfile'] = [[sample_s forward_s objective_s backward_s optimise_s exchange_s]],

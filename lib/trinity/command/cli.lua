@@ -14,33 +14,8 @@ local util = require 'trinity.base.util'
 
 local cli = {}
 
---- Options that name a problem, for trinity.options.
-cli.problem_options = {
-  model = { default = 'inception_v3', help = 'a model in models/, or a file .lua .onnx .json .txt' },
-  cluster = { default = 'p100x2', help = 'a cluster in models/clusters with a count, a Lua file, or a profile .json' },
-  batch_size = { default = 0, help = 'samples per step; 0: what the model has', min = 0, integer = true },
-  set = settings.of_model,
-  rules = { default = 'standard', help = 'standard: of the cluster; published simulators on --devices equal devices in '
-    .. 'place of --cluster: placeto (a layer of a profile, its forward and backward pass together, an operator), '
-    .. 'doppler (its graphs, .txt)', replaces = { compat = '--rules placeto' } },
-  devices = { default = 2, help = 'devices under --rules placeto and doppler', min = 1, max = 64, integer = true },
-  cost = { default = '', help = "a CSV file of seconds in place of the cost model's: columns operator or type, "
-    .. 'device_type, time_s' },
-  threads = { default = 0, help = 'worker threads; 0: those of trinity --threads, one per core', min = 0, max = 4096,
-    integer = true },
-  json = { default = false, help = 'JSON on standard output and nothing else' },
-}
-
---- A declaration of a command: `own` beside the options that name a problem.
-function cli.declare(own) return util.merged(cli.problem_options, own) end
-
---- Options of commands that take a saved strategy.
-cli.strategy_options = {
-  strategy = { default = '', help = 'a saved strategy (JSON); model, micro-batch, cluster and costs are those that it '
-    .. 'was made for' },
-  reevaluate = { default = false, help = 'evaluates --strategy on what other options say, though it was made for '
-    .. 'something else' },
-}
+--- A declaration of a command: shared options by name beside its own (command/shared.lua).
+cli.declare = require 'trinity.command.shared'
 
 -- Bandwidths of the machines of published simulators: devices joined by wires without latency, without a memory limit.
 -- Placeto's buses carry 7600 bytes a microsecond (manual/papers.md "Trinity: the published simulator"); Doppler's files
@@ -113,7 +88,7 @@ end
 local function check_complete(options, said, version)
   local lacks, needs = {}, {}
   for _, name in ipairs { 'model', 'batch_size', 'cluster' } do
-    if options[name] ~= nil and said[name] == nil and not is_given(options, name) then
+    if said[name] == nil and not is_given(options, name) then
       lacks[#lacks + 1], needs[#needs + 1] = meanings[name], '--' .. name
     end
   end
@@ -125,7 +100,7 @@ end
 --- Fills in what the command line does not say from the file of option --strategy: model, its options, micro-batch,
 --- cluster and costs. Of another model than the file's its options are not taken.
 function cli.complete(options)
-  if options.strategy == '' then
+  if not options.strategy then
     if options.reevaluate then util.fail_usage "option '--reevaluate' belongs to --strategy" end
     return
   end
@@ -133,12 +108,12 @@ function cli.complete(options)
   if not ok then of_strategy('%s', sentence(made)) end
   local own = made.model and (not is_given(options, 'model') or options.model == made.model)
   local said = { model = made.model, cluster = made.cluster, cost = made.cost,
-    batch_size = own and (made.options.batch_size or 0) or made.micro_batch }
+    batch_size = own and (made.options.batch_size or false) or made.micro_batch } -- false: the model's own
   for name, value in util.sorted_pairs(made.cluster_options or {}) do said[name] = value end
-  if options.rules and options.rules ~= 'standard' then said.cluster = options.cluster end
+  if published[options.rules] then said.cluster = options.cluster end
   check_complete(options, said, version)
   for name, value in util.sorted_pairs(said) do
-    if options[name] ~= nil and not is_given(options, name) then options[name] = value end
+    if not is_given(options, name) then options[name] = value or nil end
   end
   if made.cluster_options then model.set_cluster_options(options) end
   options_of_file[options] = own and util.merged(made.options) or nil
@@ -147,22 +122,19 @@ end
 
 -- Where the network of options is trained.
 local function cluster_of(options)
-  return options.cluster ~= '' and (options.rules or 'standard') == 'standard' and options.cluster or nil
+  return not published[options.rules] and options.cluster or nil
 end
 
---- The graph that options `model`, `batch_size` (0: the model's own) and `set` name; `further` are options beside.
+--- The graph that options `model`, `batch_size` (nil: the model's own) and `set` name; `further` are options beside.
 function cli.load_model(options, further)
   local given = util.merged(options_of_file[options] or {}, settings.read('set', options.set))
-  local batch_size = options.batch_size and options.batch_size > 0 and options.batch_size or nil
+  local batch_size = options.batch_size
   return cli.called(settings.checked, 'set', given, 'trinity%.model: (.*)', function()
     local asked = is_given(options, 'batch_size')
     return model.load_by_default(options.model, util.merged({ batch_size = asked and batch_size or nil,
       cluster = cluster_of(options) }, further, given), not asked and batch_size or nil)
   end)
 end
-
---- The own costs that option --cost names, or nil.
-function cli.cost(options) return options.cost ~= '' and options.cost or nil end
 
 --- The strategy of the file that option --strategy names; what is evaluated anew says so on standard error. plain: one
 --- without a mesh or splits, in which every operator is on one device.
@@ -181,19 +153,19 @@ end
 
 --- The strategy with the schedule of options --schedule and --micro_batches, where they are given.
 function cli.rescheduled(options, problem, found)
-  local own = options.schedule == ''
-  if own and options.micro_batches == 0 then return found end
+  local own = options.schedule == nil
+  if own and not options.micro_batches then return found end
   if found.mesh then
     util.fail_usage "option '--schedule', '--micro_batches': the strategy has a mesh, which says both"
   end
-  if options.strategy ~= '' and not options.reevaluate then
+  if options.strategy and not options.reevaluate then
     util.fail_usage("option '--schedule', '--micro_batches': the strategy was made for '%s' and %d micro-batches: "
       .. '--reevaluate evaluates it with others', found.schedule or 'fifo', found.micro_batches or 1)
   end
   return problem:strategy({ placement = found.placement, priority = own and found.priority or nil,
     order = own and found.order or nil, stage = found.stage, splits = found.splits,
     schedule = own and found.schedule or options.schedule,
-    micro_batches = options.micro_batches > 0 and options.micro_batches or found.micro_batches },
+    micro_batches = options.micro_batches or found.micro_batches },
     { method = found.method, evaluations = found.evaluations or 1 })
 end
 
@@ -221,30 +193,30 @@ end
 
 local rule_names = { 'doppler', 'placeto', 'standard' }
 
--- The rules that the options name.
+-- The rules that the options name: a word, or deviations from those of the cluster.
 local function rules_of(options)
-  local rules = options.rules or 'standard'
+  local rules = options.rules
+  if rules:find('=', 1, true) then return settings.read('rules', { rules }) end
   if not published[rules] and rules ~= 'standard' then
     util.fail_usage("option '--rules': unknown rules %s", util.unknown(rules, rule_names))
   end
   return rules
 end
 
---- The problem that the options name; `forward` in place of the model's file under published rules.
-function cli.problem(options, forward)
+--- The problem that the options name.
+function cli.problem(options)
   local rules = rules_of(options)
-  if (options.threads or 0) > 0 then core.set_threads(options.threads) end
-  if rules == 'standard' then
+  if not published[rules] then
     if is_given(options, 'devices') then
       util.fail_usage "option '--devices' belongs to --rules placeto and doppler; use --cluster"
     end
-    return problems.new { graph = cli.load_model(options), cluster = model.cluster(options.cluster),
-      cost = cli.cost(options) }
+    return cli.called(problems.new, { graph = cli.load_model(options), cluster = model.cluster(options.cluster),
+      cost = options.cost, rules = rules ~= 'standard' and rules or nil })
   end
   if is_given(options, 'cluster') then
     util.fail_usage("option '--cluster': --rules %s takes --devices in its place", rules)
   end
-  local graph = forward or cli.load_model(options, rules == 'placeto' and { training = false } or nil)
+  local graph = cli.load_model(options, rules == 'placeto' and { training = false } or nil)
   if rules == 'placeto' then
     graph = graph:fold_backward()
   elseif (graph.source or {}).format ~= 'Doppler graph' then

@@ -1,12 +1,14 @@
 -- The commands of the program with the options that each declares: scripts/NAME.lua is run as far as its call of
--- trinity.options, which comes before everything that it does. Completions and the manual page are made of them.
+-- trinity.options, which comes before everything that it does. Help, completions and the manual page are made of them.
 
 local core = require 'trinity.core'
+local declared = require 'trinity.command.declared'
+local renamed = require 'trinity.command.renamed'
 local util = require 'trinity.base.util'
 
 local commands = {}
 
---- Names of the scripts that come with the program, sorted.
+--- Names of the commands, sorted.
 ---@return string[]
 function commands.names()
   local names = {}
@@ -14,23 +16,20 @@ function commands.names()
   return names
 end
 
---- What a script's comment says first, without its end of line.
-local function comment_of(path)
-  local words = {}
-  for line in core.read_file(path):gmatch '[^\n]*' do
-    local comment = line:match '^%-%-+ *(.*)$'
-    if comment then words[#words + 1] = comment elseif #words > 0 then break end
-  end
-  return table.concat(words, ' ')
+--- Refuses a word that is no command, with the words that replace it or a suggestion.
+---@param word string
+function commands.refuse(word)
+  if renamed[word] then util.fail_usage("command '%s' was replaced; use 'trinity %s'", word, renamed[word]) end
+  local names = commands.names()
+  util.fail_usage("no command '%s'%s (known: %s)", word, core.suggestion(word, names), table.concat(names, ', '))
 end
 
 ---@class trinity.Command
 ---@field name string
 ---@field description string
----@field keeps_run boolean whether --run and --resume are for it
----@field options { name: string, help: string, default: any, position: boolean }[] sorted by name
+---@field options table<string, table> by name (command/declared.lua)
 
---- A command by its script. Scripts that declare no options have none.
+--- A command by its script.
 ---@param name string
 ---@return trinity.Command
 function commands.about(name)
@@ -45,15 +44,8 @@ function commands.about(name)
   local ok, message = pcall(setfenv(chunk, setmetatable({ arg = {} }, { __index = _G })))
   trinity.options = options
   if not ok and message ~= mark then error(message, 0) end
-  local list = {}
-  for option, declared in util.sorted_pairs(found or {}) do
-    if type(declared) == 'table' then
-      list[#list + 1] = { name = option, help = declared.help or '', default = declared.default,
-        position = declared.position == true }
-    end
-  end
-  local keeps_run = not (found and found[2] == 'keeps no run')
-  return { name = name, keeps_run = keeps_run, description = found and found[1] or comment_of(path), options = list }
+  local all, description = declared.read(found or {}, true)
+  return { name = name, description = description or '', options = all }
 end
 
 return commands

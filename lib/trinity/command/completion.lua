@@ -2,6 +2,7 @@
 
 local commands = require 'trinity.command.commands'
 local core = require 'trinity.core'
+local declared = require 'trinity.command.declared'
 local manual = require 'trinity.command.manual'
 local util = require 'trinity.base.util'
 
@@ -15,24 +16,16 @@ local program = { { '-e=', 'run a piece of Lua' }, { '-l=', 'require a module' }
   { '--time-limit=', 'for each script, in seconds' }, { '--profile=', "where the script's time goes" },
   { '--version', 'print the version' }, { '--help', 'print help' } }
 
--- Options of every command that declares some.
-local common = { { name = 'run', help = "name of the run's folder", default = '' },
-  { name = 'runs', help = 'where folders of runs are', default = '' },
-  { name = 'resume', help = 'goes on with the interrupted run of --run', default = false },
-  { name = 'quiet', help = 'no progress on standard error', default = false },
-  { name = 'help', help = 'lists the options', default = false } }
-
---- The options of a command with those of every command.
-local function all_options(command)
-  local list, seen = {}, {}
-  for _, part in ipairs { command.options, #command.options > 0 and common or {} } do
-    for _, option in ipairs(part) do
-      local for_runs = part == common and (option.name == 'run' or option.name == 'resume')
-      if not seen[option.name] and (command.keeps_run or not for_runs) then
-        seen[option.name], list[#list + 1] = true, option
-      end
+--- The options of a command that are for its users, sorted by name: { { name = '--batch-size', help = } }.
+local function options_of(command)
+  local list = {}
+  for name, option in util.sorted_pairs(command.options) do
+    if not option.hidden then
+      list[#list + 1] = { name = declared.shown(name), help = declared.about(option), common = option.common,
+        takes_value = option.type ~= 'boolean' }
     end
   end
+  list[#list + 1] = { name = '--help', help = 'lists the options', common = true, takes_value = false }
   return list
 end
 
@@ -48,8 +41,6 @@ local function topics()
   return list
 end
 
-local function flag(option) return '--' .. option.name end
-
 --- Completion for bash: commands, options of each, topics of help; elsewhere names of files.
 function completion.bash()
   local out = { '# bash completion of trinity: source it, or put it where bash-completion looks.', '_trinity() {',
@@ -58,11 +49,10 @@ function completion.bash()
     '      -*) ;;', '      *) command=${COMP_WORDS[i]}; break ;;', '    esac', '  done', '  case $command in' }
   local names = commands.names()
   local words = util.map(program, function(p) return (p[1]:gsub('=$', '')) end)
-  out[#out + 1] = ("    '') options='%s help reference %s' ;;"):format(table.concat(words, ' '),
-    table.concat(names, ' '))
-  out[#out + 1] = ("    help) options='%s' ;;"):format(table.concat(topics(), ' '))
+  out[#out + 1] = ("    '') options='%s %s' ;;"):format(table.concat(words, ' '), table.concat(names, ' '))
   for _, command in ipairs(every_command()) do
-    local list = util.map(all_options(command), flag)
+    local list = util.map(options_of(command), function(option) return option.name end)
+    for _, topic in ipairs(command.name == 'help' and topics() or {}) do list[#list + 1] = topic end
     out[#out + 1] = ("    %s) options='%s' ;;"):format(command.name, table.concat(list, ' '))
   end
   local rest = { '  esac', "  if [[ $command && $command != help && $word != -* ]]; then", '    COMPREPLY=()', '  else',
@@ -80,14 +70,12 @@ local function zsh_text(text) return (text:gsub('[%[%]:\\]', '\\%0'):gsub('\n', 
 
 --- Completion for zsh.
 function completion.zsh()
-  local out = { '#compdef trinity', '_trinity() {', '  local line state', '  local -a commands topics', '  commands=(' }
+  local out = { '#compdef trinity', '_trinity() {', '  local line state', '  local -a commands', '  commands=(' }
   local every = every_command()
   for _, command in ipairs(every) do
     out[#out + 1] = '    ' .. quoted(command.name .. ':' .. zsh_text(command.description))
   end
-  out[#out + 1] = "    'help:chapters and scripts'"
   out[#out + 1] = '  )'
-  out[#out + 1] = '  topics=(' .. table.concat(topics(), ' ') .. ')'
   out[#out + 1] = '  _arguments -C \\'
   for _, p in ipairs(program) do
     local name, value = p[1]:gsub('=$', '')
@@ -98,13 +86,13 @@ function completion.zsh()
   out[#out + 1] = '  case $state in'
   out[#out + 1] = '    command) _describe command commands; _files ;;'
   out[#out + 1] = '    rest) case $line[1] in'
-  out[#out + 1] = '      help) _values topic $topics ;;'
   for _, command in ipairs(every) do
-    local list = util.map(all_options(command), function(option)
-      return quoted(('--%s[%s]%s'):format(option.name, zsh_text(option.help), option.default == false and ''
-        or ':value:_files'))
+    local list = util.map(options_of(command), function(option)
+      return quoted(('%s[%s]%s'):format(option.name, zsh_text(option.help),
+        option.takes_value and ':value:_files' or ''))
     end)
-    out[#out + 1] = ("      %s) _arguments %s '*:file:_files' ;;"):format(command.name, table.concat(list, ' '))
+    local rest = command.name == 'help' and ('topic:(%s)'):format(table.concat(topics(), ' ')) or 'file:_files'
+    out[#out + 1] = ("      %s) _arguments %s '*:%s' ;;"):format(command.name, table.concat(list, ' '), rest)
   end
   out[#out + 1] = '      *) _files ;;'
   out[#out + 1] = '    esac ;;'
@@ -126,9 +114,9 @@ function completion.fish()
   for _, command in ipairs(every_command()) do
     out[#out + 1] = ('complete -c trinity -n __fish_use_subcommand -a %s -d %s'):format(command.name,
       quoted(command.description))
-    for _, option in ipairs(all_options(command)) do
+    for _, option in ipairs(options_of(command)) do
       out[#out + 1] = ("complete -c trinity -n '__fish_seen_subcommand_from %s' -l %s%s -d %s"):format(command.name,
-        option.name, option.default == false and '' or ' -r', quoted((option.help:gsub('\n', ' '))))
+        option.name:sub(3), option.takes_value and ' -r' or '', quoted(option.help))
     end
   end
   out[#out + 1] = ("complete -c trinity -f -n '__fish_seen_subcommand_from help' -a %s"):format(
@@ -141,20 +129,12 @@ local function roff(text)
   return (text:gsub('\\', '\\e'):gsub('%-', '\\-'):gsub('\n', ' '):gsub("^([.'])", '\\&%1'))
 end
 
-local function shown(value)
-  if type(value) == 'table' then return 'none' end
-  return value == '' and "''" or tostring(value)
-end
-
-local function command_in_roff(command)
-  local out = { '.SS trinity ' .. command.name, roff(command.description) }
-  for _, option in ipairs(command.options) do
-    out[#out + 1] = '.TP'
-    out[#out + 1] = ('\\fB\\-\\-%s\\fR'):format(roff(option.name))
-    out[#out + 1] = roff(('%s%s(default: %s)'):format(option.help, option.help ~= '' and ' ' or '',
-      shown(option.default)))
+local function options_in_roff(out, list, is_common)
+  for _, option in ipairs(list) do
+    if (option.common or false) == is_common then
+      out[#out + 1] = ('.TP\n\\fB%s\\fR\n%s'):format(roff(option.name), roff(option.help))
+    end
   end
-  return table.concat(out, '\n')
 end
 
 --- The manual page trinity(1), in roff.
@@ -162,18 +142,20 @@ function completion.man()
   local out = { '.TH TRINITY 1 "" "trinity ' .. core.version .. '" "User Commands"', '.SH NAME',
     'trinity \\- a laboratory for parallel\\-training strategies', '.SH SYNOPSIS',
     '.B trinity\n[\\fIoptions\\fR] \\fISCRIPT.lua\\fR [\\fIarguments\\fR]\n.br',
-    '.B trinity\n[\\fIoptions\\fR] \\fICOMMAND\\fR [\\fIarguments\\fR]\n.br', '.B trinity help\n[\\fINAME\\fR]',
+    '.B trinity\n[\\fIoptions\\fR] \\fICOMMAND\\fR [\\fIarguments\\fR]',
     '.SH OPTIONS' }
   for _, p in ipairs(program) do
     local name, value = p[1]:gsub('=$', '')
     out[#out + 1] = ('.TP\n\\fB%s\\fR%s\n%s'):format(roff(name), value > 0 and ' \\fIVALUE\\fR' or '', roff(p[2]))
   end
   out[#out + 1] = '.SH OPTIONS OF EVERY COMMAND'
-  for _, option in ipairs(common) do
-    out[#out + 1] = ('.TP\n\\fB\\-\\-%s\\fR\n%s'):format(roff(option.name), roff(option.help))
-  end
+  local every = every_command()
+  options_in_roff(out, options_of { options = declared.read({}, true) }, true)
   out[#out + 1] = '.SH COMMANDS'
-  for _, command in ipairs(every_command()) do out[#out + 1] = command_in_roff(command) end
+  for _, command in ipairs(every) do
+    out[#out + 1] = ('.SS trinity %s\n%s'):format(command.name, roff(command.description))
+    options_in_roff(out, options_of(command), false)
+  end
   out[#out + 1] = '.SH EXIT STATUS\n0 on success, 1 on an error or where nothing fits, 2 for a wrong command line, '
     .. '130 after Ctrl\\-C.'
   out[#out + 1] = '.SH SEE ALSO\n\\fBtrinity help\\fR lists the chapters of the manual.'

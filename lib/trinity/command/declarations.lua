@@ -1,8 +1,8 @@
 -- Reads the editor types (LuaLS annotations): what scripts can call, with types and descriptions. A function's stand
 -- directly above its definition in lib/trinity; those of what C++ binds or is made at run time, and of tables that
 -- functions take or give, in lib/trinity/_meta; those of declared options are made of the declarations
--- (lib/trinity/command/option_types.lua). The reference (trinity reference) is made of all, and tests compare them
--- with what is there at run time.
+-- (lib/trinity/command/option_types.lua). The reference (trinity help --markdown) is made of all, and tests compare
+-- them with what is there at run time.
 --
 -- read() gives { classes =, order =, aliases = }:
 --   classes[name] = { name =, parent =, description =, fields =, methods =, members = }

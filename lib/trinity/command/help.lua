@@ -1,9 +1,10 @@
--- `trinity help [TOPIC]`: scripts and chapters, or one chapter of the manual, the methods, the options of a model, or
--- an entry of the reference. The program itself shows the options of a script.
+-- What `trinity help [NAME]` and the prompt's help show: commands and chapters, or one chapter of the manual, the
+-- options of a command or a model, the methods, the formats, an entry of the reference.
 
 local commands = require 'trinity.command.commands'
 local core = require 'trinity.core'
 local declarations = require 'trinity.command.declarations'
+local declared = require 'trinity.command.declared'
 local manual = require 'trinity.command.manual'
 local model = require 'trinity.graph.model'
 local reference = require 'trinity.command.reference'
@@ -11,40 +12,11 @@ local util = require 'trinity.base.util'
 
 local help = {}
 
---- The first sentence of a comment: a full stop within brackets or before a small letter does not end it.
----@param comment string
----@return string
-function help.first_sentence(comment)
-  local depth = 0
-  for at = 1, #comment do
-    local letter = comment:sub(at, at)
-    if letter == '(' then depth = depth + 1 elseif letter == ')' then depth = math.max(0, depth - 1) end
-    if letter == '.' and depth == 0 and comment:match('^%s+%u', at + 1) then return comment:sub(1, at - 1) end
-  end
-  return (comment:gsub('[.:]%s*$', ''))
-end
-
---- What a script's comment says first, at most a line.
-local function summary(path)
-  local words, most = {}, 84
-  for line in core.read_file(path):gmatch '[^\n]*' do
-    local comment = line:match '^%-%-+ *(.*)$'
-    if comment then words[#words + 1] = comment elseif #words > 0 then break end
-    if line:match '[.:]$' then break end
-  end
-  local sentence = help.first_sentence(table.concat(words, ' '))
-  if #sentence <= most then return sentence end
-  return sentence:sub(1, most):match '^(.*) ' .. ' ...'
-end
-
 local function show_all()
-  local scripts, chapters = {}, {}
-  for i, name in ipairs(commands.names()) do
-    scripts[i] = { name, summary(('%s/scripts/%s.lua'):format(core.home, name)) }
-  end
-  for i, name in ipairs(manual.names()) do chapters[i] = { name, manual.title(name) } end
-  io.write('chapters of the manual (trinity help NAME shows one):\n', manual.listing(chapters),
-    'scripts (trinity help NAME lists the options of one):\n', manual.listing(scripts))
+  io.write('commands (trinity help NAME lists the options of one):\n',
+    manual.listing(util.map(commands.names(), function(name) return { name, commands.about(name).description } end)),
+    'chapters of the manual (trinity help NAME shows one):\n',
+    manual.listing(util.map(manual.names(), function(name) return { name, manual.title(name) } end)))
 end
 
 local function show_methods()
@@ -74,10 +46,10 @@ end
 --- The options of a model of models/.
 local function show_model(name, about)
   local rows = {}
-  for option, declared in util.sorted_pairs(about.options or {}) do
-    local default = declared.default
+  for option, of in util.sorted_pairs(about.options or {}) do
+    local default = of.default
     if type(default) == 'table' then default = table.concat(default, ',') end
-    rows[#rows + 1] = { option, ('%s(default: %s)'):format(declared.help and declared.help .. ' ' or '',
+    rows[#rows + 1] = { option, ('%s(default: %s)'):format(of.help and of.help .. ' ' or '',
       default == '' and "''" or tostring(default)) }
   end
   io.write(('%s: %s\noptions, of trinity.model or with --set NAME=VALUE:\n'):format(name, about.help or 'a model'),
@@ -95,24 +67,31 @@ function help.topics()
   return all
 end
 
---- Shows what `words`, the arguments of `trinity help`, ask for.
-function help.show(words)
-  if #words > 1 then util.fail_usage('help: expected one name, got %d', #words) end
-  local topic = words[1]
+--- Shows what there is about a name; without one, the names of commands and chapters.
+---@param topic? string
+function help.show(topic)
   if not topic then return show_all() end
   if topic == 'methods' then return show_methods() end
   if topic == 'formats' then return show_formats() end
   for _, name in ipairs(manual.names()) do
     if name == topic then return io.write(manual.plain(manual.source(name))) end
   end
+  for _, name in ipairs(commands.names()) do
+    if name == topic then
+      local command = commands.about(name)
+      return print(declared.text(command.options, command.description))
+    end
+  end
   local about = model.about(topic)
   if about then return show_model(topic, about) end
   local entries = reference.names(declarations.read())
   if entries[topic] then return io.write(manual.plain(reference.entry(topic))) end
+  local now = require('trinity.command.renamed')[topic]
+  if now then util.fail_usage("help: '%s' is now 'trinity %s'", topic, now) end
   local known = help.topics()
   local near = core.suggestion(topic, known)
   if near == '' then near = core.suggestion(topic, util.sorted_keys(entries)) end
-  util.fail_usage("help: nothing about %s%s ('trinity help' lists scripts and chapters)", util.quoted(topic), near)
+  util.fail_usage("help: nothing about %s%s ('trinity help' lists commands and chapters)", util.quoted(topic), near)
 end
 
 return help

@@ -71,7 +71,7 @@ local function topic_of(value)
 end
 
 local usage = [[
-help 'NAME'   a chapter of the manual, a script, a model, a function: help 'searching', help 'problem:evaluate'
+help 'NAME'   a chapter of the manual, a command, a model, a function: help 'searching', help 'problem:evaluate'
 help(VALUE)   what a function or an object of the library is: help(trinity.compare), help(problem)
 Tab completes names, fields, and names in quotes: trinity.model 'res<Tab>]]
 
@@ -89,7 +89,7 @@ function prompt.help(...)
     io.write(require('trinity.command.manual').plain(entry))
     return
   end
-  local ok, message = pcall(require('trinity.command.help').show, { topic })
+  local ok, message = pcall(require('trinity.command.help').show, topic)
   if ok then return end
   print((core.printable(tostring(message)):gsub("%('trinity help' lists[^)]*%)", '(help() says what there is)')))
 end

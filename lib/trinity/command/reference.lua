@@ -1,5 +1,5 @@
 -- The reference of everything that scripts can use, as Markdown, made of the editor types in lib/trinity
--- (trinity.command.declarations). `trinity reference` prints it.
+-- (trinity.command.declarations). `trinity help --markdown` prints it.
 
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
@@ -90,7 +90,7 @@ function reference.markdown()
   local declared = declarations.read()
   local modules = modules_of(declared)
   local lines = { ('# Reference of trinity %s'):format(core.version), '',
-    'Made of lib/trinity by `trinity reference`. A parameter with a question mark may be left out.', '' }
+    'Made of lib/trinity by `trinity help --markdown`. A parameter with a question mark may be left out.', '' }
   for _, part in ipairs(parts) do
     lines[#lines + 1] = ('# %s\n'):format(part[2])
     for _, name in ipairs(ordered(declared)) do

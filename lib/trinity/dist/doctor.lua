@@ -1,5 +1,5 @@
--- What `trinity doctor` looks at: this machine, what a launcher has set, and under one the whole job, of which rank 0
--- tells.
+-- What `trinity help --check` looks at: this machine, what a launcher has set, and under one the whole job, of which
+-- rank 0 tells.
 
 local core = require 'trinity.core'
 local dist = require 'trinity.dist'
@@ -11,7 +11,7 @@ local util = require 'trinity.base.util'
 
 local doctor = {}
 
-local options -- bytes of a large message, rounds
+local large_bytes, rounds = 4 * 2 ^ 20, 10 -- of a large message; messages of each size
 local job, wrong = nil, 0
 
 -- A line of rank 0's report.
@@ -83,7 +83,7 @@ local function look_at_launcher()
   local ok, found = pcall(core.launch_variables)
   if not ok then return complain('launcher', '%s', plain(found)) end
   if found.size == 1 then
-    say('launcher', 'none, or one process: mpirun -n 2 trinity doctor looks at a job')
+    say('launcher', 'none, or one process: mpirun -n 2 trinity help --check looks at a job')
     return found
   end
   say('launcher', '%s: %d ranks%s, rank 0 at %s:%d', found.source, found.size,
@@ -123,10 +123,10 @@ local function echo(root, elements, count)
 end
 
 local function look_at_echoes()
-  local elements = math.max(1, math.floor(options.bytes / 4))
+  local elements = large_bytes / 4
   for root = 0, job.size - 1 do
     local host = ranks.text(job, first_line '/proc/sys/kernel/hostname' or '?', root)
-    local small_s, large_s = echo(root, 1, options.rounds), echo(root, elements, options.rounds)
+    local small_s, large_s = echo(root, 1, rounds), echo(root, elements, rounds)
     say('echo', 'of rank %d on %s by all: 4 B in %.3g ms, %s in %.3g ms (%s/s)', root, host, 1e3 * small_s,
       core.format_bytes(4 * elements), 1e3 * large_s, core.format_bytes(4 * elements / large_s))
   end
@@ -134,9 +134,9 @@ end
 
 -- Whether all ranks see what rank 0 writes in the folder where they run: runs and checkpoints lie below it.
 local function look_at_files()
-  local name = ranks.text(job, job.rank == 0 and ('.trinity-doctor-%d'):format(core.process().pid) or nil)
+  local name = ranks.text(job, job.rank == 0 and ('.trinity-check-%d'):format(core.process().pid) or nil)
   if job.rank == 0 then
-    local ok, message = pcall(core.write_file, name, 'of trinity doctor\n')
+    local ok, message = pcall(core.write_file, name, 'of trinity help --check\n')
     if not ok then complain('files', '%s', plain(message)) end
   end
   job:barrier()
@@ -154,10 +154,8 @@ local function join()
 end
 
 --- Prints what it finds; on standard error, from any rank, what is wrong. Returns how much that was, over all ranks.
----@param given { bytes: integer, rounds: integer } of a large message, and how many of each kind
 ---@return integer
-function doctor.look(given)
-  options = given
+function doctor.look()
   look_at_machine()
   look_at_name()
   look_at_interfaces()

@@ -192,7 +192,7 @@ function Comparison:summary()
   return ('Of %d methods for %s, %s has the largest reward: %s.'):format(#self.rows, where, best.method, bound)
 end
 
---- The comparison as plain data, as scripts/compare.lua prints it as JSON.
+--- The comparison as plain data, as scripts/search.lua prints it as JSON.
 ---@return table
 function Comparison:totable()
   local rows, best, closest = {}, self:best(), least_infeasible(self)

@@ -1,15 +1,9 @@
 -- Dimensions of a plan as options of a command: `--pipeline 4`, `--tensor 1,2,4,8`.
 
-local core = require 'trinity.core'
 local space = require 'trinity.plan.space'
 local util = require 'trinity.base.util'
 
 local dimensions = {}
-
---- Sets the number of worker threads; 0: as it is.
-function dimensions.set_threads(count)
-  if count > 0 then core.set_threads(count) end
-end
 
 -- In the order of the loops, with what each says.
 local declared = {
@@ -35,8 +29,7 @@ local declared = {
 function dimensions.options()
   local list = {}
   for _, entry in ipairs(declared) do
-    list[entry[1]] = { default = '',
-      help = ("%s: one, or several with commas ('': all that make sense)"):format(entry[2]) }
+    list[entry[1]] = { type = 'string', help = entry[2] }
   end
   return list
 end
@@ -48,7 +41,7 @@ function dimensions.space(options)
   local given = {}
   for _, entry in ipairs(declared) do
     local name, kind = entry[1], entry[3]
-    if options[name] ~= '' then
+    if options[name] then
       if kind == 'number' then
         given[name] = util.numbers(name, options[name], name == 'shard' and 0 or 1, 2 ^ 50, true,
           name == 'bucket_bytes' and 'bytes' or nil)

@@ -1,5 +1,5 @@
 -- trinity.profile.file: profiles as JSON files of format 'trinity-profile', and their checks. What a file says: the
--- classes trinity.Profile, ProfileKind and ProfileLink (trinity reference).
+-- classes trinity.Profile, ProfileKind and ProfileLink (trinity help --markdown).
 
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
@@ -130,7 +130,8 @@ end
 --- Checks what a profile says; `source` begins every message.
 function file.check(source, profile)
   if type(profile) ~= 'table' or profile.format ~= file.format then
-    util.fail("%s: no profile (expected field 'format' to be '%s'); trinity profile makes them", source, file.format)
+    util.fail("%s: no profile (expected field 'format' to be '%s'); trinity execute --profile makes them", source,
+      file.format)
   end
   if profile.version ~= file.version then
     util.fail('%s: a profile of format version %s, this trinity reads version %d: profile again', source,

@@ -1,6 +1,6 @@
--- trinity report: run folders (lib/trinity/runs/init.lua) as one HTML page that needs nothing else. Its text, style and
--- behaviour are page.html, page.css and the *.js files beside this one; Vega (vega.lua) draws curves and bars; the
--- data of the runs stand in it as JSON. Every text of a run is data: the scripts of the page put it into text nodes
+-- trinity runs report: run folders (lib/trinity/runs/init.lua) as one HTML page that needs nothing else. Its text,
+-- style and behavior are page.html, page.css and the *.js files beside this one; Vega (vega.lua) draws curves and bars;
+-- data of the runs stand in it as JSON. Every text of a run is data: scripts of the page put it into text nodes
 -- only, JSON escapes '<', and the page's policy forbids addresses, `eval` and forms.
 
 local core = require 'trinity.core'

@@ -19,7 +19,7 @@ local plan_pair = {}
 function plan_pair.read(path)
   local made = made_for.read(path)
   if not (made.model and made.cluster and made.micro_batch) then
-    util.fail('%s: expected a plan that says its model, cluster and micro-batch, as trinity plan --save writes', path)
+    util.fail('%s: expected a plan that says its model, cluster and micro-batch, as trinity plan --output writes', path)
   end
   local nets = networks.new('trinity plan', function(micro_batch, layers)
     return model.load(made.model, util.merged(made.options, { batch_size = micro_batch, layers = layers }))

@@ -1,5 +1,5 @@
 -- Folders of runs as they lie on the disk (runs/init.lua has the format): listed, compared, shown, removed. What
--- `trinity runs`, `trinity watch` and reports read.
+-- `trinity runs` and reports read.
 
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'

@@ -1,7 +1,6 @@
 -- README.md and the chapters of the manual: their blocks run as they are printed, and show what the text says.
 
 local core = require 'trinity.core'
-local help = require 'trinity.command.help'
 local manual = require 'trinity.command.manual'
 local chapters = dofile(root .. '/tests/lua/support/chapters.lua')
 
@@ -18,8 +17,6 @@ local not_run = {
   ['build/trinity execute --model gpt2 --batch_size 1 --set fused=false,layers=4,hidden=256,heads=4,vocabulary=1024,'
     .. 'sequence=128,positions=128 --devices cpu:0,cpu:1 --mixtures 20 --steps 8'] =
     'takes minutes; execute_mixtures_spec.lua measures small ones',
-  ['build/trinity fidelity golden --rows ../shared/data/megatron-golden/rows.csv'] =
-    'reads data that are not in the repository; golden_spec.lua holds its figures',
 }
 
 local function read_all()
@@ -98,14 +95,7 @@ describe('trinity help', function()
   end)
   it('suggests a chapter where a name is misspelt', function()
     trinity_says('help clustres', 2,
-      "help: nothing about 'clustres', did you mean 'clusters'%? %('trinity help' lists scripts and chapters%)")
-  end)
-  it('gives the first sentence of a script whole', function()
-    expect(help.first_sentence 'TAPP (Appl. Sci. 2021, 11(11), 4785) beside data parallelism. More.')
-      :equals 'TAPP (Appl. Sci. 2021, 11(11), 4785) beside data parallelism'
-    expect(help.first_sentence 'Trees, i.e. graphs. Then'):equals 'Trees, i.e. graphs'
-    expect(help.first_sentence 'All of it.'):equals 'All of it'
-    shows('', '\n  figure4 +')
+      "help: nothing about 'clustres', did you mean 'clusters'%? %('trinity help' lists commands and chapters%)")
   end)
 end)
 

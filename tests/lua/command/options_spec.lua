@@ -45,8 +45,58 @@ describe('an option', function()
     expect(values({ training = { default = false } }, '--training', 'true').training):equals(true)
     expect(values(declared, '--training', 'alexnet').model):equals 'alexnet'
   end)
-  it('is refused by its earlier name, with the word of today', function()
-    trinity_says('pipeline --file tests/data/profiles/small.graph.txt', 2, "option '%-%-file' is no more; use %-%-model")
+  it('without a default is nil where it is not given', function()
+    local declared = { steps = { type = 'number', min = 1 }, name = { type = 'string' } }
+    expect(values(declared).steps):equals(nil)
+    expect(values(declared, '--steps', '2').steps):equals(2)
+    expect(function() values(declared, '--steps', '0') end):raises "option '%-%-steps': expected a number from 1, got 0"
+    expect(function() values { x = {} } end):raises "expected a table with a default, or with type 'string' or 'number'"
+  end)
+  it('is shown with hyphens, and takes both', function()
+    local _, help = run_trinity 'plan --help'
+    expect(help):matches '\n  %-%-global%-batch +[^\n]+%(default: 256%)\n'
+    expect(values({ global_batch = { default = 1 } }, '--global-batch', '3').global_batch):equals(3)
+  end)
+end)
+
+-- What a script answers to words: the message of the usage error.
+local function answer(name, ...)
+  local words, path = { ... }, ('%s/scripts/%s.lua'):format(root, name)
+  local chunk = assert(loadstring((core.read_file(path):gsub('^#![^\n]*', '')), '@' .. path))
+  local read, own = trinity.options, rawget(_G, 'arg')
+  rawset(_G, 'arg', { [0] = path })
+  rawset(trinity, 'options', function(spec)
+    read(spec, words)
+    error('taken', 0)
+  end)
+  local _, message = pcall(setfenv(chunk, setmetatable({ arg = {} }, { __index = _G })))
+  rawset(trinity, 'options', read)
+  rawset(_G, 'arg', own)
+  return tostring(message)
+end
+
+describe('an earlier word', function()
+  it('is refused with the one that replaces it', function()
+    local renamed = require 'trinity.command.renamed'
+    local names = {}
+    for _, name in ipairs(commands.names()) do names[name] = true end
+    local count = 0
+    for old, now in trinity.sorted_pairs(renamed) do
+      local command, option = old:match '^(%S+) %-%-(%S+)$'
+      if option then
+        count = count + 1
+        expect(answer(command, '--' .. option:gsub('_', '-'), '1')):equals(
+          ("option '--%s' was replaced; use %s"):format(option:gsub('_', '-'), now))
+        local new = now:match '^%-%-([%w-]+)'
+        if new then expect(commands.about(command).options[new:gsub('-', '_')] ~= nil or now):equals(true) end
+      elseif not names[old] then
+        expect(tostring(select(2, pcall(commands.refuse, old)))):equals(("command '%s' was replaced; use 'trinity %s'"):format(old, now))
+        expect(names[now:match '^%S+'] or now):equals(true)
+      end
+    end
+    expect(count > 20):equals(true)
+    trinity_says('reference trinity.model', 2, "^trinity: command 'reference' was replaced; use 'trinity help %-%-markdown'\n$")
+    trinity_says('pipeline --file x', 2, "^trinity: option '%-%-file' was replaced; use %-%-model\n$")
   end)
 end)
 
@@ -76,7 +126,7 @@ describe('--cluster', function()
         :format(cluster), 0, 'simulated on [%w_]+x2: ')
     end
     for _, words in ipairs { '--cluster p100 --devices 2', '--cluster p100x2' } do
-      trinity_says(("placement_benchmark --folder '%s/tests/data/profiles' --only small --methods single_device --run none %s")
+      trinity_says(("study placement --folder '%s/tests/data/profiles' --only small --methods single_device --run none %s")
         :format(core.home, words), 0, '\nsmall +2 ')
     end
     local _, output = run_trinity 'pipeline alexnet --cluster dgx_a100x2 --devices 16 --method max_load_dp --run none'
@@ -88,7 +138,15 @@ describe('--cluster', function()
   end)
 end)
 
-local whole = { fidelity = 'fidelity' } -- directories that scripts hand all of their options to
+-- Directories that scripts hand all of their options to.
+local whole = { ['studies/fidelity/study'] = 'scripts/studies/fidelity' }
+
+-- The commands, and studies by their files.
+local scripts = commands.names()
+for _, study in ipairs(core.list_folder(root .. '/scripts/studies')) do
+  local name = ('studies/%s/study'):format(study)
+  if core.exists(('%s/scripts/%s.lua'):format(root, name)) then scripts[#scripts + 1] = name end
+end
 
 -- The text of a script and of the modules that it requires.
 local function text_of(name)
@@ -99,58 +157,43 @@ local function text_of(name)
       if core.exists(stem .. ending) then parts[#parts + 1] = core.read_file(stem .. ending) end
     end
   end
-  local folder = whole[name] and ('%s/lib/trinity/%s/'):format(root, whole[name])
+  local folder = whole[name] and ('%s/%s/'):format(root, whole[name])
   for _, file in ipairs(folder and core.list_folder(folder) or {}) do
     parts[#parts + 1] = core.read_file(folder .. file)
   end
   return table.concat(parts, '\n')
 end
 
--- What a script answers to words: the message of the usage error.
-local function answer(name, ...)
-  local words, path = { ... }, ('%s/scripts/%s.lua'):format(root, name)
-  local chunk = assert(loadstring((core.read_file(path):gsub('^#![^\n]*', '')), '@' .. path))
-  local read = trinity.options
-  rawset(trinity, 'options', function(spec)
-    read(spec, words)
-    error('taken', 0)
-  end)
-  local _, message = pcall(setfenv(chunk, setmetatable({ arg = {} }, { __index = _G })))
-  rawset(trinity, 'options', read)
-  return tostring(message)
-end
-
 describe('a command', function()
   it('reads every option that it declares', function()
     local count, unread = 0, {}
-    for _, name in ipairs(commands.names()) do
+    for _, name in ipairs(scripts) do
       local text = text_of(name)
-      for _, option in ipairs(commands.about(name).options) do
-        count = count + 1
-        if not text:find('%.' .. option.name .. '%f[^%w_]') and not text:find("'" .. option.name .. "'", 1, true) then
-          unread[#unread + 1] = ('%s --%s'):format(name, option.name)
+      for option, declared in trinity.sorted_pairs(commands.about(name).options) do
+        count = count + (declared.common and 0 or 1)
+        local of_cluster = option == 'constants' or option == 'runtime' -- which trinity.options reads
+        if not declared.common and not of_cluster and not text:find('%.' .. option .. '%f[^%w_]') and not text:find("'" .. option .. "'", 1, true) then
+          unread[#unread + 1] = ('%s --%s'):format(name, option)
         end
       end
     end
     expect(table.concat(unread, ', ')):equals('')
-    expect(300):below(count)
+    expect(150):below(count)
   end)
   it('refuses an unknown option, and words that it has no place for', function()
     local count = 0
-    for _, name in ipairs(commands.names()) do
+    for _, name in ipairs(scripts) do
       local about, list = commands.about(name), false
-      for _, option in ipairs(about.options) do list = list or option.position and type(option.default) == 'table' end
-      if #about.options > 0 then
-        count = count + 1
-        expect(answer(name, '--no_such_option', '1')):matches "^unknown option '%-%-no_such_option'"
-        if not list then expect(answer(name, 'one', 'more')):matches "unexpected argument '%w+'" end
-      end
+      for _, option in trinity.sorted_pairs(about.options) do list = list or option.position and option.type == 'table' end
+      count = count + 1
+      expect(answer(name, '--no_such_option', '1')):matches "^unknown option '%-%-no_such_option'"
+      if not list then expect(answer(name, 'one', 'more')):matches "unexpected argument '%w+'" end
     end
-    expect(25):below(count)
+    expect(10):below(count)
   end)
   it('that keeps no run takes --run none alone', function()
     trinity_says('info alexnet --run mine', 2, "option '%-%-run': this command keeps no run")
-    trinity_says('doctor --resume', 2, "option '%-%-resume': this command keeps no run")
+    trinity_says('help --resume', 2, "option '%-%-resume': this command keeps no run")
     local _, help = run_trinity 'info --help'
     expect(help:find('--run ', 1, true)):equals(nil)
   end)
@@ -158,6 +201,6 @@ describe('a command', function()
     local folder = temporary '.runs'
     trinity_says(("simulate --model alexnet --runs '%s' --run mine --quiet"):format(folder), 0)
     expect(core.read_file(folder .. '/mine/results/simulation.json')):matches '"step_time_s"'
-    trinity_says(("report mine --runs '%s' --run none"):format(folder), 0, 'mine/report.html')
+    trinity_says(("runs report mine --runs '%s' --run none"):format(folder), 0, 'mine/report.html')
   end)
 end)

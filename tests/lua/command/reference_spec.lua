@@ -49,9 +49,9 @@ describe('the reference', function()
     local ok, message = pcall(trinity.problem, { graph = problem.graph, cluster = problem.cluster, rules = '?' })
     same('trinity.RulesName', not ok and message:match 'known: (.*)%)')
   end)
-  it('is printed by a script, which refuses other names with a suggestion', function()
-    trinity_says('reference trinity.model', 0, '### `trinity.model%(name, options%?%)`')
-    trinity_says('reference problem:evaluat', 2,
+  it('is printed by trinity help --markdown, which refuses other names with a suggestion', function()
+    trinity_says('help --markdown trinity.model', 0, '### `trinity.model%(name, options%?%)`')
+    trinity_says('help --markdown problem:evaluat', 2,
       "the reference has no entry 'problem:evaluat', did you mean 'problem:evaluate'%?")
   end)
 end)

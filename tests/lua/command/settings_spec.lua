@@ -29,7 +29,7 @@ describe('NAME=VALUE', function()
 end)
 
 describe('--set', function()
-  local function graph(model, ...) return cli.load_model { model = model, batch_size = 0, set = { ... } } end
+  local function graph(model, ...) return cli.load_model { model = model, set = { ... } } end
   it('gives a builder its options, and every model the common ones', function()
     local options = { layers = 1, hidden = 32, heads = 4, vocabulary = 50, sequence = 8, batch_size = 1, dtype = 'bfloat16' }
     expect(graph('gpt2', 'layers=1,hidden=32,heads=4', 'vocabulary=50,sequence=8,batch_size=1,dtype=bfloat16').fingerprint)
@@ -51,11 +51,11 @@ describe('--set', function()
   it('reaches every command that takes a model', function()
     local small = ' --run none --set layers=1,hidden=32,heads=4,vocabulary=50,sequence=8,batch_size=1'
     for _, command in ipairs { 'info gpt2', 'export gpt2 --output ' .. temporary(), 'simulate --model gpt2', 'pipeline gpt2 --method max_load_dp',
-        'search --model gpt2 --method metis', 'compare --model gpt2 --methods metis', 'timeline --model gpt2 --output ' .. temporary(),
-        'execute --model gpt2 --steps 1', 'figure4 --model gpt2 --method metis --output ' .. temporary(),
-        'profile --model gpt2 --steps 1 --warm_up 0 --copies 1 --largest_copy 64Ki --out ' .. temporary(),
-        'quickstart --model gpt2 --steps 1 --samples 2 --save ' .. temporary(),
-        'tradeoff --model gpt2 --evaluations 4 --seeds 1 --output ' .. temporary() } do
+        'search --model gpt2 --method metis', 'search --model gpt2 --method metis --seeds 1', 'simulate --model gpt2 --trace ' .. temporary(),
+        'execute --model gpt2 --steps 1', 'study figure4 --model gpt2 --method metis --output ' .. temporary(),
+        'execute --model gpt2 --steps 1 --warm_up 0 --copies 1 --largest_copy 64Ki --profile ' .. temporary(),
+        'quickstart --model gpt2 --steps 1 --samples 2 --output ' .. temporary(),
+        'study tradeoff --model gpt2 --evaluations 4 --seeds 1 --output ' .. temporary() } do
       local status, output = run_trinity(command .. small)
       expect(status == 0 or command .. output):equals(true)
       trinity_says(command .. small .. ',layrs=2', 2,
@@ -82,7 +82,7 @@ describe('--method_set', function()
       "option '%-%-method_set': random: option 'batch': expected an integer from 1 to 1048576, got string 'x'")
   end)
   it('names the method where several are compared', function()
-    local compare = 'compare --model alexnet --run none --methods random,metis --seeds 1 --evaluations 8 --method_set '
+    local compare = 'search --model alexnet --run none --method random,metis --seeds 1 --evaluations 8 --method_set '
     trinity_says(compare .. 'random.batch=4', 0)
     for words, message in trinity.sorted_pairs {
       ['random.bach=4'] = "random: unknown option 'bach', did you mean 'batch'%?", ['batch=4'] = "expected METHOD.NAME=VALUE, got 'batch=...'",

@@ -81,8 +81,8 @@ END
         -x TRINITY_JOIN=1 --mca plm_rsh_agent "$PWD/rsh" --mca oob_tcp_if_include 10.77.0.0/24 "$T" %s]]):format(sum))
     expect(output):matches '2 ranks on 2 nodes by Open MPI: 3000\n'
   end)
-  it('is looked at by trinity doctor', function()
-    local output, status = hosts(torchrun 'doctor' .. 'wait $p1 $p2 $p3; wait $p0')
+  it('is looked at by trinity help --check', function()
+    local output, status = hosts(torchrun 'help --check' .. 'wait $p1 $p2 $p3; wait $p0')
     expect(output):matches 'name        host%-a: 10.77.0.1\n'
     expect(output):matches 'interfaces  va 10.77.0.1'
     expect(output):matches 'launcher    torchrun: 4 ranks, 2 on this machine, rank 0 at host%-a:24500\n'
@@ -119,7 +119,7 @@ describe('on two hosts, within 30 s,', function()
     local output, _, seconds = hosts(own .. 'export HOSTS=$PWD/own\n' .. torchrun(sum) .. 'wait $p0 $p1 $p2 $p3')
     expect(output):matches "trinity: [^\n]*the machine of rank 0: 'host%-a' resolves to 127.0.1.1, which reaches this machine alone: set MASTER_ADDR"
     expect(seconds):below(30)
-    local doctor = hosts(own .. 'export HOSTS=$PWD/own\n' .. torchrun 'doctor' .. 'wait $p0 $p1 $p2 $p3')
+    local doctor = hosts(own .. 'export HOSTS=$PWD/own\n' .. torchrun 'help --check' .. 'wait $p0 $p1 $p2 $p3')
     expect(doctor):matches "wrong: job: the machine of rank 0: 'host%-a' resolves to 127.0.1.1"
   end)
 end)

@@ -59,38 +59,26 @@ describe('trinity export', function()
     expect(status):equals(1)
     expect(output):equals ''
     expect(errors):matches '^trinity: export: chakra: 5 files %(trace.0.et and others%), expected a folder for them %([^\n]*%-%-out'
-    trinity_says(("%s --format chakra --out '%s'"):format(pipeline, folder), 0, 'wrote [^\n]*trace.3.et\nwrote [^\n]*groups.json\n')
+    trinity_says(("%s --format chakra --output_dir '%s'"):format(pipeline, folder), 0, 'wrote [^\n]*trace.3.et\nwrote [^\n]*groups.json\n')
     expect(trinity.model(folder .. '/trace.0.et').source.ranks):equals(4)
   end)
   it('writes to one place', function()
-    trinity_says(pipeline .. ' --format megatron --out a --output b', 2, "^trinity: options '%-%-out' and '%-%-output': expected one")
-    trinity_says(pipeline .. ' --format json --out a', 2, "^trinity: option '%-%-out': format 'json' is one file")
+    trinity_says(pipeline .. ' --format megatron --output_dir a --output b', 2, "^trinity: options '%-%-output_dir' and '%-%-output': expected one")
+    trinity_says(pipeline .. ' --format json --output_dir a', 2, "^trinity: option '%-%-output_dir': format 'json' is one file")
   end)
   it('knows no other format', function()
     trinity_says(pipeline .. ' --format megatorn', 2, "^trinity: option '%-%-format': unknown format 'megatorn', did you mean 'megatron'%?")
   end)
 end)
 
-describe('trinity plan --export', function()
-  local words = ("plan '%s' --global_batch 8 --simulations 2 --data 2 --tensor 1 --pipeline 2 --cluster p100x4 "
-    .. '--run none --quiet --export '):format(model)
-  it('writes the best plan alone', function()
-    local status, output = parts_of(words .. 'accelerate')
+describe('the best plan', function()
+  it('is exported from the file that trinity plan writes', function()
+    local path = temporary '.json'
+    trinity_says(("plan '%s' --global_batch 8 --simulations 2 --data 2 --tensor 1 --pipeline 2 --cluster p100x4 --run none "
+      .. "--quiet --output '%s'"):format(model, path), 0)
+    local status, output = parts_of(("export --strategy '%s' --format accelerate --run none"):format(path))
     expect(status):equals(0)
     expect(trinity.json.decode(output)['lm_head']):equals(1)
-    trinity_says(words .. 'accelerate --lossless', 1, '^trinity: export: accelerate: cannot say ')
-    trinity_says(words .. 'acelerate', 2, "^trinity: option '%-%-export': unknown format 'acelerate', did you mean 'accelerate'%?")
-  end)
-  it('asks for what a format needs before it searches', function()
-    trinity_says(words .. 'chakra', 2, "^trinity: option '%-%-export': chakra: expected a folder for its files %(%-%-out%)\n$")
-    trinity_says(words .. 'autoparallel', 2, "^trinity: option '%-%-export': autoparallel: expected the file of get_json")
-  end)
-  it('writes nothing where nothing fits', function()
-    local large = file_with(trinity.files.read(model):gsub('(_size": )%d+', '%165536'), '.json')
-    local status, output, errors = parts_of(words:gsub("'[^']*'", "'" .. large .. "'", 1) .. 'accelerate')
-    expect(status):equals(1)
-    expect(output):equals ''
-    expect(errors):matches '^trinity: no plan fits'
   end)
 end)
 
@@ -104,7 +92,7 @@ describe('files of other programs', function()
     { 'onnx', '.onnx', data .. 'onnx/lstm.onnx', function(file) return says(file, 'info') end },
     { 'config.json', '.json', model, function(file) return says(file, 'info') end },
     { 'chakra', '.0.et', folder .. '/two/trace.0.et', function(file) return says(file, 'info') end },
-    { 'autoparallel', '.json.gz', data .. 'clients/autoparallel/gpt2_8.json.gz', function(file) return says(file, 'select') end },
+    { 'autoparallel', '.json.gz', data .. 'clients/autoparallel/gpt2_8.json.gz', function(file) return says(file, 'study select') end },
     { 'autoparallel nodes', '.json', data .. 'clients/autoparallel_nodes.json',
       function(file) return ("%s --format autoparallel --nodes '%s'"):format(replicas, file) end },
     { 'pytorch_schedule', '.csv', '', function(file)

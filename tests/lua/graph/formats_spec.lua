@@ -69,8 +69,6 @@ describe('trinity.model', function()
     expect(half.parameters):equals(full.parameters)
     expect(half.parameter_bytes * 2):equals(full.parameter_bytes)
     expect(function() trinity.model('resnet50', { dtype = 'float17' }) end):raises "option 'dtype': unknown value 'float17', did you mean 'float16'"
-    expect(function() trinity.model('resnet50', { granularity = 'frame' }) end)
-      :raises "option 'granularity': unknown value 'frame'.*framework, layer"
     expect(function() trinity.model('resnet50', { training = 'no' }) end):raises "option 'training': expected true or false, got string 'no'"
   end)
 end)
@@ -82,7 +80,7 @@ describe('names that are no UTF-8', function()
     expect(function() trinity.model(file_with(profile, '.txt')) end):raises("%.txt:1: operator 'caf\\xE9': " .. utf8)
     local json = '{ "format": "trinity.graph", "version": 1, "name": "hand", "operators": [ { "name": "caf\233" } ] }'
     expect(function() trinity.model(file_with(json, '.json')) end):raises '%.json:1:90: .*ill%-formed UTF%-8'
-    trinity_says(('compare --run none --model %s'):format(file_with(profile, '.txt')), 1,
+    trinity_says(('search --run none --model %s'):format(file_with(profile, '.txt')), 1,
       "^trinity: [^\n]*%.txt:1: operator 'caf\\xE9': " .. utf8 .. '\n$')
   end)
   it('are refused by builders and clusters, with the line', function()
@@ -162,7 +160,7 @@ describe('batch_size of a file of fixed sizes', function()
     trinity_says(("info '%s' --batch_size 3"):format(path), 1, 'has fixed sizes')
   end)
   it('is not that of a command whose default is another', function()
-    trinity_says(("timeline --model '%s' --cluster p100x1 --run none"):format(path), 0, 'step')
+    trinity_says(("execute --model '%s' --steps 1 --run none"):format(path), 0, 'step')
   end)
 end)
 
@@ -195,7 +193,7 @@ describe('trinity export', function()
   it('writes into a folder that is there', function()
     local folder = temporary '.d'
     for _ = 1, 2 do
-      expect(run_trinity('export vgg16 --cluster p100x2 --format accelerate --out ' .. folder)):equals(0)
+      expect(run_trinity('export vgg16 --cluster p100x2 --format accelerate --output_dir ' .. folder)):equals(0)
     end
   end)
   it('names a file that is damaged, and no line of its own', function()

@@ -149,24 +149,24 @@ describe('trinity simulate', function()
   end)
 end)
 
-describe('trinity search and trinity compare', function()
-  it('search prints what simulate prints, and who searched', function()
+describe('trinity search', function()
+  it('prints what simulate prints, and who searched', function()
     local output = trinity_says('search --model vgg16 --cluster p100x2 --method local_search --evaluations 50 --json', 0)
     for _, field in ipairs { 'step_time_s', 'fits', 'peak_memory_bytes', 'lower_bound_s', 'evaluations', 'seconds', 'placement',
       'method', 'seed' } do
       expect(output):matches(('"%s":'):format(field))
     end
   end)
-  it('compare prints rows as JSON and as a table', function()
-    local words = 'compare --model vgg16 --cluster p100x2 --methods single_device,heft,random --evaluations 20 --seeds 2'
+  it('compares several methods: rows as JSON and as a table', function()
+    local words = 'search --model vgg16 --cluster p100x2 --method single_device,heft,random --evaluations 20 --seeds 2'
     trinity_says(words .. ' --json', 0, '"method":%s*"heft"', '"best":')
-    trinity_says(words, 0, 'made by: trinity scripts/compare.lua')
+    trinity_says(words, 0, 'made by: trinity scripts/search.lua')
   end)
   it_shared('the house method beats the published annealing with the same 3000 evaluations', function()
     local text = core.read_file(shared 'placeto-sim/search_reference.json')
     for _, entry in ipairs(json.decode(text).results) do
-      local forward = trinity.model(shared(('pipedream/%s.graph.txt'):format(entry.graph)), { training = false })
-      local problem = cli.problem({ rules = 'placeto', devices = entry.devices, batch_size = 0 }, forward)
+      local problem = cli.problem { rules = 'placeto', devices = entry.devices, set = {},
+        model = shared(('pipedream/%s.graph.txt'):format(entry.graph)) }
       -- The reference's own figure for one device: the rules are the same.
       expect(problem:evaluate(problem:placement()).step_time_s * 1e6):near(entry.single_us, 2e-7 * entry.single_us)
       for seed = 1, 2 do
@@ -222,12 +222,12 @@ describe('budgets of a comparison', function()
       expect(row.runs[1].seconds):below(2)
       expect(1):below(row.runs[1].evaluations)
     end
-    local output = trinity_says('compare --model vgg16 --methods random --seconds 0.3 --seeds 1 --json', 0)
+    local output = trinity_says('search --model vgg16 --method random --seconds 0.3 --seeds 1 --json', 0)
     expect(output):matches '"seconds":%s*0?%.3'
     expect(tonumber(output:match '"evaluations":%s*(%d+)') > 10):truthy()
   end)
   it('show a line of progress for every method that takes its time', function()
-    local output = trinity_says('compare --model vgg16 --methods random,annealing,mcmc --seconds 1 --seeds 1', 0)
+    local output = trinity_says('search --model vgg16 --method random,annealing,mcmc --seconds 1 --seeds 1', 0)
     for _, name in ipairs { 'random', 'annealing', 'mcmc' } do
       expect(output):matches(('\n?%s  step %%d+/%%S+  best [%%d.]+ s .-reward %%-?[%%d.]+  %%d+ evaluations/s'):format(name))
     end
@@ -235,19 +235,19 @@ describe('budgets of a comparison', function()
 end)
 
 describe('a comparison that was broken off', function()
-  local words = 'compare --model vgg16 --cluster p100x2 --methods random,annealing,local_search --evaluations 600 --seeds 2 --json'
+  local words = 'search --model vgg16 --cluster p100x2 --method random,annealing,local_search --evaluations 600 --seeds 2 --json'
   local function rows_of(output) return (output:match '"rows":.*':gsub('"seconds":%s*[%d.e+-]+', '')) end
   it('goes on where Ctrl-C ended it, to the result of an unbroken one', function()
     local broken, unbroken = temporary(), temporary()
     -- Ctrl-C as soon as the first run is kept.
-    local output = output_of(([[cd '%s' && ('%s' %s --out '%s' 2>/dev/null & p=$!
+    local output = output_of(([[cd '%s' && ('%s' %s --output_dir '%s' 2>/dev/null & p=$!
       while [ ! -e '%s'/random-600e-seed1-*.json ] && kill -0 $p; do sleep 0.01; done
       kill -INT $p; wait $p; echo "status=$?")]]):format(root, program, words, broken, broken))
     expect(output):matches 'status=130'
     expect(output):matches '"stopped":%s*true'
-    local resumed = trinity_says(("%s --out '%s' 2>/dev/null"):format(words, broken), 0)
+    local resumed = trinity_says(("%s --output_dir '%s' 2>/dev/null"):format(words, broken), 0)
     local whole
-    whole = trinity_says(("%s --out '%s' 2>/dev/null"):format(words, unbroken), 0)
+    whole = trinity_says(("%s --output_dir '%s' 2>/dev/null"):format(words, unbroken), 0)
     expect(resumed):matches '"stopped":%s*false'
     expect(rows_of(resumed)):equals(rows_of(whole))
   end)

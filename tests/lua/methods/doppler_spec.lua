@@ -8,7 +8,7 @@ local trinity = require 'trinity'
 local ties = root .. '/tests/data/doppler/ties.txt' -- eight operators whose times meet
 
 local function problem_of(path, devices)
-  return cli.problem { model = path, rules = 'doppler', devices = devices, batch_size = 0, set = {} }
+  return cli.problem { model = path, rules = 'doppler', devices = devices, set = {} }
 end
 
 local function makespan(problem, digits)
@@ -41,7 +41,7 @@ describe('trinity simulate and search with --rules doppler', function()
     expect(status):equals(0)
     expect(output):matches '"makespan":%s*28,'
     expect((output:match '"placement":%s*(%b[])':gsub('[%s%[%]]', ''))):equals '0,1,2,1,2,0,1,2'
-    status, output = run_trinity(("search --model '%s' --rules doppler --devices 2 --threads 2 --method exhaustive --json"):format(ties))
+    status, output = run_trinity(("--threads 2 search --model '%s' --rules doppler --devices 2 --method exhaustive --json"):format(ties))
     expect(status):equals(0)
     local found = output:match '"placement":%s*(%b[])':gsub('[%s%[%],]', '')
     expect(tonumber(output:match '"makespan":%s*(%d+)')):equals(makespan(problem_of(ties, 2), found))
@@ -57,7 +57,7 @@ describe('trinity simulate and search with --rules doppler', function()
       expect(output):matches(expected)
     end
     refused(("simulate --model '%s' --rules dopler"):format(ties), "option '%-%-rules': unknown rules 'dopler', did you mean 'doppler'%?")
-    refused('simulate --model alexnet --compat', "option '%-%-compat' is no more; use %-%-rules placeto\n$")
+    refused('simulate --model alexnet --compat', "option '%-%-compat' was replaced; use %-%-rules placeto\n$")
     refused(("simulate --model '%s' --rules doppler --cluster p100x2"):format(ties), '%-%-rules doppler takes %-%-devices in its place')
     refused('simulate --model alexnet --rules doppler', "doppler takes a graph of Doppler %(%.txt%), got model 'alexnet'")
     refused('simulate --model alexnet --devices 3', "'%-%-devices' belongs to %-%-rules placeto and doppler")

@@ -99,7 +99,7 @@ describe('the command search where nothing fits', function()
   local command = 'search --model vgg16 --batch_size 256 --cluster p100x2 --evaluations 40 --method '
   it('shows and saves the least infeasible strategy, and ends with status 1', function()
     local folder = temporary()
-    local status, output = run_trinity(("%s round_robin --out '%s' --quiet"):format(command, folder))
+    local status, output = run_trinity(("%s round_robin --output_dir '%s' --quiet"):format(command, folder))
     expect(output):matches "fits +no: device 'gpu[01]' needs [%d.]+ GB, [%d.]+ MB %(%d+ bytes%) more than the"
     expect(output):matches 'saved '
     expect(status):equals(1)

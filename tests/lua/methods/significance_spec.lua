@@ -114,7 +114,7 @@ describe('a comparison over seeds', function()
     expect(time):equals(comparison.rows[1].best.metrics.step_time_s) -- every digit
   end)
   it('has the same on the command line, where words are refused before anything is computed', function()
-    local compare = 'compare --model alexnet --batch_size 8 --methods single_device,random --seeds 2 --evaluations 8 --run none --quiet '
+    local compare = 'search --model alexnet --batch_size 8 --method single_device,random --seeds 2 --evaluations 8 --run none --quiet '
     trinity_says(compare .. '--columns method,runs,reward_mean', 0,
       '^method +runs +mean reward\n[^\n]+\n[^\n]+\n[^\n]+\n\nsimulated; lower bounds')
     local status, output = run_trinity(compare .. '--format csv --columns method,runs')

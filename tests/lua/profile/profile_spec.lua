@@ -2,7 +2,7 @@
 -- measured serves as a cluster and as times. Placements simulated beside executed ones: the statistics of figure 9.
 
 local core = require 'trinity.core'
-local fidelity = require 'trinity.paper.fidelity'
+local fidelity = require 'studies.papers.fidelity'
 local fit = require 'trinity.profile.fit'
 local json = require 'trinity.base.json'
 local trinity = require 'trinity'
@@ -159,7 +159,7 @@ describe('a profile', function()
       local problem = make { graph = graph, cluster = trinity.cluster(path) }
       expect(problem:evaluate(problem:placement()).step_time_s):equals(step_s)
     end
-    for _, words in ipairs { 'simulate --model', 'info', ('timeline --strategy %s --output %s --model'):format(plan, temporary '') } do
+    for _, words in ipairs { 'simulate --model', 'info', ('simulate --strategy %s --trace %s --model'):format(plan, temporary '') } do
       trinity_says(('%s %s --cluster %s --run none'):format(words, network, path), 0, (' %.6g s'):format(step_s))
     end
   end)

@@ -1,4 +1,4 @@
--- trinity report: pages of every kind, read by headless Chromium, which clicks, zooms and types in them.
+-- trinity runs report: pages of every kind, read by headless Chromium, which clicks, zooms and types in them.
 
 local core = require 'trinity.core'
 local json = require 'trinity.base.json'
@@ -173,7 +173,7 @@ end
 --- What `trinity train` logged in six rounds: rows of metrics.jsonl.
 local function logged_rounds()
   if not require('trinity.base.util').exists(folder .. '/rounds') then
-    local status, output = run_trinity(("train --graphs alexnet:8 --clusters p100x2 --hidden 4 --rounds 6 --save '%s/w' "
+    local status, output = run_trinity(("train --graphs alexnet:8 --clusters p100x2 --hidden 4 --rounds 6 --output '%s/w' "
       .. "--runs '%s' --run rounds"):format(folder, folder))
     if status ~= 0 then error(output, 0) end
   end
@@ -424,7 +424,7 @@ end)
 
 describe('a run of the program', function()
   it('is reported with its curves, placements and timeline', function()
-    local status, output = run_trinity(("compare --model vgg16 --methods metis,annealing --evaluations 30 --seeds 2 "
+    local status, output = run_trinity(("search --model vgg16 --method metis,annealing --evaluations 30 --seeds 2 "
       .. "--runs '%s' --run real"):format(folder))
     if status ~= 0 then error(output, 0) end
     local run = report.data({ folder .. '/real' }).runs[1]
@@ -442,13 +442,13 @@ end)
 
 describe('a wrong report', function()
   it('names the run that is not there', function()
-    trinity_says(("report nothing_of_this_name --runs '%s'"):format(folder), 2, "no run 'nothing_of_this_name'")
+    trinity_says(("runs report nothing_of_this_name --runs '%s'"):format(folder), 2, "no run 'nothing_of_this_name'")
     expect((run_trinity 'report')):equals(2)
   end)
-  it('is written where --out says', function()
+  it('is written where --output says', function()
     local out = folder .. '/page.html'
     run_folders.results(folder .. '/written', experiments())
-    trinity_says(("report '%s/written' --out '%s'"):format(folder, out), 0, 'page.html')
+    trinity_says(("runs report '%s/written' --output '%s'"):format(folder, out), 0, 'page.html')
     expect(core.read_file(out)):equals(page_of { folder .. '/written' })
   end)
   it('goes on without what is broken', function()
@@ -457,7 +457,7 @@ describe('a wrong report', function()
     core.write_file(folder .. '/broken/searches/1/search.json', '[')
     expect(page_of { folder .. '/broken' }):matches 'searches/1:.*not valid JSON'
     core.write_file(folder .. '/broken/run.json', '{}')
-    local status, output = run_trinity(("report '%s/broken'"):format(folder))
+    local status, output = run_trinity(("runs report '%s/broken'"):format(folder))
     expect(status == 0):equals(false)
     expect(output):matches "expected a 'trinity run 1'"
   end)

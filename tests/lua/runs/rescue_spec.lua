@@ -126,11 +126,11 @@ end
     expect(step.output):matches '^trinity: [^\n]*: no run is kept: runs/kept: cannot make the folder: Input/output error\n$'
   end)
   it('has status 1 where a method failed, and its table all the same', function()
-    local step = run('', 'compare --model vgg16 --methods single_device,exhaustive --evaluations 20 --run none')
+    local step = run('', 'search --model vgg16 --method single_device,exhaustive --evaluations 20 --run none')
     expect(step.status):equals(1)
     expect(step.output):matches '\nsingle_device %* +0%.'
     expect(step.output):matches '\nexhaustive: failed: '
-    expect(run('', 'compare --model vgg16 --methods single_device --evaluations 20 --run none').status):equals(0)
+    expect(run('', 'search --model vgg16 --method single_device --seeds 1 --evaluations 20 --run none').status):equals(0)
   end)
   it('goes on where finished runs can be kept no longer', function()
     local step = run(problem .. [[
@@ -148,17 +148,17 @@ print(#compared.rows[3].runs, compared:failed(), compared.unkept)
 end)
 
 describe('a file of results', function()
-  local commands = { 'search --model alexnet --method annealing --evaluations 9 --out here',
-    'search --model alexnet --method annealing --evaluations 9 --out here/below --json',
-    'compare --model alexnet --methods annealing --evaluations 9 --out here', 'timeline --output here/x.json',
+  local commands = { 'search --model alexnet --method annealing --evaluations 9 --output_dir here',
+    'search --model alexnet --method annealing --evaluations 9 --output_dir here/below --json',
+    'search --model alexnet --method annealing,metis --evaluations 9 --output_dir here', 'simulate --trace here/x.json',
     'export alexnet --output here/x.json', 'pase --models alexnet --output here',
-    'quickstart --save here/x.json', 'profile --out here/x.json', 'reproduce daso --output here', 'reproduce trinity --output here',
-    'execute --model alexnet --trace here/x.json', 'reference --save here/x' }
+    'quickstart --output here/x.json', 'execute --profile here/x.json', 'study papers daso --output here', 'study papers trinity --output here',
+    'execute --model alexnet --trace here/x.json', 'help --markdown --output here/x' }
   it('that cannot be written is refused before anything is computed', function()
     for _, command in ipairs(commands) do
       local step, files = run('', command .. ' --run none', 'here')
       expect(step.status):equals(1)
-      expect(step.output):matches "^trinity: option '%-%-%a+': here[^\n]*: cannot make its folder: Not a directory\n$"
+      expect(step.output):matches "^trinity: option '%-%-[%a_]+': here[^\n]*: cannot make its folder: Not a directory\n$"
       expect(table.concat(files, ' ')):equals 'here script.lua'
     end
   end)
@@ -170,7 +170,7 @@ describe('a file of results', function()
   end)
   it('that breaks while the search runs is told of after the result', function()
     local step = run("local core = require 'trinity.core'\ncore.check_output = function() end\n"
-      .. "arg = { [0] = 'search', '--model', 'alexnet', '--method', 'metis', '--out', '/proc/no' }\n"
+      .. "arg = { [0] = 'search', '--model', 'alexnet', '--method', 'metis', '--output-dir', '/proc/no' }\n"
       .. ("dofile '%s/scripts/search.lua'\n"):format(root), 'script.lua --run none')
     expect(step.status):equals(1)
     expect(step.output):matches 'step time +0%.'

@@ -346,16 +346,16 @@ describe('trinity runs', function()
   end)
 end)
 
-describe('trinity watch', function()
+describe('trinity runs watch', function()
   it('tells what a run does, and how it ended', function()
     local at, process = runs .. '/seen', core.process()
     core.write_file(at .. '/run.json', core.to_json { kind = 'trinity run 1', name = 'seen', status = 'running',
       pid = process.pid, process_start = process.start, now = { label = 'trinity', seed = 2, evaluations = 100,
         share = 0.25, best_step_time_s = 0.5, lower_bound_s = 0.25, evaluations_per_s = 50, left_s = 6 } })
-    local _, text = call('watch', 'seen', '--once')
+    local _, text = run 'runs watch seen --once'
     expect(text):matches 'trinity seed 2  100 evaluations  best 0%.5 s %(2%.00x bound%)  50 evaluations/s  6 s left'
     first()
-    local status, ended = call('watch', 'first')
+    local status, ended = run 'runs watch first'
     expect(status):equals(0)
     expect(ended):matches 'trinity  seed 5  step time [%d.]+ s  %d%.%d+x bound\nfirst: done after [%d.]+ s\nOf 3 methods'
     core.remove_tree(at)

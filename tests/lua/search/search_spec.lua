@@ -93,7 +93,7 @@ describe('determinism', function()
     for i, threads in ipairs { 1, 2, 3 } do
       files[i] = temporary()
       local status, output = run_trinity(
-        ("--threads %d quickstart --steps 2 --seed 7 --save '%s'"):format(threads, files[i]))
+        ("--threads %d quickstart --steps 2 --seed 7 --output '%s'"):format(threads, files[i]))
       if status ~= 0 then error(output) end
     end
     expect(core.read_file(files[1]) == core.read_file(files[2])):truthy()

@@ -145,7 +145,7 @@ it('files left beside a script do not stand for modules of the library, of LuaJI
   end
   expect(run 'stranger.lua'):matches '%[%s*1%s*%]\ttrue\nstatus=0'
   expect(run '-jv=/dev/null stranger.lua'):matches 'status=0'
-  for _, words in ipairs { '-l trinity.mine', 'search --help', 'report --help', 'table3 --help', "-e 'require \"trinity.mine\"'" } do
+  for _, words in ipairs { '-l trinity.mine', 'search --help', 'runs --help', 'info --help', "-e 'require \"trinity.mine\"'" } do
     run(words)
   end
   unharmed(folder)
@@ -156,12 +156,12 @@ it('a run folder is data, which every command reads without running any of it', 
   for _, path in ipairs { 'evil.lua', 'trinity.lua', 'trinity/init.lua', 'searches/1/init.lua', 'report.lua', 'model.lua' } do
     core.write_file(folder .. '/runs/r/' .. path, evil)
   end
-  for _, words in ipairs { 'runs', 'runs show r', 'runs compare r r', 'runs --json', 'watch --once r' } do
+  for _, words in ipairs { 'runs', 'runs show r', 'runs compare r r', 'runs --json', 'runs watch --once r' } do
     expect(run(words)):matches 'status=%d'
   end
   for _, graph in ipairs { 'evil.lua', '../../runs/r/evil.lua', 'graphs/../evil.lua', 'vgg16' } do
     edit(folder .. '/runs/r/problems/1/problem.json', function(about) about.graph = graph end)
-    expect(run 'report runs/r --out page.html'):matches 'status=0'
+    expect(run 'runs report runs/r --output page.html'):matches 'status=0'
   end
   unharmed(folder)
 end)
@@ -175,7 +175,7 @@ describe('a forged run is shown, whatever its fields hold, and makes no rows of 
       about.model, about.error = 'm\nforged-run  done', 'e\nforged'
     end)
     edit(folder .. '/runs/r/results/comparison.json', function(result) result.data.rows[1].runs = { 7, 'x', { search = {} } } end)
-    for _, words in ipairs { 'runs', 'runs show r', 'runs compare r other', 'watch --once r', 'report runs/r' } do
+    for _, words in ipairs { 'runs', 'runs show r', 'runs compare r other', 'runs watch --once r', 'runs report runs/r' } do
       local output = run(words)
       expect(output):matches 'status=0\n$'
       expect(output:find '\n%s*forged'):equals(nil)
@@ -196,7 +196,7 @@ describe('a forged run is shown, whatever its fields hold, and makes no rows of 
         expect(output):matches 'status=0\n$'
         expect(output:find '[\27\r]'):equals(nil)
       end
-      for _, words in ipairs { 'runs', 'runs show r', 'watch --once r' } do shown(words) end
+      for _, words in ipairs { 'runs', 'runs show r', 'runs watch --once r' } do shown(words) end
       about.best_step_time_s = 1
       core.write_file(path, core.to_json(about))
       shown 'runs compare r r'

@@ -77,7 +77,7 @@ describe('a strategy that a command is given', function()
     end
     os.remove(sound)
   end)
-  it('with a mesh is simulated as one by timeline, and refused where every operator is on one device', function()
+  it('with a mesh is simulated as one, and refused where every operator is on one device', function()
     local small = trinity.problem { graph = trinity.model('gpt2', { layers = 2, batch_size = 1, fused = false }),
       cluster = trinity.cluster 'dgx_a100x1' }
     local found = small:strategy { mesh = { data = 2, tensor = 2 }, micro_batches = 2 }
@@ -86,9 +86,9 @@ describe('a strategy that a command is given', function()
       return output_of(("cd '%s' && '%s' %s --model gpt2 --set layers=2,fused=false --batch_size 1 --cluster dgx_a100x1 "
         .. "--runs none --strategy '%s.json' 2>&1"):format(folder, program, words, path))
     end
-    expect(output('timeline --output trace.json'):find(('step time    %.6g s\n'):format(found.metrics.step_time_s), 1, true) ~= nil):truthy()
-    expect(output 'timeline --schedule gpipe'):matches 'the strategy has a mesh, which says both'
-    expect(output 'figure4'):matches 'has a mesh, and this command takes one that has every operator on one device'
+    expect(output('simulate --trace trace.json'):find(('step time    %.6g s\n'):format(found.metrics.step_time_s), 1, true) ~= nil):truthy()
+    expect(output 'simulate --schedule gpipe'):matches 'the strategy has a mesh, which says both'
+    expect(output 'study figure4'):matches 'has a mesh, and this command takes one that has every operator on one device'
     expect(output 'export --format placement'):matches 'has a mesh, and this command takes one'
   end)
 end)

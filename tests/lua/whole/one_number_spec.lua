@@ -84,7 +84,7 @@ describe('a drawn plan', function()
       local said = json_of(('simulate --json --run s%d --strategy %d.json'):format(case, case))
       expect(('%d: %.17g'):format(seed, said.step_time_s)):equals(('%d: %.17g'):format(seed, expected))
       expect((said.cost ~= nil)):equals(problem.cost ~= nil)
-      local text = shell(('timeline --run t%d --output t.json --strategy %d.json'):format(case, case))
+      local text = shell(('simulate --run t%d --trace t.json --strategy %d.json'):format(case, case))
       expect(('%d %s'):format(seed, text:match 'step time    [^\n,]+')):equals(('%d step time    %.6g s'):format(seed, expected))
       expect(('%d: %.17g'):format(seed, kept_step_s('t' .. case))):equals(('%d: %.17g'):format(seed, expected))
       shell(('export --run e%d --output e.dot --format dot --strategy %d.json'):format(case, case))
@@ -94,7 +94,7 @@ describe('a drawn plan', function()
         expect(both.method):equals 'drawn'
         expect(both.a):equals(expected)
         expect(both.b):equals(expected)
-        shell(('report s%d --out page.html'):format(case))
+        shell(('runs report s%d --output page.html'):format(case))
         expect(core.read_file(folder .. '/page.html'):find(('%.6g'):format(expected), 1, true) ~= nil):equals(true)
       end
     end
@@ -105,7 +105,7 @@ describe('a saved plan', function()
   local small = 'layers=2,heads=4,hidden=32,sequence=16,positions=16,vocabulary=96,dropout=0'
   it('of trinity plan is the number of all commands, executed too', function()
     local planned = json_of(('plan gpt2 --set %s --cluster p100x2 --global_batch 8 --micro_batch 2 --tensor 1 --json --run p '
-      .. '--save best.json'):format(small)).plans[1]
+      .. '--output best.json'):format(small)).plans[1]
     expect(json_of('simulate --json --run s --strategy best.json').step_time_s):equals(planned.step_time_s)
     local both = json_of('runs compare p s --json').searches
     expect(both[1].method):equals 'plan'
@@ -126,7 +126,7 @@ describe('a saved plan', function()
       ['--batch_size 4'] = 'a micro%-batch of 4', ['--set layers=4'] = "another network %('gpt2_small'%)",
       ['--model vgg16 --cluster p100x2'] = "another network %('vgg16'%) and another cluster %('p100x2'%)",
       ['--cost costs.csv'] = 'other costs of operators' } do
-      for _, command in ipairs { 'simulate', 'timeline --output t.json', 'export --format dot --output e.dot' } do
+      for _, command in ipairs { 'simulate', 'export --format dot --output e.dot' } do
         expect(shell(('%s --strategy made.json --run none %s'):format(command, words))):matches((made:gsub('%%s', (differs:gsub('%%', '%%%%')))))
       end
     end

@@ -31,7 +31,7 @@ describe('packages', function()
     local as = output_of 'id -u' == '0\n' and has 'runuser' and 'runuser -u nobody -- ' or ''
     expect(succeeds(("cd / && %s'%s/tree/usr/bin/trinity' simulate --model vgg16 --run none"):format(as, folder)))
       :matches 'step time'
-    expect(output_of(("cd / && unset TRINITY_HOME && %s'%s/tree/usr/bin/trinity' doctor 2>&1"):format(as, folder)))
+    expect(output_of(("cd / && unset TRINITY_HOME && %s'%s/tree/usr/bin/trinity' help --check 2>&1"):format(as, folder)))
       :matches 'program     trinity [%d.]+, without LibTorch\n.*wrong: program: jobs of several processes need LibTorch'
     for _, path in ipairs { 'man/man1/trinity.1', 'bash-completion/completions/trinity' } do
       expect(#require('trinity.core').read_file(('%s/tree/usr/share/%s'):format(folder, path)) > 1000):equals(true)

@@ -15,65 +15,42 @@ end
 
 local smoke = {
   commands = {
-    timeline = '--batch_size 1 --output ' .. temporary(),
     info = 'resnet50 --batch_size 1 --json',
-    reference = '--save ' .. temporary(),
     simulate = '--model vgg16 --json',
     plan = 'gpt2 --set layers=4,hidden=256,heads=4,fused=false,dropout=0 --cluster dgx_a100:2 --global_batch 8 --sequence 64 '
       .. '--micro_batch 1 --simulations 10 --json',
-    select = ("'%s/tests/data/selection/example.json' --json"):format(root),
     pipeline = ("'%s/tests/data/profiles/small.graph.txt' --method pipedream --devices 2"):format(root),
     search = '--model vgg16 --method annealing --evaluations 20',
     execute = '--model alexnet --batch_size 1 --devices cpu:0,cpu:1 --steps 2',
-    profile = '--model alexnet --batch_size 1 --devices cpu:0,cpu:1 --steps 1 --warm_up 0 --copies 1 --largest_copy 65536 --out '
-      .. temporary(),
-    compare = '--model vgg16 --methods single_device,metis,random --evaluations 20 --seeds 2',
-    completion = 'bash',
     export = 'resnet50 --batch_size 1 --format placement --device cuda',
-    fidelity = ([[collectives --rows '%s/tests/data/collectives.csv']]):format(root),
     runs = '--sort name --runs ' .. example_runs(),
-    watch = '--once --runs ' .. example_runs(),
-    doctor = '--rounds 1',
-    report = ("'%s/tests/data/run' --out %s"):format(root, temporary()),
+    help = '',
   },
   examples = {
-    quickstart = '--steps 2 --samples 4 --seeds 2 --save ' .. temporary(),
-    whole_loop = '--networks rnnlm:1:sequence=3:hidden=16:vocabulary=40 --evaluations 20 --steps 2 --warm_up 1 --copies 1 '
-      .. '--largest_copy 65536 --output ' .. temporary(),
+    quickstart = '--steps 2 --samples 4 --seeds 2 --output ' .. temporary(),
     own_reward = '--model vgg16 --evaluations 20',
     own_heuristic = '--model vgg16',
     own_path = '--model vgg16',
     own_baseline = '--model vgg16 --evaluations 64',
     custom_policy = '--model vgg16 --evaluations 16 --groups 8',
-    train = '--graphs vgg16:8 --clusters p100x2 --hidden 4 --rounds 5 --save ' .. temporary '.safetensors',
-    policy = 'show --graphs vgg16:8 --evaluations 60 --seeds 2',
-    train_distributed = '--task characters --epochs 2 --batches 2 --batch_size 2 --warmup 0',
-  },
-  papers = {
-    reproduce = 'trinity --only table3 --models gnmt --output ' .. temporary '.folder',
-    placement_benchmark = ("--folder '%s/tests/data/profiles' --devices 2 --evaluations 20 --seeds 1"):format(root),
-    equal_time = '--only gnmt --cards 2 --granularity layer --seconds 0.2 --seeds 1 --methods metis,best,random --csv '
-      .. temporary(),
-    tradeoff = '--model vgg16 --evaluations 40 --seeds 1 --output ' .. temporary(),
-    unequal = '--networks tiny --pools dgx_a100:2+rtx2080ti_8:2 --batch 8 --evaluations 9 --seeds 2 --csv ' .. temporary(),
-    figure4 = '--model vgg16 --cluster p100x2 --evaluations 20 --method annealing --output ' .. temporary(),
+    train = '--graphs vgg16:8 --clusters p100x2 --hidden 4 --rounds 5 --output ' .. temporary '.safetensors',
   },
 }
 
--- Pages of papers, `trinity reproduce NAME`, which have a golden text each.
-local pages = {
-  daso = '--quick --only claims,skips --models resnet50 --output ' .. temporary '.folder',
-  tapp = '--only claims,learning --quick --models vgg16 --updates 2 --output ' .. temporary '.folder',
-  trinity = '--only stages --quick --updates 8 --models gnmt --output ' .. temporary '.folder',
-  pase = '--only table2,figure6 --quick --models rnnlm --output ' .. temporary '.folder',
+-- Further forms of commands, by the names of their golden texts.
+local forms = {
+  timeline = 'simulate --batch_size 1 --cluster p100x4 --method contiguous --trace ' .. temporary(),
+  profile = 'execute --model alexnet --batch_size 1 --devices cpu:0,cpu:1 --steps 1 --warm_up 0 --copies 1 '
+    .. '--largest_copy 65536 --profile ' .. temporary(),
+  compare = 'search --model vgg16 --method single_device,metis,random --evaluations 20 --seeds 2',
+  report = ("runs report '%s/tests/data/run' --output %s"):format(root, temporary()),
+  watch = 'runs watch --once --runs ' .. example_runs(),
 }
 
---- The golden text of a script, scripts/GROUP/NAME, and its arguments there.
-local function small(name)
-  for group, arguments in pairs(smoke) do -- in any order: a name stands in one
-    if arguments[name] then return ('scripts/%s/%s'):format(group, name), arguments[name] end
-  end
-  error(('no small arguments for scripts/%s.lua'):format(name), 0)
+--- How the program is told of a script of a group.
+local function script_word(group, name)
+  local path = ('scripts/examples/%s.lua'):format(name)
+  return group == 'examples' and core.exists(root .. '/' .. path) and path or name
 end
 
 --- What a script prints on standard output; it ends with status 0.
@@ -86,42 +63,24 @@ local function printed(name, arguments)
 end
 
 describe('scripts', function()
-  for _, file in ipairs(core.list_folder(root .. '/scripts')) do
-    local name = file:match '^(.*)%.lua$'
-    if pages[name] then
-      it(name .. ' goes on being understood', function()
-        trinity_says(name .. ' --help', 0, 'what a paper claims beside what comes out here')
-      end)
-    elseif name then
-      local text_name, arguments = small(name)
-      it_golden(text_name, function()
-        return masked(name, printed(name, arguments))
+  for group, names in util.sorted_pairs(smoke) do
+    for name, arguments in util.sorted_pairs(names) do
+      it_golden(('scripts/%s/%s'):format(group, name), function()
+        return masked(name, printed(script_word(group, name), arguments))
       end)
     end
   end
-end)
-
-describe('the page of', function()
-  all_only()
-  for _, name in ipairs(util.sorted_keys(pages)) do
-    it_golden('scripts/papers/reproduce_' .. name, function()
-      return masked('reproduce_' .. name, printed('reproduce ' .. name, pages[name]))
-    end)
+  for name, words in util.sorted_pairs(forms) do
+    it_golden('scripts/commands/' .. name, function() return masked(name, printed(words, '')) end)
   end
-end)
-
-describe("a paper's name", function()
-  it('goes on being understood as its page', function()
-    local output = trinity_says('pase --only table2 --models alexnet', 0)
-    expect(output):matches '^# PaSE\n.*\nmade by: trinity reproduce pase %-%-only table2 %-%-models alexnet\n$'
-    local _, own = run_trinity 'reproduce pase --only table2 --models alexnet'
-    expect(output):equals(own)
-    expect(select(2, run_trinity 'tapp --only "?"')):equals(select(2, run_trinity 'reproduce tapp --only "?"'))
-    expect(select(2, run_trinity 'table3 --models gnmt')):equals(
-      select(2, run_trinity 'reproduce trinity --only table3 --models gnmt'))
-  end)
-  it('gives its chapter of the manual to help', function()
-    expect(select(2, run_trinity 'help pase')):matches '^PaSE'
+  it('of every command and example have a golden text', function()
+    for _, folder in ipairs { 'scripts', 'scripts/examples' } do
+      for _, file in ipairs(core.list_folder(root .. '/' .. folder)) do
+        local name = file:match '^(.*)%.lua$'
+        local small = name and (name == 'study' or smoke.commands[name] or smoke.examples[name])
+        expect(small and true or file:find('%.lua$') == nil or 'no small arguments for ' .. file):equals(true)
+      end
+    end
   end)
 end)
 
@@ -129,13 +88,13 @@ describe('the examples of own parts', function()
   it('have fewer than 40 lines each', function()
     for _, name in ipairs { 'own_reward', 'own_heuristic', 'own_path', 'own_baseline' } do
       local lines = 0
-      for _ in io.lines(('%s/scripts/%s.lua'):format(root, name)) do lines = lines + 1 end
+      for _ in io.lines(('%s/scripts/examples/%s.lua'):format(root, name)) do lines = lines + 1 end
       expect(lines):below(40)
     end
   end)
   it('custom_policy: trained in Lua it gains what the built-in policy gains over one device', function()
     with_torch()
-    local text = trinity_says('custom_policy --batch_size 32 --evaluations 320', 0)
+    local text = trinity_says('scripts/examples/custom_policy.lua --batch_size 32 --evaluations 320', 0)
     local function reward(method) return tonumber((text:match('\n' .. method .. ' [^\n]- yes +(%-?[%d.]+) '))) end
     local base = reward 'single_device'
     expect(base + 0.1):below(reward 'trinity')
@@ -143,30 +102,22 @@ describe('the examples of own parts', function()
   end)
 end)
 
-describe('the paper\'s rows', function()
-  it('are chosen by names that exist', function()
-    trinity_says('equal_time --only inception_v3,gmnt', 2,
-      "option %-%-only: no row of the paper has 'gmnt', did you mean 'gnmt'%? %(known: gnmt, inception_v3,")
-    trinity_says('equal_time --cards 3', 2, "option %-%-cards: no row of the paper has '3' %(known: 2, 4%)")
-  end)
-end)
-
-describe('timeline', function()
+describe('simulate --trace', function()
   local output = temporary()
-  local function run(arguments) return trinity_says(('timeline --output %s %s'):format(output, arguments), 0) end
+  local function run(arguments) return trinity_says(('simulate --trace %s %s'):format(output, arguments), 0) end
   it('takes a saved strategy with its schedule, or another one', function()
     local trinity = require 'trinity'
     local problem = trinity.problem { graph = trinity.model('inception_v3', { batch_size = 64 }), cluster = trinity.cluster 'p100x4' }
     local saved = problem:strategy({ placement = problem:placement(), schedule = 'lifo', micro_batches = 3 }):save(temporary())
     expect(run('--strategy ' .. saved)):matches(': lifo, 3 micro%-batches')
-    expect(select(2, run_trinity('timeline --schedule gpipe --strategy ' .. saved))):matches 'was made for .lifo. and 3 micro%-batches: %-%-reevaluate'
+    expect(select(2, run_trinity('simulate --schedule gpipe --strategy ' .. saved))):matches 'was made for .lifo. and 3 micro%-batches: %-%-reevaluate'
     expect(run('--schedule critical_path --reevaluate --strategy ' .. saved)):matches(': critical_path, 3 micro%-batches')
     expect(run('--micro_batches 1 --reevaluate --strategy ' .. saved)):matches(': lifo, 1 micro%-batch\n')
   end)
   it('takes any method', function()
-    expect(run '--method round_robin --cluster p100x2'):matches 'inception_v3 on p100x2, round_robin: fifo, 1 micro%-batch\n'
+    expect(run '--method round_robin'):matches 'inception_v3 on p100x2, round_robin: fifo, 1 micro%-batch\n'
     expect(run '--method random --evaluations 8'):matches ', random: fifo'
-    trinity_says('timeline --method rondom', 1, "no method 'rondom', did you mean 'random'%?")
-    trinity_says('timeline --queue rout', 1, "unknown queue model 'rout', did you mean 'route'%?")
+    trinity_says('simulate --method rondom', 1, "no method 'rondom', did you mean 'random'%?")
+    trinity_says('simulate --rules queue=rout', 1, "unknown queue model 'rout', did you mean 'route'%?")
   end)
 end)

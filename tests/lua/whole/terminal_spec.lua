@@ -34,13 +34,13 @@ it('commands print them as text', function()
   local shown = 0
   for _, words in ipairs {
     'simulate --model MODEL --cluster p100x2', 'search --model MODEL --cluster p100x2 --evaluations 20 --run one',
-    'compare --model MODEL --cluster p100x2 --evaluations 20 --methods random,metis', 'info --model MODEL',
-    'info --model MODEL --cluster p100x2', 'timeline --model MODEL --cluster p100x2', 'export --model MODEL',
+    'search --model MODEL --cluster p100x2 --evaluations 20 --method random,metis', 'info --model MODEL',
+    'info --model MODEL --cluster p100x2', 'simulate --model MODEL --cluster p100x2 --trace t.json', 'export --model MODEL',
     'export --model MODEL --format dot', 'export --model MODEL --format placement --cluster p100x2',
-    'pipeline MODEL --devices 2', 'runs', 'runs show one', 'runs compare one one', 'watch one --once',
-    'report runs/one', 'execute --model MODEL --cluster p100x2 --seconds 1',
+    'pipeline MODEL --devices 2', 'runs', 'runs show one', 'runs compare one one', 'runs watch one --once',
+    'runs report runs/one', 'execute --model MODEL --cluster p100x2 --seconds 1',
     'simulate --model MODEL --cluster nowhere', 'search --model MODEL --cluster p100x2 --method nothing',
-    'profile --model MODEL', "runs show 'x\27[1m'", "'x\27[1m.lua'", "'--x\27[1m'",
+    'execute --model MODEL --profile p.json', "runs show 'x\27[1m'", "'x\27[1m.lua'", "'--x\27[1m'",
     "search --model 'x\27[1m.json' --cluster p100x2", "runs --runs 'x\27[1m'", "-e 'error \"x\\27[1m\"'",
     "-l 'x\27[1m'" } do
     if check(words):find('\\x1B', 1, true) then shown = shown + 1 end
@@ -63,13 +63,13 @@ it('the newer commands print names of cases, data, settings and columns as text'
     .. '"usages":[[1,1]]},"edges":{"nodes":[],"costs":[]},"usage_limit":7}}'):gsub('M', function() return mark end)))
   core.write_file(folder .. '/hf/config.json', '{"model_type":"llama' .. mark .. '","hidden_size":64}')
   core.write_file(folder .. '/strategy.json', '{"format":"trinity-strategy' .. mark .. '"}')
-  for _, words in ipairs { 'fidelity strategies --cases cases.json', 'fidelity published --memory memory.csv',
-    "fidelity collectives --rows 'd\27[31m.csv'", "fidelity 'x\27[31m'",
+  for _, words in ipairs { 'study fidelity strategies --cases cases.json', 'study fidelity published --memory memory.csv',
+    "study fidelity collectives --rows 'd\27[31m.csv'", "study fidelity 'x\27[31m'",
     "execute --model mlp --data 'd\27[31m.csv' --steps 1 --warm_up 0", "execute --model mlp --load 'x\27[31m'",
-    'info --model hf/config.json', "info --model 'x\27[31m'", 'select select.json', "policy show 'x\27[31m'",
-    'timeline --model alexnet --strategy strategy.json', "train_distributed --task 'x\27[31m'",
-    "train --graphs 'x\27[31m'", "reproduce 'x\27[31m'", "help 'x\27[31m'",
-    "reference 'x\27[31m'" } do
+    'info --model hf/config.json', "info --model 'x\27[31m'", 'study select select.json', "study policy show 'x\27[31m'",
+    'simulate --model alexnet --strategy strategy.json', "study train_distributed --task 'x\27[31m'",
+    "train --graphs 'x\27[31m'", "study papers 'x\27[31m'", "help 'x\27[31m'",
+    "help --markdown 'x\27[31m'" } do
     if check(words .. ' --runs none'):find('[31m', 1, true) then shown = shown + 1 end
   end
   expect(shown > 12):equals(true)
@@ -89,13 +89,13 @@ it('what launchers, profiles and the prompt are given is printed as text', funct
   local net = require('trinity').layers.new('net' .. mark)
   net:linear('linear', net:input('x', { 2, 4 }), 3)
   net:build():save(folder .. '/net.json')
-  output_of(("cd '%s' && '%s' profile --model net.json --steps 2 --warm_up 1 --largest_copy 4096 --out p.json --run none")
+  output_of(("cd '%s' && '%s' execute --model net.json --steps 2 --warm_up 1 --largest_copy 4096 --profile p.json --run none")
     :format(folder, program))
   local profile = core.read_file(folder .. '/p.json')
   core.write_file(folder .. '/old.json', (profile:gsub('"trinity": "[^"]*"', '"trinity": "\\u001b[31m"')))
   core.write_file(folder .. '/spin\27[31m.lua', 'for i = 1, 1e8 do local _ = i % 7 end')
-  for _, text in ipairs { 'env RANK="$M" WORLD_SIZE=2 "$T" doctor', 'env RANK=0 WORLD_SIZE="$M" "$T" doctor',
-    'env OMPI_COMM_WORLD_RANK="$M" OMPI_COMM_WORLD_SIZE=1 "$T" doctor',
+  for _, text in ipairs { 'env RANK="$M" WORLD_SIZE=2 "$T" help --check', 'env RANK=0 WORLD_SIZE="$M" "$T" help --check',
+    'env OMPI_COMM_WORLD_RANK="$M" OMPI_COMM_WORLD_SIZE=1 "$T" help --check',
     '"$T" simulate --model net.json --cluster old.json', [[sh -c 'cp p.json "$2.json"; exec "$1" simulate --model alexnet --cluster "$2.json"' x "$T" "$M"]],
     [["$T" --profile folded 'spin]] .. '\27' .. [[[31m.lua']], [[sh -c "echo \"help '$M'\" | '$T' -i"]] } do check_shell(text) end
   expect(shown):equals(7)

@@ -1,0 +1,121 @@
+-- Declared options of a script (trinity.options): what every script takes, what a cluster adds, the text of --help.
+
+local check = require 'trinity.base.check'
+local core = require 'trinity.core'
+local renamed = require 'trinity.command.renamed'
+local runtimes = require 'trinity.cluster.runtimes'
+local units = require 'trinity.base.units'
+local util = require 'trinity.base.util'
+
+local declared = {}
+
+-- Of every script that is started as a program, where it has no option of that name itself.
+declared.common = {
+  run = { type = 'string',
+    help = "name of the run's folder (default: by script, model, cluster, count); none: no folder" },
+  runs = { type = 'string', help = 'where folders of runs are (default: $TRINITY_RUNS, or runs); none: no folder' },
+  resume = { default = false, help = 'goes on with the interrupted run of --run' },
+  quiet = { default = false, help = 'no progress on standard error' },
+}
+
+-- Of every script that has a cluster.
+local of_cluster = {
+  constants = { default = 'calibrated', help = "of the GPUs: calibrated, data_sheet, or a file of Lua with one's own "
+    .. '(trinity help trust)' },
+  runtime = { type = 'string', help = 'training software: ' .. table.concat(runtimes.names(), ', ')
+    .. ' (default: megatron on calibrated GPUs)' },
+}
+
+-- What follows the description of a script that searches and keeps nothing: it takes --run none alone.
+local no_run = 'keeps no run'
+
+local types = { string = true, number = true }
+
+--- A declaration with its type, which is the default's where there is one.
+local function complete(name, option, further)
+  if type(option) ~= 'table' or option.default == nil and not types[option.type] then
+    check.wrong('trinity.options', 'option', name, option, "a table with a default, or with type 'string' or 'number'")
+  end
+  if option.unit ~= nil then check.choice('trinity.options', 'option', name .. '.unit', option.unit, units.texts) end
+  return setmetatable(util.merged({ type = option.type or type(option.default) }, further), { __index = option })
+end
+
+--- The declarations of a script by name: those of `spec`, and where it is a program those of every script and of a
+--- cluster. Beside them its description and whether it keeps runs.
+function declared.read(spec, is_program)
+  local named, all, keeps_run = {}, {}, spec[2] ~= no_run
+  for name, option in util.sorted_pairs(spec) do
+    if type(name) == 'string' then named[name] = option
+    elseif name ~= 1 and (name ~= 2 or keeps_run) then
+      check.refuse('trinity.options', 1, 'spec', 'names of options are strings, got %s', util.describe(name))
+    end
+  end
+  for name, option in util.sorted_pairs(is_program and declared.common or {}) do
+    local hidden = not keeps_run and (name == 'run' or name == 'resume')
+    all[name] = complete(name, option, { common = true, hidden = hidden })
+  end
+  if is_program and named.cluster and not named.constants then named = util.merged(of_cluster, named) end
+  for name, option in util.sorted_pairs(named) do all[name] = complete(name, option) end
+  return all, spec[1], keeps_run
+end
+
+--- The name of the option that words without dashes go to: that declared with `position = true`.
+function declared.positional(all)
+  for name, option in util.sorted_pairs(all) do
+    if option.position then return name end
+  end
+end
+
+--- A name as help and completions show it.
+function declared.shown(name) return '--' .. name:gsub('_', '-') end
+
+--- What --help says of an option: its help, and its default where it has one.
+function declared.about(option)
+  local notes = {}
+  if option.position then notes[1] = 'the word without dashes' end
+  local default = option.default
+  if default == '' then default = "''" end
+  if default and type(default) ~= 'table' then notes[#notes + 1] = 'default: ' .. tostring(default) end
+  return (option.help or '') .. (#notes > 0 and (' (%s)'):format(table.concat(notes, '; ')) or '')
+end
+
+--- The text of --help.
+function declared.text(all, description)
+  local own, common, width = {}, {}, #'--help'
+  for name, option in util.sorted_pairs(all) do
+    if not option.hidden then
+      table.insert(option.common and common or own, name)
+      width = math.max(width, #name + 2)
+    end
+  end
+  local lines = { description and description .. '\n', 'options:' }
+  if not description then table.remove(lines, 1) end
+  local function add(shown, words) lines[#lines + 1] = ('  %-' .. width .. 's  %s'):format(shown, words) end
+  for _, name in ipairs(own) do add(declared.shown(name), declared.about(all[name])) end
+  add('--help', 'this text')
+  if #common > 0 then lines[#lines + 1] = 'of every script:' end
+  for _, name in ipairs(common) do add(declared.shown(name), declared.about(all[name])) end
+  return table.concat(lines, '\n')
+end
+
+--- The command whose script this is, or nil.
+local function command()
+  local path = (rawget(_G, 'arg') or {})[0]
+  local folder = core.home .. '/scripts/'
+  return path and path:sub(1, #folder) == folder and path:sub(#folder + 1):match '^([^/]+)%.lua$' or nil
+end
+
+--- The option that `name`, with - or _, calls. Refuses others with the word that replaces them or a suggestion.
+function declared.find(name, all)
+  local plain = name:gsub('-', '_')
+  for _, key in ipairs { name, plain } do
+    if all[key] then return all[key], key end
+  end
+  local now = renamed[('%s --%s'):format(command() or '', plain)]
+  if now then util.fail_usage("option '--%s' was replaced; use %s", name, now) end
+  local names = { 'help' }
+  for known in util.sorted_pairs(all) do names[#names + 1] = known end
+  util.fail_usage("unknown option '--%s'%s (--help lists them)", name, core.suggestion(name, names))
+end
+
+return declared

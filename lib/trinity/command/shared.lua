@@ -1,0 +1,41 @@
+-- The options that several commands have, each declared once: what is trained and where, the strategy, what makes it,
+-- limits, and how results are told.
+
+local settings = require 'trinity.command.settings'
+local util = require 'trinity.base.util'
+
+local options = {
+  model = { default = 'inception_v3', help = 'a model in models/, a file .lua .onnx .pt2 .et .json .txt, or a directory '
+    .. "with a decoder's config.json" },
+  set = settings.of_model,
+  batch_size = { type = 'number', min = 1, integer = true, help = "samples per micro-batch (default: the model's)" },
+  cluster = { default = 'p100x2', help = "a cluster ('p100x2', 'dgx_a100:2'), a Lua file, or a profile .json" },
+  rules = { default = 'standard', help = 'standard: of the cluster, or deviations NAME=VALUE (queue=fair); placeto and '
+    .. 'doppler: published simulators of --devices equal devices in place of --cluster' },
+  devices = { default = 2, help = 'devices under --rules placeto and doppler', min = 1, max = 64, integer = true },
+  cost = { type = 'string', help = "a CSV file of seconds in place of the cost model's: columns operator or type, "
+    .. 'device_type, time_s' },
+  strategy = { type = 'string', help = 'a saved strategy (JSON); model, micro-batch, cluster and costs are those that '
+    .. 'it was made for' },
+  reevaluate = { default = false, help = 'evaluates --strategy on what other options say' },
+  schedule = { type = 'string',
+    help = "fifo, lifo, critical_path, gpipe, 1f1b, interleaved, pipedream, ... (default: the strategy's own)" },
+  micro_batches = { type = 'number', min = 1, integer = true, help = "in a step (default: the strategy's own number)" },
+  method = { default = 'best', help = "what makes the placement: a method ('trinity help methods' lists them)" },
+  method_set = settings.of_method,
+  evaluations = { type = 'number', min = 1, integer = true, help = 'placements that a method may simulate' },
+  seconds = { type = 'number', min = 0, help = 'wall-clock limit; results then depend on the machine' },
+  seed = { default = 1, help = 'fixes every random number', min = 0, integer = true },
+  json = { default = false, help = 'JSON on standard output and nothing else' },
+}
+
+--- A declaration for trinity.options: shared options by their names, and `own` options. A shared option that `own` has,
+--- too, takes its fields (another default, another help).
+---@param names string names with spaces
+---@param own table
+---@return table
+return function(names, own)
+  local declaration = util.merged(own)
+  for name in names:gmatch '%S+' do declaration[name] = util.merged(options[name], own[name]) end
+  return declaration
+end

@@ -1,0 +1,46 @@
+#!/usr/bin/env trinity
+-- What there is: commands and chapters, or what a name stands for. Also the reference as Markdown, completions of
+-- shells, and what this machine or, under a launcher, its job lacks:
+--   trinity help search                                   the chapter, command, model, function ... of that name
+--   trinity help --markdown problem:evaluate
+--   trinity help --completion bash > FILE
+--   srun -n 8 trinity help --check                        exit status 1 where something is wrong
+
+local trinity = require 'trinity'
+local util = require 'trinity.base.util'
+
+local options = trinity.options {
+  'Shows a chapter, the options of a command or a model, a function; checks this machine.',
+  'keeps no run',
+  name = { type = 'string', position = true,
+    help = "a chapter, a command, a model, 'methods', 'formats', or an entry of the reference: problem:evaluate" },
+  markdown = { default = false, help = 'the reference as Markdown: all of it, or the entry NAME' },
+  completion = { type = 'string', help = 'completion of commands for bash, zsh or fish; man: the page trinity(1)' },
+  check = { default = false, help = 'looks at this machine and, under a launcher, at its job, and says what is wrong' },
+  output = { type = 'string', writes = '', help = 'a file for --markdown and --completion (default: standard output)' },
+}
+
+local function write(text)
+  if options.output then return trinity.files.write(options.output, text) end
+  io.write(text)
+end
+
+local function completion(shell)
+  local make = require 'trinity.command.completion'
+  local known = { 'bash', 'fish', 'man', 'zsh' }
+  if not make[shell] then util.fail_usage("option '--completion': unknown shell %s", util.unknown(shell, known)) end
+  return make[shell]()
+end
+
+if options.check then
+  os.exit(require('trinity.dist.doctor').look() == 0 and 0 or 1)
+elseif options.completion then
+  write(completion(options.completion))
+elseif options.markdown then
+  local reference = require 'trinity.command.reference'
+  write(options.name and reference.entry(options.name) or reference.markdown())
+elseif options.output then
+  util.fail_usage "option '--output': expected --markdown or --completion with it"
+else
+  require('trinity.command.help').show(options.name)
+end
