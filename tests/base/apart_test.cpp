@@ -1,4 +1,4 @@
-#include "search/partition/apart.h"
+#include "base/apart.h"
 
 #include <doctest/doctest.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "search/partition/apart.h"
+#include "base/apart.h"
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -45,6 +45,7 @@ class SharedBytes {
   if (getppid() != parent) _exit(1);
   leave_lock_to_parent();
   for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) signal(number, SIG_IGN);
+  for (const int number : {SIGSEGV, SIGFPE, SIGBUS, SIGILL, SIGABRT}) signal(number, SIG_DFL);
   pthread_sigmask(SIG_SETMASK, &signals, nullptr);
   work();
   std::memcpy(shared, memory, bytes);
