@@ -15,6 +15,8 @@
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
+local parallelism = require 'trinity.strategy.parallelism'
+local util = require 'trinity.base.util'
 
 local options = trinity.options(cli.declare('model set batch_size cluster rules devices cost strategy reevaluate '
     .. 'schedule micro_batches method method_set evaluations seconds seed json', {
@@ -24,8 +26,10 @@ local options = trinity.options(cli.declare('model set batch_size cluster rules 
   evaluations = { default = 320 },
   placement = { type = 'string', help = 'devices from 0 with commas, one per operator in file order or one per unit '
     .. '(default: all on device 0)' },
-  schedule_csv = { type = 'string', help = "of a strategy with a mesh: the order of its pipeline, as PyTorch's "
-    .. 'schedules are dumped' },
+  schedule_csv = { type = 'string', help = 'of a strategy with a mesh: the order of its pipeline in place of its '
+    .. "schedule, as PyTorch's schedules are dumped" },
+  output = { type = 'string', writes = '', help = 'a file for the strategy, which every command reads' },
+  picture = { type = 'string', writes = '', help = 'a file for a picture of the strategy (SVG)' },
   trace = { type = 'string', writes = '', help = 'a file for a Chrome trace; prints where the time of the step goes' },
 }))
 
@@ -48,11 +52,14 @@ end
 local found = cli.rescheduled(options, problem, make_strategy())
 local further
 if options.schedule_csv then
-  cli.refuse(options, 'trace', 'not with --schedule_csv')
-  local orders = cli.called(trinity.formats.read_schedule, options.schedule_csv)
-  found.metrics = cli.called(trinity.formats.simulate_schedule, found, orders)
-  further = { order = ('%s (%s)'):format(options.schedule_csv, orders.name or 'no schedule of trinity') }
+  if not found.mesh then
+    util.fail_usage "option '--schedule_csv': expected a --strategy with a mesh, got a placement of operators"
+  end
+  found = cli.called(parallelism.with_tasks, found, options.schedule_csv)
+  further = { order = ('%s (%s)'):format(options.schedule_csv, found.tasks and 'no named schedule' or found.schedule) }
 end
+if options.output then found:save(options.output) end
+if options.picture then found:picture(options.picture) end
 if options.strategy or options.method == 'given' then cli.keep(found) end -- a method's is kept by its search
 if options.trace and not options.json then
   require 'trinity.command.timeline'(problem, found, options.strategy or options.method, options.trace)
