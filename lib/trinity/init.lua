@@ -88,6 +88,7 @@ local trinity = late.modules('trinity', function()
     iteration_space = require('trinity.strategy.splits').iteration_space,
     pipeline = require 'trinity.pipeline',
     plan = require 'trinity.plan',
+    replay = require 'trinity.stragglers.replay',
     parallel_map = require 'trinity.parallel',
     plot = require 'trinity.report.plot',
     dist = require 'trinity.dist',

@@ -122,6 +122,9 @@ given.names = {
   ['trinity.RankOrder'] = [[work chunk micro_batch]],
   ['trinity.Ranker'] = [[notes hidden weights told]],
   ['trinity.Ranking'] = [[seconds trials improving plain_trials plain_improving]],
+  ['trinity.Replay'] = [[path steps workers stages types recorded_s replayed_s busy_s typical_s slowdown]],
+  ['trinity.ReplayAnswer'] = [[slowdown alone_s without_s saved]],
+  ['trinity.ReplayWait'] = [[worker stage type time_s]],
   ['trinity.Replication'] = [[graph cluster synchronisation placement replicas nodes per_node width parameter_bytes
     device_bytes times]],
   ['trinity.Rules'] = [[queue memory device_pause_s link_pause_s]],
