@@ -9,11 +9,9 @@
 --   counts, pruned, left, lower_bound_s   what was looked at, what for not, and what no plan is below
 --   constants, runtime   what numbers rest on: { name, kinds = { kind, rows, mean_error } }, the training software
 --   nearest    where nothing fits: point, excess_bytes, memory_bytes (a bound); helps: what would help
--- Exit status 1 where no plan fits, 130 after Ctrl-C (143 after SIGTERM). With --aceso FOLDER plans of GPT by Aceso's
--- profiles and rules (trinity.plan.aceso): with --json plan, as Aceso's runtime reads it, predicted_s and bound_s.
+-- Exit status 1 where no plan fits, 130 after Ctrl-C (143 after SIGTERM).
 
 local trinity = require 'trinity'
-local aceso = require 'trinity.plan.aceso'
 local calibrate = require 'trinity.cluster.calibrate'
 local cli = require 'trinity.command.cli'
 local dimensions = require 'trinity.plan.dimensions'
@@ -48,10 +46,6 @@ local options = trinity.options(cli.declare('set cluster cost seconds seed json'
   seed = { help = 'of methods of placement; the rest of the search draws nothing' },
   output = { type = 'string', writes = '', help = 'a file for the best strategy: simulate, execute, export read it' },
   picture = { type = 'string', writes = '', help = 'a file for a picture of the best plan (SVG)' },
-  aceso = { default = '', help = "a folder of Aceso's profiles: plans by its rules" },
-  gpus = { default = 4, help = 'with --aceso: a power of two', min = 1, max = 4096, integer = true },
-  gpus_per_node = { default = 8, help = 'with --aceso', min = 1, integer = true },
-  layers = { default = 0, help = "with --aceso; 0: the model's", min = 0, integer = true },
   explain = { default = false, help = 'also what the best strategy says and costs, device by device' },
 }, dimensions.options())))
 
@@ -60,16 +54,6 @@ local function warn_early(why)
     why))
 end
 
-if options.aceso ~= '' then
-  local found = aceso.run({ folder = options.aceso, model = options.model, gpus = options.gpus,
-    gpus_per_node = options.gpus_per_node, layers = options.layers > 0 and options.layers or nil,
-    seconds = options.seconds }, options.json)
-  trinity.run:result('plan', util.picked(found, { 'plan', 'predicted_s', 'bound_s', 'partitions' }))
-  if found.stopped then warn_early(trinity.stop_name()) end
-  if found.stopped then os.exit(trinity.stop_status()) end
-  if not found.plan then os.exit(1) end
-  return
-end
 if options.compare then
   local files = util.words(options.compare .. ',' .. (options.model or ''))
   if #files ~= 2 then util.fail_usage("option '--compare': expected two files, got %d", #files) end

@@ -7,8 +7,6 @@ local given = { names = {}, nested = {}, returns = {} }
 
 given.names = {
   ['trinity.Account'] = [[devices traffic stages samples samples_per_s]],
-  ['trinity.AcesoPlan'] = [[micro_batch stages tensor data algorithm recompute]],
-  ['trinity.AcesoProfiles'] = [[name operators degrees sequences tables collectives bandwidths]],
   ['trinity.Agent'] = [[problem batch groups units samples parameters loaded]],
   ['trinity.AgentActions'] = [[groups devices group_logs device_logs]],
   ['trinity.AgentProfile'] = [[sample_s forward_s objective_s backward_s optimise_s exchange_s]],
@@ -23,7 +21,7 @@ given.names = {
   ['trinity.CollectiveCost'] = [[algorithm time_s latency_s transfer_s sent_bytes]],
   ['trinity.CollectiveQuery'] = [[kind devices bytes algorithm]],
   ['trinity.CollectiveRun'] = [[collective micro_batch ready_s start_s end_s]],
-  ['trinity.Command'] = [[name description keeps_run options]],
+  ['trinity.Command'] = [[name description options]],
   ['trinity.Comparison'] = [[problem rows seed seeds evaluations seconds stopped unkept]],
   ['trinity.ComparisonRow'] = [[method label runs best failures by_seed fixed]],
   ['trinity.CriticalPath'] = [[steps compute_s wire_s collective_s queue_s]],
@@ -240,6 +238,8 @@ given.returns = {
   ['plan.run'] = [[PlanResult]],
   ['trinity.Problem.step_state'] = [[StepState]],
   ['trinity.Problem.bounds'] = [[Bounds]],
+  ['trinity.Replay.what_if'] = [[ReplayAnswer]],
+  ['trinity.Replay.waits'] = [[ReplayWait*]],
   ['trinity.Replication.train'] = [[TrainingTime]],
   ['trinity.Strategy.bounds'] = [[Bounds]],
   ['trinity.Strategy.train'] = [[TrainingTime]],

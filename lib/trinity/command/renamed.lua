@@ -5,7 +5,7 @@ return {
   compare = 'search --method A,B',
   completion = 'help --completion SHELL',
   doctor = 'help --check',
-  equal_time = 'study placement --rows paper',
+  equal_time = 'study equal_time',
   fidelity = 'study fidelity',
   figure4 = 'study figure4',
   placement_benchmark = 'study placement',

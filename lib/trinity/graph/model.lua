@@ -229,13 +229,6 @@ function model.load_by_default(name, options, batch_size)
   if not shared.training or whole then return with_recipe(forward, name, options) end
   local training = util.merged({ colocate = shared.colocate, optimizer = forward.own_optimizer or shared.optimizer,
     gradient_dtype = shared.gradient_dtype }, defaults, util.picked(given, { 'optimizer', 'gradient_dtype' }))
-  if shared.granularity == 'framework' then
-    training.weight_decay, training.clip_gradients = shared.weight_decay, shared.clip_gradients
-    return with_recipe(require('trinity.graph.framework').lower(forward, training), name, options)
-  end
-  for _, key in ipairs { 'weight_decay', 'clip_gradients' } do
-    if shared[key] ~= nil then util.fail("'%s' is an option of granularity 'framework'", key) end
-  end
   return with_recipe(forward:to_training(training), name, options)
 end
 

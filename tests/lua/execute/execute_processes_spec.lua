@@ -118,7 +118,8 @@ end
   it('compute while gradients travel over a slow link, and wait for it', function()
     write('link.lua', [[
 local trinity = require 'trinity'
-local jobs = require 'trinity.paper.daso_jobs'
+package.path = trinity.home .. '/scripts/?.lua;' .. package.path
+local jobs = require 'studies.papers.daso_jobs'
 local mbit_s = 8 -- a byte in a microsecond
 local job = trinity.dist.init { link = { bandwidth_bytes_per_s = mbit_s * 1e6 / 8, latency_s = 1e-3 } }
 local graph = trinity.model('mlp', { inputs = 50, hidden = { 50, 50 }, classes = 50, batch_size = 4 })

@@ -69,8 +69,6 @@ describe('trinity.model', function()
     expect(half.parameters):equals(full.parameters)
     expect(half.parameter_bytes * 2):equals(full.parameter_bytes)
     expect(function() trinity.model('resnet50', { dtype = 'float17' }) end):raises "option 'dtype': unknown value 'float17', did you mean 'float16'"
-    expect(function() trinity.model('resnet50', { granularity = 'frame' }) end)
-      :raises "option 'granularity': unknown value 'frame'.*framework, layer"
     expect(function() trinity.model('resnet50', { training = 'no' }) end):raises "option 'training': expected true or false, got string 'no'"
   end)
 end)

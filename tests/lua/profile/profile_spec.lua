@@ -2,7 +2,7 @@
 -- measured serves as a cluster and as times. Placements simulated beside executed ones: the statistics of figure 9.
 
 local core = require 'trinity.core'
-local fidelity = require 'trinity.paper.fidelity'
+local fidelity = require 'studies.papers.fidelity'
 local fit = require 'trinity.profile.fit'
 local json = require 'trinity.base.json'
 local trinity = require 'trinity'

@@ -286,9 +286,8 @@ local unchecked = { ['trinity.OptionSpec'] = true, ['trinity.ModelOptions'] = tr
   ['trinity.InjectedLink'] = true, ['trinity.PipelineInstance'] = true, ['trinity.PlanResult'] = true,
   ['trinity.FoundPlan'] = true, ['trinity.PlanDimension'] = true, ['trinity.PlanPoint'] = true, ['trinity.PlanShown'] = true,
   ['trinity.PlanStageShown'] = true,
-  ['trinity.AcesoOptions'] = true, ['trinity.AcesoPlan'] = true, ['trinity.AcesoProfiles'] = true,
   ['trinity.Archive'] = true, ['trinity.ExportedProgram'] = true, ['trinity.AutoparallelProblem'] = true,
-  ['trinity.Command'] = true, ['trinity.AcesoSearchOptions'] = true }
+  ['trinity.Command'] = true }
 
 -- Classes whose objects have fields of their own beside those declared.
 local open = { ['trinity.Module'] = true, ['trinity.NetworkOptimiser'] = true, ['trinity.Synchronisation'] = true }

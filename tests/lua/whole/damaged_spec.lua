@@ -88,7 +88,7 @@ describe('a strategy that a command is given', function()
     end
     expect(output('simulate --trace trace.json'):find(('step time    %.6g s\n'):format(found.metrics.step_time_s), 1, true) ~= nil):truthy()
     expect(output 'simulate --schedule gpipe'):matches 'the strategy has a mesh, which says both'
-    expect(output 'figure4'):matches 'has a mesh, and this command takes one that has every operator on one device'
+    expect(output 'study figure4'):matches 'has a mesh, and this command takes one that has every operator on one device'
     expect(output 'export --format placement'):matches 'has a mesh, and this command takes one'
   end)
 end)

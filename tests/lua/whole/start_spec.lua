@@ -31,10 +31,10 @@ describe('opened are', function()
   end
   cases('none', { "-e 'print(1)'", 'help', 'help simulate', 'help methods', 'help clusters', 'info alexnet --run none',
     'help trinity.model --run none', 'search PROBLEM --method annealing --evaluations 20 --output_dir OUT --runs RUNS --run first',
-    'simulate PROBLEM --strategy OUT/strategy.json --run none', 'select tests/data/selection/example.json --run none',
+    'simulate PROBLEM --strategy OUT/strategy.json --run none', 'study select tests/data/selection/example.json --run none',
     'search PROBLEM --method random,local_search,metis,heft --evaluations 20 --seeds 1 --runs RUNS --run second',
     'pipeline alexnet --cluster p100 --devices 2 --run none',
-    'reproduce pase --only table2 --models alexnet --run none',
+    'study papers pase --only table2 --models alexnet --run none',
     'runs --runs RUNS', 'runs show first --runs RUNS', 'runs compare first second --runs RUNS',
     'runs report RUNS/first' })
   cases('libClp', { 'search PROBLEM --method m_sct --run none', 'search PROBLEM --method best --evaluations 20 --run none',
