@@ -41,6 +41,7 @@ error 'this file is for editors'
 ---@class trinity.ClusterOptions
 ---@field constants? 'calibrated'|'data_sheet'|string|table<string, table<string, number>> what training reaches of the data sheets: fitted, as the sheet says, a file of Lua or a table by kind of GPU (trinity help trust) (default: 'calibrated')
 ---@field runtime? string|trinity.Runtime the training software, by name or as a table (default: 'megatron')
+---@field slow? table<string, number> what is slower than described: { ['n7/gpu3'] = 1.3 } divides the speed of a device, and of an end of links (a NIC, a switch) or a link 'A -> B' the bandwidth (default: none)
 
 --- What graph:min_cut takes.
 ---@class trinity.CutOptions
