@@ -89,6 +89,7 @@ local trinity = late.modules('trinity', function()
     pipeline = require 'trinity.pipeline',
     plan = require 'trinity.plan',
     replay = require 'trinity.stragglers.replay',
+    stragglers = require 'trinity.stragglers',
     parallel_map = require 'trinity.parallel',
     plot = require 'trinity.report.plot',
     dist = require 'trinity.dist',

@@ -486,8 +486,11 @@ function model.cluster(description, options)
   local spec, name, path, profile, kept = description, nil, nil, nil, nil
   if type(description) == 'string' then spec, name, path, profile, kept = cluster_spec(description) end
   kept = kept or {}
+  local healthy = options.slow and function()
+    return model.cluster(description, util.merged(options, { slow = {} }))
+  end
   if options.slow then spec = slow.apply('trinity.cluster', spec, options.slow) end
-  local made = calibrated { spec = with_named_types(spec), name = name, path = path, profile = profile,
+  local made = calibrated { spec = with_named_types(spec), healthy = healthy, name = name, path = path, profile = profile,
     constants = not options.constants and kept.constants or constants.read(options.constants),
     runtime = not options.runtime and kept.runtime or runtimes.read(options.runtime),
     asked = options.runtime ~= nil or kept.asked == true,
@@ -525,6 +528,12 @@ function model.handle_for(network, cluster)
     all[key] = build_cluster(complete(spec, how.name), how.path)
   end
   return all[key]
+end
+
+--- The cluster without what option `slow` slows; nil where that slows nothing.
+function model.healthy(cluster)
+  local how = sheets[cluster]
+  return how and how.healthy and how.healthy() or nil
 end
 
 --- The profile whose file a cluster was read from, or nil.
