@@ -5,7 +5,7 @@
 --   trinity execute --model gpt2 --batch_size 1 --devices cpu:0,cpu:1 --method contiguous --schedule 1f1b \
 --     --micro_batches 4
 -- As processes over c10d, rank r running worker r + 1:
---   trinity launch -n 2 scripts/execute.lua --model alexnet --devices cpu:0,cpu:1 --method contiguous
+--   mpirun -n 2 trinity execute --model alexnet --devices cpu:0,cpu:1 --method contiguous
 -- --mixtures N sets simulated beside measured step times of N strategies on 2 or 4 devices (a core may be named twice):
 --   trinity execute --model gpt2 --batch_size 1 --set fused=false,layers=4,... --devices cpu:0,cpu:1 --mixtures 20
 -- --trace FILE writes the last step beside the simulated one for https://ui.perfetto.dev. --profile FILE measures the

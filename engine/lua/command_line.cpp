@@ -149,7 +149,7 @@ bool set_value(CommandLine& line, Words& words) {
     line.actions.push_back({Action::Kind::jit, words.value()});
   else if (option == "--threads")
     line.threads = parse_threads(words.value());
-  else if (option == "--write" || option == "--allow")  // its earlier name
+  else if (option == "--write")
     line.options.writable_folders.push_back(words.value());
   else if (option == "--profile")
     line.profile = words.value();

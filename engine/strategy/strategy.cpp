@@ -89,9 +89,10 @@ int32_t Reader::version() const {
   if (!format.is_string() || format.get_ref<const std::string&>() != kStrategyFormat)
     fail(fmt::format("expected format '{}', got {}", kStrategyFormat, format.dump()));
   const auto& version = member(json_, "version");
-  for (int32_t known = 1; known <= kStrategyVersion; ++known)
+  for (int32_t known = kStrategyVersion - 1; known <= kStrategyVersion; ++known)
     if (version == known) return known;
-  fail(fmt::format("expected version 1 to {}, got {}", kStrategyVersion, version.dump()));
+  fail(fmt::format("expected version {} or {}, got {}; search or plan anew", kStrategyVersion - 1,
+                   kStrategyVersion, version.dump()));
 }
 
 bool Reader::same_fingerprint(const char* part, uint64_t fingerprint) const {
@@ -433,10 +434,9 @@ void Reader::read_placed(Strategy& strategy) const {
   if (json_.contains("schedule")) strategy.schedule = read_schedule(json_["schedule"]);
   check_placement(strategy.placement, graph_, cluster_);
   check_schedule(strategy.schedule, graph_, cluster_.device_count());
-  if (json_["version"] != 1)
-    refuse_unknown(json_, "strategy",
-                   {"cluster", "format", "graph", "made_for", "notes", "placement", "replication",
-                    "schedule", "splits", "version"});
+  refuse_unknown(json_, "strategy",
+                 {"cluster", "format", "graph", "made_for", "notes", "placement", "replication",
+                  "schedule", "splits", "version"});
   if (json_.contains("splits")) strategy.splits = read_splits(json_["splits"]);
   if (json_.contains("replication")) strategy.replication = read_replication(json_["replication"]);
   check_splits(strategy.splits, graph_, cluster_.device_count());
@@ -450,7 +450,7 @@ LoadedStrategy Reader::read() {
   if (loaded.version >= 3)
     loaded.made_for = read_scalars(member(json_, "made_for"), "made_for");
   try {
-    if (loaded.version >= 2 && json_.contains("mesh")) {
+    if (json_.contains("mesh")) {
       loaded.strategy.parallelism = read_parallelism();
       loaded.strategy.placement = lower(loaded.strategy, graph_, cluster_).arranged.home;
     } else {

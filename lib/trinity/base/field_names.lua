@@ -250,7 +250,6 @@ given.returns = {
   ['trinity.Strategy.train'] = [[TrainingTime]],
   ['trinity.Strategy.infeasibility'] = [[Infeasibility]],
   ['trinity.Strategy.account'] = [[Account]],
-  ['trinity.Strategy.misfit'] = [[Infeasibility]],
   ['synchronisation.bsp'] = [[Synchronisation]],
   ['synchronisation.parameter_server'] = [[Synchronisation]],
   ['synchronisation.local_sgd'] = [[Synchronisation]],

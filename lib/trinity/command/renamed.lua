@@ -8,6 +8,7 @@ return {
   equal_time = 'study equal_time',
   fidelity = 'study fidelity',
   figure4 = 'study figure4',
+  launch = 'help processes',
   placement_benchmark = 'study placement',
   policy = 'study policy',
   profile = 'execute --profile FILE',

@@ -14,7 +14,6 @@ local util = require 'trinity.base.util'
 ---@class trinity.MethodsModule
 local methods = {}
 local registered, builtin = {}, {}
-local earlier_names = { gpipe = 'contiguous', max_load = 'max_load_dp' } -- which go on being understood
 
 local register_options = options_of.declare('trinity.MethodOptions', {
   help = 'What methods.register takes about a method.',
@@ -48,7 +47,7 @@ function methods.names() return util.sorted_keys(registered) end
 
 local function find(owner, name)
   check.argument(owner, 1, 'name', name, 'string')
-  return registered[name] or registered[earlier_names[name]]
+  return registered[name]
     or check.refuse(owner, 1, 'name', 'no method %s', util.unknown(name, methods.names()))
 end
 
@@ -112,7 +111,7 @@ function methods.get(name)
 end
 
 setmetatable(methods, { __index = function(_, name)
-  if registered[name] or earlier_names[name] then return methods.get(name) end
+  if registered[name] then return methods.get(name) end
   util.fail('trinity.methods: no method %s', util.unknown(name, methods.names()))
 end })
 
@@ -125,6 +124,6 @@ require 'trinity.methods.searchers'(methods)
 for _, name in ipairs { 'post', 'colocrl', 'hierarchical', 'placeto', 'doppler', 'tapp', 'pase' } do
   require('trinity.methods.' .. name)(methods)
 end
-for name in util.sorted_pairs(util.merged(registered, earlier_names)) do builtin[name] = true end
+for name in util.sorted_pairs(registered) do builtin[name] = true end
 
 return methods

@@ -2,7 +2,6 @@
 
 local core = require 'trinity.core'
 local devices = require 'trinity.cluster.devices'
-local dist = require 'trinity.dist'
 local json = require 'trinity.base.json'
 local model = require 'trinity.graph.model'
 local topology = require 'trinity.cluster.topology'
@@ -24,16 +23,25 @@ function jobs.cluster(nodes, per_node, mbit_s, latency_ms)
   return model.cluster(util.merged({ name = 'nodes' }, net:spec()))
 end
 
+-- One shell command per rank, with torchrun's variables, as a launcher sets them.
+local rank_line = 'RANK=%d WORLD_SIZE=%d LOCAL_RANK=%d LOCAL_WORLD_SIZE=%d GROUP_RANK=%d MASTER_ADDR=127.0.0.1 '
+  .. 'MASTER_PORT=$((20000 + $$ %% 10000)) TRINITY_JOIN=1 %s & ranks="$ranks $!"'
+
 --- What a job of `processes` ranks on two nodes writes: JSON, in the file that is its script's last argument.
 function jobs.run(processes, script, words)
-  local path = os.tmpname()
-  local arguments = { script }
-  for _, word in ipairs(words) do arguments[#arguments + 1] = tostring(word) end
-  arguments[#arguments + 1] = path
-  local status = dist.launch(arguments, { processes = processes, per_node = processes / 2, threads = 1 })
-  local text = status == 0 and core.read_file(path)
+  local path, per_node = os.tmpname(), processes / 2
+  local command = util.map({ core.program(), '--threads', '1', script, unpack(words) }, tostring)
+  command[#command + 1] = path
+  command = table.concat(util.map(command, function(word) return "'" .. word:gsub("'", "'\\''") .. "'" end), ' ')
+  local lines = {}
+  for rank = 0, processes - 1 do
+    lines[rank + 1] = rank_line:format(rank, processes, rank % per_node, per_node, math.floor(rank / per_node), command)
+  end
+  lines[#lines + 1] = 'for rank in $ranks; do wait $rank || exit 1; done'
+  local ended_well = os.execute(table.concat(lines, '\n')) == 0
+  local text = ended_well and core.read_file(path)
   core.remove_tree(path)
-  if not text then util.fail('%s: a job of it ended with exit status %d', script, status) end
+  if not text then util.fail('%s: a job of it failed', script) end
   return json.decode(text)
 end
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env trinity
 -- Trains a small network on replicas, in step and with DASO, and compares time and loss (trinity.execute):
---   trinity launch -n 4 --per_node 2 scripts/study.lua train_distributed
---   trinity launch -n 4 --per_node 2 scripts/study.lua train_distributed --task characters
+--   trinity study train_distributed
+--   torchrun --no-python --nproc_per_node 4 trinity study train_distributed --task characters
 -- Ranks of a job are replicas, else threads are (--replicas, --per_node). Between processes the link of the pretended
 -- nodes is made slow by a delay (--link_mbit_s, --link_ms; engine/distribute/slow_link.h). Data are generated: 'images'
 -- are pictures of 3 x 16 x 16 of ten classes under noise, 'characters' a text of invented words whose next character is

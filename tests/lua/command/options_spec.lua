@@ -1,4 +1,4 @@
--- What a command line may say: units, true and false as words, earlier names of options, clusters with and without a count.
+-- What a command line may say: units, true and false as words, options that were renamed, clusters with and without a count.
 
 local trinity = require 'trinity'
 local core = require 'trinity.core'
@@ -139,7 +139,7 @@ describe('--cluster', function()
 end)
 
 -- Directories that scripts hand all of their options to.
-local whole = { ['studies/fidelity/study'] = 'scripts/studies/fidelity', launch = 'lib/trinity/dist' }
+local whole = { ['studies/fidelity/study'] = 'scripts/studies/fidelity' }
 
 -- The commands, and studies by their files.
 local scripts = commands.names()

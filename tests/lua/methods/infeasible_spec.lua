@@ -68,7 +68,6 @@ describe('the least infeasible plan', function()
     local fits = heavy(2)
     local good = fits:strategy(fits:placement_by_unit(function(unit) return unit end))
     expect(good:infeasibility()):equals(nil)
-    expect(good:misfit()):equals(nil) -- its earlier name
     expect(fits.better(good, near)):equals(true)
     expect(fits.better(near, good)):equals(false)
   end)

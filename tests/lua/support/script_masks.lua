@@ -39,7 +39,6 @@ local tables = {
   end,
   equal_time = columns { { 4, 5, 6, 7 } },
   execute = columns { { 2, 3, 4, 5 } },
-  launch = columns { { 4, 5 } },
   placement = function(heading, cells, column, count)
     return cells[1] == 'mean rank' and column > 1 or usual(heading, cells, column, count)
   end,
@@ -61,7 +60,6 @@ local measured_tables = {
 local texts = {
   equal_time = { { 'on %d of 1 rows, at worst [^;]*', 'on ~ of 1 rows, at worst ~' } },
   execute = { { 'measured: step time[^\n]*', 'measured: step time ~' } },
-  launch = { measured },
   pipeline = { { 'planned in [%d.]+ s', 'planned in ~ s' } },
   profile = { { 'batch size 1 on [^\n]*', 'batch size 1 on ~' }, { '\n[^\n]* cores, [^\n]*', '\n~' } },
   quickstart = { { '^[^\n]*', 'trinity ~' }, { 'to the same [%d.]+ s', 'to the same ~ s' } },

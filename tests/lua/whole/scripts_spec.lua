@@ -25,7 +25,6 @@ local smoke = {
     export = 'resnet50 --batch_size 1 --format placement --device cuda',
     runs = '--sort name --runs ' .. example_runs(),
     help = '',
-    launch = '-n 4 --per_node 2 scripts/study.lua train_distributed --epochs 1 --batches 2 --batch_size 2',
   },
   examples = {
     quickstart = '--steps 2 --samples 4 --seeds 2 --output ' .. temporary(),

@@ -68,7 +68,7 @@ it('the newer commands print names of cases, data, settings and columns as text'
     "execute --model mlp --data 'd\27[31m.csv' --steps 1 --warm_up 0", "execute --model mlp --load 'x\27[31m'",
     'info --model hf/config.json', "info --model 'x\27[31m'", 'study select select.json', "study policy show 'x\27[31m'",
     'simulate --model alexnet --strategy strategy.json', "study train_distributed --task 'x\27[31m'",
-    "train --graphs 'x\27[31m'", "study papers 'x\27[31m'", "launch -n 1 'x\27[31m.lua'", "help 'x\27[31m'",
+    "train --graphs 'x\27[31m'", "study papers 'x\27[31m'", "help 'x\27[31m'",
     "help --markdown 'x\27[31m'" } do
     if check(words .. ' --runs none'):find('[31m', 1, true) then shown = shown + 1 end
   end
