@@ -12,9 +12,11 @@
 --   reward, evaluations, seconds, schedule, micro_batches
 --   reevaluated             what a strategy was made for that is evaluated on something else (--reevaluate)
 --   cost                    what own costs (--cost) cover
+--   stragglers              with --noise: mean_s, p95_s, waits, remedies and more (lib/trinity/command/stragglers.lua)
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
+local stragglers = require 'trinity.command.stragglers'
 local util = require 'trinity.base.util'
 
 local options = trinity.options(cli.declare('model set batch_size cluster rules devices cost strategy reevaluate '
@@ -27,6 +29,9 @@ local options = trinity.options(cli.declare('model set batch_size cluster rules 
     .. '(default: all on device 0)' },
   schedule_csv = { type = 'string', help = "of a strategy with a mesh: the order of its pipeline, as PyTorch's "
     .. 'schedules are dumped' },
+  noise = { type = 'number', min = 0, max = 10, help = 'coefficient of variation of what a device takes for a pass: '
+    .. 'prints the mean and 95th percentile of the step, what it waits for, what helps against --slow' },
+  draws = { default = 200, min = 1, integer = true, help = 'steps that --noise draws' },
   trace = { type = 'string', writes = '', help = 'a file for a Chrome trace; prints where the time of the step goes' },
 }))
 
@@ -48,12 +53,18 @@ local function make_strategy()
 end
 
 local found = cli.rescheduled(options, problem, make_strategy())
-local further
+local further, spread = {}, nil
 if options.schedule_csv then
-  if options.trace then util.fail_usage "options '--schedule_csv' and '--trace' exclude each other" end
+  for _, name in ipairs { 'trace', 'noise' } do
+    if options[name] then util.fail_usage("options '--schedule_csv' and '--%s' exclude each other", name) end
+  end
   local orders = cli.called(trinity.formats.read_schedule, options.schedule_csv)
   found.metrics = cli.called(trinity.formats.simulate_schedule, found, orders)
-  further = { order = ('%s (%s)'):format(options.schedule_csv, orders.name or 'no schedule of trinity') }
+  further.order = ('%s (%s)'):format(options.schedule_csv, orders.name or 'no schedule of trinity')
+end
+if options.noise then
+  spread = trinity.stragglers(found, { noise = options.noise, draws = options.draws, seed = options.seed })
+  if options.json then further.stragglers = stragglers.facts(spread) end
 end
 if options.strategy or options.method == 'given' then cli.keep(found) end -- a method's is kept by its search
 if options.trace and not options.json then
@@ -62,3 +73,4 @@ else
   if options.trace then problem:timeline(found):save(options.trace) end
   cli.report(options, found, further)
 end
+if spread and not options.json then stragglers.print(spread) end

@@ -490,7 +490,8 @@ function model.cluster(description, options)
     return model.cluster(description, util.merged(options, { slow = {} }))
   end
   if options.slow then spec = slow.apply('trinity.cluster', spec, options.slow) end
-  local made = calibrated { spec = with_named_types(spec), healthy = healthy, name = name, path = path, profile = profile,
+  local made = calibrated { spec = with_named_types(spec), healthy = healthy, name = name, path = path,
+    profile = profile,
     constants = not options.constants and kept.constants or constants.read(options.constants),
     runtime = not options.runtime and kept.runtime or runtimes.read(options.runtime),
     asked = options.runtime ~= nil or kept.asked == true,

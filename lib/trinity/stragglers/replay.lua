@@ -116,7 +116,7 @@ local function every(self, value)
   return util.map(self.handle.steps[1].operations, function() return value end)
 end
 
-local choice = options_of.declare('trinity.ReplayChoice', {
+local declared = options_of.declare('trinity.ReplayChoice', {
   help = 'Which operations of a replay are chosen: those that all fields say.',
   { 'type', 'string', help = 'type of operations, one of replay.types' },
   { 'worker', 'integer', least = 0, help = 'replica of the model, from 0' },
@@ -134,7 +134,7 @@ local answer = printed.as('replay answer', { 'slowdown', 'saved' })
 
 local function refuse_choice(self, given)
   local owner = 'replay:what_if'
-  choice:check(owner, check.argument(owner, 1, 'choice', given, 'table'))
+  declared:check(owner, check.argument(owner, 1, 'choice', given, 'table'))
   local known = {}
   for _, kind in ipairs(self.types) do known[kind] = true end
   if given.type and not known[given.type] then
@@ -149,14 +149,14 @@ local function refuse_choice(self, given)
 end
 
 --- What the chosen operations cost: they alone as recorded, and they alone typical; gaps are left out.
----@param given trinity.ReplayChoice
+---@param choice trinity.ReplayChoice
 ---@return trinity.ReplayAnswer
-function Replay:what_if(given)
-  refuse_choice(self, given)
+function Replay:what_if(choice)
+  refuse_choice(self, choice)
   local only, others = {}, {}
   for i, of in ipairs(self.handle.steps[1].operations) do
-    only[i] = (given.type == nil or given.type == shown(of.type)) and (given.worker == nil or given.worker == of.worker)
-      and (given.stage == nil or given.stage == of.stage)
+    only[i] = (choice.type == nil or choice.type == shown(of.type)) and (choice.worker == nil or choice.worker == of.worker)
+      and (choice.stage == nil or choice.stage == of.stage)
     others[i] = not only[i]
   end
   local mean = statistics.mean

@@ -141,7 +141,11 @@ return function(owner, found)
       if a.end_s ~= b.end_s then return a.end_s < b.end_s end
       return (a.rank or a.number) < (b.rank or b.number)
     end)
-    for k = 2, #list do after(list[k], list[k - 1]) end
+    local last = {} -- of each kind: some kinds share a queue, some do not
+    for _, node in ipairs(list) do
+      for _, earlier in util.sorted_pairs(last) do after(node, earlier) end
+      last[node.kind] = node
+    end
   end
   for _, list in util.sorted_pairs(by_device) do chain(list) end
   for _, list in util.sorted_pairs(occupied) do chain(list) end
@@ -154,6 +158,14 @@ return function(owner, found)
   end
   tasks:build()
   local time_s = array.double(#nodes)
-  for i, node in ipairs(nodes) do time_s[i] = node.end_s - node.start_s end
-  return { tasks = tasks, nodes = nodes, time_s = time_s, low = low, step_s = timeline.metrics.step_time_s }
+  for i, node in ipairs(nodes) do
+    time_s[i] = node.end_s - node.start_s
+    tasks:set(i, time_s[i])
+  end
+  local step_s, repeated_s = timeline.metrics.step_time_s, tasks:run()
+  if math.abs(repeated_s - step_s) > 1e-6 * step_s then
+    util.fail('%s: strategy: expected a step whose waits are those of an order, got %.6g s, and %.6g s in that order; '
+      .. "the cluster's transfers contend by rule '%s'", owner, step_s, repeated_s, problem.cluster.queue)
+  end
+  return { tasks = tasks, nodes = nodes, time_s = time_s, low = low }
 end
