@@ -155,7 +155,8 @@ function Replay:what_if(choice)
   refuse_choice(self, choice)
   local only, others = {}, {}
   for i, of in ipairs(self.handle.steps[1].operations) do
-    only[i] = (choice.type == nil or choice.type == shown(of.type)) and (choice.worker == nil or choice.worker == of.worker)
+    only[i] = (choice.type == nil or choice.type == shown(of.type))
+      and (choice.worker == nil or choice.worker == of.worker)
       and (choice.stage == nil or choice.stage == of.stage)
     others[i] = not only[i]
   end
