@@ -120,6 +120,10 @@ given.names = {
   ['trinity.RandomStream'] = [[]],
   ['trinity.Ranker'] = [[notes hidden weights told]],
   ['trinity.Ranking'] = [[seconds trials improving plain_trials plain_improving]],
+  ['trinity.Remedy'] = [[what step_time_s samples_per_s gain stages devices micro_batches]],
+  ['trinity.Replay'] = [[path steps workers stages types recorded_s replayed_s busy_s typical_s slowdown]],
+  ['trinity.ReplayAnswer'] = [[slowdown alone_s without_s saved]],
+  ['trinity.ReplayWait'] = [[worker stage type time_s]],
   ['trinity.Replication'] = [[graph cluster synchronisation placement replicas nodes per_node width parameter_bytes
     device_bytes times]],
   ['trinity.Rules'] = [[queue memory device_pause_s link_pause_s]],
@@ -136,6 +140,8 @@ given.names = {
     exposed_s idle_s]],
   ['trinity.StepState'] = [[step_time_s computation_blame_s held_blame_s queue_blame_s transfer_blame_s wait_s
     slack_s tight_s peak_bytes operator_slack_s collision_s crowd_s busy_s memory_bytes room_s critical_s]],
+  ['trinity.StepWait'] = [[device stage replica type time_s]],
+  ['trinity.Stragglers'] = [[step_time_s mean_s p95_s error_s draws_s waits remedies]],
   ['trinity.Strategy'] = [[mesh devices virtual_stages stages recompute operators inside sequence_parallel
     scatter_gather overlap_tensor shard bucket_bytes context_kind synchronise problem metrics reward method seed
     evaluations updates ranking search_stages seconds curve stopped optimal saved reevaluated replication placement
@@ -189,6 +195,7 @@ given.nested = {
   ['trinity.Search'] = [[curve=CurvePoint*]],
   ['trinity.SelectionTable'] = [[nodes=SelectionNodes edges=SelectionEdges]],
   ['trinity.StageAccount'] = [[traffic=Traffic* peak_bytes=PeakBytes exposed_s=ExposedSeconds]],
+  ['trinity.Stragglers'] = [[waits=StepWait* remedies=Remedy*]],
   ['trinity.Strategy'] = [[ranking=Ranking curve=CurvePoint*]],
   ['trinity.Trace'] = [[modules=TraceTimes* operators=TraceTimes*]],
   ['trinity.TrainingTime'] = [[epochs=EpochTime*]],
@@ -200,6 +207,7 @@ given.returns = {
   ['trinity.features'] = [[Features]],
   ['trinity.lower'] = [[Lowered]],
   ['trinity.iteration_space'] = [[Dimension*]],
+  ['trinity.stragglers'] = [[Stragglers]],
   ['trinity.describe_machine'] = [[Machine]],
   ['trinity.Agent.update'] = [[AgentReport]],
   ['trinity.Agent.imitate'] = [[ImitationReport]],
@@ -232,6 +240,8 @@ given.returns = {
   ['plan.run'] = [[PlanResult]],
   ['trinity.Problem.step_state'] = [[StepState]],
   ['trinity.Problem.bounds'] = [[Bounds]],
+  ['trinity.Replay.what_if'] = [[ReplayAnswer]],
+  ['trinity.Replay.waits'] = [[ReplayWait*]],
   ['trinity.Replication.train'] = [[TrainingTime]],
   ['trinity.Strategy.bounds'] = [[Bounds]],
   ['trinity.Strategy.train'] = [[TrainingTime]],
