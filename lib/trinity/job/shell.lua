@@ -1,12 +1,12 @@
 -- The part of bash that launch scripts use: assignments of texts and arrays (also +=), export, ${NAME}, ${NAME:-other},
--- ${ARRAY[@]}, $((...)), quotes, comments, continued lines. The last command that starts a training program counts;
--- nothing is run, and what stands in branches and loops is taken as if it were reached.
+-- ${ARRAY[@]}, $((...)), quotes, comments, continued lines, if with comparisons. The last command that starts a training
+-- program counts. Nothing is run: loops and functions are read once, conditions that need a command hold.
 
 local util = require 'trinity.base.util'
 
 local shell = {}
 
--- The commands of a text: lists of raw words, split outside quotes and parentheses.
+-- The commands of a text: lists of raw words, split outside quotes and parentheses; `after` is | or & behind || or &&.
 local function commands_of(text)
   local all, words, word, at, deep, quote = {}, {}, nil, 1, 0, nil
   text = text:gsub('\r', ''):gsub('\\\n', ' ') .. '\n'
@@ -14,10 +14,10 @@ local function commands_of(text)
     if word then words[#words + 1] = word end
     word = nil
   end
-  local function end_command()
+  local function end_command(operator)
     end_word()
     if #words > 0 then all[#all + 1] = words end
-    words = {}
+    if #words > 0 or operator then words = { after = operator } end
   end
   while at <= #text do
     local c = text:sub(at, at)
@@ -44,7 +44,9 @@ local function commands_of(text)
     elseif c:match '[ \t]' then
       end_word()
     elseif c:match '[\n;&|]' then
-      end_command()
+      local twice = c:match '[&|]' and text:sub(at + 1, at + 1) == c
+      end_command(twice and c or nil)
+      if twice then at = at + 1 end
     else
       word = (word or '') .. c
     end
@@ -161,7 +163,65 @@ local function assign(state, raw)
   return true
 end
 
-local keywords = { ['if'] = true, ['then'] = true, ['else'] = true, ['do'] = true, ['export'] = true, ['exec'] = true,
+local compare = {
+  ['='] = function(a, b) return a == b end,
+  ['=='] = function(a, b) return a == b end,
+  ['!='] = function(a, b) return a ~= b end,
+  ['-eq'] = function(a, b) return tonumber(a) == tonumber(b) end,
+  ['-ne'] = function(a, b) return tonumber(a) ~= tonumber(b) end,
+  ['-gt'] = function(a, b) return (tonumber(a) or 0) > (tonumber(b) or 0) end,
+  ['-lt'] = function(a, b) return (tonumber(a) or 0) < (tonumber(b) or 0) end,
+  ['-ge'] = function(a, b) return (tonumber(a) or 0) >= (tonumber(b) or 0) end,
+  ['-le'] = function(a, b) return (tonumber(a) or 0) <= (tonumber(b) or 0) end,
+}
+
+-- Whether a condition [ ... ] or [[ ... ]] holds; true where it needs a command. Variables that are unset are empty.
+local function holds(words)
+  local list, negated = {}, false
+  for _, word in ipairs(words) do
+    if word == '!' then negated = not negated
+    elseif not word:match '^%[%[?$' and not word:match '^%]%]?$' then
+      list[#list + 1] = word:match '^%$' and '' or word
+    end
+  end
+  local result = true
+  if list[1] == '-z' then result = (list[2] or '') == ''
+  elseif list[1] == '-n' then result = (list[2] or '') ~= ''
+  elseif compare[list[2]] then result = compare[list[2]](list[1], list[3] or '')
+  elseif #list == 1 and words[1]:match '^%[' then result = list[1] ~= '' end
+  return result ~= negated
+end
+
+-- Follows if, elif, else, fi with the words of a command; whether the rest of the command is reached, and where it begins.
+local function follow(state, words, after)
+  local branches, first = state.branches, words[1]
+  local top = branches[#branches]
+  if first == 'if' or first == 'elif' then
+    if first == 'if' then
+      top = { reached = not top or top.taken }
+      branches[#branches + 1] = top
+    end
+    top.open, top.value = true, holds { unpack(words, 2) }
+    return false
+  end
+  if top and top.open and after then
+    local value = holds(words)
+    top.value = after == '|' and (top.value or value) or after == '&' and top.value and value
+    return false
+  end
+  if top and first == 'then' then
+    top.open, top.taken = false, top.reached and top.value and not top.done
+    top.done = top.done or top.taken
+  elseif top and first == 'else' then
+    top.taken = top.reached and not top.done
+  elseif first == 'fi' then
+    branches[#branches] = nil
+  end
+  top = branches[#branches]
+  return not top or top.taken
+end
+
+local keywords = { ['then'] = true, ['else'] = true, ['fi'] = true, ['do'] = true, ['export'] = true, ['exec'] = true,
   ['local'] = true, ['readonly'] = true, ['eval'] = true, ['time'] = true, ['declare'] = true }
 
 -- Where the words of a command start a training program: the place of its name.
@@ -184,11 +244,14 @@ end
 ---@param text string
 ---@return trinity.LaunchScript
 function shell.read(text)
-  local state = { vars = {}, unset = {} }
+  local state = { vars = {}, unset = {}, branches = {} }
   local launched, before
   for _, raw_words in ipairs(commands_of(text)) do
+    local reached = follow(state, util.map(raw_words, function(raw)
+      return raw:match '^[%a_][%w_]*%+?=' and raw or expand(state, raw, true)
+    end), raw_words.after)
     local rest = {}
-    for _, raw in ipairs(raw_words) do
+    for _, raw in ipairs(reached and raw_words or {}) do
       local leading = #rest == 0
       if not (leading and (assign(state, raw) or keywords[raw])) then
         for _, word in ipairs(expand(state, raw)) do rest[#rest + 1] = word end
