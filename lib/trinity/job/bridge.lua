@@ -2,7 +2,8 @@
 
 local nested = require 'trinity.job.nested'
 
-local bridge = { client = 'Megatron-Bridge', runtime = 'megatron', release = '067f987df03b8355b03192d88d70f1709fedf51a' }
+local bridge = { client = 'Megatron-Bridge', runtime = 'megatron',
+  release = '067f987df03b8355b03192d88d70f1709fedf51a' }
 
 local declared = nested.declare [[
 model*: seq_length:any tensor_model_parallel_size:any pipeline_model_parallel_size:any context_parallel_size:any
@@ -37,13 +38,16 @@ rerun_state_machine*:
 
 function bridge.families() return { require 'trinity.job.rules.bridge' } end
 
-local derived = { gpus = true, given = true, tensor = true, pipeline = true, context = true, data = true,
-  mixed_precision = true }
-function bridge.known(name) return derived[name] or declared.sections[name] ~= nil end
+local degrees = 'model.tensor_model_parallel_size model.pipeline_model_parallel_size model.context_parallel_size'
+local derived = { gpus = '', given = '', tensor = 'model.tensor_model_parallel_size', data = degrees,
+  pipeline = 'model.pipeline_model_parallel_size', context = 'model.context_parallel_size' }
+bridge.derived = derived
+
+function bridge.known(name) return derived[name] ~= nil or declared.sections[name] ~= nil end
 
 function bridge.read(job, tree)
   if type(tree.mixed_precision) == 'string' then tree.mixed_precision = nil end
-  nested.read(job, declared, tree, function(path) job.unknown[#job.unknown + 1] = path end, function() end)
+  nested.read(job, declared, tree, function(path) job.unread[#job.unread + 1] = path end, function() end)
 end
 
 bridge.argument, bridge.with, bridge.space = nested.argument, nested.with, nested.space

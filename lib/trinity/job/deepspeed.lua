@@ -28,7 +28,8 @@ amp*: enabled:any=false
 torch_autocast: enabled:any=false dtype:any lower_precision_safe_modules:list
 zero_optimization: stage:any=0 contiguous_gradients:any=true reduce_scatter:any=true reduce_bucket_size:any=500000000
   use_multi_rank_bucket_allreduce:any=true allgather_partitions:any=true allgather_bucket_size:any=500000000
-  overlap_comm:any load_from_fp32_weights:any=true elastic_checkpoint:any=false zenflow:any sub_group_size:any=1000000000
+  overlap_comm:any load_from_fp32_weights:any=true elastic_checkpoint:any=false zenflow:any
+  sub_group_size:any=1000000000
   cpu_offload_param:any cpu_offload_use_pin_memory:any cpu_offload:any prefetch_bucket_size:any
   stage3_prefetch_bucket_size:any=50000000 param_persistence_threshold:any stage3_param_persistence_threshold:any=100000
   model_persistence_threshold:any stage3_model_persistence_threshold:any max_live_parameters:any
@@ -84,12 +85,15 @@ expert_parallel*: enabled:flag=false
 
 function deepspeed.families() return { require 'trinity.job.rules.deepspeed' } end
 
-local derived = {}
-for name in ([[gpus given world data tensor pipeline sequence batch micro accumulation stage half optimizer_name
-  auto short_zero]]):gmatch '%S+' do derived[name] = true end
+local batches = 'train_batch_size train_micro_batch_size_per_gpu gradient_accumulation_steps'
+local derived = { gpus = '', given = '', auto = '', world = '', tensor = 'tensor_parallel.autotp_size', pipeline = '',
+  sequence = 'sequence_parallel_size', batch = batches, micro = batches, accumulation = batches,
+  stage = 'zero_optimization.stage', optimizer_name = 'optimizer.type', short_zero = 'zero_optimization' }
+
+deepspeed.derived = derived
 
 function deepspeed.known(name)
-  return derived[name] or declared.sections[name] ~= nil or declared.keys[name] ~= nil
+  return derived[name] ~= nil or declared.sections[name] ~= nil or declared.keys[name] ~= nil
 end
 
 -- Degrees by the launch line.
@@ -114,7 +118,7 @@ local function without_auto(tree, job, path)
     if type(value) == 'table' and #value == 0 then
       copy[name] = without_auto(value, job, full)
     elseif value == 'auto' then
-      job.unknown[#job.unknown + 1] = full .. ': auto'
+      job.unread[#job.unread + 1] = full .. ': auto'
     else
       copy[name] = value
     end
@@ -134,7 +138,7 @@ function deepspeed.read(job, tree)
   local plain = without_auto(tree, job, '')
   job.auto = tree.train_batch_size == 'auto' or tree.train_micro_batch_size_per_gpu == 'auto'
   nested.read(job, declared, plain, function(path, section)
-    job.unknown[#job.unknown + 1] = path
+    job.unread[#job.unread + 1] = path
     local top = section == ''
     local names = {}
     for full, key in util.sorted_pairs(declared.keys) do
@@ -177,14 +181,15 @@ function deepspeed.meaning(job, v)
     pipeline = job.launched.pipeline, data = v.world }
   job.micro_batch, job.global_batch, job.micro_batches = v.micro, v.batch, v.accumulation
   local auto = false
-  for _, path in ipairs(job.unknown) do auto = auto or path == 'bf16.enabled: auto' or path == 'fp16.enabled: auto' end
+  for _, path in ipairs(job.unread) do auto = auto or path == 'bf16.enabled: auto' or path == 'fp16.enabled: auto' end
   job.precision = v.bf16.enabled == true and 'bf16' or v.fp16.enabled == true and 'fp16' or not auto and 'fp32' or nil
   job.zero_stage, job.distributed_optimizer = stage, (stage or 0) > 0
   local overlap = v.zero_optimization.overlap_comm
   if overlap == nil then overlap = stage == 3 end
   job.overlaps = { gradients = overlap, weights = stage == 3 }
   local optimizer, parameters = v.zero_optimization.offload_optimizer.device, v.zero_optimization.offload_param.device
-  job.offload = (optimizer ~= 'none' or parameters ~= 'none') and { optimizer = optimizer ~= 'none' and optimizer or nil,
+  job.offload = (optimizer ~= 'none' or parameters ~= 'none') and {
+    optimizer = optimizer ~= 'none' and optimizer or nil,
     parameters = parameters ~= 'none' and parameters or nil } or nil
 end
 

@@ -40,9 +40,40 @@ local function reader_of(path, text)
     if map.model or map.train then
       return client 'bridge', function(found) client('bridge').read(found, yaml.value(map)) end
     end
-    util.fail('%s: expected MODEL_ARGS (Megatron-LM), parallelism (nanotron), or model and train (Megatron-Bridge)', path)
+    util.fail('%s: expected MODEL_ARGS (Megatron-LM), parallelism (nanotron), or model and train (Megatron-Bridge)',
+      path)
   end
   return client 'megatron', function(found) client('megatron').read_shell(found, text) end
+end
+
+-- Arguments that a finding is about: those that its rule reads, also through what is derived from them.
+local function paths_of(reader, paths)
+  local list, seen = {}, {}
+  local function add(path)
+    if not seen[path] then list[#list + 1] = path end
+    seen[path] = true
+  end
+  for _, path in ipairs(paths) do
+    local from = reader.derived[path]
+    if not from then add(path) end
+    for name in (from or ''):gmatch '%S+' do add(name) end
+  end
+  return list
+end
+
+-- The words for those: what was given of them, or the first where nothing was.
+local function arguments_of(found, paths)
+  local given, all = {}, {}
+  for _, path in ipairs(paths) do
+    local argument = found.reader.argument(found, path)
+    if argument then all[#all + 1] = argument end
+    if argument and argument.given then given[#given + 1] = argument end
+  end
+  if #given == 0 then given = { all[1] or { name = paths[1] } } end
+  return util.map(given, function(argument)
+    local plain = type(argument.value) ~= 'table' and argument.value
+    return { name = argument.name, value = plain or nil }
+  end)
 end
 
 -- Runs the rules; what is found goes to the job, with what it means.
@@ -50,27 +81,17 @@ local function settle(found)
   local reader = found.reader
   local values = reader.space(found)
   local findings = rules.check(reader.families(), values, reader.known)
-  found.findings = {}
+  found.findings, found.legal = {}, true
   for _, list in ipairs { found.faults, findings } do
     for _, finding in ipairs(list) do
-      local names = {}
-      for _, name in ipairs(finding.paths) do
-        local argument = reader.argument(found, name)
-        if argument and argument.given then names[#names + 1] = argument.name end
-      end
-      if #names == 0 then
-        for _, name in ipairs(finding.paths) do
-          local argument = reader.argument(found, name)
-          names[#names + 1] = #names == 0 and (argument and argument.name or finding.paths[#finding.paths]) or nil
-        end
-      end
-      finding.arguments = names
-      found.findings[#found.findings + 1] = finding
+      local paths = paths_of(reader, finding.paths)
+      found.findings[#found.findings + 1] = util.merged(finding, { paths = paths,
+        arguments = arguments_of(found, paths) })
+      found.legal = found.legal and finding.effect ~= 'refused'
     end
   end
+  found.unknown = { unpack(found.unread) }
   reader.meaning(found, values)
-  found.legal = true
-  for _, finding in ipairs(found.findings) do found.legal = found.legal and finding.effect ~= 'refused' end
   return found
 end
 
@@ -91,7 +112,8 @@ end
 ---@field overlaps? table
 ---@field offload? table
 ---@field unknown string[] what was not understood
----@field findings table[] what the client refuses, ignores or changes: { code, effect, arguments, text, source, release }
+---@field findings table[] what the client refuses, ignores or changes: { code, effect, arguments, text, source,
+-- release }
 ---@field legal boolean
 
 --- Reads a job file: Megatron-LM's YAML or launch script, torchtitan's TOML, DeepSpeed's JSON, YAML of nanotron or
@@ -101,7 +123,7 @@ end
 ---@return trinity.Job
 function job.read(source, options)
   local given = takes:read('trinity.job', 2, 'options', options or {})
-  local found = { faults = {}, unknown = {}, capability = given.capability, launch = given.launch }
+  local found = { faults = {}, unread = {}, capability = given.capability, launch = given.launch }
   if type(source) == 'table' then
     found.path, found.reader, found.environment = 'arguments', client 'megatron', {}
     found.words = source

@@ -37,21 +37,38 @@ for kind, default in util.sorted_pairs { flags = false, off = true, ints = 0, fl
       for choice in choices:gmatch '[^|]+' do table.insert(argument.choices, readers[kind](choice)) end
     end
     if kind == 'flags' or kind == 'off' then argument.default = default
-    elseif value then argument.default = patterned[argument.field] and patterns.layers(value) or readers[kind](value) end
+    elseif value then
+      argument.default = patterned[argument.field] and patterns.layers(value) or readers[kind](value)
+    end
     arguments[argument.name] = argument
     fields[argument.field] = fields[argument.field] or argument
   end
 end
 
--- Values that rules derive (rules/megatron).
-local derived = {}
-for name in ([[gpus data ranks remat env capability given product micro_batches eval_batch eval_micro hybrid layout
-  counted per_rank uneven virtual middle middle_stages accounted group use_dist_ckpt layer_wise by_steps by_samples sized
-  groups linear offload_layers modules layered padding choice hybrid_of layout_of schedule_fault nccl_fault contains
-  joined all_experts]]):gmatch '%S+' do derived[name] = true end
+-- Values that rules derive (rules/megatron), with the arguments that they follow from.
+local mesh = 'tensor_model_parallel_size pipeline_model_parallel_size context_parallel_size'
+local cut = 'num_layers pipeline_model_parallel_size account_for_embedding_in_pipeline_split'
+  .. ' account_for_loss_in_pipeline_split'
+local ends = 'num_layers pipeline_model_parallel_size decoder_first_pipeline_num_layers'
+  .. ' decoder_last_pipeline_num_layers'
+local stages = 'num_layers_per_virtual_pipeline_stage num_virtual_stages_per_pipeline_rank'
+  .. ' pipeline_model_parallel_layout'
+local derived = { ranks = mesh, data = mesh, remat = 'tensor_parallel_num_weight_shards', counted = cut, per_rank = cut,
+  eval_batch = 'global_batch_size eval_global_batch_size', eval_micro = 'micro_batch_size eval_micro_batch_size',
+  micro_batches = 'global_batch_size micro_batch_size', uneven = ends, middle = ends, middle_stages = ends,
+  virtual = stages, layout = 'pipeline_model_parallel_layout', hybrid = 'hybrid_layer_pattern', accounted = cut,
+  group = 'microbatch_group_size_per_vp_stage pipeline_model_parallel_size', use_dist_ckpt = 'ckpt_format',
+  by_steps = 'train_iters', by_samples = 'train_samples', groups = 'num_query_groups group_query_attention',
+  linear = 'experimental_attention_variant', offload_layers = 'cpu_offloading_num_layers',
+  modules = 'recompute_modules recompute_granularity', layered = 'cuda_graph_impl', choice = 'moe_router_group_topk',
+  padding = 'moe_router_padding_for_quantization moe_router_padding_for_fp8' }
+for name in ([[gpus env capability given product layer_wise sized hybrid_of layout_of schedule_fault nccl_fault contains
+  joined all_experts]]):gmatch '%S+' do derived[name] = '' end
+
+megatron.derived = derived
 
 --- Whether rules may read a name.
-function megatron.known(name) return fields[name] ~= nil or derived[name] == true end
+function megatron.known(name) return fields[name] ~= nil or derived[name] ~= nil end
 
 local parser_source = 'NVIDIA/Megatron-LM megatron/training/arguments.py:132'
 
@@ -81,7 +98,7 @@ local function take(job, words, at, argument, attached)
   for i, text in ipairs(values) do
     local value = readers[argument.kind](text)
     if argument.kind ~= 'texts' and text:find '%$' or argument.choices and text:find '%$' then
-      job.unknown[#job.unknown + 1], value = ('%s %s'):format(argument.name, text), nil
+      job.unread[#job.unread + 1], value = ('%s %s'):format(argument.name, text), nil
     elseif value == nil then
       parser_fault(job, 'argument-kind', ("%s takes %s, got '%s'."):format(argument.name,
         argument.kind == 'ints' and 'a whole number' or 'a number', util.shortened(text, 40)), argument.field)
@@ -106,7 +123,7 @@ end
 ---@param words string[]
 function megatron.read_words(job, words)
   local at = 1
-  job.values, job.given, job.faults, job.unknown = {}, {}, job.faults or {}, job.unknown or {}
+  job.values, job.given, job.faults, job.unread = {}, {}, job.faults, job.unread
   while words[at] do
     local word, attached = words[at], nil
     if word:match '^%-%-.-=' then word, attached = word:match '^(%-%-.-)=(.*)$' end
@@ -114,7 +131,7 @@ function megatron.read_words(job, words)
     at = at + 1
     if not argument then
       local why = is_argument(word) and util.unknown(word, util.sorted_keys(arguments)) or word
-      job.unknown[#job.unknown + 1] = word
+      job.unread[#job.unread + 1] = word
       parser_fault(job, 'argument-unknown', ('An unknown argument is refused: %s.'):format(why), word)
       while words[at] and not is_argument(words[at]) and is_argument(word) do at = at + 1 end
     elseif argument.kind == 'flags' or argument.kind == 'off' then
@@ -152,8 +169,8 @@ end
 --- Reads a YAML with MODEL_ARGS; repeated: keys that stand twice.
 function megatron.read_yaml(job, map, repeated)
   for _, key in ipairs(repeated) do
-    job.faults[#job.faults + 1] = { code = 'argument-twice', effect = 'ignored', paths = { key }, release = megatron.release,
-      text = key .. ' is given twice: the last counts.' }
+    job.faults[#job.faults + 1] = { code = 'argument-twice', effect = 'ignored', paths = { key },
+      release = megatron.release, text = key .. ' is given twice: the last counts.' }
   end
   job.environment = {}
   for name, node in util.sorted_pairs(map.ENV_VARS or {}) do job.environment[name] = node.text end
@@ -219,9 +236,9 @@ local function nccl_fault(text)
 end
 
 local function layout_of(text, pipeline, layers, further)
-  local ok, stages = pcall(layout.read, text)
+  local ok, pieces = pcall(layout.read, text)
   if not ok then return { unit = true } end
-  return patterns.layout_faults(stages, pipeline, layers, further)
+  return patterns.layout_faults(pieces, pipeline, layers, further)
 end
 
 --- Values as rules see them: what was given over defaults, with functions that only this client has.

@@ -1,5 +1,5 @@
--- Arguments of Megatron-LM at commit d98e8a64 (megatron/training/arguments.py and the configuration classes that it makes
--- arguments of): NAME, NAME:FIELD where the field has another name, + several words, ? none or one, {choices},
+-- Arguments of Megatron-LM at commit d98e8a64 (megatron/training/arguments.py and the configuration classes that it
+-- makes arguments of): NAME, NAME:FIELD where the field has another name, + several words, ? none or one, {choices},
 -- =default.
 
 local words = { release = 'd98e8a64ddf34856e74b24714e3bedb2f5a39553' }

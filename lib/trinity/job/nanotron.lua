@@ -7,7 +7,8 @@ local nanotron = { client = 'nanotron', runtime = 'megatron', release = '2411b02
 local declared = nested.declare [[
 parallelism*: dp:any tp:any pp:any pp_engine:any tp_mode:any=ALL_REDUCE tp_linear_async_communication:any
   context_parallel_size:any=1 expert_parallel_size:any=1 expert_tensor_parallel_size:any recompute_layer:any=false
-tokens*: sequence_length:any train_steps:any micro_batch_size:any batch_accumulation_per_replica:any val_check_interval:any
+tokens*: sequence_length:any train_steps:any micro_batch_size:any
+  batch_accumulation_per_replica:any val_check_interval:any
 model*: dtype:any ddp_bucket_cap_mb:any make_vocab_size_divisible_by:any=1
 model.init_method*:
 model.model_config*: hidden_size:any intermediate_size:any num_attention_heads:any num_hidden_layers:any
@@ -28,11 +29,14 @@ metrics_logging*:
 
 function nanotron.families() return { require 'trinity.job.rules.nanotron' } end
 
-local derived = { gpus = true, given = true, heads = true, kv = true }
-function nanotron.known(name) return derived[name] or declared.sections[name] ~= nil or name == 'data_stages' end
+local derived = { gpus = '', given = '', heads = 'model.model_config.num_attention_heads',
+  kv = 'model.model_config.num_key_value_heads' }
+nanotron.derived = derived
+
+function nanotron.known(name) return derived[name] ~= nil or declared.sections[name] ~= nil or name == 'data_stages' end
 
 function nanotron.read(job, tree)
-  nested.read(job, declared, tree, function(path) job.unknown[#job.unknown + 1] = path end, function() end)
+  nested.read(job, declared, tree, function(path) job.unread[#job.unread + 1] = path end, function() end)
   local p = tree.parallelism
   if type(p.dp) == 'number' and type(p.tp) == 'number' and type(p.pp) == 'number' then
     job.gpus_said = p.dp * p.tp * p.pp * (p.context_parallel_size or 1)

@@ -1,5 +1,5 @@
--- Patterns of layers in Megatron-LM's arguments: lists of layers ("([0]*3+[1]*5)"), hybrid patterns ("M-M*|M-"), layouts
--- of stages ("Et*3|(tt|)*6L").
+-- Patterns of layers in Megatron-LM's arguments: lists of layers ("([0]*3+[1]*5)"), hybrid patterns ("M-M*|M-"),
+-- layouts of stages ("Et*3|(tt|)*6L").
 
 local layout = require 'trinity.formats.layout'
 local util = require 'trinity.base.util'
@@ -129,7 +129,7 @@ function patterns.stages(v)
   local parts, first, last = count * virtual, v.decoder_first_pipeline_num_layers, v.decoder_last_pipeline_num_layers
   local list = {}
   for part = 1, parts do
-    local rank, each = (part - 1) % count + 1, nil
+    local rank, each = (part - 1) % count + 1
     if first or last then
       each = (rank == 1 and first or rank == count and last or v.middle / v.middle_stages) / virtual
     else

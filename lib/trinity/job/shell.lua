@@ -1,6 +1,6 @@
 -- The part of bash that launch scripts use: assignments of texts and arrays (also +=), export, ${NAME}, ${NAME:-other},
--- ${ARRAY[@]}, $((...)), quotes, comments, continued lines, if with comparisons. The last command that starts a training
--- program counts. Nothing is run: loops and functions are read once, conditions that need a command hold.
+-- ${ARRAY[@]}, $((...)), quotes, comments, continued lines, if with comparisons. The last command that starts a
+-- training program counts. Nothing is run: loops and functions are read once, conditions that need a command hold.
 
 local util = require 'trinity.base.util'
 
@@ -192,7 +192,8 @@ local function holds(words)
   return result ~= negated
 end
 
--- Follows if, elif, else, fi with the words of a command; whether the rest of the command is reached, and where it begins.
+-- Follows if, elif, else, fi with the words of a command; whether the rest of the command is reached, and where it
+-- begins.
 local function follow(state, words, after)
   local branches, first = state.branches, words[1]
   local top = branches[#branches]

@@ -44,11 +44,11 @@ compile: enable:flag=false components:list backend=inductor
 quantize.linear.float8: enable_fsdp_float8_all_gather:flag=false precompute_float8_dynamic_scale_for_fsdp:flag=false
   recipe_name{tensorwise|rowwise|rowwise_with_gw_hp} filter_fqns:list emulate:flag=false
 quantize.linear.mx: mxfp8_dim1_cast_kernel_choice{triton|cuda|torch}=triton recipe_name=mxfp8_cublas filter_fqns:list
-quantize.linear: 
+quantize.linear:
 quantize.grouped_mm.float8: fqns:list
 quantize.grouped_mm.mx: recipe_name{mxfp8}=mxfp8 fqns:list
-quantize.grouped_mm: 
-quantize: 
+quantize.grouped_mm:
+quantize:
 comm: init_timeout_seconds:int=300 train_timeout_seconds:int=100 trace_buf_size:int=20000
   save_traces_folder=comm_traces save_traces_file_prefix=rank_ mode{default|fake_backend|local_tensor}=default
 memory_estimation: enable:flag=false disable_fake_mode:flag=false
@@ -62,7 +62,8 @@ debug: seed:int deterministic:flag=false deterministic_warn_only:flag=false moe_
 ]]
 
 --- Sizes by model and flavor: layers hidden heads kv_heads head_size ffn vocab, then experts (/ of a token / inner
---- width), shared, dense (layers without experts), every (n-th layer has experts), latent, query; attn: the kind of attention (default sdpa).
+--- width), shared, dense (layers without experts), every (n-th layer has experts), latent, query; attn: the kind of
+-- attention (default sdpa).
 titan.flavors = [[
 llama3 debugmodel 6 256 16 16 16 768 2048
 llama3 debugmodel_flex_attn 6 256 16 16 16 768 2048 attn=flex

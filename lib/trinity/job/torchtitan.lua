@@ -12,11 +12,19 @@ local manager = 'pytorch/torchtitan torchtitan/config/manager.py:167'
 
 function titan.families() return { require 'trinity.job.rules.torchtitan' } end
 
-local derived = { gpus = true, given = true, network = true, rank = true, shard = true, stages = true, per_rank = true,
-  single = true, batch = true, effective = true, compiled = true, float8 = true, tensorwise = true, warmup = true,
-  total = true, decay = true, schedule = true, divisor = true, local_batches = true, model_code = true }
+local degrees = 'parallelism.data_parallel_replicate_degree parallelism.context_parallel_degree'
+  .. ' parallelism.tensor_parallel_degree parallelism.pipeline_parallel_degree'
+local split = 'parallelism.pipeline_parallel_degree parallelism.pipeline_parallel_schedule'
+  .. ' parallelism.pipeline_parallel_layers_per_stage'
+local derived = { gpus = '', given = '', rank = degrees, shard = degrees .. ' parallelism.data_parallel_shard_degree',
+  batch = degrees .. ' parallelism.data_parallel_shard_degree', stages = split, per_rank = split, effective = split,
+  single = 'parallelism.pipeline_parallel_schedule', schedule = 'parallelism.pipeline_parallel_schedule',
+  network = 'model.flavor', compiled = 'compile.enable', float8 = 'model.converters', tensorwise = 'model.converters',
+  warmup = 'lr_scheduler.warmup_steps', total = 'training.steps', decay = 'lr_scheduler.decay_ratio' }
 
-function titan.known(name) return derived[name] or declared.sections[name] ~= nil end
+titan.derived = derived
+
+function titan.known(name) return derived[name] ~= nil or declared.sections[name] ~= nil end
 
 -- The network that a flavor stands for; nil where it is not known.
 local function network_of(name, flavor)
@@ -57,7 +65,7 @@ local function overrides(job, tree)
     local path, attached = list[at]:match '^%-%-([%w_]+%.[%w_.]+)=?(.*)$'
     at = at + 1
     if path then
-      local key, value = declared.keys[path], nil
+      local key, value = declared.keys[path]
       local last = path:match '([%w_]+)$'
       if attached ~= '' then value = toml.value(attached)
       elseif list[at] and not list[at]:match '^%-%-' then
@@ -84,7 +92,7 @@ function titan.read(job, tree, text)
   local custom = tree.job and (tree.job.custom_config_module or '') ~= ''
     or tree.experimental and (tree.experimental.custom_args_module or '') ~= ''
   nested.read(job, declared, tree, function(path, section)
-    job.unknown[#job.unknown + 1] = path
+    job.unread[#job.unread + 1] = path
     if custom then return end -- a module of the job's own declares further fields
     local names = {}
     for full, key in util.sorted_pairs(declared.keys) do
@@ -116,7 +124,9 @@ function titan.meaning(job, v)
     experts = n.experts, experts_per_token = n.per_token, expert_ffn = n.expert_ffn, latent_attention = latent,
     tied_embeddings = n.tied == 1 }
   job.network = n
-  if not n.layers then job.unknown[#job.unknown + 1] = ('model.flavor %s of %s'):format(v.model.flavor, v.model.name) end
+  if not n.layers then
+    job.unknown[#job.unknown + 1] = ('model.flavor %s of %s'):format(v.model.flavor, v.model.name)
+  end
   local pipeline = p.pipeline_parallel_degree
   job.mesh = { tensor = p.tensor_parallel_degree, pipeline = pipeline,
     virtual_stages = pipeline > 1 and v.per_rank or 1, context = p.context_parallel_degree,

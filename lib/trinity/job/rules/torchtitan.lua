@@ -133,7 +133,8 @@ local rules = {
   { 'float8-experts-context', "has(model.converters, 'quantize.grouped_mm.float8')"
     .. ' and parallelism.context_parallel_degree > 1', 'Float8 experts exclude context parallelism.', 'float8:196' },
   { 'mx-tensor', "has(model.converters, 'quantize.linear.mx') and compiled"
-    .. ' and parallelism.tensor_parallel_degree > 1', 'A compiled model in MXFP8 excludes tensor parallelism.', 'mx:50' },
+    .. ' and parallelism.tensor_parallel_degree > 1', 'A compiled model in MXFP8 excludes tensor parallelism.',
+      'mx:50' },
   { 'deepep-experts', "parallelism.expert_parallel_comm_backend == 'deepep' and model.name == 'llama4'"
     .. ' and parallelism.expert_parallel_degree == 1', 'DeepEP needs expert parallelism.', 'llama4:116' },
   { 'deepep-experts-deepseek', "parallelism.expert_parallel_comm_backend == 'deepep' and model.name == 'deepseek_v3'"
@@ -155,7 +156,8 @@ local rules = {
     'Resharding after the forward pass is default, always or never.', 'llama3:329' },
   { 'recompute-known', "not among(activation_checkpoint.mode, 'none full selective memory_budget')",
     'Recomputation is none, selective, full or memory_budget.', 'recompute:169' },
-  { 'recompute-option', "activation_checkpoint.mode == 'selective' and activation_checkpoint.selective_ac_option ~= 'op'"
+  { 'recompute-option',
+    "activation_checkpoint.mode == 'selective' and activation_checkpoint.selective_ac_option ~= 'op'"
     .. ' and not tostring(activation_checkpoint.selective_ac_option):match "^%d+$"',
     'Selective recomputation is op or a number of layers.', 'recompute:180' },
   { 'recompute-every', "activation_checkpoint.mode == 'selective'"
@@ -163,7 +165,8 @@ local rules = {
     'Selective recomputation is op or a positive number of layers.', 'recompute:147' },
   { 'recompute-budget', "activation_checkpoint.mode == 'memory_budget' and not compiled",
     'A memory budget of recomputation needs the model compiled.', 'recompute:227' },
-  { 'recompute-idle', "given('activation_checkpoint.selective_ac_option') and activation_checkpoint.mode ~= 'selective'",
+  { 'recompute-idle',
+    "given('activation_checkpoint.selective_ac_option') and activation_checkpoint.mode ~= 'selective'",
     'The option of selective recomputation has no effect in another mode.', 'recompute:173', 'ignored' },
   { 'step-experts', 'optimizer.early_step_in_backward and parallelism.expert_parallel_degree > 1',
     'Optimizer steps inside the backward pass exclude expert parallelism.', 'optimizer:280' },
@@ -184,9 +187,11 @@ local rules = {
     'The decay is linear, sqrt or cosine.', 'rate:187' },
   { 'checkpoint-kept', 'checkpoint.enable and checkpoint.keep_latest_k == 1',
     'Checkpoints kept must be none (0) or at least two.', 'checkpoint:299' },
-  { 'checkpoint-async', "checkpoint.enable and not among(checkpoint.async_mode, 'disabled async async_with_pinned_mem')",
+  { 'checkpoint-async',
+    "checkpoint.enable and not among(checkpoint.async_mode, 'disabled async async_with_pinned_mem')",
     'Checkpoints are written disabled, async or async_with_pinned_mem.', 'checkpoint:321' },
-  { 'checkpoint-model', 'checkpoint.enable and checkpoint.initial_load_in_hf and not checkpoint.initial_load_model_only',
+  { 'checkpoint-model',
+    'checkpoint.enable and checkpoint.initial_load_in_hf and not checkpoint.initial_load_model_only',
     'A checkpoint in the format of Hugging Face holds the model only.', 'checkpoint:586' },
   { 'checkpoint-quantized', 'checkpoint.enable and checkpoint.initial_load_in_hf_quantized'
     .. ' and not checkpoint.initial_load_in_hf', 'A quantized checkpoint is in the format of Hugging Face.',
@@ -197,7 +202,8 @@ local rules = {
     'A seed checkpoint needs checkpoints enabled.', 'train:762' },
   { 'validation-steps', 'validation.steps < -1 or validation.steps == 0', 'Steps of validation are positive, or -1.',
     'config:979' },
-  { 'validation-model', "validation.enable and among(model.name, 'deepseek_v3 gpt_oss')", 'The model has no validation.',
+  { 'validation-model', "validation.enable and among(model.name, 'deepseek_v3 gpt_oss')",
+    'The model has no validation.',
     'train:327' },
   { 'offload-idle', 'training.enable_cpu_offload and shard == 1 and parallelism.context_parallel_degree == 1',
     'Offloading to the host has no effect without sharding.', 'llama3:118', 'ignored' },
@@ -208,7 +214,8 @@ local rules = {
 }
 
 for _, model in ipairs(models) do
-  table.insert(rules, { 'sequence-' .. model[1], ("model.name == '%s' and not multiple(training.seq_len,"):format(model[1])
+  table.insert(rules, { 'sequence-' .. model[1], ("model.name == '%s'"
+    .. " and not multiple(training.seq_len,"):format(model[1])
     .. ' 2 * parallelism.context_parallel_degree * parallelism.tensor_parallel_degree)',
     'The sequence must be a multiple of tensor degree x twice the context degree, even where both are 1.',
     (model[1] == 'deepseek_v3' and 'deepseek' or model[1] == 'llama3_ft' and 'llama3' or model[1]) .. ':' .. model[2] })

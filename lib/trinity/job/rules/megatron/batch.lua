@@ -24,7 +24,8 @@ return require 'trinity.job.rules.megatron.family' ('batch', {
     .. ' and not step_batch_size_schedule',
     'Without a global batch it becomes micro-batch x data-parallel degree (one micro-batch a step).', 'args:703',
     'changed' },
-  { set = 'if not global_batch_size and micro_batch_size and data then global_batch_size = micro_batch_size * data end' },
+  { set = 'if not global_batch_size and micro_batch_size'
+    .. ' and data then global_batch_size = micro_batch_size * data end' },
   { 'global-batch-positive', 'not positive(global_batch_size)', 'The global batch must be positive.', 'args:705' },
   { set = 'eval_batch, eval_micro = eval_global_batch_size or global_batch_size,'
     .. ' eval_micro_batch_size or micro_batch_size' },

@@ -6,7 +6,8 @@ return require 'trinity.job.rules.megatron.family' ('experts', {
   { 'expert-ffn', 'num_experts and moe_ffn_hidden_size == nil and not hybrid and ffn_hidden_size',
     'Without an expert FFN size experts have the FFN size (a warning).', 'args:1651', 'changed',
     set = 'moe_ffn_hidden_size = ffn_hidden_size' },
-  { 'expert-parallel-experts', 'expert_model_parallel_size > 1 and not num_experts', 'Expert parallelism needs experts.',
+  { 'expert-parallel-experts', 'expert_model_parallel_size > 1 and not num_experts',
+    'Expert parallelism needs experts.',
     'args:1656' },
   { 'experts-multiple', 'expert_model_parallel_size > 1 and not multiple(num_experts, expert_model_parallel_size)',
     'The experts must be a multiple of the expert-parallel degree.', 'args:1657' },
@@ -72,7 +73,8 @@ return require 'trinity.job.rules.megatron.family' ('experts', {
   { 'padding-fp8', 'padding and not fp8 and not fp4', 'Padding for quantization needs FP8 or FP4.', 'config:2651' },
   { 'padding-dispatcher', "padding and (fp8 or fp4) and moe_token_dispatcher_type == 'allgather'",
     'Padding for quantization excludes the all-gather dispatcher.', 'config:2656' },
-  { 'one-expert-softmax', "moe_router_topk == 1 and moe_router_score_function == 'softmax' and not moe_router_pre_softmax"
+  { 'one-expert-softmax',
+    "moe_router_topk == 1 and moe_router_score_function == 'softmax' and not moe_router_pre_softmax"
     .. " and not has(moe_router_load_balancing_type, 'sinkhorn')",
     'Routing to one expert by softmax needs the softmax before the choice (--moe-router-pre-softmax).', 'config:2669' },
   { set = 'choice = moe_router_group_topk and moe_router_group_topk > 0' },

@@ -1,13 +1,15 @@
 -- Megatron-LM: degrees of parallelism and GPUs.
 
 return require 'trinity.job.rules.megatron.family' ('mesh', {
-  { 'weight-shards', 'tensor_parallel_num_weight_shards and (tensor_parallel_num_weight_shards < tensor_model_parallel_size'
+  { 'weight-shards',
+    'tensor_parallel_num_weight_shards and (tensor_parallel_num_weight_shards < tensor_model_parallel_size'
     .. ' or not multiple(tensor_parallel_num_weight_shards, tensor_model_parallel_size))',
     'The shards of a weight must be a multiple of the tensor-parallel degree.', 'parallel:37' },
   { set = 'remat = tensor_parallel_num_weight_shards and max(1,'
     .. ' floor(tensor_parallel_num_weight_shards / tensor_model_parallel_size)) or 1' },
   { set = 'ranks = tensor_model_parallel_size * pipeline_model_parallel_size * context_parallel_size * remat' },
-  { 'degrees-positive', 'tensor_model_parallel_size < 1 or pipeline_model_parallel_size < 1 or context_parallel_size < 1',
+  { 'degrees-positive',
+    'tensor_model_parallel_size < 1 or pipeline_model_parallel_size < 1 or context_parallel_size < 1',
     'Degrees of parallelism must be positive.', 'args:432' },
   { 'gpus-multiple', 'gpus and (ranks < 1 or gpus % ranks ~= 0)',
     'The number of GPUs must be a multiple of tensor x pipeline x context.', 'args:432' },
@@ -51,6 +53,7 @@ return require 'trinity.job.rules.megatron.family' ('mesh', {
     .. ' and not use_torch_fsdp2 and not use_megatron_fsdp and not overlap_moe_expert_parallel_comm'
     .. " and env.known and env.CUDA_DEVICE_MAX_CONNECTIONS ~= '1'",
     'Before Blackwell tensor or context parallelism needs CUDA_DEVICE_MAX_CONNECTIONS=1.', 'args:1477' },
-  { 'sequence-tensor', 'sequence_parallel and not multiple(seq_length, tensor_model_parallel_size * context_parallel_size)',
+  { 'sequence-tensor',
+    'sequence_parallel and not multiple(seq_length, tensor_model_parallel_size * context_parallel_size)',
     'With sequence parallelism the sequence must be a multiple of tensor x context degrees.', 'mappings:73' },
 })

@@ -1,7 +1,8 @@
 -- Megatron-LM: numbers and their precision.
 
 return require 'trinity.job.rules.megatron.family' ('precision', {
-  { 'fp8-gather-sharded', 'fp8_param_gather and not (use_distributed_optimizer or use_torch_fsdp2 or use_megatron_fsdp)',
+  { 'fp8-gather-sharded',
+    'fp8_param_gather and not (use_distributed_optimizer or use_torch_fsdp2 or use_megatron_fsdp)',
     'Gathering FP8 weights needs the distributed optimizer or FSDP.', 'args:1096' },
   { 'fp4-fp8', 'fp4 and fp8', 'FP4 and FP8 may not both be given.', 'args:1101' },
   { 'fp4-gather', 'fp4_param_gather and not fp4', 'Keeping FP4 weights needs FP4.', 'args:1105' },

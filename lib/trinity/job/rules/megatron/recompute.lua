@@ -7,7 +7,8 @@ return require 'trinity.job.rules.megatron.family' ('recompute', {
   { set = "if recompute_activations then recompute_granularity = 'selective' end" },
   { 'graph-old', '(enable_cuda_graph or external_cuda_graph) and cuda_graph_impl ~= "none"',
     'The old flags of CUDA graphs exclude --cuda-graph-impl.', 'args:613' },
-  { 'graph-old-once', 'enable_cuda_graph and external_cuda_graph', 'Only one of the old flags of CUDA graphs may be given.',
+  { 'graph-old-once', 'enable_cuda_graph and external_cuda_graph',
+    'Only one of the old flags of CUDA graphs may be given.',
     'args:615' },
   { 'graph-old-name', 'enable_cuda_graph or external_cuda_graph',
     'The old flag stands for --cuda-graph-impl local or transformer_engine.', 'args:623', 'changed',
@@ -116,7 +117,8 @@ return require 'trinity.job.rules.megatron.family' ('recompute', {
     .. " and not has(cuda_graph_modules, 'moe_router')", 'Graphs of moe_preprocess need moe_router.', 'config:2823' },
   { 'graph-dense', "layered and (num_experts or 0) <= 1 and has(cuda_graph_modules, 'moe moe_router')",
     'Graphs of experts need experts.', 'config:2826' },
-  { 'graph-mlp', "layered and (num_experts or 0) > 1 and has(cuda_graph_modules, 'mlp') and all_experts(moe_layer_freq)",
+  { 'graph-mlp',
+    "layered and (num_experts or 0) > 1 and has(cuda_graph_modules, 'mlp') and all_experts(moe_layer_freq)",
     'Graphs of mlp need dense layers.', 'config:2834' },
   { 'graph-drop', "layered and (num_experts or 0) > 1 and has(cuda_graph_modules, 'moe')"
     .. ' and not (moe_expert_capacity_factor and moe_pad_expert_input_to_capacity)',
@@ -127,6 +129,7 @@ return require 'trinity.job.rules.megatron.family' ('recompute', {
   { 'graph-recompute-experts', "cuda_graph_impl == 'transformer_engine' and has(modules, 'moe')"
     .. " and has(cuda_graph_modules, 'moe_router')", 'Graphs of moe_router exclude recomputing moe.', 'config:2867' },
   { 'graph-dropout', "cuda_graph_impl ~= 'none' and has(modules, 'core_attn') and attention_dropout ~= 0"
-    .. " and (cuda_graph_impl == 'full_iteration' or length(cuda_graph_modules) == 0 or has(cuda_graph_modules, 'attn'))",
+    .. " and (cuda_graph_impl == 'full_iteration' or length(cuda_graph_modules) == 0"
+      .. " or has(cuda_graph_modules, 'attn'))",
     'Recomputed attention inside CUDA graphs excludes dropout.', 'config:2879' },
 })

@@ -7,7 +7,8 @@ return require 'trinity.job.rules.megatron.family' ('sharding', {
     'Overlapping the gathering of weights needs the distributed optimizer.', 'args:1026' },
   { 'gather-reduce', 'overlap_param_gather and not overlap_grad_reduce',
     'Overlapping the gathering of weights needs the overlapped reduction of gradients.', 'args:1028' },
-  { 'fsdp2-pipeline', 'use_torch_fsdp2 and pipeline_model_parallel_size ~= 1', 'PyTorch FSDP2 excludes pipeline stages.',
+  { 'fsdp2-pipeline', 'use_torch_fsdp2 and pipeline_model_parallel_size ~= 1',
+    'PyTorch FSDP2 excludes pipeline stages.',
     'args:1034' },
   { 'fsdp2-experts', 'use_torch_fsdp2 and expert_model_parallel_size ~= 1',
     'PyTorch FSDP2 excludes expert parallelism.', 'args:1036' },
@@ -30,7 +31,8 @@ return require 'trinity.job.rules.megatron.family' ('sharding', {
   { 'step-gather', 'overlap_param_gather_with_optimizer_step and not overlap_param_gather',
     'Overlapping gathering with the optimizer step needs overlapped gathering.', 'args:1069' },
   { 'step-gather-virtual', 'overlap_param_gather_with_optimizer_step and not virtual',
-    'Overlapping gathering with the optimizer step needs an interleaved schedule (one virtual stage per stage is none).',
+    'Overlapping gathering with the optimizer step needs'
+      .. ' an interleaved schedule (one virtual stage per stage is none).',
     'args:1071' },
   { 'step-gather-checkpoint', 'overlap_param_gather_with_optimizer_step and use_dist_ckpt',
     'Overlapping gathering with the optimizer step excludes distributed checkpoints.', 'args:1073' },
@@ -44,7 +46,8 @@ return require 'trinity.job.rules.megatron.family' ('sharding', {
   { 'fsdp-optimizers', "use_megatron_fsdp and not among(optimizer, 'sgd adam')",
     'Megatron-FSDP knows the optimizers SGD and Adam only.', 'args:1150' },
   { 'fsdp-hash', "use_megatron_fsdp and data_parallel_sharding_strategy == 'optim_grads_params'"
-    .. ' and check_weight_hash_across_dp_replicas_interval', 'Fully sharded weights cannot be compared between replicas.',
+    .. ' and check_weight_hash_across_dp_replicas_interval',
+      'Fully sharded weights cannot be compared between replicas.',
     'args:1163' },
   { 'fsdp-connections', "use_megatron_fsdp and env.CUDA_DEVICE_MAX_CONNECTIONS == '1'",
     'Megatron-FSDP refuses CUDA_DEVICE_MAX_CONNECTIONS=1.', 'args:1166' },
@@ -83,7 +86,8 @@ return require 'trinity.job.rules.megatron.family' ('sharding', {
     'Optimizers other than SGD and Adam need the checkpoint format torch or torch_dist.', 'args:1741' },
   { 'gloo-checkpoint', 'not use_gloo_process_groups and use_distributed_optimizer and not use_dist_ckpt',
     'Without Gloo groups the distributed optimizer needs distributed checkpoints.', 'args:1750' },
-  { 'gloo-reshardable', 'not use_gloo_process_groups and use_distributed_optimizer and dist_ckpt_optim_fully_reshardable'
+  { 'gloo-reshardable',
+    'not use_gloo_process_groups and use_distributed_optimizer and dist_ckpt_optim_fully_reshardable'
     .. ' and distrib_optim_fully_reshardable_mem_efficient',
     'Memory-efficient reshardable checkpoints need Gloo groups.', 'args:1753' },
   { 'frozen-optimizer', 'freeze_all_layers and (use_distributed_optimizer or overlap_param_gather)',
@@ -100,6 +104,7 @@ return require 'trinity.job.rules.megatron.family' ('sharding', {
   { 'defer-limit', 'defer_embedding_wgrad_compute and wgrad_deferral_limit < 0',
     'The limit of deferred gradients may not be negative.', 'parallel:556' },
   { 'flush-overlap', 'overlap_p2p_comm_warmup_flush and not overlap_p2p_comm',
-    'Overlapping messages in warm-up and flush needs the overlapped point-to-point messages of an interleaved schedule.',
+    'Overlapping messages in warm-up and flush needs the overlapped point-to-point messages of'
+      .. ' an interleaved schedule.',
     'parallel:572' },
 })

@@ -65,7 +65,8 @@ return require 'trinity.job.rules.megatron.family' ('stages', {
   { 'virtual-even', 'not layout and num_layers_per_virtual_pipeline_stage and not num_virtual_stages_per_pipeline_rank'
     .. ' and not multiple(counted, pipeline_model_parallel_size)',
     'The layers must be a multiple of the pipeline stages.', 'args:968' },
-  { 'virtual-layers', 'not layout and num_layers_per_virtual_pipeline_stage and not num_virtual_stages_per_pipeline_rank'
+  { 'virtual-layers',
+    'not layout and num_layers_per_virtual_pipeline_stage and not num_virtual_stages_per_pipeline_rank'
     .. ' and multiple(counted, pipeline_model_parallel_size)'
     .. ' and not multiple(per_rank, num_layers_per_virtual_pipeline_stage)',
     'The layers of a stage must be a multiple of the layers of a virtual stage.', 'args:972' },
@@ -106,7 +107,8 @@ return require 'trinity.job.rules.megatron.family' ('stages', {
     .. ' - (decoder_last_pipeline_num_layers or 0)\n'
     .. 'middle_stages = pipeline_model_parallel_size - (decoder_first_pipeline_num_layers and 1 or 0)'
     .. ' - (decoder_last_pipeline_num_layers and 1 or 0)' },
-  { 'first-positive', 'not positive(decoder_first_pipeline_num_layers)', 'The first stage needs layers.', 'config:2304' },
+  { 'first-positive', 'not positive(decoder_first_pipeline_num_layers)', 'The first stage needs layers.',
+    'config:2304' },
   { 'first-virtual', 'not layout and virtual and not multiple(decoder_first_pipeline_num_layers, virtual)',
     'The layers of the first stage must be a multiple of the virtual stages.', 'config:2312' },
   { 'last-positive', 'not positive(decoder_last_pipeline_num_layers)', 'The last stage needs layers.', 'config:2323' },

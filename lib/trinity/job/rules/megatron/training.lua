@@ -1,7 +1,8 @@
 -- Megatron-LM: steps, learning rate, data, checkpoints.
 
 return require 'trinity.job.rules.megatron.family' ('training', {
-  { 'convert-save', 'ckpt_convert_format and not ckpt_convert_save', 'Converting a checkpoint needs --ckpt-convert-save.',
+  { 'convert-save', 'ckpt_convert_format and not ckpt_convert_save',
+    'Converting a checkpoint needs --ckpt-convert-save.',
     'args:393' },
   { 'convert-load', 'ckpt_convert_format and not load', 'Converting a checkpoint needs --load.', 'args:394' },
   { 'local-checkpoints', "non_persistent_ckpt_type and not among(non_persistent_ckpt_type, 'global local')",
@@ -29,7 +30,8 @@ return require 'trinity.job.rules.megatron.family' ('training', {
   { 'least-rate', 'lr and min_lr and min_lr > lr', 'The least learning rate may not exceed the learning rate.',
     'args:1360' },
   { 'save-interval', 'save and save_interval == nil', 'Saving needs an interval (--save-interval).', 'args:1362' },
-  { 'save-interval-positive', 'save and save_interval and save_interval <= 0', 'The interval of saving must be positive.',
+  { 'save-interval-positive', 'save and save_interval and save_interval <= 0',
+    'The interval of saving must be positive.',
     'args:1363' },
   { 'retain-positive', 'save and save_retain_interval and save_retain_interval <= 0',
     'The interval of checkpoints kept must be positive.', 'args:1365' },
@@ -64,7 +66,8 @@ return require 'trinity.job.rules.megatron.family' ('training', {
     'Without saving in the background its strategy is silently mcore.', 'args:1823', 'ignored' },
   { 'logits-top-k', 'logits_save_dir and not logits_save_top_k', 'Saving logits needs --logits-save-top-k.',
     'args:1826' },
-  { 'logits-async', 'logits_save_dir and not async_save', 'Saving logits needs saving in the background.', 'args:1827' },
+  { 'logits-async', 'logits_save_dir and not async_save', 'Saving logits needs saving in the background.',
+    'args:1827' },
   { 'override-finetune', 'override_ckpt_iteration and finetune', 'A checkpoint\'s iteration cannot be set for'
     .. ' fine-tuning.', 'args:1852' },
   { 'threshold-pipeline', 'inference_batch_times_seqlen_threshold and inference_batch_times_seqlen_threshold > -1'
