@@ -91,6 +91,7 @@ local function settle(found)
     end
   end
   found.unknown = { unpack(found.unread) }
+  found.settled = values
   reader.meaning(found, values)
   return found
 end
