@@ -39,7 +39,7 @@ rerun_state_machine*:
 function bridge.families() return { require 'trinity.job.rules.bridge' } end
 
 local degrees = 'model.tensor_model_parallel_size model.pipeline_model_parallel_size model.context_parallel_size'
-local derived = { gpus = '', given = '', tensor = 'model.tensor_model_parallel_size', data = degrees,
+local derived = { gpus = 'gpus', given = '', tensor = 'model.tensor_model_parallel_size', data = degrees,
   pipeline = 'model.pipeline_model_parallel_size', context = 'model.context_parallel_size' }
 bridge.derived = derived
 

@@ -155,25 +155,19 @@ end
 ---@return { name: string, value: any }[]
 function job.nearest(found, finding)
   local reader, before = found.reader, refused_codes(found)
-  local view = {
-    is_argument = function(path)
-      local argument = reader.argument(found, path)
-      return argument ~= nil and not argument.several
-    end,
-    value = function(path) return reader.argument(found, path).value end,
-    choices = function(path) return reader.argument(found, path).choices end,
-  }
+  local function argument(path)
+    if path == 'gpus' then return found.gpus and { name = '--gpus', value = found.gpus } end
+    local known = reader.argument(found, path)
+    return known and not known.several and known or nil
+  end
   local function try(path, value)
-    local ok, other = pcall(function()
-      return settle(util.merged(reader.with(found, path, value), { faults = found.faults }))
-    end)
+    local changed = path == 'gpus' and util.merged(found, { gpus = value }) or reader.with(found, path, value)
+    local ok, other = pcall(settle, util.merged(changed))
     return ok and refused_codes(other) or nil
   end
-  local list = {}
-  for _, near in ipairs(rules.nearest(finding, before, view, try)) do
-    list[#list + 1] = { name = reader.argument(found, near.path).name, value = near.value }
-  end
-  return list
+  return util.map(rules.nearest(finding, before, argument, try), function(near)
+    return { name = argument(near.path).name, value = near.value }
+  end)
 end
 
 --- The same job with one argument changed; nil takes it out. What no argument is is refused by the client.

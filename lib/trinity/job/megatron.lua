@@ -62,7 +62,8 @@ local derived = { ranks = mesh, data = mesh, remat = 'tensor_parallel_num_weight
   linear = 'experimental_attention_variant', offload_layers = 'cpu_offloading_num_layers',
   modules = 'recompute_modules recompute_granularity', layered = 'cuda_graph_impl', choice = 'moe_router_group_topk',
   padding = 'moe_router_padding_for_quantization moe_router_padding_for_fp8' }
-for name in ([[gpus env capability given product layer_wise sized hybrid_of layout_of schedule_fault nccl_fault contains
+derived.gpus = 'gpus'
+for name in ([[env capability given product layer_wise sized hybrid_of layout_of schedule_fault nccl_fault contains
   joined all_experts]]):gmatch '%S+' do derived[name] = '' end
 
 megatron.derived = derived

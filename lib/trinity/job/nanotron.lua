@@ -29,7 +29,7 @@ metrics_logging*:
 
 function nanotron.families() return { require 'trinity.job.rules.nanotron' } end
 
-local derived = { gpus = '', given = '', heads = 'model.model_config.num_attention_heads',
+local derived = { gpus = 'gpus', given = '', heads = 'model.model_config.num_attention_heads',
   kv = 'model.model_config.num_key_value_heads' }
 nanotron.derived = derived
 

@@ -168,31 +168,28 @@ local function candidates(value, choices, spread)
 end
 
 --- The nearest values of arguments that no longer break a finding's rule and break no other: { path, value } each, at
---- most two of an argument. `try(path, value)`: the set of codes that are then refused; nil: it cannot be changed.
+--- most two of an argument.
 ---@param finding table
 ---@param before table<string, boolean> codes that are refused now
----@param job table with value(path), choices(path)
----@param try fun(path: string, value: any): table<string, boolean>?
+---@param argument fun(path: string): { value: any, choices: any[]? }? an argument that may change
+---@param try fun(path: string, value: any): table<string, boolean>? codes that are refused with a value
 ---@return { path: string, value: any }[]
-function rules.nearest(finding, before, job, try)
+function rules.nearest(finding, before, argument, try)
   local found = {}
   for _, path in ipairs(finding.paths) do
-    if job.is_argument(path) then
-      local value, kept = job.value(path), 0
-      for _, candidate in ipairs(candidates(value, job.choices(path), 24)) do
-        local after = try(path, candidate)
-        local worse = not after or after[finding.code]
-        for code in util.sorted_pairs(after or {}) do worse = worse or not before[code] end
-        if not worse then
-          found[#found + 1] = { path = path, value = candidate }
-          kept = kept + 1
-        end
-        if kept == 2 then break end
+    local known, kept = argument(path), 0
+    for _, candidate in ipairs(known and candidates(known.value, known.choices, 24) or {}) do
+      local after = try(path, candidate)
+      local worse = not after or after[finding.code]
+      for code in util.sorted_pairs(after or {}) do worse = worse or not before[code] end
+      if not worse then
+        found[#found + 1] = { path = path, value = candidate }
+        kept = kept + 1
       end
+      if kept == 2 then break end
     end
   end
   return found
 end
-
 
 return rules

@@ -5,7 +5,7 @@ local trinity = require 'trinity'
 
 -- Rooms from the ground up; the library's init.lua stands on top.
 local floors = { 'base', 'files', 'cluster', 'graph', 'profile', 'strategy', 'formats', 'select', 'nn', 'runs', 'dist', 'search', 'learn',
-  'tapp', 'pase', 'pipeline', 'execute', 'methods', 'plan', 'parallel', 'report', 'command', 'paper', 'fidelity', 'layers',
+  'tapp', 'pase', 'pipeline', 'execute', 'methods', 'plan', 'parallel', 'report', 'job', 'command', 'paper', 'fidelity', 'layers',
   'topology', 'init' }
 
 --- The modules that `source` requires.

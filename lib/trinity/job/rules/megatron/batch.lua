@@ -29,7 +29,7 @@ return require 'trinity.job.rules.megatron.family' ('batch', {
   { 'global-batch-positive', 'not positive(global_batch_size)', 'The global batch must be positive.', 'args:705' },
   { set = 'eval_batch, eval_micro = eval_global_batch_size or global_batch_size,'
     .. ' eval_micro_batch_size or micro_batch_size' },
-  { 'batch-multiple', 'data and eval_batch and eval_micro and eval_micro > 0'
+  { 'batch-multiple', 'eval_batch and eval_micro and eval_micro > 0 and data'
     .. ' and not multiple(eval_batch, eval_micro * data * remat)',
     'The evaluation batch (the global batch by default) must be a multiple of micro-batch x data-parallel degree.',
     'args:715' },
