@@ -7,7 +7,7 @@ local toml = {}
 local read_value
 
 local function refuse(state, expected)
-  local _, lines = state.text:sub(1, state.at):gsub('\n', '')
+  local _, lines = state.text:sub(1, state.at - 1):gsub('\n', '')
   util.fail("%s:%d: expected %s, got '%s'", state.path, lines + 1, expected,
     util.shortened(state.text:match('^[^\n]*', state.at), 40))
 end
