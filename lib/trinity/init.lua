@@ -89,6 +89,7 @@ local trinity = late.modules('trinity', function()
     lower = require('trinity.strategy.splits').lower,
     schedule_bubble = require('trinity.strategy.parallelism').schedule_bubble,
     iteration_space = require('trinity.strategy.splits').iteration_space,
+    job = require('trinity.job').read,
     pipeline = require 'trinity.pipeline',
     plan = require 'trinity.plan',
     replay = require 'trinity.stragglers.replay',
