@@ -23,6 +23,7 @@ local of_cluster = {
     help = 'of GPUs: calibrated, data_sheet, or a file of Lua (trinity help trust)' },
   runtime = { type = 'string',
     help = 'training software: megatron (default on calibrated GPUs), megatron-2024, any, ... (trinity help trust)' },
+  slow = { type = 'string', help = 'slower devices, NICs or links with a factor: n7/gpu3=1.3,n1/nic0=2' },
 }
 
 -- What follows the description of a script that searches and keeps nothing: it takes --run none alone.
