@@ -54,7 +54,9 @@ function declared.read(spec, is_program)
     local hidden = not keeps_run and (name == 'run' or name == 'resume')
     all[name] = complete(name, option, { common = true, hidden = hidden })
   end
-  if is_program and named.cluster and not named.constants then named = util.merged(of_cluster, named) end
+  for name, option in util.sorted_pairs(is_program and named.cluster and not named.constants and of_cluster or {}) do
+    all[name] = complete(name, option, { of_cluster = true })
+  end
   for name, option in util.sorted_pairs(named) do all[name] = complete(name, option) end
   return all, spec[1], keeps_run
 end
