@@ -211,6 +211,7 @@ given.returns = {
   ['trinity.lower'] = [[Lowered]],
   ['trinity.iteration_space'] = [[Dimension*]],
   ['trinity.stragglers'] = [[Stragglers]],
+  ['trinity.expert_load'] = [[ExpertLoad]],
   ['trinity.describe_machine'] = [[Machine]],
   ['trinity.Agent.update'] = [[AgentReport]],
   ['trinity.Agent.imitate'] = [[ImitationReport]],

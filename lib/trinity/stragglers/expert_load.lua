@@ -12,13 +12,15 @@ local util = require 'trinity.base.util'
 local owner = 'trinity.expert_load'
 
 local declared = options_of.declare('trinity.ExpertLoadOptions', { help = 'What trinity.expert_load takes.',
-  { 'load', 'any', needed = true, as = "'uniform'|string|{ zipf: number }|fun(layer: integer, expert: integer): number",
-    help = "tokens of each expert: alike; a file .json with a list of counts for every layer; by Zipf's law in an order "
-      .. 'drawn for each layer; a function' },
+  { 'load', 'any', needed = true,
+    as = "'uniform'|string|{ zipf: number }|fun(layer: integer, expert: integer): number",
+    help = "tokens of each expert: alike; a file .json with a list of counts for every layer; by Zipf's law in an "
+      .. 'order drawn for each layer; a function' },
   { 'capacity_factor', 'number', above = 0, most = 1e6, otherwise = 'dropless',
     help = 'most tokens of an expert, over those of an even load; the others are dropped' },
   { 'place', 'any', 'in_order', as = "'in_order'|'by_load'|fun(layer: integer, loads: number[]): integer[]",
-    help = 'experts in the order of ranks: as numbered; the fullest first to the emptiest rank; what a function gives' },
+    help = 'experts in the order of ranks: as numbered; each, the fullest first, to the emptiest rank; what a '
+      .. 'function gives' },
   { 'seed', 'integer', 1, least = 0, most = 2 ^ 31, help = 'fixes the order of experts under Zipf' },
 })
 
@@ -30,21 +32,31 @@ local declared = options_of.declare('trinity.ExpertLoadOptions', { help = 'What 
 ---@field dropped number share of the tokens that capacity_factor drops
 ---@field peak_memory_bytes number of the fullest device
 ---@field fullest_device string
+
 local result = printed.as('expert load', { 'step_time_s', 'slowdown', 'rank_factor', 'peak_memory_bytes' })
 
---- The layers of experts of a lowered graph: by the name of its layer { number, experts, tokens } of one rank.
-local function layers_of(graph)
-  local layers, count = {}, 0
+--- The layers of experts by the names that their products have in common ('layer_1/feed_forward/experts/'), in the
+--- graph and as a rank has them: { name, number, all, experts, tokens }, all: experts of all ranks.
+local function layers_of(graph, step)
+  local layers, count, is_product = {}, 0, {}
   for i = 1, graph.operators do
     local op = graph:operator(i)
     local weights, out = op.parameters[1], op.outputs[1]
     if op.type == 'Einsum' and weights and out and #weights.shape == 3 and #(out.shape or {}) == 3
       and weights.shape[1] == out.shape[1] and out.shape[1] > 1 then
-      local key = op.name:match '^[^/]*'
-      if not layers[key] then
+      local name = op.name:match '^.*/' or op.name
+      if not layers[name] then
         count = count + 1
-        layers[key] = { number = count, experts = out.shape[1], tokens = out.shape[2] }
+        layers[name] = { name = name, number = count, all = out.shape[1] }
       end
+      is_product[i] = layers[name]
+    end
+  end
+  for i = 1, step.graph.operators do
+    local layer = is_product[step.low.origin[i]]
+    if layer and not layer.tokens then
+      local op = step.graph:operator(i)
+      if op.phase == 'forward' then layer.experts, layer.tokens = op.outputs[1].shape[1], op.outputs[1].shape[2] end
     end
   end
   return layers, count
@@ -56,13 +68,19 @@ local function is_of(layer, tensor)
   return #shape >= 2 and shape[1] == layer.experts and shape[2] == layer.tokens
 end
 
-local function any_of(layer, op)
-  for _, list in ipairs { op.inputs, op.outputs } do
-    for _, tensor in ipairs(list) do
-      if is_of(layer, tensor) then return true end
+--- The layer of an operator of the lowered graph that works on tokens of experts: what has the name of its products,
+--- and exchanges and sums beside these. nil for others.
+local function layer_of(layers, op)
+  for name, layer in util.sorted_pairs(layers) do
+    local around = name:match '^(.*/)[^/]*/$' or name
+    local is_near = op.name:sub(1, #name) == name or op.name:sub(1, #around) == around
+      and (op.type:find '^AllToAll' or op.type == 'Sum')
+    for _, list in ipairs(is_near and { op.inputs, op.outputs } or {}) do
+      for _, tensor in ipairs(list) do
+        if is_of(layer, tensor) then return layer end
+      end
     end
   end
-  return false
 end
 
 --- A function of layer and expert that gives the weight of its tokens.
@@ -78,8 +96,8 @@ local function weights_of(options, layers, experts)
     end
     return function(layer, expert)
       if type(rows[layer]) ~= 'table' or #rows[layer] ~= experts then
-        util.fail('%s: %s: layer %d: expected counts of %d experts, got %s', owner, util.shortened(load), layer, experts,
-          type(rows[layer]) == 'table' and tostring(#rows[layer]) or util.describe(rows[layer]))
+        util.fail('%s: %s: layer %d: expected counts of %d experts, got %s', owner, util.shortened(load), layer,
+          experts, type(rows[layer]) == 'table' and tostring(#rows[layer]) or util.describe(rows[layer]))
       end
       return rows[layer][expert]
     end
@@ -102,8 +120,12 @@ local function weights_of(options, layers, experts)
   end
 end
 
-local function by_load(loads, ranks)
-  local order, sums, lists = util.listed(#loads, function(e) return e end), {}, util.listed(ranks, function() return {} end)
+--- Gives each expert, the fullest first, to the emptiest rank with room; of ranks alike to the emptiest of the layers
+--- before (`totals`).
+local function by_load(loads, ranks, totals)
+  local order, sums, lists = {}, {}, {}
+  for e = 1, #loads do order[e] = e end
+  for r = 1, ranks do sums[r], lists[r], totals[r] = 0, {}, totals[r] or 0 end
   table.sort(order, function(a, b)
     if loads[a] ~= loads[b] then return loads[a] > loads[b] end
     return a < b
@@ -111,20 +133,21 @@ local function by_load(loads, ranks)
   for _, e in ipairs(order) do
     local to
     for r = 1, ranks do
-      if #lists[r] < #loads / ranks and (not to or (sums[r] or 0) < (sums[to] or 0)) then to = r end
+      local emptier = to and (sums[r] < sums[to] or sums[r] == sums[to] and totals[r] < totals[to])
+      if #lists[r] < #loads / ranks and (not to or emptier) then to = r end
     end
     table.insert(lists[to], e)
-    sums[to] = (sums[to] or 0) + loads[e]
+    sums[to], totals[to] = sums[to] + loads[e], totals[to] + loads[e]
   end
   local placed = {}
   for r = 1, ranks do for _, e in ipairs(lists[r]) do placed[#placed + 1] = e end end
   return placed
 end
 
-local function placed_experts(options, layer, loads, ranks)
+local function placed_experts(options, layer, loads, ranks, totals)
   local place = options.place
   if place == 'in_order' then return util.listed(#loads, function(e) return e end) end
-  if place == 'by_load' then return by_load(loads, ranks) end
+  if place == 'by_load' then return by_load(loads, ranks, totals) end
   if type(place) ~= 'function' then
     check.wrong(owner, 'option', 'place', place, "'in_order', 'by_load' or a function")
   end
@@ -142,9 +165,9 @@ end
 
 --- Of every layer by rank the loads of its experts (1: an even load); the largest factors, what is dropped.
 local function loads_of(options, layers, count, ranks)
-  local facts = { rank_factor = 0, expert_factor = 0, dropped = 0 }
+  local facts, totals = { rank_factor = 0, expert_factor = 0, dropped = 0 }, {}
   for _, layer in util.sorted_pairs(layers) do
-    local experts, loads, sum = layer.experts * ranks, {}, 0
+    local experts, loads, sum = layer.all, {}, 0
     local weight = weights_of(options, count, experts)
     for e = 1, experts do
       loads[e] = weight(layer.number, e)
@@ -162,7 +185,7 @@ local function loads_of(options, layers, count, ranks)
       facts.expert_factor = math.max(facts.expert_factor, loads[e])
     end
     layer.loads, layer.factor, layer.most = {}, {}, 0
-    local order = placed_experts(options, layer.number, loads, ranks)
+    local order = placed_experts(options, layer.number, loads, ranks, totals)
     for rank = 0, ranks - 1 do
       local own, total = {}, 0
       for k = 1, layer.experts do
@@ -210,7 +233,7 @@ local function peak_of(step, device, changes)
       before, after = math.max(before, level), math.max(after, level + more)
     end
   end
-  return step.timeline.metrics:memory_bytes(device) + after - before
+  return step.timeline.metrics:memory_bytes(device) + math.floor(after - before + 0.5)
 end
 
 --- What a strategy takes when experts get unlike numbers of tokens: products by the tokens of each expert, all-to-alls
@@ -225,7 +248,7 @@ return function(strategy, options)
     util.fail('%s: strategy: expected one with a mesh in the usual order of axes', owner)
   end
   local step, cluster, ranks = step_of(owner, strategy), strategy.problem.cluster, strategy.mesh.expert or 1
-  local layers, count = layers_of(step.graph)
+  local layers, count = layers_of(strategy.problem.graph, step)
   if count == 0 then
     util.fail("%s: strategy: expected experts that are one operator a product (a config.json's), got graph '%s'", owner,
       strategy.problem.graph.name)
@@ -235,8 +258,8 @@ return function(strategy, options)
   local function rank_of(device) return step.low.coordinates.data[device] % ranks end
   for i = 1, step.graph.operators do
     local op = step.graph:operator(i)
-    local layer = layers[op.name:match '^[^/]*']
-    if layer and any_of(layer, op) then about[i] = { op = op, layer = layer } end
+    local layer = layer_of(layers, op)
+    if layer then about[i] = { op = op, layer = layer } end
   end
   local rows = step.graph:csr 'out'
   for i, node in ipairs(step.nodes) do

@@ -41,8 +41,8 @@ local function about_operators(graph)
   return phase, member
 end
 
---- The step as tasks: { tasks, nodes, time_s, low, graph, timeline, quiet_s, node_of }. A node is { kind, start_s, end_s,
---- device, micro_batch, operator, stage }, a collective's with all its devices.
+--- The step as tasks: { tasks, nodes, time_s, low, graph, timeline, quiet_s, node_of }. A node is { kind, start_s,
+--- end_s, device, micro_batch, operator, stage }, a collective's with all its devices.
 return function(owner, found)
   local problem, inner, low = found.problem, found.problem, nil
   if found.mesh or found.splits then
@@ -75,7 +75,8 @@ return function(owner, found)
     local op = (task - 1) % count + 1
     if start_s[task] == start_s[task] and not member[op] then
       local node = add { kind = phase[op], start_s = start_s[task], end_s = end_s[task], device = device[task],
-        micro_batch = math.floor((task - 1) / count) + 1, rank = task, operator = op, stage = low and low.stage and low.stage[op] }
+        micro_batch = math.floor((task - 1) / count) + 1, rank = task, operator = op,
+        stage = low and low.stage and low.stage[op] }
       node_of[task] = node
       by_device[node.device] = by_device[node.device] or {}
       table.insert(by_device[node.device], node)
