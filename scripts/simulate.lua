@@ -17,6 +17,7 @@
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
+local parallelism = require 'trinity.strategy.parallelism'
 local stragglers = require 'trinity.command.stragglers'
 local util = require 'trinity.base.util'
 
@@ -28,8 +29,10 @@ local options = trinity.options(cli.declare('model set batch_size cluster rules 
   evaluations = { default = 320 },
   placement = { type = 'string', help = 'devices from 0 with commas, one per operator in file order or one per unit '
     .. '(default: all on device 0)' },
-  schedule_csv = { type = 'string', help = "of a strategy with a mesh: the order of its pipeline, as PyTorch's "
-    .. 'schedules are dumped' },
+  schedule_csv = { type = 'string', help = 'of a strategy with a mesh: the order of its pipeline in place of its '
+    .. "schedule, as PyTorch's schedules are dumped" },
+  output = { type = 'string', writes = '', help = 'a file for the strategy, which every command reads' },
+  picture = { type = 'string', writes = '', help = 'a file for a picture of the strategy (SVG)' },
   noise = { type = 'number', min = 0, max = 10, help = 'coefficient of variation of what a device takes for a pass: '
     .. 'prints the mean and 95th percentile of the step, what it waits for, what helps against --slow' },
   draws = { default = 200, min = 1, integer = true, help = 'steps that --noise draws' },
@@ -43,9 +46,10 @@ local options = trinity.options(cli.declare('model set batch_size cluster rules 
 cli.complete(options)
 
 local problem = cli.problem(options)
-if options.placement and (options.strategy or options.method ~= 'given') then
-  util.fail_usage "options '--placement', '--strategy' and '--method' exclude each other"
-end
+if options.placement then cli.refuse(options, 'strategy method', 'not with --placement') end
+if not options.noise then cli.refuse(options, 'draws', 'belongs to --noise') end
+if not options.expert_load then cli.refuse(options, 'capacity_factor', 'belongs to --expert-load') end
+if options.method == 'given' then cli.refuse(options, 'method_set evaluations seconds', 'belongs to --method') end
 
 local function make_strategy()
   if options.strategy then return cli.load_strategy(options, problem) end
@@ -60,12 +64,11 @@ end
 local found = cli.rescheduled(options, problem, make_strategy())
 local further, spread = {}, nil
 if options.schedule_csv then
-  for _, name in ipairs { 'trace', 'noise' } do
-    if options[name] then util.fail_usage("options '--schedule_csv' and '--%s' exclude each other", name) end
+  if not found.mesh then
+    util.fail_usage "option '--schedule_csv': expected a --strategy with a mesh, got a placement of operators"
   end
-  local orders = cli.called(trinity.formats.read_schedule, options.schedule_csv)
-  found.metrics = cli.called(trinity.formats.simulate_schedule, found, orders)
-  further.order = ('%s (%s)'):format(options.schedule_csv, orders.name or 'no schedule of trinity')
+  found = cli.called(parallelism.with_tasks, found, options.schedule_csv)
+  further.order = ('%s (%s)'):format(options.schedule_csv, found.tasks and 'no named schedule' or found.schedule)
 end
 if options.noise then
   spread = trinity.stragglers(found, { noise = options.noise, draws = options.draws, seed = options.seed })
@@ -79,9 +82,9 @@ if options.expert_load then
     .. '%.4g times an even load, %.3g %% of tokens dropped, peak memory %s on %s'):format(loaded.step_time_s,
     loaded.slowdown, loaded.rank_factor, 100 * loaded.dropped, trinity.format_bytes(loaded.peak_memory_bytes),
     loaded.fullest_device)
-elseif options.capacity_factor then
-  util.fail_usage "option '--capacity_factor': expected with --expert-load"
 end
+if options.output then found:save(options.output) end
+if options.picture then found:picture(options.picture) end
 if options.strategy or options.method == 'given' then cli.keep(found) end -- a method's is kept by its search
 if options.trace and not options.json then
   require 'trinity.command.timeline'(problem, found, options.strategy or options.method, options.trace)

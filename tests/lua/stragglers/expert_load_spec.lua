@@ -25,7 +25,7 @@ it('trinity simulate --expert-load prices a saved strategy', function()
   trinity_says(words .. ' --expert-load zipf:1.2 --capacity-factor 2', 0, 'expert_load%s+step [%d.]+ s %([%d.]+ times the '
     .. 'even one%), fullest rank 2 times an even load, [%d.]+ %% of tokens dropped')
   trinity_says(words .. ' --expert-load zipf:0 --json', 0, '"slowdown": ?1[,}]')
-  trinity_says(words .. ' --capacity-factor 2', 2, 'expected with %-%-expert%-load')
+  trinity_says(words .. ' --capacity-factor 2', 2, 'belongs to %-%-expert%-load')
 end)
 
 describe('experts with unlike loads', function()
