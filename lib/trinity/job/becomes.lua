@@ -6,7 +6,7 @@ local util = require 'trinity.base.util'
 local becomes = {}
 
 --- Decoder layers of every rank's stage (all its virtual stages); nil where the file does not say.
----@param job trinity.Job
+---@param job trinity.JobFile
 ---@return integer[]?
 function becomes.layers(job)
   local pipeline = job.mesh.pipeline or 1
@@ -27,7 +27,7 @@ local function words(list)
 end
 
 --- Collectives of a step: { axis, what, count } of a rank that holds most layers.
----@param job trinity.Job
+---@param job trinity.JobFile
 ---@return { axis: string, what: string, count: integer }[]
 function becomes.collectives(job)
   local mesh, list, most = job.mesh, {}, 0
@@ -69,7 +69,7 @@ function becomes.collectives(job)
 end
 
 --- What it becomes, as lines.
----@param job trinity.Job
+---@param job trinity.JobFile
 ---@return string[]
 function becomes.lines(job)
   local mesh, lines, degrees = job.mesh, {}, {}

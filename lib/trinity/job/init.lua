@@ -12,7 +12,7 @@ local yaml = require 'trinity.job.yaml'
 
 local job = {}
 
-local takes = options_of.declare('trinity.JobOptions', { help = 'What trinity.job takes beside a file.',
+local takes = options_of.declare('trinity.JobFileOptions', { help = 'What trinity.job takes beside a file.',
   { 'gpus', 'integer', least = 1, most = 2 ^ 30, otherwise = 'what the file says', help = 'GPUs of the job' },
   { 'launch', 'string', otherwise = 'none', help = "the line that launches it: degrees of DeepSpeed's program" },
   { 'capability', 'number', 9, help = 'compute capability of the GPUs (Hopper: 9, Blackwell: 10)' },
@@ -96,7 +96,7 @@ local function settle(found)
   return found
 end
 
----@class trinity.Job
+---@class trinity.JobFile
 ---@field client string
 ---@field runtime string a runtime of trinity.cluster
 ---@field release string commit whose rules are known
@@ -113,15 +113,14 @@ end
 ---@field overlaps? table
 ---@field offload? table
 ---@field unknown string[] what was not understood
----@field findings table[] what the client refuses, ignores or changes: { code, effect, arguments, text, source,
--- release }
+---@field findings table[] what the client refuses, ignores or changes: code, effect, arguments, text, source, release
 ---@field legal boolean
 
 --- Reads a job file: Megatron-LM's YAML or launch script, torchtitan's TOML, DeepSpeed's JSON, YAML of nanotron or
 --- Megatron-Bridge; or a list of Megatron-LM's words.
 ---@param source string|string[]
 ---@param options? table gpus, launch, capability
----@return trinity.Job
+---@return trinity.JobFile
 function job.read(source, options)
   local given = takes:read('trinity.job', 2, 'options', options or {})
   local found = { faults = {}, unread = {}, capability = given.capability, launch = given.launch }
@@ -150,7 +149,7 @@ local function refused_codes(found)
 end
 
 --- The nearest legal values of the arguments of a finding: { name, value } each.
----@param found trinity.Job
+---@param found trinity.JobFile
 ---@param finding table
 ---@return { name: string, value: any }[]
 function job.nearest(found, finding)

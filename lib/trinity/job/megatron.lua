@@ -176,6 +176,9 @@ function megatron.read_yaml(job, map, repeated)
   job.environment = {}
   for name, node in util.sorted_pairs(map.ENV_VARS or {}) do job.environment[name] = node.text end
   job.environment_known = true
+  if yaml.is_scalar(map.MODEL_ARGS) and map.MODEL_ARGS.text ~= '' then
+    util.fail("%s: MODEL_ARGS: expected lines '--argument: value', got '%s'", job.path, map.MODEL_ARGS.text)
+  end
   job.words = yaml_words(yaml.is_scalar(map.MODEL_ARGS) and {} or map.MODEL_ARGS)
   megatron.read_words(job, job.words)
 end

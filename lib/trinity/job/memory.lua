@@ -1,5 +1,5 @@
--- Bytes of every class of ranks of a job by owner, counted in the simulated step (strategy:account), and what would free
--- most of the fullest with its cost in step time.
+-- Bytes of every class of ranks of a job by owner, counted in the simulated step (strategy:account), and what would
+-- free most of the fullest with its cost in step time.
 
 local model = require 'trinity.graph.model'
 local nodes = require 'trinity.cluster.nodes'
@@ -89,7 +89,7 @@ local function recompute_of(job)
 end
 
 --- The case of a job: network, cluster, runtime and strategy. Parts of a sequence are replicas of shorter ones.
----@param job trinity.Job
+---@param job trinity.JobFile
 ---@param machine string a kind of machine
 ---@return table
 function memory.case(job, machine)
@@ -165,7 +165,7 @@ end
 
 --- Memory of a job: rows by stage { layers, weights, ..., peak }, the fullest, and changes { name, frees_bytes,
 --- step_time_ratio }, the most first.
----@param job trinity.Job
+---@param job trinity.JobFile
 ---@param machine? string default 'dgx_h100'
 ---@return table
 function memory.of(job, machine)
