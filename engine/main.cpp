@@ -20,7 +20,6 @@
 #include "base/late.h"
 #include "base/utf8.h"
 #include "launch/launch_variables.h"
-#include "launch/rank_guard.h"
 #include "lua/bind/module.h"
 #include "lua/command_line.h"
 #include "lua/host/interrupt.h"
@@ -213,7 +212,6 @@ int main(int count, char** words) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is an error like a full disk
   int status = 1;
   try {
-    trinity::guard_rank();
     have_stack(words);
     status = run({words, words + count});
   } catch (const UsageError& error) {

@@ -13,7 +13,7 @@ return {
     classes = { default = 1000, help = 'width of the classifier', min = 1, integer = true },
     auxiliary = { default = false, help = 'with the auxiliary head, its loss weighted 0.4' },
     batch_norm_scale = { default = true, help = 'batch normalisation with a scale (torchvision)' },
-    fused_batch_norm = { default = false, help = 'batch normalisation as one kernel in framework graphs' },
+    fused_batch_norm = { default = false, help = "batch normalisation as one kernel in TensorFlow's graphs" },
     nested_concat = { default = false, help = 'forked branches are joined first, as in torchvision and PaSE' },
   },
   build = function(o)

@@ -4,8 +4,8 @@
 -- fed to the next step beside its token (Luong's input feeding, as in github.com/tensorflow/nmt and
 -- OpenNMT).
 --
--- The paper on Trinity states neither sizes nor lengths. 32 tokens give its number of operators at
--- framework granularity (`trinity reproduce trinity --only table3`).
+-- The paper on Trinity states neither sizes nor lengths. 32 tokens give its number of operators as
+-- TensorFlow counts them (`trinity study papers trinity --only table3`).
 
 local layers = require 'trinity.graph.layers'
 local translation = require 'trinity.graph.layers.translation'

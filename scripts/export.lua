@@ -16,7 +16,6 @@ local options = trinity.options(cli.declare('model set batch_size cost strategy 
   output = { type = 'string', writes = '', help = 'a file (default: standard output)' },
   output_dir = { type = 'string', writes = '/groups.json', help = 'a directory, for formats of several files' },
   training = { default = false, help = 'json and dot: of the training step instead of the forward pass' },
-  granularity = { default = 'layer', help = "layer, or framework (TensorFlow 1.15's operators; a training step)" },
   cluster = { type = 'string', help = 'all but json: devices, as p100x2 (the default; dot: none)' },
   device = { type = 'string', help = 'placement, accelerate: names devices DEVICE:0, DEVICE:1, ... (default: the '
     .. "cluster's names, numbers)" },
@@ -48,8 +47,7 @@ if options.output_dir and own[options.format] then
 end
 
 local function load_graph(training)
-  return cli.load_model(options, { granularity = options.granularity,
-    training = training or options.granularity == 'framework' })
+  return cli.load_model(options, { training = training or false })
 end
 
 --- Devices and where everything goes: a strategy's or a method's placement of the training step.

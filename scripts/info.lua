@@ -11,13 +11,11 @@ local options = trinity.options(cli.declare('model set batch_size cluster json',
   'keeps no run',
   model = { position = true },
   training = { default = false, help = 'of the training step instead of the forward pass' },
-  granularity = { default = 'layer', help = "layer, or framework (TensorFlow 1.15's operators; a training step)" },
   cluster = { default = 'p100x1', help = 'what its first device is: memory and time are simulated there' },
 }))
 
 local function load_graph()
-  return cli.load_model(options, { granularity = options.granularity,
-    training = options.training or options.granularity == 'framework' })
+  return cli.load_model(options, { training = options.training })
 end
 
 --- Operators, FLOP and weights by type, the most FLOP first; inputs and outputs.

@@ -1,28 +1,27 @@
 #!/usr/bin/env trinity
 -- One search over the whole strategy of a network on a cluster. With --json one object with the fields
---   plans      best first: step_time_s, lower_bound_s, tokens_per_s, model_flop_utilisation, memory_bytes (of the
---              fullest device), tensor, pipeline, virtual_stages, data, expert, context, placement, micro_batch,
---              schedule, recompute, shard; by layer recomputed_layers, of every virtual stage; rank; variants:
---              simulated plans that differ in less; included: by --include
+--   plans      best first: dollars or joules of a step (--reward), step_time_s, lower_bound_s, tokens_per_s,
+--              model_flop_utilisation, memory_bytes (of the fullest device), tensor, pipeline, virtual_stages, data,
+--              expert, context, placement, micro_batch, schedule, recompute, shard; by layer recomputed_layers, of
+--              every virtual stage; rank; variants: simulated plans that differ in less; included: by --include
 --   refused    { reason =, points = }: what cannot be lowered, and how many points it takes away
 --   pareto     of those simulated the plans that none beats in time and memory, with the same fields
 --   counts, pruned, left, lower_bound_s   what was looked at, what for not, and what no plan is below
 --   constants, runtime   what numbers rest on: { name, kinds = { kind, rows, mean_error } }, the training software
 --   nearest    where nothing fits: point, excess_bytes, memory_bytes (a bound); helps: what would help
--- Exit status 1 where no plan fits, 130 after Ctrl-C (143 after SIGTERM). With --aceso FOLDER plans of GPT by Aceso's
--- profiles and rules (trinity.plan.aceso): with --json plan, as Aceso's runtime reads it, predicted_s and bound_s.
+-- Exit status 1 where no plan fits, 130 after Ctrl-C (143 after SIGTERM).
 
 local trinity = require 'trinity'
-local aceso = require 'trinity.plan.aceso'
 local calibrate = require 'trinity.cluster.calibrate'
 local cli = require 'trinity.command.cli'
 local dimensions = require 'trinity.plan.dimensions'
 local made_for = require 'trinity.strategy.made_for'
 local plan_pair = require 'trinity.report.plan_pair'
 local plan_picture = require 'trinity.report.plan_picture'
+local prices = require 'trinity.cluster.prices'
 local progress = require 'trinity.base.progress'
 local settings = require 'trinity.command.settings'
-local shown = require 'trinity.plan.shown'
+local shown = require 'trinity.report.shown'
 local space = require 'trinity.plan.space'
 local text = require 'trinity.plan.text'
 local util = require 'trinity.base.util'
@@ -38,6 +37,10 @@ local options = trinity.options(cli.declare('set cluster cost seconds seed json'
     min = 1, max = 1000, integer = true },
   include = { type = 'string', help = 'saved plans (JSON), with commas, that are ranked among the found' },
   compare = { type = 'string', help = 'two saved plans side by side, each on what it was made for: A.json B.json' },
+  reward = { default = 'time', help = 'what of a step is minimized: time, or dollars or joules of the GPUs that a '
+    .. 'plan uses' },
+  prices = { type = 'string', help = 'with --reward dollars or joules: a CSV file with columns kind, dollars_per_hour, '
+    .. 'watts in place of list prices and board power' },
   simulations = { default = 96, help = 'strategies that are simulated at most', min = 1, integer = true },
   tasks = { default = 20000000, min = 1, integer = true,
     help = 'operators that one simulation runs at most, in all micro-batches; what has more is left' },
@@ -48,10 +51,6 @@ local options = trinity.options(cli.declare('set cluster cost seconds seed json'
   seed = { help = 'of methods of placement; the rest of the search draws nothing' },
   output = { type = 'string', writes = '', help = 'a file for the best strategy: simulate, execute, export read it' },
   picture = { type = 'string', writes = '', help = 'a file for a picture of the best plan (SVG)' },
-  aceso = { default = '', help = "a folder of Aceso's profiles: plans by its rules" },
-  gpus = { default = 4, help = 'with --aceso: a power of two', min = 1, max = 4096, integer = true },
-  gpus_per_node = { default = 8, help = 'with --aceso', min = 1, integer = true },
-  layers = { default = 0, help = "with --aceso; 0: the model's", min = 0, integer = true },
   explain = { default = false, help = 'also what the best strategy says and costs, device by device' },
 }, dimensions.options())))
 
@@ -60,16 +59,6 @@ local function warn_early(why)
     why))
 end
 
-if options.aceso ~= '' then
-  local found = aceso.run({ folder = options.aceso, model = options.model, gpus = options.gpus,
-    gpus_per_node = options.gpus_per_node, layers = options.layers > 0 and options.layers or nil,
-    seconds = options.seconds }, options.json)
-  trinity.run:result('plan', util.picked(found, { 'plan', 'predicted_s', 'bound_s', 'partitions' }))
-  if found.stopped then warn_early(trinity.stop_name()) end
-  if found.stopped then os.exit(trinity.stop_status()) end
-  if not found.plan then os.exit(1) end
-  return
-end
 if options.compare then
   local files = util.words(options.compare .. ',' .. (options.model or ''))
   if #files ~= 2 then util.fail_usage("option '--compare': expected two files, got %d", #files) end
@@ -100,9 +89,23 @@ local function included(path)
   return space.point_of(problem:load(path, { reevaluate = true }), made.micro_batch)
 end
 
-local found = cli.called(trinity.plan, { graph = recorded and graph() or graph, cluster = cluster,
+if options.reward ~= 'time' and not prices.set[options.reward] then
+  util.fail_usage("option '--reward': unknown word %s", util.unknown(options.reward, { 'time', 'dollars', 'joules' }))
+end
+if options.prices and options.reward == 'time' then
+  util.fail_usage "option '--prices': expected --reward dollars or --reward joules with it"
+end
+-- Dimensions of the space are options here.
+local function search(spec)
+  local ok, made = pcall(trinity.plan, spec)
+  if not ok then error((tostring(made):gsub("trinity%.plan: dimension '([%w_]+)'", "option '--%1'")), 0) end
+  return made
+end
+
+local found = cli.called(search, { graph = recorded and graph() or graph, cluster = cluster,
   runtime = cluster.basis.runtime or options.runtime or 'any', cost = options.cost,
   included = util.map(util.words(options.include or ''), included),
+  reward = options.reward ~= 'time' and options.reward or nil, prices = options.prices,
   global_batch = options.global_batch, space = dimensions.space(options),
   plans = options.plans, simulations = options.simulations, tasks = options.tasks,
   methods = util.words(options.methods), evaluations = options.evaluations, seed = options.seed,
@@ -112,6 +115,7 @@ local tokens = text.tokens(problem.graph)
 
 local function row(plan)
   return { step_time_s = plan.step_time_s, lower_bound_s = plan.lower_bound_s,
+    [options.reward] = options.reward ~= 'time' and plan.cost or nil,
     tokens_per_s = plan.samples_per_s * tokens, model_flop_utilisation = plan.model_flop_utilisation,
     memory_bytes = plan.memory_bytes, tensor = plan.tensor, pipeline = plan.pipeline,
     virtual_stages = plan.virtual_stages, data = plan.data, expert = plan.expert, context = plan.context,
@@ -121,9 +125,11 @@ local function row(plan)
     included = plan.included }
 end
 
-local best, layers = found.plans[1], #problem.handle:mesh_units({ mesh = {} }, 1) - 2
+local best = found.plans[1]
 local kept = trinity.run.path and 2 or options.picture and 1 or 0 -- plans that are drawn: it and the next
-local drawn = util.map({ unpack(found.plans, 1, kept) }, function(plan) return shown.of(plan, layers) end)
+local drawn = util.map({ unpack(found.plans, 1, kept) }, function(plan)
+  return shown.of(plan.strategy, plan.lower_bound_s)
+end)
 if options.picture and best then util.write_file('plan', options.picture, plan_picture.svg(drawn[1])) end
 trinity.run:result('plan', { plans = util.map(found.plans, function(plan, i)
   return util.merged(row(plan), { shown = drawn[i] })
@@ -136,7 +142,7 @@ if options.json then
   print(trinity.json.encode(util.merged({ plans = util.map(found.plans, row), refused = found.refused,
     pareto = util.map(found.pareto, row), counts = found.counts, pruned = found.pruned, left = found.left,
     lower_bound_s = found.plans[1] and found.lower_bound_s or nil, stopped = found.stopped,
-    cost = problem:cost_text(),
+    cost = problem:cost_text(), prices = found.cost_of and found.cost_of.text or nil,
     nearest = nothing and found.nearest or nil,
     helps = nothing and found.nearest and text.helps(found.nearest.point, found.cluster) or nil },
     calibrate.data(problem.cluster.basis))))
@@ -145,7 +151,7 @@ else
   print(('%s on %s: %d devices, %d samples%s a step'):format(graph_name, options.cluster,
     #found.cluster.devices, options.global_batch, tokens > 1 and (' of %d tokens'):format(tokens) or ''))
   if found.plans[1] then
-    print(text.report(found, tokens, layers))
+    print(text.report(found, tokens))
     local costs = problem:cost_text()
     if costs then print('costs: ' .. costs) end
     if options.explain then print(found.plans[1].strategy:explain()) end

@@ -151,7 +151,7 @@ end
 
 -- Options of the program that a run is started with again: those without a value, and those with one.
 local flags = { ['--safe'] = true, ['--no-strict'] = true, ['-joff'] = true, ['--stop-on-usr1'] = true }
-local valued = { ['--write'] = true, ['--allow'] = true, ['--memory-limit'] = true, ['--time-limit'] = true,
+local valued = { ['--write'] = true, ['--memory-limit'] = true, ['--time-limit'] = true,
   ['--threads'] = true }
 
 -- Of a run.json only its own script, its arguments and these options are started again: it may be anybody's.
@@ -238,10 +238,13 @@ local function resume(name)
   if run.status == 'done' then util.fail_usage("run '%s' is done", run.name) end
   if run.status == 'running' then util.fail_usage("run '%s' is still running", run.name) end
   local start = start_of(run)
+  if start.ranks > 1 then
+    util.fail_usage("run '%s' is of %d ranks: their launcher starts them again, with TRINITY_RESUME=1 (trinity help "
+      .. 'processes)', run.name, start.ranks)
+  end
   local line = { run_list.program() }
   local function add(more) for _, word in ipairs(more) do line[#line + 1] = word end end
   add(start.options)
-  if start.ranks > 1 then add { 'launch', '-n', ('%d'):format(start.ranks) } end
   add { start.script }
   add(own_arguments(start.arguments))
   add { '--run', run.name, '--runs', run_list.absolute(root), '--resume' }

@@ -1,7 +1,7 @@
 #!/usr/bin/env trinity
 -- Trains a ranker of moves (lib/trinity/search/rankers.lua) on annealings of several graphs on several clusters: rounds
 -- of imitation of the moves that helped, then PPO over the choice among candidates. Writes weights that
--- `search --method trinity --method_set rank=FILE` and `trinity policy` read.
+-- `search --method trinity --method_set rank=FILE` and `trinity study policy` read.
 
 local trinity = require 'trinity'
 local progress = require 'trinity.base.progress'
@@ -11,8 +11,8 @@ local util = require 'trinity.base.util'
 
 local options = trinity.options {
   'Trains a ranker of moves, which method trinity searches with.',
-  graphs = { default = 'inception_v3:64,resnet50:32,gpt2:4,gnmt:64', help = 'MODEL, MODEL:BATCH or '
-    .. 'MODEL:BATCH:GRANULARITY, with commas' },
+  graphs = { default = 'inception_v3:64,resnet50:32,gpt2:4,gnmt:64', help = 'MODEL or MODEL:BATCH, with '
+    .. 'commas' },
   clusters = { default = 'p100x2,p100x4', help = 'with commas; every graph is trained on each' },
   minutes = { default = 3, help = 'after which no round begins', min = 0 },
   rounds = { type = 'number', help = 'rounds in all (default: as many as the minutes allow)', min = 1, integer = true },

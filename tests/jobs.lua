@@ -103,12 +103,12 @@ end
 
 -- What changed paths call: the first pattern that a path has. %1 is the room or file that the pattern found.
 local also = { -- rooms of the engine or the library: specs of other rooms that exercise them
-  base = 'files whole parallel', cluster = 'strategy', data = 'execute', distribute = 'dist execute',
-  features = 'learn', fidelity = 'whole/scripts', formats = 'graph strategy select pipeline', graph = 'formats',
+  base = 'files whole parallel', cluster = 'strategy studies/fidelity', data = 'execute', distribute = 'dist execute',
+  features = 'learn', formats = 'graph strategy select pipeline', graph = 'formats',
   kernels = 'learn features', launch = 'dist learn', learn = 'methods search', libtorch = 'nn execute',
-  lua = 'command whole/arguments whole/host', nn = 'learn methods', paper = 'whole/scripts', report = 'runs',
+  lua = 'command whole/arguments whole/host', nn = 'learn methods', report = 'runs',
   runs = 'search command/manual', search = 'methods pipeline pase', selection = 'select',
-  simulator = 'strategy search plan', strategy = 'simulator plan execute',
+  simulator = 'strategy search plan', strategy = 'simulator plan execute studies/fidelity',
 }
 local calls = {
   { '^tests/lua/support/(.*)%.lua$', 'mention:support/%1' }, { '^tests/lua/(.*)_spec%.lua$', 'lua/%1' },
@@ -118,6 +118,8 @@ local calls = {
   { '^lib/trinity/manual/', 'command/manual tree' }, { '^lib/trinity/_meta/', 'tree' },
   { '^lib/trinity/([^/]*)/', '%1 tree whole/golden whole/arguments command/reference' },
   { '^lib/', 'tree whole/golden whole/arguments command/reference' },
+  { '^scripts/studies/([^/]*)', 'studies whole/scripts tree' },
+  { '^scripts/study%.lua$', 'studies whole/scripts' }, { '^tests/golden/studies/', 'studies' },
   { '^scripts/(.*)%.lua$', [[whole/golden whole/scripts command/reference mention:'%1\b]] },
   { '^models/', 'graph cluster whole/golden' }, { '^README', 'command/manual tree' },
   { 'CMakeLists%.txt$', 'whole/embed whole/packages' }, { '^tests/', 'tree/leftovers' },

@@ -159,7 +159,6 @@ void Job::meet() {
   monitor.local_rank = local_rank_;
   monitor.host = host_of_[rank()];
   monitor.keeper = keeper();
-  monitor.is_watched = variables_.is_watched;
   monitor.prefix = key("");
   monitor.timeouts = options_.timeouts;
   monitor_ = std::make_unique<Monitor>(connect(), monitor);
@@ -229,16 +228,9 @@ std::vector<Seen> Job::seen_ranks() const {
   return ranks;
 }
 
-/// Under `trinity launch` the first rank says it, for all: the launcher ends the others of a rank
-/// that has ended. Else every rank does. Who keeps the store stays for the others to read it, too.
+/// Every rank says it. Who keeps the store stays for the others to read it, too.
 void Job::fail_joining(const std::string& message) {
-  const bool is_first = store_->add(key("speakers"), 1) == 1;
-  if (variables_.is_watched && is_first) std::fprintf(stderr, "trinity: %s\n", message.c_str());
-  if (is_first) store_->set(key("verdict"), message);
-  if (variables_.is_watched) {
-    if (!is_first || keeps_store()) std::this_thread::sleep_for(std::chrono::seconds(1));
-    end_process();
-  }
+  if (store_->add(key("speakers"), 1) == 1) store_->set(key("verdict"), message);
   if (keeps_store()) std::this_thread::sleep_for(std::chrono::milliseconds(500));
   throw Error(message);
 }

@@ -68,8 +68,7 @@ class Job {
  public:
   /// Meets all other ranks. Throws Error when they do not come, when two have one rank, when they
   /// disagree on the size of the job or are not alike (JobOptions::identity), or when nodes have
-  /// different numbers of ranks; under a launcher that watches, that speaks and this process ends.
-  /// A store that does not answer ends the process with a message.
+  /// different numbers of ranks. A store that does not answer ends the process with a message.
   static std::shared_ptr<Job> join(const LaunchVariables& variables, const JobOptions& options);
   ~Job();
   Job(const Job&) = delete;

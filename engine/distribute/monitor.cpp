@@ -8,8 +8,6 @@
 #include <cstdio>
 
 #include "base/error.h"
-#include "launch/launch_variables.h"
-#include "launch/rank_guard.h"
 
 namespace trinity {
 namespace {
@@ -72,7 +70,7 @@ bool Observer::all_have_left() const {
 void end_process() {
   // The script's thread may be in the midst of printing, and never end that.
   if (ftrylockfile(stdout) == 0) fflush_unlocked(stdout);
-  _exit(process_environment("TRINITY_LAUNCH") == "1" ? kToldStatus : 1);
+  _exit(1);
 }
 
 StoreWatch::StoreWatch(double timeout_s, std::function<void(double)> end)
@@ -217,10 +215,8 @@ void Monitor::end_job(const std::string& message) {
 }
 
 void Monitor::end_without_store(double silent_s) const {
-  // `trinity launch` says how a process ended, if it gets the time to.
-  if (options_.is_watched && silent_s == 0) sleep_s(kLinger_s);
   // On every machine one does: rank 1's may be gone with the keeper.
-  else if (options_.rank == 1 || (options_.local_rank == 0 && !options_.is_watched))
+  if (options_.rank == 1 || options_.local_rank == 0)
     say(fmt::format("{}, which keeps the job's store, {}", options_.keeper,
                     silent_s == 0 ? "is gone"
                                   : fmt::format("has not answered for {:.0f} s", silent_s)));

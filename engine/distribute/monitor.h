@@ -60,7 +60,6 @@ struct MonitorOptions {
   int rank = 0, size = 1, node = 0, local_rank = 0;
   std::string host = "-";
   std::string keeper = "rank 0";  ///< who keeps the store
-  bool is_watched = false;        ///< `trinity launch` says how processes ended
   std::string prefix;             ///< of all keys
   Timeouts timeouts;
 };
@@ -85,8 +84,7 @@ class Monitor {
   /// Makes `message` the verdict for all ranks, says it once in the whole job, ends this process.
   [[noreturn]] void end_job(const std::string& message);
   /// Ends this process because the store has not answered for `silent_s`, or, 0, is gone with its
-  /// keeper; rank 1 says so, and the first rank of every node. A process that ended is told of by
-  /// `trinity launch`.
+  /// keeper; rank 1 says so, and the first rank of every node.
   [[noreturn]] void end_without_store(double silent_s = 0) const;
 
  private:
@@ -107,8 +105,7 @@ class Monitor {
   std::thread thread_;
 };
 
-/// Ends this process with status 1 (for `trinity launch` kToldStatus), after what the script has
-/// printed so far.
+/// Ends this process with status 1, after what the script has printed so far.
 [[noreturn]] void end_process();
 
 /// Seconds on a clock that only moves forward.

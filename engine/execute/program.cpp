@@ -16,8 +16,8 @@ Program::Program(std::shared_ptr<const Graph> graph) : graph_(std::move(graph)) 
   for (const auto& op : graph_->operators()) {
     if (op.type == "VariableV2")
       throw ArgumentError(
-          fmt::format("graph {}: operations of granularity 'framework' say what they cost, not all "
-                      "that they compute: execute the network with granularity = 'layer'",
+          fmt::format("graph {}: TensorFlow's operations state what they cost, not all that they "
+                      "compute; execute the network of layers",
                       graph_->name()));
     if (op.phase == Phase::forward && op.measured())
       throw ArgumentError(fmt::format(

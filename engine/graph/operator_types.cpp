@@ -183,7 +183,7 @@ constexpr std::array kRules = {
     OperatorRule{"ScatterElements", F::none, 0, 0, false, true, false},
     OperatorRule{"ScatterND", F::none, 0, 0, false, true, false},
     OperatorRule{"Update", F::none, 0, 0},
-    // TensorFlow's, of framework granularity (lib/trinity/graph/framework states their FLOP).
+    // TensorFlow's: scripts/studies/tensorflow states their FLOP.
     source("VariableV2"),
     source("Placeholder"),
     source("Const"),

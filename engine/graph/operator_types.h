@@ -19,7 +19,7 @@ class Graph;
 /// and numbers [N, T, k] of experts to the experts' rows [E, C, H] and their weights [E, C, 1]),
 /// `ExpertCombine` (back to [N, T, H]), `AllToAll` (rows of all experts to those of some, of all ranks; graph/experts.h),
 /// `LSTMCell` (one step of an LSTM: x [N, I], h [N, H], c [N, H], weight [I + H, 4 H], bias [4 H]
-/// to h, c), `Update` (an optimiser's step), and TensorFlow's for graphs of framework granularity.
+/// to h, c), `Update` (an optimiser's step), and TensorFlow's (scripts/studies/tensorflow).
 struct OperatorRule {
   const char* type;
   enum class Flops : uint8_t {

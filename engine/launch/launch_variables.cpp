@@ -210,7 +210,6 @@ LaunchVariables read_ranks(const Environment& environment) {
   if (!found && in_slurm_step(reader)) found = reader.read(kSlurm);
   if (!found) found = read_incomplete(reader);
   if (!found) return {};
-  found->is_watched = reader.text("TRINITY_LAUNCH") == "1";
   return *found;
 }
 
@@ -248,16 +247,16 @@ void warn_of_copies() {
   } catch (const ArgumentError&) {  // who joins is told
   }
   const bool joins = process_environment("TRINITY_JOIN") == "1";
-  if (variables.size == 1 || variables.rank != 0 || variables.is_watched || joins) return;
+  if (variables.size == 1 || variables.rank != 0 || joins) return;
   std::fprintf(stderr,
                "trinity: warning: %s started %d processes of this script, which has joined no job: "
                "each does all of the work, into the same files; trinity.dist.init() joins them, "
-               "as do TRINITY_JOIN=1 and trinity launch for a search\n",
+               "as does TRINITY_JOIN=1 for a search\n",
                variables.source.c_str(), variables.size);
 }
 
 void silence_other_ranks() {
-  if (process_environment("TRINITY_JOIN") != "1" || process_environment("TRINITY_LAUNCH")) return;
+  if (process_environment("TRINITY_JOIN") != "1") return;
   try {
     if (read_ranks(process_environment).rank == 0) return;
   } catch (const ArgumentError&) {  // who joins is told

@@ -18,8 +18,7 @@ struct LaunchVariables {
   std::string node;         ///< the node's number where the launcher gives one, else empty
   std::string address;      ///< where rank 0 (or the launcher) keeps the store; empty for size 1
   int port = 0;             ///< of the store
-  bool has_store = false;   ///< the launcher keeps the store, not rank 0
-  bool is_watched = false;  ///< `trinity launch` started it, and says how ranks ended
+  bool has_store = false;  ///< the launcher keeps the store, not rank 0
   /// Tells apart attempts that share a launcher's store (torchrun restarts).
   std::string attempt;
   /// "torchrun", "Open MPI", "JSM", "Flux", "Cray PALS", "MPICH", "Slurm", "Kubernetes", "PMIx",
@@ -27,7 +26,7 @@ struct LaunchVariables {
   std::string source = "none";
 };
 
-/// Reads the variables of torchrun and `trinity launch` (RANK, WORLD_SIZE, LOCAL_RANK,
+/// Reads the variables of torchrun (RANK, WORLD_SIZE, LOCAL_RANK,
 /// LOCAL_WORLD_SIZE, GROUP_RANK, MASTER_ADDR, MASTER_PORT), else Open MPI's mpirun
 /// (OMPI_COMM_WORLD_RANK, ...), else IBM's jsrun (JSM_NAMESPACE_RANK, ...), else Flux
 /// (FLUX_TASK_RANK, ...), else Cray's PALS (PALS_RANKID with PMI_SIZE), else MPICH's (PMI_RANK,
@@ -51,12 +50,12 @@ LaunchVariables read_ranks(const Environment& environment);
 /// The environment of this process.
 std::optional<std::string> process_environment(const std::string& name);
 
-/// Warns on standard error, once a process and on rank 0 alone, where a launcher other than
-/// `trinity launch` has started several processes and this one has joined no job: each then does
-/// the whole work, into the same files.
+/// Warns on standard error, once a process and on rank 0 alone, where a launcher has started
+/// several processes and this one has joined no job: each then does the whole work, into the same
+/// files.
 void warn_of_copies();
 /// Where TRINITY_JOIN=1 asks for processes that share their searches, standard output is rank 0's:
-/// that of the others goes nowhere. `trinity launch` does so itself.
+/// that of the others goes nowhere.
 void silence_other_ranks();
 /// This process has joined a job: there is nothing to warn of.
 void know_of_copies();

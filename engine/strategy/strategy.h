@@ -67,7 +67,7 @@ void check_placement(std::span<const int32_t> placement, const Graph& graph,
 /// (name, micro_batches, and virtual_stages, stages where they are given), recompute and
 /// bucket_bytes, overlap_tensor, scatter_gather, sequence_parallel, shard and synchronise where they
 /// are not the default, inside (by operator, from 1; those on the first place are left out). This is
-/// version 3; versions 1 (a placement and schedule alone) and 2 lack `made_for`.
+/// version 3; version 2 lacks `made_for`.
 std::string strategy_to_json(const Strategy& strategy, const Graph& graph, const Cluster& cluster,
                              const std::map<std::string, Scalar>& notes,
                              const Scalars& made_for = {});

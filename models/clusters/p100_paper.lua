@@ -4,7 +4,7 @@
 -- MB/s" cannot be (table 4 moves 6.0 GB in a step of 0.73 s); the code that goes by the name of Trinity
 -- (github.com/kumulaor/test2) reckons with 9.2 GB/s, as here. A card sends one tensor at a time, as the
 -- paper's simulator has it. launch_s is fitted: with
--- 40 us an operation, models/gnmt.lua at framework granularity takes the paper's 0.30 s on one card
+-- 40 us an operation, models/gnmt.lua in TensorFlow's operations takes the paper's 0.30 s on one card
 -- (table 4). TensorFlow's dispatch of a small kernel was measured at about 20 us on a faster machine.
 
 local devices = require 'trinity.cluster.devices'

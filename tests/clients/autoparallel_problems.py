@@ -1,4 +1,4 @@
-"""AutoParallel's integer programs (a54c252) of whole models, solved by CBC and by `trinity select`.
+"""AutoParallel's integer programs (a54c252) of whole models, solved by CBC and by `trinity study select`.
 
   PYTHONPATH=CHECKOUT python tests/clients/autoparallel_problems.py MODEL TRINITY     gpt2_8, llama3_8b_8x4; the program
 

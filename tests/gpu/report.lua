@@ -8,7 +8,8 @@
 -- there is no such device.
 
 local trinity = require 'trinity'
-local page = require 'trinity.paper.page'
+package.path = trinity.home .. '/scripts/?.lua;' .. package.path
+local page = require 'studies.papers.page'
 local run_list = require 'trinity.runs.list'
 local util = require 'trinity.base.util'
 
@@ -218,8 +219,8 @@ command('profile', { 'execute', network[1], network[2], network[3], network[4], 
 os.remove(profile)
 
 -- Figure 9 as its page has it, on two devices.
-call('Figure 9', 'trinity.paper.trinity_measured', function()
-  local section = require 'trinity.paper.trinity_measured'
+call('Figure 9', 'studies.papers.trinity_measured', function()
+  local section = require 'studies.papers.trinity_measured'
   local settings = { quick = options.quick, seed = 1, seeds = 1, devices = two, seconds = options.seconds,
     output = 'runs/gpu', format = 'text', models = options.networks ~= '' and {} or nil }
   for _, name in ipairs(util.words(options.networks)) do settings.models[name] = true end

@@ -108,6 +108,9 @@ local function law_seed()
   return seed
 end
 
+-- Specs require modules of studies as 'studies.NAME.MODULE'.
+package.path = ('%s/scripts/?.lua;%s/scripts/?/init.lua;%s'):format(root, root, package.path)
+
 ffi.cdef 'int setenv(const char *name, const char *value, int overwrite);'
 io.stdout:setvbuf 'line'
 

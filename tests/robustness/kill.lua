@@ -67,7 +67,7 @@ local function strike(case, number, stream, left)
 end
 
 -- A search and a training that two processes share, whose script goes on from its own checkpoint.
-local shared = { { name = 'launch search', text = [[
+local shared = { { name = 'shared search', text = [[
 local trinity = require 'trinity'
 local at = arg[1]
 local point = io.open(at .. '/point.json') and at .. '/point.json' or ''
@@ -85,7 +85,7 @@ if job.rank == 0 then
   found:save(at .. '/strategy.json')
   require('trinity.core').write_file(at .. '/curve', table.concat(lines, '\n'))
 end
-]], files = { 'strategy.json', 'curve' } }, { name = 'launch training', text = [[
+]], files = { 'strategy.json', 'curve' } }, { name = 'shared training', text = [[
 local trinity = require 'trinity'
 local at, lines = arg[1], {}
 local job = trinity.dist.init()
@@ -104,14 +104,15 @@ if not ok and not message:find 'expected fewer than' then error(message, 0) end 
 
 local function run_shared(case, at, delay_s, victim)
   core.write_file(at .. '/begun', '', 'unsynced')
-  local words = ("launch -n 2 --per_node 1 --threads 1 '%s' '%s' --runs none"):format(case.path, at)
+  local start = ("TRINITY_HOME='%s' exec sh '%s/tests/lua/support/ranks.sh' 2 1 '%s' --threads 1 '%s' '%s' --runs none")
+    :format(core.home, core.home, faults.program, case.path, at)
   -- Not by `shift`: a shell ends where it has too few to shift.
-  local kill = 'set -- $(echo $pid $(cat /proc/$pid/task/$pid/children 2>/dev/null) | cut -s -d" " -f%d); '
-    .. 'kill -9 ${1:-$pid}'
-  return faults.run(folder, command(words), victim and { delay_s = delay_s, strike = kill:format(victim + 1) })
+  local kill = 'set -- $(echo $(cat /proc/$pid/task/$pid/children 2>/dev/null) | cut -s -d" " -f%d); '
+    .. 'kill -9 $1'
+  return faults.run(folder, start, victim and { delay_s = delay_s, strike = kill:format(victim) })
 end
 
--- Strikes a shared search: the launcher (victim 0) or one of its ranks.
+-- Strikes a rank of a shared search.
 local function campaign_shared(case, share)
   case.path = ('%s/%s.lua'):format(folder, case.name:gsub(' ', '_'))
   core.write_file(case.path, case.text)
@@ -123,7 +124,7 @@ local function campaign_shared(case, share)
     number = number + 1
     local at, struck, step = folder .. '/shared', 0
     repeat
-      local victim = struck < math.min(most_kills_of_run, share - done) and stream:integer(3) - 1 or nil
+      local victim = struck < math.min(most_kills_of_run, share - done) and stream:integer(2) or nil
       step = run_shared(case, at, stream:uniform() * alone.seconds, victim)
       if struck > 0 and step.output:find 'begins at its checkpoint' then from_checkpoint = from_checkpoint + 1 end
       if struck > 0 and step.output:find 'begins at the start' then anew = anew + 1 end

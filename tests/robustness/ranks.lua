@@ -4,8 +4,8 @@
 -- exit status 0 and no process left:
 --   build/trinity tests/robustness/ranks.lua
 --   build/trinity tests/robustness/ranks.lua --only stopped
--- Cases "by variables" have no launcher: each rank is a process of its own with torchrun's variables, as on several
--- machines. Exit status 1 unless all cases are as expected.
+-- No launcher watches them: each rank is a process of its own with torchrun's variables, as on several machines. Exit
+-- status 1 unless all cases are as expected.
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
@@ -51,7 +51,7 @@ end
 
 local next_port = 21000 + io.open '/proc/self/stat':read '*n' % 4000
 
--- The command of four ranks without a launcher; `own` has what a rank does otherwise, by rank.
+-- The command of four ranks; `own` has what a rank does otherwise, by rank.
 local function by_variables(path, own)
   next_port = next_port + 1
   local lines = {}
@@ -63,10 +63,6 @@ local function by_variables(path, own)
     if o.absent then lines[#lines] = nil end
   end
   return table.concat(lines, '\n')
-end
-
-local function by_launch(path)
-  return ("'%s' launch -n 4 --per_node 2 '%s'; echo \"status $?\""):format(program, path)
 end
 
 -- Processes of ranks that still run, and when the fault was: as noted, else when the first rank began.
@@ -121,26 +117,23 @@ end
 local function on_two(what) return ('if rank == 2 then %s end'):format(what) end
 local function on_all(what) return what end
 
--- A stopped rank whose job is gone must end by itself when it goes on: without a launcher nobody else can end it.
+-- A stopped rank whose job is gone must end by itself when it goes on: nobody else can end it.
 local function stop_for(seconds) return ("os.execute('(sleep %d; kill -CONT ' .. me .. ') &') "):format(seconds) end
 
 local stopped = 'rank 2 %(node 1%) has not answered for 1%d s[^\n]*'
 local left_job = 'rank 2 %(node 1%) has left the job[^\n]*'
 local hangs, missing = 'rank 2 %(node 1%) hangs: for 2%d s[^\n]*', 'rank 2 of 4 %(node 1%) has not joined within 25 s'
-local killed = 'rank 2 %(node 1%) ended by signal 9 %(Killed%)'
 
--- What happens to rank 2 before and after it has joined; what is told by a launcher, and what without one.
+-- What happens to rank 2 before and after it has joined, and what is told.
 local faults = {
-  { 'killed', after = "signal 'KILL'", launch = killed, variables = stopped },
-  { 'exits with 3', after = 'fault() os.exit(3)', launch = 'rank 2 %(node 1%) ended with exit status 3',
-    variables = left_job },
-  { 'exits with 0 too early', after = 'fault() os.exit(0)', launch = left_job, variables = left_job, zeros = 1 },
+  { 'killed', after = "signal 'KILL'", said = stopped },
+  { 'exits with 3', after = 'fault() os.exit(3)', said = left_job },
+  { 'exits with 0 too early', after = 'fault() os.exit(0)', said = left_job, zeros = 1 },
   { 'ends without a goodbye', after = "require('ffi').cdef 'void _exit(int);' fault() require('ffi').C._exit(0)",
-    launch = stopped, variables = stopped, zeros = 1 },
-  { 'stopped', after = "signal 'STOP'", launch = stopped },
-  { 'stopped for 20 s', after = stop_for(20) .. "signal 'STOP'", variables = stopped },
-  { 'loops in Lua', after = 'interpreted()', launch = hangs, variables = hangs },
-  { 'loops in compiled Lua', after = 'compiled()', launch = hangs, variables = hangs },
+    said = stopped, zeros = 1 },
+  { 'stopped for 20 s', after = stop_for(20) .. "signal 'STOP'", said = stopped },
+  { 'loops in Lua', after = 'interpreted()', said = hangs },
+  { 'loops in compiled Lua', after = 'compiled()', said = hangs },
   { 'hangs in a step of the executor', each = [[
       local net = trinity.layers.new('rows', { batch_size = 4 })
       local x = net:input('x', { 4, 6 })
@@ -151,38 +144,33 @@ local faults = {
       local placement = problem:placement_by_unit(function() i = i + 1 return i % 4 + 1 end)
       local executor = core.executor(problem.graph.handle, placement, 4, nil, { job = job.handle })
       for step = 1, 20 do if step == 9 and rank == 2 then compiled() end executor:step() end
-    ]], launch = hangs, variables = hangs },
-  { 'killed before it joins', before = "signal 'KILL'", launch = killed, variables = missing },
-  { 'exits with 0 before it joins', before = 'fault() os.exit(0)', launch = missing, variables = missing, zeros = 1 },
-  { 'stopped before it joins', before = "signal 'STOP'", launch = missing },
-  { 'loops before it joins', before = 'compiled()', launch = missing },
-  { 'joins 10 s after the others', before = 'sleep(10)', launch = 'all met', variables = 'all met', succeeds = true },
-  { 'joins after 35 s', before = 'fault() sleep(35)', variables = missing, seconds = 64 },
+    ]], said = hangs },
+  { 'killed before it joins', before = "signal 'KILL'", said = missing },
+  { 'exits with 0 before it joins', before = 'fault() os.exit(0)', said = missing, zeros = 1 },
+  { 'joins 10 s after the others', before = 'sleep(10)', said = 'all met', succeeds = true },
+  { 'joins after 35 s', before = 'fault() sleep(35)', said = missing, seconds = 64 },
   { 'another model', each = [[
       local problem = trinity.problem { cluster = trinity.cluster 'p100x4',
         graph = trinity.model('mlp', { inputs = rank == 2 and 5 or 4, hidden = { 3 }, classes = 2, batch_size = 2 }) }
       fault()
       trinity.execute(problem, problem:strategy { mesh = { data = 4 } }, { steps = 1, warm_up = 0 })
-    ]], launch = 'rank 2 %(node 1%) disagrees about what is executed[^\n]*' },
+    ]], said = 'rank 2 %(node 1%) disagrees about what is executed[^\n]*' },
   { 'another search', each = [[
       local problem = trinity.problem { graph = trinity.model('alexnet', { batch_size = 2 }),
         cluster = trinity.cluster 'p100x2' }
       fault()
       trinity.methods.trinity(problem, { quiet = true, evaluations = rank == 2 and 60 or 50 })
-    ]], launch = 'rank 2 %(node 1%) disagrees about the search: it has option evaluations[^\n]*' },
+    ]], said = 'rank 2 %(node 1%) disagrees about the search: it has option evaluations[^\n]*' },
   { 'another program version', before = "package.loaded['trinity.core'].version = '0.0.9'",
-    launch = 'rank 2 %(node 1%) has another program: trinity 0.0.9[^\n]*',
-    variables = 'rank 2 %(node 1%) has another program: trinity 0.0.9[^\n]*' },
+    said = 'rank 2 %(node 1%) has another program: trinity 0.0.9[^\n]*' },
   { 'other arguments', before = "arg[1] = '--steps 7'",
-    launch = 'rank 2 %(node 1%) has other arguments: %-%-steps 7[^\n]*' },
+    said = 'rank 2 %(node 1%) has other arguments: %-%-steps 7[^\n]*' },
 }
 for _, f in ipairs(faults) do
   local path = script(f.before and on_two(f.before), f.each and on_all(f.each) or f.after and on_two(f.after))
-  if f.launch then case(f[1] .. ', by launch', by_launch(path), f.launch, { succeeds = f.succeeds }) end
-  if f.variables then case(f[1] .. ', by variables', by_variables(path), f.variables, f) end
+  case(f[1], by_variables(path), f.said, f)
 end
 
--- What only ranks without a launcher can meet.
 local plain = script()
 case('never comes', by_variables(plain, { [2] = { absent = true } }), missing)
 case('rank 0 never comes', by_variables(plain, { [0] = { absent = true } }),
@@ -237,10 +225,6 @@ case('a rank too many, later', by_variables(script(nil, 'if rank == 2 then fault
 
 for i in $(seq 300); do [ -s '%s/fault' ] && break; sleep 0.1; done
 %s]]):format(folder, too_many), 'rank 2 is taken: the job at [%d.:]+ runs already', { zeros = 4 })
-case('the launcher killed', ([['%s' launch -n 4 --per_node 2 '%s' & p=$!
-for i in $(seq 300); do [ -s '%s/fault' ] && break; sleep 0.1; done
-kill -9 $p; sleep 1; echo launcher gone]]):format(program, script(nil, 'fault() sleep(60)'), folder), 'launcher gone')
-
 core.remove_tree(folder)
 print(('%d cases, %d not as expected, the longest took %.1f s'):format(cases, failures, longest_s))
 os.exit(failures == 0 and 0 or 1)

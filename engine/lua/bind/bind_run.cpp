@@ -14,7 +14,6 @@
 #include "base/machine.h"
 #include "base/process.h"
 #include "launch/launch_variables.h"
-#include "launch/launcher.h"
 #include "launch/network.h"
 #include "lua/bind/module.h"
 #include "lua/host/host.h"
@@ -241,22 +240,6 @@ std::vector<std::string> words_arg(lua_State* L, int index) {
   return words;
 }
 
-/// While a job runs, Ctrl-C is for its ranks first.
-struct AsSearch {
-  AsSearch() { begin_search(); }
-  ~AsSearch() { end_search(); }
-};
-
-/// run_mpirun(words) -> its status, -1 where there is none (launch/launcher.h)
-int run_run_mpirun(lua_State* L) {
-  if (is_restricted()) throw ArgumentError("safe scripts start no processes and join no job");
-  const AsSearch as_search;
-  return push_number(L, run_mpirun(words_arg(L, 1), [] { return stop_status() - 128; }));
-}
-
-/// takes_usr1() -> whether SIGUSR1 stops this program's scripts
-int run_takes_usr1(lua_State* L) { return push_boolean(L, takes_usr1()); }
-
 /// become(folder, words): this process goes on as the program words[1], found as a shell finds it,
 /// with these words, in that folder: signals then reach it without a process between. Returns only
 /// by raising.
@@ -301,8 +284,6 @@ constexpr luaL_Reg kRunFunctions[] = {TRINITY_BIND("script", run_script),
                                       TRINITY_BIND("warn_of_copies", run_warn_of_copies),
                                       TRINITY_BIND("describe_machine", run_describe_machine),
                                       TRINITY_BIND("become", run_become),
-                                      TRINITY_BIND("run_mpirun", run_run_mpirun),
-                                      TRINITY_BIND("takes_usr1", run_takes_usr1),
                                       TRINITY_BIND("interfaces", run_interfaces),
                                       TRINITY_BIND("addresses_of", run_addresses_of),
                                       TRINITY_BIND("is_loopback", run_is_loopback),

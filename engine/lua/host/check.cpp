@@ -13,16 +13,17 @@ namespace trinity::lua {
 
 void push_position(lua_State* L, int level) {
   lua_getfield(L, LUA_REGISTRYINDEX, kHomeKey);
-  const std::string library =
-      fmt::format("@{}/lib/", lua_isstring(L, -1) ? lua_tostring(L, -1) : "");
+  const std::string home = fmt::format("@{}/", lua_isstring(L, -1) ? lua_tostring(L, -1) : "");
   lua_pop(L, 1);
+  const auto library = home + "lib/", commands = home + "scripts/";
   const auto* host = host_state(L);
-  const auto* command = host && host->is_command ? &host->script : nullptr;
+  const bool is_command = host && host->is_command;
   lua_Debug frame;
   for (int at = level; lua_getstack(L, at, &frame); ++at) {
     lua_getinfo(L, "Sl", &frame);
-    if (frame.currentline <= 0 || std::string_view(frame.source).starts_with(library)) continue;
-    if (command && frame.source == *command) continue;
+    const std::string_view source = frame.source;
+    if (frame.currentline <= 0 || source.starts_with(library)) continue;
+    if (is_command && source.starts_with(commands)) continue;
     lua_pushfstring(L, "%s:%d: ", frame.short_src, frame.currentline);
     return;
   }

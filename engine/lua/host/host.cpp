@@ -50,8 +50,9 @@ std::string describe_frame(const lua_Debug& frame) {
 /// our commands.
 std::string script_frames(lua_State* L, const HostState& host) {
   const std::string library = "@" + host.home + "/lib/";
+  const std::string commands = "@" + host.home + "/scripts/";
   const auto is_ours = [&](std::string_view source) {
-    return source.starts_with(library) || (host.is_command && source == host.script);
+    return source.starts_with(library) || (host.is_command && source.starts_with(commands));
   };
   std::vector<std::string> lines;
   lua_Debug frame;

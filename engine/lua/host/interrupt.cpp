@@ -272,8 +272,6 @@ bool stop_requested() { return stop_flag() && (!limit_passed() || user_stops());
 
 void take_requests_to_end(bool and_usr1) { g_taken = and_usr1 ? 3 : 2; }
 
-bool takes_usr1() { return g_taken == 3; }
-
 void watch_interrupts(lua_State* L) {
   auto stopper = Stopper::of(L);
   // After that of Stopper: a forked child has a thread of another number.

@@ -16,7 +16,6 @@ namespace trinity::lua {
 /// SIGTERM, and SIGUSR1 where `and_usr1`, are to be handled, too: for a process that lives for
 /// scripts alone. Call before watch_interrupts.
 void take_requests_to_end(bool and_usr1);
-bool takes_usr1();
 /// Installs the handler of signals for scripts on `L`, and what makes compiled loops stop. One state at
 /// a time is watched, the latest.
 void watch_interrupts(lua_State* L);

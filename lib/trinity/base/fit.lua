@@ -215,7 +215,7 @@ end
 --- Values by name. constants: { name, start, least, most, spread } each, `from` where the search begins elsewhere than
 --- at the prior `start`; errors(values) gives the logarithms of told
 --- over measured, always in one order; noise: the error from which they count less than their square; steps: at most;
---- more(errors): what is squared and summed beside them (trinity.fidelity.order).
+--- more(errors): what is squared and summed beside them (studies.fidelity.order).
 --- Within fit.keeping Ctrl-C ends it with the best so far.
 ---@param constants table[]
 ---@param errors fun(values: table<string, number>): number[]

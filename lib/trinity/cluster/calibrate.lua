@@ -140,6 +140,11 @@ function calibrate.apply(spec, choice, runtime, asked, traits)
   local result = util.merged(spec, { device_types = util.merged(spec.device_types, types) })
   if not traits then return result, basis end
   result.links = scaled(spec.links, kind_of, shares)
+  local library, share = spec.collectives, math.huge
+  for _, one in util.sorted_pairs(shares) do share = math.min(share, one.inside) end
+  if library and share < math.huge then -- what overlap hides of a ring's copy, as of its messages
+    result.collectives = util.merged(library, { copy_bandwidth = (library.copy_bandwidth or 0) * share })
+  end
   -- A stage sends its last gradients at once: they do not wait for its reduction over replicas, which takes other
   -- pairs of devices. All-to-alls of experts take all pairs.
   if spec.queue == 'route' and not mixture then result.queue = 'pair' end

@@ -1,5 +1,5 @@
 -- Calibrated constants (lib/trinity/cluster/constants.lua, runtimes.lua), as fits of
--- `trinity fidelity SOURCE --fit --save FILE` write them. `values` are fitted, `assumed` are not: no row of that
+-- `trinity study fidelity SOURCE --fit --save FILE` write them. `values` are fitted, `assumed` are not: no row of that
 -- kind separates them from the others. `like`: a kind has the shares of another. `mean_error`: of networks that
 -- were left out of the fit; errors by group of rows as well, fitted and left out.
 return {
@@ -311,12 +311,12 @@ return {
   sources = {
     collectives = {
       wires = {
-        call_s = 8.279e-06, copy_share = 0.4473, efa_s = 9.444e-05, host_share = 0.6266, infiniband_s = 1.997e-05,
-        low_latency_bandwidth = 0.3315, low_latency_hop = 0.7, multicast4 = 0.802, multicast5 = 0.7351,
-        multicast_s = 4.197e-05, network_share = 0.9843, nvlink2_s = 3.811e-06, nvlink2_share = 0.9443,
-        nvlink3_s = 4.441e-06, nvlink3_share = 0.8141, nvlink4_s = 1.863e-06, nvlink4_share = 0.8595,
-        nvlink5_s = 3.2e-06, nvlink5_share = 0.8014, pcie_s = 5.647e-06, pipelining = 0.06081, rack_share = 0.9804,
-        rails = 8.31, tcp_s = 0.0003895, xgmi_s = 1.617e-06, xgmi_share = 0.7385,
+        call_s = 9.754e-06, copy_share = 0.3102, efa_s = 0.0001069, host_share = 0.61, infiniband_s = 2.376e-05,
+        low_latency_bandwidth = 0.512, low_latency_hop = 0.7, multicast4 = 0.8005, multicast5 = 0.7106,
+        multicast_s = 2.959e-05, network_share = 1, nvlink2_s = 3.275e-06, nvlink2_share = 1, nvlink3_s = 4.425e-06,
+        nvlink3_share = 0.8858, nvlink4_s = 9.321e-07, nvlink4_share = 0.88, nvlink5_s = 1.93e-06,
+        nvlink5_share = 0.7782, pcie_s = 4.526e-06, pipelining = 0.1718, rails = 8, tcp_s = 0.0004615,
+        xgmi_s = 1.219e-06, xgmi_share = 0.7532,
       },
     },
     sailor = {

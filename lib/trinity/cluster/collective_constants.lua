@@ -1,6 +1,6 @@
 -- What the prices of collectives rest on beside data sheets: constants of wires and of the library that runs them
 -- (engine/cluster/library.h), each with its bounds and where the fit starts. Their values are those of calibrated.lua
--- (sources.collectives), which `trinity fidelity collectives --fit --save` writes.
+-- (sources.collectives), which `trinity study fidelity collectives --fit --save` writes.
 --
 -- Starts and spreads are priors: NCCL's own figures where it has some (src/graph/tuning.cc, src/graph/topo.h: latencies
 -- of a step, shares of NVLink 0.8, of PCIe 0.76, of a network 0.96, of what NVLink SHARP reaches 0.85 and 0.74).
@@ -21,19 +21,18 @@ constant('low_latency_bandwidth', '1', 0.4, 0.2, 0.9, 0.4, 'bandwidth of small p
 constant('nvlink2_share', '1', 0.85, 0.7, 1, 0.1, 'what NVLink 1 and 2 carry, of the line rate')
 constant('nvlink3_share', '1', 0.82, 0.7, 1, 0.1, 'what NVLink 3 carries, of the line rate')
 constant('nvlink4_share', '1', 0.83, 0.7, 1, 0.1, 'what NVLink 4 carries, of the line rate')
-constant('nvlink5_share', '1', 0.8, 0.7, 1, 0.1, 'what NVLink 5 carries on a board, of the line rate')
-constant('rack_share', '1', 0.92, 0.7, 1, 0.05, 'what NVLink 5 carries through switches of a rack, of the line rate')
+constant('nvlink5_share', '1', 0.8, 0.7, 1, 0.1, 'what NVLink 5 carries, of the line rate')
 constant('xgmi_share', '1', 0.72, 0.6, 1, 0.1, 'what xGMI links carry, of the line rate')
 constant('host_share', '1', 0.76, 0.5, 1, 0.1,
   'what a PCIe slot carries to and from host memory, both ways together, of the line rate')
 constant('copy_share', '1', 0.7, 0.2, 1, 0.3,
   "what a copy in a GPU's memory reaches, of half of its bandwidth: bytes are read and written")
 constant('network_share', '1', 0.96, 0.8, 1, 0.03, 'what network cards carry, of the line rate')
-constant('nvlink2_s', 's', 3.4e-6, 0.8e-6, 8e-6, 0.4, 'a step over NVLink 1 or 2')
-constant('nvlink3_s', 's', 3.4e-6, 0.8e-6, 8e-6, 0.4, 'a step over NVLink 3')
-constant('nvlink4_s', 's', 3.4e-6, 0.8e-6, 8e-6, 0.4, 'a step over NVLink 4')
-constant('nvlink5_s', 's', 3.4e-6, 0.8e-6, 8e-6, 0.4, 'a step over NVLink 5')
-constant('xgmi_s', 's', 3.4e-6, 0.8e-6, 8e-6, 0.5, 'a step over xGMI')
+constant('nvlink2_s', 's', 3.4e-6, 0.4e-6, 8e-6, 0.4, 'a step over NVLink 1 or 2')
+constant('nvlink3_s', 's', 3.4e-6, 0.4e-6, 8e-6, 0.4, 'a step over NVLink 3')
+constant('nvlink4_s', 's', 3.4e-6, 0.4e-6, 8e-6, 0.4, 'a step over NVLink 4')
+constant('nvlink5_s', 's', 3.4e-6, 0.4e-6, 8e-6, 0.4, 'a step over NVLink 5')
+constant('xgmi_s', 's', 3.4e-6, 0.4e-6, 8e-6, 0.5, 'a step over xGMI')
 constant('pcie_s', 's', 5.7e-6, 3e-6, 12e-6, 0.4, 'a step over PCIe')
 constant('infiniband_s', 's', 9.6e-6, 4e-6, 40e-6, 0.5, 'a step over InfiniBand, or Ethernet with RDMA')
 constant('efa_s', 's', 30e-6, 8e-6, 150e-6, 1, 'a step over EFA or Slingshot, which order packets in software')

@@ -57,11 +57,10 @@ local function fabric_of(words, gpu, whole)
     if not links or not link then return nil, 'the number of NVLinks is not stated' end
     local names = { share = ('nvlink%d_share'):format(math.max(2, generation)),
       latency = ('nvlink%d_s'):format(math.max(2, generation)), generation = generation }
-    if has(words, 'rack', 'domain') then names.share = 'rack_share' end
     if has(words, 'cube mesh') then return util.merged(names, { layout = 'cube_mesh', link = link }) end
     local mesh = has(words, 'mesh', 'all to all', 'bridge', 'direct') and not has(words, 'switch')
     return util.merged(names, { layout = mesh and 'mesh' or 'switch', rate = links * link,
-      pair = links * link / math.max(1, whole - 1), rack = names.share == 'rack_share' })
+      pair = links * link / math.max(1, whole - 1) })
   end
   if has(words, 'xgmi', 'infinity fabric') then
     if not gpu.xgmi then return nil, 'the rate of an xGMI link is not stated' end
@@ -170,7 +169,7 @@ end
 
 local function library(found, constants)
   local fabric = found.fabric or {}
-  local multicast = fabric.layout == 'switch' and not fabric.rack and constants['multicast' .. fabric.generation]
+  local multicast = fabric.layout == 'switch' and constants['multicast' .. fabric.generation]
   local memory = found.device and devices.find(found.device).memory_bandwidth_bytes_per_s or 0
   return util.merged(collective_constants.library(constants), { multicast_bandwidth = multicast or 0,
     in_network = found.in_network, copy_bandwidth = constants.copy_share * memory / 2 })

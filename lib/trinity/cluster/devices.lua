@@ -129,10 +129,9 @@ gpu('a100_pcie_80gb', 80, 1, 1935e9, ampere, ampere_convolutions)
 
 -- NVIDIA H100, H200, GH200 (of which the GPU); the sheets print rates with sparsity, which are twice these. Source:
 -- data sheets "NVIDIA H100 Tensor Core GPU" (SXM5 and PCIe), "NVIDIA H200 Tensor Core GPU", "NVIDIA GH200 Grace Hopper
--- Superchip".
--- Reserved is what `trinity fidelity sailor` finds that driver, libraries and workspaces hold (gh200.context_bytes,
--- fitted to memory that Sailor's authors measured on GH200 under DeepSpeed), without the context that a runtime holds
--- (runtimes.lua, context_bytes).
+-- Superchip". Reserved is what driver, libraries and workspaces hold by `trinity study fidelity sailor`
+-- (gh200.context_bytes, fitted to memory that Sailor's authors measured on GH200 under DeepSpeed), without the context
+-- that a runtime holds (runtimes.lua, context_bytes).
 local hopper = { float32 = 67e12, float16 = 989.4e12, bfloat16 = 989.4e12, float8 = 1978.9e12, float64 = 67e12 }
 local hopper_gib = (4.36e9 - 988e6) / gib
 gpu('h100', 80, hopper_gib, 3350e9, hopper, hopper_convolutions)

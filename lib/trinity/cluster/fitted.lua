@@ -143,7 +143,7 @@ end
 
 local head = [[
 -- Calibrated constants (lib/trinity/cluster/constants.lua, runtimes.lua), as fits of
--- `trinity fidelity SOURCE --fit --save FILE` write them. `values` are fitted, `assumed` are not: no row of that
+-- `trinity study fidelity SOURCE --fit --save FILE` write them. `values` are fitted, `assumed` are not: no row of that
 -- kind separates them from the others. `like`: a kind has the shares of another. `mean_error`: of networks that
 -- were left out of the fit; errors by group of rows as well, fitted and left out.
 ]]

@@ -10,6 +10,8 @@
 -- read in are named at the GPUs (lib/trinity/cluster/devices.lua).
 
 local check = require 'trinity.base.check'
+local collective_constants = require 'trinity.cluster.collective_constants'
+local devices = require 'trinity.cluster.devices'
 local topology = require 'trinity.cluster.topology'
 local util = require 'trinity.base.util'
 
@@ -48,16 +50,9 @@ kinds.jean_zay_a100.gpus_per_nic = 2
 kinds.dgx1_v100 = { layout = 'cube', gpu = 'v100', gpus = 8, wire = 'nvlink2', pcie = 'pcie3', nic = 'infiniband_edr' }
 kinds.hgx_a100_4 = meshed('a100', 4, 'nvlink3', 4, 'pcie4', 'infiniband_hdr')
 kinds.hgx_h100_4 = meshed('h100', 4, 'nvlink4', 6, 'pcie5', 'infiniband_ndr')
--- Collectives of machines with NVSwitch run as NCCL runs them; the bandwidth of switches that add up is fitted
--- (`trinity fidelity --constants`, multicast4 and multicast5). Those of racks add up nothing, as measured.
-local plain, fourth, fifth = {}, { multicast_bandwidth = 0.82 }, { multicast_bandwidth = 0.76 }
-for name, library in util.sorted_pairs { dgx_a100 = plain, dgx_a100_80gb = plain, jean_zay_a100 = plain,
-  dgx_h100 = fourth, dgx_h200 = fourth,
-  hgx_h100_96gb = fourth, dgx_b200 = fifth, dgx_b300 = fifth } do kinds[name].collectives = library end
 -- Domains of NVLink: 18 trays with four GPUs each, all 72 behind the same switches.
 kinds.gb200_nvl72 = switched('gb200', 72, 'nvswitch5', 18, 'pcie5', 'infiniband_ndr')
 kinds.gb300_nvl72 = switched('gb300', 72, 'nvswitch5', 18, 'pcie6', 'infiniband_xdr')
-kinds.gb200_nvl72.collectives, kinds.gb300_nvl72.collectives = plain, plain
 -- Four GH200 with six NVLinks to each of three others (HPE Cray EX254n), and one a host.
 kinds.gh200_4 = meshed('gh200', 4, 'nvlink4', 6, 'pcie5', 'infiniband_hdr')
 kinds.gh200_1 = meshed('gh200_141gb', 1, 'nvlink4', 1, 'pcie5', 'infiniband_ndr')
@@ -79,12 +74,26 @@ kinds.a100_pcie_8 = over_pcie('a100_pcie', 8, 'pcie4', 'infinity_fabric', 2, 'in
 kinds.a100_pcie_80gb_8 = over_pcie('a100_pcie_80gb', 8, 'pcie4', 'infinity_fabric', 2, 'infiniband_hdr', 'nvlink3', 12)
 kinds.h100_pcie_8 = over_pcie('h100_pcie', 8, 'pcie5', 'upi2', 2, 'infiniband_ndr', 'nvlink4', 12)
 
+local fitted = collective_constants.fitted()
+
+--- The library of collectives of a machine with NVSwitches, nil for others. Switches of Hopper and later add up.
+local function library_of(kind)
+  if kind.layout ~= 'switch' then return nil end
+  local memory = devices.find(kind.gpu).memory_bandwidth_bytes_per_s
+  return { multicast_bandwidth = fitted['multicast' .. kind.wire:match '%d$'] or 0,
+    copy_bandwidth = fitted.copy_share * memory / 2 }
+end
+
 local function each_with_a_card(net, kind, name, gpus)
+  local card = kind.nic
+  if kind.layout == 'switch' then -- as measured collectives say
+    card = topology.wire(card, { latency_s = fitted.infiniband_s / 2 - topology.wire(kind.pcie .. '_x16').latency_s })
+  end
   for i, gpu in ipairs(gpus) do
     local share = kind.gpus_per_nic or 1
     local nic = ('%s/nic%d'):format(name, math.floor((i - 1) / share))
     net:link(gpu, nic, kind.pcie .. '_x16')
-    if (i - 1) % share == 0 then net:link(nic, 'infiniband', kind.nic) end
+    if (i - 1) % share == 0 then net:link(nic, 'infiniband', card) end
   end
 end
 
@@ -183,22 +192,24 @@ end
 function nodes.spec(name)
   local parts = parse(check.argument('nodes.spec', 1, 'name', name, 'string'))
   if not parts then refuse(name, 'expected kinds of machines') end
-  local net, devices = topology.new { queue = 'route' }, 0
-  local first = kinds[parts[1].kind].collectives
+  local net, total = topology.new { queue = 'route' }, 0
+  local library = library_of(kinds[parts[1].kind])
   for _, part in ipairs(parts) do
     local kind = kinds[part.kind]
     if part.gpus < 1 or part.gpus > kind.gpus then
       refuse(name, '%s has %d GPUs, got a part of %.0f', part.kind, kind.gpus, part.gpus)
     end
     if part.count < 1 then refuse(name, 'expected at least 1 %s, got %.0f', part.kind, part.count) end
-    devices = devices + part.gpus * part.count
-    if devices > most then refuse(name, 'has %.0f devices, more than %d', devices, most) end
+    total = total + part.gpus * part.count
+    if total > most then refuse(name, 'has %.0f devices, more than %d', total, most) end
     net:machines(part.count, function(at)
       layouts[kind.layout](net, kind, at, net:devices(at, part.gpus, kind.gpu))
     end)
-    if kind.collectives ~= first then first = nil end -- of machines that are all alike
+    local other = library and library_of(kind)
+    library = other and { multicast_bandwidth = math.min(library.multicast_bandwidth, other.multicast_bandwidth),
+      copy_bandwidth = math.min(library.copy_bandwidth, other.copy_bandwidth) }
   end
-  if first then net:collectives(first) end
+  if library then net:collectives(library) end
   return net:spec()
 end
 

@@ -90,7 +90,7 @@ function runtimes.framework_bytes(runtime, kind, mixture)
     + 2 * (runtime.matmul_workspace_bytes or of_cublas)
 end
 
--- "Fitted": calibrated.lua has the value, by `trinity fidelity published --fit` to rows of that software.
+-- "Fitted": calibrated.lua has the value, by `trinity study fidelity published --fit` to rows of that software.
 runtimes.list = {
   megatron = { keeps_gradients = true, transformer_engine = true, expert_streams = 4,
     source = 'NeMo and Megatron-Bridge, 25.09 to 26.08 (github NVIDIA-NeMo/Megatron-Bridge, perf_recipes); '

@@ -21,6 +21,14 @@ local options_of = require 'trinity.base.options'
 local units = require 'trinity.base.units'
 local util = require 'trinity.base.util'
 
+local fitted = collective_constants.fitted()
+
+--- One NVLink from a GPU to an NVSwitch, half of the way: what measured collectives reach of its line rate.
+local function nvswitch(generation, line_bytes_per_s)
+  return { bandwidth_bytes_per_s = line_bytes_per_s * fitted[('nvlink%d_share'):format(generation)],
+    latency_s = fitted[('nvlink%d_s'):format(generation)] / 2 }
+end
+
 -- Links by name: what a copy or a collective gets from them in one direction, not the raw rate.
 --
 -- Bandwidths are what NVIDIA's NCCL reckons with (src/graph/topo.h: SM60_NVLINK_BW 18, SM70 and SM80 20, SM86 12,
@@ -59,10 +67,8 @@ local wires = {
   nvlink3_bridge = { bandwidth_bytes_per_s = 12e9, latency_s = 3.4e-6 },
   xgmi_mi200 = { bandwidth_bytes_per_s = 36e9, latency_s = 3.4e-6 },
   xgmi_mi300 = { bandwidth_bytes_per_s = 48e9, latency_s = 3.4e-6 },
-  -- One NVLink from a GPU to an NVSwitch, half of the way [A100, H100 25, B200 50 GB/s].
-  nvswitch3 = { bandwidth_bytes_per_s = 20e9, latency_s = 1.7e-6 },
-  nvswitch4 = { bandwidth_bytes_per_s = 20.6e9, latency_s = 1.7e-6 },
-  nvswitch5 = { bandwidth_bytes_per_s = 40.1e9, latency_s = 1.7e-6 },
+  -- A100, H100, B200.
+  nvswitch3 = nvswitch(3, 25e9), nvswitch4 = nvswitch(4, 25e9), nvswitch5 = nvswitch(5, 50e9),
   -- A network card to its fabric, half of the way less the PCIe slot [EDR 12.5, HDR 25, NDR 50, XDR 100 GB/s].
   infiniband_edr = { bandwidth_bytes_per_s = 12e9, latency_s = 1.95e-6 },
   infiniband_hdr = { bandwidth_bytes_per_s = 24e9, latency_s = 1.95e-6 },
@@ -88,7 +94,7 @@ local topology_options = options_of.declare('trinity.TopologyOptions', { help = 
   { 'queue', options_of.words('trinity.QueueModel', { 'sender', 'pair', 'none', 'route', 'fair', 'receiver' }),
     'sender', late = true, help = 'what transfers contend for' },
 })
-local library = collective_constants.library()
+local library = collective_constants.library(fitted)
 local library_options = options_of.declare('trinity.CollectiveLibrary', { kind = 'field',
   help = 'A library of collectives (engine/cluster/library.h); defaults are fitted to measurements.',
   { 'call_s', 'number', library.call_s, least = 0, most = 1, help = 'a call: launching it, and the members meeting' },

@@ -1,7 +1,8 @@
 -- Reads the editor types (LuaLS annotations): what scripts can call, with types and descriptions. A function's stand
 -- directly above its definition in lib/trinity; those of what C++ binds or is made at run time, and of tables that
--- functions take or give, in lib/trinity/_meta. The reference (trinity help --markdown) is made of them, and tests
--- compare them with what is there at run time.
+-- functions take or give, in lib/trinity/_meta; those of declared options are made of the declarations
+-- (lib/trinity/command/option_types.lua). The reference (trinity help --markdown) is made of all, and tests compare
+-- them with what is there at run time.
 --
 -- read() gives { classes =, order =, aliases = }:
 --   classes[name] = { name =, parent =, description =, fields =, methods =, members = }
@@ -226,9 +227,8 @@ function Reader:line(line)
   return understood
 end
 
---- Reads a file. A line of annotations that is not understood is an error, also above what is no function.
-function Reader:file(folder, path)
-  local text = core.read_file(folder .. path)
+--- Reads the text of a file. A line of annotations that is not understood is an error, also above what is no function.
+function Reader:text(folder, path, text)
   if not text:find('---@', 1, true) then return end
   self.module = path:gsub('/?init%.lua$', ''):gsub('%.lua$', ''):gsub('/', '.')
   self.of_variable, self.required, self.table = {}, {}, nil
@@ -279,11 +279,13 @@ local function settle(self)
   end
 end
 
---- Reads all files below a folder, by default those of lib/trinity.
+--- Reads all files below a folder, by default those of lib/trinity with what is made of its declared options.
 function declarations.read(folder)
+  local made = not folder and require('trinity.command.option_types').texts() or {}
   folder = folder or core.home .. '/lib/trinity/'
   local self = setmetatable({ result = { classes = {}, order = {}, aliases = {} }, functions = {}, given = {} }, Reader)
-  for _, path in ipairs(files(folder, '', {})) do self:file(folder, path) end
+  for room, text in util.sorted_pairs(made) do self:text('types/', room .. '.lua', text) end
+  for _, path in ipairs(files(folder, '', {})) do self:text(folder, path, core.read_file(folder .. path)) end
   settle(self)
   return self.result
 end

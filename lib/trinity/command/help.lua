@@ -86,6 +86,8 @@ function help.show(topic)
   if about then return show_model(topic, about) end
   local entries = reference.names(declarations.read())
   if entries[topic] then return io.write(manual.plain(reference.entry(topic))) end
+  local now = require('trinity.command.renamed')[topic]
+  if now then util.fail_usage("help: '%s' is now 'trinity %s'", topic, now) end
   local known = help.topics()
   local near = core.suggestion(topic, known)
   if near == '' then near = core.suggestion(topic, util.sorted_keys(entries)) end

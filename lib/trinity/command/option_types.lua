@@ -1,8 +1,8 @@
--- The editor types of declared options (lib/trinity/base/options.lua), as lib/trinity/_meta/options has them: one file
--- per directory of the library. And the other way: the fields of objects and results from their editor types.
+-- The editor types of declared options (lib/trinity/base/options.lua), one file per directory of the library: the build
+-- writes them to build/types. And the other way: the fields of objects and results from their editor types.
 
 local core = require 'trinity.core'
-local declarations = require 'trinity.command.declarations'
+local files = require 'trinity.files'
 local options = require 'trinity.base.options'
 local util = require 'trinity.base.util'
 
@@ -10,24 +10,17 @@ local option_types = {}
 
 local home = core.home .. '/lib/trinity/'
 
---- The modules below a folder that declare options, and the rooms that they are in.
-local function declaring(folder, prefix, modules, rooms)
+--- The modules below a folder that declare options.
+local function declaring(folder, prefix, modules)
   for _, name in ipairs(core.list_folder(home .. folder)) do
     local stem = name:match '^(.*)%.lua$'
     if not stem and not name:find('.', 1, true) and name ~= '_meta' then
-      declaring(folder .. name .. '/', prefix .. name .. '.', modules, rooms)
+      declaring(folder .. name .. '/', prefix .. name .. '.', modules)
     elseif stem and core.read_file(home .. folder .. name):find '\n[^-\n][^\n]*= options[_of]*%.declare%(' then
       modules[#modules + 1] = ((prefix .. stem):gsub('%.init$', ''))
-      rooms[folder:match '^[^/]+'] = true
     end
   end
-  return modules, rooms
-end
-
---- The rooms of the library whose modules declare options, sorted.
-function option_types.rooms()
-  local _, rooms = declaring('', 'trinity.', {}, {})
-  return util.sorted_keys(rooms)
+  return modules
 end
 
 --- A number as a person writes it.
@@ -102,13 +95,13 @@ end
 
 local head = [[
 ---@meta _
--- Options that functions of lib/trinity/%s take, made of what its modules declare (lib/trinity/base/options.lua) by
--- `build/trinity tests/lua/golden.lua --accept options`.
+-- Options that functions of lib/trinity/%s take, made by the build of what its modules declare
+-- (lib/trinity/base/options.lua).
 error 'this file is for editors']]
 
 --- The texts of all rooms: { methods = text, ... }.
 function option_types.texts()
-  for _, name in ipairs((declaring('', 'trinity.', {}, {}))) do require(name) end
+  for _, name in ipairs(declaring('', 'trinity.', {})) do require(name) end
   local parts = {}
   local function add(room, text)
     parts[room] = parts[room] or { head:format(room) }
@@ -121,6 +114,11 @@ function option_types.texts()
   local texts = {}
   for room, lines in util.sorted_pairs(parts) do texts[room] = table.concat(lines, '\n') .. '\n' end
   return texts
+end
+
+--- Writes the texts of all rooms into a folder.
+function option_types.write(folder)
+  for room, text in util.sorted_pairs(option_types.texts()) do files.write(('%s/%s.lua'):format(folder, room), text) end
 end
 
 local fields_head = [[
@@ -139,11 +137,10 @@ local function is_taken(name)
     or name == 'trinity'
 end
 
--- Classes by name, and whether one of these is of plain tables that functions give.
-local function read_classes()
-  for _, name in ipairs((declaring('', 'trinity.', {}, {}))) do require(name) end
-  local classes = declarations.read().classes
-  return classes, function(of)
+-- Whether one of the classes is of plain tables that functions give.
+local function plain_of(classes)
+  for _, name in ipairs(declaring('', 'trinity.', {})) do require(name) end
+  return function(of)
     local name = of:match '^trinity%.[%w_]+' or ''
     local plain = classes[name] and not is_taken(name) and #classes[name].methods == 0
     local rest = plain and of:sub(#name + 1):gsub('%?$', '')
@@ -188,9 +185,10 @@ local function add_returns(classes, plain, lines)
   end
 end
 
---- The text of lib/trinity/base/field_names.lua: classes that functions give, not those that they take.
-function option_types.field_names()
-  local classes, plain = read_classes()
+--- The text of lib/trinity/base/field_names.lua: classes that functions give, not those that they take. classes: as
+--- trinity.command.declarations has them.
+function option_types.field_names(classes)
+  local plain = plain_of(classes)
   local names, nested, returns = {}, {}, {}
   for name, class in util.sorted_pairs(classes) do
     local words, parts = {}, {}

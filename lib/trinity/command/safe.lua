@@ -143,11 +143,11 @@ end
 -- that read what workers and files hold, or that keep runs.
 local public = {}
 for name in ([[base.json base.plot base.progress base.text base.util cluster.devices cluster.nodes cluster.topology
-    command.cli command.options command.prompt command.reference dist dist.daso dist.synchronisation execute
-    execute.profile graph graph.decoder.network graph.framework graph.layers graph.model layers learn.algorithms
-    learn.policies methods methods.compare nn nn.tensor paper.trinity paper.fidelity pase pipeline report runs search
-    search.warm_start select strategy.problem strategy.rewards strategy.simulator strategy.splits strategy.strategy
-    strategy.timeline topology]]):gmatch '%S+' do
+    command.cli
+    command.options command.prompt command.reference dist dist.daso dist.synchronisation execute execute.profile
+    graph graph.decoder.network graph.layers graph.model layers learn.algorithms learn.policies methods
+    methods.compare nn nn.tensor pase pipeline report runs search search.warm_start select strategy.problem
+    strategy.rewards strategy.simulator strategy.splits strategy.strategy strategy.timeline topology]]):gmatch '%S+' do
   public['trinity.' .. name] = true
 end
 local families = { 'graph%.layers', 'nn' }

@@ -83,7 +83,7 @@ local function look_at_launcher()
   local ok, found = pcall(core.launch_variables)
   if not ok then return complain('launcher', '%s', plain(found)) end
   if found.size == 1 then
-    say('launcher', 'none, or one process: trinity launch -n 2 help --check looks at a job')
+    say('launcher', 'none, or one process: mpirun -n 2 trinity help --check looks at a job')
     return found
   end
   say('launcher', '%s: %d ranks%s, rank 0 at %s:%d', found.source, found.size,

@@ -1,5 +1,5 @@
--- trinity.dist: the processes of one training. A script joins the job that a launcher started it in (trinity
--- launch, torchrun, mpirun, srun, ...) and adds up tensors with the other ranks by LibTorch's c10d, with Gloo or NCCL.
+-- trinity.dist: the processes of one training. A script joins the job that a launcher started it in
+-- (mpirun, torchrun, srun, ...) and adds up tensors with the other ranks by LibTorch's c10d, with Gloo or NCCL.
 -- What the ranks of a job train together trinity.execute runs.
 --
 -- Started without a launcher it is a job of one process. Ranks, nodes and local ranks count from 0, as those of
@@ -28,8 +28,7 @@ local dist = {}
 ---@field nodes integer
 ---@field local_rank integer within the node, from 0
 ---@field local_size integer ranks a node
----@field source string the launcher: 'torchrun' (also of trinity launch), 'Open MPI', 'Slurm', ... (trinity help
---- processes), 'none'
+---@field source string the launcher: 'torchrun', 'Open MPI', 'Slurm', ... (trinity help processes), 'none'
 local Job = { __name = 'job' }
 Job.__index = Job
 
@@ -93,7 +92,7 @@ local function join_timeout_s()
   return seconds
 end
 
---- Joins the job that a launcher started this process in (trinity launch, torchrun, mpirun, srun, ...); without one, a
+--- Joins the job that a launcher started this process in (mpirun, torchrun, srun, ...); without one, a
 --- job of one process. Once a process: a second call gives the same job.
 ---@param options? trinity.JobOptions
 ---@return trinity.Job
@@ -118,8 +117,8 @@ end
 function dist.joins() return core.environment 'TRINITY_JOIN' == '1' end
 
 --- The job that this process has joined, when it has several ranks; else nil, as in dist.alone() and in workers of
---- trinity.parallel_map. Under `trinity launch`, and with TRINITY_JOIN=1 under any launcher, it joins if that has not
---- been done; else launchers may mean processes that have nothing to do with each other: rank 0 of these warns, once.
+--- trinity.parallel_map. With TRINITY_JOIN=1 it joins if that has not been done; else launchers may mean processes that
+--- have nothing to do with each other: rank 0 of these warns, once.
 ---@return trinity.Job?
 function dist.current()
   if alone > 0 or core.in_worker() then return nil end
@@ -261,66 +260,6 @@ end
 function Job:close()
   check.closing('job:close', self, 'job').handle:leave()
   if self.size == 1 then joined = nil end -- others cannot be met a second time
-end
-
-local launch_options = options_of.declare('trinity.LaunchOptions', { help = 'What dist.launch takes.',
-  { 'processes', 'integer', 1, least = 1, most = 1024, help = 'how many' },
-  { 'per_node', 'integer', 0, least = 0, most = 1024,
-    help = 'ranks on each of several pretended nodes; 0: all are on one' },
-  { 'threads', 'integer', 0, least = 0, most = 4096,
-    help = 'worker threads of each rank; 0: the cores divided by the processes' },
-  { 'backend', options_of.words('trinity.Backend', { 'gloo', 'nccl' }), otherwise = 'as the ranks choose',
-    help = 'of collectives' },
-  { 'all_output', 'boolean', false, help = 'standard output of every rank, not of rank 0 alone' },
-})
-
--- The command by which Open MPI starts the ranks, each under a guard of ours (engine/launch/rank_guard.h).
-local function mpirun_words(arguments, options)
-  local count = options.processes
-  local per_node = options.per_node > 0 and options.per_node or count
-  if count % per_node ~= 0 then
-    check.refuse('dist.launch', 2, 'options', '%d processes do not fill nodes of %d', count, per_node)
-  end
-  local words = { 'mpirun', '--allow-run-as-root', '--bind-to', 'none', '--stdin', 'none', '--host',
-    'localhost:' .. count, '-n', tostring(count), '-x', 'TRINITY_JOIN=1', '-x',
-    ('TRINITY_LAUNCH=%d:%d:%d'):format(core.process().pid, per_node, options.all_output and 1 or 0) }
-  local function add(...)
-    for i = 1, select('#', ...) do words[#words + 1] = select(i, ...) end
-  end
-  if options.backend then add('-x', 'TRINITY_BACKEND=' .. options.backend) end
-  -- Ranks that each took all cores would stand in each other's way.
-  local threads = options.threads
-  if threads == 0 then threads = math.max(1, math.floor(core.describe_machine().cores / count)) end
-  add(core.program(), '--threads', tostring(threads))
-  if core.takes_usr1() then add '--stop-on-usr1' end
-  add(unpack(arguments))
-  return words
-end
-
---- Runs the trinity command in several processes on this machine, started by Open MPI's mpirun, as `trinity launch`
---- does. Standard input is empty; standard error of rank 2 appears with "[2] " before its lines. The first rank that
---- dies, hangs or fails ends the job: one message on standard error names it. The ranks die with this process, whatever
---- ends it.
----@param arguments string[] of the command: a script and its arguments
----@param options? trinity.LaunchOptions
----@return integer status of the first rank that failed (128 and the signal's number for a signal), 0 when none did; 130
---- or 143 after Ctrl-C or SIGTERM, of this process or a rank, after which all ranks stop
-function dist.launch(arguments, options)
-  check.list('dist.launch', 1, 'arguments', arguments, 'string')
-  if #arguments == 0 then check.refuse('dist.launch', 1, 'arguments', 'expected a script, got an empty list') end
-  options = launch_options:read('dist.launch', 2, 'options', options)
-  local script = arguments[1]
-  if (script:find '/' or script:match '%.lua$') and not script:match '^%-' then -- no rank has to start for that
-    if not util.exists(script) then
-      check.refuse('dist.launch', 1, 'arguments', '%s: no such script', util.shortened(script))
-    end
-  end
-  local status = core.run_mpirun(mpirun_words(arguments, options))
-  if status < 0 then
-    util.fail("dist.launch: processes are started by Open MPI's mpirun, which is not here (%s)",
-      "Debian's package openmpi-bin")
-  end
-  return status
 end
 
 check.methods(Job, 'trinity.Job')

@@ -175,20 +175,11 @@ local function from_strategy(owner, given)
     synchronisation = given.synchronisation, replicas = given.replicas }
 end
 
--- `synchronisation` was called `policy`.
-local function with_older_name(spec)
-  if type(spec) ~= 'table' or spec.policy == nil or spec.synchronisation ~= nil then return spec end
-  local read = util.merged(spec, { synchronisation = spec.policy })
-  read.policy = nil
-  return read
-end
-
 --- Replicas of a network and how they are kept together.
 ---@param spec trinity.ReplicationSpec
 ---@return trinity.Replication
 function synchronisation.replicate(spec)
   local owner = 'synchronisation.replicate'
-  spec = with_older_name(spec)
   spec = check.needed(owner, from_strategy(owner, declared.replicate:read(owner, 1, 'spec', spec)), 'graph')
   spec.placement = array.placement(owner, 'option', 'placement', spec.placement, spec.graph)
   if spec.placement ~= nil and not array.is_int32(spec.placement) then

@@ -1,6 +1,6 @@
 -- trinity.execute: runs training steps of a strategy for real on LibTorch devices (engine/execute/executor.h),
 -- operators in the order in which the simulator ends them, and measures them. Workers are threads, or, in a job of
--- several processes (trinity launch), processes: rank r runs device r + 1.
+-- several processes (mpirun -n N trinity ...), processes: rank r runs device r + 1.
 
 local array = require 'trinity.base.array'
 local check = require 'trinity.base.check'

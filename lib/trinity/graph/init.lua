@@ -112,15 +112,11 @@ end
 
 --- Recomputation: forward operators run again before the backward ones, so that of a segment only what comes in stays
 --- alive in between (engine/graph/recompute.h). Segments are layers or smaller, not stages of a pipeline: all of one is
---- alive when it has run again. (`stage`, its earlier name, stays understood.)
+--- alive when it has run again.
 ---@param options trinity.RecomputeOptions
 ---@return trinity.Graph graph
 ---@return integer[] origin per operator: the operator of this graph that it is or repeats
 function Graph:recompute(options)
-  if type(options) == 'table' and options.stage ~= nil and options.segment == nil then
-    options = util.merged(options, { segment = options.stage })
-    options.stage = nil
-  end
   local given = graph_options.recompute:read('graph:recompute', 1, 'options', options)
   local handle, origin = self.handle:recompute { stage = given.segment, eager = given.eager }
   return graph.wrap(handle), origin

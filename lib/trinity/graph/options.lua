@@ -26,17 +26,9 @@ graph_options.model = options.declare('trinity.ModelOptions', { extends = graph_
   { 'cluster', 'any', as = 'trinity.Cluster|string', help = 'where it is trained: gpt2, bert_base, vit_b16 and '
     .. 'moe_transformer without a dtype are in bfloat16, with float32 gradients, if all of its devices have that; '
     .. 'decoders whose file says no dtype in float16 if they have not' },
-  { 'granularity', { 'layer', 'framework' }, 'layer', help = "'framework': the operators of a TensorFlow 1.15 graph" },
   { 'dimensions', 'table', as = 'table<string, integer>', help = 'sizes that an ONNX file leaves open, by name' },
   { 'copy_shared_vectors', 'boolean', true, late = true, help = 'of ONNX files: a vector read by several operators is '
     .. 'copied (exporters merge equal vectors), or one Variable' },
-  { 'weight_decay', 'boolean', false, late = true, help = "of granularity 'framework'" },
-  { 'clip_gradients', 'boolean', false, late = true, help = "of granularity 'framework'" },
-})
-
-graph_options.framework = options.declare(nil, { extends = graph_options.training,
-  { 'weight_decay', 'boolean', false, help = 'the optimiser decays weights' },
-  { 'clip_gradients', 'boolean', false, help = 'gradients are clipped to their global norm' },
 })
 
 local bucket_bytes = { 'bucket_bytes', 'integer', 25000000, least = 1, most = 2 ^ 50,

@@ -14,7 +14,6 @@ local util = require 'trinity.base.util'
 ---@class trinity.MethodsModule
 local methods = {}
 local registered, builtin = {}, {}
-local earlier_names = { gpipe = 'contiguous', max_load = 'max_load_dp' } -- which go on being understood
 
 local register_options = options_of.declare('trinity.MethodOptions', {
   help = 'What methods.register takes about a method.',
@@ -46,10 +45,16 @@ end
 ---@return string[]
 function methods.names() return util.sorted_keys(registered) end
 
+-- Methods of earlier versions by what is said in their place.
+local renamed = { gpipe = "use 'contiguous'", max_load = "use 'max_load_dp'", m_sct = "use 'm_etf'" }
+
+local function unknown(name)
+  return renamed[name] and ('%s; %s'):format(util.quoted(name), renamed[name]) or util.unknown(name, methods.names())
+end
+
 local function find(owner, name)
   check.argument(owner, 1, 'name', name, 'string')
-  return registered[name] or registered[earlier_names[name]]
-    or check.refuse(owner, 1, 'name', 'no method %s', util.unknown(name, methods.names()))
+  return registered[name] or check.refuse(owner, 1, 'name', 'no method %s', unknown(name))
 end
 
 --- What is known of a method.
@@ -112,8 +117,8 @@ function methods.get(name)
 end
 
 setmetatable(methods, { __index = function(_, name)
-  if registered[name] or earlier_names[name] then return methods.get(name) end
-  util.fail('trinity.methods: no method %s', util.unknown(name, methods.names()))
+  if registered[name] then return methods.get(name) end
+  util.fail('trinity.methods: no method %s', unknown(name))
 end })
 
 require 'trinity.methods.simple'(methods)
@@ -125,6 +130,6 @@ require 'trinity.methods.searchers'(methods)
 for _, name in ipairs { 'post', 'colocrl', 'hierarchical', 'placeto', 'doppler', 'tapp', 'pase' } do
   require('trinity.methods.' .. name)(methods)
 end
-for name in util.sorted_pairs(util.merged(registered, earlier_names)) do builtin[name] = true end
+for name in util.sorted_pairs(registered) do builtin[name] = true end
 
 return methods

@@ -1,12 +1,9 @@
--- Training rankers of moves (lib/trinity/search/rankers.lua), and holding them against the same search without one:
--- what `trinity train` and `trinity policy` do.
+-- Training rankers of moves (lib/trinity/search/rankers.lua): what `trinity train` does.
 
-local fronts = require 'trinity.methods.move_fronts'
 local methods = require 'trinity.methods'
 local model = require 'trinity.graph.model'
 local problems = require 'trinity.strategy.problem'
-local statistics = require 'trinity.base.statistics'
-local study_options = require 'trinity.methods.study_options'
+local rewards = require 'trinity.strategy.rewards'
 local util = require 'trinity.base.util'
 local warm_start = require 'trinity.search.warm_start'
 
@@ -19,12 +16,16 @@ local most_episodes = 96 -- of a round, which keeps what every move of theirs wa
 local most_starts = 5
 local most_memory = 0.95 -- share of a drawn reward
 
---- The graph that text NAME[:batch[:granularity]] says, and its label.
-local function graph_of(text)
-  local name, batch, granularity = text:match '^([^:]+):?(%d*):?(%a*)$'
-  if not name then util.fail_usage("'%s': expected MODEL, MODEL:BATCH or MODEL:BATCH:GRANULARITY", text) end
-  local options = { batch_size = tonumber(batch), granularity = granularity ~= '' and granularity or nil }
-  return model.load(name, util.merged(options, study_options[name]))
+-- Attention in single operators, so that there is more to place.
+local apart = { kernels = 'onnx', fused = true, optimizer = 'momentum' }
+local model_options = { gpt2 = apart, vit_b16 = apart, moe_transformer = apart,
+  bert_base = { kernels = 'onnx', optimizer = 'momentum' } }
+
+--- The graph of a text MODEL or MODEL:BATCH. load: in place of trinity.model.
+local function graph_of(text, load)
+  local name, batch = text:match '^([^:]+):?(%d*)$'
+  if not name then util.fail_usage("'%s': expected MODEL or MODEL:BATCH", text) end
+  return load(name, util.merged({ batch_size = tonumber(batch) }, model_options[name]))
 end
 
 --- Placements of heuristics that fit, the best first.
@@ -45,11 +46,12 @@ local function starts_of(problem)
 end
 
 --- Every graph of a list with every cluster of another (texts with commas): { label, problem, starts }, but for those
---- on which no heuristic fits, whose labels come second. reward: nil for the step time alone.
-function training.cases(graphs, clusters, reward)
+--- on which no heuristic fits, whose labels come second. reward: nil for the step time alone. load: of graphs, in place
+--- of trinity.model.
+function training.cases(graphs, clusters, reward, load)
   local cases, left_out = {}, {}
   for _, text in ipairs(util.words(graphs)) do
-    local graph = graph_of(text)
+    local graph = graph_of(text, load or model.load)
     for _, name in ipairs(util.words(clusters)) do
       local problem = problems.new { graph = graph, cluster = model.cluster(name), reward = reward }
       local label, starts = ('%s on %s'):format(text, name), starts_of(problem)
@@ -63,8 +65,16 @@ function training.cases(graphs, clusters, reward)
   return cases, left_out
 end
 
---- The reward of an episode: a share of memory, drawn evenly, the rest of it the step time.
-function training.front_reward(start, random) return fronts.reward(start, most_memory * random:uniform()) end
+--- The reward with a share of memory, relative to the metrics of a start.
+function training.memory_reward(start, share)
+  return rewards.mdpe { alpha = 1 - share, beta = 0, mode = 'linear',
+    gamma = share * start.step_time_s, memory_tolerance_bytes = start.peak_memory_bytes }
+end
+
+--- The reward of an episode: a share of memory, sampled uniformly, the rest of it the step time.
+function training.front_reward(start, random)
+  return training.memory_reward(start, most_memory * random:uniform())
+end
 
 --- Adds the cases to a trainer. reward: nil, or what draws that of each episode.
 function training.add(trainer, cases, reward)
@@ -87,45 +97,6 @@ function training.round(trainer, round, count, imitation)
   end
   trainer:set { learning_rate = ppo_learning_rate }
   return trainer.options.clip > 0 and 'ppo' or 'reinforce', trainer:reinforce(episodes(episodes_of_ppo, count))
-end
-
---- What a method finds from the best heuristic, whose price is in the budget { evaluations = } or { seconds = }: its
---- step time, and what a ranker came to. rank: option of method trinity.
-function training.run(method, case, budget, seed, rank)
-  local start, options = case.starts[1].placement, util.merged(budget, { seed = seed, quiet = true })
-  if method == 'annealing' or method == 'local_search' then
-    options.starts = { start }
-  else
-    options.warm_start, options.rank = { start }, rank
-  end
-  local found = methods[method](case.problem, options)
-  if found.stopped then util.fail 'interrupted' end
-  return found.metrics.step_time_s, found.ranking
-end
-
---- Step times of the search with a ranker over those of another method, a seed each: a list. budget: { evaluations = }
---- or { seconds = }. known: what others came to, by method, which this fills.
-function training.ratios(case, rank, other, budget, seeds, known)
-  local ratios, ranking = {}, nil
-  known[other] = known[other] or {}
-  for seed = 1, seeds do
-    known[other][seed] = known[other][seed] or training.run(other, case, budget, seed)
-    local own_s
-    own_s, ranking = training.run('trinity', case, budget, seed, rank)
-    ratios[seed] = own_s / known[other][seed]
-  end
-  return ratios, ranking
-end
-
---- The geometric mean of ratios, the bounds of its 95 % interval by the t distribution over rows, and the chance of
---- such a difference if there is none (signed ranks, Wilcoxon).
-function training.summary(ratios)
-  local logs = util.map(ratios, function(ratio) return math.log(ratio) end)
-  local mean, half = statistics.mean(logs), 0
-  if #logs > 1 then
-    half = statistics.student(#logs - 1) * statistics.deviation(logs) / math.sqrt(#logs)
-  end
-  return math.exp(mean), math.exp(mean - half), math.exp(mean + half), statistics.signed_rank(logs).p
 end
 
 return training

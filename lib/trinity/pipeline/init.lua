@@ -149,14 +149,6 @@ local function cut_result(instance, cut)
   return cut
 end
 
-local earlier_names = { max_load = 'max_load_annealing' } -- which go on being understood
-
---- The name of a method that there is, from what somebody called it.
-local function known_method(place, argument, word, owner)
-  if methods[word] == nil and earlier_names[word] then return earlier_names[word] end
-  return check.choice(owner, place, argument, word, methods)
-end
-
 local method_spec = options_of.declare('trinity.PipelineMethod', { kind = 'field',
   help = 'A method of your own for trinity.pipeline.',
   { 'run', 'function', needed = true, as = 'fun(instance: trinity.PipelineInstance): trinity.PipelineResult',
@@ -185,7 +177,7 @@ function pipeline.methods() return util.sorted_keys(methods) end
 ---@param method string
 ---@return string
 function pipeline.help(method)
-  return methods[known_method(1, 'method', method, name .. '.help')].help
+  return methods[check.choice(name .. '.help', 1, 'method', method, methods)].help
 end
 
 local function register_rule(method, rule, help)
@@ -400,7 +392,7 @@ local function plan_pipeline(_, source, options)
     check.wrong(name, 1, 'source', source, 'a file, the name of a model or a problem')
   end
   options = read_options(options)
-  local method = known_method('option', 'method', options.method, name)
+  local method = check.choice(name, 'option', 'method', options.method, methods)
   local network, cluster, whole = read(source, options)
   local instance = { network = network, about = network:about(), source = source, options = options }
   instance.machine, instance.levels = machine_of(instance.about, cluster, whole, instance.options)

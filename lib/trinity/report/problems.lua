@@ -19,9 +19,9 @@ local function number(value) return type(value) == 'number' and value or nil end
 
 local function fits(search) return search.fits ~= false and search.fits ~= 0 end
 
---- What a search found as infeasibility.better compares it. Runs of before have its infeasibility as `misfit`.
+--- What a search found as infeasibility.better compares it.
 local function result_of(search)
-  local why = search.infeasibility or search.misfit
+  local why = search.infeasibility
   local over = type(why) == 'table' and number(why.over_bytes) or 0
   return { metrics = { feasible = fits(search), excess_memory_bytes = over },
     reward = number(search.best_reward) or -math.huge }

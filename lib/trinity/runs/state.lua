@@ -177,6 +177,7 @@ local function start_of(script)
   local first = -1
   while given[first - 1] do first = first - 1 end -- the program is the first
   for i = first + 1, -1 do table.insert(start.options, given[i]) end
+  table.insert(start.arguments, given.study) -- taken out by scripts/study.lua
   for _, word in ipairs(given) do table.insert(start.arguments, word) end
   return start
 end
@@ -223,7 +224,7 @@ function state.save()
 end
 
 local function base_name(script, problem)
-  local parts = { run_folder.word(stem(script)) }
+  local parts = { run_folder.word((rawget(_G, 'arg') or {}).study or stem(script)) }
   if problem then
     parts[2], parts[3] = run_folder.word(problem.graph.name), run_folder.word(problem.cluster.name)
   end

@@ -34,7 +34,8 @@ local plenty = { 20, 60, 200 } -- evaluations a unit from which on two, three an
 local large = 500          -- colocation units from which on a long search begins hotter
 local few, few_large = 2000, 20000 -- evaluations of which each is worth a choice of many candidates
 
--- Whether the evaluations of a budget are few: on small graphs long searches need their breadth (manual/ranking.md).
+-- Whether the evaluations of a budget are few: on small graphs long searches need their breadth
+-- (scripts/studies/policy/RESULTS.md).
 local function is_few(problem, evaluations)
   return evaluations <= (problem.graph.units < large and few or few_large)
 end
@@ -84,7 +85,7 @@ function race.annealing(problem, start, seed, budget, ranker, moves)
 end
 
 --- Whether the search `self` shall race: a ranker by the step time, which it was trained for, does better without
---- (manual/ranking.md), by other rewards with one.
+--- (scripts/studies/policy/RESULTS.md), by other rewards with one.
 function race.pays(self) return not self.ranker or self.problem.reward ~= rewards.step_time() end
 
 --- How many annealings of ranked moves race from one start in what is left of the seconds of the search `self`. One

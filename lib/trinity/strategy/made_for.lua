@@ -70,7 +70,7 @@ function made_for.of(problem, plan)
     cost_fingerprint = problem.handle:cost_fingerprint() }
 end
 
---- What a file says that it was made for, and its version (1 and 2: earlier ones, which say nothing); `options` as
+--- What a file says that it was made for, and its version (2: an earlier one, which says nothing); `options` as
 --- trinity.model takes them.
 ---@param path string
 ---@return table<string, any> fields

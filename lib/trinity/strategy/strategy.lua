@@ -9,7 +9,6 @@ local made_for = require 'trinity.strategy.made_for'
 local simulator = require 'trinity.strategy.simulator'
 local parallelism = require 'trinity.strategy.parallelism'
 local splits = require 'trinity.strategy.splits'
-local version_1 = require 'trinity.strategy.version_1'
 local util = require 'trinity.base.util'
 
 --- What a ranker of moves came to in a search.
@@ -146,9 +145,19 @@ function Strategy:explain() return require 'trinity.strategy.explain'(self) end
 ---@return trinity.Account
 function Strategy:account() return (require('trinity.strategy.account')(self)) end
 
---- The earlier name of strategy:infeasibility().
----@return trinity.Infeasibility?
-function Strategy:misfit() return self:infeasibility() end
+--- What happened when in a step of it.
+---@return trinity.Timeline
+function Strategy:timeline() return simulator.timeline('strategy:timeline', self.problem, self) end
+
+--- Writes a picture of it (SVG): one row per stage of the pipeline or, of a placement, per device, with its layers,
+--- what it does in a step, and who owns its memory.
+---@param path string
+---@return string path
+function Strategy:picture(path)
+  check.path('strategy:picture', 1, 'path', path)
+  util.write_file('strategy:picture', path, hooks.picture(self))
+  return path
+end
 
 --- A strategy as JSON text: see strategy:save.
 function strategy.text(self)
@@ -192,8 +201,7 @@ end
 function strategy.plan_of(problem, loaded, placement)
   local plan = loaded.parallelism or loaded.schedule or {}
   if not plan.mesh then plan.placement = placement end
-  plan.splits = loaded.splits and splits.named(problem.graph, loaded.splits)
-    or loaded.notes.splits and version_1.splits(loaded.notes.splits) or nil
+  plan.splits = loaded.splits and splits.named(problem.graph, loaded.splits) or nil
   return plan
 end
 
@@ -234,12 +242,10 @@ function strategy.load(problem, path, options)
   other = other or differs and other_than_made_for(problem, path, loaded.notes, differs, reevaluate)
   local found = strategy.new('problem:load', problem, plan, { method = loaded.notes.method, saved = loaded.notes,
     reevaluated = other })
-  local replication = loaded.replication
-    or loaded.notes.replication and version_1.replication(loaded.notes.replication)
-  found.replication = replication and hooks.read_replication(problem, placement, path, replication)
+  found.replication = loaded.replication and hooks.read_replication(problem, placement, path, loaded.replication)
   return found
 end
 
-check.methods(Strategy, 'trinity.Strategy', 'split')
+check.methods(Strategy, 'trinity.Strategy', 'split layout')
 
 return strategy

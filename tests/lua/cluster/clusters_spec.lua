@@ -267,7 +267,7 @@ describe('machines by name', function()
   it('are domains of NVLink where these are larger than a machine', function()
     local domain = trinity.cluster 'gb200_nvl72'
     expect(#domain.devices):equals(72)
-    expect(select(2, domain:wire(1, 72))):equals(18 * 40.1e9)
+    expect(select(2, domain:wire(1, 72))):equals(18 * trinity.topology.wire 'nvswitch5'.bandwidth_bytes_per_s)
     expect(#trinity.cluster('gb300_nvl72:36x2').devices):equals(72)
   end)
   it('go over the processors where they have no switch', function()
@@ -288,15 +288,16 @@ end)
 
 describe('machines with NVSwitch', function()
   it('join any two GPUs alike, and machines by a card for each GPU', function()
-    for name, expected in trinity.sorted_pairs { dgx_a100x2 = { 12 * 20e9, 24e9 }, dgx_h100x2 = { 18 * 20.6e9, 48e9 } } do
+    for name, expected in trinity.sorted_pairs { dgx_a100x2 = { 12, 'nvswitch3', 24e9 }, dgx_h100x2 = { 18, 'nvswitch4', 48e9 } } do
       local cluster = trinity.cluster(name)
       local route, bandwidth, latency_s = way(cluster, 'n1/gpu2', 'n1/gpu5')
       expect(route):equals 'n1/gpu2 -> n1/nvswitch | n1/nvswitch -> n1/gpu5'
-      expect(bandwidth):equals(expected[1])
-      expect(latency_s):near(3.4e-6, 1e-12)
+      local link = trinity.topology.wire(expected[2])
+      expect(bandwidth):equals(expected[1] * link.bandwidth_bytes_per_s)
+      expect(latency_s):near(2 * link.latency_s, 1e-12)
       route, bandwidth = way(cluster, 'n0/gpu2', 'n1/gpu5')
       expect(route):equals 'n0/gpu2 -> n0/nic2 | n0/nic2 -> infiniband | infiniband -> n1/nic5 | n1/nic5 -> n1/gpu5'
-      expect(bandwidth):equals(expected[2])
+      expect(bandwidth):equals(expected[3])
     end
   end)
 end)

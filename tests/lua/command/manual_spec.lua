@@ -17,8 +17,6 @@ local not_run = {
   ['build/trinity execute --model gpt2 --batch_size 1 --set fused=false,layers=4,hidden=256,heads=4,vocabulary=1024,'
     .. 'sequence=128,positions=128 --devices cpu:0,cpu:1 --mixtures 20 --steps 8'] =
     'takes minutes; execute_mixtures_spec.lua measures small ones',
-  ['build/trinity fidelity golden --rows ../shared/data/megatron-golden/rows.csv'] =
-    'reads data that are not in the repository; golden_spec.lua holds its figures',
 }
 
 local function read_all()

@@ -1,4 +1,4 @@
--- What a command line may say: units, true and false as words, earlier names of options, clusters with and without a count.
+-- What a command line may say: units, true and false as words, options that were renamed, clusters with and without a count.
 
 local trinity = require 'trinity'
 local core = require 'trinity.core'
@@ -126,7 +126,7 @@ describe('--cluster', function()
         :format(cluster), 0, 'simulated on [%w_]+x2: ')
     end
     for _, words in ipairs { '--cluster p100 --devices 2', '--cluster p100x2' } do
-      trinity_says(("placement_benchmark --folder '%s/tests/data/profiles' --only small --methods single_device --run none %s")
+      trinity_says(("study placement --folder '%s/tests/data/profiles' --only small --methods single_device --run none %s")
         :format(core.home, words), 0, '\nsmall +2 ')
     end
     local _, output = run_trinity 'pipeline alexnet --cluster dgx_a100x2 --devices 16 --method max_load_dp --run none'
@@ -138,20 +138,26 @@ describe('--cluster', function()
   end)
 end)
 
-local whole = { fidelity = 'fidelity', launch = 'dist' } -- directories that scripts hand all of their options to
+-- Directories that scripts hand all of their options to.
+-- The commands, and studies by their files.
+local scripts = commands.names()
+for _, study in ipairs(core.list_folder(root .. '/scripts/studies')) do
+  local name = ('studies/%s/study'):format(study)
+  if core.exists(('%s/scripts/%s.lua'):format(root, name)) then scripts[#scripts + 1] = name end
+end
 
 -- The text of a script and of the modules that it requires.
 local function text_of(name)
   local parts = { core.read_file(('%s/scripts/%s.lua'):format(root, name)) }
-  for module in parts[1]:gmatch "require[ (]'(trinity%.[%w_.]+)'" do
-    local stem = ('%s/lib/%s'):format(root, module:gsub('%.', '/'))
+  for module in parts[1]:gmatch "require[ (]'([%w_]+%.[%w_.]+)'" do
+    local stem = ('%s/%s/%s'):format(root, module:find '^studies' and 'scripts' or 'lib', (module:gsub('%.', '/')))
     for _, ending in ipairs { '.lua', '/init.lua' } do
       if core.exists(stem .. ending) then parts[#parts + 1] = core.read_file(stem .. ending) end
     end
   end
-  local folder = whole[name] and ('%s/lib/trinity/%s/'):format(root, whole[name])
-  for _, file in ipairs(folder and core.list_folder(folder) or {}) do
-    parts[#parts + 1] = core.read_file(folder .. file)
+  local folder = name:match '^studies/.*/' -- of a study, whose modules read its options, too
+  for _, file in ipairs(folder and core.list_folder(('%s/scripts/%s'):format(root, folder)) or {}) do
+    if file:find '%.lua$' then parts[#parts + 1] = core.read_file(('%s/scripts/%s%s'):format(root, folder, file)) end
   end
   return table.concat(parts, '\n')
 end
@@ -159,7 +165,7 @@ end
 describe('a command', function()
   it('reads every option that it declares', function()
     local count, unread = 0, {}
-    for _, name in ipairs(commands.names()) do
+    for _, name in ipairs(scripts) do
       local text = text_of(name)
       for option, declared in trinity.sorted_pairs(commands.about(name).options) do
         count = count + (declared.common and 0 or 1)
@@ -174,7 +180,7 @@ describe('a command', function()
   end)
   it('refuses an unknown option, and words that it has no place for', function()
     local count = 0
-    for _, name in ipairs(commands.names()) do
+    for _, name in ipairs(scripts) do
       local about, list = commands.about(name), false
       for _, option in trinity.sorted_pairs(about.options) do list = list or option.position and option.type == 'table' end
       count = count + 1

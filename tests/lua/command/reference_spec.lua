@@ -95,7 +95,8 @@ describe('.luarc.json', function()
     local settings = assert(loadstring('return ' .. lua))()
     expect(settings['runtime.version']):equals 'LuaJIT'
     local library = settings['workspace.library']
-    expect(#library):equals(1)
-    expect(core.read_file(('%s/%s/trinity/_meta/trinity.lua'):format(root, library[1]))):matches '^%-%-%-@meta trinity'
+    expect(table.concat(library, ' ')):equals 'lib build/types'
+    expect(core.read_file(root .. '/lib/trinity/_meta/trinity.lua')):matches '^%-%-%-@meta trinity'
+    expect(core.read_file(program:match '^(.*)/' .. '/types/search.lua')):matches '^%-%-%-@meta _.*\n%-%-%-@class trinity%.%w+'
   end)
 end)

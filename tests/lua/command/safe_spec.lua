@@ -106,8 +106,7 @@ local attempts = {
   { 'expected the name of a file or folder', 'problem.graph:save "" return true' },
   { 'a file of trinity', 'problem.graph:save(home .. "/models/escape.json") return true' },
   -- Processes.
-  { 'safe scripts start no processes and join no job', 'return trinity.dist.init()',
-    'return trinity.dist.launch({ "script.lua" }, { processes = 1 })' },
+  { 'safe scripts start no processes and join no job', 'return trinity.dist.init()' },
   { 'cannot send a function', 'return trinity.parallel_map(2, function() return print end, { workers = 2, quiet = true })' },
   { false,
     [[ local made = trinity.parallel_map(2, function() return problem end, { workers = 2, quiet = true })

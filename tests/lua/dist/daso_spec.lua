@@ -275,7 +275,7 @@ describe('training time', function()
     expect(result.epochs[16].global_skips):equals(4)
     expect(run:train({ epochs = 20, batches = 3 }).epochs[16].global_skips):equals(8)
     local of_strategy = sync.replicate { strategy = problem:strategy(placement), cluster = problem.cluster,
-      policy = sync.daso {} } -- the older name
+      synchronisation = sync.daso {} }
     expect(of_strategy:train({ epochs = 20, batches = 3 }).time_s):equals(run:train({ epochs = 20, batches = 3 }).time_s)
   end)
   it('is part of a strategy, in its file too', function()

@@ -18,19 +18,11 @@ end
 -- In a script: hang.
 local hang = "require('ffi').cdef 'int poll(void *, unsigned long, int);' require('ffi').C.poll(nil, 0, 60000)"
 
--- What a job that several tests look at printed, and its exit status.
-local jobs = {}
-local function output_of(name, options, text, arguments)
-  if not jobs[name] then
-    local status, output = launch(options, text, arguments)
-    jobs[name] = { status = status, output = output }
-  end
-  return jobs[name].output, jobs[name].status
-end
-
--- Two nodes of two ranks: collectives, then what they execute, of which one rank has another model.
+-- Two nodes of two ranks: collectives, then what they execute, of which one rank has another model. What the job, of
+-- which two tests tell, said, and its exit status.
+local four
 local function four_ranks()
-  return output_of('four', '-n 4 --per_node 2 --all_output', [[
+  four = four or { launch(4, [[
   local trinity = require 'trinity'
   local tensor = trinity.tensor
   local job = trinity.dist.init { link = { latency_s = 1e-3 } }
@@ -47,23 +39,13 @@ local function four_ranks()
   slow:wait()
   lines[#lines + 1] = tostring(slow:done()) .. job:mean(job.rank)
   job:agree('the weather', 'fine')
-  print(table.concat(lines, '; '))
+  io.stderr:write(job.rank, ': ', table.concat(lines, '; '), '\n')
   local graph = trinity.model('mlp', { inputs = 4, hidden = { job.rank == 2 and 5 or 6 }, classes = 3, batch_size = 2 })
   local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x4' }
   trinity.execute(problem, problem:strategy { mesh = { data = 4 } }, { steps = 2, warm_up = 0 })
   print 'never'
-  ]])
-end
-
--- One node of two ranks, which both end with status 7.
-local function two_ranks()
-  return output_of('two', '-n 2 --threads 3', [[
-  local trinity = require 'trinity'
-  local job = trinity.dist.init()
-  print(arg[1], arg[2], trinity.threads())
-  job:close()
-  os.exit(tonumber(arg[2]))
-  ]], 'a 7')
+  ]], { per_node = 2 }) }
+  return four[2], four[1]
 end
 
 describe('a job', function()
@@ -80,17 +62,16 @@ describe('a job', function()
     expect(trinity.dist.current()):equals(nil)
     expect(function() job:all_reduce(trinity.tensor.ones { 2, 3 }:transpose(1, 2)) end):raises 'expected a contiguous tensor'
     expect(function() job:broadcast(x, { root = 1 }) end):raises "'root'"
-    expect(function() trinity.dist.launch { '/nowhere/x.lua' } end):raises "'arguments'%): /nowhere/x.lua: no such script"
   end)
   it('adds up over all ranks, nodes and across nodes', function()
     local output = four_ranks()
-    local function line(mark, node, across, root) -- rank 0's bears no mark
-      return ('\n%s6 4 15 1.33333; %s; %s; 3 1 8 0.33333; 1.5 1 3.75 0.33333; %d; true1.5\n'):format(mark, node, across, root)
+    local function line(rank, node, across, root)
+      return ('\n%d: 6 4 15 1.33333; %s; %s; 3 1 8 0.33333; 1.5 1 3.75 0.33333; %d; true1.5\n'):format(rank, node, across, root)
     end
     output = '\n' .. output:gsub('\n', '\n\n')
-    expect(output):matches(line('', '1 2 3 0.66667', '2 2 5 0.66667', 1))
-    expect(output):matches(line('%[2%] ', '5 2 12 0.66667', '2 2 5 0.66667', 3))
-    expect(output):matches(line('%[3%] ', '5 2 12 0.66667', '4 2 10 0.66667', 3))
+    expect(output):matches(line(0, '1 2 3 0.66667', '2 2 5 0.66667', 1))
+    expect(output):matches(line(2, '5 2 12 0.66667', '2 2 5 0.66667', 3))
+    expect(output):matches(line(3, '5 2 12 0.66667', '4 2 10 0.66667', 3))
     expect(count(output, 'true1.5\n')):equals(4)
   end)
   it('refuses contradictory variables by name', function()
@@ -124,7 +105,7 @@ end)
 
 describe('a rank that fails ends the job with one message', function()
   it('when it hangs', function()
-    local status, output, seconds = launch('-n 3', [[
+    local status, output, seconds = launch(3, [[
       local trinity = require 'trinity'
       local job = trinity.dist.init { timeout_s = 1.5 }
       job:barrier()
@@ -132,50 +113,50 @@ describe('a rank that fails ends the job with one message', function()
       job:barrier()
       print 'never'
     ]])
-    expect(output):matches '^%[0%] trinity: rank 1 hangs: for %d s rank [02] has waited for it in barrier 3 %(world%)\n$'
+    expect(output):matches '^trinity: rank 1 hangs: for %d s rank [02] has waited for it in barrier 3 %(world%)\n$'
     expect(status):equals(1)
     expect(seconds):below(30)
   end)
   it('when it is stopped', function()
-    local status, output, seconds = launch('-n 2', [[
+    local status, output, seconds = launch(2, [[
       local trinity = require 'trinity'
       local job = trinity.dist.init { silence_s = 2 }
-      if job.rank == 1 then os.execute('kill -STOP ' .. io.open '/proc/self/stat':read '*n') end
+      local me = io.open '/proc/self/stat':read '*n'
+      if job.rank == 1 then os.execute(('(sleep 5; kill -CONT %d) & kill -STOP %d'):format(me, me)) end
       job:barrier()
     ]])
-    expect(output):matches '^%[0%] trinity: rank 1 has not answered for %d s: it was killed or stopped'
-    expect(count(output, '\n')):equals(1)
+    expect(output):matches '^trinity: rank 1 has not answered for %d s: it was killed or stopped' -- rank 1 itself may speak later
     expect(status):equals(1)
     expect(seconds):below(30)
   end)
   it('when its script fails, beside its own', function()
-    local status, output = launch('-n 2', [[
+    local status, output = launch(2, [[
       local job = require('trinity').dist.init()
       if job.rank == 1 then error 'no more data' end
       job:barrier()
     ]])
-    expect(output):matches '^%[1%] trinity: [^\n]*: no more data\ntrinity: rank 1 ended with exit status 1\n$'
+    expect(output):matches '^trinity: [^\n]*: no more data\ntrinity: rank 1 has left the job[^\n]*\n$'
     expect(status):equals(1)
   end)
   it('when its script ends before it joins', function()
-    local status, output = launch('-n 2 --per_node 1', [[
+    local status, output = launch(2, [[
       local trinity = require 'trinity'
       if os.getenv 'RANK' == '1' then os.exit(0) end
       trinity.dist.init { join_timeout_s = 3 }
-    ]])
-    expect(output):equals('[0] trinity: rank 1 of 2 (node 1) has not joined within 3 s: it never started, hangs, was '
-      .. 'stopped or ended\n')
+    ]], { per_node = 1 })
+    expect(output):matches('^trinity: [^\n]*rank 1 of 2 %(node 1%) has not joined within 3 s: it never started, hangs, was '
+      .. 'stopped or ended\n$')
     expect(status):equals(1)
   end)
   it('when it has other arguments or another program', function()
     local function differs(change)
-      return launch('-n 3', "if os.getenv 'RANK' == '2' then " .. change .. " end require('trinity').dist.init()", '--steps 5')
+      return launch(3, "if os.getenv 'RANK' == '2' then " .. change .. " end require('trinity').dist.init()", { arguments = '--steps 5' })
     end
     local status, output = differs "arg[2] = '6'"
-    expect(output):matches '^%[%d%] trinity: rank 2 has other arguments: %-%-steps 6, the others %-%-steps 5\n$'
+    expect(output):matches '^trinity: [^\n]*rank 2 has other arguments: %-%-steps 6, the others %-%-steps 5\n'
     expect(status):equals(1)
     local _, program_output = differs "require('trinity.core').version = '0.0.9'"
-    expect(program_output):matches '^%[%d%] trinity: rank 2 has another program: trinity 0.0.9 with LibTorch [^\n]*, the others trinity [%d.]+ with [^\n]*\n$'
+    expect(program_output):matches 'trinity: [^\n]*rank 2 has another program: trinity 0.0.9 with LibTorch [^\n]*, the others trinity [%d.]+ with [^\n]*\n'
   end)
   it('when what listens at the port is no store', function()
     local listener = write_script([[
@@ -227,66 +208,15 @@ describe('a rank that fails ends the job with one message', function()
     expect(copy(open_mpi:format(1, 2), search)):equals 'true\tnil\n'
     expect(copy(open_mpi:format(0, 1), search)):equals 'true\tnil\n'
     expect(copy(torchrun, '')):matches(told:format('torchrun', '')) -- at its end, whatever it did
-    local _, joined = launch('-n 2', "require('trinity').dist.init():barrier()")
+    local _, joined = launch(2, "require('trinity').dist.init():barrier()")
     expect(joined):equals ''
-    local _, apart = launch('-n 2', '')
-    expect(apart):equals ''
   end)
   it('when it has another model', function()
     local output, status = four_ranks()
-    expect(output):matches '%[%d%] trinity: /[^\n]*:%d+: rank 2 %(node 1%) disagrees about what is executed: it has mlp of %x+, [^\n]*\n'
+    expect(output):matches 'trinity: /[^\n]*:%d+: rank 2 %(node 1%) disagrees about what is executed: it has mlp of %x+, [^\n]*\n'
     expect(count(output, 'trinity: ')):equals(1)
     expect(count(output, 'never')):equals(0)
     expect(status):equals(1)
-  end)
-  it('and leaves no process behind when the launcher is killed', function()
-    local folder = temporary()
-    local script = write_script(([[
-      local job = require('trinity').dist.init()
-      require('trinity.core').write_file(%q .. job.rank, tostring(io.open '/proc/self/stat':read '*n'))
-      %s
-    ]]):format(folder, hang))
-    shell(('"$T" launch -n 2 %s & p=$!; for i in $(seq 200); do [ -s %s0 ] && [ -s %s1 ] && break; sleep 0.05; done; kill -9 $p; wait $p')
-      :format(script, folder, folder))
-    local left = 1
-    for _ = 1, 100 do
-      left = 0
-      for rank = 0, 1 do
-        local process = io.open(folder .. rank):read '*a'
-        local stat = io.open('/proc/' .. process .. '/cmdline')
-        if stat and stat:read '*a' ~= '' then left = left + 1 end
-        if stat then stat:close() end
-      end
-      if left == 0 then break end
-      os.execute 'sleep 0.05'
-    end
-    expect(left):equals(0)
-  end)
-end)
-
-describe('trinity launch', function()
-  it('says what it misses', function()
-    trinity_says('launch -n 2', 2, 'which script')
-    local function refused(arguments, text)
-      local script = assert(loadfile(root .. '/scripts/launch.lua'))
-      setfenv(script, setmetatable({ arg = arguments }, { __index = _G }))
-      local ok, problem = pcall(script)
-      expect(ok):equals(false)
-      expect(problem.usage):equals(true)
-      expect(problem.message):matches(text)
-    end
-    refused({ '-n', '3', '--per_node', '2', 'script.lua' }, '3 processes do not fill nodes of 2')
-    refused({ '--process', '2', 'script.lua' }, "did you mean 'processes'")
-    refused({ '-n2', '--threads', 'many', 'script.lua' }, "'%-%-threads'")
-    local status, output = shell('PATH=/nowhere "$T" launch -n 2 ' .. write_script '')
-    expect(output):matches "^trinity: [^\n]*: processes are started by Open MPI's mpirun, which is not here %(Debian's package openmpi%-bin%)\n$"
-    expect(status):equals(1)
-  end)
-  it('gives the script its arguments, the ranks threads, and the status back', function()
-    local output, status = two_ranks()
-    expect(output):matches '^a\t7\t3\n'
-    expect(output):matches 'trinity: rank [01] ended with exit status 7\n$'
-    expect(status):equals(7)
   end)
 end)
 

@@ -38,12 +38,3 @@ describe('an imported graph', function()
     expect(function() trinity.execute(problem, problem:placement()) end):raises 'no kernel for operator type If$'
   end)
 end)
-
-describe('a graph of framework granularity', function()
-  it('is refused with what to do instead', function()
-    local graph = trinity.model('alexnet', { batch_size = 1, granularity = 'framework' })
-    local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x1' }
-    expect(function() trinity.execute(problem, problem:placement()) end)
-      :raises "execute the network with granularity = 'layer'"
-  end)
-end)

@@ -92,7 +92,7 @@ describe('files of other programs', function()
     { 'onnx', '.onnx', data .. 'onnx/lstm.onnx', function(file) return says(file, 'info') end },
     { 'config.json', '.json', model, function(file) return says(file, 'info') end },
     { 'chakra', '.0.et', folder .. '/two/trace.0.et', function(file) return says(file, 'info') end },
-    { 'autoparallel', '.json.gz', data .. 'clients/autoparallel/gpt2_8.json.gz', function(file) return says(file, 'select') end },
+    { 'autoparallel', '.json.gz', data .. 'clients/autoparallel/gpt2_8.json.gz', function(file) return says(file, 'study select') end },
     { 'autoparallel nodes', '.json', data .. 'clients/autoparallel_nodes.json',
       function(file) return ("%s --format autoparallel --nodes '%s'"):format(replicas, file) end },
     { 'pytorch_schedule', '.csv', '', function(file)

@@ -103,23 +103,3 @@ describe('a later GPU', function()
     takes_no_longer({ 'p100', 'v100', 'a100_80gb', 'h100', 'h200', 'b200' }, { constants = 'data_sheet' })
   end)
 end)
-
-describe('the paper (Algorithms 2022, 15(4), 108), table 4, one card', function()
-  --- Metrics of everything on one card of the paper's, at its granularity.
-  local function one_card(model, options)
-    options.granularity = 'framework'
-    local problem = trinity.simulator { graph = trinity.model(model, options), cluster = trinity.cluster 'p100_paper' }
-    return problem:evaluate(problem:placement())
-  end
-  it('GNMT fits and takes 0.30 s, PNASNet-Large (8) fits and takes 1.45 s, within 2 times', function()
-    local gnmt, pnasnet = one_card('gnmt', {}), one_card('pnasnet_large', { batch_size = 8 })
-    expect(gnmt.feasible):truthy()
-    expect(gnmt.step_time_s):near(0.30, 0.15)
-    expect(pnasnet.feasible):truthy()
-    expect(pnasnet.step_time_s >= 1.45 / 2 and pnasnet.step_time_s <= 1.45 * 2):truthy()
-  end)
-  it('NASNet-Large (32) and an NMT of 1,728 units do not fit', function()
-    expect(one_card('nasnet_large', { batch_size = 32 }).feasible):equals(false)
-    expect(one_card('nmt', { hidden = 1728 }).feasible):equals(false)
-  end)
-end)

@@ -69,8 +69,6 @@ describe('trinity.model', function()
     expect(half.parameters):equals(full.parameters)
     expect(half.parameter_bytes * 2):equals(full.parameter_bytes)
     expect(function() trinity.model('resnet50', { dtype = 'float17' }) end):raises "option 'dtype': unknown value 'float17', did you mean 'float16'"
-    expect(function() trinity.model('resnet50', { granularity = 'frame' }) end)
-      :raises "option 'granularity': unknown value 'frame'.*framework, layer"
     expect(function() trinity.model('resnet50', { training = 'no' }) end):raises "option 'training': expected true or false, got string 'no'"
   end)
 end)
@@ -202,8 +200,6 @@ describe('trinity export', function()
     local path = temporary '.pt2'
     trinity.files.write(path, 'PK')
     trinity_says('info ' .. path, 1, '^trinity: [^:]*%.pt2: expected a zip archive')
-    trinity_says('simulate --model vgg16 --cluster p100x2 --schedule_csv ' .. path, 1,
-      '^trinity: [^:]*%.pt2: row 1, column 1: expected STAGE KIND MICROBATCH')
   end)
   it('refuses a format that is not there', function()
     trinity_says('export vgg16 --format jsn', 2, "^trinity: option '%-%-format': unknown format 'jsn', did you mean 'json'%?")

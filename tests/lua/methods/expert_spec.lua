@@ -31,14 +31,11 @@ describe('the expert', function()
   end)
   it('gives each LSTM layer of NMT a device, attention and softmax the last', function()
     local options = { sequence = 4, hidden = 64, vocabulary = 500 }
-    for _, granularity in ipairs { 'layer', 'framework' } do
-      options.granularity = granularity
-      local problem = problem_of('nmt', options, 'p100x4')
-      local placement = expert(problem).placement
-      for name, device in trinity.sorted_pairs { source = '1', target = '1', ['encoder/layer_1'] = '1', ['encoder/layer_2'] = '2',
-        ['decoder/layer_1'] = '3', ['decoder/layer_2'] = '4', attention = '4', projection = '4' } do
-        expect(devices_of(problem, placement, '^' .. name .. '/')):equals(device)
-      end
+    local problem = problem_of('nmt', options, 'p100x4')
+    local placement = expert(problem).placement
+    for name, device in trinity.sorted_pairs { source = '1', target = '1', ['encoder/layer_1'] = '1', ['encoder/layer_2'] = '2',
+      ['decoder/layer_1'] = '3', ['decoder/layer_2'] = '4', attention = '4', projection = '4' } do
+      expect(devices_of(problem, placement, '^' .. name .. '/')):equals(device)
     end
   end)
   it('puts layers in turn where devices are fewer: GNMT on two', function()

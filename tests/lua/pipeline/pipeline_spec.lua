@@ -38,10 +38,6 @@ describe('trinity.pipeline', function()
     expect(found.contiguous_max_load):equals(12.5)
     expect(found.assignment[1]):equals(found.assignment[3])
     expect(found.assignment[2]):equals(found.assignment[5])
-    local earlier = cut(training, { method = 'max_load', rounds = 2 }) -- the earlier name
-    expect(earlier.method):equals 'max_load_annealing'
-    expect(table.concat(earlier.assignment, ' ')):equals(table.concat(found.assignment, ' '))
-    expect(trinity.pipeline.help 'max_load'):equals(trinity.pipeline.help 'max_load_annealing')
   end)
   it('numbers the CPU 0, in the order of the file', function()
     local found = cut(training, { method = 'max_load_dp', devices = 0 })

@@ -196,7 +196,7 @@ describe('recomputation', function()
     local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x2' }
     local half = math.floor(graph.units / 2)
     local placement = problem:placement_by_unit(function(unit) return unit <= half and 1 or 2 end)
-    local again, origin = graph:recompute { stage = placement }
+    local again, origin = graph:recompute { segment = placement }
     local other = trinity.problem { graph = again, cluster = problem.cluster }
     local same = other:placement()
     for op = 1, #same do same[op] = placement[origin[op]] end
@@ -211,9 +211,9 @@ describe('recomputation', function()
     local function fails(options, pattern)
       expect(function() graph:recompute(options) end):raises('pipelines_spec%.lua:%d+: graph:recompute: .*' .. pattern)
     end
-    fails({ stage = { 1 } }, "recomputing graph 'chain': expected the stages of 6 operators, got 1")
+    fails({ segment = { 1 } }, "recomputing graph 'chain': expected the stages of 6 operators, got 1")
     fails({}, "option 'segment' is missing")
-    fails({ stage = { 1, 1, 1, 1, 1, -1 } }, "field 'stage': expected 0 to %d+, got %-1")
+    fails({ segment = { 1, 1, 1, 1, 1, -1 } }, "field 'stage': expected 0 to %d+, got %-1")
     fails({ segment = {}, segments = 1 }, "unknown option 'segments', did you mean 'segment'%?")
   end)
 end)

@@ -1,10 +1,7 @@
 -- trinity.plan on unlike devices: bounds below what is simulated whatever devices form a stage, slow devices that stay
--- idle, layers by what the least device of a stage has room for, moves of devices; and what stands beside it
--- (lib/trinity/paper/unequal.lua).
+-- idle, layers by what the least device of a stage has room for, moves of devices.
 
 local trinity = require 'trinity'
-local grid = require 'trinity.paper.unequal_grid'
-local rivals = require 'trinity.paper.unequal'
 local space = require 'trinity.plan.space'
 local stages = require 'trinity.plan.stages'
 
@@ -158,43 +155,5 @@ describe('a plan for unlike devices', function()
     expect(list(unpack(stages.split(cost, 2, 0, 0, nil, { 8, 3 })))):equals '5 3'
     expect(list(unpack(stages.split(cost, 4, 0, 0, { 1, 2, 2, 1 }, { 8, 8, 1, 8 })))):equals '3 1 1 3'
     expect(stages.split(cost, 2, 0, 0, nil, { 4, 3 })):equals(nil)
-  end)
-end)
-
-describe('what stands beside a plan', function()
-  it('has the grids of a pool and AMP\'s formula', function()
-    local list = grid.of { devices = 8, per_node = 4, layers = 6, batch = 8, most_micro_batch = 8 }
-    local seen = {}
-    for _, point in ipairs(list) do
-      expect(point.tensor * point.data * point.pipeline):equals(8)
-      expect(point.pipeline <= 6 and point.tensor <= 4):truthy()
-      expect(point.micro_batch * point.micro_batches * point.data):equals(8)
-      seen[('%d %d %d'):format(point.tensor, point.data, point.micro_batch)] = true
-    end
-    expect(seen['2 4 2'] and seen['4 2 4'] and seen['1 8 1']):truthy()
-    local on = cluster_of({ {}, {}, { speed = 0.5 }, { speed = 0.5 } }, all_linked(4, 1e9))
-    local point = { tensor = 1, data = 2, pipeline = 2, micro_batch = 1, micro_batches = 4 }
-    -- three more of the longest, one of each, a message of 1 ms, gradients of 3e6 bytes in a ring of two
-    expect(grid.predicted_s(on, point, { 0.5, 0.25 }, { 2e6, 3e6 }, 1e6)):near(3 * 0.5 + 0.75 + 0.001 + 0.003, 1e-12)
-  end)
-
-  it('is priced by the simulator on one pool, within its budget', function()
-    local pool = rivals.pool { graph = gpt, batch = 8, message_bytes = 2 * 256 * 512,
-      cluster = trinity.cluster 'dgx_a100:2+rtx2080ti_8:2' }
-    for _, method in ipairs(rivals.list) do
-      local found = method.run(pool, 9, 1)
-      expect(found.step_time_s > 0 and found.step_time_s < 1):truthy()
-      expect(found.evaluations <= (method.name == 'tapp' and 27 or 9)):truthy()
-    end
-  end)
-
-  it('leaves out grids whose tensor degree does not divide the heads, and hides no other error', function()
-    local pool = rivals.pool { batch = 8, message_bytes = 2 * 256 * 516, cluster = trinity.cluster 'dgx_a100:4',
-      graph = function(micro_batch) return gpt(micro_batch, { hidden = 516, heads = 6 }) end }
-    local even
-    for _, method in ipairs(rivals.list) do even = method.name == 'even' and method or even end
-    expect(even.run(pool, 100, 1).evaluations > 3):truthy()
-    pool.nets.units = function() error 'no such network' end
-    expect(function() even.run(pool, 9, 1) end):raises '.*no such network'
   end)
 end)

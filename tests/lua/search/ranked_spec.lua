@@ -305,7 +305,7 @@ describe('the commands', function()
     run('train --rounds 1 ' .. common)
     trinity_says('train --rounds 6 --resume ' .. common:gsub('%-%-seed 2', '--seed 3'), 1,
       'a training of seed 2 on 2 problems, this one has seed 3 and 2')
-    trinity_says('train --graphs vgg16:8:what:else', 2, 'expected MODEL, MODEL:BATCH or MODEL:BATCH:GRANULARITY')
+    trinity_says('train --graphs vgg16:8:what:else', 2, 'expected MODEL or MODEL:BATCH')
   end)
   it('train learns as it is told: by imitation, REINFORCE, PPO alone', function()
     local output = run('train --rounds 3 --imitation 1 --clip 0 ' .. common)
@@ -338,19 +338,6 @@ describe('the commands', function()
     expect(status):equals(0)
     expect(output):matches '\nthe newest 50 rounds; metrics%.csv of the run has all\nround [^\n]+\n[- ]*\n*3 +imitate'
     expect(output):matches '\n52 +ppo'
-  end)
-  it('policy show says what weights were trained on and how they do', function()
-    run('train --rounds 1 ' .. common)
-    local output, status = run(('policy show %s --graphs vgg16:8 --clusters p100x2,p100x4 --evaluations 60 --seeds 2'):format(save))
-    expect(status):equals(0)
-    expect(output):matches 'trained_on +vgg16:8 on p100x2, vgg16:8 on p100x4'
-    expect(output):matches 'vgg16:8 on p100x4 %(trained on%)'
-    expect(output):matches 'over annealing: %d%.%d%d%d, 95 %%'
-    trinity_says('policy study --families nasnets', 2,
-      "option %-%-families: no family 'nasnets' %(known: cells, recurrent, images, attention%)")
-    output = trinity_says('policy front no_file.safetensors --told', 1, 'no_file%.safetensors: cannot read')
-    expect(output:find 'round 1'):equals(nil) -- it trains nothing to compare with
-    trinity_says('policy shwo x', 2, 'expected show FILE')
   end)
 end)
 
@@ -418,9 +405,9 @@ describe('a trainer by another reward', function()
 end)
 
 describe('a ranker that is told the weights of the reward', function()
-  local fronts = require 'trinity.methods.move_fronts'
+  local training = require 'trinity.methods.move_training'
   local start = trinity.methods.m_etf(problem, { quiet = true }).placement
-  local function reward(share) return fronts.reward(problem:evaluate(start), share) end
+  local function reward(share) return training.memory_reward(problem:evaluate(start), share) end
   it('is told how much of the reward is memory, whatever its form', function()
     local function shares_of(p)
       local seen = {}
@@ -449,7 +436,7 @@ describe('a ranker that is told the weights of the reward', function()
     trainer(true):save(path)
     expect(function() trainer(false):resume(path) end):raises 'told other features'
   end)
-  it('is what train --told --reward front makes, and fronts take', function()
+  it('is what train --told --reward front makes', function()
     local save = temporary '.safetensors'
     local status, output = run_trinity(('train --graphs vgg16:8 --clusters p100x2 --rounds 1 --told --reward front '
       .. '--evaluations 60 --output %s'):format(save))
@@ -458,25 +445,8 @@ describe('a ranker that is told the weights of the reward', function()
     local ranker = trinity.rankers.load(save)
     expect(ranker.told):equals(true)
     expect(ranker.notes.command):matches '%-%-reward front %-%-told %-%-evaluations 60$'
-    local area = fronts.run('trinity', { problem = problem, starts = { { placement = start } } }, { evaluations = 60 }, 1, save)
-    expect(area > 0 and area < 1):equals(true)
     status, output = run_trinity(('train --told --start %s'):format(trinity.rankers.shipped))
     expect(status):equals(2)
     expect(output):matches "option '%-%-told': the weights of %-%-start are not told"
-  end)
-end)
-
-describe('fronts', function()
-  local fronts = require 'trinity.methods.move_fronts'
-  it('have the area that their best points take', function()
-    expect(fronts.area {}):equals(0)
-    expect(fronts.area { { 0.5, 0.5 }, { 0.75, 0.75 }, { 2, 0 } }):near(0.25, 1e-15)
-    expect(fronts.area { { 0.75, 0.25 }, { 0.25, 0.75 } }):near(0.25 * 0.75 + 0.75 * 0.25 - 0.25 * 0.25, 1e-15)
-  end)
-  it('grow with the budget, and are the same from the same seed', function()
-    local case = { problem = problem, starts = { { placement = trinity.methods.m_etf(problem, { quiet = true }).placement } } }
-    local few, more = fronts.run('trinity', case, { evaluations = 20 }, 1, true), fronts.run('trinity', case, { evaluations = 120 }, 1, true)
-    expect(few):below(more)
-    expect(fronts.run('trinity', case, { evaluations = 20 }, 1, true)):equals(few)
   end)
 end)

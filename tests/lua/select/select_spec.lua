@@ -1,4 +1,4 @@
--- trinity.select and the command `trinity select`.
+-- trinity.select and the command `trinity study select`.
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
@@ -174,22 +174,22 @@ end)
 
 describe('the command select', function()
   it('prints JSON that counts from 0', function()
-    local output = trinity_says(("select '%s' --json"):format(file), 0)
+    local output = trinity_says(("study select '%s' --json"):format(file), 0)
     expect(output):matches '"solution":%s*%[%s*0,%s*0,%s*0,%s*0%s*%]'
     for _, field in ipairs { '"cost":%s*12', '"feasible":%s*true', '"peak_usage":%s*55', '"bound":%s*12', '"optimal":%s*true',
       '"seconds":', '"table_entries":' } do expect(output):matches(field) end
   end)
   it('prints words', function()
-    trinity_says(("select '%s'"):format(file), 0, 'small: 4 nodes, 3 edges, 9 strategies, usage limit 60',
+    trinity_says(("study select '%s'"):format(file), 0, 'small: 4 nodes, 3 edges, 9 strategies, usage limit 60',
       'cost +12 +%(proven optimal%)')
   end)
   it('says what is missing', function()
-    trinity_says('select', 2, 'trinity select FILE.json')
-    trinity_says(("select '%s/README.md'"):format(root), 1, 'README.md:1:1: not valid JSON')
+    trinity_says('study select', 2, 'trinity study select FILE.json')
+    trinity_says(("study select '%s/README.md'"):format(root), 1, 'README.md:1:1: not valid JSON')
   end)
   it('takes null for a bound where nothing is feasible', function()
     local path = file_with '{"problem": {"nodes": {"costs": [[1e18]]}, "edges": {"nodes": [], "costs": []}}}'
-    trinity_says(('select %s --json'):format(path), 0, '"bound": null', '"feasible": false', '"optimal": true')
+    trinity_says(('study select %s --json'):format(path), 0, '"bound": null', '"feasible": false', '"optimal": true')
   end)
 end)
 
@@ -219,7 +219,7 @@ end
 describe('the command select, at work,', function()
   it('shows how far it is, and ends with the best so far on Ctrl-C', function()
     local output = shell [[
-      $trinity select $file --seconds 200 --json > out 2> err & pid=$!
+      $trinity study select $file --seconds 200 --json > out 2> err & pid=$!
       for i in $(seq 400); do grep -q searching err && break; sleep 0.05; done
       kill -INT $pid; wait $pid; echo "status=$?"; cat out err]]
     expect(output):matches 'status=130\n'
@@ -231,13 +231,13 @@ describe('the command select, at work,', function()
   it('ends on Ctrl-C while it reads', function()
     local output = shell [[
       mkfifo pipe; timeout 60 sleep 50 > pipe & keeper=$!
-      $trinity select pipe > out 2> err & pid=$!
+      $trinity study select pipe > out 2> err & pid=$!
       printf '{"problem": {' > pipe
       kill -INT $pid; wait $pid; echo "status=$?"; kill $keeper; cat out err]]
     expect(output):matches '^status=130\ntrinity: [^\n]*interrupted\n$'
   end)
   it('keeps its time, reading included', function()
-    local output = shell '$trinity select $file --seconds 1 --json 2>/dev/null'
+    local output = shell '$trinity study select $file --seconds 1 --json 2>/dev/null'
     local seconds = tonumber(output:match '"seconds": ([%d.]+)')
     expect(seconds):below(1.1)
     expect(seconds > 0.9):equals(true)

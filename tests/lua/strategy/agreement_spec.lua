@@ -3,7 +3,7 @@
 -- the shared folder, whose ORIGIN.md has the conventions of the count).
 
 local core = require 'trinity.core'
-local strategies = require 'trinity.fidelity.strategies'
+local strategies = require 'studies.fidelity.strategies'
 local trinity = require 'trinity'
 
 -- Bytes and number by kind and axis.

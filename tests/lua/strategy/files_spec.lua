@@ -1,10 +1,7 @@
--- Strategy files: those of version 1 are read for the graph and cluster that they were made for; those of version 3 say
--- everything in fields, what they were made for too.
+-- Strategy files say everything in fields, what they were made for too.
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
-
-local folder = core.home .. '/tests/data/strategies/'
 
 local function graph(last)
   local net = trinity.layers.new('three_layers', { batch_size = 8 })
@@ -18,26 +15,7 @@ local function problem_of(last) return trinity.problem { graph = graph(last or '
 
 local problem = problem_of()
 
-describe('files of version 1', function()
-  for _, name in ipairs { 'placement', 'pipeline', 'splits', 'replication' } do
-    it(('are read: %s, with what was priced then'):format(name), function()
-      local loaded = problem:load(folder .. name .. '.json')
-      expect(loaded.metrics.step_time_s):equals(tonumber(loaded.saved.step_time_s))
-      expect(loaded.reward):equals(tonumber(loaded.saved.reward))
-    end)
-  end
-  it('have splits and replication of the same words', function()
-    local splits = problem:load(folder .. 'splits.json').splits
-    expect(splits.linear_2.n):equals(2)
-    expect(splits.linear_2.devices[2]):equals(2)
-    expect(splits.linear_3.c):equals(2)
-    local replication = problem:load(folder .. 'replication.json').replication
-    expect(replication.replicas):equals(2)
-    expect(replication.synchronisation.steps):equals(3)
-  end)
-end)
-
-describe('files of version 3', function()
+describe('strategy files', function()
   local function saved(found)
     local path = os.tmpname()
     found:save(path)

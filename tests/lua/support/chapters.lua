@@ -109,8 +109,9 @@ function chapters.folder(path, root, program)
   return path
 end
 
--- A block as the shell gets it, in a folder, with variables set.
-local command_of = [[cd '%s' && unset TRINITY_RUNS && export X= %s && { timeout -k 5 300 sh -e <<'END OF THE BLOCK'
+-- A block as the shell gets it, in a folder, with variables set. mpirun starts ranks for root, and more than cores.
+local command_of = [[cd '%s' && unset TRINITY_RUNS && export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+OMPI_MCA_rmaps_base_oversubscribe=1 %s && { timeout -k 5 300 sh -e <<'END OF THE BLOCK'
 %s
 END OF THE BLOCK
 } 2>&1; echo "status=$?"]]

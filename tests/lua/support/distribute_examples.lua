@@ -25,7 +25,6 @@ return function(examples)
   end
   arguments['trinity.Strategy.train'] = function() return { { batches = 2 } } end
   arguments['trinity.DistModule.init'] = function() return { {} } end
-  arguments['trinity.DistModule.launch'] = function() return { { '-e', '' }, { processes = 1 } } end
   arguments['trinity.Job.start_all_reduce'] = function() return { trinity.tensor.ones(2), { scope = 'node' } } end
   arguments['trinity.Job.all_reduce'] = arguments['trinity.Job.start_all_reduce']
   arguments['trinity.Job.broadcast'] = function() return { trinity.tensor.ones(2), { scope = 'node', root = 0 } } end

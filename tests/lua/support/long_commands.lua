@@ -91,33 +91,33 @@ local goes_on = {
     seconds = 1, seeded = true, after = begun },
   { name = 'search', words = '--model alexnet --cluster p100x4 --method random,local_search,metis --seeds 2 '
     .. '--evaluations 20000', kept = best, seconds = 1, seeded = true, after = begun },
-  { name = 'reproduce', words = 'pase --only figure6 --quick', kept = result, seconds = 1, endless = 'pase --only figure6',
+  { name = 'study papers', words = 'pase --only figure6 --quick', kept = result, seconds = 1, endless = 'pase --only figure6',
     after = 'grep -q "^figure6: rnnlm" err' },
   { name = 'train', words = '--graphs alexnet:8 --clusters p100x2 --rounds 3 --output w.safetensors', kept = 'w.safetensors',
     after = 'test -e w.safetensors.training' },
   { name = 'execute', words = '--model mlp --set inputs=3,classes=2 --data d.csv --batch_size 20 --epochs 150 '
       .. '--checkpoint c.safetensors --save w.safetensors', files = { ['d.csv'] = samples() }, kept = '[cw].safetensors',
     after = 'test -e c.safetensors', says = 'stopped by Ctrl%-C after %d+ steps; with %-%-checkpoint it goes on from there' },
-  { name = 'train_distributed', words = '--method bsp --epochs 12 --checkpoint saved', kept = 'saved/bsp-1', resumes = 'again',
+  { name = 'study train_distributed', words = '--method bsp --epochs 12 --checkpoint saved', kept = 'saved/bsp-1', resumes = 'again',
     after = 'test -e saved/bsp-1',
     says = '0 of 1 trainings are done; the one that ran goes on with the same %-%-checkpoint' },
-  { name = 'reproduce', words = 'trinity --only stages --quick --updates 8 --models gnmt', kept = result,
+  { name = 'study papers', words = 'trinity --only stages --quick --updates 8 --models gnmt', kept = result,
     after = 'test -e runs/r/searches/2' },
-  { name = 'reproduce', words = 'tapp --only cases --quick --models vgg16 --updates 10 --seeds 1', kept = result,
+  { name = 'study papers', words = 'tapp --only cases --quick --models vgg16 --updates 10 --seeds 1', kept = result,
     after = 'test -e runs/r/searches/m1i1-2' },
-  { name = 'reproduce', words = 'daso --only skips --quick', kept = result, after = 'grep -q "^skips: resnet50, 32" err' },
-  { name = 'tradeoff', words = '--evaluations 600 --seeds 2', kept = 'runs/tradeoff.csv', seed = false,
+  { name = 'study papers', words = 'daso --only skips --quick', kept = result, after = 'grep -q "^skips: resnet50, 32" err' },
+  { name = 'study tradeoff', words = '--evaluations 600 --seeds 2', kept = 'runs/tradeoff.csv', seed = false,
     after = 'test -e runs/r/searches/3', says = '%d+ of 10 settings are done', gentle = false },
-  { name = 'placement_benchmark', words = ("--folder '%s/tests/data/profiles' --evaluations 9000 --seeds 2 "
+  { name = 'study placement', words = ("--folder '%s/tests/data/profiles' --evaluations 9000 --seeds 2 "
     .. '--methods random,annealing'):format(home), kept = best, seed = false, after = 'test -e runs/r/searches/2',
     says = '%d+ of %d+ rows are done' },
-  { name = 'policy', words = 'show --graphs alexnet:8 --clusters p100x2,p100x4 --evaluations 2500 --seeds 3', kept = best,
+  { name = 'study policy', words = 'show --graphs alexnet:8 --clusters p100x2,p100x4 --evaluations 2500 --seeds 3', kept = best,
     seed = false, after = 'test -e runs/r/searches/4', says = '%d+ problems are done' },
-  { name = 'policy', words = 'optima --units 20,30 --seeds 2 --samples 400', kept = best, seed = false,
+  { name = 'study policy', words = 'optima --units 20,30 --seeds 2 --samples 400', kept = best, seed = false,
     after = 'test -e runs/r/searches/1/strategy.json', says = rows_done },
-  { name = 'policy', words = 'study --families attention --evaluations 60 --seeds 1', files = held_out, kept = result,
+  { name = 'study policy', words = 'study --families attention --evaluations 60 --seeds 1', files = held_out, kept = result,
     seed = false, after = 'test -e runs/r/searches/3', says = rows_done },
-  { name = 'policy', words = 'front runs/policy/attention.safetensors --families attention --evaluations 60 --seeds 1',
+  { name = 'study policy', words = 'front runs/policy/attention.safetensors --families attention --evaluations 60 --seeds 1',
     files = held_out, kept = result, seed = false, after = 'test -e runs/r/searches/19', says = rows_done },
   { name = 'simulate', words = '--batch_size 64 --cluster p100x4 --method trinity --evaluations 30000 --trace t.json', kept = best, after = begun },
   { name = 'export', words = '--format placement --cluster p100x4 --method annealing --evaluations 60000', kept = best,
@@ -138,24 +138,25 @@ local begins_anew = {
     'after %d+ of 1000000 rounds; [^\n]*a new run begins at round 1', 'round [2-9]' },
   { 'execute' .. network .. ' --steps 1000000 --warm_up 1 --largest_copy 4096 --profile p.json', 'p.json',
     'after %d+ of 1000000 measured steps, [^\n]*a new one begins at step 1', 'step [1-9]' },
-  { 'fidelity vtrain --rows r.csv --fit --save c.lua', 'c.lua', fit, '/.* items', runs(3000) },
-  { 'fidelity vtrain --rows r.csv', result, told, '[2-9] of .* pieces', runs(3000) },
-  { 'fidelity published --rows r.csv', result, told, '[2-9] of .* pieces', speeds(3000) },
-  { 'fidelity published --rows r.csv --fit --save c.lua', 'c.lua', fit, '/.* items', speeds(3000) },
-  { 'fidelity published --rows r.csv --cross_validate', result, told, '[1-9] of .* networks', speeds(3000) },
-  { 'fidelity plan --runs r.csv', result, told, '[2-9] of .* groups', runs(3000, 64) },
-  { 'train_distributed --seeds 100000 --epochs 2', result, '%d+ of 200000 trainings are done; the one that ran was not saved',
+  { 'study fidelity vtrain --rows r.csv --fit --save c.lua', 'c.lua', fit, '/.* items', runs(3000) },
+  { 'study fidelity vtrain --rows r.csv', result, told, '[2-9] of .* pieces', runs(3000) },
+  { 'study fidelity published --rows r.csv', result, told, '[2-9] of .* pieces', speeds(3000) },
+  { 'study fidelity published --rows r.csv --fit --save c.lua', 'c.lua', fit, '/.* items', speeds(3000) },
+  { 'study fidelity published --rows r.csv --cross_validate', result, told, '[1-9] of .* networks', speeds(3000) },
+  { 'study fidelity plan --runs r.csv', result, told, '[2-9] of .* groups', runs(3000, 64) },
+  { 'study train_distributed --seeds 100000 --epochs 2', result, '%d+ of 200000 trainings are done; the one that ran was not saved',
     'daso, seed 1' },
 }
-local commands = { { name = 'select', words = 'p.json', files = { ['p.json'] = selection() }, kept = result, seconds = 1,
+local commands = { { name = 'study select', words = 'p.json', files = { ['p.json'] = selection() }, kept = result, seconds = 1,
   brief = 'p.json --rounds 4', endless = 'p.json', after = 'grep -q "searching  cost" out err',
   says = 'stopped by Ctrl%-C with the best so far' } }
 for _, row in ipairs(begins_anew) do
-  local name, words = row[1]:match '^(%S+) (.*)$'
+  local name, words = row[1]:match '^(study %S+) (.*)$'
+  if not name then name, words = row[1]:match '^(%S+) (.*)$' end
   commands[#commands + 1] = { name = name, words = words, kept = row[2], after = ('grep -q "%s" out err'):format(row[4]),
     says = row[3]:gsub('^after', 'stopped by Ctrl%%-C after'):gsub('^with', 'stopped by Ctrl%%-C with'),
     files = row[5] and { ['r.csv'] = row[5] } }
-  if name == 'fidelity' then commands[#commands].seed = false end
+  if name == 'study fidelity' then commands[#commands].seed = false end
 end
 for _, command in ipairs(goes_on) do commands[#commands + 1] = command end
 return commands

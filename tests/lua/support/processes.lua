@@ -29,10 +29,16 @@ function processes.shell(command, set)
   return tonumber(status), text, core.clock_s() - start
 end
 
---- Runs a script in the processes of a job: exit status, output, seconds.
-function processes.launch(options, text, arguments)
-  return processes.shell(('timeout -k 5 100 "$T" launch %s %s %s'):format(options, processes.write_script(text),
-    arguments or ''))
+--- The words that start the program as the ranks of a job, on nodes of `per_node` ranks (default: on one).
+function processes.ranks(count, per_node)
+  return ('timeout -k 5 100 sh "$TRINITY_HOME"/tests/lua/support/ranks.sh %d %d "$T" --threads 1'):format(count, per_node or count)
+end
+
+--- Runs a script in `count` processes of a job: exit status, output, seconds. options: per_node, arguments.
+function processes.launch(count, text, options)
+  options = options or {}
+  return processes.shell(('%s %s %s'):format(processes.ranks(count, options.per_node), processes.write_script(text),
+    options.arguments or ''))
 end
 
 --- Removes what was written.

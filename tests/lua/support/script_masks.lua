@@ -39,12 +39,11 @@ local tables = {
   end,
   equal_time = columns { { 4, 5, 6, 7 } },
   execute = columns { { 2, 3, 4, 5 } },
-  launch = columns { { 4, 5 } },
-  placement_benchmark = function(heading, cells, column, count)
+  placement = function(heading, cells, column, count)
     return cells[1] == 'mean rank' and column > 1 or usual(heading, cells, column, count)
   end,
   profile = columns { { 2, 3, 4, 5, 6, 7, 8 }, { 2, 3, 4, 5 } },
-  reproduce_tapp = function(_, cells, column, count) -- rows of what draws schemes
+  papers_tapp = function(_, cells, column, count) -- rows of what draws schemes
     local drawn = count > 1
     for _, name in ipairs { 'default', 'trained', 'frozen', 'moves' } do drawn = drawn or cells[1]:find(name) end
     return drawn and (column == 4 or column == 7 or count == 1 and column == 3)
@@ -61,13 +60,12 @@ local measured_tables = {
 local texts = {
   equal_time = { { 'on %d of 1 rows, at worst [^;]*', 'on ~ of 1 rows, at worst ~' } },
   execute = { { 'measured: step time[^\n]*', 'measured: step time ~' } },
-  launch = { measured },
   pipeline = { { 'planned in [%d.]+ s', 'planned in ~ s' } },
   profile = { { 'batch size 1 on [^\n]*', 'batch size 1 on ~' }, { '\n[^\n]* cores, [^\n]*', '\n~' } },
   quickstart = { { '^[^\n]*', 'trinity ~' }, { 'to the same [%d.]+ s', 'to the same ~ s' } },
   report = { { '%d+ kB', '~ kB' } },
   select = { { '"seconds": [%d.e-]+', '"seconds": ~' } },
-  reproduce_tapp = { { 'TAPP by default.-\n\n', function(part) return (part:gsub(unpack(numbers))) end } },
+  papers_tapp = { { 'TAPP by default.-\n\n', function(part) return (part:gsub(unpack(numbers))) end } },
   timeline = { { 'simulated in [%d.]+ ms', 'simulated in ~ ms' } },
   train_distributed = { measured },
   watch = { { 'started [^\n]*', 'started ~' } },

@@ -1,5 +1,5 @@
 -- The names of specs: tests/lua/ROOM/NAME_spec.lua is 'ROOM/NAME', called by that, by NAME, or with the others of its room
--- by ROOM.
+-- by ROOM. A room within a room is called by its path ('studies/fidelity').
 
 local core = require 'trinity.core'
 
@@ -23,7 +23,7 @@ end
 
 --- Whether a word calls a spec, alone or with the others of its room.
 function specs.is_called(name, word)
-  return name == word or name:match '[^/]*$' == word or name:match '^(.-)/' == word
+  return name == word or name:match '[^/]*$' == word or name:sub(1, #word + 1) == word .. '/'
 end
 
 --- What may be said: names, short names, rooms.
@@ -31,7 +31,7 @@ function specs.words(all)
   local list = {}
   for _, name in ipairs(all) do
     list[#list + 1], list[#list + 2] = name, name:match '[^/]*$'
-    list[#list + 1] = name:match '^(.-)/'
+    for at in name:gmatch '()/' do list[#list + 1] = name:sub(1, at - 1) end
   end
   return list
 end

@@ -145,6 +145,7 @@ local function check_files(text, report, tree, beside)
   end
   for target in text:gmatch '%]%(([^)]+)%)' do
     local chapter, anchor = target:match '^([%l_]+)%.md#(.+)$'
+    if not chapter then chapter, anchor = target:match '/manual/([%l_]+)%.md#(.+)$' end
     if chapter then check_anchor(report, chapter, anchor)
     elseif not target:match '^https?:' and not target:match '%.md$' and not is_there(target, beside, tree) then report('no file ' .. target) end
   end

@@ -1,19 +1,14 @@
--- Options are declared once (lib/trinity/base/options.lua): the editor types of lib/trinity/_meta/options are made of the
--- declarations, methods take what they declare and refuse what is out of range or misspelt, and no such class is written
--- by hand.
+-- Options are declared once (lib/trinity/base/options.lua): methods take what they declare and refuse what is out of range
+-- or misspelt, and no editor type of declared options is written by hand.
 
 local core = require 'trinity.core'
+local declarations = require 'trinity.command.declarations'
 local option_types = require 'trinity.command.option_types'
 local options = require 'trinity.base.options'
 local trinity = require 'trinity'
 
-local folder = 'lib/trinity/_meta/options/'
-
-for _, room in ipairs(option_types.rooms()) do
-  it_golden('options/' .. room, function() return option_types.texts()[room] end, ('%s%s.lua'):format(folder, room))
-end
-
-it_golden('fields', option_types.field_names, 'lib/trinity/base/field_names.lua')
+it_golden('fields', function() return option_types.field_names(declarations.read().classes) end,
+  'lib/trinity/base/field_names.lua')
 
 -- Values that an option refuses.
 local function wrong_values(entry, problem)
@@ -31,11 +26,6 @@ end
 local bound = { ['trinity.TensorOptions'] = true, ['trinity.GradOptions'] = true }
 
 describe('declared options', function()
-  it('have a file of editor types a room, and there is no other', function()
-    local files = {}
-    for i, room in ipairs(option_types.rooms()) do files[i] = room .. '.lua' end
-    expect(table.concat(core.list_folder(root .. '/' .. folder), ' ')):equals(table.concat(files, ' '))
-  end)
   it('have names, a help that says something, and defaults that they take themselves', function()
     option_types.texts()
     local count = 0

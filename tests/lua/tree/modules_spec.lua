@@ -4,9 +4,8 @@ local core = require 'trinity.core'
 local trinity = require 'trinity'
 
 -- Rooms from the ground up; the library's init.lua stands on top.
-local floors = { 'base', 'files', 'cluster', 'graph', 'profile', 'strategy', 'formats', 'select', 'nn', 'runs', 'dist', 'search', 'learn',
-  'tapp', 'pase', 'pipeline', 'execute', 'methods', 'plan', 'parallel', 'report', 'job', 'command', 'paper', 'fidelity', 'layers',
-  'topology', 'init' }
+local floors = { 'base', 'files', 'cluster', 'graph', 'profile', 'strategy', 'stragglers', 'formats', 'select', 'nn', 'runs',
+  'dist', 'search', 'learn', 'tapp', 'pase', 'pipeline', 'execute', 'methods', 'plan', 'parallel', 'report', 'job', 'command', 'init' }
 
 --- The modules that `source` requires.
 local function required(source)
@@ -75,10 +74,6 @@ describe('modules of the library', function()
     expect(arrow_upwards { ['base.check'] = { 'core', 'strategy.problem' } }):equals 'base.check requires strategy.problem'
     expect(arrow_upwards { ['dist'] = { 'runs.state', 'nowhere' } }):equals 'dist requires nowhere'
     expect(arrow_upwards { ['lost.module'] = {} }):equals 'lost.module stands in no room'
-  end)
-  it('go by the names that files of networks and clusters know', function()
-    expect(require 'trinity.layers'):equals(trinity.layers)
-    expect(require 'trinity.topology'):equals(trinity.topology)
   end)
   it('are all that scripts, networks and clusters see: what is bound to the engine is not theirs', function()
     for _, folder in ipairs { 'scripts', 'models', 'models/clusters' } do

@@ -76,10 +76,10 @@ describe('runs resume', function()
       end
     end
     local touch = "'; touch PWNED; '"
-    forged('start.script', { 'evil.lua', 'sub/../evil.lua', 'runs/r/evil.lua', '../../../../../../bin/sh', 'launch', 'search', '.', '', '-',
+    forged('start.script', { 'evil.lua', 'sub/../evil.lua', 'runs/r/evil.lua', '../../../../../../bin/sh', 'search', '.', '', '-',
       '-l evil', '-eos.execute "touch PWNED"', 'stranger.lua\0evil.lua', touch }, 'status=2', function(about)
       about.safe, about.start.options = false, {}
-      about.start.arguments = about.start.script == 'launch' and { '-n', '1', 'evil.lua' } or {}
+      about.start.arguments = {}
     end)
     forged('start.options', { {}, { x = '--safe' }, { '--safe', '-e', 'os.execute "touch PWNED"' }, { '--safe', '--', '-e' },
       { '--safe', 7 }, { { '--safe' } }, { '--threads', '1', '-lPWNED' }, 'x' }, 'status=2')

@@ -206,7 +206,7 @@ local left_out = { ['trinity.write_file'] = true, ['trinity.run_workers'] = true
   ['trinity.begin_search'] = true, ['trinity.end_search'] = true, ['trinity.begin_series'] = true,
   ['trinity.end_series'] = true, ['trinity.begin_limit'] = true, ['trinity.end_limit'] = true,
   ['trinity.know_structs'] = true, ['trinity.keep_what_is_found'] = true,
-  ['trinity.global'] = true, ['agent:save'] = true, ['dist.launch'] = true, ['tensor.write'] = true,
+  ['trinity.global'] = true, ['agent:save'] = true, ['tensor.write'] = true,
   ['tensor.start'] = true, ['trinity.addresses_of'] = true, ['trinity.append_file'] = true, ['trinity.make_folder'] = true,
   ['trinity.remove_tree'] = true, ['trinity.remove_leftovers'] = true, ['trinity.at_end'] = true }
 

@@ -49,14 +49,14 @@ describe('a command that is given a wrong file', function()
     for name, text in require('trinity').sorted_pairs(files) do
       if text then require('trinity.core').write_file(folder .. '/' .. name, text) end
     end
-    for _, words in ipairs { 'info alexnet --cluster', 'info', 'plan gpt2 --cluster', 'plan gpt2 --aceso', 'plan',
+    for _, words in ipairs { 'info alexnet --cluster', 'info', 'plan gpt2 --cluster', 'plan',
       'search --method best --model', 'search --cluster', 'simulate --cluster', 'simulate --strategy', 'simulate --schedule_csv',
       'search --method a,b --cluster', 'export alexnet --format placement --cluster',
-      'export gpt2 --format autoparallel --nodes', 'tradeoff --cluster', 'figure4 --cluster', 'equal_time --cluster',
-      'unequal --pools', 'train --clusters', 'train --start', 'policy show', 'pipeline', 'select', 'runs report', 'quickstart --cluster',
-      'search --model alexnet --evaluations 4 --method_set rank=', 'placement_benchmark --folder', 'execute --model mlp --load',
-      'execute --model mlp --epochs 1 --data', 'execute --model mlp --steps 1 --checkpoint', 'fidelity strategies --cases',
-      'fidelity collectives --rows', 'fidelity published --rows', 'fidelity vtrain --rows' } do
+      'export gpt2 --format autoparallel --nodes', 'study tradeoff --cluster', 'study figure4 --cluster', 'study equal_time --cluster',
+      'study unequal --pools', 'train --clusters', 'train --start', 'study policy show', 'pipeline', 'study select', 'runs report', 'quickstart --cluster',
+      'search --model alexnet --evaluations 4 --method_set rank=', 'study placement --folder', 'execute --model mlp --load',
+      'execute --model mlp --epochs 1 --data', 'execute --model mlp --steps 1 --checkpoint', 'study fidelity strategies --cases',
+      'study fidelity collectives --rows', 'study fidelity published --rows', 'study fidelity vtrain --rows' } do
       local one_reader = words:find '%-%-cluster$' and not words:find '^info' -- one function reads clusters for all of them
       for name in require('trinity').sorted_pairs(files) do
         if not one_reader or name:find '%.lua$' or name == 'none.json' then check(words, name) end

@@ -147,26 +147,14 @@ for i, command in ipairs(commands) do
   end)
 end
 
-it('the page of every paper is in the table', function()
-  local missing = {}
-  for _, file in ipairs(core.list_folder(root .. '/lib/trinity/paper')) do
-    local name, listed = file:match '^(%w+)_page%.lua$', false
-    for _, command in ipairs(commands) do
-      listed = listed or command.name == 'reproduce' and command.words:match '^%w+' == name
-    end
-    if name and not listed then missing[#missing + 1] = name end
-  end
-  expect(table.concat(missing, ' ')):equals ''
-end)
-
 -- Words of a command that choose what it does, and of them those whose work is another's or takes no time.
 local parts = {
-  policy = { 'show', 'study', 'optima', 'front' },
-  fidelity = require('trinity.fidelity').names,
-  reproduce = { 'trinity', 'tapp', 'daso', 'pase' },
+  ['study policy'] = { 'show', 'study', 'optima', 'front' },
+  ['study fidelity'] = require('studies.fidelity').names,
+  ['study papers'] = util.sorted_keys(require 'studies.papers.pages'),
 }
-local brief = { ['fidelity strategies'] = 'formulas', ['fidelity collectives'] = 'formulas; its fits are those of vtrain',
-  ['fidelity golden'] = 'a row takes milliseconds', ['fidelity sailor'] = 'a plan takes milliseconds; its fits are those of vtrain' }
+local brief = { ['study fidelity strategies'] = 'formulas', ['study fidelity collectives'] = 'formulas; its fits are those of vtrain',
+  ['study fidelity golden'] = 'a row takes milliseconds', ['study fidelity sailor'] = 'a plan takes milliseconds; its fits are those of vtrain' }
 
 it('every part of a command is in the table', function()
   local missing = {}
@@ -186,11 +174,18 @@ end)
 it('every command that takes --evaluations, --seconds, --minutes or --steps is in the table', function()
   local listed, missing = {}, {}
   for _, command in ipairs(commands) do listed[command.name] = true end
-  local short = { equal_time = 'search', figure4 = 'simulate', quickstart = 'search', unequal = 'plan',
-    whole_loop = 'execute' } -- experiments whose searches are those of another command
+  local short = { quickstart = 'search', ['study aceso'] = 'plan', ['study equal_time'] = 'search',
+    ['study figure4'] = 'simulate', ['study unequal'] = 'plan',
+    ['study whole_loop'] = 'execute' } -- experiments whose searches are those of another command
+  local files = {}
   for _, file in ipairs(core.list_folder(root .. '/scripts')) do
-    local name = file:match '^(.*)%.lua$'
-    local options = name and core.read_file(('%s/scripts/%s'):format(root, file)) or ''
+    if file:match '%.lua$' then files[file:match '^(.*)%.lua$'] = 'scripts/' .. file end
+  end
+  for _, study in ipairs(core.list_folder(root .. '/scripts/studies')) do
+    files['study ' .. study] = ('scripts/studies/%s/study.lua'):format(study)
+  end
+  for name, file in util.sorted_pairs(files) do
+    local options = core.read_file(('%s/%s'):format(root, file))
     if options:find '\n  [a-z]*evaluations = {' or options:find '\n  seconds = {' or options:find '\n  minutes = {'
       or options:find '\n  steps = {' or options:find '\n  epochs = {' then
       if not listed[name] and not short[name] then missing[#missing + 1] = name end

@@ -19,39 +19,23 @@ local smoke = {
     simulate = '--model vgg16 --json',
     plan = 'gpt2 --set layers=4,hidden=256,heads=4,fused=false,dropout=0 --cluster dgx_a100:2 --global_batch 8 --sequence 64 '
       .. '--micro_batch 1 --simulations 10 --json',
-    select = ("'%s/tests/data/selection/example.json' --json"):format(root),
     pipeline = ("'%s/tests/data/profiles/small.graph.txt' --method pipedream --devices 2"):format(root),
     search = '--model vgg16 --method annealing --evaluations 20',
     execute = '--model alexnet --batch_size 1 --devices cpu:0,cpu:1 --steps 2',
     export = 'resnet50 --batch_size 1 --format placement --device cuda',
     check = ("'%s/tests/data/jobs/pretrain.sh' --json"):format(root),
     memory = ("'%s/tests/data/jobs/pretrain.sh'"):format(root),
-    fidelity = ([[collectives --rows '%s/tests/data/collectives.csv']]):format(root),
     runs = '--sort name --runs ' .. example_runs(),
     help = '',
-    launch = '-n 4 --per_node 2 scripts/train_distributed.lua --epochs 1 --batches 2 --batch_size 2',
   },
   examples = {
     quickstart = '--steps 2 --samples 4 --seeds 2 --output ' .. temporary(),
-    whole_loop = '--networks rnnlm:1:sequence=3:hidden=16:vocabulary=40 --evaluations 20 --steps 2 --warm_up 1 --copies 1 '
-      .. '--largest_copy 65536 --output ' .. temporary(),
     own_reward = '--model vgg16 --evaluations 20',
     own_heuristic = '--model vgg16',
     own_path = '--model vgg16',
     own_baseline = '--model vgg16 --evaluations 64',
     custom_policy = '--model vgg16 --evaluations 16 --groups 8',
-    train = '--graphs vgg16:8 --clusters p100x2 --hidden 4 --rounds 5 --save ' .. temporary '.safetensors',
-    policy = 'show --graphs vgg16:8 --evaluations 60 --seeds 2',
-    train_distributed = '--task characters --epochs 2 --batches 2 --batch_size 2 --warmup 0',
-  },
-  papers = {
-    reproduce = 'trinity --only table3 --models gnmt --output ' .. temporary '.folder',
-    placement_benchmark = ("--folder '%s/tests/data/profiles' --devices 2 --evaluations 20 --seeds 1"):format(root),
-    equal_time = '--only gnmt --cards 2 --granularity layer --seconds 0.2 --seeds 1 --methods metis,best,random --csv '
-      .. temporary(),
-    tradeoff = '--model vgg16 --evaluations 40 --seeds 1 --output ' .. temporary(),
-    unequal = '--networks tiny --pools dgx_a100:2+rtx2080ti_8:2 --batch 8 --evaluations 9 --seeds 2 --csv ' .. temporary(),
-    figure4 = '--model vgg16 --cluster p100x2 --evaluations 20 --method annealing --output ' .. temporary(),
+    train = '--graphs vgg16:8 --clusters p100x2 --hidden 4 --rounds 5 --output ' .. temporary '.safetensors',
   },
 }
 
@@ -63,14 +47,6 @@ local forms = {
   compare = 'search --model vgg16 --method single_device,metis,random --evaluations 20 --seeds 2',
   report = ("runs report '%s/tests/data/run' --output %s"):format(root, temporary()),
   watch = 'runs watch --once --runs ' .. example_runs(),
-}
-
--- Pages of papers, `trinity reproduce NAME`, which have a golden text each.
-local pages = {
-  daso = '--quick --only claims,skips --models resnet50 --output ' .. temporary '.folder',
-  tapp = '--only claims,learning --quick --models vgg16 --updates 2 --output ' .. temporary '.folder',
-  trinity = '--only stages --quick --updates 8 --models gnmt --output ' .. temporary '.folder',
-  pase = '--only table2,figure6 --quick --models rnnlm --output ' .. temporary '.folder',
 }
 
 --- How the program is told of a script of a group.
@@ -103,20 +79,11 @@ describe('scripts', function()
     for _, folder in ipairs { 'scripts', 'scripts/examples' } do
       for _, file in ipairs(core.list_folder(root .. '/' .. folder)) do
         local name = file:match '^(.*)%.lua$'
-        local small = name and (smoke.commands[name] or smoke.examples[name] or smoke.papers[name])
+        local small = name and (name == 'study' or smoke.commands[name] or smoke.examples[name])
         expect(small and true or file:find('%.lua$') == nil or 'no small arguments for ' .. file):equals(true)
       end
     end
   end)
-end)
-
-describe('the page of', function()
-  all_only()
-  for _, name in ipairs(util.sorted_keys(pages)) do
-    it_golden('scripts/papers/reproduce_' .. name, function()
-      return masked('reproduce_' .. name, printed('reproduce ' .. name, pages[name]))
-    end)
-  end
 end)
 
 describe('the examples of own parts', function()
@@ -134,14 +101,6 @@ describe('the examples of own parts', function()
     local base = reward 'single_device'
     expect(base + 0.1):below(reward 'trinity')
     expect(0.98 * (reward 'trinity' - base)):below(reward 'my_policy' - base)
-  end)
-end)
-
-describe('the paper\'s rows', function()
-  it('are chosen by names that exist', function()
-    trinity_says('equal_time --only inception_v3,gmnt', 2,
-      "option %-%-only: no row of the paper has 'gmnt', did you mean 'gnmt'%? %(known: gnmt, inception_v3,")
-    trinity_says('equal_time --cards 3', 2, "option %-%-cards: no row of the paper has '3' %(known: 2, 4%)")
   end)
 end)
 

@@ -63,12 +63,12 @@ it('the newer commands print names of cases, data, settings and columns as text'
     .. '"usages":[[1,1]]},"edges":{"nodes":[],"costs":[]},"usage_limit":7}}'):gsub('M', function() return mark end)))
   core.write_file(folder .. '/hf/config.json', '{"model_type":"llama' .. mark .. '","hidden_size":64}')
   core.write_file(folder .. '/strategy.json', '{"format":"trinity-strategy' .. mark .. '"}')
-  for _, words in ipairs { 'fidelity strategies --cases cases.json', 'fidelity published --memory memory.csv',
-    "fidelity collectives --rows 'd\27[31m.csv'", "fidelity 'x\27[31m'",
+  for _, words in ipairs { 'study fidelity strategies --cases cases.json', 'study fidelity published --memory memory.csv',
+    "study fidelity collectives --rows 'd\27[31m.csv'", "study fidelity 'x\27[31m'",
     "execute --model mlp --data 'd\27[31m.csv' --steps 1 --warm_up 0", "execute --model mlp --load 'x\27[31m'",
-    'info --model hf/config.json', "info --model 'x\27[31m'", 'select select.json', "policy show 'x\27[31m'",
-    'simulate --model alexnet --strategy strategy.json', "train_distributed --task 'x\27[31m'",
-    "train --graphs 'x\27[31m'", "reproduce 'x\27[31m'", "launch -n 1 'x\27[31m.lua'", "help 'x\27[31m'",
+    'info --model hf/config.json', "info --model 'x\27[31m'", 'study select select.json', "study policy show 'x\27[31m'",
+    'simulate --model alexnet --strategy strategy.json', "study train_distributed --task 'x\27[31m'",
+    "train --graphs 'x\27[31m'", "study papers 'x\27[31m'", "help 'x\27[31m'",
     "help --markdown 'x\27[31m'" } do
     if check(words .. ' --runs none'):find('[31m', 1, true) then shown = shown + 1 end
   end

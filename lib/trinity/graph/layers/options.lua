@@ -27,7 +27,7 @@ layer_options.batch_norm = options.declare('trinity.BatchNormOptions', { help = 
   { 'epsilon', 'number', 1e-3, least = 0, help = 'added to the variance' },
   { 'scale', 'boolean', true, help = 'whether there is one' },
   { 'fused', 'integer', 1, least = 0, most = 1,
-    help = '0: without a fused kernel, which graphs of framework granularity show' },
+    help = "0: without a fused kernel, as TensorFlow's graphs show" },
 })
 
 layer_options.lrn = options.declare('trinity.LrnOptions', { help = 'What layers:lrn takes.',

@@ -1,0 +1,98 @@
+-- What `trinity study fidelity` compares with numbers that others measured or counted. A comparison is a module here
+-- that returns { help = a line, options = { NAME = what trinity.options takes }, run = function(options) }: what it is
+-- given are the values of its options and `json`; `shared`: tables of ../shared/data by the option that they are the
+-- default of, where option `instead` is not given; one of measured runs has what runs.lua asks for, and its options. To
+-- add one, add its name to the list below.
+
+local json = require 'trinity.base.json'
+local shared = require 'studies.shared'
+local text = require 'trinity.base.text'
+local util = require 'trinity.base.util'
+
+local fidelity = {}
+
+--- Names of the comparisons, in the order of the help.
+fidelity.names = { 'collectives', 'strategies', 'published', 'vtrain', 'sailor', 'golden', 'plan' }
+
+local function comparison(name) return require('studies.fidelity.' .. name) end
+
+--- The options of a comparison; those of measured runs have more in common.
+local function options_of(name)
+  local one = comparison(name)
+  return one.prediction and util.merged(require('studies.fidelity.runs').options, one.options) or one.options
+end
+
+--- The options of all comparisons, for trinity.options.
+function fidelity.options()
+  local all = {}
+  for _, name in ipairs(fidelity.names) do
+    for option, declared in util.sorted_pairs(options_of(name)) do
+      local before = all[option]
+      local help = before and ('%s; %s: %s'):format(before.help, name, declared.help) or ('%s: %s'):format(name,
+        declared.help)
+      if before and before.help:find(declared.help, 1, true) then help = before.help end
+      all[option] = util.merged(declared, { help = help })
+    end
+  end
+  return all
+end
+
+--- A line of help for each.
+function fidelity.help()
+  return table.concat(util.map(fidelity.names, function(name)
+    return ('%s: %s'):format(name, comparison(name).help)
+  end), '; ') .. '; constants: lists what predictions rest on'
+end
+
+--- Prints the fitted constants: those of kinds of GPU, of runtimes, of sources, and of collectives.
+local function show_constants(as_json)
+  local about, all, kept = require 'trinity.cluster.constants', {}, require 'trinity.cluster.calibrated'
+  local function add(of, values, meanings)
+    for name, value in util.sorted_pairs(values or {}) do
+      local known = meanings[name] or {}
+      all[#all + 1] = { of = of, name = name, value = value, unit = known.unit, least = known.least, most = known.most,
+        meaning = known.meaning or known.help }
+    end
+  end
+  for kind, one in util.sorted_pairs(kept.kinds) do add(kind, one.values, about.by_name) end
+  for name, values in util.sorted_pairs(kept.runtimes) do
+    add('runtime ' .. name, values, require('trinity.cluster.runtimes').declared.by_name)
+  end
+  for source, families in util.sorted_pairs(kept.sources) do
+    for family, values in util.sorted_pairs(families) do
+      add(('%s %s'):format(source, family), values, comparison(source).priors)
+    end
+  end
+  if as_json then return print(json.encode { constants = all }) end
+  print(text.format_table({ 'of', 'constant', 'value', 'unit', 'bounds', 'meaning' }, util.map(all, function(c)
+    return { c.of, c.name, type(c.value) == 'number' and ('%.4g'):format(c.value) or tostring(c.value), c.unit or '',
+      c.least and ('%g to %g'):format(c.least, c.most) or '', c.meaning or '' }
+  end)))
+end
+
+--- Runs the comparison called `name` with the options that the command line gave.
+function fidelity.run(name, options)
+  local known = { constants = true }
+  for _, one in ipairs(fidelity.names) do known[one] = true end
+  if name == '' then
+    util.fail_usage('trinity study fidelity COMPARISON: expected one of %s or constants',
+      table.concat(fidelity.names, ', '))
+  end
+  if not known[name] then
+    util.fail_usage('trinity study fidelity COMPARISON: unknown name %s', util.unknown(name, util.sorted_keys(known)))
+  end
+  if name == 'constants' then return show_constants(options.json) end
+  local own = options_of(name)
+  for option, declared in util.sorted_pairs(fidelity.options()) do
+    if not own[option] and options[option] ~= declared.default then
+      util.fail_usage("option '--%s' is not of '%s'", option, name)
+    end
+  end
+  local one, given = comparison(name), util.merged({}, options)
+  for option, path in util.sorted_pairs(one.shared or {}) do
+    if not (one.instead and options[one.instead] ~= '') then given[option] = shared(options[option], path) end
+  end
+  return one.run(given)
+end
+
+return fidelity

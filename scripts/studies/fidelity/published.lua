@@ -1,0 +1,63 @@
+-- trinity study fidelity published: what others published of training large language models. --rows: speeds
+-- (published_row.lua reads them). --memory: bytes by formula (published_memory.lua).
+
+local case = require 'studies.fidelity.case'
+local json = require 'trinity.base.json'
+local published_row = require 'studies.fidelity.published_row'
+local runs = require 'studies.fidelity.runs'
+local util = require 'trinity.base.util'
+
+local published = {
+  name = 'published',
+  quantity = 'tokens per second and GPU',
+  decades = true,
+  help = 'published speeds and memory of training large language models',
+  shared = { rows = 'llm-published/throughput.csv' }, instead = 'memory',
+  options = {
+    rows = { default = '', help = 'table of speeds, or of what is asked (CSV)' },
+    memory = { default = '', help = 'table of bytes (CSV)' },
+  },
+}
+
+--- Rows of --rows, for runs.lua; those of one configuration differ in their measurements alone.
+function published.read(options)
+  local rows = published_row.all(options.rows)
+  for _, row in ipairs(rows) do row.configuration = row.case and json.encode { row.case, row.tokens } end
+  return rows
+end
+
+--- A mixture's case with one group of replicas, which have all experts once: the others do the same beside it, and what
+--- gradients take over more of them is some tenths of a percent.
+local function folded(row)
+  local plan = row.plan
+  if row.network.experts == 0 or plan.data <= plan.expert then return row.case, 1 end
+  local share = plan.expert / plan.data
+  local strategy = row.case.strategy
+  strategy = util.merged(strategy, { mesh = util.merged(strategy.mesh, { data = plan.expert }) })
+  return util.merged(row.case, { cluster = row.cluster_of(plan.gpus * share), strategy = strategy }), share
+end
+
+function published.prediction(row, values, short)
+  local one, share = row.case, 1
+  if short then one, share = folded(row) end
+  local found = case.evaluate(one, values, short)
+  return { predicted = row.tokens * share / (found.step_time_s * row.gpus * share), memory_bytes = found.memory_bytes,
+    step_time_s = found.step_time_s, recompute = found.recompute, basis = found.basis }
+end
+
+function published.json(row)
+  if row.refused then return { row = row.id, refused = row.refused } end
+  return { row = row.id, predicted_tokens_per_s_per_gpu = row.prediction.predicted,
+    predicted_memory_bytes = row.prediction.memory_bytes, constants = row.prediction.basis.name,
+    runtime = row.prediction.basis.runtime }
+end
+
+function published.script(row)
+  return case.script(row.case, case.evaluate(row.case), ('row %s: %s'):format(row.id, row.network_name))
+end
+
+function published.run(options)
+  return runs.run(options.rows == '' and require 'studies.fidelity.published_memory' or published, options)
+end
+
+return published

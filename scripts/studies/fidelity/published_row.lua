@@ -1,0 +1,359 @@
+-- A row of published training speeds as a case (case.lua). Columns: id, model, parameters_b, hidden, layers,
+-- heads, kv_heads, ffn, vocab, experts, experts_per_token, sequence, global_batch, micro_batch, gpus, gpu, tp, pp, vpp,
+-- dp, cp, ep, zero, recompute, precision, runtime, source, note, value, unit. What a row leaves empty is assumed by the
+-- rules below, each of which adds its sentence to the row's `assumed`.
+
+local case = require 'studies.fidelity.case'
+local csv = require 'trinity.base.csv'
+local nodes = require 'trinity.cluster.nodes'
+local runtimes = require 'trinity.cluster.runtimes'
+local tables = require 'studies.fidelity.tables'
+local util = require 'trinity.base.util'
+
+local published_row = {}
+
+--- Machines by the words of column `gpu`.
+local machines = { ['V100-16GB'] = 'dgx1_v100', ['A100-40GB'] = 'dgx_a100', ['A100-80GB'] = 'dgx_a100_80gb',
+  ['A100-80GB Jean Zay'] = 'jean_zay_a100',
+  ['H100-80GB'] = 'dgx_h100', ['H100-96GB'] = 'hgx_h100_96gb', ['H200-141GB'] = 'dgx_h200', B200 = 'dgx_b200',
+  B300 = 'dgx_b300', GB200 = 'gb200_nvl72', GB300 = 'gb300_nvl72' }
+
+--- Kinds of arithmetic by the words of `precision`; what products read where it is not 16 bits.
+local precisions = { bf16 = 'bf16', fp16 = 'bf16', fp8 = 'fp8', ['fp8-cs'] = 'fp8', ['fp8 tensorwise'] = 'fp8',
+  ['fp8-sc'] = 'mxfp8', ['fp8 rowwise'] = 'fp8_rowwise', mxfp8 = 'mxfp8', ['fp8-mx'] = 'mxfp8', nvfp4 = 'nvfp4' }
+
+local needed = { 'id', 'hidden', 'layers', 'ffn', 'sequence', 'global_batch', 'gpus', 'gpu' }
+
+local function refuse(row, message, ...)
+  csv.refuse(row.path, row, message, ...)
+end
+
+local function whole(row, column, otherwise) return csv.whole(row.path, row, column, otherwise) end
+
+local function filled(row, column) return row[column] ~= nil and row[column] ~= '' end
+
+--- The arithmetic of a row: `float8` and FP4 where the GPU has them; Hopper scales parts of a row as it does tensors.
+local function arithmetic(row)
+  local word = filled(row, 'precision') and row.precision or 'bf16'
+  local kind = precisions[word]
+  if not kind then
+    refuse(row, "column 'precision': unknown precision %s", util.unknown(word, util.sorted_keys(precisions)))
+  end
+  local hopper = row.gpu:find '^H'
+  if kind ~= 'bf16' and row.gpu:find '^[AV]' or kind == 'nvfp4' and hopper then
+    refuse(row, "column 'precision': %s has no such arithmetic, got %s", row.gpu, util.quoted(word))
+  end
+  return kind == 'mxfp8' and hopper and 'fp8' or kind
+end
+
+--- Weights of the layers of a network without experts, and of its embedding and logits.
+local function parameters(m, matrices)
+  local width = m.hidden / m.heads
+  return m.layers * (2 * m.hidden ^ 2 + 2 * m.hidden * m.kv_heads * width + matrices * m.hidden * m.ffn)
+    + 2 * m.vocab * m.hidden
+end
+
+--- Whether a gate multiplies the feed-forward network's values: what comes nearer to the stated number of weights.
+local function is_gated(row, m)
+  if m.experts > 0 then return true end
+  if not filled(row, 'parameters_b') then return m.ffn ~= 4 * m.hidden end
+  local stated = 1e9 * csv.number(row.path, row, 'parameters_b')
+  if not (stated > 0) then
+    refuse(row, "column 'parameters_b': expected more than 0, got %s", util.describe(row.parameters_b))
+  end
+  return math.abs(math.log(parameters(m, 3) / stated)) < math.abs(math.log(parameters(m, 2) / stated))
+end
+
+local function read_network(row, assume)
+  local m = { hidden = whole(row, 'hidden'), layers = whole(row, 'layers'), ffn = whole(row, 'ffn'),
+    experts = filled(row, 'experts') and row.experts ~= '0' and whole(row, 'experts') or 0 }
+  m.heads = filled(row, 'heads') and whole(row, 'heads') or math.max(1, math.floor(m.hidden / 128))
+  m.kv_heads, m.vocab = whole(row, 'kv_heads', m.heads), whole(row, 'vocab', 51200)
+  if not filled(row, 'heads') then assume 'heads of 128' end
+  if not filled(row, 'vocab') then assume 'a vocabulary of 51,200' end
+  m.gated = is_gated(row, m)
+  if m.experts > 0 then m.top_k = whole(row, 'experts_per_token') end
+  -- Widths of latent attention and experts: DeepSeek-AI, "DeepSeek-V3 Technical Report", 2024, 4.2.
+  m.deepseek = tostring(row.model):lower():find 'deepseek' and true or nil
+  -- Qwen3's heads are 128 wide whatever the hidden size is (Qwen3 Technical Report, 2025, table 1).
+  m.head_width = m.experts > 0 and 128 or nil
+  return m
+end
+
+local function contains(row, column, word) return (row[column] or ''):lower():find(word, 1, true) ~= nil end
+
+--- Micro-batch and micro-batches of a step, where none is stated. torchtitan cuts the local batch into as many as
+--- there are stages (twice as many where it interleaves). Without a pipeline small ones have no use.
+local function read_batch(row, plan, assume)
+  local replicas = plan.data
+  local total = whole(row, 'global_batch')
+  if total % replicas ~= 0 then
+    refuse(row, "column 'global_batch': %d sequences do not divide over %d replicas", total, replicas)
+  end
+  local own = total / replicas
+  if filled(row, 'micro_batch') then
+    plan.micro_batch = whole(row, 'micro_batch')
+  elseif plan.torchtitan and plan.pipeline > 1 then
+    local parts = plan.pipeline * plan.virtual
+    plan.micro_batch = math.max(1, math.floor(own / parts))
+    assume('micro-batches of %d: as many as virtual stages', plan.micro_batch)
+  elseif plan.pipeline == 1 or plan.unfused and plan.pipeline == 2 then
+    plan.micro_batch = own % 4 == 0 and 4 or 1
+    assume('micro-batches of %d: no long pipeline is to be kept full', plan.micro_batch)
+  else
+    plan.micro_batch = 1
+    assume 'micro-batches of one sequence'
+  end
+  if own % plan.micro_batch ~= 0 then
+    refuse(row, "column 'micro_batch': %d sequences of a replica are no multiple of %d", own, plan.micro_batch)
+  end
+  plan.micro_batches = own / plan.micro_batch
+end
+
+--- Model chunks of a GPU where none are stated: none but in recipes of NeMo, whose pipelines interleave.
+local function read_virtual(row, plan, m, assume)
+  plan.virtual = whole(row, 'vpp', 1)
+  if filled(row, 'vpp') or plan.pipeline == 1 then return end
+  if plan.torchtitan and contains(row, 'note', 'interleaved') then plan.virtual = 2
+  elseif not plan.torchtitan and not plan.unfused and m.experts == 0 then
+    plan.virtual = math.max(1, math.min(5, math.floor(m.layers / plan.pipeline)))
+  end
+  assume('%d model chunks a GPU', plan.virtual)
+end
+
+local function read_shard(row, plan, assume)
+  plan.shard = csv.number(row.path, row, 'zero', -1)
+  if plan.shard == -1 then
+    plan.shard = 1
+    assume 'ZeRO 1'
+  end
+  if not ({ [0] = true, [1] = true, [2] = true, [3] = true })[plan.shard] then
+    refuse(row, "column 'zero': expected 0 to 3, got %s", util.describe(row.zero))
+  end
+  if plan.shard == 3 and plan.pipeline > 1 then
+    plan.shard = 1
+    assume 'weights of a pipeline are gathered once a step'
+  end
+end
+
+local recomputes = { 'none', 'selective', 'full' }
+
+--- That the columns of a plan agree with each other and with the network.
+local function check_plan(row, m, plan)
+  local inner = plan.tensor * plan.pipeline * plan.context
+  if plan.data * inner ~= plan.gpus then
+    refuse(row, 'dp %d x tp %d x pp %d x cp %d is not %d GPUs', plan.data, plan.tensor, plan.pipeline, plan.context,
+      plan.gpus)
+  end
+  if plan.pipeline > m.layers then
+    refuse(row, "column 'pp': expected at most %d (layers), got %d", m.layers, plan.pipeline)
+  end
+  if m.heads % plan.tensor ~= 0 then
+    refuse(row, "column 'tp': expected a divisor of %d (heads), got %d", m.heads, plan.tensor)
+  end
+  if m.experts > 0 and m.top_k > m.experts then
+    refuse(row, "column 'experts_per_token': expected at most %d (experts), got %d", m.experts, m.top_k)
+  end
+end
+
+local function read_plan(row, m, assume)
+  local plan = { gpus = whole(row, 'gpus'), tensor = whole(row, 'tp', 1), pipeline = whole(row, 'pp', 1),
+    context = whole(row, 'cp', 1), expert = whole(row, 'ep', 1) }
+  local inner = plan.tensor * plan.pipeline * plan.context
+  plan.data = whole(row, 'dp', math.max(1, math.floor(plan.gpus / inner)))
+  check_plan(row, m, plan)
+  plan.expert_ranks = math.min(plan.expert, plan.data * plan.tensor) -- that have experts of their own
+  if plan.expert > plan.data then
+    assume('experts over the %d replicas: more ranks would share those of tensor parallelism', plan.data)
+    plan.expert = plan.data
+  end
+  plan.torchtitan = contains(row, 'source', 'torchtitan') or row.gpu == 'H100-96GB'
+  plan.unfused = row.gpu:find '^[AV]' ~= nil and not contains(row, 'runtime', 'composer')
+  read_virtual(row, plan, m, assume)
+  read_batch(row, plan, assume)
+  if plan.virtual > 1 and plan.micro_batches % plan.pipeline ~= 0 then
+    plan.virtual = 1
+    assume 'no interleaving: micro-batches do not fill the pipeline'
+  end
+  read_shard(row, plan, assume)
+  plan.recompute = csv.word(row.path, row, 'recompute', recomputes, 'none')
+  if not filled(row, 'recompute') then assume 'no recomputation' end
+  plan.sequence_parallel = plan.tensor > 1 and (not plan.unfused or plan.recompute == 'selective')
+  return plan
+end
+
+local function release_of(row)
+  local year, month = (row.source or ''):match 'NeMo (%d%d)%.(%d%d)'
+  return year and tonumber(year .. month) or 0
+end
+
+local racks = { GB200 = true, GB300 = true }
+
+--- Kernels of a mixture of experts that recipes of Megatron-Bridge have in CUDA graphs (github NVIDIA-NeMo/
+--- Megatron-Bridge @ 067f987df03b, perf_recipes/qwen and deepseek, cuda_graph_impl and cuda_graph_scope): from 26.06 on
+--- those of MXFP8 record whole iterations on all but H100, and on B200 but where experts are as many as DeepSeek-V3's
+--- or the network is in one stage. Before, and in other precisions, racks record attention and router, and so does
+--- everybody where the network is in one stage, and B300 for DeepSeek-V3.
+local function cuda_graphs(row, m, plan, kind)
+  local one_stage, deepseek = plan.pipeline == 1, m.deepseek ~= nil
+  local partly = row.gpu == 'B200' and (one_stage or deepseek)
+  if kind == 'mxfp8' and release_of(row) >= 2606 then return partly and 'attention' or 'all' end
+  return (racks[row.gpu] or one_stage or row.gpu == 'B300' and deepseek) and 'attention' or 'none'
+end
+
+--- The runtime of a row by its source, with what its precision and recipe change.
+local function runtime_of(row, m, plan, kind, assume)
+  local name, changes = row.runtime, {}
+  if not filled(row, 'runtime') then
+    if plan.torchtitan then
+      name = filled(row, 'note') and not contains(row, 'note', 'compile') and 'eager' or 'torchtitan'
+    elseif plan.unfused then name = row.zero == '3' and 'deepspeed' or 'megatron-2021'
+    else
+      local early = row.gpu == 'H100-80GB' and (contains(row, 'source', 'nemo 24.') or contains(row, 'source', '2024'))
+      name = early and 'megatron-2024' or 'megatron'
+    end
+  end
+  runtimes.read(name) -- refuses what is none
+  if kind ~= 'bf16' then changes.float8 = kind end
+  if m.experts > 0 then
+    changes.cuda_graphs = cuda_graphs(row, m, plan, kind)
+    assume('CUDA graphs hold %s kernels', ({ all = 'all', attention = "attention's and the router's", none = 'no'
+      })[changes.cuda_graphs])
+  end
+  if plan.torchtitan and contains(row, 'note', 'asynctp') then changes.async_tensor = true end
+  -- rings without balance: the last part of a causal sequence has 2 - 1/c times the mean's work
+  local attention = plan.ring.share / (plan.torchtitan and 2 - 1 / plan.context or 1)
+  if attention ~= 1 then changes.attention_share = attention end
+  if m.experts > 0 and plan.expert < plan.expert_ranks then changes.dispatch_share = plan.expert / plan.expert_ranks end
+  if next(changes) == nil then return name, name end
+  return util.merged({ base = name }, changes), name
+end
+
+local most_lowered = 72 -- GPUs (of one rack) of a plan with rings, each of which is lowered by itself
+
+--- Rings of attention as they are simulated: every part of a ring is lowered by itself, which networks in stages or
+--- with parts of layers are too large for. Those are more replicas of shorter sequences: a device has as many tokens,
+--- attention, which then sees `share` of its keys, reaches that much less, and the ring's messages are left out, as
+--- what hides behind attention. (FSDP shards weights over parts of sequences, too: torchtitan's mesh dp_shard_cp.)
+local function ring_of(plan, assume)
+  local lowered = plan.context > 1 and plan.tensor == 1 and plan.pipeline == 1 and plan.gpus <= most_lowered
+    and plan.shard < 3
+  local parts = lowered and plan.context or 1
+  if plan.context > 1 and not lowered then
+    assume('messages of a ring of %d parts hide behind attention', plan.context)
+  end
+  return { parts = parts, share = parts / plan.context, data = plan.data * plan.context / parts }
+end
+
+--- The options of model 'decoder'.
+local function model_options(row, m, plan, kind)
+  local d, sequence = m.deepseek, whole(row, 'sequence') * plan.ring.share
+  return { layers = m.layers, hidden = m.hidden, heads = m.heads, key_heads = m.kv_heads, head_width = m.head_width,
+    feed_forward = m.ffn, gated = m.gated, bias = m.gated and 'none' or 'all', norm = m.gated and 'rms' or 'layer',
+    vocabulary = math.ceil(m.vocab / plan.tensor) * plan.tensor, positions = m.gated and 0 or sequence,
+    dropout = plan.unfused and 0.1 or 0, experts = m.experts, experts_per_token = m.top_k,
+    expert_feed_forward = d and 2048, shared = d and 2048, dense_layers = d and 3, latent = d and 512,
+    query_latent = d and 1536, sequence = sequence, batch_size = plan.micro_batch,
+    kernels = plan.unfused and 'megatron' or 'flash', dtype = kind == 'bf16' and 'bfloat16' or 'float8',
+    -- recipes of Llama in Megatron-Bridge and for MLPerf: cross_entropy_fusion_impl = 'te'
+    fused_loss = m.experts == 0 and m.gated and (contains(row, 'source', 'megatron-bridge')
+      or contains(row, 'source', 'mlperf')),
+    gradient_dtype = filled(row, 'gradient_dtype') and row.gradient_dtype or 'float32', optimizer = 'adam' }
+end
+
+--- Bytes of gradients that are reduced together. Runs of 2021 reduce all of them after the last backward pass.
+--- Megatron-LM's buckets have 40 million elements, or a million a replica
+--- (megatron/core/distributed/distributed_data_parallel.py), here of 16 bits; FSDP and ZeRO-3 reduce unit by unit, of a
+--- pipeline once a step.
+local function bucket_bytes(plan)
+  if plan.shard == 3 or plan.torchtitan then return plan.pipeline > 1 and 2 ^ 50 or nil end
+  return plan.unfused and 2 ^ 50 or 2 * math.max(40e6, 1e6 * plan.ring.data * plan.ring.parts)
+end
+
+local function case_of(row, m, plan, kind, assume)
+  local runtime = runtime_of(row, m, plan, kind, assume)
+  return { model = 'decoder', model_options = model_options(row, m, plan, kind),
+    cluster = nodes.job(machines[row.gpu], plan.gpus), runtime = runtime,
+    recomputes = plan.unfused and plan.recompute == 'none' and { 'none', 'selective', 'full' } or nil,
+    strategy = { mesh = { data = plan.ring.data, tensor = plan.tensor, pipeline = plan.pipeline,
+      context = plan.ring.parts, expert = plan.expert }, schedule = plan.virtual > 1 and 'interleaved' or '1f1b',
+      virtual_stages = plan.virtual, stages = case.stages(m.layers, plan.pipeline * plan.virtual),
+      micro_batches = plan.micro_batches, recompute = plan.recompute, shard = plan.shard,
+      sequence_parallel = plan.sequence_parallel, bucket_bytes = bucket_bytes(plan) } }
+end
+
+--- Tokens per second and GPU that a row states; nil where it states none. Formulas of FLOP a token: Narayanan et al.,
+--- SC 2021, equation 3 (with recomputation); 6 a weight and 12 l s h for attention without.
+local function measured_of(row, m, plan)
+  if not filled(row, 'value') then return nil end
+  local value, s, h = csv.number(row.path, row, 'value'), whole(row, 'sequence'), m.hidden
+  if not (value > 0 and value < math.huge) then
+    refuse(row, "column 'value': expected more than 0, got %s", util.describe(row.value))
+  end
+  local tokens = whole(row, 'global_batch') * s
+  local function by_flops(flops) return value * 1e12 / flops end
+  local units = {
+    tokens_per_s_per_gpu = function() return value end,
+    tokens_per_s_total = function() return value / plan.gpus end,
+    s_per_iteration = function() return tokens / (value * plan.gpus) end,
+    hardware_tflops_per_gpu = function()
+      return by_flops(96 * m.layers * h ^ 2 * (1 + s / (6 * h) + m.vocab / (16 * m.layers * h)))
+    end,
+    model_tflops_per_gpu = function()
+      return by_flops(6 * (m.layers * (2 * h ^ 2 * (1 + m.kv_heads / m.heads) + (m.gated and 3 or 2) * h * m.ffn)
+        + m.vocab * h) + 12 * m.layers * s * h)
+    end,
+  }
+  if not units[row.unit] then
+    refuse(row, "column 'unit': unknown unit %s", util.unknown(tostring(row.unit), util.sorted_keys(units)))
+  end
+  return units[row.unit]()
+end
+
+--- What a row comes to: { id, line, path, model, gpu, kind, group, left_out, tokens, gpus, measured, assumed, plan,
+--- network, case }. left_out: what is left out of a fit together: a network on a kind of GPU, however its name is
+--- written.
+---@param path string
+---@param row table<string, string>
+---@return table
+function published_row.read(path, row)
+  row.path = path
+  local assumed = {}
+  local function assume(message, ...) assumed[#assumed + 1] = message:format(...) end
+  if not machines[row.gpu] then
+    refuse(row, "column 'gpu': unknown GPU %s", util.unknown(row.gpu, util.sorted_keys(machines)))
+  end
+  local kind = arithmetic(row)
+  local m = read_network(row, assume)
+  local plan = read_plan(row, m, assume)
+  plan.ring = ring_of(plan, assume)
+  local _, gpu = nodes.find(machines[row.gpu])
+  if filled(row, 'gradient_dtype') then assume('gradients are reduced in %s', row.gradient_dtype) end
+  local said = case_of(row, m, plan, kind, assume)
+  return { id = row.id, line = row.line, path = path, model = row.model or '', gpu = row.gpu, kind = gpu,
+    group = ('%s, %s'):format(row.gpu, m.experts > 0 and 'mixtures of experts' or 'dense'),
+    left_out = ('%s %s'):format(gpu, (row.model or ''):upper():gsub('%-3%.1', '3.1')), network = m, plan = plan,
+    precision = kind, assumed = assumed, tokens = whole(row, 'global_batch') * whole(row, 'sequence'),
+    gpus = plan.gpus, measured = measured_of(row, m, plan), case = said, runtimes = case.runtimes(said),
+    cluster_of = function(gpus) return nodes.job(machines[row.gpu], gpus) end,
+    recompute = plan.recompute, network_name = row.model or '', gpus_text = ('%d %s'):format(plan.gpus, row.gpu),
+    plan_text = ('%s t%d p%dx%d d%d c%d e%d b%d'):format(kind, plan.tensor, plan.pipeline, plan.virtual, plan.data,
+      plan.context, plan.expert, plan.micro_batch) }
+end
+
+--- All rows of a table, in its order; one that is refused is { id, refused }, with the sentence.
+---@param path string
+---@return table[]
+function published_row.all(path)
+  local lines = csv.read(path)
+  local translate = lines[1] and tables.translation(lines[1])
+  if not translate then csv.check(path, unpack(needed)) end
+  return csv.attempted(lines, function(line, i)
+    if not translate then return published_row.read(path, line) end
+    local row, why = translate(util.merged(line), i)
+    if not row then csv.refuse(path, line, '%s', why) end
+    return published_row.read(path, util.merged(row, { line = line.line }))
+  end)
+end
+
+return published_row

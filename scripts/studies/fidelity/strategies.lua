@@ -1,0 +1,175 @@
+-- trinity study fidelity strategies: what regular strategies of decoders come to, stage by stage (weights, gradients,
+-- optimiser, activations, messages), counted in the graphs that they lower to; beside counts of others where a case has
+-- some.
+--
+-- A case is { name, model, batch, strategy, bytes, expected or refused }: model has layers, hidden, heads, ffn,
+-- vocabulary and kv_heads, head_dim, gated, tied, positions, norm, norms_per_layer, qk_norm, bias (none, qkv, all),
+-- dropout, experts, top_k; batch micro_batch, sequence, micro_batches; strategy mesh, virtual_stages, stages,
+-- schedule, recompute, sequence_parallel, shard, flash; bytes (of one element) activation, weight, gradient, optimizer.
+
+local check = require 'trinity.base.check'
+local core = require 'trinity.core'
+local counts = require 'trinity.strategy.counts'
+local json = require 'trinity.base.json'
+local model = require 'trinity.graph.model'
+local options_of = require 'trinity.base.options'
+local parallelism = require 'trinity.strategy.parallelism'
+local problems = require 'trinity.strategy.problem'
+local text = require 'trinity.base.text'
+local util = require 'trinity.base.util'
+
+local strategies = {
+  help = 'memory, messages and bubbles of strategies, from the graphs that they lower to',
+  options = { cases = { default = '', help = 'file of cases (JSON)' } },
+}
+
+local function declare(fields) return options_of.declare(nil, util.merged({ kind = 'field' }, fields)) end
+
+local function integer(name, least, most, default)
+  return { name, 'integer', default, least = least, most = most, needed = default == nil }
+end
+
+local function optional(name, most) return { name, 'integer', least = 1, most = most } end
+
+local fields = {
+  model = declare { integer('layers', 1, 10000), integer('hidden', 1, 2 ^ 24), integer('heads', 1, 2 ^ 20),
+    optional('kv_heads', 2 ^ 20), optional('head_dim', 2 ^ 20), integer('ffn', 1, 2 ^ 30),
+    { 'gated', 'boolean', false }, integer('vocabulary', 1, 2 ^ 31), { 'tied', 'boolean', false },
+    integer('positions', 0, 2 ^ 30, 0),
+    { 'norm', { 'layernorm', 'rmsnorm' }, 'layernorm' }, integer('norms_per_layer', 2, 4, 2),
+    { 'qk_norm', 'boolean', false }, { 'bias', { 'none', 'qkv', 'all' }, 'none' }, { 'dropout', 'boolean', false },
+    integer('experts', 0, 65536, 0), integer('top_k', 0, 65536, 0) },
+  batch = declare { integer('micro_batch', 1, 2 ^ 24), integer('sequence', 1, 2 ^ 24),
+    integer('micro_batches', 1, 2 ^ 20) },
+  bytes = declare { integer('activation', 1, 8, 2), integer('weight', 1, 8, 2), integer('gradient', 1, 8, 4),
+    integer('optimizer', 0, 64, 12) },
+  strategy = declare { { 'mesh', 'table' }, { 'flash', 'boolean' }, { 'virtual_stages', 'any' }, { 'stages', 'any' },
+    { 'schedule', 'any' }, { 'recompute', 'any' }, { 'sequence_parallel', 'any' }, { 'shard', 'any' } },
+  case = declare { { 'name', 'string', needed = true }, { 'model', 'table', needed = true },
+    { 'batch', 'table', needed = true }, { 'strategy', 'table', needed = true }, { 'bytes', 'table' },
+    { 'expected', 'table' }, { 'refused', 'string' } },
+}
+
+--- A part of a case, checked, with what it leaves out.
+local function read(owner, case, part)
+  return fields[part]:filled(fields[part]:check(('%s: %s'):format(owner, part), case[part] or {}))
+end
+
+local null = 0 / 0 -- as JSON has no number for it
+
+-- How weights of so many bytes are trained that their optimiser holds so many an element.
+local optimisers = { ['2 12'] = 'adam', ['2 8'] = 'momentum', ['2 4'] = 'sgd', ['4 8'] = 'adam', ['4 4'] = 'momentum',
+  ['4 0'] = 'sgd' }
+local dtypes = { [2] = 'bfloat16', [4] = 'float32' }
+
+-- The devices of an axis of a mesh that may not have been checked.
+local function size_of(mesh, axis)
+  local size = type(mesh) == 'table' and mesh[axis] or 1
+  return type(size) == 'number' and math.floor(math.min(math.max(1, size), 2 ^ 16)) or 1
+end
+
+--- The training graph of a case, and its micro-batches.
+local function graph_of(owner, case)
+  local m, batch, bytes = read(owner, case, 'model'), read(owner, case, 'batch'), read(owner, case, 'bytes')
+  local optimiser = optimisers[('%d %d'):format(bytes.weight, bytes.optimizer)]
+  if bytes.activation ~= bytes.weight or not optimiser or not dtypes[bytes.gradient] then
+    util.fail('%s: bytes: no training here has weights of %d, activations of %d, gradients of %d and an optimiser of '
+      .. '%d bytes an element', owner, bytes.weight, bytes.activation, bytes.gradient, bytes.optimizer)
+  end
+  local parts = size_of(case.strategy.mesh, 'tensor') * size_of(case.strategy.mesh, 'context')
+  local graph = model.load('decoder', { layers = m.layers, hidden = m.hidden, heads = m.heads, key_heads = m.kv_heads,
+    head_width = m.head_dim, feed_forward = m.ffn, gated = m.gated, bias = m.bias, vocabulary = m.vocabulary,
+    norm = m.norm == 'rmsnorm' and 'rms' or 'layer', head_norm = m.qk_norm, post_norms = m.norms_per_layer == 4,
+    tied = m.tied, positions = m.positions, dropout = m.dropout and 0.1 or 0, experts = m.experts,
+    experts_per_token = m.top_k, expert_rows_multiple = parts, batch_size = batch.micro_batch,
+    sequence = batch.sequence, dtype = dtypes[bytes.weight], optimizer = optimiser,
+    gradient_dtype = dtypes[bytes.gradient], kernels = case.strategy.flash == false and 'megatron' or 'flash' })
+  return graph, batch.micro_batches
+end
+
+--- Devices of one kind behind one switch, with more memory than any case needs: what is counted depends on no time.
+local function cluster_of(count)
+  local spec = { name = ('%d devices'):format(count), devices = {}, links = {}, device_types = { any = {
+    peak_flops_per_s = { float32 = 1e15 }, memory_bandwidth_bytes_per_s = 1e13, memory_bytes = 2 ^ 49 } } }
+  for d = 1, count do
+    spec.devices[d] = { name = 'd' .. d, type = 'any' }
+    spec.links[d] = { from = 'd' .. d, to = 'switch', bandwidth_bytes_per_s = 1e15, latency_s = 0 }
+  end
+  return model.cluster(spec)
+end
+
+--- The strategy of a case, with its network on as many devices as it takes.
+---@param owner string what begins messages
+---@param case table
+---@return trinity.Strategy
+---@return table plan
+function strategies.lowered(owner, case)
+  fields.strategy:check(owner .. ': strategy', case.strategy)
+  local graph, micro_batches = graph_of(owner, case)
+  local plan = util.merged(case.strategy, { mesh = case.strategy.mesh or {}, micro_batches = micro_batches,
+    bucket_bytes = 2 ^ 50 })
+  plan.flash = nil
+  if (plan.mesh.context or 1) > 1 and case.strategy.flash ~= false then plan.context_kind = 'ring' end
+  local devices = 1
+  for _, axis in ipairs { 'data', 'tensor', 'pipeline', 'context' } do devices = devices * size_of(plan.mesh, axis) end
+  local problem = problems.new { graph = graph, cluster = cluster_of(math.min(devices, 4096)) }
+  return problem:strategy(plan), plan
+end
+
+--- What a case comes to, or why it is refused.
+local function evaluate(owner, case)
+  local found, plan = strategies.lowered(owner, case)
+  local idle, m, batch = parallelism.schedule_bubble(plan), case.model, case.batch
+  local mixture = (m.experts or 0) > 0 and { experts = m.experts, top_k = m.top_k,
+    tokens = batch.micro_batch * batch.sequence, bytes = read(owner, case, 'bytes').activation } or nil
+  return { bubble_fraction = idle / (1 + idle), stages = counts.stages(found, plan, mixture) }
+end
+
+local function checked(owner, case)
+  return evaluate(owner, fields.case:check(owner, check.argument(owner, 'entry', 'case', case, 'table')))
+end
+
+--- What every case of a list comes to; one that contradicts itself is refused in a sentence.
+---@param path string of the file, for messages
+---@param cases table[]
+---@return table[]
+function strategies.cases(path, cases)
+  return util.map(cases, function(case, i)
+    local name = type(case) == 'table' and case.name or null
+    local ok, found = pcall(checked, ('%s: case %d'):format(util.shortened(path), i), case)
+    if ok then return util.merged(found, { name = name, refused = null }) end
+    if core.stop_requested() then error(found, 0) end
+    local why = util.unplaced(tostring(found)):gsub('^problem:strategy: ', '')
+    return { name = type(name) == 'string' and name or null, refused = why, bubble_fraction = null,
+      stages = {} }
+  end)
+end
+
+local function print_text(results)
+  local rows = {}
+  for _, result in ipairs(results) do
+    if result.refused == result.refused then rows[#rows + 1] = { result.name, '-', '', '', '', '', 'refused' } end
+    for s, stage in ipairs(result.stages) do
+      local kept = stage.activation_bytes
+      rows[#rows + 1] = { s == 1 and result.name or '', tostring(s), core.format_bytes(stage.weight_bytes),
+        core.format_bytes(stage.gradient_bytes), core.format_bytes(stage.optimizer_bytes),
+        core.format_bytes(kept.layers + kept.embedding + kept.head + kept.delayed),
+        s == 1 and ('%.4f'):format(result.bubble_fraction) or '' }
+    end
+  end
+  print(text.format_table({ 'case', 'stage', 'weights', 'gradients', 'optimiser', 'activations', 'bubble' }, rows))
+  for _, result in ipairs(results) do
+    if result.refused == result.refused then print(('%s: refused: %s'):format(result.name, result.refused)) end
+  end
+end
+
+function strategies.run(options)
+  if options.cases == '' then util.fail_usage "trinity study fidelity strategies: option '--cases' is missing" end
+  local file = json.read(options.cases)
+  local cases = check.argument(options.cases, 'field', 'cases', type(file) == 'table' and file.cases, 'table')
+  local results = strategies.cases(options.cases, cases)
+  if not options.json then return print_text(results) end
+  print(require('trinity.files.json').encode { cases = results })
+end
+
+return strategies

@@ -1,0 +1,207 @@
+-- Comparison vtrain: training runs of GPT on 64 to 512 A100 that the authors of vTrain measured, and plans on one
+-- machine whose times they put together (Bang et al., "vTrain", MICRO 2024; github VIA-Research/vTrain, data/).
+
+local case = require 'studies.fidelity.case'
+local csv = require 'trinity.base.csv'
+local devices = require 'trinity.cluster.devices'
+local runs = require 'studies.fidelity.runs'
+local topology = require 'trinity.cluster.topology'
+local util = require 'trinity.base.util'
+
+local vtrain = {
+  name = 'vtrain',
+  quantity = 'seconds of a step',
+  ranked = true,
+  help = 'training runs of GPT on A100',
+  shared = { rows = 'vtrain/multi.csv' },
+  options = {
+    rows = { default = '', help = 'table of runs, or of what is asked (CSV)' },
+    cluster = { default = '',
+      help = "Lua file of a function from a number of GPUs to a description of one's own cluster" },
+  },
+}
+
+--- What rows leave open, printed with the predictions.
+vtrain.assumptions = {
+  'the network is GPT-2 as Megatron-LM runs it: fp16 weights and gradients, Adam with fp32 states, biases, learned '
+    .. 'positions, dropout 0.1, unfused attention, vocabulary 51,200, output tied to the embedding; its kernel of '
+    .. 'scale, mask and softmax takes heads times micro-batch of a device where they are a multiple of 4, else they '
+    .. 'are several',
+  '1F1B, gradients in one all-reduce behind the last backward pass, no ZeRO; stages send each other parts that are '
+    .. 'gathered there; ranks in the order tensor, pipeline, data',
+  'more than 8 GPUs: full recomputation (use_checkpoint of the configuration); '
+    .. 'machines of 8 A100 80 GB behind NVSwitches with a network card of 200 Gbit/s for every two (800 in all)',
+  'up to 8 GPUs: one machine, vocabulary 50,256, the output not tied, no recomputation; a column `recompute` '
+    .. '(none, selective, full) says otherwise',
+  'a micro-batch of 1 where none is given',
+  'layers that do not divide: embedding and head count as one layer each, stages are as equal as they can be',
+  'memory is not checked: the source does not say which A100',
+}
+
+--- Columns of whole numbers, and the maximum of each.
+local columns = { gpus = { '# GPUs', 4096 }, batch = { 'global batch', 2 ^ 20 }, micro_batch = { 'micro batch', 4096 },
+  hidden = { 'hidden size', 2 ^ 17 }, heads = { 'attention heads', 4096 }, layers = { '# layers', 1024 },
+  sequence = { 'sequence length', 2 ^ 17 }, tensor = { 'tensor parallelism', 4096 },
+  data = { 'data parallelism', 4096 }, pipeline = { 'pipeline parallelism', 1024 } }
+local time_column, a_node = 'iteration time (ms)', 8
+
+--- That the numbers of a row agree with each other.
+local function check_row(row, refuse)
+  local function expect(good, name, message, ...)
+    if not good then refuse("column '%s': expected %s, got %d", columns[name][1], message:format(...), row[name]) end
+  end
+  if row.tensor * row.data * row.pipeline ~= row.gpus then
+    refuse('tensor x data x pipeline parallelism: expected %d GPUs, got %d x %d x %d', row.gpus, row.tensor, row.data,
+      row.pipeline)
+  end
+  expect(row.batch % (row.data * row.micro_batch) == 0, 'batch', 'a multiple of %d (data x micro batch)',
+    row.data * row.micro_batch)
+  expect(row.gpus <= a_node or row.gpus % a_node == 0, 'gpus', 'up to 8, or whole machines of 8')
+  expect(row.heads % row.tensor == 0, 'heads', 'a multiple of %d (tensor parallelism)', row.tensor)
+  expect(row.hidden % row.heads == 0, 'hidden', 'a multiple of %d (attention heads)', row.heads)
+  expect(row.pipeline <= row.layers, 'pipeline', 'at most %d (layers)', row.layers)
+end
+
+--- A row, checked.
+local function read_row(path, line, number)
+  local row = { line = line.line, path = path, id = tostring(number) }
+  local function refuse(...) csv.refuse(path, line, ...) end
+  for name, column in util.sorted_pairs(columns) do
+    local value = csv.number(path, line, column[1], name == 'micro_batch' and 1 or nil)
+    if value < 1 or value % 1 ~= 0 or value > column[2] then
+      refuse("column '%s': expected a whole number from 1 to %d, got %s", column[1], column[2], line[column[1]])
+    end
+    row[name] = value
+  end
+  check_row(row, refuse)
+  local time_ms = csv.number(path, line, time_column, 0)
+  if time_ms < 0 then refuse("column '%s': expected more than 0, got %s", time_column, line[time_column]) end
+  row.measured = time_ms > 0 and time_ms / 1000 or nil
+  row.left_out = ('hidden %d, %d layers'):format(row.hidden, row.layers)
+  row.ranked = ('%d GPUs, batch %d, %s'):format(row.gpus, row.batch, row.left_out)
+  row.composed = row.gpus <= a_node
+  row.recompute = csv.word(path, line, 'recompute', { 'none', 'selective', 'full' }, row.composed and 'none' or 'full')
+  return row
+end
+
+local kind, own_node = 'a100_80gb', 'vTrain, composed'
+
+--- What is of vTrain's cluster alone: its source explains neither.
+vtrain.priors = {
+  shared_bandwidth = { unit = '1', start = 0.8, least = 0.4, most = 1, spread = 0.3,
+    meaning = 'share of the bandwidth inside a node that a group of some of its GPUs has while others send, too' },
+  network_share = { unit = '1', start = 0.95, least = 0.4, most = 1.2, spread = 0.3,
+    meaning = 'bandwidth between nodes over 800 Gbit/s a node' },
+}
+
+local function kept() return require('trinity.cluster.calibrated').sources.vtrain.cluster end
+
+--- vTrain's cluster of so many GPUs.
+local function measured_cluster(gpus, values)
+  values = values or kept()
+  local net = topology.new { name = ('%d A100'):format(gpus), queue = 'pair' }
+  net:machines(gpus / a_node, function(name)
+    local members = net:devices(name, a_node, kind)
+    net:link(members, name .. '/nvswitch', 'nvswitch3', 12)
+    for i, member in ipairs(members) do
+      net:link(member, ('%s/nic%d'):format(name, math.floor((i - 1) / 2)), 'pcie4_x16')
+    end
+    local wire = topology.wire('infiniband_hdr',
+      { bandwidth_bytes_per_s = values.network_share * topology.wire('infiniband_hdr').bandwidth_bytes_per_s })
+    for card = 0, 3 do net:link(('%s/nic%d'):format(name, card), 'infiniband', wire) end
+  end)
+  net:collectives { shared_bandwidth = values.shared_bandwidth }
+  return net:spec()
+end
+
+--- What composed times were put together from, fitted to those of 16 layers (208 rows): the host sets the pace, the
+--- loss is several kernels, and calls of collectives come on top. They are no measurements: calibrated constants and
+--- these have nothing to do with each other.
+local function composed_cluster(gpus)
+  local net = topology.new { name = ('%d A100'):format(gpus), queue = 'route' }
+  net:device_type(own_node, devices.with(kind, { compute_efficiency = 0.7685, half_width = 31.34,
+    memory_efficiency = 0.8854, launch_s = 4e-05, dispatch_s = 7.933e-05, fuses_elementwise = true,
+    joins_products = true, overlap = 0, operators = { SoftmaxCrossEntropyLoss = { memory_efficiency = 0.08854 } } }))
+  net:link(net:devices('n0', gpus, own_node), 'n0/nvswitch', topology.wire('nvswitch3',
+    { bandwidth_bytes_per_s = 1.071 * topology.wire('nvswitch3').bandwidth_bytes_per_s }), 12)
+  net:collectives { call_s = 9.619e-05 }
+  return net:spec()
+end
+
+--- What describes one's own cluster; nil for vTrain's.
+local function describer(path)
+  if path == '' then return nil end
+  local chunk, why = util.load_file(path)
+  local ok, describe = pcall(chunk or function() util.fail('%s', why) end)
+  if not ok then util.fail('%s', tostring(describe)) end
+  if type(describe) ~= 'function' then
+    util.fail('%s: expected a function from a number of GPUs to a description, got %s', util.shortened(path),
+      util.describe(describe))
+  end
+  return describe
+end
+
+--- Whether Megatron-LM's kernel of the softmax takes what a device has of a row (fused_softmax.py,
+--- is_kernel_available).
+function vtrain.has_softmax(row)
+  return row.sequence > 16 and row.sequence <= 2048 and row.micro_batch * row.heads / row.tensor % 4 == 0
+end
+
+--- The case of a row. (vTrain profiles GPT-2's 50,257 tokens over the tensor degree, rounded down, and an output with
+--- weights of its own: src/model/gpt_modeling.py.)
+local function case_of(row, describe)
+  return { model = 'gpt2', model_options = { layers = row.layers, hidden = row.hidden, heads = row.heads,
+      sequence = row.sequence, positions = row.sequence, batch_size = row.micro_batch,
+      vocabulary = row.composed and 50256 or 51200, tied = not row.composed, fused = false,
+      fused_softmax = vtrain.has_softmax(row), kernels = 'megatron', dtype = 'float16', gradient_dtype = 'float16',
+      optimizer = 'adam' },
+    cluster = (describe or row.composed and composed_cluster or measured_cluster)(row.gpus), runtime = 'megatron-2021',
+    strategy = { mesh = { tensor = row.tensor, data = row.data, pipeline = row.pipeline },
+      order = { 'tensor', 'pipeline', 'data' }, schedule = '1f1b',
+      micro_batches = row.batch / row.data / row.micro_batch, stages = case.stages(row.layers, row.pipeline),
+      recompute = row.recompute, shard = 0, scatter_gather = true, bucket_bytes = 2 ^ 50 } }
+end
+
+local function complete(row, describe)
+  if describe then row.composed = false end
+  local one = case_of(row, describe)
+  return util.merged(row, { case = one, served = row.ranked:gsub('%W+', '_'), network_name = row.left_out,
+    group = row.composed and "composed times, agreement with vTrain's simulator" or row.left_out,
+    gpus_text = ('%d A100'):format(row.gpus),
+    plan_text = ('t%d p%d d%d b%d'):format(row.tensor, row.pipeline, row.data, row.micro_batch),
+    kind = not row.composed and (one.cluster.devices[1] or one.cluster.machines[1].devices[1]).type or nil,
+    runtimes = row.composed and {} or case.runtimes(one), network = { experts = 0 }, source = vtrain,
+    family = not row.composed and not describe and 'cluster' or nil })
+end
+
+--- The rows of a file, for runs.lua; one that is refused is { id, refused }, with the sentence.
+---@param options table<string, any>
+---@return table[]
+function vtrain.read(options)
+  local describe = describer(options.cluster)
+  local needed = util.map(util.sorted_keys(columns), function(name) return columns[name][1] end)
+  return csv.attempted(csv.read(options.rows, unpack(needed)), function(line, i)
+    return complete(read_row(options.rows, line, i), describe)
+  end)
+end
+
+function vtrain.prediction(row, values, short)
+  local one = row.case
+  if values and row.family then
+    one = util.merged(one, { cluster = measured_cluster(row.gpus, values.sources.vtrain.cluster) })
+  end
+  local found = case.evaluate(one, values, short)
+  return { predicted = found.step_time_s, recompute = found.recompute, basis = found.basis }
+end
+
+function vtrain.json(row)
+  return { predicted_s = row.prediction and row.prediction.predicted, refused = row.refused }
+end
+
+function vtrain.script(row)
+  return case.script(row.case, case.evaluate(row.case), ('row %s of vTrain'):format(row.id))
+end
+
+function vtrain.run(options) return runs.run(vtrain, options) end
+
+return vtrain

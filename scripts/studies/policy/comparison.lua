@@ -1,0 +1,61 @@
+-- The search with a ranker of moves compared with the same search without one.
+
+local methods = require 'trinity.methods'
+local model = require 'trinity.graph.model'
+local move_training = require 'trinity.methods.move_training'
+local statistics = require 'trinity.base.statistics'
+local tensorflow = require 'studies.tensorflow'
+local util = require 'trinity.base.util'
+
+local comparison = {}
+
+-- A model, or MODEL@tensorflow in TensorFlow's operations.
+local function load(name, options)
+  local plain = name:match '^(.*)@tensorflow$'
+  if plain then return tensorflow.load(plain, options) end
+  return model.load(name, options)
+end
+
+--- The cases of graphs on clusters, as training has them; a graph may be MODEL@tensorflow.
+function comparison.cases(graphs, clusters) return move_training.cases(graphs, clusters, nil, load) end
+
+--- What a method finds from the best heuristic, whose price is in the budget { evaluations = } or { seconds = }: its
+--- step time, and what a ranker came to. rank: option of method trinity.
+function comparison.run(method, case, budget, seed, rank)
+  local start, options = case.starts[1].placement, util.merged(budget, { seed = seed, quiet = true })
+  if method == 'annealing' or method == 'local_search' then
+    options.starts = { start }
+  else
+    options.warm_start, options.rank = { start }, rank
+  end
+  local found = methods[method](case.problem, options)
+  if found.stopped then util.fail 'interrupted' end
+  return found.metrics.step_time_s, found.ranking
+end
+
+--- Step times of the search with a ranker over those of another method, a seed each: a list. budget: { evaluations = }
+--- or { seconds = }. known: what others came to, by method, which this fills.
+function comparison.ratios(case, rank, other, budget, seeds, known)
+  local ratios, ranking = {}, nil
+  known[other] = known[other] or {}
+  for seed = 1, seeds do
+    known[other][seed] = known[other][seed] or comparison.run(other, case, budget, seed)
+    local own_s
+    own_s, ranking = comparison.run('trinity', case, budget, seed, rank)
+    ratios[seed] = own_s / known[other][seed]
+  end
+  return ratios, ranking
+end
+
+--- The geometric mean of ratios, the bounds of its 95 % interval by the t distribution over rows, and the chance of
+--- such a difference if there is none (signed ranks, Wilcoxon).
+function comparison.summary(ratios)
+  local logs = util.map(ratios, function(ratio) return math.log(ratio) end)
+  local mean, half = statistics.mean(logs), 0
+  if #logs > 1 then
+    half = statistics.student(#logs - 1) * statistics.deviation(logs) / math.sqrt(#logs)
+  end
+  return math.exp(mean), math.exp(mean - half), math.exp(mean + half), statistics.signed_rank(logs).p
+end
+
+return comparison

@@ -1,0 +1,329 @@
+#!/usr/bin/env trinity
+-- What a trained ranker of moves is, and what it is worth: method trinity with it beside other searches that begin from
+-- the same placement, on a list of graphs and clusters (show), or on families of networks that it was not trained on,
+-- each held out in turn (study). Whether a policy of placements learns from nothing where the optimum is known
+-- (optima). How large the fronts of time and memory are that a ranked search finds on such families, its ranker told of
+-- the reward's share of memory or not (front).
+
+local trinity = require 'trinity'
+local cli = require 'trinity.command.cli'
+local comparison = require 'studies.policy.comparison'
+local known_optima = require 'studies.policy.known_optima'
+local fronts = require 'studies.policy.move_fronts'
+local study = require 'studies.policy.move_study'
+local progress = require 'trinity.base.progress'
+local search = require 'trinity.search'
+local util = require 'trinity.base.util'
+
+local options = trinity.options {
+  'Says what a ranker of moves was trained on, and holds it against searches without one.',
+  what = { default = {}, position = true,
+    help = 'show, and a file of weights (those of method trinity); study; optima; or front, and another file or none' },
+  graphs = { default = '', help = "MODEL or MODEL:BATCH, with commas ('': no searches); MODEL@tensorflow: "
+    .. "in TensorFlow's operations" },
+  clusters = { default = 'p100x4', help = 'with commas' },
+  evaluations = { default = '1000', help = 'placements that each search may simulate; of a study with commas' },
+  seconds = { default = 0, help = 'instead of evaluations: seconds of each search, or of what a policy of optima draws',
+    min = 0 },
+  seeds = { default = 5, help = 'searches of each', min = 1, integer = true },
+  families = { default = '', help = "of a study, with commas; '': all" },
+  variants = { default = false, help = 'a study with untrained weights, a linear score and one made by hand, too' },
+  trainings = { default = false, help = 'a study with weights that imitation, REINFORCE and PPO alone trained, too' },
+  told = { default = false, help = 'a front with weights trained by rewards of time and memory, too: told of their '
+    .. 'shares, and not told' },
+  folder = { default = 'runs/policy', help = 'of a study: trained weights, which it makes where they are not there' },
+  training_seed = { default = 1, help = 'of a study and a front: seed of the trainings', min = 0, integer = true },
+  against = { default = 'annealing,best,local_search', help = 'methods with commas' },
+  units = { default = '100,300,1000', help = 'of optima, with commas' },
+  samples = { default = 6000, help = 'of optima: placements that a policy may draw', min = 20, integer = true },
+  json = { default = false, help = 'JSON on standard output and nothing else' },
+}
+-- Policies are trained and compared on machines as their data sheets describe them.
+require('trinity.graph.model').set_cluster_options { constants = 'data_sheet' }
+local action, file = options.what[1] or 'show', options.what[2] or trinity.rankers.shipped
+local actions = { show = true, study = true, optima = true, front = true }
+if not actions[action] or options.what[(action == 'show' or action == 'front') and 3 or 2] then
+  util.fail_usage("trinity study policy: expected show FILE, study, optima or front [FILE], got '%s'",
+    table.concat(options.what, ' '))
+end
+
+local budgets = {}
+for i, word in ipairs(util.words(options.evaluations)) do
+  local count = tonumber(word)
+  if not count or count < 2 or count % 1 ~= 0 then
+    util.fail_usage("option --evaluations: expected integers from 2 with commas, got '%s'", options.evaluations)
+  end
+  budgets[i] = { evaluations = count }
+end
+if options.seconds > 0 then budgets = { { seconds = options.seconds, evaluations = search.unlimited } } end
+
+local looks = progress.new('policy', options.json)
+
+-- Says how far it is.
+local function say(...)
+  looks:update { text = (...):format(select(2, ...)) }
+end
+
+-- Runs the work, body(); whether Ctrl-C ended it.
+local function is_stopped_in(body)
+  local stopped = false
+  trinity.stoppable(function(stop_requested)
+    local ok, message = pcall(body)
+    if ok then return end
+    stopped = stop_requested() or tostring(message):match 'interrupted$' ~= nil
+    if not stopped then error(message, 0) end
+  end)
+  looks:finish()
+  return stopped
+end
+
+-- Keeps the rows so far in the run's folder.
+local function keep(rows, what)
+  trinity.run:result(action, { rows = rows }, ('trinity study policy %s: %d %s.'):format(action, #rows, what))
+end
+
+local function leave_if(stopped, done, what)
+  if stopped then cli.leave_stopped(('%d %s'):format(done, what)) end
+end
+
+local function name_of(budget)
+  return budget.seconds and ('%g s'):format(budget.seconds) or ('%d evaluations'):format(budget.evaluations)
+end
+
+local function family_set()
+  local families, names, known = nil, {}, {}
+  for i, family in ipairs(study.families) do
+    names[i], known[family.name] = family.name, true
+  end
+  for _, name in ipairs(util.words(options.families)) do
+    if not known[name] then
+      util.fail_usage('option --families: no family %s', util.unknown(name, names))
+    end
+    families = util.merged(families, { [name] = true })
+  end
+  return families
+end
+
+-- A study's rows under budget number b.
+local function print_budget(b, rows, names)
+  local cells, own, with_room = {}, {}, {}
+  for r, row in ipairs(rows) do
+    local room = study.has_room(row, budgets)
+    cells[r] = { row.label, row.family, room and 'yes' or 'no' }
+    for _, name in ipairs(names) do
+      if name ~= 'annealing' then
+        local ratio = study.ratio(row, b, name, 'annealing')
+        table.insert(cells[r], ('%.3f'):format(ratio))
+      end
+      if name ~= 'trained' then
+        local ratio = study.ratio(row, b, 'trained', name)
+        own[name] = own[name] or {}
+        with_room[name] = with_room[name] or {}
+        table.insert(own[name], ratio)
+        if room then table.insert(with_room[name], ratio) end
+      end
+    end
+  end
+  local heads = { 'held out', 'family', 'room' }
+  for _, name in ipairs(names) do if name ~= 'annealing' then heads[#heads + 1] = name end end
+  print(('\n%s, %d seeds: step time over that of annealing from the same start\n'):format(name_of(budgets[b]),
+    options.seeds))
+  print(trinity.format_table(heads, cells))
+  for _, name in ipairs(names) do
+    for _, list in ipairs(name ~= 'trained' and { { 'all', own[name] }, { 'with room', with_room[name] } } or {}) do
+      if #list[2] > 0 then
+        local mean, low, high, p = comparison.summary(list[2])
+        print(('trained over %-12s %-9s %2d rows: %.4f, 95 %% %.4f to %.4f, p %.3g; worst row %.3f'):format(name,
+          list[1] .. ',', #list[2], mean, low, high, p, math.max(unpack(list[2]))))
+      end
+    end
+  end
+end
+
+local function show_study()
+  local rows, names = {}, nil
+  local stopped = is_stopped_in(function()
+    names = study.run({ folder = options.folder, training_seed = options.training_seed, budgets = budgets,
+      seeds = options.seeds, variants = options.variants, trainings = options.trainings, families = family_set() }, say,
+      rows)
+  end)
+  keep(rows, 'rows')
+  if options.json then
+    print(trinity.json.encode { rows = rows, searches = names })
+    return leave_if(stopped, #rows, 'rows')
+  end
+  if stopped then
+    for _, row in ipairs(rows) do
+      print(('%s: trained over annealing %.3f'):format(row.label, study.ratio(row, 1, 'trained', 'annealing')))
+    end
+    return leave_if(stopped, #rows, 'rows')
+  end
+  for b = 1, #budgets do print_budget(b, rows, names) end
+  print '\nroom: annealing at 1,000 evaluations is over 3 % above the best found; p: signed ranks over rows (Wilcoxon)'
+  print(('made by: trinity study policy %s'):format(cli.words()))
+end
+
+-- Numbers of seeds as a cell.
+local function cell(list, format)
+  return table.concat(util.map(list, function(x) return x and format:format(x) or 'never' end), ', ')
+end
+
+-- The units of --units.
+local function unit_counts()
+  return util.map(util.words(options.units), function(word)
+    local units = tonumber(word)
+    if not units or units < 8 or units % 1 ~= 0 then
+      util.fail_usage("option --units: expected integers from 8 with commas, got '%s'", options.units)
+    end
+    return units
+  end)
+end
+
+-- What a policy learns on a problem whose optimum is known, a seed each.
+local function row_of_optimum(kind, units, enough)
+  local case, seconds = known_optima.case(kind, units), options.seconds > 0 and options.seconds or nil
+  local row = { kind = kind, units = case.problem.graph.units, etf = known_optima.constructed(case, 'etf'),
+    learned = {}, samples = {}, frozen = {} }
+  for seed = 1, options.seeds do
+    say('%s of %d units, seed %d of %d', kind, row.units, seed, options.seeds)
+    row.learned[seed], row.samples[seed] = known_optima.learn(case, seed, options.samples, enough, false,
+      seconds)
+    row.samples[seed] = row.samples[seed] or false
+    row.frozen[seed] = known_optima.learn(case, seed, options.samples, enough, true, seconds)
+  end
+  return row
+end
+
+local function show_optima()
+  local enough, rows, units = 0.95, {}, unit_counts()
+  local stopped = is_stopped_in(function()
+    for _, kind in ipairs(known_optima.kinds) do
+      for _, count in ipairs(units) do rows[#rows + 1] = row_of_optimum(kind, count, enough) end
+    end
+  end)
+  keep(rows, 'rows')
+  if options.json then
+    print(trinity.json.encode { rows = rows, enough = enough })
+  else
+    print(('share of the optimum\'s gain over one device, best of at most %d placements, a seed each\n'):format(
+      options.samples))
+    print(trinity.format_table({ 'problem', 'units', 'ETF', 'never updated', 'learned', 'placements to 0.95' },
+      util.map(rows, function(row)
+        return { row.kind, ('%d'):format(row.units), ('%.2f'):format(row.etf), cell(row.frozen, '%.2f'),
+          cell(row.learned, '%.2f'), cell(row.samples, '%d') }
+      end)))
+  end
+  leave_if(stopped, #rows, 'rows')
+end
+
+-- The searches of fronts: { name, method, rank }. given: the ranker of a file, or nil.
+local function front_searches(held_out, given)
+  local list = { { 'annealing', 'annealing' }, { 'best', 'best' } }
+  for _, entry in ipairs(held_out) do list[#list + 1] = { entry[1], 'trinity', entry[2] } end
+  if given then list[#list + 1] = { 'file', 'trinity', given } end
+  return list
+end
+
+local function print_fronts(rows, names)
+  local function ratios(name, other)
+    return util.map(rows, function(row) return row.hypervolumes[name] / row.hypervolumes[other] end)
+  end
+  local function summarise(name, other)
+    local list = ratios(name, other)
+    local mean, low, high, p = comparison.summary(list)
+    print(('%-8s over %s: %.4f, 95 %% %.4f to %.4f, p %.3g; least %.3f'):format(name, other, mean, low, high, p,
+      math.min(unpack(list))))
+  end
+  local heads = { 'held out', 'hypervolume of annealing' }
+  local cells = util.map(rows, function(row) return { row.case, ('%.4f'):format(row.hypervolumes.annealing) } end)
+  for n = 2, #names do
+    heads[n + 1] = names[n] .. ' over it'
+    for r, ratio in ipairs(ratios(names[n], 'annealing')) do cells[r][n + 1] = ('%.3f'):format(ratio) end
+  end
+  print(trinity.format_table(heads, cells))
+  for n = 2, #names do summarise(names[n], 'annealing') end
+  if options.told then
+    for _, other in ipairs { 'not told', 'ranked', 'best' } do summarise('told', other) end
+  end
+end
+
+local function show_front()
+  local rows, names = {}, {}
+  local given = options.what[2] and trinity.rankers.load(file) or nil -- before anything is trained
+  local function add(case, held_out)
+    local searches, sums = front_searches(held_out, given), {}
+    for i, entry in ipairs(searches) do names[i], sums[entry[1]] = entry[1], 0 end
+    for seed = 1, options.seeds do
+      say('%s: seed %d of %d', case.label, seed, options.seeds)
+      for _, entry in ipairs(searches) do
+        sums[entry[1]] = sums[entry[1]] + fronts.run(entry[2], case, budgets[1], seed, entry[3]) / options.seeds
+      end
+    end
+    rows[#rows + 1] = { case = case.label, hypervolumes = sums }
+  end
+  local stopped = is_stopped_in(function()
+    study.each_case(options, family_set(), options.told and study.of_fronts or {},
+      function(text) say('%s', text) end, add)
+  end)
+  keep(rows, 'rows')
+  if options.json then
+    print(trinity.json.encode { rows = rows })
+  elseif #rows > 0 then
+    print_fronts(rows, names)
+  end
+  leave_if(stopped, #rows, 'rows')
+end
+
+local shown = { front = show_front, optima = show_optima, study = show_study }
+if shown[action] then return shown[action]() end
+local ranker = trinity.rankers.load(file)
+local about = { file = file, weights = ranker.weights, hidden = ranker.hidden, notes = ranker.notes, rows = {} }
+if not options.json then
+  print(('%s: %d weights, hidden layers %s'):format(file, ranker.weights, table.concat(ranker.hidden, ', ')))
+  for name, text in trinity.sorted_pairs(ranker.notes) do print(('%-12s %s'):format(name, text)) end
+end
+
+local others = util.words(options.against)
+for _, name in ipairs(others) do
+  if not trinity.methods.info(name) then util.fail_usage('option --against: no method %s', util.quoted(name)) end
+end
+local budget = budgets[1]
+local cells, all, trained = {}, {}, ranker.notes.trained_on or ''
+-- Adds the row of a case, and its means to `all`.
+local function add_case(case)
+  local is_trained = trained:find(case.label, 1, true)
+  local known, row = {}, { case.label .. (is_trained and ' (trained on)' or ''), case.starts[1].name }
+  local found = {}
+  for i, other in ipairs(others) do
+    say('%s over %s', case.label, other)
+    local ratios, ranking = comparison.ratios(case, ranker, other, budget, options.seeds, known)
+    found[i] = { case = case.label, against = other, ratios = ratios, ranking = ranking }
+  end
+  for i, entry in ipairs(found) do
+    all[i] = all[i] or {}
+    table.insert(all[i], (comparison.summary(entry.ratios)))
+    row[i + 2] = ('%.3f'):format(all[i][#all[i]])
+    table.insert(about.rows, entry)
+  end
+  cells[#cells + 1] = row
+end
+
+local stopped = is_stopped_in(function()
+  for _, case in ipairs((comparison.cases(options.graphs, options.clusters))) do add_case(case) end
+end)
+keep(about.rows, 'rows')
+if options.json then
+  print(trinity.json.encode(about))
+elseif #cells > 0 then
+  local heads = { 'problem', 'start' }
+  for i, other in ipairs(others) do heads[i + 2] = 'over ' .. other end
+  print('\nstep time of trinity with it over that of another search from the same start, geometric mean of '
+    .. options.seeds .. ' seeds\n')
+  print(trinity.format_table(heads, cells))
+  for i, other in ipairs(#cells > 1 and others or {}) do
+    local mean, low, high, p = comparison.summary(all[i])
+    print(('over %s: %.3f, 95 %% of means %.3f to %.3f over %d problems, p %.3g (Wilcoxon)'):format(other, mean, low,
+      high, #all[i], p))
+  end
+end
+leave_if(stopped, #cells, 'problems')

@@ -1,0 +1,115 @@
+-- trinity study fidelity plan: published plans beside the best of their space, and the plan named among those measured.
+
+local core = require 'trinity.core'
+local json = require 'trinity.base.json'
+local published = require 'studies.fidelity.plan_published'
+
+local head = 'id,model,parameters_b,hidden,layers,heads,kv_heads,ffn,vocab,experts,experts_per_token,sequence,global_batch,'
+  .. 'micro_batch,gpus,gpu,tp,pp,vpp,dp,cp,ep,zero,recompute,precision,value,unit,source,note'
+
+local function table_of(...)
+  local path = temporary '.csv'
+  core.write_file(path, table.concat({ head, ... }, '\n') .. '\n')
+  return path
+end
+
+--- A GPT of 8 layers on one machine: tensor, pipeline, data parallelism. fields: of others.
+local function row(id, tensor, pipeline, data, fields)
+  local with = merged({ chunks = '1', zero = '1', note = '' }, fields)
+  return ('%s,GPT,,1024,8,16,,4096,51200,,,512,64,1,8,A100-80GB,%s,%s,%s,%s,1,,%s,none,bf16,,,,%s'):format(id, tensor,
+    pipeline, with.chunks, data, with.zero, with.note)
+end
+
+describe('published plans beside the best', function()
+  it('are at 1 where they are the best of their space, and above it where not, with what differs', function()
+    local path = table_of(row('good', 1, 1, 8), row('bad', 8, 1, 1), row('again', 8, 1, 1), row('open', '', 1, 8))
+    local found = json.decode(trinity_says(("study fidelity plan --json --quiet --rows '%s'"):format(path), 0))
+    expect(#found.rows):equals(2)
+    expect(found.compared):equals(3)
+    local by = {}
+    for _, one in ipairs(found.rows) do by[one.id] = one end
+    expect(by.bad.ids[2]):equals 'again'
+    expect(by.good.ratio >= 1):truthy()
+    expect(by.bad.ratio > by.good.ratio):truthy()
+    expect(by.good.best_s):equals(by.bad.best_s)
+    expect(by.bad.ratio):near(by.bad.published_s / by.bad.best_s, 1e-12)
+    expect(by.bad.differs[1]):matches '^tensor %d for 8$'
+    expect(found.within):equals((by.good.ratio <= 1.05 and 1 or 0) + (by.bad.ratio <= 1.05 and 2 or 0))
+  end)
+
+  it('leaves out what is too large to simulate, and says so', function()
+    local found = trinity_says(("study fidelity plan --tasks 10 --rows '%s'"):format(table_of(row('good', 1, 1, 8))), 0)
+    expect(found):matches 'good +GPT +8 +too large'
+    expect(found):matches '0 of 0 rows'
+  end)
+
+  it('takes rows of dense networks alone that state their plan', function()
+    local rows = published.rows(table_of(row('whole', 1, 1, 8), row('open', '', 1, 8)))
+    expect(#rows):equals(1)
+    expect(rows[1].id):equals 'whole'
+  end)
+
+  it('leaves out rows whose source does not state their plan', function()
+    local assumed = row('assumed', 1, 1, 8, { note = 'the table does not state tp: recipe assumed' })
+    expect(#published.rows(table_of(row('whole', 1, 1, 8), assumed))):equals(1)
+  end)
+
+  it('takes the fastest number of chunks where a row states none, and none that its framework could not run', function()
+    local found = json.decode(trinity_says(("study fidelity plan --json --quiet --rows '%s'"):format(table_of(row('one', 1, 4, 2),
+      row('open', 1, 4, 2, { chunks = '' }), row('zero', 1, 1, 8, { zero = '3' }))), 0))
+    local one, open, zero = found.rows[1], found.rows[2], found.rows[3]
+    expect(open.id):equals 'open'
+    expect(open.published):matches 'interleaved v 2' -- 8 layers, 4 stages
+    expect(open.published_s < one.published_s):truthy()
+    expect(one.published):matches '1f1b'
+    expect(one.best_s):equals(open.best_s)
+    expect(one.best:find 'uneven'):equals(nil)
+    expect(zero.best:find 'tensor' or zero.best:find 'pipeline'):equals(nil)
+  end)
+
+  it_shared('of torchtitan are priced with its recomputation by operators, and fit where they ran', function()
+    local path, lines = shared 'llm-published/throughput.csv', {}
+    for line in core.read_file(path):gmatch '[^\n]+' do
+      local id = line:match '^[^,]+'
+      if #lines == 0 or id == 'p241' or id == 'p242' or id == 'p249' or id == 'p250' then lines[#lines + 1] = line end
+    end
+    local some = temporary '.csv'
+    core.write_file(some, table.concat(lines, '\n') .. '\n')
+    local found = json.decode(trinity_says(("study fidelity plan --json --quiet --rows '%s'"):format(some), 0))
+    expect(#found.rows):equals(4)
+    for _, one in ipairs(found.rows) do expect(one.fits):truthy() end
+    expect(found.rows[1].published):matches 'recompute selective'
+    expect(found.rows[1].published_s):near(16 * 8192 / 8 / 5762, 0.1 * 16 * 8192 / 8 / 5762) -- as published: 5,762 tokens/s
+  end)
+end)
+
+describe('the plan named among those measured', function()
+  local runs = '# GPUs,global batch,micro batch,hidden size,attention heads,# layers,sequence length,tensor parallelism,'
+    .. 'data parallelism,pipeline parallelism,iteration time (ms)'
+
+  it('is one of the group, and as much slower as its run was', function()
+    local path = temporary '.csv'
+    core.write_file(path, table.concat({ runs, '16,32,1,64,16,4,32,2,8,1,10', '16,32,1,64,16,4,32,1,16,1,8',
+      '16,32,2,64,16,4,32,1,8,2,12', '8,8,1,64,16,4,32,2,2,2,5' }, '\n') .. '\n')
+    local found = json.decode(trinity_says(("study fidelity plan --json --runs '%s'"):format(path), 0))
+    expect(#found.groups):equals(1)
+    local group = found.groups[1]
+    expect(group.rows):equals(3)
+    expect(group.fastest_s):near(0.008, 1e-12)
+    expect(group.slower):near(group.measured_s / 0.008 - 1, 1e-12)
+    expect(group.tensor * group.pipeline * group.data):equals(16)
+    expect(found.groups_within):equals(group.slower <= 0.02 and 1 or 0)
+  end)
+
+  it_shared('of vTrain in groups on 64 GPUs', function()
+    local path, kept = root .. '/../shared/data/vtrain/multi.csv', {}
+    for line in core.read_file(path):gmatch '[^\r\n]+' do
+      if #kept == 0 or line:match '^[%d.]+,64,' then kept[#kept + 1] = line end
+    end
+    local some = temporary '.csv'
+    core.write_file(some, table.concat(kept, '\n') .. '\n')
+    local found = json.decode(trinity_says(("study fidelity plan --json --runs '%s'"):format(some), 0))
+    expect(#found.groups > 0):truthy()
+    for _, group in ipairs(found.groups) do expect(group.slower <= 0.1):truthy() end
+  end)
+end)

@@ -1,0 +1,328 @@
+-- trinity study fidelity published --rows: rows as problems, what they leave open, constants.
+
+local trinity = require 'trinity'
+
+local fitted = require 'trinity.cluster.fitted'
+local case = require 'studies.fidelity.case'
+local constants = require 'trinity.cluster.constants'
+local core = require 'trinity.core'
+local json = require 'trinity.base.json'
+local lua_text = require 'trinity.base.lua_text'
+local models = require 'trinity.graph.model'
+local nodes = require 'trinity.cluster.nodes'
+local published = require 'studies.fidelity.published'
+local published_row = require 'studies.fidelity.published_row'
+local util = require 'trinity.base.util'
+
+local columns = { 'id', 'model', 'parameters_b', 'hidden', 'layers', 'heads', 'kv_heads', 'ffn', 'vocab', 'experts',
+  'experts_per_token', 'sequence', 'global_batch', 'micro_batch', 'gpus', 'gpu', 'tp', 'pp', 'vpp', 'dp', 'cp', 'ep', 'zero',
+  'recompute', 'precision', 'value', 'unit', 'source', 'note' }
+local small = { id = 'r1', model = 'GPT', parameters_b = '0.09', hidden = '1024', layers = '6', heads = '8', ffn = '4096',
+  vocab = '8192', sequence = '1024', global_batch = '64', micro_batch = '2', gpus = '8', gpu = 'H100-80GB', tp = '2', pp = '2',
+  dp = '2', precision = 'bf16', value = '1000', unit = 'tokens_per_s_per_gpu' }
+
+local function text_of(...)
+  local lines = { table.concat(columns, ',') }
+  for _, changes in ipairs { ... } do
+    lines[#lines + 1] = table.concat(util.map(columns, function(name) return changes[name] or small[name] or '' end), ',')
+  end
+  return table.concat(lines, '\n') .. '\n'
+end
+
+local function file_of(...)
+  local path = temporary '.csv'
+  core.write_file(path, text_of(...))
+  return path
+end
+
+local function row_of(changes) return published_row.all(file_of(changes or {}))[1] end
+
+--- Tokens per second and GPU of a row with some of its kind's constants, or its runtime's fields, changed.
+local function speed(row, changes, runtime)
+  local one = row.case
+  if changes then one = util.merged(one, { constants = { [row.kind] = changes } }) end
+  if runtime then
+    local own = type(one.runtime) == 'table' and one.runtime or { base = one.runtime }
+    one = util.merged(one, { runtime = util.merged(own, runtime) })
+  end
+  return row.tokens / row.gpus / case.evaluate(one).step_time_s
+end
+local function told(changes) return published.prediction(row_of(changes)) end
+
+local function has(list, words)
+  for _, line in ipairs(list) do if line:find(words, 1, true) then return true end end
+  return false
+end
+
+describe('what a row leaves open', function()
+  it('is assumed, and said', function()
+    local row = row_of { recompute = '', zero = '', micro_batch = '', vpp = '', heads = '', vocab = '' }
+    expect(row.plan.recompute):equals 'none'
+    expect(row.plan.shard):equals(1)
+    expect(row.plan.micro_batch):equals(1)
+    expect(row.network.vocab):equals(51200)
+    for _, words in ipairs { 'no recomputation', 'ZeRO 1', 'micro-batches of one', 'heads of 128', 'vocabulary',
+      '3 model chunks' } do expect(has(row.assumed, words)):truthy() end
+  end)
+  it('is less of runs of 2021: no chunks, four sequences where the pipeline is short', function()
+    local old = row_of { gpu = 'A100-80GB', micro_batch = '', precision = 'fp16', recompute = 'full' }
+    expect(old.plan.virtual):equals(1)
+    expect(old.plan.micro_batch):equals(4)
+    expect(old.plan.sequence_parallel):equals(false)
+  end)
+  it('of torchtitan: as many micro-batches as stages', function()
+    local row = row_of { gpu = 'H100-96GB', micro_batch = '', zero = '3', note = 'Interleaved 1F1B' }
+    expect(row.plan.virtual):equals(2)
+    expect(row.plan.micro_batches):equals(4)
+    expect(row.plan.shard):equals(1)
+  end)
+  it('no interleaving where micro-batches do not fill the pipeline', function()
+    expect(row_of { vpp = '3', micro_batch = '32' }.plan.virtual):equals(1)
+  end)
+  it('a gate: by the number of weights', function()
+    expect(row_of {}.network.gated):equals(false)
+    expect(row_of { ffn = '2752', parameters_b = '0.0926' }.network.gated):equals(true)
+  end)
+end)
+
+describe('units', function()
+  it('all come to tokens per second and GPU', function()
+    expect(row_of { value = '1', unit = 's_per_iteration' }.measured):near(64 * 1024 / 8, 1e-6)
+    expect(row_of { value = '800', unit = 'tokens_per_s_total' }.measured):near(100, 1e-9)
+    local flops = 96 * 6 * 1024 ^ 2 * (1 + 1 / 6 + 8192 / (16 * 6 * 1024))
+    expect(row_of { value = '1', unit = 'hardware_tflops_per_gpu' }.measured):near(1e12 / flops, 1e-6)
+    local model = 6 * (6 * (4 * 1024 ^ 2 + 2 * 1024 * 4096) + 8192 * 1024) + 12 * 6 * 1024 * 1024
+    expect(row_of { value = '1', unit = 'model_tflops_per_gpu' }.measured):near(1e12 / model, 1e-6)
+    expect(row_of { value = '' }.measured):equals(nil)
+  end)
+end)
+
+describe('a prediction', function()
+  it('is problem:evaluate of what its script says, digit by digit', function()
+    local row = row_of { recompute = 'selective', gpu = 'H100-96GB', note = 'AsyncTP torch.compile', precision = 'fp8' }
+    local problem = case.problem(row.case)
+    local metrics = problem:evaluate(row.case.strategy)
+    expect(published.prediction(row).predicted):equals(64 * 1024 / (metrics.step_time_s * 8))
+    local path, rows = temporary '.lua', file_of {}
+    core.write_file(path, trinity_says(("study fidelity published --rows '%s' --script r1 --run none"):format(rows), 0))
+    local printed = trinity_says(path, 0)
+    expect(tonumber(printed:match 'step_time_s (%S+)')):equals(case.evaluate(row_of().case).step_time_s)
+    trinity_says(("study fidelity published --rows '%s' --script r2"):format(rows), 1, "no row 'r2', did you mean 'r1'")
+  end)
+  it('is of one cluster and one network for a script and the command', function()
+    local row = row_of()
+    local cluster = trinity.cluster(row.case.cluster, { runtime = row.case.runtime })
+    local problem = trinity.simulator { graph = trinity.model('decoder', row.case.model_options), cluster = cluster }
+    expect(64 * 1024 / 8 / problem:evaluate(row.case.strategy).step_time_s):equals(speed(row))
+  end)
+  it('moves with every constant', function()
+    local row = row_of()
+    local before = speed(row)
+    for _, name in ipairs { 'compute_efficiency', 'attention', 'memory_efficiency', 'inside_share' } do
+      local values = constants.calibrated 'h100'
+      expect(speed(row, { [name] = values[name] * 1.2 }) > before):truthy()
+    end
+  end)
+  it('of a rack has 72 GPUs behind one switch: equal parts of racks, else a last one with the remainder', function()
+    for gpus, machines in pairs { [72] = 'gb200_nvl72:72x1', [144] = 'gb200_nvl72:72x2', [256] = 'gb200_nvl72:64x4',
+      [2496] = 'gb200_nvl72:64x39', [73] = 'gb200_nvl72:72x1+gb200_nvl72:1' } do -- in any order
+      expect(nodes.job('gb200_nvl72', gpus)):equals(machines)
+    end
+    local wide = { gpu = 'GB200', tp = '1', pp = '1', vocab = '1024' }
+    local function of(gpus) return told(util.merged(wide, { gpus = gpus, dp = gpus, global_batch = 2 * gpus })).predicted end
+    expect(of(72)):near(of(64), 0.1 * of(64))
+  end)
+  it('is faster with 8 bits than with 16, and with 4 than with 8', function()
+    local wide = { gpu = 'GB200', hidden = '8192', heads = '64', ffn = '32768', layers = '2', parameters_b = '', tp = '1',
+      pp = '1', dp = '8', vocab = '1024' }
+    local function of(precision) return told(util.merged(wide, { precision = precision })).predicted end
+    expect(of 'mxfp8' > 1.1 * of 'bf16'):truthy()
+    expect(of 'nvfp4' > 1.1 * of 'mxfp8'):truthy()
+  end)
+  it('goes by the runtime that the source names', function()
+    local function runtime(changes)
+      local own = row_of(changes).case.runtime
+      return type(own) == 'table' and own.base or own
+    end
+    expect(runtime {}):equals 'megatron'
+    expect(runtime { source = 'NeMo performance summary (NeMo 24.07)' }):equals 'megatron-2024'
+    expect(runtime { gpu = 'A100-80GB', precision = 'fp16' }):equals 'megatron-2021'
+    expect(runtime { gpu = 'A100-80GB', precision = 'fp16', zero = '3' }):equals 'deepspeed'
+    expect(runtime { gpu = 'H100-96GB' }):equals 'torchtitan'
+    expect(runtime { gpu = 'H100-96GB', note = 'FSDP alone' }):equals 'eager'
+    expect(runtime { gpu = 'H200-141GB' }):equals 'megatron'
+    local plain, async = row_of { gpu = 'H100-96GB', note = 'torch.compile' }, row_of { gpu = 'H100-96GB', note = 'AsyncTP torch.compile' }
+    expect(speed(async, nil, { async_share = 1 })):equals(speed(plain))
+    expect(speed(async, nil, { async_share = 2 }) > speed(async, nil, { async_share = 1 })):truthy()
+  end)
+  it('reduces gradients in buckets of its software: Megatron-LM by replicas, runs of 2021 behind the backward pass', function()
+    local function bucket(changes) return row_of(changes).case.strategy.bucket_bytes end
+    expect(bucket {}):equals(2 * 40e6)
+    expect(bucket { gpus = '256', dp = '64', global_batch = '128' }):equals(2 * 64e6)
+    expect(bucket { gpu = 'A100-80GB', zero = '1' }):equals(2 ^ 50)
+    expect(bucket { gpu = 'A100-80GB', zero = '3', pp = '1', dp = '4' }):equals(nil)
+    expect(bucket { gpu = 'H100-96GB', zero = '3' }):equals(2 ^ 50) -- once a step, with a pipeline
+    expect(bucket { gpu = 'H100-96GB', zero = '3', pp = '1', dp = '4' }):equals(nil)
+  end)
+  it('waits for the host, which updates weights of FP8 one by one', function()
+    local tiny = { global_batch = '8', precision = 'fp8', tp = '1', pp = '1', dp = '8', micro_batch = '1' }
+    local function seconds(changes, update_s)
+      return 1 / speed(row_of(util.merged(tiny, changes)), nil, { update_s = update_s })
+    end
+    expect(seconds({}, 2e-3) / seconds({}, 1e-3)):near(2, 0.3)
+    expect(seconds({ precision = 'bf16' }, 2e-3)):equals(seconds({ precision = 'bf16' }, 1e-3))
+  end)
+  it('of torchtitan keeps every second matmul of a layer, from its first on', function()
+    local row = row_of { gpu = 'H100-96GB', recompute = 'selective' }
+    local problem, found = case.problem(row.case), {}
+    local again, graph = models.selective(problem.cluster), problem.graph
+    for i = 1, graph.operators do
+      local op = graph:operator(i)
+      if op.phase == 'forward' and op.name:find '^layer_[12]/' and (op.type == 'Gemm' or op.type == 'Attention') then
+        found[#found + 1] = again(op) and 'again' or 'kept'
+      end
+    end
+    local of_layer = 'kept again kept kept again kept again ' -- queries, keys, values, attention, output, two of the network
+    expect(table.concat(found, ' ')):equals((of_layer .. of_layer):gsub(' $', ''))
+    expect(models.selective(case.problem(row_of({}).case).cluster)):equals(nil)
+    local full = util.merged(row.case.strategy, { recompute = 'full' })
+    local none = util.merged(row.case.strategy, { recompute = 'none' })
+    local at = problem:evaluate(row.case.strategy).step_time_s
+    expect(at > problem:evaluate(none).step_time_s and at < problem:evaluate(full).step_time_s):truthy()
+  end)
+  it('of rings in stages is that of shorter sequences, whose attention sees as many keys', function()
+    local of = row_of({ cp = '2', gpus = '16', precision = 'bf16' })
+    expect(of.plan.ring.parts == 1 and of.plan.ring.data == 4 and of.plan.ring.share == 0.5):truthy()
+    expect(of.case.model_options.sequence):equals(512)
+    expect(of.case.runtime.attention_share):equals(0.5)
+    expect(has(of.assumed, 'messages of a ring of 2 parts hide')):truthy()
+    expect(row_of({ cp = '2', tp = '1', pp = '1', gpus = '4' }).plan.ring.parts):equals(2)
+    expect(row_of({ gpu = 'H100-96GB', zero = '3', cp = '4', tp = '1', pp = '1', dp = '2' }).plan.ring.data):equals(8)
+  end)
+  it('of mixtures goes by what recipes record in CUDA graphs, and takes what the host takes', function()
+    local experts = { experts = '32', experts_per_token = '2', ffn = '512', pp = '2', tp = '1', dp = '8', ep = '8', gpus = '16',
+      gpu = 'B200', precision = 'mxfp8' }
+    local function row_with(...) return row_of(util.merged(experts, ...)) end
+    local recorded = util.map({ {}, { gpu = 'GB300' }, { pp = '1', dp = '16' }, { source = 'NeMo 26.06' },
+      { source = 'NeMo 26.06', gpu = 'B300', precision = 'bf16' }, { source = 'NeMo 26.04', gpu = 'GB200' },
+      { source = 'NeMo 26.08', model = 'DeepSeekV3' } }, function(changes) return row_with(changes).case.runtime.cuda_graphs end)
+    expect(table.concat(recorded, ' ')):equals 'none attention attention all none attention attention'
+    expect(has(row_with({}).assumed, 'CUDA graphs hold no kernels')):truthy()
+    local function seconds(row, name, value) return 1 / speed(row, { [name] = value }) end
+    local bare, rack = row_with {}, row_with { gpu = 'GB300' }
+    expect(seconds(bare, 'layer_dispatch_s', 2e-3) > seconds(bare, 'layer_dispatch_s', 1e-3)):truthy()
+    expect(seconds(rack, 'layer_dispatch_s', 2e-3)):equals(seconds(rack, 'layer_dispatch_s', 1e-3))
+    expect(seconds(rack, 'expert_dispatch_s', 2e-3) / seconds(rack, 'expert_dispatch_s', 1e-3)):near(2, 0.3)
+    expect(row_of(util.merged(experts, { model = 'DeepSeekV3' })).case.model_options.expert_feed_forward):equals(2048)
+  end)
+  it('for fits takes less work and comes to the same: few micro-batches, one group of replicas of experts', function()
+    local row = row_of { micro_batch = '1', global_batch = '256' }
+    local whole, short = published.prediction(row).predicted, published.prediction(row, nil, true).predicted
+    expect(short):near(whole, 1e-3 * whole)
+    local experts = row_of { experts = '8', experts_per_token = '2', ffn = '512', tp = '1', pp = '1', dp = '8', ep = '2', gpu = 'GB200',
+      precision = 'mxfp8' }
+    expect(published.prediction(experts, nil, true).predicted / published.prediction(experts).predicted):near(1, 0.15)
+    expect(published.prediction(row, fitted.values()).predicted):near(whole, 1e-9 * whole)
+  end)
+  it('recomputes where the plan of a network without fused attention cannot fit', function()
+    expect(told({ gpu = 'A100-80GB', hidden = '12288', heads = '96', ffn = '49152', layers = '8', parameters_b = '',
+      micro_batch = '8', tp = '1', pp = '1', dp = '8', sequence = '2048' }).recompute):equals 'full'
+    expect(told().recompute):equals 'none'
+  end)
+end)
+
+describe('constants', function()
+  it('are eight a kind of GPU at most, within bounds that hold where the fit starts', function()
+    for _, kind in ipairs(constants.kinds()) do
+      local values, about = constants.calibrated(kind)
+      expect(#about.fitted <= 8):truthy()
+      for _, name in ipairs(about.fitted) do
+        local one = constants.by_name[name]
+        expect(one.least < one.start and one.start < one.most):truthy()
+        expect(values[name] >= one.least and values[name] <= one.most):truthy()
+      end
+    end
+  end)
+  it('are fitted to the rows there and no others', function()
+    local saved = temporary '.lua'
+    trinity_says(("study fidelity published --rows '%s' --fit --save '%s'"):format(file_of({ value = '30000' }), saved), 0)
+    local after, before = dofile(saved), require 'trinity.cluster.calibrated'
+    expect(table.concat(after.rows.published, ' ')):equals 'r1'
+    expect(after.kinds.gb300.values.mxfp8):near(before.kinds.gb300.values.mxfp8, 1e-3)
+    expect(after.kinds.h100.values.compute_efficiency ~= before.kinds.h100.values.compute_efficiency):truthy()
+  end)
+  it('of some groups of rows are fitted alone; errors of what is left out are kept', function()
+    local path, saved = file_of({ value = '30000' }, { id = 'r2', value = '30000', gpu = 'GB300' }), temporary '.lua'
+    trinity_says(("study fidelity published --rows '%s' --fit --only 'GB300, dense' --save '%s'"):format(path, saved), 0)
+    local before, after = require 'trinity.cluster.calibrated', dofile(saved)
+    expect(after.kinds.h100.values.attention):near(before.kinds.h100.values.attention, 1e-9)
+    trinity_says(("study fidelity published --rows '%s' --cross_validate --only H100 --save '%s'"):format(path, saved), 0,
+      'every network predicted by constants that were fitted to the others')
+    expect(dofile(saved).errors.published['H100-80GB, dense'].rows):equals(1)
+    local some = ("study fidelity published --rows '%s' --fit --parameters 'h100.fp8,gb300.mx' --save '%s'"):format(path, saved)
+    trinity_says(some, 0)
+    local one = dofile(saved).kinds
+    expect(one.h100.values.attention):near(before.kinds.h100.values.attention, 1e-9)
+    expect(one.gb300.values.compute_efficiency):near(before.kinds.gb300.values.compute_efficiency, 1e-9)
+    trinity_says(("study fidelity published --rows '%s' --fit --parameters 'none'"):format(path), 1,
+      "option '%-%-parameters': none has 'none' in its name %(there are: ")
+    for _, option in ipairs { '--fit', '--cross_validate' } do
+      trinity_says(("study fidelity published --rows '%s' %s --only nothing"):format(path, option), 1, "option '%-%-only': no group of "
+        .. "rows has 'nothing' in its name %(groups: GB300, dense; H100%-80GB, dense%)")
+    end
+  end)
+end)
+
+describe('values as Lua text', function()
+  it('are equal when they are read back, on lines of at most 118 columns', function()
+    local values = { 0.1, 1 / 3, 2 ^ 53, "it's", 'two\nlines', { ['a-b'] = true, list = {}, long = {} } }
+    for i = 1, 40 do values[6].long[i] = ('word %d'):format(i) end
+    local text = lua_text.of(values)
+    for line in text:gmatch '[^\n]+' do expect(#line <= 118):truthy() end
+    expect(json.encode(loadstring('return ' .. text)())):equals(json.encode(values))
+  end)
+end)
+
+describe('the command', function()
+  it('tells rows without a value, in order, by their id', function()
+    local path = file_of({ id = 'b', value = '' }, { id = 'a', value = '', gpus = '4', dp = '1' })
+    local rows = json.decode(trinity_says(("study fidelity published --rows '%s' --json"):format(path), 0)).rows
+    expect(rows[1].row .. rows[2].row):equals 'ba'
+    expect(rows[1].predicted_tokens_per_s_per_gpu > 0 and rows[1].predicted_memory_bytes > 0):truthy()
+    trinity_says(("study fidelity published --rows '%s'"):format(path), 0, 'b: assumed: ')
+    trinity_says(("study fidelity published --rows '%s'"):format(file_of {}), 0, 'predicted rows')
+  end)
+  it('tells the others where a row is refused, by its columns or its network', function()
+    local path = file_of({ id = 'a', dp = '3' }, { id = 'b', hidden = '1025' }, { id = 'c' })
+    local out = trinity_says(("study fidelity published --rows '%s' --json"):format(path), 0)
+    local rows = json.decode(out:match '{.*}').rows
+    expect(rows[1].refused):matches 'line 2: dp 3 x tp 2 x pp 2 x cp 1 is not 8 GPUs$'
+    expect(rows[2].refused):matches 'line 3: model .decoder.: hidden = 1025 is no multiple'
+    expect(rows[3].row):equals 'c'
+    expect(rows[3].predicted_tokens_per_s_per_gpu > 0):truthy()
+    trinity_says(("study fidelity published --rows '%s'"):format(path), 0, 'warning: .*line 2: dp 3 x tp 2')
+  end)
+  it('names what is wrong in one sentence', function()
+    local function refused(changes, words)
+      trinity_says(("study fidelity published --rows '%s'"):format(file_of(changes)), 1, words)
+    end
+    refused({ gpu = 'H10-80GB' }, "line 2: column 'gpu': unknown GPU 'H10%-80GB', did you mean 'H100%-80GB'")
+    refused({ precision = 'fp7' }, "column 'precision': unknown precision 'fp7'")
+    refused({ dp = '3' }, 'dp 3 x tp 2 x pp 2 x cp 1 is not 8 GPUs')
+    refused({ hidden = 'wide' }, "column 'hidden': expected a number")
+    refused({ micro_batch = '5' }, "column 'micro_batch': 32 sequences of a replica are no multiple of 5")
+    refused({ global_batch = '63' }, '63 sequences do not divide over 2 replicas')
+    refused({ unit = 'miles' }, "unknown unit 'miles'")
+    refused({ recompute = 'some' }, "expected none, selective or full, got string 'some'")
+    refused({ zero = '5' }, "column 'zero': expected 0 to 3")
+    refused({ precision = 'nvfp4' }, "column 'precision': H100%-80GB has no such arithmetic, got 'nvfp4'")
+    refused({ gpu = 'A100-80GB', precision = 'fp8' }, 'A100%-80GB has no such arithmetic')
+    refused({ pp = '8', dp = '1', gpus = '16' }, "column 'pp': expected at most 6 %(layers%), got 8")
+    refused({ tp = '3', dp = '2', gpus = '12' }, "column 'tp': expected a divisor of 8 %(heads%), got 3")
+    refused({ experts = '4', experts_per_token = '5' }, "column 'experts_per_token': expected at most 4 %(experts%), got 5")
+    refused({ experts = '1.5' }, "column 'experts': expected a whole number from 1")
+    refused({ value = '-3' }, "column 'value': expected more than 0")
+    refused({ parameters_b = '-8' }, "column 'parameters_b': expected more than 0, got string '%-8'")
+    refused({ hidden = '1025' }, 'line 2: model .decoder.: hidden = 1025 is no multiple')
+  end)
+end)
