@@ -1,6 +1,6 @@
 -- Megatron-LM's arguments: a list of words, a launch script, a YAML of MODEL_ARGS; what they mean.
 
-local layout = require 'trinity.formats.layout'
+local layout = require 'trinity.strategy.layout'
 local patterns = require 'trinity.job.patterns'
 local shell = require 'trinity.job.shell'
 local util = require 'trinity.base.util'
