@@ -6,6 +6,7 @@ local check = require 'trinity.base.check'
 local json = require 'trinity.base.json'
 local options_of = require 'trinity.base.options'
 local rules = require 'trinity.job.rules'
+local shell = require 'trinity.job.shell'
 local toml = require 'trinity.job.toml'
 local util = require 'trinity.base.util'
 local yaml = require 'trinity.job.yaml'
@@ -19,6 +20,17 @@ local takes = options_of.declare('trinity.JobFileOptions', { help = 'What trinit
 })
 
 local function client(name) return require('trinity.job.' .. name) end
+
+-- The file that the words of a launched program name.
+local function config_of(words)
+  for i, word in ipairs(words) do
+    local name, value = word:match '^%-%-([%w_.]+)=?(.*)$'
+    if name == 'deepspeed_config' or name == 'deepspeed' or name == 'job.config_file' then
+      local file = value ~= '' and value or words[i + 1]
+      if file and file:match '%.%w+$' then return file end
+    end
+  end
+end
 
 -- The client of a file, by its extension and content, and the function that reads it into a job.
 local function reader_of(path, text)
@@ -43,7 +55,18 @@ local function reader_of(path, text)
     util.fail('%s: expected MODEL_ARGS (Megatron-LM), parallelism (nanotron), or model and train (Megatron-Bridge)',
       path)
   end
-  return client 'megatron', function(found) client('megatron').read_shell(found, text) end
+  local script = shell.read(text)
+  if not script.words then util.fail('%s: expected a command that starts pretrain_*.py', path) end
+  local config = config_of(script.words)
+  if config and not script.words[1]:match 'pretrain' then
+    local folder = config:match '^/' and '' or path:match '^(.*/)' or ''
+    local reader, read = reader_of(folder .. config, util.read_file(folder .. config))
+    return reader, function(found)
+      found.launch = table.concat(script.launcher, ' ') .. ' ' .. table.concat(script.words, ' ')
+      read(found)
+    end
+  end
+  return client 'megatron', function(found) client('megatron').read_shell(found, script) end
 end
 
 -- Arguments that a finding is about: those that its rule reads, also through what is derived from them.
