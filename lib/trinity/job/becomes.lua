@@ -32,6 +32,7 @@ end
 function becomes.collectives(job)
   local mesh, list, most = job.mesh, {}, 0
   for _, count in ipairs(becomes.layers(job) or {}) do most = math.max(most, count) end
+  if most == 0 then most = math.ceil((job.model.layers or 0) / (mesh.pipeline or 1)) end
   local steps, full = job.micro_batches or 1, type(job.recompute) == 'table' and job.recompute.granularity == 'full'
   local passes = full and 3 or 2 -- forward, backward, and forward again
   local function add(axis, what, count)

@@ -119,6 +119,9 @@ local function settle(found)
   return found
 end
 
+--- Runs the rules on a job whose values were changed by its reader.
+function job.settle(found) return settle(found) end
+
 ---@class trinity.JobFile
 ---@field client string
 ---@field runtime string a runtime of trinity.cluster
