@@ -1,117 +1,124 @@
 -- A job file with arguments changed, in the file's own format, and the lines that differ.
 
-local util = require 'trinity.base.util'
-
 local diff = {}
 
 local function escaped(text) return (text:gsub('%p', '%%%0')) end
 
-local function lines_of(text)
-  local list = {}
-  for line in (text:gsub('\n$', '') .. '\n'):gmatch '(.-)\n' do list[#list + 1] = line end
-  return list
-end
-
+-- Every writer changes entry.text (false: the line goes) or calls add(entry, text) for a line behind it, and returns
+-- the entry that it changed; nil where the file has no place.
 local writers = {}
 
 -- A key of MODEL_ARGS.
-function writers.yaml(lines, change)
+function writers.yaml(entries, change, add)
   local pattern, last = '^(%s*)' .. escaped(change.name) .. ':%s', nil
-  local value = change.value == true and 'true' or tostring(change.value)
-  for i, line in ipairs(lines) do
-    if (line .. ' '):match(pattern) then
-      if not change.value then return i, nil end
-      return i, (line .. ' '):match(pattern) .. change.name .. ': ' .. value
+  for _, entry in ipairs(entries) do
+    local line = (entry.text or '') .. ' '
+    local blanks = line:match(pattern)
+    if blanks then
+      entry.text = change.value and ('%s%s: %s'):format(blanks, change.name, tostring(change.value)) or false
+      return entry
     end
-    if line:match '^%s+%-%-[%w-]+:' then last = i end
+    if line:match '^%s+%-%-[%w-]+:' then last = entry end
   end
-  return last, lines[last], change.value and ('%s%s: %s'):format(lines[last]:match '^%s*', change.name, value) or nil
+  if not change.value then return nil end
+  return add(last, ('%s%s: %s'):format(last.text:match '^%s*', change.name, tostring(change.value)))
 end
 
 -- A key of a section.
-function writers.toml(lines, change)
+function writers.toml(entries, change, add)
   local section, key = change.path:match '^(.*)%.([^.]*)$'
   local value = type(change.value) == 'string' and ('"%s"'):format(change.value) or tostring(change.value)
   local inside, head = false, nil
-  for i, line in ipairs(lines) do
-    local header = line:match '^%s*%[([%w_.]+)%]'
+  for _, entry in ipairs(entries) do
+    local header = (entry.text or ''):match '^%s*%[([%w_.]+)%]'
     if header then inside = header == section end
-    if header == section then head = i end
-    if inside and line:match('^%s*' .. key .. '%s*=') then
-      return i, ('%s = %s%s'):format(key, value, line:match '%s+#.*$' or '')
+    if header == section then head = entry end
+    if inside and entry.text and entry.text:match('^%s*' .. key .. '%s*=') then
+      entry.text = ('%s = %s%s'):format(key, value, entry.text:match '%s+#.*$' or '')
+      return entry
     end
   end
-  return head or #lines, lines[head or #lines], ('%s = %s'):format(key, value)
+  head = head or add(entries[#entries], '[' .. section .. ']')
+  return add(head, ('%s = %s'):format(key, value))
+end
+
+-- The line that assigns a variable.
+local function assigned(entries, variable, value)
+  for _, entry in ipairs(entries) do
+    for _, word in ipairs { '', 'export%s+' } do
+      local head, tail = (entry.text or ''):match('^(%s*' .. word .. variable .. '=)[%w._-]+(.*)$')
+      if head then
+        entry.text = head .. tostring(value) .. tail
+        return entry
+      end
+    end
+  end
 end
 
 -- A word of the command, or the variable that it names.
-function writers.sh(lines, change)
-  local name = escaped(change.name)
+function writers.sh(entries, change)
   local value = change.value == true and '' or ' ' .. tostring(change.value)
-  for i, line in ipairs(lines) do
-    local before, after = (line .. ' '):match('^(.-%f[%S])' .. name .. '(%s.*)$')
-    if before and not line:match '^%s*#' then
-      local old = change.kind ~= 'flags' and after:match '^%s+(%S+)' or nil
+  for _, entry in ipairs(entries) do
+    local line = (entry.text or '') .. ' '
+    local before, after = line:match('^(.-)' .. escaped(change.name) .. '(%f[^%w_-].*)$')
+    if before and (before == '' or before:match '[%s(]$') and not before:match '^%s*#' then
+      local old = change.kind ~= 'flags' and after:match '^%s+(%S+)'
       local variable = old and change.value and old:match '^%$%{?([%a_][%w_]*)%}?$'
-      for k, other in ipairs(variable and lines or {}) do
-        local head, tail = other:match('^(%s*' .. variable .. '=)[%w._-]+(.*)$')
-        if not head then head, tail = other:match('^(%s*export%s+' .. variable .. '=)[%w._-]+(.*)$') end
-        if head then return k, head .. tostring(change.value) .. tail end
-      end
+      local there = variable and assigned(entries, variable, change.value)
+      if there then return there end
       local rest = old and after:gsub('^%s+%S+', '', 1) or after
       local new = change.value and before .. change.name .. value .. rest or before .. rest:gsub('^%s+', '')
-      return i, (new:gsub('%s+$', ''))
+      entry.text = new:gsub('%s+$', '')
+      return entry
     end
   end
-  for i, line in ipairs(lines) do
-    local before, after = (line .. ' '):match '^(.-)(%-%-micro%-batch%-size%s.*)$'
+  for _, entry in ipairs(entries) do
+    local before, after = (entry.text or ''):match '^(.-)(%-%-micro%-batch%-size.*)$'
     if before and change.value then
-      return i, (('%s%s%s %s'):format(before, change.name, value, after):gsub('%s+$', ''))
+      entry.text = ('%s%s%s %s'):format(before, change.name, value, after)
+      return entry
     end
   end
 end
 
---- The text of a file with changes, and the lines that differ: { line, old, new, change }; old or new may be nil.
+--- The text of a file with changes { name, path, value, kind, gives_s }, the lines of its diff with what each gives in
+--- seconds, and changes that the file has no place for.
 ---@param path string
 ---@param text string
----@param changes table[] { name, path, value, kind }
+---@param changes table[]
 ---@return string text
----@return table[] lines
----@return table[] missed changes that the file has no place for
+---@return string[] lines
+---@return table[] missed
 function diff.apply(path, text, changes)
-  local extension = path:match '%.(%w+)$'
+  local extension, entries, missed = path:match '%.(%w+)$', {}, {}
   local write = writers[extension == 'yml' and 'yaml' or extension] or writers.sh
-  local lines, told, missed = lines_of(text), {}, {}
-  for _, change in ipairs(changes) do
-    local at, new, added = write(lines, change)
-    if not at then
-      missed[#missed + 1] = change
-    elseif added then
-      table.insert(lines, at + 1, added)
-      told[#told + 1] = { line = at + 1, new = added, change = change }
-    else
-      told[#told + 1] = { line = at, old = lines[at], new = new, change = change }
-      if new then lines[at] = new else table.remove(lines, at) end
+  for line in (text:gsub('\n$', '') .. '\n'):gmatch '(.-)\n' do
+    entries[#entries + 1] = { text = line, old = line, changes = {} }
+  end
+  local function add(entry, line)
+    for at, one in ipairs(entries) do
+      if one == entry then
+        table.insert(entries, at + 1, { text = line, changes = {} })
+        return entries[at + 1]
+      end
     end
   end
-  return table.concat(lines, '\n') .. '\n', told, missed
-end
-
---- Lines of a diff: - and + with what each change gives in seconds.
----@param told table[]
----@return string[]
-function diff.lines(told)
-  local list = {}
-  for _, one in ipairs(told) do
-    if one.old then list[#list + 1] = '- ' .. one.old end
-    local gives = one.change.gives_s
-    local note = gives and ('    (gives %.3g s)'):format(gives) or '    (goes along with the others)'
-    list[#list + 1] = one.new and '+ ' .. one.new .. note or list[#list] .. note
-    if not one.new then table.remove(list, #list - 1) end
+  for _, change in ipairs(changes) do
+    local entry = write(entries, change, add)
+    if entry then entry.changes[#entry.changes + 1] = change else missed[#missed + 1] = change end
   end
-  return list
+  local kept, lines = {}, {}
+  for _, entry in ipairs(entries) do
+    if entry.text then kept[#kept + 1] = entry.text end
+    local notes = {}
+    for _, change in ipairs(entry.changes) do
+      notes[#notes + 1] = change.gives_s and ('gives %.3g s'):format(change.gives_s) or 'goes along with the others'
+    end
+    local note = ('    (%s)'):format(table.concat(notes, ', '))
+    if #notes > 0 and entry.old then lines[#lines + 1] = '- ' .. entry.old .. (entry.text and '' or note) end
+    if #notes > 0 and entry.text then lines[#lines + 1] = '+ ' .. entry.text .. note end
+  end
+  return table.concat(kept, '\n') .. '\n', lines, missed
 end
-
-diff.read = util.read_file
 
 return diff

@@ -52,7 +52,10 @@ arguments.torchtitan = function(point, job)
   local pipeline = point.pipeline > 1
   set('parallelism.data_parallel_shard_degree', -1)
   set('training.local_batch_size', point.micro_batch * (pipeline and point.micro_batches or 1))
-  set('training.global_batch_size', job.global_batch)
+  local own = point.micro_batch * (pipeline and point.micro_batches or 1) * point.data
+  if own ~= job.global_batch or job.flat['training.global_batch_size'] then
+    set('training.global_batch_size', job.global_batch)
+  end
   if pipeline then
     set('parallelism.pipeline_parallel_microbatch_size', point.micro_batch)
     set('parallelism.pipeline_parallel_schedule', schedules[point.schedule])
@@ -89,9 +92,9 @@ local function seconds_of(job, machine)
   return ok and found or nil
 end
 
---- The fastest plans of the space that the client takes, with what each change of it gives: { changes, job, step_time_s },
---- and step_time_s of the job as it is; nil where no plan is faster. keep: degrees that stay (tensor, pipeline, context,
---- expert, micro_batch, recompute, shard).
+--- The fastest plan of the space that the client takes, with what each change gives: { changes, job, step_time_s }; nil
+--- where none is faster. Also the step time of the job as it is. keep: what stays (tensor, pipeline, context, expert,
+--- micro_batch, recompute, shard).
 ---@param job trinity.JobFile
 ---@param options { machine: string, keep?: string[], simulations?: integer, quiet?: boolean }
 ---@return { changes: table[], job: trinity.JobFile, step_time_s: number }? best
@@ -108,13 +111,16 @@ function replan.from(job, options)
     shard = titan and { 3 } or job.zero_stage > 1 and { job.zero_stage } or { 0, 1 }, context = current.context }
   for _, name in ipairs(options.keep or {}) do
     if current[name] == nil then
-      util.fail("trinity plan --from: option 'keep': unknown dimension %s", util.unknown(name, util.sorted_keys(current)))
+      util.fail("trinity plan --from: option 'keep': unknown dimension %s",
+        util.unknown(name, util.sorted_keys(current)))
     end
     space[name] = current[name]
   end
-  local found = plan { cluster = model.cluster(one.cluster, { runtime = one.runtime }), global_batch = job.global_batch,
+  local found = plan { cluster = model.cluster(one.cluster, { runtime = one.runtime }),
+    global_batch = job.global_batch,
     graph = function(micro_batch)
-      return model.load('decoder', util.merged(one.options, { batch_size = micro_batch, sequence = job.model.sequence }))
+      return model.load('decoder', util.merged(one.options, { batch_size = micro_batch,
+        sequence = job.model.sequence }))
     end, runtime = titan and 'torchtitan' or 'megatron', space = space, plans = 24,
     simulations = options.simulations or 48, quiet = options.quiet }
   local now, best = seconds_of(job, options.machine), nil
