@@ -91,7 +91,5 @@ local function compare()
 end
 
 if #names > 1 or options.seeds then return compare() end
-if options.columns or options.format ~= 'text' then
-  util.fail_usage "options '--columns' and '--format' belong to a comparison (--method a,b or --seeds)"
-end
+cli.refuse(options, 'columns format', 'belongs to a comparison (--method a,b or --seeds)')
 search()

@@ -12,9 +12,12 @@
 --   reward, evaluations, seconds, schedule, micro_batches
 --   reevaluated             what a strategy was made for that is evaluated on something else (--reevaluate)
 --   cost                    what own costs (--cost) cover
+--   stragglers              with --noise: mean_s, p95_s, waits, remedies and more (lib/trinity/command/stragglers.lua)
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
+local parallelism = require 'trinity.strategy.parallelism'
+local stragglers = require 'trinity.command.stragglers'
 local util = require 'trinity.base.util'
 
 local options = trinity.options(cli.declare('model set batch_size cluster rules devices cost strategy reevaluate '
@@ -25,17 +28,21 @@ local options = trinity.options(cli.declare('model set batch_size cluster rules 
   evaluations = { default = 320 },
   placement = { type = 'string', help = 'devices from 0 with commas, one per operator in file order or one per unit '
     .. '(default: all on device 0)' },
-  schedule_csv = { type = 'string', help = "of a strategy with a mesh: the order of its pipeline, as PyTorch's "
-    .. 'schedules are dumped' },
+  schedule_csv = { type = 'string', help = 'of a strategy with a mesh: the order of its pipeline in place of its '
+    .. "schedule, as PyTorch's schedules are dumped" },
+  output = { type = 'string', writes = '', help = 'a file for the strategy, which every command reads' },
+  picture = { type = 'string', writes = '', help = 'a file for a picture of the strategy (SVG)' },
+  noise = { type = 'number', min = 0, max = 10, help = 'coefficient of variation of what a device takes for a pass: '
+    .. 'prints the mean and 95th percentile of the step, what it waits for, what helps against --slow' },
+  draws = { default = 200, min = 1, integer = true, help = 'steps that --noise draws' },
   trace = { type = 'string', writes = '', help = 'a file for a Chrome trace; prints where the time of the step goes' },
 }))
 
 cli.complete(options)
 
 local problem = cli.problem(options)
-if options.placement and (options.strategy or options.method ~= 'given') then
-  util.fail_usage "options '--placement', '--strategy' and '--method' exclude each other"
-end
+if options.placement then cli.refuse(options, 'strategy method', 'not with --placement') end
+if options.method == 'given' then cli.refuse(options, 'method_set evaluations seconds', 'belongs to --method') end
 
 local function make_strategy()
   if options.strategy then return cli.load_strategy(options, problem) end
@@ -48,13 +55,20 @@ local function make_strategy()
 end
 
 local found = cli.rescheduled(options, problem, make_strategy())
-local further
+local further, spread = {}, nil
 if options.schedule_csv then
-  if options.trace then util.fail_usage "options '--schedule_csv' and '--trace' exclude each other" end
-  local orders = cli.called(trinity.formats.read_schedule, options.schedule_csv)
-  found.metrics = cli.called(trinity.formats.simulate_schedule, found, orders)
-  further = { order = ('%s (%s)'):format(options.schedule_csv, orders.name or 'no schedule of trinity') }
+  if not found.mesh then
+    util.fail_usage "option '--schedule_csv': expected a --strategy with a mesh, got a placement of operators"
+  end
+  found = cli.called(parallelism.with_tasks, found, options.schedule_csv)
+  further.order = ('%s (%s)'):format(options.schedule_csv, found.tasks and 'no named schedule' or found.schedule)
 end
+if options.noise then
+  spread = trinity.stragglers(found, { noise = options.noise, draws = options.draws, seed = options.seed })
+  if options.json then further.stragglers = stragglers.facts(spread) end
+end
+if options.output then found:save(options.output) end
+if options.picture then found:picture(options.picture) end
 if options.strategy or options.method == 'given' then cli.keep(found) end -- a method's is kept by its search
 if options.trace and not options.json then
   require 'trinity.command.timeline'(problem, found, options.strategy or options.method, options.trace)
@@ -62,3 +76,4 @@ else
   if options.trace then problem:timeline(found):save(options.trace) end
   cli.report(options, found, further)
 end
+if spread and not options.json then stragglers.print(spread) end

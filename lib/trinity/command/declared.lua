@@ -24,6 +24,7 @@ local of_cluster = {
     .. '(trinity help trust)' },
   runtime = { type = 'string', help = 'training software: ' .. table.concat(runtimes.names(), ', ')
     .. ' (default: megatron on calibrated GPUs)' },
+  slow = { type = 'string', help = 'slower devices, NICs or links with a factor: n7/gpu3=1.3,n1/nic0=2' },
 }
 
 -- What follows the description of a script that searches and keeps nothing: it takes --run none alone.

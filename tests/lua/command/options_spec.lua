@@ -139,8 +139,6 @@ describe('--cluster', function()
 end)
 
 -- Directories that scripts hand all of their options to.
-local whole = { ['studies/fidelity/study'] = 'scripts/studies/fidelity' }
-
 -- The commands, and studies by their files.
 local scripts = commands.names()
 for _, study in ipairs(core.list_folder(root .. '/scripts/studies')) do
@@ -151,15 +149,15 @@ end
 -- The text of a script and of the modules that it requires.
 local function text_of(name)
   local parts = { core.read_file(('%s/scripts/%s.lua'):format(root, name)) }
-  for module in parts[1]:gmatch "require[ (]'(%l+%.[%w_.]+)'" do
-    local stem = ('%s/%s/%s'):format(root, module:find '^trinity' and 'lib' or 'scripts', (module:gsub('%.', '/')))
+  for module in parts[1]:gmatch "require[ (]'([%w_]+%.[%w_.]+)'" do
+    local stem = ('%s/%s/%s'):format(root, module:find '^studies' and 'scripts' or 'lib', (module:gsub('%.', '/')))
     for _, ending in ipairs { '.lua', '/init.lua' } do
       if core.exists(stem .. ending) then parts[#parts + 1] = core.read_file(stem .. ending) end
     end
   end
-  local folder = whole[name] and ('%s/%s/'):format(root, whole[name])
-  for _, file in ipairs(folder and core.list_folder(folder) or {}) do
-    if file:find '%.lua$' then parts[#parts + 1] = core.read_file(folder .. file) end
+  local folder = name:match '^studies/.*/' -- of a study, whose modules read its options, too
+  for _, file in ipairs(folder and core.list_folder(('%s/scripts/%s'):format(root, folder)) or {}) do
+    if file:find '%.lua$' then parts[#parts + 1] = core.read_file(('%s/scripts/%s%s'):format(root, folder, file)) end
   end
   return table.concat(parts, '\n')
 end

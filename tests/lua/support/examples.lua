@@ -141,6 +141,15 @@ local function profiled()
   return made
 end
 
+--- The file of a recorded step; made once.
+local function recorded()
+  if made.recorded then return made.recorded end
+  made.recorded = examples.path()
+  trinity.files.write(made.recorded, 'step,dp_rank,stage,rank,optype,seq_id,mb_id,mc,gmc,start_s,duration_s\n'
+    .. '1,0,0,0,forward-compute,0,0,0,0,0,1\n1,0,0,0,backward-compute,0,0,0,0,1,2\n')
+  return made.recorded
+end
+
 --- An object of a class to call methods on, a new one where calls change it.
 examples.objects = {
   ['trinity'] = function() return trinity end,
@@ -185,6 +194,7 @@ examples.objects = {
     return method == 'close' and e.problem:timeline(e.placement) or e.timeline
   end,
   ['trinity.Search'] = running_search,
+  ['trinity.Replay'] = function() return trinity.replay(recorded()) end,
   ['trinity.Comparison'] = function() return examples.shared().comparison end,
   ['trinity.Metrics'] = function() return examples.shared().metrics end,
   ['trinity.RandomStream'] = function(method)
@@ -264,6 +274,9 @@ examples.arguments = {
   ['trinity.Profile.save'] = function() return { examples.path() } end,
   ['trinity.Profile.is_of'] = function() return { profiled().network } end,
   ['trinity.Profile.cost'] = function() return { profiled().network, function(_, _, default_s) return default_s end } end,
+  ['trinity.replay'] = function() return { recorded() } end,
+  ['trinity.stragglers'] = function() return { examples.shared().strategy, { draws = 1 } } end,
+  ['trinity.Replay.what_if'] = function() return { { stage = 0 } } end,
   ['trinity.parallel_map'] = function() return { { 1, 2 }, function(x) return x end, { workers = 1, quiet = true } } end,
   ['trinity.FilesModule.read'] = function() return { core.home .. '/README.md' } end,
   ['trinity.FilesModule.write'] = function() return { examples.path(), 'text' } end,

@@ -1,0 +1,176 @@
+-- Megatron-LM's --pipeline-model-parallel-layout: its grammar, its rules, stages to text and back
+-- (megatron/core/transformer/pipeline_parallel_layer_layout.py at commit d98e8a64). A layout is units of stages:
+-- 'E' the embedding, 't' a layer, 'm' a layer that predicts a further token, 'L' head and loss; stages are divided by
+-- '|', commas say nothing, 'x*3' is 'xxx' and '(x|)*2' is 'x|x|'; brackets do not nest.
+
+local core = require 'trinity.core'
+local util = require 'trinity.base.util'
+
+-- A stage of a layout:
+--   embedding      boolean
+--   layers         integer
+--   ahead          integer: layers that predict further tokens
+--   head           boolean
+
+local layout = {}
+
+local function run(unit, count)
+  if count > 3 then return ('%s*%d'):format(unit, count) end
+  return unit:rep(count)
+end
+
+local function text_of(stage)
+  return (stage.embedding and 'E' or '') .. run('t', stage.layers) .. run('m', stage.ahead or 0)
+    .. (stage.head and 'L' or '')
+end
+
+--- Stages as a layout. Runs of equal inner stages are written once: (tt|)*3.
+---@param stages table[]
+---@return string
+function layout.text(stages)
+  local parts, i = {}, 1
+  while i <= #stages do
+    local text, count = text_of(stages[i]), 1
+    while i + count < #stages and text_of(stages[i + count]) == text do count = count + 1 end
+    -- A bracket repeats what a '*' inside it already means, once: the outer one is undone first.
+    if count > 2 and text ~= '' then
+      parts[#parts + 1] = ('(%s|)*%d'):format(text, count)
+    else
+      for _ = 1, count do parts[#parts + 1] = text .. '|' end
+    end
+    i = i + count
+  end
+  return (table.concat(parts):gsub('|$', ''))
+end
+
+local most = 2 ^ 16 -- units of a layout: what '*' may make of a short text
+
+local function repeated(owner, unit, count)
+  local number = tonumber(count)
+  if number * #unit > most then util.fail("%s: '%s*%s' is more than %d units", owner, unit, count, most) end
+  return unit:rep(number)
+end
+
+-- What repetitions come to: brackets first, then single units, as the parser does.
+local function expanded(owner, text)
+  local flat = text:gsub(',', '')
+  for _, pattern in ipairs { '%(([^)]+)%)%*(%d+)', '(.)%*(%d+)' } do
+    flat = flat:gsub(pattern, function(unit, count) return repeated(owner, unit, count) end)
+    if #flat > most then util.fail('%s: the layout is more than %d units', owner, most) end
+  end
+  return flat
+end
+
+local meaning = { E = 'embedding', t = 'layers', m = 'ahead', L = 'head' }
+
+local function read_stage(owner, units, number)
+  local stage = { embedding = 0, layers = 0, ahead = 0, head = 0, order = units }
+  for at = 1, #units do
+    local unit = units:sub(at, at)
+    local what = meaning[unit]
+    if not what then
+      util.fail("%s: stage %d ('%s'): expected E, t, m or L, got %s", owner, number, util.shortened(units, 40),
+        util.quoted(unit))
+    end
+    stage[what] = stage[what] + 1
+  end
+  return stage
+end
+
+--- The stages of a layout. `owner` begins messages (a file, an option).
+---@param text string
+---@param owner? string
+---@return table[]
+function layout.read(text, owner)
+  owner = owner or 'layout'
+  local stages, flat = {}, expanded(owner, text)
+  for units in (flat .. '|'):gmatch '([^|]*)|' do
+    stages[#stages + 1] = read_stage(owner, units, #stages + 1)
+  end
+  return stages
+end
+
+local function count_of(stages, what)
+  local sum = 0
+  for _, stage in ipairs(stages) do sum = sum + stage[what] end
+  return sum
+end
+
+-- Where layers that predict further tokens stand.
+local function refusal_of_ahead(stages, pipeline, ahead)
+  local at
+  for s, stage in ipairs(stages) do
+    if at and stage.layers > 0 then return ('stage %d has layers behind the first m'):format(s) end
+    if stage.ahead > 0 then
+      if at then return ('m is in stages %d and %d, expected one'):format(at, s) end
+      if stage.order:find 'm.*t' then return ('stage %d has layers behind the first m'):format(s) end
+      at = s
+    end
+  end
+  if at and at <= #stages - pipeline then
+    return ('m is in stage %d, expected the last of its rank (stage %d or later)'):format(at, #stages - pipeline + 1)
+  end
+  if count_of(stages, 'ahead') ~= ahead then
+    return ('%d m, expected mtp-num-layers = %d'):format(count_of(stages, 'ahead'), ahead)
+  end
+end
+
+--- Why Megatron-LM refuses stages (of layout.read) on so many ranks, in words; nil where it takes them. `empty` allows
+--- what it takes but users saw hang: stages without a unit.
+---@param stages table[]
+---@param pipeline integer
+---@param layers integer
+---@param ahead? integer
+---@param empty? boolean
+---@return string?
+function layout.refusal(stages, pipeline, layers, ahead, empty)
+  if #stages % pipeline ~= 0 then
+    return ('%d stages, expected a multiple of pipeline-model-parallel-size = %d'):format(#stages, pipeline)
+  end
+  local units = {}
+  for s, stage in ipairs(stages) do
+    units[s] = stage.order
+    if not empty and stage.order == '' then return ('stage %d is empty'):format(s) end
+  end
+  local all = table.concat(units)
+  if all:sub(1, 1) ~= 'E' then return 'the first unit is not E (the embedding)' end
+  if all:sub(-1) ~= 'L' then return 'the last unit is not L (head and loss)' end
+  for unit, what in util.sorted_pairs { E = 'embedding', L = 'head' } do
+    if count_of(stages, what) ~= 1 then return ('%d times %s, expected one'):format(count_of(stages, what), unit) end
+  end
+  if count_of(stages, 'layers') ~= layers then
+    return ('%d t, expected num-layers = %d'):format(count_of(stages, 'layers'), layers)
+  end
+  return refusal_of_ahead(stages, pipeline, ahead or 0)
+end
+
+--- How many layers of a graph predict further tokens: they stand behind the others, as 'further_1/...'.
+function layout.ahead(graph)
+  local count = 0
+  for i = 1, graph.operators do
+    count = math.max(count, tonumber(graph:operator(i).name:match '^further_(%d+)/') or 0)
+  end
+  return count
+end
+
+--- The layers of every virtual stage that a layout says, of a pipeline of so many places. Refuses what Megatron-LM
+--- does, and layers that predict further tokens in another stage than the head. graph: nil: any.
+---@param text string
+---@param pipeline integer
+---@param graph? trinity.Graph
+---@param owner string
+---@return integer[]
+function layout.stages(text, pipeline, graph, owner)
+  local stages = layout.read(text, owner)
+  local layers, ahead = count_of(stages, 'layers'), count_of(stages, 'ahead')
+  if graph then layers, ahead = core.repeated_layers(graph.handle), layout.ahead(graph) end
+  local why = layout.refusal(stages, pipeline, layers, ahead)
+  if why then util.fail('%s: %s', owner, why) end
+  if ahead > stages[#stages].ahead then
+    util.fail('%s: m is not in the last stage: expected it beside L, where a mesh has what stands behind the layers',
+      owner)
+  end
+  return util.map(stages, function(stage) return stage.layers end)
+end
+
+return layout
