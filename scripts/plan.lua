@@ -15,6 +15,7 @@ local trinity = require 'trinity'
 local calibrate = require 'trinity.cluster.calibrate'
 local cli = require 'trinity.command.cli'
 local dimensions = require 'trinity.plan.dimensions'
+local from_job = require 'trinity.job.from'
 local made_for = require 'trinity.strategy.made_for'
 local plan_pair = require 'trinity.report.plan_pair'
 local plan_picture = require 'trinity.report.plan_picture'
@@ -45,12 +46,17 @@ local options = trinity.options(cli.declare('set cluster cost seconds seed json'
   tasks = { default = 20000000, min = 1, integer = true,
     help = 'operators that one simulation runs at most, in all micro-batches; what has more is left' },
   seconds = { help = 'wall-clock limit: the best by then, with its bound' },
-  methods = { default = 'annealing', help = 'with --placement: methods of placement, that place single operators '
-    .. 'inside stages; the best of them' },
+  methods = { default = 'annealing', help = 'with --placement: methods that place operators inside stages' },
   evaluations = { default = 1000, help = 'with --placement: of a method, a stage', min = 1, integer = true },
   seed = { help = 'of methods of placement; the rest of the search draws nothing' },
   output = { type = 'string', writes = '', help = 'a file for the best strategy: simulate, execute, export read it' },
   picture = { type = 'string', writes = '', help = 'a file for a picture of the best plan (SVG)' },
+  from = { type = 'string', help = "a job file of Megatron-LM or torchtitan: a diff of it, that its client takes, with "
+    .. 'the seconds that each line gives' },
+  job_gpus = { type = 'number', min = 1, integer = true, help = 'with --from: GPUs (default: what the file says)' },
+  machine = { default = 'dgx_h100', help = 'with --from: what the job runs on, a kind of machine' },
+  keep = { type = 'string', help = 'with --from: what stays, with commas: tensor, pipeline, context, expert, '
+    .. 'micro_batch, recompute, shard' },
   explain = { default = false, help = 'also what the best strategy says and costs, device by device' },
 }, dimensions.options())))
 
@@ -63,6 +69,14 @@ if options.compare then
   local files = util.words(options.compare .. ',' .. (options.model or ''))
   if #files ~= 2 then util.fail_usage("option '--compare': expected two files, got %d", #files) end
   print(cli.called(plan_pair.text, files[1], files[2]))
+  return
+end
+if options.from then
+  local told = cli.called(from_job.run, options.from, { gpus = options.job_gpus, machine = options.machine,
+    keep = util.words(options.keep or ''), simulations = options.simulations, output = options.output,
+    quiet = progress.quiet })
+  print(options.json and trinity.json.encode(told) or table.concat(told.lines, '\n'))
+  if not told.step_time_s then os.exit(1) end
   return
 end
 if not options.model then util.fail_usage 'expected a model to plan for (--help lists options)' end

@@ -22,9 +22,6 @@ inline constexpr LatePart kTorchPart{"libtrinity_torch.so",
                                      size_t{652} << 20, size_t{124} << 20, size_t{130} << 20};
 inline constexpr LatePart kOnnxPart{
     "libtrinity_onnx.so", "ONNX's and protobuf's libraries (Debian's package libonnx-dev)"};
-inline constexpr LatePart kLinearPart{"libtrinity_linear.so",
-                                      "the solver Clp (Debian's package coinor-libclp-dev)",
-                                      size_t{124} << 20, size_t{28} << 20, size_t{130} << 20};
 
 /// Whether it was built; its libraries may still be missing on this machine.
 bool is_built(const LatePart& part);

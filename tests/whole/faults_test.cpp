@@ -4,7 +4,7 @@
 // kind at most ('all': all of them). TRINITY_FAULTS_ONLY is a pattern of the calls to try,
 // 'CLASS.METHOD KIND', TRINITY_FAULTS_FROM their first point, TRINITY_FAULTS_AFTER the call behind
 // which to begin, TRINITY_FAULTS_TELL=1 names every point before it on standard error, and
-// TRINITY_FAULTS_LIBRARIES=1 lets allocations in LibTorch and Clp fail, which end the process.
+// TRINITY_FAULTS_LIBRARIES=1 lets allocations in LibTorch fail, which end the process.
 
 #include <doctest/doctest.h>
 

@@ -65,7 +65,7 @@ std::vector<std::string> unknown_types(const Graph& graph) {
   return {types.begin(), types.end()};
 }
 
-void add_warnings(const Model& model, const Findings& findings, const Dimensions& dimensions,
+void add_warnings(const Model& model, const Dimensions& dimensions,
                   std::vector<std::string>& warnings) {
   if (auto text = dimensions.report(); !text.empty()) warnings.push_back(std::move(text));
   if (model.control_flow > 0)
@@ -73,14 +73,6 @@ void add_warnings(const Model& model, const Findings& findings, const Dimensions
         fmt::format("nodes that hold subgraphs (If, Loop, Scan): {}; each is one "
                     "operator, whose inner nodes cost nothing",
                     model.control_flow));
-  if (findings.mismatches.count > 0)
-    warnings.push_back(fmt::format("nodes whose inputs do not fit together: {} (the first: {})",
-                                   findings.mismatches.count, findings.mismatches.first));
-  if (findings.conflicts.count > 0)
-    warnings.push_back(
-        fmt::format("shapes in the file that differ from what the operators make: "
-                    "{} (the first: {}); the file's count",
-                    findings.conflicts.count, findings.conflicts.first));
 }
 
 Imported import_model(const onnx::ModelProto& proto, const std::string& source,
@@ -88,9 +80,9 @@ Imported import_model(const onnx::ModelProto& proto, const std::string& source,
   Dimensions dimensions(options);
   dimensions.check_options(proto.graph());
   auto model = load_model(proto, source);
-  const auto findings = walk(model, dimensions);
+  walk(model, dimensions);
   Imported imported;
-  add_warnings(model, findings, dimensions, imported.warnings);
+  add_warnings(model, dimensions, imported.warnings);
   imported.graph = make_graph(model, graph_name, options, imported.warnings);
   imported.unknown_types = unknown_types(imported.graph);
   if (!imported.unknown_types.empty())

@@ -36,18 +36,17 @@ struct OnnxOptions {
 ///   attribute `parameter_inputs` lists their positions (from 0) among the node's arguments. Moving
 ///   statistics and 8-bit weights of quantised operators are not trainable.
 /// - Nodes that read only constants, and Shape and Size, vanish, as do nodes that reach no output.
-/// - Shapes come from the file's value_info, completed by rules of our own for ONNX's operators up
-///   to opset 23, with shape arithmetic evaluated (onnx_shapes.h). ONNX's own shape
-///   inference is not called: Debian's (1.12) ends at opset 17 and divides by a stride of 0.
+/// - Shapes come from the file's value_info, completed by libonnx's shape inference, in a copy of
+///   this process. Debian's (1.12) knows opset 17: files of a later one have to say all shapes.
 ///
 /// Weights may be missing (stripped) or in external files, which are not read.
 ///
 /// Throws FileError naming file and node for anything malformed: no protobuf or no graph, values
-/// that are defined twice or not at all, cycles, attributes that cannot be meant (a stride of 0),
-/// negative dimensions, tensors of more than 2^50 bytes or 32 dimensions, more than 2^19 nodes or
+/// that are defined twice or not at all, cycles, shapes that are missing at a later opset, negative
+/// dimensions, tensors of more than 2^50 bytes or 32 dimensions, more than 2^19 nodes or
 /// 2^20 values, more parts than 1 GiB can hold. Throws ArgumentError for options that name a
-/// dimension which the file does not have. Operators of unknown types, shapes that nothing tells
-/// and inputs that do not fit together are warnings.
+/// dimension which the file does not have. Operators of unknown types and shapes that nothing
+/// tells are warnings.
 Imported read_onnx(const std::string& path, const OnnxOptions& options = {});
 
 /// The same from bytes; `source` stands for the file name in errors.

@@ -70,7 +70,7 @@ class Loader {
     value.role = Role::constant;
     value.element = tensor.data_type();
     value.shape = tensor_shape(tensor, model_.source + ": " + owner);
-    value.literal = decode(tensor);
+    value.tensor = &tensor;
   }
 
   /// Only the dense shape counts.
@@ -254,15 +254,6 @@ int64_t element_count(const Shape& shape) {
 
 bool is_vector(const Shape& shape) {
   return std::count_if(shape.begin(), shape.end(), [](int64_t extent) { return extent != 1; }) <= 1;
-}
-
-std::string describe(const Shape& shape) {
-  std::string text = "[";
-  for (size_t i = 0; i < shape.size() && i < 40; ++i) {
-    if (i > 0) text += ", ";
-    text += shape[i] == kOpen ? "?" : std::to_string(shape[i]);
-  }
-  return text + (shape.size() > 40 ? ", ...]" : "]");
 }
 
 std::string clip(std::string_view text) {

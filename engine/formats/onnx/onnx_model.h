@@ -4,9 +4,7 @@
 
 #include <cstdint>
 #include <deque>
-#include <limits>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,28 +17,19 @@
 ///
 /// The road of a file: onnx.cpp parses the bytes; onnx_functions expands functions to one flat list
 /// of nodes; onnx_model numbers nodes and values, checks names and puts the nodes in topological
-/// order; onnx_walk takes them in that order and gives every value a shape (onnx_shapes*), the
-/// numbers of small constants (onnx_literal, onnx_fold) and a role; onnx_graph makes operators and
-/// parameters of what remains.
+/// order; onnx_walk gives every value a shape, which libonnx infers where the file does not say it
+/// (onnx_infer), and a role; onnx_graph makes operators and parameters of what remains.
 namespace trinity::onnx_import {
 
 using Shape = std::vector<int64_t>;
 
-/// An extent that only the data decide, in what a shape rule makes.
+/// An extent that is not known.
 inline constexpr int64_t kOpen = INT64_MIN;
 inline constexpr int64_t kMaxBytes = int64_t{1} << 50;  ///< of one tensor
 inline constexpr size_t kMaxRank = 32;                  ///< dimensions of a tensor
-inline constexpr size_t kMaxLiteral = 128;              ///< elements of constants that are computed
 inline constexpr size_t kMaxNodes = size_t{1} << 19;    ///< of a file
 inline constexpr size_t kMaxValues = size_t{1} << 20;
 inline constexpr size_t kMaxText = 80;  ///< bytes of a name in a message
-
-/// The numbers of a small constant, in row-major order; how shape arithmetic is done. The type
-/// holds every int64 exactly.
-struct Literal {
-  std::vector<long double> numbers;
-};
-static_assert(std::numeric_limits<long double>::digits >= 63);
 
 /// What a value is to a training step.
 enum class Role : uint8_t {
@@ -55,7 +44,7 @@ struct Value {
   const onnx::TypeProto* declared = nullptr;  ///< by a graph input, an output or value_info
   int32_t element = 0;                        ///< onnx::TensorProto::DataType, 0 where not known
   std::optional<Shape> shape;
-  std::shared_ptr<const Literal> literal;  ///< null where the numbers are not known or too many
+  const onnx::TensorProto* tensor = nullptr;  ///< of an initializer
   Role role = Role::activation;
   int32_t producer = -1;  ///< node that writes it
   int32_t origin = -1;    ///< the initializer (or ConstantOfShape output) a weight comes from
@@ -125,8 +114,6 @@ int64_t element_count(const Shape& shape);
 /// All extents but one are 1: a bias, a scale.
 bool is_vector(const Shape& shape);
 
-/// "[2, 3, ?]", at most 40 extents; "?" is kOpen.
-std::string describe(const Shape& shape);
 /// A name or another text of the file as it may stand in a message: cut to kMaxText bytes, made
 /// UTF-8, on one line.
 std::string clip(std::string_view text);

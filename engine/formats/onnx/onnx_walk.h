@@ -14,17 +14,12 @@ struct Finding {
   }
 };
 
-struct Findings {
-  Finding mismatches;  ///< inputs that do not fit together
-  Finding conflicts;  ///< shapes of the file that differ from what the operators make
-};
-
-/// Visits the nodes in order and gives every value its element type, shape, numbers and role. What
-/// the file says of a shape comes before what follows from the operators; a dimension that neither
-/// tells takes the options' size. Nodes that need no operator become `folded`: those that read only
-/// constants, Shape and Size of known shapes, other names of weights. Throws FileError naming the
-/// node for attributes that cannot be meant and for sizes beyond check_shape's.
-Findings walk(Model& model, Dimensions& dimensions);
+/// Gives every value its element type, shape and role. What the file says of a shape comes before
+/// what libonnx infers (onnx_infer.h); a dimension that neither tells takes the options' size. Nodes
+/// that need no operator become `folded`: those that read only constants, Shape and Size of known
+/// shapes, other names of weights. Throws FileError as complete_shapes() does, and naming the node
+/// for sizes beyond check_shape's.
+void walk(Model& model, Dimensions& dimensions);
 
 /// Whether an argument of a node is read as a weight: an initializer (or what ConstantOfShape makes
 /// of one) of floating point with dimensions, or one of 8 bits where quantised weights stand, at a

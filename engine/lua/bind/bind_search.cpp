@@ -370,7 +370,6 @@ int search_construct(lua_State* L) {
                                                             {"fm", fm},
                                                             {"heft", list_scheduler<heft>},
                                                             {"m_etf", baechi<m_etf>},
-                                                            {"m_sct", baechi<m_sct>},
                                                             {"m_topo", topo},
                                                             {"max_load", max_load},
                                                             {"metis", metis},

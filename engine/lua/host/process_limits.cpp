@@ -142,7 +142,7 @@ void limit_process_memory(size_t limit_bytes) {
                            format_bytes(static_cast<int64_t>(limit_bytes))));
   const size_t most = private_bytes() + stacks_bytes() + limit_bytes + limit_bytes / 2;
   if (getrlimit(RLIMIT_DATA, &g_limit) != 0) throw Error("cannot read the limit of memory");
-  const rlim_t late = 3 * kLateBytes + opening_bytes(kTorchPart) + opening_bytes(kLinearPart);
+  const rlim_t late = 3 * kLateBytes + opening_bytes(kTorchPart);
   g_limit.rlim_max = std::min<rlim_t>(g_limit.rlim_max, most + late);
   set_limit(most);
   set_late_hooks(kBesideLimit);

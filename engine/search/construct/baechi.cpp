@@ -6,13 +6,11 @@
 #include <numeric>
 #include <optional>
 #include <set>
-#include <tuple>
 #include <unordered_map>
 
 #include "base/error.h"
 #include "base/index.h"
 #include "base/stop.h"
-#include "search/construct/favourite_child.h"
 #include "search/partition/row_cut.h"
 
 namespace trinity {
@@ -109,22 +107,19 @@ class Channels {
   std::unordered_map<int64_t, int64_t> copies_;
 };
 
-/// m-ETF, and m-SCT when there are favourite children.
+/// m-ETF.
 class Scheduler {
  public:
-  Scheduler(const Problem& problem, const TaskGraph& graph, double headroom,
-            const FavouriteChildren* favourites)
+  Scheduler(const Problem& problem, const TaskGraph& graph, double headroom)
       : problem_(problem),
         graph_(graph),
-        favourites_(favourites),
         bytes_(problem),
         ledger_(bytes_),
         channels_(graph),
         missing_(graph.awaited_inputs()),
         unit_device_(bytes_.fixed.size(), -1),
         free_at_(at(graph.processors), 0),
-        running_(at(graph.processors), -1),
-        last_(at(graph.processors), -1) {
+        running_(at(graph.processors), -1) {
     list_.processor.assign(at(graph.tasks), -1);
     list_.start.assign(at(graph.tasks), 0);
     list_.end.assign(at(graph.tasks), 0);
@@ -135,7 +130,6 @@ class Scheduler {
       readers_left_.push_back(static_cast<int32_t>(readers.size()));
       if (missing_[o] == 0 && !graph.follows[o]) ready_.insert(o);
     }
-    bound_needs();
   }
 
   BaechiResult run() {
@@ -164,22 +158,6 @@ class Scheduler {
     return bytes_.needed(op) + (unit_device_[unit] >= 0 ? 0 : bytes_.fixed[unit]);
   }
 
-  /// An operator with its unit, and all that follows with its units.
-  void bound_needs() {
-    int64_t largest = 0;
-    std::set<int32_t> entering;
-    for (int32_t o = 0; o < graph_.tasks; ++o) {
-      const int64_t unit_bytes = bytes_.fixed[unit_of(o)];
-      if (!graph_.follows[o]) {
-        largest = std::max(largest, bytes_.needed(o) + unit_bytes);
-        continue;
-      }
-      most_need_ += bytes_.needed(o);
-      if (entering.insert(unit_of(o)).second) most_need_ += unit_bytes;
-    }
-    most_need_ += largest;
-  }
-
   /// Whether `op` may and can run on a device: its unit is there or open, and all that it would
   /// take, with what follows and it reads, is free.
   bool placeable(int32_t op, int32_t device) const {
@@ -206,43 +184,11 @@ class Scheduler {
     return std::max({channels_.arrival(list_, op, device, false), free_at_[device], now_});
   }
 
-  /// The latest of these over the devices that `op` can run on: from then on it is urgent.
-  int64_t urgent_at(int32_t op) {
-    int64_t latest = kNever;
-    for (int32_t d = 0; d < graph_.processors; ++d)
-      if (const int64_t start = start_on(op, d); start != kNever)
-        latest = latest == kNever ? start : std::max(latest, start);
-    return latest;
-  }
-
-  /// The favourite child that a device is awake for, or -1.
-  int32_t awaited(int32_t device) {
-    if (!favourites_ || last_[device] < 0) return -1;
-    const int32_t child = favourites_->child[last_[device]];
-    if (child < 0 || !ready_.count(child) || unit_device_[unit_of(child)] >= 0) return -1;
-    const int64_t here = start_on(child, device);
-    if (here == kNever) return -1;
-    for (int32_t d = 0; d < graph_.processors; ++d)
-      if (d != device && start_on(child, d) < here) return -1;
-    return child;
-  }
-
-  /// Whether no operator of an open unit is urgent now: all could start on a device that is busy.
-  /// Spares looking at each, of which there may be many.
-  bool no_open_urgent() const {
-    for (int32_t d = 0; d < graph_.processors; ++d)
-      if (free_at_[d] > now_ && ledger_.free(d) - headroom_[d] >= most_need_) return true;
-    return false;
-  }
-
   /// What a free device starts now, or -1.
   int32_t choose(int32_t device) {
-    const int32_t child = awaited(device);
-    for (const int32_t op : child >= 0 && no_open_urgent() ? pinned_ready_ : ready_) {
-      if (start_on(op, device) > now_) continue;
-      if (child < 0 || urgent_at(op) <= now_) return op;
-    }
-    return child >= 0 && start_on(child, device) <= now_ ? child : -1;
+    for (const int32_t op : ready_)
+      if (start_on(op, device) <= now_) return op;
+    return -1;
   }
 
   std::optional<Choice> best_choice() {
@@ -263,9 +209,7 @@ class Scheduler {
         next = std::min(next, free_at_[d]);
         continue;
       }
-      const int32_t child = awaited(d);
-      if (child >= 0) next = std::min(next, start_on(child, d));
-      for (const int32_t op : child >= 0 && no_open_urgent() ? pinned_ready_ : ready_)
+      for (const int32_t op : ready_)
         if (const int64_t start = start_on(op, d); start > now_) next = std::min(next, start);
     }
     return next;
@@ -276,13 +220,6 @@ class Scheduler {
     if (home >= 0) return;
     home = device;
     ledger_.enter(unit_of(op), device);
-    for (const int32_t other : problem_.graph().unit(unit_of(op)))
-      if (ready_.count(other)) pinned_ready_.insert(other);
-  }
-
-  void make_ready(int32_t op) {
-    ready_.insert(op);
-    if (unit_device_[unit_of(op)] >= 0) pinned_ready_.insert(op);
   }
 
   void schedule(int32_t op, int32_t device) {
@@ -292,8 +229,6 @@ class Scheduler {
     }
     start(op, device);
     ready_.erase(op);
-    pinned_ready_.erase(op);
-    last_[device] = op;
     free_at_[device] = list_.end[op];
     running_[device] = op;
     if (list_.end[op] <= now_) finish();
@@ -323,7 +258,7 @@ class Scheduler {
     for (auto& op : running_) {
       if (op < 0 || list_.end[op] > now_) continue;
       for (const auto& edge : graph_.readers(op))
-        if (--missing_[edge.to] == 0) make_ready(edge.to);
+        if (--missing_[edge.to] == 0) ready_.insert(edge.to);
       op = -1;
     }
   }
@@ -369,73 +304,16 @@ class Scheduler {
 
   const Problem& problem_;
   const TaskGraph& graph_;
-  const FavouriteChildren* favourites_;
   Bytes bytes_;
   Ledger ledger_;
   Channels channels_;
   std::vector<int32_t> missing_, unit_device_, readers_left_;
   std::vector<int64_t> free_at_, headroom_;
-  std::vector<int32_t> running_, last_;     // per device
-  std::set<int32_t> ready_, pinned_ready_;  // pinned: whose unit is placed
-  int64_t most_need_ = 0;                   // no operator takes more when it places its unit
+  std::vector<int32_t> running_;  // per device
+  std::set<int32_t> ready_;
   ListSchedule list_;
   int64_t now_ = 0;
 };
-
-/// Operators of the linear program: all where units have one each, otherwise those of phase
-/// forward and of units without such.
-std::vector<bool> deciding_operators(const Problem& problem) {
-  const auto& graph = problem.graph();
-  std::vector<bool> forward(at(graph.unit_count()), false), decides(at(problem.operators()));
-  for (const auto& op : graph.operators())
-    if (op.phase == Phase::forward) forward[op.unit] = true;
-  for (int32_t o = 0; o < problem.operators(); ++o)
-    decides[o] = graph.op(o).phase == Phase::forward || !forward[graph.op(o).unit] ||
-                 graph.unit(graph.op(o).unit).size() == 1;
-  return decides;
-}
-
-FavouriteChildren find_favourites(const Problem& problem, const TaskGraph& graph) {
-  const auto decides = deciding_operators(problem);
-  SctProgram program;
-  std::vector<int32_t> number(at(graph.tasks), -1), op_of;
-  for (int32_t o = 0; o < graph.tasks; ++o) {
-    if (!decides[o]) continue;
-    number[o] = static_cast<int32_t>(op_of.size());
-    op_of.push_back(o);
-    program.time.push_back(graph.mean_cost(o));
-  }
-  int32_t from = -1, to = -1;  // edges between two operators are neighbours
-  for (const auto& edge : graph.edges) {
-    if (!decides[edge.from] || !decides[edge.to]) continue;
-    const bool joined = graph.group[edge.from] == graph.group[edge.to];
-    const double wire = joined ? 0 : graph.mean_wire(edge.bytes);
-    if (edge.from == from && edge.to == to)
-      program.edges.back().wire += wire;
-    else
-      program.edges.push_back({number[edge.from], number[edge.to], wire, joined});
-    std::tie(from, to) = std::pair(edge.from, edge.to);
-  }
-  const auto found = favourite_children(program);
-  FavouriteChildren all = found;
-  all.child.assign(at(graph.tasks), -1);
-  all.parent.assign(at(graph.tasks), -1);
-  for (size_t i = 0; i < op_of.size(); ++i) {
-    if (found.child[i] >= 0) all.child[op_of[i]] = op_of[found.child[i]];
-    if (found.parent[i] >= 0) all.parent[op_of[i]] = op_of[found.parent[i]];
-  }
-  return all;
-}
-
-BaechiResult schedule_with_retries(const Problem& problem, const TaskGraph& graph,
-                                   const FavouriteChildren* favourites) {
-  auto first = Scheduler(problem, graph, 0, favourites).run();
-  for (int step = 1; !first.feasible && step < 10; ++step) {
-    auto again = Scheduler(problem, graph, 0.1 * step, favourites).run();
-    if (again.feasible) return again;
-  }
-  return first;
-}
 
 }  // namespace
 
@@ -454,13 +332,13 @@ std::vector<int32_t> m_topo(const Problem& problem) {
 }
 
 BaechiResult m_etf(const Problem& problem) {
-  return schedule_with_retries(problem, make_task_graph(problem), nullptr);
-}
-
-BaechiResult m_sct(const Problem& problem) {
   const auto graph = make_task_graph(problem);
-  const auto favourites = find_favourites(problem, graph);
-  return schedule_with_retries(problem, graph, &favourites);
+  auto first = Scheduler(problem, graph, 0).run();
+  for (int step = 1; !first.feasible && step < 10; ++step) {
+    auto again = Scheduler(problem, graph, 0.1 * step).run();
+    if (again.feasible) return again;
+  }
+  return first;
 }
 
 }  // namespace trinity

@@ -48,11 +48,4 @@ std::vector<int32_t> m_topo(const Problem& problem);
 /// the next instant at which anything can start.
 BaechiResult m_etf(const Problem& problem);
 
-/// m-SCT: as m-ETF with favourite children (favourite_child.h). A device whose last operator has a
-/// favourite child that is ready, unplaced and can start nowhere earlier is awake for it: it takes
-/// nothing else but urgent operators, those that could start by now on the device where they start
-/// last. Where units have several operators, the program holds only forward operators and those
-/// of units without one.
-BaechiResult m_sct(const Problem& problem);
-
 }  // namespace trinity

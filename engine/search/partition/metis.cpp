@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
-#include "search/partition/apart.h"
+#include "base/apart.h"
 #include "search/partition/partition_options.h"
 #include "search/partition/partition_weights.h"
 

@@ -35,7 +35,6 @@ local trinity = {}
 ---@field heft fun(problem: trinity.Problem, options?: trinity.ListScheduleOptions): trinity.Strategy?, reason_why_there_is_none: string? List scheduling by upward rank and earliest finish.
 ---@field local_search fun(problem: trinity.Problem, options?: trinity.LocalSearchOptions): trinity.Strategy?, reason_why_there_is_none: string? Iterated local search over the simulator.
 ---@field m_etf fun(problem: trinity.Problem, options?: trinity.ListScheduleOptions): trinity.Strategy?, reason_why_there_is_none: string? Baechi's earliest start within memory.
----@field m_sct fun(problem: trinity.Problem, options?: trinity.ListScheduleOptions): trinity.Strategy?, reason_why_there_is_none: string? Baechi's favourite children from a linear program.
 ---@field m_topo trinity.SearchMethod Baechi's devices filled in topological order.
 ---@field max_load_dp trinity.SearchMethod Contiguous parts of least load, transfers counted.
 ---@field mcmc fun(problem: trinity.Problem, options?: trinity.McmcOptions): trinity.Strategy?, reason_why_there_is_none: string? FlexFlow's Markov chain over placements.

@@ -44,6 +44,7 @@ given.names = {
   ['trinity.Execution'] = [[losses step_time_s step_times_s operator_time_s operator_start_s transferred_bytes
     peak_memory_bytes busy_s cores graph placement steps steps_done warm_up micro_batches last stopped weights
     accuracy accuracies samples_per_s held_out_loss held_out_samples]],
+  ['trinity.ExpertLoad'] = [[step_time_s slowdown rank_factor expert_factor dropped peak_memory_bytes fullest_device]],
   ['trinity.ExportedFile'] = [[name text]],
   ['trinity.ExportedProgram'] = [[path torch_version tensors inputs outputs nodes]],
   ['trinity.ExposedSeconds'] = [[splits activations weights gradients]],
@@ -66,7 +67,10 @@ given.names = {
   ['trinity.Infeasibility'] = [[text device name needed_bytes capacity_bytes over_bytes devices_over]],
   ['trinity.Int32View'] = [[length]],
   ['trinity.Job'] = [[rank size node nodes local_rank local_size source]],
+  ['trinity.JobFile'] = [[client runtime release gpus model mesh micro_batch global_batch micro_batches precision
+    recompute zero_stage distributed_optimizer overlaps offload unknown findings legal]],
   ['trinity.KindBasis'] = [[kind rows mean_error like own]],
+  ['trinity.LaunchScript'] = [[words launcher environment unset]],
   ['trinity.Layers'] = [[builder dtype products]],
   ['trinity.Lowered'] = [[graph placement origin part]],
   ['trinity.Machine'] = [[processor cores memory_bytes]],
@@ -120,6 +124,10 @@ given.names = {
   ['trinity.RandomStream'] = [[]],
   ['trinity.Ranker'] = [[notes hidden weights told]],
   ['trinity.Ranking'] = [[seconds trials improving plain_trials plain_improving]],
+  ['trinity.Remedy'] = [[what step_time_s samples_per_s gain stages devices micro_batches]],
+  ['trinity.Replay'] = [[path steps workers stages types recorded_s replayed_s busy_s typical_s slowdown]],
+  ['trinity.ReplayAnswer'] = [[slowdown alone_s without_s saved]],
+  ['trinity.ReplayWait'] = [[worker stage type time_s]],
   ['trinity.Replication'] = [[graph cluster synchronisation placement replicas nodes per_node width parameter_bytes
     device_bytes times]],
   ['trinity.Rules'] = [[queue memory device_pause_s link_pause_s]],
@@ -136,6 +144,8 @@ given.names = {
     exposed_s idle_s]],
   ['trinity.StepState'] = [[step_time_s computation_blame_s held_blame_s queue_blame_s transfer_blame_s wait_s
     slack_s tight_s peak_bytes operator_slack_s collision_s crowd_s busy_s memory_bytes room_s critical_s]],
+  ['trinity.StepWait'] = [[device stage replica type time_s]],
+  ['trinity.Stragglers'] = [[step_time_s mean_s p95_s error_s draws_s waits remedies]],
   ['trinity.Strategy'] = [[mesh devices virtual_stages stages recompute operators inside sequence_parallel
     scatter_gather overlap_tensor shard bucket_bytes context_kind synchronise problem metrics reward method seed
     evaluations updates ranking search_stages seconds curve stopped optimal saved reevaluated replication placement
@@ -189,6 +199,7 @@ given.nested = {
   ['trinity.Search'] = [[curve=CurvePoint*]],
   ['trinity.SelectionTable'] = [[nodes=SelectionNodes edges=SelectionEdges]],
   ['trinity.StageAccount'] = [[traffic=Traffic* peak_bytes=PeakBytes exposed_s=ExposedSeconds]],
+  ['trinity.Stragglers'] = [[waits=StepWait* remedies=Remedy*]],
   ['trinity.Strategy'] = [[ranking=Ranking curve=CurvePoint*]],
   ['trinity.Trace'] = [[modules=TraceTimes* operators=TraceTimes*]],
   ['trinity.TrainingTime'] = [[epochs=EpochTime*]],
@@ -200,6 +211,9 @@ given.returns = {
   ['trinity.features'] = [[Features]],
   ['trinity.lower'] = [[Lowered]],
   ['trinity.iteration_space'] = [[Dimension*]],
+  ['trinity.job'] = [[JobFile]],
+  ['trinity.stragglers'] = [[Stragglers]],
+  ['trinity.expert_load'] = [[ExpertLoad]],
   ['trinity.describe_machine'] = [[Machine]],
   ['trinity.Agent.update'] = [[AgentReport]],
   ['trinity.Agent.imitate'] = [[ImitationReport]],
@@ -232,6 +246,8 @@ given.returns = {
   ['plan.run'] = [[PlanResult]],
   ['trinity.Problem.step_state'] = [[StepState]],
   ['trinity.Problem.bounds'] = [[Bounds]],
+  ['trinity.Replay.what_if'] = [[ReplayAnswer]],
+  ['trinity.Replay.waits'] = [[ReplayWait*]],
   ['trinity.Replication.train'] = [[TrainingTime]],
   ['trinity.Strategy.bounds'] = [[Bounds]],
   ['trinity.Strategy.train'] = [[TrainingTime]],

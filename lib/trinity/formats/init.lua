@@ -26,7 +26,7 @@ end
 
 -- What networks and problems are read from: by the ending of a file and what stands in it (trinity.model and others).
 local readers = {
-  { 'onnx', 'a network, .onnx', 'ONNX opset 1 to 24' },
+  { 'onnx', 'a network, .onnx', 'ONNX opset 1 to 17, later ones with shapes' },
   { 'pt2', 'an exported program, .pt2', 'PyTorch 2.13.0 (schema 8)' },
   { 'config.json', "a decoder, its config.json", 'transformers 5.23.0' },
   { 'json', "trinity's graph, .json", 'trinity' },

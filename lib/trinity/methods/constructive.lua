@@ -17,8 +17,6 @@ local all = {
   { 'heft', nil, 'list scheduling by upward rank and earliest finish', 'Topcuoglu et al. 2002', schedules = true },
   { 'm_etf', nil, 'Baechi: earliest start within memory', 'Jeon et al. 2020',
     schedules = true, needs = 'room for all on the devices together' },
-  { 'm_sct', nil, 'Baechi: favourite children from a linear program',
-    'Jeon et al. 2020', schedules = true, needs = 'room for all on the devices together' },
   { 'm_topo', nil, 'Baechi: fills devices in topological order', 'Jeon et al. 2020',
     needs = 'room for all on the devices together' },
   { 'max_load_dp', nil, 'contiguous parts of least load, transfers counted', 'Tarnawski et al. 2020',

@@ -45,10 +45,16 @@ end
 ---@return string[]
 function methods.names() return util.sorted_keys(registered) end
 
+-- Methods of earlier versions by what is said in their place.
+local renamed = { gpipe = "use 'contiguous'", max_load = "use 'max_load_dp'", m_sct = "use 'm_etf'" }
+
+local function unknown(name)
+  return renamed[name] and ('%s; %s'):format(util.quoted(name), renamed[name]) or util.unknown(name, methods.names())
+end
+
 local function find(owner, name)
   check.argument(owner, 1, 'name', name, 'string')
-  return registered[name]
-    or check.refuse(owner, 1, 'name', 'no method %s', util.unknown(name, methods.names()))
+  return registered[name] or check.refuse(owner, 1, 'name', 'no method %s', unknown(name))
 end
 
 --- What is known of a method.
@@ -112,7 +118,7 @@ end
 
 setmetatable(methods, { __index = function(_, name)
   if registered[name] then return methods.get(name) end
-  util.fail('trinity.methods: no method %s', util.unknown(name, methods.names()))
+  util.fail('trinity.methods: no method %s', unknown(name))
 end })
 
 require 'trinity.methods.simple'(methods)

@@ -8,12 +8,12 @@ local util = require 'trinity.base.util'
 local warm_start = {}
 
 --- Heuristics that are tried by default, those first that are the best most often; a small budget ends the list.
-warm_start.portfolio = { 'single_device', 'etf', 'm_etf', 'm_sct', 'expert', 'heft', 'cpop', 'metis', 'scotch',
+warm_start.portfolio = { 'single_device', 'etf', 'm_etf', 'expert', 'heft', 'cpop', 'metis', 'scotch',
   'contiguous', 'fm' }
 
 local first_entries = 5 -- tried whatever the clock says
 local most_operators = 20000
-local slow = { m_sct = true, expert = true, etf = true, m_etf = true, heft = true, cpop = true, fm = true }
+local slow = { expert = true, etf = true, m_etf = true, heft = true, cpop = true, fm = true }
 
 --- Whether a graph is too large for heuristics that take longer than the others: here, and for a race's partitions.
 function warm_start.is_large(graph) return graph.operators > most_operators end

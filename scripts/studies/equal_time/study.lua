@@ -13,7 +13,7 @@ local util = require 'trinity.base.util'
 
 local options = trinity.options(paper.declare {
   'Compares Trinity with all other methods under equal wall-clock time.',
-  methods = { default = 'single_device,expert,contiguous,metis,scotch,heft,m_topo,m_etf,m_sct,random,mcmc,annealing,'
+  methods = { default = 'single_device,expert,contiguous,metis,scotch,heft,m_topo,m_etf,random,mcmc,annealing,'
     .. 'local_search,best,post,colocrl,hierarchical,placeto', help = 'the other methods, with commas' },
   seconds = { default = 10, help = 'wall-clock limit of each search', min = 0 },
   seeds = { default = 3, help = 'searches of each method; the table has medians', min = 1, integer = true },

@@ -15,7 +15,7 @@ local options = trinity.options {
   folder = { default = '', help = "a folder with files NAME.graph.txt; '': that of ../shared/data" },
   cluster = { default = 'p100', help = 'a cluster; without a count it is taken with those of --devices' },
   devices = { default = '2,4', help = 'counts of --cluster' },
-  methods = { default = 'single_device,contiguous,expert,metis,scotch,fm,heft,etf,m_topo,m_etf,m_sct,'
+  methods = { default = 'single_device,contiguous,expert,metis,scotch,fm,heft,etf,m_topo,m_etf,'
     .. 'random,mcmc,annealing,local_search,best', help = 'methods with commas' },
   evaluations = { default = 1000, help = 'placements that each may simulate', min = 1, integer = true },
   seconds = { default = 0, help = 'wall-clock limit of each run in place of --evaluations; 0: none', min = 0 },

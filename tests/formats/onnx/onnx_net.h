@@ -24,7 +24,7 @@ using OnnxAttribute = std::pair<const char*, std::variant<int64_t, float, const 
 struct OnnxNet {
   onnx::ModelProto model;
 
-  explicit OnnxNet(int64_t opset = 18, int64_t ir_version = 8) {
+  explicit OnnxNet(int64_t opset = 17, int64_t ir_version = 8) {
     model.set_ir_version(ir_version);
     model.add_opset_import()->set_version(opset);
   }

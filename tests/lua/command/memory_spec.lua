@@ -50,11 +50,9 @@ it('without a limit, scripts are compiled', function()
   script_says(0, '^false\n$', '--memory-limit 500M SCRIPT', 'jit.on() print((jit.status()))')
 end)
 
--- Opens what stands on OpenBLAS: LibTorch, or Clp.
+-- Opens what stands on OpenBLAS.
 local opening = [[
-  local trinity = require 'trinity'
-  local problem = trinity.problem { graph = trinity.model 'alexnet', cluster = trinity.cluster 'p100x2' }
-  if arg[1] == 'torch' then trinity.tensor.ones { 3 } else trinity.methods.m_sct(problem, { quiet = true }) end
+  require('trinity').tensor.ones { 3 }
   print 'opened' ]]
 
 describe('little address space', function()
@@ -68,17 +66,16 @@ describe('little address space', function()
   it('of any size, and little private memory, lets no library wait for ever for more', function()
     with_torch()
     local path, told, opened = file_with(opening), 0, 0
-    for _, case in ipairs { { 'clp', 'v', 320, 341, 362, 404, 432 }, { 'torch', 'v', 848, 869, 890, 932, 960 },
-      { 'clp', 'd', 90, 300, 1500 }, { 'torch', 'd', 90, 360, 1500 } } do
-      for i = 3, #case do
-        local output = output_of(("ulimit -%s %d; timeout -k 1 200 '%s' '%s' %s --run none 2>&1; echo status=$?"):format(case[2],
-          case[i] * 1024, program, path, case[1]))
+    for _, case in ipairs { { 'v', 848, 869, 890, 932, 960 }, { 'd', 90, 360, 1500 } } do
+      for i = 2, #case do
+        local output = output_of(("ulimit -%s %d; timeout -k 1 200 '%s' '%s' --run none 2>&1; echo status=$?"):format(case[1],
+          case[i] * 1024, program, path))
         if output:find 'takes %d+ MiB of %l+ %l+, .* %(ulimit %-[vd]%) leaves %d+ MiB\nstatus=1\n$' then told = told + 1
         elseif output == 'opened\nstatus=0\n' then opened = opened + 1
-        else error(('%s with %d MiB (%s): %s'):format(case[1], case[i], case[2], output), 0) end
+        else error(('%d MiB (%s): %s'):format(case[i], case[1], output), 0) end
       end
     end
-    expect(told > 3 and opened > 1):equals(true)
+    expect(told > 1 and opened > 0):equals(true)
   end)
   it('is enough for what needs none', function()
     expect(output_of(("ulimit -v 300000; timeout 20 '%s' -e 'print(1)' 2>&1"):format(program))):equals '1\n'
@@ -105,12 +102,10 @@ it('a limit of memory leaves OpenBLAS what it takes for each of many cores', fun
     } ]])
   expect(output_of(("cd '%s' && cc -shared -fPIC -o cores.so cores.c -ldl 2>&1"):format(folder))):equals ''
   local path = file_with(opening)
-  for _, part in ipairs { 'clp', 'torch' } do
-    for _, limit in ipairs { '--memory-limit 16M', '--safe --memory-limit 64M' } do
-      local output = output_of(("cd /tmp; LD_PRELOAD='%s/cores.so' timeout -k 1 60 '%s' %s '%s' %s --run none 2>&1; echo status=$?")
-        :format(folder, program, limit, path, part))
-      expect(output):equals 'opened\nstatus=0\n'
-    end
+  for _, limit in ipairs { '--memory-limit 16M', '--safe --memory-limit 64M' } do
+    local output = output_of(("cd /tmp; LD_PRELOAD='%s/cores.so' timeout -k 1 60 '%s' %s '%s' --run none 2>&1; echo status=$?")
+      :format(folder, program, limit, path))
+    expect(output):equals 'opened\nstatus=0\n'
   end
 end)
 

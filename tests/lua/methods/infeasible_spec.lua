@@ -78,7 +78,7 @@ describe('the least infeasible plan', function()
     expect(best({ { 7, 1, 0, -3 }, { 7, 1, 0, -3 } }, 2)):equals(0)
   end)
   it('is named by a comparison, and by its summary and data', function()
-    local comparison = trinity.compare(heavy(3), { 'single_device', 'm_sct', 'random' }, { quiet = true, evaluations = 50 })
+    local comparison = trinity.compare(heavy(3), { 'single_device', 'm_etf', 'random' }, { quiet = true, evaluations = 50 })
     local sentence = 'the least infeasible is of random: ' .. limits
     expect(tostring(comparison)):matches('no method found a strategy that fits; ' .. sentence)
     expect(comparison:summary()):matches('none found a strategy that fits; ' .. sentence)

@@ -13,7 +13,7 @@
 --   most            points of a kind that are tried of a call: evenly spaced ones where there are more
 --   only, from      a pattern of calls to try ('CLASS.METHOD KIND'); points from which on
 --   after           the calls behind this one alone
---   libraries       allocations fail in LibTorch and Clp, too
+--   libraries       allocations fail in LibTorch, too
 --   tell(text)      is told of every call and every point before it
 
 local core = require 'trinity.core'
@@ -27,7 +27,7 @@ local kinds = { 'new', 'lua', 'file' }
 -- trial asks for `libraries`.
 local in_libraries = { '^trinity%.TensorModule', '^trinity%.TorchTensor', '^trinity%.Module', '^trinity%.NnModule',
   '^trinity%.NetworkOptimiser', '^trinity%.Job', '^trinity%.Work', '^trinity%.DistModule',
-  '^trinity%.PoliciesModule', '^trinity%.Policy', '^trinity%.ProfileModule', '^trinity%.execute', '%.m_sct', '%.best',
+  '^trinity%.PoliciesModule', '^trinity%.Policy', '^trinity%.ProfileModule', '^trinity%.execute', '%.best',
   '%.post', '%.colocrl', '%.hierarchical', '%.placeto', '%.doppler', '%.tapp', '%.ppo', '%.reinforce', '%.cross_entropy',
   '%.describe_torch' }
 

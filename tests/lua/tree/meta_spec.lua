@@ -333,6 +333,9 @@ describe('the editor types', function()
   see('trinity.Strategy', gpt2:strategy(meshed))
   see('trinity.Account', gpt2:strategy(meshed):account())
   see_formats(gpt2:strategy(meshed))
+  local slow = trinity.cluster('p100x4', { slow = { [trinity.cluster 'p100x4'.devices[1].name] = 3 } })
+  see('trinity.Stragglers', trinity.stragglers(trinity.problem { cluster = slow, graph = trinity.model('gpt2', { layers = 4 }) }:strategy {
+    mesh = { data = 2, pipeline = 2 } }, { draws = 1 }))
   see_bounds()
   local decoder = os.tmpname() .. '.json'
   require('trinity.core').write_file(decoder, '{"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_head": 2, "vocab_size": 9}')

@@ -1,4 +1,4 @@
--- A light start: LibTorch, protobuf and Clp are opened by what needs them, and by nothing else.
+-- A light start: LibTorch and protobuf are opened by what needs them, and by nothing else.
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
@@ -11,7 +11,7 @@ local function opened(words, by)
   if output:find 'failed\n$' then error(words .. ': ' .. output, 0) end
   local text = output_of(("cat '%s'.* && rm '%s'.*"):format(log, log))
   expect(text):matches 'calling init: [^\n]*trinity[^\n]*so'
-  for _, library in ipairs { 'libtorch', 'protobuf', 'libClp' } do -- LibTorch brings others along
+  for _, library in ipairs { 'libtorch', 'protobuf' } do -- LibTorch brings others along
     if text:find('calling init: [^\n]*' .. library) then return library end
   end
   return 'none'
@@ -33,12 +33,11 @@ describe('opened are', function()
     'help trinity.model --run none', 'search PROBLEM --method annealing --evaluations 20 --output_dir OUT --runs RUNS --run first',
     'simulate PROBLEM --strategy OUT/strategy.json --run none', 'study select tests/data/selection/example.json --run none',
     'search PROBLEM --method random,local_search,metis,heft --evaluations 20 --seeds 1 --runs RUNS --run second',
-    'pipeline alexnet --cluster p100 --devices 2 --run none',
+    'search PROBLEM --method best --evaluations 20 --run none', 'pipeline alexnet --cluster p100 --devices 2 --run none',
+    'quickstart --model alexnet --steps 2 --samples 4 --run none --output OUT/quickstart.json',
     'study papers pase --only table2 --models alexnet --run none',
     'runs --runs RUNS', 'runs show first --runs RUNS', 'runs compare first second --runs RUNS',
     'runs report RUNS/first' })
-  cases('libClp', { 'search PROBLEM --method m_sct --run none', 'search PROBLEM --method best --evaluations 20 --run none',
-    'quickstart --model alexnet --steps 2 --samples 4 --run none --output OUT/quickstart.json' })
   cases('protobuf', { "info '" .. root .. "/tests/data/onnx/lstm.onnx' --run none" })
   it('none by a stock luajit', function()
     local luajit = ("LUA_PATH='%s/lib/?.lua;%s/lib/?/init.lua;;' LUA_CPATH='%s/lua/?.so;;' luajit"):format(root, root, build)
