@@ -14,7 +14,8 @@ local kernels, norms, biases = { onnx = true, megatron = true, flash = true }, {
 
 local function attention_of(o, width)
   if o.latent > 0 then
-    return { heads = o.heads, latent = o.latent, query_latent = o.query_latent, plain_width = o.plain_width,
+    return { heads = o.heads, latent = o.latent, query_latent = o.query_latent > 0 and o.query_latent or nil,
+      plain_width = o.plain_width,
       rotary_width = o.rotary_width, value_width = o.value_width }
   end
   return { heads = o.heads, key_heads = o.key_heads > 0 and o.key_heads or o.heads, head_width = width,

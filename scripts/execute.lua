@@ -40,7 +40,7 @@ local util = require 'trinity.base.util'
 local options = trinity.options(cli.declare('model set batch_size cluster cost strategy reevaluate schedule '
     .. 'micro_batches method method_set seconds seed json', {
   'Executes a placed training graph on this machine and measures it, or its operators (--profile).',
-  batch_size = { default = 4 },
+  batch_size = { default = 4, help = 'samples per micro-batch; a file with a fixed size keeps its own' },
   cluster = { default = 'p100',
     help = 'to simulate on: a cluster, whose count is by default that of --devices, or a profile .json' },
   devices = { default = 'cpu:0', help = 'workers with commas, one per device of the strategy: cpu:0,cpu:1, or cuda:0' },
@@ -76,6 +76,13 @@ local options = trinity.options(cli.declare('model set batch_size cluster cost s
 
 cli.complete(options)
 local steps = options.steps or 15
+if options.profile then
+  cli.refuse(options, 'cluster cost strategy schedule micro_batches method method_set learning_rate data scale '
+    .. 'train_rows epochs warm_up_epochs decay checkpoint load save daso worker_memory_limit mixtures trace',
+    'not with --profile')
+else
+  cli.refuse(options, 'copies largest_copy gpu_memory', 'belongs to --profile')
+end
 
 --- The strategy of a file, or of a method, with the schedule that the command line asks for.
 local function make_plan(problem)

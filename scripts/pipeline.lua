@@ -10,10 +10,10 @@ local progress = require 'trinity.base.progress'
 local settings = require 'trinity.command.settings'
 local util = require 'trinity.base.util'
 
-local options = trinity.options(cli.declare('set cluster seconds seed json', {
+local options = trinity.options(cli.declare('set cluster method_set seconds seed json', {
   'Cuts a network into the stages of a pipeline: exact planners, peers and rules.',
-  model = { type = 'string', position = true, help = 'a model in models/, or a file: dnn-partitioning or Piper .json, '
-    .. 'PipeDream or DAPPLE .txt, .onnx, our own .json or .lua' },
+  model = { type = 'string', position = true,
+    help = 'a model in models/, or a file (.lua .onnx; dnn-partitioning, Piper .json; PipeDream, DAPPLE .txt)' },
   method = { default = 'max_load_annealing', help = table.concat(trinity.pipeline.methods(), ', ') },
   devices = { type = 'string', help = 'accelerators, or one number per level with commas, innermost first (default: '
     .. "the file's, those of a whole cluster, or 4)" },
@@ -24,19 +24,9 @@ local options = trinity.options(cli.declare('set cluster seconds seed json', {
   cpus = { type = 'number', help = "CPUs that take nodes, too (default: the file's)", min = 0, integer = true },
   micro_batches = { type = 'number', help = "of piper: in a batch (default: the file's, or 32)", min = 1,
     integer = true },
-  rounds = { type = 'number', help = 'of max_load_annealing (default: 10, or any number with --seconds)', min = 1,
-    integer = true },
   cluster = { default = 'p100', help = 'what our own models and ONNX files are costed for: a kind of device, or a '
     .. 'whole cluster (dgx_a100x2), whose devices count, too' },
-  expert = { type = 'string', help = "of expert: a cut of the authors' (default: where their repository has it)" },
-  cost = { default = 'code', help = "pipedream: costs as its 'code' or its 'paper' has them" },
-  activation_compression = { default = 1, help = 'pipedream: transfers are so many times smaller; 0: they are ignored',
-    min = 0 },
-  straight = { default = false, help = 'pipedream: no replicas, as many stages as devices' },
-  fewer_devices = { default = false, help = 'pipedream: devices may stay idle' },
-  compress_branches = { default = 'auto', help = 'pipedream: yes, no, or auto: where there are too many antichains' },
-  data_parallel = { default = true, help = 'piper: stages may be replicated' },
-  tensor_parallel = { default = true, help = 'piper: layers may be split' },
+  method_set = { help = 'NAME=VALUE of the method: rounds=20; cost=paper (trinity help PipelineOptions)' },
 }))
 
 if not options.model then util.fail_usage "expected a model to cut (--help lists options)" end
@@ -45,16 +35,15 @@ local function numbers(option, unit)
   return options[option] and util.numbers(option, options[option], nil, nil, nil, unit)
 end
 
-local model_options = settings.read('set', options.set)
-local planner_options = { method = options.method, devices = numbers 'devices', model = model_options,
+local model_options, own = settings.read('set', options.set), settings.read('method_set', options.method_set)
+local planner_options = util.merged({ method = options.method, devices = numbers 'devices', model = model_options,
   bandwidth_bytes_per_s = numbers('bandwidth', 'bytes/s'), memory_bytes = options.memory, cpus = options.cpus,
   micro_batches = options.micro_batches, seconds = options.seconds or math.huge, seed = options.seed,
-  rounds = options.rounds, cluster = options.cluster, expert = options.expert, cost = options.cost,
-  straight = options.straight, fewer_devices = options.fewer_devices,
-  activation_compression = options.activation_compression, compress_branches = options.compress_branches,
-  data_parallel = options.data_parallel, tensor_parallel = options.tensor_parallel }
+  cluster = options.cluster }, own)
 local found = cli.called(settings.checked, 'set', model_options, 'trinity%.model: (.*)', function()
-  return trinity.pipeline(options.model, planner_options)
+  return settings.checked('method_set', own, 'trinity%.pipeline: (.*)', function()
+    return trinity.pipeline(options.model, planner_options)
+  end)
 end)
 
 --- The nodes of a stage as the file calls them.

@@ -1,9 +1,9 @@
 #!/usr/bin/env trinity
 -- One search over the whole strategy of a network on a cluster. With --json one object with the fields
---   plans      best first: step_time_s, lower_bound_s, tokens_per_s, model_flop_utilisation, memory_bytes (of the
---              fullest device), tensor, pipeline, virtual_stages, data, expert, context, placement, micro_batch,
---              schedule, recompute, shard; by layer recomputed_layers, of every virtual stage; rank; variants:
---              simulated plans that differ in less; included: by --include
+--   plans      best first: dollars or joules of a step (--reward), step_time_s, lower_bound_s, tokens_per_s,
+--              model_flop_utilisation, memory_bytes (of the fullest device), tensor, pipeline, virtual_stages, data,
+--              expert, context, placement, micro_batch, schedule, recompute, shard; by layer recomputed_layers, of
+--              every virtual stage; rank; variants: simulated plans that differ in less; included: by --include
 --   refused    { reason =, points = }: what cannot be lowered, and how many points it takes away
 --   pareto     of those simulated the plans that none beats in time and memory, with the same fields
 --   counts, pruned, left, lower_bound_s   what was looked at, what for not, and what no plan is below
@@ -15,12 +15,14 @@ local trinity = require 'trinity'
 local calibrate = require 'trinity.cluster.calibrate'
 local cli = require 'trinity.command.cli'
 local dimensions = require 'trinity.plan.dimensions'
+local from_job = require 'trinity.job.from'
 local made_for = require 'trinity.strategy.made_for'
 local plan_pair = require 'trinity.report.plan_pair'
 local plan_picture = require 'trinity.report.plan_picture'
+local prices = require 'trinity.cluster.prices'
 local progress = require 'trinity.base.progress'
 local settings = require 'trinity.command.settings'
-local shown = require 'trinity.plan.shown'
+local shown = require 'trinity.report.shown'
 local space = require 'trinity.plan.space'
 local text = require 'trinity.plan.text'
 local util = require 'trinity.base.util'
@@ -36,16 +38,25 @@ local options = trinity.options(cli.declare('set cluster cost seconds seed json'
     min = 1, max = 1000, integer = true },
   include = { type = 'string', help = 'saved plans (JSON), with commas, that are ranked among the found' },
   compare = { type = 'string', help = 'two saved plans side by side, each on what it was made for: A.json B.json' },
+  reward = { default = 'time', help = 'what of a step is minimized: time, or dollars or joules of the GPUs that a '
+    .. 'plan uses' },
+  prices = { type = 'string', help = 'with --reward dollars or joules: a CSV file with columns kind, dollars_per_hour, '
+    .. 'watts in place of list prices and board power' },
   simulations = { default = 96, help = 'strategies that are simulated at most', min = 1, integer = true },
   tasks = { default = 20000000, min = 1, integer = true,
     help = 'operators that one simulation runs at most, in all micro-batches; what has more is left' },
   seconds = { help = 'wall-clock limit: the best by then, with its bound' },
-  methods = { default = 'annealing', help = 'with --placement: methods of placement, that place single operators '
-    .. 'inside stages; the best of them' },
+  methods = { default = 'annealing', help = 'with --placement: methods that place operators inside stages' },
   evaluations = { default = 1000, help = 'with --placement: of a method, a stage', min = 1, integer = true },
   seed = { help = 'of methods of placement; the rest of the search draws nothing' },
   output = { type = 'string', writes = '', help = 'a file for the best strategy: simulate, execute, export read it' },
   picture = { type = 'string', writes = '', help = 'a file for a picture of the best plan (SVG)' },
+  from = { type = 'string', help = "a job file of Megatron-LM or torchtitan: a diff of it, that its client takes, with "
+    .. 'the seconds that each line gives' },
+  job_gpus = { type = 'number', min = 1, integer = true, help = 'with --from: GPUs (default: what the file says)' },
+  machine = { default = 'dgx_h100', help = 'with --from: what the job runs on, a kind of machine' },
+  keep = { type = 'string', help = 'with --from: what stays, with commas: tensor, pipeline, context, expert, '
+    .. 'micro_batch, recompute, shard' },
   explain = { default = false, help = 'also what the best strategy says and costs, device by device' },
 }, dimensions.options())))
 
@@ -58,6 +69,14 @@ if options.compare then
   local files = util.words(options.compare .. ',' .. (options.model or ''))
   if #files ~= 2 then util.fail_usage("option '--compare': expected two files, got %d", #files) end
   print(cli.called(plan_pair.text, files[1], files[2]))
+  return
+end
+if options.from then
+  local told = cli.called(from_job.run, options.from, { gpus = options.job_gpus, machine = options.machine,
+    keep = util.words(options.keep or ''), simulations = options.simulations, output = options.output,
+    quiet = progress.quiet })
+  print(options.json and trinity.json.encode(told) or table.concat(told.lines, '\n'))
+  if not told.step_time_s then os.exit(1) end
   return
 end
 if not options.model then util.fail_usage 'expected a model to plan for (--help lists options)' end
@@ -84,9 +103,23 @@ local function included(path)
   return space.point_of(problem:load(path, { reevaluate = true }), made.micro_batch)
 end
 
-local found = cli.called(trinity.plan, { graph = recorded and graph() or graph, cluster = cluster,
+if options.reward ~= 'time' and not prices.set[options.reward] then
+  util.fail_usage("option '--reward': unknown word %s", util.unknown(options.reward, { 'time', 'dollars', 'joules' }))
+end
+if options.prices and options.reward == 'time' then
+  util.fail_usage "option '--prices': expected --reward dollars or --reward joules with it"
+end
+-- Dimensions of the space are options here.
+local function search(spec)
+  local ok, made = pcall(trinity.plan, spec)
+  if not ok then error((tostring(made):gsub("trinity%.plan: dimension '([%w_]+)'", "option '--%1'")), 0) end
+  return made
+end
+
+local found = cli.called(search, { graph = recorded and graph() or graph, cluster = cluster,
   runtime = cluster.basis.runtime or options.runtime or 'any', cost = options.cost,
   included = util.map(util.words(options.include or ''), included),
+  reward = options.reward ~= 'time' and options.reward or nil, prices = options.prices,
   global_batch = options.global_batch, space = dimensions.space(options),
   plans = options.plans, simulations = options.simulations, tasks = options.tasks,
   methods = util.words(options.methods), evaluations = options.evaluations, seed = options.seed,
@@ -96,6 +129,7 @@ local tokens = text.tokens(problem.graph)
 
 local function row(plan)
   return { step_time_s = plan.step_time_s, lower_bound_s = plan.lower_bound_s,
+    [options.reward] = options.reward ~= 'time' and plan.cost or nil,
     tokens_per_s = plan.samples_per_s * tokens, model_flop_utilisation = plan.model_flop_utilisation,
     memory_bytes = plan.memory_bytes, tensor = plan.tensor, pipeline = plan.pipeline,
     virtual_stages = plan.virtual_stages, data = plan.data, expert = plan.expert, context = plan.context,
@@ -105,9 +139,11 @@ local function row(plan)
     included = plan.included }
 end
 
-local best, layers = found.plans[1], #problem.handle:mesh_units({ mesh = {} }, 1) - 2
+local best = found.plans[1]
 local kept = trinity.run.path and 2 or options.picture and 1 or 0 -- plans that are drawn: it and the next
-local drawn = util.map({ unpack(found.plans, 1, kept) }, function(plan) return shown.of(plan, layers) end)
+local drawn = util.map({ unpack(found.plans, 1, kept) }, function(plan)
+  return shown.of(plan.strategy, plan.lower_bound_s)
+end)
 if options.picture and best then util.write_file('plan', options.picture, plan_picture.svg(drawn[1])) end
 trinity.run:result('plan', { plans = util.map(found.plans, function(plan, i)
   return util.merged(row(plan), { shown = drawn[i] })
@@ -120,7 +156,7 @@ if options.json then
   print(trinity.json.encode(util.merged({ plans = util.map(found.plans, row), refused = found.refused,
     pareto = util.map(found.pareto, row), counts = found.counts, pruned = found.pruned, left = found.left,
     lower_bound_s = found.plans[1] and found.lower_bound_s or nil, stopped = found.stopped,
-    cost = problem:cost_text(),
+    cost = problem:cost_text(), prices = found.cost_of and found.cost_of.text or nil,
     nearest = nothing and found.nearest or nil,
     helps = nothing and found.nearest and text.helps(found.nearest.point, found.cluster) or nil },
     calibrate.data(problem.cluster.basis))))
@@ -129,7 +165,7 @@ else
   print(('%s on %s: %d devices, %d samples%s a step'):format(graph_name, options.cluster,
     #found.cluster.devices, options.global_batch, tokens > 1 and (' of %d tokens'):format(tokens) or ''))
   if found.plans[1] then
-    print(text.report(found, tokens, layers))
+    print(text.report(found, tokens))
     local costs = problem:cost_text()
     if costs then print('costs: ' .. costs) end
     if options.explain then print(found.plans[1].strategy:explain()) end

@@ -7,7 +7,7 @@ local cli = require 'trinity.command.cli'
 
 local options = trinity.options(cli.declare('model set batch_size cluster seed', {
   'Searches for a placement of a model on a cluster with Trinity (PPO) and compares it.',
-  batch_size = { default = 64 },
+  batch_size = { default = 64, help = 'samples per step; a profile keeps its own' },
   steps = { default = 90, help = 'the budget of every search, in steps of so many samples', min = 1, integer = true },
   samples = { default = 16, help = 'placements per step; one update of the policy', min = 1, integer = true },
   preset = { default = 'default', help = "settings of the search: default, or paper (the paper's)" },

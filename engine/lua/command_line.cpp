@@ -7,11 +7,11 @@
 namespace trinity::lua {
 
 const char* const kUsage =
-    "usage: trinity [options] SCRIPT.lua [arguments]   run a script ('-': standard input)\n"
-    "       trinity [options] NAME [arguments]         run scripts/NAME.lua\n"
+    "usage: trinity [options] COMMAND [arguments]      run a command (below)\n"
+    "       trinity [options] SCRIPT.lua [arguments]   run a script ('-': standard input)\n"
     "       trinity [options]                          the prompt\n"
-    "       trinity help [NAME]                        options of a script, a chapter, 'methods',\n"
-    "                                                  a function of the library\n"
+    "       trinity help [NAME]                        a command, a chapter, a model, 'methods',\n"
+    "                                                  'formats', a function of the library\n"
     "options:\n"
     "  -e CODE               run a piece of Lua (may be repeated; a script may follow)\n"
     "  -l NAME               require a module, kept as a global of its name\n"
@@ -31,7 +31,7 @@ const char* const kUsage =
     "  -v, --version         print the version\n"
     "  -h, --help            print this text\n"
     "  --                    what follows is the script\n"
-    "options of every script that declares some, after its name:\n"
+    "options of every command, and of every script that declares some, after its name:\n"
     "  --run NAME            the run's folder in --runs; 'none': no folder\n"
     "  --runs FOLDER         where folders of runs are (default: $TRINITY_RUNS, or runs)\n"
     "  --resume, --quiet     go on with the interrupted run of --run; no progress lines\n"

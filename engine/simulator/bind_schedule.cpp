@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "strategy/mesh_schedule.h"
+#include "strategy/own_order.h"
 
 namespace trinity {
 namespace {
@@ -31,7 +32,7 @@ std::vector<int64_t> critical_path_priority(const Problem& problem) {
 /// The schedule that a description stands for under a placement.
 Schedule exact_schedule(const ScheduleSpec& spec, std::span<const int32_t> placement,
                         const Problem& problem) {
-  if (is_pipeline(spec.name)) {
+  if (is_pipeline(spec.name) || !spec.tasks.empty()) {
     const auto& graph = problem.graph();
     const bool said = !spec.stage.empty();
     const auto stage = said ? spec.stage : stages_by_device(graph, placement);
@@ -39,7 +40,8 @@ Schedule exact_schedule(const ScheduleSpec& spec, std::span<const int32_t> place
     if (said && spec.stage.size() == placement.size())
       turn = turns_inside(problem, placement, stage);
     return pipeline_schedule(graph, placement, problem.devices(), stage, spec.micro_batches,
-                             parse_pipeline_schedule(spec.name), turn);
+                             spec.tasks.empty() ? parse_pipeline_schedule(spec.name) : layout_of(spec.tasks), turn,
+                             spec.tasks);
   }
   if (spec.name == kRoundRobin)
     return round_robin_schedule(problem.graph(), placement, problem.devices(), spec.stage,

@@ -18,6 +18,7 @@ Strategy structure_of(const Strategy& strategy) {
   given.micro_batches = 1;
   given.schedule = pipeline_schedule_name(schedule_of(given));
   if (given.schedule == "gpipe") given.schedule = "1f1b";
+  given.tasks.clear();
   if (given.mesh.data == 1) given.synchronise = {};
   if (given.mesh.context == 1) given.context_kind = {};
   if (given.mesh.placement == 1) given.inside.clear();
@@ -55,7 +56,8 @@ Arrangement arrange(const LoweredGraph& made, const Strategy& strategy) {
     return devices;
   };
   Arrangement result{placed(made.rank), placed(made.home), {}};
-  result.schedule.name = pipeline_schedule_name(schedule_of(given));
+  result.schedule.name = given.tasks.empty() ? pipeline_schedule_name(schedule_of(given)) : given.schedule;
+  result.schedule.tasks = given.tasks;
   result.schedule.micro_batches = given.micro_batches;
   result.schedule.stage = made.stage;
   if (!made.turn.empty()) {

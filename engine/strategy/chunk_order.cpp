@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <span>
 
 #include "base/error.h"
 #include "base/index.h"
@@ -98,15 +99,13 @@ struct Turns {
 /// Runs the orders of all devices.
 class OrderClock {
  public:
-  OrderClock(PipelineSchedule schedule, int32_t p, int32_t v, int32_t micro_batches,
-             const ChunkTimes& times)
-      : last_(p * v - 1),
+  OrderClock(const PipelineOrder& order, int32_t v, int32_t micro_batches, const ChunkTimes& times)
+      : last_(static_cast<int32_t>(order.size()) * v - 1),
         m_(micro_batches),
         times_{times.forward / v, times.input / v, times.weight / v},
-        forward_(at(int64_t{p} * v * m_), -1),
+        forward_(at((int64_t{last_} + 1) * m_), -1),
         backward_(forward_.size(), -1) {
-    for (int32_t device = 0; device < p; ++device)
-      devices_.push_back({chunk_order(schedule, p, v, m_, device)});
+    for (const auto& tasks : order) devices_.push_back({tasks});
   }
 
   ScheduleBubble run(double ideal) {
@@ -118,7 +117,8 @@ class OrderClock {
     ScheduleBubble bubble;
     for (const auto& device : devices_) {
       if (device.next < device.order.size())
-        throw std::logic_error("the orders of a pipeline's devices wait for one another");
+        throw ArgumentError(fmt::format("row {}: task {} never starts: tasks wait for each other",
+                                        &device - devices_.data() + 1, device.next + 1));
       bubble.of_device = std::max(bubble.of_device, device.end - device.begin);
       bubble.of_step = std::max(bubble.of_step, device.end);
     }
@@ -129,7 +129,7 @@ class OrderClock {
 
  private:
   struct Device {
-    std::vector<ChunkTask> order;
+    std::span<const ChunkTask> order;
     size_t next = 0;
     double begin = -1, end = 0;
   };
@@ -256,15 +256,23 @@ std::vector<ChunkTask> chunk_order(PipelineSchedule schedule, int32_t p, int32_t
   return order;
 }
 
+ScheduleBubble schedule_bubble(const PipelineOrder& order, int32_t v, int32_t micro_batches,
+                               const ChunkTimes& times) {
+  return OrderClock(order, v, micro_batches, times).run(times.sum() * micro_batches);
+}
+
 ScheduleBubble schedule_bubble(PipelineSchedule schedule, int32_t p, int32_t v,
                                int32_t micro_batches, const ChunkTimes& times) {
   if (schedule == PipelineSchedule::pipedream)
-    throw ArgumentError("schedule 'pipedream' has no step whose bubble could be told");
+    throw ArgumentError("schedule 'pipedream' has no step whose bubble could be predicted");
   if (int64_t{p} * v > kMostChunkTasks / (int64_t{3} * micro_batches))
     throw LimitError(fmt::format(
         "the bubble of {} stages in {} micro-batches takes more than 2^28 tasks to find",
         int64_t{p} * v, micro_batches));
-  return OrderClock(schedule, p, v, micro_batches, times).run(times.sum() * micro_batches);
+  PipelineOrder order;
+  for (int32_t device = 0; device < p; ++device)
+    order.push_back(chunk_order(schedule, p, v, micro_batches, device));
+  return schedule_bubble(order, v, micro_batches, times);
 }
 
 }  // namespace trinity

@@ -52,6 +52,9 @@ struct ChunkTask {
   bool operator==(const ChunkTask&) const = default;
 };
 
+/// The tasks of every place on a pipeline, in order.
+using PipelineOrder = std::vector<std::vector<ChunkTask>>;
+
 /// Chunks that a device runs forward before it runs the first backward; v chunks a device.
 int64_t warm_up(PipelineSchedule schedule, int32_t p, int32_t v, int32_t micro_batches,
                 int32_t device);
@@ -82,8 +85,12 @@ struct ScheduleBubble {
   double of_step = 0;  ///< from the first task of any device to the last: what a step takes
 };
 
-/// Runs the order on equal stages with free messages. O(tasks); throws LimitError for more than
-/// 2^28 of them, ArgumentError for pipedream, which has no step.
+/// Runs an order of v chunks a device on equal stages with free messages. O(tasks); throws ArgumentError where tasks
+/// wait for each other.
+ScheduleBubble schedule_bubble(const PipelineOrder& order, int32_t v, int32_t micro_batches,
+                               const ChunkTimes& times = {});
+
+/// The same of a schedule. Throws LimitError for more than 2^28 tasks, ArgumentError for pipedream, which has no step.
 ScheduleBubble schedule_bubble(PipelineSchedule schedule, int32_t p, int32_t v,
                                int32_t micro_batches, const ChunkTimes& times = {});
 

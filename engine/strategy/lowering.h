@@ -12,6 +12,7 @@
 #include "graph/nameless.h"
 #include "graph/operator_types.h"
 #include "graph/recompute.h"
+#include "strategy/recompute_modules.h"
 #include "graph/replicas.h"
 #include "graph/sharding.h"
 #include "graph/split_backward.h"
@@ -94,6 +95,8 @@ class Lowering {
     same.mesh.order.clear();
     same.mesh.devices.clear();
     same.recompute = Recompute::none;
+    same.recompute_modules = 0;
+    same.tasks.clear();
     same.shard = 0;
     same.micro_batches = 1;
     same.synchronise = {};
@@ -130,6 +133,7 @@ class Lowering {
 
   /// What is said of single operators, by their numbers.
   void read_rules() {
+    for (const int32_t op : module_operators(given_, graph_, layers_)) repeated_[op] = true;
     std::vector<std::string> names;
     std::map<std::string, int32_t> numbers;
     for (int32_t op = 0; op < graph_.operator_count() && !given_.operators.empty(); ++op) {
@@ -331,8 +335,8 @@ class Lowering {
     for (const int32_t op : made.serves) {
       const int32_t forward = graph_.op(op).forward >= 0 ? graph_.op(op).forward : op;
       const int32_t layer = layers_.of[op];
-      bool within = given_.recompute != Recompute::none && layer >= 0 && layer < layers_.count &&
-                    (core.empty() || core[forward]);
+      const bool whole = given_.recompute == Recompute::full || (!core.empty() && core[forward]);
+      bool within = whole && layer >= 0 && layer < layers_.count;
       if (const auto said = repeated_.find(op); said != repeated_.end()) within = said->second;
       // What was computed again is what all backward operators of its unit read.
       const bool reads = mixed[unit_of(layer)] && graph_.op(op).phase == Phase::backward;

@@ -12,7 +12,6 @@ namespace {
 
 constexpr const char* kAxisNames[] = {"tensor",    "context", "placement",
                                       "expert", "data",    "pipeline"};
-constexpr const char* kRecomputes[] = {"none", "selective", "full"};
 constexpr const char* kContextKinds[] = {"all_gather", "ring", "all_to_all"};
 constexpr const char* kSynchronises[] = {"all_reduce", "hierarchical", "local_sgd",
                                          "parameter_server", "daso"};
@@ -24,14 +23,6 @@ Axis parse_axis(std::string_view name) {
 }
 
 const char* axis_name(Axis axis) { return kAxisNames[static_cast<size_t>(axis)]; }
-
-Recompute parse_recompute(std::string_view name) {
-  return static_cast<Recompute>(parse_word("recompute", name, kRecomputes));
-}
-
-const char* recompute_name(Recompute recompute) {
-  return kRecomputes[static_cast<size_t>(recompute)];
-}
 
 ContextKind parse_context_kind(std::string_view name) {
   return static_cast<ContextKind>(parse_word("context_kind", name, kContextKinds));

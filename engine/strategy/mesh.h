@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/collective.h"
+#include "strategy/chunk_order.h"
 
 namespace trinity {
 
@@ -54,9 +55,8 @@ enum class Recompute : uint8_t {
   none,
   selective,  ///< the core of attention: from the scores to the weighted values
   full,       ///< every layer, of which the inputs alone are kept
+  modules,    ///< parts of every layer: Parallelism::recompute_modules
 };
-Recompute parse_recompute(std::string_view name);
-const char* recompute_name(Recompute recompute);
 
 /// How parts of the sequence see the keys and values of the others.
 enum class ContextKind : uint8_t {
@@ -117,14 +117,16 @@ struct OperatorChoice {
 struct Parallelism {
   Mesh mesh;
   /// "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-interleaved", "zb-v", "dualpipe-v"
-  /// (strategy/chunk_order.h); with one stage micro-batches accumulate.
+  /// (strategy/chunk_order.h), or "order"; with one stage micro-batches accumulate.
   std::string schedule = "1f1b";
+  PipelineOrder tasks;         ///< "order": what every place on the pipeline runs (strategy/own_order.h)
   int32_t virtual_stages = 1;  ///< of a device of the pipeline
   int32_t micro_batches = 1;   ///< the graph's batch is one, of one replica
   /// Layers of every virtual stage; empty: equally many. What stands before the layers is in the
   /// first, what stands behind them in the last.
   std::vector<int32_t> stages;
   Recompute recompute = Recompute::none;
+  uint8_t recompute_modules = 0;  ///< Recompute::modules: a bit per RecomputeModule (strategy/recompute_modules.h)
   /// Tensor parallelism alone: what it leaves whole (norms, sums, dropouts) is cut along the
   /// sequence (Korthikanti et al. 2022), so that reduce-scatters and all-gathers replace
   /// all-reduces.

@@ -7,12 +7,13 @@
 #include "base/error.h"
 #include "base/index.h"
 #include "base/words.h"
+#include "strategy/own_order.h"
 
 namespace trinity {
 namespace {
 
 constexpr const char* kMeshSchedules[] = {
-    "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-interleaved", "zb-v", "dualpipe-v"};
+    "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "zb-interleaved", "zb-v", "dualpipe-v", "order"};
 
 void check_virtual_stages(const Parallelism& given, PipelineSchedule schedule) {
   const int32_t p = given.mesh.pipeline, v = given.virtual_stages;
@@ -46,10 +47,33 @@ void check_micro_batches(const Parallelism& given, PipelineSchedule schedule) {
         given.schedule, least, v_shaped ? "twice " : twice ? "one less than twice " : "", p, m));
 }
 
+/// An order of one's own is of this pipeline.
+void check_tasks(const Parallelism& given) {
+  if (given.tasks.empty())
+    throw ArgumentError("schedule 'order': expected tasks, one row per place on the pipeline");
+  if (std::ssize(given.tasks) != given.mesh.pipeline)
+    throw ArgumentError(fmt::format("tasks: expected pipeline = {} rows, got {}",
+                                    given.mesh.pipeline, given.tasks.size()));
+  try {
+    check_order(given.tasks);
+  } catch (const ArgumentError& error) {
+    throw ArgumentError(fmt::format("tasks: {}", error.what()));
+  }
+  const auto expect = [](const char* field, int32_t value, int32_t of_tasks) {
+    if (value != of_tasks)
+      throw ArgumentError(fmt::format("{}: expected {}, as the tasks have, got {}", field, of_tasks, value));
+  };
+  expect("micro_batches", given.micro_batches, micro_batches_of(given.tasks));
+  expect("virtual_stages", given.virtual_stages, virtual_stages_of(given.tasks));
+}
+
 }  // namespace
 
 void check_pipeline(const Parallelism& given) {
   parse_word("schedule", given.schedule, kMeshSchedules);
+  if (given.schedule == "order") return check_tasks(given);
+  if (!given.tasks.empty())
+    throw ArgumentError(fmt::format("tasks: expected schedule 'order', got '{}'", given.schedule));
   const auto schedule = parse_pipeline_schedule(given.schedule);
   check_virtual_stages(given, schedule);
   check_micro_batches(given, schedule);
@@ -68,6 +92,7 @@ void check_stages(const Parallelism& given) {
 }
 
 PipelineSchedule schedule_of(const Parallelism& given) {
+  if (!given.tasks.empty()) return layout_of(given.tasks);
   const auto schedule = parse_pipeline_schedule(given.schedule);
   if (given.virtual_stages > 1) return schedule;
   if (given.mesh.pipeline == 1 && splits_backward(schedule)) return PipelineSchedule::one_f_one_b;
@@ -75,10 +100,21 @@ PipelineSchedule schedule_of(const Parallelism& given) {
   return schedule == PipelineSchedule::zb_interleaved ? PipelineSchedule::zb_h1 : schedule;
 }
 
+PipelineOrder order_of(const Parallelism& given) {
+  if (!given.tasks.empty()) return given.tasks;
+  PipelineOrder order;
+  for (int32_t place = 0; place < given.mesh.pipeline; ++place)
+    order.push_back(chunk_order(schedule_of(given), given.mesh.pipeline, given.virtual_stages,
+                                given.micro_batches, place));
+  return order;
+}
+
 ScheduleBubble schedule_bubble(const Parallelism& given) {
   check_pipeline(given);
   ChunkTimes times;
   if (given.recompute == Recompute::full) times.input += times.forward;
+  if (!given.tasks.empty())
+    return schedule_bubble(given.tasks, given.virtual_stages, given.micro_batches, times);
   return schedule_bubble(schedule_of(given), given.mesh.pipeline, given.virtual_stages,
                          given.micro_batches, times);
 }

@@ -7,7 +7,7 @@
 namespace trinity {
 
 /// Throws ArgumentError with fields, sizes and the nearest values that would do: an unknown
-/// schedule; virtual stages of a schedule that has none, or other than two of one in V shape;
+/// schedule; tasks without schedule "order", and the other way round; what check_order() refuses; virtual stages of a schedule that has none, or other than two of one in V shape;
 /// micro-batches of an interleaved schedule that are no multiple of the pipeline, or fewer than a
 /// zero-bubble schedule needs: as many as the pipeline has stages, twice that in V shape, one less than that for zb-h2.
 void check_pipeline(const Parallelism& given);
@@ -20,20 +20,14 @@ void check_stages(const Parallelism& given);
 /// device no schedule splits the backward pass.
 PipelineSchedule schedule_of(const Parallelism& given);
 
+/// What every place on its pipeline runs.
+PipelineOrder order_of(const Parallelism& given);
+
 /// The bubble of its schedule where all stages are equal, messages are free, and a forward pass,
 /// gradients of inputs and gradients of weights take equally long; layers that are recomputed run
 /// forward once more before the gradients of inputs, the core of attention counts nothing. Throws
 /// what check_pipeline() and the other schedule_bubble() throw.
 ScheduleBubble schedule_bubble(const Parallelism& given);
-
-/// pipeline_schedule() with another order of tasks: `orders` has one list a place on the pipeline,
-/// of the stages that it has by `schedule`, which says where stages are and whether weight parts
-/// are tasks of their own. Throws ScheduleError, too, for another number of lists, and for tasks of
-/// stages or micro-batches that there are not. (In schedule.cpp.)
-Schedule pipeline_schedule(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
-                           std::span<const int32_t> stage, int32_t micro_batches,
-                           PipelineSchedule schedule,
-                           std::span<const std::vector<ChunkTask>> orders);
 
 /// Replicas that servers take in turn, as a stream of mini-batches without a flush: turn[o] is the
 /// replica, from 0, for which operator o runs. A device runs forward and backward of a mini-batch,

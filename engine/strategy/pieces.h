@@ -29,6 +29,7 @@ struct OrderPieces {
 /// What pipeline_schedule() says of a schedule that is no stream; throws what that throws.
 OrderPieces pipeline_pieces(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
                             std::span<const int32_t> stage, int32_t micro_batches,
-                            PipelineSchedule schedule, std::span<const int32_t> turn = {});
+                            PipelineSchedule schedule, std::span<const int32_t> turn = {},
+                            const PipelineOrder& orders = {});
 
 }  // namespace trinity

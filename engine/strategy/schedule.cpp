@@ -18,6 +18,7 @@
 #include "graph/order.h"
 #include "graph/split_backward.h"
 #include "strategy/mesh_schedule.h"
+#include "strategy/own_order.h"
 #include "strategy/pieces.h"
 
 namespace trinity {
@@ -44,10 +45,12 @@ void check_fields(const ScheduleSpec& spec) {
       throw ArgumentError(fmt::format("schedule '{}' needs a field '{}'", spec.name, field));
   };
   const bool priority = spec.name == "priority", order = spec.name == "order";
+  const bool tasks = !spec.tasks.empty();
   needs("priority", !spec.priority.empty(), priority, priority);
-  needs("order", !spec.order.empty(), order, order);
+  needs("order", !spec.order.empty(), order && !tasks, order && !tasks);
+  needs("tasks", tasks, order, false);
   const bool round_robin = spec.name == kRoundRobin;
-  needs("stage", !spec.stage.empty(), is_pipeline(spec.name) || round_robin, round_robin);
+  needs("stage", !spec.stage.empty(), is_pipeline(spec.name) || round_robin || tasks, round_robin || tasks);
 }
 
 void check_priority(const std::vector<double>& priority, const Graph& graph) {
@@ -72,6 +75,7 @@ void check_stage(const std::vector<int32_t>& stage, const Graph& graph) {
 }
 
 void check_order(const ScheduleSpec& spec, const Graph& graph, int32_t devices) {
+  if (!spec.tasks.empty()) return check_order(spec.tasks);
   if (spec.order.empty()) return;
   if (spec.order.size() != static_cast<size_t>(devices))
     throw ArgumentError(fmt::format("an order needs {} lists of tasks, one a device, got {}",
@@ -180,7 +184,7 @@ class Pipeline {
  public:
   Pipeline(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
            std::span<const int32_t> stage, int32_t micro_batches, PipelineSchedule schedule,
-           std::span<const std::vector<ChunkTask>> orders, std::span<const int32_t> turn)
+           const PipelineOrder& orders, std::span<const int32_t> turn)
       : graph_(graph),
         micro_batches_(micro_batches),
         schedule_(schedule),
@@ -435,7 +439,7 @@ class Pipeline {
 
   void add_pieces(size_t device, OrderPieces& result) const {
     std::map<const std::vector<int32_t>*, int32_t> number;  // of lists; order does not matter
-    for (const auto& task : chunk_order(schedule_, used(), chunks(), runs_, rank_[device]))
+    for (const auto& task : tasks_of(rank_[device]))
       for (const Part& part : stages_[task.chunk]) {
         if (at(part.device) != device) continue;
         const auto& list = operators(part, task.work);
@@ -450,7 +454,7 @@ class Pipeline {
   std::span<const int32_t> placement_, stage_;
   int32_t micro_batches_, runs_ = 0;
   PipelineSchedule schedule_;
-  std::span<const std::vector<ChunkTask>> orders_;  // in place of the schedule's; or empty
+  const PipelineOrder& orders_;  // in place of the schedule's; or empty
   std::vector<std::vector<Part>> stages_;
   std::vector<bool> weight_;                   // per operator; empty where weights are no tasks
   std::vector<std::vector<int32_t>> updates_;  // per device
@@ -577,24 +581,18 @@ void check_pipeline(const Graph& graph, std::span<const int32_t> placement, int3
 
 Schedule pipeline_schedule(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
                            std::span<const int32_t> stage, int32_t micro_batches,
-                           PipelineSchedule schedule, std::span<const int32_t> turn) {
+                           PipelineSchedule schedule, std::span<const int32_t> turn,
+                           const PipelineOrder& orders) {
   check_pipeline(graph, placement, devices, stage, micro_batches);
-  return Pipeline(graph, placement, devices, stage, micro_batches, schedule, {}, turn).run();
-}
-
-Schedule pipeline_schedule(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
-                           std::span<const int32_t> stage, int32_t micro_batches,
-                           PipelineSchedule schedule,
-                           std::span<const std::vector<ChunkTask>> orders) {
-  check_pipeline(graph, placement, devices, stage, micro_batches);
-  return Pipeline(graph, placement, devices, stage, micro_batches, schedule, orders, {}).run();
+  return Pipeline(graph, placement, devices, stage, micro_batches, schedule, orders, turn).run();
 }
 
 OrderPieces pipeline_pieces(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
                             std::span<const int32_t> stage, int32_t micro_batches,
-                            PipelineSchedule schedule, std::span<const int32_t> turn) {
+                            PipelineSchedule schedule, std::span<const int32_t> turn,
+                            const PipelineOrder& orders) {
   check_pipeline(graph, placement, devices, stage, micro_batches);
-  return Pipeline(graph, placement, devices, stage, micro_batches, schedule, {}, turn).pieces();
+  return Pipeline(graph, placement, devices, stage, micro_batches, schedule, orders, turn).pieces();
 }
 
 }  // namespace trinity

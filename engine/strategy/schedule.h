@@ -77,6 +77,7 @@ struct ScheduleSpec {
   std::vector<double> priority;  ///< "priority": per operator, the larger first
   std::vector<int32_t> stage;    ///< pipelines: per operator, from 0; empty for one a device
   std::vector<std::vector<int32_t>> order;  ///< "order": the tasks of every device
+  PipelineOrder tasks = {};  ///< "order" with `stage`: the tasks of every place on the pipeline (strategy/own_order.h)
 
   bool operator==(const ScheduleSpec&) const = default;
 };
@@ -116,12 +117,14 @@ bool places_operators(const Graph& graph, std::span<const int32_t> placement,
 /// in which collectives do not hold them up; updates last, or (pipedream)
 /// after the backward ones of every mini-batch. Where a schedule has weight parts, they are the
 /// operators that find_weight_work() names (graph/split_backward.h).
+/// orders: what each place on the pipeline runs instead, of the stages that `schedule` has.
 ///
 /// With p stages, stage s of `pipedream` (from 0) runs w = p - 1 - s forwards ahead and keeps
 /// w + 1 versions of its weights. The stream is measured between the ends of mini-batches 4 p + 4
 /// and 8 p + 8, and drains over p more.
 ///
-/// Throws ScheduleError for stages that devices do not hold as said, stages
+/// Throws ScheduleError for orders of another number of places, or of stages or micro-batches that there are not; for
+/// stages that devices do not hold as said, stages
 /// against the order of the graph, where the schedule could not go on (naming the operators),
 /// (interleaved) micro-batches that are no multiple of the devices, (dualpipe-v) fewer than twice
 /// the devices, or a backward operator that writes both gradients where the schedule takes them
@@ -129,6 +132,7 @@ bool places_operators(const Graph& graph, std::span<const int32_t> placement,
 /// than 2^31 tasks.
 Schedule pipeline_schedule(const Graph& graph, std::span<const int32_t> placement, int32_t devices,
                            std::span<const int32_t> stage, int32_t micro_batches,
-                           PipelineSchedule schedule, std::span<const int32_t> turn = {});
+                           PipelineSchedule schedule, std::span<const int32_t> turn = {},
+                           const PipelineOrder& orders = {});
 
 }  // namespace trinity

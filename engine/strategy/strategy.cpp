@@ -8,6 +8,8 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "strategy/lower.h"
+#include "strategy/own_order.h"
+#include "strategy/recompute_modules.h"
 #include "strategy/strategy_format.h"
 
 namespace trinity {
@@ -55,6 +57,7 @@ class Reader {
     refuse_unknown(object, what, std::span<const std::string_view>(known.begin(), known.size()));
   }
   ScheduleSpec read_schedule(const Json& json) const;
+  PipelineOrder read_tasks(const Json& json) const;
   std::vector<std::vector<int32_t>> read_order(const Json& object, int32_t micro_batches) const;
   int32_t read_task(const Json& entry, int32_t micro_batches, const std::string& what) const;
   Mesh read_mesh(const Json& json) const;
@@ -236,7 +239,7 @@ Parallelism Reader::read_parallelism() const {
     for (const auto& name : list(json_["devices"], "devices"))
       given.mesh.devices.push_back(device_number(name, "devices"));
   const auto& schedule = member(json_, "schedule");
-  refuse_unknown(schedule, "schedule", {"micro_batches", "name", "stages", "virtual_stages"});
+  refuse_unknown(schedule, "schedule", {"micro_batches", "name", "stages", "tasks", "virtual_stages"});
   given.schedule = word(member(schedule, "name"), "schedule: name");
   given.micro_batches =
       whole_number(member(schedule, "micro_batches"), 1 << 30, "schedule: micro_batches");
@@ -247,8 +250,9 @@ Parallelism Reader::read_parallelism() const {
     for (const auto& layers : list(schedule["stages"], "schedule: stages"))
       given.stages.push_back(layers == 0 ? 0 : whole_number(layers, 1 << 20, "schedule: stages"));
   }
+  if (schedule.contains("tasks")) given.tasks = read_tasks(schedule["tasks"]);
   if (json_.contains("recompute"))
-    given.recompute = parse_recompute(word(json_["recompute"], "recompute"));
+    parse_recompute(word(json_["recompute"], "recompute"), given);
   if (json_.contains("bucket_bytes"))
     given.bucket_bytes = large_number(json_["bucket_bytes"], int64_t{1} << 53, "bucket_bytes");
   const auto boolean = [&](const char* field, bool& value) {
@@ -302,7 +306,7 @@ OperatorChoice Reader::read_rule(const Json& json, const std::string& name) cons
 }
 
 ScheduleSpec Reader::read_schedule(const Json& json) const {
-  refuse_unknown(json, "schedule", {"micro_batches", "name", "order", "priority", "stage"});
+  refuse_unknown(json, "schedule", {"micro_batches", "name", "order", "priority", "stage", "tasks"});
   ScheduleSpec spec;
   const auto& name = member(json, "name");
   if (!name.is_string())
@@ -322,7 +326,18 @@ ScheduleSpec Reader::read_schedule(const Json& json) const {
         },
         [](const Operator& op) { return op.collective >= 0; });
   if (json.contains("order")) spec.order = read_order(json["order"], spec.micro_batches);
+  if (json.contains("tasks")) spec.tasks = read_tasks(json["tasks"]);
   return spec;
+}
+
+PipelineOrder Reader::read_tasks(const Json& json) const {
+  std::vector<std::string> rows;
+  for (const auto& row : list(json, "schedule: tasks")) rows.push_back(word(row, "schedule: tasks"));
+  try {
+    return parse_order(rows);
+  } catch (const ArgumentError& error) {
+    fail(fmt::format("schedule: tasks: {}", error.what()));
+  }
 }
 
 std::vector<std::vector<int32_t>> Reader::read_order(const Json& object,

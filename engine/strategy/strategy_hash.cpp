@@ -24,11 +24,20 @@ void add(Hasher& hash, const Scalar& scalar) {
     hash.add(uint64_t{std::get<bool>(scalar)});
 }
 
+void add(Hasher& hash, const PipelineOrder& order) {
+  for (const auto& tasks : order) {
+    hash.add(static_cast<uint64_t>(tasks.size()));
+    for (const auto& task : tasks)
+      hash.add(static_cast<uint64_t>(task.work)).add(static_cast<uint64_t>(task.chunk)).add(static_cast<uint64_t>(task.micro_batch));
+  }
+}
+
 void add(Hasher& hash, const ScheduleSpec& schedule) {
   hash.add(schedule.name).add(static_cast<uint64_t>(schedule.micro_batches));
   for (const double priority : schedule.priority) add(hash, priority == 0 ? 0.0 : priority);
   add_all(hash, schedule.stage);
   for (const auto& tasks : schedule.order) add_all(hash, tasks);
+  add(hash, schedule.tasks);
 }
 
 void add(Hasher& hash, const Parallelism& given) {
@@ -41,7 +50,9 @@ void add(Hasher& hash, const Parallelism& given) {
   hash.add(given.schedule).add(static_cast<uint64_t>(given.virtual_stages));
   hash.add(static_cast<uint64_t>(given.micro_batches));
   add_all(hash, given.stages);
-  hash.add(static_cast<uint64_t>(given.recompute)).add(uint64_t{given.sequence_parallel});
+  add(hash, given.tasks);
+  hash.add(static_cast<uint64_t>(given.recompute) | uint64_t{given.recompute_modules} << 8);
+  hash.add(uint64_t{given.sequence_parallel});
   hash.add(uint64_t{given.scatter_gather}).add(uint64_t{given.overlap_tensor});
   hash.add(static_cast<uint64_t>(given.shard)).add(static_cast<uint64_t>(given.bucket_bytes));
   hash.add(static_cast<uint64_t>(given.context_kind));

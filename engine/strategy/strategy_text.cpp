@@ -4,6 +4,8 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "strategy/own_order.h"
+#include "strategy/recompute_modules.h"
 #include "strategy/strategy.h"
 #include "strategy/strategy_format.h"
 
@@ -80,6 +82,7 @@ void write_schedule(JsonWriter& json, const ScheduleSpec& spec, const Graph& gra
     write_by_operator(
         json.key("stage"), graph, [](const Operator& op) { return op.collective < 0; },
         [&](size_t op) { json.integer(spec.stage[op] + 1); });
+  if (!spec.tasks.empty()) json.key("tasks").texts(order_rows(spec.tasks));
   if (!spec.order.empty()) write_order(json.key("order"), spec, graph, cluster);
   json.end_object();
 }
@@ -133,9 +136,10 @@ void write_parallelism(JsonWriter& json, const Parallelism& given, const Graph& 
   json.key("micro_batches").integer(given.micro_batches);
   if (given.virtual_stages > 1) json.key("virtual_stages").integer(given.virtual_stages);
   if (!given.stages.empty()) json.key("stages").integers(given.stages);
+  if (!given.tasks.empty()) json.key("tasks").texts(order_rows(given.tasks));
   json.end_object();
   if (given.recompute != plain.recompute)
-    json.key("recompute").text(recompute_name(given.recompute));
+    json.key("recompute").text(recompute_text(given));
   if (given.bucket_bytes != plain.bucket_bytes)
     json.key("bucket_bytes").integer(given.bucket_bytes);
   if (given.sequence_parallel) json.key("sequence_parallel").boolean(true);

@@ -18,6 +18,9 @@ hooks.moves = late.table('moves', function() return require 'trinity.search.move
 function hooks.job() return require('trinity.dist').current() end
 function hooks.read_replication(...) return require('trinity.dist.replication_file').read(...) end
 function hooks.export(...) return require('trinity.formats').export(...) end
+function hooks.picture(found)
+  return require('trinity.report.plan_picture').svg(require('trinity.report.shown').of(found))
+end
 function hooks.read_chakra(...) return require('trinity.formats.chakra_reader').graph(...) end
 function hooks.read_profile(...) return require('trinity.profile.object').load(...) end
 
@@ -86,8 +89,12 @@ local trinity = late.modules('trinity', function()
     lower = require('trinity.strategy.splits').lower,
     schedule_bubble = require('trinity.strategy.parallelism').schedule_bubble,
     iteration_space = require('trinity.strategy.splits').iteration_space,
+    job = require('trinity.job').read,
     pipeline = require 'trinity.pipeline',
     plan = require 'trinity.plan',
+    replay = require 'trinity.stragglers.replay',
+    stragglers = require 'trinity.stragglers',
+    expert_load = require 'trinity.stragglers.expert_load',
     parallel_map = require 'trinity.parallel',
     plot = require 'trinity.report.plot',
     dist = require 'trinity.dist',

@@ -2,7 +2,7 @@
 -- `trinity tests/clients/cases.lua FOLDER` writes each to FOLDER/FORMAT/CASE/, what files do not say to UNSAID there.
 
 local core = require 'trinity.core'
-local layout = require 'trinity.formats.layout'
+local layout = require 'trinity.strategy.layout'
 local trinity = require 'trinity'
 
 local data = core.home .. '/tests/data/clients/'

@@ -8,6 +8,7 @@
 -- there is no such device.
 
 local trinity = require 'trinity'
+package.path = trinity.home .. '/scripts/?.lua;' .. package.path
 local page = require 'studies.papers.page'
 local run_list = require 'trinity.runs.list'
 local util = require 'trinity.base.util'

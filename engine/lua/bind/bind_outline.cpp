@@ -1,13 +1,12 @@
 #include <algorithm>
-#include <limits>
 
 #include "formats/export/placement_export.h"
 #include "graph/iteration_space.h"
 #include "graph/layers.h"
 #include "graph/subgraph.h"
 #include "lua/bind/module.h"
-#include "strategy/chunk_order.h"
 #include "strategy/mesh_schedule.h"
+#include "strategy/own_order.h"
 #include "strategy/tensor_pattern.h"
 
 namespace trinity::lua {
@@ -23,38 +22,26 @@ int layers_of(lua_State* L) {
   return 3;
 }
 
-const char* work_name(ChunkWork work) {
-  constexpr const char* kNames[] = {"F", "B", "I", "W"};
-  return kNames[static_cast<size_t>(work)];
-}
-
-/// chunk_orders(strategy) -> of every place on the axis `pipeline` three lists, the tasks in order:
-/// { work =, chunk =, micro_batch = }, work of forward, backward, its input and its weight part as
-/// 'F', 'B', 'I', 'W', numbers from 0.
-int chunk_orders(lua_State* L) {
+/// pipeline_order(strategy) -> the tasks of every place on its pipeline, as rows (strategy/own_order.h).
+int pipeline_order(lua_State* L) {
   const auto given = parallelism_arg(L, 1);
   check_pipeline(given);
-  const int32_t p = given.mesh.pipeline;
-  lua_createtable(L, p, 0);
-  for (int32_t device = 0; device < p; ++device) {
-    const auto tasks =
-        chunk_order(schedule_of(given), p, given.virtual_stages, given.micro_batches, device);
-    std::vector<int32_t> chunk, micro_batch;
-    lua_createtable(L, 0, 3);
-    lua_createtable(L, static_cast<int>(tasks.size()), 0);
-    for (size_t i = 0; i < tasks.size(); ++i) {
-      lua_pushstring(L, work_name(tasks[i].work));
-      lua_rawseti(L, -2, static_cast<int>(i) + 1);
-      chunk.push_back(tasks[i].chunk);
-      micro_batch.push_back(tasks[i].micro_batch);
-    }
-    lua_setfield(L, -2, "work");
-    push_numbers(L, chunk);
-    lua_setfield(L, -2, "chunk");
-    push_numbers(L, micro_batch);
-    lua_setfield(L, -2, "micro_batch");
-    lua_rawseti(L, -2, device + 1);
-  }
+  push_order(L, order_of(given));
+  return 1;
+}
+
+/// read_order(rows) -> { tasks = rows, micro_batches =, virtual_stages =, schedule = }: what an order of one's own says,
+/// and the schedule that has this order, or 'order'.
+int read_order(lua_State* L) {
+  const auto order = order_arg(L, 1);
+  check_order(order);
+  const auto name = schedule_name_of(order);
+  lua_createtable(L, 0, 4);
+  push_order(L, order);
+  lua_setfield(L, -2, "tasks");
+  set_field(L, "micro_batches", micro_batches_of(order));
+  set_field(L, "virtual_stages", virtual_stages_of(order));
+  set_field(L, "schedule", name.empty() ? std::string("order") : name);
   return 1;
 }
 
@@ -128,78 +115,6 @@ int module_paths(lua_State* L) {
   return 1;
 }
 
-ChunkWork parse_work(const std::string& name) {
-  constexpr std::string_view kNames = "FBIW";
-  const size_t found = name.size() == 1 ? kNames.find(name) : std::string_view::npos;
-  if (found == std::string_view::npos)
-    throw ArgumentError(fmt::format("expected work 'F', 'B', 'I' or 'W', got '{}'", name));
-  return static_cast<ChunkWork>(found);
-}
-
-/// The numbers of the list at `index`, each less by `less`.
-std::vector<int32_t> entries_arg(lua_State* L, int index, const char* key, int64_t less) {
-  table_arg(L, index, key);
-  std::vector<int32_t> list;
-  for (const int64_t entry : integers(L, index, key)) {
-    if (entry < 0 || entry > std::numeric_limits<int32_t>::max())
-      throw ArgumentError(
-          fmt::format("argument '{}': expected numbers from 0 to 2^31 - 1, got {}", key, entry));
-    list.push_back(static_cast<int32_t>(entry - less));
-  }
-  return list;
-}
-
-/// The list at field `key` of the table at `index`.
-std::vector<int32_t> numbers_at(lua_State* L, int index, const char* key) {
-  lua_getfield(L, index, key);
-  auto list = entries_arg(L, lua_gettop(L), key, 0);
-  lua_pop(L, 1);
-  return list;
-}
-
-/// A list of what chunk_orders() gives.
-std::vector<std::vector<ChunkTask>> orders_arg(lua_State* L, int index) {
-  table_arg(L, index, "orders");
-  std::vector<std::vector<ChunkTask>> orders;
-  for_each(L, index, [&](int) {
-    const int top = lua_gettop(L);
-    table_arg(L, top, "orders");
-    const auto chunk = numbers_at(L, top, "chunk");
-    const auto micro_batch = numbers_at(L, top, "micro_batch");
-    if (chunk.size() != micro_batch.size())
-      throw ArgumentError("expected lists of one length");
-    std::vector<ChunkTask> tasks;
-    lua_getfield(L, top, "work");
-    table_arg(L, lua_gettop(L), "work");
-    for_each(L, lua_gettop(L), [&](int i) {
-      const auto at = static_cast<size_t>(i - 1);
-      if (at >= chunk.size()) throw ArgumentError("expected lists of one length");
-      tasks.push_back({parse_work(string_arg(L, -1, "work")), chunk[at], micro_batch[at]});
-    });
-    lua_settop(L, top);
-    orders.push_back(std::move(tasks));
-  });
-  return orders;
-}
-
-/// order_schedule(problem, placement, stage, micro_batches, name, orders) -> a schedule, as problem
-/// methods take it, that goes by `orders` where schedule `name` has the stages.
-int order_schedule(lua_State* L) {
-  const auto& self = object_arg<BoundProblem>(L, 1, "problem");
-  const auto& graph = self.problem->graph();
-  std::vector<int32_t> placement;
-  for (const int32_t device : placement_entries(L, 2, graph)) placement.push_back(device - 1);
-  const auto stage = entries_arg(L, 3, "stage", 1);
-  const auto micro_batches = integer_arg(L, 4, "micro_batches", 1, 1 << 30);
-  const auto schedule = parse_pipeline_schedule(string_arg(L, 5, "name"));
-  const auto orders = orders_arg(L, 6);
-  push_object<const FixedSchedule>(
-      L, std::make_shared<const FixedSchedule>(pipeline_schedule(
-             graph, placement, self.problem->cluster().device_count(), stage,
-             static_cast<int32_t>(micro_batches), schedule, orders)));
-  return 1;
-}
-
 /// collectives(graph) -> { { name =, kind =, bytes =, members = {operators} } }
 int collectives_of(lua_State* L) {
   const auto& graph = object_arg<const Graph>(L, 1, "graph");
@@ -219,9 +134,9 @@ int collectives_of(lua_State* L) {
 
 constexpr luaL_Reg kOutline[] = {TRINITY_BIND("module_paths", module_paths),
                                  TRINITY_BIND("repeated_layers", layers_of),
-                                 TRINITY_BIND("chunk_orders", chunk_orders),
+                                 TRINITY_BIND("pipeline_order", pipeline_order),
+                                 TRINITY_BIND("read_order", read_order),
                                  TRINITY_BIND("collectives", collectives_of),
-                                 TRINITY_BIND("order_schedule", order_schedule),
                                  TRINITY_BIND("subgraph", subgraph_of),
                                  TRINITY_BIND("tensor_dimensions", tensor_dimensions)};
 

@@ -426,6 +426,10 @@ ScheduleSpec schedule_arg(lua_State* L, int index, const Problem& problem) {
     read_order(L, lua_gettop(L), problem, spec);
     lua_pop(L, 1);
   }
+  if (fields.push_table("tasks")) {
+    spec.tasks = order_arg(L, lua_gettop(L));
+    lua_pop(L, 1);
+  }
   fields.refuse_unknown();
   check_schedule(spec, problem.graph(), problem.devices());
   return spec;
@@ -438,6 +442,10 @@ void push_schedule(lua_State* L, const ScheduleSpec& spec) {
   set_field(L, "micro_batches", spec.micro_batches);
   if (!spec.priority.empty()) set_numbers(L, "priority", spec.priority);
   if (!spec.stage.empty()) set_numbers(L, "stage", spec.stage, 1);
+  if (!spec.tasks.empty()) {
+    push_order(L, spec.tasks);
+    lua_setfield(L, -2, "tasks");
+  }
   if (spec.order.empty()) return;
   push_list(L, spec.order, [&](const auto& tasks) { push_numbers(L, tasks, 1); });
   lua_setfield(L, -2, "order");

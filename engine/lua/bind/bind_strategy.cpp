@@ -3,6 +3,8 @@
 #include "lua/bind/module.h"
 #include "strategy/lower.h"
 #include "strategy/mesh_schedule.h"
+#include "strategy/own_order.h"
+#include "strategy/recompute_modules.h"
 
 namespace trinity::lua {
 namespace {
@@ -97,6 +99,17 @@ void push_synchronise(lua_State* L, const Synchronisation& given) {
 
 }  // namespace
 
+PipelineOrder order_arg(lua_State* L, int index) {
+  table_arg(L, index, "tasks");
+  std::vector<std::string> rows;
+  for_each(L, index, [&](int) { rows.push_back(string_arg(L, lua_gettop(L), "tasks")); });
+  return parse_order(rows);
+}
+
+void push_order(lua_State* L, const PipelineOrder& order) {
+  push_list(L, order_rows(order), [L](const std::string& row) { push_text(L, row); });
+}
+
 Parallelism parallelism_arg(lua_State* L, int index) {
   table_arg(L, index, "strategy");
   Fields fields(L, index, "strategy");
@@ -120,7 +133,7 @@ Parallelism parallelism_arg(lua_State* L, int index) {
   given.schedule = fields.string("schedule", given.schedule);
   given.virtual_stages = static_cast<int32_t>(fields.integer("virtual_stages", 1, 1, 4096));
   given.micro_batches = static_cast<int32_t>(fields.integer("micro_batches", 1, 1, 1 << 30));
-  given.recompute = parse_recompute(fields.string("recompute", "none"));
+  parse_recompute(fields.string("recompute", "none"), given);
   fields.take("bucket_bytes", given.bucket_bytes);
   given.sequence_parallel = fields.boolean("sequence_parallel", false);
   given.scatter_gather = fields.boolean("scatter_gather", false);
@@ -135,6 +148,10 @@ Parallelism parallelism_arg(lua_State* L, int index) {
             fmt::format("stages: expected numbers of layers from 0, got {}", layers));
       given.stages.push_back(static_cast<int32_t>(layers));
     }
+    lua_pop(L, 1);
+  }
+  if (fields.push_table("tasks")) {
+    given.tasks = order_arg(L, lua_gettop(L));
     lua_pop(L, 1);
   }
   if (fields.push_table("operators")) {
@@ -181,7 +198,7 @@ void push_parallelism(lua_State* L, const Parallelism& given) {
   set_field(L, "micro_batches", given.micro_batches);
   if (given.virtual_stages > 1) set_field(L, "virtual_stages", given.virtual_stages);
   if (given.recompute != Recompute::none)
-    set_field(L, "recompute", std::string(recompute_name(given.recompute)));
+    set_field(L, "recompute", recompute_text(given));
   if (given.bucket_bytes != plain.bucket_bytes)
     set_field(L, "bucket_bytes", static_cast<double>(given.bucket_bytes));
   if (given.sequence_parallel) set_boolean(L, "sequence_parallel", true);
@@ -198,6 +215,10 @@ void push_parallelism(lua_State* L, const Parallelism& given) {
   if (!given.inside.empty()) {
     push_numbers(L, given.inside, 1);
     lua_setfield(L, -2, "inside");
+  }
+  if (!given.tasks.empty()) {
+    push_order(L, given.tasks);
+    lua_setfield(L, -2, "tasks");
   }
   if (given.stages.empty()) return;
   push_numbers(L, given.stages, 0);
@@ -372,7 +393,7 @@ int problem_owners(lua_State* L) {
 }
 
 /// problem:lower(strategy) -> { problem =, graph =, placement =, schedule =,
-/// micro_batches =, stage =, origin =, layers =, pipeline =, part =, coordinates = }, lists from 1:
+/// micro_batches =, tasks =, stage =, origin =, layers =, pipeline =, part =, coordinates = }, lists from 1:
 /// device and virtual stage of every operator of the lowered graph, the original one (0: what moves
 /// or sums), the layers of every virtual stage and where on the axis `pipeline` it is. strategy:
 /// see strategy_arg().
@@ -402,6 +423,10 @@ int problem_lower(lua_State* L) {
   set_list("part", made.part, 1);
   set_list("pipeline", made.pipeline, 1);
   set_field(L, "schedule", bound.arranged.schedule.name);
+  if (!bound.arranged.schedule.tasks.empty()) {
+    push_order(L, bound.arranged.schedule.tasks);
+    lua_setfield(L, -2, "tasks");
+  }
   set_field(L, "micro_batches", bound.arranged.schedule.micro_batches);
   return 1;
 }

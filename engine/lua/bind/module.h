@@ -93,12 +93,15 @@ std::span<const int32_t> placement_entries(lua_State* L, int index, const Graph&
 void placement_arg(lua_State* L, int index, const Problem& problem, int32_t* out);
 /// Reads a placement, or {placement, schedule}, at `index`; the placement goes into `placement`.
 Plan plan_arg(lua_State* L, int index, const Problem& problem, std::span<int32_t> placement);
-/// Reads what says how a plan is scheduled ({schedule=, micro_batches=, priority=, order=, stage=})
-/// at `index`, checked; the default for nil.
+/// Reads what says how a plan is scheduled ({schedule=, micro_batches=, priority=, order=, tasks=,
+/// stage=}) at `index`, checked; the default for nil.
 ScheduleSpec schedule_arg(lua_State* L, int index, const Problem& problem);
 /// Reads what says how a strategy is the same for all layers ({mesh=, schedule=, micro_batches=,
 /// virtual_stages=, stages=, recompute=, bucket_bytes=}) at `index`.
 Parallelism parallelism_arg(lua_State* L, int index);
+/// Reads the rows of an order of a pipeline (strategy/own_order.h) at `index`.
+PipelineOrder order_arg(lua_State* L, int index);
+void push_order(lua_State* L, const PipelineOrder& order);
 /// Pushes such a table, without what has its default.
 void push_parallelism(lua_State* L, const Parallelism& given);
 /// Reads a strategy that lowers at `index`: such a table, or { placement =, splits =, schedule = }.

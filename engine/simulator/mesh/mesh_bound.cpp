@@ -176,8 +176,8 @@ class MeshBounder::Bounding {
     count_tasks(own_units_, units[0]->size());
     share_out(units);
     find_messages(scratch.groups);
-    scratch.make_orders(order_key(given));
-    orders_ = scratch.orders;
+    if (given.tasks.empty()) scratch.make_orders(order_key(given));
+    orders_ = given.tasks.empty() ? scratch.orders : given.tasks;
   }
 
   MeshBound run() {

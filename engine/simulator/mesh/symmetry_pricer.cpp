@@ -82,6 +82,7 @@ struct SymmetryPricer::Bound {
   std::vector<int32_t> placement;
   std::vector<int32_t> turn;  // turns_inside()
   std::string order_name;
+  PipelineOrder order_tasks;
   std::shared_ptr<const OrderPieces> order;  // the latest
 };
 
@@ -232,6 +233,11 @@ std::shared_ptr<SymmetryPricer::Structure> SymmetryPricer::structure(
     made->of = of;
     made->given = *strategy.parallelism;
     made->given.inside = of.parallelism->inside;
+    if (!made->given.tasks.empty()) {  // an order of a strategy, not of what it makes of the graph
+      made->given.schedule = of.parallelism->schedule;
+      made->given.micro_batches = 2 * made->given.mesh.pipeline;
+      made->given.tasks.clear();
+    }
     const auto& mesh = made->given.mesh;
     made->folded = folded_->make(made->given, [&](const ReplicaLanes& lanes) {
       if (sums_aside(made->given)) return FoldRuns{};
@@ -370,7 +376,8 @@ std::shared_ptr<SymmetryPricer::Made> SymmetryPricer::make(Structure& structure,
 
 std::shared_ptr<const OrderPieces> SymmetryPricer::order(Bound& bound, const Parallelism& given) {
   const std::string name = pipeline_schedule_name(schedule_of(given));
-  if (bound.order && bound.order_name == name && bound.order->micro_batches == given.micro_batches)
+  if (bound.order && bound.order_name == name && bound.order->micro_batches == given.micro_batches &&
+      bound.order_tasks == given.tasks)
     return bound.order;
   if (!bound.folded && bound.turn.empty())
     bound.turn = turns_inside(*bound.made->problem, bound.placement,
@@ -380,8 +387,9 @@ std::shared_ptr<const OrderPieces> SymmetryPricer::order(Bound& bound, const Par
                    : pipeline_pieces(bound.made->problem->graph(), bound.placement,
                                      static_cast<int32_t>(bound.quotient.devices.size()),
                                      bound.made->of->copies.lowered.stage, given.micro_batches,
-                                     parse_pipeline_schedule(name), bound.turn));
+                                     parse_pipeline_schedule(name), bound.turn, given.tasks));
   bound.order_name = name;
+  bound.order_tasks = given.tasks;
   return bound.order;
 }
 
@@ -404,7 +412,7 @@ void SymmetryPricer::run_events(const Bound& bound, const Parallelism& given, Me
   const auto schedule = pipeline_schedule(
       problem.graph(), bound.placement, static_cast<int32_t>(bound.quotient.devices.size()),
       bound.made->of->copies.lowered.stage, given.micro_batches, schedule_of(given),
-      bound.turn);
+      bound.turn, given.tasks);
   Simulator(problem).run(Plan{bound.placement, &schedule, &bound.quotient}, metrics, timeline,
                          limit_ns);
 }
@@ -417,7 +425,7 @@ bool SymmetryPricer::price(const Strategy& strategy, Metrics& metrics, int64_t l
     std::shared_ptr<const OrderPieces> pieces;
     {
       const std::lock_guard lock(of->mutex);
-      found = bound(*of, given.mesh, folds);
+      found = bound(*of, given.mesh, folds && given.tasks.empty());
       if (!found->made && !found->folded) return false;
       pieces = order(*found, given);
     }
@@ -462,7 +470,7 @@ std::vector<int32_t> SymmetryPricer::home(const Strategy& strategy) {
 SymmetryPricer::Seen SymmetryPricer::seen(const Strategy& strategy) {
   const auto of = structure(strategy);
   const std::lock_guard lock(of->mutex);
-  const auto found = bound(*of, strategy.parallelism->mesh, true);
+  const auto found = bound(*of, strategy.parallelism->mesh, strategy.parallelism->tasks.empty());
   Seen seen;
   if (found->made || found->folded)
     seen.devices = static_cast<int32_t>(found->quotient.devices.size());

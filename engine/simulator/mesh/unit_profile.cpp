@@ -202,6 +202,7 @@ Parallelism UnitProfiler::part_of(const Parallelism& given) {
   if (given.mesh.placement > 1) part.inside = given.inside;
   part.mesh.expert = part.mesh.data = given.mesh.expert;
   part.recompute = given.recompute;
+  part.recompute_modules = given.recompute_modules;
   part.sequence_parallel = given.sequence_parallel;
   part.operators = given.operators;
   part.schedule = splits_backward(schedule_of(given)) ? "zb-h1" : "1f1b";

@@ -86,6 +86,7 @@ error 'this file is for editors'
 ---@field micro_batches? integer forward and backward run this often, update once (default 1)
 ---@field priority? number[]|trinity.DoubleArray for 'priority': per operator, the larger first
 ---@field order? (integer[]|trinity.Placement)[] for 'order': per device, tasks in turn
+---@field tasks? string[] for 'order' with `stage`: the tasks of every place on the pipeline, as '0F0,0F1,0B0,0B1'
 ---@field stage? integer[]|trinity.Placement for pipelines: per operator, from 1 (default: one a device)
 ---@field splits? trinity.Splits parts of operators; without priority and order
 
@@ -356,8 +357,9 @@ error 'this file is for editors'
 ---@field pruned { contradictory: integer, memory: integer, bound: integer, duplicates: integer, refused: integer }
 ---@field left integer points that a limit left, whose bound does not rule them out
 ---@field too_large integer of these the points whose simulation would run more operators than `tasks`
----@field lower_bound_s number that no plan of the space is below
+---@field lower_bound_s number that no plan's cost is below
 ---@field runtime string whose rules the space had
+---@field cost_of? { name: 'dollars'|'joules', unit: string, text: string } by reward 'dollars' or 'joules': prices in words
 ---@field fused boolean whether 'selective' was asked for where attention is one operator, so that it frees nothing
 ---@field stopped? string what ended it early
 ---@field nearest? { point: trinity.PlanPoint, excess_bytes: number, memory_bytes: number } by the bounds on memory
@@ -370,6 +372,7 @@ error 'this file is for editors'
 ---@field metrics trinity.Metrics
 ---@field reward number
 ---@field step_time_s number
+---@field cost number of a step, that the search made least: seconds, or by reward 'dollars' or 'joules' these
 ---@field lower_bound_s number of its point
 ---@field samples_per_s number
 ---@field model_flop_utilisation number FLOP of products, without what is computed again, over what all devices could do

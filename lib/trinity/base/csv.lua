@@ -1,6 +1,7 @@
 -- Tables of measurements: CSV with a header (RFC 4180: fields in quotes may hold commas and line ends).
 
 local core = require 'trinity.core'
+local json = require 'trinity.base.json'
 local progress = require 'trinity.base.progress'
 local util = require 'trinity.base.util'
 
@@ -76,7 +77,7 @@ function csv.check(path, ...) csv.read(path, ...) end
 ---@param ... string columns that must be there
 ---@return table<string, string>[]
 function csv.read(path, ...)
-  local lines = lines_of(util.read_file(path):gsub('^\239\187\191', ''), path)
+  local lines = lines_of(json.text(path):gsub('^\239\187\191', ''), path)
   local head, known = lines[1] or {}, {}
   for _, name in ipairs(head) do known[name] = true end
   for _, name in ipairs { ... } do

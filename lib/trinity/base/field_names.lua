@@ -21,7 +21,7 @@ given.names = {
   ['trinity.CollectiveCost'] = [[algorithm time_s latency_s transfer_s sent_bytes]],
   ['trinity.CollectiveQuery'] = [[kind devices bytes algorithm]],
   ['trinity.CollectiveRun'] = [[collective micro_batch ready_s start_s end_s]],
-  ['trinity.Command'] = [[name description keeps_run options]],
+  ['trinity.Command'] = [[name description options]],
   ['trinity.Comparison'] = [[problem rows seed seeds evaluations seconds stopped unkept]],
   ['trinity.ComparisonRow'] = [[method label runs best failures by_seed fixed]],
   ['trinity.CriticalPath'] = [[steps compute_s wire_s collective_s queue_s]],
@@ -44,6 +44,7 @@ given.names = {
   ['trinity.Execution'] = [[losses step_time_s step_times_s operator_time_s operator_start_s transferred_bytes
     peak_memory_bytes busy_s cores graph placement steps steps_done warm_up micro_batches last stopped weights
     accuracy accuracies samples_per_s held_out_loss held_out_samples]],
+  ['trinity.ExpertLoad'] = [[step_time_s slowdown rank_factor expert_factor dropped peak_memory_bytes fullest_device]],
   ['trinity.ExportedFile'] = [[name text]],
   ['trinity.ExportedProgram'] = [[path torch_version tensors inputs outputs nodes]],
   ['trinity.ExposedSeconds'] = [[splits activations weights gradients]],
@@ -51,10 +52,10 @@ given.names = {
   ['trinity.FeatureColumns'] = [[time output_bytes depth depth_waves node2vec]],
   ['trinity.Features'] = [[units width type_count edges values columns types type_names position time_s output_bytes
     from to bytes]],
-  ['trinity.FoundPlan'] = [[strategy metrics reward step_time_s lower_bound_s samples_per_s model_flop_utilisation
-    memory_bytes rank variants included micro_batch micro_batches tensor context pipeline data expert
-    sequence_parallel recompute recomputed schedule virtual_stages stages shard bucket_bytes algorithm order devices
-    own]],
+  ['trinity.FoundPlan'] = [[strategy metrics reward step_time_s cost lower_bound_s samples_per_s
+    model_flop_utilisation memory_bytes rank variants included micro_batch micro_batches tensor context pipeline
+    data expert sequence_parallel recompute recomputed schedule virtual_stages stages shard bucket_bytes algorithm
+    order devices own]],
   ['trinity.Graph'] = [[name operators edges units parameters active_parameters parameter_bytes flops training
     batch_size fingerprint depth unit_of flops_of output_bytes parameter_bytes_of persistent_bytes_of
     workspace_bytes_of activation_bytes_of measured_time_s source]],
@@ -66,7 +67,10 @@ given.names = {
   ['trinity.Infeasibility'] = [[text device name needed_bytes capacity_bytes over_bytes devices_over]],
   ['trinity.Int32View'] = [[length]],
   ['trinity.Job'] = [[rank size node nodes local_rank local_size source]],
+  ['trinity.JobFile'] = [[client runtime release gpus model mesh micro_batch global_batch micro_batches precision
+    recompute zero_stage distributed_optimizer overlaps offload unknown findings legal]],
   ['trinity.KindBasis'] = [[kind rows mean_error like own]],
+  ['trinity.LaunchScript'] = [[words launcher environment unset]],
   ['trinity.Layers'] = [[builder dtype products]],
   ['trinity.Lowered'] = [[graph placement origin part]],
   ['trinity.Machine'] = [[processor cores memory_bytes]],
@@ -103,13 +107,14 @@ given.names = {
   ['trinity.PlanDimension'] = [[values apply]],
   ['trinity.PlanPoint'] = [[micro_batch micro_batches tensor context pipeline data expert sequence_parallel
     recompute recomputed schedule virtual_stages stages shard bucket_bytes algorithm order devices own]],
-  ['trinity.PlanResult'] = [[plans pareto simulated refused counts pruned left too_large lower_bound_s runtime fused
-    stopped nearest impossible seconds]],
-  ['trinity.PlanShown'] = [[text step_time_s lower_bound_s capacity_bytes axes expert stages shares]],
-  ['trinity.PlanStageShown'] = [[device layers peak_bytes busy_s passes]],
+  ['trinity.PlanResult'] = [[plans pareto simulated refused counts pruned left too_large lower_bound_s runtime
+    cost_of fused stopped nearest impossible seconds]],
+  ['trinity.PlanShown'] = [[text step_time_s lower_bound_s capacity_bytes axes expert placed stages]],
+  ['trinity.PlanStageShown'] = [[device name layers peak_bytes busy_s passes]],
   ['trinity.PlanTotals'] = [[work_s gap_s update_s spread_update_s weight_bytes spread_weight_bytes optimizer_bytes
     spread_optimizer_bytes gradient_bytes spread_gradient_bytes kept_bytes compute_s layers_s end_s forward_share]],
   ['trinity.Policy'] = [[problem choices devices logits learned choice_of]],
+  ['trinity.PriceRow'] = [[dollars_per_hour watts source]],
   ['trinity.Problem'] = [[graph cluster reward on_evaluated rules default_schedule cost_coverage]],
   ['trinity.Profile'] = [[format version trinity date machine libraries model settings devices kinds path links]],
   ['trinity.ProfileKind'] = [[memory_bytes peak_flops_per_s memory_bandwidth_bytes_per_s launch_s compute_efficiency
@@ -117,14 +122,16 @@ given.names = {
   ['trinity.ProfileLink'] = [[from to bytes time_s latency_s bandwidth_bytes_per_s residuals]],
   ['trinity.ProfileResiduals'] = [[count median mean largest]],
   ['trinity.RandomStream'] = [[]],
-  ['trinity.RankOrder'] = [[work chunk micro_batch]],
   ['trinity.Ranker'] = [[notes hidden weights told]],
   ['trinity.Ranking'] = [[seconds trials improving plain_trials plain_improving]],
+  ['trinity.Remedy'] = [[what step_time_s samples_per_s gain stages devices micro_batches]],
+  ['trinity.Replay'] = [[path steps workers stages types recorded_s replayed_s busy_s typical_s slowdown]],
+  ['trinity.ReplayAnswer'] = [[slowdown alone_s without_s saved]],
+  ['trinity.ReplayWait'] = [[worker stage type time_s]],
   ['trinity.Replication'] = [[graph cluster synchronisation placement replicas nodes per_node width parameter_bytes
     device_bytes times]],
   ['trinity.Rules'] = [[queue memory device_pause_s link_pause_s]],
   ['trinity.Run'] = [[path name]],
-  ['trinity.ScheduleOrders'] = [[ranks stages micro_batches stage_rank source name]],
   ['trinity.Search'] = [[problem method options evaluations step mean_reward updates stages sum_of_means curve
     placement plan best start stopped progress resumable]],
   ['trinity.SelectResult'] = [[name nodes edges strategies usage_limit cost feasible peak_usage bound infeasibility
@@ -137,10 +144,12 @@ given.names = {
     exposed_s idle_s]],
   ['trinity.StepState'] = [[step_time_s computation_blame_s held_blame_s queue_blame_s transfer_blame_s wait_s
     slack_s tight_s peak_bytes operator_slack_s collision_s crowd_s busy_s memory_bytes room_s critical_s]],
+  ['trinity.StepWait'] = [[device stage replica type time_s]],
+  ['trinity.Stragglers'] = [[step_time_s mean_s p95_s error_s draws_s waits remedies]],
   ['trinity.Strategy'] = [[mesh devices virtual_stages stages recompute operators inside sequence_parallel
     scatter_gather overlap_tensor shard bucket_bytes context_kind synchronise problem metrics reward method seed
     evaluations updates ranking search_stages seconds curve stopped optimal saved reevaluated replication placement
-    schedule micro_batches priority order stage splits]],
+    schedule micro_batches priority order tasks stage splits]],
   ['trinity.SyncAction'] = [[what group age batches bfloat16]],
   ['trinity.Synchronisation'] = [[kind text]],
   ['trinity.Tensor'] = [[number shape dtype]],
@@ -187,10 +196,10 @@ given.nested = {
   ['trinity.ProfileKind'] = [[residuals=ProfileResiduals]],
   ['trinity.ProfileLink'] = [[residuals=ProfileResiduals]],
   ['trinity.Replication'] = [[synchronisation=Synchronisation]],
-  ['trinity.ScheduleOrders'] = [[ranks=RankOrder*]],
   ['trinity.Search'] = [[curve=CurvePoint*]],
   ['trinity.SelectionTable'] = [[nodes=SelectionNodes edges=SelectionEdges]],
   ['trinity.StageAccount'] = [[traffic=Traffic* peak_bytes=PeakBytes exposed_s=ExposedSeconds]],
+  ['trinity.Stragglers'] = [[waits=StepWait* remedies=Remedy*]],
   ['trinity.Strategy'] = [[ranking=Ranking curve=CurvePoint*]],
   ['trinity.Trace'] = [[modules=TraceTimes* operators=TraceTimes*]],
   ['trinity.TrainingTime'] = [[epochs=EpochTime*]],
@@ -202,6 +211,9 @@ given.returns = {
   ['trinity.features'] = [[Features]],
   ['trinity.lower'] = [[Lowered]],
   ['trinity.iteration_space'] = [[Dimension*]],
+  ['trinity.job'] = [[JobFile]],
+  ['trinity.stragglers'] = [[Stragglers]],
+  ['trinity.expert_load'] = [[ExpertLoad]],
   ['trinity.describe_machine'] = [[Machine]],
   ['trinity.Agent.update'] = [[AgentReport]],
   ['trinity.Agent.imitate'] = [[ImitationReport]],
@@ -211,7 +223,6 @@ given.returns = {
   ['trinity.Comparison.best'] = [[ComparisonRow]],
   ['trinity.DasoSchedule.after_batch'] = [[SyncAction*]],
   ['formats.files'] = [[ExportedFile*]],
-  ['formats.read_schedule'] = [[ScheduleOrders]],
   ['trinity.Graph.unit_edges'] = [[UnitEdges]],
   ['trinity.Graph.critical_path'] = [[GraphPath]],
   ['trinity.Graph.min_cut'] = [[Cut]],
@@ -235,6 +246,8 @@ given.returns = {
   ['plan.run'] = [[PlanResult]],
   ['trinity.Problem.step_state'] = [[StepState]],
   ['trinity.Problem.bounds'] = [[Bounds]],
+  ['trinity.Replay.what_if'] = [[ReplayAnswer]],
+  ['trinity.Replay.waits'] = [[ReplayWait*]],
   ['trinity.Replication.train'] = [[TrainingTime]],
   ['trinity.Strategy.bounds'] = [[Bounds]],
   ['trinity.Strategy.train'] = [[TrainingTime]],

@@ -1,6 +1,6 @@
 -- Options of functions, each declared once: name, type or words, range, default and a line of help. What checks a
--- caller's table, fills in defaults, and what editors and the reference say (lib/trinity/_meta/options, which
--- `build/trinity tests/lua/golden.lua --accept options` writes) come from the declaration:
+-- caller's table, fills in defaults, and what editors and the reference say (lib/trinity/command/option_types.lua) come
+-- from the declaration:
 --
 --   local declared = options.declare('trinity.PostOptions', { extends = search.declared, help = 'Of methods.post.',
 --     { 'samples', 'integer', 12, least = 1, most = 65536, help = 'placements per update' },

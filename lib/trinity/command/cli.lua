@@ -66,6 +66,13 @@ end
 -- Whether an option was given.
 local function is_given(options, name) return (given_of[options] or {})[name] == true end
 
+--- Refuses options that were given; `why` says what they do not go with.
+function cli.refuse(options, names, why)
+  for name in names:gmatch '%S+' do
+    if is_given(options, name) then util.fail_usage("option '--%s': %s", name, why) end
+  end
+end
+
 local options_of_file = setmetatable({}, { __mode = 'k' }) -- of trinity.model, by the command's options
 
 local function of_strategy(message, ...)
@@ -104,6 +111,7 @@ function cli.complete(options)
     if options.reevaluate then util.fail_usage "option '--reevaluate' belongs to --strategy" end
     return
   end
+  cli.refuse(options, 'method method_set evaluations', 'not with --strategy, which is already made')
   local ok, made, version = pcall(made_for.read, options.strategy)
   if not ok then of_strategy('%s', sentence(made)) end
   local own = made.model and (not is_given(options, 'model') or options.model == made.model)

@@ -80,8 +80,8 @@ return function(problem, plan, source, path)
   local stream = plan.schedule == 'pipedream' or plan.mesh and (plan.synchronise or {}).asynchronous
   print_step(plan.metrics, plan, problem:bounds(plan.micro_batches or 1, stream and 'pipedream' or plan.schedule))
   if timeline.metrics.step_time_s ~= plan.metrics.step_time_s and not stream then
-    print(('the mean from meeting to meeting of the replicas; the step in which they meet, %s, is shown below\n'):format(
-      said(timeline.metrics.step_time_s)))
+    print(('the mean from meeting to meeting of the replicas; the step in which they meet, %s, is shown below\n')
+      :format(said(timeline.metrics.step_time_s)))
   end
   if stream then
     print(('a stream of %d mini-batches, %s: waiting and what follows are of all of it\n'):format(

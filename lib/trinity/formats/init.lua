@@ -8,7 +8,6 @@ local check = require 'trinity.base.check'
 local options_of = require 'trinity.base.options'
 local outline = require 'trinity.formats.outline'
 local progress = require 'trinity.base.progress'
-local pytorch_schedule = require 'trinity.formats.pytorch_schedule'
 local util = require 'trinity.base.util'
 
 ---@class trinity.FormatsModule
@@ -115,24 +114,6 @@ function formats.table()
   end
   for _, row in ipairs(readers) do read[#read + 1] = row end
   return written, read
-end
-
---- The order of a pipeline from a CSV file of PyTorch's.
----@param path string
----@return trinity.ScheduleOrders
-function formats.read_schedule(path) return pytorch_schedule.read(path) end
-
---- What a step of a strategy with a mesh costs when its pipeline goes by the order of such a file.
----@param strategy trinity.Strategy
----@param orders trinity.ScheduleOrders
----@return trinity.Metrics
-function formats.simulate_schedule(strategy, orders)
-  check.object('formats.simulate_schedule', 1, 'strategy', strategy, 'strategy')
-  check.argument('formats.simulate_schedule', 2, 'orders', orders, 'table')
-  if type(orders.ranks) ~= 'table' or not orders.stage_rank then
-    check.wrong('formats.simulate_schedule', 2, 'orders', orders, 'what formats.read_schedule returns')
-  end
-  return pytorch_schedule.simulate(strategy, orders)
 end
 
 return formats

@@ -2,7 +2,7 @@
 -- sources and passes on.
 
 local core = require 'trinity.core'
-local layout = require 'trinity.formats.layout'
+local layout = require 'trinity.strategy.layout'
 local text = require 'trinity.base.text'
 local unsaid = require 'trinity.formats.unsaid'
 local util = require 'trinity.base.util'
@@ -28,11 +28,13 @@ local function layout_of(outline, unspoken)
       .. 'stages in turn'):format(outline.schedule)
     return nil
   end
+  local ahead = layout.ahead(outline.graph)
   local stages = util.map(outline.stages, function(stage)
-    return { embedding = stage.embedding, layers = stage.last - stage.first + 1, ahead = 0, head = stage.head }
+    return { embedding = stage.embedding, layers = stage.last - stage.first + 1,
+      ahead = stage.head and ahead or 0, head = stage.head }
   end)
   local said_stages = layout.text(stages)
-  local why = layout.refusal(layout.read(said_stages), outline.pipeline, outline.layers)
+  local why = layout.refusal(layout.read(said_stages), outline.pipeline, outline.layers, ahead)
   if why then util.fail("export: megatron: it would refuse the layout '%s': %s", said_stages, why) end
   return said_stages
 end

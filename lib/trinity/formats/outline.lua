@@ -40,14 +40,6 @@ local axes = { 'data', 'tensor', 'pipeline', 'context', 'expert', 'placement' }
 --- Whether an operator only brings data or weights: it may stand anywhere.
 local function is_source(op) return op.type == 'Input' or op.type == 'Constant' or op.type == 'Variable' end
 
-local v_shaped = { ['zb-v'] = true, ['dualpipe-v'] = true }
-
---- The rank of a stage, both from 0: round the ranks in turn, or forth and back in V shape.
-local function rank_of(schedule, pipeline, stage)
-  if v_shaped[schedule] and stage >= pipeline then return 2 * pipeline - 1 - stage end
-  return stage % pipeline
-end
-
 -- Layers of every virtual stage of a mesh.
 local function layers_per_stage(strategy, stages, layers)
   if strategy.stages then return strategy.stages end
@@ -63,7 +55,7 @@ local function of_mesh(self, strategy)
   local low = count > 1 and util.listed(count, function(s) return s end) or { 1 }
   self.stages = {}
   for s, layers in ipairs(layers_per_stage(strategy, #low, self.layers)) do
-    local rank = rank_of(self.schedule, self.pipeline, s - 1)
+    local rank = parallelism.place_of(s, self.pipeline, parallelism.is_v_shaped(strategy)) - 1
     self.stages[s] = { first = first, last = first + layers - 1, embedding = s == 1, head = s == count, rank = rank }
     first = first + layers
   end

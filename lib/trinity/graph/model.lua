@@ -14,6 +14,7 @@ local nodes = require 'trinity.cluster.nodes'
 local options_of = require 'trinity.base.options'
 local printed = require 'trinity.base.printed'
 local runtimes = require 'trinity.cluster.runtimes'
+local slow = require 'trinity.cluster.slow'
 local suggestions = require 'trinity.cluster.suggestions'
 local util = require 'trinity.base.util'
 local with_named_types = require 'trinity.cluster.own_types'
@@ -443,6 +444,9 @@ local cluster_options = options_of.declare('trinity.ClusterOptions', { help = 'W
       .. 'Lua or a table by kind of GPU (trinity help trust)' },
   { 'runtime', 'any', as = 'string|trinity.Runtime', otherwise = "'megatron'",
     help = 'the training software, by name or as a table' },
+  { 'slow', 'table', as = 'table<string, number>', otherwise = 'none', help = "what is slower than described: "
+    .. "{ ['n7/gpu3'] = 1.3 } divides the speed of a device, and of an end of links (a NIC, a switch) or a link "
+    .. "'A -> B' the bandwidth" },
 })
 
 local chosen = {} -- options of the command line, where a script says nothing
@@ -450,7 +454,7 @@ local chosen = {} -- options of the command line, where a script says nothing
 --- Options of trinity.cluster, as a command has them, that hold where a call has none.
 function model.set_cluster_options(options)
   chosen = { constants = options.constants ~= 'calibrated' and options.constants or nil,
-    runtime = options.runtime ~= '' and options.runtime or nil }
+    runtime = options.runtime ~= '' and options.runtime or nil, slow = slow.read(options.slow) }
 end
 
 --- The cluster of a description by data sheets, with the constants and the runtime that `how` has.
@@ -482,7 +486,12 @@ function model.cluster(description, options)
   local spec, name, path, profile, kept = description, nil, nil, nil, nil
   if type(description) == 'string' then spec, name, path, profile, kept = cluster_spec(description) end
   kept = kept or {}
-  local made = calibrated { spec = with_named_types(spec), name = name, path = path, profile = profile,
+  local healthy = options.slow and function()
+    return model.cluster(description, util.merged(options, { slow = {} }))
+  end
+  if options.slow then spec = slow.apply('trinity.cluster', spec, options.slow) end
+  local made = calibrated { spec = with_named_types(spec), healthy = healthy, name = name, path = path,
+    profile = profile,
     constants = not options.constants and kept.constants or constants.read(options.constants),
     runtime = not options.runtime and kept.runtime or runtimes.read(options.runtime),
     asked = options.runtime ~= nil or kept.asked == true,
@@ -520,6 +529,12 @@ function model.handle_for(network, cluster)
     all[key] = build_cluster(complete(spec, how.name), how.path)
   end
   return all[key]
+end
+
+--- The cluster without what option `slow` slows; nil where that slows nothing.
+function model.healthy(cluster)
+  local how = sheets[cluster]
+  return how and how.healthy and how.healthy() or nil
 end
 
 --- The profile whose file a cluster was read from, or nil.

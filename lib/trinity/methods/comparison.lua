@@ -105,7 +105,7 @@ local function made_by()
   local script = rawget(_G, 'arg') or {}
   if not script[0] then return nil end
   local name = script[0]:gsub('^' .. core.home:gsub('%p', '%%%0') .. '/', '')
-  return 'made by: trinity ' .. table.concat({ name, unpack(script) }, ' ')
+  return 'made by: trinity ' .. table.concat({ name:match '^scripts/([%w_]+)%.lua$' or name, unpack(script) }, ' ')
 end
 
 --- What stands below the table: the lower bound, what was compared under which budget, why a row is empty. ranges:

@@ -1,6 +1,7 @@
 -- Layers of the stages of a point where these are to be balanced: the exact split of stages.lua over what units take on
 -- the stages' devices; of unequal devices within what their memory leaves room for.
 
+local parallelism = require 'trinity.strategy.parallelism'
 local by_layer = require 'trinity.plan.by_layer'
 local space = require 'trinity.plan.space'
 local stages = require 'trinity.plan.stages'
@@ -30,7 +31,7 @@ local function loads(search, point)
   local cost = {}
   for i = 2, #units - 1 do cost[#cost + 1] = load(units[i]) end
   local first, last = load(units[1]), load(units[#units])
-  if stages.v_shaped(point.schedule) and point.pipeline > 1 then first, last = first + last, 0 end
+  if parallelism.is_v_shaped(point) and point.pipeline > 1 then first, last = first + last, 0 end
   return { cost = cost, first = first, last = last, speed = search.unequal
     and speeds(search, point, plain, problem, layers, math.floor(#units / 2) + 1) or nil }
 end
@@ -39,7 +40,7 @@ end
 local function loads_of(search, point)
   local key = table.concat({ point.micro_batch, point.tensor, point.context, point.expert, point.recompute,
     tostring(point.sequence_parallel), tostring(space.delays(point.schedule, point.pipeline)),
-    tostring(stages.v_shaped(point.schedule)), search.unequal and ('%d %d %d %s'):format(point.pipeline,
+    tostring(parallelism.is_v_shaped(point)), search.unequal and ('%d %d %d %s'):format(point.pipeline,
       point.virtual_stages, point.data, order_text(point.order)) or tostring(point.pipeline > 1) }, ' ')
   search.splits[key] = search.splits[key] or loads(search, point)
   return search.splits[key]
@@ -49,7 +50,7 @@ end
 local function split(search, point, most)
   local about = loads_of(search, point)
   local counts = stages.split(about.cost, point.pipeline, about.first, about.last, about.speed, most)
-  return counts and stages.virtual(counts, point.virtual_stages, stages.v_shaped(point.schedule))
+  return counts and stages.virtual(counts, point.virtual_stages, parallelism.is_v_shaped(point))
 end
 
 --- Layers of the stages; nil where that is the even split.
@@ -62,7 +63,7 @@ end
 local function by_device(point, layers)
   local counts = util.listed(point.pipeline, function() return 0 end)
   for chunk, count in ipairs(by_layer.stages(point, layers)) do
-    local device = stages.device_of(chunk, point.pipeline, stages.v_shaped(point.schedule))
+    local device = parallelism.place_of(chunk, point.pipeline, parallelism.is_v_shaped(point))
     counts[device] = counts[device] + count
   end
   return counts

@@ -144,7 +144,9 @@ function bounds.step_time_s(point, totals)
     if v == 1 and not delays then least = math.max(least, work / (1 - (1 - 1 / m) ^ p)) end
     local head, rest = delays and totals.forward_share or 1, totals.layers_s
     if point.schedule ~= 'zb-v' then rest = rest + totals.end_s end -- there it is on the first device
-    if head > 0 and not joint then least = math.max(least, rest * head / (v * (1 - (1 - head / (m * v)) ^ p))) end
+    if head > 0 and not joint and type(point.stages) ~= 'table' then -- a layout's first chunk may be shorter
+      least = math.max(least, rest * head / (v * (1 - (1 - head / (m * v)) ^ p)))
+    end
   end
   return least / places * (1 - 1e-9) -- sums of doubles
 end

@@ -4,10 +4,10 @@
 -- A plan of this kind takes no less time than one that computes nothing again, and keeps no less than one that computes
 -- all again; between, bytes of a stage fall by the same for every layer.
 
+local parallelism = require 'trinity.strategy.parallelism'
 local core = require 'trinity.core'
 local growth = require 'trinity.plan.growth'
 local space = require 'trinity.plan.space'
-local stages = require 'trinity.plan.stages'
 local util = require 'trinity.base.util'
 
 local by_layer = {}
@@ -19,7 +19,7 @@ function by_layer.is(point) return point.recompute == 'by_layer' end
 local function chunks_of(point)
   local list, p = util.listed(point.pipeline, function() return {} end), point.pipeline
   for chunk = 1, p * point.virtual_stages do
-    table.insert(list[stages.device_of(chunk, p, stages.v_shaped(point.schedule))], chunk)
+    table.insert(list[parallelism.place_of(chunk, p, parallelism.is_v_shaped(point))], chunk)
   end
   return list
 end

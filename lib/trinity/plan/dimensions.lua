@@ -27,7 +27,8 @@ local declared = {
 
 --- Their declarations, for trinity.options.
 function dimensions.options()
-  local list = {}
+  local list = { layout = { type = 'string', help = "Megatron-LM's layout of stages, in place of --stages and "
+    .. "--virtual_stages: 'Et*3|(tt|)*29mL'" } }
   for _, entry in ipairs(declared) do
     list[entry[1]] = { type = 'string', help = entry[2] }
   end
@@ -56,6 +57,7 @@ function dimensions.space(options)
       end
     end
   end
+  if options.layout then given.layout = options.layout end
   local ok, message = pcall(space.check, 'plan', given, {})
   if not ok then
     local name, rest = util.unplaced(tostring(message)):match "dimension '?([%w_]+)'?:? ?(.*)$"

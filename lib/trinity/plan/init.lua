@@ -6,11 +6,13 @@ local check = require 'trinity.base.check'
 local fields = require 'trinity.base.fields'
 local core = require 'trinity.core'
 local dist = require 'trinity.dist'
+local layout = require 'trinity.strategy.layout'
 local model = require 'trinity.graph.model'
 local moves = require 'trinity.plan.moves'
 local networks = require 'trinity.plan.networks'
 local options_of = require 'trinity.base.options'
 local placement_methods = require 'trinity.methods'
+local prices = require 'trinity.cluster.prices'
 local printed = require 'trinity.base.printed'
 local progress = require 'trinity.base.progress'
 local space = require 'trinity.plan.space'
@@ -48,6 +50,10 @@ function plan.move(name, move) moves.register(name, move) end
 ---@return string[]
 function plan.moves() return moves.names() end
 
+local function check_reward(owner, place, name, value)
+  if type(value) ~= 'function' then check.value(owner, place, name, value, { 'choice', prices.set }) end
+end
+
 local declared = options_of.declare('trinity.PlanOptions', { help = 'What trinity.plan takes.',
   { 'graph', 'any', needed = true, as = 'trinity.Graph|fun(micro_batch: integer): trinity.Graph',
     help = 'a training step; a function of the samples of a micro-batch where these may vary' },
@@ -59,8 +65,11 @@ local declared = options_of.declare('trinity.PlanOptions', { help = 'What trinit
     help = 'whose rules the space has: what this training software runs (cluster/runtime_rules.lua)' },
   { 'cost', 'any', as = 'trinity.CostFunction|trinity.CostRow[]|string',
     help = "as of trinity.problem: a function, rows or a CSV file of seconds; rows hold for one micro-batch" },
-  { 'reward', 'function', as = 'trinity.Reward', otherwise = 'minus the step time',
-    help = 'is maximised; by any other than the default the simulated are those of the least bounds on the step' },
+  { 'reward', 'any', check = check_reward, as = "trinity.Reward|'dollars'|'joules'", otherwise = 'minus the step time',
+    help = 'is maximised; of a function the simulated are those of the least bounds on the step. Words: minus what the '
+      .. "devices of a plan cost per step, by `prices`; the space then has plans that leave devices idle" },
+  { 'prices', 'any', as = 'table<string, trinity.PriceRow>|string', otherwise = 'list prices and board power',
+    help = "with reward 'dollars' or 'joules': rows by kind of device (cluster/prices.lua), or a CSV file of these" },
   { 'included', 'table', as = 'trinity.PlanPoint[]', help = 'points that are simulated before all others' },
   { 'plans', 'integer', 5, least = 1, most = 1000, help = 'that are kept: bounds prune what cannot be among them' },
   { 'simulations', 'integer', 96, least = 1, most = 2 ^ 30, help = 'strategies that are simulated at most' },
@@ -110,12 +119,16 @@ local function make_space(owner, spec, nets, own_used, devices)
   local first = first_micro_batch(owner, spec, given)
   space.check(owner, given, own_used)
   local graph = nets:problem(first).graph
+  if given.layout then
+    if given.stages then check.refuse(owner, 'dimension', 'layout', "expected no dimension 'stages' with it") end
+    given.stages, given.layout = { layout.stages(given.layout, 1, graph, owner .. ': layout') }, nil
+  end
   local units = nets:problem(first).handle:mesh_units({ mesh = {} }, 1)
   return space.new(owner, given, { devices = #spec.cluster.devices, per_node = per_node_of(spec.cluster),
     layers = #units - 2, batch = spec.global_batch, experts = graph.active_parameters < graph.parameters,
     has_attention = function() return nets:has_attention(first) end,
-    unequal = #nets.kinds > 1, counts = devices.counts, natural_sorted = devices.natural_sorted }, own_used,
-    spec.runtime), first
+    unequal = #nets.kinds > 1, counts = devices.counts, fewer = devices.fewer,
+    natural_sorted = devices.natural_sorted }, own_used, spec.runtime), first
 end
 
 local point_of = printed.as('point', space.text)
@@ -152,8 +165,9 @@ local function public(result, nets, spec, peak)
     lower_bound_s = math.min(result.bounds.step_time_s, metrics.step_time_s),
     samples_per_s = spec.global_batch / metrics.step_time_s,
     model_flop_utilisation = flop / (metrics.step_time_s * peak), memory_bytes = metrics.peak_memory_bytes,
-    feasible = metrics.feasible, point = point_of(point), fields = result.strategy, bounds = result.bounds,
-    moved = result.moved, included = result.included, variants = {}, problem = problem, networks = nets,
+    feasible = metrics.feasible, cost = result.cost, point = point_of(point), fields = result.strategy,
+    bounds = result.bounds, moved = result.moved, included = result.included, variants = {}, problem = problem,
+    networks = nets,
     stages = result.strategy.stages }
   for _, name in ipairs { 'tensor', 'pipeline', 'virtual_stages', 'data', 'expert', 'context', 'micro_batch',
     'micro_batches', 'schedule', 'recompute', 'recomputed', 'shard', 'sequence_parallel', 'bucket_bytes',
@@ -214,10 +228,10 @@ local function result_of(search, nets, given, first)
     if i <= given.plans or one.included then plans[#plans + 1] = one end
   end
   local lower = search.lower_bound_s
-  if best[1] then lower = math.min(lower, best[1].step_time_s) end
+  if best[1] then lower = math.min(lower, best[1].cost) end
   local nearest = not best[1] and search:find_nearest() or nil
   return fields.result('trinity.PlanResult', result_of_plans {
-    plans = plans, runtime = given.runtime or 'any', fused = search.fused or false,
+    plans = plans, runtime = given.runtime or 'any', cost_of = search.cost_of, fused = search.fused or false,
     pareto = util.map(pareto(search.results), shown), simulated = util.map(search.results, shown),
     refused = search.refused, counts = search.counts, pruned = search.pruned, left = search.left or 0,
     too_large = search.too_large,
@@ -268,13 +282,20 @@ function plan.run(spec)
   check_cost(owner, given)
   local nets = networks.new(owner, given.graph, given.cluster, given.cost)
   local used = own_of(given.space or {})
-  local devices = unequal.new(given.cluster, nets.kinds)
+  local rated = type(given.reward) == 'string'
+  local per_s, unit, said
+  if rated then per_s, unit, said = prices.of(owner, given.reward, given.cluster, given.prices)
+  elseif given.prices then
+    check.refuse(owner, 'option', 'prices', "expected reward = 'dollars' or 'joules' with it")
+  end
+  local devices = unequal.new(given.cluster, nets.kinds, per_s)
   local made, first = make_space(owner, given, nets, used, devices)
   nets.capacity_bytes = devices.capacity_bytes
   local line = progress.new('plan', given.quiet)
   local search = Search.new { owner = owner, networks = nets, space = made, count = given.plans,
     simulations = math.max(given.simulations, 1), tasks = given.tasks, seconds = given.seconds,
-    reward = given.reward, own = used, included = given.included,
+    reward = not rated and given.reward or nil, rate = rated and devices:rate_of(per_s) or function() return 1 end,
+    cost_of = rated and { name = given.reward, unit = unit, text = said } or nil, own = used, included = given.included,
     methods = given.methods or { 'annealing' },
     method_options = { evaluations = given.evaluations, seed = given.seed, quiet = true },
     cluster = given.cluster, capacity_bytes = devices.capacity_bytes, unequal = #nets.kinds > 1 and devices or nil,

@@ -1,13 +1,13 @@
 -- Operators placed inside the stages of a mesh (its axis `placement`): methods of placement run on the graph of a
 -- stage, on the first devices of its places.
 
+local parallelism = require 'trinity.strategy.parallelism'
 local core = require 'trinity.core'
 local graphs = require 'trinity.graph'
 local infeasibility = require 'trinity.strategy.infeasibility'
 local model = require 'trinity.graph.model'
 local placement_methods = require 'trinity.methods'
 local problems = require 'trinity.strategy.problem'
-local stages = require 'trinity.plan.stages'
 local strategy = require 'trinity.strategy.strategy'
 local util = require 'trinity.base.util'
 
@@ -24,7 +24,7 @@ local function operators_of(graph, plan)
   end
   for i = 1, graph.operators do
     local chunk = of[i] == 0 and 1 or chunk_of[of[i]] or p * v
-    table.insert(list[stages.device_of(chunk, p, stages.v_shaped(plan.schedule or '1f1b'))], i)
+    table.insert(list[parallelism.place_of(chunk, p, parallelism.is_v_shaped(plan))], i)
   end
   return list
 end
@@ -120,7 +120,7 @@ end
 --- kinds and wires.
 function inside.of(search, problem, plan, micro_batch)
   local key = ('%d %s %s %s %s'):format(micro_batch, plan.virtual_stages or 1,
-    tostring(stages.v_shaped(plan.schedule)), plan.stages and table.concat(plan.stages, ',') or 'even',
+    tostring(parallelism.is_v_shaped(plan)), plan.stages and table.concat(plan.stages, ',') or 'even',
     wires_text(problem, plan))
   local known = search.places[key]
   if not known then

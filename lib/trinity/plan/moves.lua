@@ -33,6 +33,12 @@ local function changed(point, fields)
   return util.merged(copy, fields)
 end
 
+-- Stages of a point that a move changed: balanced anew where they were, unless a layout was given.
+local function stages_anew(point, about)
+  local anew = type(point.stages) == 'table' and about.space:takes(point, 'stages', 'balanced')
+  return anew and 'balanced' or point.stages
+end
+
 --- A layer less on the stages whose devices work longest or are fullest, one more on any other neighbour.
 moves.register('stage', function(point, about)
   local list = {}
@@ -129,7 +135,9 @@ moves.register('mesh', function(point, about)
       local other = changed(point, { [from] = point[from] / 2, [to] = point[to] * 2 })
       other.virtual_stages = math.max(1, math.min(point.virtual_stages,
         math.floor(about.space.about.layers / other.pipeline)))
-      if other.pipeline ~= point.pipeline or type(point.stages) == 'table' then other.stages = 'balanced' end
+      if other.pipeline ~= point.pipeline or type(point.stages) == 'table' then
+        other.stages = about.space.given.stages == nil and 'balanced' or stages_anew(point, about)
+      end
       if from ~= to and point[from] % 2 == 0 and about.space:holds(other) then list[#list + 1] = other end
     end
   end
@@ -146,7 +154,7 @@ moves.register('dimension', function(point, about)
         for _, other in ipairs { values[i - 1], values[i + 1] } do
           local fields = { [name] = other }
           local kept = name == 'shard' or name == 'micro_batch'
-          if type(point.stages) == 'table' and not kept then fields.stages = 'balanced' end
+          if not kept then fields.stages = stages_anew(point, about) end
           list[#list + 1] = changed(point, fields)
         end
       end

@@ -26,7 +26,8 @@ local careful = 6 -- plans of a batch that cautious estimates choose; the others
 local patience = 16 -- neighbours that are simulated in vain before only those go on that promise to be the best
 local fitted_from, other_from = 2, 1 -- neighbours are of so many best plans that fit and that do not
 
---- options: networks, space, count (plans), simulations, tasks (of one of them), seconds, reward, own (dimensions),
+--- options: networks, space, count (plans), simulations, tasks (of one of them), seconds, reward (a function),
+--- rate(point) (what a second of a step costs: bounds are on the cost of a step, which is minimised), own (dimensions),
 --- say(text), capacity_bytes, methods (names) and method_options of placement inside stages, included (points).
 function Search.new(options)
   local self = setmetatable(util.merged({}, options), Search)
@@ -76,11 +77,11 @@ function Search:stopping()
   return self.stopped ~= nil
 end
 
---- The step that a plan must beat to be the best. By any other reward than the step time no bound decides.
+--- The cost of a step that a plan must beat to be the best. By a reward that is a function no bound decides.
 function Search:limit_s()
   if self.shapes then return math.huge end
   local best = not self.reward and self.results[1]
-  return best and best.metrics.feasible and best.metrics.step_time_s or math.huge
+  return best and best.metrics.feasible and best.cost or math.huge
 end
 
 --- Puts an entry into the queue: kind, point (whose features its estimate goes by), bound_s.
@@ -138,7 +139,7 @@ function Search:each(family, totals, visit)
     elseif open then
       visit(point, 0, 0)
     else
-      visit(point, bounds.step_time_s(point, totals), bounds.memory_bytes(point, totals))
+      visit(point, bounds.step_time_s(point, totals) * self.rate(point), bounds.memory_bytes(point, totals))
     end
   end)
   return wrong
@@ -325,14 +326,15 @@ function Search:bounded(entry, found)
     count(self, 'memory')
     return self:note_memory(entry.point, most)
   end
-  if entry.bound_s > 0 then note(self.bounded_by, point_kind(entry.point), found.step_time_s / entry.bound_s) end
-  entry.kind, entry.bounds, entry.bound_s = 'plan', found, found.step_time_s
+  local cost = found.step_time_s * self.rate(entry.point)
+  if entry.bound_s > 0 then note(self.bounded_by, point_kind(entry.point), cost / entry.bound_s) end
+  entry.kind, entry.bounds, entry.bound_s = 'plan', found, cost
   entry.fullest = most / (most - worst) -- of a device's memory
   if entry.included then table.insert(self.asked, entry) end
   self:push(entry)
 end
 
---- Seconds that an entry promises: its bound, times what bounds grow by until a simulation. And whether it will fit.
+--- The cost that an entry promises: its bound, times what bounds grow by until a simulation. And whether it will fit.
 function Search:estimate(entry)
   if entry.estimated ~= self.estimates then
     local at = self.grown[entry.key]
@@ -415,7 +417,8 @@ function Search:simulated(entry, metrics, problem)
   local time, memory = metrics.step_time_s / entry.bounds.step_time_s, metrics.peak_memory_bytes / most
   self.time:add(entry.features, time)
   self.memory:add(entry.features, memory)
-  local reward = -metrics.step_time_s
+  local cost = metrics.step_time_s * self.rate(entry.point)
+  local reward = -cost
   if self.reward then
     reward = self.reward(metrics, problem:strategy(entry.strategy))
     if type(reward) ~= 'number' or reward ~= reward then
@@ -424,7 +427,8 @@ function Search:simulated(entry, metrics, problem)
     end
   end
   local result = { point = entry.point, strategy = entry.strategy, bounds = entry.bounds, bound_s = entry.bound_s,
-    metrics = metrics, reward = reward, number = entry.number, moved = entry.moved, included = entry.included }
+    metrics = metrics, reward = reward, cost = cost, number = entry.number, moved = entry.moved,
+    included = entry.included }
   local at = #self.results + 1
   while at > 1 and better(result, self.results[at - 1]) do at = at - 1 end
   table.insert(self.results, at, result)
@@ -438,7 +442,7 @@ function Search:move()
     local fits, from = result.metrics.feasible, false
     if fits and fitting < fitted_from then
       fitting, from = fitting + 1, true
-    elseif not fits and others < other_from and result.metrics.step_time_s < limit then
+    elseif not fits and others < other_from and result.cost < limit then
       others, from = others + 1, true
     end
     if from and not result.left and not (result.included and not self.space:holds(result.point)) then
@@ -574,7 +578,7 @@ end
 function Search:conclude(whole)
   local best, limit = self.results[1], self:limit_s()
   self.left, self.too_large = 0, 0
-  self.lower_bound_s = best and best.metrics.feasible and best.metrics.step_time_s or math.huge
+  self.lower_bound_s = best and best.metrics.feasible and best.cost or math.huge
   for i = 1, #self.queue + #self.beyond do
     local entry = self.queue[i] or self.beyond[i - #self.queue]
     if not entry.done and not entry.moved then

@@ -47,6 +47,9 @@ space.names = names
 local function check_value(owner, name, value)
   local range = integers[name]
   if range then return check.integer(owner, 'dimension', name, value, range[1], range[2]) end
+  if name == 'stages' and type(value) == 'table' then
+    return check.integers(owner, 'dimension', name, value, 0, 2 ^ 20)
+  end
   if type(value) ~= 'boolean' then check.argument(owner, 'dimension', name, value, 'string') end
   if words[name][value] == nil then
     local known = {}
@@ -75,11 +78,12 @@ end
 
 --- Checks a description of a space: known names, or those of dimensions of one's own.
 function space.check(owner, given, own)
-  local known = util.merged({}, names)
+  if given.layout ~= nil then check.argument(owner, 'dimension', 'layout', given.layout, 'string') end
+  local known = util.merged({ layout = true }, names)
   for name in pairs(own) do known[name] = true end
   util.refuse_unknown(owner .. ': space', given, known, 'dimension')
   for name, value in util.sorted_pairs(given) do
-    if type(value) ~= 'function' then listed(owner, name, value) end
+    if type(value) ~= 'function' and name ~= 'layout' then listed(owner, name, value) end
   end
 end
 
@@ -108,11 +112,21 @@ local function most_replicas(places, batch)
   end
 end
 
--- Values that a function gives for each number of devices that may be used: all, or the fastest kinds alone; in order
--- of size.
+-- Numbers of devices that may be used: all, or the fastest kinds alone; where idle ones cost nothing halves, too.
+local function counts_of(about)
+  local counts = about.unequal and about.counts or { about.devices }
+  if not about.fewer then return counts end
+  local list = {}
+  for _, count in ipairs(counts) do
+    while count >= 1 do list[#list + 1], count = count, math.floor(count / 2) end
+  end
+  return list
+end
+
+-- Values that a function gives for each number of devices that may be used; in order of size.
 local function of_counts(about, values)
   local seen, list = {}, {}
-  for _, count in ipairs(about.unequal and about.counts or { about.devices }) do
+  for _, count in ipairs(counts_of(about)) do
     for _, value in ipairs(values(count)) do
       if not seen[value] then
         seen[value] = true
@@ -125,7 +139,7 @@ local function of_counts(about, values)
 end
 
 -- What each dimension ranges over where nothing is said. about: devices, per_node, layers, batch (global), experts,
--- has_attention(), unequal; of unequal devices counts and natural_sorted (unequal.lua).
+-- has_attention(), unequal, fewer; of unequal devices counts and natural_sorted (unequal.lua).
 local defaults = {
   micro_batch = function(_, about)
     local list = {}
@@ -210,6 +224,7 @@ local function contradiction(point, about)
   if space.delays(point.schedule, p) and m < (point.schedule == 'zb-h2' and 2 * p - 1 or p) then
     return 'fewer micro-batches than fill a zero-bubble schedule'
   end
+  if type(point.stages) == 'table' and #point.stages ~= p * v then return 'a layout of other virtual stages' end
   if point.stages == 'even' and about.layers > 0 and about.layers % (p * v) ~= 0 then
     return 'layers that do not divide over the stages'
   end
@@ -223,7 +238,7 @@ local function values_of(self, name, point)
   if not self.rules[name] then return list end
   local allowed = {}
   for _, value in ipairs(list) do
-    local rule = rules.broken(self.rules, name, value, point)
+    local rule = rules.broken(self.rules, name, type(value) == 'table' and 'balanced' or value, point)
     if rule then self.broken = self.broken or rule else allowed[#allowed + 1] = value end
   end
   return allowed
@@ -364,7 +379,7 @@ function space.strategy(point)
     bucket_bytes = point.bucket_bytes,
     synchronise = point.algorithm ~= 'automatic' and point.data > 1
       and { kind = 'all_reduce', algorithm = point.algorithm } or nil,
-    devices = point.devices, inside = point.inside,
+    devices = point.devices, inside = point.inside, tasks = point.tasks,
   }
 end
 
@@ -377,7 +392,7 @@ function space.point_of(strategy, micro_batch)
     schedule = strategy.schedule or '1f1b', virtual_stages = strategy.virtual_stages or 1,
     stages = strategy.stages or 'even', shard = strategy.shard or 0, bucket_bytes = strategy.bucket_bytes or 25000000,
     algorithm = way.algorithm or 'automatic', order = strategy.devices or 'natural', devices = strategy.devices,
-    micro_batches = strategy.micro_batches or 1 }
+    micro_batches = strategy.micro_batches or 1, tasks = strategy.tasks }
 end
 
 --- A copy of a point that does not change any more. Where operators are placed follows from the rest.

@@ -1,12 +1,10 @@
 -- How layers are shared out over the stages of a pipeline: the split whose largest load is least, exactly, where loads
 -- add up; layers of virtual stages as equal as they can be.
 
+local parallelism = require 'trinity.strategy.parallelism'
 local util = require 'trinity.base.util'
 
 local stages = {}
-
---- Whether virtual stages of a schedule go forth and back over the devices.
-function stages.v_shaped(schedule) return schedule == 'zb-v' or schedule == 'dualpipe-v' end
 
 --- Whether layers 1..n fit into p parts in a row of loads of at most `limit`, the most into the first; their numbers.
 --- first, last: what the first and the last part bear beside; load(part, from, to).
@@ -71,13 +69,7 @@ function stages.split(cost, p, first, last, speed, most)
   return evened(cost, p, first, last, high, speed, most)
 end
 
---- The device, from 1, of a virtual stage, from 1, of a pipeline of p devices.
-function stages.device_of(chunk, p, v_shaped)
-  local turn, device = math.floor((chunk - 1) / p), (chunk - 1) % p + 1
-  return v_shaped and turn % 2 == 1 and p + 1 - device or device
-end
-
---- Layers of every virtual stage in the order of the network, from those of every device (stages.device_of); a
+--- Layers of every virtual stage in the order of the network, from those of every device (parallelism.place_of); a
 --- device's chunks are as equal as they can be, the longer ones first.
 ---@param counts integer[] of every device
 ---@param v integer virtual stages of a device
@@ -86,7 +78,7 @@ end
 function stages.virtual(counts, v, v_shaped)
   local p, list = #counts, {}
   for chunk = 1, p * v do
-    local turn, n = math.floor((chunk - 1) / p), counts[stages.device_of(chunk, p, v_shaped)]
+    local turn, n = math.floor((chunk - 1) / p), counts[parallelism.place_of(chunk, p, v_shaped)]
     list[chunk] = math.floor(n / v) + (turn < n % v and 1 or 0)
   end
   return list

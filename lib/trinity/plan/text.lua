@@ -4,7 +4,6 @@ local core = require 'trinity.core'
 local format_table = require('trinity.base.text').format_table
 local nodes = require 'trinity.cluster.nodes'
 local owners = require 'trinity.strategy.owners'
-local simulator = require 'trinity.strategy.simulator'
 local space = require 'trinity.plan.space'
 local util = require 'trinity.base.util'
 
@@ -26,6 +25,13 @@ function text.tokens(graph)
   return 1
 end
 
+--- A cost of a step in its unit.
+function text.cost(found, cost)
+  local of = found.cost_of
+  if not of then return seconds_text(cost) end
+  return ('%.4g %s'):format(cost, of.unit)
+end
+
 --- The best plans as a table: each of another shape (space.shape), with the number of its variants that were simulated.
 function text.plans(found, tokens)
   local rows = {}
@@ -37,8 +43,12 @@ function text.plans(found, tokens)
       ('%.1f %%'):format(100 * plan.model_flop_utilisation), bytes_text(plan.memory_bytes),
       seconds_text(plan.lower_bound_s) }
   end
-  return format_table({ 'plan', 'step', tokens > 1 and 'tokens/s' or 'samples/s', 'FLOP used', 'memory', 'bound' },
-    rows)
+  local head = { 'plan', 'step', tokens > 1 and 'tokens/s' or 'samples/s', 'FLOP used', 'memory', 'bound' }
+  if found.cost_of then
+    table.insert(head, 2, found.cost_of.name)
+    for i, plan in ipairs(found.plans) do table.insert(rows[i], 2, text.cost(found, plan.cost)) end
+  end
+  return format_table(head, rows)
 end
 
 --- What a step is made of, and what it is called.
@@ -71,55 +81,8 @@ function text.shares(plan)
     rest = plan.step_time_s - math.max(bound, busy + inner), first = first }
 end
 
---- Of every stage of the pipeline its virtual stages, in the order in which a micro-batch passes: first and last layer,
---- from 1; of none the last is before the first.
-function text.chunks(plan, layers)
-  local list, p, v, before = {}, plan.pipeline, plan.virtual_stages, 0
-  for stage = 1, p do list[stage] = {} end
-  for chunk = 0, p * v - 1 do
-    local stage, turn = chunk % p + 1, math.floor(chunk / p)
-    if (plan.schedule == 'zb-v' or plan.schedule == 'dualpipe-v') and turn % 2 == 1 then stage = p + 1 - stage end
-    local last = before + (plan.stages and plan.stages[chunk + 1] or layers / (p * v))
-    table.insert(list[stage], { before + 1, last })
-    before = last
-  end
-  return list
-end
-
---- Who owns the peaks of devices. Memory is at its peak long before the last of many micro-batches, but with gpipe.
-local function owners_of(plan, devices)
-  local all, few = plan.micro_batches, 4 * plan.pipeline * plan.virtual_stages
-  local function found(count)
-    return simulator.owners('trinity.plan', plan.problem, plan.strategy, devices, count)
-  end
-  if few >= all or plan.schedule == 'gpipe' then return found(all) end
-  local list = found(few)
-  for i, device in ipairs(devices) do
-    if owners.sum(list[i]) ~= plan.metrics:memory_bytes(device) then return found(all) end
-  end
-  return list
-end
-
-local memories = setmetatable({}, { __mode = 'k' }) -- by plan: its table and its picture have the same
-
---- Memory of the first device of every stage of the pipeline, by owner.
-function text.memory(plan, layers)
-  if memories[plan] then return memories[plan] end
-  local first, chunks, rows = text.shares(plan).first, text.chunks(plan, layers), {}
-  local peaks = owners_of(plan, first)
-  for stage = 1, plan.pipeline do
-    local count = 0
-    for _, chunk in ipairs(chunks[stage]) do count = count + chunk[2] - chunk[1] + 1 end
-    rows[stage] = { stage = stage, device = first[stage], layers = count, peak_bytes = peaks[stage],
-      memory_bytes = plan.metrics:memory_bytes(first[stage]),
-      compute_busy_s = plan.metrics:compute_busy_s(first[stage]) }
-  end
-  memories[plan] = rows
-  return rows
-end
-
-local function memory_table(plan, layers)
-  local stages = text.memory(plan, layers)
+local function memory_table(plan)
+  local stages = owners.of_stages(plan.strategy)
   local shown = owners.of_any(util.map(stages, function(row) return row.peak_bytes end))
   local head = { 'stage', 'layers', 'device', 'memory' }
   for _, owner in ipairs(shown) do head[#head + 1] = owner.name end
@@ -134,8 +97,9 @@ local function memory_table(plan, layers)
   return format_table(head, rows)
 end
 
---- Why one plan loses against another: the largest difference of what their steps are made of.
-function text.loses(best, other)
+--- Why one plan loses against another: the largest difference of what their steps are made of. cost_of: of a result.
+function text.loses(best, other, cost_of)
+  if cost_of then return ('%s more %s'):format(percent(other.cost - best.cost, best.cost), cost_of.name) end
   local a, b = text.shares(best), text.shares(other)
   local words, most = nil, 0
   for _, part in ipairs(text.parts) do
@@ -161,15 +125,19 @@ function text.counts(found)
     .. '%d duplicates, %d unsupported; %d bounded by the engine, %d simulated'):format(c.points, p.contradictory,
     p.memory, p.bound, p.duplicates, p.refused, c.bounded, c.simulated) }
   local best = found.plans[1]
-  if best and found.lower_bound_s < best.step_time_s then
+  if best and found.lower_bound_s < best.cost then
     lines[2] = ('lower bound of all: %s; plan 1 is within %s of it; %d configurations between were not '
-      .. 'simulated'):format(seconds_text(found.lower_bound_s),
-      percent(best.step_time_s - found.lower_bound_s, found.lower_bound_s), found.left)
+      .. 'simulated'):format(text.cost(found, found.lower_bound_s),
+      percent(best.cost - found.lower_bound_s, found.lower_bound_s), found.left)
     if found.too_large > 0 then
       lines[2] = lines[2] .. (', %d of them too large to simulate (--tasks)'):format(found.too_large)
     end
   elseif best then
-    lines[2] = 'plan 1 is optimal: no configuration of the space is faster'
+    lines[2] = 'plan 1 is optimal: no configuration of the space is ' .. (found.cost_of and 'cheaper' or 'faster')
+  end
+  if found.cost_of then
+    lines[#lines + 1] = ('%s of a step, of the GPUs that a plan uses: %s'):format(found.cost_of.name,
+      found.cost_of.text)
   end
   if found.runtime ~= 'any' then
     lines[#lines + 1] = ("space: what runtime '%s' runs; --runtime any has all that trinity can simulate"):format(
@@ -244,15 +212,15 @@ function text.nothing(found)
 end
 
 --- All of it.
-function text.report(found, tokens, layers)
+function text.report(found, tokens)
   local lines = { text.plans(found, tokens) }
   local best = found.plans[1]
   lines[#lines + 1] = ''
   lines[#lines + 1] = shares_line(best)
-  lines[#lines + 1] = memory_table(best, layers)
+  lines[#lines + 1] = memory_table(best)
   if found.plans[2] then lines[#lines + 1] = '' end
   for i = 2, #found.plans do
-    lines[#lines + 1] = ('plan %d: %s'):format(found.plans[i].rank, text.loses(best, found.plans[i]))
+    lines[#lines + 1] = ('plan %d: %s'):format(found.plans[i].rank, text.loses(best, found.plans[i], found.cost_of))
   end
   for _, list in ipairs { front_lines(found), text.counts(found), refused_lines(found) } do
     for _, line in ipairs(list) do lines[#lines + 1] = line end

@@ -12,19 +12,21 @@ Unequal.__index = Unequal
 
 local function key_of(kind) return ('%s %.17g'):format(kind.type, kind.speed) end
 
---- What a search must know of the devices of a cluster; kinds: networks.kinds. Fields: kind_of (an index of kinds, a
---- device), sorted (devices by peak, the fastest first), rate (FLOP a second of a kind),
---- counts (how many devices the fastest kind, the fastest two, ... have), natural_sorted (whether the cluster names
---- the fastest first), capacity_bytes (the most of a device).
-function unequal.new(cluster, kinds)
+--- What a search must know of the devices of a cluster; kinds: networks.kinds; per_s: what a second of each device
+--- costs (nil: all the same). Fields: kind_of (an index of kinds, a device), sorted (devices by peak per cost, the
+--- fastest first), rate (FLOP a second of a kind, per cost), fewer (whether plans may use fewer devices), counts (how
+--- many devices the fastest kind, the fastest two, ... have), natural_sorted (whether the cluster names the fastest
+--- first), capacity_bytes (the most of a device).
+function unequal.new(cluster, kinds, per_s)
   local self = setmetatable({ cluster = cluster, kinds = kinds, kind_of = {}, sorted = {}, counts = {}, rate = {},
-    capacity_bytes = 0, natural_sorted = true }, Unequal)
+    capacity_bytes = 0, natural_sorted = true, fewer = per_s ~= nil }, Unequal)
   local at, rate = {}, self.rate
   for k, kind in ipairs(kinds) do
     at[key_of(kind)], rate[k] = k, 0
     for _, flop in util.sorted_pairs(model.peak_flops_per_s(cluster, kind.type)) do
       rate[k] = math.max(rate[k], flop * kind.speed)
     end
+    if per_s then rate[k] = rate[k] / math.max(per_s[kind.device], 1e-12) end
     self.capacity_bytes = math.max(self.capacity_bytes, cluster.devices[kind.device].capacity_bytes)
   end
   for d, device in ipairs(cluster.devices) do self.kind_of[d], self.sorted[d] = at[key_of(device)], d end
@@ -51,6 +53,22 @@ function Unequal:devices_of(point)
   if not order or order == 'natural' then return nil end
   local used = used_by(point)
   return util.listed(used, function(i) return self.sorted[order == 'fastest_first' and i or used + 1 - i] end)
+end
+
+--- What a second of a point's step costs, as a function of points; per_s: of every device.
+function Unequal:rate_of(per_s)
+  local same, known = #self.kinds == 1, {}
+  return function(point)
+    local used = used_by(point)
+    if same then return used * per_s[1] end
+    local devices = self:devices_of(point)
+    local key = type(point.order) == 'table' and devices or ('%d %s'):format(used, tostring(point.order))
+    if not known[key] then
+      known[key] = 0
+      for i = 1, used do known[key] = known[key] + per_s[devices and devices[i] or i] end
+    end
+    return known[key]
+  end
 end
 
 --- Whether a list of devices is what one of the words for orders says.

@@ -1,5 +1,5 @@
 -- A plan as a picture (SVG): a row a stage of the pipeline, with its layers, its devices by the axes of the mesh, what
--- its first device does when, and what that holds. From what plan/shown.lua keeps of a plan; everything that comes from
+-- its first device does when, and what that holds. From what shown.lua keeps of a strategy; everything that comes from
 -- there is checked or escaped, as it may be a stranger's.
 
 local core = require 'trinity.core'
@@ -9,13 +9,14 @@ local util = require 'trinity.base.util'
 local picture = {}
 
 local width, row, top, most_rows, most_devices = 960, 30, 84, 64, 64
+local letter = 0.56 -- mean width of a letter over its size
 -- Where the columns of a row begin, and how wide they are.
 local at = { layers = 10, mesh = 150, time = 330, memory = 770 }
 local wide = { mesh = 165, time = 425, memory = 180 }
 
 -- Okabe and Ito, 2008, as in report/colours.js.
 local phases = { forward = '#0072B2', backward = '#E69F00', update = '#009E73' }
-local bubble = '#E4E4E4'
+local bubble, busy, free, first_part, other_part = '#E4E4E4', '#8CB8D8', '#F4F4F4', '#5B5B5B', '#A9A9A9'
 
 local function escaped(text)
   return (tostring(text):gsub('[&<>"\']', function(c) return ('&#%d;'):format(c:byte()) end))
@@ -37,17 +38,25 @@ function Drawing:box(x, y, w, h, colour, title)
     title and ('<title>%s</title>'):format(escaped(title)) or '')
 end
 
-function Drawing:text(x, y, text, size, anchor)
-  self:add('<text x="%.1f" y="%.1f" font-size="%d" text-anchor="%s">%s</text>', x, y, size or 12, anchor or 'start',
+--- most: the width that a longer text is made smaller for.
+function Drawing:text(x, y, text, size, anchor, most)
+  size = size or 12
+  if most then size = math.min(size, most / (letter * #text)) end
+  self:add('<text x="%.1f" y="%.1f" font-size="%.3g" text-anchor="%s">%s</text>', x, y, size, anchor or 'start',
     escaped(text))
 end
 
+--- Colours and what they are, from x to the right, in as many lines as they need; returns the height of the last one.
 function Drawing:legend(x, y, entries)
+  local from = x
   for _, entry in ipairs(entries) do
+    local wide_s = 22 + 11 * letter * #entry[1]
+    if x > from and x + wide_s > width then x, y = from, y + 18 end
     self:box(x, y - 9, 10, 10, entry[2])
     self:text(x + 14, y, entry[1], 11)
-    x = x + 22 + 6.2 * #entry[1]
+    x = x + wide_s
   end
+  return y
 end
 
 local function seconds_text(s) return ('%.4g s'):format(s) end
@@ -60,20 +69,25 @@ local function layers_text(chunks)
   return #words > 3 and ('%s, ... %s'):format(words[1], words[#words]) or table.concat(words, ', ')
 end
 
---- Devices of a stage: those of a replica stand together.
-local function draw_mesh(self, y, plan)
+--- Devices of a stage of one replica, and how many replicas there are.
+local function inner_of(plan)
   local size = { data = 1, placement = 1, context = 1, tensor = 1 }
   for _, axis in ipairs(list_of(plan.axes)) do
     if size[axis.name] then size[axis.name] = math.max(1, math.floor(number(axis.size, 1))) end
   end
-  local inner = size.placement * size.context * size.tensor
-  local all = size.data * inner
+  return size.placement * size.context * size.tensor, size.data
+end
+
+--- Devices of a stage: those of a replica stand together.
+local function draw_mesh(self, y, plan)
+  local inner, replicas = inner_of(plan)
+  local all = replicas * inner
   local drawn = math.min(all, most_devices)
   local gap = inner > 1 and 2 or 0
   local step = math.min(14, (wide.mesh - gap * math.ceil(drawn / inner)) / drawn)
   for i = 0, drawn - 1 do
     self:box(at.mesh + i * step + gap * math.floor(i / inner), y + 5, step * 0.86, row - 12,
-      i % inner == 0 and '#5B5B5B' or '#A9A9A9',
+      i % inner == 0 and first_part or other_part,
       ('replica %d, part %d'):format(math.floor(i / inner) + 1, i % inner + 1))
   end
   if drawn < all then self:text(at.mesh + wide.mesh, y + 18, '...', 11) end
@@ -84,7 +98,7 @@ local function draw_time(self, y, stage, step_s)
   local scale = wide.time / math.max(step_s, 1e-12)
   self:box(at.time, y + 4, wide.time, row - 10, bubble, 'waits')
   if not stage.passes then
-    return self:box(at.time, y + 4, math.min(wide.time, number(stage.busy_s) * scale), row - 10, '#8CB8D8', 'computes')
+    return self:box(at.time, y + 4, math.min(wide.time, number(stage.busy_s) * scale), row - 10, busy, 'computes')
   end
   for _, pass in ipairs(list_of(stage.passes)) do
     local start_s, end_s = number(pass.start_s), math.min(step_s, number(pass.end_s))
@@ -116,7 +130,7 @@ end
 
 local function draw_memory(self, y, stage, scale)
   local x, total = at.memory, 0
-  self:box(at.memory, y + 4, wide.memory, row - 10, '#F4F4F4')
+  self:box(at.memory, y + 4, wide.memory, row - 10, free)
   for _, owner in ipairs(owners.list) do
     local bytes = bytes_of(stage, owner)
     local w = bytes / scale * wide.memory
@@ -138,13 +152,46 @@ local function mesh_text(plan)
 end
 
 local function draw_heads(self, plan, capacity)
-  self:text(10, 22, plan.text, 15)
-  self:text(10, 42, ('a step takes %s, no less than %s by its bound; devices: %s'):format(
-    seconds_text(number(plan.step_time_s)), seconds_text(number(plan.lower_bound_s)), mesh_text(plan)), 12)
-  self:text(at.layers, top - 8, 'stage: layers', 11)
-  self:text(at.mesh, top - 8, 'its devices, by replica', 11)
-  self:text(at.memory, top - 8, ('memory of the first (a device has %s)'):format(core.format_bytes(capacity)), 11)
-  self:text(at.time, top - 8, 'what the first does in a step', 11)
+  self:text(10, 22, tostring(plan.text), 15, 'start', width - 20)
+  local what = plan.placed and '' or '; devices: ' .. mesh_text(plan)
+  self:text(10, 42, ('a step takes %s, no less than %s by its bound%s'):format(seconds_text(number(plan.step_time_s)),
+    seconds_text(number(plan.lower_bound_s)), what), 12, 'start', width - 20)
+  self:text(at.layers, top - 8, plan.placed and 'device' or 'stage: layers', 11)
+  if not plan.placed then self:text(at.mesh, top - 8, 'its devices, by replica', 11) end
+  self:text(at.time, top - 8, plan.placed and 'what it does in a step' or 'what the first does in a step', 11)
+  self:text(at.memory + wide.memory, top - 8, ('memory %s(a device has %s)'):format(plan.placed and ''
+    or 'of the first ', core.format_bytes(capacity)), 11, 'end')
+end
+
+local function any(list, is)
+  for _, entry in ipairs(list_of(list)) do
+    if is(entry) then return true end
+  end
+  return false
+end
+
+-- What colours of the drawn rows mean.
+local function time_legend(stages)
+  local entries = { { 'waits', bubble } }
+  if any(stages, function(stage) return not stage.passes end) then entries[2] = { 'computes', busy } end
+  for _, name in ipairs { 'forward', 'backward', 'update' } do
+    local function has(pass) return list_of(pass).phase == name end
+    if any(stages, function(stage) return any(stage.passes, has) end) then
+      entries[#entries + 1] = { name, phases[name] }
+    end
+  end
+  return entries
+end
+
+local function memory_legend(stages)
+  local shown = owners.of_any(util.map(stages, function(stage)
+    local peak = {}
+    for _, owner in ipairs(owners.list) do peak[owner.key] = bytes_of(stage, owner) end
+    return peak
+  end))
+  local entries = util.map(shown, function(owner) return { owner.name, owner.colour } end)
+  entries[#entries + 1] = { 'free memory', free }
+  return entries
 end
 
 --- The picture as text.
@@ -155,30 +202,30 @@ function picture.svg(plan)
   local stages, step_s = list_of(plan.stages), number(plan.step_time_s)
   local capacity = math.max(1, number(plan.capacity_bytes, 1))
   local scale, rows = scale_of(stages, capacity), math.min(#stages, most_rows)
-  local height = top + rows * row + 52
-  self:add('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" '
-    .. 'font-family="sans-serif" fill="#222">', width, height, width, height)
-  self:box(0, 0, width, height, '#fff')
+  local drawn = { unpack(stages, 1, rows) }
   draw_heads(self, plan, capacity)
   for s = 1, rows do
-    local y = top + (s - 1) * row
-    self:text(at.layers, y + 18, ('%d: %s'):format(s, layers_text(stages[s].layers)))
-    draw_mesh(self, y, plan)
+    local y, label = top + (s - 1) * row, stages[s].name
+    label = plan.placed and tostring(label) or ('%d: %s'):format(s, layers_text(stages[s].layers))
+    self:text(at.layers, y + 18, label, 12, 'start', (plan.placed and at.time or at.mesh) - at.layers - 6)
+    if not plan.placed then draw_mesh(self, y, plan) end
     draw_time(self, y, stages[s], step_s)
     draw_memory(self, y, stages[s], scale)
   end
-  local y = height - 30
-  if rows < #stages then self:text(at.layers, y, ('and %d more stages'):format(#stages - rows), 11) end
-  self:legend(at.time, y, { { 'forward', phases.forward }, { 'backward', phases.backward },
-    { 'update', phases.update }, { 'waits', bubble } })
-  local shown = owners.of_any(util.map(stages, function(stage)
-    local peak = {}
-    for _, owner in ipairs(owners.list) do peak[owner.key] = bytes_of(stage, owner) end
-    return peak
-  end))
-  self:legend(at.layers, y + 18, util.map(shown, function(owner) return { owner.name, owner.colour } end))
-  self:add('</svg>\n')
-  return table.concat(self, '\n')
+  local y = top + rows * row + 22
+  if rows < #stages then
+    self:text(at.layers, y, ('and %d more %s'):format(#stages - rows, plan.placed and 'devices' or 'stages'), 11)
+    y = y + 18
+  end
+  if not plan.placed then
+    y = self:legend(at.layers, y, { { 'first device of a replica', first_part },
+      inner_of(plan) > 1 and { 'its others', other_part } or nil }) + 18
+  end
+  y = self:legend(at.layers, y, time_legend(drawn)) + 18
+  local height = self:legend(at.layers, y, memory_legend(drawn)) + 14
+  return ('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" font-family="sans-serif" '
+    .. 'fill="#222">\n<rect width="%d" height="%d" fill="#fff"/>\n%s\n</svg>\n'):format(width, height, width, height,
+    width, height, table.concat(self, '\n'))
 end
 
 --- Pictures of the plans of a run's result of kind 'plan' into its data; what was not kept is not drawn.

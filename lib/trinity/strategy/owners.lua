@@ -1,6 +1,9 @@
 -- Who owns a device's peak memory (trinity.PeakBytes): names and colours, in the order of tables and pictures. Colours:
 -- Okabe and Ito, 2008, as in report/colours.js, and paler ones of these.
 
+local core = require 'trinity.core'
+local parallelism = require 'trinity.strategy.parallelism'
+local simulator = require 'trinity.strategy.simulator'
 local util = require 'trinity.base.util'
 
 local owners = {}
@@ -38,6 +41,42 @@ function owners.sum(peak)
   local sum = 0
   for _, bytes in util.sorted_pairs(peak) do sum = sum + bytes end
   return sum
+end
+
+-- Who owns the peaks of devices. Memory is at its peak long before the last of many micro-batches, but with gpipe; an
+-- order of one's own has all of them.
+local function peaks_of(strategy, devices)
+  local all, few = strategy.micro_batches or 1, 4 * (strategy.mesh.pipeline or 1) * (strategy.virtual_stages or 1)
+  local function found(count)
+    return simulator.owners('strategy:picture', strategy.problem, strategy, devices, count)
+  end
+  if few >= all or strategy.schedule == 'gpipe' or strategy.schedule == 'order' then return found(all) end
+  local list = found(few)
+  for i, device in ipairs(devices) do
+    if owners.sum(list[i]) ~= strategy.metrics:memory_bytes(device) then return found(all) end
+  end
+  return list
+end
+
+local stages = setmetatable({}, { __mode = 'k' }) -- by strategy: its table and its picture have the same
+
+--- Of the first replica's first device of every stage of a mesh: stage, device, layers, chunks (parallelism.chunks),
+--- peak_bytes, memory_bytes, compute_busy_s.
+---@param strategy trinity.Strategy
+---@return table[]
+function owners.of_stages(strategy)
+  if stages[strategy] then return stages[strategy] end
+  local first = parallelism.first_devices { coordinates = core.mesh_coordinates(util.picked(strategy, { 'mesh', 'order',
+    'devices' })) }
+  local chunks = parallelism.chunks(strategy, (core.repeated_layers(strategy.problem.graph.handle)))
+  local peaks, metrics = peaks_of(strategy, first), strategy.metrics
+  stages[strategy] = util.map(first, function(device, stage)
+    local layers = 0
+    for _, chunk in ipairs(chunks[stage]) do layers = layers + chunk[2] - chunk[1] + 1 end
+    return { stage = stage, device = device, layers = layers, chunks = chunks[stage], peak_bytes = peaks[stage],
+      memory_bytes = metrics:memory_bytes(device), compute_busy_s = metrics:compute_busy_s(device) }
+  end)
+  return stages[strategy]
 end
 
 return owners

@@ -4,6 +4,7 @@
 local array = require 'trinity.base.array'
 local core = require 'trinity.core'
 local check = require 'trinity.base.check'
+local layout = require 'trinity.strategy.layout'
 local options = require 'trinity.base.options'
 local util = require 'trinity.base.util'
 
@@ -20,7 +21,8 @@ local mesh = options.declare('trinity.Mesh', { kind = 'axis',
     help = "places in a replica's stage on which single operators run (`inside`)" },
 })
 
-local schedules = { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-h2', 'zb-interleaved', 'zb-v', 'dualpipe-v' }
+local schedules = { 'gpipe', '1f1b', 'interleaved', 'zb-h1', 'zb-h2', 'zb-interleaved', 'zb-v', 'dualpipe-v',
+  'order' }
 
 local synchronise = options.declare('trinity.MeshSynchronisation', { kind = 'field',
   help = 'How the replicas of a mesh are kept alike.',
@@ -54,18 +56,32 @@ local function check_recompute(owner, place, name, value)
   if type(value) ~= 'function' then check.value(owner, place, name, value, { 'choice', words.set }) end
 end
 
+local function check_tasks(owner, place, name, value)
+  if type(value) == 'string' then return end
+  for i, row in ipairs(check.argument(owner, place, name, value, 'table')) do
+    if type(row) == 'table' then check.list(owner, place, ('%s[%d]'):format(name, i), row, 'string')
+    else check.argument(owner, place, ('%s[%d]'):format(name, i), row, 'string') end
+  end
+end
+
 local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
   help = 'A strategy that is the same for all layers. The batch of the graph is a micro-batch of one replica.',
   { 'mesh', mesh, needed = true, help = 'how devices are used' },
   { 'order', 'table', as = "('tensor'|'context'|'placement'|'expert'|'data'|'pipeline')[]",
     otherwise = 'tensor, context, placement, expert, data, pipeline', help = 'axes, innermost first' },
   { 'devices', 'integers', least = 1, most = 2 ^ 20, otherwise = "the cluster's", help = 'that the mesh is made of' },
-  { 'schedule', options.words('trinity.MeshSchedule', schedules), '1f1b', help = 'of stages' },
+  { 'schedule', options.words('trinity.MeshSchedule', schedules), '1f1b', help = "of stages; 'order': as `tasks` say" },
+  { 'tasks', 'any', check = check_tasks, as = 'string[]|string[][]|string',
+    otherwise = "the schedule's",
+    help = "an order of one's own: one row of tasks per place on `pipeline`, '0F0,0F1,0B0,0B1' or a list (virtual "
+      .. "stage, F, B, I or W, micro-batch, from 0), as PyTorch's schedules have them; or a CSV file of such rows" },
   { 'micro_batches', 'integer', 1, least = 1, most = 2 ^ 20, help = 'of a step' },
   { 'virtual_stages', 'integer', 1, least = 1, most = 4096,
     help = 'of a device: some of interleaved schedules, two of zb-v and dualpipe-v' },
   { 'stages', 'integers', least = 0, most = 2 ^ 20, otherwise = 'equally many',
     help = 'layers of every virtual stage' },
+  { 'layout', 'string', otherwise = 'as `stages` say',
+    help = "in place of `stages` and `virtual_stages`: Megatron-LM's layout, 'Et*3|(tt|)*29mL'" },
   { 'recompute', words, 'none', check = check_recompute,
     as = 'trinity.RecomputeWord|fun(op: trinity.Operator): boolean?',
     help = 'before backward: the core of attention, or whole layers; a function: the forward operators for which it '
@@ -92,9 +108,9 @@ local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
   { 'synchronise', synchronise, help = 'how replicas are kept alike' },
 })
 
-local fields = { 'mesh', 'order', 'devices', 'schedule', 'micro_batches', 'virtual_stages', 'stages', 'recompute',
-  'sequence_parallel', 'scatter_gather', 'overlap_tensor', 'shard', 'bucket_bytes', 'context_kind', 'synchronise',
-  'split', 'operators', 'inside' }
+local fields = { 'mesh', 'order', 'devices', 'schedule', 'tasks', 'layout', 'micro_batches', 'virtual_stages',
+  'stages', 'recompute', 'sequence_parallel', 'scatter_gather', 'overlap_tensor', 'shard', 'bucket_bytes',
+  'context_kind', 'synchronise', 'split', 'operators', 'inside' }
 
 local rule = options.declare('trinity.OperatorChoice', { kind = 'field',
   help = 'What holds for one forward operator in place of the words of a mesh.',
@@ -165,6 +181,48 @@ local function places_of(owner, inside, graph)
   return graph and places or nil
 end
 
+--- An order of one's own with what follows from it: micro-batches, virtual stages, and the schedule that has this
+--- order, or 'order'.
+local function resolve_tasks(owner, given)
+  local rows, source = given.tasks, 'tasks'
+  if type(rows) == 'string' then
+    source, rows = util.shortened(rows), {}
+    for row in (util.read_file(given.tasks):gsub('\r?\n$', '') .. '\n'):gmatch '([^\n]*)\n' do rows[#rows + 1] = row end
+  end
+  rows = util.map(rows, function(row) return type(row) == 'table' and table.concat(row, ',') or row end)
+  local ok, found = pcall(core.read_order, rows)
+  if not ok then
+    util.fail('%s: %s: %s', owner, source, (util.unplaced(tostring(found)):gsub('^trinity%.read_order: ', '')))
+  end
+  if #found.tasks ~= (given.mesh.pipeline or 1) then
+    util.fail('%s: %s: expected pipeline = %d rows, got %d', owner, source, given.mesh.pipeline or 1, #found.tasks)
+  end
+  if given.schedule == 'order' then given.schedule = nil end
+  for _, name in ipairs { 'schedule', 'micro_batches', 'virtual_stages' } do
+    if given[name] ~= nil and given[name] ~= found[name] then
+      util.fail('%s: %s: expected %s = %s, as the tasks have, got %s', owner, source, name, tostring(found[name]),
+        tostring(given[name]))
+    end
+    given[name] = found[name]
+  end
+  given.tasks = found.schedule == 'order' and found.tasks or nil
+end
+
+--- Stages in the words of Megatron-LM's layout, whose virtual stages go round the places in turn.
+local function resolve_layout(owner, given, graph)
+  local p = given.mesh.pipeline or 1
+  local stages = layout.stages(given.layout, p, graph, owner .. ': layout')
+  if given.stages then util.fail("%s: layout: expected no 'stages' with it", owner) end
+  if given.virtual_stages and given.virtual_stages ~= #stages / p then
+    util.fail('%s: layout: expected virtual_stages = %d, as it has, got %d', owner, #stages / p, given.virtual_stages)
+  end
+  given.stages, given.virtual_stages, given.layout = p > 1 and stages or nil, #stages / p, nil
+  if given.virtual_stages > 1 and given.schedule == nil then given.schedule = 'interleaved' end
+  if parallelism.is_v_shaped(given) then
+    util.fail("%s: layout: expected a schedule whose stages go round the places, got '%s'", owner, given.schedule)
+  end
+end
+
 --- Whether a plan is of this kind.
 function parallelism.is(plan) return type(plan) == 'table' and rawget(plan, 'mesh') ~= nil end
 
@@ -176,10 +234,47 @@ function parallelism.fields(owner, plan, graph, selective)
   declared:check(owner, given)
   given = util.picked(given, fields)
   if given.recompute == 'selective' and selective then given.recompute = selective end
+  if given.tasks then resolve_tasks(owner, given) end
+  if given.layout then resolve_layout(owner, given, graph) end
   if given.operators then check_rules(owner, given.operators) end
   if given.split or type(given.recompute) == 'function' then resolve(owner, given, graph) end
   if given.inside then given.inside = places_of(owner, given.inside, graph) end
   return given
+end
+
+--- A strategy with an order of its own (`tasks`) in place of its schedule; its stages stay where the order has as many.
+function parallelism.with_tasks(strategy, tasks)
+  local plan = util.picked(strategy, fields)
+  plan.schedule, plan.micro_batches, plan.virtual_stages, plan.tasks = nil, nil, nil, tasks
+  plan = parallelism.fields('strategy', plan, strategy.problem.graph)
+  if plan.virtual_stages ~= (strategy.virtual_stages or 1) then plan.stages = nil end
+  return strategy.problem:strategy(plan, util.picked(strategy, { 'method', 'seed', 'evaluations' }))
+end
+
+--- Whether its virtual stages go forth and back over the places of the pipeline, not round them in turn.
+function parallelism.is_v_shaped(plan)
+  if plan.schedule ~= 'order' then return plan.schedule == 'zb-v' or plan.schedule == 'dualpipe-v' end
+  local last = #plan.tasks * (plan.virtual_stages or 1) - 1
+  return (',' .. plan.tasks[1]):find((',%dF'):format(last), 1, true) ~= nil
+end
+
+--- The place on a pipeline of p, from 1, of a virtual stage, from 1.
+function parallelism.place_of(chunk, p, v_shaped)
+  local turn, place = math.floor((chunk - 1) / p), (chunk - 1) % p + 1
+  return v_shaped and turn % 2 == 1 and p + 1 - place or place
+end
+
+--- Of every place on the pipeline its virtual stages, in the order in which a micro-batch passes: first and last layer,
+--- from 1; of none the last is before the first.
+function parallelism.chunks(plan, layers)
+  local p, v, before = plan.mesh.pipeline or 1, plan.virtual_stages or 1, 0
+  local list, v_shaped = util.listed(p, function() return {} end), parallelism.is_v_shaped(plan)
+  for chunk = 1, p * v do
+    local last = before + (plan.stages and plan.stages[chunk] or layers / (p * v))
+    table.insert(list[parallelism.place_of(chunk, p, v_shaped)], { before + 1, last })
+    before = last
+  end
+  return list
 end
 
 --- A plan no step of which costs more than one of this: of replicas that meet every few steps, one that never meet.

@@ -15,7 +15,7 @@ local util = require 'trinity.base.util'
 
 local simulator = {}
 
-local schedule_fields = { 'schedule', 'micro_batches', 'priority', 'order', 'stage' }
+local schedule_fields = { 'schedule', 'micro_batches', 'priority', 'order', 'tasks', 'stage' }
 local plan_rules = { placement = 'any', splits = 'any' }
 for _, name in ipairs(schedule_fields) do plan_rules[name] = 'any' end
 
@@ -103,7 +103,7 @@ function simulator.lowered(owner, problem, plan)
   local inner = { graph = graphs.wrap(low.graph), cluster = problem.cluster, rules = problem.rules,
     handle = low.problem }
   return inner, { placement = array.int32_of(low.placement), schedule = low.schedule,
-    micro_batches = low.micro_batches, stage = low.stage }, low
+    micro_batches = low.micro_batches, tasks = low.tasks, stage = low.stage }, low
 end
 
 --- Metrics of a plan, to be filled. The batch of the graph is a micro-batch of one replica.

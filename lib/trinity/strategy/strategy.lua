@@ -145,6 +145,20 @@ function Strategy:explain() return require 'trinity.strategy.explain'(self) end
 ---@return trinity.Account
 function Strategy:account() return (require('trinity.strategy.account')(self)) end
 
+--- What happened when in a step of it.
+---@return trinity.Timeline
+function Strategy:timeline() return simulator.timeline('strategy:timeline', self.problem, self) end
+
+--- Writes a picture of it (SVG): one row per stage of the pipeline or, of a placement, per device, with its layers,
+--- what it does in a step, and who owns its memory.
+---@param path string
+---@return string path
+function Strategy:picture(path)
+  check.path('strategy:picture', 1, 'path', path)
+  util.write_file('strategy:picture', path, hooks.picture(self))
+  return path
+end
+
 --- A strategy as JSON text: see strategy:save.
 function strategy.text(self)
   local notes = util.merged(util.picked(self.metrics, saved_metrics), util.picked(self, { 'method', 'seed',
@@ -232,6 +246,6 @@ function strategy.load(problem, path, options)
   return found
 end
 
-check.methods(Strategy, 'trinity.Strategy', 'split')
+check.methods(Strategy, 'trinity.Strategy', 'split layout')
 
 return strategy

@@ -1,4 +1,4 @@
--- Rows of `trinity fidelity collectives` from files and folders in which others keep measured collectives in forms of
+-- Rows of comparison collectives from files and folders in which others keep measured collectives in forms of
 -- their own:
 --   nccl.csv                                 NCCL's tests of AIConfigurator (github ai-dynamo/aiconfigurator)
 --   AR_GPU2_1M_1024M_LUT ...        all-reduces of vTrain's A100 (github VIA-Research/vTrain, trace/a100), by GPUs

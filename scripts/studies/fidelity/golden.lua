@@ -7,10 +7,11 @@ local case = require 'studies.fidelity.case'
 local csv = require 'trinity.base.csv'
 local errors = require 'studies.fidelity.errors'
 local json = require 'trinity.base.json'
-local layout = require 'trinity.formats.layout'
+local layout = require 'trinity.strategy.layout'
 local nodes = require 'trinity.cluster.nodes'
 local owners = require 'trinity.strategy.owners'
 local parallel_map = require 'trinity.parallel'
+local recomputes = require 'trinity.job.recomputes'
 local runtimes = require 'trinity.cluster.runtimes'
 local statistics = require 'trinity.base.statistics'
 local text = require 'trinity.base.text'
@@ -29,30 +30,6 @@ local machines = { dgx_a100 = 'dgx_a100_80gb', dgx_h100 = 'dgx_h100', dgxh100_dg
   dgx_gb200 = 'gb200_nvl72' }
 local families = { gpt = true, moe = true, mixtral = true }
 local least_hidden = 1024 -- networks of less measure logits and the framework
-
---- Modules that Megatron-LM's selective recomputation repeats, as operators.
-local function recomputes(modules)
-  local function any(op, ...)
-    for _, pattern in ipairs { ... } do if op.name:find(pattern) then return true end end
-  end
-  local of = {
-    layernorm = function(op) return any(op, '/norm_[12]$') end,
-    moe_act = function(op) return any(op, '/experts/activation') end,
-    mla_up_proj = function(op) return any(op, 'query_norm', 'latent_norm', 'query_up', 'key_value', '_rotary') end,
-    mlp = function(op) return any(op, '/feed_forward/[giua]', '/feed_forward/down/input') end,
-    core_attn = function(op)
-      return op.type == 'Attention' or any(op, '/scores$', '/softmax', '/context', '/dropout$')
-    end,
-  }
-  local chosen = {}
-  for name in modules:gmatch '[%w_]+' do
-    if not of[name] then util.fail('recomputed module %s', util.unknown(name, util.sorted_keys(of))) end
-    chosen[#chosen + 1] = of[name]
-  end
-  return function(op)
-    for _, holds in ipairs(chosen) do if holds(op) then return true end end
-  end
-end
 
 --- Layers of every virtual stage: of a layout ("Et*3|(tt|)*6L"), of first and last stages, or equally many.
 local function stages_of(row, count, virtual, whole)

@@ -3,7 +3,7 @@
 -- medians of steps in rounds over all placements, each visit with one step of warm-up.
 
 local core = require 'trinity.core'
-local fidelity = require 'studies.papers.fidelity'
+local fidelity = require 'studies.papers.figure9'
 local measure = require 'trinity.execute.measure'
 local model = require 'trinity.graph.model'
 local plot = require 'trinity.report.plot'

@@ -1,7 +1,7 @@
 #!/usr/bin/env trinity
 -- Solves a strategy-selection problem in the format of the IOPDDL contest (ASPLOS 2025), which is also that of PaSE's
 -- tables, or AutoParallel's (its choices, costs, equalities and memory as JSON). With --json one object with fields
--- of what trinity.select gives (trinity reference SelectResult): name, cost, feasible, infeasibility, peak_usage,
+-- of what trinity.select gives (trinity help SelectResult): name, cost, feasible, infeasibility, peak_usage,
 -- bound (null where there is none, or where nothing is feasible), optimal, solution (counted from 0 as in the file),
 -- seconds, stopped (the exit status is then 130 or 143), table_entries, peak_table_entries; of AutoParallel's
 -- problems also placements and the objective that the file states.

@@ -6,7 +6,7 @@
 local progress = require 'trinity.base.progress'
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
-local fidelity = require 'studies.papers.fidelity'
+local fidelity = require 'studies.papers.figure9'
 local measure = require 'trinity.execute.measure'
 local plot = require 'trinity.base.plot'
 local text = require 'trinity.base.text'

@@ -3,8 +3,7 @@
 
 local core = require 'trinity.core'
 local frame = require 'frame'
-local layout = require 'trinity.formats.layout'
-local schedules = require 'trinity.formats.pytorch_schedule'
+local layout = require 'trinity.strategy.layout'
 local trinity = require 'trinity'
 
 local strategy
@@ -25,13 +24,15 @@ local readers = {}
 
 -- What is read is written as the same, and costs something.
 function readers.s(text)
-  local fine, orders = frame.try(schedules.parse, text, 'input')
+  local rows = {}
+  for row in (text .. '\n'):gmatch '([^\n]*)\n' do rows[#rows + 1] = row end
+  local fine, order = frame.try(core.read_order, rows)
   if not fine then return end
-  if schedules.text(schedules.parse(schedules.text(orders.ranks), 'again').ranks) ~= schedules.text(orders.ranks) then
+  if table.concat(core.read_order(order.tasks).tasks, '\n') ~= table.concat(order.tasks, '\n') then
     frame.finding('orders read again are others')
   end
-  if #orders.ranks == 2 and orders.stages == 2 and orders.micro_batches < 9 then
-    frame.try(trinity.formats.simulate_schedule, mesh(), orders)
+  if #order.tasks == 2 and order.virtual_stages == 1 and order.micro_batches < 9 then
+    frame.try(mesh().problem.strategy, mesh().problem, { mesh = { pipeline = 2 }, tasks = order.tasks })
   end
 end
 

@@ -139,8 +139,6 @@ describe('--cluster', function()
 end)
 
 -- Directories that scripts hand all of their options to.
-local whole = { ['studies/fidelity/study'] = 'scripts/studies/fidelity' }
-
 -- The commands, and studies by their files.
 local scripts = commands.names()
 for _, study in ipairs(core.list_folder(root .. '/scripts/studies')) do
@@ -151,15 +149,15 @@ end
 -- The text of a script and of the modules that it requires.
 local function text_of(name)
   local parts = { core.read_file(('%s/scripts/%s.lua'):format(root, name)) }
-  for module in parts[1]:gmatch "require[ (]'(trinity%.[%w_.]+)'" do
-    local stem = ('%s/lib/%s'):format(root, module:gsub('%.', '/'))
+  for module in parts[1]:gmatch "require[ (]'([%w_]+%.[%w_.]+)'" do
+    local stem = ('%s/%s/%s'):format(root, module:find '^studies' and 'scripts' or 'lib', (module:gsub('%.', '/')))
     for _, ending in ipairs { '.lua', '/init.lua' } do
       if core.exists(stem .. ending) then parts[#parts + 1] = core.read_file(stem .. ending) end
     end
   end
-  local folder = whole[name] and ('%s/%s/'):format(root, whole[name])
-  for _, file in ipairs(folder and core.list_folder(folder) or {}) do
-    parts[#parts + 1] = core.read_file(folder .. file)
+  local folder = name:match '^studies/.*/' -- of a study, whose modules read its options, too
+  for _, file in ipairs(folder and core.list_folder(('%s/scripts/%s'):format(root, folder)) or {}) do
+    if file:find '%.lua$' then parts[#parts + 1] = core.read_file(('%s/scripts/%s%s'):format(root, folder, file)) end
   end
   return table.concat(parts, '\n')
 end
@@ -171,8 +169,7 @@ describe('a command', function()
       local text = text_of(name)
       for option, declared in trinity.sorted_pairs(commands.about(name).options) do
         count = count + (declared.common and 0 or 1)
-        local of_cluster = option == 'constants' or option == 'runtime' -- which trinity.options reads
-        if not declared.common and not of_cluster and not text:find('%.' .. option .. '%f[^%w_]') and not text:find("'" .. option .. "'", 1, true) then
+        if not declared.common and not declared.of_cluster and not text:find('%.' .. option .. '%f[^%w_]') and not text:find("'" .. option .. "'", 1, true) then
           unread[#unread + 1] = ('%s --%s'):format(name, option)
         end
       end

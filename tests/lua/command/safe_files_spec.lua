@@ -46,7 +46,7 @@ local reads = {
   policy = function() policy { load = f 'policy' } end,
   layer = function() trinity.nn.linear { inputs = 2, outputs = 2 }:load(f 'layer') end,
   tensors = function() trinity.tensor.load(f 'tensors') end,
-  order = function() trinity.formats.read_schedule(f 'order.csv') end,
+  order = function() problem:strategy { mesh = { pipeline = 2 }, tasks = f 'order.csv' } end,
   selection = function() trinity.select(f 'select.json', { quiet = true }) end,
   profile = function() trinity.profile.load(f 'profile.json') end,
   search = function() search { resume = f 'search.json' } end,

@@ -3,7 +3,7 @@
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
-local layout = require 'trinity.formats.layout'
+local layout = require 'trinity.strategy.layout'
 
 local function random_stages(random)
   local count, stages = random:integer(12), {}
@@ -72,5 +72,56 @@ describe('layouts of stages', function()
     refused('Etm|ttL', 2, 3, 'stage 2 has layers behind the first m')
     expect(function() layout.read('Etx|L', 'plan.txt') end):raises "plan.txt: stage 1 %('Etx'%): expected E, t, m or L, got 'x'"
     expect(function() layout.read('Et*9999999|L', 'plan.txt') end):raises 'more than 65536 units'
+  end)
+end)
+
+describe('a layout of a strategy', function()
+  local problem = trinity.problem { cluster = trinity.cluster 'p100x4',
+    graph = trinity.model(core.home .. '/tests/data/clients/models/llama.json', { sequence = 32, layers = 6 }) }
+  local function with(fields)
+    local plan = { mesh = { pipeline = 2 }, micro_batches = 4, layout = 'Et|(tt|)*2tL' }
+    for name, value in pairs(fields or {}) do plan[name] = value end -- in any order
+    return problem:strategy(plan)
+  end
+  it('is its stages, uneven virtual ones, too, and is written as it was read', function()
+    local found = with()
+    expect(found == problem:strategy { mesh = { pipeline = 2 }, micro_batches = 4, schedule = 'interleaved',
+      virtual_stages = 2, stages = { 1, 2, 2, 1 } }):equals(true)
+    expect((found:export { format = 'megatron' })):matches "layout 'Et|tt|tt|tL'"
+  end)
+  it('may have the embedding or the loss alone in a stage', function()
+    local found = with { layout = 'E|ttttttL' }
+    expect(found:account().stages[1].layers):equals(0)
+    expect((found:export { format = 'megatron' })):matches "layout 'E|t%*6L'"
+  end)
+  it('is refused where Megatron-LM refuses it, or the strategy says something else', function()
+    local function refused(fields, message) expect(function() with(fields) end):raises(message) end
+    refused({ layout = 'Et|ttL' }, 'layout: 3 t, expected num%-layers = 6')
+    refused({ layout = 'Ett|tt|ttL' }, 'layout: 3 stages, expected a multiple of pipeline%-model%-parallel%-size = 2')
+    refused({ layout = 'Ettt|tttmL' }, 'layout: 1 m, expected mtp%-num%-layers = 0')
+    refused({ layout = 'Ettx|tttL' }, "layout: stage 1 %('Ettx'%): expected E, t, m or L, got 'x'")
+    refused({ stages = { 1, 2, 2, 1 } }, "layout: expected no 'stages' with it")
+    refused({ virtual_stages = 3 }, 'layout: expected virtual_stages = 2, as it has, got 3')
+    refused({ schedule = 'zb-v' }, "layout: expected a schedule whose stages go round the places, got 'zb%-v'")
+  end)
+  it('has layers that predict further tokens beside the loss', function()
+    local graph = trinity.model('decoder', { sequence = 32, layers = 4, hidden = 64, heads = 4, vocabulary = 128,
+      further = 1 })
+    local ahead = trinity.problem { graph = graph, cluster = trinity.cluster 'p100x4' }
+    local found = ahead:strategy { mesh = { pipeline = 2 }, micro_batches = 2, layout = 'Ett|ttmL' }
+    expect((found:export { format = 'megatron' })):matches "layout 'Ett|ttmL'"
+    expect(function() ahead:strategy { mesh = { pipeline = 2 }, micro_batches = 2, layout = 'Ett|ttL' } end)
+      :raises 'layout: 0 m, expected mtp%-num%-layers = 1'
+    expect(function() ahead:strategy { mesh = { pipeline = 4 }, micro_batches = 2, layout = 'Ett|tt|m|L' } end)
+      :raises 'layout: m is not in the last stage'
+  end)
+  it('restricts a search to its stages', function()
+    local found = trinity.plan { graph = problem.graph, cluster = problem.cluster, global_batch = 8, simulations = 8,
+      space = { layout = 'Et|(tt|)*2tL', micro_batch = 1 }, quiet = true }
+    expect(#found.simulated > 0):equals(true)
+    for _, plan in ipairs(found.simulated) do
+      expect(table.concat(plan.stages, ' ')):equals '1 2 2 1'
+      expect(plan.pipeline * plan.virtual_stages):equals(4)
+    end
   end)
 end)

@@ -20,7 +20,9 @@ local readers = {
     return model(file_with(record.hex:gsub('%x%x', function(digits) return string.char(tonumber(digits, 16)) end), '.0.et'))
   end },
   pytorch_schedule = { 'formats', function()
-    return trinity.formats.read_schedule(file_with('0F0,0B0\r\n', '.csv')).stages == 1
+    local problem = trinity.problem { graph = trinity.model(data .. 'clients/models/llama.json', { sequence = 32 }),
+      cluster = trinity.cluster 'p100x2' }
+    return problem:strategy({ mesh = { pipeline = 2 }, tasks = file_with('0F0,0B0\r\n1F0,1B0\r\n', '.csv') }).schedule == 'gpipe'
   end },
   onnx = { 'onnx', function() return model(data .. 'onnx/lstm.onnx') end },
   pt2 = { 'exported', function() return model(data .. 'exported/lstm.pt2') end },

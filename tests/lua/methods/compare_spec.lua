@@ -155,7 +155,7 @@ describe('trinity search', function()
   it('compares several methods: rows as JSON and as a table', function()
     local words = 'search --model vgg16 --cluster p100x2 --method single_device,heft,random --evaluations 20 --seeds 2'
     trinity_says(words .. ' --json', 0, '"method":%s*"heft"', '"best":')
-    trinity_says(words, 0, 'made by: trinity scripts/search.lua')
+    trinity_says(words, 0, 'made by: trinity search')
   end)
   it_shared('the house method beats the published annealing with the same 3000 evaluations', function()
     local text = core.read_file(shared 'placeto-sim/search_reference.json')

@@ -1,8 +1,7 @@
 -- Profiles of real devices: the fit recovers a cost model from the times that it gives, files are checked, and what is
--- measured serves as a cluster and as times. Placements simulated beside executed ones: the statistics of figure 9.
+-- measured serves as a cluster and as times.
 
 local core = require 'trinity.core'
-local fidelity = require 'studies.papers.fidelity'
 local fit = require 'trinity.profile.fit'
 local json = require 'trinity.base.json'
 local trinity = require 'trinity'
@@ -208,49 +207,5 @@ describe('a profile', function()
     expect(function() return trinity.profile.measure(graph, { sizes = {} }) end):raises(
       "option 'sizes': expected at least one")
     expect(function() return core.measure_copies('cpu:0', 'cpu:1', { 2 }, 1) end):raises 'entry 1: expected 4 to 2^32'
-  end)
-end)
-
-describe('simulated against measured', function()
-  it('is judged by error, order and memory', function()
-    local function entry(simulated_s, measured_s, simulated_bytes)
-      return { simulated_s = simulated_s, measured_s = measured_s, simulated_bytes = { 3, simulated_bytes },
-        measured_bytes = { 100, 9 } }
-    end
-    local found = fidelity.summary { entry(1, 1.25, 90), entry(2, 2, 110), entry(3, 1, 100) }
-    expect(found.mean_error):near((0.2 + 0 + 2) / 3, 1e-12)
-    expect(found.largest_error):near(2, 1e-12)
-    expect(found.regret):near(0.25, 1e-12)
-    expect(found.least_memory_ratio):near(0.9, 1e-12)
-    expect(found.tau):near(-1 / 3, 1e-12)
-    local halves = { { 1, 2 }, { 2, 1 }, { 3, 3 } }
-    local judged = {}
-    for i, half in ipairs(halves) do
-      judged[i] = entry(i, i, 9)
-      judged[i].halves_s = half
-    end
-    expect(fidelity.summary(judged).halves_tau):near(1 / 3, 1e-12)
-    expect(fidelity.kendall_tau({ 1, 2, 3, 4 }, { 10, 20, 30, 40 })):equals(1)
-    expect(fidelity.kendall_tau({ 1, 2, 3, 4 }, { 4, 3, 2, 1 })):equals(-1)
-    expect(fidelity.kendall_tau({ 1, 1, 2 }, { 1, 2, 3 })):near(2 / math.sqrt(6), 1e-12)
-  end)
-
-  it('measures every placement, each once among the placements', function()
-    local problem = trinity.problem { graph = graph, profile = profile }
-    local entries = fidelity.placements(problem, 12, 1)
-    expect(#entries >= 12):equals(true)
-    fidelity.measure(problem, entries, { devices = quick.devices, steps = 2, warm_up = 1, seed = 1 })
-    for _, entry in ipairs(entries) do
-      expect(entry.measured_s > 0 and entry.simulated_s > 0):equals(true)
-      expect(entry.loss):equals(entries[1].loss)
-      expect(entry.measured_bytes[1] + entry.measured_bytes[2] >= graph.parameter_bytes):equals(true)
-    end
-  end)
-
-  it('names networks with their sizes', function()
-    local name, chosen = fidelity.network 'gnmt:4:hidden=64:sequence=6'
-    expect(name):equals 'gnmt'
-    expect(chosen.batch_size + chosen.hidden + chosen.sequence):equals(74)
-    expect(function() return fidelity.network 'gnmt:4:hidden' end):raises "expected NAME:BATCH:OPTION=NUMBER"
   end)
 end)

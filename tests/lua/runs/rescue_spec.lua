@@ -151,7 +151,7 @@ describe('a file of results', function()
   local commands = { 'search --model alexnet --method annealing --evaluations 9 --output_dir here',
     'search --model alexnet --method annealing --evaluations 9 --output_dir here/below --json',
     'search --model alexnet --method annealing,metis --evaluations 9 --output_dir here', 'simulate --trace here/x.json',
-    'export alexnet --output here/x.json', 'pase --models alexnet --output here',
+    'export alexnet --output here/x.json', 'study papers pase --output here',
     'quickstart --output here/x.json', 'execute --profile here/x.json', 'study papers daso --output here', 'study papers trinity --output here',
     'execute --model alexnet --trace here/x.json', 'help --markdown --output here/x' }
   it('that cannot be written is refused before anything is computed', function()

@@ -141,6 +141,25 @@ local function profiled()
   return made
 end
 
+--- The file of a recorded step; made once.
+local function recorded()
+  if made.recorded then return made.recorded end
+  made.recorded = examples.path()
+  trinity.files.write(made.recorded, 'step,dp_rank,stage,rank,optype,seq_id,mb_id,mc,gmc,start_s,duration_s\n'
+    .. '1,0,0,0,forward-compute,0,0,0,0,0,1\n1,0,0,0,backward-compute,0,0,0,0,1,2\n')
+  return made.recorded
+end
+
+--- A strategy of a network with experts; made once.
+local function experts()
+  if made.experts then return made.experts end
+  local graph = dofile(core.home .. '/tests/lua/support/mixture.lua') { layers = 1, hidden = 8, heads = 2, key_heads = 2,
+    feed_forward = 8, experts = 2, top_k = 1, vocabulary = 16, batch_size = 1, sequence = 4 }
+  local problem = trinity.problem { graph = graph:to_training(), cluster = made.cluster or trinity.cluster 'p100x2' }
+  made.experts = problem:strategy { mesh = { data = 2, expert = 2 } }
+  return made.experts
+end
+
 --- An object of a class to call methods on, a new one where calls change it.
 examples.objects = {
   ['trinity'] = function() return trinity end,
@@ -185,6 +204,7 @@ examples.objects = {
     return method == 'close' and e.problem:timeline(e.placement) or e.timeline
   end,
   ['trinity.Search'] = running_search,
+  ['trinity.Replay'] = function() return trinity.replay(recorded()) end,
   ['trinity.Comparison'] = function() return examples.shared().comparison end,
   ['trinity.Metrics'] = function() return examples.shared().metrics end,
   ['trinity.RandomStream'] = function(method)
@@ -264,6 +284,10 @@ examples.arguments = {
   ['trinity.Profile.save'] = function() return { examples.path() } end,
   ['trinity.Profile.is_of'] = function() return { profiled().network } end,
   ['trinity.Profile.cost'] = function() return { profiled().network, function(_, _, default_s) return default_s end } end,
+  ['trinity.replay'] = function() return { recorded() } end,
+  ['trinity.stragglers'] = function() return { examples.shared().strategy, { draws = 1 } } end,
+  ['trinity.expert_load'] = function() return { experts(), { load = 'uniform' } } end,
+  ['trinity.Replay.what_if'] = function() return { { stage = 0 } } end,
   ['trinity.parallel_map'] = function() return { { 1, 2 }, function(x) return x end, { workers = 1, quiet = true } } end,
   ['trinity.FilesModule.read'] = function() return { core.home .. '/README.md' } end,
   ['trinity.FilesModule.write'] = function() return { examples.path(), 'text' } end,

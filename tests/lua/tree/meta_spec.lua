@@ -260,13 +260,9 @@ end
 
 local function see_formats(strategy)
   see('trinity.ExportedFile', trinity.formats.files(strategy, { format = 'megatron' })[1])
+  see('trinity.Strategy', strategy.problem:strategy { mesh = { pipeline = 2 },
+    tasks = { '0F1,0F0,0B1,0B0', '1F1,1B1,1F0,1B0' } })
   probe(function(value) return strategy:export(value) end, 'trinity.ExportOptions', { format = 'megatron' }, 0)
-  local path = os.tmpname()
-  trinity.files.write(path, '0F0,0B0\n')
-  local orders = trinity.formats.read_schedule(path)
-  see('trinity.ScheduleOrders', orders)
-  see('trinity.RankOrder', orders.ranks[1])
-  os.remove(path)
 end
 
 -- The library's own: scripts may add methods.
@@ -334,6 +330,9 @@ describe('the editor types', function()
   see('trinity.Strategy', gpt2:strategy(meshed))
   see('trinity.Account', gpt2:strategy(meshed):account())
   see_formats(gpt2:strategy(meshed))
+  local slow = trinity.cluster('p100x4', { slow = { [trinity.cluster 'p100x4'.devices[1].name] = 3 } })
+  see('trinity.Stragglers', trinity.stragglers(trinity.problem { cluster = slow, graph = trinity.model('gpt2', { layers = 4 }) }:strategy {
+    mesh = { data = 2, pipeline = 2 } }, { draws = 1 }))
   see_bounds()
   local decoder = os.tmpname() .. '.json'
   require('trinity.core').write_file(decoder, '{"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_head": 2, "vocab_size": 9}')

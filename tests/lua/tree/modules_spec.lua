@@ -4,8 +4,8 @@ local core = require 'trinity.core'
 local trinity = require 'trinity'
 
 -- Rooms from the ground up; the library's init.lua stands on top.
-local floors = { 'base', 'files', 'cluster', 'graph', 'profile', 'strategy', 'formats', 'select', 'nn', 'runs', 'dist', 'search', 'learn',
-  'tapp', 'pase', 'pipeline', 'execute', 'methods', 'plan', 'parallel', 'report', 'command', 'init' }
+local floors = { 'base', 'files', 'cluster', 'graph', 'profile', 'strategy', 'stragglers', 'formats', 'select', 'nn', 'runs',
+  'dist', 'search', 'learn', 'tapp', 'pase', 'pipeline', 'execute', 'methods', 'plan', 'parallel', 'report', 'job', 'command', 'init' }
 
 --- The modules that `source` requires.
 local function required(source)

@@ -31,6 +31,8 @@ describe('packages', function()
     local as = output_of 'id -u' == '0\n' and has 'runuser' and 'runuser -u nobody -- ' or ''
     expect(succeeds(("cd / && %s'%s/tree/usr/bin/trinity' simulate --model vgg16 --run none"):format(as, folder)))
       :matches 'step time'
+    expect(output_of(("cd / && unset TRINITY_HOME && '%s/tree/usr/bin/trinity' study 2>&1; find '%s/tree' -path '*scripts/studies*'"):format(
+      folder, folder))):matches '/scripts/studies: expected the studies of the source tree, got no directory; use a checkout of trinity\n$'
     expect(output_of(("cd / && unset TRINITY_HOME && %s'%s/tree/usr/bin/trinity' help --check 2>&1"):format(as, folder)))
       :matches 'program     trinity [%d.]+, without LibTorch\n.*wrong: program: jobs of several processes need LibTorch'
     for _, path in ipairs { 'man/man1/trinity.1', 'bash-completion/completions/trinity' } do

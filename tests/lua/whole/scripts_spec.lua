@@ -23,6 +23,8 @@ local smoke = {
     search = '--model vgg16 --method annealing --evaluations 20',
     execute = '--model alexnet --batch_size 1 --devices cpu:0,cpu:1 --steps 2',
     export = 'resnet50 --batch_size 1 --format placement --device cuda',
+    check = ("'%s/tests/data/jobs/pretrain.sh' --json"):format(root),
+    memory = ("'%s/tests/data/jobs/pretrain.sh'"):format(root),
     runs = '--sort name --runs ' .. example_runs(),
     help = '',
   },

@@ -3,6 +3,7 @@
 -- 'E' the embedding, 't' a layer, 'm' a layer that predicts a further token, 'L' head and loss; stages are divided by
 -- '|', commas say nothing, 'x*3' is 'xxx' and '(x|)*2' is 'x|x|'; brackets do not nest.
 
+local core = require 'trinity.core'
 local util = require 'trinity.base.util'
 
 -- A stage of a layout:
@@ -141,6 +142,35 @@ function layout.refusal(stages, pipeline, layers, ahead, empty)
     return ('%d t, expected num-layers = %d'):format(count_of(stages, 'layers'), layers)
   end
   return refusal_of_ahead(stages, pipeline, ahead or 0)
+end
+
+--- How many layers of a graph predict further tokens: they stand behind the others, as 'further_1/...'.
+function layout.ahead(graph)
+  local count = 0
+  for i = 1, graph.operators do
+    count = math.max(count, tonumber(graph:operator(i).name:match '^further_(%d+)/') or 0)
+  end
+  return count
+end
+
+--- The layers of every virtual stage that a layout says, of a pipeline of so many places. Refuses what Megatron-LM
+--- does, and layers that predict further tokens in another stage than the head. graph: nil: any.
+---@param text string
+---@param pipeline integer
+---@param graph? trinity.Graph
+---@param owner string
+---@return integer[]
+function layout.stages(text, pipeline, graph, owner)
+  local stages = layout.read(text, owner)
+  local layers, ahead = count_of(stages, 'layers'), count_of(stages, 'ahead')
+  if graph then layers, ahead = core.repeated_layers(graph.handle), layout.ahead(graph) end
+  local why = layout.refusal(stages, pipeline, layers, ahead)
+  if why then util.fail('%s: %s', owner, why) end
+  if ahead > stages[#stages].ahead then
+    util.fail('%s: m is not in the last stage: expected it beside L, where a mesh has what stands behind the layers',
+      owner)
+  end
+  return util.map(stages, function(stage) return stage.layers end)
 end
 
 return layout

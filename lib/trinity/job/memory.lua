@@ -1,0 +1,210 @@
+-- Bytes of every class of ranks of a job by owner, counted in the simulated step (strategy:account), and what would
+-- free most of the fullest with its cost in step time.
+
+local model = require 'trinity.graph.model'
+local nodes = require 'trinity.cluster.nodes'
+local problems = require 'trinity.strategy.problem'
+local recomputes = require 'trinity.job.recomputes'
+local util = require 'trinity.base.util'
+
+local memory = {}
+
+local dtypes = { bf16 = 'bfloat16', fp16 = 'float16', fp32 = 'float32', fp8 = 'float8' }
+
+-- Options of model 'decoder' that every client's file says alike.
+local function common(job)
+  local m = job.model
+  for _, name in ipairs { 'layers', 'hidden', 'heads', 'sequence' } do
+    if not m[name] then
+      util.fail("trinity.job.memory: %s does not say the network's %s", job.path, name)
+    end
+  end
+  return { layers = m.layers, hidden = m.hidden, heads = m.heads, key_heads = m.kv_heads or 0,
+    head_width = not m.latent_attention and m.head_size or nil, feed_forward = m.ffn, tied = m.tied_embeddings or false,
+    experts = m.experts or 0, experts_per_token = m.experts_per_token or 0, expert_feed_forward = m.expert_ffn or 0,
+    shared = m.shared_expert_ffn or 0, further = m.mtp_layers or 0, vocabulary = m.vocab or 50257, gated = true,
+    apart = true, optimizer = 'adam', gradient_dtype = 'float32', dtype = 'bfloat16', kernels = 'flash',
+    sequence = m.sequence / (job.mesh.context or 1), batch_size = job.micro_batch }
+end
+
+local clients = {}
+
+clients['Megatron-LM'] = function(job)
+  local v, o = job.settled, common(job)
+  if v.hybrid or v.linear then
+    util.fail('trinity.job.memory: %s: networks of %s are not predicted', job.path,
+      v.hybrid and 'a hybrid pattern' or 'linear attention')
+  end
+  local step = v.make_vocab_size_divisible_by * v.tensor_model_parallel_size
+  local tokens = o.vocabulary + (v.tokenizer_type == 'NullTokenizer' and 1 or 0)
+  local here = v.transformer_impl == 'local'
+  local scores = v.micro_batch_size * v.num_attention_heads / v.tensor_model_parallel_size * o.sequence ^ 2
+  o.vocabulary = math.ceil(tokens / step) * step
+  o.gated, o.norm = v.swiglu, v.normalization == 'RMSNorm' and 'rms' or 'layer'
+  o.bias = v.add_bias_linear and 'all' or v.add_qkv_bias and 'qkv' or 'none'
+  o.positions = v.position_embedding_type == 'learned_absolute' and v.max_position_embeddings or 0
+  o.dropout, o.head_norm = v.hidden_dropout > 0 and 0.1 or 0, v.qk_layernorm
+  o.kernels = (v.attention_backend == 'unfused' or here) and 'megatron' or 'flash'
+  o.dtype = v.fp8 and 'float8' or dtypes[job.precision] or 'float32'
+  if v.fp16 then o.gradient_dtype = 'float16' end
+  if v.multi_latent_attention then
+    o.latent, o.query_latent, o.plain_width = v.kv_lora_rank, v.q_lora_rank or 0, v.qk_head_dim
+    o.rotary_width, o.value_width, o.positions = v.qk_pos_emb_head_dim, v.v_head_dim, 0
+  end
+  local freq, dense = v.moe_layer_freq, 0
+  for _, kind in ipairs(type(freq) == 'table' and freq or {}) do
+    if kind == 1 then break end
+    dense = dense + 1
+  end
+  o.dense_layers, o.logit_bytes = dense, v.cross_entropy_loss_fusion and 6 or 0
+  return o, { base = 'megatron', workspace_bytes = here and 2 * scores or v.tp_comm_overlap and 2 * 32 * 2 ^ 20 or nil,
+    matmul_workspace_bytes = v.env.CUBLAS_WORKSPACE_CONFIG == ':4096:8' and 32 * 2 ^ 20 or nil }
+end
+
+clients.torchtitan = function(job)
+  local o, n = common(job), job.network
+  o.batch_size = job.micro_batch
+  o.dense_layers, o.shared = n.dense or 0, (n.shared or 0) * (n.expert_ffn or 0)
+  if n.experts and not n.expert_ffn then o.expert_feed_forward = n.ffn end
+  if n.latent then
+    o.latent, o.query_latent, o.plain_width, o.rotary_width, o.value_width = n.latent, n.query or 0, 128, 64, 128
+  end
+  return o, { base = 'torchtitan' }
+end
+
+clients.nanotron = function(job)
+  local o = common(job)
+  o.gradient_dtype = job.precision:find 'fp32' and 'float32' or 'bfloat16'
+  return o, { base = 'megatron' }
+end
+
+-- The word or function of trinity's recomputation for the job's.
+local function recompute_of(job)
+  local r = job.recompute
+  if type(r) ~= 'table' then return 'none' end
+  if r.granularity == 'full' then return 'full' end
+  local modules = table.concat(r.modules or {}, ' ')
+  if modules == '' or modules == 'core_attn' then return 'selective' end
+  return recomputes(modules)
+end
+
+--- The case of a job: network, cluster, runtime and strategy. Parts of a sequence are replicas of shorter ones.
+---@param job trinity.JobFile
+---@param machine string a kind of machine
+---@param whole? boolean with all micro-batches, which memory does not need
+---@return table
+function memory.case(job, machine, whole)
+  local build = clients[job.client]
+  if not build then
+    util.fail('trinity.job.memory: %s: the network is not in files of %s', job.path, job.client)
+  end
+  if not job.mesh.data then util.fail("trinity.job.memory: %s: GPUs are not said: option 'gpus'", job.path) end
+  local options, runtime = build(job)
+  local mesh = job.mesh
+  local replicas, virtual = mesh.data * (mesh.context or 1), mesh.virtual_stages or 1
+  local experts = math.max(1, (mesh.expert or 1) * (mesh.expert_tensor or mesh.tensor) / mesh.tensor)
+  if options.experts == 0 then experts = 1 end
+  local micro_batches = whole and job.micro_batches or math.min(job.micro_batches, 2 * mesh.pipeline * virtual)
+  if virtual > 1 then micro_batches = mesh.pipeline * math.ceil(micro_batches / mesh.pipeline) end
+  return { options = options, runtime = runtime, cluster = nodes.job(machine, job.gpus),
+    strategy = { mesh = { data = replicas, tensor = mesh.tensor, pipeline = mesh.pipeline, expert = experts },
+      schedule = virtual > 1 and 'interleaved' or '1f1b', virtual_stages = virtual, stages = job.stages,
+      micro_batches = micro_batches, recompute = recompute_of(job), shard = job.zero_stage or 0,
+      sequence_parallel = mesh.sequence_parallel or false, bucket_bytes = mesh.pipeline > 1 and 2 ^ 50 or nil } }
+end
+
+local function evaluated(one)
+  local problem = problems.simulator { graph = model.load('decoder', one.options),
+    cluster = model.cluster(one.cluster, { runtime = one.runtime }) }
+  local found = problem:strategy(one.strategy)
+  local account = found:account()
+  local result = { stages = account.stages, step_time_s = found.metrics.step_time_s,
+    capacity_bytes = problem.cluster.devices[1].capacity_bytes }
+  problem:close()
+  problem.graph:close()
+  return result
+end
+
+--- Seconds of a step of a job.
+---@param job trinity.JobFile
+---@param machine string
+---@return number
+function memory.step(job, machine)
+  local one = memory.case(job, machine, true)
+  local problem = problems.simulator { graph = model.load('decoder', one.options),
+    cluster = model.cluster(one.cluster, { runtime = one.runtime }) }
+  local metrics = problem:evaluate(one.strategy)
+  problem:close()
+  problem.graph:close()
+  if not metrics.feasible then util.fail('trinity.job.memory: %s does not fit %s', job.path, one.cluster) end
+  return metrics.step_time_s
+end
+
+-- Bytes of a stage by column; what the job offloads is not on the GPU.
+local function row_of(job, stage)
+  local peak, offload = stage.peak_bytes, job.offload or {}
+  local head = stage.activations and stage.activations.head or 0
+  local logits = math.min(head, peak.activations)
+  local kept = offload.optimizer and 1 - (tonumber(offload.optimizer) or 1) or 1
+  local row = { layers = stage.layers, weights = offload.parameters and 0 or peak.weights, gradients = peak.gradients,
+    optimizer = peak.optimizer * kept, activations = peak.activations - logits + peak.activation_gradients
+      + peak.delayed, logits = logits, workspaces = peak.workspace, communication = peak.received + peak.gathered,
+    framework = peak.framework }
+  row.peak = 0
+  for _, name in ipairs(memory.columns) do row.peak = row.peak + row[name] end
+  return row
+end
+
+memory.columns = { 'weights', 'gradients', 'optimizer', 'activations', 'logits', 'workspaces', 'communication',
+  'framework' }
+
+-- Changes that may free memory, of those that the job does not have: { name, change of the case }.
+local function changes(job, one)
+  local list, s, mesh = {}, one.strategy, one.strategy.mesh
+  local function add(name, strategy, options)
+    list[#list + 1] = { name = name, case = util.merged(one, { strategy = util.merged(s, strategy),
+      options = util.merged(one.options, options) }) }
+  end
+  if s.recompute == 'none' and one.options.kernels ~= 'flash' then
+    add('selective recomputation', { recompute = 'selective' })
+  end
+  if s.recompute ~= 'full' then add('full recomputation', { recompute = 'full' }) end
+  if mesh.tensor > 1 and not s.sequence_parallel then add('sequence parallelism', { sequence_parallel = true }) end
+  if s.shard == 0 and mesh.data > 1 then add('distributed optimizer (ZeRO 1)', { shard = 1 }) end
+  if s.shard < 3 and mesh.data > 1 and mesh.pipeline == 1 then add('FSDP (ZeRO 3)', { shard = 3 }) end
+  if job.micro_batch > 1 and job.micro_batch % 2 == 0 then
+    add(('micro-batch %d'):format(job.micro_batch / 2), { micro_batches = 2 * s.micro_batches },
+      { batch_size = job.micro_batch / 2 })
+  end
+  return list
+end
+
+--- Memory of a job: rows by stage { layers, weights, ..., peak }, the fullest, and changes { name, frees_bytes,
+--- step_time_ratio }, the most first.
+---@param job trinity.JobFile
+---@param machine? string default 'dgx_h100'
+---@return table
+function memory.of(job, machine)
+  local one = memory.case(job, machine or 'dgx_h100')
+  local now = evaluated(one)
+  local rows, fullest = util.map(now.stages, function(stage) return row_of(job, stage) end), 1
+  for s, row in ipairs(rows) do if row.peak > rows[fullest].peak then fullest = s end end
+  local helps = {}
+  for _, change in ipairs(changes(job, one)) do
+    local ok, other = pcall(evaluated, change.case)
+    if ok then
+      local most = 0
+      for _, stage in ipairs(other.stages) do most = math.max(most, row_of(job, stage).peak) end
+      helps[#helps + 1] = { name = change.name, frees_bytes = rows[fullest].peak - most,
+        step_time_ratio = other.step_time_s / now.step_time_s }
+    end
+  end
+  table.sort(helps, function(a, b)
+    if a.frees_bytes ~= b.frees_bytes then return a.frees_bytes > b.frees_bytes end
+    return a.name < b.name
+  end)
+  return { rows = rows, fullest = fullest, helps = helps, capacity_bytes = now.capacity_bytes,
+    step_time_s = now.step_time_s, cluster = one.cluster }
+end
+
+return memory

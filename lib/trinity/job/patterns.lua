@@ -1,0 +1,145 @@
+-- Patterns of layers in Megatron-LM's arguments: lists of layers ("([0]*3+[1]*5)"), hybrid patterns ("M-M*|M-"),
+-- layouts of stages ("Et*3|(tt|)*6L").
+
+local layout = require 'trinity.strategy.layout'
+local util = require 'trinity.base.util'
+
+local patterns = {}
+
+local max_layers = 2 ^ 14
+
+-- sum := product {+ product}; product := item {* number}; item := [numbers] | (sum) | number
+local function reader(text)
+  local at, sum = 1, nil
+  local function take(pattern)
+    local found = text:match('^(' .. pattern .. ')', at)
+    if found then at = at + #found end
+    return found
+  end
+  local function item()
+    local number = take '%d+'
+    if number then return tonumber(number) end
+    local value
+    if take '%[' then
+      value = {}
+      repeat
+        local entry = take '%d+'
+        if entry then value[#value + 1] = tonumber(entry) end
+      until not take ','
+      return take '%]' and value or error()
+    end
+    if not take '%(' then error() end
+    value = sum()
+    return take '%)' and value or error()
+  end
+  local function product()
+    local value = item()
+    while take '%*' do
+      local factor = item()
+      if type(value) == 'number' then value, factor = factor, value end
+      if type(factor) ~= 'number' then error() end
+      if type(value) == 'number' then
+        value = value * factor
+      else
+        if #value * factor > max_layers then error() end
+        local all = {}
+        for _ = 1, factor do for _, entry in ipairs(value) do all[#all + 1] = entry end end
+        value = all
+      end
+    end
+    return value
+  end
+  function sum()
+    local value = product()
+    while take '%+' do
+      local more = product()
+      if type(value) ~= type(more) then error() end
+      if type(value) == 'number' then
+        value = value + more
+      else
+        local all = { unpack(value) }
+        for _, entry in ipairs(more) do all[#all + 1] = entry end
+        value = all
+      end
+    end
+    return value
+  end
+  local value = sum()
+  if at <= #text then error() end
+  return value
+end
+
+--- A frequency (a number) or list of layers; the text itself where it is neither.
+---@param text string
+---@return number|integer[]|string
+function patterns.layers(text)
+  local ok, value = pcall(reader, (text:gsub('%s', '')))
+  return ok and value or text
+end
+
+--- Layers, segments and parts that predict further tokens of a hybrid pattern, and what it breaks.
+---@param text string
+---@return table
+function patterns.hybrid(text)
+  local parts = {}
+  for part in (text .. '/'):gmatch '([^/]*)/' do parts[#parts + 1] = part end
+  local main, fault = parts[1], nil
+  local _, pipes = main:gsub('|', '')
+  if main:find '[^MG*D+%-E|]' then fault = 'symbol' end
+  if main:find('*', 1, true) and main:find '[D+]' then fault = 'attention' end
+  for p = 2, #parts do
+    if parts[p] ~= parts[2] then fault = 'further' end
+    if parts[p]:find '[^MG*D+%-E]' then fault = 'symbol' end
+  end
+  return { layers = #main - pipes, segments = pipes + 1, further = #parts - 1, fault = fault, main = main,
+    latent = text:find '[D+]' ~= nil }
+end
+
+--- What Megatron-LM refuses in stages of a layout, by kind.
+function patterns.layout_faults(stages, pipeline, layers, further)
+  local order = {}
+  for s, stage in ipairs(stages) do order[s] = stage.order end
+  local all = table.concat(order)
+  local _, embeddings = all:gsub('E', '')
+  local _, losses = all:gsub('L', '')
+  local _, decoders = all:gsub('t', '')
+  local ahead = select(2, all:gsub('m', ''))
+  local faults = { stages = #stages, list = stages, embedding = all:sub(1, 1) ~= 'E' or embeddings ~= 1,
+    loss = all:sub(-1) ~= 'L' or losses ~= 1, layers = layers ~= nil and decoders ~= layers }
+  if #stages % pipeline == 0 then
+    local why = layout.refusal(stages, pipeline, decoders, further or 0, true)
+    faults.further = ahead ~= (further or 0) or why ~= nil and why:find ' m' ~= nil and not faults.embedding
+      and not faults.loss
+  end
+  return faults
+end
+
+--- Decoder layers of every virtual stage, in the order of the layers; nil where they do not divide.
+---@param v table<string, any> values as the rules left them
+---@return integer[]?
+function patterns.stages(v)
+  local count, virtual = v.pipeline_model_parallel_size, v.virtual or 1
+  if not v.num_layers or not v.counted or count < 1 then return nil end
+  if v.layout then return v.layout.list and util.map(v.layout.list, function(stage) return stage.layers end) end
+  if v.hybrid and v.hybrid.segments > 1 then
+    local list = {}
+    for segment in (v.hybrid.main .. '|'):gmatch '([^|]*)|' do list[#list + 1] = #segment end
+    return list
+  end
+  local parts, first, last = count * virtual, v.decoder_first_pipeline_num_layers, v.decoder_last_pipeline_num_layers
+  local list = {}
+  for part = 1, parts do
+    local rank, each = (part - 1) % count + 1
+    if first or last then
+      each = (rank == 1 and first or rank == count and last or v.middle / v.middle_stages) / virtual
+    else
+      each = v.counted / parts - (part == 1 and v.account_for_embedding_in_pipeline_split and 1 or 0)
+        - (part == parts and v.account_for_loss_in_pipeline_split and 1 or 0)
+    end
+    if each % 1 ~= 0 or each < 0 then return nil end
+    list[part] = each
+  end
+  return list
+end
+
+return patterns

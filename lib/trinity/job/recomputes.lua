@@ -1,0 +1,29 @@
+-- Modules that Megatron-LM's selective recomputation repeats (--recompute-modules), as operators of model 'decoder'.
+
+local util = require 'trinity.base.util'
+
+--- Whether an operator is of modules, a text with their names: core_attn moe_act layernorm ...
+---@param modules string
+---@return fun(op: table): boolean?
+return function(modules)
+  local function any(op, ...)
+    for _, pattern in ipairs { ... } do if op.name:find(pattern) then return true end end
+  end
+  local of = {
+    layernorm = function(op) return any(op, '/norm_[12]$') end,
+    moe_act = function(op) return any(op, '/experts/activation') end,
+    mla_up_proj = function(op) return any(op, 'query_norm', 'latent_norm', 'query_up', 'key_value', '_rotary') end,
+    mlp = function(op) return any(op, '/feed_forward/[giua]', '/feed_forward/down/input') end,
+    core_attn = function(op)
+      return op.type == 'Attention' or any(op, '/scores$', '/softmax', '/context', '/dropout$')
+    end,
+  }
+  local chosen = {}
+  for name in modules:gmatch '[%w_]+' do
+    if not of[name] then util.fail('recomputed module %s', util.unknown(name, util.sorted_keys(of))) end
+    chosen[#chosen + 1] = of[name]
+  end
+  return function(op)
+    for _, holds in ipairs(chosen) do if holds(op) then return true end end
+  end
+end

@@ -1,0 +1,63 @@
+-- Megatron-LM: numbers and their precision.
+
+return require 'trinity.job.rules.megatron.family' ('precision', {
+  { 'fp8-gather-sharded',
+    'fp8_param_gather and not (use_distributed_optimizer or use_torch_fsdp2 or use_megatron_fsdp)',
+    'Gathering FP8 weights needs the distributed optimizer or FSDP.', 'args:1096' },
+  { 'fp4-fp8', 'fp4 and fp8', 'FP4 and FP8 may not both be given.', 'args:1101' },
+  { 'fp4-gather', 'fp4_param_gather and not fp4', 'Keeping FP4 weights needs FP4.', 'args:1105' },
+  { 'fp16-bf16', 'fp16 and bf16', 'BF16 and FP16 may not both be given.', 'args:1196' },
+  { 'fp16-nan-check', "fp16 and not loss_scale and given('check_for_nan_in_loss_and_grad')"
+    .. ' and check_for_nan_in_loss_and_grad', 'Dynamic loss scaling silently turns the check for NaN off.', 'args:1201',
+    'changed' },
+  { set = 'if fp16 and not loss_scale then check_for_nan_in_loss_and_grad = false end' },
+  { 'bf16-main-gradients', "bf16 and accumulate_allreduce_grads_in_fp32 and main_grads_dtype ~= 'fp32'",
+    'Accumulating gradients in FP32 needs main gradients in FP32.', 'args:1210' },
+  { 'bf16-reduce', 'bf16 and grad_reduce_in_bf16 and accumulate_allreduce_grads_in_fp32',
+    'Reducing gradients in BF16 silently turns their accumulation in FP32 off.', 'args:1214', 'ignored',
+    set = 'accumulate_allreduce_grads_in_fp32 = false' },
+  { set = "if bf16 and not grad_reduce_in_bf16 and main_grads_dtype == 'fp32' then"
+    .. ' accumulate_allreduce_grads_in_fp32 = true end' },
+  { 'scatter-fp32', 'accumulate_allreduce_grads_in_fp32 and (ddp_reduce_scatter_with_fp32_accumulation'
+    .. ' or gtp_remat_reduce_scatter_with_fp32_accumulation)',
+    'Reduce-scatters with FP32 accumulation are silently turned off where gradients are reduced in FP32.', 'args:1227',
+    'ignored' },
+  { 'loss-fp16', 'fp16_lm_cross_entropy and not fp16', 'Cross-entropy in FP16 needs FP16.', 'args:1373' },
+  { 'residual-fp32', 'fp32_residual_connection and not (fp16 or bf16)', 'Residuals in FP32 need FP16 or BF16.',
+    'args:1375' },
+  { 'loss-te', "cross_entropy_loss_fusion and cross_entropy_fusion_impl == 'te'",
+    'The fused loss of Transformer Engine is disabled; use --cross-entropy-fusion-impl native.', 'args:1697' },
+  { 'deterministic-loss', 'deterministic_mode and cross_entropy_loss_fusion',
+    'Deterministic mode excludes the fused cross-entropy.', 'determinism:141' },
+  { 'deterministic-overlap', 'deterministic_mode and tp_comm_overlap',
+    'Deterministic mode excludes overlapped tensor-parallel messages.', 'determinism:141' },
+  { 'deterministic-nccl', 'deterministic_mode and env.NCCL_ALGO and nccl_fault(env.NCCL_ALGO)',
+    'Deterministic mode takes NCCL_ALGO of Ring, CollnetDirect, CollnetChain or ^NVLS.', 'determinism:91' },
+  { 'deterministic-te', "deterministic_mode and env.NVTE_ALLOW_NONDETERMINISTIC_ALGO"
+    .. " and env.NVTE_ALLOW_NONDETERMINISTIC_ALGO ~= '0'",
+    'Deterministic mode needs NVTE_ALLOW_NONDETERMINISTIC_ALGO=0.', 'determinism:100' },
+  { 'deterministic-cublas', "deterministic_mode and env.CUBLAS_WORKSPACE_CONFIG"
+    .. " and not among(env.CUBLAS_WORKSPACE_CONFIG, ':4096:8 :16:8')",
+    'Deterministic mode needs CUBLAS_WORKSPACE_CONFIG=:4096:8 or :16:8.', 'determinism:100' },
+  { 'scaling-softmax', 'apply_query_key_layer_scaling and not attention_softmax_in_fp32',
+    'Scaling of queries and keys by layer silently turns the softmax in FP32 on.', 'args:1715', 'changed',
+    set = 'attention_softmax_in_fp32 = true' },
+  { 'edges-bf16-delayed', "fp8 and first_last_layers_bf16 and fp8_recipe == 'delayed'",
+    'Delayed scaling excludes first and last layers in BF16.', 'config:1530' },
+  { 'edges-start', 'fp8 and first_last_layers_bf16 and num_layers and (num_layers_at_start_in_bf16 < 0'
+    .. ' or num_layers_at_start_in_bf16 > floor(num_layers / pipeline_model_parallel_size))',
+    'The first layers in BF16 may not be more than the layers of a stage.', 'config:1543' },
+  { 'edges-end', 'fp8 and first_last_layers_bf16 and num_layers and (num_layers_at_end_in_bf16 < 0'
+    .. ' or num_layers_at_end_in_bf16 > floor(num_layers / pipeline_model_parallel_size))',
+    'The last layers in BF16 may not be more than the layers of a stage.', 'config:1552' },
+  { 'fp8-custom', "fp8 and fp8_recipe == 'custom' and not fp8_quantizer_factory",
+    'The custom FP8 recipe needs a quantizer factory.', 'config:1560' },
+  { 'fp8-weights', 'fp8_param_gather and not fp8', 'Keeping FP8 weights needs FP8.', 'config:1567' },
+  { 'fp8-output', 'fp8_output_proj and not fp8', 'An FP8 output projection needs FP8.', 'config:1571' },
+  { 'fp8-output-recipe', "fp8_output_proj and fp8 and fp8_recipe ~= 'mxfp8'",
+    'An FP8 output projection needs the recipe mxfp8.', 'config:1573' },
+  { 'fp4-custom', "fp4 and fp4_recipe == 'custom' and not fp4_quantizer_factory",
+    'The custom FP4 recipe needs a quantizer factory.', 'config:1586' },
+  { 'fp8-recipe-idle', "given('fp8_recipe') and not fp8", 'The FP8 recipe has no effect without --fp8-format.',
+    'config:1527', 'ignored' },
+})

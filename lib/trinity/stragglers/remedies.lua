@@ -1,0 +1,105 @@
+-- What helps a strategy against slow devices: spares, layers that move to other stages, replicas that are dropped.
+
+local fields = require 'trinity.base.fields'
+local parallelism = require 'trinity.strategy.parallelism'
+local printed = require 'trinity.base.printed'
+local simulator = require 'trinity.strategy.simulator'
+local util = require 'trinity.base.util'
+
+local owner = 'trinity.stragglers'
+local remedy = printed.as('remedy', { 'what', 'step_time_s', 'samples_per_s', 'gain' })
+
+--- Devices that the healthy cluster has faster, a set.
+local function slowed(cluster, healthy)
+  local set = {}
+  for d, device in ipairs(cluster.devices) do set[d] = device.speed < healthy.devices[d].speed or nil end
+  return set
+end
+
+--- The plan with other fields; nil where no such plan can be made.
+local function priced(problem, plan)
+  local ok, metrics = pcall(problem.evaluate, problem, plan)
+  if ok then return metrics end
+  local message = tostring(metrics)
+  if not message:find 'problem:evaluate' then error(metrics, 0) end -- Ctrl-C
+  return nil
+end
+
+--- Moves layers, one at a time, from stages on slow devices to others, as long as the step gets shorter.
+local function with_layers_moved(problem, plan, low, slow)
+  local on_slow, best, best_s, moved = {}, util.merged(low.layers), problem:evaluate(plan).step_time_s, false
+  for device in util.sorted_pairs(slow) do
+    for k = 1, #best do
+      if low.pipeline[k] == (low.coordinates.pipeline[device] or -1) + 1 then on_slow[k] = true end
+    end
+  end
+  while true do
+    local next_best
+    for from = 1, #best do
+      for to = 1, (on_slow[from] and best[from] > 1) and #best or 0 do
+        if not on_slow[to] then
+          local stages = util.merged(best)
+          stages[from], stages[to] = stages[from] - 1, stages[to] + 1
+          local metrics = priced(problem, util.merged(plan, { stages = stages }))
+          if metrics and metrics.feasible and metrics.step_time_s < best_s then
+            next_best, best_s = stages, metrics.step_time_s
+          end
+        end
+      end
+    end
+    if not next_best then break end
+    best, moved = next_best, true
+  end
+  return moved and util.merged(plan, { stages = best }) or nil
+end
+
+--- Leaves out the replicas with slow devices; the others take their micro-batches.
+local function without_replicas(plan, low, slow)
+  local bad, at, kept, dropped = {}, low.coordinates.data, {}, 0
+  for device in util.sorted_pairs(slow) do
+    if at[device] and not bad[at[device]] then bad[at[device]], dropped = true, dropped + 1 end
+  end
+  local data = (plan.mesh.data or 1) - dropped
+  if dropped == 0 or data < 1 then return nil end
+  local order = plan.devices
+  if not order then order = util.sorted_keys(at) end
+  for _, device in ipairs(order) do
+    if at[device] and not bad[at[device]] then kept[#kept + 1] = device end
+  end
+  return util.merged(plan, { mesh = util.merged(plan.mesh, { data = data }), devices = kept,
+    micro_batches = math.ceil((plan.micro_batches or 1) * (plan.mesh.data or 1) / data) })
+end
+
+--- What each remedy gives, the most samples per second first; nothing without a healthy cluster to compare with.
+---@param strategy trinity.Strategy
+---@param healthy? trinity.Cluster
+---@return trinity.Remedy[]
+return function(strategy, healthy)
+  if not healthy then return {} end
+  local problem, list, now = strategy.problem, {}, strategy.metrics.samples_per_s
+  local function add(what, plan, on)
+    local metrics = plan and priced(on or problem, plan)
+    if not metrics or not metrics.feasible then return end
+    list[#list + 1] = fields.result('trinity.Remedy', remedy { what = what, step_time_s = metrics.step_time_s,
+      samples_per_s = metrics.samples_per_s, gain = metrics.samples_per_s / now - 1 })
+    return list[#list]
+  end
+  local spare = require('trinity.strategy.problem').simulator { graph = problem.graph, cluster = healthy,
+    rules = problem.rules, cost = problem.cost }
+  add('spares for what is slow', strategy, spare)
+  if strategy.mesh then
+    local plan = parallelism.fields(owner, strategy, problem.graph)
+    local low = select(3, simulator.lowered(owner, problem, strategy))
+    local slow = slowed(problem.cluster, healthy)
+    if (plan.mesh.pipeline or 1) > 1 then
+      local changed = with_layers_moved(problem, plan, low, slow)
+      local row = add('layers moved from slow stages', changed)
+      if row then row.stages = changed.stages end
+    end
+    local fewer = without_replicas(plan, low, slow)
+    local row = add('replicas with slow devices dropped', fewer)
+    if row then row.devices, row.micro_batches = fewer.devices, fewer.micro_batches end
+  end
+  table.sort(list, function(a, b) return a.gain > b.gain end)
+  return list
+end

@@ -1,0 +1,55 @@
+#!/usr/bin/env trinity
+-- Predicts the memory of a job file: a row per class of ranks. With --json one object: path, client, gpus, cluster,
+-- capacity_bytes, step_time_s (of at most two rounds of micro-batches), rows { stage, layers, weights, gradients,
+-- optimizer, activations, logits, workspaces, communication, framework, peak } in bytes, fullest (a stage), helps
+-- { name, frees_bytes, step_time_ratio }. Exit status 1 where the fullest rank does not fit.
+
+local trinity = require 'trinity'
+local cli = require 'trinity.command.cli'
+local job = require 'trinity.job'
+local memory = require 'trinity.job.memory'
+local util = require 'trinity.base.util'
+
+local options = trinity.options(cli.declare('json', {
+  "Predicts a job file's memory by class of ranks, and what would free most.",
+  'keeps no run',
+  file = { type = 'string', position = true, help = 'a launch script, YAML or TOML, as the client reads it' },
+  gpus = { type = 'number', min = 1, integer = true, help = 'GPUs of the job (default: what the file says)' },
+  launch = { type = 'string', help = "the line that launches it: overrides of torchtitan's file" },
+  machine = { default = 'dgx_h100', help = "what it runs on: a kind of machine ('trinity help clusters')" },
+}))
+if not options.file then util.fail_usage 'no file was given: trinity memory FILE --gpus N' end
+
+local found = cli.called(job.read, options.file, { gpus = options.gpus, launch = options.launch })
+local told = cli.called(memory.of, found, options.machine)
+local rows = util.map(told.rows, function(row, stage) return util.merged({ stage = stage }, row) end)
+local fits = rows[told.fullest].peak <= told.capacity_bytes
+
+local function gigabytes(bytes) return ('%.2f'):format(bytes / 1e9) end
+
+if options.json then
+  print(trinity.json.encode(util.merged(util.picked(found, { 'path', 'client', 'gpus' }), util.picked(told, {
+    'cluster', 'capacity_bytes', 'step_time_s', 'fullest', 'helps' }), { rows = rows })))
+else
+  local header = { 'stage', 'ranks', 'layers' }
+  for _, name in ipairs(memory.columns) do header[#header + 1] = name end
+  header[#header + 1] = 'peak'
+  print(trinity.format_table(header, util.map(rows, function(row)
+    local cells = { ('%d'):format(row.stage), ('%d'):format(found.gpus / #rows), ('%d'):format(row.layers) }
+    for _, name in ipairs(memory.columns) do cells[#cells + 1] = gigabytes(row[name]) end
+    cells[#cells + 1] = gigabytes(row.peak)
+    return cells
+  end)))
+  print(('GB; %s: the fullest rank is of stage %d and %s %.1f GB'):format(told.cluster, told.fullest,
+    fits and 'fits in' or 'does not fit in', told.capacity_bytes / 1e9))
+  for _, help in ipairs(told.helps) do
+    if help.frees_bytes > 0 then
+      print(('%s frees %s GB; the step takes %+.1f %%'):format(help.name, gigabytes(help.frees_bytes),
+        100 * (help.step_time_ratio - 1)))
+    end
+  end
+  for _, finding in ipairs(found.findings) do
+    if finding.effect == 'refused' then print(('refused by %s: %s'):format(found.client, finding.text)) end
+  end
+end
+if not fits then os.exit(1) end

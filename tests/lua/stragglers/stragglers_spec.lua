@@ -1,0 +1,86 @@
+-- trinity.stragglers: laws of drawn steps, of what they wait for and of what helps.
+
+local trinity = require 'trinity'
+
+local graph = trinity.model('gpt2', { layers = 8, hidden = 512, heads = 8, batch_size = 1, sequence = 256,
+  positions = 256, vocabulary = 1024, dtype = 'bfloat16' })
+
+local function strategy(plan, slow, cluster)
+  local problem = trinity.problem { graph = graph, cluster = trinity.cluster(cluster or 'dgx_a100x1', { slow = slow }) }
+  return problem:strategy(plan)
+end
+
+local plans = {
+  ['1f1b, shard 1'] = { mesh = { data = 2, pipeline = 2, tensor = 2 }, micro_batches = 4, shard = 1 },
+  ['interleaved, shard 3'] = { mesh = { data = 2, pipeline = 2 }, micro_batches = 4, schedule = 'interleaved',
+    virtual_stages = 2, shard = 3 },
+  ['zb-h1, recomputed'] = { mesh = { data = 2, pipeline = 4 }, micro_batches = 8, schedule = 'zb-h1', recompute = 'full' },
+}
+
+describe('drawn steps', function()
+  for name, plan in trinity.sorted_pairs(plans) do
+    it('are the simulated step without noise, and no shorter in the mean with it: ' .. name, function()
+      for _, cluster in ipairs { 'dgx_a100x1', 'p100x8' } do -- queues by route and by sender
+        local found = strategy(plan, nil, cluster)
+        local quiet = trinity.stragglers(found, { noise = 0, draws = 1 })
+        expect(quiet.mean_s):near(found.metrics.step_time_s, 1e-9 * found.metrics.step_time_s)
+        local noisy = trinity.stragglers(found, { noise = 0.1, draws = 200 })
+        expect(found.metrics.step_time_s - 2 * noisy.error_s):below(noisy.mean_s)
+        expect(noisy.mean_s):below(noisy.p95_s)
+        expect(#noisy.draws_s):equals(200)
+      end
+    end)
+  end
+  it('are those of their seed', function()
+    local found = strategy(plans['1f1b, shard 1'])
+    local function mean(seed) return trinity.stragglers(found, { noise = 0.1, draws = 3, seed = seed }).mean_s end
+    expect(mean(1)):equals(mean(1))
+    expect(mean(1) ~= mean(2)):equals(true)
+  end)
+  it('wait for what adds up to them, most for the device that is slow', function()
+    local found = strategy(plans['1f1b, shard 1'], { ['n0/gpu5'] = 2 })
+    local drawn, sum = trinity.stragglers(found, { noise = 0.02, draws = 20 }), 0
+    for _, row in ipairs(drawn.waits) do sum = sum + row.time_s end
+    expect(sum):near(drawn.mean_s, 1e-9)
+    expect(drawn.waits[1].device):equals 'n0/gpu5'
+    expect(drawn.waits[1].stage):equals(2)
+  end)
+  it('are also those of a placement', function()
+    local problem = trinity.problem { graph = trinity.model('mlp', { batch_size = 4 }), cluster = trinity.cluster 'p100x2' }
+    local found = trinity.methods.round_robin(problem, { quiet = true })
+    expect(trinity.stragglers(found, { noise = 0, draws = 1 }).mean_s):near(found.metrics.step_time_s, 1e-9)
+  end)
+end)
+
+describe('what helps against a slow device', function()
+  local found = strategy(plans['1f1b, shard 1'], { ['n0/gpu5'] = 1.5 })
+  local by_name, best = {}, nil
+  for _, row in ipairs(trinity.stragglers(found, { noise = 0, draws = 1 }).remedies) do
+    by_name[row.what], best = row, best or row
+  end
+  it('is a spare, which gives the step of the healthy cluster', function()
+    expect(by_name['spares for what is slow'].step_time_s):equals(strategy(plans['1f1b, shard 1']).metrics.step_time_s)
+    expect(best.what):equals 'spares for what is slow'
+  end)
+  it('are layers that move away from its stage, and replicas without it: plans that price as they say', function()
+    local moved, dropped = by_name['layers moved from slow stages'], by_name['replicas with slow devices dropped']
+    expect(moved.stages[2]):below(moved.stages[1])
+    local with = strategy({ mesh = plans['1f1b, shard 1'].mesh, micro_batches = 4, shard = 1,
+      stages = moved.stages }, { ['n0/gpu5'] = 1.5 })
+    expect(with.metrics.step_time_s):equals(moved.step_time_s)
+    expect(moved.step_time_s):below(found.metrics.step_time_s)
+    for _, device in ipairs(dropped.devices) do expect(device ~= 6):equals(true) end
+    expect(dropped.micro_batches):equals(8)
+    expect(dropped.gain):near(dropped.samples_per_s / found.metrics.samples_per_s - 1, 1e-12)
+  end)
+  it('is nothing where nothing is slow', function()
+    expect(#trinity.stragglers(strategy(plans['1f1b, shard 1']), { noise = 0, draws = 1 }).remedies):equals(0)
+  end)
+end)
+
+it('trinity simulate --noise prints the spread and what helps', function()
+  local words = "simulate --model mlp --cluster dgx_a100x1 --slow n0/gpu0=2 --noise 0.05 --draws 20 --run none"
+  trinity_says(words, 0, 'with noise%s+[%d.e+-]+ s in the mean of 20 draws', 'n0/gpu0%s+forward', 'spares for what is slow')
+  trinity_says(words .. ' --json', 0, '"p95_s"', '"what": ?"spares for what is slow"')
+  trinity_says('simulate --model mlp --cluster dgx_a100x1 --noise -1 --run none', 2, 'noise')
+end)
