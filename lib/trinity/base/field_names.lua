@@ -44,6 +44,7 @@ given.names = {
   ['trinity.Execution'] = [[losses step_time_s step_times_s operator_time_s operator_start_s transferred_bytes
     peak_memory_bytes busy_s cores graph placement steps steps_done warm_up micro_batches last stopped weights
     accuracy accuracies samples_per_s held_out_loss held_out_samples]],
+  ['trinity.ExpertLoad'] = [[step_time_s slowdown rank_factor expert_factor dropped peak_memory_bytes fullest_device]],
   ['trinity.ExportedFile'] = [[name text]],
   ['trinity.ExportedProgram'] = [[path torch_version tensors inputs outputs nodes]],
   ['trinity.ExposedSeconds'] = [[splits activations weights gradients]],
@@ -66,7 +67,10 @@ given.names = {
   ['trinity.Infeasibility'] = [[text device name needed_bytes capacity_bytes over_bytes devices_over]],
   ['trinity.Int32View'] = [[length]],
   ['trinity.Job'] = [[rank size node nodes local_rank local_size source]],
+  ['trinity.JobFile'] = [[client runtime release gpus model mesh micro_batch global_batch micro_batches precision
+    recompute zero_stage distributed_optimizer overlaps offload unknown findings legal]],
   ['trinity.KindBasis'] = [[kind rows mean_error like own]],
+  ['trinity.LaunchScript'] = [[words launcher environment unset]],
   ['trinity.Layers'] = [[builder dtype products]],
   ['trinity.Lowered'] = [[graph placement origin part]],
   ['trinity.Machine'] = [[processor cores memory_bytes]],
@@ -207,7 +211,9 @@ given.returns = {
   ['trinity.features'] = [[Features]],
   ['trinity.lower'] = [[Lowered]],
   ['trinity.iteration_space'] = [[Dimension*]],
+  ['trinity.job'] = [[JobFile]],
   ['trinity.stragglers'] = [[Stragglers]],
+  ['trinity.expert_load'] = [[ExpertLoad]],
   ['trinity.describe_machine'] = [[Machine]],
   ['trinity.Agent.update'] = [[AgentReport]],
   ['trinity.Agent.imitate'] = [[ImitationReport]],
