@@ -15,6 +15,7 @@ local trinity = require 'trinity'
 local calibrate = require 'trinity.cluster.calibrate'
 local cli = require 'trinity.command.cli'
 local dimensions = require 'trinity.plan.dimensions'
+local from_job = require 'trinity.job.from'
 local made_for = require 'trinity.strategy.made_for'
 local plan_pair = require 'trinity.report.plan_pair'
 local plan_picture = require 'trinity.report.plan_picture'
@@ -45,12 +46,19 @@ local options = trinity.options(cli.declare('set cluster cost seconds seed json'
   tasks = { default = 20000000, min = 1, integer = true,
     help = 'operators that one simulation runs at most, in all micro-batches; what has more is left' },
   seconds = { help = 'wall-clock limit: the best by then, with its bound' },
-  methods = { default = 'annealing', help = 'with --placement: methods of placement, that place single operators '
-    .. 'inside stages; the best of them' },
+  methods = { default = 'annealing', help = 'with --placement: methods that place operators inside stages' },
   evaluations = { default = 1000, help = 'with --placement: of a method, a stage', min = 1, integer = true },
   seed = { help = 'of methods of placement; the rest of the search draws nothing' },
   output = { type = 'string', writes = '', help = 'a file for the best strategy: simulate, execute, export read it' },
+  export = { type = 'string', help = 'prints the best strategy as the words of another program (megatron, torchtitan, '
+    .. 'deepspeed, ...) in place of the table' },
   picture = { type = 'string', writes = '', help = 'a file for a picture of the best plan (SVG)' },
+  from = { type = 'string', help = "a job file of Megatron-LM or torchtitan: a diff of it, that its client takes, with "
+    .. 'the seconds that each line gives' },
+  job_gpus = { type = 'number', min = 1, integer = true, help = 'with --from: GPUs (default: what the file says)' },
+  machine = { default = 'dgx_h100', help = 'with --from: what the job runs on, a kind of machine' },
+  keep = { type = 'string', help = 'with --from: what stays, with commas: tensor, pipeline, context, expert, '
+    .. 'micro_batch, recompute, shard' },
   explain = { default = false, help = 'also what the best strategy says and costs, device by device' },
 }, dimensions.options())))
 
@@ -63,6 +71,14 @@ if options.compare then
   local files = util.words(options.compare .. ',' .. (options.model or ''))
   if #files ~= 2 then util.fail_usage("option '--compare': expected two files, got %d", #files) end
   print(cli.called(plan_pair.text, files[1], files[2]))
+  return
+end
+if options.from then
+  local told = cli.called(from_job.run, options.from, { gpus = options.job_gpus, machine = options.machine,
+    keep = util.words(options.keep or ''), simulations = options.simulations, output = options.output,
+    quiet = progress.quiet })
+  print(options.json and trinity.json.encode(told) or table.concat(told.lines, '\n'))
+  if not told.step_time_s then os.exit(1) end
   return
 end
 if not options.model then util.fail_usage 'expected a model to plan for (--help lists options)' end
@@ -89,6 +105,17 @@ local function included(path)
   return space.point_of(problem:load(path, { reevaluate = true }), made.micro_batch)
 end
 
+if options.export then
+  local names, known = trinity.formats.names(), {}
+  for _, name in ipairs(names) do known[name] = true end
+  if not known[options.export] then
+    util.fail_usage("option '--export': unknown format %s", util.unknown(options.export, names))
+  end
+  if options.export == 'chakra' or options.export == 'autoparallel' then
+    util.fail_usage("option '--export': format '%s' needs further files; use --output FILE, then 'trinity export "
+      .. "--strategy FILE --format %s'", options.export, options.export)
+  end
+end
 if options.reward ~= 'time' and not prices.set[options.reward] then
   util.fail_usage("option '--reward': unknown word %s", util.unknown(options.reward, { 'time', 'dollars', 'joules' }))
 end
@@ -137,7 +164,10 @@ end), counts = found.counts, pruned = found.pruned,
   lower_bound_s = best and found.lower_bound_s or nil }, best
   and ('The best plan takes %.6g s a step: %s.'):format(best.step_time_s, space.text(best.point)) or 'No plan fits.')
 if options.output and best then best.strategy:save(options.output) end
-if options.json then
+if options.export then -- nothing but the words goes to standard output
+  if not best then error(table.concat(text.nothing(found), '\n'), 0) end
+  io.write(cli.called(best.strategy.export, best.strategy, { format = options.export }))
+elseif options.json then
   local nothing = not best and not (found.stopped and found.left > 0)
   print(trinity.json.encode(util.merged({ plans = util.map(found.plans, row), refused = found.refused,
     pareto = util.map(found.pareto, row), counts = found.counts, pruned = found.pruned, left = found.left,

@@ -23,8 +23,7 @@ local util = require 'trinity.base.util'
 local options = trinity.options(cli.declare('model set batch_size cluster rules devices cost strategy reevaluate '
     .. 'schedule micro_batches method method_set evaluations seconds seed json', {
   'Simulates a step of a model on a cluster; --trace says where its time goes.',
-  method = { default = 'given', help = "what makes the placement: 'given' (--placement), or a method (trinity help "
-    .. 'methods)' },
+  method = { default = 'given', help = 'given (--placement), or a method (trinity help methods)' },
   evaluations = { default = 320 },
   placement = { type = 'string', help = 'devices from 0 with commas, one per operator in file order or one per unit '
     .. '(default: all on device 0)' },

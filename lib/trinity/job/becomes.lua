@@ -6,7 +6,7 @@ local util = require 'trinity.base.util'
 local becomes = {}
 
 --- Decoder layers of every rank's stage (all its virtual stages); nil where the file does not say.
----@param job trinity.Job
+---@param job trinity.JobFile
 ---@return integer[]?
 function becomes.layers(job)
   local pipeline = job.mesh.pipeline or 1
@@ -27,11 +27,12 @@ local function words(list)
 end
 
 --- Collectives of a step: { axis, what, count } of a rank that holds most layers.
----@param job trinity.Job
+---@param job trinity.JobFile
 ---@return { axis: string, what: string, count: integer }[]
 function becomes.collectives(job)
   local mesh, list, most = job.mesh, {}, 0
   for _, count in ipairs(becomes.layers(job) or {}) do most = math.max(most, count) end
+  if most == 0 then most = math.ceil((job.model.layers or 0) / (mesh.pipeline or 1)) end
   local steps, full = job.micro_batches or 1, type(job.recompute) == 'table' and job.recompute.granularity == 'full'
   local passes = full and 3 or 2 -- forward, backward, and forward again
   local function add(axis, what, count)
@@ -69,7 +70,7 @@ function becomes.collectives(job)
 end
 
 --- What it becomes, as lines.
----@param job trinity.Job
+---@param job trinity.JobFile
 ---@return string[]
 function becomes.lines(job)
   local mesh, lines, degrees = job.mesh, {}, {}

@@ -86,7 +86,8 @@ expert_parallel*: enabled:flag=false
 function deepspeed.families() return { require 'trinity.job.rules.deepspeed' } end
 
 local batches = 'train_batch_size train_micro_batch_size_per_gpu gradient_accumulation_steps'
-local derived = { gpus = 'gpus', given = '', auto = '', world = '', tensor = 'tensor_parallel.autotp_size', pipeline = '',
+local derived = { gpus = 'gpus', given = '', auto = '', world = '', tensor = 'tensor_parallel.autotp_size',
+  pipeline = '',
   sequence = 'sequence_parallel_size', batch = batches, micro = batches, accumulation = batches,
   stage = 'zero_optimization.stage', optimizer_name = 'optimizer.type', short_zero = 'zero_optimization' }
 

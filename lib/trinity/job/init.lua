@@ -6,19 +6,31 @@ local check = require 'trinity.base.check'
 local json = require 'trinity.base.json'
 local options_of = require 'trinity.base.options'
 local rules = require 'trinity.job.rules'
+local shell = require 'trinity.job.shell'
 local toml = require 'trinity.job.toml'
 local util = require 'trinity.base.util'
 local yaml = require 'trinity.job.yaml'
 
 local job = {}
 
-local takes = options_of.declare('trinity.JobOptions', { help = 'What trinity.job takes beside a file.',
+local takes = options_of.declare('trinity.JobFileOptions', { help = 'What trinity.job takes beside a file.',
   { 'gpus', 'integer', least = 1, most = 2 ^ 30, otherwise = 'what the file says', help = 'GPUs of the job' },
   { 'launch', 'string', otherwise = 'none', help = "the line that launches it: degrees of DeepSpeed's program" },
   { 'capability', 'number', 9, help = 'compute capability of the GPUs (Hopper: 9, Blackwell: 10)' },
 })
 
 local function client(name) return require('trinity.job.' .. name) end
+
+-- The file that the words of a launched program name.
+local function config_of(words)
+  for i, word in ipairs(words) do
+    local name, value = word:match '^%-%-([%w_.]+)=?(.*)$'
+    if name == 'deepspeed_config' or name == 'deepspeed' or name == 'job.config_file' then
+      local file = value ~= '' and value or words[i + 1]
+      if file and file:match '%.%w+$' then return file end
+    end
+  end
+end
 
 -- The client of a file, by its extension and content, and the function that reads it into a job.
 local function reader_of(path, text)
@@ -43,7 +55,18 @@ local function reader_of(path, text)
     util.fail('%s: expected MODEL_ARGS (Megatron-LM), parallelism (nanotron), or model and train (Megatron-Bridge)',
       path)
   end
-  return client 'megatron', function(found) client('megatron').read_shell(found, text) end
+  local script = shell.read(text)
+  if not script.words then util.fail('%s: expected a command that starts pretrain_*.py', path) end
+  local config = config_of(script.words)
+  if config and not script.words[1]:match 'pretrain' then
+    local folder = config:match '^/' and '' or path:match '^(.*/)' or ''
+    local reader, read = reader_of(folder .. config, util.read_file(folder .. config))
+    return reader, function(found)
+      found.launch = table.concat(script.launcher, ' ') .. ' ' .. table.concat(script.words, ' ')
+      read(found)
+    end
+  end
+  return client 'megatron', function(found) client('megatron').read_shell(found, script) end
 end
 
 -- Arguments that a finding is about: those that its rule reads, also through what is derived from them.
@@ -96,7 +119,10 @@ local function settle(found)
   return found
 end
 
----@class trinity.Job
+--- Runs the rules on a job whose values were changed by its reader.
+function job.settle(found) return settle(found) end
+
+---@class trinity.JobFile
 ---@field client string
 ---@field runtime string a runtime of trinity.cluster
 ---@field release string commit whose rules are known
@@ -113,15 +139,14 @@ end
 ---@field overlaps? table
 ---@field offload? table
 ---@field unknown string[] what was not understood
----@field findings table[] what the client refuses, ignores or changes: { code, effect, arguments, text, source,
--- release }
+---@field findings table[] what the client refuses, ignores or changes: code, effect, arguments, text, source, release
 ---@field legal boolean
 
 --- Reads a job file: Megatron-LM's YAML or launch script, torchtitan's TOML, DeepSpeed's JSON, YAML of nanotron or
 --- Megatron-Bridge; or a list of Megatron-LM's words.
 ---@param source string|string[]
 ---@param options? table gpus, launch, capability
----@return trinity.Job
+---@return trinity.JobFile
 function job.read(source, options)
   local given = takes:read('trinity.job', 2, 'options', options or {})
   local found = { faults = {}, unread = {}, capability = given.capability, launch = given.launch }
@@ -150,7 +175,7 @@ local function refused_codes(found)
 end
 
 --- The nearest legal values of the arguments of a finding: { name, value } each.
----@param found trinity.Job
+---@param found trinity.JobFile
 ---@param finding table
 ---@return { name: string, value: any }[]
 function job.nearest(found, finding)

@@ -1,8 +1,7 @@
 -- Megatron-LM's arguments: a list of words, a launch script, a YAML of MODEL_ARGS; what they mean.
 
-local layout = require 'trinity.formats.layout'
+local layout = require 'trinity.strategy.layout'
 local patterns = require 'trinity.job.patterns'
-local shell = require 'trinity.job.shell'
 local util = require 'trinity.base.util'
 local words_of = require 'trinity.job.megatron_words'
 local yaml = require 'trinity.job.yaml'
@@ -21,8 +20,11 @@ local arguments, fields = {}, {}
 
 local patterned = { moe_layer_freq = true, linear_attention_freq = true, no_rope_freq = true }
 local readers = {
-  ints = function(text) return text:match '^[+-]?%d+$' and tonumber(text) or nil end,
-  floats = function(text) return not text:match '^0[xX]' and tonumber(text) or nil end,
+  ints = function(text)
+    local plain = text:gsub('(%d)_', '%1') -- 300_000, as Python reads it
+    return plain:match '^[+-]?%d+$' and tonumber(plain) or nil
+  end,
+  floats = function(text) return not text:match '^0[xX]' and tonumber((text:gsub('(%d)_', '%1'))) or nil end,
   texts = function(text) return text end,
 }
 
@@ -106,7 +108,7 @@ local function take(job, words, at, argument, attached)
     elseif argument.choices then
       local found = false
       for _, choice in ipairs(argument.choices) do found = found or choice == value end
-      if not found then
+      if not found and not job.reader.open then
         parser_fault(job, 'argument-choice', ("%s is one of %s, got '%s'."):format(argument.name,
           table.concat(util.map(argument.choices, tostring), ', '), util.shortened(text, 40)), argument.field)
         value = nil
@@ -133,7 +135,9 @@ function megatron.read_words(job, words)
     if not argument then
       local why = is_argument(word) and util.unknown(word, util.sorted_keys(arguments)) or word
       job.unread[#job.unread + 1] = word
-      parser_fault(job, 'argument-unknown', ('An unknown argument is refused: %s.'):format(why), word)
+      if not job.reader.open then
+        parser_fault(job, 'argument-unknown', ('An unknown argument is refused: %s.'):format(why), word)
+      end
       while words[at] and not is_argument(words[at]) and is_argument(word) do at = at + 1 end
     elseif argument.kind == 'flags' or argument.kind == 'off' then
       if attached then parser_fault(job, 'argument-value', word .. ' takes no value.', argument.field) end
@@ -176,6 +180,9 @@ function megatron.read_yaml(job, map, repeated)
   job.environment = {}
   for name, node in util.sorted_pairs(map.ENV_VARS or {}) do job.environment[name] = node.text end
   job.environment_known = true
+  if yaml.is_scalar(map.MODEL_ARGS) and map.MODEL_ARGS.text ~= '' then
+    util.fail("%s: MODEL_ARGS: expected lines '--argument: value', got '%s'", job.path, map.MODEL_ARGS.text)
+  end
   job.words = yaml_words(yaml.is_scalar(map.MODEL_ARGS) and {} or map.MODEL_ARGS)
   megatron.read_words(job, job.words)
 end
@@ -186,19 +193,21 @@ local function launched_gpus(words)
   for i, word in ipairs(words) do
     local name, value = word:match '^%-%-([%w_-]+)=(.+)$'
     if not name then name, value = word:match '^%-%-([%w_-]+)$', words[i + 1] end
-    if name and tonumber(value) then said[name:gsub('-', '_')] = tonumber(value) end
+    if name then said[name:gsub('-', '_')] = tonumber(value) or false end
   end
-  return said.nproc_per_node and said.nproc_per_node * (said.nnodes or 1) or nil
+  if not said.nproc_per_node or said.nnodes == false then return nil end
+  return said.nproc_per_node * (said.nnodes or 1)
 end
 
---- Reads a launch script.
-function megatron.read_shell(job, text)
-  local script = shell.read(text)
-  if not script.words then util.fail('%s: expected a command that starts pretrain_*.py', job.path) end
+--- Reads a launch script (trinity.job.shell).
+function megatron.read_shell(job, script)
   job.environment, job.environment_known = script.environment, true
   job.gpus_said = launched_gpus(script.launcher)
   job.unset = script.unset
   job.words = { unpack(script.words, 2) }
+  for _, word in ipairs(job.words) do
+    if word == '--deepspeed' then job.reader = require 'trinity.job.megatron_deepspeed' end
+  end
   megatron.read_words(job, job.words)
 end
 

@@ -1,5 +1,5 @@
--- Bytes of every class of ranks of a job by owner, counted in the simulated step (strategy:account), and what would free
--- most of the fullest with its cost in step time.
+-- Bytes of every class of ranks of a job by owner, counted in the simulated step (strategy:account), and what would
+-- free most of the fullest with its cost in step time.
 
 local model = require 'trinity.graph.model'
 local nodes = require 'trinity.cluster.nodes'
@@ -89,10 +89,11 @@ local function recompute_of(job)
 end
 
 --- The case of a job: network, cluster, runtime and strategy. Parts of a sequence are replicas of shorter ones.
----@param job trinity.Job
+---@param job trinity.JobFile
 ---@param machine string a kind of machine
+---@param whole? boolean with all micro-batches, which memory does not need
 ---@return table
-function memory.case(job, machine)
+function memory.case(job, machine, whole)
   local build = clients[job.client]
   if not build then
     util.fail('trinity.job.memory: %s: the network is not in files of %s', job.path, job.client)
@@ -103,7 +104,7 @@ function memory.case(job, machine)
   local replicas, virtual = mesh.data * (mesh.context or 1), mesh.virtual_stages or 1
   local experts = math.max(1, (mesh.expert or 1) * (mesh.expert_tensor or mesh.tensor) / mesh.tensor)
   if options.experts == 0 then experts = 1 end
-  local micro_batches = math.min(job.micro_batches, 2 * mesh.pipeline * virtual) -- more hold no more
+  local micro_batches = whole and job.micro_batches or math.min(job.micro_batches, 2 * mesh.pipeline * virtual)
   if virtual > 1 then micro_batches = mesh.pipeline * math.ceil(micro_batches / mesh.pipeline) end
   return { options = options, runtime = runtime, cluster = nodes.job(machine, job.gpus),
     strategy = { mesh = { data = replicas, tensor = mesh.tensor, pipeline = mesh.pipeline, expert = experts },
@@ -122,6 +123,21 @@ local function evaluated(one)
   problem:close()
   problem.graph:close()
   return result
+end
+
+--- Seconds of a step of a job.
+---@param job trinity.JobFile
+---@param machine string
+---@return number
+function memory.step(job, machine)
+  local one = memory.case(job, machine, true)
+  local problem = problems.simulator { graph = model.load('decoder', one.options),
+    cluster = model.cluster(one.cluster, { runtime = one.runtime }) }
+  local metrics = problem:evaluate(one.strategy)
+  problem:close()
+  problem.graph:close()
+  if not metrics.feasible then util.fail('trinity.job.memory: %s does not fit %s', job.path, one.cluster) end
+  return metrics.step_time_s
 end
 
 -- Bytes of a stage by column; what the job offloads is not on the GPU.
@@ -165,7 +181,7 @@ end
 
 --- Memory of a job: rows by stage { layers, weights, ..., peak }, the fullest, and changes { name, frees_bytes,
 --- step_time_ratio }, the most first.
----@param job trinity.Job
+---@param job trinity.JobFile
 ---@param machine? string default 'dgx_h100'
 ---@return table
 function memory.of(job, machine)

@@ -1,7 +1,7 @@
 -- Patterns of layers in Megatron-LM's arguments: lists of layers ("([0]*3+[1]*5)"), hybrid patterns ("M-M*|M-"),
 -- layouts of stages ("Et*3|(tt|)*6L").
 
-local layout = require 'trinity.formats.layout'
+local layout = require 'trinity.strategy.layout'
 local util = require 'trinity.base.util'
 
 local patterns = {}

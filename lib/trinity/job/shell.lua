@@ -9,7 +9,8 @@ local shell = {}
 -- The commands of a text: lists of raw words, split outside quotes and parentheses; `after` is | or & behind || or &&.
 local function commands_of(text)
   local all, words, word, at, deep, quote = {}, {}, nil, 1, 0, nil
-  text = text:gsub('\r', ''):gsub('\\\n', ' ') .. '\n'
+  text = ('\n' .. text:gsub('\r', '') .. '\n'):gsub('\n[ \t]*#[^\n]*', '\n') -- a comment does not go on
+  text = text:gsub('\\\n', ' ')
   local function end_word()
     if word then words[#words + 1] = word end
     word = nil
@@ -225,13 +226,13 @@ end
 local keywords = { ['then'] = true, ['else'] = true, ['fi'] = true, ['do'] = true, ['export'] = true, ['exec'] = true,
   ['local'] = true, ['readonly'] = true, ['eval'] = true, ['time'] = true, ['declare'] = true }
 
+local programs = { 'pretrain[%w_]*%.py$', 'finetune[%w_]*%.py$', '^deepspeed$', 'torchtitan[%w_./]*train%.py$',
+  '^torchtitan[%w_.]*train$', 'run_train%.sh$' }
+
 -- Where the words of a command start a training program: the place of its name.
 local function program_at(words)
   for i, word in ipairs(words) do
-    if word:match 'pretrain[%w_]*%.py$' or word:match '^deepspeed$' or word:match 'torchtitan[%w_./]*train%.py$'
-      or word:match '^torchtitan[%w_.]*train$' or word:match 'run_train%.sh$' then
-      return i
-    end
+    for _, pattern in ipairs(programs) do if word:match(pattern) then return i end end
   end
 end
 
@@ -241,12 +242,8 @@ end
 ---@field environment table<string, string> variables
 ---@field unset string[] variables that are used and not assigned in the file
 
---- What a script launches, and its variables.
----@param text string
----@return trinity.LaunchScript
-function shell.read(text)
-  local state = { vars = {}, unset = {}, branches = {} }
-  local launched, before
+-- Reads the commands of a text into a state; those of `bash -c TEXT`, too.
+local function read_commands(state, text)
   for _, raw_words in ipairs(commands_of(text)) do
     local reached = follow(state, util.map(raw_words, function(raw)
       return raw:match '^[%a_][%w_]*%+?=' and raw or expand(state, raw, true)
@@ -258,14 +255,27 @@ function shell.read(text)
         for _, word in ipairs(expand(state, raw)) do rest[#rest + 1] = word end
       end
     end
+    for i, word in ipairs(rest) do
+      if word == '-c' and (rest[i - 1] or ''):match 'sh$' and rest[i + 1] then read_commands(state, rest[i + 1]) end
+    end
     local at = program_at(rest)
-    if at then launched, before = { unpack(rest, at) }, { unpack(rest, 1, at - 1) } end
+    if at then state.launched, state.before = { unpack(rest, at) }, { unpack(rest, 1, at - 1) } end
   end
-  local environment = {}
+end
+
+--- What a script launches, and its variables.
+---@param text string
+---@return trinity.LaunchScript
+function shell.read(text)
+  local state, environment = { vars = {}, unset = {}, branches = {}, before = {} }, {}
+  local nodes = text:match '\n#SBATCH%s+%-%-nodes=(%d+)' or text:match '\n#SBATCH%s+%-N%s+(%d+)'
+  for _, name in ipairs { 'SLURM_NNODES', 'SLURM_JOB_NUM_NODES' } do state.vars[name] = nodes end
+  read_commands(state, text)
   for name, value in util.sorted_pairs(state.vars) do
     if type(value) == 'string' then environment[name] = value end
   end
-  return { words = launched, launcher = before or {}, environment = environment, unset = util.sorted_keys(state.unset) }
+  return { words = state.launched, launcher = state.before, environment = environment,
+    unset = util.sorted_keys(state.unset) }
 end
 
 return shell

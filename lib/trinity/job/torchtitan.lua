@@ -16,7 +16,8 @@ local degrees = 'parallelism.data_parallel_replicate_degree parallelism.context_
   .. ' parallelism.tensor_parallel_degree parallelism.pipeline_parallel_degree'
 local split = 'parallelism.pipeline_parallel_degree parallelism.pipeline_parallel_schedule'
   .. ' parallelism.pipeline_parallel_layers_per_stage'
-local derived = { gpus = 'gpus', given = '', rank = degrees, shard = degrees .. ' parallelism.data_parallel_shard_degree',
+local derived = { gpus = 'gpus', given = '', rank = degrees,
+  shard = degrees .. ' parallelism.data_parallel_shard_degree',
   batch = degrees .. ' parallelism.data_parallel_shard_degree', stages = split, per_rank = split, effective = split,
   single = 'parallelism.pipeline_parallel_schedule', schedule = 'parallelism.pipeline_parallel_schedule',
   network = 'model.flavor', compiled = 'compile.enable', float8 = 'model.converters', tensorwise = 'model.converters',

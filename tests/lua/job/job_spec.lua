@@ -110,7 +110,7 @@ describe('files of other clients', function()
   end)
   it('are refused with their line where they cannot be read', function()
     expect(function() trinity.job(file_of('toml', '[training]\nseq_len = \n')) end):raises ':2: expected a value'
-    expect(function() trinity.job(file_of('yaml', 'MODEL_ARGS:\n  --x 1\n')) end):raises ":2: expected 'key: value'"
+    expect(function() trinity.job(file_of('yaml', 'MODEL_ARGS:\n  --x 1\n')) end):raises "expected lines '%-%-argument: value'"
   end)
   it('of torchtitan take overrides of the command line', function()
     local path = file_of('toml', '[model]\nname = "llama3"\nflavor = "8B"\n[training]\nseq_len = 4096\n')
@@ -142,5 +142,30 @@ describe('memory of a job', function()
   it('is refused where the file has no network', function()
     local found = trinity.job(file_of('json', '{"train_batch_size": 4}'), { gpus = 4 })
     expect(function() memory.of(found) end):raises 'the network is not in files of DeepSpeed'
+  end)
+end)
+
+describe('a plan from a job file', function()
+  it('is faster, keeps what it is told to, and its diff applied is legal', function()
+    local output = temporary '.sh'
+    local said = trinity_says(("plan --from '%s' --keep pipeline --simulations 8 --quiet --run none --json --output '%s'")
+      :format(script, output), 0)
+    local told = trinity.json.decode(said:match '{.*}')
+    expect(told.step_time_s):below(told.before_s)
+    local found = trinity.job(output)
+    expect(codes(found)):equals ''
+    expect(found.mesh.pipeline):equals(2)
+    expect(found.global_batch):equals(16)
+    expect(memory.step(found, 'dgx_h100')):near(told.step_time_s, 1e-9)
+  end)
+  it('changes keys of a section and of MODEL_ARGS in their place', function()
+    local diff = require 'trinity.job.diff'
+    local text = diff.apply('a.toml', '[training]\nseq_len = 8 # tokens\n', {
+      { name = 'training.steps', path = 'training.steps', value = 3 },
+      { name = 'training.seq_len', path = 'training.seq_len', value = 4 } })
+    expect(text):equals '[training]\nsteps = 3\nseq_len = 4 # tokens\n'
+    text = diff.apply('a.yaml', 'MODEL_ARGS:\n  --bf16: true\n  --lr: 1e-4\nTEST_TYPE: regular\n', {
+      { name = '--bf16', path = 'bf16', value = false }, { name = '--seed', path = 'seed', value = 2 } })
+    expect(text):equals 'MODEL_ARGS:\n  --lr: 1e-4\n  --seed: 2\nTEST_TYPE: regular\n'
   end)
 end)

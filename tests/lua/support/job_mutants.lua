@@ -62,12 +62,12 @@ local function json(text, path, value)
 end
 
 local function yaml(text, path, value)
-  local names, lines, depth, at, done = {}, {}, 0, {}, false
+  local names, lines, at, done = {}, {}, {}, false
   for name in path:gmatch '[^.]+' do names[#names + 1] = name end
   for line in (text .. '\n'):gmatch '(.-)\n' do
     local blanks, key = line:match '^(%s*)([%w_]+):'
     if key then
-      depth = #blanks / 2 + 1
+      local depth = #blanks / 2 + 1
       at[depth] = key
       local here = depth == #names
       for d = 1, depth do here = here and at[d] == names[d] end

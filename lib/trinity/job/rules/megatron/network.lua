@@ -53,8 +53,8 @@ return require 'trinity.job.rules.megatron.family' ('network', {
   { 'relu-gated', 'squared_relu and swiglu', 'Squared ReLU and SwiGLU may not both be given.', 'utils:321' },
   { 'geglu-gated', 'quick_geglu and swiglu', 'GeGLU and SwiGLU may not both be given.', 'utils:324' },
   { 'groups-removed', 'num_query_groups and not group_query_attention and num_query_groups ~= num_attention_heads'
-    .. ""
-      .. " and given('num_query_groups')", 'The number of key-value groups counts only along with the flag of grouped-query'
+      .. " and given('num_query_groups')",
+    'The number of key-value groups counts only along with the flag of grouped-query'
     .. ' attention; without it every head has its own.', 'utils:330', 'ignored' },
   { set = 'groups = group_query_attention and num_query_groups or num_attention_heads' },
   { 'rope-type', "rope_type and not multi_latent_attention and rope_type ~= 'rope'",

@@ -1,0 +1,145 @@
+-- trinity plan --from: other degrees, micro-batch, recomputation and sharding for a job file of Megatron-LM or
+-- torchtitan. What is not parallelism stays. A plan counts only if the client's rules take the file with it.
+
+local job_files = require 'trinity.job'
+local memory = require 'trinity.job.memory'
+local model = require 'trinity.graph.model'
+local plan = require 'trinity.plan'
+local util = require 'trinity.base.util'
+
+local replan = {}
+
+local degrees = { 'tensor', 'pipeline', 'context', 'expert' }
+
+-- Arguments of a point: values by path, nil where an argument goes; `false` turns a flag off.
+local arguments = {}
+
+arguments['Megatron-LM'] = function(point, job)
+  local list = {}
+  local function set(path, value) list[#list + 1] = { path = path, value = value } end
+  for _, name in ipairs { 'tensor_model', 'pipeline_model' } do
+    set(name .. '_parallel_size', point[name:match '^%a+'])
+  end
+  set('context_parallel_size', point.context)
+  if job.model.experts then
+    set('expert_model_parallel_size', point.expert)
+    set('expert_tensor_parallel_size', 1)
+  end
+  set('sequence_parallel', point.tensor > 1 and point.sequence_parallel)
+  for _, path in ipairs { 'num_layers_per_virtual_pipeline_stage', 'pipeline_model_parallel_layout',
+    'decoder_first_pipeline_num_layers', 'decoder_last_pipeline_num_layers' } do set(path, nil) end
+  set('account_for_embedding_in_pipeline_split', false)
+  set('account_for_loss_in_pipeline_split', false)
+  set('num_virtual_stages_per_pipeline_rank', point.virtual_stages > 1 and point.virtual_stages or nil)
+  set('micro_batch_size', point.micro_batch)
+  set('recompute_granularity', point.recompute ~= 'none' and point.recompute or nil)
+  set('recompute_method', point.recompute == 'full' and 'uniform' or nil)
+  set('recompute_num_layers', point.recompute == 'full' and 1 or nil)
+  set('recompute_modules', nil)
+  if job.zero_stage < 2 then set('use_distributed_optimizer', point.shard > 0) end
+  if point.shard == 0 then set('overlap_param_gather', false) end
+  return list
+end
+
+local schedules = { ['1f1b'] = '1F1B', interleaved = 'Interleaved1F1B', gpipe = 'GPipe' }
+
+arguments.torchtitan = function(point, job)
+  local list = {}
+  for _, name in ipairs(degrees) do
+    list[#list + 1] = { path = ('parallelism.%s_parallel_degree'):format(name), value = point[name] }
+  end
+  local function set(path, value) list[#list + 1] = { path = path, value = value } end
+  local pipeline = point.pipeline > 1
+  set('parallelism.data_parallel_shard_degree', -1)
+  set('training.local_batch_size', point.micro_batch * (pipeline and point.micro_batches or 1))
+  local own = point.micro_batch * (pipeline and point.micro_batches or 1) * point.data
+  if own ~= job.global_batch or job.flat['training.global_batch_size'] then
+    set('training.global_batch_size', job.global_batch)
+  end
+  if pipeline then
+    set('parallelism.pipeline_parallel_microbatch_size', point.micro_batch)
+    set('parallelism.pipeline_parallel_schedule', schedules[point.schedule])
+  end
+  set('activation_checkpoint.mode', point.recompute)
+  if point.recompute == 'selective' then set('activation_checkpoint.selective_ac_option', 'op') end
+  return list
+end
+
+-- Those that change what the job says.
+local function changed(job, list)
+  local kept = {}
+  for _, one in ipairs(list) do
+    local argument = job.reader.argument(job, one.path)
+    local now = argument and argument.value
+    if now ~= one.value and not (not now and not one.value) then
+      kept[#kept + 1] = util.merged(one, { name = argument.name, given = argument.given, kind = argument.kind,
+        now = now })
+    end
+  end
+  return kept
+end
+
+--- The job with changes of arguments.
+function replan.with(job, changes)
+  local reader, now = job.reader, job
+  for _, one in ipairs(changes) do now = reader.with(now, one.path, one.value or nil) end
+  return job_files.settle(util.merged(now))
+end
+
+-- Seconds of a step of a job, nil where it cannot be simulated.
+local function seconds_of(job, machine)
+  local ok, found = pcall(memory.step, job, machine)
+  return ok and found or nil
+end
+
+--- The fastest plan of the space that the client takes, with what each change gives: { changes, job, step_time_s }; nil
+--- where none is faster. Also the step time of the job as it is. keep: what stays (tensor, pipeline, context, expert,
+--- micro_batch, recompute, shard).
+---@param job trinity.JobFile
+---@param options { machine: string, keep?: string[], simulations?: integer, quiet?: boolean }
+---@return { changes: table[], job: trinity.JobFile, step_time_s: number }? best
+---@return number? step_time_s
+function replan.from(job, options)
+  local one = memory.case(job, options.machine)
+  local make = arguments[job.client]
+  if not make then util.fail('trinity plan --from: %s: files of %s are checked, not written', job.path, job.client) end
+  local titan = job.client == 'torchtitan'
+  local recompute = type(job.recompute) == 'table' and job.recompute.granularity or 'none'
+  local current = { tensor = job.mesh.tensor, pipeline = job.mesh.pipeline, context = job.mesh.context or 1,
+    expert = job.mesh.expert or 1, micro_batch = job.micro_batch, recompute = recompute, shard = job.zero_stage }
+  local space = { stages = 'even', schedule = { '1f1b', 'interleaved' }, recompute = { 'none', 'selective', 'full' },
+    shard = titan and { 3 } or job.zero_stage > 1 and { job.zero_stage } or { 0, 1 }, context = current.context }
+  for _, name in ipairs(options.keep or {}) do
+    if current[name] == nil then
+      util.fail("trinity plan --from: option 'keep': unknown dimension %s",
+        util.unknown(name, util.sorted_keys(current)))
+    end
+    space[name] = current[name]
+  end
+  local found = plan { cluster = model.cluster(one.cluster, { runtime = one.runtime }),
+    global_batch = job.global_batch,
+    graph = function(micro_batch)
+      return model.load('decoder', util.merged(one.options, { batch_size = micro_batch,
+        sequence = job.model.sequence }))
+    end, runtime = titan and 'torchtitan' or 'megatron', space = space, plans = 24,
+    simulations = options.simulations or 48, quiet = options.quiet }
+  local now, best = seconds_of(job, options.machine), nil
+  for _, candidate in ipairs(found.plans) do
+    local changes = changed(job, make(candidate.point, job))
+    local other = replan.with(job, changes)
+    local step = other.legal and #changes > 0 and seconds_of(other, options.machine)
+    if step and (not now or step < now) and (not best or step < best.step_time_s) then
+      best = { changes = changes, job = other, step_time_s = step }
+    end
+  end
+  for at, change in ipairs(best and best.changes or {}) do
+    local rest = util.map(best.changes, function(other) return other end)
+    table.remove(rest, at)
+    local without = replan.with(job, rest)
+    local step = without.legal and seconds_of(without, options.machine)
+    change.gives_s = step and step - best.step_time_s or nil -- nil: the others need it
+  end
+  return best, now
+end
+
+return replan
