@@ -25,6 +25,7 @@ local smoke = {
     export = 'resnet50 --batch_size 1 --format placement --device cuda',
     check = ("'%s/tests/data/jobs/pretrain.sh' --json"):format(root),
     memory = ("'%s/tests/data/jobs/pretrain.sh'"):format(root),
+    replay = ("'%s/tests/data/traces/operations.csv'"):format(root),
     runs = '--sort name --runs ' .. example_runs(),
     help = '',
   },
