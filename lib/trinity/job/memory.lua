@@ -113,22 +113,27 @@ function memory.case(job, machine, whole)
       sequence_parallel = mesh.sequence_parallel or false, bucket_bytes = mesh.pipeline > 1 and 2 ^ 50 or nil } }
 end
 
-local function evaluated(one)
+--- What a case comes to in the simulated step: stages and devices (strategy:account), step_time_s, whether it fits, and
+--- the mean error of the constants.
+---@param one table
+---@return table
+function memory.evaluated(one)
   local problem = problems.simulator { graph = model.load('decoder', one.options),
     cluster = model.cluster(one.cluster, { runtime = one.runtime }) }
   local found = problem:strategy(one.strategy)
-  local account = found:account()
-  local result = { stages = account.stages, step_time_s = found.metrics.step_time_s,
-    capacity_bytes = problem.cluster.devices[1].capacity_bytes }
+  local account, kind = found:account(), problem.cluster.basis.kinds[1]
+  local result = { stages = account.stages, devices = account.devices, step_time_s = found.metrics.step_time_s,
+    fits = found.metrics.feasible, capacity_bytes = problem.cluster.devices[1].capacity_bytes,
+    mean_error = kind and kind.mean_error }
   problem:close()
   problem.graph:close()
   return result
 end
 
---- Seconds of a step of a job.
+--- Seconds of a step of a job; nil where it does not fit.
 ---@param job trinity.JobFile
 ---@param machine string
----@return number
+---@return number?
 function memory.step(job, machine)
   local one = memory.case(job, machine, true)
   local problem = problems.simulator { graph = model.load('decoder', one.options),
@@ -136,8 +141,7 @@ function memory.step(job, machine)
   local metrics = problem:evaluate(one.strategy)
   problem:close()
   problem.graph:close()
-  if not metrics.feasible then util.fail('trinity.job.memory: %s does not fit %s', job.path, one.cluster) end
-  return metrics.step_time_s
+  return metrics.feasible and metrics.step_time_s or nil
 end
 
 -- Bytes of a stage by column; what the job offloads is not on the GPU.
@@ -158,12 +162,21 @@ end
 memory.columns = { 'weights', 'gradients', 'optimizer', 'activations', 'logits', 'workspaces', 'communication',
   'framework' }
 
--- Changes that may free memory, of those that the job does not have: { name, change of the case }.
-local function changes(job, one)
+--- Changes that a job does not have: { name, case }. They may free memory or (faster) time.
+---@param job trinity.JobFile
+---@param one table its case
+---@param faster? boolean
+---@return table[]
+function memory.changes(job, one, faster)
   local list, s, mesh = {}, one.strategy, one.strategy.mesh
   local function add(name, strategy, options)
     list[#list + 1] = { name = name, case = util.merged(one, { strategy = util.merged(s, strategy),
       options = util.merged(one.options, options) }) }
+  end
+  if faster and s.recompute ~= 'none' then add('no recomputation', { recompute = 'none' }) end
+  if faster and job.micro_batch and s.micro_batches % 2 == 0 then
+    add(('micro-batch %d'):format(2 * job.micro_batch), { micro_batches = s.micro_batches / 2 },
+      { batch_size = 2 * job.micro_batch })
   end
   if s.recompute == 'none' and one.options.kernels ~= 'flash' then
     add('selective recomputation', { recompute = 'selective' })
@@ -186,12 +199,12 @@ end
 ---@return table
 function memory.of(job, machine)
   local one = memory.case(job, machine or 'dgx_h100')
-  local now = evaluated(one)
+  local now = memory.evaluated(one)
   local rows, fullest = util.map(now.stages, function(stage) return row_of(job, stage) end), 1
   for s, row in ipairs(rows) do if row.peak > rows[fullest].peak then fullest = s end end
   local helps = {}
-  for _, change in ipairs(changes(job, one)) do
-    local ok, other = pcall(evaluated, change.case)
+  for _, change in ipairs(memory.changes(job, one)) do
+    local ok, other = pcall(memory.evaluated, change.case)
     if ok then
       local most = 0
       for _, stage in ipairs(other.stages) do most = math.max(most, row_of(job, stage).peak) end
