@@ -78,7 +78,8 @@ cli.complete(options)
 local steps = options.steps or 15
 if options.profile then
   cli.refuse(options, 'cluster cost strategy schedule micro_batches method method_set learning_rate data scale '
-    .. 'train_rows epochs warm_up_epochs decay checkpoint load save daso worker_memory_limit mixtures trace', 'not with --profile')
+    .. 'train_rows epochs warm_up_epochs decay checkpoint load save daso worker_memory_limit mixtures trace',
+    'not with --profile')
 else
   cli.refuse(options, 'copies largest_copy gpu_memory', 'belongs to --profile')
 end

@@ -13,7 +13,7 @@ local options = trinity.options {
   'Shows a chapter, the options of a command or a model, a function; checks this machine.',
   'keeps no run',
   name = { type = 'string', position = true,
-    help = "a chapter, a command, a model, 'methods', 'formats', or an entry of the reference: problem:evaluate" },
+    help = "a chapter, a command, a model, 'methods', 'formats', or a function: problem:evaluate" },
   markdown = { default = false, help = 'the reference as Markdown: all of it, or the entry NAME' },
   completion = { type = 'string', help = 'completion of commands for bash, zsh or fish; man: the page trinity(1)' },
   check = { default = false, help = 'looks at this machine and, under a launcher, at its job, and says what is wrong' },

@@ -12,8 +12,8 @@ local util = require 'trinity.base.util'
 
 local options = trinity.options(cli.declare('set cluster method_set seconds seed json', {
   'Cuts a network into the stages of a pipeline: exact planners, peers and rules.',
-  model = { type = 'string', position = true, help = 'a model in models/, or a file: dnn-partitioning or Piper .json, '
-    .. 'PipeDream or DAPPLE .txt, .onnx, our own .json or .lua' },
+  model = { type = 'string', position = true,
+    help = 'a model in models/, or a file (.lua .onnx; dnn-partitioning, Piper .json; PipeDream, DAPPLE .txt)' },
   method = { default = 'max_load_annealing', help = table.concat(trinity.pipeline.methods(), ', ') },
   devices = { type = 'string', help = 'accelerators, or one number per level with commas, innermost first (default: '
     .. "the file's, those of a whole cluster, or 4)" },
@@ -26,8 +26,7 @@ local options = trinity.options(cli.declare('set cluster method_set seconds seed
     integer = true },
   cluster = { default = 'p100', help = 'what our own models and ONNX files are costed for: a kind of device, or a '
     .. 'whole cluster (dgx_a100x2), whose devices count, too' },
-  method_set = { help = 'NAME=VALUE of the method: rounds=20; straight=true,cost=paper; tensor_parallel=false '
-    .. "('trinity help PipelineOptions' lists them)" },
+  method_set = { help = 'NAME=VALUE of the method: rounds=20; cost=paper (trinity help PipelineOptions)' },
 }))
 
 if not options.model then util.fail_usage "expected a model to cut (--help lists options)" end

@@ -46,8 +46,7 @@ local options = trinity.options(cli.declare('set cluster cost seconds seed json'
   tasks = { default = 20000000, min = 1, integer = true,
     help = 'operators that one simulation runs at most, in all micro-batches; what has more is left' },
   seconds = { help = 'wall-clock limit: the best by then, with its bound' },
-  methods = { default = 'annealing', help = 'with --placement: methods of placement, that place single operators '
-    .. 'inside stages; the best of them' },
+  methods = { default = 'annealing', help = 'with --placement: methods that place operators inside stages' },
   evaluations = { default = 1000, help = 'with --placement: of a method, a stage', min = 1, integer = true },
   seed = { help = 'of methods of placement; the rest of the search draws nothing' },
   output = { type = 'string', writes = '', help = 'a file for the best strategy: simulate, execute, export read it' },

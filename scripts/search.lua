@@ -27,7 +27,7 @@ local util = require 'trinity.base.util'
 local options = trinity.options(cli.declare('model set batch_size cluster rules devices cost method method_set '
     .. 'evaluations seconds seed json', {
   'Searches for a strategy of a model on a cluster; compares methods (--method a,b,c).',
-  method = { help = "a method ('trinity help methods' lists them), several with commas, or all" },
+  method = { help = 'a method (trinity help methods), several with commas, or all' },
   method_set = { help = 'NAME=VALUE of the method: policy=false,batch=16; of several METHOD.NAME=VALUE' },
   evaluations = { help = 'placements that each method may simulate (default: 2000, or any number with --seconds)' },
   seed = { help = 'fixes every random number; the first of --seeds' },

@@ -12,6 +12,7 @@
 --   reward, evaluations, seconds, schedule, micro_batches
 --   reevaluated             what a strategy was made for that is evaluated on something else (--reevaluate)
 --   cost                    what own costs (--cost) cover
+--   expert_load             with --expert-load: what trinity.expert_load gives (trinity help ExpertLoad)
 --   stragglers              with --noise: mean_s, p95_s, waits, remedies and more (lib/trinity/command/stragglers.lua)
 
 local trinity = require 'trinity'
@@ -23,8 +24,7 @@ local util = require 'trinity.base.util'
 local options = trinity.options(cli.declare('model set batch_size cluster rules devices cost strategy reevaluate '
     .. 'schedule micro_batches method method_set evaluations seconds seed json', {
   'Simulates a step of a model on a cluster; --trace says where its time goes.',
-  method = { default = 'given', help = "what makes the placement: 'given' (--placement), or a method (trinity help "
-    .. 'methods)' },
+  method = { default = 'given', help = 'given (--placement), or a method (trinity help methods)' },
   evaluations = { default = 320 },
   placement = { type = 'string', help = 'devices from 0 with commas, one per operator in file order or one per unit '
     .. '(default: all on device 0)' },
@@ -35,6 +35,10 @@ local options = trinity.options(cli.declare('model set batch_size cluster rules 
   noise = { type = 'number', min = 0, max = 10, help = 'coefficient of variation of what a device takes for a pass: '
     .. 'prints the mean and 95th percentile of the step, what it waits for, what helps against --slow' },
   draws = { default = 200, min = 1, integer = true, help = 'steps that --noise draws' },
+  expert_load = { type = 'string', help = 'tokens of experts of a strategy with a mesh: zipf:EXPONENT, or a file .json '
+    .. 'with a list of counts for every layer' },
+  capacity_factor = { type = 'number', min = 0, help = 'of --expert-load: most tokens of an expert over an even load; '
+    .. 'others are dropped' },
   trace = { type = 'string', writes = '', help = 'a file for a Chrome trace; prints where the time of the step goes' },
 }))
 
@@ -42,6 +46,8 @@ cli.complete(options)
 
 local problem = cli.problem(options)
 if options.placement then cli.refuse(options, 'strategy method', 'not with --placement') end
+if not options.noise then cli.refuse(options, 'draws', 'belongs to --noise') end
+if not options.expert_load then cli.refuse(options, 'capacity_factor', 'belongs to --expert-load') end
 if options.method == 'given' then cli.refuse(options, 'method_set evaluations seconds', 'belongs to --method') end
 
 local function make_strategy()
@@ -66,6 +72,15 @@ end
 if options.noise then
   spread = trinity.stragglers(found, { noise = options.noise, draws = options.draws, seed = options.seed })
   if options.json then further.stragglers = stragglers.facts(spread) end
+end
+if options.expert_load then
+  local exponent = tonumber(options.expert_load:match '^zipf:(.*)$')
+  local loaded = trinity.expert_load(found, { load = exponent and { zipf = exponent } or options.expert_load,
+    capacity_factor = options.capacity_factor, seed = options.seed })
+  further.expert_load = options.json and util.merged(loaded) or ('step %.6g s (%.4g times the even one), fullest rank '
+    .. '%.4g times an even load, %.3g %% of tokens dropped, peak memory %s on %s'):format(loaded.step_time_s,
+    loaded.slowdown, loaded.rank_factor, 100 * loaded.dropped, trinity.format_bytes(loaded.peak_memory_bytes),
+    loaded.fullest_device)
 end
 if options.output then found:save(options.output) end
 if options.picture then found:picture(options.picture) end

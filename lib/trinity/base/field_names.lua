@@ -44,6 +44,7 @@ given.names = {
   ['trinity.Execution'] = [[losses step_time_s step_times_s operator_time_s operator_start_s transferred_bytes
     peak_memory_bytes busy_s cores graph placement steps steps_done warm_up micro_batches last stopped weights
     accuracy accuracies samples_per_s held_out_loss held_out_samples]],
+  ['trinity.ExpertLoad'] = [[step_time_s slowdown rank_factor expert_factor dropped peak_memory_bytes fullest_device]],
   ['trinity.ExportedFile'] = [[name text]],
   ['trinity.ExportedProgram'] = [[path torch_version tensors inputs outputs nodes]],
   ['trinity.ExposedSeconds'] = [[splits activations weights gradients]],
@@ -212,6 +213,7 @@ given.returns = {
   ['trinity.iteration_space'] = [[Dimension*]],
   ['trinity.job'] = [[JobFile]],
   ['trinity.stragglers'] = [[Stragglers]],
+  ['trinity.expert_load'] = [[ExpertLoad]],
   ['trinity.describe_machine'] = [[Machine]],
   ['trinity.Agent.update'] = [[AgentReport]],
   ['trinity.Agent.imitate'] = [[ImitationReport]],

@@ -6,141 +6,194 @@ return {
   errors = {
     collectives = {
       a100x16_abci = {
-        fitted = { mean = 0.1223, worst = 0.173 }, left_out = { mean = 0.1272, worst = 0.1965 }, rows = 6,
+        fitted = { mean = 0.1431, median = 0.1755, worst = 0.1929 },
+        left_out = { mean = 0.1589, median = 0.1798, worst = 0.2063 }, rows = 6,
       },
       a100x16_p4de = {
-        fitted = { mean = 0.2008, worst = 0.3753 }, left_out = { mean = 0.2154, worst = 0.4113 }, rows = 6,
+        fitted = { mean = 0.1596, median = 0.1486, worst = 0.28 },
+        left_out = { mean = 0.1913, median = 0.1652, worst = 0.3367 }, rows = 6,
       },
       a100x8_azure = {
-        fitted = { mean = 0.1017, worst = 0.4869 }, left_out = { mean = 0.1069, worst = 0.5475 }, rows = 7,
+        fitted = { mean = 0.07433, median = 0.03492, worst = 0.3307 },
+        left_out = { mean = 0.09193, median = 0.03465, worst = 0.4253 }, rows = 7,
       },
       a100x8_ml = {
-        fitted = { mean = 0.0724, worst = 0.2607 }, left_out = { mean = 0.0758, worst = 0.2728 }, rows = 8,
+        fitted = { mean = 0.07576, median = 0.04147, worst = 0.3384 },
+        left_out = { mean = 0.08875, median = 0.06013, worst = 0.3348 }, rows = 8,
       },
       a100x8_sendrecv = {
-        fitted = { mean = 0.2713, worst = 0.5157 }, left_out = { mean = 0.2797, worst = 0.516 }, rows = 4,
+        fitted = { mean = 0.3162, median = 0.2423, worst = 0.5389 },
+        left_out = { mean = 0.3342, median = 0.2631, worst = 0.5497 }, rows = 4,
       },
       b200_count = {
-        fitted = { mean = 0.0189, worst = 0.054 }, left_out = { mean = 0.0422, worst = 0.0931 }, rows = 10,
+        fitted = { mean = 0.07837, median = 0.06711, worst = 0.1315 },
+        left_out = { mean = 0.1234, median = 0.1093, worst = 0.182 }, rows = 10,
+      },
+      ['b200_sxm_nccl_2.27.5'] = {
+        fitted = { mean = 0.1056, median = 0.08041, worst = 0.6939 },
+        left_out = { mean = 0.1707, median = 0.09493, worst = 1.433 }, rows = 120,
       },
       b200x32_p6 = {
-        fitted = { mean = 0.0979, worst = 0.1538 }, left_out = { mean = 0.0591, worst = 0.1722 }, rows = 8,
+        fitted = { mean = 0.1095, median = 0.09348, worst = 0.2403 },
+        left_out = { mean = 0.1279, median = 0.1086, worst = 0.2724 }, rows = 8,
       },
       b200x8_p6 = {
-        fitted = { mean = 0.0763, worst = 0.2128 }, left_out = { mean = 0.1008, worst = 0.2743 }, rows = 8,
+        fitted = { mean = 0.1124, median = 0.1032, worst = 0.332 },
+        left_out = { mean = 0.1526, median = 0.1385, worst = 0.3853 }, rows = 8,
+      },
+      ['gb200_nccl_2.23'] = {
+        fitted = { mean = 0.1009, median = 0.07337, worst = 0.3891 },
+        left_out = { mean = 0.1023, median = 0.06996, worst = 0.4176 }, rows = 80,
       },
       gb200x1440_coreweave = {
-        fitted = { mean = 0.17, worst = 0.4466 }, left_out = { mean = 0.4094, worst = 0.6057 }, rows = 6,
+        fitted = { mean = 0.1848, median = 0.1181, worst = 0.4846 },
+        left_out = { mean = 0.1908, median = 0.1213, worst = 0.4987 }, rows = 6,
       },
       gb200x144_coreweave = {
-        fitted = { mean = 0.0499, worst = 0.0746 }, left_out = { mean = 0.0595, worst = 0.104 }, rows = 6,
+        fitted = { mean = 0.08303, median = 0.05587, worst = 0.2138 },
+        left_out = { mean = 0.08571, median = 0.05359, worst = 0.2254 }, rows = 6,
       },
       gb200x72_coreweave = {
-        fitted = { mean = 0.0871, worst = 0.1245 }, left_out = { mean = 0.1526, worst = 0.199 }, rows = 5,
+        fitted = { mean = 0.1714, median = 0.1569, worst = 0.2903 },
+        left_out = { mean = 0.2129, median = 0.1992, worst = 0.3247 }, rows = 5,
       },
       gh200x2_alps = {
-        fitted = { mean = 0.1711, worst = 0.2565 }, left_out = { mean = 0.2315, worst = 0.314 }, rows = 4,
+        fitted = { mean = 0.2644, median = 0.2982, worst = 0.4382 },
+        left_out = { mean = 0.2718, median = 0.314, worst = 0.4163 }, rows = 4,
+      },
+      ['h100_sxm_nccl_2.23'] = {
+        fitted = { mean = 0.07449, median = 0.03923, worst = 0.3789 },
+        left_out = { mean = 0.0809, median = 0.05236, worst = 0.3565 }, rows = 90,
+      },
+      ['h100_sxm_nccl_2.27.3'] = {
+        fitted = { mean = 0.08984, median = 0.05248, worst = 0.4101 },
+        left_out = { mean = 0.1032, median = 0.05594, worst = 0.4831 }, rows = 120,
       },
       h100x16_a3high = {
-        fitted = { mean = 0.0902, worst = 0.1381 }, left_out = { mean = 0.4051, worst = 0.7401 }, rows = 5,
+        fitted = { mean = 0.141, median = 0.1057, worst = 0.3249 },
+        left_out = { mean = 0.3493, median = 0.2621, worst = 0.7475 }, rows = 5,
       },
       h100x16_p5 = {
-        fitted = { mean = 0.0908, worst = 0.4213 }, left_out = { mean = 0.1474, worst = 0.8098 }, rows = 8,
+        fitted = { mean = 0.1156, median = 0.0742, worst = 0.452 },
+        left_out = { mean = 0.1522, median = 0.09802, worst = 0.6085 }, rows = 8,
       },
       h100x16_xe9680 = {
-        fitted = { mean = 0.0584, worst = 0.1349 }, left_out = { mean = 0.0793, worst = 0.1712 }, rows = 8,
+        fitted = { mean = 0.06861, median = 0.06773, worst = 0.1312 },
+        left_out = { mean = 0.08704, median = 0.08011, worst = 0.2236 }, rows = 8,
       },
       h100x32_xe9680 = {
-        fitted = { mean = 0.0504, worst = 0.2025 }, left_out = { mean = 0.0765, worst = 0.2552 }, rows = 8,
+        fitted = { mean = 0.04736, median = 0.02904, worst = 0.1654 },
+        left_out = { mean = 0.06799, median = 0.0384, worst = 0.265 }, rows = 8,
       },
       h100x64_coreweave = {
-        fitted = { mean = 0.0295, worst = 0.0393 }, left_out = { mean = 0.0374, worst = 0.048 }, rows = 5,
+        fitted = { mean = 0.03057, median = 0.02761, worst = 0.04461 },
+        left_out = { mean = 0.03568, median = 0.03157, worst = 0.0461 }, rows = 5,
       },
       h100x8_290 = {
-        fitted = { mean = 0.0151, worst = 0.026 }, left_out = { mean = 0.0189, worst = 0.0228 }, rows = 3,
+        fitted = { mean = 0.008478, median = 0.001981, worst = 0.02217 },
+        left_out = { mean = 0.01066, median = 0.009553, worst = 0.0168 }, rows = 3,
       },
       h100x8_azure = {
-        fitted = { mean = 0.0323, worst = 0.0862 }, left_out = { mean = 0.0491, worst = 0.1421 }, rows = 7,
+        fitted = { mean = 0.07262, median = 0.02459, worst = 0.3229 },
+        left_out = { mean = 0.07718, median = 0.02161, worst = 0.36 }, rows = 7,
       },
       h100x8_p5 = {
-        fitted = { mean = 0.0831, worst = 0.4487 }, left_out = { mean = 0.1093, worst = 0.6219 }, rows = 8,
+        fitted = { mean = 0.01735, median = 0.006606, worst = 0.06276 },
+        left_out = { mean = 0.02004, median = 0.005205, worst = 0.0577 }, rows = 8,
       },
       h100x8_xe9680 = {
-        fitted = { mean = 0.0075, worst = 0.0128 }, left_out = { mean = 0.01, worst = 0.0189 }, rows = 2,
+        fitted = { mean = 0.005609, median = 0.005609, worst = 0.007422 },
+        left_out = { mean = 0.004427, median = 0.004427, worst = 0.007104 }, rows = 2,
       },
       h200_count = {
-        fitted = { mean = 0.0088, worst = 0.0205 }, left_out = { mean = 0.0102, worst = 0.0266 }, rows = 10,
+        fitted = { mean = 0.01292, median = 0.01105, worst = 0.02668 },
+        left_out = { mean = 0.01296, median = 0.01317, worst = 0.02222 }, rows = 10,
       },
       h200x8_ml = {
-        fitted = { mean = 0.0215, worst = 0.1031 }, left_out = { mean = 0.0202, worst = 0.0746 }, rows = 12,
+        fitted = { mean = 0.04927, median = 0.01334, worst = 0.3846 },
+        left_out = { mean = 0.05241, median = 0.01225, worst = 0.4192 }, rows = 12,
       },
       mi300x2 = {
-        fitted = { mean = 0.0318, worst = 0.0318 }, left_out = { mean = 0.0384, worst = 0.0384 }, rows = 1,
+        fitted = { mean = 0.02241, median = 0.02241, worst = 0.02241 },
+        left_out = { mean = 0.03151, median = 0.03151, worst = 0.03151 }, rows = 1,
       },
       mi300x8 = {
-        fitted = { mean = 0.0787, worst = 0.4509 }, left_out = { mean = 0.2517, worst = 1.312 }, rows = 7,
+        fitted = { mean = 0.03856, median = 0.02103, worst = 0.1495 },
+        left_out = { mean = 0.2308, median = 0.1076, worst = 0.9035 }, rows = 7,
       },
       mi300x8_ml = {
-        fitted = { mean = 0.0192, worst = 0.0192 }, left_out = { mean = 0.0242, worst = 0.0242 }, rows = 1,
+        fitted = { mean = 0.02278, median = 0.02278, worst = 0.02278 },
+        left_out = { mean = 0.02517, median = 0.02517, worst = 0.02517 }, rows = 1,
       },
       rtx2080ti_x2 = {
-        fitted = { mean = 0.1786, worst = 0.3084 }, left_out = { mean = 0.2168, worst = 0.4267 }, rows = 14,
+        fitted = { mean = 0.178, median = 0.1753, worst = 0.2705 },
+        left_out = { mean = 0.1993, median = 0.2083, worst = 0.4016 }, rows = 14,
       },
       v100_cubemesh8 = {
-        fitted = { mean = 0.0411, worst = 0.0741 }, left_out = { mean = 0.1072, worst = 0.1538 }, rows = 6,
+        fitted = { mean = 0.0939, median = 0.07437, worst = 0.243 },
+        left_out = { mean = 0.1963, median = 0.2229, worst = 0.2513 }, rows = 6,
       },
       vtrain_a100 = {
-        fitted = { mean = 0.0849, worst = 0.4228 }, left_out = { mean = 0.1297, worst = 0.5912 }, rows = 77,
+        fitted = { mean = 0.09653, median = 0.06464, worst = 0.4555 },
+        left_out = { mean = 0.1456, median = 0.1124, worst = 0.4655 }, rows = 77,
       },
     },
     published = {
+      ['A100-40GB, dense'] = {
+        fitted = { mean = 0.04444, median = 0.0207, worst = 0.4006 },
+        left_out = { mean = 0.04529, median = 0.02108, worst = 0.4016 }, rows = 33,
+      },
+      ['A100-80GB Jean Zay, dense'] = {
+        fitted = { mean = 0.0575, median = 0.03517, worst = 0.3939 },
+        left_out = { mean = 0.05989, median = 0.0324, worst = 0.4031 }, rows = 63,
+      },
       ['A100-80GB, dense'] = {
-        fitted = { mean = 0.05088, median = 0.0414, worst = 0.2653 },
-        left_out = { mean = 0.06401, median = 0.04712, worst = 0.3656 }, rows = 27,
+        fitted = { mean = 0.04938, median = 0.03525, worst = 0.2738 },
+        left_out = { mean = 0.05364, median = 0.04492, worst = 0.274 }, rows = 36,
       },
       ['B200, dense'] = {
-        fitted = { mean = 0.08045, median = 0.06055, worst = 0.2302 },
-        left_out = { mean = 0.09245, median = 0.05989, worst = 0.2912 }, rows = 8,
+        fitted = { mean = 0.08171, median = 0.0864, worst = 0.1473 },
+        left_out = { mean = 0.09364, median = 0.05865, worst = 0.2115 }, rows = 8,
       },
       ['B200, mixtures of experts'] = {
-        fitted = { mean = 0.01507, median = 0.01647, worst = 0.02271 },
-        left_out = { mean = 0.05689, median = 0.03246, worst = 0.1776 }, rows = 5,
+        fitted = { mean = 0.0117, median = 0.0107, worst = 0.02327 },
+        left_out = { mean = 0.05021, median = 0.02091, worst = 0.1784 }, rows = 5,
       },
       ['B300, mixtures of experts'] = {
-        fitted = { mean = 0.03432, median = 0.03432, worst = 0.04343 },
-        left_out = { mean = 0.07799, median = 0.07799, worst = 0.08748 }, rows = 2,
+        fitted = { mean = 0.0295, median = 0.0295, worst = 0.03857 },
+        left_out = { mean = 0.07787, median = 0.07787, worst = 0.08736 }, rows = 2,
       },
       ['GB200, dense'] = {
-        fitted = { mean = 0.04338, median = 0.03408, worst = 0.1121 },
-        left_out = { mean = 0.06653, median = 0.05059, worst = 0.2021 }, rows = 30,
+        fitted = { mean = 0.03941, median = 0.0282, worst = 0.1158 },
+        left_out = { mean = 0.04424, median = 0.0318, worst = 0.1219 }, rows = 30,
       },
       ['GB200, mixtures of experts'] = {
-        fitted = { mean = 0.02321, median = 0.01254, worst = 0.06931 },
-        left_out = { mean = 0.04377, median = 0.0472, worst = 0.09519 }, rows = 22,
+        fitted = { mean = 0.02094, median = 0.01981, worst = 0.06125 },
+        left_out = { mean = 0.02944, median = 0.03108, worst = 0.05532 }, rows = 22,
       },
       ['GB300, dense'] = {
-        fitted = { mean = 0.02833, median = 0.02091, worst = 0.07086 },
-        left_out = { mean = 0.043, median = 0.03552, worst = 0.1114 }, rows = 19,
+        fitted = { mean = 0.02421, median = 0.01794, worst = 0.06859 },
+        left_out = { mean = 0.03633, median = 0.03104, worst = 0.1005 }, rows = 19,
       },
       ['GB300, mixtures of experts'] = {
-        fitted = { mean = 0.0477, median = 0.04906, worst = 0.08824 },
-        left_out = { mean = 0.0721, median = 0.07951, worst = 0.1329 }, rows = 26,
+        fitted = { mean = 0.04183, median = 0.04467, worst = 0.09 },
+        left_out = { mean = 0.06191, median = 0.06754, worst = 0.1147 }, rows = 26,
       },
       ['H100-80GB, dense'] = {
-        fitted = { mean = 0.05989, median = 0.03919, worst = 0.413 },
-        left_out = { mean = 0.07697, median = 0.04771, worst = 0.4337 }, rows = 47,
+        fitted = { mean = 0.04878, median = 0.03909, worst = 0.2217 },
+        left_out = { mean = 0.05596, median = 0.0475, worst = 0.2229 }, rows = 47,
       },
       ['H100-80GB, mixtures of experts'] = {
-        fitted = { mean = 0.0291, median = 0.01919, worst = 0.06445 },
-        left_out = { mean = 0.08812, median = 0.08108, worst = 0.1235 }, rows = 5,
+        fitted = { mean = 0.08985, median = 0.08283, worst = 0.1252 },
+        left_out = { mean = 0.0918, median = 0.08478, worst = 0.127 }, rows = 5,
       },
       ['H100-96GB, dense'] = {
-        fitted = { mean = 0.03965, median = 0.03081, worst = 0.1489 },
-        left_out = { mean = 0.06103, median = 0.04076, worst = 0.2012 }, rows = 24,
+        fitted = { mean = 0.03984, median = 0.02584, worst = 0.1487 },
+        left_out = { mean = 0.0619, median = 0.04077, worst = 0.2029 }, rows = 24,
       },
       ['H200-141GB, dense'] = {
-        fitted = { mean = 0.1215, median = 0.1215, worst = 0.2151 },
-        left_out = { mean = 0.1367, median = 0.1367, worst = 0.2377 }, rows = 2,
+        fitted = { mean = 0.1225, median = 0.1225, worst = 0.2149 },
+        left_out = { mean = 0.1402, median = 0.1402, worst = 0.2402 }, rows = 2,
       },
     },
     sailor = {
@@ -170,58 +223,102 @@ return {
       },
     },
     vtrain = {
+      ['A100-80GB, dense'] = {
+        fitted = { mean = 0.05735, median = 0.05784, worst = 0.1685 },
+        left_out = { mean = 0.0603, median = 0.05381, worst = 0.1685 }, rows = 27,
+      },
+      ['B200, mixtures of experts'] = {
+        fitted = { mean = 0.0117, median = 0.0107, worst = 0.02327 },
+        left_out = { mean = 0.0117, median = 0.0107, worst = 0.02327 }, rows = 5,
+      },
+      ['B300, mixtures of experts'] = {
+        fitted = { mean = 0.0295, median = 0.0295, worst = 0.03857 },
+        left_out = { mean = 0.0295, median = 0.0295, worst = 0.03857 }, rows = 2,
+      },
+      ['GB200, dense'] = {
+        fitted = { mean = 0.0436, median = 0.0366, worst = 0.1158 },
+        left_out = { mean = 0.0436, median = 0.0366, worst = 0.1158 }, rows = 21,
+      },
+      ['GB200, mixtures of experts'] = {
+        fitted = { mean = 0.02094, median = 0.01981, worst = 0.06125 },
+        left_out = { mean = 0.02094, median = 0.01981, worst = 0.06125 }, rows = 22,
+      },
+      ['GB300, dense'] = {
+        fitted = { mean = 0.02587, median = 0.02176, worst = 0.06859 },
+        left_out = { mean = 0.02587, median = 0.02176, worst = 0.06859 }, rows = 17,
+      },
+      ['GB300, mixtures of experts'] = {
+        fitted = { mean = 0.04183, median = 0.04467, worst = 0.09 },
+        left_out = { mean = 0.04183, median = 0.04467, worst = 0.09 }, rows = 26,
+      },
+      ['H100-80GB, dense'] = {
+        fitted = { mean = 0.0472, median = 0.04064, worst = 0.1579 },
+        left_out = { mean = 0.0472, median = 0.04064, worst = 0.1579 }, rows = 34,
+      },
+      ['H100-80GB, mixtures of experts'] = {
+        fitted = { mean = 0.08985, median = 0.08283, worst = 0.1252 },
+        left_out = { mean = 0.08985, median = 0.08283, worst = 0.1252 }, rows = 5,
+      },
+      ['H100-96GB, dense'] = {
+        fitted = { mean = 0.03984, median = 0.02584, worst = 0.1487 },
+        left_out = { mean = 0.03984, median = 0.02584, worst = 0.1487 }, rows = 24,
+      },
+      ['H200-141GB, dense'] = {
+        fitted = { mean = 0.2149, median = 0.2149, worst = 0.2149 },
+        left_out = { mean = 0.2149, median = 0.2149, worst = 0.2149 }, rows = 1,
+      },
       ['hidden 3072, 30 layers'] = {
-        fitted = { mean = 0.05226, median = 0.02304, worst = 0.4959 },
-        left_out = { mean = 0.06459, median = 0.03084, worst = 0.5044 }, rows = 26,
+        fitted = { mean = 0.05712, median = 0.0257, worst = 0.5004 },
+        left_out = { mean = 0.06703, median = 0.02783, worst = 0.5107 }, rows = 26,
       },
       ['hidden 6144, 40 layers'] = {
-        fitted = { mean = 0.03258, median = 0.01995, worst = 0.09924 },
-        left_out = { mean = 0.03363, median = 0.0227, worst = 0.09821 }, rows = 15,
+        fitted = { mean = 0.0365, median = 0.01975, worst = 0.1022 },
+        left_out = { mean = 0.03474, median = 0.02224, worst = 0.1066 }, rows = 15,
       },
     },
   },
   kinds = {
     a100 = { like = 'a100_80gb' },
     a100_80gb = {
-      assumed = { attention = 0.8, half_width = 60, launch_s = 5e-06, network_share = 1 }, mean_error = 0.05753,
-      rows = 68, values = { compute_efficiency = 0.7345, inside_share = 1.24, memory_efficiency = 0.6932 },
+      assumed = { attention = 0.8, half_width = 60, launch_s = 5e-06, network_share = 1 }, mean_error = 0.05723,
+      rows = 68, values = { compute_efficiency = 0.7352, inside_share = 1.244, memory_efficiency = 0.6768 },
     },
     b200 = {
       assumed = {
         compute_efficiency = 0.673, float8 = 'mxfp8', half_width = 60, nvfp4 = 0.4164, nvfp4_rate = 2,
       },
-      mean_error = 0.07867, rows = 15,
+      mean_error = 0.01679, rows = 7,
       values = {
-        expert_dispatch_s = 8.232e-05, fp8 = 0.5267, layer_dispatch_s = 0.0001865, mxfp8 = 0.5855,
-        network_share = 2.434, routing = 0.08432,
+        expert_dispatch_s = 8.207e-05, fp8 = 0.5435, layer_dispatch_s = 0.0001852, mxfp8 = 0.5863,
+        network_share = 2.498, routing = 0.08687,
       },
     },
     b300 = { assumed = { nvfp4_rate = 3 }, like = 'b200' },
     gb200 = {
-      assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 2 }, mean_error = 0.0569, rows = 52,
+      assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 2 }, mean_error = 0.03201, rows = 43,
       values = {
-        compute_efficiency = 0.6806, expert_dispatch_s = 0.0001076, fp8 = 0.4836, inside_share = 1.791,
-        mxfp8 = 0.4919, network_share = 2.854, nvfp4 = 0.3841, routing = 0.122,
+        compute_efficiency = 0.7037, expert_dispatch_s = 0.0001007, fp8 = 0.4992, inside_share = 1.351,
+        mxfp8 = 0.5099, network_share = 5.146, nvfp4 = 0.4133, routing = 0.1266,
       },
     },
     gb300 = {
-      assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 3 }, mean_error = 0.05981, rows = 45,
+      assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 3 }, mean_error = 0.03552, rows = 43,
       values = {
-        compute_efficiency = 0.7656, expert_dispatch_s = 9.482e-05, fp8 = 0.6109, inside_share = 2.108,
-        mxfp8 = 0.6144, network_share = 1.803, nvfp4 = 0.4143, routing = 0.1143,
+        compute_efficiency = 0.7613, expert_dispatch_s = 9.303e-05, fp8 = 0.618, inside_share = 2.081,
+        mxfp8 = 0.6174, network_share = 2.382, nvfp4 = 0.4173, routing = 0.1164,
       },
     },
     h100 = {
-      assumed = { half_width = 60 }, mean_error = 0.08022, rows = 54,
+      assumed = { half_width = 60 }, mean_error = 0.05672, rows = 40,
       values = {
-        attention = 0.6565, compute_efficiency = 0.6079, expert_dispatch_s = 9.5e-05, fp8 = 0.5814,
-        inside_share = 1.961, memory_efficiency = 0.7181, network_share = 1.883,
+        attention = 0.6508, compute_efficiency = 0.6035, expert_dispatch_s = 9.5e-05, fp8 = 0.5732,
+        inside_share = 2.233, memory_efficiency = 0.7422, network_share = 2.197,
       },
     },
     h100_96gb = {
-      assumed = { half_width = 60, inside_share = 1.544, network_share = 1.461 }, mean_error = 0.06103, rows = 24,
+      assumed = { half_width = 60, inside_share = 1.544, network_share = 1.461 }, mean_error = 0.03984, rows = 24,
       values = {
-        attention = 0.6769, compute_efficiency = 0.4684, fp8 = 0.4041, memory_efficiency = 0.6366,
+        attention = 0.6769, compute_efficiency = 0.4683, fp8 = 0.4042, memory_efficiency = 0.6363,
       },
     },
     h200 = { like = 'h100' },
@@ -300,13 +397,13 @@ return {
   },
   runtimes = {
     ['composer-2023'] = {
-      attention_share = 0.8116, hopper_attention_share = 0.6771, launch_share = 27.39, memory_share = 1.052,
+      attention_share = 0.8121, hopper_attention_share = 0.6818, launch_share = 27.18, memory_share = 1.065,
     },
-    deepspeed = { network_share = 0.1237 }, eager = { memory_share = 0.4382 },
-    megatron = { routing_speed = 2.44, update_s = 0.0001049 }, ['megatron-2021'] = { launch_share = 4.545 },
-    ['megatron-2024'] = { memory_share = 0.4449 },
-    ['megatron-deepspeed-2022'] = { compute_share = 1.035, launch_share = 52.86, memory_share = 0.5298 },
-    torchtitan = { async_share = 1.338, inside_share = 0.4448, rowwise_cast_share = 0.03602 },
+    deepspeed = { network_share = 0.1399 }, eager = { memory_share = 0.4385 },
+    megatron = { routing_speed = 2.365, update_s = 0.0001141 }, ['megatron-2021'] = { launch_share = 3.487 },
+    ['megatron-2024'] = { memory_share = 0.4596 },
+    ['megatron-deepspeed-2022'] = { compute_share = 1.037, launch_share = 51.56, memory_share = 0.5366 },
+    torchtitan = { async_share = 1.337, inside_share = 0.4738, rowwise_cast_share = 0.03608 },
   },
   sources = {
     collectives = {
@@ -329,6 +426,6 @@ return {
         slot_s = 0.001915, state_bytes = 20.09,
       },
     },
-    vtrain = { cluster = { network_share = 0.617, shared_bandwidth = 0.4672 } },
+    vtrain = { cluster = { network_share = 0.6596, shared_bandwidth = 0.4432 } },
   },
 }

@@ -3,7 +3,6 @@
 local check = require 'trinity.base.check'
 local core = require 'trinity.core'
 local renamed = require 'trinity.command.renamed'
-local runtimes = require 'trinity.cluster.runtimes'
 local units = require 'trinity.base.units'
 local util = require 'trinity.base.util'
 
@@ -20,10 +19,10 @@ declared.common = {
 
 -- Of every script that has a cluster.
 local of_cluster = {
-  constants = { default = 'calibrated', help = "of the GPUs: calibrated, data_sheet, or a file of Lua with one's own "
-    .. '(trinity help trust)' },
-  runtime = { type = 'string', help = 'training software: ' .. table.concat(runtimes.names(), ', ')
-    .. ' (default: megatron on calibrated GPUs)' },
+  constants = { default = 'calibrated',
+    help = 'of GPUs: calibrated, data_sheet, or a file of Lua (trinity help trust)' },
+  runtime = { type = 'string',
+    help = 'training software: megatron (default on calibrated GPUs), megatron-2024, any, ... (trinity help trust)' },
   slow = { type = 'string', help = 'slower devices, NICs or links with a factor: n7/gpu3=1.3,n1/nic0=2' },
 }
 
@@ -55,7 +54,9 @@ function declared.read(spec, is_program)
     local hidden = not keeps_run and (name == 'run' or name == 'resume')
     all[name] = complete(name, option, { common = true, hidden = hidden })
   end
-  if is_program and named.cluster and not named.constants then named = util.merged(of_cluster, named) end
+  for name, option in util.sorted_pairs(is_program and named.cluster and not named.constants and of_cluster or {}) do
+    all[name] = complete(name, option, { of_cluster = true })
+  end
   for name, option in util.sorted_pairs(named) do all[name] = complete(name, option) end
   return all, spec[1], keeps_run
 end
@@ -73,7 +74,7 @@ function declared.shown(name) return '--' .. name:gsub('_', '-') end
 --- What --help says of an option: its help, and its default where it has one.
 function declared.about(option)
   local notes = {}
-  if option.position then notes[1] = 'the word without dashes' end
+  if option.position then notes[1] = 'without dashes, too' end
   local default = option.default
   if default == '' then default = "''" end
   if default and type(default) ~= 'table' then notes[#notes + 1] = 'default: ' .. tostring(default) end

@@ -53,7 +53,6 @@ return {
   ['search --out'] = '--output-dir',
   ['search --threads'] = "'trinity --threads N search'",
   ['simulate --compat'] = '--rules placeto',
-  ['simulate --output'] = '--trace FILE',
   ['simulate --queue'] = '--rules queue=WORD',
   ['simulate --threads'] = "'trinity --threads N simulate'",
   ['train --save'] = '--output',

@@ -5,23 +5,21 @@ local settings = require 'trinity.command.settings'
 local util = require 'trinity.base.util'
 
 local options = {
-  model = { default = 'inception_v3', help = 'a model in models/, a file .lua .onnx .pt2 .et .json .txt, or a folder '
-    .. "with a decoder's config.json" },
+  model = { default = 'inception_v3',
+    help = 'a model in models/, a file (.lua .onnx .pt2 .et .json .txt), or a folder with config.json' },
   set = settings.of_model,
   batch_size = { type = 'number', min = 1, integer = true, help = "samples per micro-batch (default: the model's)" },
   cluster = { default = 'p100x2', help = "a cluster ('p100x2', 'dgx_a100:2'), a Lua file, or a profile .json" },
-  rules = { default = 'standard', help = 'standard: of the cluster, or deviations NAME=VALUE (queue=fair); placeto and '
-    .. 'doppler: published simulators of --devices equal devices in place of --cluster' },
+  rules = { default = 'standard',
+    help = 'standard, deviations (queue=fair), or the simulators placeto, doppler in place of --cluster' },
   devices = { default = 2, help = 'devices under --rules placeto and doppler', min = 1, max = 64, integer = true },
-  cost = { type = 'string', help = "a CSV file of seconds in place of the cost model's: columns operator or type, "
-    .. 'device_type, time_s' },
-  strategy = { type = 'string', help = 'a saved strategy (JSON); model, micro-batch, cluster and costs are those that '
-    .. 'it was made for' },
+  cost = { type = 'string', help = 'a CSV file of operator times: columns operator or type, device_type, time_s' },
+  strategy = { type = 'string', help = 'a saved strategy (JSON), for the model and the cluster that it was made for' },
   reevaluate = { default = false, help = 'evaluates --strategy on what other options say' },
   schedule = { type = 'string',
-    help = "fifo, lifo, critical_path, gpipe, 1f1b, interleaved, pipedream, ... (default: the strategy's own)" },
+    help = "fifo, lifo, critical_path, gpipe, 1f1b, interleaved, ... (default: the strategy's own)" },
   micro_batches = { type = 'number', min = 1, integer = true, help = "in a step (default: the strategy's own number)" },
-  method = { default = 'best', help = "what makes the placement: a method ('trinity help methods' lists them)" },
+  method = { default = 'best', help = 'a method that makes the placement (trinity help methods)' },
   method_set = settings.of_method,
   evaluations = { type = 'number', min = 1, integer = true, help = 'placements that a method may simulate' },
   seconds = { type = 'number', min = 0, help = 'wall-clock limit; results then depend on the machine' },

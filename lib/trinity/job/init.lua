@@ -140,7 +140,7 @@ function job.settle(found) return settle(found) end
 ---@field offload? table
 ---@field unknown string[] what was not understood
 ---@field findings table[] what the client refuses, ignores or changes: code, effect, arguments, text, source, release
----@field legal boolean
+---@field legal boolean whether the client takes the file
 
 --- Reads a job file: Megatron-LM's YAML or launch script, torchtitan's TOML, DeepSpeed's JSON, YAML of nanotron or
 --- Megatron-Bridge; or a list of Megatron-LM's words.

@@ -41,7 +41,8 @@ local function about_operators(graph)
   return phase, member
 end
 
---- The nodes of the step: { kind, time_s, start_s, end_s, device, micro_batch, phase }.
+--- The step as tasks: { tasks, nodes, time_s, low, graph, timeline, quiet_s, node_of }. A node is { kind, start_s,
+--- end_s, device, micro_batch, operator, stage }, a collective's with all its devices.
 return function(owner, found)
   local problem, inner, low = found.problem, found.problem, nil
   if found.mesh or found.splits then
@@ -74,7 +75,8 @@ return function(owner, found)
     local op = (task - 1) % count + 1
     if start_s[task] == start_s[task] and not member[op] then
       local node = add { kind = phase[op], start_s = start_s[task], end_s = end_s[task], device = device[task],
-        micro_batch = math.floor((task - 1) / count) + 1, rank = task, stage = low and low.stage and low.stage[op] }
+        micro_batch = math.floor((task - 1) / count) + 1, rank = task, operator = op,
+        stage = low and low.stage and low.stage[op] }
       node_of[task] = node
       by_device[node.device] = by_device[node.device] or {}
       table.insert(by_device[node.device], node)
@@ -104,7 +106,7 @@ return function(owner, found)
       if not seen[at] then devices[#devices + 1], seen[at] = at, true end
     end
     table.sort(devices)
-    node.device = devices[1]
+    node.device, node.devices, node.operator = devices[1], devices, members[run.collective][1]
     occupy(node, devices, true)
   end
   local sent = {}
@@ -162,10 +164,11 @@ return function(owner, found)
     time_s[i] = node.end_s - node.start_s
     tasks:set(i, time_s[i])
   end
-  local step_s, repeated_s = timeline.metrics.step_time_s, tasks:run()
+  local step_s, repeated_s = timeline.metrics.step_time_s, (tasks:run())
   if math.abs(repeated_s - step_s) > 1e-6 * step_s then
     util.fail('%s: strategy: expected a step whose waits are those of an order, got %.6g s, and %.6g s in that order; '
       .. "the cluster's transfers contend by rule '%s'", owner, step_s, repeated_s, problem.cluster.queue)
   end
-  return { tasks = tasks, nodes = nodes, time_s = time_s, low = low }
+  return { tasks = tasks, nodes = nodes, time_s = time_s, low = low, graph = graph, timeline = timeline,
+    quiet_s = repeated_s, node_of = node_of, operators = count }
 end

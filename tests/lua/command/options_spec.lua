@@ -169,8 +169,7 @@ describe('a command', function()
       local text = text_of(name)
       for option, declared in trinity.sorted_pairs(commands.about(name).options) do
         count = count + (declared.common and 0 or 1)
-        local of_cluster = option == 'constants' or option == 'runtime' -- which trinity.options reads
-        if not declared.common and not of_cluster and not text:find('%.' .. option .. '%f[^%w_]') and not text:find("'" .. option .. "'", 1, true) then
+        if not declared.common and not declared.of_cluster and not text:find('%.' .. option .. '%f[^%w_]') and not text:find("'" .. option .. "'", 1, true) then
           unread[#unread + 1] = ('%s --%s'):format(name, option)
         end
       end

@@ -150,6 +150,16 @@ local function recorded()
   return made.recorded
 end
 
+--- A strategy of a network with experts; made once.
+local function experts()
+  if made.experts then return made.experts end
+  local graph = dofile(core.home .. '/tests/lua/support/mixture.lua') { layers = 1, hidden = 8, heads = 2, key_heads = 2,
+    feed_forward = 8, experts = 2, top_k = 1, vocabulary = 16, batch_size = 1, sequence = 4 }
+  local problem = trinity.problem { graph = graph:to_training(), cluster = made.cluster or trinity.cluster 'p100x2' }
+  made.experts = problem:strategy { mesh = { data = 2, expert = 2 } }
+  return made.experts
+end
+
 --- An object of a class to call methods on, a new one where calls change it.
 examples.objects = {
   ['trinity'] = function() return trinity end,
@@ -277,6 +287,7 @@ examples.arguments = {
   ['trinity.Profile.cost'] = function() return { profiled().network, function(_, _, default_s) return default_s end } end,
   ['trinity.replay'] = function() return { recorded() } end,
   ['trinity.stragglers'] = function() return { examples.shared().strategy, { draws = 1 } } end,
+  ['trinity.expert_load'] = function() return { experts(), { load = 'uniform' } } end,
   ['trinity.Replay.what_if'] = function() return { { stage = 0 } } end,
   ['trinity.parallel_map'] = function() return { { 1, 2 }, function(x) return x end, { workers = 1, quiet = true } } end,
   ['trinity.FilesModule.read'] = function() return { core.home .. '/README.md' } end,

@@ -81,5 +81,5 @@ return require 'trinity.job.rules.megatron.family' ('training', {
   { 'replication-idle', 'not replication and replication_jump and replication_jump ~= 0',
     'The jump of replication is silently ignored without replication (a warning).', 'args:1900', 'ignored' },
   { 'load-idle', 'skip_train and not perform_rl_step and not no_load_optim',
-    'Skipping training silently loads no optimizer.', 'args:1876', 'changed' },
+    'Skipping training silently loads no optimizer.', 'args:1877', 'changed' },
 })

@@ -1,0 +1,94 @@
+-- trinity.expert_load: laws of experts that get unlike numbers of tokens.
+
+local core = require 'trinity.core'
+local trinity = require 'trinity'
+local mixture = dofile(core.home .. '/tests/lua/support/mixture.lua')
+
+local cluster = trinity.cluster 'dgx_h100x1'
+
+local function strategy(expert, more)
+  local about = { layers = 2, hidden = 1024, heads = 8, key_heads = 4, feed_forward = 4096, experts = 8, top_k = 2,
+    vocabulary = 960, batch_size = 2, sequence = 2048 }
+  for key, value in trinity.sorted_pairs(more or {}) do about[key] = value end
+  local graph = mixture(about):to_training { optimizer = 'adam' }
+  return trinity.problem { graph = graph, cluster = cluster }:strategy { mesh = { data = 4, expert = expert } }
+end
+
+local two, four = strategy(2), strategy(4)
+
+it('trinity simulate --expert-load prices a saved strategy', function()
+  local path = temporary '.json'
+  local network = trinity.model('mixtral-8x7b', { layers = 1, sequence = 128, batch_size = 1 })
+  trinity.problem { graph = network, cluster = cluster }:strategy({ mesh = { data = 8, expert = 8 } }):save(path)
+  local words = ("simulate --model mixtral-8x7b --set layers=1,sequence=128 --batch_size 1 --cluster dgx_h100x1 --run none "
+    .. "--strategy '%s'"):format(path)
+  trinity_says(words .. ' --expert-load zipf:1.2 --capacity-factor 2', 0, 'expert_load%s+step [%d.]+ s %([%d.]+ times the '
+    .. 'even one%), fullest rank 2 times an even load, [%d.]+ %% of tokens dropped')
+  trinity_says(words .. ' --expert-load zipf:0 --json', 0, '"slowdown": ?1[,}]')
+  trinity_says(words .. ' --capacity-factor 2', 2, 'belongs to %-%-expert%-load')
+end)
+
+describe('experts with unlike loads', function()
+  it('are priced to the bit as the strategy where they are alike', function()
+    for _, found in ipairs { strategy(1), two, four } do
+      for _, load in ipairs { 'uniform', { zipf = 0 }, function() return 7 end } do
+        local even = trinity.expert_load(found, { load = load })
+        expect(even.step_time_s):equals(found.metrics.step_time_s)
+        expect(even.peak_memory_bytes):equals(found.metrics.peak_memory_bytes)
+        expect(even.rank_factor):equals(1)
+        expect(even.dropped):equals(0)
+      end
+    end
+  end)
+  it('make the step and the memory of a network in which all ranks get as many as the fullest', function()
+    for expert, found in pairs { [2] = two, [4] = four } do -- in any order
+      local hot = trinity.expert_load(found, { load = function(_, e) return e <= 8 / expert and 1 or 0 end })
+      local as_many = strategy(expert, { top_k = 2 * expert })
+      expect(hot.rank_factor):equals(expert)
+      expect(hot.step_time_s / as_many.metrics.step_time_s):near(1, 0.03)
+      expect(hot.peak_memory_bytes / as_many.metrics.peak_memory_bytes):near(1, 0.05)
+      expect(hot.fullest_device):equals 'n0/gpu0'
+    end
+  end)
+  it('take longer the more unlike they are, and less where placed by load or dropped', function()
+    local last = four.metrics.step_time_s
+    for _, zipf in ipairs { 0.5, 1, 2 } do
+      local found = trinity.expert_load(four, { load = { zipf = zipf } })
+      expect(last):below(found.step_time_s)
+      last = found.step_time_s
+    end
+    local plain = trinity.expert_load(four, { load = { zipf = 1 } })
+    local placed = trinity.expert_load(four, { load = { zipf = 1 }, place = 'by_load' })
+    expect(placed.rank_factor):below(plain.rank_factor)
+    expect(placed.step_time_s):below(plain.step_time_s)
+    local dropped = trinity.expert_load(four, { load = { zipf = 1 }, capacity_factor = 1.5 })
+    expect(dropped.expert_factor):equals(1.5)
+    expect(0):below(dropped.dropped)
+    expect(dropped.step_time_s):below(plain.step_time_s)
+  end)
+  it('are those of a file, a function or an order of ranks that says the same', function()
+    local path = temporary '.json'
+    trinity.files.write(path, '[[4, 2, 1, 1, 0, 0, 0, 0], [1, 1, 1, 1, 1, 1, 1, 1]]')
+    local counts = { 4, 2, 1, 1, 0, 0, 0, 0 }
+    local function load(layer, e) return layer == 1 and counts[e] or 1 end
+    local by_file = trinity.expert_load(four, { load = path })
+    expect(by_file.rank_factor):equals(3) -- six of eight tokens on the first of four ranks
+    expect(by_file.step_time_s):equals(trinity.expert_load(four, { load = load }).step_time_s)
+    local turned = trinity.expert_load(four, { load = load, place = function() return { 8, 2, 3, 4, 5, 6, 7, 1 } end })
+    expect(turned.rank_factor):equals(2)
+  end)
+  it('are refused where they are not those of the network', function()
+    local function loaded(options, found) return function() trinity.expert_load(found or four, options) end end
+    local path = temporary '.json'
+    trinity.files.write(path, '[[1, 2], [3, 4]]')
+    expect(loaded { load = path }):raises 'layer 1: expected counts of 8 experts, got 2'
+    trinity.files.write(path, '[[1, 2]]')
+    expect(loaded { load = path }):raises 'expected a list of 2 layers, got 1'
+    expect(loaded { load = { zipf = -1 } }):raises "option 'load'.*zipf = 0 to 100"
+    expect(loaded { load = function() return 0 end }):raises 'layer 1: expected tokens, got none'
+    expect(loaded { load = function() return -1 end }):raises 'expert 1: expected 0 or more tokens, got number %-1'
+    expect(loaded { load = 'uniform', place = function() return { 1, 1 } end }):raises 'expected every expert from 1 to 8 once'
+    local dense = trinity.problem { graph = trinity.model('gpt2', { layers = 2 }), cluster = cluster }
+    expect(loaded({ load = 'uniform' }, dense:strategy { mesh = { data = 2 } })):raises 'expected experts that are one operator'
+  end)
+end)
