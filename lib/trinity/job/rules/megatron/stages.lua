@@ -87,8 +87,7 @@ return require 'trinity.job.rules.megatron.family' ('stages', {
     'Virtual stages need pipeline stages.', 'args:1002' },
   { 'virtual-three', 'virtual and not overlap_p2p_comm and pipeline_model_parallel_size < 3',
     'Virtual stages without overlapped messages need more than two pipeline stages.', 'args:1006' },
-  { 'align-idle', "not virtual and given('align_param_gather') and align_param_gather"
-    .. ' and pipeline_model_parallel_size == 1',
+  { 'align-idle', "not virtual and given('align_param_gather') and align_param_gather",
     'Aligned gathering is silently turned off without an interleaved schedule.', 'args:1013', 'ignored' },
   { set = 'if not virtual then overlap_p2p_comm, align_param_gather = false, false end' },
   { 'stage-first-last', '(decoder_first_pipeline_num_layers or decoder_last_pipeline_num_layers)'
