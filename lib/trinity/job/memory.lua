@@ -56,8 +56,9 @@ clients['Megatron-LM'] = function(job)
     if kind == 1 then break end
     dense = dense + 1
   end
-  o.dense_layers, o.logit_bytes = dense, v.cross_entropy_loss_fusion and 6 or 0
+  o.dense_layers, o.logit_bytes = dense, (v.cross_entropy_loss_fusion or v.defer_embedding_wgrad_compute) and 6 or 0
   return o, { base = 'megatron', workspace_bytes = here and 2 * scores or v.tp_comm_overlap and 2 * 32 * 2 ^ 20 or nil,
+    expert_streams = v.num_experts and not v.moe_grouped_gemm and 0 or nil,
     matmul_workspace_bytes = v.env.CUBLAS_WORKSPACE_CONFIG == ':4096:8' and 32 * 2 ^ 20 or nil }
 end
 
@@ -81,11 +82,12 @@ end
 -- The word or function of trinity's recomputation for the job's.
 local function recompute_of(job)
   local r = job.recompute
+  if (job.offload or {}).activations then return recomputes.offloaded end
   if type(r) ~= 'table' then return 'none' end
   if r.granularity == 'full' then return 'full' end
   local modules = table.concat(r.modules or {}, ' ')
   if modules == '' or modules == 'core_attn' then return 'selective' end
-  return recomputes(modules)
+  return recomputes.of(modules)
 end
 
 --- The case of a job: network, cluster, runtime and strategy. Parts of a sequence are replicas of shorter ones.
@@ -106,10 +108,14 @@ function memory.case(job, machine, whole)
   if options.experts == 0 then experts = 1 end
   local micro_batches = whole and job.micro_batches or math.min(job.micro_batches, 2 * mesh.pipeline * virtual)
   if virtual > 1 then micro_batches = mesh.pipeline * math.ceil(micro_batches / mesh.pipeline) end
+  local instances = job.settled.num_distributed_optimizer_instances or 1
+  local run = instances > 1 and replicas % instances == 0 and replicas / instances -- that shard states
   return { options = options, runtime = runtime, cluster = nodes.job(machine, job.gpus),
     strategy = { mesh = { data = replicas, tensor = mesh.tensor, pipeline = mesh.pipeline, expert = experts },
       schedule = virtual > 1 and 'interleaved' or '1f1b', virtual_stages = virtual, stages = job.stages,
-      micro_batches = micro_batches, recompute = recompute_of(job), shard = job.zero_stage or 0,
+      micro_batches = micro_batches, recompute = recompute_of(job),
+      synchronise = run and run > 1 and { kind = 'hierarchical', inner = run } or nil,
+      shard = run == 1 and 0 or job.zero_stage or 0,
       sequence_parallel = mesh.sequence_parallel or false, bucket_bytes = mesh.pipeline > 1 and 2 ^ 50 or nil } }
 end
 
