@@ -50,6 +50,8 @@ local options = trinity.options(cli.declare('set cluster cost seconds seed json'
   evaluations = { default = 1000, help = 'with --placement: of a method, a stage', min = 1, integer = true },
   seed = { help = 'of methods of placement; the rest of the search draws nothing' },
   output = { type = 'string', writes = '', help = 'a file for the best strategy: simulate, execute, export read it' },
+  export = { type = 'string', help = 'prints the best strategy as the words of another program (megatron, torchtitan, '
+    .. 'deepspeed, ...) in place of the table' },
   picture = { type = 'string', writes = '', help = 'a file for a picture of the best plan (SVG)' },
   from = { type = 'string', help = "a job file of Megatron-LM or torchtitan: a diff of it, that its client takes, with "
     .. 'the seconds that each line gives' },
@@ -103,6 +105,17 @@ local function included(path)
   return space.point_of(problem:load(path, { reevaluate = true }), made.micro_batch)
 end
 
+if options.export then
+  local names, known = trinity.formats.names(), {}
+  for _, name in ipairs(names) do known[name] = true end
+  if not known[options.export] then
+    util.fail_usage("option '--export': unknown format %s", util.unknown(options.export, names))
+  end
+  if options.export == 'chakra' or options.export == 'autoparallel' then
+    util.fail_usage("option '--export': format '%s' needs further files; use --output FILE, then 'trinity export "
+      .. "--strategy FILE --format %s'", options.export, options.export)
+  end
+end
 if options.reward ~= 'time' and not prices.set[options.reward] then
   util.fail_usage("option '--reward': unknown word %s", util.unknown(options.reward, { 'time', 'dollars', 'joules' }))
 end
@@ -151,7 +164,10 @@ end), counts = found.counts, pruned = found.pruned,
   lower_bound_s = best and found.lower_bound_s or nil }, best
   and ('The best plan takes %.6g s a step: %s.'):format(best.step_time_s, space.text(best.point)) or 'No plan fits.')
 if options.output and best then best.strategy:save(options.output) end
-if options.json then
+if options.export then -- nothing but the words goes to standard output
+  if not best then error(table.concat(text.nothing(found), '\n'), 0) end
+  io.write(cli.called(best.strategy.export, best.strategy, { format = options.export }))
+elseif options.json then
   local nothing = not best and not (found.stopped and found.left > 0)
   print(trinity.json.encode(util.merged({ plans = util.map(found.plans, row), refused = found.refused,
     pareto = util.map(found.pareto, row), counts = found.counts, pruned = found.pruned, left = found.left,

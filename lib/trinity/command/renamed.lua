@@ -40,7 +40,6 @@ return {
   ['pipeline --rounds'] = '--method-set rounds=NUMBER',
   ['pipeline --straight'] = '--method-set straight=true',
   ['pipeline --tensor_parallel'] = '--method-set tensor_parallel=false',
-  ['plan --export'] = "--output FILE, then 'trinity export --strategy FILE'",
   ['plan --lossless'] = "--output FILE, then 'trinity export --strategy FILE --lossless'",
   ['plan --nodes'] = "--output FILE, then 'trinity export --strategy FILE --nodes'",
   ['plan --out'] = "--output FILE, then 'trinity export --strategy FILE --output-dir'",

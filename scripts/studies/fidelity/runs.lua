@@ -244,8 +244,16 @@ local function cross_validate(source, rows, options)
   end) })
   local groups = groups_of(reached)
   if options.save ~= '' then
-    core.write_file(options.save, fitted.text(values, source.name, reached, true, { left_out = groups,
-      fitted = groups_of(reached, predict(source, reached, nil, true)) }))
+    local refitted = {} -- rows whose kind of GPU, or source, was fitted without their network
+    for _, row in ipairs(reached) do
+      local is_refitted = false
+      for _, one in ipairs(parameters) do
+        is_refitted = is_refitted or (one.kind or one.source) ~= nil and fitted.holds(row, one)
+      end
+      if is_refitted then refitted[#refitted + 1] = row end
+    end
+    core.write_file(options.save, fitted.text(values, source.name, refitted, true, { left_out = groups_of(refitted),
+      fitted = groups_of(refitted, predict(source, refitted, nil, true)) }))
   end
   draw(source, options.picture, reached)
   print_rows(source, reached)

@@ -182,7 +182,7 @@ it('every command that takes --evaluations, --seconds, --minutes or --steps is i
     if file:match '%.lua$' then files[file:match '^(.*)%.lua$'] = 'scripts/' .. file end
   end
   for _, study in ipairs(core.list_folder(root .. '/scripts/studies')) do
-    files['study ' .. study] = ('scripts/studies/%s/study.lua'):format(study)
+    if not study:find('.', 1, true) then files['study ' .. study] = ('scripts/studies/%s/study.lua'):format(study) end
   end
   for name, file in util.sorted_pairs(files) do
     local options = core.read_file(('%s/%s'):format(root, file))
