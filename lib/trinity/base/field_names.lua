@@ -71,7 +71,6 @@ given.names = {
     recompute zero_stage distributed_optimizer overlaps offload unknown findings legal path stages reader words
     values given settled environment environment_known unset gpus_said capability faults unread]],
   ['trinity.KindBasis'] = [[kind rows mean_error like own]],
-  ['trinity.LaunchScript'] = [[words launcher environment unset]],
   ['trinity.Layers'] = [[builder dtype products]],
   ['trinity.Lowered'] = [[graph placement origin part]],
   ['trinity.Machine'] = [[processor cores memory_bytes]],
