@@ -117,7 +117,12 @@ local function settle(found)
   end
   found.unknown = { unpack(found.unread) }
   found.settled = values
-  reader.meaning(found, values)
+  found.model, found.mesh = {}, {}
+  local ok, why = pcall(reader.meaning, found, values)
+  if not ok and found.legal then error(why, 0) end -- of a refused file some values may have no meaning
+  for _, name in ipairs(util.sorted_keys(found.mesh)) do
+    if type(found.mesh[name]) == 'string' then found.mesh[name] = nil end
+  end
   return found
 end
 
@@ -167,6 +172,9 @@ function job.read(source, options)
   local given = takes:read('trinity.job', 2, 'options', options or {})
   local found = { faults = {}, unread = {}, capability = given.capability, launch = given.launch }
   if type(source) == 'table' then
+    for _, word in ipairs(source) do
+      if type(word) ~= 'string' then check.wrong('trinity.job', 1, 'source', source, 'a path or a list of words') end
+    end
     found.path, found.reader, found.environment = 'arguments', client 'megatron', {}
     found.words = source
     found.gpus = given.gpus
