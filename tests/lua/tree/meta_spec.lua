@@ -213,6 +213,7 @@ local function see_pipelines(problem)
   cut { method = 'max_load_dp', memory_bytes = 1 }
   see('trinity.PipelineResult', trinity.pipeline(problem, { method = 'max_load_dp', devices = 1 }))
   probe(function(value) return trinity.pipeline(profile, value) end, 'trinity.PipelineOptions', { quiet = true }, 0)
+  probe(function(value) return trinity.job(root .. '/tests/data/jobs/pretrain.sh', value) end, 'trinity.JobFileOptions', {}, 0)
 end
 
 -- What is executed and measured on two cores.

@@ -24,6 +24,7 @@ local smoke = {
     execute = '--model alexnet --batch_size 1 --devices cpu:0,cpu:1 --steps 2',
     export = 'resnet50 --batch_size 1 --format placement --device cuda',
     check = ("'%s/tests/data/jobs/pretrain.sh' --json"):format(root),
+    expect = ("'%s/tests/data/jobs/pretrain.sh' --measured 20ms"):format(root),
     memory = ("'%s/tests/data/jobs/pretrain.sh'"):format(root),
     replay = ("'%s/tests/data/traces/operations.csv'"):format(root),
     runs = '--sort name --runs ' .. example_runs(),
