@@ -29,7 +29,7 @@ end)
 describe('the command policy', function()
   it('says what weights were trained on and how they do', function()
     local save = temporary '.safetensors'
-    trinity_says(('train --graphs vgg16:8 --clusters p100x2,p100x4 --hidden 4 --rounds 1 --save %s'):format(save), 0)
+    trinity_says(('train --graphs vgg16:8 --clusters p100x2,p100x4 --hidden 4 --rounds 1 --output %s'):format(save), 0)
     trinity_says(('study policy show %s --graphs vgg16:8 --clusters p100x2,p100x4 --evaluations 60 --seeds 2'):format(save), 0,
       'trained_on +vgg16:8 on p100x2, vgg16:8 on p100x4', 'vgg16:8 on p100x4 %(trained on%)', 'over annealing: %d%.%d%d%d, 95 %%')
   end)
