@@ -3,6 +3,7 @@
 -- alone, results that --seed fixes and the number of threads does not change, an end after --seconds, bounded memory.
 
 local core = require 'trinity.core'
+local declared = require 'trinity.command.commands'
 local util = require 'trinity.base.util'
 
 local commands = dofile(root .. '/tests/lua/support/long_commands.lua')
@@ -177,19 +178,16 @@ it('every command that takes --evaluations, --seconds, --minutes or --steps is i
   local short = { quickstart = 'search', ['study aceso'] = 'plan', ['study equal_time'] = 'search',
     ['study figure4'] = 'simulate', ['study unequal'] = 'plan',
     ['study whole_loop'] = 'execute' } -- experiments whose searches are those of another command
-  local files = {}
-  for _, file in ipairs(core.list_folder(root .. '/scripts')) do
-    if file:match '%.lua$' then files[file:match '^(.*)%.lua$'] = 'scripts/' .. file end
-  end
+  local options_of = {}
+  for _, name in ipairs(declared.names()) do options_of[name] = declared.about(name).options end
   for _, study in ipairs(core.list_folder(root .. '/scripts/studies')) do
-    if not study:find('.', 1, true) then files['study ' .. study] = ('scripts/studies/%s/study.lua'):format(study) end
-  end
-  for name, file in util.sorted_pairs(files) do
-    local options = core.read_file(('%s/%s'):format(root, file))
-    if options:find '\n  [a-z]*evaluations = {' or options:find '\n  seconds = {' or options:find '\n  minutes = {'
-      or options:find '\n  steps = {' or options:find '\n  epochs = {' then
-      if not listed[name] and not short[name] then missing[#missing + 1] = name end
+    if not study:find('.', 1, true) then
+      options_of['study ' .. study] = declared.about(('studies/%s/study'):format(study)).options
     end
+  end
+  for name, options in util.sorted_pairs(options_of) do
+    local limit = options.evaluations or options.seconds or options.minutes or options.steps or options.epochs
+    if limit and not listed[name] and not short[name] then missing[#missing + 1] = name end
   end
   expect(table.concat(missing, ' ')):equals ''
 end)
