@@ -13,12 +13,11 @@
 --   reevaluated             what a strategy was made for that is evaluated on something else (--reevaluate)
 --   cost                    what own costs (--cost) cover
 --   expert_load             with --expert-load: what trinity.expert_load gives (trinity help ExpertLoad)
---   stragglers              with --noise: mean_s, p95_s, waits, remedies and more (lib/trinity/command/stragglers.lua)
+--   stragglers              with --noise or --lengths: step_time_s, mean_s, p95_s, error_s, draws, waits, remedies
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
 local parallelism = require 'trinity.strategy.parallelism'
-local stragglers = require 'trinity.command.stragglers'
 local util = require 'trinity.base.util'
 
 local options = trinity.options(cli.declare('model set batch_size cluster rules devices cost strategy reevaluate '
@@ -34,6 +33,10 @@ local options = trinity.options(cli.declare('model set batch_size cluster rules 
   picture = { type = 'string', writes = '', help = 'a file for a picture of the strategy (SVG)' },
   noise = { type = 'number', min = 0, max = 10, help = 'coefficient of variation of what a device takes for a pass: '
     .. 'prints the mean and 95th percentile of the step, what it waits for, what helps against --slow' },
+  lengths = { type = 'string', help = 'a file .csv with columns length and count, of which --noise (default: 0) draws '
+    .. 'sequences' },
+  fill = { default = 'padded', help = 'of --lengths: padded to the longest of a micro-batch, or packed' },
+  deal = { default = 'drawn', help = 'of --lengths: micro-batches as drawn, sorted or balanced over replicas' },
   draws = { default = 200, min = 1, integer = true, help = 'steps that --noise draws' },
   expert_load = { type = 'string', help = 'tokens of experts of a strategy with a mesh: zipf:EXPONENT, or a file .json '
     .. 'with a list of counts for every layer' },
@@ -46,7 +49,8 @@ cli.complete(options)
 
 local problem = cli.problem(options)
 if options.placement then cli.refuse(options, 'strategy method', 'not with --placement') end
-if not options.noise then cli.refuse(options, 'draws', 'belongs to --noise') end
+if not (options.noise or options.lengths) then cli.refuse(options, 'draws', 'belongs to --noise') end
+if not options.lengths then cli.refuse(options, 'fill deal', 'belongs to --lengths') end
 if not options.expert_load then cli.refuse(options, 'capacity_factor', 'belongs to --expert-load') end
 if options.method == 'given' then cli.refuse(options, 'method_set evaluations seconds', 'belongs to --method') end
 
@@ -60,6 +64,42 @@ local function make_strategy()
     seconds = options.seconds })
 end
 
+-- What --noise found, as fields of JSON.
+local function straggler_facts(found)
+  local facts = util.picked(found, { 'step_time_s', 'mean_s', 'p95_s', 'error_s' })
+  facts.draws = #found.draws_s
+  facts.waits = util.map(found.waits, function(row)
+    return util.picked(row, { 'device', 'stage', 'replica', 'type', 'time_s' })
+  end)
+  facts.remedies = util.map(found.remedies, function(row)
+    return util.picked(row, { 'what', 'step_time_s', 'samples_per_s', 'gain', 'stages', 'devices', 'micro_batches' })
+  end)
+  return facts
+end
+
+local shown_waits = 6
+
+-- Prints it.
+local function print_stragglers(found)
+  print(('drawn           %.6g s in the mean of %d draws (+- %.2g), 95 %% within %.6g s'):format(found.mean_s,
+    #found.draws_s, found.error_s, found.p95_s))
+  print()
+  local rows = {}
+  for i = 1, math.min(shown_waits, #found.waits) do
+    local of = found.waits[i]
+    rows[i] = { of.device, of.type, of.stage and tostring(of.stage) or '', of.replica and tostring(of.replica) or '',
+      ('%.6g'):format(of.time_s), ('%.1f'):format(100 * of.time_s / found.mean_s) }
+  end
+  print(trinity.format_table({ 'the step waits for', 'work', 'stage', 'replica', 'seconds', '% of the step' }, rows))
+  if #found.remedies == 0 then return end
+  print()
+  print(trinity.format_table({ 'what helps', 'step s', 'samples/s', 'gain %', 'layers of stages' },
+    util.map(found.remedies, function(of)
+      return { of.what, ('%.6g'):format(of.step_time_s), ('%.6g'):format(of.samples_per_s),
+        ('%.1f'):format(100 * of.gain), table.concat(of.stages or {}, ' ') }
+    end)))
+end
+
 local found = cli.rescheduled(options, problem, make_strategy())
 local further, spread = {}, nil
 if options.schedule_csv then
@@ -69,9 +109,10 @@ if options.schedule_csv then
   found = cli.called(parallelism.with_tasks, found, options.schedule_csv)
   further.order = ('%s (%s)'):format(options.schedule_csv, found.tasks and 'no named schedule' or found.schedule)
 end
-if options.noise then
-  spread = trinity.stragglers(found, { noise = options.noise, draws = options.draws, seed = options.seed })
-  if options.json then further.stragglers = stragglers.facts(spread) end
+if options.noise or options.lengths then
+  spread = trinity.stragglers(found, { noise = options.noise or 0, lengths = options.lengths, fill = options.fill,
+    deal = options.deal, draws = options.draws, seed = options.seed })
+  if options.json then further.stragglers = straggler_facts(spread) end
 end
 if options.expert_load then
   local exponent = tonumber(options.expert_load:match '^zipf:(.*)$')
@@ -91,4 +132,4 @@ else
   if options.trace then problem:timeline(found):save(options.trace) end
   cli.report(options, found, further)
 end
-if spread and not options.json then stragglers.print(spread) end
+if spread and not options.json then print_stragglers(spread) end

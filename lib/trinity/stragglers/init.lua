@@ -1,6 +1,7 @@
 -- trinity.stragglers: what noise and slow devices do to the step of a strategy, what it waits for, what would help.
 
 local check = require 'trinity.base.check'
+local lengths_of = require 'trinity.stragglers.lengths'
 local model = require 'trinity.graph.model'
 local options_of = require 'trinity.base.options'
 local printed = require 'trinity.base.printed'
@@ -8,6 +9,7 @@ local random = require 'trinity.base.random'
 local remedies = require 'trinity.stragglers.remedies'
 local statistics = require 'trinity.base.statistics'
 local step_of = require 'trinity.stragglers.step'
+local tasks = require 'trinity.stragglers.tasks'
 local util = require 'trinity.base.util'
 
 local owner = 'trinity.stragglers'
@@ -15,6 +17,12 @@ local owner = 'trinity.stragglers'
 local declared = options_of.declare('trinity.StragglerOptions', { help = 'What trinity.stragglers takes.',
   { 'noise', 'number', 0.02, least = 0, most = 10,
     help = 'coefficient of variation of what a device takes for one pass of one micro-batch (log-normal, mean kept)' },
+  { 'lengths', 'any', as = 'string|fun(stream: trinity.RandomStream): integer', otherwise = "the network's",
+    help = 'tokens of each sequence: a CSV file with columns length and count, or a function that draws one' },
+  { 'fill', options_of.words('trinity.SequenceFill', { 'padded', 'packed' }), 'padded',
+    help = 'micro-batches have sequences that are padded to the longest, or as many as fit' },
+  { 'deal', options_of.words('trinity.SequenceDeal', { 'drawn', 'sorted', 'balanced' }), 'drawn',
+    help = 'micro-batches are dealt to replicas as drawn, of sequences sorted by length, or by work' },
   { 'draws', 'integer', 200, least = 1, most = 1e6, help = 'steps with random times' },
   { 'seed', 'integer', 1, least = 0, most = 2 ^ 31, help = 'fixes the random times' },
 })
@@ -67,29 +75,62 @@ local function passes_of(nodes)
   return pass_of, count
 end
 
---- Sums of the longest paths by what they go through.
-local function waits_of(step, cluster)
-  local sums, at = {}, step.low and step.low.coordinates
-  local function add(path, draws)
+--- Of every node what of it goes by lengths: 'linear', 'square', nil for neither; and the share of squares in the work.
+local function scaled_nodes(step)
+  local kind_of, work_s, square_s, at, types = {}, 0, 0, step.low.coordinates, {}
+  for op = 1, step.operators do types[op] = step.graph:operator(op).type end
+  for i, node in ipairs(step.nodes) do
+    local kind = types[node.operator or 0] or ''
+    if node.kind == 'forward' or node.kind == 'backward' then
+      kind_of[i] = kind:find '^Attention' and 'square' or 'linear'
+      work_s = work_s + step.time_s[i]
+      if kind_of[i] == 'square' then square_s = square_s + step.time_s[i] end
+    elseif node.kind == 'send' then
+      kind_of[i] = 'linear'
+    elseif node.kind == 'collective' then
+      local inside = true
+      for _, device in ipairs(node.devices) do inside = inside and at.data[device] == at.data[node.device] end
+      if inside or kind:find '^AllToAll' then kind_of[i] = 'linear' end
+    end
+  end
+  return kind_of, square_s / work_s
+end
+
+--- A function of a draw that gives the factor of every node by the lengths of its micro-batch.
+local function by_lengths(step, strategy, options)
+  if options.lengths == nil then return function() return function() return 1 end end end
+  if not strategy.mesh then util.fail("%s: option 'lengths': expected a strategy with a mesh", owner) end
+  if options.fill == 'packed' and options.deal == 'sorted' then
+    util.fail("%s: option 'deal': expected 'drawn' or 'balanced' with fill = 'packed', got 'sorted'", owner)
+  end
+  local kind_of, share = scaled_nodes(step)
+  local deal, at = lengths_of(owner, strategy, options, share), step.low.coordinates
+  return function(draw)
+    local dealt = deal(random(options.seed, 'lengths', draw))
+    return function(i)
+      local node, kind, factor = step.nodes[i], kind_of[i], 0
+      if not kind then return 1 end
+      for _, device in ipairs(node.devices or { node.device }) do
+        factor = math.max(factor, dealt[at.data[device]][node.micro_batch][kind])
+      end
+      return factor
+    end
+  end
+end
+
+--- What adds a longest path to sums by device and kind of work, and what lists these.
+local function waits_of(step, cluster, draws)
+  local at = step.low and step.low.coordinates
+  local add, list = tasks.sums(function(node)
+    return wait { device = cluster.devices[node.device].name, type = node.kind, time_s = 0,
+      stage = at and at.pipeline[node.device] + 1, replica = at and at.data[node.device] + 1 }
+  end)
+  return function(path)
     for _, i in ipairs(path) do
       local node = step.nodes[i]
-      local key = ('%d/%s'):format(node.device, node.kind)
-      sums[key] = sums[key] or wait { device = cluster.devices[node.device].name, type = node.kind, time_s = 0,
-        stage = at and at.pipeline[node.device] + 1, replica = at and at.data[node.device] + 1 }
-      sums[key].time_s = sums[key].time_s + step.tasks.time_s[step.tasks.position[i]] / draws
+      add(('%d/%s'):format(node.device, node.kind), step.tasks.time_s[step.tasks.position[i]] / draws, node)
     end
-  end
-  return add, function()
-    local list = {}
-    for _, row in util.sorted_pairs(sums) do
-      if row.time_s > 0 then list[#list + 1] = row end
-    end
-    table.sort(list, function(a, b)
-      if a.time_s ~= b.time_s then return a.time_s > b.time_s end
-      return a.device .. a.type < b.device .. b.type
-    end)
-    return list
-  end
+  end, list
 end
 
 --- Draws the times of a strategy's step: every pass of a device is longer or shorter by chance, the order stays. Says
@@ -104,14 +145,16 @@ return function(strategy, options)
   local pass_of, passes = passes_of(step.nodes)
   local sigma = math.sqrt(math.log(1 + options.noise ^ 2))
   local factors, draws_s = { [0] = 1 }, {}
-  local add, waits = waits_of(step, strategy.problem.cluster)
+  local add, waits = waits_of(step, strategy.problem.cluster, options.draws)
+  local lengths = by_lengths(step, strategy, options)
   for draw = 1, options.draws do
     local stream = random(options.seed, 'stragglers', draw)
     for pass = 1, passes do factors[pass] = math.exp(sigma * stream:normal() - sigma * sigma / 2) end
-    for i = 1, #pass_of do step.tasks:set(i, step.time_s[i] * factors[pass_of[i]]) end
+    local factor = lengths(draw)
+    for i = 1, #pass_of do step.tasks:set(i, step.time_s[i] * factors[pass_of[i]] * factor(i)) end
     local path
     draws_s[draw], path = step.tasks:run()
-    add(path, options.draws)
+    add(path)
     stream:close()
   end
   local sorted = util.merged(draws_s)

@@ -47,17 +47,16 @@ local function place_of(of) return ('%d/%d/%s/%d'):format(of.worker, of.stage, o
 
 -- Every step has the operations of the first one, each once.
 local function check(path, steps)
+  local first = steps[1]
   for _, step in ipairs(steps) do
-    for i = 1, math.max(#step.operations, #steps[1].operations) do
-      local first, of = steps[1].operations[i], step.operations[i]
-      local last = step.operations[i - 1]
+    for i = 1, math.max(#step.operations, #first.operations) do
+      local known, of, last = first.operations[i], step.operations[i], step.operations[i - 1]
       if of and last and place_of(of) == place_of(last) then
-        csv.refuse(path, of, 'a second operation %d of type %s of replica %d, stage %d in step %d', of.number, of.type,
-          of.worker, of.stage, step.step)
-      elseif not first or not of or place_of(first) ~= place_of(of) then
-        util.fail('%s: step %d: expected the %d operations of step %d, got %d; the first other is %s (replica/stage/'
-          .. 'type/number)', util.shortened(path), step.step, #steps[1].operations, steps[1].step, #step.operations,
-          place_of(of or first))
+        csv.refuse(path, of, 'a second operation %s (replica/stage/type/number) in step %d', place_of(of), step.step)
+      elseif not known or not of or place_of(known) ~= place_of(of) then
+        util.fail('%s: step %d: expected the %d operations of step %d, got %d; the first other is %s '
+          .. '(replica/stage/type/number)', util.shortened(path), step.step, #first.operations, first.step,
+          #step.operations, place_of(of or known))
       end
     end
   end

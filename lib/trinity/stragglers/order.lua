@@ -138,12 +138,9 @@ return function(step)
     local last = computes[1]
     for _, i in ipairs(computes) do if all[i].end_s > all[last].end_s then last = i end end
     local separate = cell['separate-grads-all-reduce']
-    local tail = { last }
-    for _, i in ipairs(picked(cell, 'gc', 'layernorm-grads-all-reduce', 'embedding-grads-all-reduce')) do
-      tail[#tail + 1] = i
-    end
-    for _, i in ipairs(separate or cell['grads-reduce-scatter'] or {}) do tail[#tail + 1] = i end
-    for _, i in ipairs(picked(cell, 'optimizer-clip-main-grad', 'optimizer')) do tail[#tail + 1] = i end
+    local tail = picked(cell, 'gc', 'layernorm-grads-all-reduce', 'embedding-grads-all-reduce',
+      separate and 'separate-grads-all-reduce' or 'grads-reduce-scatter', 'optimizer-clip-main-grad', 'optimizer')
+    table.insert(tail, 1, last)
     chain(tail)
     if not separate then return end
     local scatters = cell['grads-reduce-scatter'] or {}

@@ -179,22 +179,21 @@ local wait = printed.as('wait', { 'worker', 'stage', 'type', 'time_s' })
 --- What the steps wait for, without gaps: the longest path by worker, stage and type, the longest time first.
 ---@return trinity.ReplayWait[]
 function Replay:waits()
-  local sums, all = {}, every(self, true)
+  local all = every(self, true)
+  local add, list = tasks_of.sums(function(of)
+    return wait { worker = of.worker, stage = of.stage, type = shown(of.type), time_s = 0 }
+  end)
   for _, step in ipairs(self.handle.steps) do
     local _, path = run(self, step, false, all)
     for _, task in ipairs(path) do
-      local of = step.operations[step.tasks.operation[task]]
+      local i = step.tasks.operation[task]
+      local of = step.operations[i]
       if of then
-        local key = ('%d/%d/%s'):format(of.worker, of.stage, shown(of.type))
-        sums[key] = sums[key] or wait { worker = of.worker, stage = of.stage, type = shown(of.type), time_s = 0 }
-        sums[key].time_s = sums[key].time_s + step.time_s[step.tasks.operation[task]] / #self.steps
+        add(('%d/%d/%s'):format(of.worker, of.stage, shown(of.type)), step.time_s[i] / #self.steps, of)
       end
     end
   end
-  local list = {}
-  for _, row in util.sorted_pairs(sums) do list[#list + 1] = row end
-  table.sort(list, function(a, b) return a.time_s > b.time_s end)
-  return list
+  return list()
 end
 
 check.methods(Replay, 'trinity.Replay', 'handle')

@@ -2,6 +2,7 @@
 
 local array = require 'trinity.base.array'
 local graph = require 'trinity.graph'
+local util = require 'trinity.base.util'
 
 local Tasks = {}
 Tasks.__index = Tasks
@@ -11,7 +12,7 @@ local tasks = {}
 --- An empty list of tasks.
 ---@param name string
 function tasks.new(name)
-  return setmetatable({ builder = graph.new { name = name }, count = 0, ends = {} }, Tasks)
+  return setmetatable({ builder = graph.new { name = name }, count = 0 }, Tasks)
 end
 
 --- Adds a task and returns its number.
@@ -22,20 +23,16 @@ function Tasks:add()
 end
 
 --- Makes a task wait for the end of another one.
-function Tasks:after(task, earlier)
-  local ended = self.ends[earlier]
-  if ended then self.builder:add_edge(ended, tostring(task))
-  else self.ends[earlier] = self.builder:add_edge(tostring(earlier), tostring(task), 0) end
-end
+function Tasks:after(task, earlier) self.builder:add_edge(tostring(earlier), tostring(task), 0) end
 
 --- Finishes the list. A circle of tasks is an error.
 function Tasks:build()
-  self.graph = self.builder:build()
-  self.builder, self.ends = nil, nil
-  self.position = array.int32(self.count)
-  for i = 1, self.count do self.position[i] = self.graph.handle:find(tostring(i)) end
-  self.number = array.int32(self.count) -- of the operator at a position
-  for i = 1, self.count do self.number[self.position[i]] = i end
+  self.graph, self.builder = self.builder:build(), nil
+  self.position, self.number = array.int32(self.count), array.int32(self.count) -- of a task, and of what is there
+  for i = 1, self.count do
+    self.position[i] = self.graph.handle:find(tostring(i))
+    self.number[self.position[i]] = i
+  end
   self.time_s, self.start_s, self.tail_s = array.double(self.count), array.double(self.count), array.double(self.count)
   return self
 end
@@ -50,6 +47,25 @@ function Tasks:run()
   local path, step_s = self.graph.handle:critical_path(self.time_s, nil, self.start_s, self.tail_s)
   for i, operator in ipairs(path) do path[i] = self.number[operator] end
   return step_s, path
+end
+
+--- Sums of seconds by key, each in the field time_s of a row that make() gives. Returns what adds to them, and what
+--- lists the rows, the longest time first.
+function tasks.sums(make)
+  local rows = {}
+  local function add(key, time_s, ...)
+    rows[key] = rows[key] or make(...)
+    rows[key].time_s = rows[key].time_s + time_s
+  end
+  return add, function()
+    local keys, list = util.sorted_keys(rows), {}
+    table.sort(keys, function(a, b)
+      if rows[a].time_s ~= rows[b].time_s then return rows[a].time_s > rows[b].time_s end
+      return a < b
+    end)
+    for _, key in ipairs(keys) do if rows[key].time_s > 0 then list[#list + 1] = rows[key] end end
+    return list
+  end
 end
 
 return tasks

@@ -52,6 +52,42 @@ describe('drawn steps', function()
   end)
 end)
 
+describe('sequences of unequal length', function()
+  local function of_sequence(sequence, plan)
+    local network = trinity.model('gpt2', { layers = 4, hidden = 1024, heads = 16, batch_size = 1, sequence = sequence,
+      positions = 4096, dtype = 'bfloat16', kernels = 'flash' })
+    return trinity.problem { graph = network, cluster = trinity.cluster 'dgx_a100x1' }:strategy(plan
+      or { mesh = { data = 2, pipeline = 2 }, micro_batches = 4 })
+  end
+  local full = of_sequence(4096)
+  local function mean(options)
+    return trinity.stragglers(full, { noise = 0, draws = options.draws or 10, lengths = options.lengths,
+      fill = options.fill, deal = options.deal }).mean_s
+  end
+  local function skewed(stream) return math.max(1, math.min(4096, math.floor(math.exp(6.5 + 0.8 * stream:normal())))) end
+  it('make the step of the network where all have its length, and that of a shorter one where all have that', function()
+    expect(mean { lengths = function() return 4096 end }):near(full.metrics.step_time_s, 1e-9)
+    local half = mean { lengths = function() return 2048 end, draws = 1 }
+    expect(half / of_sequence(2048).metrics.step_time_s):near(1, 0.05)
+  end)
+  it('take less where sorted or dealt out by work, and less attention where packed', function()
+    local drawn = mean { lengths = skewed }
+    expect(mean { lengths = skewed, deal = 'balanced' }):below(drawn)
+    expect(mean { lengths = skewed, deal = 'sorted' }):below(drawn)
+    local packed = mean { lengths = skewed, fill = 'packed' }
+    expect(packed):below(full.metrics.step_time_s)
+    expect(mean { lengths = skewed, fill = 'packed', deal = 'balanced' }):below(packed)
+  end)
+  it('are drawn from the rows of a histogram', function()
+    local path = temporary '.csv'
+    trinity.files.write(path, 'length,count\n512,3\n4096,0\n')
+    expect(mean { lengths = path, draws = 1 }):near(mean { lengths = function() return 512 end, draws = 1 }, 1e-12)
+    trinity.files.write(path, 'length,count\n8192,3\n')
+    expect(function() mean { lengths = path } end):raises 'expected whole lengths from 1 to 4096, the network\'s, got number 8192'
+    expect(function() mean { lengths = skewed, fill = 'packed', deal = 'sorted' } end):raises "option 'deal'.*got 'sorted'"
+  end)
+end)
+
 describe('what helps against a slow device', function()
   local found = strategy(plans['1f1b, shard 1'], { ['n0/gpu5'] = 1.5 })
   local by_name, best = {}, nil
@@ -80,7 +116,9 @@ end)
 
 it('trinity simulate --noise prints the spread and what helps', function()
   local words = "simulate --model mlp --cluster dgx_a100x1 --slow n0/gpu0=2 --noise 0.05 --draws 20 --run none"
-  trinity_says(words, 0, 'with noise%s+[%d.e+-]+ s in the mean of 20 draws', 'n0/gpu0%s+forward', 'spares for what is slow')
+  trinity_says(words, 0, 'drawn%s+[%d.e+-]+ s in the mean of 20 draws', 'n0/gpu0%s+forward', 'spares for what is slow')
   trinity_says(words .. ' --json', 0, '"p95_s"', '"what": ?"spares for what is slow"')
   trinity_says('simulate --model mlp --cluster dgx_a100x1 --noise -1 --run none', 2, 'noise')
+  trinity_says('simulate --model mlp --cluster dgx_a100x1 --draws 3 --run none', 2, "option '%-%-draws': belongs to %-%-noise")
+  trinity_says('simulate --model mlp --cluster dgx_a100x1 --lengths none.csv --run none', 1, "option 'lengths': expected a strategy with a mesh")
 end)

@@ -141,14 +141,7 @@ local function profiled()
   return made
 end
 
---- The file of a recorded step; made once.
-local function recorded()
-  if made.recorded then return made.recorded end
-  made.recorded = examples.path()
-  trinity.files.write(made.recorded, 'step,dp_rank,stage,rank,optype,seq_id,mb_id,mc,gmc,start_s,duration_s\n'
-    .. '1,0,0,0,forward-compute,0,0,0,0,0,1\n1,0,0,0,backward-compute,0,0,0,0,1,2\n')
-  return made.recorded
-end
+local recorded = core.home .. '/tests/data/traces/operations.csv'
 
 --- A strategy of a network with experts; made once.
 local function experts()
@@ -204,7 +197,7 @@ examples.objects = {
     return method == 'close' and e.problem:timeline(e.placement) or e.timeline
   end,
   ['trinity.Search'] = running_search,
-  ['trinity.Replay'] = function() return trinity.replay(recorded()) end,
+  ['trinity.Replay'] = function() return trinity.replay(recorded) end,
   ['trinity.Comparison'] = function() return examples.shared().comparison end,
   ['trinity.Metrics'] = function() return examples.shared().metrics end,
   ['trinity.RandomStream'] = function(method)
@@ -285,7 +278,7 @@ examples.arguments = {
   ['trinity.Profile.save'] = function() return { examples.path() } end,
   ['trinity.Profile.is_of'] = function() return { profiled().network } end,
   ['trinity.Profile.cost'] = function() return { profiled().network, function(_, _, default_s) return default_s end } end,
-  ['trinity.replay'] = function() return { recorded() } end,
+  ['trinity.replay'] = function() return { recorded } end,
   ['trinity.stragglers'] = function() return { examples.shared().strategy, { draws = 1 } } end,
   ['trinity.expert_load'] = function() return { experts(), { load = 'uniform' } } end,
   ['trinity.Replay.what_if'] = function() return { { stage = 0 } } end,
