@@ -101,8 +101,10 @@ local function arguments_of(found, paths)
   end)
 end
 
--- Runs the rules; what is found goes to the job, with what it means.
-local function settle(found)
+--- Runs the rules on what was read, or changed by the reader: what is found goes to the job, with what it means.
+---@param found table
+---@return trinity.JobFile
+function job.settle(found)
   local reader = found.reader
   local values = reader.space(found)
   local findings = rules.check(reader.families(), values, reader.known)
@@ -125,9 +127,6 @@ local function settle(found)
   end
   return found
 end
-
---- Runs the rules on a job whose values were changed by its reader.
-function job.settle(found) return settle(found) end
 
 ---@class trinity.JobFile
 ---@field client string
@@ -189,7 +188,7 @@ function job.read(source, options)
   end
   found.gpus = given.gpus or found.gpus_said
   found.client, found.runtime, found.release = found.reader.client, found.reader.runtime, found.reader.release
-  return settle(found)
+  return job.settle(found)
 end
 
 local function refused_codes(found)
@@ -211,15 +210,12 @@ function job.nearest(found, finding)
   end
   local function try(path, value)
     local changed = path == 'gpus' and util.merged(found, { gpus = value }) or reader.with(found, path, value)
-    local ok, other = pcall(settle, util.merged(changed))
+    local ok, other = pcall(job.settle, util.merged(changed))
     return ok and refused_codes(other) or nil
   end
   return util.map(rules.nearest(finding, before, argument, try), function(near)
     return { name = argument(near.path).name, value = near.value }
   end)
 end
-
---- The same job with one argument changed; nil takes it out. What no argument is is refused by the client.
-function job.with(found, path, value) return settle(found.reader.with(found, path, value)) end
 
 return job

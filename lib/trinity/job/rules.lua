@@ -11,7 +11,7 @@ local util = require 'trinity.base.util'
 
 local rules = {}
 
-local helpers = { floor = math.floor, ceil = math.ceil, min = math.min, max = math.max, abs = math.abs,
+local helpers = { floor = math.floor, ceil = math.ceil, min = math.min, max = math.max,
   tonumber = tonumber, tostring = tostring, type = type, huge = math.huge }
 
 --- Whether a is a multiple of b; true where one is missing or no number, which other rules say.
@@ -55,7 +55,6 @@ function helpers.count(n, ...)
 end
 
 function helpers.length(list) return type(list) == 'table' and #list or 0 end
-function helpers.whole(value) return type(value) == 'number' and value % 1 == 0 end
 
 local words_of_lua = {}
 for word in ('and or not nil true false if then else end local for do return in'):gmatch '%S+' do
@@ -65,7 +64,7 @@ end
 -- Paths that an expression reads, in order.
 local function paths_of(expression)
   local list, seen = {}, {}
-  local bare = expression:gsub("'[^']*'", ''):gsub('"[^"]*"', '')
+  local bare = expression:gsub("'[^']*'", ''):gsub('"[^"]*"', ''):gsub(':%a+', '')
   for path in bare:gmatch '[%a_][%w_.]*' do
     if not seen[path] and not words_of_lua[path] and not helpers[path] then
       seen[path] = true

@@ -91,6 +91,24 @@ describe('rules', function()
   end)
 end)
 
+describe('every rule', function()
+  it('reads what its client has, and has a sentence and a place in the client', function()
+    local rules, count = require 'trinity.job.rules', 0
+    for _, client in ipairs { 'megatron', 'megatron_deepspeed', 'torchtitan', 'deepspeed', 'nanotron', 'bridge' } do
+      local reader, seen = require('trinity.job.' .. client), {}
+      for _, rule in ipairs(rules.list(reader.families())) do
+        local what = client .. ' ' .. rule.code
+        for _, path in ipairs(rule.paths) do expect(reader.known(path:match '^[^.]+')):equals(true, what .. ' ' .. path) end
+        expect(seen[rule.code]):equals(nil, what)
+        expect(rule.text):matches '%.$'
+        expect(rule.source or what):matches '%.py:%d+$'
+        seen[rule.code], count = true, count + 1
+      end
+    end
+    expect(400):below(count)
+  end)
+end)
+
 describe('patterns of layers', function()
   it('are lists by sums and products, or the text itself', function()
     expect(table.concat(patterns.layers '([0]*2+[1]*3)*2', '')):equals '0011100111'
