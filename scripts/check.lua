@@ -20,7 +20,7 @@ local options = trinity.options(cli.declare('json', {
   launch = { type = 'string', help = "the line that launches it: degrees of DeepSpeed's program, overrides of "
     .. "torchtitan's file" },
   capability = { default = 9, help = 'compute capability of the GPUs (Hopper: 9, Blackwell: 10)', min = 1 },
-  quiet_notes = { default = false, help = 'only what is refused' },
+  refused = { default = false, help = 'only what is refused' },
 }))
 if not options.file then util.fail_usage 'no file was given: trinity check FILE --gpus N' end
 
@@ -28,7 +28,7 @@ local found = cli.called(job.read, options.file, { gpus = options.gpus, launch =
   capability = options.capability })
 local findings = {}
 for _, finding in ipairs(found.findings) do
-  if finding.effect == 'refused' or not options.quiet_notes then
+  if finding.effect == 'refused' or not options.refused then
     findings[#findings + 1] = util.merged(util.picked(finding, { 'code', 'effect', 'arguments', 'text', 'source',
       'release' }), { nearest = finding.effect == 'refused' and job.nearest(found, finding) or {} })
   end

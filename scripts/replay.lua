@@ -12,15 +12,14 @@ local trinity = require 'trinity'
 local statistics = require 'trinity.base.statistics'
 local util = require 'trinity.base.util'
 
-local options = trinity.options {
+local options = trinity.options(require 'trinity.command.shared'('json', {
   'Replays a recorded step and says which type of operations, replica or stage slows it down.',
   'keeps no run',
-  trace = { default = '', position = true, help = 'operations of steps: .csv or .csv.gz' },
-  what_if = { default = '', help = 'which operations, as type=forward-compute or worker=3,stage=0 (a worker is a '
-    .. 'replica of the model); default: each type, worker and stage in turn' },
-  json = { default = false, help = 'JSON on standard output and nothing else' },
-}
-if options.trace == '' then util.fail_usage 'no trace was given: trinity replay TRACE.csv' end
+  trace = { type = 'string', position = true, help = 'operations of steps: .csv or .csv.gz' },
+  what_if = { type = 'string', help = 'which operations, as type=forward-compute or worker=3,stage=0; a worker is a '
+    .. 'replica of the model (default: each type, worker and stage in turn)' },
+}))
+if not options.trace then util.fail_usage 'no trace was given: trinity replay TRACE.csv' end
 
 --- The choice that --what-if says: { type, worker, stage }.
 local function choice_of(text)
@@ -40,7 +39,7 @@ end
 
 local replay = trinity.replay(options.trace)
 local choices = {}
-if options.what_if ~= '' then choices[1] = choice_of(options.what_if)
+if options.what_if then choices[1] = choice_of(options.what_if)
 else
   for _, kind in ipairs(replay.types) do choices[#choices + 1] = { type = kind } end
   for worker = 0, replay.workers - 1 do choices[#choices + 1] = { worker = worker } end
@@ -82,7 +81,7 @@ print(trinity.format_table({ 'as recorded, all others typical', 'slowdown', 'ste
     return { said(of), ('%.4f'):format(of.slowdown), ('%.6g'):format(of.alone_s), ('%.6g'):format(of.without_s),
       ('%.1f'):format(100 * of.saved) }
   end)))
-if options.what_if ~= '' then return end
+if options.what_if then return end
 print()
 local rows = {}
 for i = 1, math.min(5, #facts.waits) do

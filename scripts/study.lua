@@ -23,12 +23,12 @@ end
 local options = trinity.options {
   'Runs a study of the source tree: trinity study NAME [arguments]. Without a name it lists the studies.',
   'keeps no run',
-  name = { default = '', position = true, help = 'a study; trinity study NAME --help lists its arguments' },
+  name = { type = 'string', position = true, help = 'a study; trinity study NAME --help lists its arguments' },
 }
 if #names == 0 then
   util.fail('%s: expected the studies of the source tree, got no directory; use a checkout of trinity', directory)
 end
-if options.name ~= '' then util.fail_usage('study: unknown study %s', util.unknown(options.name, names)) end
+if options.name then util.fail_usage('study: unknown study %s', util.unknown(options.name, names)) end
 local rows = util.map(names, function(known)
   local readme = trinity.files.read(('%s/%s/README.md'):format(directory, known))
   return { known, readme:match '^# [^\n]*\n+([^\n]*)' }

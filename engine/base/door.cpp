@@ -38,10 +38,10 @@ struct Restriction {
 thread_local std::optional<Restriction> t_restriction;
 
 constexpr std::ptrdiff_t kMostFolders = 64;
+constexpr int kMostTries = 1000;
 
 std::atomic<int64_t> g_calls{0}, g_failing{0};
 std::atomic<int> g_code{0};
-std::atomic<bool> g_stepwise{false};
 
 /// Whether this call is the one that is to fail.
 bool fails() {
@@ -154,31 +154,24 @@ const Known& permitted(const std::string& path, const fs::path& place, Purpose p
   return *found;
 }
 
-int open_folder(int folder, const std::string& name, int flags) {
-  return call::open(folder, name, flags | O_DIRECTORY | O_NOFOLLOW);
-}
-
-/// The folder `inner` below another: by one call that the system keeps below it, or step by step
-/// where folders are to be made or there is no such call.
+/// The folder `inner` below another, as the system keeps it below.
 Descriptor walk(const std::string& path, int from, const fs::path& inner, bool make_folders) {
-  Descriptor at(call::open_beneath(from, inner.empty() ? "." : inner, O_PATH | O_DIRECTORY));
-  if (at) return at;
-  // EPERM: a filter of system calls does not know it. EAGAIN: folders were moved meanwhile.
-  if (errno != ENOSYS && errno != EPERM && errno != EAGAIN && !(make_folders && errno == ENOENT))
-    fail_file(path, make_folders ? "cannot make its folder" : "cannot open", errno);
-  at = Descriptor(open_folder(from, ".", O_PATH));
-  if (!at) fail_file(path, "cannot open its folder", errno);
-  for (const auto& step : inner) {
-    if (step.empty() || step == ".") continue;
-    Descriptor next(open_folder(at.get(), step, O_PATH));
-    if (!next && errno == ENOENT && make_folders) {
+  const auto open = [&](const fs::path& below) {
+    return Descriptor(
+        call::open_beneath(from, below.empty() ? "." : below.native(), O_PATH | O_DIRECTORY));
+  };
+  Descriptor at = open(inner);
+  if (!at && errno == ENOENT && make_folders) {
+    fs::path below;
+    at = open(below);
+    for (const auto& step : inner) {
+      if (!at) break;
       if (call::make_folder(at.get(), step) != 0 && errno != EEXIST)
         fail_file(path, "cannot make its folder", errno);
-      next = Descriptor(open_folder(at.get(), step, O_PATH));
+      at = open(below /= step);
     }
-    if (!next) fail_file(path, make_folders ? "cannot make its folder" : "cannot open", errno);
-    at = std::move(next);
   }
+  if (!at) fail_file(path, make_folders ? "cannot make its folder" : "cannot open", errno);
   return at;
 }
 
@@ -235,6 +228,10 @@ void restrict_files(const std::vector<std::string>& writable,
   const auto start = known(fs::canonical("."));
   if (!start) fail_file(".", "cannot open the working directory", errno);
   fence.start = *start;
+  if (!Descriptor(call::open_beneath(start->folder->get(), ".", O_PATH | O_DIRECTORY)))
+    throw Error(fmt::format(
+        "--safe: expected a system that keeps files below a folder (openat2, Linux 5.6), got: {}",
+        std::strerror(errno)));
   fence.program = program_folder();
   for (const auto& folder : writable) {
     std::error_code error;
@@ -291,16 +288,14 @@ int open(int folder, const std::string& name, int flags, mode_t mode) {
 }
 
 int open_beneath(int folder, const std::string& path, int flags) {
-  if (g_stepwise) {
-    errno = ENOSYS;
-    return -1;
-  }
   open_how how = {};
   how.flags = static_cast<uint64_t>(flags | O_CLOEXEC);
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-  return static_cast<int>(persist(Waits::yes, [&] {
-    return syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how);
-  }));
+  for (int i = 0;; ++i) {  // EAGAIN: folders were moved meanwhile
+    const auto got = persist(
+        Waits::yes, [&] { return syscall(SYS_openat2, folder, path.c_str(), &how, sizeof how); });
+    if (got >= 0 || errno != EAGAIN || i == kMostTries) return static_cast<int>(got);
+  }
 }
 
 ssize_t read(int file, void* to, size_t bytes) {
@@ -329,8 +324,6 @@ int remove(int folder, const std::string& name, int flags) {
 }
 
 }  // namespace call
-
-bool open_step_by_step(bool always) { return g_stepwise.exchange(always); }
 
 int64_t fail_call(int64_t nth, int code) {
   g_code = code;

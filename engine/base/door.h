@@ -11,8 +11,8 @@
 
 // The one door to the file system. A name is decided on once, and what is opened then is found
 // from the descriptor of a folder, never by the name again. For scripts of strangers every step
-// from a permitted folder on is taken without following a link (by openat2, or one step after the
-// other where there is none): whoever swaps a folder for a link between the decision and the
+// from a permitted folder on is taken by the system itself without following a link (openat2):
+// whoever swaps a folder for a link between the decision and the
 // opening gets an error. base/file.h has what is done with files.
 
 namespace trinity {
@@ -43,7 +43,8 @@ class Descriptor {
 /// `readable` nor in the folder of the program. Nothing whose name or folder's name begins with a
 /// dot is opened, nor anything more than 64 folders deep, and no run.json is written, nor the
 /// script.lua beside one: these are the program's record of a run. Links are followed before all
-/// that is decided. There is no way back. Throws FileError for a writable folder that is none.
+/// that is decided. There is no way back. Throws FileError for a writable folder that is none, and
+/// Error where the system has no openat2 (Linux 5.6).
 void restrict_files(const std::vector<std::string>& writable,
                     const std::vector<std::string>& readable);
 
@@ -92,7 +93,7 @@ Descriptor open_regular(const std::string& path);
 namespace call {
 int open(int folder, const std::string& name, int flags, mode_t mode = 0);
 /// openat2 (Linux 5.6): `path` below the folder, or an error where a link or .. is on the way, even
-/// if somebody swaps folders meanwhile. ENOSYS or EPERM where there is no such call.
+/// if somebody swaps folders meanwhile.
 int open_beneath(int folder, const std::string& path, int flags);
 ssize_t read(int file, void* to, size_t bytes);
 ssize_t write(int file, const void* from, size_t bytes);
@@ -101,10 +102,6 @@ int rename(int folder, const std::string& from, const std::string& to, unsigned 
 int make_folder(int folder, const std::string& name);
 int remove(int folder, const std::string& name, int flags = 0);
 }  // namespace call
-
-/// For tests: whether folders are opened step by step even where there is openat2. Returns whether
-/// they were.
-bool open_step_by_step(bool always);
 
 /// For tests: from now on the `nth` of the calls above (from 1) fails with `code`, and none after
 /// it; 0: none. Returns how many were made since it was last called.

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-// What the system says of processes (Linux's /proc) and terminals.
+// What the system says of processes (Linux's /proc), terminals and the machine.
 
 namespace trinity {
 
@@ -16,5 +16,13 @@ int64_t process_start_ticks(int64_t pid);
 
 /// The width of the terminal at a file descriptor in characters; 0 for anything else.
 int terminal_columns(int descriptor);
+
+/// The machine that this runs on, as profiles and records say it.
+struct Machine {
+  std::string processor;     ///< as the system names it
+  int32_t cores = 0;         ///< that this process may use
+  int64_t memory_bytes = 0;  ///< of all
+};
+Machine describe_machine();
 
 }  // namespace trinity

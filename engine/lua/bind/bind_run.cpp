@@ -11,7 +11,6 @@
 
 #include "base/file.h"
 #include "base/hold.h"
-#include "base/machine.h"
 #include "base/process.h"
 #include "launch/launch_variables.h"
 #include "launch/network.h"

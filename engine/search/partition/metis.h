@@ -17,7 +17,7 @@ struct MetisOptions {
 /// run out of vertices (and prints so); devices and units are then halved one METIS bisection at a
 /// time.
 ///
-/// Deterministic. Each call is one of a forked copy of this process (search/partition/apart.h): METIS takes
+/// Deterministic. Each call is one of a forked copy of this process (base/apart.h): METIS takes
 /// SIGTERM over for the whole process while it works, so that a stop asked for then was its error.
 ///
 /// Throws ArgumentError for an imbalance out of range, LimitError when METIS runs out of memory.

@@ -68,9 +68,9 @@ given.names = {
   ['trinity.Int32View'] = [[length]],
   ['trinity.Job'] = [[rank size node nodes local_rank local_size source]],
   ['trinity.JobFile'] = [[client runtime release gpus model mesh micro_batch global_batch micro_batches precision
-    recompute zero_stage distributed_optimizer overlaps offload unknown findings legal]],
+    recompute zero_stage distributed_optimizer overlaps offload unknown findings legal path stages reader words
+    values given settled environment environment_known unset gpus_said capability faults unread]],
   ['trinity.KindBasis'] = [[kind rows mean_error like own]],
-  ['trinity.LaunchScript'] = [[words launcher environment unset]],
   ['trinity.Layers'] = [[builder dtype products]],
   ['trinity.Lowered'] = [[graph placement origin part]],
   ['trinity.Machine'] = [[processor cores memory_bytes]],

@@ -148,52 +148,52 @@ return {
         left_out = { mean = 0.05989, median = 0.0324, worst = 0.4031 }, rows = 63,
       },
       ['A100-80GB, dense'] = {
-        fitted = { mean = 0.04938, median = 0.03525, worst = 0.2738 },
-        left_out = { mean = 0.05364, median = 0.04492, worst = 0.274 }, rows = 36,
+        fitted = { mean = 0.0538, median = 0.04357, worst = 0.305 },
+        left_out = { mean = 0.05899, median = 0.03046, worst = 0.3469 }, rows = 27,
       },
       ['B200, dense'] = {
-        fitted = { mean = 0.08171, median = 0.0864, worst = 0.1473 },
-        left_out = { mean = 0.09364, median = 0.05865, worst = 0.2115 }, rows = 8,
+        fitted = { mean = 0.07831, median = 0.07313, worst = 0.1678 },
+        left_out = { mean = 0.09361, median = 0.05852, worst = 0.2119 }, rows = 8,
       },
       ['B200, mixtures of experts'] = {
-        fitted = { mean = 0.0117, median = 0.0107, worst = 0.02327 },
-        left_out = { mean = 0.05021, median = 0.02091, worst = 0.1784 }, rows = 5,
+        fitted = { mean = 0.01465, median = 0.01561, worst = 0.02185 },
+        left_out = { mean = 0.05046, median = 0.02171, worst = 0.1772 }, rows = 5,
       },
       ['B300, mixtures of experts'] = {
-        fitted = { mean = 0.0295, median = 0.0295, worst = 0.03857 },
-        left_out = { mean = 0.07787, median = 0.07787, worst = 0.08736 }, rows = 2,
+        fitted = { mean = 0.03439, median = 0.03439, worst = 0.04351 },
+        left_out = { mean = 0.07811, median = 0.07811, worst = 0.0876 }, rows = 2,
       },
       ['GB200, dense'] = {
-        fitted = { mean = 0.03941, median = 0.0282, worst = 0.1158 },
-        left_out = { mean = 0.04424, median = 0.0318, worst = 0.1219 }, rows = 30,
+        fitted = { mean = 0.039, median = 0.03209, worst = 0.1154 },
+        left_out = { mean = 0.04453, median = 0.03476, worst = 0.1141 }, rows = 30,
       },
       ['GB200, mixtures of experts'] = {
-        fitted = { mean = 0.02094, median = 0.01981, worst = 0.06125 },
-        left_out = { mean = 0.02944, median = 0.03108, worst = 0.05532 }, rows = 22,
+        fitted = { mean = 0.01745, median = 0.01564, worst = 0.04915 },
+        left_out = { mean = 0.03029, median = 0.03024, worst = 0.05926 }, rows = 22,
       },
       ['GB300, dense'] = {
-        fitted = { mean = 0.02421, median = 0.01794, worst = 0.06859 },
-        left_out = { mean = 0.03633, median = 0.03104, worst = 0.1005 }, rows = 19,
+        fitted = { mean = 0.02389, median = 0.0152, worst = 0.07177 },
+        left_out = { mean = 0.03501, median = 0.03105, worst = 0.08477 }, rows = 19,
       },
       ['GB300, mixtures of experts'] = {
-        fitted = { mean = 0.04183, median = 0.04467, worst = 0.09 },
-        left_out = { mean = 0.06191, median = 0.06754, worst = 0.1147 }, rows = 26,
+        fitted = { mean = 0.04168, median = 0.0417, worst = 0.0943 },
+        left_out = { mean = 0.06176, median = 0.06758, worst = 0.1156 }, rows = 26,
       },
       ['H100-80GB, dense'] = {
-        fitted = { mean = 0.04878, median = 0.03909, worst = 0.2217 },
-        left_out = { mean = 0.05596, median = 0.0475, worst = 0.2229 }, rows = 47,
+        fitted = { mean = 0.06, median = 0.04419, worst = 0.3722 },
+        left_out = { mean = 0.07825, median = 0.05582, worst = 0.3975 }, rows = 47,
       },
       ['H100-80GB, mixtures of experts'] = {
-        fitted = { mean = 0.08985, median = 0.08283, worst = 0.1252 },
-        left_out = { mean = 0.0918, median = 0.08478, worst = 0.127 }, rows = 5,
+        fitted = { mean = 0.03525, median = 0.02781, worst = 0.07267 },
+        left_out = { mean = 0.09014, median = 0.08311, worst = 0.1254 }, rows = 5,
       },
       ['H100-96GB, dense'] = {
-        fitted = { mean = 0.03984, median = 0.02584, worst = 0.1487 },
-        left_out = { mean = 0.0619, median = 0.04077, worst = 0.2029 }, rows = 24,
+        fitted = { mean = 0.03982, median = 0.03068, worst = 0.1489 },
+        left_out = { mean = 0.06164, median = 0.04075, worst = 0.2028 }, rows = 24,
       },
       ['H200-141GB, dense'] = {
-        fitted = { mean = 0.1225, median = 0.1225, worst = 0.2149 },
-        left_out = { mean = 0.1402, median = 0.1402, worst = 0.2402 }, rows = 2,
+        fitted = { mean = 0.1229, median = 0.1229, worst = 0.2118 },
+        left_out = { mean = 0.1391, median = 0.1391, worst = 0.2382 }, rows = 2,
       },
     },
     sailor = {
@@ -224,8 +224,8 @@ return {
     },
     vtrain = {
       ['A100-80GB, dense'] = {
-        fitted = { mean = 0.05735, median = 0.05784, worst = 0.1685 },
-        left_out = { mean = 0.0603, median = 0.05381, worst = 0.1685 }, rows = 27,
+        fitted = { mean = 0.0538, median = 0.04357, worst = 0.305 },
+        left_out = { mean = 0.05797, median = 0.0427, worst = 0.305 }, rows = 27,
       },
       ['B200, mixtures of experts'] = {
         fitted = { mean = 0.0117, median = 0.0107, worst = 0.02327 },
@@ -268,26 +268,26 @@ return {
         left_out = { mean = 0.2149, median = 0.2149, worst = 0.2149 }, rows = 1,
       },
       ['hidden 3072, 30 layers'] = {
-        fitted = { mean = 0.05712, median = 0.0257, worst = 0.5004 },
-        left_out = { mean = 0.06703, median = 0.02783, worst = 0.5107 }, rows = 26,
+        fitted = { mean = 0.05375, median = 0.02151, worst = 0.4984 },
+        left_out = { mean = 0.06687, median = 0.02848, worst = 0.5097 }, rows = 26,
       },
       ['hidden 6144, 40 layers'] = {
-        fitted = { mean = 0.0365, median = 0.01975, worst = 0.1022 },
-        left_out = { mean = 0.03474, median = 0.02224, worst = 0.1066 }, rows = 15,
+        fitted = { mean = 0.03297, median = 0.02236, worst = 0.1052 },
+        left_out = { mean = 0.03467, median = 0.02495, worst = 0.1066 }, rows = 15,
       },
     },
   },
   kinds = {
     a100 = { like = 'a100_80gb' },
     a100_80gb = {
-      assumed = { attention = 0.8, half_width = 60, launch_s = 5e-06, network_share = 1 }, mean_error = 0.05723,
+      assumed = { attention = 0.8, half_width = 60, launch_s = 5e-06, network_share = 1 }, mean_error = 0.05623,
       rows = 68, values = { compute_efficiency = 0.7352, inside_share = 1.244, memory_efficiency = 0.6768 },
     },
     b200 = {
       assumed = {
         compute_efficiency = 0.673, float8 = 'mxfp8', half_width = 60, nvfp4 = 0.4164, nvfp4_rate = 2,
       },
-      mean_error = 0.01679, rows = 7,
+      mean_error = 0.07716, rows = 15,
       values = {
         expert_dispatch_s = 8.207e-05, fp8 = 0.5435, layer_dispatch_s = 0.0001852, mxfp8 = 0.5863,
         network_share = 2.498, routing = 0.08687,
@@ -295,28 +295,28 @@ return {
     },
     b300 = { assumed = { nvfp4_rate = 3 }, like = 'b200' },
     gb200 = {
-      assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 2 }, mean_error = 0.03201, rows = 43,
+      assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 2 }, mean_error = 0.03851, rows = 52,
       values = {
         compute_efficiency = 0.7037, expert_dispatch_s = 0.0001007, fp8 = 0.4992, inside_share = 1.351,
         mxfp8 = 0.5099, network_share = 5.146, nvfp4 = 0.4133, routing = 0.1266,
       },
     },
     gb300 = {
-      assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 3 }, mean_error = 0.03552, rows = 43,
+      assumed = { float8 = 'mxfp8', half_width = 60, nvfp4_rate = 3 }, mean_error = 0.05046, rows = 45,
       values = {
         compute_efficiency = 0.7613, expert_dispatch_s = 9.303e-05, fp8 = 0.618, inside_share = 2.081,
         mxfp8 = 0.6174, network_share = 2.382, nvfp4 = 0.4173, routing = 0.1164,
       },
     },
     h100 = {
-      assumed = { half_width = 60 }, mean_error = 0.05672, rows = 40,
+      assumed = { half_width = 60 }, mean_error = 0.08161, rows = 54,
       values = {
         attention = 0.6508, compute_efficiency = 0.6035, expert_dispatch_s = 9.5e-05, fp8 = 0.5732,
         inside_share = 2.233, memory_efficiency = 0.7422, network_share = 2.197,
       },
     },
     h100_96gb = {
-      assumed = { half_width = 60, inside_share = 1.544, network_share = 1.461 }, mean_error = 0.03984, rows = 24,
+      assumed = { half_width = 60, inside_share = 1.544, network_share = 1.461 }, mean_error = 0.06164, rows = 24,
       values = {
         attention = 0.6769, compute_efficiency = 0.4683, fp8 = 0.4042, memory_efficiency = 0.6363,
       },

@@ -1,5 +1,6 @@
 -- What each runtime runs: the rules that make its space of plans. A rule has the dimension whose values it allows, what
--- it allows (values, or a function of a value and the point up to its dimension), its sentence, and its source in the
+-- it allows (values, with `modules` those that are modules of layers, or a function of a value and the point up to its
+-- dimension; `uniform`: by layer as many of every virtual stage), its sentence, and its source in the
 -- client. Dimensions are in the order of space.lua; layouts and virtual stages that are not mentioned are free.
 
 local runtimes = require 'trinity.cluster.runtimes'
@@ -24,13 +25,17 @@ rules.list = {
       'megatron/core/distributed/fsdp/mcore_fsdp_adapter.py:629' },
     { 'sequence_parallel', with_tensor, 'experts with tensor parallelism need sequence parallelism',
       'megatron/core/model_parallel_config.py:560' },
-    { 'recompute', { 'none', 'selective', 'full' }, 'none, core attention, layers', 'megatron/training/arguments.py' },
+    { 'recompute', { 'none', 'selective', 'full', 'by_layer', modules = true, uniform = true },
+      'none, all layers or the first N of every virtual stage, or modules of all layers',
+      'megatron/core/transformer/transformer_config.py: recompute_method, recompute_modules' },
     { 'placement', { 1 }, 'whole layers', 'megatron/core/transformer/transformer_block.py' },
     { 'algorithm', { 'automatic' }, 'NCCL chooses the algorithm', 'megatron/core/distributed' },
     { 'moved', { false }, 'ranks in the order of the cluster', 'megatron/core/parallel_state.py' },
   },
   ['megatron-2024'] = { -- Megatron-Core 0.8
     { 'base', 'megatron' },
+    { 'recompute', { 'none', 'selective', 'full', 'by_layer' }, 'none, core attention, layers',
+      'megatron/training/arguments.py' },
     { 'stages', even, 'layers that divide over all stages', 'megatron/training/arguments.py: num_layers %' },
     { 'shard', { 0, 1 }, 'ZeRO 0 and 1 (distributed optimizer)', 'megatron/core/optimizer/distrib_optimizer.py' },
   },
@@ -83,7 +88,7 @@ rules.list = {
 local function set_of(values)
   local set = {}
   for _, value in ipairs(values) do set[value] = true end
-  return function(value) return set[value] == true end
+  return function(value) return set[value] == true or values.modules and value ~= 'by_layer' or false end
 end
 
 local function add(by_dimension, name)
@@ -94,7 +99,8 @@ local function add(by_dimension, name)
     else
       by_dimension[rule[1]] = by_dimension[rule[1]] or {}
       table.insert(by_dimension[rule[1]], { allows = type(rule[2]) == 'table' and set_of(rule[2]) or rule[2],
-        values = type(rule[2]) == 'table', text = rule[3], source = rule[4] })
+        values = type(rule[2]) == 'table', uniform = type(rule[2]) == 'table' and rule[2].uniform, text = rule[3],
+        source = rule[4] })
     end
   end
   return by_dimension

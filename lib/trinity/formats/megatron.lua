@@ -11,7 +11,7 @@ local megatron = { name = 'megatron', writes = 'arguments of Megatron-LM, an arr
   of = 'Megatron-LM d98e8a64' }
 
 local said = unsaid.set [[data tensor pipeline context expert stages virtual_stages micro_batches recompute
-  sequence_parallel shard schedule context_kind bucket_bytes]]
+  sequence_parallel shard schedule context_kind bucket_bytes operators]]
 
 local one_order = { ['1f1b'] = true, interleaved = true }
 local strategies = { 'optim', 'optim_grads', 'optim_grads_params' }
@@ -51,16 +51,58 @@ local function add_pipeline(add, outline, unspoken)
   end
 end
 
+-- How many first layers of every virtual stage are recomputed where the others keep all that they write; nil where a
+-- strategy says anything else of single operators.
+local function block_of(outline)
+  local strategy, kept, operators = outline.strategy, {}, 0
+  if strategy.recompute ~= 'full' or not outline.stages then return nil end
+  for i, layer in ipairs(outline.layer_of) do
+    local op = outline.graph:operator(i)
+    local rule = op.phase == 'forward' and strategy.operators[op.name]
+    if rule and (rule.split ~= nil or rule.recompute ~= false or kept[layer] == false) then return nil end
+    if op.phase == 'forward' and layer >= 1 and layer <= outline.layers then
+      if kept[layer] == nil then kept[layer] = rule ~= nil and rule ~= false end
+      if kept[layer] and not rule then return nil end
+      operators = operators + (rule and 1 or 0)
+    end
+  end
+  if operators ~= #util.sorted_keys(strategy.operators) then return nil end
+  local most = 0
+  local counts = util.map(outline.stages, function(stage)
+    local count = 0
+    while stage.first + count <= stage.last and not kept[stage.first + count] do count = count + 1 end
+    most = math.max(most, count)
+    for layer = stage.first + count, stage.last do
+      if not kept[layer] then return -1 end
+    end
+    return count
+  end)
+  for s, stage in ipairs(outline.stages) do
+    if counts[s] ~= math.min(most, stage.last - stage.first + 1) then return nil end
+  end
+  return most
+end
+
 -- Arguments about what is computed again; `full` is one layer a group.
-local function add_recompute(add, strategy)
+local function add_recompute(add, outline, unspoken)
+  local strategy = outline.strategy
   local word = strategy.recompute or 'none'
+  if strategy.operators then
+    local count = block_of(outline)
+    if not count then unspoken[#unspoken + 1] = 'what holds for single operators' end
+    if count then
+      add('--recompute-granularity', 'full')
+      add('--recompute-method', 'block')
+      return add('--recompute-num-layers', count)
+    end
+  end
   if word == 'none' then return end
-  add('--recompute-granularity', word)
+  add('--recompute-granularity', word == 'full' and 'full' or 'selective')
   if word == 'full' then
     add('--recompute-method', 'uniform')
     add('--recompute-num-layers', 1)
   else
-    add('--recompute-modules', 'core_attn')
+    add('--recompute-modules', word == 'selective' and 'core_attn' or (word:gsub('%+', ' ')))
   end
 end
 
@@ -105,7 +147,7 @@ function megatron.arguments(outline)
   end
   add('--micro-batch-size', outline.batch_size)
   add('--global-batch-size', outline.batch_size * mesh.data * outline.micro_batches)
-  add_recompute(add, outline.strategy)
+  add_recompute(add, outline, unspoken)
   add_sharding(add, outline)
   add_buckets(add, outline)
   return lines, unspoken

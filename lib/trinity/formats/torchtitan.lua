@@ -94,8 +94,8 @@ end
 -- The recomputation's import and setting, or nil.
 local function recompute_of(outline, unspoken)
   local word = outline.strategy.recompute or 'none'
-  if word == 'selective' then
-    unspoken[#unspoken + 1] = "recompute = 'selective': torchtitan's is of single operators"
+  if word ~= 'none' and word ~= 'full' then
+    unspoken[#unspoken + 1] = ("recompute = '%s': torchtitan's is of single operators"):format(word)
   end
   return word == 'full' and 'FullAC' or nil
 end

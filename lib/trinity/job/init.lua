@@ -39,7 +39,9 @@ local function reader_of(path, text)
     return client 'torchtitan', function(found) client('torchtitan').read(found, toml.read(text, path), text) end
   end
   if extension == 'json' then
-    return client 'deepspeed', function(found) client('deepspeed').read(found, json.decode(text, path)) end
+    -- Hjson, as DeepSpeed reads it: comments, and commas before a closing bracket.
+    local plain = ('\n' .. text):gsub('\n%s*//[^\n]*', '\n'):gsub('\n%s*#[^\n]*', '\n'):gsub(',(%s*[%]}])', '%1'):sub(2)
+    return client 'deepspeed', function(found) client('deepspeed').read(found, json.decode(plain, path)) end
   end
   if extension == 'yaml' or extension == 'yml' then
     local map, repeated = yaml.read(text, path)
@@ -115,7 +117,12 @@ local function settle(found)
   end
   found.unknown = { unpack(found.unread) }
   found.settled = values
-  reader.meaning(found, values)
+  found.model, found.mesh = {}, {}
+  local ok, why = pcall(reader.meaning, found, values)
+  if not ok and found.legal then error(why, 0) end -- of a refused file some values may have no meaning
+  for _, name in ipairs(util.sorted_keys(found.mesh)) do
+    if type(found.mesh[name]) == 'string' then found.mesh[name] = nil end
+  end
   return found
 end
 
@@ -140,7 +147,21 @@ function job.settle(found) return settle(found) end
 ---@field offload? table
 ---@field unknown string[] what was not understood
 ---@field findings table[] what the client refuses, ignores or changes: code, effect, arguments, text, source, release
----@field legal boolean
+---@field legal boolean whether the client takes the file
+---@field path string
+---@field stages? integer[] layers of every virtual stage
+---@field reader table the module of its client
+---@field words? string[] of the launched program
+---@field values table what was given, as the client names it
+---@field given table<string, string> the word by which it was given
+---@field settled table values as the client goes on with them
+---@field environment? table<string, string>
+---@field environment_known? boolean whether the file says the environment
+---@field unset? string[] variables of a script that are not assigned in it
+---@field gpus_said? integer by the file
+---@field capability number of the GPUs
+---@field faults table[] findings of the reader, before the rules
+---@field unread string[] what the reader did not understand
 
 --- Reads a job file: Megatron-LM's YAML or launch script, torchtitan's TOML, DeepSpeed's JSON, YAML of nanotron or
 --- Megatron-Bridge; or a list of Megatron-LM's words.
@@ -151,6 +172,9 @@ function job.read(source, options)
   local given = takes:read('trinity.job', 2, 'options', options or {})
   local found = { faults = {}, unread = {}, capability = given.capability, launch = given.launch }
   if type(source) == 'table' then
+    for _, word in ipairs(source) do
+      if type(word) ~= 'string' then check.wrong('trinity.job', 1, 'source', source, 'a path or a list of words') end
+    end
     found.path, found.reader, found.environment = 'arguments', client 'megatron', {}
     found.words = source
     found.gpus = given.gpus

@@ -56,8 +56,9 @@ clients['Megatron-LM'] = function(job)
     if kind == 1 then break end
     dense = dense + 1
   end
-  o.dense_layers, o.logit_bytes = dense, v.cross_entropy_loss_fusion and 6 or 0
+  o.dense_layers, o.logit_bytes = dense, (v.cross_entropy_loss_fusion or v.defer_embedding_wgrad_compute) and 6 or 0
   return o, { base = 'megatron', workspace_bytes = here and 2 * scores or v.tp_comm_overlap and 2 * 32 * 2 ^ 20 or nil,
+    expert_streams = v.num_experts and not v.moe_grouped_gemm and 0 or nil,
     matmul_workspace_bytes = v.env.CUBLAS_WORKSPACE_CONFIG == ':4096:8' and 32 * 2 ^ 20 or nil }
 end
 
@@ -81,11 +82,12 @@ end
 -- The word or function of trinity's recomputation for the job's.
 local function recompute_of(job)
   local r = job.recompute
+  if (job.offload or {}).activations then return recomputes.offloaded end
   if type(r) ~= 'table' then return 'none' end
   if r.granularity == 'full' then return 'full' end
   local modules = table.concat(r.modules or {}, ' ')
   if modules == '' or modules == 'core_attn' then return 'selective' end
-  return recomputes(modules)
+  return recomputes.of(modules)
 end
 
 --- The case of a job: network, cluster, runtime and strategy. Parts of a sequence are replicas of shorter ones.
@@ -106,29 +108,38 @@ function memory.case(job, machine, whole)
   if options.experts == 0 then experts = 1 end
   local micro_batches = whole and job.micro_batches or math.min(job.micro_batches, 2 * mesh.pipeline * virtual)
   if virtual > 1 then micro_batches = mesh.pipeline * math.ceil(micro_batches / mesh.pipeline) end
+  local instances = job.settled.num_distributed_optimizer_instances or 1
+  local run = instances > 1 and replicas % instances == 0 and replicas / instances -- that shard states
   return { options = options, runtime = runtime, cluster = nodes.job(machine, job.gpus),
     strategy = { mesh = { data = replicas, tensor = mesh.tensor, pipeline = mesh.pipeline, expert = experts },
       schedule = virtual > 1 and 'interleaved' or '1f1b', virtual_stages = virtual, stages = job.stages,
-      micro_batches = micro_batches, recompute = recompute_of(job), shard = job.zero_stage or 0,
+      micro_batches = micro_batches, recompute = recompute_of(job),
+      synchronise = run and run > 1 and { kind = 'hierarchical', inner = run } or nil,
+      shard = run == 1 and 0 or job.zero_stage or 0,
       sequence_parallel = mesh.sequence_parallel or false, bucket_bytes = mesh.pipeline > 1 and 2 ^ 50 or nil } }
 end
 
-local function evaluated(one)
+--- What a case comes to in the simulated step: stages and devices (strategy:account), step_time_s, whether it fits, and
+--- the mean error of the constants.
+---@param one table
+---@return table
+function memory.evaluated(one)
   local problem = problems.simulator { graph = model.load('decoder', one.options),
     cluster = model.cluster(one.cluster, { runtime = one.runtime }) }
   local found = problem:strategy(one.strategy)
-  local account = found:account()
-  local result = { stages = account.stages, step_time_s = found.metrics.step_time_s,
-    capacity_bytes = problem.cluster.devices[1].capacity_bytes }
+  local account, kind = found:account(), problem.cluster.basis.kinds[1]
+  local result = { stages = account.stages, devices = account.devices, step_time_s = found.metrics.step_time_s,
+    fits = found.metrics.feasible, capacity_bytes = problem.cluster.devices[1].capacity_bytes,
+    mean_error = kind and kind.mean_error }
   problem:close()
   problem.graph:close()
   return result
 end
 
---- Seconds of a step of a job.
+--- Seconds of a step of a job; nil where it does not fit.
 ---@param job trinity.JobFile
 ---@param machine string
----@return number
+---@return number?
 function memory.step(job, machine)
   local one = memory.case(job, machine, true)
   local problem = problems.simulator { graph = model.load('decoder', one.options),
@@ -136,8 +147,7 @@ function memory.step(job, machine)
   local metrics = problem:evaluate(one.strategy)
   problem:close()
   problem.graph:close()
-  if not metrics.feasible then util.fail('trinity.job.memory: %s does not fit %s', job.path, one.cluster) end
-  return metrics.step_time_s
+  return metrics.feasible and metrics.step_time_s or nil
 end
 
 -- Bytes of a stage by column; what the job offloads is not on the GPU.
@@ -158,12 +168,21 @@ end
 memory.columns = { 'weights', 'gradients', 'optimizer', 'activations', 'logits', 'workspaces', 'communication',
   'framework' }
 
--- Changes that may free memory, of those that the job does not have: { name, change of the case }.
-local function changes(job, one)
+--- Changes that a job does not have: { name, case }. They may free memory or (faster) time.
+---@param job trinity.JobFile
+---@param one table its case
+---@param faster? boolean
+---@return table[]
+function memory.changes(job, one, faster)
   local list, s, mesh = {}, one.strategy, one.strategy.mesh
   local function add(name, strategy, options)
     list[#list + 1] = { name = name, case = util.merged(one, { strategy = util.merged(s, strategy),
       options = util.merged(one.options, options) }) }
+  end
+  if faster and s.recompute ~= 'none' then add('no recomputation', { recompute = 'none' }) end
+  if faster and job.micro_batch and s.micro_batches % 2 == 0 then
+    add(('micro-batch %d'):format(2 * job.micro_batch), { micro_batches = s.micro_batches / 2 },
+      { batch_size = 2 * job.micro_batch })
   end
   if s.recompute == 'none' and one.options.kernels ~= 'flash' then
     add('selective recomputation', { recompute = 'selective' })
@@ -186,12 +205,12 @@ end
 ---@return table
 function memory.of(job, machine)
   local one = memory.case(job, machine or 'dgx_h100')
-  local now = evaluated(one)
+  local now = memory.evaluated(one)
   local rows, fullest = util.map(now.stages, function(stage) return row_of(job, stage) end), 1
   for s, row in ipairs(rows) do if row.peak > rows[fullest].peak then fullest = s end end
   local helps = {}
-  for _, change in ipairs(changes(job, one)) do
-    local ok, other = pcall(evaluated, change.case)
+  for _, change in ipairs(memory.changes(job, one)) do
+    local ok, other = pcall(memory.evaluated, change.case)
     if ok then
       local most = 0
       for _, stage in ipairs(other.stages) do most = math.max(most, row_of(job, stage).peak) end

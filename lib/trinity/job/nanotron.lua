@@ -66,7 +66,7 @@ function nanotron.meaning(job, v)
   if t.micro_batch_size and t.batch_accumulation_per_replica and p.dp then
     job.global_batch = t.micro_batch_size * t.batch_accumulation_per_replica * p.dp
   end
-  job.precision = (precisions[v.model.dtype] or v.model.dtype)
+  job.precision = (precisions[v.model.dtype] or v.model.dtype or 'precision not said')
     .. (v.optimizer.accumulate_grad_in_fp32 and ', gradients accumulated in fp32' or '')
   job.recompute = p.recompute_layer and { granularity = 'full' } or nil
   job.zero_stage = v.optimizer.zero_stage

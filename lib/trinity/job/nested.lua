@@ -78,6 +78,7 @@ function nested.read(job, declared, tree, on_unknown, on_kind)
         if not fits(key.kind, value) then on_kind(full, key, value) end
         job.flat[full] = value
       elseif section then
+        if type(value) ~= 'table' then on_kind(full, { kind = 'table' }, value) end
         job.flat[full] = value
       elseif declared.sections[path].open then
         job.flat[full] = value
@@ -106,7 +107,9 @@ function nested.space(job)
   end
   for path, value in util.sorted_pairs(job.flat) do
     local section, name = path:match '^(.*)%.([^.]*)$'
-    if not job.declared.sections[path] or type(value) ~= 'table' then
+    local key = job.declared.keys[path]
+    local known = not job.declared.sections[path] and (not key or fits(key.kind, value)) -- others are faults
+    if known then
       local at = table_at(section or '')
       if type(at[name or path]) ~= 'table' or type(value) == 'table' then at[name or path] = value end
     end

@@ -2,10 +2,12 @@
 
 local util = require 'trinity.base.util'
 
+local recomputes = {}
+
 --- Whether an operator is of modules, a text with their names: core_attn moe_act layernorm ...
 ---@param modules string
 ---@return fun(op: table): boolean?
-return function(modules)
+function recomputes.of(modules)
   local function any(op, ...)
     for _, pattern in ipairs { ... } do if op.name:find(pattern) then return true end end
   end
@@ -27,3 +29,14 @@ return function(modules)
     for _, holds in ipairs(chosen) do if holds(op) then return true end end
   end
 end
+
+--- Whether an operator's activations are on the host under --fine-grained-activation-offloading: of layers all but
+--- those of shared experts, routers and latent projections. They free as much as recomputation would.
+---@param op table
+---@return boolean?
+function recomputes.offloaded(op)
+  return op.name:find '^layer_' and not (op.name:find '/shared/' or op.name:find '/router/'
+    or op.name:find 'query_down' or op.name:find '/attention/latent$' or op.name:find '/attention/key$') or nil
+end
+
+return recomputes

@@ -88,7 +88,7 @@ end
 
 -- Seconds of a step of a job, nil where it cannot be simulated.
 local function seconds_of(job, machine)
-  local ok, found = pcall(memory.step, job, machine)
+  local ok, found = pcall(memory.step, job, machine) -- a point that cannot be simulated
   return ok and found or nil
 end
 

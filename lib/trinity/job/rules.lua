@@ -112,13 +112,19 @@ function rules.check(families, values, known)
   })
   for _, family in ipairs(families) do
     for _, rule in ipairs(list_of(family)) do
-      local broken = not rule.when or setfenv(rule.when, space)()
-      if broken then
+      local ok, broken = true, not rule.when
+      if rule.when then ok, broken = pcall(setfenv(rule.when, space)) end
+      if not ok and not tostring(broken):find 'attempt to' then error(broken, 0) end
+      if not ok then -- a value of another kind
+        findings[#findings + 1] = { code = 'value-kind', effect = 'refused', source = rule.source,
+          release = rule.release, paths = rule.paths,
+          text = ('A value is of another kind than this rule compares: %s'):format(rule.text) }
+      elseif broken then
         if rule.code then
           findings[#findings + 1] = { code = rule.code, effect = rule.effect or 'refused', text = rule.text,
             source = rule.source, release = rule.release, paths = rule.paths }
         end
-        if rule.set then setfenv(rule.set, space)() end
+        if rule.set then pcall(setfenv(rule.set, space)) end
       end
     end
   end

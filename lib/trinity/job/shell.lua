@@ -236,12 +236,6 @@ local function program_at(words)
   end
 end
 
----@class trinity.LaunchScript
----@field words string[] words of the launched program, its name first; nil where none was found
----@field launcher string[] words before it
----@field environment table<string, string> variables
----@field unset string[] variables that are used and not assigned in the file
-
 -- Reads the commands of a text into a state; those of `bash -c TEXT`, too.
 local function read_commands(state, text)
   for _, raw_words in ipairs(commands_of(text)) do
@@ -263,9 +257,10 @@ local function read_commands(state, text)
   end
 end
 
---- What a script launches, and its variables.
+--- What a script launches: { words (the program's name first; nil where none was found), launcher (words before),
+--- environment, unset (variables that are not assigned) }.
 ---@param text string
----@return trinity.LaunchScript
+---@return table
 function shell.read(text)
   local state, environment = { vars = {}, unset = {}, branches = {}, before = {} }, {}
   local nodes = text:match '\n#SBATCH%s+%-%-nodes=(%d+)' or text:match '\n#SBATCH%s+%-N%s+(%d+)'

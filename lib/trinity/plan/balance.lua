@@ -59,16 +59,6 @@ function balance.of(search, point)
   return list and not stages.even(list) and list or nil
 end
 
--- Layers of every device, from those of its virtual stages.
-local function by_device(point, layers)
-  local counts = util.listed(point.pipeline, function() return 0 end)
-  for chunk, count in ipairs(by_layer.stages(point, layers)) do
-    local device = parallelism.place_of(chunk, point.pipeline, parallelism.is_v_shaped(point))
-    counts[device] = counts[device] + count
-  end
-  return counts
-end
-
 -- Whether layers of an entry may be shared out otherwise: what was balanced, or is even where balanced is the same.
 local function may_change(search, entry)
   return entry.balanced or entry.point.stages == 'even' and entry.point.pipeline > 1 and not entry.moved
@@ -80,7 +70,7 @@ end
 function balance.again(search, entry, memory_bytes)
   local round, layers = (entry.round or 0) + 1, search.space.about.layers
   if not search.unequal or round > most_rounds or not may_change(search, entry) then return nil end
-  local counts, most = by_device(entry.point, layers), entry.most or {}
+  local counts, most = by_layer.by_device(entry.point, by_layer.stages(entry.point, layers)), entry.most or {}
   most = util.listed(#counts, function(stage)
     local room, has = search:room(entry.strategy, stage), counts[stage]
     if memory_bytes[stage] <= room then return most[stage] or layers end

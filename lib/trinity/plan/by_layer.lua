@@ -1,5 +1,6 @@
 -- Recomputation by layer: of every virtual stage the first layers are computed again, as few as the memory of its
--- device asks for (Megatron-LM's recompute method 'block', with a number for every stage).
+-- device asks for (Megatron-LM's recompute method 'block'; where the runtime has one number for all virtual stages, the
+-- largest).
 --
 -- A plan of this kind takes no less time than one that computes nothing again, and keeps no less than one that computes
 -- all again; between, bytes of a stage fall by the same for every layer.
@@ -15,13 +16,14 @@ local by_layer = {}
 --- Whether a point is of this kind.
 function by_layer.is(point) return point.recompute == 'by_layer' end
 
---- Virtual stages of every device of a pipeline, from 1, in the order of the network.
-local function chunks_of(point)
-  local list, p = util.listed(point.pipeline, function() return {} end), point.pipeline
-  for chunk = 1, p * point.virtual_stages do
-    table.insert(list[parallelism.place_of(chunk, p, parallelism.is_v_shaped(point))], chunk)
+--- Sums over the devices of a pipeline of numbers of its virtual stages.
+function by_layer.by_device(point, numbers)
+  local sums, p = util.listed(point.pipeline, function() return 0 end), point.pipeline
+  for chunk, number in ipairs(numbers) do
+    local device = parallelism.place_of(chunk, p, parallelism.is_v_shaped(point))
+    sums[device] = sums[device] + number
   end
-  return list
+  return sums
 end
 
 --- Layers of every virtual stage of a point.
@@ -31,17 +33,21 @@ function by_layer.stages(point, layers)
   return util.listed(count, function() return layers / count end)
 end
 
---- Shares out numbers of layers of every device over its virtual stages, one at a time, the first first.
-local function dealt(point, wanted, has)
-  local list = util.listed(#has, function() return 0 end)
-  for device, chunks in ipairs(chunks_of(point)) do
-    local left, moved = wanted[device], true
-    while left > 0 and moved do
-      moved = false
-      for _, chunk in ipairs(chunks) do
-        if left > 0 and list[chunk] < has[chunk] then
-          list[chunk], left, moved = list[chunk] + 1, left - 1, true
-        end
+--- Shares out numbers of layers of every device over its virtual stages, one at a time, the first first. uniform: as
+--- many of all virtual stages.
+local function dealt(point, wanted, has, uniform)
+  if uniform then
+    local most = 0
+    for _, count in ipairs(wanted) do most = math.max(most, math.ceil(count / point.virtual_stages)) end
+    return util.map(has, function(count) return math.min(most, count) end)
+  end
+  local list, left, moved = util.listed(#has, function() return 0 end), util.merged({}, wanted), true
+  while moved do
+    moved = false
+    for chunk, most in ipairs(has) do
+      local device = parallelism.place_of(chunk, point.pipeline, parallelism.is_v_shaped(point))
+      if left[device] > 0 and list[chunk] < most then
+        list[chunk], left[device], moved = list[chunk] + 1, left[device] - 1, true
       end
     end
   end
@@ -70,9 +76,7 @@ end
 local function needed(search, entry, plain, full, has)
   local wanted, saved = {}, {}
   local grown = search.memory:estimate(growth.features(entry.point), 0)
-  for device, chunks in ipairs(chunks_of(entry.point)) do
-    local layers = 0
-    for _, chunk in ipairs(chunks) do layers = layers + has[chunk] end
+  for device, layers in ipairs(by_layer.by_device(entry.point, has)) do
     saved[device] = layers > 0 and (plain[device] - full[device]) / layers or 0
     local excess = plain[device] - search:room(entry.strategy, device) / grown
     wanted[device] = (excess <= 0 or saved[device] <= 0) and 0 or math.min(layers, math.ceil(excess / saved[device]))
@@ -86,7 +90,7 @@ local function settle(search, entry, plain, full)
   local point, layers = entry.point, search.space.about.layers
   local has = by_layer.stages(point, layers)
   local wanted, saved = needed(search, entry, plain.memory_bytes, full.memory_bytes, has)
-  local again = point.recomputed or dealt(point, wanted, has)
+  local again = point.recomputed or dealt(point, wanted, has, search.space.uniform)
   local total = space.total(again)
   local key = ('%s %s %s'):format(space.text(util.merged(point, { recomputed = again })), table.concat(has, ','),
     table.concat(again, ','))
@@ -97,9 +101,7 @@ local function settle(search, entry, plain, full)
   entry.strategy.operators = util.merged(by_layer.operators(search.networks:problem(point.micro_batch).graph, has,
     again), entry.strategy.operators or {})
   local memory = {}
-  for device, chunks in ipairs(chunks_of(point)) do
-    local count = 0
-    for _, chunk in ipairs(chunks) do count = count + again[chunk] end
+  for device, count in ipairs(by_layer.by_device(point, again)) do
     memory[device] = plain.memory_bytes[device] - count * saved[device]
   end
   return util.merged(plain, { step_time_s = math.max(plain.step_time_s, entry.bound_s), memory_bytes = memory,
@@ -124,20 +126,19 @@ function by_layer.bounds(search, problem, entries, layers)
 end
 
 --- A result's layers where each device has what its simulation says it has room for; nil where that changes nothing.
-function by_layer.corrected(result, room, layers)
+function by_layer.corrected(result, room, layers, uniform)
   local point, saved = result.point, result.bounds.layer_bytes
   if not point.recomputed or not saved then return nil end
   local has, wanted, mesh, changes = by_layer.stages(point, layers), {}, result.strategy.mesh, false
-  local stride = (mesh.data or 1) * (mesh.tensor or 1) * (mesh.context or 1)
-  for device, chunks in ipairs(chunks_of(point)) do
-    local count, most, rank = 0, 0, (device - 1) * stride + 1
-    for _, chunk in ipairs(chunks) do count, most = count + point.recomputed[chunk], most + has[chunk] end
+  local stride, most = (mesh.data or 1) * (mesh.tensor or 1) * (mesh.context or 1), by_layer.by_device(point, has)
+  for device, count in ipairs(by_layer.by_device(point, point.recomputed)) do
+    local rank = (device - 1) * stride + 1
     local peak = result.metrics:memory_bytes(result.strategy.devices and result.strategy.devices[rank] or rank)
     local more = saved[device] > 0 and math.ceil((peak - room(result.strategy, device)) / saved[device]) or 0
-    wanted[device] = math.max(0, math.min(most, count + more))
+    wanted[device] = math.max(0, math.min(most[device], count + more))
     changes = changes or wanted[device] ~= count
   end
-  return changes and dealt(point, wanted, has) or nil
+  return changes and dealt(point, wanted, has, uniform) or nil
 end
 
 return by_layer

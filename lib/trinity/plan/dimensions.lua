@@ -12,7 +12,8 @@ local declared = {
   { 'context', 'devices that share the sequence', 'number' },
   { 'expert', 'of data: devices that share the experts', 'number' },
   { 'sequence_parallel', 'what tensor leaves whole is cut along the sequence', 'boolean' },
-  { 'recompute', 'none, selective, full, by_layer (of every stage as many layers as memory asks for)' },
+  { 'recompute', 'none, selective, full, by_layer (of every stage as many layers as memory asks for), or modules '
+    .. 'joined by + (core_attn, layernorm, mla_up_proj, mlp, moe, moe_act, shared_experts)' },
   { 'placement', 'places in a stage on which methods place single operators; 1 unless it is given', 'number' },
   { 'pipeline', 'stages', 'number' },
   { 'data', 'replicas; the most that the other axes leave room for', 'number' },

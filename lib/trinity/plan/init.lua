@@ -127,6 +127,7 @@ local function make_space(owner, spec, nets, own_used, devices)
   return space.new(owner, given, { devices = #spec.cluster.devices, per_node = per_node_of(spec.cluster),
     layers = #units - 2, batch = spec.global_batch, experts = graph.active_parameters < graph.parameters,
     has_attention = function() return nets:has_attention(first) end,
+    modules = function(micro_batch) return nets:modules(micro_batch) end,
     unequal = #nets.kinds > 1, counts = devices.counts, fewer = devices.fewer,
     natural_sorted = devices.natural_sorted }, own_used, spec.runtime), first
 end

@@ -117,13 +117,19 @@ moves.register('bucket', function(point, about)
   return list
 end)
 
---- Recomputation by layer; of that as few layers of every stage as what was simulated leaves room for.
+--- Recomputation of modules, the cheapest for the bytes that they free first, or by layer; of that as few layers of
+--- every stage as what was simulated leaves room for.
 moves.register('recompute', function(point, about)
   if not by_layer.is(point) then
-    local may = about.space.given.recompute == nil and point.placement == 1
-    return may and { changed(point, { recompute = 'by_layer' }) } or {}
+    local fits = point.recompute == 'none' and about.result.metrics.feasible -- more takes no less time
+    if fits or about.space.given.recompute ~= nil or point.placement > 1 then return {} end
+    local list = { changed(point, { recompute = 'by_layer' }) }
+    for _, word in ipairs(about.space.about.modules(point.micro_batch)) do
+      list[#list + 1] = changed(point, { recompute = word })
+    end
+    return list
   end
-  local again = by_layer.corrected(about.result, about.room, about.space.about.layers)
+  local again = by_layer.corrected(about.result, about.room, about.space.about.layers, about.space.uniform)
   return again and { changed(point, { recomputed = again }) } or {}
 end)
 

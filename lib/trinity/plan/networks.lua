@@ -2,6 +2,7 @@
 
 local bounds = require 'trinity.plan.bounds'
 local check = require 'trinity.base.check'
+local parallelism = require 'trinity.strategy.parallelism'
 local problems = require 'trinity.strategy.problem'
 local util = require 'trinity.base.util'
 
@@ -161,14 +162,45 @@ function Networks:has_attention(micro_batch)
   return self.attends
 end
 
+--- Sums over the units of one device alone: bytes that are kept of a micro-batch, and seconds of work.
+local function kept_and_work(units)
+  local bytes, work_s = 0, 0
+  for _, unit in ipairs(units) do
+    bytes, work_s = bytes + unit.kept_bytes, work_s + unit.forward_work_s + unit.backward_work_s
+  end
+  return bytes, work_s
+end
+
+--- Modules that recomputation may take, as words: of those that free anything the one that takes least time for its
+--- bytes, then it and the next, and so on.
+function Networks:modules(micro_batch)
+  if self.cheapest then return self.cheapest end
+  local kept, work_s = kept_and_work(self:base_units(micro_batch, 1, 'none')[1])
+  local list, chosen = {}, {}
+  for _, name in ipairs(parallelism.recompute_modules) do
+    local ok, units = pcall(self.base_units, self, micro_batch, 1, name)
+    local bytes, longer_s = 0, 0
+    if ok then bytes, longer_s = kept_and_work(units[1]) end
+    if ok and kept - bytes > 0.01 * kept then
+      list[#list + 1] = { name = name, cost = (longer_s - work_s) / (kept - bytes) }
+    end
+  end
+  table.sort(list, function(a, b)
+    if a.cost ~= b.cost then return a.cost < b.cost end
+    return a.name < b.name
+  end)
+  self.cheapest = util.map(list, function(module)
+    chosen[#chosen + 1] = module.name
+    table.sort(chosen) -- as the engine writes them
+    return table.concat(chosen, '+')
+  end)
+  return self.cheapest
+end
+
 --- Whether computing selectively again frees next to nothing of what is kept, as where attention is one operator.
 function Networks:frees_nothing(family)
   local function kept(recompute)
-    local bytes = 0
-    for _, unit in ipairs(self:base_units(family.micro_batch, family.expert, recompute)[1]) do
-      bytes = bytes + unit.kept_bytes
-    end
-    return bytes
+    return (kept_and_work(self:base_units(family.micro_batch, family.expert, recompute)[1]))
   end
   return kept(family.recompute) >= 0.99 * kept 'none'
 end

@@ -2,6 +2,7 @@
 -- mesh strategy in short, and `micro_batch`, the samples that a replica works on at a time.
 
 local check = require 'trinity.base.check'
+local parallelism = require 'trinity.strategy.parallelism'
 local rules = require 'trinity.cluster.runtime_rules'
 local util = require 'trinity.base.util'
 
@@ -47,6 +48,7 @@ space.names = names
 local function check_value(owner, name, value)
   local range = integers[name]
   if range then return check.integer(owner, 'dimension', name, value, range[1], range[2]) end
+  if name == 'recompute' and type(value) == 'string' and parallelism.is_modules(value) then return value end
   if name == 'stages' and type(value) == 'table' then
     return check.integers(owner, 'dimension', name, value, 0, 2 ^ 20)
   end
@@ -268,6 +270,7 @@ end
 function space.new(owner, given, about, own, runtime)
   local self = setmetatable({ owner = owner, given = given, about = about, own = own,
     own_names = util.sorted_keys(own), rules = rules.of(runtime) }, Space)
+  for _, rule in ipairs(self.rules.recompute or {}) do self.uniform = self.uniform or rule.uniform end
   check_rules(self, runtime)
   return self
 end
@@ -379,7 +382,7 @@ function space.strategy(point)
     bucket_bytes = point.bucket_bytes,
     synchronise = point.algorithm ~= 'automatic' and point.data > 1
       and { kind = 'all_reduce', algorithm = point.algorithm } or nil,
-    devices = point.devices, inside = point.inside, tasks = point.tasks,
+    devices = point.devices, inside = point.inside, tasks = point.tasks, operators = point.operators,
   }
 end
 
@@ -392,7 +395,7 @@ function space.point_of(strategy, micro_batch)
     schedule = strategy.schedule or '1f1b', virtual_stages = strategy.virtual_stages or 1,
     stages = strategy.stages or 'even', shard = strategy.shard or 0, bucket_bytes = strategy.bucket_bytes or 25000000,
     algorithm = way.algorithm or 'automatic', order = strategy.devices or 'natural', devices = strategy.devices,
-    micro_batches = strategy.micro_batches or 1, tasks = strategy.tasks }
+    micro_batches = strategy.micro_batches or 1, tasks = strategy.tasks, operators = strategy.operators }
 end
 
 --- A copy of a point that does not change any more. Where operators are placed follows from the rest.
@@ -433,7 +436,7 @@ function space.text(point)
   if point.recomputed then
     line[#line + 1] = ('recompute %d layers'):format(space.total(point.recomputed))
   elseif point.recompute ~= 'none' then
-    line[#line + 1] = 'recompute ' .. point.recompute:gsub('_', ' ')
+    line[#line + 1] = 'recompute ' .. (point.recompute == 'by_layer' and 'by layer' or point.recompute)
   end
   if point.shard > 0 then line[#line + 1] = ('shard %d'):format(point.shard) end
   if point.sequence_parallel then line[#line + 1] = 'sequence' end

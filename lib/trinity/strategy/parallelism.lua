@@ -40,7 +40,12 @@ local synchronise = options.declare('trinity.MeshSynchronisation', { kind = 'fie
     help = 'parameter_server: gradients are applied one by one, and no replica waits for others; '
       .. 'daso: weights that a step sends are merged behind the next' },
 })
-local words = options.words('trinity.RecomputeWord', { 'none', 'selective', 'full' })
+
+--- Parts of layers that Megatron-LM recomputes by name (engine/strategy/recompute_modules.h), in its order.
+parallelism.recompute_modules = { 'core_attn', 'layernorm', 'mla_up_proj', 'mlp', 'moe', 'moe_act', 'shared_experts' }
+
+local words = options.words('trinity.RecomputeWord', { 'none', 'selective', 'full',
+  unpack(parallelism.recompute_modules) })
 
 local function is_strategy(value) return type(value) == 'table' and getmetatable(value) ~= nil end
 
@@ -52,8 +57,19 @@ local function check_inside(owner, place, name, value)
   check.integers(owner, place, name, value, 1, 4096)
 end
 
-local function check_recompute(owner, place, name, value)
-  if type(value) ~= 'function' then check.value(owner, place, name, value, { 'choice', words.set }) end
+local modules = {}
+for _, name in ipairs(parallelism.recompute_modules) do modules[name] = true end
+
+--- Whether a word is modules, joined by '+'.
+function parallelism.is_modules(word)
+  for name in (word .. '+'):gmatch '([^+]*)%+' do
+    if not modules[name] then return false end
+  end
+  return true
+end
+
+local function check_recompute(owner, place, name, value) -- the engine knows the words
+  if type(value) ~= 'function' then check.argument(owner, place, name, value, 'string') end
 end
 
 local function check_tasks(owner, place, name, value)
@@ -83,9 +99,9 @@ local declared = options.declare('trinity.MeshStrategy', { kind = 'field',
   { 'layout', 'string', otherwise = 'as `stages` say',
     help = "in place of `stages` and `virtual_stages`: Megatron-LM's layout, 'Et*3|(tt|)*29mL'" },
   { 'recompute', words, 'none', check = check_recompute,
-    as = 'trinity.RecomputeWord|fun(op: trinity.Operator): boolean?',
-    help = 'before backward: the core of attention, or whole layers; a function: the forward operators for which it '
-      .. 'is true' },
+    as = 'trinity.RecomputeWord|string|fun(op: trinity.Operator): boolean?',
+    help = "before backward: the core of attention, whole layers, or modules of every layer as Megatron-LM names them "
+      .. "('layernorm+mlp'); a function: the forward operators for which it is true" },
   { 'split', 'function', as = 'fun(op: trinity.Operator): string|false|nil', otherwise = "Megatron-LM's pattern",
     help = 'dimension of a forward operator that `tensor` cuts; false: none; nil: what the pattern says' },
   { 'inside', 'any', check = check_inside,

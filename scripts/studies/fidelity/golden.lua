@@ -106,14 +106,9 @@ local function recompute_of(row)
   local word = row.recompute or ''
   if word == '' then return 'none' end
   if word:find '^full' then return 'full' end
-  if row.case:find 'fine_grained_offloading' then
-    return function(op)
-      return op.name:find '^layer_' and not (op.name:find '/shared/' or op.name:find '/router/'
-        or op.name:find 'query_down' or op.name:find '/attention/latent$' or op.name:find '/attention/key$') or nil
-    end
-  end
+  if row.case:find 'fine_grained_offloading' then return recomputes.offloaded end
   local modules = word:match '%[(.*)%]' or 'core_attn'
-  return modules == 'core_attn' and 'selective' or recomputes(modules)
+  return modules == 'core_attn' and 'selective' or recomputes.of(modules)
 end
 
 --- A row as a case (case.lua). Parts of a sequence are more replicas of shorter ones: a GPU holds as much.

@@ -4,6 +4,7 @@
 -- default of, where option `instead` is not given; one of measured runs has what runs.lua asks for, and its options. To
 -- add one, add its name to the list below.
 
+local errors = require 'studies.fidelity.errors'
 local json = require 'trinity.base.json'
 local shared = require 'studies.shared'
 local text = require 'trinity.base.text'
@@ -41,7 +42,7 @@ end
 function fidelity.help()
   return table.concat(util.map(fidelity.names, function(name)
     return ('%s: %s'):format(name, comparison(name).help)
-  end), '; ') .. '; constants: lists what predictions rest on'
+  end), '; ') .. '; constants: lists what predictions rest on; errors: lists what the last fits left'
 end
 
 --- Prints the fitted constants: those of kinds of GPU, of runtimes, of sources, and of collectives.
@@ -70,18 +71,36 @@ local function show_constants(as_json)
   end)))
 end
 
+--- Prints the errors that the last fits left, by source and group of rows: of rows in the fit, and of rows left out.
+local function show_errors(as_json)
+  local recorded, cells = require('trinity.cluster.calibrated').errors, {}
+  if as_json then return print(json.encode(recorded)) end
+  local function shares(one)
+    local list = one and { one.mean, one.median, one.worst } or {}
+    return table.concat(util.map(list, errors.percent), ', ')
+  end
+  for source, groups in util.sorted_pairs(recorded) do
+    for group, one in util.sorted_pairs(groups) do
+      cells[#cells + 1] = { source, group, ('%d'):format(one.rows), shares(one.fitted), shares(one.left_out) }
+    end
+  end
+  print(text.format_table({ 'source', 'rows of', 'rows', 'fitted', 'left out' }, cells))
+  print 'mean, median and worst error; left out: predicted by constants that were fitted to other networks or runs'
+end
+
 --- Runs the comparison called `name` with the options that the command line gave.
 function fidelity.run(name, options)
-  local known = { constants = true }
+  local shown = { constants = show_constants, errors = show_errors }
+  local known = util.merged(shown)
   for _, one in ipairs(fidelity.names) do known[one] = true end
   if name == '' then
-    util.fail_usage('trinity study fidelity COMPARISON: expected one of %s or constants',
+    util.fail_usage('trinity study fidelity COMPARISON: expected one of %s, constants or errors',
       table.concat(fidelity.names, ', '))
   end
   if not known[name] then
     util.fail_usage('trinity study fidelity COMPARISON: unknown name %s', util.unknown(name, util.sorted_keys(known)))
   end
-  if name == 'constants' then return show_constants(options.json) end
+  if shown[name] then return shown[name](options.json) end
   local own = options_of(name)
   for option, declared in util.sorted_pairs(fidelity.options()) do
     if not own[option] and options[option] ~= declared.default then

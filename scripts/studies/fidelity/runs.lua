@@ -228,6 +228,21 @@ local function cross_validate(source, rows, options)
   rows = with(rows, 'measured')
   local used, values = fit.only(rows, options.only, function(row) return row.group end), fitted.values()
   local parameters = parameters_of(used, options.parameters)
+  --- Whether a row's prediction changes with a fitted parameter, at least with one of its kind of GPU or its source.
+  local function is_served(row, at_least)
+    for _, one in ipairs(parameters) do
+      if (not at_least or one.kind or one.source) and fitted.holds(row, one) then return true end
+    end
+    return false
+  end
+  local function served(list, at_least)
+    local found = {}
+    for _, row in ipairs(list) do
+      if is_served(row, at_least) then found[#found + 1] = row end
+    end
+    return found
+  end
+  used = served(used)
   local entries = profiled(source, rows, values, parameters)
   fit.each(util.grouped(used, function(row) return row.left_out end), 'networks', function(own)
     local others = {}
@@ -244,14 +259,7 @@ local function cross_validate(source, rows, options)
   end) })
   local groups = groups_of(reached)
   if options.save ~= '' then
-    local refitted = {} -- rows whose kind of GPU, or source, was fitted without their network
-    for _, row in ipairs(reached) do
-      local is_refitted = false
-      for _, one in ipairs(parameters) do
-        is_refitted = is_refitted or (one.kind or one.source) ~= nil and fitted.holds(row, one)
-      end
-      if is_refitted then refitted[#refitted + 1] = row end
-    end
+    local refitted = served(reached, true)
     core.write_file(options.save, fitted.text(values, source.name, refitted, true, { left_out = groups_of(refitted),
       fitted = groups_of(refitted, predict(source, refitted, nil, true)) }))
   end

@@ -145,6 +145,20 @@ describe('memory of a job', function()
   end)
 end)
 
+describe('the step time that is expected', function()
+  it('is the sum of its causes, and logs of both clients are read', function()
+    local expected, found = require 'trinity.job.expect', trinity.job(script)
+    local told, sum = expected.of(found, 'dgx_h100'), 0
+    for _, cause in ipairs(told.causes) do sum = sum + cause.seconds end
+    expect(sum):near(told.step_time_s, 1e-6)
+    local line = ' iteration %d/ 9 | elapsed time per iteration (ms): %.1f |\n'
+    local log = line:format(1, 900) .. line:format(2, 20) .. line:format(3, 22)
+    expect((expected.measured(log, found))):near(0.021, 1e-9)
+    expect((expected.measured('step:  1  tps: 2,048  mfu: 1%\n', found))):near(1, 1e-9)
+    expect(expected.measured('nothing', found)):equals(nil)
+  end)
+end)
+
 describe('a plan from a job file', function()
   it('is faster, keeps what it is told to, and its diff applied is legal', function()
     local output = temporary '.sh'

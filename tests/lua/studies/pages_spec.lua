@@ -20,6 +20,9 @@ describe('the page', function()
 end)
 
 describe('results of fidelity', function()
+  it_golden('studies/results/errors', function()
+    return output_of(("cd '%s' && '%s' study fidelity errors"):format(root, program))
+  end, 'scripts/studies/fidelity/results/errors.txt')
   all_only()
   for _, words in ipairs { 'collectives', 'golden', 'plan', 'published', 'published --memory llm-published/memory.csv', 'sailor',
     'vtrain' } do

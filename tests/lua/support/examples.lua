@@ -263,6 +263,7 @@ examples.arguments = {
   ['trinity.compare'] = function()
     return { examples.shared().problem, { 'round_robin' }, { quiet = true } }
   end,
+  ['trinity.job'] = function() return { core.home .. '/tests/data/jobs/pretrain.sh' } end,
   ['trinity.select'] = function()
     return { { nodes = { costs = { { 1, 2 } } }, edges = { nodes = {}, costs = {} } }, { quiet = true } }
   end,

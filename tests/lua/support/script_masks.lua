@@ -60,6 +60,7 @@ local measured_tables = {
 local texts = {
   equal_time = { { 'on %d of 1 rows, at worst [^;]*', 'on ~ of 1 rows, at worst ~' } },
   execute = { { 'measured: step time[^\n]*', 'measured: step time ~' } },
+  help = { { 'chapters of the manual.*', 'chapters ~\n' } },
   pipeline = { { 'planned in [%d.]+ s', 'planned in ~ s' } },
   profile = { { 'batch size 1 on [^\n]*', 'batch size 1 on ~' }, { '\n[^\n]* cores, [^\n]*', '\n~' } },
   quickstart = { { '^[^\n]*', 'trinity ~' }, { 'to the same [%d.]+ s', 'to the same ~ s' } },

@@ -213,6 +213,7 @@ local function see_pipelines(problem)
   cut { method = 'max_load_dp', memory_bytes = 1 }
   see('trinity.PipelineResult', trinity.pipeline(problem, { method = 'max_load_dp', devices = 1 }))
   probe(function(value) return trinity.pipeline(profile, value) end, 'trinity.PipelineOptions', { quiet = true }, 0)
+  probe(function(value) return trinity.job(root .. '/tests/data/jobs/pretrain.sh', value) end, 'trinity.JobFileOptions', {}, 0)
 end
 
 -- What is executed and measured on two cores.
@@ -239,6 +240,9 @@ local function probe_parts(problem, placement)
   local runtime = { base = 'eager', float8 = 'mxfp8', cuda_graphs = 'none', selective = 'operators' }
   probe(function(value) return trinity.cluster('dgx_h100', value) end, 'trinity.ClusterOptions', { runtime = runtime }, 0)
   probe(function(value) return trinity.cluster('dgx_h100', { runtime = value }) end, 'trinity.Runtime', runtime, 0)
+  probe(function(value)
+    return require('trinity.cluster.prices').of('spec', 'joules', { devices = { { type = 'h100' } } }, { h100 = value })
+  end, 'trinity.PriceRow', { watts = 1 }, 0)
   see('trinity.ClusterBasis', trinity.cluster('dgx_h200').basis)
   see('trinity.ClusterBasis', trinity.cluster('dgx_h200', { constants = { h200 = { expert = 1 } } }).basis)
   probe(function(value) return problem:evaluate(value) end, 'trinity.PlanSpec', { placement = placement }, 0)

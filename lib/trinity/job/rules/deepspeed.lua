@@ -145,6 +145,10 @@ local rules = {
     'The vocabulary is no multiple of 8 (a warning: matmuls are slower).', 'config:1055', 'ignored' },
   { 'pipeline-stage', 'pipeline > 1 and stage > 1', 'Pipeline stages go along with ZeRO stage 0 or 1 only.',
     'pipe:76' },
+  { 'scheduler-known', "scheduler.type and not among(scheduler.type, 'LRRangeTest OneCycle WarmupLR WarmupDecayLR"
+    .. ' WarmupCosineLR LambdaLR MultiplicativeLR StepLR MultiStepLR ConstantLR LinearLR ExponentialLR SequentialLR'
+    .. ' CosineAnnealingLR ChainedScheduler ReduceLROnPlateau CyclicLR CosineAnnealingWarmRestarts OneCycleLR'
+    .. " PolynomialLR')", "The scheduler is DeepSpeed's or one of torch.optim.lr_scheduler.", 'engine:1604' },
   { 'one-bit-adam', "optimizer_name == 'onebitadam' and stage > 0", '1-bit Adam excludes ZeRO.', 'engine:2152' },
   { 'zero-one-adam', "optimizer_name == 'zerooneadam' and stage > 0", '0/1 Adam excludes ZeRO.', 'engine:2159' },
   { 'one-bit-lamb', "optimizer_name == 'onebitlamb' and stage > 0", '1-bit LAMB excludes ZeRO.', 'engine:2166' },

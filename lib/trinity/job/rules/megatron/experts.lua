@@ -4,7 +4,7 @@ return require 'trinity.job.rules.megatron.family' ('experts', {
   { 'experts-zero', 'num_experts == 0', 'Zero experts silently means a dense model.', 'args:1648', 'ignored',
     set = 'num_experts = nil' },
   { 'expert-ffn', 'num_experts and moe_ffn_hidden_size == nil and ffn_hidden_size',
-    'Without an expert FFN size experts have the FFN size (a warning).', 'args:1651', 'changed',
+    'Without an expert FFN size experts have the FFN size (a warning).', 'args:1652', 'changed',
     set = 'moe_ffn_hidden_size = ffn_hidden_size' },
   { 'expert-parallel-experts', 'expert_model_parallel_size > 1 and not num_experts',
     'Expert parallelism needs experts.',

@@ -8,7 +8,7 @@ return require 'trinity.job.rules.megatron.family' ('precision', {
   { 'fp4-gather', 'fp4_param_gather and not fp4', 'Keeping FP4 weights needs FP4.', 'args:1105' },
   { 'fp16-bf16', 'fp16 and bf16', 'BF16 and FP16 may not both be given.', 'args:1196' },
   { 'fp16-nan-check', "fp16 and not loss_scale and given('check_for_nan_in_loss_and_grad')"
-    .. ' and check_for_nan_in_loss_and_grad', 'Dynamic loss scaling silently turns the check for NaN off.', 'args:1201',
+    .. ' and check_for_nan_in_loss_and_grad', 'Dynamic loss scaling silently turns the check for NaN off.', 'args:1202',
     'changed' },
   { set = 'if fp16 and not loss_scale then check_for_nan_in_loss_and_grad = false end' },
   { 'bf16-main-gradients', "bf16 and accumulate_allreduce_grads_in_fp32 and main_grads_dtype ~= 'fp32'",
@@ -20,7 +20,7 @@ return require 'trinity.job.rules.megatron.family' ('precision', {
     .. ' accumulate_allreduce_grads_in_fp32 = true end' },
   { 'scatter-fp32', 'accumulate_allreduce_grads_in_fp32 and (ddp_reduce_scatter_with_fp32_accumulation'
     .. ' or gtp_remat_reduce_scatter_with_fp32_accumulation)',
-    'Reduce-scatters with FP32 accumulation are silently turned off where gradients are reduced in FP32.', 'args:1227',
+    'Reduce-scatters with FP32 accumulation are silently turned off where gradients are reduced in FP32.', 'args:1231',
     'ignored' },
   { 'loss-fp16', 'fp16_lm_cross_entropy and not fp16', 'Cross-entropy in FP16 needs FP16.', 'args:1373' },
   { 'residual-fp32', 'fp32_residual_connection and not (fp16 or bf16)', 'Residuals in FP32 need FP16 or BF16.',

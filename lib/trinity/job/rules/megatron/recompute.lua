@@ -33,6 +33,9 @@ return require 'trinity.job.rules.megatron.family' ('recompute', {
   { 'offload-variable', "fine_grained_activation_offloading and env.known and env.NVTE_CPU_OFFLOAD_V1 ~= '1'",
     'Offloading activations needs NVTE_CPU_OFFLOAD_V1=1.', 'args:1939' },
   { set = 'offload_layers = cpu_offloading_num_layers and cpu_offloading_num_layers > 0' },
+  { 'graph-tracker', "cuda_graph_impl ~= 'none' and not te_rng_tracker and (transformer_impl == 'transformer_engine'"
+    .. " or cuda_graph_impl == 'transformer_engine')",
+    'CUDA graphs turn the random-number tracker of Transformer Engine on (a warning).', 'args:1960', 'changed' },
   { 'graph-segments', "cuda_graph_impl == 'transformer_engine' and env.known and env.PYTORCH_CUDA_ALLOC_CONF"
     .. " and contains(env.PYTORCH_CUDA_ALLOC_CONF, 'expandable_segments:True') and env.NCCL_GRAPH_REGISTER ~= '0'",
     'Graphs of Transformer Engine with expandable segments need NCCL_GRAPH_REGISTER=0.', 'args:1962' },

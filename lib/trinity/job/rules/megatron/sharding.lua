@@ -24,7 +24,7 @@ return require 'trinity.job.rules.megatron.family' ('sharding', {
   { 'fsdp2-connections', "use_torch_fsdp2 and env.CUDA_DEVICE_MAX_CONNECTIONS == '1'",
     'FSDP refuses CUDA_DEVICE_MAX_CONNECTIONS=1.', 'args:1048' },
   { 'fsdp2-fp8-gather', 'use_torch_fsdp2 and fp8_param_gather',
-    'PyTorch FSDP2 silently gathers in BF16 in place of FP8 (a warning).', 'args:1052', 'ignored',
+    'PyTorch FSDP2 silently gathers in BF16 in place of FP8 (a warning).', 'args:1054', 'ignored',
     set = 'fp8_param_gather = false' },
   { 'step-gather-optimizer', 'overlap_param_gather_with_optimizer_step and not use_distributed_optimizer',
     'Overlapping gathering with the optimizer step needs the distributed optimizer.', 'args:1067' },
@@ -54,7 +54,7 @@ return require 'trinity.job.rules.megatron.family' ('sharding', {
   { 'fsdp-checkpoint', "use_megatron_fsdp and ckpt_format ~= 'fsdp_dtensor'",
     'Megatron-FSDP needs the checkpoint format fsdp_dtensor.', 'args:1169' },
   { 'fsdp-user-buffers', 'use_megatron_fsdp and nccl_ub and not fsdp_double_buffer',
-    'NCCL user buffers turn double buffers and registration by hand of Megatron-FSDP on (a warning).', 'args:1175',
+    'NCCL user buffers turn double buffers and registration by hand of Megatron-FSDP on (a warning).', 'args:1177',
     'changed', set = 'fsdp_manual_registration, fsdp_double_buffer = true, true' },
   { 'fsdp-meta', "use_megatron_fsdp and init_model_with_meta_device and data_parallel_sharding_strategy == 'no_shard'",
     'Initialization on the meta device needs sharding.', 'args:1184' },
@@ -76,7 +76,7 @@ return require 'trinity.job.rules.megatron.family' ('sharding', {
   { 'dtensor-fsdp', "ckpt_format == 'fsdp_dtensor' and not use_megatron_fsdp",
     'The checkpoint format fsdp_dtensor needs Megatron-FSDP.', 'args:1676' },
   { 'layer-wise-old', "optimizer == 'dist_muon'", "The old optimizer 'dist_muon' becomes muon with whole layers sharded"
-    .. ' (a warning).', 'args:1732', 'changed' },
+    .. ' (a warning).', 'args:1729', 'changed' },
   { 'layer-wise', "not among(optimizer, 'sgd adam dist_muon') and use_distributed_optimizer",
     'With an optimizer other than SGD and Adam the distributed optimizer is silently exchanged for one that shards'
       .. ' whole layers.', 'args:1733', 'changed', set = 'use_distributed_optimizer, layer_wise = false, true' },

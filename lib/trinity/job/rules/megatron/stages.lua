@@ -4,7 +4,7 @@ return require 'trinity.job.rules.megatron.family' ('stages', {
   { 'hybrid-pattern-once', 'hybrid_override_pattern and hybrid_layer_pattern',
     'Only one of --hybrid-override-pattern (old) and --hybrid-layer-pattern may be given.', 'args:746' },
   { set = 'hybrid_layer_pattern = hybrid_layer_pattern or hybrid_override_pattern' },
-  { 'hybrid-old-name', 'hybrid_override_pattern', 'The old name stands for --hybrid-layer-pattern.', 'args:754',
+  { 'hybrid-old-name', 'hybrid_override_pattern', 'The old name stands for --hybrid-layer-pattern.', 'args:751',
     'changed' },
   { set = 'hybrid = hybrid_layer_pattern and hybrid_of(hybrid_layer_pattern) or nil' },
   { 'hybrid-symbols', 'hybrid and hybrid.fault == "symbol"', 'Layers of a hybrid pattern are M, G, *, D, +, -, E.',
@@ -14,7 +14,7 @@ return require 'trinity.job.rules.megatron.family' ('stages', {
   { 'hybrid-further', 'hybrid and hybrid.fault == "further"',
     'All multi-token prediction parts of a hybrid pattern must be equal.', 'hybrid:262' },
   { 'hybrid-layers', 'hybrid and num_layers and num_layers ~= hybrid.layers',
-    'The hybrid pattern decides the number of layers; the number given is ignored.', 'args:797', 'ignored' },
+    'The hybrid pattern decides the number of layers; the number given is ignored.', 'args:793', 'ignored' },
   { set = 'if hybrid then num_layers = hybrid.layers end' },
   { 'hybrid-first', 'hybrid and hybrid.segments > 1 and decoder_first_pipeline_num_layers',
     'A hybrid pattern with | excludes giving the layers of the first stage.', 'args:804' },
@@ -35,7 +35,7 @@ return require 'trinity.job.rules.megatron.family' ('stages', {
     .. ' and not decoder_last_pipeline_num_layers and not multiple(num_layers, pipeline_model_parallel_size)',
     'The layers of a hybrid pattern without | must be a multiple of the pipeline stages.', 'hybrid:437' },
   { 'hybrid-mtp', 'hybrid and hybrid.further > 0 and mtp_num_layers and mtp_num_layers ~= hybrid.further',
-    'The hybrid pattern decides the multi-token prediction layers; the number given is ignored.', 'args:879',
+    'The hybrid pattern decides the multi-token prediction layers; the number given is ignored.', 'args:873',
     'ignored' },
   { set = 'if hybrid and hybrid.further > 0 then mtp_num_layers = hybrid.further end'
     .. ' if hybrid and hybrid.latent then multi_latent_attention = true end' },
@@ -43,9 +43,9 @@ return require 'trinity.job.rules.megatron.family' ('stages', {
     .. " and not among(position_embedding_type, 'rope none')",
     'Multi-token prediction needs rotary or no position embeddings.', 'args:883' },
   { 'mtp-mixing', 'mtp_hsm and (mtp_num_layers or 0) < 2', 'Mixing of hidden states needs two multi-token prediction'
-    .. ' layers and is silently turned off (a warning).', 'args:888', 'ignored', set = 'mtp_hsm = false' },
+    .. ' layers and is silently turned off (a warning).', 'args:890', 'ignored', set = 'mtp_hsm = false' },
   { 'mtp-hybrid-old', 'mtp_hybrid_override_pattern and not hybrid',
-    'The multi-token prediction pattern has no effect without a hybrid model (a warning).', 'args:909', 'ignored' },
+    'The multi-token prediction pattern has no effect without a hybrid model (a warning).', 'args:912', 'ignored' },
   { 'virtual-once', 'count(3, num_layers_per_virtual_pipeline_stage, num_virtual_stages_per_pipeline_rank,'
     .. ' pipeline_model_parallel_layout) > 1',
     'Only one of: layers per virtual stage, virtual stages per rank, layout.', 'args:928' },
@@ -87,8 +87,7 @@ return require 'trinity.job.rules.megatron.family' ('stages', {
     'Virtual stages need pipeline stages.', 'args:1002' },
   { 'virtual-three', 'virtual and not overlap_p2p_comm and pipeline_model_parallel_size < 3',
     'Virtual stages without overlapped messages need more than two pipeline stages.', 'args:1006' },
-  { 'align-idle', "not virtual and given('align_param_gather') and align_param_gather"
-    .. ' and pipeline_model_parallel_size == 1',
+  { 'align-idle', "not virtual and given('align_param_gather') and align_param_gather",
     'Aligned gathering is silently turned off without an interleaved schedule.', 'args:1013', 'ignored' },
   { set = 'if not virtual then overlap_p2p_comm, align_param_gather = false, false end' },
   { 'stage-first-last', '(decoder_first_pipeline_num_layers or decoder_last_pipeline_num_layers)'

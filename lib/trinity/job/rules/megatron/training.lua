@@ -27,6 +27,8 @@ return require 'trinity.job.rules.megatron.family' ('training', {
     'Counting in iterations and in samples may not both be given.', 'args:1297' },
   { 'samples-warmup-once', 'by_samples and lr_warmup_fraction and (lr_warmup_samples or 0) ~= 0',
     'A warm-up fraction and a number of warm-up samples may not both be given.', 'args:1300' },
+  { 'split-default', 'data_path and split == nil', 'Without --split the data are split 969, 30, 1 (a warning).',
+    'args:671', 'changed' },
   { 'least-rate', 'lr and min_lr and min_lr > lr', 'The least learning rate may not exceed the learning rate.',
     'args:1360' },
   { 'save-interval', 'save and save_interval == nil', 'Saving needs an interval (--save-interval).', 'args:1362' },
@@ -81,5 +83,5 @@ return require 'trinity.job.rules.megatron.family' ('training', {
   { 'replication-idle', 'not replication and replication_jump and replication_jump ~= 0',
     'The jump of replication is silently ignored without replication (a warning).', 'args:1900', 'ignored' },
   { 'load-idle', 'skip_train and not perform_rl_step and not no_load_optim',
-    'Skipping training silently loads no optimizer.', 'args:1876', 'changed' },
+    'Skipping training silently loads no optimizer.', 'args:1877', 'changed' },
 })
