@@ -94,6 +94,7 @@ local trinity = late.modules('trinity', function()
     plan = require 'trinity.plan',
     replay = require 'trinity.stragglers.replay',
     stragglers = require 'trinity.stragglers',
+    rank_order = require 'trinity.strategy.rank_order',
     expert_load = require 'trinity.stragglers.expert_load',
     parallel_map = require 'trinity.parallel',
     plot = require 'trinity.report.plot',

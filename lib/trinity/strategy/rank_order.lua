@@ -1,0 +1,105 @@
+-- trinity.rank_order: the orders in which the axes of a mesh can lie on devices, priced, with their rank files.
+
+local check = require 'trinity.base.check'
+local parallelism = require 'trinity.strategy.parallelism'
+local printed = require 'trinity.base.printed'
+local util = require 'trinity.base.util'
+
+local owner = 'trinity.rank_order'
+local axes = { 'tensor', 'context', 'placement', 'expert', 'data', 'pipeline' } -- as clients number ranks
+
+---@class trinity.RankOrder
+---@field order string[] axes, innermost first: field `order` of a mesh
+---@field step_time_s number
+---@field straddles string[] axes whose groups have devices on several machines
+---@field rank_file string the machine and GPU of every rank, as Open MPI reads it: 'rank 0=n0 slot=0'
+
+local row_of = printed.as('rank order', { 'step_time_s' })
+
+--- Numbers of devices along every axis, where expert is a factor of data.
+local function sizes_of(mesh)
+  local sizes = {}
+  for _, axis in ipairs(axes) do sizes[axis] = mesh[axis] or 1 end
+  sizes.data = sizes.data / sizes.expert
+  return sizes
+end
+
+local function strides_of(order, sizes)
+  local strides, stride = {}, 1
+  for _, axis in ipairs(order) do strides[axis], stride = stride, stride * sizes[axis] end
+  return strides, stride
+end
+
+--- Every order of the axes that have several devices, the others behind them.
+local function orders_of(sizes)
+  local used, rest, all = {}, {}, {}
+  for _, axis in ipairs(axes) do table.insert(sizes[axis] > 1 and used or rest, axis) end
+  local function extend(order, left)
+    if #left == 0 then
+      all[#all + 1] = util.merged(order)
+      for _, axis in ipairs(rest) do table.insert(all[#all], axis) end
+    end
+    for k, axis in ipairs(left) do
+      local fewer = util.merged(left)
+      table.remove(fewer, k)
+      order[#order + 1] = axis
+      extend(order, fewer)
+      order[#order] = nil
+    end
+  end
+  extend({}, used)
+  return all
+end
+
+--- Where the devices of an order are: what straddles machines, and the rank file.
+local function layout(order, sizes, devices, list)
+  local strides, count = strides_of(order, sizes)
+  local plain, slots, lines, straddles = strides_of(axes, sizes), {}, {}, {}
+  local slot_of = {}
+  for d, device in ipairs(list) do
+    slots[device.node] = (slots[device.node] or -1) + 1
+    slot_of[d] = slots[device.node]
+  end
+  local function at(position) return list[devices[position + 1]] end
+  for rank = 0, count - 1 do
+    local position = 0
+    for _, axis in ipairs(axes) do
+      position = position + math.floor(rank / plain[axis]) % sizes[axis] * strides[axis]
+    end
+    lines[rank + 1] = ('rank %d=%s slot=%d\n'):format(rank, at(position).node, slot_of[devices[position + 1]])
+  end
+  for _, axis in ipairs(axes) do
+    local crosses = false
+    for position = 0, count - 1 do
+      local first = position - math.floor(position / strides[axis]) % sizes[axis] * strides[axis]
+      crosses = crosses or at(first).node ~= at(position).node
+    end
+    if crosses then straddles[#straddles + 1] = axis end
+  end
+  return straddles, table.concat(lines)
+end
+
+--- Prices a strategy with a mesh in every order of its axes on the devices, the fastest first; of equal ones that which
+--- clients take by default comes before others.
+---@param strategy trinity.Strategy
+---@return trinity.RankOrder[]
+return function(strategy)
+  check.object(owner, 1, 'strategy', strategy, 'strategy')
+  if not strategy.mesh then check.refuse(owner, 1, 'strategy', 'expected one with a mesh, got a placement') end
+  local problem, rows = strategy.problem, {}
+  local plan, sizes = parallelism.fields(owner, strategy, problem.graph), sizes_of(strategy.mesh)
+  local devices = plan.devices or util.listed(#problem.cluster.devices, function(d) return d end)
+  for number, order in ipairs(orders_of(sizes)) do
+    local metrics = problem:evaluate(util.merged(plan, { order = order }))
+    local straddles, rank_file = layout(order, sizes, devices, problem.cluster.devices)
+    if metrics.feasible then
+      rows[#rows + 1] = { number, row_of { order = order, step_time_s = metrics.step_time_s, straddles = straddles,
+        rank_file = rank_file } }
+    end
+  end
+  table.sort(rows, function(a, b)
+    if a[2].step_time_s ~= b[2].step_time_s then return a[2].step_time_s < b[2].step_time_s end
+    return a[1] < b[1]
+  end)
+  return util.map(rows, function(row) return row[2] end)
+end

@@ -1,0 +1,53 @@
+-- trinity.rank_order: orders of a mesh's axes on machines.
+
+local core = require 'trinity.core'
+local simulator = require 'trinity.strategy.simulator'
+local trinity = require 'trinity'
+
+local graph = trinity.model('gpt2', { layers = 8, hidden = 1024, heads = 16, batch_size = 1, sequence = 512,
+  positions = 512, vocabulary = 1024, dtype = 'bfloat16' })
+local problem = trinity.problem { graph = graph, cluster = trinity.cluster 'dgx_a100x2' }
+local plan = { mesh = { data = 2, pipeline = 2, tensor = 4 }, micro_batches = 4 }
+
+describe('orders of ranks', function()
+  local rows = trinity.rank_order(problem:strategy(plan))
+  it('are all of the axes, priced as strategies with that order, the fastest first', function()
+    expect(#rows):equals(6)
+    for i, row in ipairs(rows) do
+      local again = problem:evaluate { mesh = plan.mesh, micro_batches = 4, order = row.order }
+      expect(row.step_time_s):equals(again.step_time_s)
+      if i > 1 then expect(rows[i - 1].step_time_s <= row.step_time_s):equals(true) end
+    end
+    expect(rows[1].step_time_s):equals(problem:evaluate(plan).step_time_s) -- clients' order, of equal ones the first
+    expect(table.concat(rows[1].order, ' ', 1, 3)):equals 'tensor data pipeline'
+  end)
+  it('say which axis straddles machines, of which tensor costs most', function()
+    for _, row in ipairs(rows) do expect(#row.straddles):equals(1) end
+    expect(rows[1].straddles[1]):equals 'pipeline'
+    expect(rows[6].straddles[1]):equals 'tensor'
+    expect(1.3 * rows[1].step_time_s):below(rows[6].step_time_s)
+  end)
+  it('are rank files that put every rank where the mesh has its coordinates', function()
+    for _, row in ipairs(rows) do
+      local _, _, low = simulator.lowered('test', problem, { mesh = plan.mesh, micro_batches = 4, order = row.order })
+      local at, ranks = low.coordinates, 0
+      for rank, node, slot in row.rank_file:gmatch 'rank (%d+)=n(%d+) slot=(%d+)\n' do
+        local device = node * 8 + slot + 1
+        expect(at.tensor[device] + 4 * at.data[device] + 8 * at.pipeline[device]):equals(tonumber(rank))
+        ranks = ranks + 1
+      end
+      expect(ranks):equals(16)
+    end
+  end)
+  it('have experts as a factor of data', function()
+    local mixture = dofile(core.home .. '/tests/lua/support/mixture.lua') { layers = 2, hidden = 32, heads = 4, key_heads = 2,
+      feed_forward = 64, experts = 8, top_k = 2, vocabulary = 96, batch_size = 2, sequence = 32 }
+    local experts = trinity.problem { graph = mixture:to_training(), cluster = trinity.cluster 'dgx_a100x2' }
+    local found = trinity.rank_order(experts:strategy { mesh = { data = 8, expert = 4, pipeline = 2 } })
+    expect(#found):equals(6)
+    expect(select(2, found[1].rank_file:gsub('\n', ''))):equals(16)
+  end)
+  it('need a mesh', function()
+    expect(function() trinity.rank_order(problem:strategy(problem:placement())) end):raises "'strategy'.*expected one with a mesh"
+  end)
+end)
