@@ -7,6 +7,7 @@ local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
 local expect = require 'trinity.job.expect'
 local job = require 'trinity.job'
+local memory = require 'trinity.job.memory'
 local util = require 'trinity.base.util'
 
 local options = trinity.options(cli.declare('json', {
@@ -15,14 +16,14 @@ local options = trinity.options(cli.declare('json', {
   file = { type = 'string', position = true, help = 'a launch script, YAML or TOML, as the client reads it' },
   gpus = { type = 'number', min = 1, integer = true, help = 'GPUs of the job (default: what the file says)' },
   launch = { type = 'string', help = "the line that launches it: overrides of torchtitan's file" },
-  machine = { default = 'dgx_h100', help = "what it runs on: a kind of machine ('trinity help clusters')" },
+  cluster = { default = 'dgx_h100', help = 'a cluster with the GPUs of the job, or a kind of machine' },
   measured = { type = 'string', help = "seconds of a step that were measured: 4.1, 4.1s or 850ms" },
   log = { type = 'string', help = "a log of Megatron-LM or torchtitan: the median of its last two thirds" },
 }))
 if not options.file then util.fail_usage 'no file was given: trinity expect FILE --gpus N' end
 
-local found = cli.called(job.read, options.file, { gpus = options.gpus, launch = options.launch })
-local told = cli.called(expect.of, found, options.machine)
+local found = cli.called(job.read, options.file, { gpus = options.gpus or cli.called(memory.gpus_of, options.cluster), launch = options.launch })
+local told = cli.called(expect.of, found, options.cluster)
 
 local measured, steps
 if options.measured then

@@ -16,12 +16,12 @@ local options = trinity.options(cli.declare('json', {
   file = { type = 'string', position = true, help = 'a launch script, YAML or TOML, as the client reads it' },
   gpus = { type = 'number', min = 1, integer = true, help = 'GPUs of the job (default: what the file says)' },
   launch = { type = 'string', help = "the line that launches it: overrides of torchtitan's file" },
-  machine = { default = 'dgx_h100', help = "what it runs on: a kind of machine ('trinity help clusters')" },
+  cluster = { default = 'dgx_h100', help = 'a cluster with the GPUs of the job, or a kind of machine' },
 }))
 if not options.file then util.fail_usage 'no file was given: trinity memory FILE --gpus N' end
 
-local found = cli.called(job.read, options.file, { gpus = options.gpus, launch = options.launch })
-local told = cli.called(memory.of, found, options.machine)
+local found = cli.called(job.read, options.file, { gpus = options.gpus or cli.called(memory.gpus_of, options.cluster), launch = options.launch })
+local told = cli.called(memory.of, found, options.cluster)
 local rows = util.map(told.rows, function(row, stage) return util.merged({ stage = stage }, row) end)
 local fits = rows[told.fullest].peak <= told.capacity_bytes
 

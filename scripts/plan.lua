@@ -31,7 +31,8 @@ local options = trinity.options(cli.declare('set cluster cost seconds seed json'
   'Searches how to train a network on a cluster. A dimension takes several values: --tensor 1,2,4.',
   model = { type = 'string', position = true,
     help = "a decoder's config.json or its folder, a model in models/ with layers by name, or a .lua file" },
-  cluster = { default = 'dgx_h100x1', help = "a cluster, or machines by name: 'dgx_a100x4', 'dgx_h100:4x2+dgx_a100'" },
+  cluster = { default = 'dgx_h100', help = "a cluster, or machines by name: 'dgx_a100x4', 'dgx_h100:4x2+dgx_a100'; "
+    .. 'with --from a kind of machine stands for as many as the file says' },
   global_batch = { default = 256, help = 'samples of a step, of all replicas', min = 1, integer = true },
   sequence = { type = 'number', help = "tokens of a sample (default: the model's own)", min = 1, integer = true },
   plans = { default = 5, help = 'best plans that are shown, each of another mesh, schedule, recomputation or sharding',
@@ -55,8 +56,6 @@ local options = trinity.options(cli.declare('set cluster cost seconds seed json'
   picture = { type = 'string', writes = '', help = 'a file for a picture of the best plan (SVG)' },
   from = { type = 'string', help = "a job file of Megatron-LM or torchtitan: a diff of it, that its client takes, with "
     .. 'the seconds that each line gives' },
-  job_gpus = { type = 'number', min = 1, integer = true, help = 'with --from: GPUs (default: what the file says)' },
-  machine = { default = 'dgx_h100', help = 'with --from: what the job runs on, a kind of machine' },
   keep = { type = 'string', help = 'with --from: what stays, with commas: tensor, pipeline, context, expert, '
     .. 'micro_batch, recompute, shard' },
   explain = { default = false, help = 'also what the best strategy says and costs, device by device' },
@@ -74,7 +73,7 @@ if options.compare then
   return
 end
 if options.from then
-  local told = cli.called(from_job.run, options.from, { gpus = options.job_gpus, machine = options.machine,
+  local told = cli.called(from_job.run, options.from, { cluster = options.cluster,
     keep = util.words(options.keep or ''), simulations = options.simulations, output = options.output,
     quiet = progress.quiet })
   print(options.json and trinity.json.encode(told) or table.concat(told.lines, '\n'))

@@ -33,10 +33,10 @@ local waits = { splits = { 'exposed tensor, context and expert communication', '
 --- constants, nil where no run confirms them), causes { what, seconds, remedy }, the most first, changes { name,
 --- gives_s } that are faster }.
 ---@param job trinity.JobFile
----@param machine string
+---@param cluster string as memory.case
 ---@return table
-function expect.of(job, machine)
-  local one = memory.case(job, machine, true)
+function expect.of(job, cluster)
+  local one = memory.case(job, cluster, true)
   local now = memory.evaluated(one)
   local busiest = now.devices[1]
   for _, device in ipairs(now.devices) do

@@ -2,6 +2,7 @@
 
 local diff = require 'trinity.job.diff'
 local job = require 'trinity.job'
+local memory = require 'trinity.job.memory'
 local replan = require 'trinity.job.replan'
 local util = require 'trinity.base.util'
 
@@ -10,10 +11,10 @@ local from = {}
 --- What the command tells: { lines, step_time_s (of the plan; nil where none is faster), before_s, changes { name,
 --- value, gives_s }, missed }.
 ---@param path string
----@param options table gpus, machine, keep, simulations, output, quiet
+---@param options table cluster, keep, simulations, output, quiet
 ---@return table
 function from.run(path, options)
-  local found = job.read(path, { gpus = options.gpus })
+  local found = job.read(path, { gpus = memory.gpus_of(options.cluster) })
   local best, now = replan.from(found, options)
   if not best then
     return { before_s = now, changes = {}, lines = {

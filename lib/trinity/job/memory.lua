@@ -90,17 +90,29 @@ local function recompute_of(job)
   return recomputes.of(modules)
 end
 
+--- The number of GPUs of a cluster; nil for a kind of machine ('dgx_h100'), of which a job takes as many as it needs.
+---@param cluster? string
+---@return integer?
+function memory.gpus_of(cluster)
+  if not cluster or nodes.find(cluster) then return nil end
+  return #model.cluster(cluster).devices
+end
+
 --- The case of a job: network, cluster, runtime and strategy. Parts of a sequence are replicas of shorter ones.
 ---@param job trinity.JobFile
----@param machine string a kind of machine
+---@param cluster string a kind of machine, or a cluster with the GPUs of the job
 ---@param whole? boolean with all micro-batches, which memory does not need
 ---@return table
-function memory.case(job, machine, whole)
+function memory.case(job, cluster, whole)
   local build = clients[job.client]
   if not build then
     util.fail('trinity.job.memory: %s: the network is not in files of %s', job.path, job.client)
   end
   if not job.mesh.data then util.fail("trinity.job.memory: %s: GPUs are not said: option 'gpus'", job.path) end
+  local count = memory.gpus_of(cluster)
+  if count and count ~= job.gpus then
+    util.fail("option 'cluster': expected %d GPUs as %s has, got %s with %d", job.gpus, job.path, cluster, count)
+  end
   local options, runtime = build(job)
   local mesh = job.mesh
   local replicas, virtual = mesh.data * (mesh.context or 1), mesh.virtual_stages or 1
@@ -110,7 +122,7 @@ function memory.case(job, machine, whole)
   if virtual > 1 then micro_batches = mesh.pipeline * math.ceil(micro_batches / mesh.pipeline) end
   local instances = job.settled.num_distributed_optimizer_instances or 1
   local run = instances > 1 and replicas % instances == 0 and replicas / instances -- that shard states
-  return { options = options, runtime = runtime, cluster = nodes.job(machine, job.gpus),
+  return { options = options, runtime = runtime, cluster = count and cluster or nodes.job(cluster, job.gpus),
     strategy = { mesh = { data = replicas, tensor = mesh.tensor, pipeline = mesh.pipeline, expert = experts },
       schedule = virtual > 1 and 'interleaved' or '1f1b', virtual_stages = virtual, stages = job.stages,
       micro_batches = micro_batches, recompute = recompute_of(job),
@@ -140,8 +152,8 @@ end
 ---@param job trinity.JobFile
 ---@param machine string
 ---@return number?
-function memory.step(job, machine)
-  local one = memory.case(job, machine, true)
+function memory.step(job, cluster)
+  local one = memory.case(job, cluster, true)
   local problem = problems.simulator { graph = model.load('decoder', one.options),
     cluster = model.cluster(one.cluster, { runtime = one.runtime }) }
   local metrics = problem:evaluate(one.strategy)
@@ -201,10 +213,10 @@ end
 --- Memory of a job: rows by stage { layers, weights, ..., peak }, the fullest, and changes { name, frees_bytes,
 --- step_time_ratio }, the most first.
 ---@param job trinity.JobFile
----@param machine? string default 'dgx_h100'
+---@param cluster? string as memory.case; default 'dgx_h100'
 ---@return table
-function memory.of(job, machine)
-  local one = memory.case(job, machine or 'dgx_h100')
+function memory.of(job, cluster)
+  local one = memory.case(job, cluster or 'dgx_h100')
   local now = memory.evaluated(one)
   local rows, fullest = util.map(now.stages, function(stage) return row_of(job, stage) end), 1
   for s, row in ipairs(rows) do if row.peak > rows[fullest].peak then fullest = s end end

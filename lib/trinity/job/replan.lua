@@ -87,8 +87,8 @@ function replan.with(job, changes)
 end
 
 -- Seconds of a step of a job, nil where it cannot be simulated.
-local function seconds_of(job, machine)
-  local ok, found = pcall(memory.step, job, machine) -- a point that cannot be simulated
+local function seconds_of(job, cluster)
+  local ok, found = pcall(memory.step, job, cluster) -- a point that cannot be simulated
   return ok and found or nil
 end
 
@@ -96,11 +96,11 @@ end
 --- where none is faster. Also the step time of the job as it is. keep: what stays (tensor, pipeline, context, expert,
 --- micro_batch, recompute, shard).
 ---@param job trinity.JobFile
----@param options { machine: string, keep?: string[], simulations?: integer, quiet?: boolean }
+---@param options { cluster: string, keep?: string[], simulations?: integer, quiet?: boolean }
 ---@return { changes: table[], job: trinity.JobFile, step_time_s: number }? best
 ---@return number? step_time_s
 function replan.from(job, options)
-  local one = memory.case(job, options.machine)
+  local one = memory.case(job, options.cluster)
   local make = arguments[job.client]
   if not make then util.fail('trinity plan --from: %s: files of %s are checked, not written', job.path, job.client) end
   local titan = job.client == 'torchtitan'
@@ -123,11 +123,11 @@ function replan.from(job, options)
         sequence = job.model.sequence }))
     end, runtime = titan and 'torchtitan' or 'megatron', space = space, plans = 24,
     simulations = options.simulations or 48, quiet = options.quiet }
-  local now, best = seconds_of(job, options.machine), nil
+  local now, best = seconds_of(job, options.cluster), nil
   for _, candidate in ipairs(found.plans) do
     local changes = changed(job, make(candidate.point, job))
     local other = replan.with(job, changes)
-    local step = other.legal and #changes > 0 and seconds_of(other, options.machine)
+    local step = other.legal and #changes > 0 and seconds_of(other, options.cluster)
     if step and (not now or step < now) and (not best or step < best.step_time_s) then
       best = { changes = changes, job = other, step_time_s = step }
     end
@@ -136,7 +136,7 @@ function replan.from(job, options)
     local rest = util.map(best.changes, function(other) return other end)
     table.remove(rest, at)
     local without = replan.with(job, rest)
-    local step = without.legal and seconds_of(without, options.machine)
+    local step = without.legal and seconds_of(without, options.cluster)
     change.gives_s = step and step - best.step_time_s or nil -- nil: the others need it
   end
   return best, now
