@@ -41,9 +41,6 @@ local smoke = {
   },
 }
 
--- Commands whose own specs compare what they print.
-local elsewhere = { study = true, replay = true }
-
 -- Further forms of commands, by the names of their golden texts.
 local forms = {
   timeline = 'simulate --batch_size 1 --cluster p100x4 --method contiguous --trace ' .. temporary(),
@@ -84,7 +81,7 @@ describe('scripts', function()
     for _, folder in ipairs { 'scripts', 'scripts/examples' } do
       for _, file in ipairs(core.list_folder(root .. '/' .. folder)) do
         local name = file:match '^(.*)%.lua$'
-        local small = name and (elsewhere[name] or smoke.commands[name] or smoke.examples[name])
+        local small = name and (name == 'study' or smoke.commands[name] or smoke.examples[name])
         expect(small and true or file:find('%.lua$') == nil or 'no small arguments for ' .. file):equals(true)
       end
     end
