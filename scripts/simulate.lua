@@ -17,7 +17,6 @@
 
 local trinity = require 'trinity'
 local cli = require 'trinity.command.cli'
-local parallelism = require 'trinity.strategy.parallelism'
 local util = require 'trinity.base.util'
 
 local options = trinity.options(cli.declare('model set batch_size cluster rules devices cost strategy reevaluate '
@@ -106,7 +105,7 @@ if options.schedule_csv then
   if not found.mesh then
     util.fail_usage "option '--schedule_csv': expected a --strategy with a mesh, got a placement of operators"
   end
-  found = cli.called(parallelism.with_tasks, found, options.schedule_csv)
+  found = cli.called(require('trinity.strategy.parallelism').with_tasks, found, options.schedule_csv)
   further.order = ('%s (%s)'):format(options.schedule_csv, found.tasks and 'no named schedule' or found.schedule)
 end
 if options.noise or options.lengths then

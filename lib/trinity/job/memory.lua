@@ -150,7 +150,7 @@ end
 
 --- Seconds of a step of a job; nil where it does not fit.
 ---@param job trinity.JobFile
----@param machine string
+---@param cluster string as memory.case
 ---@return number?
 function memory.step(job, cluster)
   local one = memory.case(job, cluster, true)
