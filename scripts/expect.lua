@@ -22,7 +22,8 @@ local options = trinity.options(cli.declare('json', {
 }))
 if not options.file then util.fail_usage 'no file was given: trinity expect FILE --gpus N' end
 
-local found = cli.called(job.read, options.file, { gpus = options.gpus or cli.called(memory.gpus_of, options.cluster), launch = options.launch })
+local gpus = options.gpus or cli.called(memory.gpus_of, options.cluster)
+local found = cli.called(job.read, options.file, { gpus = gpus, launch = options.launch })
 local told = cli.called(expect.of, found, options.cluster)
 
 local measured, steps

@@ -20,7 +20,8 @@ local options = trinity.options(cli.declare('json', {
 }))
 if not options.file then util.fail_usage 'no file was given: trinity memory FILE --gpus N' end
 
-local found = cli.called(job.read, options.file, { gpus = options.gpus or cli.called(memory.gpus_of, options.cluster), launch = options.launch })
+local gpus = options.gpus or cli.called(memory.gpus_of, options.cluster)
+local found = cli.called(job.read, options.file, { gpus = gpus, launch = options.launch })
 local told = cli.called(memory.of, found, options.cluster)
 local rows = util.map(told.rows, function(row, stage) return util.merged({ stage = stage }, row) end)
 local fits = rows[told.fullest].peak <= told.capacity_bytes

@@ -26,7 +26,6 @@ describe('methods', function()
     expect(trinity.methods.by_name(small_problem()).placement[1]):equals(1)
     for name, register in trinity.sorted_pairs {
       heft = function(name) trinity.methods.register(name, f) end,
-      gpipe = function(name) trinity.methods.register(name, f) end, -- an earlier name of contiguous
       piper = function(name) trinity.pipeline.register(name, { run = f }) end,
       recompute = function(name) trinity.plan.move(name, f) end,
       tensor = function(name) trinity.plan.dimension(name, { values = {}, apply = f }) end,

@@ -176,7 +176,7 @@ describe('replicas of a mesh', function()
     for _, gbit_s in ipairs { 0.1, 1, 10, 1e6 } do
       local spec = nodes.spec 'dgx_a100:2x1'
       spec.queue = 'none'
-      for _, link in ipairs(spec.links) do link.bandwidth_bytes_per_s = gbit_s * 1e9 / 8 end
+      for _, link in ipairs(spec.links) do link.bandwidth_bytes_per_s, link.latency_s = gbit_s * 1e9 / 8, 1e-6 end
       local apart = trinity.problem { graph = problem.graph, cluster = trinity.cluster(spec, sheet) }
       local function price(asynchronous)
         return apart:evaluate { mesh = { data = 2 }, synchronise = { kind = 'parameter_server', asynchronous = asynchronous } }
