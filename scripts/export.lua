@@ -8,7 +8,6 @@ local util = require 'trinity.base.util'
 local options = trinity.options(cli.declare('model set batch_size cost strategy reevaluate method method_set '
     .. 'evaluations seconds seed', {
   'Writes a model, where its operators go, or a plan for it, for other programs.',
-  model = { position = true },
   method = { default = 'contiguous' },
   evaluations = { default = 320 },
   format = { default = 'json', help = "json (trinity's graph), dot (a picture for Graphviz), placement (devices for "

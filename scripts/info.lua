@@ -9,7 +9,6 @@ local util = require 'trinity.base.util'
 local options = trinity.options(cli.declare('model set batch_size cluster json', {
   'Prints what a model holds: operators, weights, FLOP, and its step on one device.',
   'keeps no run',
-  model = { position = true },
   training = { default = false, help = 'of the training step instead of the forward pass' },
   cluster = { default = 'p100x1', help = 'what its first device is: memory and time are simulated there' },
 }))

@@ -5,7 +5,7 @@ local settings = require 'trinity.command.settings'
 local util = require 'trinity.base.util'
 
 local options = {
-  model = { default = 'inception_v3',
+  model = { default = 'inception_v3', position = true,
     help = 'a model in models/, a file (.lua .onnx .pt2 .et .json .txt), or a folder with config.json' },
   set = settings.of_model,
   batch_size = { type = 'number', min = 1, integer = true, help = "samples per micro-batch (default: the model's)" },
