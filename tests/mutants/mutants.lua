@@ -11,7 +11,7 @@ local trinity = require 'trinity'
 
 local home, folder = core.home, core.home .. '/tests/mutants/'
 local program = io.popen('readlink -f /proc/$PPID/exe'):read '*l'
-local most_s = { commit = 300, all = 1200 } -- that a job may take
+local max_cpu_s = { commit = 300, all = 1200 } -- processor time of each process of a job; 10 times that on the clock
 
 local function command(text, ...) return os.execute(text:format(...)) == 0 end
 
@@ -222,8 +222,9 @@ end
 --- Whether a job fails in a copy.
 local function fails(copy, job, tier, number)
   return not command("cd '%s' && TRINITY_HOME='%s' TRINITY_MUTANT=%d TRINITY_TIER=%s TRINITY_SEED=1 "
-    .. "TRINITY_FIRST=1 timeout -k 5 %d tests/run build --job '%s' >'%s.log' 2>&1 </dev/null", copy, copy, number, tier,
-    most_s[tier], job, copy)
+    .. "TRINITY_FIRST=1; export TRINITY_HOME TRINITY_MUTANT TRINITY_TIER TRINITY_SEED TRINITY_FIRST; ulimit -t %d; "
+    .. "timeout -k 5 %d tests/run build --job '%s' >'%s.log' 2>&1 </dev/null", copy, copy, number, tier,
+    max_cpu_s[tier], 10 * max_cpu_s[tier], job, copy)
 end
 
 local sound = {} -- tier .. job -> whether it passes without a mutant
