@@ -183,7 +183,8 @@ local function record(tier, path)
   for line in io.lines(path) do
     local job, processor_s, wall_s = line:match '^(%S+) (%S+) (%S+)$'
     if not times[job] then times[job] = { commit = 0, all = 0 } end
-    times[job][tier] = tonumber(processor_s)
+    processor_s, wall_s = tonumber(processor_s), tonumber(wall_s)
+    times[job][tier] = processor_s
     times[job].waits = wall_s - processor_s > 5 and wall_s > 2 * processor_s
   end
   for job, found in pairs(times) do -- in any order: they are sorted below
