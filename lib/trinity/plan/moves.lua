@@ -106,6 +106,17 @@ moves.register('devices', function(point, about)
   return list
 end)
 
+--- Half and twice the ranks that share out experts: no bound knows how long the host dispatches experts' kernels.
+moves.register('expert', function(point, about)
+  local list = {}
+  for _, expert in ipairs { point.expert / 2, point.expert * 2 } do
+    if expert >= 1 and point.data % expert == 0 and about.space:takes(point, 'expert', expert) then
+      list[#list + 1] = changed(point, { expert = expert, stages = stages_anew(point, about) })
+    end
+  end
+  return list
+end)
+
 --- Half and twice the bucket.
 moves.register('bucket', function(point, about)
   local list = {}
