@@ -29,8 +29,8 @@ void parse_recompute(std::string_view text, Parallelism& given);
 /// What parse_recompute() reads.
 std::string recompute_text(const Parallelism& given);
 
-/// The forward operators of the layers that belong to the modules of a strategy. Throws ArgumentError for a module of which
-/// the graph has none.
+/// The forward operators of the layers that belong to the modules of a strategy. Throws ArgumentError for a module that
+/// the graph does not have.
 std::vector<int32_t> module_operators(const Parallelism& given, const Graph& graph, const Layers& layers);
 
 }  // namespace trinity

@@ -45,8 +45,8 @@ struct OnnxOptions {
 /// that are defined twice or not at all, cycles, shapes that are missing at a later opset, negative
 /// dimensions, tensors of more than 2^50 bytes or 32 dimensions, more than 2^19 nodes or
 /// 2^20 values, more parts than 1 GiB can hold. Throws ArgumentError for options that name a
-/// dimension which the file does not have. Operators of unknown types and shapes that nothing
-/// tells are warnings.
+/// dimension which the file does not have. Operators of unknown types and unknown
+/// shapes are warnings.
 Imported read_onnx(const std::string& path, const OnnxOptions& options = {});
 
 /// The same from bytes; `source` stands for the file name in errors.

@@ -15,7 +15,7 @@ struct Finding {
 };
 
 /// Gives every value its element type, shape and role. What the file says of a shape comes before
-/// what libonnx infers (onnx_infer.h); a dimension that neither tells takes the options' size. Nodes
+/// what libonnx infers (onnx_infer.h); a dimension that both leave open takes the options' size. Nodes
 /// that need no operator become `folded`: those that read only constants, Shape and Size of known
 /// shapes, other names of weights. Throws FileError as complete_shapes() does, and naming the node
 /// for sizes beyond check_shape's.

@@ -14,7 +14,7 @@ local util = require 'trinity.base.util'
 
 local cli = {}
 
---- A declaration of a command: shared options by name beside its own (command/shared.lua).
+--- Declares a command's options: shared ones by name (command/shared.lua), and its own.
 cli.declare = require 'trinity.command.shared'
 
 -- Bandwidths of the machines of published simulators: devices joined by wires without latency, without a memory limit.
@@ -133,7 +133,7 @@ local function cluster_of(options)
   return not published[options.rules] and options.cluster or nil
 end
 
---- The graph that options `model`, `batch_size` (nil: the model's own) and `set` name; `further` are options beside.
+--- The graph that options `model`, `batch_size` (nil: the model's own) and `set` name; `further`: additional options.
 function cli.load_model(options, further)
   local given = util.merged(options_of_file[options] or {}, settings.read('set', options.set))
   local batch_size = options.batch_size

@@ -1,5 +1,5 @@
 -- The options that several commands have, each declared once: what is trained and where, the strategy, what makes it,
--- limits, and how results are told.
+-- limits, and how results are printed.
 
 local settings = require 'trinity.command.settings'
 local util = require 'trinity.base.util'

@@ -4,7 +4,7 @@ local diff = {}
 
 local function escaped(text) return (text:gsub('%p', '%%%0')) end
 
--- Every writer changes entry.text (false: the line goes) or calls add(entry, text) for a line behind it, and returns
+-- Every writer changes entry.text (false: the line goes) or calls add(entry, text) for a line after it, and returns
 -- the entry that it changed; nil where the file has no place.
 local writers = {}
 

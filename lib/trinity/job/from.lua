@@ -8,7 +8,7 @@ local util = require 'trinity.base.util'
 
 local from = {}
 
---- What the command tells: { lines, step_time_s (of the plan; nil where none is faster), before_s, changes { name,
+--- Returns what the command prints: { lines, step_time_s (of the plan; nil where none is faster), before_s, changes { name,
 --- value, gives_s }, missed }.
 ---@param path string
 ---@param options table cluster, keep, simulations, output, quiet

@@ -83,7 +83,7 @@ end
 
 local function is_argument(word) return word:match '^%-%-?[%a]' ~= nil end
 
--- The value of an argument by the words behind it; the place of the next word.
+-- Returns the value of an argument, read from the words after it, and the place of the next word.
 local function take(job, words, at, argument, attached)
   local values, from = {}, at
   if attached then values[1] = attached end

@@ -6,7 +6,8 @@ local util = require 'trinity.base.util'
 
 local shell = {}
 
--- The commands of a text: lists of raw words, split outside quotes and parentheses; `after` is | or & behind || or &&.
+-- The commands of a text: lists of raw words, split outside quotes and parentheses. `after` is '|' or '&' for a command
+-- that follows || or &&.
 local function commands_of(text)
   local all, words, word, at, deep, quote = {}, {}, nil, 1, 0, nil
   text = ('\n' .. text:gsub('\r', '') .. '\n'):gsub('\n[ \t]*#[^\n]*', '\n') -- a comment does not go on

@@ -96,7 +96,7 @@ local function scaled_nodes(step)
   return kind_of, square_s / work_s
 end
 
---- A function of a draw that gives the factor of every node by the lengths of its micro-batch.
+--- Returns a function: sample -> (node -> factor of its time by the lengths of its micro-batch).
 local function by_lengths(step, strategy, options)
   if options.lengths == nil then return function() return function() return 1 end end end
   if not strategy.mesh then util.fail("%s: option 'lengths': expected a strategy with a mesh", owner) end

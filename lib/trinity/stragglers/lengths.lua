@@ -14,7 +14,7 @@ local function sequence_of(owner, graph)
   util.fail("%s: option 'lengths': expected a network of sequences, got graph '%s'", owner, graph.name)
 end
 
---- A function that draws a length: by the rows of a histogram (columns length, count), or the script's own.
+--- Returns a function that samples a length: by the rows of a histogram (columns length, count), or the script's own.
 local function drawer(lengths)
   if type(lengths) == 'function' then return lengths end
   local rows, total = {}, 0

@@ -83,7 +83,7 @@ return function(step)
     return found
   end
 
-  --- Sends (or receives) of a worker beside the computes that they belong to; only those with a peer are given back.
+  --- Pairs the sends (or receives) of a worker with their computes; returns those with a peer.
   local function matched(cell, direction, kind, delta)
     local computes = cell[direction .. '-compute'] or {}
     local list = cell[direction .. '-' .. kind] or {}

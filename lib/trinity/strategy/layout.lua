@@ -144,7 +144,7 @@ function layout.refusal(stages, pipeline, layers, ahead, empty)
   return refusal_of_ahead(stages, pipeline, ahead or 0)
 end
 
---- How many layers of a graph predict further tokens: they stand behind the others, as 'further_1/...'.
+--- How many layers of a graph predict further tokens: they follow the others, as 'further_1/...'.
 function layout.ahead(graph)
   local count = 0
   for i = 1, graph.operators do

@@ -1,4 +1,4 @@
--- trinity.rank_order: the orders in which the axes of a mesh can lie on devices, priced, with their rank files.
+-- trinity.rank_order: the orders in which the axes of a mesh can lie on devices, with simulated step times and rank files.
 
 local check = require 'trinity.base.check'
 local parallelism = require 'trinity.strategy.parallelism'
@@ -30,7 +30,7 @@ local function strides_of(order, sizes)
   return strides, stride
 end
 
---- Every order of the axes that have several devices, the others behind them.
+--- Every order of the axes that have several devices; axes of one device follow.
 local function orders_of(sizes)
   local used, rest, all = {}, {}, {}
   for _, axis in ipairs(axes) do table.insert(sizes[axis] > 1 and used or rest, axis) end
