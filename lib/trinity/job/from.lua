@@ -8,8 +8,8 @@ local util = require 'trinity.base.util'
 
 local from = {}
 
---- Returns what the command prints: { lines, step_time_s (of the plan; nil where none is faster), before_s, changes { name,
---- value, gives_s }, missed }.
+--- Returns what the command prints: { lines, step_time_s (of the plan; nil where none is faster), before_s,
+--- changes { name, value, gives_s }, missed }.
 ---@param path string
 ---@param options table cluster, keep, simulations, output, quiet
 ---@return table

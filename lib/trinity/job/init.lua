@@ -41,7 +41,18 @@ local function reader_of(path, text)
   if extension == 'json' then
     -- Hjson, as DeepSpeed reads it: comments, and commas before a closing bracket.
     local plain = ('\n' .. text):gsub('\n%s*//[^\n]*', '\n'):gsub('\n%s*#[^\n]*', '\n'):gsub(',(%s*[%]}])', '%1'):sub(2)
-    return client 'deepspeed', function(found) client('deepspeed').read(found, json.decode(plain, path)) end
+    return client 'deepspeed', function(found)
+      local tree, deepspeed = json.decode(plain, path), client 'deepspeed'
+      local known, any = false, nil
+      for key in util.sorted_pairs(type(tree) == 'table' and tree or {}) do
+        known, any = known or deepspeed.known(key), any or key
+      end
+      if any and not known then
+        util.fail("%s: expected arguments of DeepSpeed, as train_batch_size, got none of them ('%s' and others)", path,
+          tostring(any))
+      end
+      deepspeed.read(found, tree)
+    end
   end
   if extension == 'yaml' or extension == 'yml' then
     local map, repeated = yaml.read(text, path)

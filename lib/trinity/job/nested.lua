@@ -58,8 +58,8 @@ local function fits(kind, value)
   return true
 end
 
---- Reads a tree of values into a job: job.flat (values by path), job.faults; on_unknown(path, section) is called for a key
---- that is not declared, on_kind(path, key, value) of a value of another kind.
+--- Reads a tree of values into a job: job.flat (values by path), job.faults. Calls on_unknown(path, section) for a key
+--- that is not declared, on_kind(path, key, value) for a value of another kind.
 ---@param job table
 ---@param declared table
 ---@param tree table

@@ -1,4 +1,4 @@
--- trinity.rank_order: the orders in which the axes of a mesh can lie on devices, with simulated step times and rank files.
+-- trinity.rank_order: orders of the axes of a mesh on devices, with simulated step times and rank files.
 
 local check = require 'trinity.base.check'
 local parallelism = require 'trinity.strategy.parallelism'

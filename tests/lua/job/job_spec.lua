@@ -55,6 +55,10 @@ describe('a launch script', function()
     expect(function() trinity.job(file_of('sh', 'echo hello\n')) end)
       :raises 'expected a command that starts pretrain_%*%.py'
   end)
+  it('is refused as JSON of another program', function()
+    expect(function() trinity.job(file_of('json', '{"format":"trinity-strategy"}')) end)
+      :raises "expected arguments of DeepSpeed, as train_batch_size, got none of them %('format' and others%)"
+  end)
 end)
 
 describe('rules', function()
