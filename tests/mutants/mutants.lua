@@ -1,10 +1,11 @@
--- Do the tests notice faults? Each line of library.txt and engine.txt is a mutant: one place of a line changed. The
--- jobs that `test touched` runs for its file judge it, those of its own room first: a commit's tests, and where these
--- all pass, all tests. Use:
+-- Do the tests notice faults? Each line of library.txt and engine.txt is a mutant: one place of a line changed. First
+-- every job of a commit runs once and notes which of these lines it executes; then each mutant is judged by the jobs
+-- that execute its line, the shortest first. Mutants that a commit's tests do not notice are judged by all tests in the
+-- same way. Use:
 --   scripts/bootstrap test mutants [library|engine [NUMBER ...]]     both lists, or mutants by their number
 --   scripts/bootstrap test mutants draw library|engine COUNT [SEED]  prints new ones
 -- The tree is copied; mutants of the engine are built into one program in which $TRINITY_MUTANT chooses. A job that
--- takes too long has noticed. Not a part of the whole run.
+-- takes too long counts as failed. Not a part of the whole run.
 
 local core = require 'trinity.core'
 local trinity = require 'trinity'
@@ -160,18 +161,28 @@ end
 
 -- ---- Judging
 
---- A copy of the tree; of the engine a build of it with all mutants.
-local function make_copy(kind, mutants)
+local function run_shell(text, ...)
+  if not command(text, ...) then error('failed: ' .. text:format(...), 0) end
+end
+
+--- A copy of the tree's files; build is that of the tree, by a link, or none.
+local function copy_tree(build)
   local copy = os.tmpname()
-  command("rm '%s' && mkdir '%s' && cd '%s' && git ls-files -z | xargs -0 cp --parents -t '%s'", copy, copy, home, copy)
+  run_shell("rm '%s' && mkdir '%s' && cd '%s' && git ls-files -z | xargs -0 cp --parents -t '%s'",
+    copy, copy, home, copy)
   command("ln -s '%s/../shared' '%s/../shared' 2>/dev/null", home, copy)
-  if kind == 'library' then
-    command("ln -s '%s/build' '%s/build'", home, copy)
-    return copy
-  end
+  if build then run_shell("ln -s '%s' '%s/build'", build, copy) end
+  return copy
+end
+
+--- Builds the mutants of the engine into a copy; each notes in $TRINITY_REACHED that its line is executed.
+local function build_engine(copy, mutants)
   core.write_file(copy .. '/engine/base/mutant.h', [[
 #pragma once // and no other header: it may be included inside a namespace
 extern "C" char* getenv(const char*);
+extern "C" int open(const char*, int, ...);
+extern "C" long write(int, const void*, unsigned long);
+extern "C" int close(int);
 namespace trinity {
 inline bool mutant(int number) {
   static const int chosen = [] {
@@ -179,6 +190,14 @@ inline bool mutant(int number) {
     for (const char* c = getenv("TRINITY_MUTANT"); c && *c; ++c) value = 10 * value + (*c - '0');
     return value;
   }();
+  static bool seen[100];
+  if (!seen[number]) {
+    seen[number] = true;
+    const char* path = getenv("TRINITY_REACHED");
+    const int file = path ? open(path, 02001) : -1; // O_WRONLY | O_APPEND
+    const char digits[] = {char('0' + number / 10), char('0' + number % 10), 10};
+    if (file >= 0 && write(file, digits, 3) == 3) close(file);
+  }
   return number == chosen;
 }
 }
@@ -190,28 +209,43 @@ inline bool mutant(int number) {
     elseif text:sub(1, #head) ~= head then text = head .. text end
     core.write_file(copy .. '/' .. mutant.path, text)
   end
-  if not command("cd '%s' && cmake -S . -B build -G Ninja >cmake.log && ninja -C build -k 0", copy) then
-    error(copy .. ': the mutants do not compile', 0)
-  end
-  return copy
+  run_shell("cd '%s' && cmake -S . -B build -G Ninja >cmake.log && ninja -C build -k 0", copy)
 end
 
---- Jobs for a changed path: those of its own room first, of these and of the others the shortest.
-local function jobs_of(path)
-  local room, own, others = path:match '^engine/([^/]*)/' or path:match '^lib/trinity/([^/]*)/', {}, {}
-  for line in io.popen(("'%s' '%s/tests/jobs.lua' commit changed '%s'"):format(program, home, path)):lines() do
-    local job = line:match '^%S+'
-    local list = (job .. '/'):find('/' .. (room or '') .. '/', 1, true) and own or others
-    if not job:find '^lua/tree/' then table.insert(list, 1, job) end -- which look at texts, and at other processes
+local reached_head = [[local mutant_reached do local path, seen = os and os.getenv 'TRINITY_REACHED', {} ]]
+  .. [[mutant_reached = function(n) if not path or seen[n] then return end seen[n] = true ]]
+  .. [[local file = io.open(path, 'a') if file then file:write(n, '\n') file:close() end end end ]]
+
+--- Makes files of the library in a copy note in $TRINITY_REACHED that the lines of mutants are executed; where no
+--- statement begins on a line, that the nearest line above where one does is.
+local function note_lines(copy, mutants)
+  for _, mutant in ipairs(mutants) do
+    local path = copy .. '/' .. mutant.path
+    local lines, at = lines_of(core.read_file(path)), nil
+    for i, line in ipairs(lines) do
+      if not at and line:find(mutant.from, 1, true) and line:match '^%s*(.*)$' == mutant.from then at = i end
+    end
+    if not at then error(('%s has no line %s'):format(mutant.path, mutant.from), 0) end
+    while true do
+      local line = lines[at]
+      lines[at] = ('mutant_reached(%d) %s'):format(mutant.number, line)
+      if at == 1 or loadstring(reached_head .. table.concat(lines, '\n')) then break end
+      lines[at], at = line, at - 1
+    end
+    core.write_file(path, table.concat(lines, '\n') .. '\n')
   end
-  for _, job in ipairs(others) do own[#own + 1] = job end
-  return own
+  local done = {}
+  for _, mutant in ipairs(mutants) do
+    local path = copy .. '/' .. mutant.path
+    if not done[path] then core.write_file(path, reached_head .. core.read_file(path)) end
+    done[path] = true
+  end
 end
 
 --- Whether `test all` runs more of a job than a commit does.
 local function has_more(job)
   local spec = job:match '^lua/(.*)'
-  if job == 'luacheck' or not spec then return job ~= 'luacheck' end
+  if not spec then return true end
   local text = core.read_file(('%s/tests/lua/%s_spec.lua'):format(home, spec))
   for _, word in ipairs { 'it_all', 'all_only', 'draws' } do
     if text:find(word, 1, true) then return true end
@@ -219,51 +253,118 @@ local function has_more(job)
   return false
 end
 
---- Whether a job fails in a copy.
-local function fails(copy, job, tier, number)
-  return not command("cd '%s' && TRINITY_HOME='%s' TRINITY_MUTANT=%d TRINITY_TIER=%s TRINITY_SEED=1 "
-    .. "TRINITY_FIRST=1; export TRINITY_HOME TRINITY_MUTANT TRINITY_TIER TRINITY_SEED TRINITY_FIRST; ulimit -t %d; "
-    .. "timeout -k 5 %d tests/run build --job '%s' >'%s.log' 2>&1 </dev/null", copy, copy, number, tier,
-    max_cpu_s[tier], 10 * max_cpu_s[tier], job, copy)
+--- The jobs of a tier that can judge: not those that look at texts and at other processes.
+local function jobs_of(tier)
+  local jobs = {}
+  for line in io.popen(("'%s' '%s/tests/jobs.lua' %s all"):format(program, home, tier)):lines() do
+    local job = line:match '^%S+'
+    local judges = not job:find '^lua/tree/' and job ~= 'luacheck'
+    if judges and (tier == 'commit' or has_more(job)) then jobs[#jobs + 1] = job end
+  end
+  return jobs
 end
 
-local sound = {} -- tier .. job -> whether it passes without a mutant
+--- The shell's line for a job in a copy; `output` gets what it prints.
+local function job_line(copy, job, tier, number, output)
+  return ("cd '%s' && ulimit -t %d && TRINITY_HOME='%s' TRINITY_MUTANT=%d TRINITY_TIER=%s TRINITY_SEED=1 "
+    .. "TRINITY_FIRST=1 timeout -k 5 %d tests/run build --job '%s' >'%s' 2>&1 </dev/null"):format(copy,
+    max_cpu_s[tier], copy, number, tier, 10 * max_cpu_s[tier], job, output)
+end
 
---- The first job of a tier that fails with a mutant and passes without; nil where there is none.
-local function noticed(copy, mutant, tier)
-  for _, job in ipairs(jobs_of(mutant.path)) do
-    local failed = false
-    if tier == 'commit' or has_more(job) then
-      if mutant.text then core.write_file(copy .. '/' .. mutant.path, mutant.text) end
-      failed = fails(copy, job, tier, mutant.number)
-      if mutant.text then core.write_file(copy .. '/' .. mutant.path, core.read_file(home .. '/' .. mutant.path)) end
-    end
-    if failed then
-      local key = tier .. job
-      if sound[key] == nil then sound[key] = not fails(copy, job, tier, 0) end
-      if sound[key] then return job end
-      io.stderr:write(("%s fails without a mutant and judges none\n"):format(job))
+--- Runs lines of the shell, as many at a time as there are cores.
+local function run_lines(lines)
+  local path = os.tmpname()
+  core.write_file(path, table.concat(lines, '\0') .. '\0')
+  command("xargs -0 -a '%s' -n 1 -P \"$(nproc)\" sh -c", path)
+  os.remove(path)
+end
+
+--- Runs each job of a tier without a mutant. Gives mutant number -> the jobs that passed and executed its line, the
+--- shortest first.
+local function reached_by(copy, tier)
+  local folder_of, lines, jobs = os.tmpname(), {}, jobs_of(tier)
+  run_shell("rm '%s' && mkdir '%s'", folder_of, folder_of)
+  for i, job in ipairs(jobs) do
+    local base = ('%s/%d'):format(folder_of, i)
+    lines[i] = ("export TRINITY_REACHED='%s.reached'; : >$TRINITY_REACHED; began=$(date +%%s%%N); (%s) && "
+      .. "echo $(($(date +%%s%%N) - began)) >'%s.ns'"):format(base, job_line(copy, job, tier, 0, base .. '.log'), base)
+  end
+  run_lines(lines)
+  local list, by_number = {}, {}
+  for i, job in ipairs(jobs) do
+    local base = ('%s/%d'):format(folder_of, i)
+    if core.exists(base .. '.ns') then
+      local ns, reached = tonumber(core.read_file(base .. '.ns')), core.read_file(base .. '.reached')
+      list[#list + 1] = { job = job, ns = ns, reached = reached }
+    else
+      io.stderr:write(('%s fails without a mutant and judges none\n'):format(job))
     end
   end
+  table.sort(list, function(a, b) return a.ns ~= b.ns and a.ns < b.ns or a.ns == b.ns and a.job < b.job end)
+  for _, entry in ipairs(list) do
+    local seen = {}
+    for number in entry.reached:gmatch '%d+' do
+      number = tonumber(number)
+      if not seen[number] then
+        by_number[number] = by_number[number] or {}
+        table.insert(by_number[number], entry.job)
+      end
+      seen[number] = true
+    end
+  end
+  command("rm -rf '%s'", folder_of)
+  return by_number
+end
+
+--- Judges mutants by a tier's jobs: number -> the first job that fails. Copies of the library are one for each mutant.
+local function judged(kind, copy, mutants, tier, by_number)
+  local lines, found, verdicts = {}, {}, os.tmpname()
+  run_shell("rm '%s' && mkdir '%s'", verdicts, verdicts)
+  for _, mutant in ipairs(mutants) do
+    local number, place, parts = mutant.number, copy, {}
+    if kind == 'library' then
+      place = copy_tree(home .. '/build')
+      local text = changed(place, mutant, function(line) return line:match '^%s*' .. mutant.to end)
+      core.write_file(place .. '/' .. mutant.path, text)
+    end
+    for _, job in ipairs(by_number[number] or {}) do
+      parts[#parts + 1] = ("(%s) || { echo '%s' >'%s/%d'; break; }"):format(
+        job_line(place, job, tier, number, ('%s/%d.log'):format(verdicts, number)), job, verdicts, number)
+    end
+    lines[#lines + 1] = ('while :; do %s\nbreak; done; echo "%s %d $(cat %s/%d 2>/dev/null || echo -)"%s'):format(
+      table.concat(parts, '\n'), tier, number, verdicts, number,
+      kind == 'library' and ("; rm -rf '%s'"):format(place) or '')
+  end
+  run_lines(lines)
+  for _, mutant in ipairs(mutants) do
+    local path = ('%s/%d'):format(verdicts, mutant.number)
+    found[mutant.number] = core.exists(path) and core.read_file(path):match '%S+' or nil
+  end
+  command("rm -rf '%s'", verdicts)
+  return found
 end
 
 local function judge(kind, numbers)
-  local mutants, by_commit, by_all = mutants_of(kind), 0, 0
-  local copy = make_copy(kind, mutants)
+  local mutants, left, by_commit = mutants_of(kind), {}, 0
   local chosen = #numbers == 0 and mutants or {}
   for i, number in ipairs(numbers) do chosen[i] = mutants[tonumber(number)] end
+  local copy = copy_tree(kind == 'library' and home .. '/build')
+  if kind == 'library' then note_lines(copy, mutants) else build_engine(copy, mutants) end
+  local by_number = reached_by(copy, 'commit')
+  local found = judged(kind, copy, chosen, 'commit', by_number)
   for _, mutant in ipairs(chosen) do
-    if kind == 'library' then
-      mutant.text = changed(copy, mutant, function(line) return line:match '^%s*' .. mutant.to end)
-    end
-    local start = core.clock_s()
-    local job, tier = noticed(copy, mutant, 'commit'), 'commit'
-    by_commit = by_commit + (job and 1 or 0)
-    if not job then job, tier = noticed(copy, mutant, 'all'), 'all' end
-    by_all = by_all + (job and 1 or 0)
-    print(('%-8s %2d  %s: %s -> %s  (%s%.0f s)'):format(job and tier or 'SURVIVED', mutant.number, mutant.path,
-      mutant.from, mutant.to, job and job .. ', ' or '', core.clock_s() - start))
-    io.stdout:flush()
+    if found[mutant.number] then by_commit = by_commit + 1 else left[#left + 1] = mutant end
+  end
+  local by_number_all = #left > 0 and reached_by(copy, 'all') or {}
+  local later = judged(kind, copy, left, 'all', by_number_all)
+  local by_all = by_commit
+  for _, mutant in ipairs(chosen) do
+    local number = mutant.number
+    local job = found[number] or later[number]
+    if later[number] then by_all = by_all + 1 end
+    local executed = by_number[number] or by_number_all[number]
+    print(('%-8s %2d  %s: %s -> %s  (%s)'):format(found[number] and 'commit' or job and 'all' or 'SURVIVED', number,
+      mutant.path, mutant.from, mutant.to, job or executed and 'its line is executed' or 'no test executes its line'))
   end
   command("rm -rf '%s'", copy)
   print(('%s: %d mutants, a commit\'s tests notice %d, all tests %d'):format(kind, #chosen, by_commit, by_all))
