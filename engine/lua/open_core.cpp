@@ -17,6 +17,7 @@ int open_core(lua_State* L) {
   open_search(L);
   open_ranker(L);
   open_moves(L);
+  open_task_graph(L);
   open_selection(L);
   open_pase(L);
   open_splits(L);

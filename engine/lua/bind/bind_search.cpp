@@ -6,8 +6,6 @@
 #include "lua/bind/module.h"
 #include "lua/bind/option_list.h"
 #include "lua/bind/option_reader.h"
-#include "search/construct/baechi.h"
-#include "search/construct/list_schedule.h"
 #include "search/partition/fm.h"
 #include "search/partition/metis.h"
 #include "search/partition/partition_options.h"
@@ -272,19 +270,6 @@ Construction from_assignment(const PlacementSpace& space, const Assignment& assi
   return {space.placement(assignment), {}};
 }
 
-/// Sets the fact order (a list of operators a device) of a list schedule.
-void set_order(lua_State* L, const ListSchedule& list, int32_t devices) {
-  const auto schedule = order_schedule(list, devices);
-  lua_newtable(L);
-  for (int32_t d = 0; d < devices; ++d) {
-    const auto first = schedule.order_first[d];
-    const auto last = schedule.order_first[static_cast<size_t>(d) + 1];
-    push_numbers(L, std::span(schedule.order.data() + first, schedule.order.data() + last), 1);
-    lua_rawseti(L, -2, d + 1);
-  }
-  lua_setfield(L, -2, "order");
-}
-
 using Construct = Construction (*)(lua_State*, Fields&, const PlacementSpace&);
 
 Construction metis(lua_State*, Fields& fields, const PlacementSpace& space) {
@@ -306,29 +291,6 @@ Construction fm(lua_State*, Fields& fields, const PlacementSpace& space) {
   o.seed = seed_of(fields);
   each_partition_option(o, OptionReader{fields});
   return from_assignment(space, fm_partition(space, o));
-}
-
-Construction contiguous(lua_State*, Fields&, const PlacementSpace& space) {
-  return from_assignment(space, contiguous_cut(space));
-}
-
-template <ListSchedule (*Schedule)(const TaskGraph&)>
-Construction list_scheduler(lua_State* L, Fields&, const PlacementSpace& space) {
-  const auto list = Schedule(make_task_graph(space.problem()));
-  set_order(L, list, space.devices());
-  return {list.processor, {}};
-}
-
-template <BaechiResult (*Schedule)(const Problem&)>
-Construction baechi(lua_State* L, Fields&, const PlacementSpace& space) {
-  const auto result = Schedule(space.problem());
-  if (!result.feasible) return {{}, result.reason};
-  set_order(L, result.list, space.devices());
-  return {result.list.processor, {}};
-}
-
-Construction topo(lua_State*, Fields&, const PlacementSpace& space) {
-  return {m_topo(space.problem()), {}};
 }
 
 Construction max_load(lua_State* L, Fields& fields, const PlacementSpace& space) {
@@ -362,18 +324,10 @@ int method_options(lua_State* L) {
 }
 
 /// construct(problem, method, options, placement) -> facts, or nil and why there is no placement.
-/// Fills the placement. Facts: order of list schedulers; whether max_load is exact.
+/// Fills the placement. Facts: whether max_load is exact.
 int search_construct(lua_State* L) {
-  static const std::map<std::string, Construct> kMethods = {{"contiguous", contiguous},
-                                                            {"cpop", list_scheduler<cpop>},
-                                                            {"etf", list_scheduler<etf>},
-                                                            {"fm", fm},
-                                                            {"heft", list_scheduler<heft>},
-                                                            {"m_etf", baechi<m_etf>},
-                                                            {"m_topo", topo},
-                                                            {"max_load", max_load},
-                                                            {"metis", metis},
-                                                            {"scotch", scotch}};
+  static const std::map<std::string, Construct> kMethods = {
+      {"fm", fm}, {"max_load", max_load}, {"metis", metis}, {"scotch", scotch}};
   const auto problem = object_arg<BoundProblem>(L, 1, "problem").problem;
   const auto construct = find_method(kMethods, string_arg(L, 2, "method"));
   table_arg(L, 3, "options");

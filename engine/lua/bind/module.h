@@ -142,6 +142,7 @@ void open_problem(lua_State* L);
 void open_simulator(lua_State* L);
 void open_search(lua_State* L);
 void open_ranker(lua_State* L);
+void open_task_graph(lua_State* L);
 void open_moves(lua_State* L);  // and more methods of problems, after open_problem()
 void open_selection(lua_State* L);
 void open_pase(lua_State* L);

@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/index.h"
-#include "search/placement/task_graph.h"
 
 namespace trinity {
 namespace {
@@ -72,41 +71,6 @@ std::vector<int32_t> cut_row(const std::vector<double>& work, int32_t parts) {
     whole.push_back(all > 0 ? std::llround(w / all * 0x1p40) : 0);
   }
   return cut_row(whole, whole.size(), parts);
-}
-
-std::vector<int32_t> pipeline_order(const Problem& problem) {
-  const auto tasks = make_task_graph(problem);
-  const auto units = problem.graph().unit_count();
-  constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
-  std::vector<int32_t> key(at(units), kNone);
-  for (int32_t o = 0; o < tasks.tasks; ++o)
-    if (!tasks.follows[o]) {
-      auto& first = key[tasks.group[o]];
-      first = std::min(first, o);
-    }
-  // A weight's own gradient and update cost something, but its first reader comes before them.
-  for (int32_t o = tasks.tasks - 1; o >= 0; --o) {
-    if (!tasks.follows[o]) continue;
-    auto& first = key[tasks.group[o]];
-    for (const auto& edge : tasks.readers(o))
-      first = std::min(first, tasks.follows[edge.to] ? key[tasks.group[edge.to]] : edge.to);
-  }
-  std::vector<int32_t> order(at(units));
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int32_t a, int32_t b) { return key[a] < key[b]; });
-  return order;
-}
-
-Assignment contiguous_cut(const PlacementSpace& space) {
-  const auto order = pipeline_order(space.problem());
-  std::vector<int64_t> work;
-  for (int32_t device = 0; device < space.devices(); ++device)
-    for (const int32_t unit : order) work.push_back(space.cost_ns(unit, device));
-  const auto part = cut_row(work, order.size(), space.devices());
-  Assignment assignment(order.size());
-  for (size_t i = 0; i < order.size(); ++i) assignment[order[i]] = part[i];
-  return assignment;
 }
 
 }  // namespace trinity

@@ -28,19 +28,6 @@ std::pair<double, double> mean_link(const TaskGraph& graph) {
   return {latency / static_cast<double>(pairs), inverse_rate / static_cast<double>(pairs)};
 }
 
-/// The largest over the readers of `task` of (mean wire of all tensors to it + value[reader]).
-double longest_out(const TaskGraph& graph, int32_t task, const std::vector<double>& value) {
-  double longest = 0, wire = 0;
-  const auto readers = graph.readers(task);
-  for (size_t i = 0; i < readers.size(); ++i) {
-    wire += graph.mean_wire(readers[i].bytes);
-    if (i + 1 < readers.size() && readers[i + 1].to == readers[i].to) continue;
-    longest = std::max(longest, wire + value[readers[i].to]);
-    wire = 0;
-  }
-  return longest;
-}
-
 }  // namespace
 
 void TaskGraph::check() const {
@@ -78,8 +65,6 @@ void TaskGraph::index() {
   edges.erase(std::unique(edges.begin(), edges.end(),
                           [&](const Edge& a, const Edge& b) { return key(a) == key(b); }),
               edges.end());
-  group_size.assign(at(*std::max_element(group.begin(), group.end())) + 1, 0);
-  for (const int32_t g : group) ++group_size[g];
   out_first.assign(at(tasks) + 1, 0);
   in_first.assign(at(tasks) + 1, 0);
   for (const auto& edge : edges) {
@@ -105,23 +90,10 @@ void TaskGraph::find_followers() {
   }
 }
 
-std::vector<int32_t> TaskGraph::awaited_inputs() const {
-  std::vector<int32_t> missing(at(tasks), 0);
-  for (const auto& edge : edges)
-    if (!follows[edge.from]) ++missing[edge.to];
-  return missing;
-}
-
 double TaskGraph::mean_cost(int32_t task) const {
   double sum = 0;
   for (int32_t p = 0; p < processors; ++p) sum += static_cast<double>(cost_of(task, p));
   return sum / processors;
-}
-
-int64_t TaskGraph::wire(int32_t from, int32_t to, int64_t bytes) const {
-  if (from == to) return 0;
-  const size_t link = at(from) * at(processors) + at(to);
-  return latency[link] + static_cast<int64_t>(static_cast<double>(bytes) / rate[link] + 0.5);
 }
 
 std::span<const TaskGraph::Edge> TaskGraph::readers(int32_t task) const {
@@ -153,59 +125,6 @@ TaskGraph make_task_graph(const Problem& problem) {
   graph.group.assign(units.begin(), units.end());
   graph.index();
   return graph;
-}
-
-std::vector<int32_t> missing_followers(const TaskGraph& graph, std::span<const int32_t> processor,
-                                       int32_t task) {
-  const auto missing = [&](int32_t e) {
-    const int32_t from = graph.edges[e].from;
-    return graph.follows[from] && processor[from] < 0;
-  };
-  const auto inputs = graph.inputs(task);
-  if (std::none_of(inputs.begin(), inputs.end(), missing)) return {};
-  std::set<int32_t> found;
-  std::vector<int32_t> open{task};
-  while (!open.empty()) {
-    const int32_t reader = open.back();
-    open.pop_back();
-    for (const int32_t e : graph.inputs(reader)) {
-      const int32_t from = graph.edges[e].from;
-      if (missing(e) && found.insert(from).second) open.push_back(from);
-    }
-  }
-  return {found.begin(), found.end()};
-}
-
-std::vector<double> upward_ranks(const TaskGraph& graph) {
-  std::vector<double> rank(at(graph.tasks), 0);
-  for (int32_t t = graph.tasks - 1; t >= 0; --t)
-    rank[t] = graph.mean_cost(t) + longest_out(graph, t, rank);
-  return rank;
-}
-
-std::vector<double> downward_ranks(const TaskGraph& graph) {
-  std::vector<double> rank(at(graph.tasks), 0);
-  for (int32_t t = 0; t < graph.tasks; ++t) {
-    double wire = 0;
-    const auto inputs = graph.inputs(t);
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const auto& edge = graph.edges[inputs[i]];
-      wire += graph.mean_wire(edge.bytes);
-      if (i + 1 < inputs.size() && graph.edges[inputs[i + 1]].from == edge.from) continue;
-      rank[t] = std::max(rank[t], rank[edge.from] + graph.mean_cost(edge.from) + wire);
-      wire = 0;
-    }
-  }
-  return rank;
-}
-
-std::vector<double> static_levels(const TaskGraph& graph) {
-  std::vector<double> level(at(graph.tasks), 0);
-  for (int32_t t = graph.tasks - 1; t >= 0; --t) {
-    for (const auto& edge : graph.readers(t)) level[t] = std::max(level[t], level[edge.to]);
-    level[t] += graph.mean_cost(t);
-  }
-  return level;
 }
 
 }  // namespace trinity

@@ -26,7 +26,6 @@ struct TaskGraph {
   std::vector<int64_t> latency;     ///< [from * processors + to]
   std::vector<double> rate;         ///< bytes per unit of time, as `latency`
   std::vector<int32_t> group;       ///< tasks of one group share a processor
-  std::vector<int32_t> group_size;  ///< tasks of every group
   std::vector<int32_t> in;          ///< edge numbers by reader, in order of edges
   std::vector<int32_t> in_first;    ///< tasks + 1 positions in `in`
   std::vector<int32_t> out_first;   ///< tasks + 1 positions in `edges`
@@ -46,17 +45,13 @@ struct TaskGraph {
                 static_cast<size_t>(processor)];
   }
   double mean_cost(int32_t task) const;
-  /// Latency plus bytes over rate, rounded once, as Problem::wire_ns(); 0 on one processor.
-  int64_t wire(int32_t from, int32_t to, int64_t bytes) const;
-  /// The mean of wire() over all ordered pairs of different processors; 0 when there is only one.
+  /// The mean of latency plus bytes over rate over all ordered pairs of different processors; 0 when
+  /// there is only one.
   double mean_wire(int64_t bytes) const {
     return mean_latency_ + mean_inverse_rate_ * static_cast<double>(bytes);
   }
   std::span<const Edge> readers(int32_t task) const;
   std::span<const int32_t> inputs(int32_t task) const;
-
-  /// What a scheduler waits for: edges into every task, without those from tasks that follow.
-  std::vector<int32_t> awaited_inputs() const;
 
  private:
   void check() const;
@@ -67,18 +62,5 @@ struct TaskGraph {
 /// The operators of a problem on its devices, tensors as edges, colocation units as groups. What a
 /// collective costs depends on the placement: its members cost nothing here.
 TaskGraph make_task_graph(const Problem& problem);
-
-/// The tasks that follow, lead to `task` through such tasks only and have no processor yet (-1), in
-/// ascending order.
-std::vector<int32_t> missing_followers(const TaskGraph& graph, std::span<const int32_t> processor,
-                                       int32_t task);
-
-/// rank_u of HEFT: mean cost plus the longest way to an exit, tasks and wires at their means.
-/// Several tensors between two tasks add up, as one wire carries them.
-std::vector<double> upward_ranks(const TaskGraph& graph);
-/// rank_d: the longest way from an entry to the start of the task, at means.
-std::vector<double> downward_ranks(const TaskGraph& graph);
-/// The same from a task's start to the end of the graph without wires: Hwang's static level.
-std::vector<double> static_levels(const TaskGraph& graph);
 
 }  // namespace trinity

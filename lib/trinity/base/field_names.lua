@@ -153,6 +153,9 @@ given.names = {
     schedule micro_batches priority order tasks stage splits]],
   ['trinity.SyncAction'] = [[what group age batches bfloat16]],
   ['trinity.Synchronisation'] = [[kind text]],
+  ['trinity.TaskGraph'] = [[task_count device_count edge_count cost_ns mean_cost_ns edge_from edge_to edge_tensor
+    edge_bytes in_edges first_in first_out latency_ns bytes_per_ns unit follows output_bytes workspace_bytes
+    fixed_bytes capacity_bytes mean_latency_ns mean_ns_per_byte]],
   ['trinity.Tensor'] = [[number shape dtype]],
   ['trinity.TensorInfo'] = [[name bytes shape dtype gradient producer readers]],
   ['trinity.TensorTarget'] = [[dtype device]],

@@ -1,4 +1,5 @@
--- Placements that are built, not searched for: list schedulers, partitioners, cuts (engine/search).
+-- Placements that are constructed, not searched for: list schedulers and cuts in Lua (heft.lua and the like, short
+-- enough to copy and change), partitioners of the engine (engine/search/partition).
 
 local core = require 'trinity.core'
 local options_of = require 'trinity.base.options'
@@ -6,19 +7,21 @@ local search = require 'trinity.search'
 local util = require 'trinity.base.util'
 
 -- name, class of its own options, what it is, who published it. `schedules`: it also gives an order (option `order`).
--- `needs`: what it asks of a problem. `engine`: what the engine calls it, where that is another name.
+-- `needs`: what it asks of a problem. `script`: whether it is a module of this folder, from a task graph to
+-- { device =, order = } or nil and why; `engine`: what the engine calls it, where that is another name.
 local all = {
   { 'contiguous', nil, 'consecutive parts along the forward pass, the largest least: the balance of GPipe',
-    'Huang et al. 2019' },
-  { 'cpop', nil, 'list scheduling along the critical path', 'Topcuoglu et al. 2002', schedules = true },
-  { 'etf', nil, 'list scheduling by the earliest start', 'Hwang et al. 1989', schedules = true },
+    'Huang et al. 2019', script = true },
+  { 'cpop', nil, 'list scheduling along the critical path', 'Topcuoglu et al. 2002', schedules = true, script = true },
+  { 'etf', nil, 'list scheduling by the earliest start', 'Hwang et al. 1989', schedules = true, script = true },
   { 'fm', 'FmOptions', 'partition by moves of least cut, recursive bisection',
     'Fiduccia and Mattheyses 1982' },
-  { 'heft', nil, 'list scheduling by upward rank and earliest finish', 'Topcuoglu et al. 2002', schedules = true },
+  { 'heft', nil, 'list scheduling by upward rank and earliest finish', 'Topcuoglu et al. 2002',
+    schedules = true, script = true },
   { 'm_etf', nil, 'Baechi: earliest start within memory', 'Jeon et al. 2020',
-    schedules = true, needs = 'room for all on the devices together' },
+    schedules = true, needs = 'room for all on the devices together', script = true },
   { 'm_topo', nil, 'Baechi: fills devices in topological order', 'Jeon et al. 2020',
-    needs = 'room for all on the devices together' },
+    needs = 'room for all on the devices together', script = true },
   { 'max_load_dp', nil, 'contiguous parts of least load, transfers counted', 'Tarnawski et al. 2020',
     needs = 'at most 20,000 units; exact on graphs that are nearly a chain', engine = 'max_load' },
   { 'metis', 'MetisOptions', 'k-way partition of least cut (METIS)', 'Karypis and Kumar 1998' },
@@ -65,8 +68,13 @@ local function register(methods, entry)
   methods.register(name, function(problem, given)
     local options = search.options(name, declared, given)
     local start, placement = core.clock_s(), problem:placement()
-    local facts, reason = core.construct(problem.handle, entry.engine or name, settings_of(name, own, options),
-      placement)
+    local facts, reason
+    if entry.script then
+      facts, reason = require('trinity.methods.' .. name)(problem:task_graph(), problem)
+      for op = 1, facts and #placement or 0 do placement[op] = facts.device[op] end
+    else
+      facts, reason = core.construct(problem.handle, entry.engine or name, settings_of(name, own, options), placement)
+    end
     if not facts then return nil, reason .. capacity_text(problem.cluster) end
     local plan = { placement = placement }
     if options.order then plan.schedule, plan.order = 'order', facts.order end

@@ -155,4 +155,7 @@ function moves.operator_times(problem, device)
   return times_s
 end
 
+--- The task graph of a problem.
+moves.task_graph = require 'trinity.search.task_graph'
+
 return moves

@@ -177,6 +177,11 @@ function Problem:cost_text() return costs.text(self) end
 ---@return trinity.DoubleArray
 function Problem:operator_times(device) return hooks.moves.operator_times(self, device) end
 
+--- The operators as tasks with their costs and the data between them, as lists: what a list scheduler works on.
+--- lib/trinity/methods/heft.lua is a short example.
+---@return trinity.TaskGraph
+function Problem:task_graph() return hooks.moves.task_graph(self) end
+
 local bounds = printed.as('bounds', { 'step_time_s', 'critical_path_s', 'work_s', 'interval_s', 'peak_memory_bytes' })
 
 --- What no strategy can beat, by default with the problem's number of micro-batches and schedule.

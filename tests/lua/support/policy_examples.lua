@@ -109,6 +109,8 @@ return function(examples)
   end)
   local function moves() return problem():moves {} end
   objects['trinity.Moves'] = moves
+  objects['trinity.TaskGraph'] = function() return problem():task_graph() end
+  of('TaskGraph', 'missing_followers', function(self) return { self.unit, 1 } end)
   objects['trinity.DrawnMoves'] = function() return moves():draw(examples.shared().placement, 4) end
   of('Moves', 'look', function() return { examples.shared().placement } end)
   of('Moves', 'draw', function() return { examples.shared().placement, 4, 0.1 } end)

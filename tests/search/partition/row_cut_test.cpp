@@ -9,10 +9,7 @@
 #include <limits>
 
 #include "base/error.h"
-#include "graph/training.h"
-#include "simulator/simulator.h"
-#include "strategy/strategy.h"
-#include "support/cases.h"
+#include "base/random.h"
 #include "support/tier.h"
 
 using namespace trinity;
@@ -75,54 +72,4 @@ TEST_CASE("what a cut of a row refuses") {
   CHECK_THROWS_WITH_AS(cut_row({0.5, std::nan("")}, 1), "row cut: a load is nan", ArgumentError);
   const std::vector<int64_t> huge(3, int64_t{1} << 62);
   CHECK_THROWS_AS(cut_row(huge, 3, 1), LimitError);
-}
-
-TEST_CASE("weights go with their first reader, whatever their number") {
-  Operator weight;
-  weight.name = "weight";
-  weight.type = "Variable";
-  weight.extra_parameter_bytes = 100;
-  GraphBuilder builder("net");
-  const int32_t w = builder.add_operator(weight);
-  Tensor tensor;
-  tensor.bytes = 100;
-  const int32_t weights = builder.add_output(w, tensor);
-  int32_t before = -1;
-  for (int i = 0; i < 4; ++i) {
-    Operator op;
-    op.name = "layer" + std::to_string(i);
-    op.type = "Work";
-    op.measured_time_s = 1e-6;
-    const int32_t id = builder.add_operator(op);
-    if (before >= 0) builder.read(id, before);
-    if (i == 3) builder.read(id, weights);
-    before = builder.add_output(id, tensor);
-  }
-  const auto graph = std::make_shared<const Graph>(builder.build());
-  const Problem problem(graph, test::uniform_cluster(2, 1e9, 0), {});
-  CHECK(pipeline_order(problem) == std::vector<int32_t>{1, 2, 3, 0, 4});
-  CHECK(contiguous_cut(PlacementSpace(problem)) == Assignment{1, 0, 0, 1, 1});
-}
-
-TEST_CASE("a contiguous cut keeps units together and runs as a pipeline") {
-  for (uint64_t index = 0; index < 30; ++index) {
-    CAPTURE(index);
-    RandomStream random(test::law_seed(), "net", index);
-    const auto graph =
-        std::make_shared<const Graph>(lower_to_training(*test::random_graph(random, 30), {}));
-    const Problem problem(graph, test::uniform_cluster(3, 1e9, 1e-6),
-                          SimulationRules::standard(*test::uniform_cluster(3, 1e9, 1e-6)));
-    const PlacementSpace space(problem);
-    const auto placement = space.placement(contiguous_cut(space));
-    CHECK_NOTHROW(check_placement(placement, *graph, problem.cluster()));
-    for (int32_t o = 0; o < graph->operator_count(); ++o)
-      for (const auto& reader : problem.readers(o))
-        if (graph->op(o).phase == Phase::forward && graph->op(reader.op).phase == Phase::forward)
-          CHECK(placement[at(o)] <= placement[at(reader.op)]);
-    const auto schedule =
-        pipeline_schedule(*graph, placement, 3, placement, 4, PipelineSchedule::one_f_one_b);
-    Metrics metrics;
-    Simulator(problem).run(Plan{placement, &schedule}, metrics);
-    CHECK(metrics.feasible());
-  }
 }
