@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <span>
 #include <vector>
 
@@ -9,9 +8,9 @@
 
 namespace trinity {
 
-/// The operators that OrderEngine runs: those of a problem, or more of them that are like these
-/// (mesh/layer_fold.h). Numbers are its own, in a topological order; costs and bytes are those of
-/// like(op) in the problem, which must outlive it.
+/// The operators of a problem as OrderEngine runs them: in addition to what a Problem has, what each
+/// operator reads as (writer, output) pairs, and the members of collectives. The problem must outlive
+/// it. Immutable, so that threads may share it.
 class OrderGraph {
  public:
   /// An output of an operator.
@@ -20,42 +19,13 @@ class OrderGraph {
     bool operator==(const Source&) const = default;
   };
 
-  /// Where operators or collectives are like others but for how much they join: of an operator
-  /// for every output the number of one that it is like, of all collectives (or none) the bytes.
-  struct Joined {
-    std::map<int32_t, std::vector<int32_t>> outputs;
-    std::vector<int64_t> collective_bytes;
-  };
-
-  /// All operators of a problem, once each.
   explicit OrderGraph(const Problem& problem);
 
-  /// Operators that are like those of a problem: `like` has one for each; inputs(op, add) calls
-  /// add(Source) for all that it reads, in the order of like(op)'s inputs; `collectives` are those
-  /// that the collectives are like, collective[op] is a number among these, or -1.
-  template <class Inputs>
-  OrderGraph(const Problem& problem, std::vector<int32_t> like, std::vector<int32_t> collectives,
-             std::vector<int32_t> collective, Inputs inputs, Joined joined = {})
-      : problem_(&problem),
-        like_(std::move(like)),
-        collective_like_(std::move(collectives)),
-        collective_(std::move(collective)),
-        joined_(std::move(joined)) {
-    input_first_.reserve(like_.size() + 1);
-    inputs_.reserve(2 * like_.size());
-    input_first_.push_back(0);
-    for (int32_t op = 0; op < operators(); ++op) {
-      inputs(op, [this](const Source& source) { inputs_.push_back(source); });
-      input_first_.push_back(static_cast<int32_t>(inputs_.size()));
-    }
-    finish();
-  }
-
   const Problem& problem() const { return *problem_; }
-  int32_t operators() const { return static_cast<int32_t>(like_.size()); }
-  int32_t like(int32_t op) const { return like_[op]; }
-  bool once(int32_t op) const { return (once_[op] & kOnce) != 0; }
+  int32_t operators() const { return problem_->operators(); }
+  bool once(int32_t op) const { return problem_->once(op); }
 
+  /// In the order of the operator's inputs.
   std::span<const Source> inputs(int32_t op) const {
     return std::span(inputs_).subspan(static_cast<size_t>(input_first_[op]),
                                       static_cast<size_t>(input_first_[op + 1] - input_first_[op]));
@@ -66,35 +36,35 @@ class OrderGraph {
         static_cast<size_t>(reader_first_[op]),
         static_cast<size_t>(reader_first_[op + 1] - reader_first_[op]));
   }
+  /// How many tensors the operator waits for.
   int32_t missing(int32_t op) const { return missing_[op]; }
-  int32_t outputs(int32_t op) const { return output_first_[op + 1] - output_first_[op]; }
+  int32_t outputs(int32_t op) const {
+    return problem_->first_output(op + 1) - problem_->first_output(op);
+  }
   int64_t output_bytes(int32_t op, int32_t output) const {
-    return problem_->output_bytes(like_[op], output_like(op, output));
+    return problem_->output_bytes(op, output);
   }
   int64_t held_bytes(int32_t op, int32_t output) const {
-    return problem_->held_bytes()[static_cast<size_t>(problem_->first_output(like_[op]) +
-                                                      output_like(op, output))];
+    return problem_->held_bytes()[static_cast<size_t>(problem_->first_output(op) + output)];
   }
-  int64_t fixed_bytes(int32_t op) const { return problem_->fixed_bytes(like_[op]); }
-  int64_t workspace_bytes(int32_t op) const { return problem_->workspace_bytes(like_[op]); }
-  int64_t cost_ns(int32_t device, int32_t op) const { return problem_->cost_ns(device, like_[op]); }
+  int64_t fixed_bytes(int32_t op) const { return problem_->fixed_bytes(op); }
+  int64_t workspace_bytes(int32_t op) const { return problem_->workspace_bytes(op); }
+  int64_t cost_ns(int32_t device, int32_t op) const { return problem_->cost_ns(device, op); }
   /// Whether its first output shares the storage of what it reads first (Problem::alias()).
-  bool views(int32_t op) const { return problem_->alias(like_[op]) >= 0; }
+  bool views(int32_t op) const { return problem_->alias(op) >= 0; }
   /// Whether it does so of this output.
   bool views(int32_t op, int32_t from, int32_t output) const {
     return views(op) && inputs(op).front() == Source{from, output};
   }
   /// No step of one micro-batch takes longer.
-  double longest_step_ns() const { return longest_step_ns_; }
+  double longest_step_ns() const { return problem_->longest_step_ns(); }
 
-  int32_t collective(int32_t op) const { return collective_[op]; }
-  int32_t collectives() const { return static_cast<int32_t>(collective_like_.size()); }
-  const Collective& collective_like(int32_t c) const {
-    return problem_->graph().collectives()[static_cast<size_t>(collective_like_[c])];
+  int32_t collective(int32_t op) const { return problem_->graph().op(op).collective; }
+  int32_t collectives() const {
+    return static_cast<int32_t>(problem_->graph().collectives().size());
   }
-  int64_t collective_bytes(int32_t c) const {
-    return joined_.collective_bytes.empty() ? collective_like(c).bytes
-                                            : joined_.collective_bytes[static_cast<size_t>(c)];
+  const Collective& collective_at(int32_t c) const {
+    return problem_->graph().collectives()[static_cast<size_t>(c)];
   }
   /// Ascending.
   std::span<const int32_t> members(int32_t c) const {
@@ -104,26 +74,13 @@ class OrderGraph {
   }
 
  private:
-  static constexpr char kOnce = 1, kJoins = 2;
-
-  /// The output of like(op) that an output is like.
-  int32_t output_like(int32_t op, int32_t output) const {
-    return (once_[op] & kJoins) == 0
-               ? output
-               : joined_.outputs.find(op)->second[static_cast<size_t>(output)];
-  }
-  void finish();
   void find_readers();
 
   const Problem* problem_;
-  std::vector<int32_t> like_, collective_like_, collective_;
-  Joined joined_;
-  std::vector<char> once_;
-  std::vector<int32_t> input_first_, output_first_, reader_first_, missing_;
+  std::vector<int32_t> input_first_, reader_first_, missing_;
   std::vector<Source> inputs_;
   std::vector<Problem::Reader> readers_;
   std::vector<int32_t> member_first_, members_;
-  double longest_step_ns_ = 0;
 };
 
 }  // namespace trinity

@@ -147,7 +147,7 @@ int32_t StrategyPricer::simulated_devices(const Strategy& strategy) {
   const auto& given = *strategy.parallelism;
   check_mesh(given, problem_->cluster());
   if (!copies_are_alike(given)) return static_cast<int32_t>(given.mesh.device_count());
-  const int32_t found = of_symmetry(strategy, [&] { return symmetry_.seen(strategy).devices; });
+  const int32_t found = of_symmetry(strategy, [&] { return symmetry_.simulated_devices(strategy); });
   return found < 0 ? static_cast<int32_t>(given.mesh.device_count()) : found;
 }
 

@@ -47,10 +47,6 @@ struct SymmetrySearch {
 SymmetrySearch find_symmetry(const ReplicaLanes& lanes, const Mesh& mesh, const Problem& problem,
                              CollectiveGroups& prices, bool pieces_alike);
 
-class FoldedMeshes;
-struct FoldRuns;
-struct FoldedMesh;
-
 /// Prices meshes by one replica and lane of every class of those that behave alike
 /// (simulator/symmetry.h), all where no two are alike; their graphs have the operators of these
 /// alone. Results are those of the whole graph, bit for bit. Keeps what it made for the latest
@@ -75,15 +71,8 @@ class SymmetryPricer {
   /// lower_replica() throws.
   std::vector<int32_t> home(const Strategy& strategy);
 
-  /// What was made of a strategy.
-  struct Seen {
-    int32_t devices = -1;  ///< that are simulated; -1: all
-    int32_t layers = -1;   ///< that were lowered; -1: all
-    int32_t joins = 0;     ///< of few layers: operators that join what several layers write
-    /// Of few layers: those devices of every stage that run; none: the first of each kind.
-    std::vector<int32_t> parts = {};
-  };
-  Seen seen(const Strategy& strategy);
+  /// How many devices are simulated; -1: all of them.
+  int32_t simulated_devices(const Strategy& strategy);
 
  private:
   struct Made;
@@ -98,14 +87,12 @@ class SymmetryPricer {
   LoweredReplica all_lanes(const Parallelism& given) const;
 
   // Under the structure's lock:
-  std::shared_ptr<Bound> bound(Structure& structure, const Mesh& mesh, bool folds);
+  std::shared_ptr<Bound> bound(Structure& structure, const Mesh& mesh);
   std::shared_ptr<Bound> bind(Structure& structure, const Mesh& mesh);
-  std::shared_ptr<Bound> bind_folded(Structure& structure, const Mesh& mesh);
-  std::shared_ptr<const FoldedMesh> folded(Structure& structure, const FoldRuns& runs);
   std::shared_ptr<Made> make(Structure& structure, const Symmetry& symmetry) const;
   std::shared_ptr<const OrderPieces> order(Bound& bound, const Parallelism& given);
 
-  bool run(const Bound& bound, const OrderPieces& pieces, const Parallelism& given,
+  void run(const Bound& bound, const OrderPieces& pieces, const Parallelism& given,
            Metrics& metrics, int64_t limit_ns);
   static void run_events(const Bound& bound, const Parallelism& given, Metrics& metrics,
                          Timeline* timeline, int64_t limit_ns);
@@ -126,7 +113,6 @@ class SymmetryPricer {
   std::once_flag once_;
   bool pieces_alike_ = false;  // of the cluster, found once
   LaneParts parts_;
-  std::unique_ptr<FoldedMeshes> folded_;
   Idle<CollectiveGroups> prices_;
   Idle<OrderEngine> engines_;
 };

@@ -361,7 +361,7 @@ void bench_mesh(const std::shared_ptr<const Graph>& graph, int32_t devices, bool
       std::make_shared<const Problem>(graph, cluster, SimulationRules::standard(*cluster));
   const auto other = mesh_of(2, 2, devices / 4, 4, 0);
   std::vector<double> unseen, later;
-  int32_t simulated = 0, lowered = 0;
+  int32_t simulated = 0;
   Metrics metrics;
   for (int i = 0; i < 5; ++i) {
     SymmetryPricer pricer(problem);
@@ -369,23 +369,21 @@ void bench_mesh(const std::shared_ptr<const Graph>& graph, int32_t devices, bool
     bool priced = false;
     unseen.push_back(ms_of([&] { priced = pricer.price(strategy, metrics, kNoLimit); }));
     later.push_back(ms_of([&] { pricer.price(strategy, metrics, kNoLimit); }));
-    simulated = pricer.seen(strategy).devices;
-    lowered = pricer.seen(strategy).layers;
+    simulated = pricer.simulated_devices(strategy);
     if (simulated >= 0 && !priced) throw std::runtime_error("a mesh could not be priced");
   }
   const auto& mesh = strategy.parallelism->mesh;
-  fmt::print("{:<10}{:<16}{:<8}{:>10}{:>9}{:>12.2f}{:>12.2f}{:>14.3f}\n", devices,
+  fmt::print("{:<10}{:<16}{:<8}{:>10}{:>12.2f}{:>12.2f}{:>14.3f}\n", devices,
              fmt::format("{}x{}x{} of {}", mesh.tensor, mesh.pipeline, mesh.data,
                          strategy.parallelism->micro_batches),
              slow ? "one" : "none", simulated < 0 ? devices : simulated,
-             lowered < 0 ? std::string("all") : fmt::format("{}", lowered), median(unseen),
-             median(later), static_cast<double>(metrics.step_time_ns) * 1e-6);
+             median(unseen), median(later), static_cast<double>(metrics.step_time_ns) * 1e-6);
 }
 
 void bench_meshes() {
   print_head("6. Meshes over the number of devices (128 equal layers, tensor x pipeline x data of "
              "micro-batches, shard 1, queue route); processor time, medians of 5",
-             "devices   mesh            slower   simulated  lowered   unseen ms    later ms       "
+             "devices   mesh            slower   simulated   unseen ms    later ms       "
              "step ms");
   const auto graph = std::make_shared<const Graph>(test::layered_graph(128));
   for (const bool slow : {false, true})

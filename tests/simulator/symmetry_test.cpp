@@ -32,15 +32,10 @@ Metrics whole(const Strategy& strategy, const std::shared_ptr<const Problem>& pr
 }
 
 struct Seen {
-  int folded = 0, whole = 0, few = 0, reduced = 0, lanes = 0;
-  int unlike = 0;   // of which no two devices are alike
-  int several = 0;  // of several replicas
-  int context = 0;  // by fewer devices than a replica has, all of one kind in a stage or ring
-  int parts = 0, some_parts = 0;  // of others than the first of a kind: all of a stage, some
-  int devices_of_few = 0;  // of which the virtual stages of a device are one layer
-  int gathered = 0;        // of which a virtual stage gathers weights behind another one's layer
-  int turned = 0;          // of which a V turns round between two of several layers
-  int joined = 0;          // of which buckets hold gradients of several layers
+  int classes = 0, whole = 0;
+  int unlike = 0;    // of which no two devices are equivalent
+  int replicas = 0;  // of several replicas
+  int part = 0;      // by fewer devices than a replica has
   int64_t devices = 0, simulated = 0;
 };
 
@@ -66,17 +61,11 @@ void check_kin(RandomStream& random, Strategy strategy,
   if (priced(strategy, problem, pricer, metrics)) REQUIRE(metrics == whole(strategy, problem));
 }
 
-/// Layers of any kind; equal ones; equal ones of which those at the ends of stages do otherwise:
-/// they repeat their forward pass without waiting, or gather weights ahead for no next one. Many of
-/// them on many stages, or on virtual stages of many devices. Or of any kind, with operators that
-/// are placed inside their stages, unit by unit. Or decoders whose sequence is shared out. Or of any
-/// kind in many replicas, of which a node may have several. Or decoders whose sequence is shared
-/// out, on nodes in which several replicas or parts of the sequence use some wires. Or many on few
-/// stages. Or decoders whose buckets hold gradients of several layers, or whose experts are shared
-/// out, all layers with experts, or behind dense ones.
-enum class Blocks {
-  any, alike, ends, stages, placed, sequence, rounds, replicas, nodes, many, buckets, experts, dense
-};
+/// Graphs and meshes: layers that differ; equal ones; equal ones on eight stages; operators that are
+/// placed inside their stages; decoders whose sequence is sharded; many replicas, of which a node may
+/// hold several; decoders on nodes in which replicas or parts of the sequence share links; buckets
+/// that hold gradients of several layers; experts in all layers; experts after dense layers.
+enum class Blocks { any, alike, stages, placed, sequence, replicas, nodes, buckets, experts, dense };
 
 std::shared_ptr<const Graph> graph_of(RandomStream& random, Blocks kind, int32_t layers) {
   if (kind == Blocks::experts && random.below(3) == 0)
@@ -98,10 +87,9 @@ bool has_sequence(const Graph& graph) {
 
 void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any,
                uint64_t seed = test::law_seed()) {
-  constexpr const char* kStreams[] = {"symmetry", "alike",  "ends",     "stages", "placed",
-                                      "sequence", "rounds", "replicas", "nodes",  "many",
-                                      "buckets",  "experts", "dense"};
-  constexpr int32_t kLayers[] = {8, 16, 24, 16, 8, 16, 24, 4, 16, 40, 24, 17, 19};
+  constexpr const char* kStreams[] = {"symmetry", "alike", "stages",  "placed",  "sequence",
+                                      "replicas", "nodes", "buckets", "experts", "dense"};
+  constexpr int32_t kLayers[] = {8, 16, 16, 8, 16, 4, 16, 24, 17, 19};
   const auto number = static_cast<size_t>(kind);
   RandomStream random(seed, kStreams[number], draw);
   const auto graph = graph_of(random, kind, kLayers[number]);
@@ -111,20 +99,10 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any,
   if (!has_sequence(*graph)) strategy.parallelism->sequence_parallel = false;
   if (kind == Blocks::alike && random.below(3) == 0)
     test::unequal_stages(random, *strategy.parallelism, 16);
-  if (kind == Blocks::ends) {
-    mesh.pipeline = random.below(2) == 0 ? 2 : 4;
-    mesh.tensor = 1;
-    mesh.order.clear();
-    strategy.parallelism->recompute = random.below(2) == 0 ? Recompute::full : Recompute::none;
-    strategy.parallelism->shard = strategy.parallelism->recompute == Recompute::full ? 1 : 3;
-    if (random.below(3) == 0) test::unequal_stages(random, *strategy.parallelism, 24);
-  }
   if (kind == Blocks::sequence) test::share_sequence(random, *strategy.parallelism);
   if (kind == Blocks::nodes) test::share_nodes(random, *strategy.parallelism);
   const bool experts = kind == Blocks::experts || kind == Blocks::dense;
   if (experts) test::share_experts(random, *strategy.parallelism, kLayers[number]);
-  if (kind == Blocks::rounds) test::take_rounds(random, *strategy.parallelism);
-  if (kind == Blocks::many) test::take_many_layers(random, *strategy.parallelism, 40);
   if (kind == Blocks::buckets) test::share_buckets(random, *strategy.parallelism, 24);
   if (kind == Blocks::replicas) {
     mesh.data = 6 + 2 * static_cast<int32_t>(random.below(4));
@@ -164,31 +142,17 @@ void check_one(uint64_t draw, Seen& seen, Blocks kind = Blocks::any,
   } catch (const ArgumentError&) {
     return;
   }
-  const auto made = pricer.seen(strategy);
-  const int32_t simulated = made.devices;
+  const int32_t simulated = pricer.simulated_devices(strategy);
   if (simulated < 0) {
     ++seen.whole;
     return;
   }
   if (!priced(strategy, problem, pricer, metrics)) return;
-  const bool folded = simulated < devices;
-  ++(folded ? seen.folded : seen.unlike);
-  if (folded && made.layers >= 0) {
-    ++seen.few;
-    if (made.joins > 0) ++seen.joined;
-    if (simulated > mesh.pipeline) ++seen.lanes;
-    if (simulated > mesh.pipeline * mesh.width()) ++seen.several;
-    const auto parts = std::ssize(made.parts);
-    if (parts > 0) ++(parts < mesh.width() ? seen.some_parts : seen.parts);
-    if (simulated < mesh.pipeline * mesh.width()) ++seen.context;
-    if (mesh.pipeline > 1 && mesh.data > 1 && strategy.parallelism->shard < 2) ++seen.reduced;
-    if (kind == Blocks::many && strategy.parallelism->virtual_stages > 1 && mesh.pipeline == 4) {
-      if (strategy.parallelism->shard == 3) ++seen.gathered;
-      if (is_v_shaped(schedule_of(*strategy.parallelism))) ++seen.turned;
-    }
-    if (kind == Blocks::rounds && made.layers == 20) ++seen.devices_of_few;
-  }
-  if (folded) {
+  const bool fewer = simulated < devices;
+  ++(fewer ? seen.classes : seen.unlike);
+  if (fewer) {
+    if (simulated > mesh.pipeline * mesh.width()) ++seen.replicas;
+    if (simulated < mesh.pipeline * mesh.width()) ++seen.part;
     seen.devices += devices;
     seen.simulated += simulated;
   }
@@ -211,115 +175,58 @@ Seen seen_in(uint64_t draws, Blocks kind = Blocks::any) {
   return seen;
 }
 
-std::string folded_in(const Seen& seen) {
-  return fmt::format("{} folded ({} of {} devices)", seen.folded, seen.simulated, seen.devices);
+std::string counts_of(const Seen& seen) {
+  return fmt::format("{} by classes ({} of {} devices), {} of several replicas, {} by part of one",
+                     seen.classes, seen.simulated, seen.devices, seen.replicas, seen.part);
 }
 
-TEST_CASE("what is simulated for its class gives the whole graph's metrics") {
+TEST_CASE("one device of each class gives the whole graph's metrics") {
   const Seen seen = seen_in(3000);
-  MESSAGE(folded_in(seen) << ", " << seen.unlike << " of which no two are alike, " << seen.whole
-                          << " whole");
-  CHECK(seen.folded >= test::least(1200));
+  MESSAGE(counts_of(seen) << ", " << seen.unlike << " of which no two are equivalent, "
+                          << seen.whole << " whole");
+  CHECK(seen.classes >= test::least(1200));
   CHECK(seen.unlike >= test::least(100));
   CHECK(seen.simulated * 3 < seen.devices * 2);
 }
 
 TEST_CASE("replicas of which a node has several give the metrics of all") {
   const Seen seen = seen_in(1000, Blocks::replicas);
-  MESSAGE(folded_in(seen));
-  CHECK(seen.folded >= test::least(400));
+  MESSAGE(counts_of(seen));
+  CHECK(seen.classes >= test::least(400));
   CHECK(seen.simulated * 4 < seen.devices);
 }
 
-TEST_CASE("operators placed inside stages cost in one replica of a kind what they cost in all") {
+TEST_CASE("operators placed inside stages cost in one replica of a class what they cost in all") {
   const Seen seen = seen_in(600, Blocks::placed);
-  MESSAGE(folded_in(seen) << ", " << seen.whole << " whole");
-  CHECK(seen.folded >= test::least(120));
+  MESSAGE(counts_of(seen) << ", " << seen.whole << " whole");
+  CHECK(seen.classes >= test::least(120));
   CHECK(seen.simulated * 3 < seen.devices * 2);
-  CHECK(seen.few == 0);
 }
 
-TEST_CASE("a few of many equal layers give the metrics of all") {
-  Seen seen = seen_in(1800, Blocks::alike);
+TEST_CASE("equal layers, on two stages or eight, give the metrics of all") {
+  Seen seen = seen_in(1000, Blocks::alike);
   check_one(336, seen, Blocks::alike, 5007);  // a stage of one layer, whose sums are elsewhere
-  MESSAGE(seen.folded << " folded, " << seen.few << " of them from a few layers, "
-                      << seen.reduced << " of pipelines whose stages reduce gradients, "
-                      << seen.several << " of several replicas");
-  CHECK(seen.few >= test::least(250));
-  CHECK(seen.several >= test::least(20));
-  CHECK(seen.reduced >= test::least(50));
+  MESSAGE(counts_of(seen));
+  CHECK(seen.replicas >= test::least(10));
+  CHECK(seen_in(600, Blocks::stages).part >= test::least(20));
 }
 
-TEST_CASE("a few layers give the metrics of all where the ends of stages do otherwise") {
-  const Seen seen = seen_in(500, Blocks::ends);
-  MESSAGE(seen.folded << " folded, " << seen.few << " of them from a few layers");
-  CHECK(seen.few >= test::least(50));
-}
-
-TEST_CASE("a few stages, or layers of them, give the metrics of all") {
-  const Seen seen = seen_in(1500, Blocks::stages);
-  MESSAGE(seen.folded << " folded, " << seen.few << " of them from a few, " << seen.lanes
-                      << " by several lanes");
-  CHECK(seen.few >= test::least(130));
-  CHECK(seen.lanes >= test::least(20));
-}
-
-TEST_CASE("a few devices give the metrics of all where their virtual stages are joined") {
-  const Seen seen = seen_in(700, Blocks::rounds);
-  MESSAGE(seen.folded << " folded, " << seen.few << " of them from a few layers, "
-                      << seen.devices_of_few << " by device");
-  CHECK(seen.few >= test::least(100));
-  CHECK(seen.devices_of_few >= test::least(25));
-}
-
-TEST_CASE("a few layers of few stages give the metrics of all") {
-  const Seen seen = seen_in(1200, Blocks::many);
-  MESSAGE(seen.folded << " folded, " << seen.few << " of them from a few layers, " << seen.gathered
-                      << " with weights gathered across rounds, " << seen.turned << " in a V");
-  CHECK(seen.few >= test::least(150));
-  CHECK(seen.gathered >= test::least(15));
-  CHECK(seen.turned >= test::least(30));
-}
-
-TEST_CASE("a few layers give the metrics of all where buckets hold gradients of several") {
-  const Seen seen = seen_in(300, Blocks::buckets);
-  MESSAGE(seen.folded << " folded, " << seen.few << " of them from a few layers, " << seen.joined
-                      << " with buckets of several");
-  CHECK(seen.joined >= test::least(20));
-}
-
-TEST_CASE("a few layers give the metrics of all where the sequence is shared out") {
-  Seen seen = seen_in(250, Blocks::sequence);
+TEST_CASE("sharded sequences give the metrics of all, on nodes that share links, too") {
+  Seen seen = seen_in(400, Blocks::sequence);
   // a tensor group and a group of parts of the sequence cost the same and take other queues
   check_one(40, seen, Blocks::sequence, 20261128);
-  MESSAGE(folded_in(seen) << ", " << seen.few << " of them from a few layers, " << seen.context
-                          << " by some of a stage's devices");
-  CHECK(seen.context >= test::least(20));
+  MESSAGE(counts_of(seen));
+  CHECK(seen.part >= test::least(20));
   CHECK(seen.simulated * 3 < seen.devices * 2);
+  CHECK(seen_in(300, Blocks::nodes).part >= test::least(10));
 }
 
-TEST_CASE("some devices of a stage give the metrics of all where others of their kind differ") {
-  const Seen seen = seen_in(160, Blocks::nodes);
-  MESSAGE(folded_in(seen) << ", " << seen.few << " of them from a few layers, " << seen.parts
-                          << " by all of a stage's devices, " << seen.some_parts << " by some");
-  CHECK(seen.parts >= test::least(3));
-  CHECK(seen.some_parts >= test::least(10));
-}
-
-TEST_CASE("a few layers give the metrics of all where experts are shared out") {
-  const Seen seen = seen_in(160, Blocks::experts);
-  MESSAGE(folded_in(seen) << ", " << seen.few << " of them from a few layers, " << seen.several
-                          << " of several replicas, " << seen.context
-                          << " by some of a stage's devices");
-  CHECK(seen.few >= test::least(30));
-  CHECK(seen.several >= test::least(5));
-}
-
-TEST_CASE("a few layers give the metrics of all where the first are dense") {
-  const Seen seen = seen_in(140, Blocks::dense);
-  MESSAGE(folded_in(seen) << ", " << seen.few << " of them from a few layers, " << seen.several
-                          << " of several replicas");
-  CHECK(seen.few >= test::least(20));
+TEST_CASE("buckets of several layers and sharded experts give the metrics of all") {
+  for (const auto kind : {Blocks::buckets, Blocks::experts, Blocks::dense}) {
+    const Seen seen = seen_in(240, kind);
+    MESSAGE(counts_of(seen));
+    CHECK(seen.classes >= test::least(40));
+  }
 }
 
 /// Draws a mesh that lowers, its cluster and its graph; nothing where it is refused.
@@ -549,7 +456,7 @@ int32_t simulated(const ClusterSpec& spec, const Parallelism& given) {
                                                         SimulationRules::standard(*cluster)));
   Strategy strategy;
   strategy.parallelism = given;
-  return pricer.seen(strategy).devices;
+  return pricer.simulated_devices(strategy);
 }
 
 TEST_CASE("equal devices are found, and only what differs is simulated beside them") {

@@ -190,35 +190,6 @@ inline void unequal_stages(RandomStream& random, Parallelism& given, int32_t lay
     ++given.stages[random.below(given.stages.size())];
 }
 
-/// Several virtual stages of every device, whose gradients share buckets, whose weights are
-/// gathered one for the next or that turn round in a V, or not.
-inline void take_rounds(RandomStream& random, Parallelism& given) {
-  constexpr const char* kSchedules[] = {"interleaved", "zb-interleaved", "zb-v"};
-  given.schedule = kSchedules[random.below(3)];
-  given.mesh.pipeline = 6;
-  given.mesh.data = std::min(given.mesh.data, 2);
-  given.mesh.order.clear();
-  given.virtual_stages = 2;
-  given.micro_batches = 6 * (1 + static_cast<int32_t>(random.below(3)));
-  given.recompute = random.below(2) == 0 ? Recompute::full : Recompute::none;  // no attention
-}
-
-/// Many layers on few stages, of which virtual ones of a device are joined in the same ways.
-inline void take_many_layers(RandomStream& random, Parallelism& given, int32_t layers) {
-  constexpr const char* kSchedules[] = {"1f1b", "interleaved", "zb-interleaved", "zb-v",
-                                        "dualpipe-v"};
-  given.schedule = kSchedules[random.below(5)];
-  given.virtual_stages = given.schedule == "1f1b" ? 1 : 2;
-  given.mesh.pipeline = random.below(3) == 0 ? 2 : 4;
-  given.mesh.tensor = 1 + static_cast<int32_t>(random.below(2));
-  given.mesh.data = 2;
-  given.mesh.order.clear();
-  given.micro_batches = 8;
-  given.shard = random.below(2) == 0 ? 3 : static_cast<int32_t>(random.below(3));
-  given.recompute = static_cast<Recompute>(random.below(3));
-  if (random.below(4) == 0) unequal_stages(random, given, layers);
-}
-
 /// Decoders whose norms' gradients share buckets, of a stage, a device, or as much as there is room
 /// for.
 inline void share_buckets(RandomStream& random, Parallelism& given, int32_t layers) {

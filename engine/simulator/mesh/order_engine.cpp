@@ -152,7 +152,7 @@ bool OrderEngine::find_groups() {
 /// Of the devices in ring_, or of the quotient's group: thousands of collectives have one of a few.
 const CollectiveGroup& OrderEngine::group_of(int32_t collective) {
   const bool exchanges =
-      graph_->collective_like(collective).kind == CollectiveKind::all_to_all;
+      graph_->collective_at(collective).kind == CollectiveKind::all_to_all;
   if (!quotient_) return prices_.find(ring_, exchanges);
   const int32_t number = quotient_->group[collective];
   const size_t price = 2 * at(quotient_->price[number]) + exchanges;
@@ -163,7 +163,7 @@ const CollectiveGroup& OrderEngine::group_of(int32_t collective) {
 }
 
 bool OrderEngine::price(int32_t collective) {
-  const auto& about = graph_->collective_like(collective);
+  const auto& about = graph_->collective_at(collective);
   auto& group = groups_[collective];
   ring_.clear();
   for (const int32_t op : graph_->members(collective)) {
@@ -175,7 +175,7 @@ bool OrderEngine::price(int32_t collective) {
   ring_.erase(std::unique(ring_.begin(), ring_.end()), ring_.end());
   const auto& found = group_of(collective);
   if (found.size() < 2 || !found.applies(about.kind, about.algorithm)) return false;
-  const auto cost = found.cost(about.kind, about.algorithm, graph_->collective_bytes(collective));
+  const auto cost = found.cost(about.kind, about.algorithm, about.bytes);
   if (!(cost.time_s() < 1e6)) return false;
   group.duration_ns = std::llround(cost.time_s() * 1e9);
   const int64_t sent_bytes = std::llround(cost.sent_bytes);

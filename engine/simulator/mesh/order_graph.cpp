@@ -7,70 +7,37 @@
 #include "base/index.h"
 
 namespace trinity {
-namespace {
 
-std::vector<int32_t> numbers(size_t count) {
-  std::vector<int32_t> all(count);
-  std::iota(all.begin(), all.end(), 0);
-  return all;
-}
-
-std::vector<int32_t> collectives_of(const Graph& graph) {
-  std::vector<int32_t> all;
-  for (const auto& op : graph.operators()) all.push_back(op.collective);
-  return all;
-}
-
-}  // namespace
-
-OrderGraph::OrderGraph(const Problem& problem)
-    : OrderGraph(problem, numbers(at(problem.operators())),
-                 numbers(problem.graph().collectives().size()), collectives_of(problem.graph()),
-                 [&graph = problem.graph()](int32_t op, auto add) {
-                   for (const int32_t tensor : graph.op(op).inputs) {
-                     const int32_t from = graph.tensor(tensor).producer;
-                     add(Source{from, tensor - graph.op(from).outputs.front()});
-                   }
-                 }) {
-  longest_step_ns_ = problem.longest_step_ns();
-}
-
-void OrderGraph::finish() {
-  const size_t count = like_.size();
-  output_first_.assign(count + 1, 0);
-  once_.resize(count);
-  member_first_.assign(collective_like_.size() + 1, 0);
-  auto joined = joined_.outputs.cbegin();
-  for (int32_t op = 0; op < operators(); ++op) {
-    const int32_t of = like_[op];
-    once_[op] = problem_->once(of) ? kOnce : 0;
-    int32_t outputs = problem_->first_output(of + 1) - problem_->first_output(of);
-    if (joined != joined_.outputs.end() && joined->first == op) {
-      once_[op] |= kJoins;
-      outputs = static_cast<int32_t>((joined++)->second.size());
+OrderGraph::OrderGraph(const Problem& problem) : problem_(&problem) {
+  const auto& graph = problem.graph();
+  input_first_.reserve(at(operators()) + 1);
+  input_first_.push_back(0);
+  member_first_.assign(graph.collectives().size() + 1, 0);
+  for (const auto& op : graph.operators()) {
+    for (const int32_t tensor : op.inputs) {
+      const int32_t from = graph.tensor(tensor).producer;
+      inputs_.push_back({from, tensor - graph.op(from).outputs.front()});
     }
-    output_first_[op + 1] = output_first_[op] + outputs;
-    if (collective_[op] >= 0) ++member_first_[at(collective_[op]) + 1];
+    input_first_.push_back(static_cast<int32_t>(inputs_.size()));
+    if (op.collective >= 0) ++member_first_[at(op.collective) + 1];
   }
   std::partial_sum(member_first_.begin(), member_first_.end(), member_first_.begin());
   members_.resize(at(member_first_.back()));
   auto next = member_first_;
   for (int32_t op = 0; op < operators(); ++op)
-    if (collective_[op] >= 0) members_[next[collective_[op]]++] = op;
+    if (collective(op) >= 0) members_[next[collective(op)]++] = op;
   find_readers();
-  // Each is like one of the problem, in whose longest step that one is.
-  longest_step_ns_ = problem_->longest_step_ns() * static_cast<double>(count);
 }
 
 /// Readers ascend, those of one by output: one entry for each output and reader.
 void OrderGraph::find_readers() {
-  const size_t count = like_.size();
+  const size_t count = at(operators());
   reader_first_.assign(count + 1, 0);
   missing_.assign(count, 0);
-  std::vector<int32_t> read_by(at(output_first_.back()), -1);  // per output: the latest reader
+  std::vector<int32_t> read_by(at(problem_->first_output(operators())), -1);  // per output: the latest reader
   const auto for_each_once = [&](int32_t op, auto visit) {     // what it reads
     for (const Source& source : inputs(op)) {
-      auto& reader = read_by[at(output_first_[source.op] + source.output)];
+      auto& reader = read_by[at(problem_->first_output(source.op) + source.output)];
       if (std::exchange(reader, op) != op) visit(source);
     }
   };

@@ -9,7 +9,6 @@
 #include "base/index.h"
 #include "graph/nameless.h"
 #include "simulator/bind_schedule.h"
-#include "simulator/mesh/folded_mesh.h"
 #include "simulator/mesh/replicas_alike.h"
 #include "simulator/order_engine.h"
 #include "strategy/mesh_schedule.h"
@@ -75,8 +74,6 @@ struct SymmetryPricer::Made {
 /// What a mesh's order and devices make of a structure. Without a graph: the whole is simulated.
 struct SymmetryPricer::Bound {
   Mesh mesh;
-  bool folds = false;  // whether it is of few layers, if these are enough
-  std::shared_ptr<const FoldedMesh> folded;  // or
   std::shared_ptr<Made> made;
   Quotient quotient;
   std::vector<int32_t> placement;
@@ -89,54 +86,16 @@ struct SymmetryPricer::Bound {
 struct SymmetryPricer::Structure {
   Strategy of;
   Parallelism given;
-  std::shared_ptr<const FoldedMesh> folded;  // where a few of its layers are enough
   std::atomic<int64_t> operators = 0;  // of all that it holds
   std::mutex mutex;  // of all below
-  std::shared_ptr<const FoldedMesh> several;  // `folded` of another number of replicas, the latest
-  std::shared_ptr<Lowered> lowered;  // where `folded` is null, or when first asked for
+  std::shared_ptr<Lowered> lowered;
   std::vector<std::shared_ptr<Made>> made;
   std::list<std::shared_ptr<Bound>> bound;  // the latest first
 
-  void count() {
-    int64_t sum = lowered ? lowered->replica.graph.operator_count() : 0;
-    for (const auto& fold : {folded, several})
-      if (fold) sum += fold->fold->operators();
-    operators = sum;
-  }
+  void count() { operators = lowered->replica.graph.operator_count(); }
 };
 
 namespace {
-
-/// What is simulated where it is the same devices of all stages; else one replica.
-FoldRuns runs_folded(const SymmetrySearch& found, const ReplicaLanes& lanes, const Mesh& mesh) {
-  if (found.share || !found.symmetry) return {};
-  const auto& devices = found.symmetry->devices;
-  FoldRuns runs{static_cast<int32_t>(found.symmetry->replicas.size())};
-  if (mesh.expert > 1) runs.numbers = found.symmetry->replicas;
-  bool first_of_kind = true;
-  for (int32_t device = 0; at(device) < devices.size(); ++device) {
-    const int32_t lane = lanes.lane_of(device);
-    if (devices[at(device)] != devices[at(device % mesh.width())]) return {};
-    if (device < mesh.width() && devices[at(device)]) runs.parts.push_back(device);
-    first_of_kind =
-        first_of_kind && devices[at(device)] == (lanes.lanes()[at(lane)].kind == lane);
-  }
-  if (first_of_kind) runs.parts.clear();
-  return runs;
-}
-
-/// Whether that is what a fold runs. numbers: FoldRuns::numbers.
-bool runs_in(const SymmetrySearch& found, const LayerFold& fold,
-             const std::vector<int32_t>& numbers) {
-  if (found.share || !found.symmetry ||
-      at(fold.replicas()) != found.symmetry->replicas.size() ||
-      (!numbers.empty() && numbers != found.symmetry->replicas))
-    return false;
-  const auto& devices = found.symmetry->devices;
-  for (size_t device = 0; device < devices.size(); ++device)
-    if (devices[device] != fold.runs_on(static_cast<int32_t>(device))) return false;
-  return true;
-}
 
 /// Whether of every stage its first device alone is simulated.
 bool first_lanes_alone(const Symmetry& symmetry, const Mesh& mesh) {
@@ -196,8 +155,7 @@ std::vector<int32_t> bind_symmetry(const LoweredCopies& copies, const Mesh& mesh
 
 SymmetryPricer::SymmetryPricer(std::shared_ptr<const Problem> problem)
     : problem_(std::move(problem)),
-      structures_(kMostOperators, [](const Structure& kept) -> int64_t { return kept.operators; }),
-      folded_(std::make_unique<FoldedMeshes>(problem_)) {}
+      structures_(kMostOperators, [](const Structure& kept) -> int64_t { return kept.operators; }) {}
 SymmetryPricer::~SymmetryPricer() = default;
 
 std::shared_ptr<SymmetryPricer::Lowered> SymmetryPricer::lowered(const Parallelism& given,
@@ -238,81 +196,27 @@ std::shared_ptr<SymmetryPricer::Structure> SymmetryPricer::structure(
       made->given.micro_batches = 2 * made->given.mesh.pipeline;
       made->given.tasks.clear();
     }
-    const auto& mesh = made->given.mesh;
-    made->folded = folded_->make(made->given, [&](const ReplicaLanes& lanes) {
-      if (sums_aside(made->given)) return FoldRuns{};
-      return runs_folded(*find(lanes, mesh), lanes, mesh);
-    });
-    if (!made->folded) made->lowered = lowered(made->given, of, false);
+    made->lowered = lowered(made->given, of, false);
     made->count();
     return made;
   });
 }
 
-std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bound(Structure& of, const Mesh& mesh,
-                                                             bool folds) {
-  folds = folds && of.folded;
-  const auto found = std::find_if(of.bound.begin(), of.bound.end(), [&](const auto& kept) {
-    return kept->mesh == mesh && kept->folds == folds;
-  });
+std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bound(Structure& of, const Mesh& mesh) {
+  const auto found = std::find_if(of.bound.begin(), of.bound.end(),
+                                  [&](const auto& kept) { return kept->mesh == mesh; });
   if (found != of.bound.end()) {
     of.bound.splice(of.bound.begin(), of.bound, found);
     return of.bound.front();
   }
-  auto made = folds ? bind_folded(of, mesh) : nullptr;
-  if (!made) made = bind(of, mesh);
-  made->folds = folds;
-  of.bound.push_front(std::move(made));
+  of.bound.push_front(bind(of, mesh));
   if (of.bound.size() > kMostBound) of.bound.pop_back();
   of.count();
   return of.bound.front();
 }
 
-/// Nothing where other devices are to be simulated in one stage than in another.
-std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind_folded(Structure& structure,
-                                                                   const Mesh& mesh) {
-  const auto lanes = structure.folded->fold->lanes(mesh);
-  auto result = std::make_shared<Bound>();
-  result->mesh = mesh;
-  result->folded = folded(structure, runs_folded(*find(lanes, mesh), lanes, mesh));
-  if (!result->folded) return nullptr;
-  auto& fold = *result->folded->fold;
-  const auto found = find(fold.lanes(mesh), mesh);  // which numbers groups as this fold does
-  if (!runs_in(*found, fold, result->folded->few->runs.numbers)) return nullptr;
-  const auto& symmetry = *found->symmetry;
-  const int32_t replicas = fold.replicas();
-  if (sums_aside(structure.given) && (replicas > 1 || !first_lanes_alone(symmetry, mesh)))
-    return nullptr;
-  fold.unfold();
-  const auto copy = [&](const std::vector<int32_t>& list, int32_t of, int32_t op) {
-    return list[at(of) * at(replicas) + at(fold.replica(op))];
-  };
-  result->placement.resize(fold.device().size());
-  for (int32_t op = 0; op < fold.graph().operators(); ++op)
-    result->placement[at(op)] = copy(symmetry.number, fold.device()[at(op)], op);
-  result->quotient = symmetry.quotient;
-  for (int32_t c = 0; c < fold.graph().collectives(); ++c) {
-    const int32_t inner = fold.group_of(c), first = fold.graph().members(c)[0];
-    const auto among = static_cast<size_t>(fold.among(c));
-    result->quotient.group.push_back(
-        inner < 0 ? copy(symmetry.across[among], fold.device()[at(first)], first)
-                  : copy(symmetry.inner[among], inner, first));
-  }
-  return result;
-}
-
-/// A structure's few layers, of which so much runs.
-std::shared_ptr<const FoldedMesh> SymmetryPricer::folded(Structure& structure,
-                                                         const FoldRuns& runs) {
-  if (structure.folded->few->runs == runs) return structure.folded;
-  if (!structure.several || structure.several->few->runs != runs)
-    structure.several = folded_->make(structure.given, [&](const ReplicaLanes&) { return runs; });
-  return structure.several;
-}
-
 std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure,
                                                             const Mesh& mesh) {
-  if (!structure.lowered) structure.lowered = lowered(structure.given, structure.of, false);
   auto result = std::make_shared<Bound>();
   result->mesh = mesh;
   auto found = find(structure.lowered->lanes_of(false), mesh);
@@ -379,30 +283,28 @@ std::shared_ptr<const OrderPieces> SymmetryPricer::order(Bound& bound, const Par
   if (bound.order && bound.order_name == name && bound.order->micro_batches == given.micro_batches &&
       bound.order_tasks == given.tasks)
     return bound.order;
-  if (!bound.folded && bound.turn.empty())
+  if (bound.turn.empty())
     bound.turn = turns_inside(*bound.made->problem, bound.placement,
                               bound.made->of->copies.lowered.stage, bound.quotient.devices);
   bound.order = std::make_shared<const OrderPieces>(
-      bound.folded ? bound.folded->fold->pieces(parse_pipeline_schedule(name), given.micro_batches)
-                   : pipeline_pieces(bound.made->problem->graph(), bound.placement,
-                                     static_cast<int32_t>(bound.quotient.devices.size()),
-                                     bound.made->of->copies.lowered.stage, given.micro_batches,
-                                     parse_pipeline_schedule(name), bound.turn, given.tasks));
+      pipeline_pieces(bound.made->problem->graph(), bound.placement,
+                      static_cast<int32_t>(bound.quotient.devices.size()),
+                      bound.made->of->copies.lowered.stage, given.micro_batches,
+                      parse_pipeline_schedule(name), bound.turn, given.tasks));
   bound.order_name = name;
   bound.order_tasks = given.tasks;
   return bound.order;
 }
 
-bool SymmetryPricer::run(const Bound& bound, const OrderPieces& pieces, const Parallelism& given,
+void SymmetryPricer::run(const Bound& bound, const OrderPieces& pieces, const Parallelism& given,
                          Metrics& metrics, int64_t limit_ns) {
-  const auto& graph = bound.folded ? bound.folded->fold->graph() : *bound.made->graph;
   const bool decided = engines_.with(
       [this] { return std::make_unique<OrderEngine>(problem_->cluster()); },
       [&](OrderEngine& engine) {
-        return engine.run(graph, bound.placement, pieces, &bound.quotient, limit_ns, metrics);
+        return engine.run(*bound.made->graph, bound.placement, pieces, &bound.quotient, limit_ns,
+                          metrics);
       });
-  if (!decided && bound.made) run_events(bound, given, metrics, nullptr, limit_ns);
-  return decided || bound.made;
+  if (!decided) run_events(bound, given, metrics, nullptr, limit_ns);
 }
 
 /// What the order's engine leaves to the event loop.
@@ -420,18 +322,16 @@ void SymmetryPricer::run_events(const Bound& bound, const Parallelism& given, Me
 bool SymmetryPricer::price(const Strategy& strategy, Metrics& metrics, int64_t limit_ns) {
   const auto& given = *strategy.parallelism;
   const auto of = structure(strategy);
-  for (const bool folds : {true, false}) {
-    std::shared_ptr<Bound> found;
-    std::shared_ptr<const OrderPieces> pieces;
-    {
-      const std::lock_guard lock(of->mutex);
-      found = bound(*of, given.mesh, folds && given.tasks.empty());
-      if (!found->made && !found->folded) return false;
-      pieces = order(*found, given);
-    }
-    if (run(*found, *pieces, given, metrics, limit_ns)) return true;
+  std::shared_ptr<Bound> found;
+  std::shared_ptr<const OrderPieces> pieces;
+  {
+    const std::lock_guard lock(of->mutex);
+    found = bound(*of, given.mesh);
+    if (!found->made) return false;
+    pieces = order(*found, given);
   }
-  return false;
+  run(*found, *pieces, given, metrics, limit_ns);
+  return true;
 }
 
 bool SymmetryPricer::own(const Strategy& strategy, std::vector<OwnedBytes>& owners) {
@@ -440,7 +340,7 @@ bool SymmetryPricer::own(const Strategy& strategy, std::vector<OwnedBytes>& owne
   std::shared_ptr<Bound> found;
   {
     const std::lock_guard lock(of->mutex);
-    found = bound(*of, given.mesh, false);
+    found = bound(*of, given.mesh);
     if (!found->made) return false;
     order(*found, given);  // which finds the turns
   }
@@ -460,25 +360,18 @@ std::vector<int32_t> SymmetryPricer::home(const Strategy& strategy) {
   const int32_t width = mesh.width();
   const auto of = structure(strategy);
   const std::lock_guard lock(of->mutex);
-  auto devices = of->folded ? of->folded->home : of->lowered->replica.home;
-  const auto& ranks = of->folded ? of->folded->home_rank : of->lowered->replica.home_rank;
+  auto devices = of->lowered->replica.home;
+  const auto& ranks = of->lowered->replica.home_rank;
   for (size_t op = 0; op < devices.size(); ++op)
     devices[op] = mesh.device(devices[op] / width, ranks.empty() ? 0 : ranks[op], devices[op] % width);
   return devices;
 }
 
-SymmetryPricer::Seen SymmetryPricer::seen(const Strategy& strategy) {
+int32_t SymmetryPricer::simulated_devices(const Strategy& strategy) {
   const auto of = structure(strategy);
   const std::lock_guard lock(of->mutex);
-  const auto found = bound(*of, strategy.parallelism->mesh, strategy.parallelism->tasks.empty());
-  Seen seen;
-  if (found->made || found->folded)
-    seen.devices = static_cast<int32_t>(found->quotient.devices.size());
-  if (!found->folded) return seen;
-  seen.layers = found->folded->few->layers;
-  seen.joins = found->folded->fold->joins();
-  seen.parts = found->folded->few->runs.parts;
-  return seen;
+  const auto found = bound(*of, strategy.parallelism->mesh);
+  return found->made ? static_cast<int32_t>(found->quotient.devices.size()) : -1;
 }
 
 }  // namespace trinity
