@@ -9,9 +9,10 @@
 
 namespace trinity {
 
-/// The operators that OrderEngine runs: those of a problem, or more of them that are like these
-/// (mesh/layer_fold.h). Numbers are its own, in a topological order; costs and bytes are those of
-/// like(op) in the problem, which must outlive it.
+/// The operators that OrderEngine runs: those of a problem, or an expansion of them with many
+/// copies of each (mesh/layer_fold.h). It has its own operator numbers, in topological order. Costs
+/// and bytes of `op` are those of like(op) in the problem, which must outlive this object.
+/// Immutable after construction.
 class OrderGraph {
  public:
   /// An output of an operator.
@@ -20,8 +21,9 @@ class OrderGraph {
     bool operator==(const Source&) const = default;
   };
 
-  /// Where operators or collectives are like others but for how much they join: of an operator
-  /// for every output the number of one that it is like, of all collectives (or none) the bytes.
+  /// Exceptions for operators and collectives that join more data than the one they copy: per such
+  /// operator, for every output, the output of the problem with its size; for all collectives (or
+  /// none), the bytes.
   struct Joined {
     std::map<int32_t, std::vector<int32_t>> outputs;
     std::vector<int64_t> collective_bytes;
@@ -30,9 +32,10 @@ class OrderGraph {
   /// All operators of a problem, once each.
   explicit OrderGraph(const Problem& problem);
 
-  /// Operators that are like those of a problem: `like` has one for each; inputs(op, add) calls
-  /// add(Source) for all that it reads, in the order of like(op)'s inputs; `collectives` are those
-  /// that the collectives are like, collective[op] is a number among these, or -1.
+  /// An expansion of a problem. like: [operator] of the expansion, the operator of the problem;
+  /// inputs(op, add) calls add(Source) for each of its inputs, in the order of like(op)'s inputs;
+  /// collectives: per collective of the expansion, that of the problem; collective: [operator], an
+  /// index into `collectives`, or -1.
   template <class Inputs>
   OrderGraph(const Problem& problem, std::vector<int32_t> like, std::vector<int32_t> collectives,
              std::vector<int32_t> collective, Inputs inputs, Joined joined = {})
@@ -78,13 +81,13 @@ class OrderGraph {
   int64_t fixed_bytes(int32_t op) const { return problem_->fixed_bytes(like_[op]); }
   int64_t workspace_bytes(int32_t op) const { return problem_->workspace_bytes(like_[op]); }
   int64_t cost_ns(int32_t device, int32_t op) const { return problem_->cost_ns(device, like_[op]); }
-  /// Whether its first output shares the storage of what it reads first (Problem::alias()).
+  /// True if its first output shares the storage of its first input (Problem::alias()).
   bool views(int32_t op) const { return problem_->alias(like_[op]) >= 0; }
-  /// Whether it does so of this output.
+  /// True if that input is this output.
   bool views(int32_t op, int32_t from, int32_t output) const {
     return views(op) && inputs(op).front() == Source{from, output};
   }
-  /// No step of one micro-batch takes longer.
+  /// Upper bound on a step of one micro-batch.
   double longest_step_ns() const { return longest_step_ns_; }
 
   int32_t collective(int32_t op) const { return collective_[op]; }
@@ -106,7 +109,7 @@ class OrderGraph {
  private:
   static constexpr char kOnce = 1, kJoins = 2;
 
-  /// The output of like(op) that an output is like.
+  /// The output of the problem that gives an output its size.
   int32_t output_like(int32_t op, int32_t output) const {
     return (once_[op] & kJoins) == 0
                ? output

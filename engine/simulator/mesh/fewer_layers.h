@@ -10,29 +10,30 @@
 
 namespace trinity {
 
-/// A training graph with fewer of its repeated layers, where all layers are alike: in every run of
-/// operators that a layer has, those of one place are equal in what costs and sizes go by, and read
-/// in the same places of their own layer, of the one before or behind, and of what belongs to no
-/// layer. The first layers (dense ones before those with experts) and the last one may differ: they
-/// count as what belongs to no layer. What the layers between them do, any number of these does.
-/// For threads.
+/// Builds a training graph with fewer of its repeated layers, if the layers are equivalent: in
+/// every run of operators that each layer has, operators at the same index have equal costs and
+/// sizes, and read the same indices of their own layer, of a neighbouring layer, or of operators
+/// outside all layers. The first layers (e.g. dense ones before those with experts) and the last
+/// may differ; they count as operators outside. Results for the layers in between then hold for any
+/// number of them. Thread-safe.
 class FewerLayers {
  public:
-  static constexpr int32_t kLeast = 5;  ///< where the first one alone may differ
+  static constexpr int32_t kLeast = 5;  ///< if only the first layer may differ
 
   /// The graph must outlive it.
   explicit FewerLayers(const Graph& graph);
 
-  /// Of the graph; whether they are alike or not.
+  /// Layers of the graph, equivalent or not.
   const Layers& layers() const { return layers_; }
   bool alike() const { return runs_.has_value(); }
-  /// Only where they are alike: how many of the first ones may differ, and how many are enough.
+  /// Requires alike(). front(): number of first layers that may differ; least(): minimum number of
+  /// layers of a reduced graph.
   int32_t front() const { return front_; }
   int32_t least() const { return kLeast - 1 + front_; }
-  /// The graph with `count` of its layers, those that may differ among them. count: at least
-  /// least(), less than the graph has.
+  /// The graph with `count` of its layers, differing first and last ones included. Requires least()
+  /// <= count < number of layers.
   std::shared_ptr<const Graph> of(int32_t count);
-  /// Of every operator of the graph one of of(count) that is like it.
+  /// Per operator of the graph: the operator of of(count) that represents it.
   std::vector<int32_t> like(int32_t count) const;
 
  private:
@@ -56,9 +57,9 @@ class FewerLayers {
 
   Layers layers_;
   int32_t front_ = 0;
-  std::optional<LayerRuns> runs_;  // of the layers between those that may differ, from 0
+  std::optional<LayerRuns> runs_;  // runs of the equivalent layers, numbered from 0
   std::mutex mutex_;
-  std::map<int32_t, std::shared_ptr<const Graph>> made_;  // by their layers
+  std::map<int32_t, std::shared_ptr<const Graph>> made_;  // by number of layers
 };
 
 }  // namespace trinity

@@ -15,13 +15,14 @@
 
 namespace trinity {
 
-/// One replica of few layers: what of it runs, and the lanes of all of it.
+/// A lowered replica of a reduced model, and the pipeline groups of the whole replica.
 struct FewLayersReplica {
   LoweredReplica replica;
   ReplicaLanes lanes;
 };
 
-/// What meshes that differ in their number of stages and of layers in a stage are unfolded from.
+/// A lowered reduced model, from which meshes that differ in their number of stages and of layers
+/// per stage are expanded.
 struct FewLayersLowered {
   int32_t layers = 0;
   FoldRuns runs;
@@ -30,30 +31,31 @@ struct FewLayersLowered {
   std::unique_ptr<Problem> problem;
 };
 
-/// A mesh of equal layers, of which a few were lowered.
+/// A mesh of equivalent layers that was lowered by a reduced model.
 struct FoldedMesh {
   std::shared_ptr<const FewLayersLowered> few;
   std::unique_ptr<LayerFold> fold;
-  std::vector<int32_t> home, home_rank;  ///< as LoweredReplica has them
+  std::vector<int32_t> home, home_rank;  ///< as in LoweredReplica
 };
 
-/// Lowers meshes by few of their layers and stages, and keeps those few. Thread-safe.
+/// Lowers meshes by reduced models (few layers and stages), and caches these. Thread-safe.
 class FoldedMeshes {
  public:
   explicit FoldedMeshes(std::shared_ptr<const Problem> problem) : problem_(std::move(problem)) {}
 
-  /// What of a mesh of all stages runs.
+  /// Selects the replicas and devices of the full mesh that run.
   using Runs = std::function<FoldRuns(const ReplicaLanes& lanes)>;
 
-  /// Nothing where layers or stages differ, or lanes do. given: what check_mesh() takes. Throws what
-  /// lower_replica() and Problem throw, of few layers without names.
+  /// Returns null if layers, stages or pipeline groups are not equivalent. `given` has passed
+  /// check_mesh(). Throws the errors of lower_replica() and Problem for the reduced model, without
+  /// operator names.
   std::shared_ptr<const FoldedMesh> make(const Parallelism& given, const Runs& runs);
 
  private:
   struct Key {
     Parallelism of;
     int32_t layers = 0;
-    FoldRuns runs;  // of a replica its `parts` alone
+    FoldRuns runs;  // for a replica only its `parts`
     bool operator==(const Key&) const = default;
   };
   std::shared_ptr<const FewLayersReplica> one(const Parallelism& of, int32_t layers,
@@ -75,8 +77,8 @@ class FoldedMeshes {
   std::shared_ptr<FewerLayers> layers_;  // made once
   Latest<Key, const FewLayersReplica> ones_{kMostFew};
   Latest<Key, const FewLayersLowered> few_{kMostFew};
-  std::mutex mutex_;                     // of what follows
-  std::map<int32_t, LaneParts> parts_;   // by the number of layers
+  std::mutex mutex_;                     // guards parts_
+  std::map<int32_t, LaneParts> parts_;   // by number of layers
 };
 
 }  // namespace trinity

@@ -9,13 +9,15 @@
 
 namespace trinity {
 
-/// The lanes of a mesh of many stages, from those of one with few, where the stages between the
-/// first and the last send each other the same and have the same groups.
+/// Pipeline groups (one per tensor/context rank of a replica, across its stages) of a mesh with
+/// many stages, derived from a mesh with few. The inner stages must send each other the same and
+/// have the same groups. Immutable after make().
 class LaneFold {
  public:
-  /// Nothing where they do not, or a lane has other devices in one stage than in another. Stages:
-  /// how many of both; of as many all stand for themselves. mesh: any with the same stages' devices.
-  /// parts: those of a stage that run, ascending; none: those whose lane is the first of its kind.
+  /// Returns none if the inner stages differ, or if a pipeline group has other device indices in
+  /// one stage than in another. few_stages, stages: numbers of stages of both meshes; equal numbers
+  /// map one to one. mesh: any mesh with the same devices per stage. parts: device indices in a
+  /// stage that run, ascending; empty: the first pipeline group of each class.
   static std::optional<LaneFold> make(const ReplicaLanes& few, const Mesh& mesh,
                                       int32_t few_stages, int32_t stages,
                                       const std::vector<int32_t>& parts = {});
@@ -23,14 +25,15 @@ class LaneFold {
   ReplicaLanes lanes(const Mesh& mesh) const {
     return ReplicaLanes(mesh, lanes_, groups_, first_joined_, exchanges_);
   }
-  /// Of the devices of a stage those that run, ascending.
+  /// Device indices in a stage that run, ascending.
   const std::vector<int32_t>& parts() const { return parts_; }
-  /// Of a group of the few the one of a stage in lanes(); of one over several stages that one.
+  /// Group index in lanes() of a reduced group in a stage (or of the one group, if it spans several
+  /// stages).
   int32_t group(int32_t few, int32_t stage) const {
     const auto& of = group_of_[at_stage_[static_cast<size_t>(few)]];
     return of[of.size() == 1 ? 0 : static_cast<size_t>(stage)];
   }
-  /// Whether two groups of the few join the same devices of their stages.
+  /// True if two reduced groups join the same devices of their stages.
   bool alike(int32_t a, int32_t b) const {
     return at_stage_[static_cast<size_t>(a)] == at_stage_[static_cast<size_t>(b)];
   }
@@ -51,7 +54,7 @@ class LaneFold {
   bool add_across(std::vector<int32_t> devices, std::vector<int32_t>& of);
   int32_t add_group(std::vector<int32_t> devices);
   void add_joined();
-  /// The first and the last stage alone stand for themselves where there are fewer.
+  /// Stage of the full mesh that a reduced stage maps to; -1 for inner stages, which have many.
   int32_t many_stage(int32_t few) const {
     if (few_stages_ == stages_ || few == 0) return few;
     return few == few_stages_ - 1 ? stages_ - 1 : -1;
@@ -63,8 +66,8 @@ class LaneFold {
   std::vector<ReplicaLanes::Lane> lanes_;
   std::vector<int32_t> parts_, lane_of_part_;
   std::vector<std::vector<int32_t>> groups_;
-  std::vector<size_t> at_stage_;                // of every few group a number in group_of_
-  std::vector<std::vector<int32_t>> group_of_;  // by stage, or the one
+  std::vector<size_t> at_stage_;                // per reduced group: index in group_of_
+  std::vector<std::vector<int32_t>> group_of_;  // by stage, or one entry
 };
 
 }  // namespace trinity

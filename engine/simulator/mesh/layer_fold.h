@@ -20,42 +20,42 @@
 
 namespace trinity {
 
-/// How many layers and stages a mesh has, and how many are enough to see what all do: two layers of
-/// every virtual stage (three where the first and the last may differ) and three stages (the first,
-/// one between others, the last), or as many as give three layers between those at the ends. Or the
-/// layers of a virtual stage together count as one, where what joins some of them (a bucket of
-/// gradients) is another thing for fewer; or those of a device, where virtual stages of one are
-/// joined: five devices then.
+/// Size of the reduced model that represents a mesh. Usual case: two layers per virtual stage
+/// (three if the first and last may differ) and three stages (first, inner, last), or enough stages
+/// for three layers between the end layers. If an operator joins several layers of a virtual stage
+/// (a gradient bucket), all layers of a virtual stage count as one. If it joins several virtual
+/// stages of a device, all layers of a device count as one; five devices are then needed.
 struct FoldSizes {
-  int32_t layers = 0, few_layers = 0;      // of all stages
-  std::vector<int32_t> few_stages;         // of every virtual stage of the few: of the network's
-  int32_t pipeline = 0, few_pipeline = 0;  // devices on that axis
-  int32_t rounds = 1;                      // virtual stages of a device
-  int32_t ends = 1;                        // layers at each end that stand for themselves
-  std::vector<int32_t> chunk_of;           // of every layer its virtual stage
-  bool by_device = false;                  // a layer is a device, of all its virtual stages
+  int32_t layers = 0, few_layers = 0;      // over all stages
+  std::vector<int32_t> few_stages;  // per reduced virtual stage: its number of network layers
+  int32_t pipeline = 0, few_pipeline = 0;  // devices on the pipeline axis
+  int32_t rounds = 1;                      // virtual stages per device
+  int32_t ends = 1;                        // layers at each end that are not shared
+  std::vector<int32_t> chunk_of;           // per layer: its virtual stage
+  bool by_device = false;                  // a "layer" is a device with all its virtual stages
   bool joins = false;                      // an operator may join gradients of a device's layers
-  int64_t bucket_bytes = 0;                // of these at most
+  int64_t bucket_bytes = 0;                // maximum size of such a bucket
   PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
 
   int32_t chunks() const { return pipeline * rounds; }
   int32_t few_chunks() const { return few_pipeline * rounds; }
-  /// The virtual stage of a device's round, where so many devices are.
+  /// Virtual stage of a device in a round, with `devices` devices.
   int32_t chunk_on(int32_t devices, int32_t round, int32_t device) const {
     return round * devices + device_of_chunk(schedule, devices, round * devices + device);
   }
-  /// Whether two virtual stages are of one device, of so many.
+  /// True if two virtual stages are on one device, with `devices` devices.
   bool one_device(int32_t devices, int32_t a, int32_t b) const {
     return a >= 0 && b >= 0 && a < devices * rounds && b < devices * rounds &&
            device_of_chunk(schedule, devices, a) == device_of_chunk(schedule, devices, b);
   }
-  /// The virtual stage of a device's next round (step 1), or of the one before (-1); -1: none.
+  /// Virtual stage of the same device in the next round (step 1) or the previous one (-1); -1:
+  /// none.
   int32_t joined(int32_t devices, int32_t chunk, int32_t step) const {
     const int32_t round = chunk / devices + step;
     if (round < 0 || round >= rounds) return -1;
     return chunk_on(devices, round, device_of_chunk(schedule, devices, chunk));
   }
-  /// The first layer of a virtual stage, and of one of the few.
+  /// First layer of a virtual stage; few_first_layer(): of a reduced virtual stage.
   int32_t first_layer(int32_t chunk) const {
     if (by_device) return device_of_chunk(schedule, pipeline, chunk);
     return static_cast<int32_t>(std::find(chunk_of.begin(), chunk_of.end(), chunk) -
@@ -65,12 +65,12 @@ struct FoldSizes {
   int32_t few_first_layer(int32_t chunk) const {
     return by_device ? device_of_chunk(schedule, few_pipeline, chunk) : chunk * few_in_chunk();
   }
-  /// The device that one of the few stands for, but for those between others: -1.
+  /// Device that a reduced one represents; -1 for the inner one, which represents many.
   int32_t many_device(int32_t few) const {
     if (few_pipeline == pipeline || few == 0) return few;
     return few == few_pipeline - 1 ? pipeline - 1 : -1;
   }
-  /// A virtual stage of the few that does as one of all does.
+  /// Reduced virtual stage that represents `chunk`.
   int32_t like(int32_t chunk) const {
     if (by_device) {
       const int32_t place = chunk % pipeline, behind = pipeline - few_pipeline;
@@ -80,98 +80,101 @@ struct FoldSizes {
     if (few_chunks() == chunks() || chunk < 2) return chunk;
     return chunk == chunks() - 1 ? few_chunks() - 1 : std::min(2, few_chunks() - 2);
   }
-  /// The virtual stage that one of the few stands for, but for those between others: -1.
+  /// Virtual stage that a reduced one represents; -1 for inner ones, which represent many.
   int32_t many(int32_t few) const {
     if (by_device) {
       const int32_t place = few % few_pipeline, round = few / few_pipeline;
       if (place == 2) return -1;
       return round * pipeline + (place < 2 ? place : pipeline - few_pipeline + place);
     }
-    const int32_t apart = few_chunks() < 5 ? 1 : 2;  // so that one is left between them
+    const int32_t apart = few_chunks() < 5 ? 1 : 2;  // leaves one inner stage
     if (few_chunks() == chunks() || few < apart) return few;
     return few < few_chunks() - apart ? -1 : chunks() - few_chunks() + few;
   }
 };
 
-/// What to try, the fewest layers first, but where these would differ. None where operators are said
-/// one by one, a stage has no layers, or no fewer would do.
+/// Sizes to try, fewest layers first. Empty if operators have choices of their own, a stage has no
+/// layers, or no reduction is possible.
 std::vector<FoldSizes> fold_sizes(const Parallelism& given, int32_t layers);
-/// The mesh of fewer stages. Its micro-batches are as few as every schedule takes.
+/// The mesh with fewer stages and the smallest number of micro-batches that every schedule accepts.
 Parallelism with_few_stages(const Parallelism& given, const FoldSizes& sizes);
 
-/// What of a mesh runs, which all others do, too.
+/// Replicas and devices of a mesh that run and represent all others.
 struct FoldRuns {
   int32_t replicas = 1;
-  std::vector<int32_t> numbers = {};  // which, where experts are shared out; none: the first
-  /// Of every stage these of its devices, ascending; none: those whose lane is the first of a kind.
+  // replica indices, if experts are sharded; empty: the first ones
+  std::vector<int32_t> numbers = {};
+  /// Per stage: device indices that run, ascending; empty: the first pipeline group of each class.
   std::vector<int32_t> parts = {};
 
   bool operator==(const FoldRuns&) const = default;
 };
 
-/// What a mesh of many equal layers runs, unfolded from what one with fewer layers and stages lowers
-/// to (of its first replica the first lane of each kind). That all layers do the same is read off
-/// the lowered graph: in every run of operators that a layer has, those of one place cost the same,
-/// and read the same places of their own layer and of its neighbours; so layers between others, of
-/// which there may be any number, are repetitions of one (manual/symmetry.md). Numbers of operators and
-/// collectives are in the order that lowering all layers would give them.
+/// Expands the lowered graph of a reduced model (of its first replica, the first pipeline group of
+/// each class) to the graph of a mesh with many equal layers. The lowered graph proves that layers
+/// are equivalent: in every run of operators that each layer has, operators at the same index cost
+/// the same and read the same indices of their own layer and of its neighbours. Inner layers, of
+/// which there may be any number, are then repetitions of one (manual/symmetry.md). Operators and
+/// collectives are numbered as if all layers had been lowered. Not thread-safe before expansion;
+/// immutable afterwards.
 class LayerFold {
  public:
-  /// few: of the whole replica; copies: what of it runs; problem: of their graph; mesh: the few's.
-  /// Nothing where layers differ.
+  /// few: pipeline groups of the whole reduced replica; mesh: the reduced mesh; copies: the lowered
+  /// replicas that run; problem: of their graph. Returns null if layers differ.
   static std::unique_ptr<LayerFold> make(const FoldSizes& sizes, const ReplicaLanes& few,
                                          const Mesh& mesh, const LoweredCopies& copies,
                                          const FoldRuns& runs, const Problem& problem);
 
   int32_t operators() const { return static_cast<int32_t>(like_.size()); }
-  /// Before graph(), group_of() and pieces() are asked for. Not for several threads at once.
+  /// Must be called before graph(), group_of() and pieces(). Not thread-safe.
   void unfold();
   const OrderGraph& graph() const { return *graph_; }
-  /// Of every operator its device in its replica.
+  /// [operator]: device index in its replica.
   const std::vector<int32_t>& device() const { return device_; }
-  /// How many of the few operators join what several layers write.
+  /// Number of reduced operators that join outputs of several layers.
   int32_t joins() const { return static_cast<int32_t>(joins_.size()); }
-  /// How many replicas run, and the one of an operator.
+  /// Number of replicas that run; replica of an operator.
   int32_t replicas() const { return replicas_; }
   int32_t replica(int32_t op) const {
     return slot_[static_cast<size_t>(like_[static_cast<size_t>(op)])] % replicas_;
   }
-  /// Whether its operators are those of a device.
+  /// True if the operators include those of this device.
   bool runs_on(int32_t device) const {
     return slot_of_part_[static_cast<size_t>(device % width_)] >= 0;
   }
-  /// The lanes of a mesh of all stages.
+  /// Pipeline groups of the full mesh.
   ReplicaLanes lanes(const Mesh& mesh) const { return lanes_->lanes(mesh); }
-  /// Of a collective its group in lanes(), or -1: it is between the replicas.
+  /// [collective]: group index in lanes(); -1: a collective between replicas.
   int32_t group_of(int32_t collective) const { return group_of_[collective]; }
   LoweredCopies::Among among(int32_t collective) const {
     return copies_.among[static_cast<size_t>(collective_like_[static_cast<size_t>(collective)])];
   }
-  /// As pipeline_pieces() of a schedule with the same places for stages.
+  /// As pipeline_pieces() of a schedule with the same stage places.
   OrderPieces pieces(PipelineSchedule schedule, int32_t micro_batches) const;
 
  private:
   static constexpr int32_t kSource = -2, kJoined = -3, kOutside = 1 << 29, kFixed = -(1 << 30);
-  /// For layers on: the last one of the virtual stage that its device runs before the reader's, and
-  /// the first one of that which it runs behind, for weights that are gathered ahead.
+  /// Layer offsets for weights gathered ahead: the last layer of the virtual stage that its device
+  /// runs before the reader's, and the first layer of the one that it runs after.
   static constexpr int32_t kBefore = 1 << 30, kBehind = kBefore + 1;
-  /// What an operator reads: of a layer so many on, or of none (zone -1, place: its number), of
-  /// these a source on its own device (zone kSource, place: which), or of what its device joins
-  /// (zone kJoined, place: which) the output-th of its own layer, or (offset kOutside) of no layer.
+  /// An input of an operator. zone, place and `offset` name an operator of a layer that many layers
+  /// on. Zone -1: an operator outside layers (place: its index). Zone kSource: a source on the same
+  /// device (place: which). Zone kJoined: a join of the device (place: which), its output for the
+  /// reader's layer or, with offset kOutside, for no layer.
   struct Read {
     int32_t zone, place, offset, output;
     bool operator==(const Read&) const = default;
   };
-  /// The same among all: so far behind what begins_ has from `begins` on for the reader's layer, or
-  /// by itself (kFixed).
+  /// An input in the expanded graph: offset from begins_ of the reader's layer, starting at
+  /// `begins`; or absolute (kFixed).
   struct Found {
     int32_t first, begins;
   };
-  /// An operator of a device that joins what its layers write: a bucket of gradients, or of
-  /// weights. In all layers its inputs are those of one, repeated; an output belongs to each, or it
-  /// has none.
+  /// An operator of a device that joins outputs of its layers: a bucket of gradients or of weights.
+  /// Its inputs are those of one layer, repeated for all; an output belongs to each layer, or there
+  /// is none.
   struct Join {
-    /// Inputs that are of the layers of a virtual stage, or one that is of none (chunk -1).
+    /// Inputs from the layers of one virtual stage, or one from outside (chunk -1).
     struct Part {
       int32_t input, chunk, layers;
       bool up;
@@ -179,26 +182,26 @@ class LayerFold {
     int32_t op, device, which, slot;
     int32_t inputs = 0;
     std::vector<Part> parts = {};
-    std::vector<Read> each = {};        // of a layer's
-    std::vector<int32_t> behind = {};   // virtual stages for whose last gradient it waits
-    // Of its inputs, and as they were put in the bucket, before they became shares:
+    std::vector<Read> each = {};        // inputs per layer
+    std::vector<int32_t> behind = {};   // virtual stages whose last gradient it waits for
+    // Sizes of its inputs, and of the same before sharding:
     int64_t bytes = 0, layer_bytes = 0, whole_bytes = 0, layer_whole_bytes = 0;
-    bool adds = false;             // its collective has the bytes of its inputs, or
-    int64_t shares = 0;            // of so many shares one; 0: it has not
+    bool adds = false;             // its collective has the bytes of its inputs
+    int64_t shares = 0;            // or one of this many shards; 0: neither
   };
-  /// Items of a list whose zones are broken by joins: a join (zone -1), or runs of a zone, those of
-  /// the layers from one virtual stage to another.
+  /// Items of a list whose zones are interrupted by joins: a join (zone -1), or runs of a zone for
+  /// the layers between two virtual stages.
   struct Piece {
     int32_t begin, end, zone, chunk, last_chunk;
-    int32_t device;  // of all, which a join is on; of those for which several stand: -1
-    bool between, devices_up;  // it is of such a one, and how these ascend
+    int32_t device;  // device of a join; -1 for an inner one, which represents many
+    bool between, devices_up;  // belongs to an inner device; direction in which those ascend
   };
-  /// A join among all, or runs of a zone: of these layers.
+  /// A join of the full mesh, or runs of a zone for these layers.
   struct Unfolded {
     int32_t item, device, zone, first, end;
   };
   enum Work : uint8_t { kForward, kBackward, kInput, kWeight, kUpdate, kMember };
-  static constexpr size_t kWorks = 4;  // of ChunkWork
+  static constexpr size_t kWorks = 4;  // number of values of ChunkWork
 
   LayerFold(const FoldSizes& sizes, int32_t width, const LoweredCopies& copies, int32_t replicas,
             const Problem& problem)
@@ -249,7 +252,7 @@ class LayerFold {
   std::optional<Piece> piece_at(const LayerRuns& runs, int32_t begin) const;
   std::vector<Unfolded> unfolded(const std::vector<Piece>& pieces, size_t& next) const;
   bool join_alike(const std::vector<int32_t>& members) const;
-  /// The few's device that one of all is like.
+  /// Reduced device that represents a device.
   int32_t like_device(int32_t device) const {
     if (sizes_.few_pipeline == sizes_.pipeline || device == 0) return device;
     return device == sizes_.pipeline - 1 ? sizes_.few_pipeline - 1 : 1;
@@ -257,7 +260,7 @@ class LayerFold {
   int32_t few_on(int32_t chunk) const {
     return device_of_chunk(sizes_.schedule, sizes_.few_pipeline, chunk);
   }
-  /// The virtual stage of a device that is of the same round as one of the few.
+  /// Virtual stage of a device in the same round as a reduced one.
   int32_t many_chunk(int32_t few, int32_t device) const {
     return sizes_.chunk_on(sizes_.pipeline, few / sizes_.few_pipeline, device);
   }
@@ -290,8 +293,9 @@ class LayerFold {
   bool in_first_round(int32_t op) const;
   bool find_chunks();
   bool one_layer_alone() const;
-  /// Where operators of a layer run: so many layers on, in a device's so-manyth virtual stage; or,
-  /// if they stay, in their layer's where that is of the same device (where a V turns round).
+  /// Where operators of a layer run: in the virtual stage of the device this many layers on and
+  /// this many rounds on; or, if they stay, in their own layer's stage if that is on the same
+  /// device (the turn of a V schedule).
   struct Home {
     int32_t ahead, round;
     bool stays;
@@ -302,8 +306,7 @@ class LayerFold {
     return home.stays && sizes_.one_device(devices, own, other) ? own : other;
   }
   std::optional<Home> home_of(int32_t zone, int32_t place) const;
-  /// The layers between those at the ends, which alone are numbered, from 0; the others are of no
-  /// layer.
+  /// Number of inner layers of the reduced model, numbered from 0; end layers count as outside.
   int32_t few_inner() const { return sizes_.few_layers - 2 * sizes_.ends; }
   int32_t inner() const { return sizes_.layers - 2 * sizes_.ends; }
   int32_t few_chunk(int32_t layer, int32_t round) const;
@@ -311,7 +314,7 @@ class LayerFold {
   bool waits(int32_t op) const;
   int32_t sender(int32_t chunk, int32_t slot) const;
   bool stands(int32_t chunk, int32_t slot) const;
-  /// By virtual stage and slot.
+  /// Index by virtual stage and slot.
   size_t at_chunk(int32_t chunk, int32_t slot) const {
     return static_cast<size_t>(chunk * slots() + slot);
   }
@@ -338,51 +341,51 @@ class LayerFold {
   int32_t number(int32_t zone, int32_t place, int32_t layer) const;
 
   FoldSizes sizes_;
-  int32_t width_;  // devices of a stage
+  int32_t width_;  // devices per stage
   int32_t replicas_;
   const LoweredCopies& copies_;
   const Problem& problem_;
   std::optional<LaneFold> lanes_;
-  std::vector<int32_t> slot_of_part_;           // of every device of a stage among lanes_->parts()
-  /// Of the few operators: its place among the parts x replicas of a stage; layers as sizes_ counts.
+  std::vector<int32_t> slot_of_part_;           // per device of a stage: index in lanes_->parts()
+  /// Per reduced operator: slot (part and replica in its stage); layer as counted by sizes_.
   std::vector<int32_t> slot_, label_;
   std::optional<LayerRuns> runs_, collective_runs_;
-  std::optional<LayerRuns> source_runs_;        // in stages for layers: of those between the ends
-  std::vector<Join> joins_;                     // those of a device and slot in order
-  std::vector<int32_t> join_of_, few_join_;     // of the few operators, or -1; by join_place()
-  int32_t joined_ = 0;                          // how many a device and slot has
+  std::optional<LayerRuns> source_runs_;        // with stages as layers: of inner stages
+  std::vector<Join> joins_;                     // joins per device and slot, in order
+  std::vector<int32_t> join_of_, few_join_;     // per reduced operator, or -1; by join_place()
+  int32_t joined_ = 0;                          // joins per device and slot
   std::vector<Piece> pieces_, collective_pieces_;
-  std::vector<int32_t> source_;                 // of the few operators: which source it is, or -1
+  std::vector<int32_t> source_;                 // per reduced operator: source index, or -1
   std::vector<std::vector<int32_t>> few_source_, source_number_;  // by source and stage
-  std::vector<Work> work_;                      // of the few operators
-  std::vector<int32_t> read_first_;             // of the few, and the end
+  std::vector<Work> work_;                      // per reduced operator
+  std::vector<int32_t> read_first_;             // per reduced operator, and the end
   std::vector<Read> reads_;
   // Reductions wait for the last gradient that their virtual stage sends (ReplicaOptions::behind):
-  std::vector<int32_t> sender_;                 // by few one and slot what sends it, or -1
-  std::vector<int32_t> told_;                   // of the few operators: of its place one that sends
-  std::vector<bool> waits_;                     // of the few operators
-  std::vector<bool> may_wait_;                  // the same: in some stage
-  std::vector<std::vector<bool>> all_wait_;     // [zone][place], of stages that send
-  // Layers are alike, or those at one end of a stage are: which of the few stands for each kind.
-  // Each round of a device has ends of its own: what it does next is another one's, or nothing. So
-  // have those between which a V turns round.
+  std::vector<int32_t> sender_;  // by reduced stage and slot: sending operator, or -1
+  std::vector<int32_t> told_;                   // per reduced operator: the sender at its index
+  std::vector<bool> waits_;                     // per reduced operator
+  std::vector<bool> may_wait_;                  // per reduced operator: waits in some stage
+  std::vector<std::vector<bool>> all_wait_;     // [zone][place]: waits in all stages that send
+  // Layers may differ at the ends of a stage: which reduced layer represents each class. Every
+  // round of a device has ends of its own, because its next round belongs to another stage or to
+  // none; so have the two sides of the turn of a V schedule.
   bool by_end_ = false;
   std::vector<int32_t> kind_layer_;
   std::vector<std::vector<Home>> home_;         // [zone][place]
-  std::vector<int32_t> part_;                   // of the few operators: its device in a stage
-  std::vector<int32_t> stage_of_chunk_;         // of all virtual stages: where on the pipeline
-  std::vector<Found> found_;                    // of reads_
+  std::vector<int32_t> part_;                   // per reduced operator: device index in its stage
+  std::vector<int32_t> stage_of_chunk_;         // per virtual stage: position on the pipeline
+  std::vector<Found> found_;                    // per entry of reads_
   std::vector<int32_t> senders_;                // by virtual stage and slot, or -1
-  std::vector<int32_t> outside_, begins_;       // numbers: of what is of no layer; by zone, layer
+  std::vector<int32_t> outside_, begins_;  // operator numbers: outside layers; by zone and layer
   std::vector<int32_t> join_number_, collective_join_;  // by join_place()
-  std::vector<int32_t> like_, layer_;           // of all operators
+  std::vector<int32_t> like_, layer_;           // per operator of the full mesh
   std::vector<int32_t> collective_outside_, collective_begins_, collective_like_;
 
   std::unique_ptr<OrderGraph> graph_;
   std::vector<int32_t> device_, chunk_, group_of_;
   std::vector<std::vector<int32_t>> lists_;     // [at_chunk()][ChunkWork]
   std::vector<std::vector<int32_t>> updates_;   // by stage and slot
-  std::vector<int32_t> few_group_;              // of every few collective, kAcross or kJoins
+  std::vector<int32_t> few_group_;              // per reduced collective; or kAcross or kJoins
   static constexpr int32_t kAcross = -1, kJoins = -2;
 };
 

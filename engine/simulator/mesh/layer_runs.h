@@ -9,23 +9,23 @@
 
 namespace trinity {
 
-/// A list of things of which each is of a layer (from 0) or of none, taken apart: zones in which
-/// every layer has a run of equal length, upwards or downwards, and what is of no layer between
-/// them.
+/// Decomposes a list of items, each of a layer (from 0) or of none. In a zone every layer has one
+/// run of equal length, in ascending or descending order of layers; items outside layers stand
+/// between zones.
 struct LayerRuns {
   struct Zone {
-    int32_t length;      ///< of a run
-    bool up;             ///< whether a layer's is before the next one's
-    bool whole = true;   ///< nothing stands between its runs, and the first one is at an end
+    int32_t length;      ///< of one run
+    bool up;             ///< a layer's run precedes that of the next layer
+    bool whole = true;   ///< its runs are contiguous, and the first one is at an end
   };
-  /// Where something stands: the place-th of a layer's run in a zone. Of no layer: zone -1.
+  /// Position of an item: index `place` in a layer's run in a zone. Zone -1: outside layers.
   struct Place {
     int32_t zone = -1, layer = -1, place = 0;
   };
   int32_t layers = 0;
   std::vector<Zone> zones;
-  std::vector<Place> places;  ///< of everything in the list
-  std::vector<int32_t> begins;  ///< of a run, by zone and layer
+  std::vector<Place> places;  ///< per item of the list
+  std::vector<int32_t> begins;  ///< start of a run, by zone and layer
 
   int32_t begin(int32_t zone, int32_t layer) const {
     return begins[static_cast<size_t>(zone * layers + layer)];
@@ -35,19 +35,20 @@ struct LayerRuns {
   }
 };
 
-/// Numbers the layers behind the first `ends` from 0, so that those before as many last ones, of n,
-/// are those below n - 2 ends.
+/// Renumbers layers so that layer `ends` becomes 0. Of n layers the inner ones are then 0 ... n - 2
+/// * ends - 1.
 inline std::vector<int32_t> inner_layers(std::span<const int32_t> layers, int32_t ends = 1) {
   std::vector<int32_t> inner(layers.begin(), layers.end());
   for (int32_t& layer : inner) layer -= ends;
   return inner;
 }
 
-/// Nothing where the list is not made so. labels: layers, from 0; others are of no layer.
+/// Returns none if the list has no such decomposition. labels: layer per item, from 0; any other
+/// value: outside.
 inline std::optional<LayerRuns> layer_runs(std::span<const int32_t> labels, int32_t layers) {
   LayerRuns result{layers, {}, std::vector<LayerRuns::Place>(labels.size()), {}};
   const auto count = static_cast<int32_t>(labels.size());
-  const auto run_at = [&](int32_t i, int32_t layer) {  // how many are of it from there on
+  const auto run_at = [&](int32_t i, int32_t layer) {  // length of the layer's run that starts at i
     int32_t end = i;
     while (end < count && labels[static_cast<size_t>(end)] == layer) ++end;
     return end - i;
@@ -76,7 +77,7 @@ inline std::optional<LayerRuns> layer_runs(std::span<const int32_t> labels, int3
   return result;
 }
 
-/// The same where other things may stand between a zone's runs: the first run of every layer is of
+/// The same if other items may separate the runs of a zone: the first run of every layer belongs to
 /// the first zone, and so on.
 inline std::optional<LayerRuns> broken_layer_runs(std::span<const int32_t> labels, int32_t layers) {
   LayerRuns result{layers, {}, std::vector<LayerRuns::Place>(labels.size()), {}};
