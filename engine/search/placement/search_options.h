@@ -4,11 +4,11 @@
 #include "search/placement/annealing.h"
 #include "search/placement/mcmc.h"
 
-// Every option of placement searches that is theirs alone, once (base/options.h).
+// Declarations of all options that only placement searches have (base/options.h).
 
 namespace trinity {
 
-/// `Options`: AnnealingOptions, const or not, lasting or not.
+/// `Options`: AnnealingOptions, const or not, lvalue or rvalue.
 template <class Options, class Visit>
 void each_annealing_option(Options&& o, Visit&& visit) {
   visit("first_temperature", o.first_temperature, 1e-12, 1e12,
@@ -22,7 +22,7 @@ void each_annealing_option(Options&& o, Visit&& visit) {
   visit("look_every", o.look_every, 1, 1e9, "evaluations between two looks at the state");
 }
 
-/// `Options`: McmcOptions, const or not, lasting or not.
+/// `Options`: McmcOptions, const or not, lvalue or rvalue.
 template <class Options, class Visit>
 void each_mcmc_option(Options&& o, Visit&& visit) {
   visit("alpha_per_ms", o.alpha_per_ms, 0, 1e12, "alpha per millisecond; 0: 100 over the start's");

@@ -8,12 +8,12 @@
 
 namespace trinity {
 
-/// What list schedulers work on: tasks with a cost on every processor and data that flow between
-/// them, as plain arrays. Costs and wire times are in one unit (nanoseconds when made from a
-/// Problem). Tasks are numbered in a topological order: edges lead from lower to higher numbers.
+/// Input of list schedulers: tasks with a cost on every processor and data that flows between them,
+/// as plain arrays. Costs and transfer times have one unit (nanoseconds if made from a Problem).
+/// Tasks are numbered in a topological order: edges go from lower to higher numbers.
 struct TaskGraph {
-  /// A tensor that one task writes and another reads. `tensor` tells tensors apart: two readers of
-  /// one tensor on one processor share a copy where an algorithm knows copies.
+  /// A tensor that one task writes and another reads. `tensor` identifies it: two readers of one
+  /// tensor on one processor share a copy in algorithms that support copies.
   struct Edge {
     int32_t from, to;
     int32_t tensor;
@@ -24,21 +24,21 @@ struct TaskGraph {
   std::vector<int64_t> cost;        ///< [task * processors + processor]
   std::vector<Edge> edges;          ///< sorted by (from, to, tensor), distinct
   std::vector<int64_t> latency;     ///< [from * processors + to]
-  std::vector<double> rate;         ///< bytes per unit of time, as `latency`
+  std::vector<double> rate;         ///< bytes per unit of time, indexed as `latency`
   std::vector<int32_t> group;       ///< tasks of one group share a processor
-  std::vector<int32_t> group_size;  ///< tasks of every group
-  std::vector<int32_t> in;          ///< edge numbers by reader, in order of edges
+  std::vector<int32_t> group_size;  ///< number of tasks per group
+  std::vector<int32_t> in;          ///< edge indices by reader, in order of edges
   std::vector<int32_t> in_first;    ///< tasks + 1 positions in `in`
   std::vector<int32_t> out_first;   ///< tasks + 1 positions in `edges`
-  /// Tasks that cost nothing anywhere and depend on nothing that does: weights, constants, data.
-  /// They are no decision of a scheduler's: they go where their group is, or with their first
-  /// reader. Deciding by them would put every unit whose first operator is its weights on whatever
-  /// processor is first.
+  /// [task]: true if it costs nothing anywhere and depends on no task with a cost: weights,
+  /// constants, data. Such tasks do not drive decisions but go where their group is, or with their
+  /// first reader. Otherwise every unit whose first operator is its weights would go to the first
+  /// processor.
   std::vector<bool> follows;
 
-  /// Fills group (one a task where it is empty) and what follows from the rest, sorts the edges.
-  /// Throws ArgumentError for sizes that do not fit each other, edges out of order, negative costs
-  /// or bytes, rates that are not positive.
+  /// Fills `group` (one per task if empty) and all derived fields, and sorts the edges. Throws
+  /// ArgumentError for inconsistent sizes, edges out of order, negative costs or bytes, and rates
+  /// that are not positive.
   void index();
 
   int64_t cost_of(int32_t task, int32_t processor) const {
@@ -46,16 +46,16 @@ struct TaskGraph {
                 static_cast<size_t>(processor)];
   }
   double mean_cost(int32_t task) const;
-  /// Latency plus bytes over rate, rounded once, as Problem::wire_ns(); 0 on one processor.
+  /// Latency plus bytes / rate, rounded once, as Problem::wire_ns(); 0 on one processor.
   int64_t wire(int32_t from, int32_t to, int64_t bytes) const;
-  /// The mean of wire() over all ordered pairs of different processors; 0 when there is only one.
+  /// Mean of wire() over all ordered pairs of different processors; 0 if there is only one.
   double mean_wire(int64_t bytes) const {
     return mean_latency_ + mean_inverse_rate_ * static_cast<double>(bytes);
   }
   std::span<const Edge> readers(int32_t task) const;
   std::span<const int32_t> inputs(int32_t task) const;
 
-  /// What a scheduler waits for: edges into every task, without those from tasks that follow.
+  /// [task]: number of edges into it, not counting those from tasks that follow.
   std::vector<int32_t> awaited_inputs() const;
 
  private:
@@ -64,21 +64,22 @@ struct TaskGraph {
   double mean_latency_ = 0, mean_inverse_rate_ = 0;
 };
 
-/// The operators of a problem on its devices, tensors as edges, colocation units as groups. What a
-/// collective costs depends on the placement: its members cost nothing here.
+/// The operators of a problem on its devices, with tensors as edges and colocation units as groups.
+/// The cost of a collective depends on the placement, so its members cost nothing here.
 TaskGraph make_task_graph(const Problem& problem);
 
-/// The tasks that follow, lead to `task` through such tasks only and have no processor yet (-1), in
+/// Tasks that follow, lead to `task` only through such tasks and have no processor yet (-1), in
 /// ascending order.
 std::vector<int32_t> missing_followers(const TaskGraph& graph, std::span<const int32_t> processor,
                                        int32_t task);
 
-/// rank_u of HEFT: mean cost plus the longest way to an exit, tasks and wires at their means.
-/// Several tensors between two tasks add up, as one wire carries them.
+/// rank_u of HEFT: mean cost plus the longest path to an exit, with mean task and transfer times.
+/// Several tensors between two tasks are sent one after the other.
 std::vector<double> upward_ranks(const TaskGraph& graph);
-/// rank_d: the longest way from an entry to the start of the task, at means.
+/// rank_d: longest path from an entry to the start of the task, with mean times.
 std::vector<double> downward_ranks(const TaskGraph& graph);
-/// The same from a task's start to the end of the graph without wires: Hwang's static level.
+/// Longest path from a task's start to the end of the graph without transfers: Hwang's static
+/// level.
 std::vector<double> static_levels(const TaskGraph& graph);
 
 }  // namespace trinity
