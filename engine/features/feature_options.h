@@ -3,12 +3,12 @@
 #include "base/options.h"
 #include "features/features.h"
 
-// Every option of features, once.
+// Declarations of all feature options.
 
 namespace trinity {
 
-/// Visits (base/options.h) the options of features; those of node2vec are "node2vec.NAME".
-/// `Options`: FeatureOptions, const or not.
+/// Visits (base/options.h) the feature options; those of node2vec are "node2vec.NAME". `Options`:
+/// FeatureOptions, const or not.
 template <class Options, class Visit>
 void each_feature_option(Options& o, Visit&& visit) {
   visit("raw_time", o.raw_time, "times instead of their logarithms (the paper)");
