@@ -71,7 +71,7 @@ void call_apart(const char* what, void* memory, size_t bytes, const std::functio
   while ((ended = waitpid(child, &status, 0)) < 0 && errno == EINTR) {
   }
   if (ended != child)
-    throw Error(fmt::format("{}: somebody else waited for its process", what));
+    throw Error(fmt::format("{}: the status of its child process was collected elsewhere (is SIGCHLD set to SIG_IGN?)", what));
   if (WIFSIGNALED(status))
     throw Error(fmt::format("{}: ended with signal {} ({})", what, WTERMSIG(status),
                             strsignal(WTERMSIG(status))));

@@ -87,7 +87,7 @@ std::optional<Known> known(const fs::path& path) {
 /// A name as the system will see it. C's functions end it at the first zero byte.
 fs::path resolved(const std::string& path, const char* verb) {
   if (path.find('\0') != std::string::npos)
-    throw ForbiddenFile(fmt::format("cannot {}: a zero byte in the name of a file", verb));
+    throw ForbiddenFile(fmt::format("cannot {}: the file name contains a zero byte", verb));
   std::error_code error;
   auto absolute = fs::absolute(path.empty() ? "." : path, error);
   if (!error) absolute = fs::weakly_canonical(absolute, error);
@@ -142,7 +142,7 @@ const Known& permitted(const std::string& path, const fs::path& place, Purpose p
     throw ForbiddenFile(fmt::format("{}: cannot write: a file of trinity", path));
   }
   if (!reads && !fence.program.empty() && is_below(place, fence.program))
-    throw ForbiddenFile(fmt::format("{}: cannot write: beside the program", path));
+    throw ForbiddenFile(fmt::format("{}: cannot write: in the folder of the program", path));
   for (const auto& folder : fence.writable) folders.push_back(&folder);
   if (purpose != Purpose::write) folders.push_back(&fence.start);
   if (fence.own) folders.push_back(&*fence.own);
@@ -181,7 +181,7 @@ void refuse_record(const std::string& path, const Place& place) {
   if (place.name == "run.json" || (place.name == "script.lua" &&
                                    fstatat(place.at, "run.json", &about, AT_SYMLINK_NOFOLLOW) == 0))
     throw ForbiddenFile(
-        fmt::format("{}: cannot write: the record of a run, which is the program's", path));
+        fmt::format("{}: cannot write: run records are written by trinity alone", path));
 }
 
 Place find_fenced(const std::string& path, Purpose purpose, bool make_folders) {

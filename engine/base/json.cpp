@@ -28,7 +28,7 @@ class Builder : public JsonBuilder {
 
  protected:
   bool repeated() override {
-    fault_ = fmt::format("the field {} stands twice in its object", json_text(opened().back().key));
+    fault_ = fmt::format("field {} is repeated in its object", json_text(opened().back().key));
     return false;
   }
   bool too_deep() override {

@@ -111,7 +111,7 @@ void* late_symbol(const LatePart& part, const char* symbol) {
   auto found = g_open.find(part.file);
   if (found == g_open.end()) found = g_open.emplace(part.file, open_part(part)).first;
   void* address = dlsym(found->second, symbol);
-  if (!address) throw Error(fmt::format("{} is of another build of trinity", part.file));
+  if (!address) throw Error(fmt::format("{} belongs to another build of trinity", part.file));
   return address;
 }
 

@@ -152,7 +152,7 @@ void settle(const Worker& worker, pid_t parent, const WorkerJob& job) {
 void check_output(int file) {
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return;
   const bool writes = write(file, "\n", 1) == 1;
-  give_up(fmt::format("cannot keep what it printed: {}",
+  give_up(fmt::format("cannot store its output: {}",
                       writes ? "a part of it is lost" : std::strerror(errno))
               .c_str());
 }
@@ -175,7 +175,7 @@ void check_output(int file) {
   } catch (const std::exception& error) {
     give_up(error.what());
   } catch (...) {  // Lua's, where its own memory runs out
-    give_up("an error outside of its work");
+    give_up("internal error outside of its item");
   }
   _exit(0);
 }
@@ -329,11 +329,11 @@ WorkerOutput Crew::keep_output(const Worker& worker) {
       const auto put = pwrite(outputs_->get(), at, size, outputs_bytes_);
       if (put < 0 && errno == EINTR) continue;
       if (put <= 0)
-        throw FileError(fmt::format("cannot keep what a worker printed: {}", std::strerror(errno)));
+        throw FileError(fmt::format("cannot store a worker's output: {}", std::strerror(errno)));
       if (static_cast<rlim_t>(outputs_bytes_ + put) > most_bytes(outputs_->get()))
         throw LimitError(
-            "what workers printed takes more memory than the limit, since neither $TMPDIR, /tmp, "
-            "/var/tmp nor the working directory is on a disk");
+            "workers printed too much for the memory limit, and no temporary directory on a disk is "
+            "available (set TMPDIR)");
       outputs_bytes_ += put;
       at += put;
       size -= static_cast<size_t>(put);

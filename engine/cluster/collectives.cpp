@@ -491,8 +491,8 @@ void check_arguments(const Cluster& cluster, std::span<const int32_t> devices, i
     return members[node] != members[nodes[0]];
   });
   throw ArgumentError(fmt::format(
-      "collective algorithm '{}' expects as many devices in every node, got {} in node '{}' and {} "
-      "in node '{}'",
+      "collective algorithm '{}' expects equal numbers of devices per node, got {} in node '{}' "
+      "and {} in node '{}'",
       algorithm, members[nodes[0]], nodes[0], members[other], other));
 }
 
@@ -504,13 +504,13 @@ void require(const Cluster& cluster, const std::vector<int32_t>& devices,
     std::set<std::string_view> nodes;
     for (const int32_t device : devices) nodes.insert(cluster.device(device).node);
     throw ArgumentError(fmt::format(
-        "collective algorithm '{}' expects members whose switches add up, by `collectives` of the "
-        "cluster, and no all_to_all; got {} over {} devices in {} nodes of cluster '{}'",
+        "collective algorithm '{}' expects switches that reduce (`collectives` of the cluster) and "
+        "does not support all_to_all; got {} over {} devices in {} nodes of cluster '{}'",
         name, collective_kind_name(kind), devices.size(), nodes.size(), cluster.name()));
   }
   if (!pricing.carries_out(algorithm))
     throw ArgumentError(fmt::format(
-        "collective algorithm '{}' does not carry out {}, expected all_reduce, reduce_scatter, "
+        "collective algorithm '{}' does not support {}, expected all_reduce, reduce_scatter, "
         "all_gather or broadcast",
         name, collective_kind_name(kind)));
   if (algorithm == Algorithm::halving_doubling && !pricing.power_of_two())

@@ -295,12 +295,12 @@ void Job::find_nodes(const std::vector<std::string>& hellos) {
     const int count = members[node_of_[r]];
     if (count != members[0])
       fail_joining(
-          fmt::format("the node of rank {} has {} ranks, that of rank 0 has {}: every node "
-                      "needs as many",
+          fmt::format("the node of rank {} has {} ranks, that of rank 0 has {}: all nodes "
+                      "need the same number",
                       r, count, members[0]));
     if (all[r].local_size >= 0 && all[r].local_size != count)
       fail_joining(
-          fmt::format("rank {} says {} ranks a node, there are {}", r, all[r].local_size, count));
+          fmt::format("rank {} states {} ranks per node, there are {}", r, all[r].local_size, count));
   }
   nodes_ = static_cast<int>(members.size());
   node_ = node_of_[rank()];

@@ -35,7 +35,7 @@ class Forward {
       if (!program.is_loss(op)) continue;
       if (loss_ >= 0 || graph_.op(op).type != "SoftmaxCrossEntropyLoss")
         throw ArgumentError(fmt::format(
-            "graph {}: accuracy is that of one cross-entropy, operator {} is another loss",
+            "graph {}: accuracy needs exactly one cross-entropy loss, operator {} is another loss",
             graph_.name(), graph_.op(op).name));
       loss_ = op;
     }

@@ -265,7 +265,8 @@ struct Executor::Impl {
     if (!transport || slot == home) completions.wait_for(layout.task(last, producer));
     auto* found = late.find(transport ? slot : home, operators.steps - operators.occasion(op)->age);
     if (!found)
-      throw Error(fmt::format("nothing was sent {} steps ago", operators.occasion(op)->age));
+      throw Error(fmt::format("expected weights sent {} steps ago, but none were sent",
+                              operators.occasion(op)->age));
     if (slot == home) return found->tensor;
     CopyRun copy;
     copy.task = layout.task(last, producer);
@@ -514,7 +515,7 @@ const std::vector<int32_t>& Executor::cores() const { return impl_->cores; }
 
 std::vector<double> Executor::data(int32_t op, int32_t micro_batch) const {
   if (op < 0 || op >= impl_->graph->operator_count() || !impl_->program.is_input(op))
-    throw ArgumentError(fmt::format("execute: operator {} is no input", op + 1));
+    throw ArgumentError(fmt::format("execute: operator {} is not an input", op + 1));
   if (micro_batch < 0 || micro_batch >= impl_->layout.micro_batches())
     throw ArgumentError(fmt::format("execute: expected a micro-batch from 1 to {}, got {}",
                                     impl_->layout.micro_batches(), micro_batch + 1));
@@ -538,7 +539,7 @@ Executor::Epoch Executor::epoch() const {
 }
 
 HeldOut Executor::evaluate(std::shared_ptr<const Graph> graph) const {
-  if (!impl_->feed) throw ArgumentError("execute: there are no data to evaluate on");
+  if (!impl_->feed) throw ArgumentError("execute: evaluation needs data");
   const Program program(std::move(graph));
   const auto found = trinity::evaluate(program, impl_->operators.weights().named(false),
                                        *impl_->feed, impl_->real);

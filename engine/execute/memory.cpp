@@ -96,7 +96,7 @@ class CountingAllocator final : public c10::Allocator {
       return {block, block, free_block, device};
     } catch (const std::exception&) {
       account->remove(static_cast<int64_t>(bytes));
-      throw LimitError(fmt::format("out of memory: the system refused {} beside {}",
+      throw LimitError(fmt::format("out of memory: the system refused {} in addition to {}",
                                    format_bytes(static_cast<int64_t>(bytes)),
                                    format_bytes(account->current_bytes())));
     }
@@ -165,7 +165,7 @@ void MemoryAccount::add(int64_t bytes) {
   const int64_t now = current_ += bytes;
   if (limit_bytes_ > 0 && now > limit_bytes_) {
     current_ -= bytes;
-    throw LimitError(fmt::format("out of memory: {} beside {}, limit {}", format_bytes(bytes),
+    throw LimitError(fmt::format("out of memory: {} in addition to {}, limit {}", format_bytes(bytes),
                                  format_bytes(now - bytes), format_bytes(limit_bytes_)));
   }
   int64_t most = peak_;

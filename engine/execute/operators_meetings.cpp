@@ -30,7 +30,7 @@ void Operators::set_occasions(const std::vector<Occasion>& given) {
   for (const auto& occasion : given) {
     const auto found = std::find(names.begin(), names.end(), occasion.name);
     if (found == names.end())
-      throw ArgumentError(fmt::format("execute: graph {} has no occasion '{}', it has {}",
+      throw ArgumentError(fmt::format("execute: graph {} has no conditional operation '{}', it has {}",
                                       graph_.name(), occasion.name,
                                       names.empty() ? std::string("none")
                                                     : fmt::format("{}", fmt::join(names, ", "))));

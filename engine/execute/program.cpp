@@ -71,8 +71,8 @@ void Program::find_duties() {
     if (reads_replays(op)) replays_[op.forward] = true;
     if (op.unit != graph_->op(op.forward).unit)
       throw ArgumentError(
-          fmt::format("graph {}: {} and its backward operator may lie apart, expected them in one "
-                      "colocation unit",
+          fmt::format("graph {}: operator {} and its backward operator must share a colocation unit "
+                      "to be executed (colocate = 'forward')",
                       graph_->name(), graph_->op(op.forward).name));
   }
 }
@@ -214,8 +214,8 @@ void Program::check_splits() const {
     const auto& op = graph_->op(id);
     if (duty_[id] != Duty::reduce || text_attribute(op, "reduction") != "statistics") continue;
     throw ArgumentError(fmt::format(
-        "graph {}: {} sums statistics of rows that are cut: softmaxes and norms that are split "
-        "along the dimension that they normalise are simulated only",
+        "graph {}: {} reduces statistics of split rows: softmaxes and norms that are split along "
+        "the dimension that they normalise can only be simulated",
         graph_->name(), op.name));
   }
 }

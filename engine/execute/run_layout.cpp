@@ -39,7 +39,7 @@ void RunLayout::check_placement(const Graph& graph, std::span<const double> orde
                                       graph.op(op).name, device + 1, devices()));
     if (device != device_of(first))
       throw ArgumentError(
-          fmt::format("execute: operators {} and {} belong together and are on devices {} and {}",
+          fmt::format("execute: operators {} and {} share a colocation unit but are on devices {} and {}",
                       graph.op(first).name, graph.op(op).name, device_of(first) + 1, device + 1));
   }
 }

@@ -77,7 +77,8 @@ void set_sent(const std::vector<NamedTensor>& values, SentWeights& sent, const P
     std::from_chars(name.data() + end, name.data() + name.size(), step);
     if (found == tensors.end() || step < 0)
       throw ArgumentError(fmt::format(
-          "weights: '{}' was on its way in another strategy: go on with that one", name));
+          "weights: the checkpoint has an unmerged send '{}' of another strategy; resume with the "
+            "strategy that wrote it", name));
     found_at[{found->second, step}] = tensor;
   }
   for (const auto& [place, tensor] : found_at) {

@@ -299,7 +299,7 @@ at::Tensor Weights::bundle_of(int32_t op, const std::string& suffix, const ByNam
     const auto name = text_attribute(of, kSource) + "/" + of.parameters[i].name + suffix;
     const auto found = given.find(name);
     if (found == given.end())
-      throw ArgumentError(fmt::format("weights: there is no '{}' among them", name));
+      throw ArgumentError(fmt::format("weights: expected a weight '{}', got none", name));
     const auto block = shape(op, i), begin = list_attribute(of, fmt::format("weight{}_begin", i));
     const auto whole = begin.empty() ? block : list_attribute(of, fmt::format("weight{}_whole", i));
     if (found->second->sizes() != at::IntArrayRef(whole))

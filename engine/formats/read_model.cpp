@@ -31,7 +31,7 @@ JsonKind json_kind(const JsonDocument& document) {
     if (root.find("maxMemoryPerDevice") || root.find("mbsInBatch")) return JsonKind::piper;
   }
   root.fail(
-      "no graph of a known kind: expected \"format\": \"trinity.graph\", a dnn-partitioning "
+      "unknown JSON format: expected \"format\": \"trinity.graph\", a dnn-partitioning "
       "instance "
       "(maxFPGAs) or a Piper instance (maxMemoryPerDevice)");
 }

@@ -243,7 +243,7 @@ void Cutter::assign_sides(std::span<const int32_t> sources, std::span<const int3
   close(kStart, source_of);
   for (const int32_t v : sinks)
     if (source_of[v] >= 0)
-      throw ArgumentError(fmt::format("no cut can part '{}' from '{}'",
+      throw ArgumentError(fmt::format("no cut can separate '{}' from '{}'",
                                       graph_.op(source_of[v]).name, graph_.op(v).name));
   close(kSink, sink_of);
   node_.assign(count, kOpen);

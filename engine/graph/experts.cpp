@@ -386,8 +386,8 @@ class Spreading {
 
   [[noreturn]] void refuse(int32_t op, int32_t tensor) const {
     throw ArgumentError(fmt::format(
-        "mesh: expert = {}: operator '{}' reads '{}', which one of the experts writes that other "
-        "devices hold",
+        "mesh: expert = {}: operator '{}' reads '{}', the output of an expert on another rank; only "
+        "the combine operator may do so",
         ranks_, graph_.op(op).name, graph_.op(producer(tensor)).name));
   }
 
@@ -531,8 +531,8 @@ SpreadExperts spread_experts(const Graph& graph, int32_t ranks) {
   auto layers = find_experts(graph);
   if (layers.empty())
     throw ArgumentError(fmt::format(
-        "mesh: expert = {}: graph '{}' has no experts to share out (products with weights of every "
-        "expert, or a branch of operators for each)",
+        "mesh: expert = {}: graph '{}' has no experts to shard (expected matmuls with weights of "
+        "every expert, or one branch of operators per expert)",
         ranks, graph.name()));
   for (const auto& layer : layers)
     if (layer.experts % ranks != 0)

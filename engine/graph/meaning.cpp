@@ -187,7 +187,7 @@ Graph state_meaning(const Graph& training) {
                        op.type == training.op(op.forward).type;
     if (again)
       throw ArgumentError(fmt::format(
-          "graph {}: operator {} is computed again, which a strategy says (recompute = 'full')",
+          "graph {}: operator {} is recomputed already; use recompute = 'full' of a strategy instead",
           training.name(), op.name));
   }
   return Meaning(training).run();

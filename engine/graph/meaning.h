@@ -69,7 +69,6 @@ namespace trinity {
 ///                     reads bundles and writes the bundles that this replica continues with
 /// If experts are sharded (graph/experts.h), the attributes of their weights are those of the rank
 /// that a copy is on.
-/// rank that a copy is on.
 inline constexpr const char* kSource = "source";
 
 /// The training graph with attributes that define what its operators compute. Throws ArgumentError

@@ -141,7 +141,7 @@ class Recomputation {
       if (missing == static_cast<std::ptrdiff_t>(again.members.size())) continue;
       if (missing > 0)
         throw ArgumentError(fmt::format(
-            "recomputing graph '{}': only some members of collective '{}' would run again",
+            "recomputing graph '{}': only some members of collective '{}' would be recomputed",
             graph_.name(), collective.name));
       again.name += kSuffix;
       builder_.add_collective(std::move(again));

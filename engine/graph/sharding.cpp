@@ -274,11 +274,11 @@ class Sharding {
 Sharded shard_states(const Graph& graph, const ShardingOptions& options) {
   const auto count = at(graph.operator_count());
   if (options.level < 1 || options.level > 3)
-    throw ArgumentError(fmt::format("sharding graph '{}': expected level 1, 2 or 3, got {}",
+    throw ArgumentError(fmt::format("sharding graph '{}': expected ZeRO stage 1, 2 or 3, got {}",
                                     graph.name(), options.level));
   if (!options.spread.empty() && options.spread.size() != count)
     throw ArgumentError(
-        fmt::format("sharding graph '{}': expected how {} operators are spread, got {}",
+        fmt::format("sharding graph '{}': expected the spread of {} operators, got {}",
                     graph.name(), count, options.spread.size()));
   if (options.replicas < 2)
     throw ArgumentError(fmt::format("sharding graph '{}': expected at least 2 replicas, got {}",

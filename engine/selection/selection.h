@@ -18,7 +18,6 @@ namespace trinity {
 ///
 /// such that at every time t the usages of the nodes with start <= t < end sum to at most the
 /// limit. All indices count from 0.
-/// the limit. Everything counts from 0.
 ///
 /// Costs have any unit and are doubles: sums of integers below 2^53 are exact. They may be negative
 /// (a gain). A cost of kForbidden or more, infinity included, forbids its strategy or pair: a

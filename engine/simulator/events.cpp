@@ -579,7 +579,7 @@ void EventLoop::report_deadlock() {
                           micro_of(task) + 1);
   }
   if (shown == 0)
-    text = fmt::format("{} tasks are in no device's order, and what waits for them", unfinished_);
+    text = fmt::format("{} tasks are missing from the devices' orders or wait for missing ones", unfinished_);
   throw ScheduleError(
       fmt::format("the order contradicts graph '{}': {}", problem_.graph().name(), text));
 }

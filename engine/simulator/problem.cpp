@@ -106,27 +106,27 @@ void Problem::check_rules() const {
     if (pause_ns < 0)
       throw ArgumentError(fmt::format("a pause must not be negative, got {} ns", pause_ns));
     if (pause_ns > kLongest)
-      throw LimitError(fmt::format("a pause of {} ns is more than the simulator's clock takes ({})",
+      throw LimitError(fmt::format("a pause of {} ns is more than the simulator's clock supports ({})",
                                    pause_ns, kLongest));
   }
   const bool queued = rules_.queue == QueueModel::route || rules_.queue == QueueModel::fair ||
                       rules_.queue == QueueModel::receiver;
   if (queued && (rules_.broadcast || rules_.last_event || rules_.link_dead_ns > 0))
     throw ArgumentError(fmt::format(
-        "queue model '{}' does not go with rules 'placeto' (broadcast, pauses of links); use 'sender'",
+        "queue model '{}' cannot be combined with rules 'placeto' (broadcast, pauses of links); use 'sender'",
         queue_model_name(rules_.queue)));
   if (rules_.broadcast && rules_.memory == MemoryModel::slots)
-    throw ArgumentError("one transfer for several devices (broadcast) has no slots of memory");
+    throw ArgumentError("SimulationRules: broadcast cannot be combined with MemoryModel::slots; use outputs_only or none");
   if (rules_.event_order && (!rules_.broadcast || rules_.queue != QueueModel::sender))
-    throw ArgumentError("the order of events (event_order) needs broadcast and queue 'sender'");
+    throw ArgumentError("SimulationRules: event_order needs broadcast and queue 'sender'");
   const bool pauses = rules_.device_dead_ns > 0 || rules_.link_dead_ns > 0;
   if (rules_.edge_transfers && (rules_.broadcast || rules_.last_event || pauses ||
                                 rules_.queue != QueueModel::none ||
                                 rules_.memory != MemoryModel::none))
-    throw ArgumentError("rules 'doppler' know no queues of wires, no pauses and no memory");
+    throw ArgumentError("rules 'doppler' require queue = 'none', memory = 'none' and no pauses");
   const char* published = rules_.published_name();
   if (published && !graph_->collectives().empty())
-    throw ArgumentError(fmt::format("rules '{}' know no collectives", published));
+    throw ArgumentError(fmt::format("rules '{}' do not support collectives", published));
 }
 
 /// Whether two devices of a type that contends are on one node.
@@ -144,11 +144,11 @@ void Problem::find_contention(Devices& found) const {
 
 void Problem::check_contention() const {
   if (contends() && rules_.edge_transfers)
-    throw ArgumentError("rules 'doppler' know no devices that contend for memory");
+    throw ArgumentError("rules 'doppler' do not support memory contention");
   const auto longest = cost_ns_.empty() ? 0 : *std::max_element(cost_ns_.begin(), cost_ns_.end());
   if (contends() && longest >= (int64_t{1} << 40))
     throw LimitError(fmt::format(
-        "graph '{}': an operator takes {:.3g} s, more than devices that contend are timed for",
+        "graph '{}': an operator takes {:.3g} s, more than the limit for devices with memory contention",
         graph_->name(), static_cast<double>(longest) * 1e-9));
 }
 
@@ -274,7 +274,7 @@ Problem::Wire Problem::found_wire(int32_t from, int32_t to) const {
 void Problem::check_latency(const trinity::Wire& wire, const std::string& route) const {
   if (!(wire.latency_s * 1e9 <= static_cast<double>(kLongest)))
     throw LimitError(fmt::format(
-        "cluster '{}': {} has a latency of {} s, more than the simulator's clock takes",
+        "cluster '{}': {} has a latency of {} s, more than the simulator's clock supports",
         cluster_->name(), route, wire.latency_s));
 }
 

@@ -96,7 +96,7 @@ void check(const Problem& problem, const Plan& plan) {
   const char* published = problem.rules().published_name();
   if (published && (schedule.dispatch != DispatchRule::fifo || schedule.runs() > 1))
     throw ArgumentError(fmt::format(
-        "rules '{}' know one micro-batch, first in first out, only", published));
+        "rules '{}' support only one micro-batch, first in first out", published));
   if (schedule.dispatch == DispatchRule::priority &&
       schedule.priority.size() != static_cast<size_t>(problem.operators()))
     throw ArgumentError(fmt::format("priorities of graph '{}' need {} entries, got {}",

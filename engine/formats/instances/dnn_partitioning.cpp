@@ -88,7 +88,7 @@ class Reader {
     const auto size = entry.find("size");
     node.memory_bytes = size ? whole_bytes(size->number(0, kMaxBytes)) : 0;
     if (!numbers_.emplace(node.id, builder_.operator_count()).second)
-      id.fail(fmt::format("node {} stands twice", node.id));
+      id.fail(fmt::format("node {} is repeated", node.id));
     const int32_t added = builder_.add_operator(make_operator(entry, node));
     if (const auto colour = entry.find("colorClass")) {
       auto& members = classes_[colour->integer(-kAnyNumber, kAnyNumber)];
@@ -141,7 +141,7 @@ class Reader {
     }
     if (const auto size = entry.find("size")) edge.size_bytes = size->number(0, kMaxBytes);
     if (!edge.size_bytes && cost_s * kDnnPartitioningBytesPerSecond > kMaxBytes)
-      cost.expected("a time that stands for at most 2^50 bytes");
+      cost.expected("a time that corresponds to at most 2^50 bytes");
     edges_.push_back(edge);
   }
 
@@ -223,7 +223,7 @@ void place(const JsonValue& root, const char* key, int32_t first, int32_t device
       const auto found = numbers.find(id);
       if (found == numbers.end()) node.expected("the id of a node of the instance");
       auto& device = placement[found->second];
-      if (device >= 0) node.fail(fmt::format("node {} stands twice", id));
+      if (device >= 0) node.fail(fmt::format("node {} is repeated", id));
       device = first + static_cast<int32_t>(i);
     }
   }

@@ -201,7 +201,7 @@ class PipedreamReader {
   }
 
   int64_t bytes(double value, const char* name) const {
-    if (value > 1e15) fail(fmt::format("field '{}': {} bytes cannot be meant", name, value));
+    if (value > 1e15) fail(fmt::format("field '{}': expected at most 1e15 bytes, got {}", name, value));
     return std::llround(value);
   }
 

@@ -71,7 +71,7 @@ class PiperReader {
     const auto id = entry.field("id");
     const int64_t number = id.integer(-kAnyNumber, kAnyNumber);
     if (!numbers_.emplace(number, builder_.operator_count()).second)
-      id.fail(fmt::format("layer {} stands twice", number));
+      id.fail(fmt::format("layer {} is repeated", number));
     Operator op;
     if (const auto name = entry.find("name")) {
       op.name = name->text();
@@ -97,7 +97,7 @@ class PiperReader {
     const int32_t source = layer_number(entry.field("sourceId"));
     const int32_t target = layer_number(entry.field("destId"));
     if (source == target) entry.fail("an edge from a layer to itself");
-    if (!edges_out_[source].insert(target).second) entry.fail("this edge stands twice");
+    if (!edges_out_[source].insert(target).second) entry.fail("this edge is repeated");
     edges_in_[target].insert(source);
     const int64_t bytes = read_bytes(entry.field("communicationCost"));
     const auto [tensor, added] = tensors_.try_emplace({source, bytes}, 0);
@@ -123,7 +123,7 @@ class PiperReader {
         configurations.push_back(read_configuration(one, op));
         if (!ids.insert(configurations.back().id).second)
           one.fail(
-              fmt::format("configuration {} stands twice", in_quotes(configurations.back().id)));
+              fmt::format("configuration {} is repeated", in_quotes(configurations.back().id)));
       }
     }
     const auto plain = degrees.find(1);

@@ -120,7 +120,7 @@ class Handler {
   Where inside() const;
   Table* table_of(std::string_view key) const;
   void mark(bool& seen) const {
-    if (seen) fail(source_, path(), "this field stands twice in its object");
+    if (seen) fail(source_, path(), "this field is repeated in its object");
     seen = true;
   }
   std::string path() const;
@@ -372,7 +372,7 @@ class Assembly {
     for (size_t v = 0; used && v < costs.rows(); ++v) {
       if (tables_.usages.at(v).size() != costs.at(v).size())
         fail(source_, fmt::format("{}[{}]", tables_.usages.path, v),
-             fmt::format("expected {} entries (one a strategy, as in {}), got {}",
+             fmt::format("expected {} entries (one per strategy, as in {}), got {}",
                          costs.at(v).size(), costs.path, tables_.usages.at(v).size()));
       check_pair(tables_.intervals, v, "start, end");
       problem_.live[v] = {whole(tables_.intervals, v, 0), whole(tables_.intervals, v, 1)};
@@ -444,7 +444,7 @@ class CompressedFile {
     if (got <= 0) check_end();
     total_ += static_cast<size_t>(std::max(got, 0));
     if (total_ > kMaxFileBytes)
-      fail(path_, "", fmt::format("more than {} bytes of JSON are not read", kMaxFileBytes));
+      fail(path_, "", fmt::format("more than {} bytes of JSON are not supported", kMaxFileBytes));
     if (progress_ && size_ > 0)
       progress_(static_cast<double>(gzoffset(file_.get())) / static_cast<double>(size_));
     return static_cast<size_t>(std::max(got, 0));
@@ -484,7 +484,7 @@ SelectionProblem scan_selection(const JsonSource& read, const std::string& sourc
   tables.edge_costs.values.reserve(text_bytes / kBytesPerNumber);
   const JsonSource read_on = [&](char* buffer, size_t size) {
     if (tables.numbers() > kMaxNumbers)
-      fail(source, "", fmt::format("more than {} numbers are not read", kMaxNumbers));
+      fail(source, "", fmt::format("more than {} numbers are not supported", kMaxNumbers));
     return read(buffer, size);
   };
   JsonStream stream(read_on);

@@ -50,14 +50,14 @@ std::string text_json(const std::string& text, const char* owner) {
     return printable_json(nlohmann::json(text).dump());
   } catch (const nlohmann::json::type_error&) {
     throw ArgumentError(
-        fmt::format("{} {} is no UTF-8 and cannot stand in JSON", owner, in_quotes(text)));
+        fmt::format("{} {} is not UTF-8, which JSON requires", owner, in_quotes(text)));
   }
 }
 
 /// The shortest number that reads back as the same double.
 std::string number_json(double value, const char* owner) {
   if (!std::isfinite(value))
-    throw ArgumentError(fmt::format("{} is {}, which cannot stand in JSON", owner, value));
+    throw ArgumentError(fmt::format("{} is {}, which JSON cannot represent", owner, value));
   return value == 0 && std::signbit(value) ? "-0.0" : fmt::format("{}", value);
 }
 

@@ -49,7 +49,7 @@ class Builder : public JsonBuilder {
 
  protected:
   bool repeated() override {
-    throw FileError(fmt::format("{}: {}: this field stands twice in its object", source_, path()));
+    throw FileError(fmt::format("{}: {}: this field is repeated in its object", source_, path()));
   }
   bool too_deep() override {
     throw FileError(
@@ -150,7 +150,7 @@ std::string nearest(std::string_view name, std::span<const std::string_view> can
 JsonDocument::JsonDocument(std::string_view text, std::string source)
     : source_(std::move(source)), json_(new Json) {
   if (text.size() > kMaxBytes)
-    throw FileError(fmt::format("{}: {} bytes of JSON, more than {} are not read", source_,
+    throw FileError(fmt::format("{}: {} bytes of JSON, more than {} are not supported", source_,
                                 text.size(), kMaxBytes));
   if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   Builder builder(text, source_, *json_);

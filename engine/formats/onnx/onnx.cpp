@@ -31,12 +31,12 @@ using google::protobuf::io::ZeroCopyInputStream;
 onnx::ModelProto parse(ZeroCopyInputStream& first, ZeroCopyInputStream& second,
                        const std::string& source) {
   if (!parses_within(first, kMaxOverheadBytes))
-    throw FileError(source + ": holds too many parts, parsed they would fill more than 1 GiB");
+    throw FileError(source + ": has too many parts: parsed, they would exceed 1 GiB");
   onnx::ModelProto proto;
   if (!proto.ParsePartialFromZeroCopyStream(&second))
     throw FileError(source +
-                    ": no ONNX model: its protobuf is cut off, damaged or nested too deeply");
-  if (!proto.has_graph()) throw FileError(source + ": holds no graph; is this an ONNX model?");
+                    ": not an ONNX model: its protobuf is truncated, damaged or nested too deeply");
+  if (!proto.has_graph()) throw FileError(source + ": contains no graph; is this an ONNX model?");
   return proto;
 }
 

@@ -242,7 +242,7 @@ std::string Dimensions::report() const {
   if (unnamed_ > 0)
     text += fmt::format("{} {} without a name", assumed_.empty() ? "" : " and", unnamed_);
   return fmt::format(
-      "the file leaves dimensions open, they are taken as {} (options dimensions, "
+      "the file has open dimensions, taken as {} (options dimensions, "
       "open_dimension):{}",
       options_.open_dimension, text);
 }

@@ -184,7 +184,7 @@ class Flattener {
     const auto owner = fmt::format("node '{}'", clip(call.name));
     if (call.inputs.size() > static_cast<size_t>(function.input_size()) ||
         call.outputs.size() > static_cast<size_t>(function.output_size()))
-      fail(owner, fmt::format("hands {} inputs to and takes {} outputs from function '{}', which "
+      fail(owner, fmt::format("passes {} inputs to and takes {} outputs from function '{}', which "
                               "has {} and {}",
                               call.inputs.size(), call.outputs.size(), clip(function.name()),
                               function.input_size(), function.output_size()));

@@ -365,12 +365,12 @@ class Maker {
             fmt::format("{}: {} (the first: {}){}", what, finding.count, finding.first, rest));
     };
     add(dropped_, "nodes that reach no output of the graph and were left out", "");
-    add(shapeless_, "tensors whose shape nothing tells, which count as empty", "");
+    add(shapeless_, "tensors of unknown shape, which count as empty", "");
     add(copied_, "vectors of weights that several operators read",
         "; each reader got a copy, because exporters merge weights of equal values (option "
         "copy_shared_vectors)");
     add(odd_, "tensors of text, complex numbers or another type that trinity does not have",
-        "; the nearest type stands for theirs");
+        "; the nearest type is used instead");
   }
 
   const Model& model_;

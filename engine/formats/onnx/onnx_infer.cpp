@@ -157,8 +157,8 @@ void complete_shapes(Model& model) {
     if (value.producer < 0 || is_complete(model, value)) continue;
     if (model.opset > kLastOpset && !value.shape)
       throw FileError(fmt::format(
-          "{}: the file does not say the shape of value '{}', and what operators of opset {} make "
-          "is known up to opset {}; {}",
+          "{}: the file does not state the shape of value '{}' and has opset {}; shape inference "
+          "supports opsets up to {}; {}",
           model.source, clip(value.name), model.opset, kLastOpset, kAdvice));
     wanted.push_back(id);
   }

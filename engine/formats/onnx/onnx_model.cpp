@@ -134,14 +134,14 @@ class Loader {
   int32_t find(const Node& node, std::string_view name) const {
     const auto found = ids_.find(name);
     if (found == ids_.end())
-      model_.fail(node, fmt::format("reads value '{}', which nothing defines", clip(name)));
+      model_.fail(node, fmt::format("reads undefined value '{}'", clip(name)));
     return found->second;
   }
 
   void graph_output(const onnx::ValueInfoProto& output) {
     const auto found = ids_.find(output.name());
     if (found == ids_.end())
-      fail(fmt::format("output '{}' is written by no node", clip(output.name())));
+      fail(fmt::format("no node writes output '{}'", clip(output.name())));
     model_.outputs.push_back(found->second);
     declare(output);
   }

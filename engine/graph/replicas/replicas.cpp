@@ -19,7 +19,7 @@ void check_share(const Graph& graph, const Graph& share, size_t s) {
            share.op(op).outputs.size() == graph.op(op).outputs.size();
   if (!same)
     throw ArgumentError(
-        fmt::format("replicating the stages of graph '{}': the graph at the share of stage {} has "
+        fmt::format("replicating the stages of graph '{}': the graph at the batch size of stage {} has "
                     "other operators",
                     graph.name(), s + 1));
 }
@@ -56,10 +56,10 @@ void check_groups(const Graph& graph, int32_t replicas, const ReplicaOptions& op
         fmt::format("{}: {} ranks do not divide {} replicas", owner, options.ranks, all));
   if (options.inner > 1 && replicas % options.inner != 0)
     throw ArgumentError(
-        fmt::format("{}: runs of {} do not divide {} replicas", owner, options.inner, replicas));
+        fmt::format("{}: inner groups of {} do not divide {} replicas", owner, options.inner, replicas));
   if (options.inner > 1 && options.inner % options.ranks != 0 && options.ranks % options.inner != 0)
     throw ArgumentError(
-        fmt::format("{}: runs of {} replicas and {} ranks: neither divides the other", owner,
+        fmt::format("{}: inner groups of {} replicas and {} ranks: neither divides the other", owner,
                     options.inner, options.ranks));
   const bool servers =
       options.meeting == Meeting::servers || options.meeting == Meeting::in_turn;

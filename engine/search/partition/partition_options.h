@@ -10,7 +10,7 @@ namespace trinity {
 template <class Options, class Visit>
 void each_partition_option(Options&& o, Visit&& visit) {
   visit("imbalance", o.imbalance, 1e-6, 10,
-        "share by which a device may exceed what falls to it of work and memory");
+        "fraction by which a device may exceed its share of work and memory");
 }
 
 }  // namespace trinity

@@ -110,7 +110,7 @@ void check_load_instance(const LoadInstance& instance) {
   if (count == 0 || instance.accelerators < 0 || instance.cpus < 0 ||
       instance.accelerators + instance.cpus < 1 || instance.accelerators > 1024 ||
       instance.cpus > 1024)
-    throw ArgumentError(fmt::format("max-load cut: {} nodes on {} accelerators and {} CPUs", count,
+    throw ArgumentError(fmt::format("max-load cut: expected nodes and devices, got {} nodes, {} accelerators and {} CPUs", count,
                                     instance.accelerators, instance.cpus));
   for (int32_t n = 0; n < count; ++n) {
     const auto& node = instance.nodes[n];
@@ -123,7 +123,7 @@ void check_load_instance(const LoadInstance& instance) {
   }
   for (const auto& [from, to] : instance.edges)
     if (from < 0 || from >= count || to < 0 || to >= count || from == to)
-      throw ArgumentError(fmt::format("max-load cut: an edge from {} to {}", from, to));
+      throw ArgumentError(fmt::format("max-load cut: expected edges between existing nodes, got {} -> {}", from, to));
 }
 
 MaxLoadCut max_load_cut(const LoadInstance& instance, const MaxLoadLimits& limits) {
@@ -133,7 +133,7 @@ MaxLoadCut max_load_cut(const LoadInstance& instance, const MaxLoadLimits& limit
   const auto groups = static_cast<int64_t>(order.groups.size());
   if (groups > kMostUnits)
     throw LimitError(
-        fmt::format("max-load cut of {} units; at most {} are taken", groups, kMostUnits));
+        fmt::format("max-load cut: {} units, more than the maximum of {}", groups, kMostUnits));
   const int64_t width = int64_t{instance.accelerators + 1} * (instance.cpus + 1);
   if ((groups + 1) * width > kMostEntries)
     throw LimitError(fmt::format("max-load cut of {} units on {} devices: too large a table",

@@ -65,7 +65,7 @@ class Antichains {
   Antichains(const Neighbours& layers, const Deadline& deadline)
       : layers_(layers), deadline_(deadline), words_(at(layers.count() + 63) / 64) {
     if (layers.count() > kMostOperators)
-      throw LimitError(fmt::format("antichains of {} operators; at most {} are taken",
+      throw LimitError(fmt::format("antichains of {} operators, more than the maximum of {}",
                                    layers.count(), kMostOperators));
     before_.assign(at(layers.count()) * words_, 0);
     open_.resize(at(layers.count()));
@@ -292,7 +292,7 @@ std::vector<PipedreamState> pipedream_chain(const PipedreamLayers& layers,
                                             const Deadline& deadline) {
   if (layers.count() > kMostChain)
     throw LimitError(
-        fmt::format("PipeDream's optimiser: a chain of {} operators; at most {} are taken",
+        fmt::format("PipeDream's optimiser: a chain of {} operators, more than the maximum of {}",
                     layers.count(), kMostChain));
   return states_in_order(layers, layers.count(), deadline);
 }
