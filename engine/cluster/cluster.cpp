@@ -227,7 +227,8 @@ void Cluster::add_pairs(Hasher& hash) const {
 
 void Cluster::add_pieces(Hasher& hash) const {
   std::map<int32_t, std::vector<int32_t>> of_piece;
-  std::map<int32_t, std::pair<int32_t, int32_t>> of_table;  // devices of its first two pieces
+  // per table: devices of its first two pieces
+  std::map<int32_t, std::pair<int32_t, int32_t>> of_table;
   for (int32_t d = 0; d < device_count(); ++d) {
     of_piece[routes_.piece(d)].push_back(d);
     const auto found = of_table.try_emplace(routes_.table(d), d, d).first;
