@@ -20,7 +20,7 @@ Imported whole(Graph graph, const char* format) {
   return imported;
 }
 
-/// The kind of a JSON file, by the fields that only it has.
+/// Format of a JSON file, recognised by fields that only it has.
 enum class JsonKind { graph, dnn_partitioning, piper };
 
 JsonKind json_kind(const JsonDocument& document) {

@@ -28,7 +28,7 @@ struct Dtype {
 };
 constexpr Dtype kDtypes[] = {{"F32", 4}, {"F64", 8}, {"I64", 8}, {"BOOL", 1}};
 
-/// Where the hash stands in a file that has one.
+/// Position of the hash in a file that has one.
 std::string_view hash_in(std::string_view content) {
   return content.substr(kLengthBytes + kHashed.size(), kHashDigits);
 }
@@ -77,7 +77,7 @@ SavedArray read_array(const SavedArrays& file, const Json& entry, const std::str
   return {name, dtype, shape, data.substr(begin, end - begin)};
 }
 
-/// That every byte behind the header is one tensor's, as the format wants it.
+/// Checks that every byte after the header belongs to exactly one tensor, as the format requires.
 void check_covered(const SavedArrays& file, std::string_view data) {
   std::vector<const SavedArray*> sorted;
   for (const auto& array : file.arrays)

@@ -22,7 +22,7 @@ using namespace onnx_import;
 
 /// Protobuf's own limit for a message.
 constexpr uintmax_t kMaxFileBytes = (uintmax_t{1} << 31) - 1;
-/// Memory that a parsed model may take beyond its bytes.
+/// Memory limit of a parsed model in addition to its encoded size.
 constexpr uint64_t kMaxOverheadBytes = uint64_t{1} << 30;
 
 using google::protobuf::io::ZeroCopyInputStream;
@@ -40,7 +40,7 @@ onnx::ModelProto parse(ZeroCopyInputStream& first, ZeroCopyInputStream& second,
   return proto;
 }
 
-/// A file as protobuf reads it.
+/// Protobuf input streams over a file.
 class FileStream {
  public:
   explicit FileStream(const std::string& path) : file_(open_regular(path)) {
@@ -116,7 +116,7 @@ Imported read_onnx(const std::string& path, const OnnxOptions& options) {
 
 }  // namespace trinity
 
-/// For read_model(), which opens the library of this room late.
+/// Entry point for read_model(), which loads this library lazily.
 extern "C" void trinity_read_onnx(const std::string& path, const trinity::OnnxOptions& options,
                                   std::optional<trinity::Imported>& imported) {
   imported = trinity::read_onnx(path, options);
