@@ -13,7 +13,7 @@ bool same_operator(const Operator& a, const Operator& b) {
 
 }  // namespace
 
-/// Where something that an operator refers to stands: so many layers on, or one of no layer.
+/// Layer offset of an operator's reference, or an operator outside all layers.
 struct FewerLayers::Read {
   int32_t zone, place, offset, output;
   bool operator==(const Read&) const = default;
@@ -45,7 +45,7 @@ bool FewerLayers::equal_layers() const {
   return true;
 }
 
-/// That what belongs to none of them goes on from the last one or the first one.
+/// Operators outside read only from the first or last layer.
 bool FewerLayers::reads_ends_alone(int32_t op) const {
   const auto at_end = [this](int32_t other) {
     const auto& place = runs_->places[at(other)];
@@ -57,7 +57,7 @@ bool FewerLayers::reads_ends_alone(int32_t op) const {
                      [&](int32_t input) { return at_end(graph_.tensor(input).producer); });
 }
 
-/// Whether an operator is like the second layer's of its place.
+/// True if an operator equals the second layer's operator at its index.
 bool FewerLayers::same(int32_t a, int32_t b) const {
   const auto &x = graph_.op(a), &y = graph_.op(b);
   if (!same_operator(x, y)) return false;
@@ -107,14 +107,14 @@ std::vector<int32_t> FewerLayers::like(int32_t count) const {
   return number;
 }
 
-/// Of an operator the second layer's of its place, with which it has together what is equal, so that
-/// it is compared at once.
+/// The second layer's operator at the same index. Equal operators share data with it, which makes
+/// comparison fast.
 const Operator& FewerLayers::second(int32_t op) const {
   const auto& place = runs_->places[at(op)];
   return graph_.op(place.zone < 0 ? op : runs_->number(place.zone, 1, place.place));
 }
 
-/// Adds one without what it reads or goes on from; tensor: gets its outputs.
+/// Adds an operator without inputs and forward operator; `tensor` receives its outputs.
 int32_t FewerLayers::add(GraphBuilder& builder, int32_t op, std::vector<int32_t>& tensor) const {
   const auto &about = graph_.op(op), &like = second(op);
   Operator copy = about;
@@ -131,7 +131,7 @@ int32_t FewerLayers::add(GraphBuilder& builder, int32_t op, std::vector<int32_t>
   return number;
 }
 
-/// number: of every operator in the builder, or -1.
+/// number: [operator] in the builder, or -1.
 void FewerLayers::add_units(GraphBuilder& builder, const std::vector<int32_t>& number) const {
   for (int32_t unit = 0; unit < graph_.unit_count(); ++unit) {
     int32_t lead = -1;
@@ -147,13 +147,13 @@ Graph FewerLayers::make(int32_t count_of_all) const {
   const int32_t last = runs_->layers - 1, count = count_of_all - 1 - front_;
   const auto few = [&](int32_t layer) { return layer == last ? count - 1 : layer; };
   const auto many = [&](int32_t layer) { return layer == count - 1 ? last : layer; };
-  // What stands for an operator that another one refers to.
+  // Replacement for an operator that another one refers to.
   const auto instead = [&](int32_t reader, int32_t from) {
     const auto &to = runs_->places[at(reader)], &place = runs_->places[at(from)];
     if (place.zone < 0 || to.zone < 0) return from;
     return runs_->number(place.zone, many(few(to.layer) + place.layer - to.layer), place.place);
   };
-  const Nameless nameless;  // names are kept, of what was checked
+  const Nameless nameless;  // names were checked and are kept
   GraphBuilder builder(graph_.name());
   const size_t share = at(layers_.count / count_of_all);
   builder.reserve(at(graph_.operator_count()) / share, graph_.tensors().size() / share);

@@ -10,14 +10,14 @@
 namespace trinity {
 namespace {
 
-/// The layers of a graph, which all problems of it have together.
+/// Layers of a graph, shared by all problems with it.
 std::shared_ptr<FewerLayers> layers_of(const Graph& graph) {
   struct Known {
     const Graph* graph;
     std::weak_ptr<FewerLayers> layers;
   };
   static std::mutex mutex;
-  static std::list<Known> known;  // those that some pricer has, whose graph lives
+  static std::list<Known> known;  // entries in use, whose graph exists
   const std::lock_guard lock(mutex);
   known.remove_if([](const Known& one) { return one.layers.expired(); });
   for (const auto& one : known)
@@ -27,7 +27,7 @@ std::shared_ptr<FewerLayers> layers_of(const Graph& graph) {
   return made;
 }
 
-/// How many of the network's layers are lowered.
+/// Number of network layers that are lowered.
 int32_t network_layers(const FoldSizes& sizes) {
   return std::accumulate(sizes.few_stages.begin(), sizes.few_stages.end(), 0);
 }
@@ -37,7 +37,7 @@ std::optional<LaneFold> lanes_of(const Parallelism& given, const FoldSizes& size
   return LaneFold::make(few, given.mesh, sizes.few_pipeline, sizes.pipeline);
 }
 
-/// What runs on some devices of every stage (FoldRuns::parts).
+/// Restricts a replica to some devices of every stage (FoldRuns::parts).
 LoweredReplica kept_parts(const LoweredReplica& replica, const ReplicaLanes& lanes,
                           const std::vector<int32_t>& parts) {
   const int32_t width = replica.of.mesh.width();
@@ -65,8 +65,8 @@ std::shared_ptr<const FoldedMesh> FoldedMeshes::make(const Parallelism& given,
   return nullptr;
 }
 
-/// FoldRuns::parts as the fewest layers show them: where parts of the sequence share a node they may be
-/// others than the first of a kind, for which the layers of another try would be lowered twice.
+/// FoldRuns::parts as found with the fewest layers. If sequence parts share a node, other devices
+/// than the first of a class may be needed; otherwise the next size to try would be lowered twice.
 std::vector<int32_t> FoldedMeshes::guessed(const Parallelism& given,
                                            const std::vector<FoldSizes>& all_sizes,
                                            const Runs& runs) {
@@ -136,7 +136,7 @@ std::shared_ptr<const FewLayersLowered> FoldedMeshes::few(const Parallelism& of,
     made->layers = layers;
     made->runs = runs;
     made->one = one(of, layers, runs.parts);
-    const Nameless nameless;  // a lane's operators have no names that differ
+    const Nameless nameless;  // operator names of a group do not matter
     made->copies = copy_replica(made->one->replica, runs.replicas, runs.numbers);
     const std::shared_ptr<const Graph> graph(std::shared_ptr<void>(), &made->copies.lowered.graph);
     made->problem = std::make_unique<Problem>(graph, *problem_);
@@ -150,7 +150,7 @@ std::shared_ptr<const FewLayersReplica> FoldedMeshes::lower_one(const Key& key) 
   auto lane = lower_lane(key.of, *graph, problem_->cluster(), parts_of(key.layers), parts);
   const bool one_of_kind = lane.has_value();
   std::optional<Nameless> nameless;
-  if (!key.of.scatter_gather) nameless.emplace();  // whose parts are found by name
+  if (!key.of.scatter_gather) nameless.emplace();  // otherwise parts are found by name
   if (!lane) lane = lower_replica(key.of, *graph, problem_->cluster());
   ReplicaLanes lanes(*lane, false);
   auto runs = one_of_kind ? std::move(*lane) : kept_parts(*lane, lanes, parts);

@@ -41,15 +41,15 @@ bool LaneFold::find_lanes(const ReplicaLanes& few) {
   return true;
 }
 
-/// Parts of neighbours send to each other everywhere or nowhere, those of one stage in all that are
-/// between the ends or in none, others from end to end.
+/// Parts of neighbouring stages must send to each other everywhere or nowhere, parts of one stage
+/// in all inner stages or none; other sends must be from end to end.
 bool LaneFold::find_sends(const ReplicaLanes::Lane& few, ReplicaLanes::Lane& lane) const {
   if (few_stages_ == stages_) {
     lane.sends = few.sends;
     return true;
   }
   const int32_t p = few_stages_, last = stages_ - 1;
-  std::map<std::pair<int32_t, int32_t>, std::vector<bool>> found;  // by parts: by stages
+  std::map<std::pair<int32_t, int32_t>, std::vector<bool>> found;  // by parts; [stage]
   for (const auto& [from, to] : few.sends) {
     auto& sends = found[{from % width_, to % width_}];
     sends.resize(at(p * p));
@@ -82,8 +82,8 @@ bool LaneFold::find_sends(const ReplicaLanes::Lane& few, ReplicaLanes::Lane& lan
 }
 
 bool LaneFold::find_groups(const ReplicaLanes& few) {
-  std::map<std::vector<int32_t>, size_t> known;  // parts of a stage: number in group_of_
-  std::vector<int32_t> between;  // of every number, how many stages between the ends have it
+  std::map<std::vector<int32_t>, size_t> known;  // parts of a stage: index in group_of_
+  std::vector<int32_t> between;  // [index]: number of inner stages that have it
   for (int32_t g = 0; g < few.first_joined(); ++g) {
     auto members = few.groups()[at(g)];
     const int32_t stage = members.front() / width_;
@@ -111,7 +111,7 @@ bool LaneFold::find_groups(const ReplicaLanes& few) {
   });
 }
 
-/// A group within a stage of the few, in all stages that are like it.
+/// Adds a group within a reduced stage to all stages that it represents.
 void LaneFold::add_inside(const std::vector<int32_t>& parts, int32_t few_stage,
                           std::vector<int32_t>& of) {
   const auto add = [&](int32_t stage) {
@@ -144,7 +144,7 @@ int32_t LaneFold::add_group(std::vector<int32_t> devices) {
   return number;
 }
 
-/// As ReplicaLanes has them: of every stage and part over `tensor` the devices that hold the same.
+/// As in ReplicaLanes: per stage and `tensor` rank, the devices that hold the same data.
 void LaneFold::add_joined() {
   first_joined_ = static_cast<int32_t>(groups_.size());
   for (int32_t stage = 0; stage < stages_; ++stage)

@@ -14,18 +14,18 @@
 namespace trinity {
 namespace {
 
-constexpr int32_t kFewStages = 3, kFewLayers = 3;  // a first, one between others, a last
-// Enough where a stage's first layer and its last one do the same: an operator of one between them
-// reads from the layer before it as the last one's does, or from that behind it as the first one's.
+constexpr int32_t kFewStages = 3, kFewLayers = 3;  // first, inner, last
+// Sufficient if a stage's first and last layers behave alike: an operator of an inner layer reads
+// from the previous layer as the last one does, or from the next as the first one does.
 constexpr int32_t kEndLayers = 2;
-constexpr int32_t kLeastStages = 5;  // three between the ends, where they count as layers
+constexpr int32_t kLeastStages = 5;  // three inner ones, if stages count as layers
 
 }  // namespace
 
 namespace {
 
-/// What both ways to count have in common; nothing where the mesh is none of equal layers. in_stages:
-/// layers of every virtual stage.
+/// Common part of the counting methods; none if the mesh does not consist of equal layers.
+/// in_stages: layers per virtual stage.
 std::optional<FoldSizes> mesh_sizes(const Parallelism& given, int32_t layers,
                                     std::vector<int32_t>& in_stages) {
   FoldSizes sizes;
@@ -43,8 +43,8 @@ std::optional<FoldSizes> mesh_sizes(const Parallelism& given, int32_t layers,
   return sizes;
 }
 
-/// Whether the layers at the ends, and their neighbours, in whose stages sums for them run, are in
-/// stages that stand for those which they are in.
+/// True if the end layers and their neighbours, in whose stages their gradient sums run, are in
+/// stages that map to one stage of the mesh.
 bool ends_stand(const FoldSizes& sizes) {
   const int32_t in_chunk = sizes.few_in_chunk();
   for (int32_t layer = 0; layer <= sizes.ends; ++layer) {
@@ -56,7 +56,7 @@ bool ends_stand(const FoldSizes& sizes) {
   return true;
 }
 
-/// least_in_chunk: layers of a virtual stage to try first.
+/// least_in_chunk: number of layers per virtual stage to try first.
 std::optional<FoldSizes> few_layers(const Parallelism& given, int32_t layers,
                                     int32_t least_in_chunk) {
   std::vector<int32_t> in_stages;
@@ -65,7 +65,7 @@ std::optional<FoldSizes> few_layers(const Parallelism& given, int32_t layers,
   sizes->layers = layers;
   for (int32_t chunk = 0; chunk < sizes->chunks(); ++chunk)
     sizes->chunk_of.insert(sizes->chunk_of.end(), at(in_stages[at(chunk)]), chunk);
-  // What the last layer but one repeats waits for other operators than what those before it do.
+  // The recomputation of the second-last layer waits for other operators than that of earlier ones.
   sizes->ends = given.recompute == Recompute::none ? 1 : 2;
   sizes->joins = given.bucket_bytes > 0;
   sizes->bucket_bytes = given.bucket_bytes;
@@ -76,7 +76,7 @@ std::optional<FoldSizes> few_layers(const Parallelism& given, int32_t layers,
     sizes->few_layers = sizes->few_chunks() * std::min(in_chunk, layers_of_chunk);
     return sizes->few_layers >= least;
   };
-  // What a stage's last layer repeats waits for nothing: two layers stand between the ends.
+  // The recomputation of a stage's last layer waits for nothing: two inner layers are needed.
   const bool more = given.recompute == Recompute::full && take(kFewStages, kFewLayers + 1);
   const bool enough = more || take(kFewStages, least_in_chunk) || take(kFewStages, kFewLayers) ||
                       take(kFewStages, kFewLayers + 1) || take(kFewStages, least) ||
@@ -86,7 +86,7 @@ std::optional<FoldSizes> few_layers(const Parallelism& given, int32_t layers,
   return sizes;
 }
 
-/// Of which the layers of one virtual stage are one.
+/// All layers of a virtual stage count as one.
 std::optional<FoldSizes> few_stages(const Parallelism& given, int32_t layers) {
   std::vector<int32_t> in_stages;
   auto sizes = mesh_sizes(given, layers, in_stages);
@@ -106,7 +106,7 @@ std::optional<FoldSizes> few_stages(const Parallelism& given, int32_t layers) {
   return sizes;
 }
 
-/// Of which the layers of one device are one.
+/// All layers of a device count as one.
 std::optional<FoldSizes> few_devices(const Parallelism& given, int32_t layers) {
   std::vector<int32_t> in_stages;
   auto sizes = mesh_sizes(given, layers, in_stages);
@@ -126,9 +126,9 @@ std::optional<FoldSizes> few_devices(const Parallelism& given, int32_t layers) {
 }  // namespace
 
 std::vector<FoldSizes> fold_sizes(const Parallelism& given, int32_t layers) {
-  // Gradients that the parts of a layer sum share buckets with those of other layers of the device.
+  // Gradients that the shards of a layer reduce share buckets with other layers of the device.
   const bool shares = given.sequence_parallel && given.mesh.tensor > 1 && given.bucket_bytes > 0;
-  // A stage's last layer gathers no next one's weights ahead, and repeats without a wait for it.
+  // A stage's last layer does not gather the next layer's weights, and recomputes without waiting.
   const bool ends_differ = given.shard == 3 || given.recompute != Recompute::none;
   std::vector<FoldSizes> found;
   const auto add = [&](std::optional<FoldSizes> sizes) {
@@ -172,7 +172,7 @@ bool LayerFold::find(const ReplicaLanes& few) {
       return false;
   }
   if (places_operators(this->few(), device, copies_.lowered.stage)) return false;
-  try {  // what the order of the whole mesh would be refused for, that of the few stages is
+  try {  // an order that is refused for the mesh is refused for the reduced one
     pipeline_pieces(this->few(), device, sizes_.few_pipeline * slots(), copies_.lowered.stage,
                     2 * sizes_.few_pipeline, sizes_.schedule);
   } catch (const ScheduleError&) {
@@ -200,7 +200,7 @@ void LayerFold::find_slots() {
 }
 
 void LayerFold::find_labels() {
-  std::vector<int32_t> of_layer;  // what the network's layers count as
+  std::vector<int32_t> of_layer;  // [network layer]: layer index that it counts as
   for (int32_t chunk = 0; chunk < sizes_.few_chunks(); ++chunk)
     for (int32_t i = 0; i < sizes_.few_stages[at(chunk)]; ++i)
       of_layer.push_back(sizes_.by_device ? sizes_.few_first_layer(chunk)
@@ -213,7 +213,7 @@ void LayerFold::find_labels() {
                                                      : sizes_.few_layers);
 }
 
-/// by_end: of layers that are the first or the last of their stages, those of one kind.
+/// by_end: first and last layers of stages are classes of their own.
 bool LayerFold::all_alike(bool by_end) {
   by_end_ = by_end;
   kind_layer_.assign(at(8 * sizes_.rounds), -1);
@@ -253,8 +253,8 @@ int32_t LayerFold::kind_of(bool first, bool last, int32_t devices, int32_t chunk
   return 8 * (chunk / devices) + 4 * turns + 2 * last + first;
 }
 
-/// Of the few: the last layer of the virtual stage before a layer's on its device (kBefore), if
-/// this is the first of its own; the first of the one behind (kBehind), if this is its last.
+/// Reduced layers: for the first layer of a virtual stage, the last one of the device's previous
+/// virtual stage (kBefore); for the last layer, the first one of the next (kBehind).
 int32_t LayerFold::few_joined(int32_t layer, int32_t way) const {
   if (sizes_.by_device) return -1;
   const int32_t in_chunk = sizes_.few_in_chunk(), of = layer + sizes_.ends;
@@ -291,7 +291,7 @@ bool LayerFold::find_runs() {
   return find_runs(layers, devices, joins, collective_runs_, collective_pieces_);
 }
 
-/// Between members of several layers: none of those that are alike, and it is of none.
+/// None for a collective between members of several layers, unless it belongs to no layer.
 std::optional<int32_t> LayerFold::layer_of(const Collective& collective) const {
   const auto& members = collective.members;
   const int32_t layer = label_[at(members[0])];
@@ -306,12 +306,12 @@ std::optional<int32_t> LayerFold::layer_of(const Collective& collective) const {
   return std::nullopt;
 }
 
-/// Sources stand on every device that reads them, also between the ends of the pipeline.
+/// Sources exist on every device that reads them, also on inner devices of the pipeline.
 bool LayerFold::find_sources() {
   source_.assign(at(few().operator_count()), -1);
   std::vector<int32_t> stages(at(few().operator_count()), -1);
   std::map<std::tuple<int32_t, int32_t, int32_t>, int32_t> known;  // origin, slot, which of them
-  std::map<std::tuple<int32_t, int32_t, int32_t>, int32_t> seen;   // origin, slot, stage: how many
+  std::map<std::tuple<int32_t, int32_t, int32_t>, int32_t> seen;   // origin, slot, stage: number
   bool between = false;
   for (int32_t op = 0; op < few().operator_count(); ++op) {
     const int32_t origin = copies_.lowered.origin[at(op)], stage = few_stage(op);
@@ -362,8 +362,8 @@ LayerFold::Read LayerFold::read_of(int32_t reader, int32_t tensor) const {
   return {place.zone, place.place, to.zone < 0 ? place.layer : place.layer - to.layer, output};
 }
 
-/// False where something that is of none of the layers between reads of another one than the first
-/// or the last of these, or one of them of one that is no neighbour.
+/// Returns false if an operator outside the inner layers reads from one that is neither the first
+/// nor the last of them, or if one of them reads from a layer that is not a neighbour.
 bool LayerFold::find_reads() {
   waits_.assign(at(few().operator_count()), false);
   read_first_.push_back(0);
@@ -401,8 +401,8 @@ bool LayerFold::find_reads() {
   return true;
 }
 
-/// One operator of a virtual stage and lane, which stands at one place of its first layers: the first
-/// stage sends nothing, the last one may begin with a layer that stands for itself.
+/// One operator per virtual stage and pipeline group, at one index of the first layers: the first
+/// stage sends nothing, and the last one may begin with an end layer.
 bool LayerFold::find_senders() {
   sender_.assign(at_chunk(sizes_.few_chunks(), 0), -1);
   told_.resize(at(few().operator_count()));
@@ -426,7 +426,7 @@ bool LayerFold::find_senders() {
 }
 
 bool LayerFold::same_senders(int32_t slot) const {
-  if (sizes_.by_device) return true;  // one of a round is between others
+  if (sizes_.by_device) return true;  // one per round is inner
   std::optional<LayerRuns::Place> between;
   for (int32_t chunk = 1; chunk + 1 < sizes_.few_chunks(); ++chunk) {
     const int32_t op = sender_[at_chunk(chunk, slot)];
@@ -444,7 +444,7 @@ bool LayerFold::same_senders(int32_t slot) const {
   return true;
 }
 
-/// In stages that send something those of one place wait or do not.
+/// In sending stages the operators at one index either all wait or none does.
 bool LayerFold::find_waits() {
   for (const auto& zone : runs_->zones) all_wait_.emplace_back(at(zone.length), false);
   for (const bool set : {true, false})
@@ -461,12 +461,12 @@ bool LayerFold::find_waits() {
   return true;
 }
 
-/// Without the token for what waits, which has no bytes.
+/// Number of outputs without the token for waiting operators, which has no bytes.
 int32_t LayerFold::outputs(int32_t op) const {
   return problem_.first_output(op + 1) - problem_.first_output(op) - copies_.tells[at(op)];
 }
 
-/// Whether an operator is like another layer's of its place.
+/// True if an operator equals another layer's operator at the same index.
 bool LayerFold::alike(int32_t op, int32_t second) const {
   return same_costs(op, second) && same_reads(op, second) &&
          same_collective(few().op(op).collective, few().op(second).collective);
@@ -492,9 +492,9 @@ bool LayerFold::same_costs(int32_t op, int32_t second) const {
   return true;
 }
 
-/// Buckets, which join what several operators write, join none of two layers (but joins, which do so
-/// of all of a device): then one that ends with a layer does so because the next layer's would be
-/// too much, and the next layer begins as the one before did.
+/// Buckets join outputs of one layer only (except joins, which cover all layers of a device). A
+/// bucket then ends with a layer because the next layer's first gradient would overflow it, and
+/// every layer begins like the previous one.
 bool LayerFold::same_reads(int32_t op, int32_t second) const {
   const int32_t count = read_first_[at(op) + 1] - read_first_[op];
   if (read_first_[at(second) + 1] - read_first_[second] != count) return false;
@@ -541,8 +541,8 @@ bool LayerFold::find_chunks() {
   for (size_t zone = 0; zone < home_.size(); ++zone)
     for (int32_t place = 0; place < runs_->zones[zone].length; ++place) {
       const auto found = home_of(static_cast<int32_t>(zone), place);
-      // A sum for the layer before runs in a layer's stage where its terms are all there; in a stage
-      // of one layer among longer ones they are not, which none of the few shows.
+      // A sum for the previous layer runs in a layer's stage if all its terms are there. In a stage
+      // of one layer among longer ones they are not, and the reduced model has no such stage.
       if (!found || (found->ahead != 0 && one_layer_alone())) return false;
       home_[zone].push_back(*found);
     }

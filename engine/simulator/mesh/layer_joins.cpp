@@ -1,6 +1,6 @@
-// Operators of a device that join what several of its layers write: buckets of gradients, or of
-// updated weights. Of every device of the few such a one has inputs for each layer; among all it
-// has as many more as its device has layers more.
+// Operators of a device that join outputs of several of its layers: buckets of gradients or of
+// updated weights. On a reduced device such an operator has inputs per layer; in the full mesh it
+// has correspondingly more.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -10,13 +10,13 @@
 
 namespace trinity {
 
-/// Whether it is the token that what waits for a stage's last gradient reads.
+/// True for the token that operators waiting for a stage's last gradient read.
 bool LayerFold::is_token(int32_t tensor) const {
   const int32_t from = few().tensor(tensor).producer;
   return copies_.tells[at(from)] && tensor == few().op(from).outputs.back();
 }
 
-/// What writes a tensor, before it was joined with others.
+/// Producer of a tensor before it was joined with others.
 int32_t LayerFold::written_by(int32_t tensor) const {
   const int32_t from = few().tensor(tensor).producer;
   if (join_of_[at(from)] < 0) return from;
@@ -39,7 +39,7 @@ bool LayerFold::joins_layers(int32_t op) const {
          });
 }
 
-/// False where devices have different numbers of them.
+/// Returns false if devices have different numbers of joins.
 bool LayerFold::find_joins() {
   join_of_.assign(at(few().operator_count()), -1);
   if (!sizes_.joins) return true;
@@ -63,7 +63,7 @@ bool LayerFold::find_joins() {
   return true;
 }
 
-/// Of a virtual stage the layers between those at the ends: the first, and behind the last.
+/// Inner layers of a virtual stage: the first, and one past the last.
 std::pair<int32_t, int32_t> LayerFold::few_inner_of(int32_t chunk) const {
   const int32_t first = sizes_.few_first_layer(chunk) - sizes_.ends;
   return {std::max(first, 0), std::min(first + sizes_.few_in_chunk(), few_inner())};
@@ -73,7 +73,7 @@ std::pair<int32_t, int32_t> LayerFold::inner_of(int32_t chunk) const {
           std::min(sizes_.first_layer(chunk + 1) - sizes_.ends, inner())};
 }
 
-/// What a join reads: in the layers of a virtual stage the same, layer by layer.
+/// A join's inputs: equal for all layers of a virtual stage.
 bool LayerFold::find_parts(Join& join) {
   const auto& inputs = few().op(join.op).inputs;
   const auto end = static_cast<int32_t>(inputs.size());
@@ -120,7 +120,7 @@ bool LayerFold::waits_behind(Join& join, int32_t sender) const {
   return few_stage(sender) == join.device && sender_[at_chunk(chunk, join.slot)] == sender;
 }
 
-/// What it reads of a layer, as this one's.
+/// An input of a join relative to its layer.
 LayerFold::Read LayerFold::joined_read(int32_t tensor) const {
   const int32_t from = few().tensor(tensor).producer;
   const int32_t output = tensor - few().op(from).outputs.front();
@@ -129,7 +129,7 @@ LayerFold::Read LayerFold::joined_read(int32_t tensor) const {
   return place.zone >= 0 ? Read{place.zone, place.place, 0, output} : Read{-1, from, 0, output};
 }
 
-/// An output as what reads it on its device does: of its own layer, or of none.
+/// An output of a join as read on its device: by its own layer, or by none.
 LayerFold::Read LayerFold::read_of_join(const Join& join, int32_t output) const {
   for (const auto& part : join.parts)
     if (part.chunk >= 0 && output >= part.input &&
@@ -139,7 +139,7 @@ LayerFold::Read LayerFold::read_of_join(const Join& join, int32_t output) const 
   return {kJoined, join.which, kOutside, output};
 }
 
-/// Those of one number and slot do the same on all devices, and cost nothing by themselves.
+/// Joins with equal number and slot must behave alike on all devices and cost nothing themselves.
 bool LayerFold::find_all_parts() {
   bool up = false;
   for (auto& join : joins_) {
@@ -174,10 +174,10 @@ bool LayerFold::same_join(const Join& join, const Join& first) const {
   for (const auto& part : join.parts)
     if (part.chunk >= 0 && (!chunks.insert(part.chunk).second || !same_outputs(join, part, first)))
       return false;
-  return std::ssize(chunks) == sizes_.rounds;  // all layers of the device are in it
+  return std::ssize(chunks) == sizes_.rounds;  // they contain all layers of the device
 }
 
-/// Whether every layer's outputs have as many bytes as the first one's of another device.
+/// True if every layer's outputs have the size of the first layer's on another device.
 bool LayerFold::same_outputs(const Join& join, const Join::Part& part, const Join& first) const {
   if (few().op(join.op).outputs.empty()) return true;
   const auto each = static_cast<int32_t>(join.each.size());
@@ -194,7 +194,7 @@ const LayerFold::Join::Part& LayerFold::first_layered(const Join& join) const {
                        [](const auto& part) { return part.chunk >= 0; });
 }
 
-/// The bytes of a gradient when it was put in a bucket: before others made it a share.
+/// Bytes of a gradient when it was put in a bucket, before sharding.
 int64_t LayerFold::whole_bytes(int32_t tensor) const {
   const int32_t from = few().tensor(tensor).producer;
   const int32_t output = tensor - few().op(from).outputs.front();
@@ -204,8 +204,8 @@ int64_t LayerFold::whole_bytes(int32_t tensor) const {
   return joins ? std::max(bytes, whole_bytes(inputs[at(output)])) : bytes;
 }
 
-/// How the bytes of its collective go by what it joins: they are those of its inputs, or a share of
-/// the gradients' as they were put in the bucket, rounded up. False where that is not plain.
+/// Finds how its collective's bytes depend on its inputs: their sum, or a shard of the unsharded
+/// gradients, rounded up. Returns false if neither fits.
 bool LayerFold::find_bytes(Join& join) const {
   const auto& inputs = few().op(join.op).inputs;
   const int32_t first = first_layered(join).input, each = static_cast<int32_t>(join.each.size());
@@ -222,7 +222,7 @@ bool LayerFold::find_bytes(Join& join) const {
     join.shares = 1;
   } else if (all < whole) {
     if (all < 2) return false;
-    join.shares = (whole + all - 1) / all;  // the least number of shares that have as many bytes
+    join.shares = (whole + all - 1) / all;  // minimum number of shards of that size
     if ((whole + join.shares - 1) / join.shares != all) join.shares = 0;
     if (join.shares > 0 && (whole + join.shares) / (join.shares + 1) == all) return false;
   }
@@ -233,7 +233,7 @@ int64_t LayerFold::bytes_of(const Join& join) const {
   return few().collectives()[at(few().op(join.op).collective)].bytes;
 }
 
-/// Weights of which it reads shares: as many of each layer as on a device that has nothing else.
+/// Weights that it gathers from shards: per layer the same number as on a device without others.
 bool LayerFold::find_gathered(Join& join) const {
   if (!few().op(join.op).outputs.empty() || sizes_.few_pipeline < 3) return false;
   const auto& between = like_join(join.which, join.slot, 1);
@@ -248,8 +248,8 @@ bool LayerFold::find_gathered(Join& join) const {
   return true;
 }
 
-/// Whether no bucket is too full of all layers, as it would have closed before, and there are no
-/// two ways to see how many bytes it has; and whether what it waits for is sent.
+/// Checks that no bucket overflows with all layers (it would have closed earlier), that its size
+/// has only one interpretation, and that the operators it waits for send.
 bool LayerFold::joins_fit() const {
   for (int32_t device = 0; device < sizes_.pipeline; ++device)
     for (const auto& one : joins_) {
@@ -264,7 +264,7 @@ bool LayerFold::joins_fit() const {
   return true;
 }
 
-/// How many layers more than the few a device has.
+/// Number of layers that a device has in addition to the reduced one.
 int64_t LayerFold::layers_more(const Join& join, int32_t device) const {
   int64_t more = 0;
   for (const auto& part : join.parts) {
@@ -284,7 +284,7 @@ int64_t LayerFold::shared_bytes(const Join& join, int32_t device) const {
   return (whole + join.shares - 1) / join.shares;
 }
 
-/// Among all, the output of a layer, or of none: of the few's number.
+/// In the full mesh: index of the output for a layer, or for none.
 int32_t LayerFold::joined_output(const Join& join, int32_t device, int32_t layer,
                                  const Read& read) const {
   int32_t first = 0;
@@ -303,8 +303,8 @@ int32_t LayerFold::joined_output(const Join& join, int32_t device, int32_t layer
   return -1;
 }
 
-/// Calls add(of the few's inputs the number, layer, what it reads of this one) for all inputs of a
-/// join among all; layer -1: it reads of none.
+/// Calls add(reduced input index, layer, input relative to it) for all inputs of a join in the full
+/// mesh; layer -1: an input from outside.
 template <class Add>
 void LayerFold::each_joined(const Join& join, int32_t device, Add add) const {
   for (const auto& part : join.parts) {
@@ -337,15 +337,14 @@ std::vector<OrderGraph::Source> LayerFold::joined_inputs(int32_t op) const {
   return inputs;
 }
 
-/// An output of a join as one that runs on its device, for a layer, reads it.
+/// An output of a join as read by a layer on its device.
 OrderGraph::Source LayerFold::source_of(const Read& read, int32_t slot, int32_t device,
                                         int32_t layer) const {
   return {join_number_[join_place(read.place, slot, device, sizes_.pipeline)],
           joined_output(like_join(read.place, slot, like_device(device)), device, layer, read)};
 }
 
-/// Of what several layers write the outputs, and the bytes of collectives, which are not as many as
-/// what they are like has.
+/// Output sizes of joins, and bytes of collectives, that differ from the reduced ones.
 OrderGraph::Joined LayerFold::joined() const {
   OrderGraph::Joined made;
   if (joins_.empty()) return made;
@@ -365,7 +364,7 @@ OrderGraph::Joined LayerFold::joined() const {
   return made;
 }
 
-/// Whether members of a collective are no joins, or those of one device and number.
+/// True if no member of a collective is a join, or all are joins of one device and number.
 bool LayerFold::join_alike(const std::vector<int32_t>& members) const {
   const int32_t join = join_of_[at(members[0])];
   return std::all_of(members.begin(), members.end(), [&](int32_t member) {
@@ -376,7 +375,7 @@ bool LayerFold::join_alike(const std::vector<int32_t>& members) const {
   });
 }
 
-/// Of a list, by its items' layers, their devices, and whether they are joins.
+/// Arguments: per item its layer, its device, and whether it is a join.
 bool LayerFold::find_runs(const std::vector<int32_t>& layers, const std::vector<int32_t>& devices,
                           const std::vector<bool>& joins, std::optional<LayerRuns>& runs,
                           std::vector<Piece>& pieces) const {
@@ -388,8 +387,8 @@ bool LayerFold::find_runs(const std::vector<int32_t>& layers, const std::vector<
   return found.has_value();
 }
 
-/// Pieces of a list whose zones are broken by joins. devices: of its items; joins: which of them
-/// are such. Nothing where devices between others do not stand between the first and the last one.
+/// Pieces of a list whose zones are interrupted by joins. devices, joins: per item. None if inner
+/// devices are not between the first and the last one.
 std::optional<std::vector<LayerFold::Piece>> LayerFold::pieces_of(
     const LayerRuns& runs, const std::vector<int32_t>& devices,
     const std::vector<bool>& joins) const {
@@ -425,7 +424,7 @@ std::optional<std::vector<LayerFold::Piece>> LayerFold::pieces_of(
   return pieces;
 }
 
-/// The runs of a zone that follow each other from an item on: those of whole virtual stages.
+/// Consecutive runs of a zone from an item on, in whole virtual stages.
 std::optional<LayerFold::Piece> LayerFold::piece_at(const LayerRuns& runs, int32_t begin) const {
   const auto& place = runs.places[at(begin)];
   const auto& zone = runs.zones[at(place.zone)];
@@ -446,8 +445,8 @@ std::optional<LayerFold::Piece> LayerFold::piece_at(const LayerRuns& runs, int32
   return Piece{begin, end, place.zone, first, final, -1, between, false};
 }
 
-/// What stands for pieces from one on, in the order of all: for itself, or for the devices between
-/// others one after the other, with all pieces that follow it and are of such. next: goes behind.
+/// Expands pieces from one on, in the full order: each stands for itself or, with all following
+/// inner pieces, for the inner devices one after the other. Advances `next`.
 std::vector<LayerFold::Unfolded> LayerFold::unfolded(const std::vector<Piece>& pieces,
                                                      size_t& next) const {
   std::vector<Unfolded> all;

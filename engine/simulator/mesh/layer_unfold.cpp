@@ -3,9 +3,9 @@
 
 namespace trinity {
 
-/// Calls add(number among the few, layer, stage) in the order of all: outside() before what is of
-/// no layer, begin(zone, first layer, end) before its runs of these. Layer and stage are -1 where
-/// it has none; a join has its device for a stage.
+/// Visits the full mesh in order: add(reduced index, layer, stage) per item, outside() before items
+/// outside layers, begin(zone, first layer, end) before runs of these layers. Layer and stage are
+/// -1 if there is none; a join has its device as stage.
 template <class Outside, class Begin, class Add>
 void LayerFold::in_order(const LayerRuns& runs, const std::vector<Piece>& pieces,
                          const LayerRuns* sources, Outside outside, Begin begin, Add add) const {
@@ -52,7 +52,7 @@ void LayerFold::in_order(const LayerRuns& runs, const std::vector<Piece>& pieces
   }
 }
 
-/// False where what would be waited for says nothing.
+/// Returns false if an operator to wait for has no token.
 bool LayerFold::number_all() {
   find_places();
   outside_.resize(runs_->places.size());
@@ -87,7 +87,7 @@ bool LayerFold::number_all() {
   return joins_fit();
 }
 
-/// Where runs of a zone are, of the layers from one to another: behind what is there.
+/// Start of the runs of a zone for a range of layers: after what has been placed.
 void LayerFold::note_begins(const std::vector<LayerRuns::Zone>& zones, int32_t zone, int32_t first,
                             int32_t end, int32_t placed, std::vector<int32_t>& begins) const {
   begins.resize(at(inner()) * zones.size());
@@ -97,7 +97,7 @@ void LayerFold::note_begins(const std::vector<LayerRuns::Zone>& zones, int32_t z
         placed + (about.up ? layer - first : end - 1 - layer) * about.length;
 }
 
-/// Where a join's collective is among collective_join_: as its first member's.
+/// Index of a join's collective in collective_join_: that of its first member.
 size_t LayerFold::join_of_collective(int32_t few_one, int32_t device) const {
   const auto& join = joins_[at(join_of_[at(few().collectives()[at(few_one)].members[0])])];
   return join_place(join.which, join.slot, device, sizes_.pipeline);
@@ -135,7 +135,7 @@ void LayerFold::unfold() {
   list_operators();
 }
 
-/// How many operators there are of all.
+/// Number of operators of the full mesh.
 size_t LayerFold::count_all() const {
   const auto repeated = [](const LayerRuns& runs, int32_t many) {
     size_t length = 0;
@@ -155,7 +155,7 @@ void LayerFold::find_places() {
     stage_of_chunk_.push_back(device_of_chunk(sizes_.schedule, sizes_.pipeline, chunk));
 }
 
-/// Where reads of the few's operators are among all.
+/// Finds where inputs of reduced operators are in the full mesh.
 void LayerFold::find_numbers() {
   found_.reserve(reads_.size());
   may_wait_ = waits_;
@@ -175,7 +175,7 @@ LayerFold::Found LayerFold::find_number(const Read& read, bool in_layer) const {
   return {read.place, read.zone * inner() + read.offset};
 }
 
-/// Of every operator its collective, or -1.
+/// [operator]: its collective, or -1.
 std::vector<int32_t> LayerFold::collectives_of() const {
   std::vector<int32_t> collective(like_.size(), -1);
   for (size_t op = 0; op < like_.size(); ++op) {
@@ -205,8 +205,8 @@ int32_t LayerFold::sender(int32_t chunk, int32_t slot) const {
                 place.layer + sizes_.first_layer(chunk) - sizes_.few_first_layer(few));
 }
 
-/// Whether the sender of a virtual stage is of a layer that stands for itself, and the few's is the
-/// same, or neither is.
+/// True if the sender of a virtual stage is in an end layer exactly if the reduced one is, and then
+/// equals it.
 bool LayerFold::stands(int32_t chunk, int32_t slot) const {
   const int32_t few = sizes_.like(chunk), op = sender_[at_chunk(few, slot)];
   if (op < 0) return true;
@@ -221,7 +221,8 @@ bool LayerFold::stands(int32_t chunk, int32_t slot) const {
   return front ? first == few_first : sizes_.layers - first == sizes_.few_layers - few_first;
 }
 
-/// What a number is: like one of the few. stage: of a source between the ends, or a join, else -1.
+/// Sets what operator `number` represents. stage: of a source on an inner stage or of a join, else
+/// -1.
 void LayerFold::place(int32_t number, int32_t op, int32_t layer, int32_t stage) {
   const int32_t chunk = chunk_for(op, layer, stage), on = stage_of_chunk_[at(chunk)];
   if (!by_end_ && layer > 0 && layer + 1 < inner()) op = told_[at(op)];
@@ -235,7 +236,7 @@ void LayerFold::place(int32_t number, int32_t op, int32_t layer, int32_t stage) 
   layer_[number] = layer;
 }
 
-/// The virtual stage of one that is like an operator of the few.
+/// Virtual stage of the operator that a reduced operator represents.
 int32_t LayerFold::chunk_for(int32_t op, int32_t layer, int32_t stage) const {
   if (layer >= 0) {
     const auto& about = runs_->places[at(op)];
@@ -264,7 +265,7 @@ void LayerFold::find_groups() {
   }
 }
 
-/// What runs of every chunk, by kind of work, and once on every device.
+/// Lists operators by virtual stage and type of work, and those that run once per device.
 void LayerFold::list_operators() {
   lists_.resize(at_chunk(sizes_.chunks(), 0) * kWorks);
   updates_.resize(at(sizes_.pipeline * slots()));

@@ -58,17 +58,17 @@ void OrderGraph::finish() {
   for (int32_t op = 0; op < operators(); ++op)
     if (collective_[op] >= 0) members_[next[collective_[op]]++] = op;
   find_readers();
-  // Each is like one of the problem, in whose longest step that one is.
+  // Each operator copies one of the problem, which occurs in the problem's longest step.
   longest_step_ns_ = problem_->longest_step_ns() * static_cast<double>(count);
 }
 
-/// Readers ascend, those of one by output: one entry for each output and reader.
+/// Sorts readers ascending, those of one operator by output: one entry per output and reader.
 void OrderGraph::find_readers() {
   const size_t count = like_.size();
   reader_first_.assign(count + 1, 0);
   missing_.assign(count, 0);
-  std::vector<int32_t> read_by(at(output_first_.back()), -1);  // per output: the latest reader
-  const auto for_each_once = [&](int32_t op, auto visit) {     // what it reads
+  std::vector<int32_t> read_by(at(output_first_.back()), -1);  // [output]: its latest reader
+  const auto for_each_once = [&](int32_t op, auto visit) {     // its distinct inputs
     for (const Source& source : inputs(op)) {
       auto& reader = read_by[at(output_first_[source.op] + source.output)];
       if (std::exchange(reader, op) != op) visit(source);

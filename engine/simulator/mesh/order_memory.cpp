@@ -1,6 +1,6 @@
-// What devices hold while an order runs (simulator.h, MEMORY), and the metrics of the run. Most is
-// held between two positions of lists and is the same in every micro-batch; what begins or ends
-// with a transfer or collective is placed one by one.
+// Memory of devices while an order runs (simulator.h, MEMORY), and the metrics of the run. Most
+// tensors are held between two positions of lists, equally in every micro-batch; those that begin
+// or end with a transfer or collective are placed individually.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -11,7 +11,7 @@
 
 namespace trinity {
 
-/// Before a run: what is to be noted of it.
+/// Before a run: decides what to record.
 void OrderEngine::seek_levels() {
   holds_.clear();
   asked_.clear();
@@ -22,7 +22,7 @@ void OrderEngine::seek_levels() {
   find_spots();
 }
 
-/// Last operators first, so that what reads a view is known before what it views.
+/// Last operators first, so that readers of a view are known before the viewed tensor.
 void OrderEngine::find_holds() {
   ends_.clear();
   view_use_.assign(list_of_.size(), {});
@@ -54,9 +54,8 @@ void OrderEngine::find_holds() {
   }
 }
 
-/// Where members begin and end whose device waits for them as soon as it has handed in: an operator
-/// that reads the collective's result follows one that the collective waits for, so that the
-/// collective begins, and goes on, behind that one and before the next.
+/// Finds collectives for which a device waits immediately: if an operator that reads the result
+/// follows one that the collective waits for, the collective begins and ends between the two.
 void OrderEngine::find_awaited() {
   awaited_.assign(members_.size(), {});
   for (int32_t list = 0; list < pieces_->lists(); ++list)
@@ -83,7 +82,7 @@ void OrderEngine::note_awaited(int32_t list, const Segment& segment, int32_t col
       awaited_[at(member_number_[op])] = {list, index - 1, at_once ? index : -1};
 }
 
-/// Who reads an output on a device, and reads what only views it there.
+/// Readers of an output on a device, including readers of its local views.
 OrderEngine::Use OrderEngine::use_of(int32_t op, int32_t output, int32_t device) {
   Use use;
   for (const auto& reader : graph_->readers(op)) {
@@ -122,11 +121,12 @@ void OrderEngine::join(Use& use, const Use& other) {
     join(use, ends_[end].kind, ends_[end].number);
 }
 
-/// What of a use can be the last of it: a collective has begun and ended when an operator runs that
-/// reads its result, and the instant of its end falls into no later one, as that takes time.
+/// Reduces a use to events that can be the last: a collective has started and ended before an
+/// operator that reads its result, and the instant of its end falls into no later slot, because the
+/// operator takes time.
 OrderEngine::Use OrderEngine::last_of(const Use& use) {
   Use last{use.list, use.index, -1};
-  // Whether the list's reader runs with or behind one that does.
+  // True if the list's reader runs with or after a reader of the collective.
   const auto waits_for = [&](int32_t op) {
     const auto readers = graph_->readers(op);
     return std::any_of(readers.begin(), readers.end(), [&](const Problem::Reader& reader) {
@@ -165,7 +165,7 @@ void OrderEngine::hold(const Hold& given) {
   list_delta_[pieces_->list_first[until.list] + until.list + until.index + 1] -= given.bytes;
 }
 
-/// The position that an instant falls into; the search goes on where it last ended.
+/// The position that an instant falls into; the search starts from `hint`.
 int32_t OrderEngine::position_at(int32_t device, int64_t time_ns, size_t& hint) const {
   constexpr int32_t kNear = 8;
   constexpr size_t kShort = 16;
@@ -191,13 +191,14 @@ int32_t OrderEngine::position_at(int32_t device, int64_t time_ns, size_t& hint) 
     const auto behind = std::upper_bound(offsets.begin() + 1, offsets.end(), after_ns);
     return found.position + static_cast<int32_t>(behind - offsets.begin()) - 1;
   }
-  int32_t position = found.position;  // without branches that cannot be foreseen
+  int32_t position = found.position;  // branch-free
   for (size_t i = 1; i < offsets.size(); ++i) position += offsets[i] <= after_ns;
   return position;
 }
 
-/// What goes by instants of rows: holds that do so with their begin or one end alone are settled as
-/// it is met, and leave holds_; positions of what others go by are written into columns.
+/// Prepares queries that depend on instants of rows. Holds that depend only on their begin or one
+/// end are resolved when the booking is processed, and leave holds_; for others the positions are
+/// written into columns.
 void OrderEngine::find_asked() {
   columns_ = 0;
   const size_t slots = members_.size() + routes_.size();
@@ -216,7 +217,7 @@ void OrderEngine::find_asked() {
   });
 }
 
-/// Has a slot's begins or ends written into a column; of what sums up the first and the last begin.
+/// Requests a column with a slot's begins or ends; for sums the first and the last begin.
 void OrderEngine::ask(int32_t slot, bool ends, bool sums) {
   auto& column = (sums ? sum_column_ : ends ? end_column_ : begin_column_)[at(slot)];
   if (column >= 0) return;
@@ -226,7 +227,7 @@ void OrderEngine::ask(int32_t slot, bool ends, bool sums) {
   asked_.back().sums = sums;
 }
 
-/// Whether a hold is settled as its begin or end is met.
+/// True if a hold can be resolved when its begin or end is processed.
 bool OrderEngine::ask(const Hold& hold) {
   const int32_t begin = slot_of(hold), more = hold.until.more;
   const bool one = begin >= 0 ? more < 0 : more >= 0 && ends_[at(more)].next < 0;
@@ -262,7 +263,7 @@ OrderEngine::Asked OrderEngine::asked_of(int32_t slot, bool ends) const {
   return asked;
 }
 
-/// Of rows the devices where something goes by when they begin or end.
+/// Finds, per row, the devices with queries.
 void OrderEngine::find_spots() {
   spots_.clear();
   spot_first_.assign(rows() + 1, 0);
@@ -290,7 +291,7 @@ void OrderEngine::meet_spots(int32_t row, int32_t micro, int64_t start_ns) {
   }
 }
 
-/// Settles, or writes into columns, what on a device goes by instants.
+/// Resolves the queries of a device, or fills their columns.
 void OrderEngine::meet_bookings(int32_t device) {
   places_.resize(at(columns_) * at(micros_));
   Hints hints;
@@ -305,7 +306,7 @@ void OrderEngine::meet_bookings(int32_t device) {
   }
 }
 
-/// A position that something goes by.
+/// Processes a position that a query asked for.
 void OrderEngine::settle(const Asked& asked, int32_t micro, int32_t position) {
   if (asked.column >= 0) {
     const int32_t from = asked.once ? 0 : micro, end = asked.once ? micros_ : micro + 1;
@@ -334,7 +335,8 @@ int32_t OrderEngine::last_position(const Use& use, int32_t micro, int32_t first)
   return last;
 }
 
-/// Whether something accumulates until no transfer's end or other micro-batch's collective.
+/// True if a tensor accumulates, with no use by a transfer's end or another micro-batch's
+/// collective.
 bool OrderEngine::sums_up(const Hold& hold) const {
   const auto lasts = [&](int32_t end) {
     const auto& [kind, number, next] = ends_[at(end)];
@@ -346,7 +348,7 @@ bool OrderEngine::sums_up(const Hold& hold) const {
   return sums;
 }
 
-/// Of what sums up, the positions in all micro-batches at once.
+/// Resolves an accumulating hold over all micro-batches at once.
 bool OrderEngine::settle_sum(Hold& hold) const {
   if (!sums_up(hold)) return false;
   int32_t own = 0;
@@ -365,7 +367,7 @@ bool OrderEngine::settle_sum(Hold& hold) const {
   return true;
 }
 
-/// Finds the least and the last position of every list.
+/// Finds the first and last position of every list.
 void OrderEngine::find_bases() {
   bases_.clear();
   for (int32_t list = 0; list < pieces_->lists(); ++list) {
@@ -377,7 +379,7 @@ void OrderEngine::find_bases() {
   }
 }
 
-/// Adds what is held in a micro-batch, or widens the time of what accumulates.
+/// Adds a hold in a micro-batch, or extends an accumulating one.
 void OrderEngine::settle(Hold& hold, int32_t micro) {
   const bool copy = hold.route >= 0;
   const bool once = graph_->once(hold.op) || (copy && routes_[hold.route].last);
@@ -400,9 +402,9 @@ void OrderEngine::add(int64_t bytes, int32_t first, int32_t last) {
   delta_[last + 1] -= bytes;
 }
 
-/// Peaks, and whether levels repeat. Device by device, so that what changes of one stays at hand.
+/// Finds peaks, and whether levels repeat. Device by device, for locality.
 void OrderEngine::find_levels() {
-  for (auto& device : simulated_) device.peak_memory_bytes = -1;  // nothing runs there
+  for (auto& device : simulated_) device.peak_memory_bytes = -1;  // idle
   for (int32_t op = 0; op < graph_->operators(); ++op) {
     const int32_t device = placement_[op];
     int64_t& peak = simulated_[at(device)].peak_memory_bytes;
@@ -433,7 +435,8 @@ void OrderEngine::find_levels() {
 }
 
 void OrderEngine::account(Metrics& metrics) {
-  if (problem_->rules().memory == MemoryModel::slots && period_.copies == 0)  // else run_rest() did
+  // otherwise done by run_rest()
+  if (problem_->rules().memory == MemoryModel::slots && period_.copies == 0)
     find_levels();
   finish(metrics);
 }
@@ -447,7 +450,7 @@ void OrderEngine::sum_levels(int32_t number) {
     peak = std::max(peak, level + *delta);
     return;
   }
-  int64_t carried = 0;  // what the end of a list takes away at what follows it
+  int64_t carried = 0;  // release at a list's end that applies to the next position
   for (int32_t p = pieces_->piece_first[number]; p < pieces_->piece_first[at(number) + 1]; ++p) {
     const int32_t list = pieces_->pieces[p].list;
     const int32_t begin = pieces_->list_first[list];

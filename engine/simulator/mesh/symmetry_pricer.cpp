@@ -18,24 +18,24 @@ namespace trinity {
 
 namespace {
 
-/// The graph of some replicas and lanes.
+/// The graph of some replicas and pipeline groups.
 struct Copies {
   std::vector<bool> devices;
-  std::vector<int32_t> replicas;  // where experts are shared out; else the first so many
+  std::vector<int32_t> replicas;  // if experts are sharded; else the first ones
   LoweredCopies copies;
 };
 
 }  // namespace
 
-/// What strategies of one structure make of a graph. It is the same on all clusters, so that the
-/// problems of a graph have it together: whoever changes constants of a cluster lowers once.
+/// Lowered graphs of strategies with one structure. They do not depend on the cluster, so problems
+/// with the same graph share them: changing constants of a cluster lowers once.
 struct SymmetryPricer::Lowered {
-  const Graph* graph = nullptr;  // lives as long as a pricer that has this
+  const Graph* graph = nullptr;  // lives as long as an evaluator with this entry
   Strategy of;
-  bool all_lanes = false;  // whether the first would be enough or not
-  LoweredReplica replica;  // or one lane of a kind, where that may be enough
-  std::mutex mutex;        // of what follows
-  std::optional<ReplicaLanes> lanes, whole;  // made when first asked for
+  bool all_lanes = false;  // all pipeline groups, even if one per class would do
+  LoweredReplica replica;  // or one pipeline group per class, if that may suffice
+  std::mutex mutex;        // guards the members below
+  std::optional<ReplicaLanes> lanes, whole;  // made on first use
   std::vector<std::shared_ptr<const Copies>> copies;
 
   const ReplicaLanes& lanes_of(bool all_one) {
@@ -65,22 +65,22 @@ struct SymmetryPricer::Lowered {
   }
 };
 
-/// Copies bound to the cluster, with simulators that nobody uses now.
+/// Copies bound to the cluster, with idle simulators.
 struct SymmetryPricer::Made {
   std::shared_ptr<const Copies> of;
   std::shared_ptr<const Problem> problem;
   std::optional<OrderGraph> graph;
 };
 
-/// What a mesh's order and devices make of a structure. Without a graph: the whole is simulated.
+/// Order and devices of a mesh for a structure. Without a graph: the full mesh is simulated.
 struct SymmetryPricer::Bound {
   Mesh mesh;
-  bool folds = false;  // whether it is of few layers, if these are enough
+  bool folds = false;  // by a reduced model, if possible
   std::shared_ptr<const FoldedMesh> folded;  // or
   std::shared_ptr<Made> made;
   Quotient quotient;
   std::vector<int32_t> placement;
-  std::vector<int32_t> turn;  // turns_inside()
+  std::vector<int32_t> turn;  // of turns_inside()
   std::string order_name;
   PipelineOrder order_tasks;
   std::shared_ptr<const OrderPieces> order;  // the latest
@@ -89,13 +89,13 @@ struct SymmetryPricer::Bound {
 struct SymmetryPricer::Structure {
   Strategy of;
   Parallelism given;
-  std::shared_ptr<const FoldedMesh> folded;  // where a few of its layers are enough
-  std::atomic<int64_t> operators = 0;  // of all that it holds
-  std::mutex mutex;  // of all below
-  std::shared_ptr<const FoldedMesh> several;  // `folded` of another number of replicas, the latest
-  std::shared_ptr<Lowered> lowered;  // where `folded` is null, or when first asked for
+  std::shared_ptr<const FoldedMesh> folded;  // set if a reduced model suffices
+  std::atomic<int64_t> operators = 0;  // total held
+  std::mutex mutex;  // guards the members below
+  std::shared_ptr<const FoldedMesh> several;  // `folded` for another number of replicas, the latest
+  std::shared_ptr<Lowered> lowered;  // if `folded` is null, or on first use
   std::vector<std::shared_ptr<Made>> made;
-  std::list<std::shared_ptr<Bound>> bound;  // the latest first
+  std::list<std::shared_ptr<Bound>> bound;  // latest first
 
   void count() {
     int64_t sum = lowered ? lowered->replica.graph.operator_count() : 0;
@@ -107,7 +107,7 @@ struct SymmetryPricer::Structure {
 
 namespace {
 
-/// What is simulated where it is the same devices of all stages; else one replica.
+/// Reduced selection if the same devices are simulated in all stages; else one replica.
 FoldRuns runs_folded(const SymmetrySearch& found, const ReplicaLanes& lanes, const Mesh& mesh) {
   if (found.share || !found.symmetry) return {};
   const auto& devices = found.symmetry->devices;
@@ -125,7 +125,7 @@ FoldRuns runs_folded(const SymmetrySearch& found, const ReplicaLanes& lanes, con
   return runs;
 }
 
-/// Whether that is what a fold runs. numbers: FoldRuns::numbers.
+/// True if the reduced model runs exactly these. numbers: FoldRuns::numbers.
 bool runs_in(const SymmetrySearch& found, const LayerFold& fold,
              const std::vector<int32_t>& numbers) {
   if (found.share || !found.symmetry ||
@@ -138,14 +138,14 @@ bool runs_in(const SymmetrySearch& found, const LayerFold& fold,
   return true;
 }
 
-/// Whether of every stage its first device alone is simulated.
+/// True if only the first device of every stage is simulated.
 bool first_lanes_alone(const Symmetry& symmetry, const Mesh& mesh) {
   for (size_t u = 0; u < symmetry.devices.size(); ++u)
     if (symmetry.devices[u] != (u % static_cast<size_t>(mesh.width()) == 0)) return false;
   return true;
 }
 
-/// Whether of every stage those devices alone are simulated that are made (LoweredReplica::lanes).
+/// True if exactly the lowered devices of every stage are simulated (LoweredReplica::lanes).
 bool made_alone(const Symmetry& symmetry, const std::vector<int32_t>& lanes) {
   for (size_t u = 0; u < symmetry.devices.size(); ++u) {
     const auto lane = static_cast<int32_t>(u % lanes.size());
@@ -154,8 +154,8 @@ bool made_alone(const Symmetry& symmetry, const std::vector<int32_t>& lanes) {
   return true;
 }
 
-/// Whether sums go on beside gradients of weights: they meet others at one instant, whose order is
-/// not that of some lanes among others.
+/// True if input-gradient reductions overlap with W operators: they meet others at one instant in
+/// an order that differs between pipeline groups.
 bool sums_aside(const Parallelism& given) { return given.overlap_tensor && given.mesh.tensor > 1; }
 
 bool all_differ(const Symmetry& symmetry, const Mesh& mesh) {
@@ -163,7 +163,7 @@ bool all_differ(const Symmetry& symmetry, const Mesh& mesh) {
          std::count(symmetry.devices.begin(), symmetry.devices.end(), false) == 0;
 }
 
-/// Where the operators of copies run in a symmetry's quotient.
+/// Devices of the copies' operators in a symmetry's quotient.
 std::vector<int32_t> bind_symmetry(const LoweredCopies& copies, const Mesh& mesh,
                                    const Symmetry& symmetry, Quotient& quotient,
                                    const ReplicaLanes& lanes) {
@@ -204,7 +204,7 @@ std::shared_ptr<SymmetryPricer::Lowered> SymmetryPricer::lowered(const Paralleli
                                                                  const Strategy& of,
                                                                  bool whole) {
   static std::mutex mutex;
-  static std::list<std::weak_ptr<Lowered>> known;  // those that some pricer has
+  static std::list<std::weak_ptr<Lowered>> known;  // entries in use
   const Graph* graph = &problem_->graph();
   {
     const std::lock_guard lock(mutex);
@@ -233,7 +233,7 @@ std::shared_ptr<SymmetryPricer::Structure> SymmetryPricer::structure(
     made->of = of;
     made->given = *strategy.parallelism;
     made->given.inside = of.parallelism->inside;
-    if (!made->given.tasks.empty()) {  // an order of a strategy, not of what it makes of the graph
+    if (!made->given.tasks.empty()) {  // a strategy's own order, not used for lowering
       made->given.schedule = of.parallelism->schedule;
       made->given.micro_batches = 2 * made->given.mesh.pipeline;
       made->given.tasks.clear();
@@ -268,7 +268,7 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bound(Structure& of, cons
   return of.bound.front();
 }
 
-/// Nothing where other devices are to be simulated in one stage than in another.
+/// Returns null if different devices must be simulated in different stages.
 std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind_folded(Structure& structure,
                                                                    const Mesh& mesh) {
   const auto lanes = structure.folded->fold->lanes(mesh);
@@ -277,7 +277,7 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind_folded(Structure& st
   result->folded = folded(structure, runs_folded(*find(lanes, mesh), lanes, mesh));
   if (!result->folded) return nullptr;
   auto& fold = *result->folded->fold;
-  const auto found = find(fold.lanes(mesh), mesh);  // which numbers groups as this fold does
+  const auto found = find(fold.lanes(mesh), mesh);  // numbers groups as the reduced model does
   if (!runs_in(*found, fold, result->folded->few->runs.numbers)) return nullptr;
   const auto& symmetry = *found->symmetry;
   const int32_t replicas = fold.replicas();
@@ -301,7 +301,7 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind_folded(Structure& st
   return result;
 }
 
-/// A structure's few layers, of which so much runs.
+/// The reduced model of a structure with these runs.
 std::shared_ptr<const FoldedMesh> SymmetryPricer::folded(Structure& structure,
                                                          const FoldRuns& runs) {
   if (structure.folded->few->runs == runs) return structure.folded;
@@ -320,7 +320,7 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure
       !made.empty() &&
       (found->share || (found->symmetry && !made_alone(*found->symmetry, made)))) {
     structure.lowered = lowered(structure.lowered->replica.of, structure.lowered->of, true);
-    structure.made.clear();  // which number collectives by what was made
+    structure.made.clear();  // their collective numbers are outdated
     found = find(structure.lowered->lanes_of(false), mesh);
   }
   const ReplicaLanes* lanes = &structure.lowered->lanes_of(found->share);
@@ -330,7 +330,7 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure
   const auto& replica = structure.lowered->replica;
   if (all_differ(*symmetry, mesh) &&
       mesh.data * int64_t{replica.graph.operator_count()} > kMostOperators)
-    return result;  // too much to be kept
+    return result;  // too large to be kept
   if (sums_aside(structure.lowered->replica.of) &&
       (symmetry->replicas.size() > 1 || !first_lanes_alone(*symmetry, mesh)))
     return result;
@@ -342,7 +342,7 @@ std::shared_ptr<SymmetryPricer::Bound> SymmetryPricer::bind(Structure& structure
 
 LoweredReplica SymmetryPricer::all_lanes(const Parallelism& given) const {
   std::optional<Nameless> nameless;
-  if (!given.scatter_gather) nameless.emplace();  // whose parts are found by name
+  if (!given.scatter_gather) nameless.emplace();  // otherwise parts are found by name
   return lower_replica(given, problem_->graph(), problem_->cluster());
 }
 
@@ -366,7 +366,7 @@ std::shared_ptr<SymmetryPricer::Made> SymmetryPricer::make(Structure& structure,
     if (made->of == copies) return made;
   auto made = std::make_shared<Made>();
   made->of = copies;
-  // The problem lives no longer than what it is in, which it must not keep alive.
+  // The problem lives no longer than its owner, which it must not keep alive.
   const std::shared_ptr<const Graph> graph(std::shared_ptr<void>(), &copies->copies.lowered.graph);
   made->problem = std::make_shared<const Problem>(graph, *problem_);
   made->graph.emplace(*made->problem);
@@ -405,7 +405,7 @@ bool SymmetryPricer::run(const Bound& bound, const OrderPieces& pieces, const Pa
   return decided || bound.made;
 }
 
-/// What the order's engine leaves to the event loop.
+/// Runs the event loop where OrderEngine has returned false.
 void SymmetryPricer::run_events(const Bound& bound, const Parallelism& given, Metrics& metrics,
                                 Timeline* timeline, int64_t limit_ns) {
   const auto& problem = *bound.made->problem;
@@ -442,7 +442,7 @@ bool SymmetryPricer::own(const Strategy& strategy, std::vector<OwnedBytes>& owne
     const std::lock_guard lock(of->mutex);
     found = bound(*of, given.mesh, false);
     if (!found->made) return false;
-    order(*found, given);  // which finds the turns
+    order(*found, given);  // also finds the turns
   }
   Metrics metrics;
   Timeline timeline;
