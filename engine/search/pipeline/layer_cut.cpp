@@ -20,7 +20,8 @@ constexpr size_t kMostStates = size_t{1} << 26;  // a GB of them
 void check_row(const LayerRow& row) {
   if (row.count() == 0 || row.device_count() == 0)
     throw ArgumentError(
-        fmt::format("layer cut: expected at least 1 layer and 1 device, got {} and {}", row.count(), row.device_count()));
+        fmt::format("layer cut: expected at least 1 layer and 1 device, got {} and {}",
+                    row.count(), row.device_count()));
 }
 
 /// What the first layers take together, by how many they are.

@@ -110,7 +110,8 @@ void check_load_instance(const LoadInstance& instance) {
   if (count == 0 || instance.accelerators < 0 || instance.cpus < 0 ||
       instance.accelerators + instance.cpus < 1 || instance.accelerators > 1024 ||
       instance.cpus > 1024)
-    throw ArgumentError(fmt::format("max-load cut: expected nodes and devices, got {} nodes, {} accelerators and {} CPUs", count,
+    throw ArgumentError(fmt::format("max-load cut: expected nodes and devices, got {} nodes, {} "
+                                    "accelerators and {} CPUs", count,
                                     instance.accelerators, instance.cpus));
   for (int32_t n = 0; n < count; ++n) {
     const auto& node = instance.nodes[n];
@@ -123,7 +124,8 @@ void check_load_instance(const LoadInstance& instance) {
   }
   for (const auto& [from, to] : instance.edges)
     if (from < 0 || from >= count || to < 0 || to >= count || from == to)
-      throw ArgumentError(fmt::format("max-load cut: expected edges between existing nodes, got {} -> {}", from, to));
+      throw ArgumentError(fmt::format(
+          "max-load cut: expected edges between existing nodes, got {} -> {}", from, to));
 }
 
 MaxLoadCut max_load_cut(const LoadInstance& instance, const MaxLoadLimits& limits) {

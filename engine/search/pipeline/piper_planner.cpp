@@ -256,7 +256,8 @@ void check(const PiperProblem& problem) {
                     problem.micro_batches));
   for (const auto& edge : problem.edges)
     if (edge.from < 0 || edge.from >= count || edge.to < 0 || edge.to >= count)
-      throw ArgumentError(fmt::format("Piper: expected edges between existing layers, got {} -> {}", edge.from, edge.to));
+      throw ArgumentError(fmt::format("Piper: expected edges between existing layers, got {} -> {}",
+                                      edge.from, edge.to));
 }
 
 /// A topological order of the layers.

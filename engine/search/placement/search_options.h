@@ -19,7 +19,8 @@ void each_annealing_option(Options&& o, Visit&& visit) {
   visit("groups", o.mix.groups, "one move in eight moves a group of units of any level");
   visit("evenly_one_in", o.mix.evenly_one_in, 1, 1e6,
         "one pivot unit in this many is uniform, the others follow critical-path time");
-  visit("look_every", o.look_every, 1, 1e9, "minimum evaluations between two critical-path analyses");
+  visit("look_every", o.look_every, 1, 1e9,
+        "minimum evaluations between two critical-path analyses");
 }
 
 /// `Options`: McmcOptions, const or not, lvalue or rvalue.
