@@ -19,7 +19,7 @@ void each_feature_option(Options& o, Visit&& visit) {
         "Table 2)");
   visit("group_time", o.group_time, "the time of a group's members in its embedding");
   visit("adjacency", o.adjacency_out, std::array{"both", "out"},
-        "neighbours in a group's embedding: successors and predecessors, or successors (the paper)");
+        "neighbours in a group's embedding: both directions, or successors only (the paper)");
   visit("depth_feature", o.depth, "depth in the graph as a column");
   visit("depth_waves", o.depth_waves, 0, 64,
         "pairs of sine and cosine of the depth, of doubling frequency");
@@ -28,8 +28,8 @@ void each_feature_option(Options& o, Visit&& visit) {
   visit("type_feature", o.type_index, std::array{"embedding", "index"},
         "encoding of an operator's type; 'index': by frequency rank (the released code)");
   visit("group_counts", o.group_counts,
-        "counts of types and edges instead of fractions and bits in group embeddings, rows divided by "
-        "their largest entry plus 1 (the released code)");
+        "counts of types and edges instead of fractions and bits in group embeddings, rows "
+        "divided by their largest entry plus 1 (the released code)");
   auto& walks = o.node2vec;
   visit("node2vec.dimensions", walks.dimensions, 0, 100000, "columns; 0: none");
   visit("node2vec.return_parameter", walks.return_parameter, 1e-9, 1e9,

@@ -124,7 +124,8 @@ void SelectionProblem::check(int first) const {
 SelectionScore score_selection(const SelectionProblem& problem, std::span<const int32_t> choice) {
   if (choice.size() != at(problem.nodes()))
     throw ArgumentError(
-        fmt::format("expected {} strategies (one per node), got {}", problem.nodes(), choice.size()));
+        fmt::format("expected {} strategies (one per node), got {}", problem.nodes(),
+                    choice.size()));
   SelectionScore score;
   const auto add = [&score](double cost) {
     score.cost += cost;

@@ -273,7 +273,8 @@ TEST_CASE("what does not apply is refused by name") {
   fails(Kind::all_reduce, Algorithm::halving_doubling, {0, 1, 2}, 8,
         "'halving_doubling' expects a power of two of devices, got 3");
   fails(Kind::all_reduce, Algorithm::hierarchical, {0, 1, 2}, 8,
-        "'hierarchical' expects equal numbers of devices per node, got 2 in node 'n0' and 1 in node "
+        "'hierarchical' expects equal numbers of devices per node, got 2 in node 'n0' and 1 in "
+        "node "
         "'n1'");
   fails(Kind::all_reduce, Algorithm::ring, {}, 8, "needs at least one device");
   fails(Kind::all_reduce, Algorithm::ring, {0, 4}, 8, "names device 5, expected 1 to 4");

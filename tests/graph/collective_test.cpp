@@ -84,7 +84,8 @@ TEST_CASE("a collective that waits for itself is refused") {
     make.edge(between, b, 8);
     make.edge(b, make.op("sink", 1), 8);
     make.collective("sum", 8, {b, a});
-    fails(make, "collective 'sum' waits for itself: its member 'b' needs the output of its member 'a'");
+    fails(make, "collective 'sum' waits for itself: its member 'b' needs the output of its member "
+                "'a'");
   }
   SUBCASE("by way of another collective") {
     test::GraphMaker make("g");

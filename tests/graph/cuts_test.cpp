@@ -166,7 +166,8 @@ TEST_CASE("a cut says what is wrong with what it was given") {
   CHECK(text(second, first, {BackwardEdges::forbidden, {}}) ==
         "no cut can separate 'beta' from 'alpha'");
   const std::vector<double> none{kNever}, negative{-1.0}, two{1.0, 1.0};
-  CHECK(text(first, second, {BackwardEdges::free, none}) == "no cut can separate 'alpha' from 'beta'");
+  CHECK(text(first, second, {BackwardEdges::free, none}) == "no cut can separate 'alpha' from "
+                                                            "'beta'");
   CHECK(text(first, second, {BackwardEdges::free, negative}) ==
         "edge 1 has capacity -1, expected 0 or more");
   CHECK(text(first, second, {BackwardEdges::free, two}) ==

@@ -234,7 +234,8 @@ TEST_CASE("rules of doppler refuse what they do not know") {
   Metrics metrics;
   const std::vector<int32_t> placement = {0, 1};
   CHECK_THROWS_WITH_AS(Simulator(problem).run({placement, &schedule}, metrics),
-                       doctest::Contains("rules 'doppler' support only one micro-batch"), ArgumentError);
+                       doctest::Contains("rules 'doppler' support only one micro-batch"),
+                       ArgumentError);
 }
 
 TEST_CASE("doppler's makespans of its authors' simulator" * test::shared) {

@@ -119,8 +119,10 @@ TEST_CASE("orders that leave tasks out name what waits for them") {
   refuses<ArgumentError>("device 'd0' waits for 'c' of micro-batch 1", [&] {
     two.in_order({0, 2}, {3});
   });
-  refuses<ArgumentError>("1 tasks are missing from the devices' orders", [&] { two.in_order({0, 2}, {1}); });
-  refuses<ArgumentError>("4 tasks are missing from the devices' orders", [&] { two.in_order({}, {}); });
+  refuses<ArgumentError>("1 tasks are missing from the devices' orders",
+                         [&] { two.in_order({0, 2}, {1}); });
+  refuses<ArgumentError>("4 tasks are missing from the devices' orders",
+                         [&] { two.in_order({}, {}); });
 }
 
 TEST_CASE("what a sequence passes over is nothing that a device waits for") {

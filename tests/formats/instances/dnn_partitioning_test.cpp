@@ -119,7 +119,8 @@ TEST_CASE("wrong instances give one error each") {
   CHECK(error_of(replaced(text, "\"destId\": 5, \"cost\": 0.5", "\"destId\": 5, \"cost\": 0.75")) ==
         "x.json: edges[1].cost: expected 0.5, as on other edges of its source, got 0.75");
   CHECK(error_of(replaced(text, "\"cost\": 0.25", "\"cost\": 1e300")) ==
-        "x.json: edges[2].cost: expected a time that corresponds to at most 2^50 bytes, got 1e+300");
+        "x.json: edges[2].cost: expected a time that corresponds to at most 2^50 bytes, got "
+        "1e+300");
   CHECK(error_of(
             replaced(text, "\"sourceId\": 7, \"destId\": 3", "\"sourceId\": 9, \"destId\": 7")) ==
         "x.json: graph 'x' has a cycle: MatMul12 -> MatMul12_Grad/Transpose_0 -> MatMul12#7 -> "

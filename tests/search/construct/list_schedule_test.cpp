@@ -178,11 +178,14 @@ TEST_CASE("a task graph that contradicts itself is refused") {
   CHECK_THROWS_AS(graph.index(), ArgumentError);
   graph = article_example();
   graph.cost[4] = -1;
-  CHECK_THROWS_WITH_AS(graph.index(), "internal error: task graph: expected costs >= 0, got -1", ArgumentError);
+  CHECK_THROWS_WITH_AS(graph.index(), "internal error: task graph: expected costs >= 0, got -1",
+                       ArgumentError);
   graph = article_example();
   graph.rate[1] = 0;
   CHECK_THROWS_AS(graph.index(), ArgumentError);
   graph = article_example();
   graph.group[3] = 12;
-  CHECK_THROWS_WITH_AS(graph.index(), "internal error: task graph: expected groups in order, got 12", ArgumentError);
+  CHECK_THROWS_WITH_AS(graph.index(),
+                       "internal error: task graph: expected groups in order, got 12",
+                       ArgumentError);
 }
