@@ -37,11 +37,11 @@ struct Bytes {
     for (int32_t d = 0; d < problem.devices(); ++d)
       capacity.push_back(problem.cluster().room_bytes(d));
   }
-  /// What running an operator takes.
+  /// Bytes allocated when an operator runs.
   int64_t needed(int32_t op) const { return outputs[op] + workspace[op]; }
 };
 
-/// What is taken on every device.
+/// Allocated bytes per device.
 class Ledger {
  public:
   explicit Ledger(const Bytes& bytes)
@@ -67,19 +67,19 @@ class Ledger {
   std::vector<int64_t> used_, peak_;
 };
 
-/// The channels of devices, and which tensors are where.
+/// Transfer channels of devices, and locations of tensors.
 class Channels {
  public:
   explicit Channels(const TaskGraph& graph) : graph_(graph), free_(at(graph.processors), 0) {}
 
-  /// When all that `op` reads could be on `device`; with `book` the transfers are booked.
+  /// When all inputs of `op` could be on `device`; with `book` the transfers are booked.
   int64_t arrival(const ListSchedule& list, int32_t op, int32_t device, bool book) {
-    int64_t latest = 0, wires = 0;  // of the tensors from one operator that are still to be sent
+    int64_t latest = 0, wires = 0;  // time of tensors from one operator that are still to be sent
     const auto inputs = graph_.inputs(op);
     for (size_t i = 0; i < inputs.size(); ++i) {
       const auto& edge = graph_.edges[inputs[i]];
       const int32_t from = list.processor[edge.from];
-      if (from < 0) continue;  // follows, and will go with its reader
+      if (from < 0) continue;  // it follows, and will go with its reader
       latest = std::max(latest, list.end[edge.from]);
       if (from == device) continue;
       if (i == 0 || graph_.edges[inputs[i - 1]].from != edge.from) wires = 0;
@@ -152,14 +152,14 @@ class Scheduler {
 
   int32_t unit_of(int32_t op) const { return problem_.graph().units()[op]; }
 
-  /// What running `op` takes, with its unit where that is still open.
+  /// Bytes to run `op`, including its unit's if that is not placed.
   int64_t need_of(int32_t op) const {
     const int32_t unit = unit_of(op);
     return bytes_.needed(op) + (unit_device_[unit] >= 0 ? 0 : bytes_.fixed[unit]);
   }
 
-  /// Whether `op` may and can run on a device: its unit is there or open, and all that it would
-  /// take, with what follows and it reads, is free.
+  /// True if `op` may and can run on a device: its unit is there or not placed, and there is free
+  /// memory for it and for the operators that follow and that it reads.
   bool placeable(int32_t op, int32_t device) const {
     const int32_t unit = unit_of(op), home = unit_device_[unit];
     if (home >= 0 && home != device) return false;
@@ -178,13 +178,13 @@ class Scheduler {
                        [&](const auto& n) { return n.second <= ledger_.free(n.first); });
   }
 
-  /// When `op` could start on a device, kNever when it cannot.
+  /// When `op` could start on a device; kNever if it cannot.
   int64_t start_on(int32_t op, int32_t device) {
     if (!placeable(op, device)) return kNever;
     return std::max({channels_.arrival(list_, op, device, false), free_at_[device], now_});
   }
 
-  /// What a free device starts now, or -1.
+  /// The operator that a free device starts now, or -1.
   int32_t choose(int32_t device) {
     for (const int32_t op : ready_)
       if (start_on(op, device) <= now_) return op;
@@ -201,7 +201,8 @@ class Scheduler {
     return best;
   }
 
-  /// The next instant at which a device ends or something could start; kNever when there is none.
+  /// The next instant at which a device becomes free or an operator could start; kNever if there is
+  /// none.
   int64_t next_instant() {
     int64_t next = kNever;
     for (int32_t d = 0; d < graph_.processors; ++d) {
@@ -235,7 +236,7 @@ class Scheduler {
     if (list_.sequence.size() % 256 == 0) poll_stop();
   }
 
-  /// Books transfers and memory and notes the times.
+  /// Books transfers and memory and records the times.
   void start(int32_t op, int32_t device) {
     enter(op, device);
     const bool follower = graph_.follows[op];
@@ -253,7 +254,7 @@ class Scheduler {
     }
   }
 
-  /// Operators that have ended by now make their readers ready.
+  /// Operators that have ended make their readers ready.
   void finish() {
     for (auto& op : running_) {
       if (op < 0 || list_.end[op] > now_) continue;
@@ -263,7 +264,7 @@ class Scheduler {
     }
   }
 
-  /// What follows but is read by nobody that does not.
+  /// Places operators that follow but whose readers all follow.
   void place_unread() {
     for (int32_t o = 0; o < graph_.tasks; ++o) {
       if (list_.processor[o] >= 0) continue;
@@ -309,7 +310,7 @@ class Scheduler {
   Channels channels_;
   std::vector<int32_t> missing_, unit_device_, readers_left_;
   std::vector<int64_t> free_at_, headroom_;
-  std::vector<int32_t> running_;  // per device
+  std::vector<int32_t> running_;  // [device]
   std::set<int32_t> ready_;
   ListSchedule list_;
   int64_t now_ = 0;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int32_t kPollEvery = 1024;
 
-/// A list schedule under construction.
+/// A list schedule in construction.
 class Builder {
  public:
   explicit Builder(const TaskGraph& graph)
@@ -25,11 +25,11 @@ class Builder {
     list_.sequence.reserve(at(graph.tasks));
   }
 
-  /// The processor of the task's group, or -1 while it is open.
+  /// The processor of the task's group, or -1 if it is not placed.
   int32_t pinned(int32_t task) const { return group_processor_[graph_.group[task]]; }
 
-  /// When all that `task` reads has arrived on a processor. What follows and is not placed yet is
-  /// taken to be there from the start.
+  /// When all inputs of `task` have arrived on a processor. Unplaced tasks that follow count as
+  /// available from the start.
   int64_t arrival(int32_t task, int32_t processor) const {
     int64_t latest = 0, wires = 0;
     const auto inputs = graph_.inputs(task);
@@ -45,7 +45,7 @@ class Builder {
     return latest;
   }
 
-  /// The earliest start from `ready` on in a gap of a processor that `time` fits into.
+  /// The earliest start at or after `ready` in a gap of a processor that is long enough for `time`.
   int64_t gap(int32_t processor, int64_t ready, int64_t time) const {
     const auto& slots = slots_[processor];
     auto slot = std::upper_bound(slots.begin(), slots.end(), ready,
@@ -55,8 +55,8 @@ class Builder {
     return start;
   }
 
-  /// Places a task into the first gap of a processor, or with `append` after all that is there, and
-  /// before it what follows and it reads. Returns its start.
+  /// Places a task, preceded by inputs that follow it, in the first gap of a processor or, with
+  /// `append`, after all its tasks. Returns the start.
   int64_t place(int32_t task, int32_t processor, bool append = false) {
     for (const int32_t follower : missing_followers(graph_, list_.processor, task)) {
       const int32_t own = pinned(follower);
@@ -81,7 +81,7 @@ class Builder {
     place(task, best);
   }
 
-  /// The schedule, after placing what follows but is read by nobody.
+  /// Returns the schedule, after placing tasks that follow without readers.
   ListSchedule take() {
     for (int32_t t = 0; t < graph_.tasks; ++t)
       if (list_.processor[t] < 0) place(t, std::max(pinned(t), 0));
@@ -119,8 +119,9 @@ class Builder {
   ListSchedule list_;
 };
 
-/// The tasks of a longest path by rank_u + rank_d, from an entry on: always the successor of
-/// largest rank (ties: the lowest). Equality of sums is not asked for, as rounding would decide it.
+/// Tasks of a longest path by rank_u + rank_d, starting at an entry: always the successor of
+/// largest rank (ties: the lowest). Sums are not compared for equality, which rounding would
+/// decide.
 std::vector<bool> critical_path(const TaskGraph& graph, const std::vector<double>& priority) {
   std::vector<bool> entry(at(graph.tasks), true), critical(at(graph.tasks), false);
   for (const auto& edge : graph.edges) entry[edge.to] = false;
@@ -149,9 +150,9 @@ int32_t critical_processor(const TaskGraph& graph, const std::vector<bool>& crit
   return best;
 }
 
-/// The ready tasks of ETF. A processor has two queues: tasks whose inputs arrive later than it is
-/// free, by arrival, and those that could start at once, by level. Entries of tasks that have been
-/// placed meanwhile, or whose group went elsewhere, are dropped when they come up.
+/// Ready tasks of ETF. A processor has two queues: tasks whose inputs arrive after it is free, by
+/// arrival, and tasks that could start at once, by level. Entries of tasks that have been placed,
+/// or whose group went elsewhere, are removed lazily.
 class EtfQueues {
  public:
   EtfQueues(const TaskGraph& graph, const std::vector<double>& level, const Builder& builder)

@@ -12,12 +12,12 @@
 namespace trinity {
 namespace {
 
-/// The loads of all elements on a part.
+/// Loads of all elements on a part.
 std::span<const int64_t> loads_of(std::span<const int64_t> work, size_t elements, int32_t part) {
   return work.size() == elements ? work : work.subspan(at(part) * elements, elements);
 }
 
-/// No part's total exceeds this.
+/// Upper bound on every part's total.
 int64_t largest_total(std::span<const int64_t> work, size_t elements) {
   int64_t largest = 0;
   for (size_t first = 0; first < work.size(); first += elements) {
@@ -88,7 +88,7 @@ std::vector<int32_t> pipeline_order(const Problem& problem) {
       auto& first = key[tasks.group[o]];
       first = std::min(first, o);
     }
-  // A weight's own gradient and update cost something, but its first reader comes before them.
+  // A weight's gradient and update have costs, but its first reader precedes them.
   for (int32_t o = tasks.tasks - 1; o >= 0; --o) {
     if (!tasks.follows[o]) continue;
     auto& first = key[tasks.group[o]];

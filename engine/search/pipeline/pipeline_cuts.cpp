@@ -15,7 +15,7 @@
 namespace trinity {
 namespace {
 
-/// Where the parts begin: parts - 1 positions, ascending.
+/// Start of the parts: parts - 1 positions, ascending.
 using Cuts = std::vector<int32_t>;
 
 std::vector<int32_t> devices_of(const LayerRow& row, const Cuts& cuts) {
@@ -53,7 +53,7 @@ Cuts random_cuts(int32_t elements, int32_t parts, RandomStream& random) {
   return cuts;
 }
 
-/// Smaller is better: whether it fits, the largest load, the sum of squares.
+/// Smaller is better: infeasible, largest load, sum of squares.
 using Value = std::tuple<bool, double, double>;
 
 Value value_of(const LoadInstance& instance, const std::vector<int32_t>& device) {
@@ -65,7 +65,7 @@ Value value_of(const LoadInstance& instance, const std::vector<int32_t>& device)
   return {!is_feasible(instance, device), largest, squares};
 }
 
-/// Moves cuts one at a time as long as that helps.
+/// Moves cuts one at a time as long as that improves.
 class Descent {
  public:
   Descent(const LoadInstance& instance, const LayerRow& row, int64_t& trials, const Deadline& end)
@@ -110,7 +110,7 @@ class Descent {
   const Deadline& end_;
 };
 
-/// Blocks under change: block i is elements ends_[i - 1] .. ends_[i] - 1.
+/// Blocks in progress: block i is elements ends_[i - 1] .. ends_[i] - 1.
 class Blocks {
  public:
   Blocks(const std::vector<double>& work, int32_t parts) : sums_(work.size() + 1, 0) {
@@ -121,7 +121,7 @@ class Blocks {
   }
 
   void balance() {
-    // Rounding may undo a step; the steps of the theorem are fewer than this.
+    // Rounding may undo a step; the theorem needs fewer steps than this.
     const int64_t elements = static_cast<int64_t>(sums_.size());
     int64_t left = 1000 + elements * elements * static_cast<int64_t>(ends_.size());
     for (;;) {

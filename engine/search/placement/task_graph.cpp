@@ -28,7 +28,7 @@ std::pair<double, double> mean_link(const TaskGraph& graph) {
   return {latency / static_cast<double>(pairs), inverse_rate / static_cast<double>(pairs)};
 }
 
-/// The largest over the readers of `task` of (mean wire of all tensors to it + value[reader]).
+/// Maximum over the readers of `task` of (mean transfer time of all tensors to it + value[reader]).
 double longest_out(const TaskGraph& graph, int32_t task, const std::vector<double>& value) {
   double longest = 0, wire = 0;
   const auto readers = graph.readers(task);
