@@ -64,7 +64,7 @@ struct Checker {
   }
 };
 
-/// The largest sum of usages over time.
+/// Maximum over time of the sum of usages.
 int64_t peak_usage(const SelectionProblem& problem, std::span<const int32_t> choice) {
   std::vector<std::pair<int64_t, int64_t>> changes;
   for (int32_t v = 0; v < problem.nodes(); ++v) {
@@ -74,7 +74,7 @@ int64_t peak_usage(const SelectionProblem& problem, std::span<const int32_t> cho
     changes.emplace_back(live.start, usage);
     changes.emplace_back(live.end, -usage);
   }
-  std::sort(changes.begin(), changes.end());  // at one time, what ends comes first
+  std::sort(changes.begin(), changes.end());  // at one time, ends come first
   int64_t level = 0, peak = 0;
   for (const auto& [time, change] : changes) peak = std::max(peak, level += change);
   return peak;
