@@ -534,8 +534,8 @@ int32_t LayerFold::chunk(int32_t layer, int32_t round) const {
   return sizes_.by_device ? sizes_.chunk_on(sizes_.pipeline, round, of) : sizes_.chunk_of[at(of)];
 }
 
-/// Operators run in their layer's stage or, as sums of what several read, in a neighbour's. What is
-/// of no layer is in the first stages or the last.
+/// Operators run in their layer's stage or, if they sum inputs of several readers, in a
+/// neighbouring stage. Operators outside layers are in the first or last stages.
 bool LayerFold::find_chunks() {
   home_.resize(runs_->zones.size());
   for (size_t zone = 0; zone < home_.size(); ++zone)
@@ -560,7 +560,7 @@ bool LayerFold::find_chunks() {
   return true;
 }
 
-/// Whether a virtual stage has one layer, where those of the few have several.
+/// True if a virtual stage has one layer, although the reduced ones have several.
 bool LayerFold::one_layer_alone() const {
   if (sizes_.few_in_chunk() == 1) return false;
   std::vector<int32_t> layers(at(sizes_.chunks()), 0);
@@ -568,7 +568,7 @@ bool LayerFold::one_layer_alone() const {
   return std::find(layers.begin(), layers.end(), 1) != layers.end();
 }
 
-/// A source that is in the first virtual stage of its device.
+/// True for a source in the first virtual stage of its device.
 bool LayerFold::in_first_round(int32_t op) const {
   return source_[at(op)] >= 0 && copies_.lowered.stage[at(op)] == few_stage(op);
 }
