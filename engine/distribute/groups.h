@@ -23,7 +23,8 @@ void require_nccl();
 
 /// The ranks of a scope, connected by Gloo, and the stream on which their collectives run.
 /// Collectives block and are called on the stream. With a GPU, reductions and broadcasts are copied
-/// there and run over NCCL; barriers and messages use Gloo.
+/// there and run over NCCL; barriers and messages use Gloo. send() and receive() may be called from
+/// any thread.
 class Group {
  public:
   Group(const JobStore& store, const GroupOptions& options);

@@ -63,7 +63,8 @@ struct AllReduce {
 /// of collectives are contiguous, on the CPU, and must not be accessed between begin and wait.
 ///
 /// If a rank dies, hangs or leaves, every process of the job ends: one message, then exit status 1.
-/// This is not an exception, because the script of a hanging rank could not catch it.
+/// This is not an exception, because the script of a hanging rank could not catch it. Used by the
+/// script's thread; send() and receive() may be called from any thread.
 class Job {
  public:
   /// Joins all other ranks. Throws Error if they do not come, if two have the same rank, if they

@@ -34,7 +34,7 @@ class Observer {
 };
 
 /// Checks that the job's store answers: a call to a suspended process, or to something that is not
-/// a store, may never return. Silence is measured as in Observer.
+/// a store, may never return. Silence is measured as in Observer. Thread-safe.
 class StoreWatch {
  public:
   /// `end` is called on an internal thread, once, after `timeout_s` without answered(). It does not

@@ -52,7 +52,7 @@ class JsonDocument {
 };
 
 /// A value in a document, which must outlive it. Accessors throw FileError with file, field,
-/// expected and actual value.
+/// expected and actual value. Immutable.
 class JsonValue {
  public:
   JsonValue(const nlohmann::json& json, const JsonDocument& document)

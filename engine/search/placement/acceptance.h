@@ -2,7 +2,8 @@
 
 namespace trinity {
 
-/// Decides which trials become the state of an annealing, in place of the Metropolis rule.
+/// Decides which trials become the state of an annealing, in place of the Metropolis rule. Called
+/// by one thread at a time.
 class Acceptance {
  public:
   virtual ~Acceptance() = default;

@@ -14,7 +14,7 @@ namespace trinity {
 /// made with this order.
 std::vector<int32_t> by_start(const Timeline& timeline);
 
-/// Critical-path attribution: time by which every colocation unit delays a step.
+/// Critical-path attribution: time by which every colocation unit delays a step. Immutable.
 class Blame {
  public:
   struct Times {

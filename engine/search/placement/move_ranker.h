@@ -7,7 +7,7 @@
 
 namespace trinity {
 
-/// Scores candidate moves, to choose those worth a simulation.
+/// Scores candidate moves, to choose those worth a simulation. Called by one thread at a time.
 class MoveRanker {
  public:
   virtual ~MoveRanker() = default;

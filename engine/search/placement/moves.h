@@ -22,7 +22,7 @@ struct Move {
   void apply(Assignment& assignment) const;
 };
 
-/// Proposes moves in place of Moves.
+/// Proposes moves in place of Moves. Called by one thread at a time.
 class MoveSource {
  public:
   virtual ~MoveSource() = default;

@@ -37,7 +37,7 @@ class ScoreMemo {
 };
 
 /// Common part of annealing and local search: a state changed by moves (moves.h), batches of
-/// trials, and an occasional critical-path analysis of a new state.
+/// trials, and an occasional critical-path analysis of a new state. Not thread-safe.
 class MovingSearch : public Searcher {
  public:
   const MoveMix& mix() const { return moves_.mix(); }
