@@ -23,7 +23,7 @@ namespace trinity {
 ///   index_bound       an input: its integers are below this
 /// lower_splits() writes, for a part of an operator,
 ///   block_begin, block_whole  start of its first output in the tensor of which it is a block, and
-///   that tensor's shape
+///                             that tensor's shape
 ///   input_begin               start, in the whole tensor, of what it reads of its first input
 ///   weight<i>_begin, weight<i>_whole  the same for its i-th weight, from 0
 ///   term              index of the term of a sum that it writes, from 0; a bias is in the first
@@ -33,7 +33,7 @@ namespace trinity {
 ///   classes           a loss of split logits: number of classes; the rest is padding
 /// for operators that move and sum blocks
 ///   axes, starts, ends  of a Slice, as in ONNX; of a ReduceScatter: the piece of the sum that it
-///   writes
+///                       writes
 ///   begins            an AllGather: start of its piece in the whole; a Concat: the same for all of
 ///                     its inputs, concatenated
 ///   arguments         number of leading inputs that are arguments; it only waits for the others

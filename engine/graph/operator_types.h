@@ -14,8 +14,8 @@ class Graph;
 /// ONNX's, plus:
 ///
 ///   - `Input`: a source of data; `Variable`: weights that several operators read;
-///   - `SwiGLU`, `GeGLU`: gate, values and (for experts) one weight per row; output: activated gate
-///     * values;
+///   - `SwiGLU`, `GeGLU`: gate, values and (for experts) one weight per row; output: the product of
+///     activated gate and values;
 ///   - `WeightedGelu`: values and one weight per row;
 ///   - `LatentKeyValue`: keys and values of heads [N, T, A (n + v)] and the shared keys rotated by
 ///     RoPE [N, T, r] to keys [N, T, A (n + r)] and values [N, T, A v];

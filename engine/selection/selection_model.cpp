@@ -21,8 +21,8 @@
 //             problems every forbidden pair belongs to such an edge, and 35,000 nodes become 1,400;
 //   split     a table a[s] + b[t] is moved to the costs of its ends;
 //   infeasible  a state that exceeds the limit with the minimum usage of all others is dropped;
-//   dominated a state is dropped if another one is at most as expensive whatever the neighbours do,
-//   and never uses more memory.
+//   dominated  a state is dropped if another one is at most as expensive whatever the neighbours
+//             do, and never uses more memory.
 
 namespace trinity {
 namespace {

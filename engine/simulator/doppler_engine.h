@@ -14,14 +14,14 @@ namespace trinity {
 ///   at first    every operator without inputs requests its device, in file order;
 ///   a request   joins its device's queue and grants the device;
 ///   a grant     if the device is free and its queue is not empty: the front takes the device, and
-///   its start is scheduled for this instant;
+///               its start is scheduled for this instant;
 ///   a start     schedules the finish after the operator's time;
 ///   a finish    frees the device without a grant; schedules the device's release, then the
-///   sending, for this instant;
+///               sending, for this instant;
 ///   a release   grants the device;
 ///   a sending   schedules an arrival for each out-edge, in file order;
 ///   an arrival  schedules its taking for this instant, which decrements the reader's missing
-///   inputs; the last one schedules its request for this instant.
+///               inputs; the last one schedules its request for this instant.
 /// A request between a device's finish and its release thus starts the queue's front.
 ///
 /// File order: attribute `file_position` of operators, and `input_positions`, the edge number of

@@ -172,13 +172,13 @@ class OrderEngine {
     int32_t first = -1, last = -1;  // positions between which it accumulates
   };
   /// Where in a list a member's collective begins and ends; -1: at an instant of its own.
-  struct Awaited {
+  struct WaitPositions {
     int32_t list = -1, starts = -1, ends = -1;
   };
 
   /// Memory query that depends on a row's start or end: a hold that begins or ends there, or a
   /// column of positions to fill.
-  struct Asked {
+  struct MemoryQuery {
     int64_t bytes = 0, after_ns = 0;            // relative to the begin
     int32_t row = 0, device = 0;
     int32_t column = -1;                        // -1: a hold
@@ -186,19 +186,19 @@ class OrderEngine {
     int32_t until_list = -1, until_index = 0;   // another use of the hold
     bool once = false;                          // the row runs once per step
     bool sums = false;  // two columns: first and last begin of the row
-    bool same_spot(const Asked& other) const {
+    bool same_group(const MemoryQuery& other) const {
       return row == other.row && device == other.device && sums == other.sums;
     }
   };
   /// A row's queries on one device.
-  struct Spot {
-    int32_t device, first;  // index in asked_
+  struct QueryGroup {
+    int32_t device, first;  // index in queries_
     bool sums;
   };
   /// A booking with queries, as seen by one device.
-  struct Met {
+  struct BookingSample {
     int64_t start_ns;
-    int32_t micro, first;  // index in asked_
+    int32_t micro, first;  // index in queries_
   };
 
   // order_engine.cpp: compile the order.
@@ -308,14 +308,14 @@ class OrderEngine {
   Use last_of(const Use& use);
   void find_levels();
   void account(Metrics& metrics);
-  void find_asked();
-  bool ask(const Hold& hold);
-  void ask(int32_t slot, bool ends, bool sums);
-  Asked asked_of(int32_t slot, bool ends) const;
-  void find_spots();
+  void find_queries();
+  bool request(const Hold& hold);
+  void request(int32_t slot, bool ends, bool sums);
+  MemoryQuery query_of(int32_t slot, bool ends) const;
+  void find_query_groups();
   void meet_spots(int32_t row, int32_t micro, int64_t start_ns);
-  void meet_bookings(int32_t device);
-  void settle(const Asked& asked, int32_t micro, int32_t position);
+  void settle_samples(int32_t device);
+  void settle(const MemoryQuery& query, int32_t micro, int32_t position);
   /// Slot in which a hold begins; -1: at an operator.
   int32_t slot_of(const Hold& hold) const {
     return hold.list >= 0 ? -1
@@ -420,16 +420,16 @@ class OrderEngine {
     size_t starts = 0, ends = 0, came = 0, sent = 0;
   };
   std::vector<Use> view_use_;                           // per operator
-  std::vector<Awaited> awaited_;                        // per member slot
+  std::vector<WaitPositions> wait_positions_;           // per member slot
   std::vector<End> ends_;
   std::vector<Hold> holds_;
   std::vector<int64_t> list_delta_;                     // per operator of the lists, and list
-  std::vector<Asked> asked_;                            // sorted by row and device
-  std::vector<Spot> spots_;                             // sorted by row
-  std::vector<int32_t> spot_first_;                     // per row, and the end
-  std::vector<size_t> spots_of_;                        // per device: number of spots
-  std::vector<int32_t> booked_before_;                  // per spot that sums
-  std::vector<std::vector<Met>> met_;                   // per device, in order
+  std::vector<MemoryQuery> queries_;                    // sorted by row and device
+  std::vector<QueryGroup> query_groups_;                // sorted by row
+  std::vector<int32_t> query_group_first_;              // per row, and the end
+  std::vector<size_t> query_groups_of_;                 // per device: number of query groups
+  std::vector<int32_t> booked_before_;                  // per group that sums
+  std::vector<std::vector<BookingSample>> samples_;     // per device, in order
   std::vector<int32_t> begin_column_, end_column_;      // per slot, or -1
   std::vector<int32_t> sum_column_;                     // per slot, or -1
   std::vector<int32_t> places_;                         // [micro][column]: positions

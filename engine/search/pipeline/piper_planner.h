@@ -15,8 +15,7 @@ namespace trinity {
 ///
 /// For a stage on d * t devices, with N micro-batches per batch and bandwidth b:
 ///   time = sum over its layers of time_t / d
-///          + (sum over edges that leave or enter it of 2 (bytes + sync bytes of the layer's end) /
-///          d
+///          + (sum over edges that leave or enter it of 2 (bytes + sync bytes of its end) / d
 ///             + sum of 4 (d - 1) parameters / d / N) / b
 ///   memory per device = sum of A y + B, with y = ceil(sum of d from this stage to the last / d)
 /// d divides N; all d together are at most N; all d * t together are at most the devices. Stages

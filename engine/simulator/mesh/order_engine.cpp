@@ -357,12 +357,12 @@ void OrderEngine::begin() {
 
 /// Clears tables that grow during a run; reserves their full size if that is small.
 void OrderEngine::clear_lists() {
-  booked_before_.assign(spots_.size(), 0);
-  met_.resize(devices_.size());
+  booked_before_.assign(query_groups_.size(), 0);
+  samples_.resize(devices_.size());
   started_.resize(devices_.size());
   for (size_t d = 0; d < devices_.size(); ++d) {
-    met_[d].clear();
-    met_[d].reserve(std::min(spots_of_[d] * at(micros_), kMostRoom));
+    samples_[d].clear();
+    samples_[d].reserve(std::min(query_groups_of_[d] * at(micros_), kMostRoom));
     size_t segments = 0;
     for (int32_t p = pieces_->piece_first[d]; p < pieces_->piece_first[d + 1]; ++p) {
       const int32_t list = pieces_->pieces[p].list;
